@@ -1,0 +1,2 @@
+//! Room: abi.
+#![forbid(unsafe_code)]

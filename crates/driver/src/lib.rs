@@ -1,0 +1,2 @@
+//! Room: driver.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Room: ipc.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Room: lab.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Room: record.
+#![forbid(unsafe_code)]

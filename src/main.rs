@@ -1,0 +1,2 @@
+//! Room: the command line.
+fn main() {}
