@@ -1,2 +1,23 @@
-//! Room: record.
+//! Room: the result document: its schema, reading and writing, statistics, and every rendering.
+//! Not here: measuring, files, terminals, the clock, anything of Linux. A run can be read and
+//! shown on any machine.
+
 #![forbid(unsafe_code)]
+
+pub mod distribution;
+pub mod read;
+pub mod render;
+#[cfg(test)]
+mod sample;
+pub mod sampler;
+pub mod schema;
+pub mod stats;
+
+pub use distribution::Distribution;
+pub use read::ReadError;
+pub use sampler::Sampler;
+pub use schema::{
+    Case, CaseKind, Clock, ClockUnit, Counter, CounterKind, Counters, Cpu, CpuCache, Driver,
+    DriverKind, Finding, Host, HostClass, Kernel, Measurement, Outcome, Plan, Repetition, Run,
+    Severity, Tool,
+};

@@ -1,0 +1,22 @@
+//! Room: a `Run` as something to look at; one submodule per look.
+//! Not here: writing it anywhere, deciding on colours or terminals.
+
+pub mod json;
+
+use std::borrow::Cow;
+
+/// Text of unknown origin with its control characters made visible, so that a record cannot
+/// steer the terminal that shows it.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let visible = |c: char| -> Cow<'static, str> {
+        match c {
+            '\n' | '\r' | '\t' => Cow::Borrowed(" "),
+            c if c.is_control() => Cow::Owned(c.escape_default().to_string()),
+            c => Cow::Owned(c.to_string()),
+        }
+    };
+    Cow::Owned(text.chars().map(visible).collect())
+}
