@@ -1,2 +1,21 @@
-//! Room: driver.
+//! Room: the seam between the runtime and a binder driver.
+//!
+//! - [`connection`]: the traits [`Connection`] (one open context of one process) and [`Context`]
+//!   (where to open one).
+//! - [`kernel`]: the backend over a real driver.
+//! - [`locate`]: which context of this machine to use.
+//! - [`absence`]: why there is none, and how to get one.
+//!
+//! Not here: threads, parcels, names of services.
 #![forbid(unsafe_code)]
+
+pub mod absence;
+pub mod connection;
+pub mod error;
+pub mod kernel;
+pub mod locate;
+pub mod manager;
+
+pub use connection::{Connection, Context, Exchange, OpenOptions};
+pub use error::OpenError;
+pub use kernel::{KernelConnection, KernelContext};

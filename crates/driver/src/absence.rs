@@ -1,0 +1,204 @@
+//! Room: why a machine has no binder device, from what its files say, and the way to one.
+//! Not here: looking for the device (`locate`).
+//! Facts: `/proc/filesystems`, `/proc/misc`, kernel configuration, module folder; contract OPN-12.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Why there is no binder device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Absence {
+    /// The driver has binderfs, but no instance is mounted where devices were looked for.
+    BinderfsNotMounted,
+    /// The driver is there and made its devices elsewhere, or under other names.
+    NoDeviceNode {
+        /// Names of the devices that `/proc/misc` lists.
+        devices: Vec<String>,
+    },
+    /// The module exists on disk and is not loaded.
+    ModuleNotLoaded {
+        /// The module file.
+        module: PathBuf,
+    },
+    /// The kernel was configured to have the driver as a module, but the file is not installed.
+    ModuleNotInstalled {
+        /// The kernel's release.
+        release: String,
+    },
+    /// The kernel was built without the driver.
+    NotBuilt {
+        /// The kernel's release.
+        release: String,
+    },
+    /// Nothing on this machine tells.
+    Unknown {
+        /// The kernel's release.
+        release: String,
+    },
+}
+
+impl Absence {
+    /// Looks below `root` (`/` for this machine, a fixture in tests).
+    #[must_use]
+    pub fn find(root: &Path) -> Self {
+        let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
+        if read("proc/filesystems").lines().any(|line| line.trim_start_matches("nodev").trim() == "binder") {
+            return Self::BinderfsNotMounted;
+        }
+        let devices: Vec<String> = read("proc/misc")
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(1))
+            .filter(|name| name.ends_with("binder"))
+            .map(str::to_owned)
+            .collect();
+        if !devices.is_empty() {
+            return Self::NoDeviceNode { devices };
+        }
+        let release = read("proc/sys/kernel/osrelease").trim().to_owned();
+        if let Some(module) = find_module(&root.join("lib/modules").join(&release)) {
+            return Self::ModuleNotLoaded {
+                module: Path::new("/").join(module.strip_prefix(root).unwrap_or(&module)),
+            };
+        }
+        let config = read(&format!("boot/config-{release}"));
+        match config.lines().find(|line| line.contains("CONFIG_ANDROID_BINDER_IPC")) {
+            Some(line) if line.ends_with("=m") => Self::ModuleNotInstalled { release },
+            Some(line) if line.ends_with("=y") => Self::NoDeviceNode { devices },
+            Some(_) => Self::NotBuilt { release },
+            None if !config.is_empty() => Self::NotBuilt { release },
+            None => Self::Unknown { release },
+        }
+    }
+}
+
+/// The binder module below a release's module folder, whatever its compression.
+fn find_module(folder: &Path) -> Option<PathBuf> {
+    let listed = fs::read_to_string(folder.join("modules.dep")).unwrap_or_default();
+    let relative = listed
+        .lines()
+        .filter_map(|line| line.split_once(':').map(|(file, _)| file))
+        .find(|file| file.rsplit('/').next().is_some_and(|name| name.starts_with("binder_linux.ko")))?;
+    Some(folder.join(relative)).filter(|path| path.exists())
+}
+
+impl fmt::Display for Absence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BinderfsNotMounted => f.write_str(
+                "the driver is there, but no binderfs is mounted: mkdir -p /dev/binderfs && mount -t binder binder \
+                 /dev/binderfs",
+            ),
+            Self::NoDeviceNode { devices } if devices.is_empty() => f.write_str(
+                "the driver is built in but made no devices: boot with binder.devices=binder,hwbinder,vndbinder",
+            ),
+            Self::NoDeviceNode { devices } => write!(
+                f,
+                "the driver is there with the devices {}: name one of them, or reload it with `modprobe -r \
+                 binder_linux && modprobe binder_linux devices=binder,hwbinder,vndbinder`",
+                devices.join(", ")
+            ),
+            Self::ModuleNotLoaded { module } => write!(
+                f,
+                "the module {} is not loaded: modprobe binder_linux devices=binder,hwbinder,vndbinder",
+                module.display()
+            ),
+            Self::ModuleNotInstalled { release } => write!(
+                f,
+                "kernel {release} has binder as a module that is not installed: install the package with this \
+                 kernel's extra modules (Ubuntu: linux-modules-extra-{release}), then modprobe binder_linux"
+            ),
+            Self::NotBuilt { release } => write!(
+                f,
+                "kernel {release} was built without CONFIG_ANDROID_BINDER_IPC: use another kernel, or let `binderperf \
+                 vm` boot one"
+            ),
+            Self::Unknown { release } => write!(
+                f,
+                "kernel {release} shows no binder driver and its configuration is not to be found: try `modprobe \
+                 binder_linux`, use another kernel, or let `binderperf vm` boot one"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine's files, gone with the value.
+    struct Fixture(PathBuf);
+
+    impl Fixture {
+        fn new(name: &str, files: &[(&str, &str)]) -> Self {
+            let root = std::env::temp_dir().join(format!("binderperf-absence-{name}-{}", std::process::id()));
+            for (path, text) in files {
+                let path = root.join(path);
+                fs::create_dir_all(path.parent().expect("a file has a folder")).expect("make folder");
+                fs::write(path, text).expect("write file");
+            }
+            Self(root)
+        }
+    }
+
+    impl Drop for Fixture {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// Name, files, what they mean, a word that the advice must have.
+    type Case<'c> = (&'c str, &'c [(&'c str, &'c str)], Absence, &'c str);
+
+    const RELEASE: (&str, &str) = ("proc/sys/kernel/osrelease", "6.1.0-1-amd64\n");
+
+    #[test]
+    fn every_reason_is_told_apart() {
+        let release = "6.1.0-1-amd64".to_owned();
+        let module = "kernel/drivers/android/binder_linux.ko.xz";
+        let dep = format!("kernel/a.ko: kernel/b.ko\n{module}:\n");
+        let module_file = format!("lib/modules/{release}/{module}");
+        let module_dep = format!("lib/modules/{release}/modules.dep");
+        let config = format!("boot/config-{release}");
+        let cases: &[Case<'_>] = &[
+            (
+                "fs",
+                &[("proc/filesystems", "nodev\tbinder\n\text4\n")],
+                Absence::BinderfsNotMounted,
+                "mount -t binder",
+            ),
+            (
+                "misc",
+                &[RELEASE, ("proc/misc", " 58 anbox-binder\n 10 fuse\n")],
+                Absence::NoDeviceNode { devices: vec!["anbox-binder".into()] },
+                "anbox-binder",
+            ),
+            (
+                "module",
+                &[RELEASE, (&module_dep, &dep), (&module_file, "")],
+                Absence::ModuleNotLoaded { module: Path::new("/").join(&module_file) },
+                "modprobe binder_linux devices=",
+            ),
+            (
+                "extra",
+                &[RELEASE, (&config, "CONFIG_ANDROID_BINDER_IPC=m\n")],
+                Absence::ModuleNotInstalled { release: release.clone() },
+                "linux-modules-extra-6.1.0-1-amd64",
+            ),
+            (
+                "off",
+                &[RELEASE, (&config, "# CONFIG_ANDROID_BINDER_IPC is not set\n")],
+                Absence::NotBuilt { release: release.clone() },
+                "without CONFIG_ANDROID_BINDER_IPC",
+            ),
+            ("none", &[RELEASE], Absence::Unknown { release: release.clone() }, "6.1.0-1-amd64"),
+        ];
+        for (name, files, want, text) in cases {
+            let fixture = Fixture::new(name, files);
+            let found = Absence::find(&fixture.0);
+            assert_eq!(&found, want, "{name}");
+            assert!(found.to_string().contains(text), "{name}: {found}");
+        }
+    }
+}

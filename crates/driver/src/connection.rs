@@ -1,0 +1,187 @@
+//! Room: the seam. A process's end of one binder context, whatever driver is behind it.
+//! Not here: any driver (`kernel`), what the streams mean (`abi`), who retries what (`ipc`).
+//! Facts: contract sections 1 to 3.
+
+use std::io;
+
+use abi::layout::{
+    ExtendedError, FlatBinderObject, FreezeInfo, FrozenStatusInfo, NodeDebugInfo, NodeInfoForRef,
+};
+
+use crate::OpenError;
+
+/// Size of a receiving area as libbinder and libhwbinder map it: 1 MiB less two pages.
+pub const DEFAULT_MAP_SIZE: usize = (1 << 20) - 2 * 4096;
+
+/// The buffers of one `BINDER_WRITE_READ` and how far the driver got in them.
+///
+/// Both counts are inputs too (contract WR-01): a call repeated with the same value goes on where
+/// the last one stopped.
+#[derive(Debug)]
+pub struct Exchange<'b> {
+    /// Commands for the driver; empty for a pure read.
+    pub write: &'b [u8],
+    /// How many bytes of `write` the driver has taken.
+    pub write_consumed: usize,
+    /// Room for returns; empty for a pure write. Work is returned only into 80 bytes or more
+    /// (contract WR-08).
+    pub read: &'b mut [u8],
+    /// How many bytes of `read` the driver has filled.
+    pub read_consumed: usize,
+}
+
+impl<'b> Exchange<'b> {
+    /// Writes `write`, then reads into `read`.
+    pub fn new(write: &'b [u8], read: &'b mut [u8]) -> Self {
+        Self { write, write_consumed: 0, read, read_consumed: 0 }
+    }
+
+    /// The returns that the driver filled in.
+    #[must_use]
+    pub fn returned(&self) -> &[u8] {
+        &self.read[..self.read_consumed]
+    }
+
+    /// Whether every command was taken.
+    #[must_use]
+    pub fn all_written(&self) -> bool {
+        self.write_consumed == self.write.len()
+    }
+}
+
+/// One open binder context: a *process* in the driver's sense, shared by its threads.
+///
+/// Every method works for the calling thread; a driver knows threads by their kernel tid.
+pub trait Connection: Send + Sync + 'static {
+    /// One `BINDER_WRITE_READ`, exactly once. Blocks while `exchange.read` has room and there is
+    /// nothing to return, unless opened non-blocking.
+    ///
+    /// # Errors
+    /// `EINTR` (a signal; nothing is lost, call again with the same exchange: WR-02, WR-06),
+    /// `EAGAIN` (non-blocking), `EINVAL`/`EFAULT` (a command the driver refuses: WR-11).
+    fn write_read(&self, exchange: &mut Exchange<'_>) -> io::Result<()>;
+
+    /// [`Self::write_read`], repeated while a signal interrupts it.
+    ///
+    /// # Errors
+    /// As `write_read`, without `EINTR`.
+    fn write_read_uninterrupted(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {
+        loop {
+            match self.write_read(exchange) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Waits until the calling thread has something to read; `timeout_ms` < 0 waits for ever.
+    /// Returns whether it has (contract POL-01, POL-02).
+    ///
+    /// # Errors
+    /// `EINTR`.
+    fn poll_readable(&self, timeout_ms: i32) -> io::Result<bool>;
+
+    /// The bytes that the driver lent at `address`: only for a range that a return delivered and
+    /// that was not freed yet. `None` if it does not lie wholly in the receiving area.
+    fn lent(&self, address: u64, len: u64) -> Option<&[u8]>;
+
+    /// Size of the receiving area in bytes, as mapped.
+    fn map_size(&self) -> usize;
+
+    /// `BINDER_VERSION`: the protocol version.
+    ///
+    /// # Errors
+    /// None in normal work.
+    fn version(&self) -> io::Result<i32>;
+
+    /// `BINDER_SET_MAX_THREADS`: how many loopers the driver may ask for.
+    ///
+    /// # Errors
+    /// None in normal work.
+    fn set_max_threads(&self, threads: u32) -> io::Result<()>;
+
+    /// Become the context manager. `Some(node)` gives the node's flags, ptr and cookie
+    /// (`BINDER_SET_CONTEXT_MGR_EXT`), `None` is the plain form with all 0.
+    ///
+    /// # Errors
+    /// `EBUSY`: there is one. `EPERM`: another uid was the first. `EINVAL`: no `_EXT` (before 5.0).
+    fn become_context_manager(&self, node: Option<FlatBinderObject>) -> io::Result<()>;
+
+    /// `BINDER_THREAD_EXIT`: the driver forgets the calling thread.
+    ///
+    /// # Errors
+    /// None in normal work.
+    fn thread_exit(&self) -> io::Result<()>;
+
+    /// `BINDER_ENABLE_ONEWAY_SPAM_DETECTION`.
+    ///
+    /// # Errors
+    /// `EINVAL`: the driver is older than Linux 5.13.
+    fn enable_oneway_spam_detection(&self, enable: bool) -> io::Result<()>;
+
+    /// `BINDER_GET_EXTENDED_ERROR`: reads and clears the calling thread's record.
+    ///
+    /// # Errors
+    /// `EINVAL`: the driver is older than Linux 5.19.
+    fn extended_error(&self) -> io::Result<ExtendedError>;
+
+    /// `BINDER_GET_NODE_DEBUG_INFO`: the own node with the smallest ptr above `above`.
+    ///
+    /// # Errors
+    /// None in normal work.
+    fn node_debug_info(&self, above: u64) -> io::Result<NodeDebugInfo>;
+
+    /// `BINDER_GET_NODE_INFO_FOR_REF` (context manager only).
+    ///
+    /// # Errors
+    /// `EPERM`, `EINVAL`, `ENOENT` (contract IOC-04).
+    fn node_info_for_ref(&self, info: NodeInfoForRef) -> io::Result<NodeInfoForRef>;
+
+    /// `BINDER_FREEZE`.
+    ///
+    /// # Errors
+    /// `EAGAIN`: still pending. `EINVAL`: no such process, or older than Linux 5.12.
+    fn freeze(&self, info: FreezeInfo) -> io::Result<()>;
+
+    /// `BINDER_GET_FROZEN_INFO`.
+    ///
+    /// # Errors
+    /// `EINVAL`: no such process.
+    fn frozen_info(&self, pid: u32) -> io::Result<FrozenStatusInfo>;
+
+    /// Switches `O_NONBLOCK` of this open file (looked at in each read, contract WR-04).
+    ///
+    /// # Errors
+    /// As `fcntl(2)`.
+    fn set_nonblocking(&self, on: bool) -> io::Result<()>;
+}
+
+/// How to open a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Bytes of receiving area to map; 0 maps none (then nothing can be received, contract OPN-09).
+    pub map_size: usize,
+    /// Reads return `EAGAIN` instead of blocking.
+    pub nonblocking: bool,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { map_size: DEFAULT_MAP_SIZE, nonblocking: false }
+    }
+}
+
+/// One binder context of one driver; each `open` makes an independent process in it.
+pub trait Context: Send + Sync {
+    /// What `open` gives.
+    type Connection: Connection;
+
+    /// Opens the context.
+    ///
+    /// # Errors
+    /// Says what was looked for, what came back and what to do.
+    fn open(&self, options: OpenOptions) -> Result<Self::Connection, OpenError>;
+
+    /// The context's name for people: a path or "private binderfs device".
+    fn describe(&self) -> String;
+}

@@ -1,0 +1,79 @@
+//! Room: why a context could not be opened.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use crate::absence::Absence;
+
+/// Why a context could not be opened. Each `Display` says what was tried, what came back, what to do.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// No device of this name exists.
+    Absent {
+        /// The places that were looked at.
+        looked_for: Vec<PathBuf>,
+        /// Why there is none, and the way to one.
+        why: Absence,
+    },
+    /// The device exists but may not be opened.
+    Denied {
+        /// The device.
+        path: PathBuf,
+        /// `EACCES` or `EPERM`.
+        source: io::Error,
+    },
+    /// The device speaks another protocol.
+    Version {
+        /// The device.
+        path: PathBuf,
+        /// What it answered.
+        found: i32,
+    },
+    /// A system call failed.
+    Os {
+        /// The device.
+        path: PathBuf,
+        /// What was tried.
+        call: &'static str,
+        /// What came back.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent { looked_for, why } => {
+                let places: Vec<_> = looked_for.iter().map(|path| path.display().to_string()).collect();
+                write!(f, "no binder device: looked for {}; {why}", places.join(", "))
+            }
+            Self::Denied { path, source } => write!(
+                f,
+                "may not open {}: {}; run as root, or give this user read and write permission on it",
+                path.display(),
+                sys::errno::describe(source)
+            ),
+            Self::Version { path, found } => write!(
+                f,
+                "{} speaks binder protocol {found}, this tool speaks {}; a 32-bit kernel interface (7) is not \
+                 supported",
+                path.display(),
+                abi::PROTOCOL_VERSION
+            ),
+            Self::Os { path, call, source } => {
+                write!(f, "{call} on {} failed: {}", path.display(), sys::errno::describe(source))
+            }
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Denied { source, .. } | Self::Os { source, .. } => Some(source),
+            Self::Absent { .. } | Self::Version { .. } => None,
+        }
+    }
+}

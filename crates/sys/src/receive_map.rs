@@ -1,0 +1,106 @@
+//! Room: the mapping into which the driver delivers buffers.
+//! Not here: whose buffer lies where, and until when (`ipc::received`).
+//! Facts: contract OPN-03, OPN-06, OPN-08; `mmap` of a binder device.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+
+/// A read-only mapping of a binder device.
+///
+/// # Invariants
+/// `base..base + len` is mapped `PROT_READ`, private to this value, until drop.
+#[derive(Debug)]
+pub struct ReceiveMap {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the mapping is plain read-only memory, owned by this value and valid on every thread.
+unsafe impl Send for ReceiveMap {}
+// SAFETY: as above; no method of `&ReceiveMap` writes.
+unsafe impl Sync for ReceiveMap {}
+
+impl ReceiveMap {
+    /// Maps `len` bytes of the device (the driver uses at most 4 MiB of them).
+    ///
+    /// # Errors
+    /// `EBUSY`: this open file is mapped already. `EINVAL`: opened by another process, or `len` is 0.
+    /// `ENOMEM`.
+    pub fn new(fd: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
+        let base =
+            unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, flags, fd.as_raw_fd(), 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self { base, len })
+    }
+
+    /// Size of the mapping in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the mapping is empty; the kernel refuses such a mapping, so always false.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The first address of the mapping, as the driver reports buffer addresses.
+    #[must_use]
+    pub fn base(&self) -> u64 {
+        self.base.as_ptr() as u64
+    }
+
+    /// The bytes that the driver lent at `address`; `None` if they are not wholly inside the mapping.
+    ///
+    /// Only a range that a return delivered may be asked for: a page that never held a buffer has
+    /// nothing behind it and touching it raises `SIGBUS` (contract OPN-08). The driver leaves the
+    /// range alone until its `BC_FREE_BUFFER`; the holder of the delivery keeps that order.
+    #[must_use]
+    pub fn lent(&self, address: u64, len: u64) -> Option<&[u8]> {
+        let offset = usize::try_from(address.checked_sub(self.base())?).ok()?;
+        let len = usize::try_from(len).ok()?;
+        if offset.checked_add(len)? > self.len {
+            return None;
+        }
+        // SAFETY: `offset <= self.len`, so the result stays inside the mapping (Invariants).
+        let start = unsafe { self.base.add(offset) };
+        // SAFETY: `offset + len` bytes are mapped for `&self`'s life (Invariants), any bits are a
+        // `u8`, no process can write through this mapping, and the driver stores into a delivered
+        // range only after the receiver gave it back (contract BUF-05).
+        Some(unsafe { std::slice::from_raw_parts(start.as_ptr(), len) })
+    }
+}
+
+impl Drop for ReceiveMap {
+    fn drop(&mut self) {
+        // SAFETY: unmaps exactly the range this value owns (Invariants); no borrow outlives `self`.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn only_ranges_inside_the_mapping_are_lent() {
+        let file = File::open("/proc/self/exe").expect("own executable");
+        let map = ReceiveMap::new(file.as_fd(), 4096).expect("map a plain file");
+        let base = map.base();
+        assert_eq!(map.lent(base, 4).expect("inside"), b"\x7fELF");
+        assert!(map.lent(base, 4096).is_some());
+        for (address, len) in [(base - 1, 1), (base, 4097), (base + 4096, 1), (base, u64::MAX), (u64::MAX, 1)]
+        {
+            assert!(map.lent(address, len).is_none(), "{address:#x}+{len}");
+        }
+    }
+}
