@@ -1,0 +1,47 @@
+# The two commands: `make run` measures, `make test` proves. Both install what they need.
+HOST := $(shell rustc -vV | sed -n 's/^host: //p')
+RELEASE := target/$(HOST)/release/binderperf
+DEBUG := target/$(HOST)/debug/binderperf
+# Test binaries that need a real driver are run by cargo inside a guest.
+GUEST_RUNNER := CARGO_TARGET_$(shell echo $(HOST) | tr 'a-z-' 'A-Z_')_RUNNER="$(CURDIR)/$(DEBUG) vm --exec"
+ARGS ?=
+
+.PHONY: run build test check unit guest phone doc bench clean
+
+run: build
+	$(RELEASE) run $(ARGS)
+
+build:
+	@tools/install-deps run
+	cargo build --release
+
+test: check unit guest phone doc
+
+check:
+	@tools/install-deps test
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+unit:
+	@tools/install-deps test
+	cargo test --workspace
+
+# The same runtime tests, this time on a real driver: a missing driver is a failure here.
+guest:
+	cargo build
+	BINDERPERF_REQUIRE_DRIVER=1 $(GUEST_RUNNER) cargo test -p ipc --test on_driver --test hot_path
+
+# The phone build needs no C toolchain.
+phone:
+	rustup target add aarch64-unknown-linux-musl
+	cargo build --release --target aarch64-unknown-linux-musl
+
+doc:
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+# Cost of the runtime over raw ioctls and over a pipe, in guest instructions: the same every time.
+bench: build
+	$(RELEASE) vm --icount -- throughput binder --controls pipe,raw --benchmark_filter='/4$$' --max x_raw=1.10
+
+clean:
+	cargo clean
