@@ -3,5 +3,13 @@
 
 pub mod binder_fd;
 pub mod binderfs;
+pub mod clock;
 pub mod errno;
+pub mod futex;
+pub mod local_time;
 pub mod receive_map;
+pub mod sched;
+pub mod shared_memory;
+pub mod socket_pair;
+pub mod stop_signal;
+pub mod tied_child;

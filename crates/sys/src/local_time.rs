@@ -1,0 +1,69 @@
+//! Room: the wall clock in the user's time zone.
+//! Not here: measuring (`clock`).
+//! Facts: `localtime_r(3)`; RFC 3339.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A moment of the wall clock, with the offset that was in force then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalTime {
+    date: [i32; 3],
+    time: [i32; 3],
+    offset_seconds: i64,
+}
+
+impl LocalTime {
+    /// Now.
+    #[must_use]
+    pub fn now() -> Self {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let seconds = libc::time_t::try_from(since_epoch).unwrap_or(libc::time_t::MAX);
+        // SAFETY: a tm is integers and a pointer, for which all-zero bytes are a value.
+        let mut tm: libc::tm = unsafe { std::mem::zeroed() };
+        // SAFETY: both pointers are to live values of the right types.
+        unsafe { libc::localtime_r(&raw const seconds, &raw mut tm) };
+        Self {
+            date: [tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday],
+            time: [tm.tm_hour, tm.tm_min, tm.tm_sec],
+            offset_seconds: tm.tm_gmtoff,
+        }
+    }
+
+    /// For names of files: `20260131-120000`, local.
+    #[must_use]
+    pub fn compact(&self) -> String {
+        let ([year, month, day], [hour, minute, second]) = (self.date, self.time);
+        format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
+    }
+}
+
+/// RFC 3339 with offset: `2026-01-31T12:00:00+01:00`.
+impl fmt::Display for LocalTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ([year, month, day], [hour, minute, second]) = (self.date, self.time);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
+        let sign = if self.offset_seconds < 0 { '-' } else { '+' };
+        let minutes = self.offset_seconds.abs() / 60;
+        write!(f, "{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_west_of_greenwich_and_of_half_an_hour() {
+        let mut moment = LocalTime { date: [2026, 1, 2], time: [3, 4, 5], offset_seconds: -12_600 };
+        assert_eq!(moment.to_string(), "2026-01-02T03:04:05-03:30");
+        moment.offset_seconds = 3600;
+        assert_eq!(moment.to_string(), "2026-01-02T03:04:05+01:00");
+        assert_eq!(moment.compact(), "20260102-030405");
+    }
+
+    #[test]
+    fn now_is_in_this_century() {
+        assert!(LocalTime::now().to_string().starts_with("20"));
+    }
+}

@@ -1,0 +1,165 @@
+//! Room: memory that two processes map, found by a descriptor (`memfd_create(2)`).
+//! Not here: who may write when (`lab::measure::echo::shared`).
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU32;
+
+/// A writable mapping shared between processes.
+///
+/// # Invariants
+/// `base..base + len` is mapped read-write and shared until drop; `base` is page-aligned. Its bytes
+/// are never behind a Rust reference, except single words as atomics.
+#[derive(Debug)]
+pub struct SharedMemory {
+    base: NonNull<u8>,
+    len: usize,
+    file: OwnedFd,
+}
+
+// SAFETY: the mapping belongs to this value and is valid on every thread; plain bytes are touched
+// through `&mut self` only.
+unsafe impl Send for SharedMemory {}
+
+impl SharedMemory {
+    /// New memory of `len` bytes, all 0.
+    ///
+    /// # Errors
+    /// `ENOMEM`, `EMFILE`; `EINVAL` for `len` 0.
+    pub fn create(len: usize) -> io::Result<Self> {
+        // SAFETY: the name is NUL-terminated and outlives the call.
+        let fd = unsafe { libc::memfd_create(c"binderperf".as_ptr(), libc::MFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a non-negative result is a new descriptor that nobody else owns.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let file = File::from(fd);
+        file.set_len(len as u64)?;
+        Self::map(file.into())
+    }
+
+    /// Maps memory that another process created, whole.
+    ///
+    /// # Errors
+    /// `EINVAL`: it is empty. `ENODEV`, `EACCES`: the descriptor is none of shared memory.
+    pub fn map(fd: OwnedFd) -> io::Result<Self> {
+        let file = File::from(fd);
+        let len = usize::try_from(file.metadata()?.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
+        let base = unsafe {
+            libc::mmap(std::ptr::null_mut(), len, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self { base, len, file: file.into() })
+    }
+
+    /// The descriptor, to be handed to the other process.
+    #[must_use]
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it is empty; an empty mapping is refused, so always false.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The word at `offset`; `None` if it is not wholly inside or not aligned to 4.
+    #[must_use]
+    #[inline]
+    pub fn word(&self, offset: usize) -> Option<&AtomicU32> {
+        if !offset.is_multiple_of(4) || offset.checked_add(4)? > self.len {
+            return None;
+        }
+        // SAFETY: `offset + 4 <= len`, so the result stays inside the mapping (Invariants).
+        let word = unsafe { self.base.add(offset) }.cast::<AtomicU32>();
+        // SAFETY: mapped for `&self`'s life (Invariants), 4-aligned as base and offset are, and any
+        // bits are a `u32`; `copy_in`, the only plain store, takes `&mut self` and so ends this borrow.
+        Some(unsafe { word.as_ref() })
+    }
+
+    /// Copies `bytes` to `offset`. The other process must not use that range until told to.
+    ///
+    /// # Panics
+    /// If the range is not inside the memory.
+    #[inline]
+    pub fn copy_in(&mut self, offset: usize, bytes: &[u8]) {
+        let to = self.range(offset, bytes.len());
+        // SAFETY: `to` has room for all of `bytes` (`range`), and no reference points into the mapping
+        // (Invariants, `&mut self`). Stores of another process are outside this program's memory
+        // model; whatever they leave behind is valid bytes.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+    }
+
+    /// Copies from `offset` into `bytes`. The other process must have finished writing that range.
+    ///
+    /// # Panics
+    /// If the range is not inside the memory.
+    #[inline]
+    pub fn copy_out(&mut self, offset: usize, bytes: &mut [u8]) {
+        let from = self.range(offset, bytes.len());
+        // SAFETY: as in `copy_in`, with the directions exchanged; any bits are a `u8`.
+        unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len()) };
+    }
+
+    fn range(&self, offset: usize, len: usize) -> *mut u8 {
+        assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "outside the shared memory");
+        // SAFETY: `offset <= self.len`, so the result stays inside the mapping (Invariants).
+        unsafe { self.base.add(offset) }.as_ptr()
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        // SAFETY: unmaps exactly the range this value owns (Invariants); no borrow outlives `self`.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn two_mappings_see_the_same_bytes_and_words() {
+        let mut here = SharedMemory::create(100).expect("memfd");
+        let copy = here.descriptor().try_clone_to_owned().expect("dup");
+        let mut there = SharedMemory::map(copy).expect("map");
+        here.copy_in(10, b"payload");
+        let mut got = [0; 7];
+        there.copy_out(10, &mut got);
+        assert_eq!(&got, b"payload");
+        there.word(4).expect("inside").store(7, Ordering::Release);
+        assert_eq!(here.word(4).expect("inside").load(Ordering::Acquire), 7);
+    }
+
+    #[test]
+    fn only_whole_aligned_words_inside_are_given() {
+        let memory = SharedMemory::create(100).expect("memfd");
+        assert!(memory.word(96).is_some());
+        for offset in [2, 97, 98, 100, usize::MAX - 3] {
+            assert!(memory.word(offset).is_none(), "{offset}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "outside the shared memory")]
+    fn a_range_beyond_the_end_is_refused() {
+        SharedMemory::create(100).expect("memfd").copy_in(99, &[0; 2]);
+    }
+}
