@@ -52,9 +52,7 @@ impl Distribution {
     /// The distribution of these samples.
     pub fn of(samples: impl IntoIterator<Item = u64>) -> Distribution {
         let mut sampler = crate::Sampler::new();
-        samples
-            .into_iter()
-            .for_each(|sample| sampler.record(sample));
+        samples.into_iter().for_each(|sample| sampler.record(sample));
         sampler.distribution()
     }
 
@@ -63,12 +61,7 @@ impl Distribution {
     pub fn from_histogram(histogram: &Histogram<u64>) -> Distribution {
         let buckets: Vec<(u64, u64)> = histogram
             .iter_recorded()
-            .map(|step| {
-                (
-                    histogram.lowest_equivalent(step.value_iterated_to()),
-                    step.count_at_value(),
-                )
-            })
+            .map(|step| (histogram.lowest_equivalent(step.value_iterated_to()), step.count_at_value()))
             .collect();
         let sum = buckets
             .iter()
@@ -88,11 +81,7 @@ impl Distribution {
     /// A histogram with the same buckets; `None` when the digits or values are none a histogram
     /// can hold (a document that was read has been checked for that).
     pub fn to_histogram(&self) -> Option<Histogram<u64>> {
-        let highest = self
-            .buckets
-            .last()
-            .map_or(0, |&(value, _)| value)
-            .max(HIGHEST_BUCKET);
+        let highest = self.buckets.last().map_or(0, |&(value, _)| value).max(HIGHEST_BUCKET);
         let mut histogram = Histogram::new_with_bounds(1, highest, self.significant_digits).ok()?;
         for &(value, count) in &self.buckets {
             histogram.record_n(value, count).ok()?;

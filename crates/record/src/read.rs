@@ -65,28 +65,17 @@ impl fmt::Display for ReadError {
             ReadError::Io(error) => write!(f, "cannot read the record: {error}"),
             ReadError::Empty => f.write_str("the record is empty; was the run interrupted?"),
             ReadError::TooLarge => {
-                write!(
-                    f,
-                    "the record is larger than {} MiB, so it is none of ours",
-                    MAX_BYTES >> 20
-                )
+                write!(f, "the record is larger than {} MiB, so it is none of ours", MAX_BYTES >> 20)
             }
             ReadError::Truncated { line } => {
-                write!(
-                    f,
-                    "the record breaks off in line {line}; was the disk full or the copy cut short?"
-                )
+                write!(f, "the record breaks off in line {line}; was the disk full or the copy cut short?")
             }
             ReadError::NotJson { detail } => {
-                write!(
-                    f,
-                    "this is not a binderperf record, it is not JSON: {detail}"
-                )
+                write!(f, "this is not a binderperf record, it is not JSON: {detail}")
             }
-            ReadError::Foreign { found } => write!(
-                f,
-                "this is not a binderperf record: expected \"schema\": \"{SCHEMA}\", found {found}"
-            ),
+            ReadError::Foreign { found } => {
+                write!(f, "this is not a binderperf record: expected \"schema\": \"{SCHEMA}\", found {found}")
+            }
             ReadError::Version { found } => write!(
                 f,
                 "the record is of version {found}, this program reads version {VERSION}; \
@@ -116,10 +105,7 @@ impl Run {
     /// Any of [`ReadError`]; nothing is read beyond [`MAX_BYTES`].
     pub fn read(source: impl Read) -> Result<Run, ReadError> {
         let mut bytes = Vec::new();
-        source
-            .take(MAX_BYTES + 1)
-            .read_to_end(&mut bytes)
-            .map_err(ReadError::Io)?;
+        source.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(ReadError::Io)?;
         Run::from_json(&bytes)
     }
 
@@ -154,29 +140,19 @@ fn expect_our_schema(bytes: &[u8]) -> Result<(), ReadError> {
     if !matches!(bytes.trim_ascii_start().first(), Some(b'{')) {
         // Tells a list or number from noise; objects are told apart below.
         serde_json::from_slice::<IgnoredAny>(bytes).map_err(|error| describe(bytes, error))?;
-        return Err(ReadError::Foreign {
-            found: "JSON that is not an object".to_owned(),
-        });
+        return Err(ReadError::Foreign { found: "JSON that is not an object".to_owned() });
     }
     let label: Label = serde_json::from_slice(bytes).map_err(|error| describe(bytes, error))?;
     match (&label.schema, &label.version) {
         (Some(Value::String(schema)), version) if schema == SCHEMA => match version {
             Some(Value::Number(number)) if number.as_u64() == Some(u64::from(VERSION)) => Ok(()),
-            other => Err(ReadError::Version {
-                found: excerpt(other),
-            }),
+            other => Err(ReadError::Version { found: excerpt(other) }),
         },
         (None, _) if label.context.is_some() && label.benchmarks.is_some() => {
-            Err(ReadError::Foreign {
-                found: "Google Benchmark's JSON output".to_owned(),
-            })
+            Err(ReadError::Foreign { found: "Google Benchmark's JSON output".to_owned() })
         }
-        (None, _) => Err(ReadError::Foreign {
-            found: "JSON without a schema field".to_owned(),
-        }),
-        (schema, _) => Err(ReadError::Foreign {
-            found: excerpt(schema),
-        }),
+        (None, _) => Err(ReadError::Foreign { found: "JSON without a schema field".to_owned() }),
+        (schema, _) => Err(ReadError::Foreign { found: excerpt(schema) }),
     }
 }
 
@@ -205,10 +181,7 @@ fn describe(bytes: &[u8], error: serde_json::Error) -> ReadError {
 
 /// Whether an object's text ends where the parser stumbled, as in a number cut at its point.
 fn at_end(bytes: &[u8], error: &serde_json::Error) -> bool {
-    let last_line = bytes
-        .rsplit(|&byte| byte == b'\n')
-        .next()
-        .unwrap_or_default();
+    let last_line = bytes.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
     let lines = 1 + bytes.iter().filter(|&&byte| byte == b'\n').count();
     let object = bytes.trim_ascii_start().starts_with(b"{");
     object && error.line() == lines && error.column() >= last_line.len()

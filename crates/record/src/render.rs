@@ -1,7 +1,10 @@
 //! Room: a `Run` as something to look at; one submodule per look.
 //! Not here: writing it anywhere, deciding on colours or terminals.
 
+pub mod gbench;
 pub mod json;
+mod ratio;
+pub mod summary;
 
 use std::borrow::Cow;
 

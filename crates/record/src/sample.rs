@@ -5,13 +5,7 @@ use crate::*;
 
 /// A run with one case of 1000 iterations at 2.5 µs.
 pub(crate) fn run() -> Run {
-    let mut run = Run::new(
-        tool(),
-        "2026-01-31T12:00:00+01:00".to_owned(),
-        plan(),
-        host(),
-        clock(),
-    );
+    let mut run = Run::new(tool(), "2026-01-31T12:00:00+01:00".to_owned(), plan(), host(), clock());
     run.elapsed_ns = 2_500_000_000;
     run.driver = Some(Driver {
         kind: DriverKind::KernelC,
@@ -20,12 +14,7 @@ pub(crate) fn run() -> Run {
         features: vec!["oneway_spam_detection".to_owned()],
     });
     run.complete = true;
-    run.cases.push(case(
-        "BM_sendVec_binder",
-        4,
-        0,
-        vec![measured(1000, 2_500_000, 1_000_000)],
-    ));
+    run.cases.push(case("BM_sendVec_binder", 4, 0, vec![measured(1000, 2_500_000, 1_000_000)]));
     run
 }
 
@@ -41,32 +30,19 @@ pub(crate) fn tool() -> Tool {
 }
 
 pub(crate) fn plan() -> Plan {
-    Plan {
-        min_time: "0.5s".to_owned(),
-        repetitions: 1,
-        controls: true,
-        ..Plan::default()
-    }
+    Plan { min_time: "0.5s".to_owned(), repetitions: 1, controls: true, ..Plan::default() }
 }
 
 pub(crate) fn host() -> Host {
     Host {
         class: HostClass::Bare,
         host_name: "board".to_owned(),
-        kernel: Kernel {
-            release: "6.12.9-amd64".to_owned(),
-            ..Kernel::default()
-        },
+        kernel: Kernel { release: "6.12.9-amd64".to_owned(), ..Kernel::default() },
         cpu: Cpu {
             count: 4,
             mhz: Some(2400.4),
             scaling_enabled: Some(false),
-            caches: vec![CpuCache {
-                kind: "Data".to_owned(),
-                level: 1,
-                size: 32 << 10,
-                num_sharing: 2,
-            }],
+            caches: vec![CpuCache { kind: "Data".to_owned(), level: 1, size: 32 << 10, num_sharing: 2 }],
             ..Cpu::default()
         },
         load_avg: vec![0.5, 1.25, 0.0],
@@ -86,19 +62,13 @@ pub(crate) fn clock() -> Clock {
 }
 
 pub(crate) fn case(family: &str, payload: u64, index: u32, outcomes: Vec<Outcome>) -> Case {
-    let repetitions = (0..)
-        .zip(outcomes)
-        .map(|(index, outcome)| Repetition { index, outcome });
+    let repetitions = (0..).zip(outcomes).map(|(index, outcome)| Repetition { index, outcome });
     Case {
         name: format!("{family}/{payload}"),
         family: family.to_owned(),
         family_index: 0,
         per_family_instance_index: index,
-        kind: if family.ends_with("binder") {
-            CaseKind::Test
-        } else {
-            CaseKind::Control
-        },
+        kind: if family.ends_with("binder") { CaseKind::Test } else { CaseKind::Control },
         payload_bytes: payload,
         threads: 1,
         label: None,

@@ -27,13 +27,7 @@ impl Sampler {
         let mut histogram = Histogram::new_with_bounds(1, HIGHEST_BUCKET, SIGNIFICANT_DIGITS)
             .expect("bounds and digits are constants a histogram accepts");
         histogram.clear();
-        Sampler {
-            histogram,
-            min: u64::MAX,
-            max: 0,
-            sum: 0,
-            overflow: 0,
-        }
+        Sampler { histogram, min: u64::MAX, max: 0, sum: 0, overflow: 0 }
     }
 
     /// Takes one sample. A value above the last bucket is counted there and as overflow; least,

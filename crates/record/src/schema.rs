@@ -188,8 +188,6 @@ impl Run {
     /// Whether any repetition of any case failed.
     pub fn any_failed(&self) -> bool {
         let failed = |rep: &Repetition| matches!(rep.outcome, Outcome::Failed { .. });
-        self.cases
-            .iter()
-            .any(|case| case.repetitions.iter().any(failed))
+        self.cases.iter().any(|case| case.repetitions.iter().any(failed))
     }
 }

@@ -48,14 +48,9 @@ fn bucket_width_is_the_histograms_own() {
     for digits in 1..=5 {
         let histogram = Histogram::<u64>::new_with_bounds(1, u64::MAX >> 1, digits).unwrap();
         for shift in 0..62 {
-            for value in [
-                1u64 << shift,
-                (1 << shift) + (1 << shift) / 3,
-                (2 << shift) - 1,
-            ] {
+            for value in [1u64 << shift, (1 << shift) + (1 << shift) / 3, (2 << shift) - 1] {
                 let width = bucket_width(value, digits);
-                let theirs =
-                    histogram.highest_equivalent(value) - histogram.lowest_equivalent(value) + 1;
+                let theirs = histogram.highest_equivalent(value) - histogram.lowest_equivalent(value) + 1;
                 assert_eq!(width, theirs, "{value} with {digits} digits");
             }
         }
@@ -87,10 +82,7 @@ fn samples_beyond_the_last_bucket_are_counted_and_keep_their_size() {
     }
     let distribution = sampler.distribution();
     assert_eq!((distribution.count, distribution.overflow), (4, 2));
-    assert_eq!(
-        (distribution.min, distribution.max, distribution.sum),
-        (5, u64::MAX, u64::MAX)
-    );
+    assert_eq!((distribution.min, distribution.max, distribution.sum), (5, u64::MAX, u64::MAX));
     assert_eq!(distribution.buckets.last().map(|bucket| bucket.1), Some(3));
 }
 
@@ -113,9 +105,6 @@ fn merging_is_the_same_as_sampling_all_at_once() {
         all.extend(samples);
     }
     assert_eq!(Distribution::merged(&parts), Some(Distribution::of(all)));
-    let coarse = Distribution {
-        significant_digits: 2,
-        ..Distribution::of([1])
-    };
+    let coarse = Distribution { significant_digits: 2, ..Distribution::of([1]) };
     assert_eq!(Distribution::merged([&coarse, &parts[0]]), None);
 }

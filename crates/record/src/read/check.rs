@@ -39,26 +39,19 @@ fn case(case: &Case) -> Result<(), Problem> {
         return Err("no threads".to_owned());
     }
     if case.repetitions.len() > MAX_REPETITIONS {
-        return Err(format!(
-            "{} repetitions, more than {MAX_REPETITIONS}",
-            case.repetitions.len()
-        ));
+        return Err(format!("{} repetitions, more than {MAX_REPETITIONS}", case.repetitions.len()));
     }
     for repetition in &case.repetitions {
         let numbers = match &repetition.outcome {
             Outcome::Measured(numbers) if numbers.iterations == 0 => {
-                return Err(format!(
-                    "repetition {}: measured, yet no iteration",
-                    repetition.index
-                ));
+                return Err(format!("repetition {}: measured, yet no iteration", repetition.index));
             }
             Outcome::Measured(numbers) => Some(numbers),
             Outcome::Failed { partial, .. } => partial.as_ref(),
             Outcome::Skipped { .. } => None,
         };
         if let Some(numbers) = numbers {
-            measurement(numbers)
-                .map_err(|problem| format!("repetition {}: {problem}", repetition.index))?;
+            measurement(numbers).map_err(|problem| format!("repetition {}: {problem}", repetition.index))?;
         }
     }
     Ok(())
@@ -67,19 +60,14 @@ fn case(case: &Case) -> Result<(), Problem> {
 fn name(name: &str) -> Result<(), Problem> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_/:.-".contains(c);
     if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(allowed) {
-        return Err(format!(
-            "a name is 1 to {MAX_NAME} of letters, digits and _/:.-"
-        ));
+        return Err(format!("a name is 1 to {MAX_NAME} of letters, digits and _/:.-"));
     }
     Ok(())
 }
 
 fn measurement(numbers: &Measurement) -> Result<(), Problem> {
     if numbers.samples.count > numbers.iterations {
-        return Err(format!(
-            "{} samples of {} iterations",
-            numbers.samples.count, numbers.iterations
-        ));
+        return Err(format!("{} samples of {} iterations", numbers.samples.count, numbers.iterations));
     }
     distribution(&numbers.samples)
 }
@@ -94,36 +82,21 @@ fn distribution(samples: &Distribution) -> Result<(), Problem> {
     for &(value, number) in &samples.buckets {
         let width = bucket_width(value, digits);
         if value < free_from || value % width != 0 || number == 0 {
-            return Err(format!(
-                "bucket [{value}, {number}] is empty, off its grid or out of order"
-            ));
+            return Err(format!("bucket [{value}, {number}] is empty, off its grid or out of order"));
         }
         free_from = value.saturating_add(width);
-        count = count
-            .checked_add(number)
-            .ok_or("the buckets' counts overflow")?;
+        count = count.checked_add(number).ok_or("the buckets' counts overflow")?;
     }
     if count != samples.count {
-        return Err(format!(
-            "count is {}, the buckets hold {count}",
-            samples.count
-        ));
+        return Err(format!("count is {}, the buckets hold {count}", samples.count));
     }
     bounds(samples)
 }
 
 /// Least, greatest and sum must be what the buckets allow.
 fn bounds(samples: &Distribution) -> Result<(), Problem> {
-    let Distribution {
-        min,
-        max,
-        sum,
-        count,
-        overflow,
-        ..
-    } = *samples;
-    let (Some(&(first, _)), Some(&(last, in_last))) =
-        (samples.buckets.first(), samples.buckets.last())
+    let Distribution { min, max, sum, count, overflow, .. } = *samples;
+    let (Some(&(first, _)), Some(&(last, in_last))) = (samples.buckets.first(), samples.buckets.last())
     else {
         return match (min, max, sum, overflow) {
             (0, 0, 0, 0) => Ok(()),
@@ -138,18 +111,11 @@ fn bounds(samples: &Distribution) -> Result<(), Problem> {
     let max_fits = if over { max >= last } else { within(max, last) };
     let min_fits = within(min, first) || (over && overflow == count && min >= first);
     if min > max || !min_fits || !max_fits || overflow > in_last {
-        return Err(format!(
-            "least {min} and greatest {max} lie outside their buckets"
-        ));
+        return Err(format!("least {min} and greatest {max} lie outside their buckets"));
     }
-    let (low, high) = (
-        u128::from(min) * u128::from(count),
-        u128::from(max) * u128::from(count),
-    );
+    let (low, high) = (u128::from(min) * u128::from(count), u128::from(max) * u128::from(count));
     if sum != u64::MAX && !(low..=high).contains(&u128::from(sum)) {
-        return Err(format!(
-            "sum {sum} is not between count times least and greatest"
-        ));
+        return Err(format!("sum {sum} is not between count times least and greatest"));
     }
     Ok(())
 }

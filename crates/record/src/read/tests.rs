@@ -25,23 +25,15 @@ fn what_is_written_reads_back_unchanged() {
         sampler.record(random.below(10_000_000));
     }
     sampler.record(u64::MAX);
-    let Outcome::Measured(numbers) = &mut run.cases[0].repetitions[0].outcome else {
-        panic!()
-    };
+    let Outcome::Measured(numbers) = &mut run.cases[0].repetitions[0].outcome else { panic!() };
     numbers.iterations = 2_001;
     numbers.samples = sampler.distribution();
     numbers.counters.set("zeta", 0.1, CounterKind::Rate);
     numbers.counters.set("alpha", 1e300, CounterKind::Inverted);
     let partial = Some(numbers.clone());
-    let failed = Outcome::Failed {
-        reason: "service \"died\"\n".to_owned(),
-        partial,
-    };
-    let skipped = Outcome::Skipped {
-        reason: "needs 6.8".to_owned(),
-    };
-    run.cases
-        .push(sample::case("BM_sendVec_pipe", 4, 0, vec![failed, skipped]));
+    let failed = Outcome::Failed { reason: "service \"died\"\n".to_owned(), partial };
+    let skipped = Outcome::Skipped { reason: "needs 6.8".to_owned() };
+    run.cases.push(sample::case("BM_sendVec_pipe", 4, 0, vec![failed, skipped]));
     run.context.push(("b".to_owned(), "1".to_owned()));
     run.context.push(("a".to_owned(), "2".to_owned()));
     assert_eq!(read(&run.to_json()).unwrap(), run);
@@ -58,18 +50,12 @@ fn numbers_json_cannot_hold_are_left_out_not_made_up() {
     let mut run = sample::run();
     run.host.load_avg = vec![0.5, f64::INFINITY];
     run.host.cpu.mhz = Some(f64::NAN);
-    let Outcome::Measured(numbers) = &mut run.cases[0].repetitions[0].outcome else {
-        panic!()
-    };
+    let Outcome::Measured(numbers) = &mut run.cases[0].repetitions[0].outcome else { panic!() };
     numbers.counters.set("ratio", f64::NAN, CounterKind::Plain);
     let back = read(&run.to_json()).unwrap();
     assert_eq!(back.host.load_avg, [0.5]);
     assert_eq!(back.host.cpu.mhz, None);
-    assert!(
-        back.cases[0]
-            .measurements()
-            .all(|numbers| numbers.counters.is_empty())
-    );
+    assert!(back.cases[0].measurements().all(|numbers| numbers.counters.is_empty()));
 }
 
 #[test]
@@ -94,35 +80,20 @@ fn foreign_documents_are_named() {
         ("\u{1b}[31m", "not JSON"),
         ("[1, 2]", "not an object"),
         ("{}", "without a schema"),
-        (
-            "{\"schema\": \"other.thing\", \"version\": 1}",
-            "\"other.thing\"",
-        ),
+        ("{\"schema\": \"other.thing\", \"version\": 1}", "\"other.thing\""),
         ("{\"schema\": 7}", "found 7"),
         ("{\"context\": {}, \"benchmarks\": []}", "Google Benchmark"),
-        (
-            "{\"schema\": \"binderperf.run\", \"version\": 2}",
-            "version 2",
-        ),
-        (
-            "{\"schema\": \"binderperf.run\", \"version\": -1}",
-            "version -1",
-        ),
+        ("{\"schema\": \"binderperf.run\", \"version\": 2}", "version 2"),
+        ("{\"schema\": \"binderperf.run\", \"version\": -1}", "version -1"),
         ("{\"schema\": \"binderperf.run\"}", "version (none)"),
-        (
-            "{\"schema\": \"binderperf.run\", \"version\": 1}",
-            "missing field",
-        ),
+        ("{\"schema\": \"binderperf.run\", \"version\": 1}", "missing field"),
     ];
     for (text, expected) in table {
         let said = read(text).expect_err(text).to_string();
         assert!(said.contains(expected), "{text:?}: {said}");
         assert!(!said.contains('\u{1b}'), "{said:?}");
     }
-    assert!(matches!(
-        Run::from_json(b"\xff\xfe{"),
-        Err(ReadError::NotJson { .. })
-    ));
+    assert!(matches!(Run::from_json(b"\xff\xfe{"), Err(ReadError::NotJson { .. })));
     let deep = format!("{{\"x\": {}", "[".repeat(1_000_000));
     assert!(read(&deep).is_err(), "a million open lists");
 }
@@ -138,32 +109,16 @@ fn contradictions_are_named() {
         ("\"min\": 2500", "\"min\": 2400", "outside"),
         ("\"max\": 5000", "\"max\": 18446744073709551615", "outside"),
         ("\"sum\": 2502500", "\"sum\": 1", "sum 1"),
-        (
-            "\"significant_digits\": 3",
-            "\"significant_digits\": 0",
-            "digits",
-        ),
-        (
-            "\"significant_digits\": 3",
-            "\"significant_digits\": 255",
-            "digits",
-        ),
+        ("\"significant_digits\": 3", "\"significant_digits\": 0", "digits"),
+        ("\"significant_digits\": 3", "\"significant_digits\": 255", "digits"),
         ("\"iterations\": 1000", "\"iterations\": 0", "no iteration"),
-        (
-            "\"iterations\": 1000",
-            "\"iterations\": 10",
-            "1000 samples of 10",
-        ),
+        ("\"iterations\": 1000", "\"iterations\": 10", "1000 samples of 10"),
         ("\"threads\": 1", "\"threads\": 0", "no threads"),
         ("\"BM_sendVec_binder/4\"", "\"BM one\"", "a name is"),
         ("\"BM_sendVec_binder/4\"", "\"\\u001b[31m\"", "a name is"),
         ("\"BM_sendVec_binder/4\"", "\"\"", "a name is"),
         ("\"iterations\": 1000", "\"iterations\": -1", "damaged"),
-        (
-            "\"class\": \"bare\"",
-            "\"class\": \"moon\"",
-            "unknown variant",
-        ),
+        ("\"class\": \"bare\"", "\"class\": \"moon\"", "unknown variant"),
     ];
     for (from, to, expected) in table {
         let said = read(&altered(from, to)).expect_err(to).to_string();
@@ -172,20 +127,12 @@ fn contradictions_are_named() {
     }
     let mut twice = sample::run();
     twice.cases.push(twice.cases[0].clone());
-    assert!(
-        read(&twice.to_json())
-            .unwrap_err()
-            .to_string()
-            .contains("twice")
-    );
+    assert!(read(&twice.to_json()).unwrap_err().to_string().contains("twice"));
 }
 
 #[test]
 fn a_reader_that_never_ends_is_given_up() {
-    assert!(matches!(
-        Run::read(io::repeat(b' ')),
-        Err(ReadError::TooLarge)
-    ));
+    assert!(matches!(Run::read(io::repeat(b' ')), Err(ReadError::TooLarge)));
 }
 
 #[test]
@@ -206,28 +153,18 @@ fn random_damage_never_panics() {
         }
         if let Ok(run) = Run::from_json(&bytes) {
             accepted += 1;
-            let whole = Distribution::merged(
-                run.cases
-                    .iter()
-                    .flat_map(Case::measurements)
-                    .map(|m| &m.samples),
-            );
+            let whole =
+                Distribution::merged(run.cases.iter().flat_map(Case::measurements).map(|m| &m.samples));
             assert!(whole.is_none_or(|whole| whole.percentile(99.0).is_some()));
             assert_eq!(Run::from_json(run.to_json().as_bytes()).unwrap(), run);
         }
     }
-    assert!(
-        accepted > 0,
-        "harmless damage, as in a host name, is accepted"
-    );
+    assert!(accepted > 0, "harmless damage, as in a host name, is accepted");
 }
 
 #[test]
 fn buckets_stay_on_one_line() {
     let text = sample::run().to_json();
-    assert!(
-        text.contains("\"buckets\": [[2500,999],[5000,1]]\n"),
-        "{text}"
-    );
+    assert!(text.contains("\"buckets\": [[2500,999],[5000,1]]\n"), "{text}");
     assert!(text.ends_with("}\n"));
 }

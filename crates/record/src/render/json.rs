@@ -11,8 +11,7 @@ impl Run {
     pub fn to_json(&self) -> String {
         let mut bytes = Vec::new();
         let mut serializer = Serializer::with_formatter(&mut bytes, BucketsInLine::default());
-        self.serialize(&mut serializer)
-            .expect("a Run has only string keys and a Vec takes any byte");
+        self.serialize(&mut serializer).expect("a Run has only string keys and a Vec takes any byte");
         bytes.push(b'\n');
         String::from_utf8(bytes).expect("JSON text is UTF-8")
     }
@@ -30,11 +29,7 @@ struct BucketsInLine {
 }
 
 impl Formatter for BucketsInLine {
-    fn begin_object_key<W: ?Sized + Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
+    fn begin_object_key<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
         (self.in_key, self.at_buckets) = (true, false);
         self.pretty.begin_object_key(writer, first)
     }
@@ -44,11 +39,7 @@ impl Formatter for BucketsInLine {
         self.pretty.end_object_key(writer)
     }
 
-    fn write_string_fragment<W: ?Sized + Write>(
-        &mut self,
-        writer: &mut W,
-        text: &str,
-    ) -> io::Result<()> {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, text: &str) -> io::Result<()> {
         self.at_buckets |= self.in_key && text == "buckets";
         self.pretty.write_string_fragment(writer, text)
     }
@@ -70,11 +61,7 @@ impl Formatter for BucketsInLine {
         writer.write_all(b"]")
     }
 
-    fn begin_array_value<W: ?Sized + Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
+    fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
         match (self.depth, first) {
             (0, _) => self.pretty.begin_array_value(writer, first),
             (_, true) => Ok(()),

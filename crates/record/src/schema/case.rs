@@ -117,17 +117,12 @@ fn per_iteration(total: u64, iterations: u64) -> Option<f64> {
 impl Case {
     /// The repetitions that ran to their end.
     pub fn measurements(&self) -> impl Iterator<Item = &Measurement> {
-        self.repetitions
-            .iter()
-            .filter_map(|rep| rep.outcome.measured())
+        self.repetitions.iter().filter_map(|rep| rep.outcome.measured())
     }
 
     /// Mean of the repetitions' mean wall clock per transaction, in clock units.
     pub fn mean_real(&self) -> Option<f64> {
-        let means: Vec<f64> = self
-            .measurements()
-            .filter_map(Measurement::mean_real)
-            .collect();
+        let means: Vec<f64> = self.measurements().filter_map(Measurement::mean_real).collect();
         crate::stats::mean(&means)
     }
 }
@@ -175,16 +170,12 @@ impl Counters {
 
     /// The counter of this name.
     pub fn find(&self, name: &str) -> Option<Counter> {
-        self.iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, counter)| counter)
+        self.iter().find(|(known, _)| *known == name).map(|(_, counter)| counter)
     }
 
     /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Counter)> {
-        self.0
-            .iter()
-            .map(|(name, counter)| (name.as_str(), *counter))
+        self.0.iter().map(|(name, counter)| (name.as_str(), *counter))
     }
 
     /// Whether there is none.

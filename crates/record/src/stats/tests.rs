@@ -23,10 +23,7 @@ fn order_does_not_matter_to_the_middle() {
 
 #[test]
 fn what_does_not_exist_is_none() {
-    assert_eq!(
-        (mean(&[]), median(&[]), percentile(&[], 50.0)),
-        (None, None, None)
-    );
+    assert_eq!((mean(&[]), median(&[]), percentile(&[], 50.0)), (None, None, None));
     assert_eq!((stddev(&[3.0]), cv(&[3.0])), (None, None));
     assert_eq!((mean(&[3.0]), median(&[3.0])), (Some(3.0), Some(3.0)));
     assert_eq!(cv(&[-1.0, 1.0]), None, "a spread relative to 0");

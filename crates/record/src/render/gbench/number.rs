@@ -1,0 +1,143 @@
+//! Room: numbers as C and C++ print them by default, which is how Google Benchmark does.
+//! Not here: columns.
+
+/// As C's `%g`: six significant digits, no trailing zeros, an exponent when it is below -4 or
+/// above 5.
+pub(super) fn general(value: f64) -> String {
+    let scientific = format!("{value:.5e}");
+    let Some((digits, exponent)) = split_exponent(&scientific) else { return scientific };
+    if (-4..6).contains(&exponent) {
+        let decimals = usize::try_from(5 - exponent).unwrap_or(0);
+        return trim_zeros(&format!("{value:.decimals$}")).to_owned();
+    }
+    format!("{}{}", trim_zeros(digits), c_exponent(exponent))
+}
+
+/// As C's `%.16e`: enough digits to read the same number back.
+pub(super) fn exact(value: f64) -> String {
+    exponential(value, 16)
+}
+
+/// As C's `%.4e` for `decimals` 4.
+pub(super) fn exponential(value: f64, decimals: usize) -> String {
+    let scientific = format!("{value:.decimals$e}");
+    match split_exponent(&scientific) {
+        Some((digits, exponent)) => format!("{digits}{}", c_exponent(exponent)),
+        None => scientific,
+    }
+}
+
+/// With a prefix for thousands, so that at most three digits stand before the point; or, with
+/// `base` 1024, a binary prefix.
+pub(crate) fn human(value: f64, base: f64) -> String {
+    const DECIMAL: [&str; 8] = ["k", "M", "G", "T", "P", "E", "Z", "Y"];
+    const BINARY: [&str; 8] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi"];
+    const SMALL: [&str; 8] = ["m", "u", "n", "p", "f", "a", "z", "y"];
+    // Between a hundredth and one, a fraction reads better than a prefix.
+    const SMALLEST_PLAIN: f64 = 0.01;
+
+    let sign = if value < 0.0 { "-" } else { "" };
+    let size = value.abs();
+    let large = if base == 1024.0 { BINARY } else { DECIMAL };
+    let mut scaled = size;
+    if size > base - 1.0 {
+        for prefix in large {
+            scaled /= base;
+            if scaled <= base - 1.0 {
+                return format!("{sign}{}{prefix}", general(scaled));
+            }
+        }
+    } else if size < SMALLEST_PLAIN {
+        for prefix in SMALL {
+            scaled *= base;
+            if scaled >= 1.0 {
+                return format!("{sign}{}{prefix}", general(scaled));
+            }
+        }
+    }
+    format!("{sign}{}", general(size))
+}
+
+fn split_exponent(scientific: &str) -> Option<(&str, i32)> {
+    let (digits, exponent) = scientific.split_once('e')?;
+    Some((digits, exponent.parse().ok()?))
+}
+
+/// C writes a sign and at least two digits.
+fn c_exponent(exponent: i32) -> String {
+    format!("e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+}
+
+fn trim_zeros(digits: &str) -> &str {
+    if !digits.contains('.') {
+        return digits;
+    }
+    digits.trim_end_matches('0').trim_end_matches('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn general_is_what_c_prints() {
+        let table = [
+            (0.0, "0"),
+            (-0.5, "-0.5"),
+            (1.0, "1"),
+            (12.5, "12.5"),
+            (123456.789, "123457"),
+            (999_999.6, "1e+06"),
+            (1e6, "1e+06"),
+            (8_881_219.2, "8.88122e+06"),
+            (1.23456789, "1.23457"),
+            (0.0001, "0.0001"),
+            (0.00009999999, "0.0001"),
+            (0.0000123, "1.23e-05"),
+            (1e300, "1e+300"),
+            (621.673, "621.673"),
+        ];
+        for (value, text) in table {
+            assert_eq!(general(value), text);
+        }
+    }
+
+    #[test]
+    fn exact_is_what_c_prints() {
+        assert_eq!(exact(0.0), "0.0000000000000000e+00");
+        assert_eq!(exact(0.1), "1.0000000000000001e-01");
+        assert_eq!(exact(3.45e-3), "3.4499999999999999e-03");
+        assert_eq!(exact(1e300), "1.0000000000000001e+300");
+        assert_eq!(exponential(12_345_678_901.0, 4), "1.2346e+10");
+    }
+
+    #[test]
+    fn human_numbers_are_those_of_google_benchmark() {
+        // Printed by google-benchmark 1.9.5 for these counter values.
+        let table = [
+            (0.0, "0", "0"),
+            (-5.0, "-5", "-5"),
+            (999.0, "999", "999"),
+            (1000.0, "1k", "1000"),
+            (1001.0, "1.001k", "1001"),
+            (1023.0, "1.023k", "1023"),
+            (1024.0, "1.024k", "1Ki"),
+            (1100.01, "1.10001k", "1.07423Ki"),
+            (0.5, "0.5", "0.5"),
+            (0.01, "0.01", "0.01"),
+            (0.0099, "9.9m", "10.1376m"),
+            (1e-7, "100n", "107.374n"),
+            (123456.789, "123.457k", "120.563Ki"),
+            (999_999.6, "1M", "976.562Ki"),
+            (1e6, "1M", "976.562Ki"),
+            (1.1e6, "1.1M", "1.04904Mi"),
+            (1e30, "1e+30", "1e+30"),
+            (1e-30, "1e-30", "1e-30"),
+            (-1500.0, "-1.5k", "-1.46484Ki"),
+        ];
+        for (value, decimal, binary) in table {
+            assert_eq!(human(value, 1000.0), decimal);
+            assert_eq!(human(value, 1024.0), binary);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Room: the floor of a machine: what the same payload costs by other means.
+//! Not here: measuring it.
+
+use crate::schema::{Case, CaseKind};
+use std::collections::BTreeMap;
+
+/// Mean costs of the control cases known so far, in clock units.
+#[derive(Debug, Default)]
+pub(crate) struct Controls {
+    /// (family without its last word, payload) → last word → mean.
+    means: BTreeMap<(String, u64), BTreeMap<String, f64>>,
+}
+
+impl Controls {
+    /// The controls of a whole run.
+    pub(crate) fn of<'a>(cases: impl IntoIterator<Item = &'a Case>) -> Controls {
+        let mut controls = Controls::default();
+        cases.into_iter().for_each(|case| controls.know(case));
+        controls
+    }
+
+    /// Takes note of a case, if it is a control that was measured.
+    pub(crate) fn know(&mut self, case: &Case) {
+        let Some(mean) = case.mean_real().filter(|_| case.kind == CaseKind::Control) else { return };
+        let (stem, word) = split(&case.family);
+        let same_payload = self.means.entry((stem.to_owned(), case.payload_bytes)).or_default();
+        same_payload.insert(word.to_owned(), mean);
+    }
+
+    /// How many times the cost of each known control with the same payload a cost of this case
+    /// is, under the names `x_pipe`, `x_unix` and so on.
+    pub(crate) fn ratios(&self, case: &Case, cost: f64) -> impl Iterator<Item = (String, f64)> {
+        let stem = split(&case.family).0.to_owned();
+        let known = match case.kind {
+            CaseKind::Test => self.means.get(&(stem, case.payload_bytes)),
+            CaseKind::Control => None,
+        };
+        let known = known.into_iter().flatten().filter(|&(_, &mean)| mean > 0.0);
+        known.map(move |(word, mean)| (counter_name(word), cost / mean))
+    }
+}
+
+/// The counter that states the ratio to a control family, e.g. `x_pipe` for `BM_sendVec_pipe`.
+pub(crate) fn counter_of(family: &str) -> String {
+    counter_name(split(family).1)
+}
+
+fn counter_name(word: &str) -> String {
+    format!("x_{word}")
+}
+
+/// `BM_sendVec_pipe` → `BM_sendVec`, `pipe`.
+fn split(family: &str) -> (&str, &str) {
+    family.rsplit_once('_').unwrap_or(("", family))
+}

@@ -1,0 +1,245 @@
+//! Room: the table at the end of `binderperf run`, for a person: what ran where, one row per
+//! test case, what went wrong, what next.
+//! Not here: rows while they are measured (`super::gbench`).
+
+use super::gbench::human;
+use super::printable;
+use super::ratio::Controls;
+use crate::Distribution;
+use crate::schema::{Case, CaseKind, ClockUnit, HostClass, Measurement, Outcome, Repetition, Run, Severity};
+use std::collections::BTreeMap;
+
+const HEADS: [&str; 12] = [
+    "Benchmark",
+    "Time",
+    "CPU",
+    "Iterations",
+    "bytes/s",
+    "p50",
+    "p99",
+    "max",
+    "x pipe",
+    "x unix",
+    "x futex",
+    "x spin",
+];
+const FIRST_RATIO: usize = 8;
+
+/// Numbers of one case, or words in their place.
+enum Row {
+    Numbers(Vec<String>),
+    Words(String, String),
+}
+
+/// The whole text; `what_next` comes last. Times are means over all repetitions; percentiles are
+/// over all their samples; `x pipe` is this case's time over the pipe control's for its payload.
+pub fn summary(run: &Run, what_next: &str) -> String {
+    let mut text = head(run);
+    let tests: Vec<&Case> = run.cases.iter().filter(|case| case.kind == CaseKind::Test).collect();
+    let controls_only = tests.is_empty();
+    let shown = if controls_only { run.cases.iter().collect() } else { tests };
+    let controls = Controls::of(&run.cases);
+    let rows: Vec<Row> = shown.iter().map(|case| row(run, case, &controls)).collect();
+    text.push('\n');
+    text += &table(run, &rows);
+    let mut notes: Vec<String> = shown.iter().flat_map(|case| partly_failed(case)).collect();
+    if !controls_only {
+        notes.extend(troubled_controls(run));
+    }
+    notes.extend(findings(run));
+    if !run.complete {
+        let reason = run.incomplete_reason.as_deref().unwrap_or("the run did not end");
+        notes.push(format!("INCOMPLETE: {reason}"));
+    }
+    for part in [notes.join("\n").as_str(), what_next.trim_end()] {
+        if !part.is_empty() {
+            text.push('\n');
+            part.lines().for_each(|line| text += &(printable(line).into_owned() + "\n"));
+        }
+    }
+    text
+}
+
+fn head(run: &Run) -> String {
+    let kernel = &run.host.kernel;
+    let mut kernel_line = format!("{} {}", kernel.release, kernel.machine).trim_end().to_owned();
+    if let Some(preemption) = &kernel.preemption {
+        kernel_line += &format!(", preemption {preemption}");
+    }
+    let driver = match &run.driver {
+        Some(driver) => {
+            let (kind, protocol) = (driver.kind.name(), driver.protocol_version);
+            format!("{kind}, {}, protocol {protocol}", driver.opened)
+        }
+        None => "none".to_owned(),
+    };
+    let cpu = &run.host.cpu;
+    let host = format!("{}, {} CPU {}", run.host.class.name(), cpu.count, cpu.model);
+    let mut clock = run.clock.name.clone();
+    if let Some(cost) = run.clock.read_cost {
+        clock += &format!(", {cost:.1} {} a pair of readings, within each sample", unit(run));
+    }
+    let mut lines = vec![
+        format!("{} {}, {}", run.tool.name, run.tool.version, run.started),
+        format!("Kernel  {kernel_line}"),
+        format!("Driver  {driver}"),
+        format!("Host    {}", host.trim_end()),
+        format!("Clock   {clock}"),
+    ];
+    if run.host.class == HostClass::Tcg {
+        lines.push("WARNING emulated machine: timings are not real; ratios within this run are".into());
+    }
+    if run.overloaded {
+        lines.push("WARNING more ran at once than there are CPUs: the numbers tell of the overload".into());
+    }
+    if run.tool.debug_assertions {
+        lines.push("WARNING built with debug assertions: not for comparing".into());
+    }
+    lines.iter().map(|line| printable(line).into_owned() + "\n").collect()
+}
+
+fn unit(run: &Run) -> &'static str {
+    match run.clock.unit {
+        ClockUnit::Ns => "ns",
+        ClockUnit::Instructions => "insns",
+    }
+}
+
+fn row(run: &Run, case: &Case, controls: &Controls) -> Row {
+    let Some(mean) = case.mean_real() else {
+        return Row::Words(case.name.clone(), words(case));
+    };
+    let of_unit = |value: f64| format!("{value:.0} {}", unit(run));
+    let samples = Distribution::merged(case.measurements().map(|numbers| &numbers.samples));
+    let percentile = |percent| {
+        let value = samples.as_ref().and_then(|samples| samples.percentile(percent));
+        value.map(|value| of_unit(value as f64)).unwrap_or_default()
+    };
+    let cpu: Vec<f64> = case.measurements().filter_map(Measurement::mean_cpu).collect();
+    let iterations = case.measurements().map(|numbers| numbers.iterations);
+    let rate = (run.clock.unit == ClockUnit::Ns && case.payload_bytes > 0 && mean > 0.0)
+        .then(|| four_digits(case.payload_bytes as f64 * 1e9 / mean));
+    let mut cells = vec![
+        case.name.clone(),
+        of_unit(mean),
+        crate::stats::mean(&cpu).map(of_unit).unwrap_or_default(),
+        iterations.fold(0, u64::saturating_add).to_string(),
+        rate.unwrap_or_default(),
+        percentile(50.0),
+        percentile(99.0),
+        percentile(100.0),
+    ];
+    let ratios: BTreeMap<String, f64> = controls.ratios(case, mean).collect();
+    cells.extend(HEADS[FIRST_RATIO..].iter().map(|head| {
+        let ratio = ratios.get(&head.replace(' ', "_"));
+        ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default()
+    }));
+    Row::Numbers(cells)
+}
+
+/// `1.164M`: what a reader compares, and no more.
+fn four_digits(value: f64) -> String {
+    let rounded = format!("{value:.3e}").parse().unwrap_or(value);
+    human(rounded, 1000.0)
+}
+
+/// What to say of a case without numbers.
+fn words(case: &Case) -> String {
+    match case.repetitions.first().map(|repetition| &repetition.outcome) {
+        None | Some(Outcome::Measured(_)) => "not run".to_owned(),
+        Some(outcome) => trouble(outcome).unwrap_or_default(),
+    }
+}
+
+fn trouble(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Measured(_) => None,
+        Outcome::Skipped { reason } => Some(format!("SKIPPED: {reason}")),
+        Outcome::Failed { reason, partial: Some(numbers) } => {
+            Some(format!("FAILED after {} iterations: {reason}", numbers.iterations))
+        }
+        Outcome::Failed { reason, partial: None } => Some(format!("FAILED: {reason}")),
+    }
+}
+
+/// Columns that hold nothing in this run are left out.
+fn table(run: &Run, rows: &[Row]) -> String {
+    let mut heads = HEADS;
+    if run.clock.unit == ClockUnit::Instructions {
+        (heads[1], heads[2]) = ("Instructions", "CPU");
+    }
+    let cells = |column: usize| {
+        rows.iter().filter_map(move |row| match row {
+            Row::Numbers(cells) => Some(cells[column].as_str()),
+            Row::Words(name, _) if column == 0 => Some(name.as_str()),
+            Row::Words(..) => None,
+        })
+    };
+    let columns: Vec<(usize, usize)> = (0..HEADS.len())
+        .filter(|&column| column == 0 || cells(column).any(|cell| !cell.is_empty()))
+        .map(|column| {
+            let widest = cells(column).map(str::len).max().unwrap_or(0);
+            (column, widest.max(heads[column].len()))
+        })
+        .collect();
+    let line = |cell: &dyn Fn(usize) -> String| -> String {
+        let padded = columns.iter().map(|&(column, width)| match column {
+            0 => format!("{:<width$}", cell(0)),
+            _ => format!("  {:>width$}", cell(column)),
+        });
+        padded.collect::<String>().trim_end().to_owned() + "\n"
+    };
+    let width: usize = columns.iter().map(|&(_, width)| width + 2).sum();
+    let mut text = line(&|column| heads[column].to_owned());
+    text += &("-".repeat(width - 2) + "\n");
+    for row in rows {
+        text += &match row {
+            Row::Numbers(cells) => line(&|column| cells[column].clone()),
+            Row::Words(name, words) => {
+                let width = columns[0].1;
+                format!("{name:<width$}  {}\n", printable(words))
+            }
+        };
+    }
+    text
+}
+
+/// Repetitions that went wrong in a case that has numbers from others.
+fn partly_failed(case: &Case) -> Vec<String> {
+    if case.mean_real().is_none() {
+        return Vec::new();
+    }
+    let note = |repetition: &Repetition| {
+        let trouble = trouble(&repetition.outcome)?;
+        Some(format!("{} repetition {}: {trouble}", case.name, repetition.index))
+    };
+    case.repetitions.iter().filter_map(note).collect()
+}
+
+/// One line for each control family and trouble, however many payloads it struck.
+fn troubled_controls(run: &Run) -> Vec<String> {
+    let mut counts: BTreeMap<(u32, &str, String), usize> = BTreeMap::new();
+    for case in run.cases.iter().filter(|case| case.kind == CaseKind::Control) {
+        for trouble in case.repetitions.iter().filter_map(|rep| trouble(&rep.outcome)) {
+            *counts.entry((case.family_index, &case.family, trouble)).or_default() += 1;
+        }
+    }
+    let note = |((_, family, trouble), count)| match count {
+        1 => format!("{family}: {trouble}"),
+        count => format!("{family} ({count} times): {trouble}"),
+    };
+    counts.into_iter().map(note).collect()
+}
+
+fn findings(run: &Run) -> Vec<String> {
+    let grave = run.findings.iter().filter(|finding| finding.severity >= Severity::Warning);
+    grave
+        .map(|finding| match &finding.fix {
+            Some(fix) => format!("WARNING {} ({fix})", finding.text),
+            None => format!("WARNING {}", finding.text),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;
