@@ -122,8 +122,16 @@ impl Run {
         }
         expect_our_schema(bytes)?;
         let run: Run = serde_json::from_slice(bytes).map_err(|error| describe(bytes, error))?;
-        check::run(&run)?;
+        run.check()?;
         Ok(run)
+    }
+
+    /// Checks the rules that reading enforces, so that a writer can know its document will be read.
+    ///
+    /// # Errors
+    /// [`ReadError::Inconsistent`] for the first rule that is broken.
+    pub fn check(&self) -> Result<(), ReadError> {
+        check::run(self)
     }
 }
 

@@ -55,7 +55,7 @@ pub struct Repetition {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It ran to its end.
+    /// It ran to its end, with at least one iteration.
     Measured(Measurement),
     /// It broke.
     Failed {
@@ -91,7 +91,7 @@ pub struct Measurement {
     pub real_total: u64,
     /// CPU time of the measuring process spent on all of them together.
     pub cpu_total: u64,
-    /// The single round trips.
+    /// The single round trips; not more than `iterations`.
     pub samples: Distribution,
     /// Further numbers, in order.
     #[serde(default)]
