@@ -53,6 +53,12 @@ impl KernelConnection {
         &self.fd
     }
 
+    /// Gives the receiving area up while the device stays open (contract OPN-10). It cannot come
+    /// back (OPN-04).
+    pub fn unmap(&mut self) {
+        self.map = None;
+    }
+
     /// First address of the receiving area, as deliveries name it; `None` when nothing is mapped.
     #[must_use]
     pub fn map_base(&self) -> Option<u64> {

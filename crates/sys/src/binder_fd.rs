@@ -4,7 +4,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -24,6 +24,13 @@ pub struct BinderFd {
 impl AsFd for BinderFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+}
+
+impl From<OwnedFd> for BinderFd {
+    /// A descriptor that another process opened and handed over.
+    fn from(fd: OwnedFd) -> Self {
+        Self { file: fd.into() }
     }
 }
 
@@ -74,6 +81,21 @@ impl BinderFd {
         *write_consumed = (argument.write_consumed as usize).min(write.len());
         *read_consumed = (argument.read_consumed as usize).min(read.len());
         result
+    }
+
+    /// `BINDER_WRITE_READ` with commands at any address, for tests of the driver's own checks. The
+    /// driver only reads there; it stores nowhere but into `read`, whose address and size replace
+    /// those in `argument`.
+    ///
+    /// # Errors
+    /// Whatever the driver answers. `EINVAL` without a call: `read_consumed` is beyond `read`.
+    pub fn write_read_from(&self, argument: &mut WriteRead, read: &mut [u8]) -> io::Result<()> {
+        if argument.read_consumed > read.len() as u64 {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        argument.read_buffer = read.as_mut_ptr() as u64;
+        argument.read_size = read.len() as u64;
+        self.call(ioctl::WRITE_READ, argument)
     }
 
     /// `BINDER_VERSION`.

@@ -6,6 +6,7 @@ pub mod binderfs;
 pub mod clock;
 pub mod errno;
 pub mod futex;
+pub mod interrupt;
 pub mod local_time;
 pub mod receive_map;
 pub mod sched;

@@ -39,6 +39,40 @@ impl ReceiveMap {
         Ok(Self { base, len })
     }
 
+    /// Asks for what no driver grants: a mapping that this process may write to. For tests of the
+    /// driver's own checks; a mapping that was granted all the same is dropped at once.
+    ///
+    /// # Errors
+    /// `EPERM` from a binder device.
+    pub fn try_writable(fd: BorrowedFd<'_>, len: usize) -> io::Result<()> {
+        let (protection, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_NORESERVE);
+        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, fd.as_raw_fd(), 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::InvalidData)?;
+        drop(Self { base, len });
+        Ok(())
+    }
+
+    /// Asks to make this mapping writable, which no driver grants. If it is granted all the same,
+    /// the mapping is made read-only again before anything can use the right.
+    ///
+    /// # Errors
+    /// `EACCES` from a binder device.
+    pub fn try_protect_writable(&self) -> io::Result<()> {
+        let base = self.base.as_ptr().cast();
+        // SAFETY: the range is this value's own (Invariants); more rights break no reader.
+        if unsafe { libc::mprotect(base, self.len, libc::PROT_READ | libc::PROT_WRITE) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: back to the protection that the Invariants state; nobody wrote in between.
+        let result = unsafe { libc::mprotect(base, self.len, libc::PROT_READ) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
     /// Size of the mapping in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -90,6 +124,15 @@ mod tests {
     use super::*;
     use std::fs::File;
     use std::os::fd::AsFd;
+
+    #[test]
+    fn the_right_to_write_is_not_kept() {
+        let file = File::open("/proc/self/exe").expect("own executable");
+        let map = ReceiveMap::new(file.as_fd(), 4096).expect("map a plain file");
+        map.try_protect_writable().expect("a private mapping of a plain file may be made writable");
+        ReceiveMap::try_writable(file.as_fd(), 4096).expect("likewise");
+        assert_eq!(map.lent(map.base(), 4).expect("inside"), b"\x7fELF");
+    }
 
     #[test]
     fn only_ranges_inside_the_mapping_are_lent() {

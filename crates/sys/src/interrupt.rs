@@ -1,0 +1,76 @@
+//! Room: interrupting one thread's system call.
+//! Not here: stopping a process.
+//! Facts: `gettid(2)`, `tgkill(2)`, `sigaction(2)`; contract WR-06.
+
+use std::io;
+
+/// The kernel's number of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadId(i32);
+
+impl ThreadId {
+    /// The calling thread.
+    #[must_use]
+    pub fn current() -> Self {
+        // SAFETY: gettid takes nothing and cannot fail.
+        Self(unsafe { libc::gettid() })
+    }
+
+    /// The number, as `/proc/self/task` lists it.
+    #[must_use]
+    pub fn number(self) -> i32 {
+        self.0
+    }
+}
+
+extern "C" fn nothing(_signal: libc::c_int) {}
+
+/// Proof that SIGUSR1 does nothing in this process but interrupt system calls. Its handler is
+/// installed with `SA_RESTART`, so only calls that no restart helps come back with `EINTR`.
+#[derive(Clone, Copy, Debug)]
+pub struct Interrupter(());
+
+impl Interrupter {
+    /// Installs the handler.
+    ///
+    /// # Errors
+    /// None in normal work.
+    pub fn install() -> io::Result<Self> {
+        // SAFETY: a sigaction is integers and pointers, for which all-zero bytes are a value.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        action.sa_flags = libc::SA_RESTART;
+        // SAFETY: `action` is live; the handler does nothing, which is safe at any instruction.
+        let result = unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(Self(())) }
+    }
+
+    /// Sends SIGUSR1 to a thread of this process.
+    ///
+    /// # Errors
+    /// `ESRCH`: the thread ended.
+    pub fn interrupt(self, thread: ThreadId) -> io::Result<()> {
+        let process = std::process::id();
+        // SAFETY: tgkill takes integers; the signal's handler does nothing (`install`).
+        let result = unsafe { libc::syscall(libc::SYS_tgkill, process, thread.0, libc::SIGUSR1) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_live_thread_can_be_interrupted_and_a_dead_one_cannot() {
+        let interrupter = Interrupter::install().expect("handler");
+        interrupter.interrupt(ThreadId::current()).expect("this thread lives");
+        let gone = std::thread::spawn(ThreadId::current).join().expect("thread ends");
+        // The number may linger for a moment after join; it must not stay.
+        let refused = (0..1000).any(|_| {
+            std::thread::yield_now();
+            interrupter.interrupt(gone).is_err()
+        });
+        assert!(refused, "thread {} is gone", gone.number());
+    }
+}
