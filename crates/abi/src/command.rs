@@ -85,6 +85,13 @@ impl Commands {
         }
     }
 
+    /// Takes back a command that was not written: the bytes of `range`, which must hold whole
+    /// commands.
+    pub fn discard(&mut self, range: std::ops::Range<usize>) {
+        let end = range.end.min(self.bytes.len());
+        self.bytes.drain(range.start.min(end)..end);
+    }
+
     /// Appends another stream's commands.
     pub fn append(&mut self, other: &[u8]) {
         self.bytes.extend_from_slice(other);

@@ -3,6 +3,7 @@
 //! Facts: contract sections 1 to 3.
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use abi::layout::{
     ExtendedError, FlatBinderObject, FreezeInfo, FrozenStatusInfo, NodeDebugInfo, NodeInfoForRef,
@@ -84,6 +85,18 @@ pub trait Connection: Send + Sync + 'static {
     /// The bytes that the driver lent at `address`: only for a range that a return delivered and
     /// that was not freed yet. `None` if it does not lie wholly in the receiving area.
     fn lent(&self, address: u64, len: u64) -> Option<&[u8]>;
+
+    /// Takes over the descriptor that came with the file descriptor object at `address`: for each
+    /// object that a delivery lists in its offsets, once. `None` if no such object stands there.
+    fn take_fd(&self, address: u64) -> Option<OwnedFd>;
+
+    /// Makes blocking reads of this connection return early, possibly with nothing, so that their
+    /// threads can look whether they are still wanted. Reads that begin just afterwards may or may
+    /// not be interrupted (contract EXT-07): repeat until the threads are gone.
+    ///
+    /// # Errors
+    /// `EMFILE`.
+    fn wake_readers(&self) -> io::Result<()>;
 
     /// Size of the receiving area in bytes, as mapped.
     fn map_size(&self) -> usize;

@@ -3,6 +3,7 @@
 //! Facts: contract sections 1 to 3 and 17.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -89,6 +90,14 @@ impl Connection for KernelConnection {
 
     fn lent(&self, address: u64, len: u64) -> Option<&[u8]> {
         self.map.as_ref()?.lent(address, len)
+    }
+
+    fn take_fd(&self, address: u64) -> Option<OwnedFd> {
+        self.map.as_ref()?.take_fd(address)
+    }
+
+    fn wake_readers(&self) -> io::Result<()> {
+        self.fd.wake_readers()
     }
 
     fn map_size(&self) -> usize {

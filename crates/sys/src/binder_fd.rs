@@ -224,6 +224,16 @@ impl BinderFd {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
+    /// Makes blocking reads of this device return early by closing a copy of its descriptor. The C
+    /// driver interrupts every thread's current or next read, the Rust driver only current ones
+    /// (contract EXT-07).
+    ///
+    /// # Errors
+    /// As `fcntl(F_DUPFD_CLOEXEC)`.
+    pub fn wake_readers(&self) -> io::Result<()> {
+        self.file.try_clone().map(drop)
+    }
+
     /// Waits until the calling thread may read (contract POL-01); `timeout_ms` < 0 waits for ever.
     /// Returns whether it may.
     ///

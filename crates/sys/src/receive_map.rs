@@ -3,8 +3,12 @@
 //! Facts: contract OPN-03, OPN-06, OPN-08; `mmap` of a binder device.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
+
+use abi::codes::object;
+use abi::layout::FdObject;
+use zerocopy::FromBytes;
 
 /// A read-only mapping of a binder device.
 ///
@@ -110,6 +114,21 @@ impl ReceiveMap {
         // range only after the receiver gave it back (contract BUF-05).
         Some(unsafe { std::slice::from_raw_parts(start.as_ptr(), len) })
     }
+
+    /// Takes over the descriptor that the driver installed in this process for the file descriptor
+    /// object at `address`; `None` if no such object stands there.
+    ///
+    /// Only for an object that a delivered buffer lists in its offsets, once per delivery: the
+    /// driver closes none of them (contract OBJ-13), so the holder of the delivery owns each.
+    #[must_use]
+    pub fn take_fd(&self, address: u64) -> Option<OwnedFd> {
+        let object = FdObject::read_from_bytes(self.lent(address, size_of::<FdObject>() as u64)?).ok()?;
+        let number = RawFd::try_from(object.fd).ok().filter(|_| object.kind == object::FD)?;
+        // SAFETY: the object lies in memory that only the driver writes (Invariants), and for a
+        // listed object the driver stored the number of a descriptor that it opened in this process
+        // for nobody else (contract OBJ-11); the caller takes each listed object once.
+        Some(unsafe { OwnedFd::from_raw_fd(number) })
+    }
 }
 
 impl Drop for ReceiveMap {
@@ -132,6 +151,15 @@ mod tests {
         map.try_protect_writable().expect("a private mapping of a plain file may be made writable");
         ReceiveMap::try_writable(file.as_fd(), 4096).expect("likewise");
         assert_eq!(map.lent(map.base(), 4).expect("inside"), b"\x7fELF");
+    }
+
+    #[test]
+    fn what_is_no_descriptor_object_is_not_taken() {
+        let file = File::open("/proc/self/exe").expect("own executable");
+        let map = ReceiveMap::new(file.as_fd(), 4096).expect("map a plain file");
+        for address in [map.base(), map.base() + 4090, 0] {
+            assert!(map.take_fd(address).is_none(), "{address:#x}");
+        }
     }
 
     #[test]
