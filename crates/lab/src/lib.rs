@@ -1,2 +1,4 @@
 //! Room: lab.
 #![forbid(unsafe_code)]
+
+pub mod vm;

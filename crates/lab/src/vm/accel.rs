@@ -1,0 +1,85 @@
+//! Room: whether this machine's KVM can be trusted with a guest.
+//! Not here: starting over in emulation when it fails all the same (`session`).
+
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::str::FromStr;
+
+use super::job::HostClass;
+
+/// Which accelerator to use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Accel {
+    /// KVM where it works, else emulation.
+    #[default]
+    Auto,
+    /// KVM or an error.
+    Kvm,
+    /// Emulation.
+    Tcg,
+}
+
+impl FromStr for Accel {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "kvm" => Ok(Self::Kvm),
+            "tcg" => Ok(Self::Tcg),
+            other => Err(format!("'{other}' is none of auto, kvm, tcg")),
+        }
+    }
+}
+
+impl Accel {
+    /// The class to try first. Counting instructions is possible in emulation only.
+    pub(super) fn first_class(self, icount: bool) -> HostClass {
+        match self {
+            _ if icount => HostClass::Icount,
+            Self::Kvm => HostClass::Kvm,
+            Self::Auto if kvm_usable(Path::new("/")) => HostClass::Kvm,
+            Self::Auto | Self::Tcg => HostClass::Tcg,
+        }
+    }
+}
+
+/// True when `/dev/kvm` opens and is not `kvm_pvm`'s: that one, found on hosts that are guests
+/// themselves, starts QEMU and then fails with internal errors.
+fn kvm_usable(root: &Path) -> bool {
+    let opens = OpenOptions::new().read(true).write(true).open(root.join("dev/kvm")).is_ok();
+    opens && !root.join("sys/module/kvm_pvm").exists()
+}
+
+/// Whether what QEMU printed means that KVM, not the guest, is at fault.
+pub(super) fn blames_kvm(said: &str) -> bool {
+    let said = said.to_ascii_lowercase();
+    ["kvm internal error", "failed to initialize kvm", "could not access kvm", "kvm: entry failed", "kvm_"]
+        .iter()
+        .any(|sign| said.contains(sign))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pvm_and_a_missing_device_both_mean_emulation() {
+        let root = std::env::temp_dir().join(format!("binderperf-accel-{}", std::process::id()));
+        assert!(!kvm_usable(&root), "no /dev/kvm");
+        std::fs::create_dir_all(root.join("dev")).unwrap();
+        std::fs::write(root.join("dev/kvm"), "").unwrap();
+        assert!(kvm_usable(&root));
+        std::fs::create_dir_all(root.join("sys/module/kvm_pvm")).unwrap();
+        assert!(!kvm_usable(&root), "kvm_pvm");
+        std::fs::remove_dir_all(root).unwrap();
+        assert_eq!(Accel::Kvm.first_class(true), HostClass::Icount);
+    }
+
+    #[test]
+    fn only_kvms_own_complaints_are_blamed_on_it() {
+        assert!(blames_kvm("KVM internal error. Suberror: 1"));
+        assert!(blames_kvm("qemu-system-x86_64: failed to initialize kvm: Permission denied"));
+        assert!(!blames_kvm("qemu-system-x86_64: -smp 9999: Invalid SMP CPUs 9999"));
+    }
+}

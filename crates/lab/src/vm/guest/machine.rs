@@ -1,0 +1,86 @@
+//! Room: making a bare kernel a machine that programs can run on: filesystems, modules, a clock that
+//! has settled.
+//! Not here: the driver's devices (`binder`).
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::Duration;
+
+use sys::mount::mount;
+
+use crate::vm::job::ModuleLoad;
+
+/// What is mounted: kind, place, options, and whether a guest can do without.
+const MOUNTS: &[(&str, &str, &str, bool)] = &[
+    ("sysfs", "/sys", "", false),
+    ("devtmpfs", "/dev", "mode=0755", false),
+    ("devpts", "/dev/pts", "", true),
+    ("tmpfs", "/dev/shm", "mode=1777", true),
+    ("tmpfs", "/tmp", "mode=1777", true),
+    ("tmpfs", "/run", "mode=0755", true),
+    ("debugfs", "/sys/kernel/debug", "", true),
+    ("tracefs", "/sys/kernel/tracing", "", true),
+    ("cgroup2", "/sys/fs/cgroup", "", true),
+];
+
+/// Mounts `/proc`, which even the question "am I a guest?" needs.
+pub(super) fn mount_proc() -> std::io::Result<()> {
+    std::fs::create_dir_all("/proc")?;
+    mount("proc", Path::new("/proc"), "")
+}
+
+/// Mounts everything a program expects.
+pub(super) fn mount_all() -> Result<(), String> {
+    for (kind, place, options, optional) in MOUNTS {
+        let attempt = make_folder(Path::new(place)).and_then(|()| mount(kind, Path::new(place), options));
+        match attempt {
+            // devtmpfs may be mounted by the kernel itself.
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => {}
+            Err(error) if !optional => {
+                return Err(format!("mounting {kind} on {place}: {}", sys::errno::describe(&error)));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn make_folder(place: &Path) -> std::io::Result<()> {
+    if place.is_dir() { Ok(()) } else { std::fs::create_dir_all(place) }
+}
+
+/// Loads the modules in the order given, dependencies first.
+pub(super) fn load_modules(modules: &[ModuleLoad]) -> Result<(), String> {
+    modules.iter().try_for_each(|module| {
+        let attempt = File::open(Path::new("/modules").join(&module.file))
+            .and_then(|file| sys::kernel_module::load(&file, &module.parameters));
+        match attempt {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(format!(
+                "loading the module {}: {} (is it this very kernel's?)",
+                module.file,
+                sys::errno::describe(&error)
+            )),
+            _ => Ok(()),
+        }
+    })
+}
+
+/// `uname -r`.
+pub(super) fn release() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
+}
+
+/// Time since boot, `None` without `/proc`.
+pub(super) fn uptime() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/uptime").ok()?;
+    text.split_whitespace().next()?.parse().ok().map(Duration::from_secs_f64)
+}
+
+/// Sleeps until the machine has been up for `until`: kernel start-up work runs on for a while, and
+/// would be counted into the first measurement.
+pub(super) fn settle(until: Duration) {
+    if let Some(rest) = uptime().and_then(|up| until.checked_sub(up)) {
+        std::thread::sleep(rest);
+    }
+}

@@ -1,0 +1,74 @@
+//! Room: the guest's whole root filesystem: this binary, the modules, the program, the job.
+//! Not here: the archive's form (`cpio`), who reads the job (`guest`).
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use super::cpio::Writer;
+use super::elf;
+use super::error::VmError;
+use super::job::{JOB_PATH, Job};
+use super::kernel::Module;
+
+/// What goes in.
+#[derive(Debug)]
+pub(super) struct Contents<'a> {
+    /// This binary: the guest's first process, and `/bin/binderperf` for everybody else.
+    pub(super) binary: &'a Path,
+    /// Other programs, each under its own file name in `/bin`.
+    pub(super) programs: &'a [&'a Path],
+    pub(super) modules: &'a [Module],
+    pub(super) job: &'a Job,
+}
+
+/// Writes the archive.
+///
+/// # Errors
+/// [`VmError::BadProgram`] for a program that cannot run there; [`VmError::Host`].
+pub(super) fn write(contents: &Contents<'_>, sink: impl Write) -> Result<(), VmError> {
+    let mut archive = Writer::new(BufWriter::with_capacity(1 << 20, sink));
+    let doing = || VmError::host("writing the guest's root filesystem");
+    skeleton(&mut archive).map_err(doing())?;
+    program(&mut archive, "init", contents.binary)?;
+    archive.symlink("bin/binderperf", "/init").map_err(doing())?;
+    for path in contents.programs {
+        program(&mut archive, &format!("bin/{}", guest_name(path)?), path)?;
+    }
+    for module in contents.modules {
+        let name = format!("modules/{}", module.file_name());
+        let len = module.content.len() as u64;
+        archive.file(&name, 0o644, len, module.content.as_slice()).map_err(doing())?;
+    }
+    let job = serde_json::to_vec(contents.job).map_err(io::Error::from).map_err(doing())?;
+    archive.file(JOB_PATH, 0o644, job.len() as u64, job.as_slice()).map_err(doing())?;
+    archive.finish().map_err(doing())?;
+    Ok(())
+}
+
+/// The name that a program has in the guest's `/bin`.
+///
+/// # Errors
+/// [`VmError::BadProgram`] when it has none that can be said.
+pub(super) fn guest_name(path: &Path) -> Result<&str, VmError> {
+    path.file_name().and_then(|name| name.to_str()).ok_or_else(|| VmError::BadProgram {
+        path: path.to_path_buf(),
+        why: "its file name is not UTF-8".into(),
+    })
+}
+
+/// Folders, and the console that the kernel opens for the first process.
+fn skeleton(archive: &mut Writer<impl Write>) -> io::Result<()> {
+    ["bin", "dev", "modules", "proc", "root", "run", "sys", "tmp"]
+        .iter()
+        .try_for_each(|name| archive.folder(name))?;
+    archive.character("dev/console", 5, 1)
+}
+
+fn program(archive: &mut Writer<impl Write>, name: &str, path: &Path) -> Result<(), VmError> {
+    elf::check_program(path)?;
+    let doing = || VmError::host(format!("copying {} into the guest's root filesystem", path.display()));
+    let file = File::open(path).map_err(doing())?;
+    let len = file.metadata().map_err(doing())?.len();
+    archive.file(name, 0o755, len, file).map_err(doing())
+}

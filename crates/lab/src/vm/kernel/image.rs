@@ -1,0 +1,65 @@
+//! Room: what a kernel image says about itself.
+//! Facts: kernel `Documentation/arch/x86/boot.rst`: magic at 0x202, version string pointer at 0x20e.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use crate::vm::error::VmError;
+
+/// The set-up code, which holds the header and the version string, is at most this long.
+const HEAD: u64 = 64 * 1024;
+
+/// The release that a bzImage will report as `uname -r`.
+///
+/// # Errors
+/// [`VmError::BadKernel`] when there is no such file or it is no bzImage.
+pub(super) fn release(image: &Path) -> Result<String, VmError> {
+    let bad = |why: String| VmError::BadKernel { given: image.display().to_string(), why };
+    let mut head = Vec::new();
+    File::open(image).and_then(|file| file.take(HEAD).read_to_end(&mut head)).map_err(|error| match error
+        .kind()
+    {
+        ErrorKind::NotFound => bad("there is no such file".into()),
+        _ => bad(format!("reading it: {}", sys::errno::describe(&error))),
+    })?;
+    version(&head).ok_or_else(|| bad("it is no bzImage (no boot header in its first 64 KiB)".into()))
+}
+
+/// The first word of the version string in a bzImage's head.
+fn version(head: &[u8]) -> Option<String> {
+    if head.get(0x202..0x206)? != b"HdrS" {
+        return None;
+    }
+    let pointer = u16::from_le_bytes(head.get(0x20e..0x210)?.try_into().ok()?);
+    let text = head.get(usize::from(pointer) + 0x200..)?;
+    let end = text.iter().position(|byte| *byte == 0 || *byte == b' ')?;
+    let word = std::str::from_utf8(&text[..end]).ok()?;
+    (!word.is_empty()).then(|| word.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_is_read_where_the_boot_protocol_puts_it() {
+        let mut head = vec![0; 0x400];
+        head[0x202..0x206].copy_from_slice(b"HdrS");
+        head[0x20e..0x210].copy_from_slice(&0x100u16.to_le_bytes());
+        head[0x300..0x316].copy_from_slice(b"6.1.0-50-amd64 (debian");
+        assert_eq!(version(&head).as_deref(), Some("6.1.0-50-amd64"));
+        head[0x20e..0x210].copy_from_slice(&0xffffu16.to_le_bytes());
+        assert_eq!(version(&head), None, "a pointer past the end");
+        assert_eq!(version(b"MZ"), None);
+    }
+
+    #[test]
+    fn what_is_no_kernel_is_refused_with_the_reason() {
+        let error = release(Path::new("/no/such/bzImage")).expect_err("not there");
+        assert!(error.to_string().contains("no such file"), "{error}");
+        assert_eq!(error.exit_code(), 2);
+        let this = std::env::current_exe().unwrap();
+        assert!(release(&this).expect_err("a program").to_string().contains("no bzImage"));
+    }
+}

@@ -1,0 +1,76 @@
+//! Room: what only the first process of a machine does: reap everyone, end everyone, power off.
+//! Not here: the guest's life around it (`lab::vm::guest`).
+
+use std::io;
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It called `exit` with this code.
+    Code(i32),
+    /// This signal ended it.
+    Signal(i32),
+}
+
+/// Waits until any child ends and reaps it, orphans that were handed to the first process included.
+///
+/// # Errors
+/// `ECHILD`: there is no child left. `EINTR` is retried.
+pub fn reap_any() -> io::Result<(u32, Ending)> {
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is a live c_int that waitpid stores into.
+        let pid = unsafe { libc::waitpid(-1, &raw mut status, 0) };
+        if pid < 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() == io::ErrorKind::Interrupted {
+                continue;
+            }
+            return Err(error);
+        }
+        let ending = if libc::WIFSIGNALED(status) {
+            Ending::Signal(libc::WTERMSIG(status))
+        } else {
+            Ending::Code(libc::WEXITSTATUS(status))
+        };
+        return Ok((pid.unsigned_abs(), ending));
+    }
+}
+
+/// Sends SIGKILL to every process but the caller. Refused unless the caller is process 1, because
+/// anywhere else it would end the user's whole session.
+///
+/// # Errors
+/// `EPERM`: the caller is not process 1. `ESRCH`: nobody else is alive.
+pub fn kill_everyone_else() -> io::Result<()> {
+    only_as_pid_one()?;
+    // SAFETY: kill(2) takes integers; process 1 is exempt from its own broadcast.
+    let result = unsafe { libc::kill(-1, libc::SIGKILL) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Switches the machine off. Refused unless the caller is process 1.
+///
+/// # Errors
+/// `EPERM`: the caller is not process 1. Returns only on failure.
+pub fn power_off() -> io::Result<()> {
+    only_as_pid_one()?;
+    // SAFETY: reboot(2) takes an integer command; nothing on disk is at stake in process 1's guest.
+    let result = unsafe { libc::reboot(libc::RB_POWER_OFF) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn only_as_pid_one() -> io::Result<()> {
+    if std::process::id() == 1 { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EPERM)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_but_process_one_ends_the_machine() {
+        assert_eq!(kill_everyone_else().expect_err("not process 1").raw_os_error(), Some(libc::EPERM));
+        assert_eq!(power_off().expect_err("not process 1").raw_os_error(), Some(libc::EPERM));
+    }
+}
