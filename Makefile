@@ -6,7 +6,7 @@ DEBUG := target/$(HOST)/debug/binderperf
 GUEST_RUNNER := CARGO_TARGET_$(shell echo $(HOST) | tr 'a-z-' 'A-Z_')_RUNNER="$(CURDIR)/$(DEBUG) vm --exec"
 ARGS ?=
 
-.PHONY: run build test check unit guest phone doc bench clean
+.PHONY: run build test check unit guest phone doc bench fuzz clean
 
 run: build
 	$(RELEASE) run $(ARGS)
@@ -42,6 +42,15 @@ doc:
 # Cost of the runtime over raw ioctls and over a pipe, in guest instructions: the same every time.
 bench: build
 	$(RELEASE) vm --icount -- throughput binder --controls pipe,raw --benchmark_filter='/4$$' --max x_raw=1.10
+
+# Needs a nightly compiler and `cargo install cargo-fuzz`. Seeds are in fuzz/seeds.
+FUZZ_SECONDS ?= 60
+fuzz:
+	for target in $$(cargo +nightly fuzz list); do \
+		mkdir -p fuzz/corpus/$$target fuzz/seeds/$$target; \
+		cargo +nightly fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+			-max_total_time=$(FUZZ_SECONDS) || exit 1; \
+	done
 
 clean:
 	cargo clean

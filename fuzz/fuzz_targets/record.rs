@@ -1,0 +1,14 @@
+//! Fuzzes the reader of result files: what it accepts must survive writing, reading and rendering.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use record::Run;
+use record::render::{gbench, summary};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(run) = Run::from_json(bytes) else { return };
+    let again = Run::from_json(run.to_json().as_bytes()).expect("what was accepted can be read again");
+    assert_eq!(again, run, "writing and reading changed it");
+    let _ = gbench::replay(&run, &gbench::Options::default());
+    let _ = summary::summary(&run, "");
+});
