@@ -1,19 +1,30 @@
 //! Room: which kernel a guest boots, and with which modules.
 //! Not here: booting it (`session`).
 
+mod apt;
+mod cache;
+mod deb;
+mod fetch;
 mod image;
 mod modules;
+mod name;
+mod own;
+mod sources;
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 pub(super) use modules::Module;
 
 use super::error::VmError;
+use cache::Cache;
+use name::Name;
 
 /// What the user asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// Files (a bzImage, Debian packages) or one name; empty: the newest that can be had.
+    /// Files (a bzImage, or the Debian packages of one kernel) or one name; empty: the newest that can
+    /// be had.
     pub given: Vec<String>,
     /// Folder with the image's modules (`.../lib/modules/RELEASE`).
     pub modules: Option<PathBuf>,
@@ -35,14 +46,76 @@ pub(super) struct Kernel {
 /// # Errors
 /// [`VmError::BadKernel`], [`VmError::NoKernel`], [`VmError::Tool`], [`VmError::Host`].
 pub(super) fn resolve(choice: &Choice, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
-    progress("looking for a kernel");
-    match choice.given.first() {
-        Some(image) => from_image(Path::new(image), choice.modules.as_deref()),
-        None => Err(VmError::NoKernel { wanted: "this guest".into(), tried: vec!["none was given".into()] }),
+    let is_file = |given: &String| given.contains('/') || Path::new(given).is_file();
+    match choice.given.as_slice() {
+        [] => newest(choice.refresh, progress),
+        files if files.iter().all(is_file) => from_files(files, choice.modules.as_deref(), progress),
+        [name] => {
+            let bad = |why| VmError::BadKernel { given: name.clone(), why };
+            named(&name.parse().map_err(bad)?, choice.refresh, progress)
+        }
+        several => Err(VmError::BadKernel {
+            given: several.join(" "),
+            why: "--kernel may be repeated for the packages of one kernel, not for names".into(),
+        }),
     }
 }
 
-/// A kernel image of the user's own.
+/// The newest kernel that can be had: from the cache, from Debian, and where that fails whatever
+/// kernel with a Binder driver is at hand.
+fn newest(refresh: bool, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
+    let refused = match named(&Name::NEWEST, refresh, progress) {
+        Err(VmError::NoKernel { tried, .. }) => tried,
+        other => return other,
+    };
+    if let Ok(cache) = Cache::of_user()
+        && let Some(release) = cache.releases(&Name::NEWEST).first()
+        && let Some(kernel) = cache.entry(release)?
+    {
+        return Ok(kernel);
+    }
+    own::kernel().map_err(|why| VmError::NoKernel {
+        wanted: "this guest".into(),
+        tried: refused.into_iter().chain(["the cache: it holds none".into(), why]).collect(),
+    })
+}
+
+/// A kernel by name, from the cache or else from Debian.
+fn named(name: &Name, refresh: bool, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
+    let cache = Cache::of_user()?;
+    if let (false, Some(kernel)) = (refresh, cache.named(name)?) {
+        return Ok(kernel);
+    }
+    fetch::fetch(&cache, name, refresh, progress).or_else(|error| match cache.named(name)? {
+        // Looking for a newer one failed; the one that is there still serves.
+        Some(kernel) => Ok(kernel),
+        None => Err(match error {
+            none @ VmError::NoKernel { .. } => none,
+            other => VmError::NoKernel { wanted: name.to_string(), tried: vec![other.to_string()] },
+        }),
+    })
+}
+
+/// A kernel of the user's own.
+fn from_files(
+    files: &[String],
+    folder: Option<&Path>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Kernel, VmError> {
+    let paths: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+    if paths.iter().all(|path| deb::is_package(path)) {
+        return from_packages(&paths, progress);
+    }
+    match paths.as_slice() {
+        [image] => from_image(image, folder),
+        _ => Err(VmError::BadKernel {
+            given: files.join(" "),
+            why: "of several files each must be a Debian package of the same kernel".into(),
+        }),
+    }
+}
+
+/// An image with the modules beside it.
 fn from_image(image: &Path, folder: Option<&Path>) -> Result<Kernel, VmError> {
     let release = image::release(image)?;
     let folder = match folder {
@@ -51,4 +124,21 @@ fn from_image(image: &Path, folder: Option<&Path>) -> Result<Kernel, VmError> {
     };
     let modules = folder.map_or(Ok(Vec::new()), |folder| modules::wanted(&folder))?;
     Ok(Kernel { image: image.to_path_buf(), release, modules })
+}
+
+/// Debian packages, unpacked once: they are known again by size and time.
+fn from_packages(paths: &[PathBuf], progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
+    let mut key = String::from("deb");
+    for path in paths {
+        let meta = path.metadata().map_err(VmError::host(format!("reading {}", path.display())))?;
+        key.push_str(&format!("-{:x}.{:x}.{:x}", meta.len(), meta.mtime(), meta.mtime_nsec()));
+    }
+    let cache = Cache::of_user()?;
+    if let Some(kernel) = cache.entry(&key)? {
+        return Ok(kernel);
+    }
+    let writing = cache.write(progress)?;
+    progress("unpacking the kernel's packages");
+    let (kernel, config) = deb::unpack(paths, &writing.scratch.join("unpacked"))?;
+    writing.keep(&key, &kernel, config.as_deref())
 }

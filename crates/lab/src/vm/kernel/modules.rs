@@ -41,7 +41,7 @@ pub(super) fn folder_beside(image: &Path, release: &str) -> Option<PathBuf> {
 }
 
 /// Every module file below a folder, by the module's name.
-pub(super) fn index(folder: &Path) -> Result<BTreeMap<String, PathBuf>, VmError> {
+fn index(folder: &Path) -> Result<BTreeMap<String, PathBuf>, VmError> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_path_buf()];
     while let Some(next) = open.pop() {
@@ -68,50 +68,45 @@ fn module_name(path: &Path) -> Option<String> {
 /// The modules of a guest from a folder, dependencies first.
 ///
 /// # Errors
-/// [`VmError::Host`], [`VmError::Tool`] when one cannot be decompressed, [`VmError::NoKernel`] when
-/// a dependency is neither there nor built in.
+/// [`VmError::Host`], [`VmError::Tool`] when one cannot be decompressed, [`VmError::BadKernel`] when
+/// a dependency is not there.
 pub(super) fn wanted(folder: &Path) -> Result<Vec<Module>, VmError> {
     let index = index(folder)?;
-    let builtin = std::fs::read_to_string(folder.join("modules.builtin")).unwrap_or_default();
     let driver = DRIVERS.iter().find(|name| index.contains_key(**name));
     let mut list = Vec::new();
     for name in CHANNEL.iter().chain(driver).filter(|name| index.contains_key(**name)) {
-        add(name, &index, &builtin, &mut list)?;
+        add(name, folder, &index, &mut list)?;
     }
     Ok(list)
 }
 
-/// Adds a module after those that it needs.
+/// Adds a module after those that it needs. What its `depends=` names is never built in: the list is
+/// made when the kernel is built, of modules only.
 fn add(
     name: &str,
+    folder: &Path,
     index: &BTreeMap<String, PathBuf>,
-    builtin: &str,
     list: &mut Vec<Module>,
 ) -> Result<(), VmError> {
     let name = name.replace('-', "_");
     if list.iter().any(|module| module.name == name) {
         return Ok(());
     }
-    let Some(path) = index.get(&name) else {
-        let named = |line: &str| module_name(Path::new(line)).is_some_and(|other| other == name);
-        if builtin.lines().any(named) {
-            return Ok(());
-        }
-        return Err(missing(&name));
-    };
+    let path = index.get(&name).ok_or_else(|| VmError::BadKernel {
+        given: folder.display().to_string(),
+        why: format!("another module needs {name}.ko, which is not in that folder"),
+    })?;
     let content = decompressed(path)?;
     for need in module_needs(&content) {
-        add(&need, index, builtin, list)?;
+        add(&need, folder, index, list)?;
     }
     list.push(Module { name, content });
     Ok(())
 }
 
-fn missing(name: &str) -> VmError {
-    VmError::BadKernel {
-        given: format!("{name}.ko"),
-        why: "another module needs it, and it is neither in the module folder nor built in".into(),
-    }
+/// Whether the folder holds a Binder driver.
+pub(super) fn has_driver(folder: &Path) -> bool {
+    index(folder).is_ok_and(|index| DRIVERS.iter().any(|name| index.contains_key(*name)))
 }
 
 /// A module's bytes as the kernel loads them.
@@ -156,11 +151,10 @@ mod tests {
             "order",
             &[
                 ("kernel/a/virtio_console.ko", b"\0depends=virtio_ring,virtio\0"),
-                ("kernel/b/virtio-ring.ko", b"\0depends=virtio,built\0"),
+                ("kernel/b/virtio-ring.ko", b"\0depends=virtio\0"),
                 ("kernel/b/virtio.ko", b"\0depends=\0"),
                 ("kernel/b/unwanted.ko", b"\0depends=nowhere\0"),
                 ("kernel/c/binder_linux.ko", b"\0depends=\0"),
-                ("modules.builtin", b"kernel/x/built.ko\n"),
             ],
         );
         let names: Vec<_> = wanted(&root).unwrap().into_iter().map(|module| module.name).collect();

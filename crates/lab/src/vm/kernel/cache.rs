@@ -1,0 +1,215 @@
+//! Room: kernels kept for the next time, each in a folder that is whole from the moment it exists.
+//! Not here: how they are fetched (`fetch`).
+//!
+//! `RELEASE/` holds `vmlinuz`, `config`, `modules/*.ko` and `kernel.json`; `names/NAME` holds the
+//! release that a moving name ("newest", "rt") stands for. Nothing is ever changed in place, so
+//! readers need no lock; writers take one.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::vm::error::VmError;
+
+use super::name::{Name, newest_first};
+use super::{Kernel, Module};
+
+/// What a folder says about its kernel.
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    release: String,
+    /// In the order in which they are to be loaded.
+    modules: Vec<String>,
+}
+
+/// The cache of one user.
+#[derive(Debug)]
+pub(super) struct Cache {
+    root: PathBuf,
+}
+
+/// The right to write, held until dropped.
+#[derive(Debug)]
+pub(super) struct Writing<'a> {
+    cache: &'a Cache,
+    /// A folder for whatever comes before the result; gone when dropped.
+    pub(super) scratch: PathBuf,
+    _lock: File,
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by the next writer.
+        let _ = std::fs::remove_dir_all(&self.scratch);
+    }
+}
+
+impl Cache {
+    /// `$XDG_CACHE_HOME/binderperf/kernels`, or below `~/.cache`.
+    ///
+    /// # Errors
+    /// [`VmError::Host`] when neither variable names a folder.
+    pub(super) fn of_user() -> Result<Self, VmError> {
+        let absolute =
+            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
+        let none = std::io::Error::other("neither XDG_CACHE_HOME nor HOME is an absolute path");
+        let base = base.ok_or(none).map_err(VmError::host("choosing a folder for kernels"))?;
+        Ok(Self { root: base.join("binderperf/kernels") })
+    }
+
+    #[cfg(test)]
+    pub(super) fn at(root: &Path) -> Self {
+        Self { root: root.to_path_buf() }
+    }
+
+    /// The kernel in the folder of this key, if it is there.
+    ///
+    /// # Errors
+    /// [`VmError::Host`] when it is there and cannot be read.
+    pub(super) fn entry(&self, key: &str) -> Result<Option<Kernel>, VmError> {
+        let folder = self.root.join(key);
+        if !folder.is_dir() {
+            return Ok(None);
+        }
+        let doing = || {
+            VmError::host(format!("reading the cached kernel {} (remove it to fetch anew)", folder.display()))
+        };
+        let manifest = std::fs::read(folder.join("kernel.json")).map_err(doing())?;
+        let manifest: Manifest =
+            serde_json::from_slice(&manifest).map_err(std::io::Error::from).map_err(doing())?;
+        let mut modules = Vec::new();
+        for name in manifest.modules {
+            let content = std::fs::read(folder.join("modules").join(format!("{name}.ko"))).map_err(doing())?;
+            modules.push(Module { name, content });
+        }
+        Ok(Some(Kernel { image: folder.join("vmlinuz"), release: manifest.release, modules }))
+    }
+
+    /// The kernel that a name stands for.
+    ///
+    /// # Errors
+    /// As [`Self::entry`].
+    pub(super) fn named(&self, name: &Name) -> Result<Option<Kernel>, VmError> {
+        let release = if name.is_open() {
+            std::fs::read_to_string(self.root.join("names").join(name.to_string())).ok()
+        } else {
+            self.releases(name).into_iter().next()
+        };
+        release.map_or(Ok(None), |release| self.entry(release.trim()))
+    }
+
+    /// Every cached release that bears a name, newest first.
+    pub(super) fn releases(&self, name: &Name) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let mut found: Vec<String> = entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|key| name.fits(key))
+            .collect();
+        newest_first(&mut found);
+        found
+    }
+
+    /// Waits for other writers and clears what a killed one left.
+    ///
+    /// # Errors
+    /// [`VmError::Host`].
+    pub(super) fn write(&self, progress: &mut dyn FnMut(&str)) -> Result<Writing<'_>, VmError> {
+        let doing = || VmError::host(format!("writing to the kernel cache {}", self.root.display()));
+        std::fs::create_dir_all(self.root.join("names")).map_err(doing())?;
+        let lock = File::create(self.root.join("lock")).map_err(doing())?;
+        if lock.try_lock().is_err() {
+            progress("waiting for another fetch to end");
+            lock.lock().map_err(doing())?;
+        }
+        let scratch = self.root.join("scratch");
+        if scratch.exists() {
+            std::fs::remove_dir_all(&scratch).map_err(doing())?;
+        }
+        std::fs::create_dir_all(&scratch).map_err(doing())?;
+        Ok(Writing { cache: self, scratch, _lock: lock })
+    }
+}
+
+impl Writing<'_> {
+    /// Keeps a kernel under a key, and gives it back from there.
+    ///
+    /// # Errors
+    /// [`VmError::Host`].
+    pub(super) fn keep(&self, key: &str, kernel: &Kernel, config: Option<&Path>) -> Result<Kernel, VmError> {
+        let place = self.cache.root.join(key);
+        let doing = || VmError::host(format!("keeping the kernel in {}", place.display()));
+        if !place.exists() {
+            let draft = self.scratch.join("entry");
+            std::fs::create_dir_all(draft.join("modules")).map_err(doing())?;
+            std::fs::copy(&kernel.image, draft.join("vmlinuz")).map_err(doing())?;
+            if let Some(config) = config {
+                std::fs::copy(config, draft.join("config")).map_err(doing())?;
+            }
+            for module in &kernel.modules {
+                std::fs::write(draft.join("modules").join(module.file_name()), &module.content)
+                    .map_err(doing())?;
+            }
+            let modules = kernel.modules.iter().map(|module| module.name.clone()).collect();
+            let manifest = Manifest { release: kernel.release.clone(), modules };
+            let manifest =
+                serde_json::to_vec_pretty(&manifest).map_err(std::io::Error::from).map_err(doing())?;
+            std::fs::write(draft.join("kernel.json"), manifest).map_err(doing())?;
+            std::fs::rename(&draft, &place).map_err(doing())?;
+        }
+        Ok(Kernel { image: place.join("vmlinuz"), ..kernel.clone() })
+    }
+
+    /// Lets a moving name stand for a release.
+    ///
+    /// # Errors
+    /// [`VmError::Host`].
+    pub(super) fn point(&self, name: &Name, release: &str) -> Result<(), VmError> {
+        let draft = self.scratch.join("name");
+        let place = self.cache.root.join("names").join(name.to_string());
+        std::fs::write(&draft, release)
+            .and_then(|()| std::fs::rename(&draft, &place))
+            .map_err(VmError::host(format!("writing {}", place.display())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel(folder: &Path, release: &str) -> Kernel {
+        let image = folder.join("image");
+        std::fs::write(&image, "bzImage").unwrap();
+        let module = |name: &str| Module { name: name.into(), content: name.into() };
+        Kernel { image, release: release.into(), modules: vec![module("virtio"), module("binder_linux")] }
+    }
+
+    #[test]
+    fn a_kernel_comes_back_as_it_was_kept() {
+        let root = std::env::temp_dir().join(format!("binderperf-cache-{}", std::process::id()));
+        let cache = Cache::at(&root);
+        let name: Name = "rt".parse().unwrap();
+        assert!(cache.named(&name).unwrap().is_none(), "an empty cache has nothing");
+        let writing = cache.write(&mut |_| {}).unwrap();
+        for release in ["6.1.0-9-rt-amd64", "6.1.0-50-rt-amd64", "7.2.9-amd64"] {
+            let kept = writing.keep(release, &kernel(&writing.scratch, release), None).unwrap();
+            assert_eq!(kept.image, root.join(release).join("vmlinuz"));
+        }
+        writing.point(&name, "6.1.0-9-rt-amd64").unwrap();
+        drop(writing);
+        assert!(!root.join("scratch").exists(), "nothing but kernels stays");
+        let back = cache.named(&name).unwrap().expect("it was kept");
+        assert_eq!(back.release, "6.1.0-9-rt-amd64");
+        assert_eq!(
+            back.modules.iter().map(|m| m.name.as_str()).collect::<Vec<_>>(),
+            ["virtio", "binder_linux"]
+        );
+        assert_eq!(cache.releases(&"6.1-rt".parse().unwrap()), ["6.1.0-50-rt-amd64", "6.1.0-9-rt-amd64"]);
+        assert_eq!(
+            cache.named(&"7.2".parse().unwrap()).unwrap().expect("it was kept").release,
+            "7.2.9-amd64"
+        );
+        std::fs::remove_dir_all(root).unwrap();
+    }
+}
