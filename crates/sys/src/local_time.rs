@@ -18,7 +18,7 @@ impl LocalTime {
     #[must_use]
     pub fn now() -> Self {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        let seconds = libc::time_t::try_from(since_epoch).unwrap_or(libc::time_t::MAX);
+        let seconds = i64::try_from(since_epoch).unwrap_or(i64::MAX);
         // SAFETY: a tm is integers and a pointer, for which all-zero bytes are a value.
         let mut tm: libc::tm = unsafe { std::mem::zeroed() };
         // SAFETY: both pointers are to live values of the right types.

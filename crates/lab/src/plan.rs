@@ -1,0 +1,200 @@
+//! Room: what shall be measured, validated: families and their payloads, which of them, how long,
+//! in which order.
+//! Not here: the words it was typed in (`gbench`, the command line), doing it (`crate::run`).
+//! Facts: names and sizes of AOSP `libbinder_benchmark`; family and instance numbers as Google
+//! Benchmark assigns them (only what the filter lets through is counted).
+
+mod family;
+mod fault;
+mod filter;
+mod gate;
+pub mod gbench;
+mod min_time;
+mod order;
+
+pub use family::{Controls, Family};
+pub use fault::{Fault, FaultKind};
+pub use filter::{BadFilter, Filter};
+pub use gate::{Gate, Verdict};
+pub(crate) use min_time::MOST_ITERATIONS;
+pub use min_time::MinTime;
+pub use order::{fresh_seed, shuffled};
+
+pub use driver::locate::Device;
+use record::Case;
+
+/// Everything a throughput run needs to know.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Control families to run before the test, in their order.
+    pub controls: Controls,
+    /// Which cases.
+    pub filter: Filter,
+    /// How long a repetition lasts at least, or how many iterations it makes.
+    pub min_time: MinTime,
+    /// Warm-up before the first repetition of a case, in seconds; 0 for none.
+    pub min_warmup_s: f64,
+    /// Repetitions of each case; at least 1.
+    pub repetitions: u32,
+    /// One iteration of each case, once, to see that it works.
+    pub dry_run: bool,
+    /// `Some(seed)`: repetitions of all cases in an order drawn with this seed.
+    pub interleaving_seed: Option<u64>,
+    /// Which binder context.
+    pub device: Device,
+    /// The Android release whose binder wire format is spoken; `None` for the newest.
+    pub android: Option<u32>,
+    /// Deliberate breakage, for tests of this tool itself.
+    pub faults: Vec<Fault>,
+    /// After how many seconds without one round trip a case is given up.
+    pub patience_s: u64,
+    /// The user's own pairs for the record.
+    pub context: Vec<(String, String)>,
+    /// The words of the command line, for the record.
+    pub command_line: Vec<String>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            controls: Controls::none(),
+            filter: Filter::default(),
+            min_time: MinTime::default(),
+            min_warmup_s: 0.0,
+            repetitions: 1,
+            dry_run: false,
+            interleaving_seed: None,
+            device: Device::Auto,
+            android: None,
+            faults: Vec::new(),
+            patience_s: 30,
+            context: Vec::new(),
+            command_line: Vec::new(),
+        }
+    }
+}
+
+/// One case that the plan lets through, and the family behind its name.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// How it is measured.
+    pub family: Family,
+    /// Its form in the record, without repetitions yet.
+    pub case: Case,
+}
+
+impl Plan {
+    /// The cases, in the order in which they run and are printed: controls first, so that each row
+    /// of the test can state its ratio to them.
+    #[must_use]
+    pub fn cases(&self) -> Vec<Planned> {
+        let mut planned: Vec<Planned> = Vec::new();
+        let mut family_index = 0;
+        for family in self.controls.families().chain([Family::Binder]) {
+            let matching: Vec<u64> = Family::PAYLOADS
+                .into_iter()
+                .filter(|&payload| self.filter.lets_through(&family.case_name(payload)))
+                .collect();
+            planned.extend((0..).zip(&matching).map(|(index, &payload)| Planned {
+                family,
+                case: family.case(payload, family_index, index),
+            }));
+            family_index += u32::from(!matching.is_empty());
+        }
+        planned
+    }
+
+    /// Repetitions that will really be made.
+    #[must_use]
+    pub fn effective_repetitions(&self) -> u32 {
+        if self.dry_run { 1 } else { self.repetitions.max(1) }
+    }
+
+    /// The order of all repetitions, as indices into [`Self::cases`].
+    #[must_use]
+    pub fn order(&self, cases: usize) -> Vec<usize> {
+        let repetitions = self.effective_repetitions() as usize;
+        let in_order = (0..cases).flat_map(|case| std::iter::repeat_n(case, repetitions)).collect();
+        match self.interleaving_seed {
+            Some(seed) => shuffled(in_order, seed),
+            None => in_order,
+        }
+    }
+
+    /// The plan as settings, for the record.
+    #[must_use]
+    pub fn for_record(&self) -> record::Plan {
+        record::Plan {
+            test: "throughput binder".to_owned(),
+            filter: self.filter.as_str().to_owned(),
+            min_time: self.min_time.to_string(),
+            min_warmup_s: self.min_warmup_s,
+            repetitions: self.effective_repetitions(),
+            random_interleaving: self.interleaving_seed.is_some(),
+            seed: self.interleaving_seed,
+            controls: self.controls.families().next().is_some(),
+            device: self.device.to_string(),
+            command_line: self.command_line.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(filter: &str, controls: &str) -> Plan {
+        Plan {
+            filter: Filter::new(filter).expect("valid"),
+            controls: controls.parse().expect("valid"),
+            ..Plan::default()
+        }
+    }
+
+    #[test]
+    fn the_test_has_the_fifteen_names_of_the_android_tool() {
+        let names: Vec<String> =
+            plan("", "none").cases().into_iter().map(|planned| planned.case.name).collect();
+        assert_eq!(names.len(), 15);
+        assert_eq!(
+            (names[0].as_str(), names[14].as_str()),
+            ("BM_sendVec_binder/4", "BM_sendVec_binder/65536")
+        );
+    }
+
+    #[test]
+    fn numbers_count_only_what_the_filter_lets_through() {
+        let cases = plan("(pipe|binder)/(8|64)$", "default").cases();
+        let seen: Vec<(String, u32, u32)> = cases
+            .into_iter()
+            .map(|Planned { case, .. }| (case.name, case.family_index, case.per_family_instance_index))
+            .collect();
+        let want = [
+            ("BM_sendVec_pipe/8", 0, 0),
+            ("BM_sendVec_pipe/64", 0, 1),
+            ("BM_sendVec_binder/8", 1, 0),
+            ("BM_sendVec_binder/64", 1, 1),
+        ];
+        assert_eq!(seen, want.map(|(name, family, instance)| (name.to_owned(), family, instance)));
+    }
+
+    #[test]
+    fn interleaving_runs_every_repetition_once_and_the_same_way_for_a_seed() {
+        let mut plan = Plan { repetitions: 3, interleaving_seed: Some(7), ..plan("", "none") };
+        let order = plan.order(15);
+        assert_eq!(order, plan.order(15), "the seed decides");
+        assert_ne!(order, Plan { interleaving_seed: Some(8), ..plan.clone() }.order(15));
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        plan.interleaving_seed = None;
+        assert_eq!(sorted, plan.order(15), "nothing lost, nothing twice");
+        assert_ne!(order, sorted);
+    }
+
+    #[test]
+    fn a_dry_run_makes_one_repetition() {
+        let plan = Plan { repetitions: 9, dry_run: true, ..Plan::default() };
+        assert_eq!(plan.order(2), [0, 1]);
+        assert_eq!(plan.for_record().repetitions, 1);
+    }
+}

@@ -1,0 +1,160 @@
+//! Room: the families of cases: the test and its controls.
+//! Not here: how each sends its bytes (`crate::measure::echo`).
+
+use std::fmt;
+use std::str::FromStr;
+
+use record::{Case, CaseKind};
+
+/// One way to send a byte vector to another process and have it sent back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// Control: two pipes.
+    Pipe,
+    /// Control: a unix socket pair that keeps message boundaries (`SOCK_SEQPACKET`).
+    Unix,
+    /// Control: shared memory, both sides copy in and out and sleep on a futex.
+    Futex,
+    /// Control: the same shared memory, both sides spin.
+    Spin,
+    /// Control: binder by bare ioctls, without a runtime.
+    Raw,
+    /// The test: a binder call through the runtime.
+    Binder,
+}
+
+impl Family {
+    /// Payload sizes in bytes, those of the Android tool.
+    pub const PAYLOADS: [u64; 15] =
+        [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
+
+    const CONTROLS: [Self; 5] = [Self::Pipe, Self::Unix, Self::Futex, Self::Spin, Self::Raw];
+
+    /// The last word of its name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pipe => "pipe",
+            Self::Unix => "unix",
+            Self::Futex => "futex",
+            Self::Spin => "spin",
+            Self::Raw => "raw",
+            Self::Binder => "binder",
+        }
+    }
+
+    /// The control with this last word.
+    #[must_use]
+    pub fn control(word: &str) -> Option<Self> {
+        Self::CONTROLS.into_iter().find(|family| family.word() == word)
+    }
+
+    /// Whether it is the test or a yardstick beside it.
+    #[must_use]
+    pub fn kind(self) -> CaseKind {
+        if self == Self::Binder { CaseKind::Test } else { CaseKind::Control }
+    }
+
+    /// Whether it talks to a binder driver.
+    #[must_use]
+    pub fn needs_driver(self) -> bool {
+        matches!(self, Self::Raw | Self::Binder)
+    }
+
+    /// Full name of a case, e.g. `BM_sendVec_binder/4`.
+    #[must_use]
+    pub fn case_name(self, payload: u64) -> String {
+        format!("{self}/{payload}")
+    }
+
+    pub(super) fn case(self, payload: u64, family_index: u32, instance_index: u32) -> Case {
+        Case {
+            name: self.case_name(payload),
+            family: self.to_string(),
+            family_index,
+            per_family_instance_index: instance_index,
+            kind: self.kind(),
+            payload_bytes: payload,
+            threads: 1,
+            label: None,
+            repetitions: Vec::new(),
+        }
+    }
+}
+
+/// Its name, e.g. `BM_sendVec_binder`.
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BM_sendVec_{}", self.word())
+    }
+}
+
+/// Which control families run beside the test; typed as `default`, `all`, `none` or a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Controls(Vec<Family>);
+
+impl Controls {
+    /// Those that need no driver of their own: pipe, unix, futex, spin.
+    #[must_use]
+    pub fn default_set() -> Self {
+        Self(Family::CONTROLS.into_iter().filter(|family| !family.needs_driver()).collect())
+    }
+
+    /// None of them.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    /// The families, in the order in which they run.
+    pub fn families(&self) -> impl Iterator<Item = Family> {
+        self.0.iter().copied()
+    }
+}
+
+impl FromStr for Controls {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "default" => return Ok(Self::default_set()),
+            "all" => return Ok(Self(Family::CONTROLS.to_vec())),
+            "none" => return Ok(Self::none()),
+            _ => {}
+        }
+        let mut families = Vec::new();
+        for word in text.split(',') {
+            families.push(Family::control(word.trim()).ok_or_else(|| {
+                let words = Family::CONTROLS.map(Family::word).join(", ");
+                format!("no control named {word:?}; use default, all, none, or a list of {words}")
+            })?);
+        }
+        families.sort_unstable();
+        families.dedup();
+        Ok(Self(families))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_lists() {
+        for (text, want) in [
+            ("default", "pipe unix futex spin"),
+            ("all", "pipe unix futex spin raw"),
+            ("none", ""),
+            ("raw,pipe", "pipe raw"),
+            ("spin, spin", "spin"),
+        ] {
+            let controls: Controls = text.parse().expect(text);
+            let words: Vec<&str> = controls.families().map(Family::word).collect();
+            assert_eq!(words.join(" "), want, "{text}");
+        }
+        for bad in ["", "binder", "pipe,,unix", "Pipe"] {
+            let error = bad.parse::<Controls>().expect_err(bad);
+            assert!(error.contains("pipe, unix, futex, spin, raw"), "{error}");
+        }
+    }
+}

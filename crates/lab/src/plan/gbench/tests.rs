@@ -1,0 +1,112 @@
+//! Room: the flags, one by one, right and wrong, from both places.
+
+use super::*;
+
+fn parse(words: &[&str], env: &[(&str, &str)]) -> Result<(Flags, Vec<String>), FlagError> {
+    let lookup = |name: &str| env.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+    Flags::parse(words.iter().map(|word| (*word).to_owned()), lookup)
+}
+
+/// What is left to tell two parses apart.
+fn shown(flags: &Flags) -> String {
+    format!("{flags:?}")
+}
+
+const GOOD: &[(&str, &str)] = &[
+    ("benchmark_list_tests", "true"),
+    ("benchmark_filter", "binder/4$"),
+    ("benchmark_min_time", "2s"),
+    ("benchmark_min_time", "7x"),
+    ("benchmark_min_warmup_time", "0.25"),
+    ("benchmark_repetitions", "3"),
+    ("benchmark_dry_run", "yes"),
+    ("benchmark_enable_random_interleaving", "on"),
+    ("benchmark_report_aggregates_only", "1"),
+    ("benchmark_display_aggregates_only", "T"),
+    ("benchmark_format", "csv"),
+    ("benchmark_out", "x.json"),
+    ("benchmark_out_format", "console"),
+    ("benchmark_color", "no"),
+    ("benchmark_counters_tabular", "true"),
+    ("benchmark_perf_counters", "CYCLES,INSTRUCTIONS"),
+    ("benchmark_context", "a=1,b=2=3"),
+    ("benchmark_time_unit", "us"),
+];
+
+#[test]
+fn every_flag_can_be_given_in_both_places() {
+    let default = shown(&Flags::default());
+    for (name, value) in GOOD {
+        let (typed, rest) = parse(&[&format!("--{name}={value}")], &[]).expect(name);
+        assert!(rest.is_empty());
+        assert_ne!(shown(&typed), default, "{name} does something");
+        let (found, _) = parse(&[], &[(&name.to_uppercase(), value)]).expect(name);
+        assert_eq!(shown(&found), shown(&typed), "{name} from the environment");
+    }
+    let named: Vec<&str> = GOOD.iter().map(|(name, _)| *name).collect();
+    for (name, _) in FLAGS.iter().filter(|(name, _)| *name != "v") {
+        assert!(named.contains(name), "{name} is not tested");
+    }
+}
+
+#[test]
+fn the_command_line_wins() {
+    let (flags, _) =
+        parse(&["--benchmark_repetitions=2"], &[("BENCHMARK_REPETITIONS", "9")]).expect("both fine");
+    assert_eq!(flags.repetitions, 2);
+    let (flags, _) =
+        parse(&["--benchmark_list_tests=false"], &[("BENCHMARK_LIST_TESTS", "true")]).expect("both fine");
+    assert!(!flags.list_tests);
+}
+
+#[test]
+fn a_switch_needs_no_value_and_the_last_word_counts() {
+    let (flags, _) = parse(&["--benchmark_list_tests", "--benchmark_color"], &[]).expect("switches");
+    assert!(flags.list_tests);
+    assert_eq!(flags.color, Color::Yes);
+    let (flags, _) = parse(&["--benchmark_format=json", "--benchmark_format=csv"], &[]).expect("twice");
+    assert_eq!(flags.format, Format::Csv);
+}
+
+#[test]
+fn values_that_make_no_sense_are_refused_by_name() {
+    for (name, value) in [
+        ("benchmark_list_tests", "maybe"),
+        ("benchmark_filter", "BM_("),
+        ("benchmark_min_time", "5q"),
+        ("benchmark_min_time", "0x"),
+        ("benchmark_min_warmup_time", "-1"),
+        ("benchmark_min_warmup_time", "inf"),
+        ("benchmark_repetitions", "0"),
+        ("benchmark_repetitions", "-3"),
+        ("benchmark_repetitions", "1000000"),
+        ("benchmark_format", "xml"),
+        ("benchmark_out_format", "tabular"),
+        ("benchmark_color", "blue"),
+        ("benchmark_context", "novalue"),
+        ("benchmark_context", "uptime=3"),
+        ("benchmark_time_unit", "min"),
+        ("v", "loud"),
+    ] {
+        let error = parse(&[&format!("--{name}={value}")], &[]).expect_err(name).to_string();
+        assert!(error.starts_with(&format!("--{name}: ")), "{error}");
+    }
+    let error = parse(&[], &[("BENCHMARK_FORMAT", "xml")]).expect_err("bad variable").to_string();
+    assert!(error.starts_with("BENCHMARK_FORMAT: "), "{error}");
+    assert!(parse(&["--benchmark_filter"], &[]).is_err(), "a value is needed");
+}
+
+#[test]
+fn what_is_not_ours_is_given_back_and_what_only_looks_so_is_refused() {
+    let (_, rest) = parse(&["--device", "x", "--benchmark_filter=.", "--record=y"], &[]).expect("fine");
+    assert_eq!(rest, ["--device", "x", "--record=y"]);
+    let unknown = parse(&["--benchmark_colour=no"], &[]).expect_err("unknown");
+    assert_eq!(unknown, FlagError::Unknown("--benchmark_colour=no".to_owned()));
+}
+
+#[test]
+fn questions() {
+    assert_eq!(parse(&["--help"], &[]).expect("help").0.question, Some(Question::Help));
+    assert_eq!(parse(&["--version"], &[]).expect("version").0.question, Some(Question::Version));
+    assert!(FLAGS.iter().all(|(name, _)| usage().contains(name)));
+}
