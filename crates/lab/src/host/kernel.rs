@@ -1,0 +1,50 @@
+//! Room: the running kernel, and how it lets tasks be preempted.
+//! Facts: `/sys/kernel/debug/sched/preempt` marks the model in force with parentheses (kernels with
+//! `PREEMPT_DYNAMIC`); others say it in their build line; `/sys/kernel/realtime` is 1 on RT kernels;
+//! `personality(2)` bit 0x0040000 and `kernel.randomize_va_space` switch address randomisation.
+
+use record::Kernel;
+
+use super::Root;
+
+pub(super) fn kernel(root: &Root) -> Kernel {
+    let version = root.text("proc/sys/kernel/version").unwrap_or_default();
+    Kernel {
+        release: root.text("proc/sys/kernel/osrelease").unwrap_or_default(),
+        preemption: preemption(root, &version),
+        version,
+        machine: root.text("proc/sys/kernel/arch").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+    }
+}
+
+fn preemption(root: &Root, version: &str) -> Option<String> {
+    if root.text("sys/kernel/realtime").as_deref() == Some("1") {
+        return Some("rt".to_owned());
+    }
+    if let Some(models) = root.text("sys/kernel/debug/sched/preempt") {
+        let marked = models.split_whitespace().find_map(|word| word.strip_prefix('(')?.strip_suffix(')'));
+        return marked.map(str::to_owned);
+    }
+    let built = |word| version.split_whitespace().any(|part| part == word);
+    let command_line = root.text("proc/cmdline").unwrap_or_default();
+    let asked = command_line.split_whitespace().filter_map(|word| word.strip_prefix("preempt=")).next_back();
+    match asked {
+        _ if built("PREEMPT_RT") => Some("rt"),
+        // Without a word on the command line, the default of a dynamic kernel is in its build only.
+        Some(model) if built("PREEMPT_DYNAMIC") => Some(model),
+        _ if built("PREEMPT_LAZY") => Some("lazy"),
+        _ if built("PREEMPT") => Some("full"),
+        _ => None,
+    }
+    .map(str::to_owned)
+}
+
+pub(super) fn aslr(root: &Root) -> Option<bool> {
+    const NO_RANDOMIZE: u32 = 0x0004_0000;
+    let system = root.text("proc/sys/kernel/randomize_va_space")?;
+    let personality = root.text("proc/self/personality");
+    let switched_off = personality
+        .and_then(|text| u32::from_str_radix(&text, 16).ok())
+        .is_some_and(|bits| bits & NO_RANDOMIZE != 0);
+    Some(system != "0" && !switched_off)
+}

@@ -1,0 +1,137 @@
+//! Room: machines made of files, and what is read from them.
+
+use super::*;
+use record::{DriverKind, Severity};
+
+/// A machine's files, gone with the value.
+struct Fixture(PathBuf);
+
+impl Fixture {
+    fn new(name: &str, files: &[(&str, &str)]) -> Self {
+        let root = std::env::temp_dir().join(format!("binderperf-host-{name}-{}", std::process::id()));
+        for (path, text) in files {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().expect("a file has a folder")).expect("make folder");
+            fs::write(path, text).expect("write file");
+        }
+        Self(root)
+    }
+
+    fn root(&self) -> Root {
+        Root::at(self.0.clone())
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn classes() {
+    let bare = Fixture::new("bare", &[("proc/cpuinfo", "flags\t\t: fpu vme\n")]);
+    let guest = Fixture::new("guest", &[("proc/cpuinfo", "flags\t\t: fpu hypervisor vme\n")]);
+    let board = Fixture::new("board", &[("sys/class/dmi/id/sys_vendor", "QEMU\n")]);
+    for (told, fixture, want) in [
+        (None, &bare, HostClass::Bare),
+        (None, &guest, HostClass::Virtual),
+        (None, &board, HostClass::Virtual),
+        (Some("tcg"), &guest, HostClass::Tcg),
+        (Some("icount"), &guest, HostClass::Icount),
+        (Some("kvm"), &guest, HostClass::Kvm),
+        (Some("nonsense"), &bare, HostClass::Bare),
+    ] {
+        assert_eq!(class::class_of(told, &fixture.root()), want, "{told:?}");
+    }
+}
+
+#[test]
+fn processors() {
+    let cpu0 = "sys/devices/system/cpu/cpu0";
+    let cache = |file| format!("{cpu0}/cache/index0/{file}");
+    let fixture = Fixture::new(
+        "cpu",
+        &[
+            ("proc/cpuinfo", "model name\t: A CPU\ncpu MHz\t\t: 1999.5\n"),
+            (&cache("type"), "Data\n"),
+            (&cache("level"), "1\n"),
+            (&cache("size"), "32K\n"),
+            (&cache("shared_cpu_map"), "00000000,00000003\n"),
+            (&format!("{cpu0}/cpufreq/scaling_governor"), "performance\n"),
+            ("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "schedutil\n"),
+        ],
+    );
+    let cpu = cpu::cpu(&fixture.root(), 2);
+    assert_eq!((cpu.model.as_str(), cpu.mhz, cpu.count), ("A CPU", Some(1999.5), 2));
+    assert_eq!(cpu.governor.as_deref(), Some("performance"));
+    assert_eq!(cpu.scaling_enabled, Some(true), "one CPU of two is enough");
+    let cache = &cpu.caches[0];
+    assert_eq!((cache.size, cache.num_sharing, cache.level), (32 << 10, 2, 1));
+    let nothing = cpu::cpu(&Root::at(PathBuf::from("/nonexistent")), 1);
+    assert_eq!((nothing.mhz, nothing.scaling_enabled, nothing.governor), (None, None, None));
+}
+
+#[test]
+fn preemption_models() {
+    for (name, files, want) in [
+        ("debugfs", &[("sys/kernel/debug/sched/preempt", "none voluntary (full) lazy\n")][..], Some("full")),
+        ("rt", &[("sys/kernel/realtime", "1\n")], Some("rt")),
+        ("built", &[("proc/sys/kernel/version", "#1 SMP PREEMPT Debian\n")], Some("full")),
+        ("dynamic", &[("proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian\n")], None),
+        (
+            "asked",
+            &[
+                ("proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian\n"),
+                ("proc/cmdline", "quiet preempt=none\n"),
+            ],
+            Some("none"),
+        ),
+        ("plain", &[("proc/sys/kernel/version", "#1 SMP Debian\n")], None),
+    ] {
+        let fixture = Fixture::new(name, files);
+        assert_eq!(kernel::kernel(&fixture.root()).preemption.as_deref(), want, "{name}");
+    }
+}
+
+#[test]
+fn drivers() {
+    let tracing = "sys/kernel/tracing/events";
+    for (name, file, want) in [
+        ("rust", format!("{tracing}/rust_binder/enable"), DriverKind::KernelRust),
+        ("c", format!("{tracing}/binder/enable"), DriverKind::KernelC),
+        ("module", "sys/module/binder_linux/refcnt".to_owned(), DriverKind::KernelC),
+        ("neither", "sys/module/fuse/refcnt".to_owned(), DriverKind::Kernel),
+    ] {
+        let fixture = Fixture::new(name, &[(&file, "0")]);
+        assert_eq!(driver::kind(&fixture.root()), want, "{name}");
+    }
+}
+
+#[test]
+fn this_machine_has_a_name_a_kernel_and_memory() {
+    let host = facts(HostClass::Bare);
+    assert!(!host.kernel.release.is_empty());
+    assert!(host.cpu.count >= 1);
+    assert!(host.memory_bytes.is_some_and(|bytes| bytes > 1 << 20));
+    assert_eq!(host.load_avg.len(), 3);
+}
+
+#[test]
+fn what_spoils_numbers_is_found() {
+    let mut host = facts(HostClass::Bare);
+    let mut tool = tool();
+    (host.load_avg, host.cpu.count, host.cpu.governor) = (vec![0.1], 4, Some("performance".to_owned()));
+    tool.debug_assertions = false;
+    let ids = |host: &Host, tool: &Tool| -> Vec<String> {
+        let found = findings(host, tool);
+        assert!(found.iter().all(|finding| finding.severity >= Severity::Warning));
+        found.into_iter().map(|finding| finding.id).collect()
+    };
+    assert!(ids(&host, &tool).is_empty());
+    (host.load_avg, host.cpu.governor) = (vec![2.5], Some("powersave".to_owned()));
+    tool.debug_assertions = true;
+    assert_eq!(ids(&host, &tool), ["debug-build", "cpu-governor", "load"]);
+    (host.class, host.cpu.governor) = (HostClass::Tcg, None);
+    assert_eq!(ids(&host, &tool), ["debug-build", "emulation"]);
+}
