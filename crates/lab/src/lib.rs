@@ -1,4 +1,12 @@
-//! Room: lab.
+//! Room: plans, stages, measuring loops and the machines they run on.
+//! Not here: terminal output; whoever calls is told through [`run::Observer`] and gets a record.
 #![forbid(unsafe_code)]
 
+pub mod host;
+pub mod measure;
+pub mod plan;
+pub mod run;
+pub mod stage;
 pub mod vm;
+
+pub use sys::errno::describe as describe_errno;

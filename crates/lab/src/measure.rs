@@ -1,0 +1,258 @@
+//! Room: the measuring loop: what stands between two clock readings, and what must not.
+//! Not here: which case and how often (`crate::run`), the ways to send bytes (`echo`).
+//! Facts: between the two readings of a sample lies the round trip and nothing else; keeping the
+//! sample, stamping the next request and looking for reasons to stop happen outside of them.
+
+pub mod echo;
+mod overhead;
+
+pub use overhead::{Overhead, overhead};
+
+use std::fmt;
+use std::io;
+
+use record::{Measurement, Sampler};
+use sys::clock::{monotonic_ns, thread_cpu_ns};
+
+/// One way to send a byte vector to another process and get it back.
+pub trait RoundTrip {
+    /// Makes the next request differ from all before it. Not timed.
+    fn stamp(&mut self, sequence: u32);
+
+    /// Sends the vector and receives the reply. Timed.
+    ///
+    /// # Errors
+    /// [`CallError`]; the conversation is over then.
+    fn call(&mut self) -> Result<(), CallError>;
+
+    /// Whether the last reply was the last request, byte for byte. Not timed.
+    ///
+    /// # Errors
+    /// [`CallError::Corrupt`].
+    fn check(&self) -> Result<(), CallError>;
+}
+
+/// Why a round trip did not come back as it should.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum CallError {
+    /// A system call failed.
+    Os {
+        /// What was tried.
+        call: &'static str,
+        /// What came back.
+        source: io::Error,
+    },
+    /// The other side is gone.
+    Closed,
+    /// Binder's runtime or driver refused the call.
+    Refused(String),
+    /// The reply is not what was sent.
+    Corrupt {
+        /// Bytes sent.
+        sent: usize,
+        /// Bytes received.
+        received: usize,
+        /// First byte that differs.
+        at: usize,
+    },
+}
+
+impl CallError {
+    pub(crate) fn os(call: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| match source.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe => Self::Closed,
+            _ => Self::Os { call, source },
+        }
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Os { call, source } => write!(f, "{call} failed: {}", sys::errno::describe(source)),
+            Self::Closed => f.write_str("the server is gone"),
+            Self::Refused(why) => f.write_str(why),
+            Self::Corrupt { sent, received, at } => write!(
+                f,
+                "the reply is not what was sent: {sent} bytes went out, {received} came back, byte {at} is the \
+                 first that differs"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for CallError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Os { source, .. } => Some(source),
+            Self::Closed | Self::Refused(_) | Self::Corrupt { .. } => None,
+        }
+    }
+}
+
+/// What the loop tells about itself, and what it is told; both by plain atomics.
+pub trait Pulse {
+    /// A round trip was made.
+    fn beat(&self);
+    /// Whether to stop at once.
+    fn stop(&self) -> bool;
+}
+
+/// Why a batch ended before its end.
+#[derive(Debug)]
+pub enum Halt {
+    /// A round trip went wrong.
+    Broken(CallError),
+    /// Somebody asked to stop.
+    Stopped,
+}
+
+/// The requests sent so far, so that no two are the same.
+#[derive(Debug, Default)]
+pub struct Sequence(u32);
+
+impl Sequence {
+    fn next(&mut self) -> u32 {
+        self.0 = self.0.wrapping_add(1);
+        self.0
+    }
+}
+
+/// Makes `iterations` round trips and takes a sample of each. An untimed one goes ahead; its reply
+/// and that of the last are compared with what was sent.
+///
+/// Returns what was measured, all of it or until the halt.
+pub fn batch<R: RoundTrip>(
+    round_trip: &mut R,
+    iterations: u64,
+    sequence: &mut Sequence,
+    sampler: &mut Sampler,
+    pulse: &impl Pulse,
+) -> (Measurement, Option<Halt>) {
+    sampler.clear();
+    if let Err(error) = first(round_trip, sequence.next()) {
+        return (Measurement::default(), Some(Halt::Broken(error)));
+    }
+    let cpu_start = thread_cpu_ns();
+    let mut halt = None;
+    for _ in 0..iterations {
+        round_trip.stamp(sequence.next());
+        let start = monotonic_ns();
+        let result = round_trip.call();
+        let end = monotonic_ns();
+        if let Err(error) = result {
+            halt = Some(Halt::Broken(error));
+            break;
+        }
+        sampler.record(end - start);
+        pulse.beat();
+        if pulse.stop() {
+            halt = Some(Halt::Stopped);
+            break;
+        }
+    }
+    let cpu_total = thread_cpu_ns() - cpu_start;
+    if !matches!(halt, Some(Halt::Broken(_)))
+        && let Err(error) = round_trip.check()
+    {
+        halt = Some(Halt::Broken(error));
+    }
+    let measurement = Measurement {
+        iterations: sampler.count(),
+        real_total: sampler.sum(),
+        cpu_total,
+        samples: sampler.distribution(),
+        ..Measurement::default()
+    };
+    (measurement, halt)
+}
+
+fn first<R: RoundTrip>(round_trip: &mut R, sequence: u32) -> Result<(), CallError> {
+    round_trip.stamp(sequence);
+    round_trip.call()?;
+    round_trip.check()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// Answers from memory, wrong from some call on.
+    struct Fake {
+        stamps: Vec<u32>,
+        calls: u64,
+        broken_from: u64,
+        corrupt_from: u64,
+    }
+
+    impl RoundTrip for Fake {
+        fn stamp(&mut self, sequence: u32) {
+            self.stamps.push(sequence);
+        }
+
+        fn call(&mut self) -> Result<(), CallError> {
+            self.calls += 1;
+            if self.calls >= self.broken_from { Err(CallError::Closed) } else { Ok(()) }
+        }
+
+        fn check(&self) -> Result<(), CallError> {
+            let corrupt = self.calls >= self.corrupt_from;
+            if corrupt { Err(CallError::Corrupt { sent: 4, received: 4, at: 0 }) } else { Ok(()) }
+        }
+    }
+
+    const FINE: Fake = Fake { stamps: Vec::new(), calls: 0, broken_from: u64::MAX, corrupt_from: u64::MAX };
+
+    struct StopAfter(Cell<u64>);
+
+    impl Pulse for StopAfter {
+        fn beat(&self) {
+            self.0.set(self.0.get() - 1);
+        }
+
+        fn stop(&self) -> bool {
+            self.0.get() == 0
+        }
+    }
+
+    fn run(fake: &mut Fake, iterations: u64, stop_after: u64) -> (Measurement, Option<Halt>) {
+        let pulse = StopAfter(Cell::new(stop_after));
+        batch(fake, iterations, &mut Sequence::default(), &mut Sampler::new(), &pulse)
+    }
+
+    #[test]
+    fn a_batch_counts_its_iterations_and_makes_one_more() {
+        let mut fake = FINE;
+        let (measured, halt) = run(&mut fake, 10, 100);
+        assert!(halt.is_none());
+        assert_eq!((measured.iterations, measured.samples.count, fake.calls), (10, 10, 11));
+        assert_eq!(measured.real_total, measured.samples.sum, "the time is the sum of the samples");
+        assert_eq!(fake.stamps, (1..=11).collect::<Vec<u32>>(), "no two requests are the same");
+    }
+
+    #[test]
+    fn what_was_measured_before_a_break_is_kept() {
+        let (measured, halt) = run(&mut Fake { broken_from: 8, ..FINE }, 10, 100);
+        assert_eq!(measured.iterations, 6);
+        assert!(matches!(halt, Some(Halt::Broken(CallError::Closed))));
+    }
+
+    #[test]
+    fn the_first_and_the_last_reply_are_checked() {
+        let (measured, halt) = run(&mut Fake { corrupt_from: 1, ..FINE }, 10, 100);
+        assert!(matches!(halt, Some(Halt::Broken(CallError::Corrupt { .. }))));
+        assert_eq!(measured.iterations, 0);
+        let (measured, halt) = run(&mut Fake { corrupt_from: 11, ..FINE }, 10, 100);
+        assert!(matches!(halt, Some(Halt::Broken(CallError::Corrupt { .. }))));
+        assert_eq!(measured.iterations, 10);
+    }
+
+    #[test]
+    fn a_stop_is_obeyed_after_the_running_call() {
+        let (measured, halt) = run(&mut { FINE }, 10, 3);
+        assert_eq!(measured.iterations, 3);
+        assert!(matches!(halt, Some(Halt::Stopped)));
+    }
+}

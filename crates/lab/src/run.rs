@@ -1,0 +1,193 @@
+//! Room: a whole run: every repetition in its order, on its stage, into the record.
+//! Not here: the loop that measures (`crate::measure`), printing any of it (an [`Observer`]).
+//! Nothing that was measured is lost: a case that breaks is recorded as broken with what it had,
+//! and a signal to stop leaves a record that says so.
+
+mod repetition;
+mod search;
+
+use std::fmt;
+use std::io;
+use std::time::Instant;
+
+use driver::locate::locate;
+use driver::{Connection, Context, OpenError, OpenOptions};
+use record::{Clock, ClockUnit, HostClass, Outcome, Repetition, Run, Sampler};
+use sys::local_time::LocalTime;
+
+use crate::host;
+use crate::measure::{Sequence, overhead};
+use crate::plan::{Family, Plan, Planned};
+use crate::stage::{Stage, StageError};
+
+/// Is told how a run goes on.
+pub trait Observer {
+    /// All facts about the machine are in `run`, and all planned cases, none of them measured.
+    fn begins(&mut self, run: &Run) {
+        let _ = run;
+    }
+
+    /// Repetition number `done` of `all` is about to start.
+    fn starts(&mut self, run: &Run, case: usize, done: usize, all: usize) {
+        let _ = (run, case, done, all);
+    }
+
+    /// A trial in the search for the number of iterations was made.
+    fn tried(&mut self, name: &str, iterations: u64, seconds: f64) {
+        let _ = (name, iterations, seconds);
+    }
+
+    /// The last repetition of a case was made.
+    fn case_done(&mut self, run: &Run, case: usize) {
+        let _ = (run, case);
+    }
+}
+
+/// Why a run could not start. All that goes wrong later is part of its record.
+#[derive(Debug)]
+pub enum RunError {
+    /// The filter lets no case through.
+    NothingToRun {
+        /// The filter, as Google Benchmark would name it.
+        filter: String,
+    },
+    /// There is no binder driver to be used.
+    NoDriver(OpenError),
+    /// The system refused what every run needs.
+    Os(io::Error),
+}
+
+impl RunError {
+    /// For a plan whose filter lets nothing through.
+    #[must_use]
+    pub fn nothing_to_run(plan: &Plan) -> Self {
+        let filter = plan.filter.as_str();
+        Self::NothingToRun { filter: if filter.is_empty() { "." } else { filter }.to_owned() }
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NothingToRun { filter } => {
+                write!(f, "Failed to match any benchmarks against regex: {filter}")
+            }
+            Self::NoDriver(error) => write!(f, "{error}"),
+            Self::Os(error) => write!(f, "preparing the run: {}", sys::errno::describe(error)),
+        }
+    }
+}
+
+impl std::error::Error for RunError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NothingToRun { .. } => None,
+            Self::NoDriver(error) => Some(error),
+            Self::Os(error) => Some(error),
+        }
+    }
+}
+
+/// Carries out a plan. This binary is started again for every server process, so it must pass its
+/// words on to [`crate::stage::role::play`]. SIGINT and SIGTERM stop the run from now on.
+///
+/// # Errors
+/// [`RunError`], before anything is measured.
+pub fn execute(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, RunError> {
+    let planned = plan.cases();
+    if planned.is_empty() {
+        return Err(RunError::nothing_to_run(plan));
+    }
+    sys::stop_signal::catch().map_err(RunError::Os)?;
+    let program = std::env::current_exe().map_err(RunError::Os)?;
+    let start = Instant::now();
+    let driver = match planned.iter().any(|planned| planned.family == Family::Binder) {
+        true => Some(find_driver(plan)?),
+        false => None,
+    };
+    let class = host::class();
+    let mut run = Run::new(
+        host::tool(),
+        LocalTime::now().to_string(),
+        plan.for_record(),
+        host::facts(class),
+        clock(class),
+    );
+    run.driver = driver;
+    run.context.clone_from(&plan.context);
+    run.findings = host::findings(&run.host, &run.tool);
+    // One client and one service take turns; they need no more than the one CPU there always is.
+    run.overloaded = false;
+    run.cases = planned.iter().map(|planned| planned.case.clone()).collect();
+    observer.begins(&run);
+    let mut stage = Stage::new(plan, &program);
+    run_all(plan, &planned, &mut run, &mut stage, observer);
+    run.elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    Ok(run)
+}
+
+fn find_driver(plan: &Plan) -> Result<record::Driver, RunError> {
+    let context = locate(&plan.device, "binder").map_err(RunError::NoDriver)?;
+    let options = OpenOptions { map_size: 0, ..OpenOptions::default() };
+    let connection = context.open(options).map_err(RunError::NoDriver)?;
+    let version = connection.version().unwrap_or(abi::PROTOCOL_VERSION);
+    Ok(host::driver(&context, version))
+}
+
+fn clock(class: HostClass) -> Clock {
+    let overhead = overhead();
+    let unit = if class == HostClass::Icount { ClockUnit::Instructions } else { ClockUnit::Ns };
+    Clock {
+        name: "CLOCK_MONOTONIC".to_owned(),
+        unit,
+        read_cost: overhead.read_cost,
+        resolution: overhead.resolution,
+    }
+}
+
+fn run_all(
+    plan: &Plan,
+    planned: &[Planned],
+    run: &mut Run,
+    stage: &mut Stage<'_>,
+    observer: &mut dyn Observer,
+) {
+    let order = plan.order(planned.len());
+    let repetitions = plan.effective_repetitions() as usize;
+    let mut bench = repetition::Bench {
+        plan,
+        sampler: Sampler::new(),
+        sequence: Sequence::default(),
+        found: vec![None; planned.len()],
+    };
+    for (done, &case) in order.iter().enumerate() {
+        if let Some(signal) = sys::stop_signal::received() {
+            run.incomplete_reason = Some(format!("stopped by {signal}"));
+            return;
+        }
+        observer.starts(run, case, done, order.len());
+        let outcome = match stage.enter(&planned[case]) {
+            Ok(subject) => bench.repeat(case, &planned[case], subject, stage, observer),
+            Err(StageError::Unfit(reason)) => Outcome::Skipped { reason },
+            Err(StageError::Failed(reason)) => Outcome::Failed { reason, partial: None },
+        };
+        stage.leave();
+        let list = &mut run.cases[case].repetitions;
+        list.push(Repetition { index: list.len() as u32, outcome });
+        if list.len() == repetitions {
+            observer.case_done(run, case);
+        }
+    }
+    match sys::stop_signal::received() {
+        Some(signal) if last_was_cut_short(run) => {
+            run.incomplete_reason = Some(format!("stopped by {signal}"))
+        }
+        _ => run.complete = true,
+    }
+}
+
+fn last_was_cut_short(run: &Run) -> bool {
+    run.cases.iter().flat_map(|case| &case.repetitions).any(|repetition| {
+        matches!(&repetition.outcome, Outcome::Failed { reason, .. } if reason == repetition::STOPPED)
+    })
+}

@@ -1,0 +1,196 @@
+//! Room: who runs where: the processes of a run and the measuring end of a case.
+//! Not here: what they say to each other (`crate::measure::echo`), when (`crate::run`).
+//! Every server is this same program, started again with a hidden command (`role`), and cannot
+//! outlive the one that measures.
+
+mod peer;
+pub mod role;
+mod watch;
+
+pub use watch::Watch;
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use driver::{Context, KernelContext, OpenOptions};
+use sys::shared_memory::SharedMemory;
+
+use crate::measure::CallError;
+use crate::measure::echo::{pipe, raw, shared, unix};
+use crate::plan::{Family, FaultKind, Plan, Planned};
+use peer::Peer;
+
+/// The measuring end of a case, ready to go.
+pub(crate) enum Subject {
+    Pipe(pipe::Client),
+    Unix(unix::Client),
+    Futex(shared::Client<shared::Sleep>),
+    Spin(shared::Client<shared::Spin>),
+    Raw(Box<raw::Client>),
+}
+
+/// Why a case cannot be measured.
+#[derive(Debug)]
+pub(crate) enum StageError {
+    /// This machine, or this run, has no place for it.
+    Unfit(String),
+    /// Something broke.
+    Failed(String),
+}
+
+impl fmt::Display for StageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Unfit(why) | Self::Failed(why)) = self;
+        f.write_str(why)
+    }
+}
+
+fn failed<E: fmt::Display>(what: &'static str) -> impl FnOnce(E) -> StageError {
+    move |error| StageError::Failed(format!("{what}: {error}"))
+}
+
+fn os_failed(what: &'static str) -> impl FnOnce(io::Error) -> StageError {
+    move |error| StageError::Failed(format!("{what}: {}", sys::errno::describe(&error)))
+}
+
+/// All processes of a run beside the one that measures.
+pub(crate) struct Stage<'p> {
+    plan: &'p Plan,
+    program: PathBuf,
+    watch: Watch,
+    server: Option<Arc<Peer>>,
+}
+
+/// How long a server that went silent may take to be seen dead.
+const GRACE: Duration = Duration::from_secs(2);
+
+impl<'p> Stage<'p> {
+    /// An empty stage; `program` is started for each process.
+    pub(crate) fn new(plan: &'p Plan, program: &Path) -> Self {
+        let watch = Watch::new(Duration::from_secs(plan.patience_s.max(1)));
+        Self { plan, program: program.to_owned(), watch, server: None }
+    }
+
+    /// What the measuring loop reports to.
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// Starts what a case needs.
+    pub(crate) fn enter(&mut self, planned: &Planned) -> Result<Subject, StageError> {
+        self.leave();
+        let case = &planned.case;
+        let fault = self.plan.faults.iter().find(|fault| fault.case == case.name).map(|fault| fault.kind);
+        let len = case.payload_bytes as usize;
+        match planned.family {
+            Family::Pipe => self.pipe(len, fault),
+            Family::Unix => self.unix(len, fault),
+            Family::Futex => Ok(Subject::Futex(shared::Client::new(self.shared("futex", len, fault)?, len))),
+            Family::Spin => {
+                may_spin()?;
+                Ok(Subject::Spin(shared::Client::new(self.shared("spin", len, fault)?, len)))
+            }
+            Family::Raw => self.raw(len, fault),
+            Family::Binder => Err(StageError::Unfit("this build has no binder runtime".to_owned())),
+        }
+    }
+
+    /// Ends the processes of the last case.
+    pub(crate) fn leave(&mut self) {
+        self.server = None;
+    }
+
+    /// What a broken round trip means, with what became of the server.
+    pub(crate) fn explain(&self, error: &CallError) -> String {
+        if self.watch.gave_up() {
+            return format!("no round trip in {} s, so the server was killed", self.plan.patience_s);
+        }
+        if matches!(error, CallError::Corrupt { .. }) {
+            return error.to_string();
+        }
+        match self.server.as_ref().and_then(|server| server.end_within(GRACE)) {
+            Some(end) => format!("the server died ({end}): {error}"),
+            None => error.to_string(),
+        }
+    }
+
+    fn start(
+        &mut self,
+        words: &[String],
+        stdin: Stdio,
+        stdout: Stdio,
+        on_end: Option<peer::OnEnd>,
+    ) -> Result<Arc<Peer>, StageError> {
+        let peer = Peer::spawn(&self.program, words, stdin, stdout, on_end)
+            .map_err(os_failed("starting the server process"))?;
+        let peer = Arc::new(peer);
+        self.watch.mind(&peer);
+        Ok(peer)
+    }
+
+    fn pipe(&mut self, len: usize, fault: Option<FaultKind>) -> Result<Subject, StageError> {
+        let (their_requests, requests) = io::pipe().map_err(os_failed("making a pipe"))?;
+        let (replies, their_replies) = io::pipe().map_err(os_failed("making a pipe"))?;
+        let words = role::words("pipe", &[len.to_string()], fault);
+        self.server = Some(self.start(&words, their_requests.into(), their_replies.into(), None)?);
+        Ok(Subject::Pipe(pipe::Client::new(requests, replies, len)))
+    }
+
+    fn unix(&mut self, len: usize, fault: Option<FaultKind>) -> Result<Subject, StageError> {
+        let (ours, theirs) = sys::socket_pair::seqpacket().map_err(os_failed("making a socket pair"))?;
+        let words = role::words("unix", &[len.to_string()], fault);
+        self.server = Some(self.start(&words, theirs.into(), Stdio::null(), None)?);
+        Ok(Subject::Unix(unix::Client::new(File::from(ours), len)))
+    }
+
+    fn shared(
+        &mut self,
+        role: &'static str,
+        len: usize,
+        fault: Option<FaultKind>,
+    ) -> Result<SharedMemory, StageError> {
+        let what = os_failed("making shared memory");
+        let made = || -> io::Result<(SharedMemory, OwnedFd, SharedMemory)> {
+            let memory = SharedMemory::create(shared::memory_size(len))?;
+            let theirs = memory.descriptor().try_clone_to_owned()?;
+            let watched = SharedMemory::map(memory.descriptor().try_clone_to_owned()?)?;
+            Ok((memory, theirs, watched))
+        };
+        let (memory, theirs, watched) = made().map_err(what)?;
+        let on_end: peer::OnEnd = Box::new(move || shared::close(&watched));
+        let words = role::words(role, &[len.to_string()], fault);
+        self.server = Some(self.start(&words, theirs.into(), Stdio::null(), Some(on_end))?);
+        Ok(memory)
+    }
+
+    fn raw(&mut self, len: usize, fault: Option<FaultKind>) -> Result<Subject, StageError> {
+        let device = KernelContext::private("binderperf-raw").map_err(|error| {
+            let came = sys::errno::describe(&error);
+            StageError::Unfit(format!("needs a private binderfs device, and making one failed: {came}"))
+        })?;
+        let words = role::words("raw", &[device.path().display().to_string()], fault);
+        let server = self.start(&words, Stdio::null(), Stdio::piped(), None)?;
+        let ready = self.watch.during(|| server.wait_until_ready());
+        self.server = Some(server);
+        ready.map_err(|why| StageError::Failed(format!("the raw binder server did not start: {why}")))?;
+        let connection = device.open(OpenOptions::default()).map_err(failed("opening the private device"))?;
+        Ok(Subject::Raw(Box::new(raw::Client::new(connection, len))))
+    }
+}
+
+/// Spinning needs a CPU for each side, and at a real-time priority it can stop a machine.
+fn may_spin() -> Result<(), StageError> {
+    if sys::sched::usable_cpus() < 2 {
+        return Err(StageError::Unfit("two spinning processes need two CPUs, and there is one".to_owned()));
+    }
+    if sys::sched::is_realtime() {
+        return Err(StageError::Unfit("spinning at a real-time priority can stop the machine".to_owned()));
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! Room: one process that this one started.
+//! Not here: what it does (`role`), noticing that it hangs (`watch`).
+
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// To be done once when the process has ended.
+pub(super) type OnEnd = Box<dyn FnOnce() + Send>;
+
+/// A started process; ended and reaped on drop.
+pub(super) struct Peer {
+    child: Mutex<Started>,
+}
+
+struct Started {
+    child: Child,
+    end: Option<ExitStatus>,
+    on_end: Option<OnEnd>,
+}
+
+impl Peer {
+    /// Starts `program` with these words. It gets a process group of its own, so that a Ctrl-C in
+    /// the terminal reaches only the one that measures and decides.
+    pub(super) fn spawn(
+        program: &Path,
+        words: &[String],
+        stdin: Stdio,
+        stdout: Stdio,
+        on_end: Option<OnEnd>,
+    ) -> io::Result<Self> {
+        let mut command = Command::new(program);
+        command.args(words).stdin(stdin).stdout(stdout).process_group(0);
+        sys::tied_child::die_with_parent(&mut command);
+        let child = command.spawn()?;
+        Ok(Self { child: Mutex::new(Started { child, end: None, on_end }) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Started> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn end(&self) -> Option<ExitStatus> {
+        let mut started = self.lock();
+        if started.end.is_none() {
+            started.end = started.child.try_wait().ok().flatten();
+            if started.end.is_some()
+                && let Some(on_end) = started.on_end.take()
+            {
+                on_end();
+            }
+        }
+        started.end
+    }
+
+    /// How it ended, if it has or does so within this time.
+    pub(super) fn end_within(&self, time: Duration) -> Option<ExitStatus> {
+        let start = Instant::now();
+        loop {
+            let end = self.end();
+            if end.is_some() || start.elapsed() >= time {
+                return end;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Ends it, if it has not.
+    pub(super) fn kill(&self) {
+        // An error means that it has ended already.
+        let _ = self.lock().child.kill();
+    }
+
+    /// Waits for the line that a role prints when it is ready, or the reason why it never will be.
+    pub(super) fn wait_until_ready(&self) -> Result<(), String> {
+        let stdout = self.lock().child.stdout.take();
+        let mut line = String::new();
+        if let Some(stdout) = stdout {
+            BufReader::new(stdout).read_line(&mut line).map_err(|error| error.to_string())?;
+        }
+        match line.trim_end() {
+            super::role::READY => Ok(()),
+            "" => Err(match self.end_within(super::GRACE) {
+                Some(end) => format!("it ended first ({end})"),
+                None => "it closed its output first".to_owned(),
+            }),
+            why => Err(why.to_owned()),
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.kill();
+        let _ = self.lock().child.wait();
+    }
+}

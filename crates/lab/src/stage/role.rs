@@ -1,0 +1,139 @@
+//! Room: what this program does when another copy of it started it as a server.
+//! Not here: the servers themselves (`crate::measure::echo`), starting them (`super`).
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use driver::{KernelConnection, OpenOptions};
+use sys::shared_memory::SharedMemory;
+
+use crate::measure::CallError;
+use crate::measure::echo::{Sabotage, pipe, raw, shared, unix};
+use crate::plan::FaultKind;
+
+/// The hidden command that makes this program a server.
+pub const COMMAND: &str = "__peer";
+/// The line by which a server that needs time to start says that it has.
+pub(super) const READY: &str = "ready";
+/// In place of a fault's name.
+const NO_FAULT: &str = "-";
+
+/// The words that start a role.
+pub(super) fn words(role: &str, arguments: &[String], fault: Option<FaultKind>) -> Vec<String> {
+    let fault = fault.map_or(NO_FAULT, FaultKind::name);
+    let head = [COMMAND, role, fault].map(str::to_owned);
+    head.into_iter().chain(arguments.iter().cloned()).collect()
+}
+
+/// Plays the role that the words behind [`COMMAND`] name, until the conversation is over. Returns
+/// the exit code: 0, 2 for words that make no sense, 4 when something broke.
+#[must_use]
+pub fn play(words: &[String]) -> u8 {
+    let Some(cast) = Cast::parse(words) else {
+        eprintln!("binderperf: {COMMAND} is started by binderperf itself");
+        return 2;
+    };
+    match cast.act() {
+        Ok(()) => 0,
+        Err(error) => {
+            // Whoever still waits for the ready line learns the reason from it.
+            if cast.prints_ready() {
+                let _ = writeln!(io::stdout(), "{error}");
+            }
+            eprintln!("binderperf: {} server: {error}", cast.role);
+            4
+        }
+    }
+}
+
+struct Cast<'w> {
+    role: &'w str,
+    fault: Option<FaultKind>,
+    argument: &'w str,
+}
+
+impl<'w> Cast<'w> {
+    fn parse(words: &'w [String]) -> Option<Self> {
+        let [role, fault, argument] = words else { return None };
+        let fault = match fault.as_str() {
+            NO_FAULT => None,
+            name => Some(name.parse().ok()?),
+        };
+        let cast = Self { role, fault, argument };
+        let known = match role.as_str() {
+            "pipe" | "unix" | "futex" | "spin" => cast.len().is_some(),
+            "raw" => true,
+            _ => false,
+        };
+        known.then_some(cast)
+    }
+
+    fn len(&self) -> Option<usize> {
+        self.argument.parse().ok()
+    }
+
+    fn prints_ready(&self) -> bool {
+        self.len().is_none()
+    }
+
+    fn act(&self) -> Result<(), CallError> {
+        let sabotage = Sabotage::new(self.fault);
+        let len = self.len().unwrap_or(0);
+        match self.role {
+            "pipe" => pipe::serve(input()?, output()?, len, sabotage),
+            "unix" => unix::serve(input()?, len, sabotage),
+            "futex" => shared::serve::<shared::Sleep>(memory()?, len, sabotage),
+            "spin" => shared::serve::<shared::Spin>(memory()?, len, sabotage),
+            _ => raw::serve(&open(self.argument)?, ready, sabotage),
+        }
+    }
+}
+
+fn input() -> Result<File, CallError> {
+    io::stdin().as_fd().try_clone_to_owned().map(File::from).map_err(CallError::os("taking over stdin"))
+}
+
+fn output() -> Result<File, CallError> {
+    io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(CallError::os("taking over stdout"))
+}
+
+fn memory() -> Result<SharedMemory, CallError> {
+    SharedMemory::map(input()?.into()).map_err(CallError::os("mapping shared memory"))
+}
+
+fn open(device: &str) -> Result<KernelConnection, CallError> {
+    KernelConnection::open(Path::new(device), OpenOptions::default())
+        .map_err(|error| CallError::Refused(error.to_string()))
+}
+
+fn ready() -> io::Result<()> {
+    let mut stdout = io::stdout();
+    writeln!(stdout, "{READY}")?;
+    stdout.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn what_is_started_is_understood() {
+        let made = words("pipe", &["64".to_owned()], Some(FaultKind::KillServer));
+        assert_eq!(made, strings(&["__peer", "pipe", "kill-server", "64"]));
+        let cast = Cast::parse(&made[1..]).expect("a role");
+        assert_eq!((cast.role, cast.fault, cast.len()), ("pipe", Some(FaultKind::KillServer), Some(64)));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for bad in [&[][..], &["pipe"], &["pipe", "-", "many"], &["cook", "-", "1"], &["pipe", "burn", "4"]] {
+            assert_eq!(play(&strings(bad)), 2, "{bad:?}");
+        }
+    }
+}
