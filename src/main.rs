@@ -8,8 +8,9 @@ mod cli;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use lab::stage::role;
 
-/// Performance tests for Linux Binder IPC
+/// Performance tests for Linux Binder IPC: throughput, latency, priority inheritance, on any kernel
 #[derive(Debug, Parser)]
 #[command(name = "binderperf", version)]
 struct Cli {
@@ -19,6 +20,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Run(cli::run::RunArgs),
+    Throughput(cli::throughput::ThroughputArgs),
+    Show(cli::show::ShowArgs),
+    Applet(cli::applet::AppletArgs),
     Vm(cli::vm::VmArgs),
     #[command(hide = true)]
     GuestProbe(cli::vm::ProbeArgs),
@@ -28,8 +33,28 @@ fn main() -> ExitCode {
     if lab::vm::guest::is_guest_init() {
         lab::vm::guest::main();
     }
-    ExitCode::from(match Cli::parse().command {
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    ExitCode::from(dispatch(&words))
+}
+
+/// A server of ours, a tool of Android's by name or by its flags, or a subcommand.
+fn dispatch(words: &[String]) -> u8 {
+    let (program, rest) = match words {
+        [program, rest @ ..] => (program.as_str(), rest),
+        [] => ("", words),
+    };
+    if let [role::COMMAND, ..] = rest.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        return role::play(&rest[1..]);
+    }
+    if let Some(name) = cli::applet::meant(program, rest) {
+        return cli::applet::start(name, rest.to_vec());
+    }
+    match Cli::parse().command {
+        Command::Run(args) => cli::run::run(&args),
+        Command::Throughput(args) => cli::throughput::run(args),
+        Command::Show(args) => cli::show::run(&args),
+        Command::Applet(args) => cli::applet::run(args),
         Command::Vm(args) => cli::vm::run(args),
         Command::GuestProbe(args) => cli::vm::probe(&args),
-    })
+    }
 }

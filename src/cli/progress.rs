@@ -1,0 +1,112 @@
+//! Room: how far a run is, as one line on a terminal; and as lines that one copy of this program,
+//! in a guest, prints for another.
+//! Not here: the run.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+const MARK: &str = "@progress ";
+
+/// A line for another copy of this program.
+pub(super) fn line(done: usize, all: usize, name: &str) -> String {
+    format!("{MARK}{done} {all} {name}")
+}
+
+/// Such a line read back.
+fn read(line: &str) -> Option<(usize, usize, &str)> {
+    let mut words = line.strip_prefix(MARK)?.split(' ');
+    Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?, words.next()?))
+}
+
+/// One line on a terminal; silent elsewhere.
+pub(super) struct StatusLine {
+    on_terminal: bool,
+    start: Option<Instant>,
+}
+
+impl StatusLine {
+    pub(super) fn new() -> Self {
+        Self { on_terminal: std::io::stderr().is_terminal(), start: None }
+    }
+
+    /// Shows text in place of what was there; an empty one only clears.
+    pub(super) fn show(&mut self, text: &str) {
+        if self.on_terminal {
+            // A terminal that went away is no reason to stop.
+            let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
+        }
+    }
+
+    /// Shows that so many of all are done and which is next.
+    pub(super) fn step(&mut self, done: usize, all: usize, name: &str) {
+        let elapsed = self.start.get_or_insert_with(Instant::now).elapsed();
+        let left = left(elapsed, done, all);
+        self.show(&format!("{}/{all} {name}{left}", done + 1));
+    }
+}
+
+/// How long the rest takes if it goes on like this; nothing while too little is done to tell.
+fn left(elapsed: Duration, done: usize, all: usize) -> String {
+    if done < 3 || all < done {
+        return String::new();
+    }
+    let seconds = elapsed.as_secs_f64() / done as f64 * (all - done) as f64;
+    format!(", about {seconds:.0} s left")
+}
+
+/// Takes the standard error of a copy of this program: progress goes to the line, the rest is kept.
+pub(super) struct Listener<'l> {
+    line: &'l mut StatusLine,
+    pending: Vec<u8>,
+    /// Everything that was no progress.
+    pub(super) said: String,
+}
+
+impl<'l> Listener<'l> {
+    pub(super) fn new(line: &'l mut StatusLine) -> Self {
+        Self { line, pending: Vec::new(), said: String::new() }
+    }
+}
+
+impl Write for Listener<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.pending.extend_from_slice(bytes);
+        while let Some(end) = self.pending.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = self.pending.drain(..=end).collect();
+            let text = String::from_utf8_lossy(&line);
+            match read(text.trim_end()) {
+                Some((done, all, name)) => self.line.step(done, all, name),
+                None => self.said += &text,
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_arrive_in_pieces() {
+        let mut status = StatusLine { on_terminal: false, start: None };
+        let mut listener = Listener::new(&mut status);
+        let text = format!("{}\nsomething else\n", line(3, 75, "BM_x/4"));
+        for byte in text.bytes() {
+            listener.write_all(&[byte]).expect("never fails");
+        }
+        assert_eq!(listener.said, "something else\n");
+        assert_eq!(read("@progress 3 75 BM_x/4"), Some((3, 75, "BM_x/4")));
+        assert_eq!(read("@progress x"), None);
+    }
+
+    #[test]
+    fn time_left() {
+        assert_eq!(left(Duration::from_secs(10), 2, 75), "");
+        assert_eq!(left(Duration::from_secs(10), 5, 10), ", about 10 s left");
+    }
+}

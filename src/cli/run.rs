@@ -1,0 +1,177 @@
+//! Room: `run`: the whole test with sensible settings, on this machine's driver or in a guest, with
+//! a table at the end and a record in a file.
+//! Not here: single cases and Google Benchmark's flags (`super::throughput`), the guest (`lab::vm`).
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use lab::plan::{Controls, Device, MinTime, Plan};
+use lab::run::{Observer, RunError};
+use lab::vm::{Options, Sinks, kernel::Choice};
+use record::Run;
+use record::render::summary::summary;
+
+use super::output::Sink;
+use super::progress::{Listener, StatusLine};
+use super::{complain, exit};
+
+/// Measure binder throughput beside pipe, socket, futex and spinning: on this machine's driver, else in a VM
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RunArgs {
+    /// A quarter of the time, for a first look
+    #[arg(long)]
+    quick: bool,
+
+    /// Folder for the record [default: this one]
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+
+    /// In a VM with this kernel even if this machine has a driver: bzImage, .deb, or a name such as 6.12
+    #[arg(long, value_name = "KERNEL", num_args = 0..=1, default_missing_value = "", conflicts_with = "device")]
+    vm: Option<String>,
+
+    /// On this binder device of this machine, never in a VM: private, a name, or a path
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<Device>,
+}
+
+/// Least time of a case in seconds: with it, all cases take a minute or so in an emulated guest.
+const MIN_TIME_S: f64 = 0.2;
+const QUICK_MIN_TIME_S: f64 = 0.05;
+/// The record's name inside a guest.
+const GUEST_RECORD: &str = "record.json";
+
+/// Runs it.
+pub(crate) fn run(args: &RunArgs) -> u8 {
+    if let Err(error) = std::fs::create_dir_all(&args.out) {
+        complain(format_args!("cannot write to {}: {}", args.out.display(), lab::describe_errno(&error)));
+        return exit::USAGE;
+    }
+    let mut line = StatusLine::new();
+    let measured = match &args.vm {
+        Some(kernel) => in_guest(args, kernel, &mut line),
+        None => here(args, &mut line),
+    };
+    line.show("");
+    match measured {
+        Ok(run) => present(&run, &args.out),
+        Err(code) => code,
+    }
+}
+
+/// On this machine, or in a guest when it has no driver and none was named.
+fn here(args: &RunArgs, line: &mut StatusLine) -> Result<Run, u8> {
+    let plan = Plan {
+        controls: Controls::default_set(),
+        min_time: MinTime::Seconds(args.min_time()),
+        device: args.device.clone().unwrap_or_default(),
+        command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        ..Plan::default()
+    };
+    match lab::run::execute(&plan, &mut OnLine(line)) {
+        Ok(run) => Ok(run),
+        Err(RunError::NoDriver(why)) if args.device.is_none() => {
+            line.show("");
+            eprintln!("This machine cannot run it itself: {why}.\nSo it runs in a VM.");
+            in_guest(args, "", line)
+        }
+        Err(error) => {
+            line.show("");
+            complain(error);
+            Err(exit::UNABLE)
+        }
+    }
+}
+
+struct OnLine<'l>(&'l mut StatusLine);
+
+impl Observer for OnLine<'_> {
+    fn starts(&mut self, run: &Run, case: usize, done: usize, all: usize) {
+        self.0.step(done, all, &run.cases[case].name);
+    }
+}
+
+/// The same in a guest: the same command there, and its record brought back.
+fn in_guest(args: &RunArgs, kernel: &str, line: &mut StatusLine) -> Result<Run, u8> {
+    let folder = args.out.join(format!(".binderperf-guest-{}", std::process::id()));
+    let result = boot(args, kernel, &folder, line);
+    // What is worth keeping of it was read.
+    let _ = std::fs::remove_dir_all(&folder);
+    result
+}
+
+fn boot(args: &RunArgs, kernel: &str, folder: &Path, line: &mut StatusLine) -> Result<Run, u8> {
+    let unable = |why: String| {
+        complain(why);
+        exit::INTERNAL
+    };
+    let binary = std::env::current_exe().map_err(|error| unable(format!("finding this program: {error}")))?;
+    let min_time = format!("--benchmark_min_time={}s", args.min_time());
+    let words = ["throughput", "binder", "--progress", "--benchmark_format=json", &min_time];
+    let record = format!("--record={GUEST_RECORD}");
+    let words = words.into_iter().chain([record.as_str()]).map(str::to_owned).collect();
+    let given = if kernel.is_empty() { Vec::new() } else { vec![kernel.to_owned()] };
+    let options = Options {
+        kernel: Choice { given, ..Choice::default() },
+        out: Some(folder.to_owned()),
+        ..Options::new(binary, words)
+    };
+    let mut booting = StatusLine::new();
+    let mut listener = Listener::new(line);
+    let mut sinks = Sinks {
+        stdout: &mut std::io::sink(),
+        stderr: &mut listener,
+        progress: &mut |text| booting.show(text),
+    };
+    let outcome = lab::vm::run(&options, &mut sinks).map_err(|error| {
+        booting.show("");
+        complain(&error);
+        error.exit_code()
+    })?;
+    let said = listener.said;
+    line.show("");
+    let record = folder.join(GUEST_RECORD);
+    let run = File::open(&record).map_err(|_| "it left no record".to_owned());
+    let run = run.and_then(|file| Run::read(file).map_err(|error| error.to_string()));
+    run.map_err(|why| {
+        eprint!("{said}");
+        unable(format!("the run in the guest ended with status {}: {why}", outcome.status.exit_code()))
+    })
+}
+
+impl RunArgs {
+    fn min_time(&self) -> f64 {
+        if self.quick { QUICK_MIN_TIME_S } else { MIN_TIME_S }
+    }
+}
+
+/// Stores the record, prints the table, says what next.
+fn present(run: &Run, out: &Path) -> u8 {
+    let digits: String = run.started.chars().take(19).filter(char::is_ascii_digit).collect();
+    let path = out.join(format!("binderperf-{digits}.json"));
+    let path = path.strip_prefix(".").map_or(path.clone(), Path::to_path_buf);
+    let mut file = Sink::file(&path);
+    if let Ok(file) = &mut file {
+        file.put(&run.to_json());
+    }
+    let trouble = file.map_or_else(Some, |file| file.trouble());
+    let next = match trouble {
+        Some(_) => String::new(),
+        None => {
+            let path = path.display();
+            format!("Record: {path}. Next: binderperf show {path} [--format gbench-json]")
+        }
+    };
+    let mut stdout = Sink::stdout();
+    stdout.put(&summary(run, &next));
+    let troubles: Vec<String> = trouble.into_iter().chain(stdout.trouble()).collect();
+    troubles.iter().for_each(complain);
+    if !troubles.is_empty() {
+        exit::INTERNAL
+    } else if run.any_failed() || !run.complete {
+        exit::FAILED
+    } else {
+        exit::FINE
+    }
+}

@@ -1,0 +1,78 @@
+//! Room: `show`: a stored record, rendered.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use lab::plan::gbench::Color;
+use record::Run;
+use record::render::gbench::{Format, Options, context, replay};
+use record::render::summary::summary;
+
+use super::output::{Sink, in_color};
+use super::{complain, exit};
+
+/// Show a stored record
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The record
+    file: PathBuf,
+    /// How to show it
+    #[arg(long, value_enum, default_value_t = Form::Summary)]
+    format: Form,
+}
+
+/// Forms of a record.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Form {
+    /// The table that `run` prints at its end
+    Summary,
+    /// Google Benchmark's table
+    Console,
+    /// The record itself
+    Json,
+    /// Google Benchmark's JSON
+    GbenchJson,
+    /// Google Benchmark's CSV
+    Csv,
+}
+
+/// Shows it.
+pub(crate) fn run(arguments: &ShowArgs) -> u8 {
+    let path = arguments.file.display();
+    let run = match File::open(&arguments.file) {
+        Ok(file) => Run::read(file),
+        Err(error) => {
+            complain(format_args!("cannot open {path}: {}", lab::describe_errno(&error)));
+            return exit::USAGE;
+        }
+    };
+    let run = match run {
+        Ok(run) => run,
+        Err(error) => {
+            complain(format_args!("{path}: {error}"));
+            return exit::USAGE;
+        }
+    };
+    let as_gbench = |format| {
+        let color = format == Format::Console && in_color(Color::Auto);
+        replay(&run, &Options { format, color, ..Options::default() })
+    };
+    let text = match arguments.format {
+        Form::Summary => summary(&run, ""),
+        Form::Console => context(&run) + &as_gbench(Format::Console),
+        Form::Json => run.to_json(),
+        Form::GbenchJson => as_gbench(Format::Json),
+        Form::Csv => as_gbench(Format::Csv),
+    };
+    let mut stdout = Sink::stdout();
+    stdout.put(&text);
+    match stdout.trouble() {
+        Some(_) if stdout.is_closed() => exit::FINE,
+        Some(trouble) => {
+            complain(trouble);
+            exit::INTERNAL
+        }
+        None => exit::FINE,
+    }
+}

@@ -1,0 +1,221 @@
+//! Room: `throughput binder`: words into a plan, a run into its outputs and an exit status.
+//! Not here: Google Benchmark's flags (`lab::plan::gbench`), printing rows (`report`).
+
+mod own;
+mod report;
+
+use clap::Args;
+use lab::plan::Plan;
+use lab::plan::gbench::{self, Flags, Question};
+use lab::run::RunError;
+use record::Run;
+use record::render::gbench::{FOLLOWED_VERSION, Format};
+
+use super::output::Sink;
+use super::{complain, exit};
+use own::Own;
+use report::Report;
+
+/// Measure the throughput of `binder`; Google Benchmark's flags, and ours: `throughput binder --help`
+#[derive(Clone, Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct ThroughputArgs {
+    /// The test (binder), then its flags
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<String>,
+}
+
+/// Runs the test that the first word names.
+pub(crate) fn run(args: ThroughputArgs) -> u8 {
+    let mut words = args.words.into_iter();
+    match words.next().as_deref() {
+        Some("binder") => binder("binderperf throughput binder", words.collect(), "default"),
+        Some("--help" | "-h") => {
+            print!("{}", usage("binderperf throughput binder"));
+            exit::FINE
+        }
+        other => {
+            let found = other.map_or("nothing".to_owned(), |name| format!("{name:?}"));
+            complain(format_args!("which throughput test? there is binder; found {found}"));
+            eprint!("{}", usage("binderperf throughput binder"));
+            exit::USAGE
+        }
+    }
+}
+
+fn usage(name: &str) -> String {
+    format!("Usage: {name}\n{}{}", gbench::usage(), own::usage())
+}
+
+/// The binder throughput test, called by this name, with these words and, unless they say
+/// otherwise, these controls.
+pub(crate) fn binder(name: &str, words: Vec<String>, controls: &str) -> u8 {
+    let compatible = words.iter().any(|word| word == own::COMPATIBLE);
+    let call = match Call::parse(words, controls) {
+        Ok(call) => call,
+        Err(why) => {
+            complain(why);
+            eprint!("{}", usage(name));
+            return if compatible { exit::FAILED } else { exit::USAGE };
+        }
+    };
+    let end = match call.flags.question {
+        Some(Question::Help) => {
+            print!("{}", usage(name));
+            End::Fine
+        }
+        Some(Question::Version) => {
+            println!("binderperf {} (Google Benchmark {FOLLOWED_VERSION})", env!("CARGO_PKG_VERSION"));
+            End::Fine
+        }
+        None if call.flags.list_tests => call.list(),
+        None => call.measure(),
+    };
+    if compatible { end.compatible_code() } else { end.code() }
+}
+
+/// How a call went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Fine,
+    NothingMatched,
+    CaseFailed,
+    GateFailed,
+    Stopped,
+    BadOutput,
+    Unable,
+    Unwritten,
+}
+
+impl End {
+    fn code(self) -> u8 {
+        match self {
+            Self::Fine => exit::FINE,
+            Self::NothingMatched | Self::BadOutput => exit::USAGE,
+            Self::CaseFailed | Self::GateFailed | Self::Stopped => exit::FAILED,
+            Self::Unable => exit::UNABLE,
+            Self::Unwritten => exit::INTERNAL,
+        }
+    }
+
+    /// Google Benchmark knows one failure, and neither a failed case nor an empty filter is it.
+    fn compatible_code(self) -> u8 {
+        match self {
+            Self::Fine | Self::NothingMatched | Self::CaseFailed => exit::FINE,
+            Self::BadOutput | Self::Unwritten | Self::GateFailed | Self::Stopped => exit::FAILED,
+            Self::Unable => exit::UNABLE,
+        }
+    }
+}
+
+/// Everything typed, understood.
+struct Call {
+    flags: Flags,
+    own: Own,
+    plan: Plan,
+}
+
+impl Call {
+    fn parse(words: Vec<String>, controls: &str) -> Result<Self, String> {
+        let command_line = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        let variable = |name: &str| std::env::var(name).ok();
+        let (flags, rest) = Flags::parse(words, variable).map_err(|error| error.to_string())?;
+        let own = Own::parse(rest, controls)?;
+        let plan = own.plan(&flags, command_line)?;
+        Ok(Self { flags, own, plan })
+    }
+
+    fn list(&self) -> End {
+        let names: Vec<String> = self.plan.cases().into_iter().map(|planned| planned.case.name).collect();
+        if names.is_empty() {
+            return nothing_matched(&RunError::nothing_to_run(&self.plan));
+        }
+        let mut stdout = Sink::stdout();
+        stdout.put(&report::list(&names, self.flags.format));
+        tell_troubles(&[&stdout]).unwrap_or(End::Fine)
+    }
+
+    fn measure(&self) -> End {
+        let mut outputs = match Outputs::open(self) {
+            Ok(outputs) => outputs,
+            Err(why) => {
+                complain(why);
+                return End::BadOutput;
+            }
+        };
+        if !self.flags.perf_counters.is_empty() {
+            eprintln!("Performance counters not supported.");
+        }
+        let mut report = Report::new(self, &mut outputs);
+        let run = match lab::run::execute(&self.plan, &mut report) {
+            Ok(run) => run,
+            Err(error @ RunError::NothingToRun { .. }) => return nothing_matched(&error),
+            Err(error) => {
+                complain(error);
+                return End::Unable;
+            }
+        };
+        report.finish(&run);
+        if let Some(file) = &mut outputs.record {
+            file.put(&run.to_json());
+        }
+        let end = self.verdict(&run);
+        let all: Vec<&Sink> = outputs.all().collect();
+        tell_troubles(&all).unwrap_or(end)
+    }
+
+    fn verdict(&self, run: &Run) -> End {
+        let mut end = if run.any_failed() { End::CaseFailed } else { End::Fine };
+        for verdict in self.own.max.iter().flat_map(|gate| gate.judge(run)) {
+            eprintln!("{verdict}");
+            if !verdict.is_kept() {
+                end = End::GateFailed;
+            }
+        }
+        if let Some(reason) = &run.incomplete_reason {
+            complain(format_args!("{reason}; what was measured until then is kept"));
+            end = End::Stopped;
+        }
+        end
+    }
+}
+
+fn nothing_matched(error: &RunError) -> End {
+    // Word for word what Google Benchmark says, as harnesses look for it.
+    eprintln!("{error}");
+    End::NothingMatched
+}
+
+/// Says what could not be written.
+fn tell_troubles(sinks: &[&Sink]) -> Option<End> {
+    let troubles: Vec<String> = sinks.iter().filter_map(|sink| sink.trouble()).collect();
+    troubles.iter().for_each(complain);
+    (!troubles.is_empty()).then_some(End::Unwritten)
+}
+
+/// Where the results go.
+struct Outputs {
+    stdout: Sink,
+    out: Option<Sink>,
+    record: Option<Sink>,
+}
+
+impl Outputs {
+    /// Opens them all, before anything is measured.
+    fn open(call: &Call) -> Result<Self, String> {
+        Ok(Self {
+            stdout: Sink::stdout(),
+            out: call.flags.out.as_deref().map(Sink::file).transpose()?,
+            record: call.own.record.as_deref().map(Sink::file).transpose()?,
+        })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Sink> {
+        std::iter::once(&self.stdout).chain(&self.out).chain(&self.record)
+    }
+}
+
+/// Whether Google Benchmark prints its block of facts for a format.
+fn has_context(format: Format) -> bool {
+    format != Format::Json
+}
