@@ -21,17 +21,20 @@ fn read(line: &str) -> Option<(usize, usize, &str)> {
 /// One line on a terminal; silent elsewhere.
 pub(super) struct StatusLine {
     on_terminal: bool,
+    shown: bool,
     start: Option<Instant>,
 }
 
 impl StatusLine {
     pub(super) fn new() -> Self {
-        Self { on_terminal: std::io::stderr().is_terminal(), start: None }
+        Self { on_terminal: std::io::stderr().is_terminal(), shown: false, start: None }
     }
 
     /// Shows text in place of what was there; an empty one only clears.
     pub(super) fn show(&mut self, text: &str) {
-        if self.on_terminal {
+        // With nothing shown the line is somebody else's, and not ours to clear.
+        if self.on_terminal && (self.shown || !text.is_empty()) {
+            self.shown = !text.is_empty();
             // A terminal that went away is no reason to stop.
             let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
         }

@@ -2,12 +2,13 @@
 //! Not here: the lane itself (`lab::vm`).
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use lab::vm::{Accel, CLASS_VARIABLE, Options, Sinks, VmError, kernel::Choice};
+
+use super::progress::StatusLine;
 
 /// Variables that reach the guest's command: ours, the settings of the tools that we stand in for,
 /// and Rust's own.
@@ -40,7 +41,7 @@ pub(crate) struct VmArgs {
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     append: Vec<String>,
 
-    /// Longest time in seconds from QEMU's start to the command's end
+    /// Longest time in seconds that the command may take, and that the boot before it may take
     #[arg(long, value_name = "S", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
 
@@ -103,7 +104,7 @@ pub(crate) fn run(args: VmArgs) -> u8 {
             return 3;
         }
     };
-    let mut status_line = StatusLine::on_terminal();
+    let mut status_line = StatusLine::new();
     let outcome = lab::vm::run(
         &options,
         &mut Sinks {
@@ -155,24 +156,6 @@ fn passed_on() -> BTreeMap<String, String> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| name != CLASS_VARIABLE && PASSED_ON.iter().any(|prefix| name.starts_with(prefix)))
         .collect()
-}
-
-/// One line on a terminal that says what is being waited for; nothing in a pipe.
-struct StatusLine {
-    on_terminal: bool,
-}
-
-impl StatusLine {
-    fn on_terminal() -> Self {
-        Self { on_terminal: std::io::stderr().is_terminal() }
-    }
-
-    fn show(&mut self, text: &str) {
-        if self.on_terminal {
-            // A terminal that went away is no reason to stop.
-            let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
-        }
-    }
 }
 
 /// Runs `guest-probe`; the result is the exit status.

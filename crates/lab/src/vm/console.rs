@@ -9,9 +9,12 @@ use std::path::Path;
 use super::error::VmError;
 
 /// Lines of the console that an error carries.
-const TAIL_LINES: usize = 25;
+const EXCERPT_LINES: usize = 25;
 /// Bytes from the end in which those lines are looked for.
 const TAIL_BYTES: u64 = 64 * 1024;
+/// What the first line of a kernel's last words contains.
+const ALARMS: [&str; 5] =
+    ["Kernel panic - not syncing", "BUG:", "Oops", "sysrq: Trigger a crash", "general protection"];
 
 /// A file that another process reaches through this one's `/proc` entry: it needs no name, so nothing
 /// is left behind however this process ends.
@@ -60,21 +63,48 @@ impl Console {
         Ok(Self { file })
     }
 
-    /// The last lines, without the terminal sequences that firmware prints.
-    pub(super) fn tail(&self) -> String {
+    /// What is on it so far, or the end of it when that is long.
+    pub(super) fn log(&self) -> Log {
         let len = self.file.metadata().map_or(0, |meta| meta.len());
         let mut bytes = vec![0; len.min(TAIL_BYTES) as usize];
         let start = len - bytes.len() as u64;
         match self.file.read_exact_at(&mut bytes, start) {
-            Ok(()) => last_lines(&String::from_utf8_lossy(&bytes)),
-            Err(error) => format!("(the console could not be read: {error})"),
+            Ok(()) => Log::of(&String::from_utf8_lossy(&bytes)),
+            Err(error) => Log::of(&format!("(the console could not be read: {error})")),
         }
     }
 }
 
-fn last_lines(text: &str) -> String {
-    let lines: Vec<_> = text.lines().map(printable).filter(|line| !line.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+/// Lines of a console, fit to be shown.
+#[derive(Debug)]
+pub(super) struct Log {
+    lines: Vec<String>,
+}
+
+impl Log {
+    fn of(text: &str) -> Self {
+        Self { lines: text.lines().map(printable).filter(|line| !line.trim().is_empty()).collect() }
+    }
+
+    /// The lines that tell most: from the first alarm on, else the last.
+    pub(super) fn excerpt(&self) -> String {
+        let last = self.lines.len().saturating_sub(EXCERPT_LINES);
+        let alarm = self.lines.iter().position(|line| ALARMS.iter().any(|alarm| line.contains(alarm)));
+        let start = alarm.unwrap_or(last);
+        let end = self.lines.len().min(start + EXCERPT_LINES);
+        self.lines[start..end].join("\n")
+    }
+
+    /// Why the kernel panicked, if it did.
+    pub(super) fn panic(&self) -> Option<String> {
+        let words = self.lines.iter().find_map(|line| line.split_once(ALARMS[0]));
+        words.map(|(_, why)| why.trim_start_matches(':').trim().to_owned())
+    }
+
+    /// What the guest's first process said on the console before it gave up.
+    pub(super) fn guest_words(&self) -> Option<String> {
+        self.lines.iter().find_map(|line| Some(line.split_once("binderperf guest: ")?.1.trim().to_owned()))
+    }
 }
 
 /// Drops escape sequences and control characters.
@@ -94,36 +124,26 @@ fn printable(line: &str) -> String {
     out
 }
 
-/// The first line of a panic in a console's tail.
-pub(super) fn panic_line(tail: &str) -> Option<String> {
-    let line = tail.lines().find(|line| line.contains("Kernel panic - not syncing"))?;
-    Some(line.split_once("not syncing: ").map_or(line, |(_, what)| what).trim().to_owned())
-}
-
-/// What the guest's first process said on the console before it gave up.
-pub(super) fn guest_line(tail: &str) -> Option<String> {
-    tail.lines().find_map(|line| Some(line.split_once("binderperf guest: ")?.1.trim().to_owned()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_tail_is_readable_and_short() {
-        let text = format!("\u{1b}[2J\u{1b}[1;256rSeaBIOS\r\n\r\n{}", "line\r\n".repeat(40));
-        let tail = last_lines(&text);
-        assert_eq!(tail.lines().count(), TAIL_LINES);
-        assert!(tail.lines().all(|line| line == "line"));
+    fn an_excerpt_is_readable_and_short() {
+        let log = Log::of(&format!("\u{1b}[2J\u{1b}[1;256rSeaBIOS\r\n\r\n{}", "line\r\n".repeat(40)));
+        assert_eq!(log.excerpt(), ["line"; EXCERPT_LINES].join("\n"));
+        assert_eq!(log.panic(), None);
         assert_eq!(printable("\u{1b}[2J\u{1b}[1;256rSeaBIOS\u{7}"), "SeaBIOS");
+        assert_eq!(Log::of("x\nbinderperf guest: no port\n").guest_words().as_deref(), Some("no port"));
     }
 
     #[test]
-    fn a_panic_is_recognised_with_its_reason() {
-        let tail = "[ 1.5] sysrq: Trigger a crash\n[ 1.6] Kernel panic - not syncing: sysrq triggered crash\n[ 1.7] CPU: 0";
-        assert_eq!(panic_line(tail).as_deref(), Some("sysrq triggered crash"));
-        assert_eq!(panic_line("all is well"), None);
-        assert_eq!(guest_line("x\nbinderperf guest: no port\n").as_deref(), Some("no port"));
+    fn a_panic_is_shown_from_its_beginning() {
+        let head = "[1.5] calm\n[1.6] BUG: kernel NULL pointer dereference\n[1.7] Kernel panic - not syncing: Fatal\n";
+        let log = Log::of(&format!("{head}{}", "[1.8]  a frame of the stack\n".repeat(60)));
+        assert_eq!(log.panic().as_deref(), Some("Fatal"));
+        assert!(log.excerpt().starts_with("[1.6] BUG: "), "{}", log.excerpt());
+        assert_eq!(log.excerpt().lines().count(), EXCERPT_LINES);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub enum VmError {
         /// What it printed.
         said: String,
     },
-    /// KVM gave up after the command had started, too late to start over in emulation.
+    /// KVM gave up where emulation could not take over: it was demanded, or the command had started.
     Kvm {
         /// What QEMU printed.
         said: String,
@@ -66,28 +66,28 @@ pub enum VmError {
     Panic {
         /// The panic's first line.
         what: String,
-        /// End of the console.
+        /// The telling lines of the console.
         console: String,
     },
     /// The guest never reported that it was up.
     NeverStarted {
         /// How long it was given.
         after: Duration,
-        /// End of the console.
+        /// The telling lines of the console.
         console: String,
     },
     /// The command did not end in time.
     Timeout {
         /// How long it was given.
         after: Duration,
-        /// End of the console.
+        /// The telling lines of the console.
         console: String,
     },
     /// The guest's own start-up failed: a module, the channel, the command itself.
     Guest {
         /// What the guest said.
         said: String,
-        /// End of the console.
+        /// The telling lines of the console.
         console: String,
     },
     /// The kernel runs but has no Binder driver.
@@ -99,7 +99,7 @@ pub enum VmError {
     },
     /// The guest went down without a word.
     Lost {
-        /// End of the console.
+        /// The telling lines of the console.
         console: String,
     },
 }
@@ -124,15 +124,15 @@ impl VmError {
     }
 }
 
-/// The console's tail, indented below the sentence that it explains.
-struct Tail<'a>(&'a str);
+/// Lines of the console, indented below the sentence that it explains.
+struct Excerpt<'a>(&'a str);
 
-impl fmt::Display for Tail<'_> {
+impl fmt::Display for Excerpt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return f.write_str("; its console stayed empty");
         }
-        f.write_str("; its console ended with:")?;
+        f.write_str("; its console:")?;
         self.0.lines().try_for_each(|line| write!(f, "\n  | {line}"))
     }
 }
@@ -143,7 +143,7 @@ impl fmt::Display for VmError {
             Self::NoQemu { program, remedy } => write!(f, "no {program} in PATH; {remedy}"),
             Self::Qemu { said } => write!(f, "QEMU ended before the guest did: {said}"),
             Self::Kvm { said } => {
-                write!(f, "KVM broke while the command ran: {said}; run it again with --accel tcg")
+                write!(f, "KVM gave up: {said}; run it again with --accel tcg")
             }
             Self::BadKernel { given, why } => write!(f, "'{given}' is no kernel to boot: {why}"),
             Self::NoKernel { wanted, tried } => {
@@ -155,19 +155,19 @@ impl fmt::Display for VmError {
             Self::Tool { command, why } => write!(f, "{command}: {why}"),
             Self::Host { doing, source } => write!(f, "{doing}: {}", sys::errno::describe(source)),
             Self::Panic { what, console } => {
-                write!(f, "the guest's kernel panicked ({what}){}", Tail(console))
+                write!(f, "the guest's kernel panicked ({what}){}", Excerpt(console))
             }
             Self::NeverStarted { after, console } => {
-                write!(f, "the guest did not come up within {} s{}", after.as_secs(), Tail(console))
+                write!(f, "the guest did not come up within {} s{}", after.as_secs(), Excerpt(console))
             }
             Self::Timeout { after, console } => write!(
                 f,
                 "the command was still running after {} s and the guest was ended (raise --timeout){}",
                 after.as_secs(),
-                Tail(console)
+                Excerpt(console)
             ),
             Self::Guest { said, console } => {
-                write!(f, "the guest could not run the command: {said}{}", Tail(console))
+                write!(f, "the guest could not run the command: {said}{}", Excerpt(console))
             }
             Self::NoBinder { said, release } => write!(
                 f,
@@ -175,7 +175,7 @@ impl fmt::Display for VmError {
                  binder_linux module (--modules DIR)"
             ),
             Self::Lost { console } => {
-                write!(f, "the guest went down before the command ended{}", Tail(console))
+                write!(f, "the guest went down before the command ended{}", Excerpt(console))
             }
         }
     }

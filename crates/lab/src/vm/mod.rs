@@ -59,7 +59,7 @@ pub struct Options {
     pub memory_mib: u32,
     /// Words added to the kernel's command line.
     pub append: Vec<String>,
-    /// Longest time from QEMU's start to the command's end.
+    /// Longest time that the command may take, and that the boot before it may take.
     pub timeout: Duration,
     /// Count instructions instead of time.
     pub icount: bool,
@@ -113,6 +113,7 @@ pub struct Outcome {
 /// # Errors
 /// [`VmError`]: everything but the command's own failure.
 pub fn run(options: &Options, sinks: &mut Sinks<'_>) -> Result<Outcome, VmError> {
+    [&options.binary].into_iter().chain(&options.exec).try_for_each(|program| elf::check_program(program))?;
     let program = qemu::find(sinks.progress)?;
     let kernel = kernel::resolve(&options.kernel, sinks.progress)?;
     let initramfs = console::nameless_file("the guest's root filesystem")?;
@@ -135,7 +136,7 @@ pub fn run(options: &Options, sinks: &mut Sinks<'_>) -> Result<Outcome, VmError>
             Attempt::Ran(Report { status, release, boot, files }) => {
                 return Ok(Outcome { status, class, release, boot, files });
             }
-            Attempt::KvmBroke(said) if options.accel == Accel::Kvm => return Err(VmError::Qemu { said }),
+            Attempt::KvmBroke(said) if options.accel == Accel::Kvm => return Err(VmError::Kvm { said }),
             Attempt::KvmBroke(_) => class = HostClass::Tcg,
         }
     }

@@ -64,5 +64,10 @@ pub fn panic_the_kernel() -> io::Result<()> {
             "only a guest of 'binderperf vm' may be panicked",
         ));
     }
-    std::fs::write("/proc/sysrq-trigger", "c")
+    let trigger = "/proc/sysrq-trigger";
+    std::fs::write(trigger, "c").map_err(|error| {
+        let text =
+            format!("writing {trigger} (it needs CONFIG_MAGIC_SYSRQ): {}", sys::errno::describe(&error));
+        io::Error::new(error.kind(), text)
+    })
 }

@@ -132,6 +132,8 @@ fn config(root: &Path, dump: &str) -> String {
         place("Dir::Cache", "."),
         place("Dir::Cache::Archives", "archives"),
         "Acquire::Languages \"none\";".into(),
+        // A list that could not be fetched is an error, and not a warning over an older one.
+        "APT::Update::Error-Mode \"any\";".into(),
         // The files belong to whoever runs this; apt's own user may not write here.
         "APT::Sandbox::User \"\";".into(),
         format!("APT::Architecture \"{}\";", GUEST.debian),
