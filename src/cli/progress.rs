@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn lines_arrive_in_pieces() {
-        let mut status = StatusLine { on_terminal: false, start: None };
+        let mut status = StatusLine { on_terminal: false, shown: false, start: None };
         let mut listener = Listener::new(&mut status);
         let text = format!("{}\nsomething else\n", line(3, 75, "BM_x/4"));
         for byte in text.bytes() {
