@@ -65,6 +65,8 @@ pub(crate) struct Stage<'p> {
     program: PathBuf,
     watch: Watch,
     server: Option<Arc<Peer>>,
+    /// Where this thread may run when it is not confined to one CPU.
+    unpinned: Option<Vec<u32>>,
 }
 
 /// How long a server that went silent may take to be seen dead.
@@ -74,7 +76,7 @@ impl<'p> Stage<'p> {
     /// An empty stage; `program` is started for each process.
     pub(crate) fn new(plan: &'p Plan, program: &Path) -> Self {
         let watch = Watch::new(Duration::from_secs(plan.patience_s.max(1)));
-        Self { plan, program: program.to_owned(), watch, server: None }
+        Self { plan, program: program.to_owned(), watch, server: None, unpinned: None }
     }
 
     /// What the measuring loop reports to.
@@ -92,10 +94,7 @@ impl<'p> Stage<'p> {
             Family::Pipe => self.pipe(len, fault),
             Family::Unix => self.unix(len, fault),
             Family::Futex => Ok(Subject::Futex(shared::Client::new(self.shared("futex", len, fault)?, len))),
-            Family::Spin => {
-                may_spin()?;
-                Ok(Subject::Spin(shared::Client::new(self.shared("spin", len, fault)?, len)))
-            }
+            Family::Spin => self.spin(len, fault),
             Family::Raw => self.raw(len, fault),
             Family::Binder => Err(StageError::Unfit("this build has no binder runtime".to_owned())),
         }
@@ -104,6 +103,10 @@ impl<'p> Stage<'p> {
     /// Ends the processes of the last case.
     pub(crate) fn leave(&mut self) {
         self.server = None;
+        if let Some(cpus) = self.unpinned.take() {
+            // These were allowed before, and only this thread chose fewer.
+            let _ = sys::sched::set_affinity(&cpus);
+        }
     }
 
     /// What a broken round trip means, with what became of the server.
@@ -169,6 +172,18 @@ impl<'p> Stage<'p> {
         Ok(memory)
     }
 
+    /// Each side on a CPU of its own: two spinners that share one wait for the scheduler's ticks.
+    fn spin(&mut self, len: usize, fault: Option<FaultKind>) -> Result<Subject, StageError> {
+        let usable = sys::sched::affinity().map_err(os_failed("asking for the usable CPUs"))?;
+        let (server, client) = cpus_to_spin_on(&usable)?;
+        self.unpinned = Some(usable);
+        let pin = |cpu| sys::sched::set_affinity(&[cpu]).map_err(os_failed("choosing a CPU"));
+        pin(server)?;
+        let memory = self.shared("spin", len, fault)?;
+        pin(client)?;
+        Ok(Subject::Spin(shared::Client::new(memory, len)))
+    }
+
     fn raw(&mut self, len: usize, fault: Option<FaultKind>) -> Result<Subject, StageError> {
         let device = KernelContext::private("binderperf-raw").map_err(|error| {
             let came = sys::errno::describe(&error);
@@ -184,13 +199,14 @@ impl<'p> Stage<'p> {
     }
 }
 
-/// Spinning needs a CPU for each side, and at a real-time priority it can stop a machine.
-fn may_spin() -> Result<(), StageError> {
-    if sys::sched::usable_cpus() < 2 {
-        return Err(StageError::Unfit("two spinning processes need two CPUs, and there is one".to_owned()));
-    }
+/// Two CPUs that spinning may use, the last ones: the first has the interrupts. At a real-time
+/// priority spinning can stop a machine.
+fn cpus_to_spin_on(usable: &[u32]) -> Result<(u32, u32), StageError> {
     if sys::sched::is_realtime() {
         return Err(StageError::Unfit("spinning at a real-time priority can stop the machine".to_owned()));
     }
-    Ok(())
+    match usable {
+        [.., server, client] => Ok((*server, *client)),
+        _ => Err(StageError::Unfit("two spinning processes need two CPUs, and there is one".to_owned())),
+    }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use lab::plan::gbench::Flags;
-use lab::plan::{Controls, Device, Fault, Gate, Plan};
+use lab::plan::{Controls, Device, Fault, Gate, MinTime, Plan};
 
 /// Restores Google Benchmark's exit status.
 pub(super) const COMPATIBLE: &str = "--gbench-compat";
@@ -90,7 +90,7 @@ impl Own {
         Ok(Plan {
             controls,
             filter: flags.filter.clone(),
-            min_time: flags.min_time,
+            min_time: flags.min_time.unwrap_or_else(|| MinTime::usual(lab::host::class())),
             min_warmup_s: flags.min_warmup_s.unwrap_or(0.0),
             repetitions: flags.repetitions,
             dry_run: flags.dry_run,

@@ -1,5 +1,6 @@
 //! Room: what a machine has that spoils numbers taken on it, and what to do about it.
-//! Not here: reading the facts (`super`).
+//! Not here: reading the facts (`super`). What every rendering says of a record's own fields (a debug
+//! build, an emulated machine) is found at `Info`, so that it is not said twice.
 
 use record::{Finding, Host, HostClass, Severity, Tool};
 
@@ -16,7 +17,7 @@ fn finding(id: &str, severity: Severity, text: String, fix: &str) -> Finding {
 fn debug_build(tool: &Tool) -> Option<Finding> {
     tool.debug_assertions.then(|| {
         let text = "binderperf was built for debugging; its part of every number is too large".to_owned();
-        finding("debug-build", Severity::Warning, text, "cargo build --release")
+        finding("debug-build", Severity::Info, text, "cargo build --release")
     })
 }
 
@@ -24,7 +25,7 @@ fn emulation(host: &Host) -> Option<Finding> {
     (host.class == HostClass::Tcg).then(|| {
         let text = "an emulated machine: timings are not real, only ratios within this run tell something";
         let fix = "run on real hardware or under KVM, or count instructions with binderperf vm --icount";
-        finding("emulation", Severity::Warning, text.to_owned(), fix)
+        finding("emulation", Severity::Info, text.to_owned(), fix)
     })
 }
 

@@ -1,7 +1,7 @@
 //! Room: machines made of files, and what is read from them.
 
 use super::*;
-use record::{DriverKind, Severity};
+use record::DriverKind;
 
 /// A machine's files, gone with the value.
 struct Fixture(PathBuf);
@@ -125,7 +125,6 @@ fn what_spoils_numbers_is_found() {
     tool.debug_assertions = false;
     let ids = |host: &Host, tool: &Tool| -> Vec<String> {
         let found = findings(host, tool);
-        assert!(found.iter().all(|finding| finding.severity >= Severity::Warning));
         found.into_iter().map(|finding| finding.id).collect()
     };
     assert!(ids(&host, &tool).is_empty());

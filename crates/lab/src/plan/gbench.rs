@@ -41,8 +41,8 @@ pub struct Flags {
     pub list_tests: bool,
     /// Which cases.
     pub filter: Filter,
-    /// How long.
-    pub min_time: MinTime,
+    /// How long; `None` leaves it to us.
+    pub min_time: Option<MinTime>,
     /// Warm-up in seconds; `None` leaves it to us.
     pub min_warmup_s: Option<f64>,
     /// Repetitions of each case.
@@ -82,7 +82,7 @@ impl Default for Flags {
         Self {
             list_tests: false,
             filter: Filter::default(),
-            min_time: MinTime::default(),
+            min_time: None,
             min_warmup_s: None,
             repetitions: 1,
             dry_run: false,
@@ -231,7 +231,7 @@ impl Flags {
     fn set_text(&mut self, name: &str, text: &str) -> Result<(), String> {
         match name {
             "benchmark_filter" => self.filter = Filter::new(text).map_err(|error| error.to_string())?,
-            "benchmark_min_time" => self.min_time = text.parse()?,
+            "benchmark_min_time" => self.min_time = Some(text.parse()?),
             "benchmark_min_warmup_time" => self.min_warmup_s = Some(value::seconds(text)?),
             "benchmark_repetitions" => self.repetitions = value::count(text)?,
             "benchmark_format" => self.format = value::format(text)?,

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use record::HostClass;
+
 /// What was asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MinTime {
@@ -18,6 +20,19 @@ pub enum MinTime {
 impl Default for MinTime {
     fn default() -> Self {
         Self::Seconds(0.5)
+    }
+}
+
+impl MinTime {
+    /// What a run on such a machine takes unless told: half a second, as Google Benchmark; a tenth of
+    /// that where instructions are counted, as every round trip costs the same there and an emulator
+    /// takes seconds for half a billion of them.
+    #[must_use]
+    pub fn usual(class: HostClass) -> Self {
+        match class {
+            HostClass::Icount => Self::Seconds(0.05),
+            _ => Self::default(),
+        }
     }
 }
 

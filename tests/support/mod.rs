@@ -1,0 +1,141 @@
+//! Room: calling the built program, and a folder for what it leaves behind.
+
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A call that ended.
+pub(crate) struct Called {
+    /// Exit code; none when a signal ended it.
+    pub(crate) code: Option<i32>,
+    /// Its standard output.
+    pub(crate) stdout: String,
+    /// Its standard error.
+    pub(crate) stderr: String,
+}
+
+fn command(program: &str, words: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::null());
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("BENCHMARK_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Calls a program with these words and variables.
+pub(crate) fn call(program: &str, words: &[&str], variables: &[(&str, &str)]) -> Called {
+    let mut command = command(program, words);
+    command.envs(variables.iter().copied());
+    let output = command.output().expect("the program starts");
+    Called {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Calls `binderperf`.
+pub(crate) fn binderperf(words: &[&str]) -> Called {
+    call(env!("CARGO_BIN_EXE_binderperf"), words, &[])
+}
+
+/// Calls `binderperf throughput binder`.
+pub(crate) fn throughput(words: &[&str]) -> Called {
+    binderperf(&[&["throughput", "binder"], words].concat())
+}
+
+/// Calls `binderperf` with an output that takes nothing.
+pub(crate) fn with_full_stdout(words: &[&str]) -> Option<i32> {
+    let full = File::options().write(true).open("/dev/full").expect("/dev/full");
+    let mut command = command(env!("CARGO_BIN_EXE_binderperf"), words);
+    command.stdout(full).stderr(Stdio::null()).status().expect("the program starts").code()
+}
+
+/// A record, read as any reader does.
+pub(crate) fn read(path: &str) -> record::Run {
+    record::Run::read(File::open(path).expect("a record")).expect("a sound record")
+}
+
+/// Starts `binderperf` and returns once it has a server at work.
+fn started(words: &[&str]) -> (Child, Vec<u32>) {
+    let mut command = command(env!("CARGO_BIN_EXE_binderperf"), words);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let start = Instant::now();
+    loop {
+        let servers = children(child.id());
+        if !servers.is_empty() {
+            // Time for some round trips; how many does not matter.
+            std::thread::sleep(Duration::from_millis(200));
+            return (child, servers);
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "no server was started");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    list.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+fn signal(pid: u32, signal: &str) {
+    let status = Command::new("kill").args([format!("-{signal}"), pid.to_string()]).status();
+    assert!(status.expect("kill starts").success());
+}
+
+/// Sends a signal once servers run, and waits for the end.
+pub(crate) fn stopped_when_servers_run(words: &[&str], name: &str) -> Called {
+    let (child, _) = started(words);
+    signal(child.id(), name);
+    let output = child.wait_with_output().expect("it ends");
+    Called {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Sends a signal once servers run, and checks that they go away.
+pub(crate) fn servers_end_with(words: &[&str], name: &str) {
+    let (mut child, servers) = started(words);
+    signal(child.id(), name);
+    child.wait().expect("it ends");
+    let start = Instant::now();
+    let alive = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    while servers.iter().any(alive) {
+        assert!(start.elapsed() < Duration::from_secs(60), "{servers:?} live on");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A folder that goes away with the value.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    /// A new one.
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("binderperf-test-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder");
+        Self(path)
+    }
+
+    /// A path in it.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
