@@ -66,13 +66,18 @@ pub(crate) fn read(path: &str) -> record::Run {
 fn started(words: &[&str]) -> (Child, Vec<u32>) {
     let mut command = command(env!("CARGO_BIN_EXE_binderperf"), words);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let servers = servers_of(child.id());
+    (child, servers)
+}
+
+fn servers_of(pid: u32) -> Vec<u32> {
     let start = Instant::now();
     loop {
-        let servers = children(child.id());
+        let servers = children(pid);
         if !servers.is_empty() {
             // Time for some round trips; how many does not matter.
             std::thread::sleep(Duration::from_millis(200));
-            return (child, servers);
+            return servers;
         }
         assert!(start.elapsed() < Duration::from_secs(60), "no server was started");
         std::thread::sleep(Duration::from_millis(5));
