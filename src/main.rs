@@ -24,6 +24,9 @@ enum Command {
     Throughput(cli::throughput::ThroughputArgs),
     Show(cli::show::ShowArgs),
     Applet(cli::applet::AppletArgs),
+    Conformance(cli::conformance::ConformanceArgs),
+    #[command(name = lab::conformance::HELPER_COMMAND, hide = true)]
+    ConformanceHelper(cli::conformance::HelperArgs),
     Vm(cli::vm::VmArgs),
     #[command(hide = true)]
     GuestProbe(cli::vm::ProbeArgs),
@@ -54,6 +57,8 @@ fn dispatch(words: &[String]) -> u8 {
         Command::Throughput(args) => cli::throughput::run(args),
         Command::Show(args) => cli::show::run(&args),
         Command::Applet(args) => cli::applet::run(args),
+        Command::Conformance(args) => cli::conformance::run(&args),
+        Command::ConformanceHelper(args) => cli::conformance::help(&args),
         Command::Vm(args) => cli::vm::run(args),
         Command::GuestProbe(args) => cli::vm::probe(&args),
     }

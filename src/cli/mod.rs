@@ -1,6 +1,7 @@
 //! Room: the command line's parts, one per subcommand: typed words in, plans out.
 
 pub(crate) mod applet;
+pub(crate) mod conformance;
 mod output;
 mod progress;
 pub(crate) mod run;

@@ -1,0 +1,140 @@
+//! Room: which driver answers, found by evidence.
+//! Not here: what the drivers promise (`contract/`).
+//! Facts: contract OPN-02, TP-01, FS-06; `/proc/sys/kernel/osrelease`.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use abi::codes::ioctl;
+use driver::{OpenError, OpenOptions};
+
+use super::item::errno;
+use super::subject::Subject;
+
+/// A binder driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The kernel's driver in C.
+    C,
+    /// The kernel's driver in Rust.
+    Rust,
+    /// The driver in user space.
+    Embedded,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::C => "C driver",
+            Self::Rust => "Rust driver",
+            Self::Embedded => "embedded driver",
+        })
+    }
+}
+
+/// A release of Linux, as far as features depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Release(pub u32, pub u32);
+
+impl Release {
+    /// Reads `6.1.0-38-amd64` and the like; 0.0 when it is no release, so that nothing is assumed.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
+        Self(numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0, self.1)
+    }
+}
+
+/// The driver under test and how it was recognised.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    /// Which driver.
+    pub kind: Kind,
+    /// Which kernel.
+    pub release: Release,
+    /// The kernel's full release name.
+    pub release_name: String,
+    /// What was looked at and what it said, one line each.
+    pub findings: Vec<String>,
+}
+
+/// What a root file system says about the driver.
+fn by_files(root: &Path, findings: &mut Vec<String>) -> Option<Kind> {
+    for tracing in ["sys/kernel/tracing/events", "sys/kernel/debug/tracing/events"] {
+        let has = |group: &str| root.join(tracing).join(group).is_dir();
+        let (c, rust) = (has("binder"), has("rust_binder"));
+        if c || rust {
+            let groups = match (c, rust) {
+                (true, true) => "binder and rust_binder",
+                (true, false) => "binder",
+                (false, _) => "rust_binder",
+            };
+            findings.push(format!("trace events of the group {groups}"));
+        }
+        match (c, rust) {
+            (true, false) => return Some(Kind::C),
+            (false, true) => return Some(Kind::Rust),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Finds out which driver is behind a context.
+///
+/// # Errors
+/// The context cannot be opened.
+pub fn examine(subject: &dyn Subject) -> Result<Evidence, OpenError> {
+    let release_name = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
+    let release = Release::parse(&release_name);
+    let connection = subject.open(OpenOptions { map_size: 0, nonblocking: true })?;
+    let Some(device) = connection.device() else {
+        return Ok(Evidence { kind: Kind::Embedded, release, release_name, findings: Vec::new() });
+    };
+    let mut findings = Vec::new();
+    let by_files = by_files(Path::new("/"), &mut findings);
+    let answer = errno(&device.raw(ioctl::VERSION, None));
+    findings.push(format!("BINDER_VERSION with a null pointer gives {answer}"));
+    let by_answer = if answer == "EFAULT" { Kind::Rust } else { Kind::C };
+    Ok(Evidence { kind: by_files.unwrap_or(by_answer), release, release_name, findings })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_compared_by_number() {
+        assert_eq!(Release::parse("6.1.0-38-amd64"), Release(6, 1));
+        assert_eq!(Release::parse("7.2.13"), Release(7, 2));
+        assert_eq!(Release::parse("nonsense"), Release(0, 0));
+        assert!(Release(6, 12) > Release(6, 2));
+    }
+
+    #[test]
+    fn trace_groups_tell_the_driver() {
+        for (name, groups, want) in [
+            ("c", &["binder"][..], Some(Kind::C)),
+            ("rust", &["rust_binder"], Some(Kind::Rust)),
+            ("both", &["binder", "rust_binder"], None),
+            ("none", &[], None),
+        ] {
+            let root =
+                std::env::temp_dir().join(format!("binderperf-evidence-{name}-{}", std::process::id()));
+            for group in groups {
+                fs::create_dir_all(root.join("sys/kernel/tracing/events").join(group)).expect("make folder");
+            }
+            let mut findings = Vec::new();
+            assert_eq!(by_files(&root, &mut findings), want, "{name}");
+            assert_eq!(findings.is_empty(), groups.is_empty(), "{name}");
+            let _ = fs::remove_dir_all(&root);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Room: faults put in front of a driver, to prove that the suite's tests can fail.
+//! Not here: the tests.
+
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use abi::ReturnWord;
+use abi::codes::br;
+use abi::layout::{
+    ExtendedError, FlatBinderObject, FreezeInfo, FrozenStatusInfo, NodeDebugInfo, NodeInfoForRef,
+};
+use driver::{Connection, Exchange, OpenError, OpenOptions};
+use sys::binder_fd::BinderFd;
+
+use super::subject::{Probe, Subject};
+
+/// A way to break a driver's promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Reads lose the filler at their head.
+    DropNoop,
+    /// A reply comes before the acknowledgement of its call.
+    ReplyFirst,
+    /// Every write claims to have been taken whole.
+    ClaimAllWritten,
+    /// A dead peer is reported as a failed call.
+    FailForDead,
+    /// A read with nothing to return never returns.
+    Hang,
+}
+
+const FAULTS: [(&str, Fault); 5] = [
+    ("drop-noop", Fault::DropNoop),
+    ("reply-first", Fault::ReplyFirst),
+    ("claim-all-written", Fault::ClaimAllWritten),
+    ("fail-for-dead", Fault::FailForDead),
+    ("hang", Fault::Hang),
+];
+
+impl FromStr for Fault {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = || FAULTS.map(|(name, _)| name).join(", ");
+        let found = FAULTS.iter().find(|(name, _)| *name == text).map(|(_, fault)| *fault);
+        found.ok_or_else(|| format!("unknown fault {text:?}; known are {}", known()))
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(FAULTS.iter().find(|(_, fault)| fault == self).map_or("?", |(name, _)| name))
+    }
+}
+
+/// The words of a stream of returns, each with its payload, as far as it is whole.
+fn split(mut bytes: &[u8]) -> Vec<(u32, &[u8])> {
+    let mut parts = Vec::new();
+    while let Some((word, behind)) = bytes.split_first_chunk::<4>() {
+        let word = u32::from_ne_bytes(*word);
+        let Some((payload, rest)) = behind.split_at_checked(ReturnWord(word).payload_len()) else { break };
+        parts.push((word, payload));
+        bytes = rest;
+    }
+    parts
+}
+
+impl Fault {
+    /// Breaks a stream of returns; never makes it longer.
+    fn spoil(self, bytes: &[u8]) -> Vec<u8> {
+        let mut parts = split(bytes);
+        match self {
+            Self::DropNoop if parts.first().is_some_and(|part| part.0 == br::NOOP) => drop(parts.remove(0)),
+            Self::ReplyFirst => {
+                let at = |word| parts.iter().position(|part| part.0 == word);
+                if let (Some(complete), Some(reply)) = (at(br::TRANSACTION_COMPLETE), at(br::REPLY)) {
+                    parts.swap(complete, reply);
+                }
+            }
+            Self::FailForDead => {
+                for part in parts.iter_mut().filter(|part| part.0 == br::DEAD_REPLY) {
+                    part.0 = br::FAILED_REPLY;
+                }
+            }
+            Self::DropNoop | Self::ClaimAllWritten | Self::Hang => {}
+        }
+        parts.iter().flat_map(|(word, payload)| [&word.to_ne_bytes()[..], payload].concat()).collect()
+    }
+}
+
+/// A connection with a fault.
+struct Faulty {
+    inner: Arc<dyn Probe>,
+    fault: Fault,
+}
+
+impl Connection for Faulty {
+    fn write_read(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {
+        let before = exchange.read_consumed;
+        let result = self.inner.write_read(exchange);
+        if self.fault == Fault::Hang && result.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+        {
+            loop {
+                std::thread::park();
+            }
+        }
+        if self.fault == Fault::ClaimAllWritten && result.is_ok() {
+            exchange.write_consumed = exchange.write.len();
+        }
+        let spoilt = self.fault.spoil(&exchange.read[before..exchange.read_consumed]);
+        exchange.read_consumed = before + spoilt.len();
+        exchange.read[before..exchange.read_consumed].copy_from_slice(&spoilt);
+        result
+    }
+
+    fn poll_readable(&self, timeout_ms: i32) -> io::Result<bool> {
+        self.inner.poll_readable(timeout_ms)
+    }
+
+    fn lent(&self, address: u64, len: u64) -> Option<&[u8]> {
+        self.inner.lent(address, len)
+    }
+
+    fn take_fd(&self, address: u64) -> Option<OwnedFd> {
+        self.inner.take_fd(address)
+    }
+
+    fn wake_readers(&self) -> io::Result<()> {
+        self.inner.wake_readers()
+    }
+
+    fn map_size(&self) -> usize {
+        self.inner.map_size()
+    }
+
+    fn version(&self) -> io::Result<i32> {
+        self.inner.version()
+    }
+
+    fn set_max_threads(&self, threads: u32) -> io::Result<()> {
+        self.inner.set_max_threads(threads)
+    }
+
+    fn become_context_manager(&self, node: Option<FlatBinderObject>) -> io::Result<()> {
+        self.inner.become_context_manager(node)
+    }
+
+    fn thread_exit(&self) -> io::Result<()> {
+        self.inner.thread_exit()
+    }
+
+    fn enable_oneway_spam_detection(&self, enable: bool) -> io::Result<()> {
+        self.inner.enable_oneway_spam_detection(enable)
+    }
+
+    fn extended_error(&self) -> io::Result<ExtendedError> {
+        self.inner.extended_error()
+    }
+
+    fn node_debug_info(&self, above: u64) -> io::Result<NodeDebugInfo> {
+        self.inner.node_debug_info(above)
+    }
+
+    fn node_info_for_ref(&self, info: NodeInfoForRef) -> io::Result<NodeInfoForRef> {
+        self.inner.node_info_for_ref(info)
+    }
+
+    fn freeze(&self, info: FreezeInfo) -> io::Result<()> {
+        self.inner.freeze(info)
+    }
+
+    fn frozen_info(&self, pid: u32) -> io::Result<FrozenStatusInfo> {
+        self.inner.frozen_info(pid)
+    }
+
+    fn set_nonblocking(&self, on: bool) -> io::Result<()> {
+        self.inner.set_nonblocking(on)
+    }
+}
+
+impl Probe for Faulty {
+    fn device(&self) -> Option<&BinderFd> {
+        self.inner.device()
+    }
+
+    fn map_base(&self) -> Option<u64> {
+        self.inner.map_base()
+    }
+
+    fn unmap(&mut self) -> bool {
+        Arc::get_mut(&mut self.inner).is_some_and(Probe::unmap)
+    }
+}
+
+/// A context all of whose connections have a fault.
+pub(super) struct FaultySubject {
+    inner: Box<dyn Subject>,
+    fault: Fault,
+}
+
+impl FaultySubject {
+    pub(super) fn new(inner: Box<dyn Subject>, fault: Fault) -> Self {
+        Self { inner, fault }
+    }
+}
+
+impl Subject for FaultySubject {
+    fn open(&self, options: OpenOptions) -> Result<Arc<dyn Probe>, OpenError> {
+        Ok(Arc::new(Faulty { inner: self.inner.open(options)?, fault: self.fault }))
+    }
+
+    fn device(&self) -> Option<&Path> {
+        self.inner.device()
+    }
+
+    fn address(&self) -> String {
+        self.inner.address()
+    }
+
+    fn describe(&self) -> String {
+        format!("{} with the fault {}", self.inner.describe(), self.fault)
+    }
+}
+
+#[cfg(test)]
+mod tests;

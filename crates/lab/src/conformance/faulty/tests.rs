@@ -1,0 +1,188 @@
+//! Room: proof, on a scripted driver in memory, that each fault breaks what it says, and that the
+//! suite's tools notice.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use abi::codes::bc;
+use abi::layout::TransactionData;
+use abi::{Commands, Handle};
+use zerocopy::IntoBytes;
+
+use super::super::item::Stop;
+use super::super::party::{Party, expect_work};
+use super::*;
+
+/// A driver that takes the first command of each write and answers reads from a script.
+struct Scripted(Mutex<VecDeque<Vec<u8>>>);
+
+impl Scripted {
+    fn party(fault: Option<Fault>, script: &[&[(u32, &[u8])]]) -> Party {
+        let read = |parts: &&[(u32, &[u8])]| {
+            parts.iter().flat_map(|(word, payload)| [&word.to_ne_bytes()[..], payload].concat()).collect()
+        };
+        let inner: Arc<dyn Probe> = Arc::new(Self(Mutex::new(script.iter().map(read).collect())));
+        Party::new(match fault {
+            Some(fault) => Arc::new(Faulty { inner, fault }),
+            None => inner,
+        })
+    }
+}
+
+impl Connection for Scripted {
+    fn write_read(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {
+        exchange.write_consumed = split(exchange.write).first().map_or(0, |(_, payload)| 4 + payload.len());
+        if exchange.read.is_empty() {
+            return Ok(());
+        }
+        let next = self.0.lock().expect("no test panics while reading").pop_front();
+        let bytes = next.ok_or(io::ErrorKind::WouldBlock)?;
+        exchange.read[..bytes.len()].copy_from_slice(&bytes);
+        exchange.read_consumed = bytes.len();
+        Ok(())
+    }
+
+    fn poll_readable(&self, _timeout_ms: i32) -> io::Result<bool> {
+        Ok(true)
+    }
+
+    fn lent(&self, _address: u64, _len: u64) -> Option<&[u8]> {
+        None
+    }
+
+    fn take_fd(&self, _address: u64) -> Option<OwnedFd> {
+        None
+    }
+
+    fn wake_readers(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn map_size(&self) -> usize {
+        0
+    }
+
+    fn version(&self) -> io::Result<i32> {
+        Ok(8)
+    }
+
+    fn set_max_threads(&self, _threads: u32) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn become_context_manager(&self, _node: Option<FlatBinderObject>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn thread_exit(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn enable_oneway_spam_detection(&self, _enable: bool) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn extended_error(&self) -> io::Result<ExtendedError> {
+        Ok(ExtendedError::default())
+    }
+
+    fn node_debug_info(&self, _above: u64) -> io::Result<NodeDebugInfo> {
+        Ok(NodeDebugInfo::default())
+    }
+
+    fn node_info_for_ref(&self, info: NodeInfoForRef) -> io::Result<NodeInfoForRef> {
+        Ok(info)
+    }
+
+    fn freeze(&self, _info: FreezeInfo) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn frozen_info(&self, _pid: u32) -> io::Result<FrozenStatusInfo> {
+        Ok(FrozenStatusInfo::default())
+    }
+
+    fn set_nonblocking(&self, _on: bool) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Probe for Scripted {
+    fn device(&self) -> Option<&BinderFd> {
+        None
+    }
+
+    fn map_base(&self) -> Option<u64> {
+        None
+    }
+
+    fn unmap(&mut self) -> bool {
+        false
+    }
+}
+
+fn reply() -> Vec<u8> {
+    TransactionData::default().as_bytes().to_vec()
+}
+
+#[test]
+fn faults_are_named_both_ways() {
+    for (name, fault) in FAULTS {
+        assert_eq!(name.parse(), Ok(fault));
+        assert_eq!(fault.to_string(), name);
+    }
+    assert!("other".parse::<Fault>().expect_err("unknown").contains("drop-noop"));
+}
+
+#[test]
+fn each_spoilt_stream_has_another_shape() {
+    let reply = reply();
+    let answer: &[(u32, &[u8])] = &[(br::NOOP, &[]), (br::TRANSACTION_COMPLETE, &[]), (br::REPLY, &reply)];
+    let death: &[(u32, &[u8])] = &[(br::NOOP, &[]), (br::DEAD_REPLY, &[])];
+    for (fault, script, want) in [
+        (None, answer, "NOOP COMPLETE REPLY"),
+        (Some(Fault::DropNoop), answer, "COMPLETE REPLY"),
+        (Some(Fault::ReplyFirst), answer, "NOOP REPLY COMPLETE"),
+        (Some(Fault::FailForDead), death, "NOOP FAILED_REPLY"),
+        (Some(Fault::ClaimAllWritten), answer, "NOOP COMPLETE REPLY"),
+    ] {
+        let got = Scripted::party(fault, &[script]).read().expect("the script has a read");
+        assert_eq!(got.shape(), want, "{fault:?}");
+    }
+}
+
+#[test]
+fn a_lie_about_what_was_written_is_told() {
+    let mut commands = Commands::default();
+    commands.acquire(Handle(1));
+    commands.acquire(Handle(2));
+    assert_eq!(Scripted::party(None, &[]).write_some(&commands), Ok(8));
+    assert_eq!(Scripted::party(Some(Fault::ClaimAllWritten), &[]).write_some(&commands), Ok(16));
+    assert_eq!(split(commands.as_bytes())[0].0, bc::ACQUIRE);
+}
+
+#[test]
+fn the_tools_notice_what_is_wrong() {
+    let got = Scripted::party(None, &[&[(br::NOOP, &[]), (br::FAILED_REPLY, &[])]]).read().expect("one read");
+    let Err(Stop::Fail(why)) = expect_work("a call", &got, "COMPLETE REPLY") else {
+        panic!("it was refused")
+    };
+    assert_eq!(why, "a call: expected \"COMPLETE REPLY\", got \"FAILED_REPLY\"");
+    assert!(got.call().is_err() && got.reply().is_err());
+    let cut =
+        Scripted::party(None, &[&[(br::REPLY, &[0; 8])]]).read().expect_err("a reply without its payload");
+    assert!(matches!(cut, Stop::Fail(why) if why.contains("ends inside BR_REPLY")));
+    let loud = Scripted::party(None, &[&[(br::TRANSACTION_COMPLETE, &[])]]);
+    assert!(loud.expect_silence("nothing").is_err());
+    assert_eq!(Scripted::party(None, &[&[(br::NOOP, &[])]]).expect_silence("fillers are no work"), Ok(()));
+}
+
+#[test]
+fn fillers_are_waited_out_and_split_answers_joined() {
+    let reply = reply();
+    let party = Scripted::party(
+        None,
+        &[&[(br::NOOP, &[])], &[(br::NOOP, &[]), (br::TRANSACTION_COMPLETE, &[])], &[(br::REPLY, &reply)]],
+    );
+    assert_eq!(party.ending().expect("the call ends").shape(), "COMPLETE REPLY");
+}

@@ -1,0 +1,118 @@
+//! Room: a suite's results as KTAP version 1 lines.
+//! Not here: running it (`runner`).
+//! Facts: `Documentation/dev-tools/ktap.rst` of the Linux tree.
+
+use std::io::{self, Write};
+
+use super::evidence::Evidence;
+use super::item::{Item, Outcome};
+
+/// Counts of how items ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Promises kept.
+    pub passed: usize,
+    /// Promises broken.
+    pub failed: usize,
+    /// Promises not tested.
+    pub skipped: usize,
+}
+
+/// Writes results, one item at a time, each flushed so that a later hang hides nothing.
+pub struct Ktap<W: Write> {
+    out: W,
+    totals: Totals,
+}
+
+/// One line: KTAP has no way to continue one.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+impl<W: Write> Ktap<W> {
+    /// Writes the head and the plan.
+    ///
+    /// # Errors
+    /// As the writer's.
+    pub fn begin(mut out: W, planned: usize, context: &str, evidence: &Evidence) -> io::Result<Self> {
+        writeln!(out, "KTAP version 1")?;
+        writeln!(out, "1..{planned}")?;
+        let Evidence { kind, release_name, findings, .. } = evidence;
+        writeln!(out, "# {kind}, Linux {release_name}, {context}")?;
+        for finding in findings {
+            writeln!(out, "# evidence: {finding}")?;
+        }
+        out.flush()?;
+        Ok(Self { out, totals: Totals::default() })
+    }
+
+    /// Writes one item's result with its diagnostics before it.
+    ///
+    /// # Errors
+    /// As the writer's.
+    pub fn item(&mut self, item: &Item, outcome: &Outcome, notes: &[String]) -> io::Result<()> {
+        let Totals { passed, failed, skipped } = &mut self.totals;
+        let number = *passed + *failed + *skipped + 1;
+        for note in notes {
+            writeln!(self.out, "# {}: {}", item.id, one_line(note))?;
+        }
+        let name = format!("{number} {} {}", item.id, item.title);
+        match outcome {
+            Outcome::Passed => {
+                *passed += 1;
+                writeln!(self.out, "ok {name}")?;
+            }
+            Outcome::Skipped(why) => {
+                *skipped += 1;
+                writeln!(self.out, "ok {name} # SKIP {}", one_line(why))?;
+            }
+            Outcome::Failed(why) => {
+                *failed += 1;
+                writeln!(self.out, "# {}: {}", item.id, one_line(why))?;
+                writeln!(self.out, "not ok {name}")?;
+            }
+        }
+        self.out.flush()
+    }
+
+    /// Writes the totals and returns them.
+    ///
+    /// # Errors
+    /// As the writer's.
+    pub fn end(mut self) -> io::Result<Totals> {
+        let Totals { passed, failed, skipped } = self.totals;
+        writeln!(self.out, "# Totals: pass:{passed} fail:{failed} skip:{skipped}")?;
+        self.out.flush()?;
+        Ok(self.totals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::evidence::{Kind, Release};
+    use super::super::item::Drivers;
+    use super::*;
+
+    #[test]
+    fn every_outcome_has_its_line() {
+        let item = Item::new("WR-03", "a read starts with BR_NOOP", "wr_03", Drivers::Both, |_| Ok(()));
+        let evidence = Evidence {
+            kind: Kind::C,
+            release: Release(7, 2),
+            release_name: "7.2.13".into(),
+            findings: vec!["seen".into()],
+        };
+        let mut out = Vec::new();
+        let mut ktap = Ktap::begin(&mut out, 3, "/dev/binder", &evidence).expect("memory");
+        ktap.item(&item, &Outcome::Passed, &["a\nnote".into()]).expect("memory");
+        ktap.item(&item, &Outcome::Skipped("no #1\nreason".into()), &[]).expect("memory");
+        ktap.item(&item, &Outcome::Failed("expected 1, got 2".into()), &[]).expect("memory");
+        assert_eq!(ktap.end().expect("memory"), Totals { passed: 1, failed: 1, skipped: 1 });
+        let want = "KTAP version 1\n1..3\n# C driver, Linux 7.2.13, /dev/binder\n# evidence: seen\n\
+            # WR-03: a note\nok 1 WR-03 a read starts with BR_NOOP\n\
+            ok 2 WR-03 a read starts with BR_NOOP # SKIP no #1 reason\n\
+            # WR-03: expected 1, got 2\nnot ok 3 WR-03 a read starts with BR_NOOP\n\
+            # Totals: pass:1 fail:1 skip:1\n";
+        assert_eq!(String::from_utf8(out).expect("text"), want);
+    }
+}

@@ -1,0 +1,113 @@
+//! Room: contract section 12: the context manager's place (CTX).
+
+use std::os::unix::process::CommandExt;
+use std::time::Instant;
+
+use abi::layout::FlatBinderObject;
+use abi::{Cookie, Handle, NodePtr, Payload, TransactionFlags};
+use zerocopy::FromZeros;
+
+use super::item::{Stop, Verdict, done, expect, expect_errno, items};
+use super::kit::{Kit, finish};
+use super::lobby;
+use super::open::as_stdin;
+use super::party::{PATIENCE, Party, expect_work};
+
+items! {
+    "CTX-01" Both [seen] ctx_01_there_is_one_manager "a second manager is EBUSY, whoever asks";
+    "CTX-02" Both [seen free] ctx_02_the_first_managers_uid_stays "a later manager of another uid is EPERM";
+    "CTX-03" Both [free] ctx_03_the_managers_node_is_as_given "the manager's node is as given, or all 0";
+    "CTX-04" Both [free] ctx_04_without_a_manager_handle_0_is_dead "handle 0 is dead until there is a manager again";
+    "CTX-05" C [free] ctx_05_nobody_calls_their_own_manager "handle 0 cannot be called from the manager's own OS process";
+}
+
+/// A uid that owns nothing, for processes that are to be someone else.
+const NOBODY: u32 = 65534;
+
+/// Has a process of another user ask to manage the context; the errno it gets.
+fn ask_as_nobody(kit: &Kit, party: &Party) -> Result<String, Stop> {
+    let Some(device) = party.conn.device() else { return kit.device().map(|_| String::new()) };
+    if !kit.is_root() {
+        return Err(Stop::Skip("needs root, to ask as another user".into()));
+    }
+    let mut helper = kit.helper("manage-inherited", &[]);
+    helper.stdin(as_stdin(device)?).uid(NOBODY);
+    kit.run_helper(helper)
+}
+
+fn ctx_01_there_is_one_manager(kit: &Kit) -> Verdict {
+    let party = kit.open()?;
+    let plain = party.conn.become_context_manager(None);
+    expect_errno("SET_CONTEXT_MGR", &plain, "EBUSY")?;
+    let ext = party.conn.become_context_manager(Some(FlatBinderObject::new_zeroed()));
+    expect_errno("SET_CONTEXT_MGR_EXT", &ext, "EBUSY")?;
+    expect("SET_CONTEXT_MGR of another user", ask_as_nobody(kit, &party)?.as_str(), "EBUSY")
+}
+
+fn ctx_02_the_first_managers_uid_stays(kit: &Kit) -> Verdict {
+    let first = kit.open()?;
+    kit.become_manager(&first, None)?;
+    drop(first);
+    let (party, start) = (kit.open()?, Instant::now());
+    let mut said = ask_as_nobody(kit, &party)?;
+    while said == "EBUSY" && start.elapsed() < PATIENCE {
+        said = ask_as_nobody(kit, &party)?;
+    }
+    expect("SET_CONTEXT_MGR of another user after root's", said.as_str(), "EPERM")?;
+    kit.become_manager(&party, None)
+}
+
+/// Has another process call the manager, which answers: what the caller read, and the node that the
+/// manager was called by.
+fn called(kit: &Kit, manager: &Party, payload: &str) -> Result<(String, (NodePtr, Cookie)), Stop> {
+    let child = done("starting a helper process", kit.helper("call-manager", &[payload]).spawn())?;
+    let call = manager.read()?.call()?;
+    expect_work("answering", &manager.answer(b"")?, "COMPLETE")?;
+    Ok((finish(child)?.1, (call.node, call.cookie)))
+}
+
+fn ctx_03_the_managers_node_is_as_given(kit: &Kit) -> Verdict {
+    const ACCEPTS_FDS: u32 = 0x100;
+    let node = FlatBinderObject { kind: 0x1234_5678, flags: ACCEPTS_FDS, binder: 0x770, cookie: 0x880 };
+    let manager = kit.server()?;
+    kit.become_manager(&manager, Some(node))?;
+    let (said, seen) = called(kit, &manager, "fd")?;
+    expect("a caller with a descriptor", said.as_str(), "COMPLETE REPLY")?;
+    expect("ptr and cookie", seen, (NodePtr(0x770), Cookie(0x880)))?;
+    drop(manager);
+    let manager = kit.server()?;
+    kit.become_manager(&manager, None)?;
+    let (said, seen) = called(kit, &manager, "nothing")?;
+    expect("a caller of the plain manager", said.as_str(), "COMPLETE REPLY")?;
+    expect("ptr and cookie", seen, (NodePtr(0), Cookie(0)))?;
+    let said = kit.run_helper(kit.helper("call-manager", &["fd"]))?;
+    expect("a caller of the plain manager with a descriptor", said.as_str(), "FAILED_REPLY")
+}
+
+fn ctx_04_without_a_manager_handle_0_is_dead(kit: &Kit) -> Verdict {
+    let client = kit.open()?;
+    for tag in ["1", "2"] {
+        let manager = kit.serving_helper(kit.helper("manager", &[tag]))?;
+        let reply = kit.ask(&client, lobby::TAG, b"")?.reply()?;
+        expect("the manager's tag", client.bytes(&reply)?[0].to_string().as_str(), tag)?;
+        client.free(&reply)?;
+        drop(manager);
+        kit.wait_until_unmanaged(&client)?;
+    }
+    Ok(())
+}
+
+fn ctx_05_nobody_calls_their_own_manager(kit: &Kit) -> Verdict {
+    let (manager, other) = (kit.server()?, kit.open()?);
+    kit.become_manager(&manager, None)?;
+    let zero = Handle::CONTEXT_MANAGER;
+    let got = manager.call(zero, 1, TransactionFlags::CALL, Payload::default())?;
+    kit.expect_failed(&manager, &got, "EINVAL", "EINVAL")?;
+    if !kit.is_rust() {
+        let got = other.call(zero, 1, TransactionFlags::CALL, Payload::default())?;
+        return kit.expect_failed(&other, &got, "EINVAL", "");
+    }
+    other.start_call(zero, 1, b"")?;
+    manager.echo()?;
+    expect_work("calling the manager from another open of its process", &other.ending()?, "COMPLETE REPLY")
+}

@@ -1,0 +1,171 @@
+//! Room: runs items, each in a process of its own, so that one that hangs, crashes or leaves a mess
+//! behind costs only itself.
+//! Not here: what an item does (the sections), how results look (`ktap`).
+
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use super::faulty::{Fault, FaultySubject};
+use super::item::{Item, Outcome, Slot, Stop};
+use super::kit::Kit;
+use super::lobby;
+use super::subject::Subject;
+use super::{HELPER_COMMAND, catalogue, evidence};
+
+/// How a suite is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// A fault to put in front of the driver.
+    pub fault: Option<Fault>,
+    /// After how long an item counts as hanging.
+    pub limit: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { fault: None, limit: Duration::from_secs(60) }
+    }
+}
+
+/// Marks the line in which an item's process says how it ended.
+const RESULT: &str = "RESULT ";
+
+/// Runs items in order; each outcome goes to `report` with the item's diagnostics, which says
+/// whether to go on.
+pub fn run(
+    subject: &dyn Subject,
+    items: &[&Item],
+    options: Options,
+    report: &mut dyn FnMut(&Item, &Outcome, &[String]) -> bool,
+) {
+    let mut open: Option<lobby::Open> = None;
+    for item in items {
+        let mut notes = Vec::new();
+        if let Some(lobby) = open.take_if(|lobby| lobby.has_ended() || item.slot == Slot::Free)
+            && let Some(why) = lobby.close()
+        {
+            notes.push(format!("the suite's own context manager had ended: {why}"));
+        }
+        if item.slot == Slot::Lobby && open.is_none() {
+            match lobby::Open::new(subject) {
+                Ok(lobby) => open = Some(lobby),
+                Err(Stop::Fail(why) | Stop::Skip(why)) => {
+                    if report(item, &Outcome::Failed(why), &notes) {
+                        continue;
+                    }
+                    return;
+                }
+            }
+        }
+        let (outcome, said) = run_one(subject, item, options);
+        notes.extend(said);
+        if !report(item, &outcome, &notes) {
+            return;
+        }
+    }
+}
+
+fn run_one(subject: &dyn Subject, item: &Item, options: Options) -> (Outcome, Vec<String>) {
+    let fault = options.fault.map_or_else(|| "-".to_owned(), |fault| fault.to_string());
+    let mut command = Command::new("/proc/self/exe");
+    command.arg(HELPER_COMMAND).arg("item").arg(subject.address()).args([item.id, &fault]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    sys::tied_child::die_with_parent(&mut command);
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => return (Outcome::Failed(format!("its process did not start: {error}")), Vec::new()),
+    };
+    let (send, ended) = mpsc::channel();
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let complaints = std::thread::spawn(move || read_all(stderr));
+    std::thread::spawn(move || send.send(read_all(stdout)));
+    let said = ended.recv_timeout(options.limit);
+    // After the output's end the process is ending too; after the limit it must.
+    if said.is_err() {
+        let _ = child.kill();
+    }
+    let status = child.wait();
+    let Ok(said) = said else {
+        return (Outcome::Failed(format!("it did not end within {:?}", options.limit)), Vec::new());
+    };
+    let mut notes = Vec::new();
+    let outcome = judge(&said, status.ok(), &mut notes);
+    notes.extend(complaints.join().unwrap_or_default().lines().map(str::to_owned));
+    (outcome, notes)
+}
+
+fn read_all(pipe: Option<impl Read>) -> String {
+    let mut bytes = Vec::new();
+    if let Some(mut pipe) = pipe {
+        // What came before an error still counts.
+        let _ = pipe.read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// How an item ended, from what its process said last and how that ended.
+fn judge(said: &str, status: Option<ExitStatus>, notes: &mut Vec<String>) -> Outcome {
+    let mut outcome = None;
+    for line in said.lines() {
+        match line.strip_prefix(RESULT) {
+            Some("pass") => outcome = Some(Outcome::Passed),
+            Some(result) => {
+                let (word, why) = result.split_once(' ').unwrap_or((result, ""));
+                let made: fn(String) -> Outcome =
+                    if word == "skip" { Outcome::Skipped } else { Outcome::Failed };
+                outcome = Some(made(why.to_owned()));
+            }
+            None => notes.push(line.to_owned()),
+        }
+    }
+    outcome.unwrap_or_else(|| {
+        Outcome::Failed(match status {
+            Some(status) => match status.signal() {
+                Some(signal) => format!("its process was killed by signal {signal}"),
+                None => format!("its process ended without a result: {status}"),
+            },
+            None => "its process vanished".to_owned(),
+        })
+    })
+}
+
+/// The item's side: runs one test in this process and says how it ended.
+///
+/// # Errors
+/// An unknown item or fault, or no context: what is wrong.
+pub(super) fn serve_item(subject: Box<dyn Subject>, id: &str, fault: &str) -> Result<(), String> {
+    let item = catalogue().find(|item| item.id == id).ok_or_else(|| format!("no item {id}"))?;
+    let evidence = evidence::examine(subject.as_ref()).map_err(|error| error.to_string())?;
+    let subject = match fault {
+        "-" => subject,
+        name => Box::new(FaultySubject::new(subject, name.parse()?)),
+    };
+    let line = match Outcome::from((item.test)(&Kit { subject, evidence })) {
+        Outcome::Passed => "pass".to_owned(),
+        Outcome::Skipped(why) => format!("skip {}", why.replace('\n', " ")),
+        Outcome::Failed(why) => format!("fail {}", why.replace('\n', " ")),
+    };
+    println!("{RESULT}{line}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_ends_as_it_says_or_as_its_process_did() {
+        let judged = |said: &str, status| judge(said, Some(ExitStatus::from_raw(status)), &mut Vec::new());
+        assert_eq!(judged("RESULT pass\n", 0), Outcome::Passed);
+        assert_eq!(judged("RESULT skip no device\n", 0), Outcome::Skipped("no device".into()));
+        assert_eq!(judged("RESULT fail expected 1, got 2\n", 0), Outcome::Failed("expected 1, got 2".into()));
+        assert_eq!(judged("", 7), Outcome::Failed("its process was killed by signal 7".into()));
+        assert!(matches!(judged("", 0x100), Outcome::Failed(why) if why.contains("without a result")));
+        let mut notes = Vec::new();
+        assert_eq!(judge("seen\nRESULT pass\n", None, &mut notes), Outcome::Passed);
+        assert_eq!(notes, ["seen"]);
+    }
+}

@@ -1,0 +1,71 @@
+//! Room: the driver under test, as the suite needs it.
+//! Not here: which driver it is (`evidence`), faults put in front of it (`faulty`).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use driver::{Connection, Context, KernelConnection, KernelContext, OpenError, OpenOptions};
+use sys::binder_fd::BinderFd;
+
+/// A connection whose driver's own checks can be tested where it has a kernel's device behind it.
+pub trait Probe: Connection {
+    /// The device, for bad arguments and raw system calls; `None`: items that need it are skipped.
+    fn device(&self) -> Option<&BinderFd>;
+
+    /// First address of the receiving area as deliveries name it, where that is a promise.
+    fn map_base(&self) -> Option<u64>;
+
+    /// Gives the receiving area up; false where that cannot be done.
+    fn unmap(&mut self) -> bool;
+}
+
+/// A context of the driver under test.
+pub trait Subject: Send + Sync {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// As [`Context::open`].
+    fn open(&self, options: OpenOptions) -> Result<Arc<dyn Probe>, OpenError>;
+
+    /// The kernel's device node, if there is one.
+    fn device(&self) -> Option<&Path>;
+
+    /// What another process of the suite needs to open the same context.
+    fn address(&self) -> String;
+
+    /// The context's name for people.
+    fn describe(&self) -> String;
+}
+
+impl Probe for KernelConnection {
+    fn device(&self) -> Option<&BinderFd> {
+        Some(Self::device(self))
+    }
+
+    fn map_base(&self) -> Option<u64> {
+        Self::map_base(self)
+    }
+
+    fn unmap(&mut self) -> bool {
+        Self::unmap(self);
+        true
+    }
+}
+
+impl Subject for KernelContext {
+    fn open(&self, options: OpenOptions) -> Result<Arc<dyn Probe>, OpenError> {
+        Ok(Arc::new(Context::open(self, options)?))
+    }
+
+    fn device(&self) -> Option<&Path> {
+        Some(self.path())
+    }
+
+    fn address(&self) -> String {
+        self.path().display().to_string()
+    }
+
+    fn describe(&self) -> String {
+        Context::describe(self)
+    }
+}

@@ -1,0 +1,77 @@
+//! Room: contract section 5: calls whose other side goes away.
+
+use abi::codes::br;
+use abi::{Payload, TransactionFlags};
+
+use super::served;
+use crate::conformance::item::{Stop, Verdict, done, expect};
+use crate::conformance::kit::{Kit, Pair};
+use crate::conformance::party::{Node, Party, expect_work};
+
+/// A death that comes after a call was sent leaves no extended error.
+fn expect_no_error(client: &Party) -> Verdict {
+    match client.extended_error() {
+        Ok(error) => expect("the extended error", error.command, br::OK),
+        Err(Stop::Skip(_)) => Ok(()),
+        Err(stop) => Err(stop),
+    }
+}
+
+pub(super) fn tx_09_a_dead_owner_is_told_at_once(kit: &Kit) -> Verdict {
+    let Pair { server, client, handle, node } = kit.pair()?;
+    let watch = kit.watch(&server, node)?;
+    drop(server);
+    watch.wait_for_death()?;
+    let got = client.call(handle, 1, TransactionFlags::CALL, Payload::default())?;
+    expect_work("calling a node whose owner died", &got, "DEAD_REPLY")?;
+    client.expect_silence("after that")
+}
+
+pub(super) fn tx_10_a_server_that_dies_ends_the_call(kit: &Kit) -> Verdict {
+    let (Pair { server, client, .. }, _) = served(kit, TransactionFlags::CALL)?;
+    done("THREAD_EXIT", server.conn.thread_exit())?;
+    expect_work("the server's thread exits", &client.ending()?, "COMPLETE DEAD_REPLY")?;
+    expect_no_error(&client)?;
+    let (Pair { server, client, .. }, _) = served(kit, TransactionFlags::CALL)?;
+    drop(server);
+    expect_work("the server closes", &client.ending()?, "COMPLETE DEAD_REPLY")?;
+    expect_no_error(&client)
+}
+
+pub(super) fn tx_11_an_undelivered_call_dies_with_its_target(kit: &Kit) -> Verdict {
+    let Pair { server, client, handle, .. } = kit.pair()?;
+    client.start_call(handle, 1, b"")?;
+    drop(server);
+    expect_work("a call that nobody read", &client.ending()?, "COMPLETE DEAD_REPLY")
+}
+
+pub(super) fn tx_18_a_reply_to_nobody_is_dropped(kit: &Kit) -> Verdict {
+    let (Pair { server, client, .. }, _) = served(kit, TransactionFlags::CALL)?;
+    done("THREAD_EXIT", client.conn.thread_exit())?;
+    expect_work("replying to a thread that exited", &server.answer(b"")?, "COMPLETE")?;
+    client.expect_silence("the new thread of the same number")?;
+    let Pair { server, client, handle, .. } = kit.pair()?;
+    let owned = Node::number(6);
+    let watch = kit.watch(&client, owned)?;
+    client.start_call(handle, 1, b"")?;
+    server.read()?.call()?;
+    drop(client);
+    watch.wait_for_death()?;
+    expect_work("replying to a process that closed", &server.answer(b"")?, "COMPLETE")
+}
+
+pub(super) fn tx_19_a_chain_breaks_at_its_end(kit: &Kit) -> Verdict {
+    let (first, middle, last) = (kit.open()?, kit.server()?, kit.server()?);
+    let to_last = kit.hand_over(&last, &middle, Node::number(3))?;
+    let to_middle = kit.hand_over(&middle, &first, Node::number(2))?;
+    let watch = kit.watch(&middle, Node::number(2))?;
+    first.start_call(to_middle, 1, b"")?;
+    expect_work("the first call", &middle.read()?, "TRANSACTION")?;
+    middle.start_call(to_last, 2, b"")?;
+    expect_work("the second call", &last.read()?, "TRANSACTION")?;
+    drop(middle);
+    watch.wait_for_death()?;
+    first.expect_silence("the first caller, while the end of the chain still serves")?;
+    expect_work("answering at the end of the chain", &last.answer(b"")?, "COMPLETE")?;
+    expect_work("the first caller", &first.ending()?, "COMPLETE DEAD_REPLY")
+}
