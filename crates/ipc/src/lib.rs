@@ -1,2 +1,76 @@
-//! Room: ipc.
+//! Room: the runtime on any [`driver::Connection`].
+//!
+//! The core knows transactions, nodes, handles, threads and deaths, whatever they carry:
+//! - [`process`]: opening a context, its pool, its manager. - [`serve`]: what a node runs.
+//! - [`node`], [`proxy`], [`target`]: own objects, others' objects, either. - [`death`].
+//! - [`received`]: a delivered buffer. - [`error`], [`status_code`], [`call`]: outcomes.
+//!
+//! The flavour [`binder`] adds AIDL's parcels, headers and service manager. Deliberately absent:
+//! which driver is in use, statistics.
+//!
+//! ```no_run
+//! use driver::locate::{Device, locate};
+//! use ipc::binder::{Incoming, Object, Parcel, Status};
+//! use ipc::{Process, ProcessOptions};
+//! use ipc::binder::manager::Services;
+//!
+//! struct Echo;
+//!
+//! impl Object for Echo {
+//!     fn descriptor(&self) -> &str {
+//!         "example.IEcho"
+//!     }
+//!
+//!     fn on_transact(&self, call: &mut Incoming<'_>, reply: &mut Parcel) -> Result<(), Status> {
+//!         match call.code() {
+//!             1 => reply.write_byte_slice(call.read_byte_slice()?),
+//!             _ => return Err(Status::UNKNOWN_TRANSACTION),
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // The service:
+//! let context = locate(&Device::Auto, "binder")?;
+//! let process = Process::open(&context, ProcessOptions::default())?;
+//! Services::of(&process)?.add("echo", &process.publish(Echo))?;
+//! process.join_thread_pool()?;
+//!
+//! // The client, in another process:
+//! let process = Process::open(&context, ProcessOptions::default())?;
+//! let echo = Services::of(&process)?.get("echo")?;
+//! let mut request = echo.request("example.IEcho");
+//! request.write_byte_slice(b"hello");
+//! let reply = echo.call(1, request)?;
+//! assert_eq!(reply.reader().read_byte_slice()?, b"hello");
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
+
+pub mod binder;
+pub mod call;
+pub mod death;
+pub mod error;
+pub mod looper;
+pub mod node;
+pub mod process;
+pub mod proxy;
+pub mod received;
+pub mod release;
+pub mod runtime;
+pub mod serve;
+pub mod status_code;
+pub mod target;
+pub mod thread;
+
+pub use call::Taken;
+pub use death::DeathLink;
+pub use error::{Refusal, TransactError};
+pub use node::{Node, NodeOptions};
+pub use process::{Process, ProcessError, ProcessOptions};
+pub use proxy::Proxy;
+pub use release::Release;
+pub use status_code::StatusCode;
+pub use target::Binder;

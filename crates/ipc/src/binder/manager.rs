@@ -1,0 +1,32 @@
+//! Room: the service manager of the flavour `binder`: names for objects, at handle 0.
+//!
+//! - [`codes`]: the numbering of each Android release. - [`wire`]: what its calls carry.
+//! - [`server`]: a manager, over a [`registry`]. - [`client`]: calling one, ours or Android's.
+//!
+//! Facts: Android's `IServiceManager.aidl` and `ServiceManager.cpp`, releases 8 to 16.
+
+pub mod client;
+pub mod codes;
+pub mod registry;
+pub mod server;
+pub mod wire;
+
+pub use client::Services;
+pub use codes::Method;
+pub use registry::ServiceInfo;
+pub use server::ServiceManager;
+
+/// The manager's interface.
+pub const DESCRIPTOR: &str = "android.os.IServiceManager";
+/// The interface that hears of registrations.
+pub const CALLBACK_DESCRIPTOR: &str = "android.os.IServiceCallback";
+/// `IServiceCallback.onRegistration(String name, IBinder binder)`, oneway.
+pub const ON_REGISTRATION: u32 = 1;
+
+/// When a service is dumped (`DUMP_FLAG_PRIORITY_*`), also the classes that `list` asks for.
+pub mod dump_priority {
+    /// Unless told otherwise.
+    pub const DEFAULT: i32 = 8;
+    /// Every class.
+    pub const ALL: i32 = 15;
+}

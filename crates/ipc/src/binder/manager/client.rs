@@ -1,0 +1,324 @@
+//! Room: calling a service manager: ours, Android's or another library's.
+//! Not here: the numbers (`codes`), the payloads (`wire`).
+//! Facts: Android's `IServiceManager.cpp`: a lookup is tried again until the service is there.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use driver::Connection;
+
+use crate::binder::client::{CallError, Reply};
+use crate::binder::manager::codes::{Found, Method};
+use crate::binder::manager::wire::{Addition, ConnectionInfo, DebugInfo};
+use crate::binder::manager::{CALLBACK_DESCRIPTOR, DESCRIPTOR, ON_REGISTRATION, dump_priority};
+use crate::binder::object::{Incoming, Object};
+use crate::binder::parcel::Parcel;
+use crate::binder::reader::Reader;
+use crate::binder::status::Status;
+use crate::process::Process;
+use crate::release::Release;
+use crate::status_code::StatusCode;
+use crate::target::Binder;
+
+/// How long [`Services::get`] waits for a service, as libbinder does.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long between two looks.
+const BETWEEN: Duration = Duration::from_millis(5);
+
+/// The service manager as its clients see it, in the dialect of the process's release.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Services {
+    manager: Binder,
+    release: Release,
+}
+
+impl Services {
+    /// The manager of a process's context.
+    ///
+    /// # Errors
+    /// There is none, it does not answer, or it is this very process.
+    pub fn of<C: Connection>(process: &Process<C>) -> Result<Self, CallError> {
+        let manager = Binder::Remote(process.context_manager()?);
+        manager.ping()?;
+        Ok(Self { manager, release: process.release() })
+    }
+
+    /// [`Self::of`], but waits for a manager that is about to start.
+    ///
+    /// # Errors
+    /// There is still none when `patience` is over.
+    pub fn wait<C: Connection>(process: &Process<C>, patience: Duration) -> Result<Self, CallError> {
+        let end = Instant::now() + patience;
+        loop {
+            match Self::of(process) {
+                Err(error) if error.is_dead() && Instant::now() < end => std::thread::sleep(BETWEEN),
+                result => return result,
+            }
+        }
+    }
+
+    /// The manager itself.
+    #[must_use]
+    pub fn manager(&self) -> &Binder {
+        &self.manager
+    }
+
+    fn request(&self) -> Parcel {
+        self.manager.request(DESCRIPTOR)
+    }
+
+    fn code(&self, method: Method) -> Result<u32, CallError> {
+        Ok(method.code(self.release).ok_or(Status::UNKNOWN_TRANSACTION)?)
+    }
+
+    fn call(&self, method: Method, request: Parcel) -> Result<Reply<'_>, CallError> {
+        self.manager.call(self.code(method)?, request)
+    }
+
+    fn call_with_name(&self, method: Method, name: &str) -> Result<Reply<'_>, CallError> {
+        let mut request = self.request();
+        request.write_str(name);
+        self.call(method, request)
+    }
+
+    /// Registers an object under a name, in place of an earlier one.
+    ///
+    /// # Errors
+    /// The manager refuses (a name that cannot be), or see [`CallError`].
+    pub fn add(&self, name: &str, binder: &Binder) -> Result<(), CallError> {
+        self.add_with(name, binder, false, dump_priority::DEFAULT)
+    }
+
+    /// [`Self::add`] for isolated callers too, or with a class for dumps.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn add_with(
+        &self,
+        name: &str,
+        binder: &Binder,
+        allow_isolated: bool,
+        dump_priority: i32,
+    ) -> Result<(), CallError> {
+        let mut request = self.request();
+        Addition::write(&mut request, name, binder, allow_isolated, dump_priority);
+        self.call(Method::AddService, request).map(drop)
+    }
+
+    /// The object of a name, if it is registered now.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn check(&self, name: &str) -> Result<Option<Binder>, CallError> {
+        // The newest form that the release has.
+        let two = Method::CheckService2.code(self.release);
+        self.look_up(if two.is_some() { Method::CheckService2 } else { Method::CheckService }, name)
+    }
+
+    /// Looks a name up with this very method.
+    ///
+    /// # Errors
+    /// `UNKNOWN_TRANSACTION`: the release does not have the method. See [`CallError`].
+    pub fn look_up(&self, method: Method, name: &str) -> Result<Option<Binder>, CallError> {
+        let mut request = self.request();
+        request.write_str(name);
+        let code = self.code(method)?;
+        match method.found(self.release) {
+            Found::Bare => {
+                let reply = self.manager.transact(code, &request)?;
+                Ok(Found::Bare.read(&mut reply.reader())?)
+            }
+            found => {
+                let reply = self.manager.call(code, request)?;
+                Ok(found.read(&mut reply.reader())?)
+            }
+        }
+    }
+
+    /// The object of a name; waits five seconds for it to be registered.
+    ///
+    /// # Errors
+    /// `NAME_NOT_FOUND`: nobody registered it. See [`CallError`].
+    pub fn get(&self, name: &str) -> Result<Binder, CallError> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(found) = self.check(name)? {
+                return Ok(found);
+            }
+            if Instant::now() >= end {
+                return Err(StatusCode::NAME_NOT_FOUND.into());
+            }
+            std::thread::sleep(BETWEEN);
+        }
+    }
+
+    /// Every name, sorted.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn list(&self) -> Result<Vec<String>, CallError> {
+        if self.release > Release::Android10 {
+            let mut request = self.request();
+            request.write_i32(dump_priority::ALL);
+            return Ok(self.call(Method::ListServices, request)?.reader().read_str_vec()?);
+        }
+        let mut names = Vec::new();
+        loop {
+            let mut request = self.request();
+            request.write_i32(i32::try_from(names.len()).unwrap_or(i32::MAX));
+            if self.release >= Release::Android9 {
+                request.write_i32(dump_priority::ALL);
+            }
+            match self.manager.transact(self.code(Method::ListServices)?, &request) {
+                Ok(reply) => names.push(reply.reader().read_str()?),
+                // Past the end.
+                Err(CallError::Status(Status::Code(StatusCode::PERMISSION_DENIED))) => return Ok(names),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Calls `registered` with each object that is registered under a name, the present one first,
+    /// on a pool thread. The result is the callback; it hears until
+    /// [`Self::unregister_for_notifications`] or the end of this process.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn on_registration(
+        &self,
+        name: &str,
+        registered: impl Fn(&str, Binder) + Send + Sync + 'static,
+    ) -> Result<Binder, CallError> {
+        let Binder::Remote(proxy) = &self.manager else {
+            return Err(StatusCode::INVALID_OPERATION.into());
+        };
+        let callback = proxy.publish_beside(Callback { registered });
+        self.register_for_notifications(name, &callback)?;
+        Ok(callback)
+    }
+
+    /// Registers an object of `android.os.IServiceCallback` for a name.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn register_for_notifications(&self, name: &str, callback: &Binder) -> Result<(), CallError> {
+        self.call_about(Method::RegisterForNotifications, name, callback)
+    }
+
+    /// Takes that back.
+    ///
+    /// # Errors
+    /// It was not registered; see [`CallError`].
+    pub fn unregister_for_notifications(&self, name: &str, callback: &Binder) -> Result<(), CallError> {
+        self.call_about(Method::UnregisterForNotifications, name, callback)
+    }
+
+    /// Takes a service of one's own back.
+    ///
+    /// # Errors
+    /// It is another object, another process's, or not registered; see [`CallError`].
+    pub fn try_unregister(&self, name: &str, service: &Binder) -> Result<(), CallError> {
+        self.call_about(Method::TryUnregisterService, name, service)
+    }
+
+    fn call_about(&self, method: Method, name: &str, binder: &Binder) -> Result<(), CallError> {
+        let mut request = self.request();
+        request.write_str(name);
+        request.write_binder(binder);
+        self.call(method, request).map(drop)
+    }
+
+    /// Registers an object of `android.os.IClientCallback` for a service of one's own.
+    ///
+    /// # Errors
+    /// As [`Self::try_unregister`].
+    pub fn register_client_callback(
+        &self,
+        name: &str,
+        service: &Binder,
+        callback: &Binder,
+    ) -> Result<(), CallError> {
+        let mut request = self.request();
+        request.write_str(name);
+        request.write_binder(service);
+        request.write_binder(callback);
+        self.call(Method::RegisterClientCallback, request).map(drop)
+    }
+
+    /// Whether a name is announced.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn is_declared(&self, name: &str) -> Result<bool, CallError> {
+        Ok(self.call_with_name(Method::IsDeclared, name)?.reader().read_bool()?)
+    }
+
+    /// The announced instances of an interface.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn declared_instances(&self, interface: &str) -> Result<Vec<String>, CallError> {
+        Ok(self.call_with_name(Method::GetDeclaredInstances, interface)?.reader().read_str_vec()?)
+    }
+
+    /// The module that updates a service.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn updatable_via_apex(&self, name: &str) -> Result<Option<String>, CallError> {
+        Ok(self.call_with_name(Method::UpdatableViaApex, name)?.reader().read_nullable_str()?)
+    }
+
+    /// The services that a module updates.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn updatable_names(&self, module: &str) -> Result<Vec<String>, CallError> {
+        Ok(self.call_with_name(Method::GetUpdatableNames, module)?.reader().read_str_vec()?)
+    }
+
+    /// Where a service on another machine is.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn connection_info(&self, name: &str) -> Result<Option<ConnectionInfo>, CallError> {
+        Ok(self.call_with_name(Method::GetConnectionInfo, name)?.reader().read_parcelable()?)
+    }
+
+    /// Names and process ids.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub fn debug_info(&self) -> Result<Vec<DebugInfo>, CallError> {
+        let reply = self.call(Method::GetServiceDebugInfo, self.request())?;
+        let one = |reader: &mut Reader<'_>| reader.read_parcelable()?.ok_or(StatusCode::UNEXPECTED_NULL);
+        Ok(reply.reader().read_vec(one)?)
+    }
+}
+
+impl fmt::Debug for Services {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Services").field("release", &self.release).finish_non_exhaustive()
+    }
+}
+
+/// `android.os.IServiceCallback` over a closure.
+struct Callback<F> {
+    registered: F,
+}
+
+impl<F: Fn(&str, Binder) + Send + Sync + 'static> Object for Callback<F> {
+    fn descriptor(&self) -> &str {
+        CALLBACK_DESCRIPTOR
+    }
+
+    fn on_transact(&self, call: &mut Incoming<'_>, _reply: &mut Parcel) -> Result<(), Status> {
+        if call.code() != ON_REGISTRATION {
+            return Err(Status::UNKNOWN_TRANSACTION);
+        }
+        let name = call.read_str()?;
+        let binder = call.read_binder()?;
+        (self.registered)(&name, binder);
+        Ok(())
+    }
+}

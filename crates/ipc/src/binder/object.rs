@@ -1,0 +1,253 @@
+//! Room: what a service implements, and how a delivered transaction reaches it.
+//! Not here: which node is meant (`crate::node`), calling others (`client`).
+//! Facts: Android's `BBinder::transact`; the special codes of `special`.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use abi::TransactionFlags;
+use driver::Connection;
+
+use crate::binder::header::Header;
+use crate::binder::parcel::Parcel;
+use crate::binder::reader::Reader;
+use crate::binder::special;
+use crate::binder::status::Status;
+use crate::node::NodeOptions;
+use crate::process::Process;
+use crate::proxy::Proxy;
+use crate::release::Release;
+use crate::serve::{Serve, Transaction};
+use crate::status_code::StatusCode;
+use crate::target::Binder;
+
+/// A service: an object of one interface. Its methods run on any pool thread, several at once.
+pub trait Object: Send + Sync + 'static {
+    /// The interface's name; calls with another in their header are answered `BAD_TYPE`.
+    fn descriptor(&self) -> &str;
+
+    /// One of the interface's methods. `call` stands at the first argument; `reply` already says
+    /// "no exception", so results are simply appended. A oneway call's reply goes nowhere.
+    ///
+    /// # Errors
+    /// Whatever the caller shall get instead of results; [`Status::UNKNOWN_TRANSACTION`] for a
+    /// method number that the interface does not have.
+    fn on_transact(&self, call: &mut Incoming<'_>, reply: &mut Parcel) -> Result<(), Status>;
+
+    /// The object that extends this one, for clients that know of it.
+    fn extension(&self) -> Option<Binder> {
+        None
+    }
+
+    /// Describes the object's state to a person.
+    ///
+    /// # Errors
+    /// Writing fails; ignored.
+    fn dump(&self, to: &mut dyn io::Write, arguments: &[String]) -> io::Result<()> {
+        let _ = arguments;
+        writeln!(to, "{}", self.descriptor())
+    }
+}
+
+impl<O: Object + ?Sized> Object for Arc<O> {
+    fn descriptor(&self) -> &str {
+        (**self).descriptor()
+    }
+
+    fn on_transact(&self, call: &mut Incoming<'_>, reply: &mut Parcel) -> Result<(), Status> {
+        (**self).on_transact(call, reply)
+    }
+
+    fn extension(&self) -> Option<Binder> {
+        (**self).extension()
+    }
+
+    fn dump(&self, to: &mut dyn io::Write, arguments: &[String]) -> io::Result<()> {
+        (**self).dump(to, arguments)
+    }
+}
+
+/// A call to serve: who calls what, and a reader of the arguments (all of [`Reader`]'s methods).
+pub struct Incoming<'t> {
+    pub(crate) code: u32,
+    pub(crate) flags: TransactionFlags,
+    pub(crate) sender_pid: i32,
+    pub(crate) sender_euid: u32,
+    pub(crate) header: Option<Header>,
+    pub(crate) reader: Reader<'t>,
+    pub(crate) transaction: Option<&'t Transaction<'t>>,
+}
+
+impl Incoming<'_> {
+    /// The method number.
+    #[must_use]
+    pub fn code(&self) -> u32 {
+        self.code
+    }
+
+    /// Whether nobody waits for an answer.
+    #[must_use]
+    pub fn is_oneway(&self) -> bool {
+        self.flags.is_oneway()
+    }
+
+    /// The caller's process id; 0 for oneway calls and callers that this process cannot see.
+    #[must_use]
+    pub fn sender_pid(&self) -> i32 {
+        self.sender_pid
+    }
+
+    /// The effective uid of the calling thread when it called.
+    #[must_use]
+    pub fn sender_euid(&self) -> u32 {
+        self.sender_euid
+    }
+
+    /// The caller's security context, for a node that asked for it.
+    #[must_use]
+    pub fn security_context(&self) -> Option<String> {
+        self.transaction?.security_context()
+    }
+
+    /// What the request header said.
+    #[must_use]
+    pub fn header(&self) -> Option<Header> {
+        self.header
+    }
+}
+
+impl<'t> Deref for Incoming<'t> {
+    type Target = Reader<'t>;
+
+    fn deref(&self) -> &Reader<'t> {
+        &self.reader
+    }
+}
+
+impl<'t> DerefMut for Incoming<'t> {
+    fn deref_mut(&mut self) -> &mut Reader<'t> {
+        &mut self.reader
+    }
+}
+
+impl fmt::Debug for Incoming<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Incoming")
+            .field("code", &self.code)
+            .field("flags", &self.flags)
+            .field("sender_pid", &self.sender_pid)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An [`Object`] as a node runs it.
+pub(crate) struct Served {
+    object: Box<dyn Object>,
+    release: Release,
+}
+
+impl Served {
+    pub(crate) fn release(&self) -> Release {
+        self.release
+    }
+
+    /// Runs a method or answers a special code; what it leaves in `reply` is the answer.
+    pub(crate) fn dispatch(&self, call: &mut Incoming<'_>, reply: &mut Parcel) -> Result<(), Status> {
+        if call.code > special::LAST_METHOD {
+            return self.special(call, reply);
+        }
+        call.header = Some(call.reader.read_header(self.object.descriptor())?);
+        reply.write_no_exception();
+        self.object.on_transact(call, reply)
+    }
+
+    fn special(&self, call: &mut Incoming<'_>, reply: &mut Parcel) -> Result<(), Status> {
+        match call.code {
+            special::PING | special::SYSPROPS => {}
+            special::INTERFACE => reply.write_str(self.object.descriptor()),
+            special::DEBUG_PID => reply.write_u32(std::process::id()),
+            special::EXTENSION => reply.write_nullable_binder(self.object.extension().as_ref()),
+            special::DUMP => {
+                let mut to = File::from(call.read_fd()?);
+                let arguments = call.read_str_vec()?;
+                // Whoever asked for the dump sees that it is short.
+                let _ = self.object.dump(&mut to, &arguments);
+            }
+            _ => return Err(Status::UNKNOWN_TRANSACTION),
+        }
+        Ok(())
+    }
+}
+
+impl Serve for Served {
+    fn serve(&self, call: Transaction<'_>) {
+        let mut reply = Parcel::for_release(self.release);
+        let outcome = match call.received() {
+            Some(received) => {
+                let mut incoming = Incoming {
+                    code: call.code(),
+                    flags: call.flags(),
+                    sender_pid: call.sender_pid(),
+                    sender_euid: call.sender_euid(),
+                    header: None,
+                    reader: Reader::of_received(received, self.release),
+                    transaction: Some(&call),
+                };
+                self.dispatch(&mut incoming, &mut reply)
+            }
+            None => Err(Status::Code(StatusCode::UNKNOWN_ERROR)),
+        };
+        let flags = call.answer_flags();
+        // A reply that cannot be delivered is reported to the caller by the driver.
+        let _ = match outcome {
+            Ok(()) => call.reply(flags, reply.payload()),
+            Err(Status::Code(code)) => call.reply_status(code),
+            Err(Status::Exception(exception)) => {
+                reply.clear();
+                reply.write_exception(&exception);
+                call.reply(flags, reply.payload())
+            }
+        };
+    }
+}
+
+impl Proxy {
+    /// Offers an object from the process that holds this proxy.
+    #[must_use]
+    pub fn publish_beside(&self, object: impl Object) -> Binder {
+        let shared = self.inner.runtime.shared();
+        let served = Served { object: Box::new(object), release: shared.release };
+        Binder::Local(shared.nodes.publish(Box::new(served), NodeOptions::default().flags()))
+    }
+}
+
+impl<C: Connection> Process<C> {
+    fn served(&self, object: impl Object) -> Box<Served> {
+        Box::new(Served { object: Box::new(object), release: self.release() })
+    }
+
+    /// Offers an object. It lives while the result, a parcel under way or another process holds it;
+    /// calls come once the pool runs.
+    pub fn publish(&self, object: impl Object) -> Binder {
+        self.publish_with(object, NodeOptions::default())
+    }
+
+    /// [`Self::publish`] with options for the driver.
+    pub fn publish_with(&self, object: impl Object, options: NodeOptions) -> Binder {
+        Binder::Local(self.publish_node(self.served(object), options))
+    }
+
+    /// Makes an object the context manager: what every process finds at handle 0.
+    ///
+    /// # Errors
+    /// `EBUSY`: there is one. `EPERM`: the first manager had another uid.
+    /// `driver::manager::ManagerError` finds out who.
+    pub fn become_context_manager(&self, object: impl Object) -> io::Result<Binder> {
+        // Nice 0, not 19: a manager must not run behind its callers.
+        let options = NodeOptions { min_priority: 0, ..NodeOptions::default() };
+        self.become_context_manager_node(self.served(object), options).map(Binder::Local)
+    }
+}

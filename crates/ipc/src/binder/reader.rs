@@ -1,0 +1,519 @@
+//! Room: AIDL values out of bytes that a stranger wrote.
+//! Not here: writing them (`writer`), headers (`header`, `status`).
+//! Facts: `Parcel.cpp` of Android 8 to 16 and what libgbinder and rsbinder really send.
+//!
+//! Every length is checked against what is there before anything is allocated for it. What cannot be
+//! is an error and leaves the position where it was found; nothing panics.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use abi::codes::object;
+use abi::layout::{FdObject, FlatBinderObject};
+use abi::{Cookie, Handle, NodePtr};
+use zerocopy::{FromBytes, Immutable, KnownLayout};
+
+use crate::binder::parcel::{Held, Parcel, Parcelable};
+use crate::binder::stability::Stability;
+use crate::received::{Received, object_offsets};
+use crate::release::Release;
+use crate::status_code::StatusCode;
+use crate::target::Binder;
+
+type Read<T> = Result<T, StatusCode>;
+
+/// Where the objects come from.
+#[derive(Clone, Copy)]
+enum Source<'t> {
+    Received(&'t Received<'t>),
+    Parcel(&'t Parcel),
+    Nothing,
+}
+
+/// A position in a payload.
+#[derive(Clone, Copy)]
+pub struct Reader<'t> {
+    data: &'t [u8],
+    at: usize,
+    source: Source<'t>,
+    release: Release,
+}
+
+/// One word each.
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident() -> $ty:ty;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// `NOT_ENOUGH_DATA`
+        #[inline]
+        pub fn $name(&mut self) -> Read<$ty> {
+            Ok(<$ty>::from_le_bytes(self.take_chunk()?))
+        }
+    )*};
+}
+
+/// Arrays of elements that stand as they are.
+macro_rules! arrays {
+    ($($(#[$doc:meta])* $name:ident() -> $ty:ty;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// `NOT_ENOUGH_DATA`, `UNEXPECTED_NULL`
+        pub fn $name(&mut self) -> Read<Vec<$ty>> {
+            let bytes = self.read_packed(size_of::<$ty>())?.ok_or(StatusCode::UNEXPECTED_NULL)?;
+            let chunks = bytes.chunks_exact(size_of::<$ty>());
+            Ok(chunks.filter_map(|chunk| Some(<$ty>::from_le_bytes(*chunk.first_chunk()?))).collect())
+        }
+    )*};
+}
+
+impl<'t> Reader<'t> {
+    /// Reads bytes that carry no objects.
+    #[must_use]
+    pub fn of_bytes(data: &'t [u8]) -> Self {
+        Self { data, at: 0, source: Source::Nothing, release: Release::default() }
+    }
+
+    pub(crate) fn of_parcel(parcel: &'t Parcel) -> Self {
+        Self { data: parcel.data(), at: 0, source: Source::Parcel(parcel), release: parcel.release() }
+    }
+
+    #[inline]
+    pub(crate) fn of_received(received: &'t Received<'t>, release: Release) -> Self {
+        Self { data: received.data(), at: 0, source: Source::Received(received), release }
+    }
+
+    /// Bytes from the beginning.
+    #[must_use]
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Goes to a byte position.
+    ///
+    /// # Errors
+    /// `BAD_INDEX`: beyond the end.
+    #[inline]
+    pub fn seek(&mut self, position: usize) -> Read<()> {
+        if position > self.data.len() {
+            return Err(StatusCode::BAD_INDEX);
+        }
+        self.at = position;
+        Ok(())
+    }
+
+    /// Bytes that are left.
+    #[must_use]
+    pub fn remaining(&self) -> usize {
+        self.data.len() - self.at
+    }
+
+    /// Whose dialect it is read in.
+    #[must_use]
+    pub fn release(&self) -> Release {
+        self.release
+    }
+
+    /// The next bytes and their padding; the last item of a payload may lack its padding.
+    #[inline]
+    fn take(&mut self, len: usize) -> Read<&'t [u8]> {
+        let bytes = self.data[self.at..].get(..len).ok_or(StatusCode::NOT_ENOUGH_DATA)?;
+        self.at = (self.at + len.next_multiple_of(4)).min(self.data.len());
+        Ok(bytes)
+    }
+
+    #[inline]
+    fn take_chunk<const N: usize>(&mut self) -> Read<[u8; N]> {
+        let chunk = *self.data[self.at..].first_chunk().ok_or(StatusCode::NOT_ENOUGH_DATA)?;
+        self.at += N;
+        Ok(chunk)
+    }
+
+    words! {
+        /// A 32-bit integer.
+        read_i32() -> i32;
+        /// An unsigned 32-bit integer.
+        read_u32() -> u32;
+        /// A 64-bit integer.
+        read_i64() -> i64;
+        /// An unsigned 64-bit integer.
+        read_u64() -> u64;
+        /// A float.
+        read_f32() -> f32;
+        /// A double.
+        read_f64() -> f64;
+    }
+
+    arrays! {
+        /// `int[]`, and enums of four bytes.
+        read_i32_vec() -> i32;
+        /// `long[]`
+        read_i64_vec() -> i64;
+        /// `float[]`
+        read_f32_vec() -> f32;
+        /// `double[]`
+        read_f64_vec() -> f64;
+    }
+
+    /// A bool: any word but 0.
+    ///
+    /// # Errors
+    /// `NOT_ENOUGH_DATA`
+    pub fn read_bool(&mut self) -> Read<bool> {
+        Ok(self.read_i32()? != 0)
+    }
+
+    /// A byte: the low one of a word.
+    ///
+    /// # Errors
+    /// `NOT_ENOUGH_DATA`
+    pub fn read_i8(&mut self) -> Read<i8> {
+        Ok(self.read_i32()? as i8)
+    }
+
+    /// A UTF-16 unit: the low half of a word.
+    ///
+    /// # Errors
+    /// `NOT_ENOUGH_DATA`
+    pub fn read_char(&mut self) -> Read<u16> {
+        Ok(self.read_i32()? as u16)
+    }
+
+    /// The length of an array whose elements take `element` bytes at least; `None` for null. A
+    /// length that cannot be is an error here, before anything is allocated for it.
+    fn read_length(&mut self, element: usize) -> Read<Option<usize>> {
+        let start = self.at;
+        let length = self.read_i32()?;
+        let Ok(length) = usize::try_from(length) else {
+            return if length == -1 { Ok(None) } else { self.fail(start, StatusCode::BAD_VALUE) };
+        };
+        match length.checked_mul(element) {
+            Some(bytes) if bytes <= self.remaining() => Ok(Some(length)),
+            _ => self.fail(start, StatusCode::NOT_ENOUGH_DATA),
+        }
+    }
+
+    fn fail<T>(&mut self, back_to: usize, status: StatusCode) -> Read<T> {
+        self.at = back_to;
+        Err(status)
+    }
+
+    fn read_packed(&mut self, element: usize) -> Read<Option<&'t [u8]>> {
+        match self.read_length(element)? {
+            Some(length) => self.take(length * element).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// `byte[]`, in place. Null is read as empty: libgbinder writes an empty array so.
+    ///
+    /// # Errors
+    /// `NOT_ENOUGH_DATA`
+    #[inline]
+    pub fn read_byte_slice(&mut self) -> Read<&'t [u8]> {
+        Ok(self.read_nullable_byte_slice()?.unwrap_or_default())
+    }
+
+    /// A nullable `byte[]`, in place.
+    ///
+    /// # Errors
+    /// `NOT_ENOUGH_DATA`
+    #[inline]
+    pub fn read_nullable_byte_slice(&mut self) -> Read<Option<&'t [u8]>> {
+        self.read_packed(1)
+    }
+
+    /// An array of anything, element by element; each takes a word at least.
+    ///
+    /// # Errors
+    /// `NOT_ENOUGH_DATA`, `UNEXPECTED_NULL`, and what `read` says.
+    pub fn read_vec<T>(&mut self, mut read: impl FnMut(&mut Self) -> Read<T>) -> Read<Vec<T>> {
+        let length = self.read_length(4)?.ok_or(StatusCode::UNEXPECTED_NULL)?;
+        (0..length).map(|_| read(self)).collect()
+    }
+
+    /// `boolean[]`
+    ///
+    /// # Errors
+    /// As [`Self::read_vec`].
+    pub fn read_bool_vec(&mut self) -> Read<Vec<bool>> {
+        self.read_vec(Self::read_bool)
+    }
+
+    /// `char[]`
+    ///
+    /// # Errors
+    /// As [`Self::read_vec`].
+    pub fn read_char_vec(&mut self) -> Read<Vec<u16>> {
+        self.read_vec(Self::read_char)
+    }
+
+    /// `String[]`
+    ///
+    /// # Errors
+    /// As [`Self::read_vec`].
+    pub fn read_str_vec(&mut self) -> Read<Vec<String>> {
+        self.read_vec(Self::read_str)
+    }
+
+    /// A `String`.
+    ///
+    /// # Errors
+    /// `NOT_ENOUGH_DATA`, `UNEXPECTED_NULL`
+    pub fn read_str(&mut self) -> Read<String> {
+        self.read_nullable_str()?.ok_or(StatusCode::UNEXPECTED_NULL)
+    }
+
+    /// A nullable `String`. Unpaired surrogates, which Java allows, come out as U+FFFD.
+    ///
+    /// # Errors
+    /// `NOT_ENOUGH_DATA`
+    pub fn read_nullable_str(&mut self) -> Read<Option<String>> {
+        let start = self.at;
+        let Some(length) = self.read_length(2)? else { return Ok(None) };
+        let Ok(bytes) = self.take(2 * (length + 1)) else {
+            return self.fail(start, StatusCode::NOT_ENOUGH_DATA);
+        };
+        let units = bytes[..2 * length].chunks_exact(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
+        let text = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+        Ok(Some(text))
+    }
+
+    /// Steps over a `String` if it is exactly this one.
+    #[inline]
+    pub(crate) fn eat_str(&mut self, text: &str) -> bool {
+        let start = self.at;
+        let same = match self.read_length(2) {
+            Ok(Some(length)) => match self.take(2 * (length + 1)) {
+                Ok(bytes) => same_text(&bytes[..2 * length], text),
+                Err(_) => false,
+            },
+            _ => false,
+        };
+        if !same {
+            self.at = start;
+        }
+        same
+    }
+
+    /// libbinder's `String8`; bytes that are no UTF-8 come out as U+FFFD.
+    ///
+    /// # Errors
+    /// `NOT_ENOUGH_DATA`
+    pub fn read_string8(&mut self) -> Read<Option<String>> {
+        let start = self.at;
+        let Some(length) = self.read_length(1)? else { return Ok(None) };
+        match self.take(length + 1) {
+            Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes[..length]).into_owned())),
+            Err(status) => self.fail(start, status),
+        }
+    }
+
+    /// A C string.
+    ///
+    /// # Errors
+    /// `NOT_ENOUGH_DATA`: no NUL before the end.
+    pub fn read_c_str(&mut self) -> Read<String> {
+        let rest = &self.data[self.at..];
+        let length = rest.iter().position(|byte| *byte == 0).ok_or(StatusCode::NOT_ENOUGH_DATA)?;
+        let bytes = self.take(length + 1)?;
+        Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
+    }
+
+    /// A nullable parcelable.
+    ///
+    /// # Errors
+    /// What its fields say.
+    pub fn read_parcelable<P: Parcelable>(&mut self) -> Read<Option<P>> {
+        if self.read_bool()? { P::read_from(self).map(Some) } else { Ok(None) }
+    }
+
+    /// The body of a structured parcelable. `fields` sees just the body and may find it shorter than
+    /// it expects (an older sender: leave the rest at its default) or longer (skipped).
+    ///
+    /// # Errors
+    /// `BAD_VALUE`: a size that cannot be. `NOT_ENOUGH_DATA`. What `fields` says.
+    pub fn read_sized<T>(&mut self, fields: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
+        self.read_frame(4, fields)
+    }
+
+    /// A frame whose size word counts `own` of its own bytes.
+    pub(crate) fn read_frame<T>(&mut self, own: usize, fields: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
+        let start = self.at;
+        let size = usize::try_from(self.read_i32()?).ok().and_then(|size| size.checked_sub(own));
+        let Some(size) = size else { return self.fail(start, StatusCode::BAD_VALUE) };
+        let Some(end) = self.at.checked_add(size).filter(|end| *end <= self.data.len()) else {
+            return self.fail(start, StatusCode::NOT_ENOUGH_DATA);
+        };
+        let mut body = Self { data: &self.data[..end], ..*self };
+        let value = fields(&mut body)?;
+        self.at = end;
+        Ok(value)
+    }
+
+    /// A `ParcelableHolder`: its stability word, and its value's name and body if it has one.
+    ///
+    /// # Errors
+    /// As [`Self::read_sized`].
+    pub fn read_holder<T>(
+        &mut self,
+        body: impl FnOnce(&str, &mut Self) -> Read<T>,
+    ) -> Read<(i32, Option<T>)> {
+        let stability = self.read_i32()?;
+        let value = self.read_frame(0, |frame| {
+            if frame.remaining() == 0 {
+                return Ok(None);
+            }
+            let name = frame.read_str()?;
+            body(&name, frame).map(Some)
+        })?;
+        Ok((stability, value))
+    }
+
+    /// Whether the sender listed an object here; only listed ones are translated.
+    fn is_listed(&self, at: usize) -> bool {
+        match self.source {
+            Source::Received(received) => {
+                object_offsets(received.offsets()).any(|offset| offset == at as u64)
+            }
+            Source::Parcel(parcel) => parcel.held(at as u64).is_some(),
+            Source::Nothing => false,
+        }
+    }
+
+    fn take_object<T: FromBytes + KnownLayout + Immutable>(&mut self) -> Read<T> {
+        T::read_from_bytes(self.take(size_of::<T>())?).map_err(|_| StatusCode::NOT_ENOUGH_DATA)
+    }
+
+    /// A binder.
+    ///
+    /// # Errors
+    /// `BAD_TYPE`: none stands here. `UNEXPECTED_NULL`. `NOT_ENOUGH_DATA`.
+    pub fn read_binder(&mut self) -> Read<Binder> {
+        self.read_nullable_binder()?.ok_or(StatusCode::UNEXPECTED_NULL)
+    }
+
+    /// A nullable binder.
+    ///
+    /// # Errors
+    /// As [`Self::read_binder`].
+    pub fn read_nullable_binder(&mut self) -> Read<Option<Binder>> {
+        Ok(self.read_nullable_binder_as()?.0)
+    }
+
+    /// A nullable binder and its stability, for whoever passes it on.
+    ///
+    /// # Errors
+    /// As [`Self::read_binder`].
+    pub fn read_nullable_binder_as(&mut self) -> Read<(Option<Binder>, Stability)> {
+        let start = self.at;
+        let result = self.read_flat().and_then(|binder| {
+            let generation = self.release.generation();
+            let stability = match Stability::System.word(generation) {
+                Some(_) => Stability::from_word(self.read_i32()?)?,
+                None => Stability::System,
+            };
+            Ok((binder, stability))
+        });
+        result.or_else(|status| self.fail(start, status))
+    }
+
+    fn read_flat(&mut self) -> Read<Option<Binder>> {
+        let at = self.at;
+        let flat: FlatBinderObject = self.take_object()?;
+        if !self.is_listed(at) {
+            let null = flat.kind == object::BINDER && flat.binder == 0 && flat.cookie == 0;
+            return if null { Ok(None) } else { Err(StatusCode::BAD_TYPE) };
+        }
+        match self.source {
+            Source::Parcel(parcel) => match parcel.held(at as u64) {
+                Some(Held::Binder(binder)) => Ok(Some(binder.clone())),
+                _ => Err(StatusCode::BAD_TYPE),
+            },
+            Source::Received(received) => {
+                let runtime = received.runtime;
+                match flat.kind {
+                    object::BINDER => {
+                        let node = runtime.shared().nodes.find(NodePtr(flat.binder), Cookie(flat.cookie));
+                        node.map(|node| Some(Binder::Local(node))).ok_or(StatusCode::DEAD_OBJECT)
+                    }
+                    object::HANDLE => {
+                        let handle = Handle(flat.binder as u32);
+                        let proxy = runtime.shared().proxies.proxy(runtime.hold(), handle);
+                        Ok(Some(Binder::Remote(proxy)))
+                    }
+                    _ => Err(StatusCode::BAD_TYPE),
+                }
+            }
+            Source::Nothing => Err(StatusCode::BAD_TYPE),
+        }
+    }
+
+    /// A file descriptor: a duplicate, the reader's own.
+    ///
+    /// # Errors
+    /// `BAD_TYPE`: none stands here. `NO_MEMORY`: no descriptor is free. `NOT_ENOUGH_DATA`.
+    pub fn read_fd(&mut self) -> Read<OwnedFd> {
+        let start = self.at;
+        let object: FdObject = self.take_object()?;
+        let found = match self.source {
+            _ if object.kind != object::FD => None,
+            Source::Received(received) => received.fd(start as u64),
+            Source::Parcel(parcel) => match parcel.held(start as u64) {
+                Some(Held::Fd(fd)) => Some(fd.as_fd()),
+                _ => None,
+            },
+            Source::Nothing => None,
+        };
+        match found.map(|fd| fd.try_clone_to_owned()) {
+            Some(Ok(fd)) => Ok(fd),
+            Some(Err(_)) => self.fail(start, StatusCode::NO_MEMORY),
+            None => self.fail(start, StatusCode::BAD_TYPE),
+        }
+    }
+
+    /// A `ParcelFileDescriptor`; `None` for null. A channel for its status, which only Java senders
+    /// attach, is read and closed.
+    ///
+    /// # Errors
+    /// As [`Self::read_fd`].
+    pub fn read_parcel_fd(&mut self) -> Read<Option<OwnedFd>> {
+        if !self.read_bool()? {
+            return Ok(None);
+        }
+        let with_channel = self.read_bool()?;
+        let fd = self.read_fd()?;
+        if with_channel {
+            drop(self.read_fd()?);
+        }
+        Ok(Some(fd))
+    }
+
+    /// A `native_handle`: its descriptors and its integers.
+    ///
+    /// # Errors
+    /// As [`Self::read_fd`]; `BAD_VALUE` for counts that cannot be.
+    pub fn read_native_handle(&mut self) -> Read<(Vec<OwnedFd>, Vec<i32>)> {
+        let count = |word: i32| usize::try_from(word).map_err(|_| StatusCode::BAD_VALUE);
+        let (fds, ints) = (count(self.read_i32()?)?, count(self.read_i32()?)?);
+        let bytes = fds.checked_mul(size_of::<FdObject>()).zip(ints.checked_mul(4));
+        let bytes = bytes.and_then(|(fds, ints)| fds.checked_add(ints));
+        if bytes.is_none_or(|bytes| bytes > self.remaining()) {
+            return Err(StatusCode::NOT_ENOUGH_DATA);
+        }
+        let fds = (0..fds).map(|_| self.read_fd()).collect::<Read<_>>()?;
+        let ints = (0..ints).map(|_| self.read_i32()).collect::<Read<_>>()?;
+        Ok((fds, ints))
+    }
+}
+
+/// Whether UTF-16 bytes spell a text.
+#[inline]
+fn same_text(units: &[u8], text: &str) -> bool {
+    if text.is_ascii() {
+        let same = |(unit, byte): (&[u8], u8)| unit[0] == byte && unit[1] == 0;
+        return units.len() == 2 * text.len() && units.chunks_exact(2).zip(text.bytes()).all(same);
+    }
+    let units = units.chunks_exact(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
+    units.eq(text.encode_utf16())
+}

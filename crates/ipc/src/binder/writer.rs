@@ -1,0 +1,295 @@
+//! Room: AIDL values as bytes.
+//! Not here: reading them (`reader`), headers (`header`, `status`).
+//! Facts: `Parcel.cpp` of Android 8 to 16. Everything is padded to 4 bytes and nothing aligned to 8.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use abi::codes::{flat, object};
+use abi::layout::{FdObject, FlatBinderObject};
+use zerocopy::{Immutable, IntoBytes};
+
+use crate::binder::header::Generation;
+use crate::binder::parcel::{Held, Parcel, Parcelable};
+use crate::binder::stability::Stability;
+use crate::release::Release;
+use crate::target::Binder;
+
+/// The length of a null array or string.
+const NULL: i32 = -1;
+/// Minimum priority that libbinder writes into every object: nice 19.
+const LIBBINDER_PRIORITY: u32 = 19;
+
+/// The length word of an array. Longer ones than this do not fit any receiving area.
+fn length(elements: usize) -> i32 {
+    i32::try_from(elements).unwrap_or(i32::MAX)
+}
+
+/// One word each.
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident($ty:ty) as $wire:ty;)*) => {$(
+        $(#[$doc])*
+        #[inline]
+        pub fn $name(&mut self, value: $ty) {
+            self.bytes_mut().extend_from_slice(&<$wire>::from(value).to_le_bytes());
+        }
+    )*};
+}
+
+/// Arrays of elements that stand as they are.
+macro_rules! arrays {
+    ($($(#[$doc:meta])* $name:ident($ty:ty);)*) => {$(
+        $(#[$doc])*
+        #[inline]
+        pub fn $name(&mut self, values: &[$ty]) {
+            self.write_packed(values);
+        }
+    )*};
+}
+
+impl Parcel {
+    words! {
+        /// A 32-bit integer.
+        write_i32(i32) as i32;
+        /// An unsigned 32-bit integer.
+        write_u32(u32) as u32;
+        /// A 64-bit integer.
+        write_i64(i64) as i64;
+        /// An unsigned 64-bit integer.
+        write_u64(u64) as u64;
+        /// A float.
+        write_f32(f32) as f32;
+        /// A double.
+        write_f64(f64) as f64;
+        /// A bool, as one word.
+        write_bool(bool) as i32;
+        /// A byte, sign-extended to a word.
+        write_i8(i8) as i32;
+        /// A UTF-16 unit, as one word.
+        write_char(u16) as i32;
+    }
+
+    arrays! {
+        /// `byte[]`
+        write_byte_slice(u8);
+        /// `int[]`, and enums of four bytes.
+        write_i32_slice(i32);
+        /// `long[]`
+        write_i64_slice(i64);
+        /// `float[]`
+        write_f32_slice(f32);
+        /// `double[]`
+        write_f64_slice(f64);
+    }
+
+    fn pad(&mut self) {
+        let bytes = self.bytes_mut();
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+    }
+
+    fn write_packed<T: IntoBytes + Immutable>(&mut self, values: &[T]) {
+        self.write_i32(length(values.len()));
+        self.bytes_mut().extend_from_slice(values.as_bytes());
+        self.pad();
+    }
+
+    /// A null array, string or `byte[]`.
+    pub fn write_null(&mut self) {
+        self.write_i32(NULL);
+    }
+
+    /// A nullable `byte[]`.
+    pub fn write_nullable_byte_slice(&mut self, values: Option<&[u8]>) {
+        match values {
+            Some(values) => self.write_byte_slice(values),
+            None => self.write_null(),
+        }
+    }
+
+    /// `boolean[]`: a word each.
+    pub fn write_bool_slice(&mut self, values: &[bool]) {
+        self.write_slice(values, |parcel, value| parcel.write_bool(*value));
+    }
+
+    /// `char[]`: a word each.
+    pub fn write_char_slice(&mut self, values: &[u16]) {
+        self.write_slice(values, |parcel, value| parcel.write_char(*value));
+    }
+
+    /// An array of anything: the length, then one element after the other.
+    pub fn write_slice<T>(&mut self, values: &[T], mut write: impl FnMut(&mut Self, &T)) {
+        self.write_i32(length(values.len()));
+        for value in values {
+            write(self, value);
+        }
+    }
+
+    /// `String[]`
+    pub fn write_str_slice<S: AsRef<str>>(&mut self, values: &[S]) {
+        self.write_slice(values, |parcel, value| parcel.write_str(value.as_ref()));
+    }
+
+    /// A `String`: UTF-16 with its length in units and a NUL.
+    #[inline]
+    pub fn write_str(&mut self, value: &str) {
+        if value.is_ascii() {
+            self.write_i32(length(value.len()));
+            let bytes = self.bytes_mut();
+            let start = bytes.len();
+            bytes.resize((start + 2 * value.len() + 2).next_multiple_of(4), 0);
+            for (unit, byte) in bytes[start..].chunks_exact_mut(2).zip(value.bytes()) {
+                unit[0] = byte;
+            }
+        } else {
+            self.write_i32(length(value.encode_utf16().count()));
+            self.bytes_mut().extend(value.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+            self.pad();
+        }
+    }
+
+    /// A nullable `String`.
+    pub fn write_nullable_str(&mut self, value: Option<&str>) {
+        match value {
+            Some(value) => self.write_str(value),
+            None => self.write_null(),
+        }
+    }
+
+    /// libbinder's `String8`: bytes with their length and a NUL.
+    pub fn write_string8(&mut self, value: Option<&str>) {
+        let Some(value) = value else { return self.write_null() };
+        self.write_i32(length(value.len()));
+        self.write_c_str(value);
+    }
+
+    /// A C string: bytes and a NUL, no length. A NUL inside ends it.
+    pub fn write_c_str(&mut self, value: &str) {
+        let value = value.split('\0').next().unwrap_or_default();
+        self.bytes_mut().extend_from_slice(value.as_bytes());
+        self.bytes_mut().push(0);
+        self.pad();
+    }
+
+    /// A nullable parcelable: a word that says whether it is there, then its body.
+    pub fn write_parcelable<P: Parcelable>(&mut self, value: Option<&P>) {
+        self.write_bool(value.is_some());
+        if let Some(value) = value {
+            value.write_to(self);
+        }
+    }
+
+    /// The body of a structured parcelable: its size, itself counted, then its fields.
+    pub fn write_sized(&mut self, fields: impl FnOnce(&mut Self)) {
+        self.write_frame(4, fields);
+    }
+
+    /// A length word that is filled in when what follows is written; `own` of its bytes count.
+    fn write_frame(&mut self, own: usize, fields: impl FnOnce(&mut Self)) {
+        let start = self.data().len();
+        self.write_i32(0);
+        fields(self);
+        let size = length(self.data().len() - start - 4 + own);
+        if let Some(word) = self.bytes_mut().get_mut(start..start + 4) {
+            word.copy_from_slice(&size.to_le_bytes());
+        }
+    }
+
+    /// A `ParcelableHolder` with a value of this type name.
+    pub fn write_holder(&mut self, stability: Stability, name: &str, body: impl FnOnce(&mut Self)) {
+        self.write_i32(stability.word(Generation::Aidl3).unwrap_or_default());
+        self.write_frame(0, |parcel| {
+            parcel.write_str(name);
+            body(parcel);
+        });
+    }
+
+    /// A `ParcelableHolder` without a value.
+    pub fn write_empty_holder(&mut self, stability: Stability) {
+        self.write_i32(stability.word(Generation::Aidl3).unwrap_or_default());
+        self.write_i32(0);
+    }
+
+    /// A binder; the parcel keeps it alive until the driver has it.
+    pub fn write_binder(&mut self, binder: &Binder) {
+        self.write_nullable_binder_as(Some(binder), Stability::System);
+    }
+
+    /// A nullable binder.
+    pub fn write_nullable_binder(&mut self, binder: Option<&Binder>) {
+        self.write_nullable_binder_as(binder, Stability::System);
+    }
+
+    /// A nullable binder with the stability that it came with, for whoever passes one on.
+    pub fn write_nullable_binder_as(&mut self, binder: Option<&Binder>, stability: Stability) {
+        let stability = match binder {
+            None => {
+                // Not listed in the offsets: there is nothing for the driver to translate.
+                let null = FlatBinderObject {
+                    kind: object::BINDER,
+                    flags: LIBBINDER_PRIORITY,
+                    ..FlatBinderObject::default()
+                };
+                self.bytes_mut().extend_from_slice(null.as_bytes());
+                Stability::Undeclared
+            }
+            Some(binder) => {
+                let flat = self.flat(binder);
+                self.push_object(flat.as_bytes(), Held::Binder(binder.clone()));
+                stability
+            }
+        };
+        if let Some(word) = stability.word(self.release().generation()) {
+            self.write_i32(word);
+        }
+    }
+
+    fn flat(&self, binder: &Binder) -> FlatBinderObject {
+        match binder {
+            Binder::Local(node) => FlatBinderObject {
+                kind: object::BINDER,
+                flags: node.flags(),
+                binder: node.ptr().0,
+                cookie: node.cookie().0,
+            },
+            Binder::Remote(proxy) => {
+                // Drivers ignore a handle's flags; libbinder dropped one of them in 13.
+                let accepts = if self.release() < Release::Android13 { flat::ACCEPTS_FDS } else { 0 };
+                FlatBinderObject {
+                    kind: object::HANDLE,
+                    flags: LIBBINDER_PRIORITY | accepts,
+                    binder: proxy.handle().0.into(),
+                    cookie: 0,
+                }
+            }
+        }
+    }
+
+    /// A file descriptor, which the parcel closes when the driver has its file.
+    pub fn write_fd(&mut self, fd: impl Into<OwnedFd>) {
+        let fd = fd.into();
+        // A valid descriptor is not negative. The cookie is libbinder's mark of an owned one.
+        let object = FdObject {
+            kind: object::FD,
+            pad_flags: 0,
+            fd: u64::from(fd.as_raw_fd().unsigned_abs()),
+            cookie: 1,
+        };
+        self.push_object(object.as_bytes(), Held::Fd(fd));
+    }
+
+    /// A `ParcelFileDescriptor` without a channel for its status.
+    pub fn write_parcel_fd(&mut self, fd: impl Into<OwnedFd>) {
+        self.write_bool(true);
+        self.write_i32(0);
+        self.write_fd(fd);
+    }
+
+    /// A `native_handle`: its descriptors, then its integers.
+    pub fn write_native_handle(&mut self, fds: Vec<OwnedFd>, ints: &[i32]) {
+        self.write_i32(length(fds.len()));
+        self.write_i32(length(ints.len()));
+        for fd in fds {
+            self.write_fd(fd);
+        }
+        self.bytes_mut().extend_from_slice(ints.as_bytes());
+    }
+}

@@ -1,0 +1,160 @@
+//! Room: the threads of a pool: how they come, what they do between calls, how they go.
+//! Not here: acting on a return (`runtime`).
+//! Locks: `Pool::running`; nothing is called under it.
+//! Facts: contract LP-01..LP-08, EXT-01, EXT-02, EXT-07; wire names of Android's thread pool.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use driver::Connection;
+
+use crate::error::TransactError;
+use crate::runtime::{Inner, Read, Runtime};
+use crate::thread::ThreadState;
+
+/// How a thread joins the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Join {
+    /// `BC_ENTER_LOOPER`: of the process's own accord.
+    Enter,
+    /// `BC_REGISTER_LOOPER`: the driver asked for it.
+    Register,
+}
+
+/// The pool's own state.
+pub(crate) struct Pool {
+    prefix: String,
+    /// Number of the next thread that the pool makes.
+    next: AtomicU32,
+    /// Loopers shall leave.
+    stopping: AtomicBool,
+    /// The driver asked for a thread that could not be made. It asks only once (contract LP-03).
+    owed: AtomicBool,
+    running: Mutex<usize>,
+    left: Condvar,
+}
+
+/// How long a stop waits for loopers before it interrupts their reads again: a read that began just
+/// after the first interruption may have missed it.
+const WAKE_AGAIN: Duration = Duration::from_millis(10);
+
+impl Pool {
+    pub(crate) fn new(prefix: String) -> Self {
+        Self {
+            prefix,
+            next: AtomicU32::new(1),
+            stopping: AtomicBool::new(false),
+            owed: AtomicBool::new(false),
+            running: Mutex::new(0),
+            left: Condvar::new(),
+        }
+    }
+
+    /// "Binder:1234_1": the process and the thread's number in hexadecimal, as Android's traces
+    /// have it.
+    fn next_name(&self) -> String {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        format!("{}:{}_{number:X}", self.prefix, std::process::id())
+    }
+
+    fn joined(&self) {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+    }
+
+    fn left(&self) {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.left.notify_all();
+    }
+
+    /// Loopers that have joined and not left.
+    pub(crate) fn running(&self) -> usize {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<C: Connection> Inner<C> {
+    /// `BR_SPAWN_LOOPER`: makes the thread that the driver wants, now or, when there is no memory
+    /// for it, as soon as a looper comes by again.
+    pub(crate) fn spawn_looper(&self) {
+        let made = self.spawn(Join::Register).is_ok();
+        self.shared.pool.owed.store(!made, Ordering::Relaxed);
+    }
+
+    /// Makes one pool thread.
+    pub(crate) fn spawn(&self, how: Join) -> std::io::Result<()> {
+        let Some(me) = self.me.upgrade() else { return Ok(()) };
+        let pool = &self.shared.pool;
+        pool.joined();
+        let thread = std::thread::Builder::new().name(pool.next_name());
+        let spawned = thread.spawn(move || {
+            // A connection that is gone ends the pool; callers see their own errors.
+            let _ = me.run_looper(how);
+            let pool = me.shared.pool.clone();
+            // Whoever waits for the pool may be the last to hold the process then.
+            drop(me);
+            pool.left();
+        });
+        if spawned.is_err() {
+            pool.left();
+        }
+        spawned.map(drop)
+    }
+
+    /// Makes the calling thread a looper until the pool stops or the connection breaks.
+    pub(crate) fn join(&self) -> Result<(), TransactError> {
+        self.shared.pool.joined();
+        let result = self.run_looper(Join::Enter);
+        self.shared.pool.left();
+        result
+    }
+
+    fn run_looper(&self, how: Join) -> Result<(), TransactError> {
+        let result = {
+            let thread = self.thread();
+            let _deeper = thread.deeper();
+            thread.queue(|out| match how {
+                Join::Enter => out.enter_looper(),
+                Join::Register => out.register_looper(),
+            });
+            thread.looper.set(true);
+            self.serve_until_stopped(&thread)
+        };
+        // Its last owner: says BC_EXIT_LOOPER and BINDER_THREAD_EXIT.
+        ThreadState::forget(self.shared.id);
+        result
+    }
+
+    fn serve_until_stopped(&self, thread: &std::rc::Rc<ThreadState>) -> Result<(), TransactError> {
+        let pool = &self.shared.pool;
+        while !pool.stopping.load(Ordering::Acquire) {
+            if pool.owed.load(Ordering::Relaxed) {
+                self.spawn_looper();
+            }
+            self.exchange(thread, Read::Wait)?;
+            while let Some(got) = thread.next_return()? {
+                self.execute(thread, got);
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops the pool: loopers leave when what they serve is answered. Returns when all have left
+    /// but the calling thread, if it is one.
+    pub(crate) fn stop(&self) -> Result<(), TransactError> {
+        let pool = &self.shared.pool;
+        pool.stopping.store(true, Ordering::Release);
+        let own = usize::from(self.thread().looper.get());
+        while pool.running() > own {
+            self.connection
+                .wake_readers()
+                .map_err(|source| TransactError::Os { call: "waking the pool's threads", source })?;
+            let running = pool.running.lock().unwrap_or_else(PoisonError::into_inner);
+            if *running > own {
+                // Spurious wake-ups, time-outs and poison all mean: look again.
+                drop(pool.left.wait_timeout(running, WAKE_AGAIN));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,281 @@
+//! Room: the objects that this process offers, by the names the driver uses for them.
+//! Not here: what they do (`serve`), other processes' objects (`proxy`).
+//! Locks: `slots`, held for a few loads and stores; no user code runs and nothing of the user's is
+//! dropped under it.
+//! Facts: contract REF-08..REF-12, OBJ-03..OBJ-06, CTX-03.
+//!
+//! A node lives while this process holds it (a [`Node`], for instance in a parcel under way) or the
+//! driver reports strong references from elsewhere. Its ptr is a number that is never used again,
+//! so that a return about an old node cannot hit a new one; its cookie is the slot, so that finding
+//! a node costs one index. The driver's returns may be handled out of order by several threads:
+//! counts, not flags, make that come out right.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+
+use abi::codes::flat;
+use abi::{Cookie, NodePtr};
+
+use crate::serve::Serve;
+
+/// How the driver treats calls to a node; fixed when the node is first sent (contract OBJ-04).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeOptions {
+    /// Calls may carry file descriptors.
+    pub accepts_fds: bool,
+    /// Threads that serve the node run at this priority at least: a nice value as its low byte, or
+    /// a real-time priority if `policy` says so.
+    pub min_priority: u8,
+    /// Android kernels only: 0 NORMAL, 1 FIFO, 2 RR.
+    pub policy: u8,
+    /// Android kernels only: a real-time caller's policy passes to the serving thread.
+    pub inherit_rt: bool,
+    /// Calls carry the caller's security context. Without a security module that has any, every
+    /// call then fails (contract OBJ-22).
+    pub security_context: bool,
+}
+
+impl Default for NodeOptions {
+    /// As libbinder: descriptors accepted, minimum nice 19.
+    fn default() -> Self {
+        Self { accepts_fds: true, min_priority: 19, policy: 0, inherit_rt: false, security_context: false }
+    }
+}
+
+impl NodeOptions {
+    /// The `FLAT_BINDER_FLAG_*` word.
+    #[must_use]
+    pub fn flags(self) -> u32 {
+        let bit = |on: bool, bit: u32| if on { bit } else { 0 };
+        u32::from(self.min_priority)
+            | bit(self.accepts_fds, flat::ACCEPTS_FDS)
+            | u32::from(self.policy) << flat::ANDROID_SCHED_POLICY_SHIFT & flat::ANDROID_SCHED_POLICY_MASK
+            | bit(self.inherit_rt, flat::ANDROID_INHERIT_RT)
+            | bit(self.security_context, flat::TXN_SECURITY_CTX)
+    }
+}
+
+/// A hold on one of this process's own nodes.
+#[derive(Clone)]
+pub struct Node {
+    inner: Arc<NodeInner>,
+}
+
+struct NodeInner {
+    ptr: NodePtr,
+    cookie: Cookie,
+    flags: u32,
+    object: Box<dyn Serve>,
+    nodes: Weak<Nodes>,
+}
+
+impl Node {
+    /// The driver's name for it.
+    #[must_use]
+    pub fn ptr(&self) -> NodePtr {
+        self.inner.ptr
+    }
+
+    /// The word that the driver gives back with each call.
+    #[must_use]
+    pub fn cookie(&self) -> Cookie {
+        self.inner.cookie
+    }
+
+    /// The `FLAT_BINDER_FLAG_*` word it is sent with.
+    #[must_use]
+    pub fn flags(&self) -> u32 {
+        self.inner.flags
+    }
+
+    pub(crate) fn object(&self) -> &dyn Serve {
+        &*self.inner.object
+    }
+}
+
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+}
+
+impl Eq for Node {}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Node({})", self.inner.ptr.0)
+    }
+}
+
+impl Drop for NodeInner {
+    fn drop(&mut self) {
+        if let Some(nodes) = self.nodes.upgrade() {
+            nodes.vacate(self.ptr, self.cookie);
+        }
+    }
+}
+
+struct Slot {
+    /// 0 in a vacant slot; also the context manager's, which alone has slot 0.
+    ptr: u64,
+    node: Weak<NodeInner>,
+    /// The driver's hold, while others hold strong references.
+    held: Option<Node>,
+    strong: i32,
+    weak: i32,
+}
+
+impl Slot {
+    const fn vacant() -> Self {
+        Self { ptr: 0, node: Weak::new(), held: None, strong: 0, weak: 0 }
+    }
+}
+
+struct Slots {
+    /// Slot 0 is the context manager's.
+    slots: Vec<Slot>,
+    vacant: Vec<usize>,
+    last_ptr: u64,
+}
+
+/// The nodes of one process.
+pub(crate) struct Nodes {
+    slots: RwLock<Slots>,
+}
+
+impl Nodes {
+    pub(crate) fn new() -> Arc<Self> {
+        let slots = Slots { slots: vec![Slot::vacant()], vacant: Vec::new(), last_ptr: 0 };
+        Arc::new(Self { slots: RwLock::new(slots) })
+    }
+
+    // Nothing panics under the lock, so a poisoned one still holds a consistent table.
+    fn read(&self) -> RwLockReadGuard<'_, Slots> {
+        self.slots.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Slots> {
+        self.slots.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new node, held by the result.
+    pub(crate) fn publish(self: &Arc<Self>, object: Box<dyn Serve>, flags: u32) -> Node {
+        let mut table = self.write();
+        table.last_ptr += 1;
+        let ptr = table.last_ptr;
+        let index = table.vacant.pop().unwrap_or(table.slots.len());
+        let inner = NodeInner {
+            ptr: NodePtr(ptr),
+            cookie: Cookie(index as u64),
+            flags,
+            object,
+            nodes: Arc::downgrade(self),
+        };
+        let node = Node { inner: Arc::new(inner) };
+        let slot = Slot { ptr, node: Arc::downgrade(&node.inner), ..Slot::vacant() };
+        match table.slots.get_mut(index) {
+            Some(vacant) => *vacant = slot,
+            None => table.slots.push(slot),
+        }
+        node
+    }
+
+    /// The context manager's node (ptr 0, cookie 0): the driver never reports references to it, so
+    /// it is held until [`Self::clear`]. Returns the one that was there.
+    pub(crate) fn publish_manager(
+        self: &Arc<Self>,
+        object: Box<dyn Serve>,
+        flags: u32,
+    ) -> (Node, Option<Node>) {
+        let inner =
+            NodeInner { ptr: NodePtr(0), cookie: Cookie(0), flags, object, nodes: Arc::downgrade(self) };
+        let node = Node { inner: Arc::new(inner) };
+        let previous = self.write().slots[0].held.replace(node.clone());
+        (node, previous)
+    }
+
+    /// Puts back what [`Self::publish_manager`] replaced; returns what that had put there.
+    pub(crate) fn restore_manager(&self, previous: Option<Node>) -> Option<Node> {
+        std::mem::replace(&mut self.write().slots[0].held, previous)
+    }
+
+    /// Whether this process has the context manager's node.
+    pub(crate) fn has_manager(&self) -> bool {
+        self.read().slots[0].held.is_some()
+    }
+
+    /// The node that a return or an object names.
+    #[inline]
+    pub(crate) fn find(&self, ptr: NodePtr, cookie: Cookie) -> Option<Node> {
+        let table = self.read();
+        let slot = table.slots.get(usize::try_from(cookie.0).ok()?).filter(|slot| slot.ptr == ptr.0)?;
+        match &slot.held {
+            Some(node) => Some(node.clone()),
+            None => slot.node.upgrade().map(|inner| Node { inner }),
+        }
+    }
+
+    fn with_slot<T>(&self, ptr: NodePtr, cookie: Cookie, change: impl FnOnce(&mut Slot) -> T) -> Option<T> {
+        let mut table = self.write();
+        let index = usize::try_from(cookie.0).ok().filter(|index| *index != 0)?;
+        table.slots.get_mut(index).filter(|slot| slot.ptr == ptr.0).map(change)
+    }
+
+    /// `BR_INCREFS`
+    pub(crate) fn increfs(&self, ptr: NodePtr, cookie: Cookie) {
+        self.with_slot(ptr, cookie, |slot| slot.weak += 1);
+    }
+
+    /// `BR_DECREFS`
+    pub(crate) fn decrefs(&self, ptr: NodePtr, cookie: Cookie) {
+        self.with_slot(ptr, cookie, |slot| slot.weak -= 1);
+    }
+
+    /// `BR_ACQUIRE`: from now on the driver holds the node.
+    pub(crate) fn acquire(&self, ptr: NodePtr, cookie: Cookie) {
+        let spare = self.with_slot(ptr, cookie, |slot| {
+            slot.strong += 1;
+            let node = slot.node.upgrade().map(|inner| Node { inner });
+            if slot.strong > 0 && slot.held.is_none() {
+                std::mem::replace(&mut slot.held, node)
+            } else {
+                node
+            }
+        });
+        drop(spare);
+    }
+
+    /// `BR_RELEASE`: the driver holds the node no more. The node may end here.
+    pub(crate) fn release(&self, ptr: NodePtr, cookie: Cookie) {
+        let last = self.with_slot(ptr, cookie, |slot| {
+            slot.strong -= 1;
+            if slot.strong <= 0 { slot.held.take() } else { None }
+        });
+        drop(last);
+    }
+
+    /// Strong and weak references that the driver has reported and not taken back.
+    pub(crate) fn counts(&self, node: &Node) -> (i32, i32) {
+        let table = self.read();
+        let slot = table.slots.get(node.cookie().0 as usize).filter(|slot| slot.ptr == node.ptr().0);
+        slot.map_or((0, 0), |slot| (slot.strong, slot.weak))
+    }
+
+    fn vacate(&self, ptr: NodePtr, cookie: Cookie) {
+        let index = cookie.0 as usize;
+        if index == 0 {
+            return;
+        }
+        let mut table = self.write();
+        if let Some(slot) = table.slots.get_mut(index).filter(|slot| slot.ptr == ptr.0) {
+            *slot = Slot::vacant();
+            table.vacant.push(index);
+        }
+    }
+
+    /// Lets go of every node that the driver holds: the process serves no more.
+    pub(crate) fn clear(&self) {
+        let held: Vec<Node> = self.write().slots.iter_mut().filter_map(|slot| slot.held.take()).collect();
+        drop(held);
+    }
+}

@@ -1,0 +1,255 @@
+//! Room: one process of a binder context: opening it, its pool, its manager.
+//! Not here: publishing objects of a flavour (`binder::object`).
+//! Facts: contract OPN-01, CTX-01..CTX-05; wire-level habits of libbinder's process start.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use abi::Handle;
+use abi::codes::object;
+use abi::layout::FlatBinderObject;
+use driver::connection::DEFAULT_MAP_SIZE;
+use driver::{Connection, Context, OpenError, OpenOptions};
+
+use crate::error::TransactError;
+use crate::looper::{Join, Pool};
+use crate::node::{Node, NodeOptions, Nodes};
+use crate::proxy::Proxy;
+use crate::release::Release;
+use crate::runtime::{Inner, Runtime, Shared};
+use crate::serve::Serve;
+
+/// How to open a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessOptions {
+    /// How many threads the driver may ask for, besides those that join on their own.
+    pub max_threads: u32,
+    /// Bytes of receiving area; see [`OpenOptions::map_size`].
+    pub map_size: usize,
+    /// Whose dialect to speak.
+    pub release: Release,
+    /// Ask the driver to tell when this process floods a receiver with oneway calls (Linux 5.13;
+    /// older drivers are silently left alone).
+    pub spam_detection: bool,
+    /// What the names of pool threads begin with.
+    pub thread_prefix: String,
+}
+
+impl Default for ProcessOptions {
+    /// As libbinder: 15 threads, 1 MiB less two pages, spam detection on.
+    fn default() -> Self {
+        Self {
+            max_threads: 15,
+            map_size: DEFAULT_MAP_SIZE,
+            release: Release::default(),
+            spam_detection: true,
+            thread_prefix: "Binder".to_owned(),
+        }
+    }
+}
+
+/// Why a process could not be opened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ProcessError {
+    /// The context could not be opened.
+    Open(OpenError),
+    /// The driver would not be set up.
+    Os {
+        /// What was tried.
+        call: &'static str,
+        /// What came back.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for ProcessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open(error) => error.fmt(f),
+            Self::Os { call, source } => write!(f, "{call} failed: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for ProcessError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Open(error) => Some(error),
+            Self::Os { source, .. } => Some(source),
+        }
+    }
+}
+
+impl From<OpenError> for ProcessError {
+    fn from(error: OpenError) -> Self {
+        Self::Open(error)
+    }
+}
+
+/// One process of a binder context. Clones are the same process. Its device stays open while a
+/// clone, one of its proxies or one of its pool threads lives; [`Self::shutdown`] ends the pool.
+pub struct Process<C: Connection> {
+    pub(crate) inner: Arc<Inner<C>>,
+}
+
+impl<C: Connection> Clone for Process<C> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
+}
+
+impl<C: Connection> Process<C> {
+    /// Opens a context with these options.
+    ///
+    /// # Errors
+    /// See [`ProcessError`].
+    pub fn open<X>(context: &X, options: ProcessOptions) -> Result<Self, ProcessError>
+    where
+        X: Context<Connection = C>,
+    {
+        let open = OpenOptions { map_size: options.map_size, ..OpenOptions::default() };
+        Self::on(context.open(open)?, options)
+    }
+
+    /// Sets up a process on a connection that is open already.
+    ///
+    /// # Errors
+    /// The driver refuses the number of threads.
+    pub fn on(connection: C, options: ProcessOptions) -> Result<Self, ProcessError> {
+        static LAST_ID: AtomicU64 = AtomicU64::new(0);
+        connection
+            .set_max_threads(options.max_threads)
+            .map_err(|source| ProcessError::Os { call: "BINDER_SET_MAX_THREADS", source })?;
+        if options.spam_detection {
+            // Drivers before Linux 5.13 do not know it; nothing depends on it.
+            let _ = connection.enable_oneway_spam_detection(true);
+        }
+        let shared = Shared {
+            id: LAST_ID.fetch_add(1, Ordering::Relaxed) + 1,
+            release: options.release,
+            nodes: Nodes::new(),
+            proxies: crate::proxy::Proxies::default(),
+            deaths: crate::death::Deaths::default(),
+            pool: Arc::new(Pool::new(options.thread_prefix)),
+        };
+        let inner = Arc::new_cyclic(|me| Inner { connection, shared, me: me.clone() });
+        Ok(Self { inner })
+    }
+
+    /// The connection, for requests that are not the runtime's business.
+    #[must_use]
+    pub fn connection(&self) -> &C {
+        &self.inner.connection
+    }
+
+    /// Whose dialect this process speaks.
+    #[must_use]
+    pub fn release(&self) -> Release {
+        self.inner.shared.release
+    }
+
+    /// Starts the pool with one thread, named like "Binder:1234_1". The driver asks for more as
+    /// calls come, up to [`ProcessOptions::max_threads`].
+    ///
+    /// # Errors
+    /// As `clone(2)`: `EAGAIN`.
+    pub fn start_thread_pool(&self) -> io::Result<()> {
+        self.inner.spawn(Join::Enter)
+    }
+
+    /// Makes the calling thread one of the pool until [`Self::shutdown`], then returns.
+    ///
+    /// # Errors
+    /// The connection broke, or the driver broke the protocol.
+    pub fn join_thread_pool(&self) -> Result<(), TransactError> {
+        self.inner.join()
+    }
+
+    /// Threads that are in the pool now.
+    #[must_use]
+    pub fn pool_threads(&self) -> usize {
+        self.inner.shared.pool.running()
+    }
+
+    /// Stops the pool in order: its threads leave as soon as what they serve is answered, and the
+    /// objects that only other processes still held are let go. Blocks until then, except for the
+    /// calling thread, which may be one of the pool and leaves when it returns there.
+    ///
+    /// # Errors
+    /// The pool's threads could not be interrupted (`EMFILE`).
+    pub fn shutdown(&self) -> Result<(), TransactError> {
+        self.inner.stop()?;
+        self.inner.shared.nodes.clear();
+        Ok(())
+    }
+
+    /// Offers a flavour-neutral object; flavours have methods of their own on top of this. It lives
+    /// while the result, a parcel under way or another process holds it.
+    pub fn publish_node(&self, object: Box<dyn Serve>, options: NodeOptions) -> Node {
+        self.inner.shared.nodes.publish(object, options.flags())
+    }
+
+    /// References that the driver reports others to hold on a node: strong and weak, as it counts
+    /// them for the owner (1 or 0 each, however many processes hold).
+    #[must_use]
+    pub fn remote_references(&self, node: &Node) -> (i32, i32) {
+        self.inner.shared.nodes.counts(node)
+    }
+
+    /// Makes a flavour-neutral object the context manager: `BINDER_SET_CONTEXT_MGR_EXT`, or the
+    /// plain form on drivers before Linux 5.0, which then refuse descriptors in calls to it.
+    ///
+    /// # Errors
+    /// `EBUSY`: there is one. `EPERM`: the first manager had another uid.
+    pub fn become_context_manager_node(
+        &self,
+        object: Box<dyn Serve>,
+        options: NodeOptions,
+    ) -> io::Result<Node> {
+        let nodes = &self.inner.shared.nodes;
+        let flags = options.flags();
+        let (node, previous) = nodes.publish_manager(object, flags);
+        let wanted = FlatBinderObject { kind: object::BINDER, flags, ..FlatBinderObject::default() };
+        let connection = &self.inner.connection;
+        let result = match connection.become_context_manager(Some(wanted)) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                connection.become_context_manager(None)
+            }
+            result => result,
+        };
+        if let Err(error) = result {
+            drop(nodes.restore_manager(previous));
+            return Err(error);
+        }
+        Ok(node)
+    }
+
+    /// A proxy for the context manager; calls say whether there is one.
+    ///
+    /// # Errors
+    /// This process is the manager itself and cannot call itself (contract REF-05, CTX-05).
+    pub fn context_manager(&self) -> Result<Proxy, TransactError> {
+        if self.inner.shared.nodes.has_manager() {
+            return Err(TransactError::Os {
+                call: "calling the context manager from its own process",
+                source: io::ErrorKind::InvalidInput.into(),
+            });
+        }
+        Ok(self.inner.shared.proxies.proxy(self.inner.hold(), Handle::CONTEXT_MANAGER))
+    }
+
+    /// Writes what the calling thread has queued (buffers to give back, references to drop). Only a
+    /// thread that will not call for long needs this, see `thread`.
+    pub fn flush(&self) {
+        self.inner.flush(&self.inner.thread());
+    }
+}
+
+impl<C: Connection> fmt::Debug for Process<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process").field("id", &self.inner.shared.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,106 @@
+//! Room: one delivered buffer, lent by the driver until dropped.
+//! Not here: reading values out of it (`binder::reader`).
+//! Facts: contract BUF-05, BUF-06, OBJ-11, OBJ-13, OW-02, TX-04.
+
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+
+use abi::codes::object;
+use abi::{BufferAddress, Delivery};
+
+use crate::error::ProtocolError;
+use crate::runtime::Runtime;
+use crate::thread::ThreadState;
+
+/// One delivered transaction's or reply's bytes, the driver's until dropped.
+///
+/// Dropping *queues* `BC_FREE_BUFFER`; the thread's next exchange carries it (`thread` says when
+/// that is). Do not hold one across a wait: a oneway buffer still out delays the node's next oneway,
+/// and the receiving area is small. The file descriptors that came with it are closed at the drop;
+/// readers duplicate those they keep. Stays on the thread that received it.
+pub struct Received<'t> {
+    pub(crate) runtime: &'t dyn Runtime,
+    thread: Rc<ThreadState>,
+    data: &'t [u8],
+    offsets: &'t [u8],
+    buffer: BufferAddress,
+    fds: Vec<(u64, OwnedFd)>,
+}
+
+impl<'t> Received<'t> {
+    /// Takes over a delivery: whatever comes of it, its buffer goes back.
+    #[inline]
+    pub(crate) fn adopt(
+        runtime: &'t dyn Runtime,
+        thread: Rc<ThreadState>,
+        delivery: &Delivery,
+    ) -> Result<Self, ProtocolError> {
+        let Delivery { buffer, data_size, offsets, offsets_size, .. } = *delivery;
+        let offsets = if offsets_size == 0 { Some(&[][..]) } else { runtime.lent(offsets, offsets_size) };
+        let (Some(data), Some(offsets)) = (runtime.lent(buffer.0, data_size), offsets) else {
+            thread.queue_free(buffer, data_size, false);
+            return Err(ProtocolError::OutsideMap { address: buffer.0, len: data_size });
+        };
+        let mut received = Self { runtime, thread, data, offsets, buffer, fds: Vec::new() };
+        if !received.offsets.is_empty() {
+            received.take_fds();
+        }
+        Ok(received)
+    }
+
+    /// Takes over every descriptor that came along, so that none outlives the buffer unread.
+    fn take_fds(&mut self) {
+        for offset in object_offsets(self.offsets) {
+            let start = usize::try_from(offset).unwrap_or(usize::MAX);
+            let kind = self.data.get(start..).and_then(|object| object.first_chunk::<4>());
+            if kind.is_some_and(|kind| u32::from_ne_bytes(*kind) == object::FD)
+                && let Some(fd) = self.runtime.take_fd(self.buffer.0 + offset)
+            {
+                self.fds.push((offset, fd));
+            }
+        }
+    }
+
+    /// The payload.
+    #[must_use]
+    pub fn data(&self) -> &[u8] {
+        self.data
+    }
+
+    /// Where in the payload each object stands, as the driver stored it (8 bytes each).
+    #[must_use]
+    pub fn offsets(&self) -> &[u8] {
+        self.offsets
+    }
+
+    /// The descriptor that came with the object at `offset`.
+    #[must_use]
+    pub fn fd(&self, offset: u64) -> Option<BorrowedFd<'_>> {
+        self.fds.iter().find(|(at, _)| *at == offset).map(|(_, fd)| fd.as_fd())
+    }
+}
+
+/// The positions in an offsets array.
+pub(crate) fn object_offsets(offsets: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    offsets.chunks_exact(8).filter_map(|chunk| Some(u64::from_ne_bytes(*chunk.first_chunk()?)))
+}
+
+impl Drop for Received<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let bytes = (self.data.len() + self.offsets.len()) as u64;
+        self.thread.queue_free(self.buffer, bytes, self.offsets.is_empty());
+        self.runtime.settle(&self.thread);
+    }
+}
+
+impl fmt::Debug for Received<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Received")
+            .field("buffer", &self.buffer)
+            .field("data_size", &self.data.len())
+            .field("objects", &(self.offsets.len() / 8))
+            .finish_non_exhaustive()
+    }
+}

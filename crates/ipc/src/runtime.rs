@@ -1,0 +1,336 @@
+//! Room: what every thread of a process does with the driver: exchange, call, answer, act on returns.
+//! Not here: when threads come and go (`looper`), one thread's buffers (`thread`).
+//! Facts: contract WR-01..WR-15, TX-01..TX-18, REF-09, REF-11.
+
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::{Arc, Weak};
+
+use abi::codes::tf;
+use abi::{CommandWord, Delivery, Handle, Payload, Return, TransactionFlags};
+use driver::{Connection, Exchange};
+
+use crate::call::{AfterAccepted, AfterSent, Sent, Taken, concerns_call};
+use crate::death::Deaths;
+use crate::error::{Refusal, TransactError};
+use crate::looper::Pool;
+use crate::node::Nodes;
+use crate::proxy::Proxies;
+use crate::received::Received;
+use crate::release::Release;
+use crate::serve::Transaction;
+use crate::status_code::StatusCode;
+use crate::thread::ThreadState;
+
+/// What became of a transaction.
+#[derive(Debug)]
+pub enum Outcome<'t> {
+    /// Oneway: the driver has it.
+    Taken(Taken),
+    /// Two-way: the callee's answer.
+    Replied {
+        /// Its flag bits (`TF_STATUS_CODE`: the payload is one status word).
+        flags: TransactionFlags,
+        /// Its bytes.
+        received: Received<'t>,
+    },
+}
+
+/// The part of a process that does not depend on its connection.
+pub(crate) struct Shared {
+    /// Distinguishes the processes of this OS process.
+    pub(crate) id: u64,
+    pub(crate) release: Release,
+    pub(crate) nodes: Arc<Nodes>,
+    pub(crate) proxies: Proxies,
+    pub(crate) deaths: Deaths,
+    pub(crate) pool: Arc<Pool>,
+}
+
+/// A process as its proxies, buffers and transactions see it: without the type of its connection,
+/// so that parcels, objects and proxies have none either. One indirect call enters; everything
+/// behind it is compiled for the connection at hand.
+pub(crate) trait Runtime: Send + Sync {
+    fn shared(&self) -> &Shared;
+    /// Another hold on this process.
+    fn hold(&self) -> Arc<dyn Runtime>;
+    fn thread(&self) -> Rc<ThreadState>;
+    fn call(
+        &self,
+        target: Handle,
+        code: u32,
+        flags: TransactionFlags,
+        payload: Payload<'_>,
+    ) -> Result<Outcome<'_>, TransactError>;
+    fn reply(
+        &self,
+        answered: Received<'_>,
+        flags: TransactionFlags,
+        payload: Payload<'_>,
+    ) -> Result<(), TransactError>;
+    fn lent(&self, address: u64, len: u64) -> Option<&[u8]>;
+    fn take_fd(&self, address: u64) -> Option<OwnedFd>;
+    /// Writes what must not wait for the thread's next call.
+    fn settle(&self, thread: &ThreadState);
+    /// Writes everything that is queued.
+    fn flush(&self, thread: &ThreadState);
+    /// The thread's last words to the driver.
+    fn leave(&self, thread: &ThreadState);
+}
+
+/// A process with its connection.
+pub(crate) struct Inner<C> {
+    pub(crate) connection: C,
+    pub(crate) shared: Shared,
+    pub(crate) me: Weak<Self>,
+}
+
+/// Whether an exchange reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// Until the driver has something to say.
+    Wait,
+    /// Not at all.
+    No,
+}
+
+impl<C: Connection> Inner<C> {
+    /// One `BINDER_WRITE_READ`: everything queued is written, then returns are read. Call with
+    /// [`Read::Wait`] only when every earlier return is handled.
+    pub(crate) fn exchange(&self, thread: &ThreadState, read: Read) -> Result<(), TransactError> {
+        let mut out = thread.out.borrow_mut();
+        let mut input = thread.input.borrow_mut();
+        let input = &mut *input;
+        let room: &mut [u8] = if read == Read::Wait { &mut input.bytes } else { &mut [] };
+        let mut exchange = Exchange::new(out.as_bytes(), room);
+        let result = self.connection.write_read_uninterrupted(&mut exchange);
+        let (mut taken, filled) = (exchange.write_consumed, exchange.read_consumed);
+        if read == Read::Wait {
+            (input.at, input.len) = (0, filled);
+        }
+        if result.is_err()
+            && let Some((word, _)) = out.as_bytes()[taken..].split_first_chunk::<4>()
+        {
+            // The driver refuses this very command (WR-11); keeping it would refuse all that follow.
+            taken += 4 + CommandWord(u32::from_ne_bytes(*word)).payload_len();
+        }
+        let taken = taken.min(out.as_bytes().len());
+        out.consume(taken);
+        thread.written.set(thread.written.get() + taken as u64);
+        if out.is_empty() {
+            thread.urgent.set(false);
+            thread.kept.set(0);
+        }
+        result.map_err(|source| TransactError::Os { call: "BINDER_WRITE_READ", source })
+    }
+
+    /// The next return that speaks about this thread's own transaction; everything else that comes
+    /// meanwhile, nested calls included, is done.
+    fn next_of_call(&self, thread: &Rc<ThreadState>) -> Result<Return, TransactError> {
+        loop {
+            match thread.next_return()? {
+                None => self.exchange(thread, Read::Wait)?,
+                Some(got) if concerns_call(&got) => return Ok(got),
+                Some(got) => self.execute(thread, got),
+            }
+        }
+    }
+
+    /// Follows a written transaction to its outcome. `end` is where its command ends in the stream:
+    /// returns that come before the driver took it are left over from an abandoned one.
+    fn outcome(
+        &self,
+        thread: &Rc<ThreadState>,
+        end: u64,
+        oneway: bool,
+    ) -> Result<Result<Outcome<'_>, Refusal>, TransactError> {
+        let got = loop {
+            let got = self.next_of_call(thread)?;
+            if thread.written.get() >= end {
+                break got;
+            }
+            self.execute(thread, got);
+        };
+        let (accepted, taken) = match Sent.on(got)? {
+            AfterSent::Refused(by) => return Ok(Err(by)),
+            AfterSent::Accepted(accepted, taken) => (accepted, taken),
+        };
+        if oneway {
+            return Ok(Ok(Outcome::Taken(taken)));
+        }
+        match accepted.on(self.next_of_call(thread)?)? {
+            AfterAccepted::Refused(by) => Ok(Err(by)),
+            AfterAccepted::Replied(delivery) => {
+                let received = Received::adopt(self, thread.clone(), &delivery)?;
+                Ok(Ok(Outcome::Replied { flags: delivery.flags, received }))
+            }
+        }
+    }
+
+    /// The reason that the driver keeps for this thread's failed transaction, where it keeps one.
+    fn explain(&self, by: Refusal) -> Refusal {
+        if by != Refusal::Failed(None) {
+            return by;
+        }
+        let errno = self.connection.extended_error().map_or(0, |error| error.param.saturating_neg());
+        Refusal::Failed((errno > 0).then_some(errno))
+    }
+
+    /// Acts on a return that is not the outcome of this thread's own transaction.
+    pub(crate) fn execute(&self, thread: &Rc<ThreadState>, got: Return) {
+        let Shared { nodes, deaths, .. } = &self.shared;
+        match got {
+            Return::Noop => {}
+            Return::Transaction(delivery) => self.serve(thread, delivery),
+            Return::SpawnLooper => self.spawn_looper(),
+            Return::Increfs(ptr, cookie) => {
+                nodes.increfs(ptr, cookie);
+                thread.queue(|out| out.increfs_done(ptr, cookie));
+            }
+            Return::Acquire(ptr, cookie) => {
+                nodes.acquire(ptr, cookie);
+                thread.queue(|out| out.acquire_done(ptr, cookie));
+            }
+            Return::Release(ptr, cookie) => nodes.release(ptr, cookie),
+            Return::Decrefs(ptr, cookie) => nodes.decrefs(ptr, cookie),
+            Return::DeadBinder(cookie) => deaths.notify(thread, cookie),
+            Return::FrozenBinder(cookie, _) => thread.queue(|out| out.freeze_done(cookie)),
+            // The answer to a call that was abandoned: only its buffer matters.
+            Return::Reply(delivery) => drop(Received::adopt(self, thread.clone(), &delivery)),
+            // Left over from an abandoned call, an acknowledgement that nobody waits for, or a word
+            // of a driver newer than this code.
+            _ => {}
+        }
+    }
+
+    /// Serves one delivered transaction.
+    fn serve(&self, thread: &Rc<ThreadState>, delivery: Delivery) {
+        let _deeper = thread.deeper();
+        let Ok(received) = Received::adopt(self, thread.clone(), &delivery) else {
+            // Nothing to hand to an object, but the caller must not wait for ever.
+            let data = StatusCode::FAILED_TRANSACTION.0.to_ne_bytes();
+            let payload = Payload { data: &data, offsets: &[], buffers_size: None };
+            if !delivery.flags.is_oneway() {
+                let _ = self.answer(thread, None, TransactionFlags(tf::STATUS_CODE), payload);
+            }
+            return;
+        };
+        let call = Transaction::new(self, received, delivery);
+        match self.shared.nodes.find(delivery.node, delivery.cookie) {
+            // A panicking object has not answered: dropping the call on the way out does. The panic
+            // has been reported; the pool needs its thread.
+            Some(node) => drop(catch_unwind(AssertUnwindSafe(|| node.object().serve(call)))),
+            // Errors here and below: the caller is told by the driver, nobody else is left to tell.
+            None => drop(call.reply_status(StatusCode::DEAD_OBJECT)),
+        }
+    }
+
+    /// Writes a reply and waits until the driver took it, so that the payload may go and the nodes
+    /// in it are held by whoever received them (contract REF-09).
+    fn answer(
+        &self,
+        thread: &Rc<ThreadState>,
+        answered: Option<Received<'_>>,
+        flags: TransactionFlags,
+        payload: Payload<'_>,
+    ) -> Result<(), TransactError> {
+        let _deeper = thread.deeper();
+        let range = thread.queue_payload(|out| out.reply(flags, payload));
+        // Queues its BC_FREE_BUFFER behind the reply.
+        drop(answered);
+        let result = self.outcome(thread, range.end, true);
+        if result.is_err() {
+            thread.take_back(&range);
+        }
+        match result? {
+            Ok(_) => Ok(()),
+            Err(by) => Err(TransactError::Refused { target: Handle(0), code: 0, by: self.explain(by) }),
+        }
+    }
+}
+
+impl<C: Connection> Runtime for Inner<C> {
+    fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    fn hold(&self) -> Arc<dyn Runtime> {
+        self.me.upgrade().expect("whoever calls a process holds it")
+    }
+
+    #[inline]
+    fn thread(&self) -> Rc<ThreadState> {
+        ThreadState::current(self.shared.id, || self.me.clone())
+    }
+
+    fn call(
+        &self,
+        target: Handle,
+        code: u32,
+        flags: TransactionFlags,
+        payload: Payload<'_>,
+    ) -> Result<Outcome<'_>, TransactError> {
+        let thread = self.thread();
+        let range = thread.queue_payload(|out| out.transaction(target, code, flags, payload));
+        let result = {
+            let _deeper = thread.deeper();
+            self.outcome(&thread, range.end, flags.is_oneway())
+        };
+        if result.is_err() {
+            thread.take_back(&range);
+        }
+        self.settle(&thread);
+        result?.map_err(|by| TransactError::Refused { target, code, by: self.explain(by) })
+    }
+
+    fn reply(
+        &self,
+        answered: Received<'_>,
+        flags: TransactionFlags,
+        payload: Payload<'_>,
+    ) -> Result<(), TransactError> {
+        self.answer(&self.thread(), Some(answered), flags, payload)
+    }
+
+    fn lent(&self, address: u64, len: u64) -> Option<&[u8]> {
+        self.connection.lent(address, len)
+    }
+
+    fn take_fd(&self, address: u64) -> Option<OwnedFd> {
+        self.connection.take_fd(address)
+    }
+
+    #[inline]
+    fn settle(&self, thread: &ThreadState) {
+        if thread.must_flush(self.connection.map_size()) {
+            self.flush(thread);
+        }
+    }
+
+    fn flush(&self, thread: &ThreadState) {
+        // What the driver does not take now stays queued (WR-13); what it refuses is dropped.
+        while !thread.out.borrow().is_empty() {
+            let before = thread.written.get();
+            let result = self.exchange(thread, Read::No);
+            if result.is_ok() && thread.written.get() == before {
+                break;
+            }
+        }
+    }
+
+    fn leave(&self, thread: &ThreadState) {
+        if thread.looper.get() {
+            thread.queue(abi::Commands::exit_looper);
+        }
+        self.flush(thread);
+        // Cannot fail in normal work (contract IOC-09), and a thread that ends has no way to react.
+        let _ = self.connection.thread_exit();
+    }
+}
+
+impl<C> Drop for Inner<C> {
+    fn drop(&mut self) {
+        self.shared.nodes.clear();
+    }
+}

@@ -1,0 +1,45 @@
+//! Room: an object to call, wherever it lives.
+
+use crate::node::Node;
+use crate::proxy::Proxy;
+
+/// A binder: one of this process's own nodes, or a proxy for another's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Binder {
+    /// Ours: calls run on the calling thread, without the driver.
+    Local(Node),
+    /// Theirs.
+    Remote(Proxy),
+}
+
+impl Binder {
+    /// The proxy, if the object is another process's.
+    #[must_use]
+    pub fn proxy(&self) -> Option<&Proxy> {
+        match self {
+            Self::Local(_) => None,
+            Self::Remote(proxy) => Some(proxy),
+        }
+    }
+
+    /// The node, if the object is ours.
+    #[must_use]
+    pub fn node(&self) -> Option<&Node> {
+        match self {
+            Self::Local(node) => Some(node),
+            Self::Remote(_) => None,
+        }
+    }
+}
+
+impl From<Node> for Binder {
+    fn from(node: Node) -> Self {
+        Self::Local(node)
+    }
+}
+
+impl From<Proxy> for Binder {
+    fn from(proxy: Proxy) -> Self {
+        Self::Remote(proxy)
+    }
+}

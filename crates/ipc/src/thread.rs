@@ -1,0 +1,172 @@
+//! Room: what one thread keeps for one process: commands to write, returns to read, and how deep in
+//! calls it is.
+//! Not here: the system call (`runtime`), what a return means (`runtime::execute`).
+//! Facts: contract EXT-02 (a thread must say that it ends), WR-13 (what was not written stays).
+//!
+//! When commands are written. A thread that serves or waits will exchange with the driver anyway:
+//! its commands wait for that. Any other thread writes at once what someone waits for (reference
+//! counts, acknowledgements, death registrations, buffers that hold objects) and keeps only
+//! `BC_FREE_BUFFER` of plain reply buffers for its next call, until [`KEPT_BUFFERS`] of them are
+//! kept. A thread that ends writes everything and takes its leave from the driver.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Weak;
+
+use abi::{BufferAddress, Commands, DecodeError, Return, Returns};
+
+use crate::runtime::Runtime;
+
+/// Room for returns, as libbinder gives; a call and its acknowledgements need 80 (contract WR-08).
+pub(crate) const READ_BYTES: usize = 256;
+
+/// Share of the receiving area (1/n) that an idle thread may keep in plain buffers.
+const KEPT_BUFFERS: u64 = 8;
+
+thread_local! {
+    static THREADS: RefCell<Vec<Rc<ThreadState>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The returns of one read and how far they are decoded.
+pub(crate) struct Input {
+    pub(crate) bytes: [u8; READ_BYTES],
+    pub(crate) at: usize,
+    pub(crate) len: usize,
+}
+
+/// One thread's side of one process. Written out and taken leave of when dropped, which happens at
+/// the thread's end.
+pub(crate) struct ThreadState {
+    process: u64,
+    runtime: Weak<dyn Runtime>,
+    pub(crate) out: RefCell<Commands>,
+    pub(crate) input: RefCell<Input>,
+    /// Bytes of commands that the driver has taken so far.
+    pub(crate) written: Cell<u64>,
+    /// Calls being waited for or served, plus one in a looper: while not 0, an exchange will follow.
+    depth: Cell<u32>,
+    /// Something is queued that somebody waits for.
+    pub(crate) urgent: Cell<bool>,
+    /// Bytes of buffers whose `BC_FREE_BUFFER` is queued.
+    pub(crate) kept: Cell<u64>,
+    pub(crate) looper: Cell<bool>,
+}
+
+impl ThreadState {
+    fn new(process: u64, runtime: Weak<dyn Runtime>) -> Rc<Self> {
+        Rc::new(Self {
+            process,
+            runtime,
+            out: RefCell::new(Commands::with_capacity(READ_BYTES)),
+            input: RefCell::new(Input { bytes: [0; READ_BYTES], at: 0, len: 0 }),
+            written: Cell::new(0),
+            depth: Cell::new(0),
+            urgent: Cell::new(false),
+            kept: Cell::new(0),
+            looper: Cell::new(false),
+        })
+    }
+
+    /// The calling thread's state in a process. Made at first use; while the thread's local storage
+    /// is being torn down, a new one that lasts as long as its use.
+    #[inline]
+    pub(crate) fn current(process: u64, runtime: impl Fn() -> Weak<dyn Runtime>) -> Rc<Self> {
+        let found = THREADS.try_with(|threads| {
+            let mut threads = threads.borrow_mut();
+            if let Some(found) = threads.iter().find(|thread| thread.process == process) {
+                return found.clone();
+            }
+            threads.retain(|thread| thread.runtime.strong_count() > 0);
+            let made = Self::new(process, runtime());
+            threads.push(made.clone());
+            made
+        });
+        found.unwrap_or_else(|_| Self::new(process, runtime()))
+    }
+
+    /// Forgets the calling thread's state in a process, so that its next use starts afresh.
+    pub(crate) fn forget(process: u64) {
+        // Dropped after the borrow: leaving may run code that looks here again.
+        let _left = THREADS.try_with(|threads| {
+            let mut threads = threads.borrow_mut();
+            let at = threads.iter().position(|thread| thread.process == process)?;
+            Some(threads.swap_remove(at))
+        });
+    }
+
+    /// The next return of the last read, if it has one left.
+    #[inline]
+    pub(crate) fn next_return(&self) -> Result<Option<Return>, DecodeError> {
+        let mut input = self.input.borrow_mut();
+        let Input { bytes, at, len } = &mut *input;
+        let mut returns = Returns::new(&bytes[*at..*len]);
+        let next = returns.next();
+        *at += returns.position();
+        next.transpose()
+    }
+
+    /// Queues commands that somebody waits for.
+    pub(crate) fn queue(&self, put: impl FnOnce(&mut Commands)) {
+        put(&mut self.out.borrow_mut());
+        self.urgent.set(true);
+    }
+
+    /// Queues a transaction or reply; returns the range of the stream it takes.
+    #[inline]
+    pub(crate) fn queue_payload(&self, put: impl FnOnce(&mut Commands)) -> std::ops::Range<u64> {
+        let mut out = self.out.borrow_mut();
+        let start = self.written.get() + out.as_bytes().len() as u64;
+        put(&mut out);
+        start..self.written.get() + out.as_bytes().len() as u64
+    }
+
+    /// Queues `BC_FREE_BUFFER`. Plain buffers may wait for the thread's next exchange.
+    #[inline]
+    pub(crate) fn queue_free(&self, buffer: BufferAddress, bytes: u64, plain: bool) {
+        self.out.borrow_mut().free_buffer(buffer);
+        self.kept.set(self.kept.get() + bytes);
+        if !plain {
+            self.urgent.set(true);
+        }
+    }
+
+    /// Whether what is queued must not wait for the thread's next call.
+    #[inline]
+    pub(crate) fn must_flush(&self, map_size: usize) -> bool {
+        self.depth.get() == 0 && (self.urgent.get() || self.kept.get() > map_size as u64 / KEPT_BUFFERS)
+    }
+
+    /// Takes back a command that the driver has not taken; its payload is about to go.
+    pub(crate) fn take_back(&self, range: &std::ops::Range<u64>) {
+        let written = self.written.get();
+        if range.start >= written {
+            let range = (range.start - written) as usize..(range.end - written) as usize;
+            self.out.borrow_mut().discard(range);
+        }
+    }
+
+    /// Notes that an exchange will follow, until the result is dropped.
+    #[inline]
+    pub(crate) fn deeper(&self) -> Deeper<'_> {
+        self.depth.set(self.depth.get() + 1);
+        Deeper(self)
+    }
+}
+
+/// See [`ThreadState::deeper`].
+pub(crate) struct Deeper<'t>(&'t ThreadState);
+
+impl Drop for Deeper<'_> {
+    fn drop(&mut self) {
+        self.0.depth.set(self.0.depth.get() - 1);
+    }
+}
+
+impl Drop for ThreadState {
+    fn drop(&mut self) {
+        // A process that is gone has closed its device: nothing is owed to the driver any more.
+        if let Some(runtime) = self.runtime.upgrade() {
+            runtime.leave(self);
+        }
+    }
+}
