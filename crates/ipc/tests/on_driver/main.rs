@@ -1,0 +1,20 @@
+//! Room: the runtime on a real driver, between several OS processes.
+//! Not here: what needs no driver (beside the code), what a call costs (`hot_path`).
+//!
+//! Without a usable driver each test prints SKIP and the reason; with BINDERPERF_REQUIRE_DRIVER=1 in
+//! the environment that is a failure. Tests take turns: a machine may have only one device, and it
+//! has one context manager.
+#![forbid(unsafe_code)]
+
+mod calls;
+mod manager;
+mod objects;
+mod peer;
+mod threads;
+mod toolbox;
+
+/// Not a test: what a peer process runs, see `peer`.
+#[test]
+fn role() {
+    peer::play();
+}
