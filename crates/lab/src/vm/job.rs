@@ -81,6 +81,8 @@ pub(super) fn cmdline(class: HostClass, verbose: bool, append: &[String]) -> Str
     }
     // An oops or panic ends the guest at once instead of leaving it half alive until the timeout.
     words.extend(["panic=-1", "oops=panic", "reboot=t", "rdinit=/init"]);
+    // The ciphers' self-tests take every CPU for the first seconds, and nobody measures ciphers here.
+    words.push("cryptomgr.notests");
     words.extend(arch::GUEST.clock);
     if class == HostClass::Icount {
         // Where the kernel lies must not differ from boot to boot.
@@ -99,7 +101,7 @@ mod tests {
     fn the_command_line_says_what_the_guest_must_know() {
         assert_eq!(
             cmdline(HostClass::Tcg, false, &["threadirqs".into(), "a=b c".into()]),
-            "console=ttyS0 quiet panic=-1 oops=panic reboot=t rdinit=/init tsc=reliable clocksource=tsc \
+            "console=ttyS0 quiet panic=-1 oops=panic reboot=t rdinit=/init cryptomgr.notests tsc=reliable clocksource=tsc \
              binderperf.guest=1 binderperf.class=tcg threadirqs a=b c"
         );
         let counted = cmdline(HostClass::Icount, true, &[]);

@@ -133,8 +133,15 @@ pub(super) fn find(progress: &mut dyn FnMut(&str)) -> Result<PathBuf, VmError> {
     progress(&format!("installing {}", GUEST.qemu_package));
     // The list of packages may be missing or old; installing tells which error counts.
     let _ = apt_get(&["update"]);
-    apt_get(&["install", "-y", "--no-install-recommends", GUEST.qemu_package])
-        .map_err(|said| missing(format!("{by_hand} (tried just now, as root: {said})")))?;
+    apt_get(&[
+        "install",
+        "-y",
+        "-o",
+        "DPkg::Lock::Timeout=120",
+        "--no-install-recommends",
+        GUEST.qemu_package,
+    ])
+    .map_err(|said| missing(format!("{by_hand} (tried just now, as root: {said})")))?;
     in_path(GUEST.qemu)
         .ok_or_else(|| missing(format!("{} is installed but does not bring it", GUEST.qemu_package)))
 }
