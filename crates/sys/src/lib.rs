@@ -4,6 +4,7 @@
 pub mod binder_fd;
 pub mod binderfs;
 pub mod clock;
+pub mod counting_alloc;
 pub mod errno;
 pub mod futex;
 pub mod interrupt;

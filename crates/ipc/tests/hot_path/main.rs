@@ -1,0 +1,144 @@
+//! Room: what one call costs besides the driver's own work: allocations and system calls, counted on
+//! both sides on a real driver.
+//! Not here: instructions and time (`make bench`).
+//!
+//! Counted after a warm-up, per thread. An *exchange* is one `BINDER_WRITE_READ`.
+//! - Client: no allocation, and exactly one exchange per call: it carries the `BC_FREE_BUFFER` of
+//!   the previous reply and the `BC_TRANSACTION`, and returns with the reply.
+//! - Server: no allocation, and exactly two exchanges per call: one writes `BC_REPLY` and
+//!   `BC_FREE_BUFFER` together and returns with that reply's `BR_TRANSACTION_COMPLETE`, which the
+//!   driver does not defer (contract TX-01); the other waits for the next call.
+#![forbid(unsafe_code)]
+
+mod counting;
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use driver::kernel::KernelContext;
+use driver::locate::{Device, locate};
+use ipc::binder::manager::{ServiceManager, Services};
+use ipc::binder::{Incoming, Object, Parcel, Status};
+use ipc::{Binder, Process, ProcessOptions};
+use sys::counting_alloc::CountingAlloc;
+
+use counting::{CountingContext, Counts};
+
+#[global_allocator]
+static ALLOCATOR: CountingAlloc = CountingAlloc::new();
+
+const DEVICE: &str = "BINDERPERF_TEST_DEVICE";
+const DESCRIPTOR: &str = "example.ICounted";
+/// `byte[] echo(byte[])`
+const ECHO: u32 = 1;
+/// `long[] counts()`: the serving thread's.
+const COUNTS: u32 = 2;
+const NAME: &str = "counted";
+
+struct Counted;
+
+impl Object for Counted {
+    fn descriptor(&self) -> &str {
+        DESCRIPTOR
+    }
+
+    fn on_transact(&self, call: &mut Incoming<'_>, reply: &mut Parcel) -> Result<(), Status> {
+        match call.code() {
+            ECHO => reply.write_byte_slice(call.read_byte_slice()?),
+            COUNTS => reply.write_i64_slice(&Counts::of_this_thread().numbers()),
+            _ => return Err(Status::UNKNOWN_TRANSACTION),
+        }
+        Ok(())
+    }
+}
+
+/// Not a test: what the server process runs.
+#[test]
+fn role() {
+    let Ok(device) = std::env::var(DEVICE) else { return };
+    let context = CountingContext(KernelContext::at(PathBuf::from(device)));
+    // One pool thread: its counts are the server's.
+    let options = ProcessOptions { max_threads: 0, ..ProcessOptions::default() };
+    let process = Process::open(&context, options).expect("open");
+    let manager = ServiceManager::new();
+    process.become_context_manager(manager.clone()).expect("become the manager");
+    manager.add(NAME, &process.publish(Counted)).expect("add");
+    process.start_thread_pool().expect("start the pool");
+    let _ = std::io::stdin().read(&mut [0]);
+    std::process::exit(0);
+}
+
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn server(context: &KernelContext) -> Server {
+    let child = Command::new(std::env::current_exe().expect("own path"))
+        .args(["--exact", "role", "--nocapture", "--test-threads=1"])
+        .env(DEVICE, context.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn();
+    Server(child.expect("start the server"))
+}
+
+fn echo(service: &Binder, bytes: &[u8]) {
+    let mut request = service.request(DESCRIPTOR);
+    request.write_byte_slice(bytes);
+    let reply = service.call(ECHO, request).expect("echo");
+    assert_eq!(reply.reader().read_byte_slice().map(<[u8]>::len), Ok(bytes.len()));
+}
+
+fn counts_there(service: &Binder) -> Counts {
+    let reply = service.call(COUNTS, service.request(DESCRIPTOR)).expect("counts");
+    Counts::from_numbers(&reply.reader().read_i64_vec().expect("numbers"))
+}
+
+#[test]
+fn a_call_allocates_nothing_and_takes_one_exchange_per_hop() {
+    let context = match locate(&Device::Auto, "binder") {
+        Ok(context) => context,
+        Err(error) => {
+            assert!(std::env::var_os("BINDERPERF_REQUIRE_DRIVER").is_none(), "no driver: {error}");
+            return println!("SKIP: {error}");
+        }
+    };
+    let _server = server(&context);
+    let options = ProcessOptions { max_threads: 0, ..ProcessOptions::default() };
+    let process = Process::open(&CountingContext(context.clone()), options).expect("open");
+    let services = Services::wait(&process, Duration::from_secs(30)).expect("a manager");
+    let service = services.get(NAME).expect("the service");
+    const CALLS: u64 = 200;
+    for size in [4, 4096, 65536] {
+        let bytes = vec![1; size];
+        for _ in 0..10 {
+            echo(&service, &bytes);
+            counts_there(&service);
+        }
+
+        let (here, there) = (Counts::of_this_thread(), counts_there(&service));
+        for _ in 0..CALLS {
+            echo(&service, &bytes);
+        }
+        let (here, there) = (Counts::of_this_thread().since(here), counts_there(&service).since(there));
+
+        // Both ends also count the call that fetched the first counts, or the rest of it.
+        assert_eq!(here.exchanges, CALLS + 1, "{size} bytes: client's exchanges");
+        assert_eq!(there.exchanges, 2 * (CALLS + 1), "{size} bytes: server's exchanges");
+        assert_eq!(there.replies_with_free, CALLS + 1, "{size} bytes: replies that carry a free");
+        assert_eq!(there.allocations, 0, "{size} bytes: server's allocations");
+        let before = CountingAlloc::allocations_of_this_thread();
+        for _ in 0..CALLS {
+            echo(&service, &bytes);
+        }
+        let allocations = CountingAlloc::allocations_of_this_thread() - before;
+        assert_eq!(allocations, 0, "{size} bytes: client's allocations");
+    }
+}
