@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(
             cmdline(HostClass::Tcg, false, &["threadirqs".into(), "a=b c".into()]),
             "console=ttyS0 quiet panic=-1 oops=panic reboot=t rdinit=/init cryptomgr.notests tsc=reliable clocksource=tsc \
-             binderperf.guest=1 binderperf.class=tcg threadirqs a=b c"
+             no_timer_check binderperf.guest=1 binderperf.class=tcg threadirqs a=b c"
         );
         let counted = cmdline(HostClass::Icount, true, &[]);
         assert!(!counted.contains("quiet") && counted.contains(" nokaslr "), "{counted}");
