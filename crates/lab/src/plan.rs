@@ -21,6 +21,7 @@ pub use min_time::MinTime;
 pub use order::{fresh_seed, shuffled};
 
 pub use driver::locate::Device;
+pub use ipc::Release;
 use record::Case;
 
 /// Everything a throughput run needs to know.
@@ -42,8 +43,8 @@ pub struct Plan {
     pub interleaving_seed: Option<u64>,
     /// Which binder context.
     pub device: Device,
-    /// The Android release whose binder wire format is spoken; `None` for the newest.
-    pub android: Option<u32>,
+    /// The Android release whose binder wire format is spoken.
+    pub android: Release,
     /// Deliberate breakage, for tests of this tool itself.
     pub faults: Vec<Fault>,
     /// After how many seconds without one round trip a case is given up.
@@ -65,7 +66,7 @@ impl Default for Plan {
             dry_run: false,
             interleaving_seed: None,
             device: Device::Auto,
-            android: None,
+            android: Release::default(),
             faults: Vec::new(),
             patience_s: 30,
             context: Vec::new(),

@@ -11,7 +11,7 @@ use std::io;
 use std::time::Instant;
 
 use driver::locate::locate;
-use driver::{Connection, Context, OpenError, OpenOptions};
+use driver::{Connection, Context, KernelContext, OpenError, OpenOptions};
 use record::{Clock, ClockUnit, HostClass, Outcome, Repetition, Run, Sampler};
 use sys::local_time::LocalTime;
 
@@ -101,9 +101,9 @@ pub fn execute(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, RunError
     sys::stop_signal::catch().map_err(RunError::Os)?;
     let program = std::env::current_exe().map_err(RunError::Os)?;
     let start = Instant::now();
-    let driver = match planned.iter().any(|planned| planned.family == Family::Binder) {
-        true => Some(find_driver(plan)?),
-        false => None,
+    let (context, driver) = match planned.iter().any(|planned| planned.family == Family::Binder) {
+        true => find_driver(plan).map(|(context, driver)| (Some(context), Some(driver)))?,
+        false => (None, None),
     };
     let class = host::class();
     let mut run = Run::new(
@@ -120,18 +120,19 @@ pub fn execute(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, RunError
     run.overloaded = false;
     run.cases = planned.iter().map(|planned| planned.case.clone()).collect();
     observer.begins(&run);
-    let mut stage = Stage::new(plan, &program);
+    let mut stage = Stage::new(plan, &program, context);
     run_all(plan, &planned, &mut run, &mut stage, observer);
     run.elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     Ok(run)
 }
 
-fn find_driver(plan: &Plan) -> Result<record::Driver, RunError> {
+fn find_driver(plan: &Plan) -> Result<(KernelContext, record::Driver), RunError> {
     let context = locate(&plan.device, "binder").map_err(RunError::NoDriver)?;
     let options = OpenOptions { map_size: 0, ..OpenOptions::default() };
     let connection = context.open(options).map_err(RunError::NoDriver)?;
     let version = connection.version().unwrap_or(abi::PROTOCOL_VERSION);
-    Ok(host::driver(&context, version))
+    let driver = host::driver(&context, version);
+    Ok((context, driver))
 }
 
 fn clock(class: HostClass) -> Clock {

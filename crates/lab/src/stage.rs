@@ -22,7 +22,7 @@ use driver::{Context, KernelContext, OpenOptions};
 use sys::shared_memory::SharedMemory;
 
 use crate::measure::CallError;
-use crate::measure::echo::{pipe, raw, shared, unix};
+use crate::measure::echo::{binder, pipe, raw, shared, unix};
 use crate::plan::{Family, FaultKind, Plan, Planned};
 use peer::Peer;
 
@@ -33,6 +33,7 @@ pub(crate) enum Subject {
     Futex(shared::Client<shared::Sleep>),
     Spin(shared::Client<shared::Spin>),
     Raw(Box<raw::Client>),
+    Binder(binder::Client),
 }
 
 /// Why a case cannot be measured.
@@ -65,18 +66,31 @@ pub(crate) struct Stage<'p> {
     program: PathBuf,
     watch: Watch,
     server: Option<Arc<Peer>>,
+    /// The binder context of the test.
+    context: Option<KernelContext>,
+    manager: Manager,
     /// Where this thread may run when it is not confined to one CPU.
     unpinned: Option<Vec<u32>>,
+}
+
+/// The service manager of the context.
+enum Manager {
+    Unknown,
+    /// The system has one.
+    Theirs,
+    Ours(Arc<Peer>),
 }
 
 /// How long a server that went silent may take to be seen dead.
 const GRACE: Duration = Duration::from_secs(2);
 
 impl<'p> Stage<'p> {
-    /// An empty stage; `program` is started for each process.
-    pub(crate) fn new(plan: &'p Plan, program: &Path) -> Self {
+    /// An empty stage; `program` is started for each process, `context` is for those cases that need
+    /// one.
+    pub(crate) fn new(plan: &'p Plan, program: &Path, context: Option<KernelContext>) -> Self {
         let watch = Watch::new(Duration::from_secs(plan.patience_s.max(1)));
-        Self { plan, program: program.to_owned(), watch, server: None, unpinned: None }
+        let program = program.to_owned();
+        Self { plan, program, watch, server: None, context, manager: Manager::Unknown, unpinned: None }
     }
 
     /// What the measuring loop reports to.
@@ -96,7 +110,7 @@ impl<'p> Stage<'p> {
             Family::Futex => Ok(Subject::Futex(shared::Client::new(self.shared("futex", len, fault)?, len))),
             Family::Spin => self.spin(len, fault),
             Family::Raw => self.raw(len, fault),
-            Family::Binder => Err(StageError::Unfit("this build has no binder runtime".to_owned())),
+            Family::Binder => self.binder(len, fault),
         }
     }
 
@@ -124,7 +138,7 @@ impl<'p> Stage<'p> {
     }
 
     fn start(
-        &mut self,
+        &self,
         words: &[String],
         stdin: Stdio,
         stdout: Stdio,
@@ -184,16 +198,55 @@ impl<'p> Stage<'p> {
         Ok(Subject::Spin(shared::Client::new(memory, len)))
     }
 
+    /// A server that says when it is ready.
+    fn start_and_wait(&self, what: &str, words: &[String]) -> Result<Arc<Peer>, StageError> {
+        let server = self.start(words, Stdio::null(), Stdio::piped(), None)?;
+        match self.watch.during(|| server.wait_until_ready()) {
+            Ok(()) => Ok(server),
+            Err(why) => Err(StageError::Failed(format!("the {what} did not start: {why}"))),
+        }
+    }
+
+    fn binder(&mut self, len: usize, fault: Option<FaultKind>) -> Result<Subject, StageError> {
+        let no_context = || StageError::Failed("no binder context was opened".to_owned());
+        let context = self.context.clone().ok_or_else(no_context)?;
+        self.see_to_a_manager(&context)?;
+        let name = format!("binderperf.sendvec.{}", std::process::id());
+        let arguments = [context.path().display().to_string(), self.plan.android.to_string(), name.clone()];
+        self.server = Some(self.start_and_wait("service", &role::words("service", &arguments, fault))?);
+        let found = self.watch.during(|| binder::Client::find(&context, self.plan.android, &name, len));
+        found.map(Subject::Binder).map_err(failed("reaching the service"))
+    }
+
+    /// Makes sure that the context has a service manager: the system's, or one of ours in a process
+    /// of its own.
+    fn see_to_a_manager(&mut self, context: &KernelContext) -> Result<(), StageError> {
+        match &self.manager {
+            Manager::Theirs => return Ok(()),
+            Manager::Ours(peer) if peer.end().is_none() => return Ok(()),
+            Manager::Ours(_) | Manager::Unknown => {}
+        }
+        let managed = !context.is_private()
+            && self
+                .watch
+                .during(|| binder::is_managed(context, self.plan.android))
+                .map_err(failed("looking for a service manager"))?;
+        self.manager = if managed {
+            Manager::Theirs
+        } else {
+            let arguments = [context.path().display().to_string(), self.plan.android.to_string()];
+            Manager::Ours(self.start_and_wait("service manager", &role::words("manager", &arguments, None))?)
+        };
+        Ok(())
+    }
+
     fn raw(&mut self, len: usize, fault: Option<FaultKind>) -> Result<Subject, StageError> {
         let device = KernelContext::private("binderperf-raw").map_err(|error| {
             let came = sys::errno::describe(&error);
             StageError::Unfit(format!("needs a private binderfs device, and making one failed: {came}"))
         })?;
         let words = role::words("raw", &[device.path().display().to_string()], fault);
-        let server = self.start(&words, Stdio::null(), Stdio::piped(), None)?;
-        let ready = self.watch.during(|| server.wait_until_ready());
-        self.server = Some(server);
-        ready.map_err(|why| StageError::Failed(format!("the raw binder server did not start: {why}")))?;
+        self.server = Some(self.start_and_wait("raw binder server", &words)?);
         let connection = device.open(OpenOptions::default()).map_err(failed("opening the private device"))?;
         Ok(Subject::Raw(Box::new(raw::Client::new(connection, len))))
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use lab::plan::gbench::Flags;
-use lab::plan::{Controls, Device, Fault, Gate, MinTime, Plan};
+use lab::plan::{Controls, Device, Fault, Gate, MinTime, Plan, Release};
 
 /// Restores Google Benchmark's exit status.
 pub(super) const COMPATIBLE: &str = "--gbench-compat";
@@ -26,9 +26,9 @@ pub(super) struct Own {
     #[arg(long, value_name = "LIST")]
     controls: Option<Controls>,
 
-    /// Android release whose wire format is spoken [default: the newest known]
-    #[arg(long, value_name = "N")]
-    android: Option<u32>,
+    /// Android release whose wire format is spoken: 8 to 16, 15-qpr
+    #[arg(long, value_name = "N", default_value_t)]
+    android: Release,
 
     /// Fail when the test costs more than RATIO times a control, as in x_raw=1.10
     #[arg(long, value_name = "x_CONTROL=RATIO")]

@@ -7,10 +7,11 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use driver::{KernelConnection, OpenOptions};
+use ipc::Release;
 use sys::shared_memory::SharedMemory;
 
 use crate::measure::CallError;
-use crate::measure::echo::{Sabotage, pipe, raw, shared, unix};
+use crate::measure::echo::{Sabotage, binder, pipe, raw, shared, unix};
 use crate::plan::FaultKind;
 
 /// The hidden command that makes this program a server.
@@ -51,42 +52,61 @@ pub fn play(words: &[String]) -> u8 {
 struct Cast<'w> {
     role: &'w str,
     fault: Option<FaultKind>,
-    argument: &'w str,
+    scene: Scene<'w>,
+}
+
+/// What a role needs to know.
+enum Scene<'w> {
+    /// Vectors of this length, over descriptors that were inherited.
+    Inherited(usize),
+    /// A device, for the bare ioctls.
+    Raw(&'w Path),
+    /// A device to be the service manager of.
+    Manager(&'w Path, Release),
+    /// A device and a name to register there.
+    Service(&'w Path, Release, &'w str),
 }
 
 impl<'w> Cast<'w> {
     fn parse(words: &'w [String]) -> Option<Self> {
-        let [role, fault, argument] = words else { return None };
+        let [role, fault, arguments @ ..] = words else { return None };
         let fault = match fault.as_str() {
             NO_FAULT => None,
             name => Some(name.parse().ok()?),
         };
-        let cast = Self { role, fault, argument };
-        let known = match role.as_str() {
-            "pipe" | "unix" | "futex" | "spin" => cast.len().is_some(),
-            "raw" => true,
-            _ => false,
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let scene = match (role.as_str(), arguments[..].as_ref()) {
+            ("pipe" | "unix" | "futex" | "spin", &[len]) => Scene::Inherited(len.parse().ok()?),
+            ("raw", &[device]) => Scene::Raw(Path::new(device)),
+            ("manager", &[device, release]) => Scene::Manager(Path::new(device), release.parse().ok()?),
+            ("service", &[device, release, name]) => {
+                Scene::Service(Path::new(device), release.parse().ok()?, name)
+            }
+            _ => return None,
         };
-        known.then_some(cast)
-    }
-
-    fn len(&self) -> Option<usize> {
-        self.argument.parse().ok()
+        Some(Self { role, fault, scene })
     }
 
     fn prints_ready(&self) -> bool {
-        self.len().is_none()
+        !matches!(self.scene, Scene::Inherited(_))
     }
 
     fn act(&self) -> Result<(), CallError> {
         let sabotage = Sabotage::new(self.fault);
-        let len = self.len().unwrap_or(0);
+        match self.scene {
+            Scene::Inherited(len) => self.act_on_descriptors(len, sabotage),
+            Scene::Raw(device) => raw::serve(&open(device)?, ready, sabotage),
+            Scene::Manager(device, release) => binder::manage(device, release, ready),
+            Scene::Service(device, release, name) => binder::serve(device, release, name, ready, sabotage),
+        }
+    }
+
+    fn act_on_descriptors(&self, len: usize, sabotage: Sabotage) -> Result<(), CallError> {
         match self.role {
             "pipe" => pipe::serve(input()?, output()?, len, sabotage),
             "unix" => unix::serve(input()?, len, sabotage),
             "futex" => shared::serve::<shared::Sleep>(memory()?, len, sabotage),
-            "spin" => shared::serve::<shared::Spin>(memory()?, len, sabotage),
-            _ => raw::serve(&open(self.argument)?, ready, sabotage),
+            _ => shared::serve::<shared::Spin>(memory()?, len, sabotage),
         }
     }
 }
@@ -103,8 +123,8 @@ fn memory() -> Result<SharedMemory, CallError> {
     SharedMemory::map(input()?.into()).map_err(CallError::os("mapping shared memory"))
 }
 
-fn open(device: &str) -> Result<KernelConnection, CallError> {
-    KernelConnection::open(Path::new(device), OpenOptions::default())
+fn open(device: &Path) -> Result<KernelConnection, CallError> {
+    KernelConnection::open(device, OpenOptions::default())
         .map_err(|error| CallError::Refused(error.to_string()))
 }
 
@@ -127,12 +147,23 @@ mod tests {
         let made = words("pipe", &["64".to_owned()], Some(FaultKind::KillServer));
         assert_eq!(made, strings(&["__peer", "pipe", "kill-server", "64"]));
         let cast = Cast::parse(&made[1..]).expect("a role");
-        assert_eq!((cast.role, cast.fault, cast.len()), ("pipe", Some(FaultKind::KillServer), Some(64)));
+        assert_eq!((cast.role, cast.fault), ("pipe", Some(FaultKind::KillServer)));
+        assert!(matches!(cast.scene, Scene::Inherited(64)));
+        let made = words("service", &["/dev/binder", "12", "a.name"].map(str::to_owned), None);
+        let cast = Cast::parse(&made[1..]).expect("a role");
+        assert!(matches!(cast.scene, Scene::Service(_, Release::Android12, "a.name")));
     }
 
     #[test]
     fn nonsense_is_refused() {
-        for bad in [&[][..], &["pipe"], &["pipe", "-", "many"], &["cook", "-", "1"], &["pipe", "burn", "4"]] {
+        for bad in [
+            &[][..],
+            &["pipe"],
+            &["pipe", "-", "many"],
+            &["cook", "-", "1"],
+            &["pipe", "burn", "4"],
+            &["service", "-", "d", "99", "n"],
+        ] {
             assert_eq!(play(&strings(bad)), 2, "{bad:?}");
         }
     }
