@@ -120,7 +120,7 @@ pub fn execute(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, RunError
     run.overloaded = false;
     run.cases = planned.iter().map(|planned| planned.case.clone()).collect();
     observer.begins(&run);
-    let mut stage = Stage::new(plan, &program, context);
+    let mut stage = Stage::new(plan, &program, context, class);
     run_all(plan, &planned, &mut run, &mut stage, observer);
     run.elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     Ok(run)

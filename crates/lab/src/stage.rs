@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use driver::{Context, KernelContext, OpenOptions};
+use record::HostClass;
 use sys::shared_memory::SharedMemory;
 
 use crate::measure::CallError;
@@ -69,6 +70,7 @@ pub(crate) struct Stage<'p> {
     /// The binder context of the test.
     context: Option<KernelContext>,
     manager: Manager,
+    one_cpu: bool,
     /// Where this thread may run when it is not confined to one CPU.
     unpinned: Option<Vec<u32>>,
 }
@@ -87,10 +89,29 @@ const GRACE: Duration = Duration::from_secs(2);
 impl<'p> Stage<'p> {
     /// An empty stage; `program` is started for each process, `context` is for those cases that need
     /// one.
-    pub(crate) fn new(plan: &'p Plan, program: &Path, context: Option<KernelContext>) -> Self {
+    ///
+    /// On an emulated machine both sides of every case but spinning share one CPU: a wake-up across
+    /// emulated CPUs costs what the emulator's own host makes of it, from nothing to a hundred times
+    /// the call.
+    pub(crate) fn new(
+        plan: &'p Plan,
+        program: &Path,
+        context: Option<KernelContext>,
+        class: HostClass,
+    ) -> Self {
         let watch = Watch::new(Duration::from_secs(plan.patience_s.max(1)));
         let program = program.to_owned();
-        Self { plan, program, watch, server: None, context, manager: Manager::Unknown, unpinned: None }
+        let one_cpu = class == HostClass::Tcg;
+        Self {
+            plan,
+            program,
+            watch,
+            server: None,
+            context,
+            manager: Manager::Unknown,
+            one_cpu,
+            unpinned: None,
+        }
     }
 
     /// What the measuring loop reports to.
@@ -104,6 +125,9 @@ impl<'p> Stage<'p> {
         let case = &planned.case;
         let fault = self.plan.faults.iter().find(|fault| fault.case == case.name).map(|fault| fault.kind);
         let len = case.payload_bytes as usize;
+        if self.one_cpu {
+            self.confine()?;
+        }
         match planned.family {
             Family::Pipe => self.pipe(len, fault),
             Family::Unix => self.unix(len, fault),
@@ -117,6 +141,21 @@ impl<'p> Stage<'p> {
     /// Ends the processes of the last case.
     pub(crate) fn leave(&mut self) {
         self.server = None;
+        self.release();
+    }
+
+    /// Confines this thread, and the servers that it starts from now on, to the last CPU.
+    fn confine(&mut self) -> Result<(), StageError> {
+        let usable = usable_cpus()?;
+        if let Some(&cpu) = usable.last() {
+            pin(cpu)?;
+        }
+        self.unpinned = Some(usable);
+        Ok(())
+    }
+
+    /// Lets this thread run again wherever it might before.
+    fn release(&mut self) {
         if let Some(cpus) = self.unpinned.take() {
             // These were allowed before, and only this thread chose fewer.
             let _ = sys::sched::set_affinity(&cpus);
@@ -188,10 +227,10 @@ impl<'p> Stage<'p> {
 
     /// Each side on a CPU of its own: two spinners that share one wait for the scheduler's ticks.
     fn spin(&mut self, len: usize, fault: Option<FaultKind>) -> Result<Subject, StageError> {
-        let usable = sys::sched::affinity().map_err(os_failed("asking for the usable CPUs"))?;
+        self.release();
+        let usable = usable_cpus()?;
         let (server, client) = cpus_to_spin_on(&usable)?;
         self.unpinned = Some(usable);
-        let pin = |cpu| sys::sched::set_affinity(&[cpu]).map_err(os_failed("choosing a CPU"));
         pin(server)?;
         let memory = self.shared("spin", len, fault)?;
         pin(client)?;
@@ -250,6 +289,14 @@ impl<'p> Stage<'p> {
         let connection = device.open(OpenOptions::default()).map_err(failed("opening the private device"))?;
         Ok(Subject::Raw(Box::new(raw::Client::new(connection, len))))
     }
+}
+
+fn usable_cpus() -> Result<Vec<u32>, StageError> {
+    sys::sched::affinity().map_err(os_failed("asking for the usable CPUs"))
+}
+
+fn pin(cpu: u32) -> Result<(), StageError> {
+    sys::sched::set_affinity(&[cpu]).map_err(os_failed("choosing a CPU"))
 }
 
 /// Two CPUs that spinning may use, the last ones: the first has the interrupts. At a real-time

@@ -23,7 +23,8 @@ fn debug_build(tool: &Tool) -> Option<Finding> {
 
 fn emulation(host: &Host) -> Option<Finding> {
     (host.class == HostClass::Tcg).then(|| {
-        let text = "an emulated machine: timings are not real, only ratios within this run tell something";
+        let text = "an emulated machine: timings are not real, only ratios within this run tell something; client \
+                    and service shared one CPU, except for spinning";
         let fix = "run on real hardware or under KVM, or count instructions with binderperf vm --icount";
         finding("emulation", Severity::Info, text.to_owned(), fix)
     })
