@@ -2,6 +2,9 @@
 //! Not here: when threads come and go (`looper`), one thread's buffers (`thread`).
 //! Facts: contract WR-01..WR-15, TX-01..TX-18, REF-09, REF-11.
 
+#[cfg(test)]
+mod tests;
+
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;

@@ -1,23 +1,18 @@
 //! Room: AIDL values out of bytes that a stranger wrote.
-//! Not here: writing them (`writer`), headers (`header`, `status`).
+//! Not here: binders and descriptors (`objects`), headers (`header`, `status`), writing (`writer`).
 //! Facts: `Parcel.cpp` of Android 8 to 16 and what libgbinder and rsbinder really send.
 //!
 //! Every length is checked against what is there before anything is allocated for it. What cannot be
 //! is an error and leaves the position where it was found; nothing panics.
 
-use std::os::fd::{AsFd, OwnedFd};
+mod objects;
+#[cfg(test)]
+mod tests;
 
-use abi::codes::object;
-use abi::layout::{FdObject, FlatBinderObject};
-use abi::{Cookie, Handle, NodePtr};
-use zerocopy::{FromBytes, Immutable, KnownLayout};
-
-use crate::binder::parcel::{Held, Parcel, Parcelable};
-use crate::binder::stability::Stability;
-use crate::received::{Received, object_offsets};
+use crate::binder::parcel::{Parcel, Parcelable};
+use crate::received::Received;
 use crate::release::Release;
 use crate::status_code::StatusCode;
-use crate::target::Binder;
 
 type Read<T> = Result<T, StatusCode>;
 
@@ -368,142 +363,6 @@ impl<'t> Reader<'t> {
             body(&name, frame).map(Some)
         })?;
         Ok((stability, value))
-    }
-
-    /// Whether the sender listed an object here; only listed ones are translated.
-    fn is_listed(&self, at: usize) -> bool {
-        match self.source {
-            Source::Received(received) => {
-                object_offsets(received.offsets()).any(|offset| offset == at as u64)
-            }
-            Source::Parcel(parcel) => parcel.held(at as u64).is_some(),
-            Source::Nothing => false,
-        }
-    }
-
-    fn take_object<T: FromBytes + KnownLayout + Immutable>(&mut self) -> Read<T> {
-        T::read_from_bytes(self.take(size_of::<T>())?).map_err(|_| StatusCode::NOT_ENOUGH_DATA)
-    }
-
-    /// A binder.
-    ///
-    /// # Errors
-    /// `BAD_TYPE`: none stands here. `UNEXPECTED_NULL`. `NOT_ENOUGH_DATA`.
-    pub fn read_binder(&mut self) -> Read<Binder> {
-        self.read_nullable_binder()?.ok_or(StatusCode::UNEXPECTED_NULL)
-    }
-
-    /// A nullable binder.
-    ///
-    /// # Errors
-    /// As [`Self::read_binder`].
-    pub fn read_nullable_binder(&mut self) -> Read<Option<Binder>> {
-        Ok(self.read_nullable_binder_as()?.0)
-    }
-
-    /// A nullable binder and its stability, for whoever passes it on.
-    ///
-    /// # Errors
-    /// As [`Self::read_binder`].
-    pub fn read_nullable_binder_as(&mut self) -> Read<(Option<Binder>, Stability)> {
-        let start = self.at;
-        let result = self.read_flat().and_then(|binder| {
-            let generation = self.release.generation();
-            let stability = match Stability::System.word(generation) {
-                Some(_) => Stability::from_word(self.read_i32()?)?,
-                None => Stability::System,
-            };
-            Ok((binder, stability))
-        });
-        result.or_else(|status| self.fail(start, status))
-    }
-
-    fn read_flat(&mut self) -> Read<Option<Binder>> {
-        let at = self.at;
-        let flat: FlatBinderObject = self.take_object()?;
-        if !self.is_listed(at) {
-            let null = flat.kind == object::BINDER && flat.binder == 0 && flat.cookie == 0;
-            return if null { Ok(None) } else { Err(StatusCode::BAD_TYPE) };
-        }
-        match self.source {
-            Source::Parcel(parcel) => match parcel.held(at as u64) {
-                Some(Held::Binder(binder)) => Ok(Some(binder.clone())),
-                _ => Err(StatusCode::BAD_TYPE),
-            },
-            Source::Received(received) => {
-                let runtime = received.runtime;
-                match flat.kind {
-                    object::BINDER => {
-                        let node = runtime.shared().nodes.find(NodePtr(flat.binder), Cookie(flat.cookie));
-                        node.map(|node| Some(Binder::Local(node))).ok_or(StatusCode::DEAD_OBJECT)
-                    }
-                    object::HANDLE => {
-                        let handle = Handle(flat.binder as u32);
-                        let proxy = runtime.shared().proxies.proxy(runtime.hold(), handle);
-                        Ok(Some(Binder::Remote(proxy)))
-                    }
-                    _ => Err(StatusCode::BAD_TYPE),
-                }
-            }
-            Source::Nothing => Err(StatusCode::BAD_TYPE),
-        }
-    }
-
-    /// A file descriptor: a duplicate, the reader's own.
-    ///
-    /// # Errors
-    /// `BAD_TYPE`: none stands here. `NO_MEMORY`: no descriptor is free. `NOT_ENOUGH_DATA`.
-    pub fn read_fd(&mut self) -> Read<OwnedFd> {
-        let start = self.at;
-        let object: FdObject = self.take_object()?;
-        let found = match self.source {
-            _ if object.kind != object::FD => None,
-            Source::Received(received) => received.fd(start as u64),
-            Source::Parcel(parcel) => match parcel.held(start as u64) {
-                Some(Held::Fd(fd)) => Some(fd.as_fd()),
-                _ => None,
-            },
-            Source::Nothing => None,
-        };
-        match found.map(|fd| fd.try_clone_to_owned()) {
-            Some(Ok(fd)) => Ok(fd),
-            Some(Err(_)) => self.fail(start, StatusCode::NO_MEMORY),
-            None => self.fail(start, StatusCode::BAD_TYPE),
-        }
-    }
-
-    /// A `ParcelFileDescriptor`; `None` for null. A channel for its status, which only Java senders
-    /// attach, is read and closed.
-    ///
-    /// # Errors
-    /// As [`Self::read_fd`].
-    pub fn read_parcel_fd(&mut self) -> Read<Option<OwnedFd>> {
-        if !self.read_bool()? {
-            return Ok(None);
-        }
-        let with_channel = self.read_bool()?;
-        let fd = self.read_fd()?;
-        if with_channel {
-            drop(self.read_fd()?);
-        }
-        Ok(Some(fd))
-    }
-
-    /// A `native_handle`: its descriptors and its integers.
-    ///
-    /// # Errors
-    /// As [`Self::read_fd`]; `BAD_VALUE` for counts that cannot be.
-    pub fn read_native_handle(&mut self) -> Read<(Vec<OwnedFd>, Vec<i32>)> {
-        let count = |word: i32| usize::try_from(word).map_err(|_| StatusCode::BAD_VALUE);
-        let (fds, ints) = (count(self.read_i32()?)?, count(self.read_i32()?)?);
-        let bytes = fds.checked_mul(size_of::<FdObject>()).zip(ints.checked_mul(4));
-        let bytes = bytes.and_then(|(fds, ints)| fds.checked_add(ints));
-        if bytes.is_none_or(|bytes| bytes > self.remaining()) {
-            return Err(StatusCode::NOT_ENOUGH_DATA);
-        }
-        let fds = (0..fds).map(|_| self.read_fd()).collect::<Read<_>>()?;
-        let ints = (0..ints).map(|_| self.read_i32()).collect::<Read<_>>()?;
-        Ok((fds, ints))
     }
 }
 

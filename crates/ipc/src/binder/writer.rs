@@ -2,6 +2,9 @@
 //! Not here: reading them (`reader`), headers (`header`, `status`).
 //! Facts: `Parcel.cpp` of Android 8 to 16. Everything is padded to 4 bytes and nothing aligned to 8.
 
+#[cfg(test)]
+mod tests;
+
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use abi::codes::{flat, object};
