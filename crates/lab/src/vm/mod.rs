@@ -40,6 +40,9 @@ use session::{Attempt, Boot, Report};
 /// measured found the first second unlike all others.
 const COUNTED_SETTLE: Duration = Duration::from_secs(2);
 
+/// Boots tried when the emulator, and not the kernel, is at fault.
+const BOOTS: u32 = 3;
+
 /// What to run, on what.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -108,7 +111,8 @@ pub struct Outcome {
     pub files: Vec<PathBuf>,
 }
 
-/// Boots a guest, runs the command, and returns when QEMU is gone again.
+/// Boots a guest, runs the command, and returns when QEMU is gone again. QEMU is tied to the calling
+/// thread: it ends when that ends, however that ends.
 ///
 /// # Errors
 /// [`VmError`]: everything but the command's own failure.
@@ -130,7 +134,9 @@ pub fn run(options: &Options, sinks: &mut Sinks<'_>) -> Result<Outcome, VmError>
         out: options.out.as_deref(),
     };
     let mut class = options.accel.first_class(options.icount);
+    let mut boots_left = BOOTS;
     loop {
+        boots_left -= 1;
         (sinks.progress)(&format!("booting {} ({})", kernel.release, class.name()));
         match session::run(&machine_of(options, &kernel, class), &boot, sinks)? {
             Attempt::Ran(Report { status, release, boot, files }) => {
@@ -138,6 +144,8 @@ pub fn run(options: &Options, sinks: &mut Sinks<'_>) -> Result<Outcome, VmError>
             }
             Attempt::KvmBroke(said) if options.accel == Accel::Kvm => return Err(VmError::Kvm { said }),
             Attempt::KvmBroke(_) => class = HostClass::Tcg,
+            Attempt::EmulatorSlipped(error) if boots_left == 0 => return Err(error),
+            Attempt::EmulatorSlipped(_) => {}
         }
     }
 }

@@ -63,6 +63,8 @@ pub(super) enum Attempt {
     Ran(Report),
     /// KVM broke before the command started; emulation may do better.
     KvmBroke(String),
+    /// The emulator misled the kernel before the command started; the next boot is likely to do.
+    EmulatorSlipped(VmError),
 }
 
 /// What the reader threads hear.
@@ -236,6 +238,9 @@ impl Session<'_> {
                 Some(what) => VmError::Panic { what, console },
                 None => VmError::NeverStarted { after: self.start.elapsed(), console },
             }),
+            (End::Closed, None) if self.machine.class == HostClass::Tcg && log.stray_breakpoint() => {
+                Ok(Attempt::EmulatorSlipped(down(false, complaints, &log)))
+            }
             (End::KvmBroke | End::Closed, started) => Err(down(started.is_some(), complaints, &log)),
         }
     }
@@ -244,7 +249,12 @@ impl Session<'_> {
 /// Why a machine went down without a last frame.
 fn down(started: bool, complaints: String, log: &Log) -> VmError {
     let console = log.excerpt();
-    if let Some(what) = log.panic() {
+    if let Some(mut what) = log.panic() {
+        if log.stray_breakpoint() {
+            what.push_str(
+                "; a stray breakpoint: a fault of QEMU's emulation of several CPUs, so run it again",
+            );
+        }
         return VmError::Panic { what, console };
     }
     match log.guest_words() {

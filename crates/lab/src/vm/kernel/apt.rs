@@ -139,7 +139,9 @@ fn config(root: &Path, dump: &str) -> String {
         format!("APT::Architecture \"{}\";", GUEST.debian),
         format!("APT::Architectures {{ \"{}\"; }};", GUEST.debian),
     ];
-    kept.map(str::to_owned).chain(own).map(|line| line + "\n").collect()
+    // A network that swallows everything should be noticed within a minute; the machine knows better.
+    let patience = ["http::Timeout", "https::Timeout"].map(|setting| format!("Acquire::{setting} \"20\";"));
+    patience.into_iter().chain(kept.map(str::to_owned)).chain(own).map(|line| line + "\n").collect()
 }
 
 #[cfg(test)]
@@ -154,10 +156,7 @@ mod tests {
                     Acquire::Languages \"de\";\n\
                     Dir::State \"var/lib/apt\";\n";
         let config = config(Path::new("/private"), dump);
-        assert!(
-            config.starts_with("Acquire::http::Proxy \"http://proxy:3128\";\nDir::Etc::Main"),
-            "{config}"
-        );
+        assert!(config.contains("\nAcquire::http::Proxy \"http://proxy:3128\";\nDir::Etc::Main"), "{config}");
         assert!(
             !config.contains("/var/") && !config.contains("DEP-11") && !config.contains("\"de\""),
             "{config}"
