@@ -17,7 +17,7 @@ use sys::local_time::LocalTime;
 
 use crate::host;
 use crate::measure::{Sequence, overhead};
-use crate::plan::{Family, Plan, Planned};
+use crate::plan::{Plan, Planned};
 use crate::stage::{Stage, StageError};
 
 /// Is told how a run goes on.
@@ -101,7 +101,7 @@ pub fn execute(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, RunError
     sys::stop_signal::catch().map_err(RunError::Os)?;
     let program = std::env::current_exe().map_err(RunError::Os)?;
     let start = Instant::now();
-    let (context, driver) = match planned.iter().any(|planned| planned.family == Family::Binder) {
+    let (context, driver) = match planned.iter().any(|planned| planned.family.needs_driver()) {
         true => find_driver(plan).map(|(context, driver)| (Some(context), Some(driver)))?,
         false => (None, None),
     };

@@ -18,11 +18,12 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use driver::{Context, KernelContext, OpenOptions};
+use driver::KernelContext;
 use record::HostClass;
 use sys::shared_memory::SharedMemory;
 
 use crate::measure::CallError;
+use crate::measure::echo::rendezvous::{self, Rendezvous};
 use crate::measure::echo::{binder, pipe, raw, shared, unix};
 use crate::plan::{Family, FaultKind, Plan, Planned};
 use peer::Peer;
@@ -133,8 +134,14 @@ impl<'p> Stage<'p> {
             Family::Unix => self.unix(len, fault),
             Family::Futex => Ok(Subject::Futex(shared::Client::new(self.shared("futex", len, fault)?, len))),
             Family::Spin => self.spin(len, fault),
-            Family::Raw => self.raw(len, fault),
-            Family::Binder => self.binder(len, fault),
+            Family::Raw => {
+                let client = self.named("raw", fault, |place| raw::Client::find(place, len))?;
+                Ok(Subject::Raw(Box::new(client)))
+            }
+            Family::Binder => {
+                let client = self.named("service", fault, |place| binder::Client::find(place, len))?;
+                Ok(Subject::Binder(client))
+            }
         }
     }
 
@@ -246,15 +253,22 @@ impl<'p> Stage<'p> {
         }
     }
 
-    fn binder(&mut self, len: usize, fault: Option<FaultKind>) -> Result<Subject, StageError> {
+    /// A server with a name at the service manager, and its client once both are there.
+    fn named<T>(
+        &mut self,
+        role: &str,
+        fault: Option<FaultKind>,
+        find: impl FnOnce(Rendezvous<'_>) -> Result<T, CallError>,
+    ) -> Result<T, StageError> {
         let no_context = || StageError::Failed("no binder context was opened".to_owned());
         let context = self.context.clone().ok_or_else(no_context)?;
         self.see_to_a_manager(&context)?;
         let name = format!("binderperf.sendvec.{}", std::process::id());
-        let arguments = [context.path().display().to_string(), self.plan.android.to_string(), name.clone()];
-        self.server = Some(self.start_and_wait("service", &role::words("service", &arguments, fault))?);
-        let found = self.watch.during(|| binder::Client::find(&context, self.plan.android, &name, len));
-        found.map(Subject::Binder).map_err(failed("reaching the service"))
+        let release = self.plan.android;
+        let arguments = [context.path().display().to_string(), release.to_string(), name.clone()];
+        self.server = Some(self.start_and_wait("service", &role::words(role, &arguments, fault))?);
+        let place = Rendezvous { context: &context, release, name: &name };
+        self.watch.during(|| find(place)).map_err(failed("reaching the service"))
     }
 
     /// Makes sure that the context has a service manager: the system's, or one of ours in a process
@@ -268,7 +282,7 @@ impl<'p> Stage<'p> {
         let managed = !context.is_private()
             && self
                 .watch
-                .during(|| binder::is_managed(context, self.plan.android))
+                .during(|| rendezvous::is_managed(context, self.plan.android))
                 .map_err(failed("looking for a service manager"))?;
         self.manager = if managed {
             Manager::Theirs
@@ -277,17 +291,6 @@ impl<'p> Stage<'p> {
             Manager::Ours(self.start_and_wait("service manager", &role::words("manager", &arguments, None))?)
         };
         Ok(())
-    }
-
-    fn raw(&mut self, len: usize, fault: Option<FaultKind>) -> Result<Subject, StageError> {
-        let device = KernelContext::private("binderperf-raw").map_err(|error| {
-            let came = sys::errno::describe(&error);
-            StageError::Unfit(format!("needs a private binderfs device, and making one failed: {came}"))
-        })?;
-        let words = role::words("raw", &[device.path().display().to_string()], fault);
-        self.server = Some(self.start_and_wait("raw binder server", &words)?);
-        let connection = device.open(OpenOptions::default()).map_err(failed("opening the private device"))?;
-        Ok(Subject::Raw(Box::new(raw::Client::new(connection, len))))
     }
 }
 

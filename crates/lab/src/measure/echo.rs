@@ -5,6 +5,7 @@
 pub mod binder;
 pub mod pipe;
 pub mod raw;
+pub mod rendezvous;
 pub mod shared;
 pub mod unix;
 

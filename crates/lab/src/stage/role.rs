@@ -6,11 +6,12 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use driver::{KernelConnection, OpenOptions};
+use driver::KernelContext;
 use ipc::Release;
 use sys::shared_memory::SharedMemory;
 
 use crate::measure::CallError;
+use crate::measure::echo::rendezvous::{self, Rendezvous};
 use crate::measure::echo::{Sabotage, binder, pipe, raw, shared, unix};
 use crate::plan::FaultKind;
 
@@ -59,8 +60,6 @@ struct Cast<'w> {
 enum Scene<'w> {
     /// Vectors of this length, over descriptors that were inherited.
     Inherited(usize),
-    /// A device, for the bare ioctls.
-    Raw(&'w Path),
     /// A device to be the service manager of.
     Manager(&'w Path, Release),
     /// A device and a name to register there.
@@ -77,9 +76,8 @@ impl<'w> Cast<'w> {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let scene = match (role.as_str(), arguments[..].as_ref()) {
             ("pipe" | "unix" | "futex" | "spin", &[len]) => Scene::Inherited(len.parse().ok()?),
-            ("raw", &[device]) => Scene::Raw(Path::new(device)),
             ("manager", &[device, release]) => Scene::Manager(Path::new(device), release.parse().ok()?),
-            ("service", &[device, release, name]) => {
+            ("service" | "raw", &[device, release, name]) => {
                 Scene::Service(Path::new(device), release.parse().ok()?, name)
             }
             _ => return None,
@@ -95,9 +93,15 @@ impl<'w> Cast<'w> {
         let sabotage = Sabotage::new(self.fault);
         match self.scene {
             Scene::Inherited(len) => self.act_on_descriptors(len, sabotage),
-            Scene::Raw(device) => raw::serve(&open(device)?, ready, sabotage),
-            Scene::Manager(device, release) => binder::manage(device, release, ready),
-            Scene::Service(device, release, name) => binder::serve(device, release, name, ready, sabotage),
+            Scene::Manager(device, release) => rendezvous::manage(device, release, ready),
+            Scene::Service(device, release, name) => {
+                let context = KernelContext::at(device);
+                let place = Rendezvous { context: &context, release, name };
+                match self.role {
+                    "raw" => raw::serve(place, ready, sabotage),
+                    _ => binder::serve(place, ready, sabotage),
+                }
+            }
         }
     }
 
@@ -121,11 +125,6 @@ fn output() -> Result<File, CallError> {
 
 fn memory() -> Result<SharedMemory, CallError> {
     SharedMemory::map(input()?.into()).map_err(CallError::os("mapping shared memory"))
-}
-
-fn open(device: &Path) -> Result<KernelConnection, CallError> {
-    KernelConnection::open(device, OpenOptions::default())
-        .map_err(|error| CallError::Refused(error.to_string()))
 }
 
 fn ready() -> io::Result<()> {

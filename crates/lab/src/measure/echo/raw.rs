@@ -1,14 +1,17 @@
 //! Room: the echo over binder by bare ioctls: the least that any runtime could do, one ioctl per
-//! hop, commands encoded by `abi`, no parcels, no threads, no names.
-//! Not here: the runtime (`ipc`).
-//! The server is the context manager of a private device: calls to handle 0 need no lookup. Every
-//! buffer goes back with the next write. Facts: contract WR-12, WR-15, TX-01.
+//! hop, commands encoded by `abi`, no parcels, no loopers, no dispatch.
+//! Not here: the runtime (`ipc`); it only lets the two processes find each other, so that the node
+//! called is one like any other, and is left alone from then on.
+//! Every buffer goes back with the next write. Facts: contract WR-09, WR-12, WR-15, TX-01.
 
 use std::io;
 
 use abi::{Commands, Handle, Payload as Carried, Return, Returns, TransactionFlags};
 use driver::{Connection, Exchange, KernelConnection};
+use ipc::Process;
+use ipc::binder::{Incoming, Object, Parcel, Status};
 
+use super::rendezvous::Rendezvous;
 use super::{Payload, Sabotage};
 use crate::measure::{CallError, RoundTrip};
 
@@ -20,16 +23,26 @@ const ECHO: u32 = 1;
 /// The measuring end.
 #[derive(Debug)]
 pub struct Client {
-    connection: KernelConnection,
+    process: Process<KernelConnection>,
+    /// Keeps the handle alive.
+    _service: ipc::Binder,
+    handle: Handle,
     commands: Commands,
     payload: Payload,
 }
 
 impl Client {
-    /// For vectors of `len` bytes, served by [`serve`] on the same device.
-    #[must_use]
-    pub fn new(connection: KernelConnection, len: usize) -> Self {
-        Self { connection, commands: Commands::with_capacity(READ_SIZE), payload: Payload::new(len) }
+    /// For vectors of `len` bytes, served by [`serve`] at this place.
+    ///
+    /// # Errors
+    /// The context cannot be opened, has no manager, or the manager does not know the name.
+    pub fn find(place: Rendezvous<'_>, len: usize) -> Result<Self, CallError> {
+        let (process, service) = place.find()?;
+        let foreign = || CallError::Refused("the service turned out to be this process's own".to_owned());
+        let handle = service.proxy().ok_or_else(foreign)?.handle();
+        process.flush();
+        let commands = Commands::with_capacity(READ_SIZE);
+        Ok(Self { process, _service: service, handle, commands, payload: Payload::new(len) })
     }
 }
 
@@ -47,15 +60,19 @@ impl RoundTrip for Client {
 
     fn call(&mut self) -> Result<(), CallError> {
         let carried = Carried { data: &self.payload.sent, ..Carried::default() };
-        self.commands.transaction(Handle::CONTEXT_MANAGER, ECHO, TransactionFlags::CALL, carried);
+        self.commands.transaction(self.handle, ECHO, TransactionFlags::CALL, carried);
         let mut read = [0; READ_SIZE];
         loop {
-            let len = exchange(&self.connection, &mut self.commands, &mut read)?;
+            let len = exchange(self.process.connection(), &mut self.commands, &mut read)?;
             for item in Returns::new(&read[..len]) {
                 match item.map_err(|error| CallError::Refused(error.to_string()))? {
                     Return::Noop | Return::TransactionComplete => {}
                     Return::Reply(reply) => {
-                        let bytes = self.connection.lent(reply.buffer.0, reply.data_size).unwrap_or_default();
+                        let bytes = self
+                            .process
+                            .connection()
+                            .lent(reply.buffer.0, reply.data_size)
+                            .unwrap_or_default();
                         self.payload.received.clear();
                         self.payload.received.extend_from_slice(bytes);
                         self.commands.free_buffer(reply.buffer);
@@ -86,16 +103,31 @@ fn exchange(
     Ok(got)
 }
 
-/// Becomes the context manager, says so, and echoes until it is ended.
+/// What is registered; it never runs, as the bare loop takes its calls.
+struct Name;
+
+impl Object for Name {
+    fn descriptor(&self) -> &str {
+        "binderperf.IRaw"
+    }
+
+    fn on_transact(&self, _call: &mut Incoming<'_>, _reply: &mut Parcel) -> Result<(), Status> {
+        Err(Status::UNKNOWN_TRANSACTION)
+    }
+}
+
+/// Registers a node, says so, and echoes until it is ended.
 ///
 /// # Errors
-/// As the driver's; `EBUSY` when the device has a manager.
+/// There is no manager, it refuses the name, or the driver broke.
 pub(crate) fn serve(
-    connection: &KernelConnection,
+    place: Rendezvous<'_>,
     ready: impl FnOnce() -> io::Result<()>,
     mut sabotage: Sabotage,
 ) -> Result<(), CallError> {
-    connection.become_context_manager(None).map_err(CallError::os("BINDER_SET_CONTEXT_MGR"))?;
+    let (process, _node) = place.register(Name)?;
+    process.flush();
+    let connection = process.connection();
     let mut commands = Commands::with_capacity(READ_SIZE);
     commands.enter_looper();
     ready().map_err(CallError::os("telling the client"))?;

@@ -1,0 +1,95 @@
+//! Room: how the two processes of a binder echo find each other: a name at a service manager.
+//! Not here: what they then say (`super::binder`, `super::raw`).
+//! The manager is the system's where there is one, else ours in a third process (contract CTX-05).
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use driver::manager::ManagerError;
+use driver::{KernelConnection, KernelContext};
+use ipc::binder::manager::{ServiceManager, Services};
+use ipc::binder::{CallError as Refused, Object};
+use ipc::{Binder, Process, ProcessOptions, Release};
+
+use crate::measure::CallError;
+
+/// How long a service manager that was just started may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A place to meet at.
+#[derive(Clone, Copy, Debug)]
+pub struct Rendezvous<'r> {
+    /// The context.
+    pub context: &'r KernelContext,
+    /// Whose dialect its manager speaks.
+    pub release: Release,
+    /// The service's name.
+    pub name: &'r str,
+}
+
+/// A process and what it holds on to: a service of another process, or a node of its own.
+pub(super) type Met = (Process<KernelConnection>, Binder);
+
+fn open(context: &KernelContext, release: Release) -> Result<Process<KernelConnection>, CallError> {
+    // No pool: each process has the thread that joins, or calls, and no other.
+    let options = ProcessOptions { max_threads: 0, release, ..ProcessOptions::default() };
+    Process::open(context, options).map_err(|error| CallError::Refused(error.to_string()))
+}
+
+fn refused(doing: impl fmt::Display) -> impl FnOnce(Refused) -> CallError {
+    move |error| CallError::Refused(format!("{doing}: {error}"))
+}
+
+impl Rendezvous<'_> {
+    /// Finds the service.
+    pub(super) fn find(&self) -> Result<Met, CallError> {
+        let process = open(self.context, self.release)?;
+        let services = Services::of(&process).map_err(refused("calling the service manager"))?;
+        let service = services.get(self.name).map_err(refused(format_args!("looking up {}", self.name)))?;
+        Ok((process, service))
+    }
+
+    /// Registers the service.
+    pub(super) fn register(&self, object: impl Object) -> Result<Met, CallError> {
+        let process = open(self.context, self.release)?;
+        let services = Services::wait(&process, PATIENCE).map_err(refused("calling the service manager"))?;
+        let service = process.publish(object);
+        services.add(self.name, &service).map_err(refused(format_args!(
+            "the service manager did not register {} (this system's manager, or its security policy, may forbid it, \
+             or speak another release's dialect: --android; or use --device private)",
+            self.name
+        )))?;
+        Ok((process, service))
+    }
+}
+
+/// Becomes the context's service manager, says so, and serves on this thread until it is ended.
+///
+/// # Errors
+/// There is one already, and who.
+pub(crate) fn manage(
+    device: &Path,
+    release: Release,
+    ready: impl FnOnce() -> io::Result<()>,
+) -> Result<(), CallError> {
+    let process = open(&KernelContext::at(device), release)?;
+    let _manager = process
+        .become_context_manager(ServiceManager::new())
+        .map_err(|error| CallError::Refused(ManagerError::new(device, error).to_string()))?;
+    ready().map_err(CallError::os("telling the client"))?;
+    process.join_thread_pool().map_err(|error| CallError::Refused(error.to_string()))
+}
+
+/// Whether somebody manages the context.
+///
+/// # Errors
+/// The context cannot be opened, or its manager does not answer as one.
+pub(crate) fn is_managed(context: &KernelContext, release: Release) -> Result<bool, CallError> {
+    match Services::of(&open(context, release)?) {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_dead() => Ok(false),
+        Err(error) => Err(refused("calling the service manager")(error)),
+    }
+}

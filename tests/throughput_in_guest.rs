@@ -1,0 +1,140 @@
+//! Room: the binder throughput test on a real driver, in guests that these tests boot.
+//! Not here: flags, outputs and exit statuses that need no driver (`throughput`).
+
+mod support;
+
+use std::sync::{Mutex, PoisonError};
+
+use record::{CaseKind, ClockUnit, HostClass, Outcome, Run};
+use support::{Called, Folder, binderperf, read};
+
+/// Guests boot one after the other: emulated CPUs want real ones.
+static ONE_GUEST: Mutex<()> = Mutex::new(());
+
+/// Runs `throughput binder` in a guest; the record that it leaves comes back.
+fn in_guest(folder: &Folder, lane: &[&str], words: &[&str]) -> (Called, Run) {
+    let _guest = ONE_GUEST.lock().unwrap_or_else(PoisonError::into_inner);
+    let out = folder.path("out");
+    let command = ["--out", &out, "--", "throughput", "binder", "--record=r.json"];
+    let called = binderperf(&[&["vm"], lane, &command[..], words].concat());
+    let record = format!("{out}/r.json");
+    assert!(std::path::Path::new(&record).exists(), "status {:?}: {}", called.code, called.stderr);
+    (called, read(&record))
+}
+
+fn failure<'r>(run: &'r Run, case: &str) -> &'r str {
+    match &run.case(case).expect(case).repetitions[0].outcome {
+        Outcome::Failed { reason, .. } => reason,
+        other => panic!("{case} did not fail: {other:?}"),
+    }
+}
+
+#[test]
+fn all_fifteen_cases_beside_their_controls() {
+    let folder = Folder::new("guest-all");
+    let words = ["--controls=all", "--benchmark_min_time=20x", "--benchmark_format=json"];
+    let (called, run) = in_guest(&folder, &["--smp", "2"], &words);
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    assert!(run.complete);
+    assert!(matches!(run.host.class, HostClass::Tcg | HostClass::Kvm), "{:?}", run.host.class);
+    let driver = run.driver.as_ref().expect("a driver served");
+    assert_eq!(driver.protocol_version, 8);
+    let tests: Vec<_> = run.cases.iter().filter(|case| case.kind == CaseKind::Test).collect();
+    let payloads: Vec<u64> = tests.iter().map(|case| case.payload_bytes).collect();
+    assert_eq!(payloads, (2..=16).map(|power| 1 << power).collect::<Vec<u64>>());
+    for case in tests {
+        let measured = case.measurements().next().unwrap_or_else(|| panic!("{} failed", case.name));
+        assert_eq!(measured.iterations, 20, "{}", case.name);
+        assert!(measured.real_total > 0 && measured.cpu_total > 0, "{}", case.name);
+    }
+    let json: serde_json::Value = serde_json::from_str(&called.stdout).expect("stdout is JSON");
+    let rows = json["benchmarks"].as_array().expect("rows");
+    let binder: Vec<_> = rows
+        .iter()
+        .filter(|row| row["name"].as_str().is_some_and(|name| name.starts_with("BM_sendVec_binder/")))
+        .collect();
+    assert_eq!(binder.len(), 15);
+    for row in binder {
+        for ratio in ["x_pipe", "x_unix", "x_futex", "x_spin", "x_raw"] {
+            assert!(row[ratio].as_f64().is_some_and(|value| value > 0.0), "{ratio} in {row}");
+        }
+    }
+}
+
+#[test]
+fn a_service_that_breaks_fails_its_case_only() {
+    let folder = Folder::new("guest-faults");
+    let fault = |kind: &str, payload: u32| format!("--fault={kind}=BM_sendVec_binder/{payload}");
+    let words = [
+        "--controls=none",
+        "--device=binder",
+        "--android=12",
+        "--benchmark_filter=/(4|8|16|32|64)$",
+        "--benchmark_min_time=20x",
+        "--patience=3",
+        &fault("kill-server", 8),
+        &fault("corrupt-reply", 16),
+        &fault("hang-server", 32),
+    ];
+    let (called, run) = in_guest(&folder, &[], &words);
+    assert_eq!(called.code, Some(1), "{}", called.stderr);
+    assert!(run.complete, "every case was tried");
+    assert!(run.driver.as_ref().is_some_and(|driver| driver.opened.starts_with("/dev/")), "{:?}", run.driver);
+    let killed = failure(&run, "BM_sendVec_binder/8");
+    assert!(killed.contains("SIGABRT") && killed.contains("BR_DEAD_REPLY"), "{killed}");
+    assert!(failure(&run, "BM_sendVec_binder/16").contains("byte 15"));
+    assert!(failure(&run, "BM_sendVec_binder/32").contains("in 3 s"));
+    for payload in [4, 64] {
+        let case = run.case(&format!("BM_sendVec_binder/{payload}")).expect("planned");
+        assert_eq!(case.measurements().map(|measured| measured.iterations).sum::<u64>(), 20);
+    }
+}
+
+#[test]
+fn counted_instructions_are_the_same_from_boot_to_boot() {
+    let folder = Folder::new("guest-counted");
+    let words = ["--controls=pipe,raw", "--benchmark_filter=/4$", "--max=x_raw=1000"];
+    let mut boots = Vec::new();
+    for _ in 0..2 {
+        let (called, run) = in_guest(&folder, &["--icount"], &words);
+        assert_eq!(called.code, Some(0), "{}", called.stderr);
+        assert_eq!((run.clock.unit, run.host.class), (ClockUnit::Instructions, HostClass::Icount));
+        assert!(called.stdout.contains("insns") && !called.stdout.contains(" ns "), "{}", called.stdout);
+        assert!(called.stderr.contains("x_raw is "), "{}", called.stderr);
+        boots.push(run);
+    }
+    for case in &boots[0].cases {
+        let again = boots[1].case(&case.name).and_then(record::Case::mean_real).expect("measured");
+        let first = case.mean_real().expect("measured");
+        let change = (again / first - 1.0).abs();
+        assert!(change < 0.01, "{}: {first} and {again} instructions", case.name);
+    }
+}
+
+#[test]
+fn a_limit_that_is_exceeded_fails_the_run() {
+    let folder = Folder::new("guest-limit");
+    let words =
+        ["--controls=pipe", "--benchmark_filter=/4$", "--benchmark_min_time=50x", "--max=x_pipe=0.001"];
+    let (called, run) = in_guest(&folder, &[], &words);
+    assert_eq!(called.code, Some(1), "{}", called.stderr);
+    assert!(called.stderr.contains("EXCEEDED"), "{}", called.stderr);
+    assert!(run.complete && !run.any_failed(), "all was measured");
+}
+
+#[test]
+fn run_ends_with_the_table_and_a_record() {
+    let _guest = ONE_GUEST.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = Folder::new("guest-run");
+    let out = folder.path("out");
+    let called = binderperf(&["run", "--quick", "--vm", "--out", &out]);
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    let rows = called.stdout.lines().filter(|line| line.starts_with("BM_sendVec_binder/")).count();
+    assert_eq!(rows, 15, "{}", called.stdout);
+    let files: Vec<_> = std::fs::read_dir(&out).expect("the folder was made").flatten().collect();
+    assert_eq!(files.len(), 1, "the record and nothing else: {files:?}");
+    let path = files[0].path().display().to_string();
+    assert!(called.stdout.contains(&path), "the last words name it: {}", called.stdout);
+    assert!(read(&path).complete);
+    assert_eq!(binderperf(&["show", &path]).code, Some(0));
+}
