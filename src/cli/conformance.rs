@@ -28,9 +28,9 @@ pub(crate) struct ConformanceArgs {
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
 
-    /// Put a fault in front of the driver, to see the tests fail
-    #[arg(long, value_name = "FAULT", hide = true)]
-    inject: Option<Fault>,
+    /// Put faults in front of the driver, to see the tests fail
+    #[arg(long, value_name = "FAULTS", value_delimiter = ',', hide = true)]
+    inject: Vec<Fault>,
 }
 
 /// Runs a helper of a suite under way
@@ -84,14 +84,14 @@ fn test(args: &ConformanceArgs, items: &[&Item]) -> Result<Totals, (String, u8)>
     let mut ktap =
         Ktap::begin(std::io::stdout().lock(), items.len(), &about, &evidence).map_err(no_output)?;
     let mut broken = None;
-    let options = Options { fault: args.inject, limit: Duration::from_secs(args.limit) };
+    let options = Options { faults: args.inject.clone(), limit: Duration::from_secs(args.limit) };
     let mut report = |item: &Item, outcome: &Outcome, notes: &[String]| {
         if broken.is_none() {
             broken = ktap.item(item, outcome, notes).err();
         }
         broken.is_none()
     };
-    conformance::run(&context, items, options, &mut report);
+    conformance::run(&context, items, &options, &mut report);
     match broken {
         Some(error) => Err(no_output(error)),
         None => ktap.end().map_err(no_output),

@@ -29,15 +29,24 @@ pub enum Fault {
     ClaimAllWritten,
     /// A dead peer is reported as a failed call.
     FailForDead,
+    /// No thread is ever asked for.
+    NeverSpawn,
+    /// Owners hear nothing of their nodes' references.
+    MuteReferences,
+    /// Refused commands are reported as taken.
+    HideErrors,
     /// A read with nothing to return never returns.
     Hang,
 }
 
-const FAULTS: [(&str, Fault); 5] = [
+const FAULTS: [(&str, Fault); 8] = [
     ("drop-noop", Fault::DropNoop),
     ("reply-first", Fault::ReplyFirst),
     ("claim-all-written", Fault::ClaimAllWritten),
     ("fail-for-dead", Fault::FailForDead),
+    ("never-spawn", Fault::NeverSpawn),
+    ("mute-references", Fault::MuteReferences),
+    ("hide-errors", Fault::HideErrors),
     ("hang", Fault::Hang),
 ];
 
@@ -69,6 +78,12 @@ fn split(mut bytes: &[u8]) -> Vec<(u32, &[u8])> {
     parts
 }
 
+fn replace(parts: &mut [(u32, &[u8])], from: u32, to: u32) {
+    for part in parts.iter_mut().filter(|part| part.0 == from) {
+        part.0 = to;
+    }
+}
+
 impl Fault {
     /// Breaks a stream of returns; never makes it longer.
     fn spoil(self, bytes: &[u8]) -> Vec<u8> {
@@ -81,39 +96,49 @@ impl Fault {
                     parts.swap(complete, reply);
                 }
             }
-            Self::FailForDead => {
-                for part in parts.iter_mut().filter(|part| part.0 == br::DEAD_REPLY) {
-                    part.0 = br::FAILED_REPLY;
-                }
+            Self::FailForDead => replace(&mut parts, br::DEAD_REPLY, br::FAILED_REPLY),
+            Self::NeverSpawn => replace(&mut parts, br::SPAWN_LOOPER, br::NOOP),
+            Self::MuteReferences => {
+                let of_references = [br::INCREFS, br::ACQUIRE, br::RELEASE, br::DECREFS];
+                parts.retain(|part| !of_references.contains(&part.0));
             }
-            Self::DropNoop | Self::ClaimAllWritten | Self::Hang => {}
+            Self::DropNoop | Self::ClaimAllWritten | Self::HideErrors | Self::Hang => {}
         }
         parts.iter().flat_map(|(word, payload)| [&word.to_ne_bytes()[..], payload].concat()).collect()
     }
 }
 
-/// A connection with a fault.
+/// A connection with faults.
 struct Faulty {
     inner: Arc<dyn Probe>,
-    fault: Fault,
+    faults: Vec<Fault>,
+}
+
+impl Faulty {
+    fn has(&self, fault: Fault) -> bool {
+        self.faults.contains(&fault)
+    }
 }
 
 impl Connection for Faulty {
     fn write_read(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {
         let before = exchange.read_consumed;
-        let result = self.inner.write_read(exchange);
-        if self.fault == Fault::Hang && result.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
-        {
-            loop {
+        let mut result = self.inner.write_read(exchange);
+        match result.as_ref().map_err(io::Error::kind) {
+            Err(io::ErrorKind::WouldBlock) if self.has(Fault::Hang) => loop {
                 std::thread::park();
-            }
+            },
+            Err(io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(_) if self.has(Fault::HideErrors) => result = Ok(()),
+            Ok(()) if self.has(Fault::ClaimAllWritten) => exchange.write_consumed = exchange.write.len(),
+            _ => {}
         }
-        if self.fault == Fault::ClaimAllWritten && result.is_ok() {
-            exchange.write_consumed = exchange.write.len();
-        }
-        let spoilt = self.fault.spoil(&exchange.read[before..exchange.read_consumed]);
-        exchange.read_consumed = before + spoilt.len();
-        exchange.read[before..exchange.read_consumed].copy_from_slice(&spoilt);
+        // A refused command takes back what was read before (contract WR-11).
+        let from = before.min(exchange.read_consumed);
+        let returned = exchange.read[from..exchange.read_consumed].to_vec();
+        let spoilt = self.faults.iter().fold(returned, |bytes, fault| fault.spoil(&bytes));
+        exchange.read_consumed = from + spoilt.len();
+        exchange.read[from..exchange.read_consumed].copy_from_slice(&spoilt);
         result
     }
 
@@ -196,21 +221,21 @@ impl Probe for Faulty {
     }
 }
 
-/// A context all of whose connections have a fault.
+/// A context all of whose connections have faults.
 pub(super) struct FaultySubject {
     inner: Box<dyn Subject>,
-    fault: Fault,
+    faults: Vec<Fault>,
 }
 
 impl FaultySubject {
-    pub(super) fn new(inner: Box<dyn Subject>, fault: Fault) -> Self {
-        Self { inner, fault }
+    pub(super) fn new(inner: Box<dyn Subject>, faults: Vec<Fault>) -> Self {
+        Self { inner, faults }
     }
 }
 
 impl Subject for FaultySubject {
     fn open(&self, options: OpenOptions) -> Result<Arc<dyn Probe>, OpenError> {
-        Ok(Arc::new(Faulty { inner: self.inner.open(options)?, fault: self.fault }))
+        Ok(Arc::new(Faulty { inner: self.inner.open(options)?, faults: self.faults.clone() }))
     }
 
     fn device(&self) -> Option<&Path> {
@@ -222,7 +247,7 @@ impl Subject for FaultySubject {
     }
 
     fn describe(&self) -> String {
-        format!("{} with the fault {}", self.inner.describe(), self.fault)
+        format!("{} with the faults {:?}", self.inner.describe(), self.faults)
     }
 }
 

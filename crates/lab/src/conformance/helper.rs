@@ -34,7 +34,10 @@ pub fn main(words: &[String]) -> Result<(), String> {
     let (role, address) = (word("a role")?, word("an address")?);
     let subject: Box<dyn Subject> = Box::new(KernelContext::at(address));
     match role {
-        "item" => runner::serve_item(subject, word("an item")?, word("a fault")?),
+        "item" => {
+            let id = word("an item")?;
+            runner::serve_item(subject, id, words)
+        }
         "manager" => manager(subject.as_ref(), word("a tag")?),
         "map-inherited" => map_inherited(),
         "map-after-exec" => map_after_exec(address),

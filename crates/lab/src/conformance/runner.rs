@@ -16,17 +16,17 @@ use super::subject::Subject;
 use super::{HELPER_COMMAND, catalogue, evidence};
 
 /// How a suite is run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
-    /// A fault to put in front of the driver.
-    pub fault: Option<Fault>,
+    /// Faults to put in front of the driver.
+    pub faults: Vec<Fault>,
     /// After how long an item counts as hanging.
     pub limit: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { fault: None, limit: Duration::from_secs(60) }
+        Self { faults: Vec::new(), limit: Duration::from_secs(60) }
     }
 }
 
@@ -38,7 +38,7 @@ const RESULT: &str = "RESULT ";
 pub fn run(
     subject: &dyn Subject,
     items: &[&Item],
-    options: Options,
+    options: &Options,
     report: &mut dyn FnMut(&Item, &Outcome, &[String]) -> bool,
 ) {
     let mut open: Option<lobby::Open> = None;
@@ -68,10 +68,10 @@ pub fn run(
     }
 }
 
-fn run_one(subject: &dyn Subject, item: &Item, options: Options) -> (Outcome, Vec<String>) {
-    let fault = options.fault.map_or_else(|| "-".to_owned(), |fault| fault.to_string());
+fn run_one(subject: &dyn Subject, item: &Item, options: &Options) -> (Outcome, Vec<String>) {
+    let faults: Vec<String> = options.faults.iter().map(Fault::to_string).collect();
     let mut command = Command::new("/proc/self/exe");
-    command.arg(HELPER_COMMAND).arg("item").arg(subject.address()).args([item.id, &fault]);
+    command.arg(HELPER_COMMAND).arg("item").arg(subject.address()).arg(item.id).args(faults);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     sys::tied_child::die_with_parent(&mut command);
     let mut child = match command.spawn() {
@@ -93,7 +93,9 @@ fn run_one(subject: &dyn Subject, item: &Item, options: Options) -> (Outcome, Ve
     };
     let mut notes = Vec::new();
     let outcome = judge(&said, status.ok(), &mut notes);
-    notes.extend(complaints.join().unwrap_or_default().lines().map(str::to_owned));
+    // A panic's first lines say it all; a backtrace would bury the results.
+    let complaints = complaints.join().unwrap_or_default();
+    notes.extend(complaints.lines().filter(|line| !line.is_empty()).take(4).map(str::to_owned));
     (outcome, notes)
 }
 
@@ -136,13 +138,15 @@ fn judge(said: &str, status: Option<ExitStatus>, notes: &mut Vec<String>) -> Out
 ///
 /// # Errors
 /// An unknown item or fault, or no context: what is wrong.
-pub(super) fn serve_item(subject: Box<dyn Subject>, id: &str, fault: &str) -> Result<(), String> {
+pub(super) fn serve_item<'w>(
+    subject: Box<dyn Subject>,
+    id: &str,
+    faults: impl Iterator<Item = &'w str>,
+) -> Result<(), String> {
     let item = catalogue().find(|item| item.id == id).ok_or_else(|| format!("no item {id}"))?;
     let evidence = evidence::examine(subject.as_ref()).map_err(|error| error.to_string())?;
-    let subject = match fault {
-        "-" => subject,
-        name => Box::new(FaultySubject::new(subject, name.parse()?)),
-    };
+    let faults: Vec<Fault> = faults.map(str::parse).collect::<Result<_, _>>()?;
+    let subject = if faults.is_empty() { subject } else { Box::new(FaultySubject::new(subject, faults)) };
     let line = match Outcome::from((item.test)(&Kit { subject, evidence })) {
         Outcome::Passed => "pass".to_owned(),
         Outcome::Skipped(why) => format!("skip {}", why.replace('\n', " ")),

@@ -23,7 +23,7 @@ impl Scripted {
         };
         let inner: Arc<dyn Probe> = Arc::new(Self(Mutex::new(script.iter().map(read).collect())));
         Party::new(match fault {
-            Some(fault) => Arc::new(Faulty { inner, fault }),
+            Some(fault) => Arc::new(Faulty { inner, faults: vec![fault] }),
             None => inner,
         })
     }
@@ -32,8 +32,11 @@ impl Scripted {
 impl Connection for Scripted {
     fn write_read(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {
         exchange.write_consumed = split(exchange.write).first().map_or(0, |(_, payload)| 4 + payload.len());
-        if exchange.read.is_empty() {
+        if exchange.read.is_empty() && exchange.write.first() != Some(&0xff) {
             return Ok(());
+        }
+        if exchange.write.first() == Some(&0xff) {
+            return Err(io::ErrorKind::InvalidInput.into());
         }
         let next = self.0.lock().expect("no test panics while reading").pop_front();
         let bytes = next.ok_or(io::ErrorKind::WouldBlock)?;
@@ -139,8 +142,18 @@ fn each_spoilt_stream_has_another_shape() {
     let reply = reply();
     let answer: &[(u32, &[u8])] = &[(br::NOOP, &[]), (br::TRANSACTION_COMPLETE, &[]), (br::REPLY, &reply)];
     let death: &[(u32, &[u8])] = &[(br::NOOP, &[]), (br::DEAD_REPLY, &[])];
+    let pair = [0; 16];
+    let export: &[(u32, &[u8])] = &[
+        (br::SPAWN_LOOPER, &[]),
+        (br::INCREFS, &pair),
+        (br::ACQUIRE, &pair),
+        (br::TRANSACTION_COMPLETE, &[]),
+    ];
     for (fault, script, want) in [
         (None, answer, "NOOP COMPLETE REPLY"),
+        (None, export, "SPAWN_LOOPER INCREFS ACQUIRE COMPLETE"),
+        (Some(Fault::NeverSpawn), export, "NOOP INCREFS ACQUIRE COMPLETE"),
+        (Some(Fault::MuteReferences), export, "SPAWN_LOOPER COMPLETE"),
         (Some(Fault::DropNoop), answer, "COMPLETE REPLY"),
         (Some(Fault::ReplyFirst), answer, "NOOP REPLY COMPLETE"),
         (Some(Fault::FailForDead), death, "NOOP FAILED_REPLY"),
@@ -159,6 +172,15 @@ fn a_lie_about_what_was_written_is_told() {
     assert_eq!(Scripted::party(None, &[]).write_some(&commands), Ok(8));
     assert_eq!(Scripted::party(Some(Fault::ClaimAllWritten), &[]).write_some(&commands), Ok(16));
     assert_eq!(split(commands.as_bytes())[0].0, bc::ACQUIRE);
+}
+
+#[test]
+fn a_refusal_is_hidden_and_silence_is_not() {
+    let refused =
+        |fault| Scripted::party(fault, &[]).write_refused(&[0xff; 4]).0.map_err(|error| error.kind());
+    assert_eq!(refused(None), Err(io::ErrorKind::InvalidInput));
+    assert_eq!(refused(Some(Fault::HideErrors)), Ok(()));
+    assert!(Scripted::party(Some(Fault::HideErrors), &[]).read_now().expect("nothing is no error").is_none());
 }
 
 #[test]

@@ -1,0 +1,154 @@
+//! Room: the conformance suite on the driver of a real kernel, in a guest, and proof that it can fail.
+//! Not here: the tests of the promises (`lab::conformance`), their text (`contract/`).
+//! These tests boot guests.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use lab::conformance::catalogue;
+use support::{Called, binderperf};
+
+/// Guests boot one after the other: emulated CPUs want real ones.
+static ONE_GUEST: Mutex<()> = Mutex::new(());
+
+fn in_guest(words: &[&str]) -> Called {
+    let _guest = ONE_GUEST.lock().unwrap_or_else(PoisonError::into_inner);
+    binderperf(&[&["vm"], words].concat())
+}
+
+/// How an item ended according to its line.
+#[derive(Clone, Debug, PartialEq)]
+enum Line {
+    Ok,
+    NotOk,
+    Skip(String),
+}
+
+/// Reads KTAP back: the plan, and each item's end by its number. Checks the running numbers.
+fn results(text: &str) -> (usize, BTreeMap<String, Line>) {
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("KTAP version 1"), "{text}");
+    let plan =
+        lines.next().and_then(|line| line.strip_prefix("1..")).expect("a plan").parse().expect("a count");
+    let mut found = BTreeMap::new();
+    for line in lines.filter(|line| !line.starts_with('#')) {
+        let (failed, rest) = match line.strip_prefix("not ok ") {
+            Some(rest) => (true, rest),
+            None => (false, line.strip_prefix("ok ").unwrap_or_else(|| panic!("no result: {line}"))),
+        };
+        let mut words = rest.split(' ');
+        assert_eq!(words.next(), Some((found.len() + 1).to_string().as_str()), "{line}");
+        let id = words.next().expect("an item").to_owned();
+        let skip = rest.split_once("# SKIP ").map(|(_, why)| Line::Skip(why.to_owned()));
+        let end = if failed { Line::NotOk } else { skip.unwrap_or(Line::Ok) };
+        assert!(found.insert(id, end).is_none(), "twice: {line}");
+    }
+    (plan, found)
+}
+
+#[test]
+fn every_promise_is_kept_by_the_newest_kernel() {
+    let called = in_guest(&["--", "conformance"]);
+    assert_eq!(called.code, Some(0), "{}{}", called.stdout, called.stderr);
+    let (plan, found) = results(&called.stdout);
+    assert_eq!((plan, found.len()), (catalogue().count(), catalogue().count()));
+    for item in catalogue() {
+        let end = &found[item.id];
+        assert!(!item.seen || *end == Line::Ok, "{} was seen on a real driver before, now: {end:?}", item.id);
+        assert_ne!(*end, Line::Skip(String::new()), "{}: a skip must say why", item.id);
+    }
+}
+
+#[test]
+fn an_older_kernel_keeps_all_but_what_came_later() {
+    let called = in_guest(&["--kernel", "6.1", "--", "conformance"]);
+    assert_eq!(called.code, Some(0), "{}{}", called.stdout, called.stderr);
+    let (plan, found) = results(&called.stdout);
+    assert_eq!((plan, found.len()), (catalogue().count(), catalogue().count()));
+    let skipped: Vec<_> = found.iter().filter(|(_, end)| **end != Line::Ok).collect();
+    // WR-07 waits for a race, which may not come up.
+    let expected = |(id, end): &(&String, &Line)| matches!(end, Line::Skip(why) if why.contains("brought by Linux 6.12") || id.as_str() == "WR-07");
+    assert!(skipped.iter().all(expected), "{skipped:?}");
+    assert!(found["WR-09"] != Line::Ok, "freeze notifications came with 6.12");
+}
+
+/// Each fault with items that it breaks.
+const BROKEN: [(&str, &str); 12] = [
+    ("drop-noop", "WR-03"),
+    ("reply-first", "WR-15"),
+    ("reply-first", "TX-01"),
+    ("claim-all-written", "WR-12"),
+    ("claim-all-written", "WR-13"),
+    ("fail-for-dead", "OPN-09"),
+    ("fail-for-dead", "TX-10"),
+    ("fail-for-dead", "CTX-04"),
+    ("never-spawn", "LP-01"),
+    ("mute-references", "REF-08"),
+    ("mute-references", "REF-13"),
+    ("hide-errors", "WR-11"),
+];
+
+/// Items that none of the faults touches.
+const UNTOUCHED: [&str; 9] =
+    ["OPN-02", "OPN-03", "OPN-05", "OPN-08", "IOC-01", "IOC-02", "TX-24", "CTX-01", "CTX-02"];
+
+#[test]
+fn a_broken_driver_is_told_from_a_good_one() {
+    let mut faults: Vec<&str> = BROKEN.iter().map(|(fault, _)| *fault).collect();
+    faults.dedup();
+    let items = [&BROKEN.map(|(_, id)| id)[..], &UNTOUCHED].concat();
+    let words = ["--", "conformance", "--inject", &faults.join(","), "--filter", &items.join(",")];
+    let called = in_guest(&words);
+    assert_eq!(called.code, Some(1), "{}{}", called.stdout, called.stderr);
+    let (plan, found) = results(&called.stdout);
+    assert_eq!((plan, found.len()), (items.len(), items.len()), "every item has its line");
+    for (fault, id) in BROKEN {
+        assert_eq!(found[id], Line::NotOk, "{fault} breaks {id}");
+    }
+    for id in UNTOUCHED {
+        assert_eq!(found[id], Line::Ok, "{id}");
+    }
+}
+
+#[test]
+fn a_hanging_driver_does_not_hang_the_suite() {
+    let words = ["--", "conformance", "--inject", "hang", "--limit", "3", "--filter", "OPN-02,WR-04,LP-01"];
+    let called = in_guest(&words);
+    assert_eq!(called.code, Some(1), "{}{}", called.stdout, called.stderr);
+    let (plan, found) = results(&called.stdout);
+    assert_eq!(plan, 3);
+    assert_eq!(
+        ["OPN-02", "WR-04", "LP-01"].map(|id| found[id].clone()),
+        [Line::Ok, Line::NotOk, Line::NotOk]
+    );
+    assert!(called.stdout.contains("# WR-04: it did not end within 3s"), "{}", called.stdout);
+}
+
+#[test]
+fn wrong_calls_say_how_to_call() {
+    for words in [&["conformance", "--filter", "no such item"][..], &["conformance", "--device", ""]] {
+        let called = binderperf(words);
+        assert_eq!(called.code, Some(2), "{words:?}: {}", called.stderr);
+        assert!(called.stdout.is_empty() && !called.stderr.is_empty(), "{words:?}");
+    }
+    let called = binderperf(&["conformance", "--inject", "rust"]);
+    assert_eq!(called.code, Some(2));
+    assert!(called.stderr.contains("drop-noop"), "the known faults are named: {}", called.stderr);
+    let called = binderperf(&["conformance", "--device", "/dev/no-such-binder"]);
+    assert_eq!(called.code, Some(3), "{}", called.stderr);
+    assert!(called.stderr.contains("/dev/no-such-binder"), "{}", called.stderr);
+}
+
+#[test]
+fn items_can_be_listed_anywhere() {
+    let called = binderperf(&["conformance", "--list"]);
+    assert_eq!((called.code, called.stdout.lines().count()), (Some(0), catalogue().count()));
+    let called = binderperf(&["conformance", "--list", "--filter", "ctx-05"]);
+    assert!(
+        called.stdout.starts_with("CTX-05  C ") && called.stdout.lines().count() == 1,
+        "{}",
+        called.stdout
+    );
+}
