@@ -40,7 +40,7 @@ pub struct Verdict {
     pub case: String,
     /// The limit.
     pub gate: Gate,
-    /// Its cost over the control's; `None` when one of the two was not measured.
+    /// Its median cost over the control's; `None` when one of the two was not measured.
     pub ratio: Option<f64>,
 }
 
@@ -70,14 +70,14 @@ impl Gate {
     /// Applies the limit to every test case of a run.
     #[must_use]
     pub fn judge(self, run: &Run) -> Vec<Verdict> {
-        let control = |payload| run.case(&self.control.case_name(payload))?.mean_real();
+        let control = |payload| run.case(&self.control.case_name(payload))?.median_real();
         let tests = run.cases.iter().filter(|case| case.kind == CaseKind::Test);
         tests
             .map(|case| Verdict {
                 case: case.name.clone(),
                 gate: self,
                 ratio: case
-                    .mean_real()
+                    .median_real()
                     .zip(control(case.payload_bytes))
                     .map(|(test, control)| test / control),
             })

@@ -4,11 +4,12 @@
 use crate::schema::{Case, CaseKind};
 use std::collections::BTreeMap;
 
-/// Mean costs of the control cases known so far, in clock units.
+/// Median costs of the control cases known so far, in clock units. Medians, because one interrupt in
+/// a thousand transactions moves a mean and must not move the floor.
 #[derive(Debug, Default)]
 pub(crate) struct Controls {
-    /// (family without its last word, payload) → last word → mean.
-    means: BTreeMap<(String, u64), BTreeMap<String, f64>>,
+    /// (family without its last word, payload) → last word → median.
+    medians: BTreeMap<(String, u64), BTreeMap<String, f64>>,
 }
 
 impl Controls {
@@ -21,22 +22,22 @@ impl Controls {
 
     /// Takes note of a case, if it is a control that was measured.
     pub(crate) fn know(&mut self, case: &Case) {
-        let Some(mean) = case.mean_real().filter(|_| case.kind == CaseKind::Control) else { return };
+        let Some(median) = case.median_real().filter(|_| case.kind == CaseKind::Control) else { return };
         let (stem, word) = split(&case.family);
-        let same_payload = self.means.entry((stem.to_owned(), case.payload_bytes)).or_default();
-        same_payload.insert(word.to_owned(), mean);
+        let same_payload = self.medians.entry((stem.to_owned(), case.payload_bytes)).or_default();
+        same_payload.insert(word.to_owned(), median);
     }
 
-    /// How many times the cost of each known control with the same payload a cost of this case
-    /// is, under the names `x_pipe`, `x_unix` and so on.
+    /// How many times the median cost of each known control with the same payload the median `cost`
+    /// of this case is, under the names `x_pipe`, `x_unix` and so on.
     pub(crate) fn ratios(&self, case: &Case, cost: f64) -> impl Iterator<Item = (String, f64)> {
         let stem = split(&case.family).0.to_owned();
         let known = match case.kind {
-            CaseKind::Test => self.means.get(&(stem, case.payload_bytes)),
+            CaseKind::Test => self.medians.get(&(stem, case.payload_bytes)),
             CaseKind::Control => None,
         };
-        let known = known.into_iter().flatten().filter(|&(_, &mean)| mean > 0.0);
-        known.map(move |(word, mean)| (counter_name(word), cost / mean))
+        let known = known.into_iter().flatten().filter(|&(_, &median)| median > 0.0);
+        known.map(move |(word, median)| (counter_name(word), cost / median))
     }
 }
 

@@ -32,7 +32,7 @@ enum Row {
 }
 
 /// The whole text; `what_next` comes last. Times are means over all repetitions; percentiles are
-/// over all their samples; `x pipe` is this case's time over the pipe control's for its payload.
+/// over all their samples; `x pipe` is this case's median over the pipe control's for its payload.
 pub fn summary(run: &Run, what_next: &str) -> String {
     let mut text = head(run);
     let tests: Vec<&Case> = run.cases.iter().filter(|case| case.kind == CaseKind::Test).collect();
@@ -129,7 +129,8 @@ fn row(run: &Run, case: &Case, controls: &Controls) -> Row {
         percentile(99.0),
         percentile(100.0),
     ];
-    let ratios: BTreeMap<String, f64> = controls.ratios(case, mean).collect();
+    let median = case.median_real().unwrap_or(mean);
+    let ratios: BTreeMap<String, f64> = controls.ratios(case, median).collect();
     cells.extend(HEADS[FIRST_RATIO..].iter().map(|head| {
         let ratio = ratios.get(&head.replace(' ', "_"));
         ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default()

@@ -125,6 +125,12 @@ impl Case {
         let means: Vec<f64> = self.measurements().filter_map(Measurement::mean_real).collect();
         crate::stats::mean(&means)
     }
+
+    /// Median wall clock of a transaction over all repetitions, in clock units.
+    pub fn median_real(&self) -> Option<f64> {
+        let samples = Distribution::merged(self.measurements().map(|numbers| &numbers.samples))?;
+        samples.percentile(50.0).map(|median| median as f64)
+    }
 }
 
 /// A further number of a repetition.

@@ -193,6 +193,9 @@ fn counters(
         let rate = Value { number, suffix: "/s", base: 1024.0 };
         counters.insert("bytes_per_second".to_owned(), rate);
     }
-    counters.extend(controls.ratios(case, mean).map(|(name, ratio)| (name, plain(ratio))));
+    if let Some(median) = numbers.samples.percentile(50.0) {
+        let ratios = controls.ratios(case, median as f64);
+        counters.extend(ratios.map(|(name, ratio)| (name, plain(ratio))));
+    }
     counters
 }

@@ -254,7 +254,7 @@ fn instructions_are_never_shown_as_time() {
         [
             "Benchmark                                           Insns        CPU insns   Iterations UserCounters...",
             lines[0],
-            "BM_sendVec_binder/4/manual_time                 15250 insns      10270 insns         64 max=30.5k p50=15.255k p99=30.5k x_pipe=2.17826",
+            "BM_sendVec_binder/4/manual_time                 15250 insns      10270 insns         64 max=30.5k p50=15.255k p99=30.5k x_pipe=2.17835",
         ]
     );
     let json = print(Format::Json);

@@ -26,7 +26,7 @@ Clock   CLOCK_MONOTONIC, 42.5 ns a pair of readings, within each sample
 
 Benchmark                     Time        CPU  Iterations  bytes/s        p50        p99        max  x pipe  x spin
 -------------------------------------------------------------------------------------------------------------------
-BM_sendVec_binder/4       71000 ns   33000 ns          20   56.34k   72063 ns  144000 ns  144000 ns    2.00  100.00
+BM_sendVec_binder/4       71000 ns   33000 ns          20   56.34k   72063 ns  144000 ns  144000 ns    2.03  101.50
 BM_sendVec_binder/65536  214796 ns  104665 ns          10   305.1M  214911 ns  429592 ns  429592 ns
 ";
     assert_eq!(summary(&run, ""), expected);
