@@ -78,8 +78,8 @@ fn here(args: &RunArgs, line: &mut StatusLine) -> Result<Run, u8> {
         }
         Err(error) => {
             line.show("");
-            complain(error);
-            Err(exit::UNABLE)
+            complain(&error);
+            Err(if matches!(error, RunError::NoDriver(_)) { exit::UNABLE } else { exit::INTERNAL })
         }
     }
 }

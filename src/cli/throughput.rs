@@ -85,6 +85,7 @@ enum End {
     BadOutput,
     Unable,
     Unwritten,
+    Broken,
 }
 
 impl End {
@@ -94,7 +95,7 @@ impl End {
             Self::NothingMatched | Self::BadOutput => exit::USAGE,
             Self::CaseFailed | Self::GateFailed | Self::Stopped => exit::FAILED,
             Self::Unable => exit::UNABLE,
-            Self::Unwritten => exit::INTERNAL,
+            Self::Unwritten | Self::Broken => exit::INTERNAL,
         }
     }
 
@@ -102,7 +103,9 @@ impl End {
     fn compatible_code(self) -> u8 {
         match self {
             Self::Fine | Self::NothingMatched | Self::CaseFailed => exit::FINE,
-            Self::BadOutput | Self::Unwritten | Self::GateFailed | Self::Stopped => exit::FAILED,
+            Self::BadOutput | Self::Unwritten | Self::Broken | Self::GateFailed | Self::Stopped => {
+                exit::FAILED
+            }
             Self::Unable => exit::UNABLE,
         }
     }
@@ -150,9 +153,13 @@ impl Call {
         let run = match lab::run::execute(&self.plan, &mut report) {
             Ok(run) => run,
             Err(error @ RunError::NothingToRun { .. }) => return nothing_matched(&error),
-            Err(error) => {
+            Err(error @ RunError::NoDriver(_)) => {
                 complain(error);
                 return End::Unable;
+            }
+            Err(error) => {
+                complain(error);
+                return End::Broken;
             }
         };
         report.finish(&run);

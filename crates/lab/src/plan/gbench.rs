@@ -194,7 +194,12 @@ impl Flags {
 
     /// Obeys one word, if it is a flag of this room's.
     fn take(&mut self, word: &str) -> Result<bool, FlagError> {
-        let Some(flag) = word.strip_prefix("--") else { return Ok(false) };
+        let flag = match (word, word.strip_prefix("--")) {
+            ("-h", _) => "help",
+            ("-V", _) => "version",
+            (_, Some(flag)) => flag,
+            _ => return Ok(false),
+        };
         match flag {
             "help" => self.question = Some(Question::Help),
             "version" => self.question = Some(Question::Version),

@@ -106,7 +106,13 @@ fn what_is_not_ours_is_given_back_and_what_only_looks_so_is_refused() {
 
 #[test]
 fn questions() {
-    assert_eq!(parse(&["--help"], &[]).expect("help").0.question, Some(Question::Help));
-    assert_eq!(parse(&["--version"], &[]).expect("version").0.question, Some(Question::Version));
+    for (word, question) in [
+        ("--help", Question::Help),
+        ("-h", Question::Help),
+        ("--version", Question::Version),
+        ("-V", Question::Version),
+    ] {
+        assert_eq!(parse(&[word], &[]).expect(word).0.question, Some(question));
+    }
     assert!(FLAGS.iter().all(|(name, _)| usage().contains(name)));
 }
