@@ -97,7 +97,9 @@ impl Commands {
         self.bytes.extend_from_slice(other);
     }
 
+    #[inline]
     fn put(&mut self, word: u32, payload: &[u8]) {
+        self.bytes.reserve(4 + payload.len());
         self.bytes.extend_from_slice(&word.to_ne_bytes());
         self.bytes.extend_from_slice(payload);
     }

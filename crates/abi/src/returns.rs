@@ -54,6 +54,25 @@ impl Delivery {
             security_context,
         }
     }
+
+    /// Decodes the delivery that `bytes` begin with, its word included; `None` for any other return
+    /// and for one that is cut short.
+    #[inline]
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (word, payload) = bytes.split_first_chunk::<4>()?;
+        match u32::from_ne_bytes(*word) {
+            br::TRANSACTION | br::REPLY => {
+                let (data, _) = TransactionData::read_from_prefix(payload).ok()?;
+                Some(Self::new(&data, None))
+            }
+            br::TRANSACTION_SEC_CTX => {
+                let (with, _) = TransactionDataSecctx::read_from_prefix(payload).ok()?;
+                Some(Self::new(&with.transaction_data, Some(with.secctx)))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// One return from the driver.
@@ -233,6 +252,9 @@ mod tests {
         let got: Vec<_> = Returns::new(&bytes).map(|item| item.expect("well formed")).collect();
         assert_eq!(got[..2], [Return::Noop, Return::TransactionComplete]);
         let Return::Reply(reply) = got[2] else { panic!("not a reply: {:?}", got[2]) };
+        assert_eq!(Delivery::decode(&bytes[8..]), Some(reply));
+        assert_eq!(Delivery::decode(&bytes), None, "a filler first");
+        assert_eq!(Delivery::decode(&bytes[8..bytes.len() - 1]), None, "cut short");
         assert_eq!((reply.sender_euid, reply.data_size, reply.buffer), (3, 16, BufferAddress(0x1000)));
     }
 

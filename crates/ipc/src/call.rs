@@ -1,9 +1,10 @@
 //! Room: the states of one transaction at its sender. `Sent -> Accepted -> answered`; a state is
 //! consumed by the return that ends it.
-//! Not here: reading the returns (`runtime`), returns that concern no call (`runtime::execute`).
+//! Not here: reading the returns (`runtime`), returns that concern no call (`execute`).
 //! Facts: contract TX-01, TX-10, TX-12, OW-01, OW-07, OW-09, WR-15.
 
-use abi::{Delivery, Return};
+use abi::ReturnWord;
+use abi::codes::br;
 
 use crate::error::{ProtocolError, Refusal};
 
@@ -39,44 +40,46 @@ pub(crate) enum AfterSent {
 #[derive(Debug)]
 pub(crate) enum AfterAccepted {
     /// The callee answered.
-    Replied(Delivery),
+    Replied,
     /// The callee died, or its reply could not be delivered.
     Refused(Refusal),
 }
 
 /// Whether a return speaks about this thread's own transaction.
-pub(crate) fn concerns_call(got: &Return) -> bool {
+#[inline]
+pub(crate) fn concerns_call(got: ReturnWord) -> bool {
     matches!(
-        got,
-        Return::TransactionComplete
-            | Return::Reply(_)
-            | Return::OnewaySpamSuspect
-            | Return::TransactionPendingFrozen
-            | Return::DeadReply
-            | Return::FailedReply
-            | Return::FrozenReply
+        got.0,
+        br::TRANSACTION_COMPLETE
+            | br::REPLY
+            | br::ONEWAY_SPAM_SUSPECT
+            | br::TRANSACTION_PENDING_FROZEN
+            | br::DEAD_REPLY
+            | br::FAILED_REPLY
+            | br::FROZEN_REPLY
     )
 }
 
-fn refusal(got: &Return) -> Option<Refusal> {
-    match got {
-        Return::DeadReply => Some(Refusal::Dead),
-        Return::FailedReply => Some(Refusal::Failed(None)),
-        Return::FrozenReply => Some(Refusal::Frozen),
+fn refusal(got: ReturnWord) -> Option<Refusal> {
+    match got.0 {
+        br::DEAD_REPLY => Some(Refusal::Dead),
+        br::FAILED_REPLY => Some(Refusal::Failed(None)),
+        br::FROZEN_REPLY => Some(Refusal::Frozen),
         _ => None,
     }
 }
 
 impl Sent {
     /// Moves on; everything but an acknowledgement or a refusal is forbidden.
-    pub(crate) fn on(self, got: Return) -> Result<AfterSent, ProtocolError> {
-        let taken = match got {
-            Return::TransactionComplete => Taken::Complete,
-            Return::OnewaySpamSuspect => Taken::SpamSuspect,
-            Return::TransactionPendingFrozen => Taken::PendingFrozen,
-            got => {
+    #[inline]
+    pub(crate) fn on(self, got: ReturnWord) -> Result<AfterSent, ProtocolError> {
+        let taken = match got.0 {
+            br::TRANSACTION_COMPLETE => Taken::Complete,
+            br::ONEWAY_SPAM_SUSPECT => Taken::SpamSuspect,
+            br::TRANSACTION_PENDING_FROZEN => Taken::PendingFrozen,
+            _ => {
                 let unexpected = ProtocolError::Unexpected { state: "sent", got };
-                return refusal(&got).map(AfterSent::Refused).ok_or(unexpected);
+                return refusal(got).map(AfterSent::Refused).ok_or(unexpected);
             }
         };
         Ok(AfterSent::Accepted(Accepted, taken))
@@ -85,12 +88,13 @@ impl Sent {
 
 impl Accepted {
     /// Moves on; everything but a reply or a refusal is forbidden.
-    pub(crate) fn on(self, got: Return) -> Result<AfterAccepted, ProtocolError> {
-        match got {
-            Return::Reply(delivery) => Ok(AfterAccepted::Replied(delivery)),
-            got => {
+    #[inline]
+    pub(crate) fn on(self, got: ReturnWord) -> Result<AfterAccepted, ProtocolError> {
+        match got.0 {
+            br::REPLY => Ok(AfterAccepted::Replied),
+            _ => {
                 let unexpected = ProtocolError::Unexpected { state: "accepted", got };
-                refusal(&got).map(AfterAccepted::Refused).ok_or(unexpected)
+                refusal(got).map(AfterAccepted::Refused).ok_or(unexpected)
             }
         }
     }
@@ -103,32 +107,36 @@ mod tests {
     #[test]
     fn a_sent_transaction_is_accepted_or_refused() {
         for (got, want) in [
-            (Return::TransactionComplete, Taken::Complete),
-            (Return::OnewaySpamSuspect, Taken::SpamSuspect),
-            (Return::TransactionPendingFrozen, Taken::PendingFrozen),
+            (br::TRANSACTION_COMPLETE, Taken::Complete),
+            (br::ONEWAY_SPAM_SUSPECT, Taken::SpamSuspect),
+            (br::TRANSACTION_PENDING_FROZEN, Taken::PendingFrozen),
         ] {
-            let Ok(AfterSent::Accepted(_, taken)) = Sent.on(got) else { panic!("{got:?} not accepted") };
+            let Ok(AfterSent::Accepted(_, taken)) = Sent.on(ReturnWord(got)) else {
+                panic!("{got:#x} not accepted")
+            };
             assert_eq!(taken, want);
         }
         for (got, want) in [
-            (Return::DeadReply, Refusal::Dead),
-            (Return::FailedReply, Refusal::Failed(None)),
-            (Return::FrozenReply, Refusal::Frozen),
+            (br::DEAD_REPLY, Refusal::Dead),
+            (br::FAILED_REPLY, Refusal::Failed(None)),
+            (br::FROZEN_REPLY, Refusal::Frozen),
         ] {
-            let Ok(AfterSent::Refused(by)) = Sent.on(got) else { panic!("{got:?} not refused") };
+            let Ok(AfterSent::Refused(by)) = Sent.on(ReturnWord(got)) else { panic!("{got:#x} not refused") };
             assert_eq!(by, want);
-            let Ok(AfterAccepted::Refused(by)) = Accepted.on(got) else { panic!("{got:?} not refused") };
+            let Ok(AfterAccepted::Refused(by)) = Accepted.on(ReturnWord(got)) else {
+                panic!("{got:#x} not refused")
+            };
             assert_eq!(by, want);
         }
     }
 
     #[test]
     fn a_return_out_of_place_is_a_protocol_error() {
-        for got in [Return::Noop, Return::SpawnLooper, Return::Error(-5)] {
-            assert!(!concerns_call(&got));
+        for got in [br::NOOP, br::SPAWN_LOOPER, br::ERROR].map(ReturnWord) {
+            assert!(!concerns_call(got));
             assert_eq!(Sent.on(got).expect_err("sent"), ProtocolError::Unexpected { state: "sent", got });
         }
-        let got = Return::TransactionComplete;
+        let got = ReturnWord(br::TRANSACTION_COMPLETE);
         assert_eq!(
             Accepted.on(got).expect_err("acknowledged twice"),
             ProtocolError::Unexpected { state: "accepted", got }

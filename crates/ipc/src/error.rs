@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io;
 
-use abi::{DecodeError, Handle, Return};
+use abi::{DecodeError, Handle, ReturnWord};
 
 /// Why the driver did not carry a transaction through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub enum ProtocolError {
         /// The state.
         state: &'static str,
         /// The return.
-        got: Return,
+        got: ReturnWord,
     },
     /// A return stream that cannot be decoded.
     Undecodable(DecodeError),
@@ -56,7 +56,7 @@ pub enum ProtocolError {
 impl fmt::Display for ProtocolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unexpected { state, got } => write!(f, "a call that is {state} got {got:?}"),
+            Self::Unexpected { state, got } => write!(f, "a call that is {state} got {got}"),
             Self::Undecodable(error) => error.fmt(f),
             Self::OutsideMap { address, len } => {
                 write!(f, "a delivery of {len} bytes at {address:#x} is outside the receiving area")

@@ -132,8 +132,8 @@ impl<C: Connection> Inner<C> {
                 self.spawn_looper();
             }
             self.exchange(thread, Read::Wait)?;
-            while let Some(got) = thread.next_return()? {
-                self.execute(thread, got);
+            while let Some(word) = thread.peek()? {
+                self.execute(thread, word)?;
             }
         }
         Ok(())

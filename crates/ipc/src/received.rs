@@ -21,7 +21,7 @@ use crate::thread::ThreadState;
 /// readers duplicate those they keep. Stays on the thread that received it.
 pub struct Received<'t> {
     pub(crate) runtime: &'t dyn Runtime,
-    thread: Rc<ThreadState>,
+    pub(crate) thread: Rc<ThreadState>,
     data: &'t [u8],
     offsets: &'t [u8],
     buffer: BufferAddress,

@@ -10,11 +10,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
-use abi::codes::tf;
-use abi::{CommandWord, Delivery, Handle, Payload, Return, TransactionFlags};
+use abi::codes::{br, tf};
+use abi::{CommandWord, DecodeError, Delivery, Handle, Payload, Return, ReturnWord, TransactionFlags};
 use driver::{Connection, Exchange};
 
-use crate::call::{AfterAccepted, AfterSent, Sent, Taken, concerns_call};
+use crate::call::{Accepted, AfterAccepted, AfterSent, Sent, Taken, concerns_call};
 use crate::death::Deaths;
 use crate::error::{Refusal, TransactError};
 use crate::looper::Pool;
@@ -38,6 +38,12 @@ pub enum Outcome<'t> {
         /// Its bytes.
         received: Received<'t>,
     },
+}
+
+/// What the driver or the callee said to a transaction.
+enum Answer<'t> {
+    Given(Outcome<'t>),
+    Refused(Refusal),
 }
 
 /// The part of a process that does not depend on its connection.
@@ -128,46 +134,54 @@ impl<C: Connection> Inner<C> {
         result.map_err(|source| TransactError::Os { call: "BINDER_WRITE_READ", source })
     }
 
-    /// The next return that speaks about this thread's own transaction; everything else that comes
-    /// meanwhile, nested calls included, is done.
-    fn next_of_call(&self, thread: &Rc<ThreadState>) -> Result<Return, TransactError> {
+    /// The next return that speaks about this thread's own transaction, left where it is; everything
+    /// else that comes meanwhile, nested calls included, is done.
+    fn await_own(&self, thread: &Rc<ThreadState>) -> Result<ReturnWord, TransactError> {
         loop {
-            match thread.next_return()? {
+            match thread.peek()? {
                 None => self.exchange(thread, Read::Wait)?,
-                Some(got) if concerns_call(&got) => return Ok(got),
-                Some(got) => self.execute(thread, got),
+                Some(word) if concerns_call(word) => return Ok(word),
+                Some(word) => self.execute(thread, word)?,
             }
         }
     }
 
-    /// Follows a written transaction to its outcome. `end` is where its command ends in the stream:
-    /// returns that come before the driver took it are left over from an abandoned one.
-    fn outcome(
-        &self,
-        thread: &Rc<ThreadState>,
-        end: u64,
-        oneway: bool,
-    ) -> Result<Result<Outcome<'_>, Refusal>, TransactError> {
-        let got = loop {
-            let got = self.next_of_call(thread)?;
+    /// Follows a written transaction to its acknowledgement. `end` is where its command ends in the
+    /// stream: returns that come before the driver took it are left over from an abandoned one.
+    fn acknowledgement(&self, thread: &Rc<ThreadState>, end: u64) -> Result<AfterSent, TransactError> {
+        loop {
+            let word = self.await_own(thread)?;
             if thread.written.get() >= end {
-                break got;
+                let after = Sent.on(word)?;
+                thread.take_word();
+                return Ok(after);
             }
-            self.execute(thread, got);
-        };
-        let (accepted, taken) = match Sent.on(got)? {
-            AfterSent::Refused(by) => return Ok(Err(by)),
-            AfterSent::Accepted(accepted, taken) => (accepted, taken),
-        };
-        if oneway {
-            return Ok(Ok(Outcome::Taken(taken)));
+            self.execute(thread, word)?;
         }
-        match accepted.on(self.next_of_call(thread)?)? {
-            AfterAccepted::Refused(by) => Ok(Err(by)),
-            AfterAccepted::Replied(delivery) => {
-                let received = Received::adopt(self, thread.clone(), &delivery)?;
-                Ok(Ok(Outcome::Replied { flags: delivery.flags, received }))
+    }
+
+    /// Follows an acknowledged call to its answer.
+    fn answer_of(&self, thread: &Rc<ThreadState>, call: Accepted) -> Result<Answer<'_>, TransactError> {
+        let word = self.await_own(thread)?;
+        match call.on(word)? {
+            AfterAccepted::Refused(by) => {
+                thread.take_word();
+                Ok(Answer::Refused(by))
             }
+            AfterAccepted::Replied => {
+                let delivery = thread.take_delivery(word)?;
+                let received = Received::adopt(self, thread.clone(), &delivery)?;
+                Ok(Answer::Given(Outcome::Replied { flags: delivery.flags, received }))
+            }
+        }
+    }
+
+    /// Follows a written transaction to its end.
+    fn outcome(&self, thread: &Rc<ThreadState>, end: u64, oneway: bool) -> Result<Answer<'_>, TransactError> {
+        match self.acknowledgement(thread, end)? {
+            AfterSent::Refused(by) => Ok(Answer::Refused(by)),
+            AfterSent::Accepted(_, taken) if oneway => Ok(Answer::Given(Outcome::Taken(taken))),
+            AfterSent::Accepted(accepted, _) => self.answer_of(thread, accepted),
         }
     }
 
@@ -180,12 +194,21 @@ impl<C: Connection> Inner<C> {
         Refusal::Failed((errno > 0).then_some(errno))
     }
 
-    /// Acts on a return that is not the outcome of this thread's own transaction.
-    pub(crate) fn execute(&self, thread: &Rc<ThreadState>, got: Return) {
+    /// Takes a return that is not the outcome of this thread's own transaction, and acts on it.
+    #[inline]
+    pub(crate) fn execute(&self, thread: &Rc<ThreadState>, word: ReturnWord) -> Result<(), DecodeError> {
+        if matches!(word.0, br::TRANSACTION | br::TRANSACTION_SEC_CTX) {
+            let delivery = thread.take_delivery(word)?;
+            self.serve(thread, &delivery);
+        } else {
+            self.execute_rare(thread, thread.take()?);
+        }
+        Ok(())
+    }
+
+    fn execute_rare(&self, thread: &Rc<ThreadState>, got: Return) {
         let Shared { nodes, deaths, .. } = &self.shared;
         match got {
-            Return::Noop => {}
-            Return::Transaction(delivery) => self.serve(thread, delivery),
             Return::SpawnLooper => self.spawn_looper(),
             Return::Increfs(ptr, cookie) => {
                 nodes.increfs(ptr, cookie);
@@ -208,24 +231,29 @@ impl<C: Connection> Inner<C> {
     }
 
     /// Serves one delivered transaction.
-    fn serve(&self, thread: &Rc<ThreadState>, delivery: Delivery) {
+    fn serve(&self, thread: &Rc<ThreadState>, delivery: &Delivery) {
         let _deeper = thread.deeper();
-        let Ok(received) = Received::adopt(self, thread.clone(), &delivery) else {
-            // Nothing to hand to an object, but the caller must not wait for ever.
-            let data = StatusCode::FAILED_TRANSACTION.0.to_ne_bytes();
-            let payload = Payload { data: &data, offsets: &[], buffers_size: None };
-            if !delivery.flags.is_oneway() {
-                let _ = self.answer(thread, None, TransactionFlags(tf::STATUS_CODE), payload);
-            }
-            return;
+        let Ok(received) = Received::adopt(self, thread.clone(), delivery) else {
+            return self.answer_unreadable(thread, delivery);
         };
-        let call = Transaction::new(self, received, delivery);
         match self.shared.nodes.find(delivery.node, delivery.cookie) {
             // A panicking object has not answered: dropping the call on the way out does. The panic
             // has been reported; the pool needs its thread.
-            Some(node) => drop(catch_unwind(AssertUnwindSafe(|| node.object().serve(call)))),
+            Some(node) => drop(catch_unwind(AssertUnwindSafe(|| {
+                node.object().serve(Transaction::new(self, received, delivery));
+            }))),
             // Errors here and below: the caller is told by the driver, nobody else is left to tell.
-            None => drop(call.reply_status(StatusCode::DEAD_OBJECT)),
+            None => drop(Transaction::new(self, received, delivery).reply_status(StatusCode::DEAD_OBJECT)),
+        }
+    }
+
+    /// There is nothing to hand to an object, but the caller must not wait for ever.
+    #[cold]
+    fn answer_unreadable(&self, thread: &Rc<ThreadState>, delivery: &Delivery) {
+        let data = StatusCode::FAILED_TRANSACTION.0.to_ne_bytes();
+        let payload = Payload { data: &data, offsets: &[], buffers_size: None };
+        if !delivery.flags.is_oneway() {
+            let _ = self.answer(thread, None, TransactionFlags(tf::STATUS_CODE), payload);
         }
     }
 
@@ -242,13 +270,15 @@ impl<C: Connection> Inner<C> {
         let range = thread.queue_payload(|out| out.reply(flags, payload));
         // Queues its BC_FREE_BUFFER behind the reply.
         drop(answered);
-        let result = self.outcome(thread, range.end, true);
-        if result.is_err() {
-            thread.take_back(&range);
-        }
-        match result? {
-            Ok(_) => Ok(()),
-            Err(by) => Err(TransactError::Refused { target: Handle(0), code: 0, by: self.explain(by) }),
+        match self.acknowledgement(thread, range.end) {
+            Ok(AfterSent::Accepted(..)) => Ok(()),
+            Ok(AfterSent::Refused(by)) => {
+                Err(TransactError::Refused { target: Handle(0), code: 0, by: self.explain(by) })
+            }
+            Err(error) => {
+                thread.take_back(&range);
+                Err(error)
+            }
         }
     }
 }
@@ -276,15 +306,18 @@ impl<C: Connection> Runtime for Inner<C> {
     ) -> Result<Outcome<'_>, TransactError> {
         let thread = self.thread();
         let range = thread.queue_payload(|out| out.transaction(target, code, flags, payload));
-        let result = {
+        let answer = {
             let _deeper = thread.deeper();
             self.outcome(&thread, range.end, flags.is_oneway())
         };
-        if result.is_err() {
+        if answer.is_err() {
             thread.take_back(&range);
         }
         self.settle(&thread);
-        result?.map_err(|by| TransactError::Refused { target, code, by: self.explain(by) })
+        match answer? {
+            Answer::Given(outcome) => Ok(outcome),
+            Answer::Refused(by) => Err(TransactError::Refused { target, code, by: self.explain(by) }),
+        }
     }
 
     fn reply(
@@ -293,7 +326,8 @@ impl<C: Connection> Runtime for Inner<C> {
         flags: TransactionFlags,
         payload: Payload<'_>,
     ) -> Result<(), TransactError> {
-        self.answer(&self.thread(), Some(answered), flags, payload)
+        let thread = answered.thread.clone();
+        self.answer(&thread, Some(answered), flags, payload)
     }
 
     fn lent(&self, address: u64, len: u64) -> Option<&[u8]> {

@@ -25,36 +25,43 @@ pub struct Transaction<'t> {
     runtime: &'t dyn Runtime,
     /// `None` once answered.
     received: Option<Received<'t>>,
-    delivery: Delivery,
+    code: u32,
+    flags: TransactionFlags,
+    sender_pid: i32,
+    sender_euid: u32,
+    /// Where the caller's security context stands, in the same buffer.
+    security_context: Option<u64>,
 }
 
 impl<'t> Transaction<'t> {
-    pub(crate) fn new(runtime: &'t dyn Runtime, received: Received<'t>, delivery: Delivery) -> Self {
-        Self { runtime, received: Some(received), delivery }
+    #[inline]
+    pub(crate) fn new(runtime: &'t dyn Runtime, received: Received<'t>, delivery: &Delivery) -> Self {
+        let Delivery { code, flags, sender_pid, sender_euid, security_context, .. } = *delivery;
+        Self { runtime, received: Some(received), code, flags, sender_pid, sender_euid, security_context }
     }
 
     /// The method number.
     #[must_use]
     pub fn code(&self) -> u32 {
-        self.delivery.code
+        self.code
     }
 
     /// The flag bits as sent.
     #[must_use]
     pub fn flags(&self) -> TransactionFlags {
-        self.delivery.flags
+        self.flags
     }
 
     /// The caller's process id; 0 for oneway calls and callers that this process cannot see.
     #[must_use]
     pub fn sender_pid(&self) -> i32 {
-        self.delivery.sender_pid
+        self.sender_pid
     }
 
     /// The effective uid of the calling thread when it called.
     #[must_use]
     pub fn sender_euid(&self) -> u32 {
-        self.delivery.sender_euid
+        self.sender_euid
     }
 
     /// The buffer; `None` only inside `drop`.
@@ -67,7 +74,7 @@ impl<'t> Transaction<'t> {
     pub fn security_context(&self) -> Option<String> {
         /// Longer than any security module's contexts.
         const LONGEST: u64 = 4096;
-        let start = self.delivery.security_context?;
+        let start = self.security_context?;
         let bytes: Vec<u8> = (start..start.saturating_add(LONGEST))
             .map_while(|at| self.runtime.lent(at, 1)?.first().copied())
             .take_while(|byte| *byte != 0)
@@ -83,9 +90,7 @@ impl<'t> Transaction<'t> {
     /// The driver does not take the reply; the caller has been told already.
     pub fn reply(mut self, flags: TransactionFlags, payload: Payload<'_>) -> Result<(), TransactError> {
         match self.received.take() {
-            Some(received) if !self.delivery.flags.is_oneway() => {
-                self.runtime.reply(received, flags, payload)
-            }
+            Some(received) if !self.flags.is_oneway() => self.runtime.reply(received, flags, payload),
             _ => Ok(()),
         }
     }
@@ -103,14 +108,14 @@ impl<'t> Transaction<'t> {
     /// The bits that an answer takes over from its call.
     #[must_use]
     pub fn answer_flags(&self) -> TransactionFlags {
-        TransactionFlags(self.delivery.flags.0 & tf::CLEAR_BUF)
+        TransactionFlags(self.flags.0 & tf::CLEAR_BUF)
     }
 }
 
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         if let Some(received) = self.received.take()
-            && !self.delivery.flags.is_oneway()
+            && !self.flags.is_oneway()
         {
             let data = StatusCode::UNKNOWN_ERROR.0.to_ne_bytes();
             let payload = Payload { data: &data, offsets: &[], buffers_size: None };
@@ -122,6 +127,10 @@ impl Drop for Transaction<'_> {
 
 impl fmt::Debug for Transaction<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Transaction").field("delivery", &self.delivery).finish_non_exhaustive()
+        f.debug_struct("Transaction")
+            .field("code", &self.code)
+            .field("flags", &self.flags)
+            .field("received", &self.received)
+            .finish_non_exhaustive()
     }
 }

@@ -13,12 +13,16 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Weak;
 
-use abi::{BufferAddress, Commands, DecodeError, Return, Returns};
+use abi::codes::br;
+use abi::{BufferAddress, Commands, DecodeError, Delivery, Return, ReturnWord, Returns};
 
 use crate::runtime::Runtime;
 
 /// Room for returns, as libbinder gives; a call and its acknowledgements need 80 (contract WR-08).
 pub(crate) const READ_BYTES: usize = 256;
+
+/// Bytes of a protocol word.
+const WORD: usize = 4;
 
 /// Share of the receiving area (1/n) that an idle thread may keep in plain buffers.
 const KEPT_BUFFERS: u64 = 8;
@@ -32,6 +36,21 @@ pub(crate) struct Input {
     pub(crate) bytes: [u8; READ_BYTES],
     pub(crate) at: usize,
     pub(crate) len: usize,
+}
+
+impl Input {
+    #[inline]
+    fn rest(&self) -> &[u8] {
+        &self.bytes[self.at..self.len]
+    }
+
+    /// Gives up on the rest: past an error, offsets mean nothing.
+    #[cold]
+    fn broken(&mut self, word: Option<ReturnWord>) -> DecodeError {
+        let have = self.rest().len() - word.map_or(0, |_| WORD);
+        let at = std::mem::replace(&mut self.at, self.len);
+        DecodeError { at, word, have }
+    }
 }
 
 /// One thread's side of one process. Written out and taken leave of when dropped, which happens at
@@ -94,15 +113,44 @@ impl ThreadState {
         });
     }
 
-    /// The next return of the last read, if it has one left.
+    /// The next return of the last read that means anything, left where it is.
     #[inline]
-    pub(crate) fn next_return(&self) -> Result<Option<Return>, DecodeError> {
+    pub(crate) fn peek(&self) -> Result<Option<ReturnWord>, DecodeError> {
         let mut input = self.input.borrow_mut();
-        let Input { bytes, at, len } = &mut *input;
-        let mut returns = Returns::new(&bytes[*at..*len]);
+        loop {
+            let rest = input.rest();
+            match rest.first_chunk().map(|word| ReturnWord(u32::from_ne_bytes(*word))) {
+                Some(ReturnWord(br::NOOP)) => input.at += WORD,
+                Some(word) => return Ok(Some(word)),
+                None if rest.is_empty() => return Ok(None),
+                None => return Err(input.broken(None)),
+            }
+        }
+    }
+
+    /// Takes a return without payload that was peeked at.
+    #[inline]
+    pub(crate) fn take_word(&self) {
+        self.input.borrow_mut().at += WORD;
+    }
+
+    /// Takes a transaction or reply that was peeked at.
+    #[inline]
+    pub(crate) fn take_delivery(&self, word: ReturnWord) -> Result<Delivery, DecodeError> {
+        let mut input = self.input.borrow_mut();
+        let Some(delivery) = Delivery::decode(input.rest()) else { return Err(input.broken(Some(word))) };
+        input.at += WORD + word.payload_len();
+        Ok(delivery)
+    }
+
+    /// Takes any return that was peeked at.
+    pub(crate) fn take(&self) -> Result<Return, DecodeError> {
+        let mut input = self.input.borrow_mut();
+        let mut returns = Returns::new(input.rest());
         let next = returns.next();
-        *at += returns.position();
-        next.transpose()
+        let taken = returns.position();
+        input.at += taken;
+        next.unwrap_or(Ok(Return::Noop))
     }
 
     /// Queues commands that somebody waits for.

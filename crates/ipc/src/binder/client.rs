@@ -6,8 +6,8 @@ use std::any::Any;
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
 
-use abi::TransactionFlags;
-use abi::codes::tf;
+use abi::codes::{br, tf};
+use abi::{ReturnWord, TransactionFlags};
 
 use crate::binder::object::{Incoming, Served};
 use crate::binder::parcel::Parcel;
@@ -117,12 +117,11 @@ impl Reply<'_> {
 
     /// Steps over the status word, or takes the exception that stands there.
     #[inline]
-    fn past_status(mut self) -> Result<Self, CallError> {
+    fn skip_status(&mut self) -> Result<(), Status> {
         let mut reader = self.reader();
         reader.read_status()?;
-        let results = reader.position();
-        self.results = results;
-        Ok(self)
+        self.results = reader.position();
+        Ok(())
     }
 }
 
@@ -146,7 +145,7 @@ impl Proxy {
                 Ok(Reply { payload: ReplyPayload::Received(received), release: self.release(), results: 0 })
             }
             Outcome::Taken(_) => {
-                let got = abi::Return::TransactionComplete;
+                let got = ReturnWord(br::TRANSACTION_COMPLETE);
                 Err(TransactError::Protocol(ProtocolError::Unexpected { state: "two-way", got }).into())
             }
         }
@@ -197,7 +196,9 @@ impl Binder {
     /// See [`CallError`].
     #[inline]
     pub fn call(&self, code: u32, request: Parcel) -> Result<Reply<'_>, CallError> {
-        self.transact(code, &request)?.past_status()
+        let mut reply = self.transact(code, &request)?;
+        reply.skip_status()?;
+        Ok(reply)
     }
 
     /// Calls a method that nobody answers.

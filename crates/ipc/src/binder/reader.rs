@@ -369,10 +369,16 @@ impl<'t> Reader<'t> {
 /// Whether UTF-16 bytes spell a text.
 #[inline]
 fn same_text(units: &[u8], text: &str) -> bool {
-    if text.is_ascii() {
-        let same = |(unit, byte): (&[u8], u8)| unit[0] == byte && unit[1] == 0;
-        return units.len() == 2 * text.len() && units.chunks_exact(2).zip(text.bytes()).all(same);
+    let units = units.as_chunks::<2>().0;
+    if units.len() == text.len() {
+        // No early end, so that the compiler can take many at a time; ASCII is what names are.
+        let differing = units.iter().zip(text.bytes()).fold(0, |differing, (unit, byte)| {
+            let not_ascii = u16::from(byte & 0x80);
+            differing | (u16::from_le_bytes(*unit) ^ u16::from(byte)) | not_ascii
+        });
+        if differing == 0 {
+            return true;
+        }
     }
-    let units = units.chunks_exact(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
-    units.eq(text.encode_utf16())
+    units.iter().map(|unit| u16::from_le_bytes(*unit)).eq(text.encode_utf16())
 }

@@ -139,8 +139,8 @@ impl Parcel {
             let bytes = self.bytes_mut();
             let start = bytes.len();
             bytes.resize((start + 2 * value.len() + 2).next_multiple_of(4), 0);
-            for (unit, byte) in bytes[start..].chunks_exact_mut(2).zip(value.bytes()) {
-                unit[0] = byte;
+            for (unit, byte) in bytes[start..].as_chunks_mut::<2>().0.iter_mut().zip(value.bytes()) {
+                *unit = u16::from(byte).to_le_bytes();
             }
         } else {
             self.write_i32(length(value.encode_utf16().count()));
