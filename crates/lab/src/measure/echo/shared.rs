@@ -43,10 +43,23 @@ fn word(memory: &SharedMemory, offset: usize) -> Result<&AtomicU32, CallError> {
 
 /// How a side waits for the other.
 pub trait Waiting {
-    /// Returns when `word` no longer holds `seen`, with its value.
-    fn until_changed(word: &AtomicU32, seen: u32) -> u32;
+    /// Passes some time, unless `word` no longer holds `seen`.
+    fn pass_time(word: &AtomicU32, seen: u32);
+
     /// To be called after a word was changed.
     fn wake(word: &AtomicU32);
+
+    /// Returns when `word` no longer holds `seen`, with its value.
+    #[inline]
+    fn until_changed(word: &AtomicU32, seen: u32) -> u32 {
+        loop {
+            let now = word.load(Ordering::Acquire);
+            if now != seen {
+                return now;
+            }
+            Self::pass_time(word, seen);
+        }
+    }
 }
 
 /// Sleeping on a futex.
@@ -55,15 +68,9 @@ pub struct Sleep;
 
 impl Waiting for Sleep {
     #[inline]
-    fn until_changed(word: &AtomicU32, seen: u32) -> u32 {
-        loop {
-            let now = word.load(Ordering::Acquire);
-            if now != seen {
-                return now;
-            }
-            // A signal only means to look again.
-            let _ = futex::wait(word, seen);
-        }
+    fn pass_time(word: &AtomicU32, seen: u32) {
+        // A signal only means to look again.
+        let _ = futex::wait(word, seen);
     }
 
     #[inline]
@@ -78,14 +85,8 @@ pub struct Spin;
 
 impl Waiting for Spin {
     #[inline]
-    fn until_changed(word: &AtomicU32, seen: u32) -> u32 {
-        loop {
-            let now = word.load(Ordering::Acquire);
-            if now != seen {
-                return now;
-            }
-            std::hint::spin_loop();
-        }
+    fn pass_time(_: &AtomicU32, _: u32) {
+        std::hint::spin_loop();
     }
 
     #[inline]
