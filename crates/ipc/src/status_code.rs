@@ -78,3 +78,5 @@ impl fmt::Debug for StatusCode {
         fmt::Display::fmt(self, f)
     }
 }
+
+impl std::error::Error for StatusCode {}
