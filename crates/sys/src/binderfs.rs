@@ -2,7 +2,7 @@
 //! Not here: which device to open in it (`driver::kernel`).
 //! Facts: contract FS-01, FS-02; `fsopen(2)`, `fsmount(2)` (Linux 5.2); `linux/android/binderfs.h`.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use abi::codes::ioctl;
 use abi::layout::BinderfsDevice;
 
+const FSCONFIG_SET_STRING: libc::c_int = 1;
 const FSCONFIG_CMD_CREATE: libc::c_int = 6;
+const FSCONFIG_CMD_RECONFIGURE: libc::c_int = 7;
 
 /// A detached mount of binderfs: reachable only through this descriptor, so nothing collides with
 /// the system's own devices and nothing is left behind when the process ends in any way.
@@ -28,6 +30,25 @@ fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(result as libc::c_int) })
 }
 
+/// One `fsconfig(2)`: an option, or a command without one.
+fn configure(context: &OwnedFd, command: libc::c_int, option: Option<(&CStr, &CStr)>) -> io::Result<()> {
+    let null = std::ptr::null();
+    let (key, value) = option.map_or((null, null), |(key, value)| (key.as_ptr(), value.as_ptr()));
+    let context = context.as_raw_fd();
+    // SAFETY: key and value are NUL-terminated and outlive the call, or null, which commands take.
+    let result = unsafe { libc::syscall(libc::SYS_fsconfig, context, command, key, value, 0) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn set_options(context: &OwnedFd, options: &[(&str, &str)]) -> io::Result<()> {
+    let c_string = |text: &str| CString::new(text).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL));
+    for (key, value) in options {
+        let (key, value) = (c_string(key)?, c_string(value)?);
+        configure(context, FSCONFIG_SET_STRING, Some((&key, &value)))?;
+    }
+    Ok(())
+}
+
 impl PrivateBinderfs {
     /// Makes a new instance with contexts of its own.
     ///
@@ -35,20 +56,50 @@ impl PrivateBinderfs {
     /// `ENODEV`: the kernel has no binderfs. `EPERM`: needs `CAP_SYS_ADMIN` in the mount's user
     /// namespace. `ENOSYS`: older than Linux 5.2.
     pub fn new() -> io::Result<Self> {
+        Self::with_options(&[])
+    }
+
+    /// The same with mount options, as `("max", "16")` or `("stats", "global")`.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; `EINVAL`: an option or value that binderfs refuses; `ENOSPC`: `max` is below
+    /// the number of devices that each instance starts with.
+    pub fn with_options(options: &[(&str, &str)]) -> io::Result<Self> {
         let kind: &CStr = c"binder";
         // SAFETY: `kind` is NUL-terminated and outlives the call; the rest are integers.
         let context = owned(unsafe { libc::syscall(libc::SYS_fsopen, kind.as_ptr(), 1) })?;
-        let null = std::ptr::null::<u8>();
-        // SAFETY: FSCONFIG_CMD_CREATE takes null key and value.
-        let created = unsafe {
-            libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), FSCONFIG_CMD_CREATE, null, null, 0)
-        };
-        if created < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        set_options(&context, options)?;
+        configure(&context, FSCONFIG_CMD_CREATE, None)?;
         // SAFETY: integers only; 1 is FSMOUNT_CLOEXEC.
         let root = owned(unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), 1, 0) })?;
         Ok(Self { root })
+    }
+
+    /// Asks to change the options of this instance, as a remount does.
+    ///
+    /// # Errors
+    /// `EINVAL`: an option that cannot be changed.
+    pub fn reconfigure(&self, options: &[(&str, &str)]) -> io::Result<()> {
+        const EMPTY_PATH_AND_CLOEXEC: libc::c_int = 8 | 1;
+        let here: &CStr = c"";
+        let root = self.root.as_raw_fd();
+        // SAFETY: `here` is NUL-terminated and outlives the call; the rest are integers.
+        let picked = unsafe { libc::syscall(libc::SYS_fspick, root, here.as_ptr(), EMPTY_PATH_AND_CLOEXEC) };
+        let context = owned(picked)?;
+        set_options(&context, options)?;
+        configure(&context, FSCONFIG_CMD_RECONFIGURE, None)
+    }
+
+    /// What `fstatfs(2)` calls the type of the file system.
+    ///
+    /// # Errors
+    /// None in normal work.
+    pub fn magic(&self) -> io::Result<u64> {
+        // SAFETY: a statfs is integers, for which all-zero bytes are a value.
+        let mut facts: libc::statfs = unsafe { std::mem::zeroed() };
+        // SAFETY: `facts` is live and of the type that the call stores.
+        let result = unsafe { libc::fstatfs(self.root.as_raw_fd(), &raw mut facts) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(facts.f_type as u64) }
     }
 
     /// Path of an entry, valid in every process that may look into this one's `/proc` entry, for as

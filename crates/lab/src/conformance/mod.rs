@@ -6,10 +6,11 @@
 //! - [`kit`], [`party`], [`worker`], [`lobby`], [`helper`]: what tests are made of.
 //! - [`faulty`]: faults that prove the tests can fail. - [`ktap`]: results as lines.
 //! - One file per section of the contract: [`open`], [`ioctls`], [`write_read`], [`looper`],
-//!   [`sync`], [`refs`], [`manager`].
+//!   [`sync`], [`refs`], [`manager`], [`binderfs`].
 //!
 //! Not here: the promises' text and sources (`contract/*.md`, under the same numbers).
 
+mod binderfs;
 mod evidence;
 mod faulty;
 mod helper;
@@ -60,6 +61,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Item> {
         sync::ITEMS,
         refs::ITEMS,
         manager::ITEMS,
+        binderfs::ITEMS,
     ];
     sections.into_iter().flatten()
 }
