@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::Path;
 
 use abi::codes::ioctl;
 use abi::layout::BinderfsDevice;
@@ -53,7 +53,7 @@ fn defaults(instance: &PrivateBinderfs) -> Result<Vec<String>, Stop> {
     Ok(names)
 }
 
-fn open(path: &PathBuf) -> Result<BinderFd, Stop> {
+fn open(path: &Path) -> Result<BinderFd, Stop> {
     done("opening an entry of binderfs", BinderFd::open(path, true))
 }
 
