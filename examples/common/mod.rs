@@ -5,9 +5,9 @@
 //! when their standard input does, that is, with the process that started them.
 
 use std::error::Error;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use driver::KernelConnection;
 use driver::kernel::KernelContext;
@@ -76,8 +76,16 @@ fn wait_for_parent() {
 
 /// The service manager, for contexts that have none.
 fn manage(process: &Here) -> Outcome {
-    process.become_context_manager(ServiceManager::new())?;
-    Ok(())
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match process.become_context_manager(ServiceManager::new()) {
+            // The driver has not yet let go of one that has just ended.
+            Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            result => return Ok(result.map(drop)?),
+        }
+    }
 }
 
 /// Runs an example: `PROGRAM [DEVICE]`, where DEVICE is a path, a name, `private` or `auto`.

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use abi::Cookie;
@@ -75,7 +76,8 @@ impl Deaths {
             std::mem::take(&mut death.links)
         };
         for (_, callback) in links {
-            callback();
+            // A panic has been reported; the other links, and the pool's thread, are none of its.
+            let _ = catch_unwind(AssertUnwindSafe(callback));
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Room: the runtime on any [`driver::Connection`].
 //!
 //! The core knows transactions, nodes, handles, threads and deaths, whatever they carry:
-//! - [`process`]: opening a context, its pool, its manager. - [`serve`]: what a node runs.
-//! - [`node`], [`proxy`], [`target`]: own objects, others' objects, either. - [`death`].
-//! - [`received`]: a delivered buffer. - [`error`], [`status_code`], [`call`]: outcomes.
+//! - [`Process`]: opening a context, its pool, its manager; [`serve`]: what a node runs.
+//! - [`Node`], [`Proxy`], [`Binder`]: own objects, others' objects, either; [`DeathLink`].
+//! - [`received`]: a delivered buffer; [`error`], [`StatusCode`], [`Taken`]: outcomes.
 //!
-//! The flavour [`binder`] adds AIDL's parcels, headers and service manager. Deliberately absent:
-//! which driver is in use, statistics.
+//! Inside: `process` over `looper` (the pool's threads) over `runtime` (what every thread does with
+//! the driver) over `thread` (one thread's buffers); `call` has the states of a transaction, `node`,
+//! `proxy` and `death` the tables. The flavour [`binder`] adds AIDL's parcels, headers and service
+//! manager. Deliberately absent: which driver is in use, statistics.
 //!
 //! ```no_run
 //! use driver::locate::{Device, locate};
@@ -50,20 +52,20 @@
 #![forbid(unsafe_code)]
 
 pub mod binder;
-pub mod call;
-pub mod death;
+mod call;
+mod death;
 pub mod error;
-pub mod looper;
-pub mod node;
-pub mod process;
-pub mod proxy;
+mod looper;
+mod node;
+mod process;
+mod proxy;
 pub mod received;
-pub mod release;
-pub mod runtime;
+mod release;
+mod runtime;
 pub mod serve;
-pub mod status_code;
-pub mod target;
-pub mod thread;
+mod status_code;
+mod target;
+mod thread;
 
 pub use call::Taken;
 pub use death::DeathLink;
@@ -72,5 +74,6 @@ pub use node::{Node, NodeOptions};
 pub use process::{Process, ProcessError, ProcessOptions};
 pub use proxy::Proxy;
 pub use release::Release;
+pub use runtime::Outcome;
 pub use status_code::StatusCode;
 pub use target::Binder;

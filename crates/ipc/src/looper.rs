@@ -131,7 +131,12 @@ impl<C: Connection> Inner<C> {
             if pool.owed.load(Ordering::Relaxed) {
                 self.spawn_looper();
             }
-            self.exchange(thread, Read::Wait)?;
+            let before = thread.written.get();
+            match self.exchange(thread, Read::Wait) {
+                // One command was refused, and dropped (WR-11); the connection is none the worse.
+                Err(_) if thread.written.get() != before => continue,
+                result => result?,
+            }
             while let Some(word) = thread.peek()? {
                 self.execute(thread, word)?;
             }

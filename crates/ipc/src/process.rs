@@ -174,7 +174,7 @@ impl<C: Connection> Process<C> {
         self.inner.shared.pool.running()
     }
 
-    /// Stops the pool in order: its threads leave as soon as what they serve is answered, and the
+    /// Stops the pool in order and for good: its threads leave as soon as what they serve is answered, and the
     /// objects that only other processes still held are let go. Blocks until then, except for the
     /// calling thread, which may be one of the pool and leaves when it returns there.
     ///

@@ -2,6 +2,8 @@
 
 use std::io::Read;
 
+use abi::layout::FreezeInfo;
+use driver::Connection;
 use ipc::binder::status::ExceptionKind;
 use ipc::binder::{CallError, Status};
 use ipc::{Refusal, StatusCode, Taken};
@@ -109,6 +111,33 @@ fn tx_10_a_service_dies_in_the_middle_of_a_call() {
         let CallError::Transact(error) = &error else { panic!("{error}") };
         assert_eq!(error.refusal(), Some(Refusal::Dead), "{error}");
     }
+}
+
+/// FRZ-01: calls to a frozen process are refused, oneway ones are kept; both end with the freeze.
+#[test]
+fn frz_01_a_frozen_service_refuses_and_keeps() {
+    let Some(bench) = bench() else { return };
+    let (peer, process, toolbox) = bench.served(4);
+    let freeze = |enable| {
+        let info = FreezeInfo { pid: peer.pid().unsigned_abs(), enable, timeout_ms: 1000 };
+        process.connection().freeze(info)
+    };
+    match freeze(1) {
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
+            return println!("SKIP: this driver cannot freeze (Linux 5.12): {error}");
+        }
+        result => result.expect("freeze"),
+    }
+    let CallError::Transact(error) = toolbox.ping().expect_err("frozen") else { panic!("an answer") };
+    assert_eq!(error.refusal(), Some(Refusal::Frozen));
+    let mut request = toolbox.request(DESCRIPTOR);
+    request.write_i32(42);
+    // PENDING_FROZEN since Linux 6.2.
+    toolbox.oneway(APPEND, request).expect("kept");
+    freeze(0).expect("thaw");
+    toolbox.ping().expect("thawed");
+    let log = || plain(&toolbox, LOG).expect("log").reader().read_i32_vec().expect("a log");
+    eventually("the kept oneway call served", || log() == [42]);
 }
 
 /// What an object does not know it says, in AIDL's words.
