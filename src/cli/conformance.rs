@@ -80,6 +80,7 @@ fn test(args: &ConformanceArgs, items: &[&Item]) -> Result<Totals, (String, u8)>
     let no_output = |error: std::io::Error| (format!("writing the results: {error}"), exit::INTERNAL);
     let context = conformance::find(&args.device).map_err(no_driver)?;
     let evidence = conformance::examine(&context).map_err(no_driver)?;
+    conformance::check_unmanaged(&context).map_err(|why| (why, exit::UNABLE))?;
     let about = conformance::Subject::describe(&context);
     let mut ktap =
         Ktap::begin(std::io::stdout().lock(), items.len(), &about, &evidence).map_err(no_output)?;

@@ -33,7 +33,10 @@ impl ManagerError {
     /// Looks up who is in the way of becoming the manager of `device`.
     #[must_use]
     pub fn new(device: &Path, source: io::Error) -> Self {
-        Self { path: device.to_owned(), source, holders: holders(Path::new("/"), device) }
+        let mut holders = holders(Path::new("/"), device);
+        // This process holds it, too, and is not what the user looks for.
+        holders.retain(|holder| holder.manages || holder.pid != std::process::id());
+        Self { path: device.to_owned(), source, holders }
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) fn take(subject: &dyn Subject) -> Result<Arc<dyn Probe>, Stop> {
         match connection.become_context_manager(Some(node)) {
             Ok(()) => return Ok(connection),
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy && start.elapsed() < PATIENCE => {
-                std::thread::sleep(Duration::from_millis(2));
+                std::thread::sleep(Duration::from_millis(10));
             }
             Err(source) => {
                 let why = match subject.device() {

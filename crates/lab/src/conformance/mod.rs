@@ -37,7 +37,7 @@ pub use faulty::Fault;
 pub use helper::main as helper_main;
 pub use item::{Drivers, Item, Outcome, Slot};
 pub use ktap::{Ktap, Totals};
-pub use runner::{Options, run};
+pub use runner::{Options, check_unmanaged, run};
 pub use subject::{Probe, Subject};
 
 /// The hidden command under which this binary runs the suite's helpers.

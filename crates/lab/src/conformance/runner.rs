@@ -33,6 +33,17 @@ impl Default for Options {
 /// Marks the line in which an item's process says how it ended.
 const RESULT: &str = "RESULT ";
 
+/// Checks that the suite may manage the context, which nearly every item needs.
+///
+/// # Errors
+/// Who manages it already, and what to do.
+pub fn check_unmanaged(subject: &dyn Subject) -> Result<(), String> {
+    match lobby::take(subject) {
+        Ok(_) => Ok(()),
+        Err(Stop::Fail(why) | Stop::Skip(why)) => Err(why),
+    }
+}
+
 /// Runs items in order; each outcome goes to `report` with the item's diagnostics, which says
 /// whether to go on.
 pub fn run(
