@@ -81,6 +81,25 @@ fn ref_02_last_drop_and_new_receipt_race() {
     eventually("our object freed", || living.load(Ordering::SeqCst) == 0);
 }
 
+/// BUF-06: the hold of a new proxy is the driver's before anyone can let it go: dropped at once by
+/// another thread, it does not take the buffer's own hold with it.
+#[test]
+fn buf_06_a_new_proxy_dropped_elsewhere_leaves_the_buffer_its_hold() {
+    let Some(bench) = bench() else { return };
+    let (_peer, _process, toolbox) = bench.served(4);
+    let living = || plain(&toolbox, LIVING).expect("living").reader().read_i32().expect("a number");
+    let reply = plain(&toolbox, MAKE).expect("make");
+    for _ in 0..3 {
+        let made = reply.reader().read_binder().expect("an object");
+        std::thread::scope(|scope| {
+            scope.spawn(move || drop(made));
+        });
+        reply.reader().read_binder().expect("still an object").ping().expect("still alive");
+    }
+    drop(reply);
+    eventually("their object freed", || living() == 0);
+}
+
 /// An object that comes home is the object itself, not a proxy.
 #[test]
 fn obj_06_an_object_comes_home_as_itself() {

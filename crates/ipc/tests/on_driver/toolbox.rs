@@ -201,7 +201,8 @@ impl Object for Toolbox {
             }
             THREADS => reply.write_str_slice(&thread_names()),
             EXIT => std::process::exit(0),
-            PANIC => panic!("asked to"),
+            // Without the hook that would print it.
+            PANIC => std::panic::resume_unwind(Box::new("asked to")),
             DESCRIPTORS => reply.write_i32(i32::try_from(open_descriptors()).expect("few")),
             SLEEP => std::thread::sleep(Duration::from_secs(3600)),
             _ => self.objects(call, reply)?,
