@@ -49,102 +49,120 @@ use Method::{
 };
 
 /// In the order of their numbers, from 1.
+const UP_TO_10: &[Method] = &[GetService, CheckService, AddService, ListServices];
+
+/// In the order of their numbers, from 1.
+const IN_11: &[Method] = &[
+    GetService,
+    CheckService,
+    AddService,
+    ListServices,
+    RegisterForNotifications,
+    UnregisterForNotifications,
+    IsDeclared,
+    RegisterClientCallback,
+    TryUnregisterService,
+];
+
+/// In the order of their numbers, from 1.
+const IN_12: &[Method] = &[
+    GetService,
+    CheckService,
+    AddService,
+    ListServices,
+    RegisterForNotifications,
+    UnregisterForNotifications,
+    IsDeclared,
+    GetDeclaredInstances,
+    UpdatableViaApex,
+    RegisterClientCallback,
+    TryUnregisterService,
+    GetServiceDebugInfo,
+];
+
+/// In the order of their numbers, from 1.
+const IN_13: &[Method] = &[
+    GetService,
+    CheckService,
+    AddService,
+    ListServices,
+    RegisterForNotifications,
+    UnregisterForNotifications,
+    IsDeclared,
+    GetDeclaredInstances,
+    UpdatableViaApex,
+    GetConnectionInfo,
+    RegisterClientCallback,
+    TryUnregisterService,
+    GetServiceDebugInfo,
+];
+
+/// In the order of their numbers, from 1.
+const IN_14: &[Method] = &[
+    GetService,
+    CheckService,
+    AddService,
+    ListServices,
+    RegisterForNotifications,
+    UnregisterForNotifications,
+    IsDeclared,
+    GetDeclaredInstances,
+    UpdatableViaApex,
+    GetUpdatableNames,
+    GetConnectionInfo,
+    RegisterClientCallback,
+    TryUnregisterService,
+    GetServiceDebugInfo,
+];
+
+/// In the order of their numbers, from 1.
+const IN_15_QPR: &[Method] = &[
+    GetService,
+    GetService2,
+    CheckService,
+    AddService,
+    ListServices,
+    RegisterForNotifications,
+    UnregisterForNotifications,
+    IsDeclared,
+    GetDeclaredInstances,
+    UpdatableViaApex,
+    GetUpdatableNames,
+    GetConnectionInfo,
+    RegisterClientCallback,
+    TryUnregisterService,
+    GetServiceDebugInfo,
+];
+
+/// In the order of their numbers, from 1.
+const IN_16: &[Method] = &[
+    GetService,
+    GetService2,
+    CheckService,
+    CheckService2,
+    AddService,
+    ListServices,
+    RegisterForNotifications,
+    UnregisterForNotifications,
+    IsDeclared,
+    GetDeclaredInstances,
+    UpdatableViaApex,
+    GetUpdatableNames,
+    GetConnectionInfo,
+    RegisterClientCallback,
+    TryUnregisterService,
+    GetServiceDebugInfo,
+];
+
 const fn numbering(release: Release) -> &'static [Method] {
     match release {
-        Release::Android8 | Release::Android9 | Release::Android10 => {
-            &[GetService, CheckService, AddService, ListServices]
-        }
-        Release::Android11 => &[
-            GetService,
-            CheckService,
-            AddService,
-            ListServices,
-            RegisterForNotifications,
-            UnregisterForNotifications,
-            IsDeclared,
-            RegisterClientCallback,
-            TryUnregisterService,
-        ],
-        Release::Android12 => &[
-            GetService,
-            CheckService,
-            AddService,
-            ListServices,
-            RegisterForNotifications,
-            UnregisterForNotifications,
-            IsDeclared,
-            GetDeclaredInstances,
-            UpdatableViaApex,
-            RegisterClientCallback,
-            TryUnregisterService,
-            GetServiceDebugInfo,
-        ],
-        Release::Android13 => &[
-            GetService,
-            CheckService,
-            AddService,
-            ListServices,
-            RegisterForNotifications,
-            UnregisterForNotifications,
-            IsDeclared,
-            GetDeclaredInstances,
-            UpdatableViaApex,
-            GetConnectionInfo,
-            RegisterClientCallback,
-            TryUnregisterService,
-            GetServiceDebugInfo,
-        ],
-        Release::Android14 | Release::Android15 => &[
-            GetService,
-            CheckService,
-            AddService,
-            ListServices,
-            RegisterForNotifications,
-            UnregisterForNotifications,
-            IsDeclared,
-            GetDeclaredInstances,
-            UpdatableViaApex,
-            GetUpdatableNames,
-            GetConnectionInfo,
-            RegisterClientCallback,
-            TryUnregisterService,
-            GetServiceDebugInfo,
-        ],
-        Release::Android15Qpr => &[
-            GetService,
-            GetService2,
-            CheckService,
-            AddService,
-            ListServices,
-            RegisterForNotifications,
-            UnregisterForNotifications,
-            IsDeclared,
-            GetDeclaredInstances,
-            UpdatableViaApex,
-            GetUpdatableNames,
-            GetConnectionInfo,
-            RegisterClientCallback,
-            TryUnregisterService,
-            GetServiceDebugInfo,
-        ],
-        Release::Android16 => &[
-            GetService,
-            GetService2,
-            CheckService,
-            CheckService2,
-            AddService,
-            ListServices,
-            RegisterForNotifications,
-            UnregisterForNotifications,
-            IsDeclared,
-            GetDeclaredInstances,
-            UpdatableViaApex,
-            GetUpdatableNames,
-            GetConnectionInfo,
-            RegisterClientCallback,
-            TryUnregisterService,
-            GetServiceDebugInfo,
-        ],
+        Release::Android8 | Release::Android9 | Release::Android10 => UP_TO_10,
+        Release::Android11 => IN_11,
+        Release::Android12 => IN_12,
+        Release::Android13 => IN_13,
+        Release::Android14 | Release::Android15 => IN_14,
+        Release::Android15Qpr => IN_15_QPR,
+        Release::Android16 => IN_16,
     }
 }
 
