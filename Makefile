@@ -4,6 +4,7 @@ RELEASE := target/$(HOST)/release/binderperf
 DEBUG := target/$(HOST)/debug/binderperf
 # Test binaries that need a real driver are run by cargo inside a guest.
 GUEST_RUNNER := CARGO_TARGET_$(shell echo $(HOST) | tr 'a-z-' 'A-Z_')_RUNNER="$(CURDIR)/$(DEBUG) vm --exec"
+EXAMPLES := $(basename $(notdir $(wildcard examples/*.rs)))
 ARGS ?=
 
 .PHONY: run build test check unit guest phone doc bench fuzz clean
@@ -26,10 +27,12 @@ unit:
 	@tools/install-deps test
 	cargo test --workspace
 
-# The same runtime tests, this time on a real driver: a missing driver is a failure here.
+# The runtime's tests on a real driver, where a missing driver is a failure, and the examples, which
+# exit with 1 when they do not see what they show.
 guest:
 	cargo build
 	BINDERPERF_REQUIRE_DRIVER=1 $(GUEST_RUNNER) cargo test -p ipc --test on_driver --test hot_path
+	for example in $(EXAMPLES); do $(GUEST_RUNNER) cargo run --quiet --example $$example || exit 1; done
 
 # The phone build needs no C toolchain.
 phone:
