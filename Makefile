@@ -14,7 +14,7 @@ run: build
 
 build:
 	@tools/install-deps run
-	cargo build --release
+	BINDERPERF_GIT="$$(git describe --always --dirty 2>/dev/null)" cargo build --release
 
 test: check unit guest phone doc
 

@@ -65,7 +65,7 @@ pub fn tool() -> Tool {
     Tool {
         name: "binderperf".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        git: option_env!("BINDERPERF_GIT").map(str::to_owned),
+        git: option_env!("BINDERPERF_GIT").filter(|commit| !commit.is_empty()).map(str::to_owned),
         build_profile: if debug_assertions { "dev" } else { "release" }.to_owned(),
         executable: std::env::args().next().unwrap_or_default(),
         debug_assertions,
