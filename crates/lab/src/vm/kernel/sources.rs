@@ -5,11 +5,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Debian's own archive, for a machine whose sources name none.
-const DEFAULT_URI: &str = "http://mirror.example/debian";
-const DEFAULT_KEYRINGS: [&str; 2] =
-    ["/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp"];
-
 /// Suites that are Debian's when they stand before a source's first dash.
 const CODENAMES: [&str; 14] = [
     "buster",
@@ -56,10 +51,10 @@ impl Archive {
     }
 }
 
-/// The Debian archive of the machine whose `/etc/apt` this is, or Debian's own.
+/// The Debian archive of the machine whose `/etc/apt` this is.
 ///
 /// # Errors
-/// A sentence, when there is neither a Debian source nor a key to check the archive with.
+/// A sentence that says what to do, when there is no Debian source.
 pub(super) fn machine_archive(etc_apt: &Path) -> Result<Archive, String> {
     let mut files = vec![etc_apt.join("sources.list")];
     let parts = std::fs::read_dir(etc_apt.join("sources.list.d"));
@@ -74,14 +69,11 @@ pub(super) fn machine_archive(etc_apt: &Path) -> Result<Archive, String> {
             _ => None,
         }
     });
-    found.map_or_else(default_archive, Ok)
-}
-
-fn default_archive() -> Result<Archive, String> {
-    let keyring = DEFAULT_KEYRINGS.iter().find(|path| Path::new(path).exists()).ok_or(
-        "this machine's apt has no Debian source, and no Debian key; install it: apt-get install debian-archive-keyring",
-    )?;
-    Ok(Archive { uris: DEFAULT_URI.into(), signed_by: Some((*keyring).to_owned()), trusted: None })
+    found.ok_or_else(|| {
+        "this machine's apt has no source for Debian's main archive: add one, or give --kernel a bzImage or Debian \
+         kernel packages"
+            .to_owned()
+    })
 }
 
 /// Whether a source is Debian's main archive: neither its security archive, whose layout differs, nor
@@ -235,5 +227,12 @@ Components: main
             "Types: deb\nURIs: http://a/debian\nSuites: sid trixie\nComponents: main\nArchitectures: amd64\n\
              Signed-By: \n -----BEGIN\n .\n abc\n"
         );
+    }
+
+    #[test]
+    fn a_machine_without_debian_is_told_what_to_do() {
+        let none = std::env::temp_dir().join(format!("binderperf-no-sources-{}", std::process::id()));
+        let error = machine_archive(&none).expect_err("there is not even a folder");
+        assert!(error.contains("--kernel"), "{error}");
     }
 }
