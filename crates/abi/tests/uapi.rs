@@ -9,6 +9,7 @@ use std::io::Write as _;
 use std::mem::offset_of;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use abi::codes::{bc, br, flat, ioctl, object, tf};
 use abi::layout as l;
@@ -165,6 +166,9 @@ fn identifiers() -> std::collections::BTreeSet<String> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').map(str::to_owned).collect()
 }
 
+/// Programs compiled by this process.
+static PROGRAMS: AtomicU32 = AtomicU32::new(0);
+
 /// Has the C compiler say every expression's value.
 fn values_in_c(facts: &[&Fact]) -> BTreeMap<String, u64> {
     let mut program = format!("{INCLUDES}int main(void) {{\n");
@@ -174,7 +178,8 @@ fn values_in_c(facts: &[&Fact]) -> BTreeMap<String, u64> {
     }
     program.push_str("return 0; }\n");
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let binary = folder.join(format!("uapi-{}", std::process::id()));
+    // A name of its own: tests run side by side.
+    let binary = folder.join(format!("uapi-{}-{}", std::process::id(), PROGRAMS.fetch_add(1, Relaxed)));
     cc(&["-o", binary.to_str().expect("a plain path")], &program);
     let output = Command::new(&binary).output().expect("the compiled program runs");
     let _ = std::fs::remove_file(&binary);
