@@ -117,7 +117,7 @@ pub trait Connection: Send + Sync + 'static {
     /// (`BINDER_SET_CONTEXT_MGR_EXT`), `None` is the plain form with all 0.
     ///
     /// # Errors
-    /// `EBUSY`: there is one. `EPERM`: another uid was the first. `EINVAL`: no `_EXT` (before 5.0).
+    /// `EBUSY`: there is one. `EPERM`: another uid was the first. `EINVAL`: no `_EXT` (before 5.1).
     fn become_context_manager(&self, node: Option<FlatBinderObject>) -> io::Result<()>;
 
     /// `BINDER_THREAD_EXIT`: the driver forgets the calling thread.
@@ -153,7 +153,7 @@ pub trait Connection: Send + Sync + 'static {
     /// `BINDER_FREEZE`.
     ///
     /// # Errors
-    /// `EAGAIN`: still pending. `EINVAL`: no such process, or older than Linux 5.12.
+    /// `EAGAIN`: still pending. `EINVAL`: no such process, or older than Linux 5.13.
     fn freeze(&self, info: FreezeInfo) -> io::Result<()>;
 
     /// `BINDER_GET_FROZEN_INFO`.

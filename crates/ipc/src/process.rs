@@ -200,7 +200,7 @@ impl<C: Connection> Process<C> {
     }
 
     /// Makes a flavour-neutral object the context manager: `BINDER_SET_CONTEXT_MGR_EXT`, or the
-    /// plain form on drivers before Linux 5.0, which then refuse descriptors in calls to it.
+    /// plain form on drivers before Linux 5.1, which then refuse descriptors in calls to it.
     ///
     /// # Errors
     /// `EBUSY`: there is one. `EPERM`: the first manager had another uid.

@@ -119,7 +119,7 @@ impl BinderFd {
     /// `BINDER_SET_CONTEXT_MGR_EXT`: become the context manager with a node of these flags.
     ///
     /// # Errors
-    /// `EBUSY`: there is one (CTX-01). `EPERM`: another uid was first (CTX-02). `EINVAL`: before 5.0.
+    /// `EBUSY`: there is one (CTX-01). `EPERM`: another uid was first (CTX-02). `EINVAL`: before 5.1.
     pub fn set_context_manager_ext(&self, mut node: FlatBinderObject) -> io::Result<()> {
         self.call(ioctl::SET_CONTEXT_MGR_EXT, &mut node)
     }
@@ -177,7 +177,7 @@ impl BinderFd {
         Ok(info)
     }
 
-    /// `BINDER_FREEZE` (Linux 5.12; contract FRZ-01..04).
+    /// `BINDER_FREEZE` (Linux 5.13; contract FRZ-01..04).
     ///
     /// # Errors
     /// `EAGAIN`: still pending after the timeout. `EINVAL`: no such process.
