@@ -140,6 +140,7 @@ impl<C: Connection> Inner<C> {
             while let Some(word) = thread.peek()? {
                 self.execute(thread, word)?;
             }
+            thread.part();
         }
         Ok(())
     }

@@ -231,9 +231,11 @@ impl Nodes {
         self.with_slot(ptr, cookie, |slot| slot.weak -= 1);
     }
 
-    /// `BR_ACQUIRE`: from now on the driver holds the node.
-    pub(crate) fn acquire(&self, ptr: NodePtr, cookie: Cookie) {
-        let spare = self.with_slot(ptr, cookie, |slot| {
+    /// `BR_ACQUIRE`: from now on the driver holds the node. Returns a hold too many, as
+    /// [`Self::release`] does.
+    #[must_use = "dropping it may run the user's code"]
+    pub(crate) fn acquire(&self, ptr: NodePtr, cookie: Cookie) -> Option<Node> {
+        self.with_slot(ptr, cookie, |slot| {
             slot.strong += 1;
             let node = slot.node.upgrade().map(|inner| Node { inner });
             if slot.strong > 0 && slot.held.is_none() {
@@ -241,17 +243,18 @@ impl Nodes {
             } else {
                 node
             }
-        });
-        drop(spare);
+        })
+        .flatten()
     }
 
-    /// `BR_RELEASE`: the driver holds the node no more. The node may end here.
-    pub(crate) fn release(&self, ptr: NodePtr, cookie: Cookie) {
-        let last = self.with_slot(ptr, cookie, |slot| {
+    /// `BR_RELEASE`: the driver holds the node no more. Returns its hold, with which the node may end.
+    #[must_use = "dropping it may run the user's code"]
+    pub(crate) fn release(&self, ptr: NodePtr, cookie: Cookie) -> Option<Node> {
+        self.with_slot(ptr, cookie, |slot| {
             slot.strong -= 1;
             if slot.strong <= 0 { slot.held.take() } else { None }
-        });
-        drop(last);
+        })
+        .flatten()
     }
 
     /// Strong and weak references that the driver has reported and not taken back.

@@ -150,7 +150,14 @@ impl<C: Connection> Inner<C> {
     /// stream: returns that come before the driver took it are left over from an abandoned one.
     fn acknowledgement(&self, thread: &Rc<ThreadState>, end: u64) -> Result<AfterSent, TransactError> {
         loop {
-            let word = self.await_own(thread)?;
+            let before = thread.written.get();
+            let word = match self.await_own(thread) {
+                // An earlier command was refused, and dropped (WR-11); this one is still to come.
+                Err(TransactError::Os { .. }) if (before + 1..end).contains(&thread.written.get()) => {
+                    continue;
+                }
+                result => result?,
+            };
             if thread.written.get() >= end {
                 let after = Sent.on(word)?;
                 thread.take_word();
@@ -215,10 +222,10 @@ impl<C: Connection> Inner<C> {
                 thread.queue(|out| out.increfs_done(ptr, cookie));
             }
             Return::Acquire(ptr, cookie) => {
-                nodes.acquire(ptr, cookie);
+                thread.part_later(nodes.acquire(ptr, cookie));
                 thread.queue(|out| out.acquire_done(ptr, cookie));
             }
-            Return::Release(ptr, cookie) => nodes.release(ptr, cookie),
+            Return::Release(ptr, cookie) => thread.part_later(nodes.release(ptr, cookie)),
             Return::Decrefs(ptr, cookie) => nodes.decrefs(ptr, cookie),
             Return::DeadBinder(cookie) => deaths.notify(thread, cookie),
             Return::FrozenBinder(cookie, _) => thread.queue(|out| out.freeze_done(cookie)),
@@ -314,6 +321,9 @@ impl<C: Connection> Runtime for Inner<C> {
             thread.take_back(&range);
         }
         self.settle(&thread);
+        if thread.is_idle() {
+            thread.part();
+        }
         match answer? {
             Answer::Given(outcome) => Ok(outcome),
             Answer::Refused(by) => Err(TransactError::Refused { target, code, by: self.explain(by) }),

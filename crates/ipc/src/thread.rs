@@ -10,12 +10,14 @@
 //! kept. A thread that ends writes everything and takes its leave from the driver.
 
 use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Weak;
 
 use abi::codes::br;
 use abi::{BufferAddress, Commands, DecodeError, Delivery, Return, ReturnWord, Returns};
 
+use crate::node::Node;
 use crate::runtime::Runtime;
 
 /// Room for returns, as libbinder gives; a call and its acknowledgements need 80 (contract WR-08).
@@ -69,6 +71,9 @@ pub(crate) struct ThreadState {
     /// Bytes of buffers whose `BC_FREE_BUFFER` is queued.
     pub(crate) kept: Cell<u64>,
     pub(crate) looper: Cell<bool>,
+    /// Nodes that the driver let go of. The last hold runs the user's code, which may call; behind
+    /// the release in the same read there may be a call to serve, which must be answered first.
+    parting: RefCell<Vec<Node>>,
 }
 
 impl ThreadState {
@@ -83,6 +88,7 @@ impl ThreadState {
             urgent: Cell::new(false),
             kept: Cell::new(0),
             looper: Cell::new(false),
+            parting: RefCell::new(Vec::new()),
         })
     }
 
@@ -181,7 +187,7 @@ impl ThreadState {
     /// Whether what is queued must not wait for the thread's next call.
     #[inline]
     pub(crate) fn must_flush(&self, map_size: usize) -> bool {
-        self.depth.get() == 0 && (self.urgent.get() || self.kept.get() > map_size as u64 / KEPT_BUFFERS)
+        self.is_idle() && (self.urgent.get() || self.kept.get() > map_size as u64 / KEPT_BUFFERS)
     }
 
     /// Takes back a command that the driver has not taken; its payload is about to go.
@@ -191,6 +197,29 @@ impl ThreadState {
             let range = (range.start - written) as usize..(range.end - written) as usize;
             self.out.borrow_mut().discard(range);
         }
+    }
+
+    /// Keeps a hold on a node until [`Self::part`].
+    pub(crate) fn part_later(&self, node: Option<Node>) {
+        if let Some(node) = node {
+            self.parting.borrow_mut().push(node);
+        }
+    }
+
+    /// Lets go of the nodes that the driver let go of. Only when every return is handled.
+    pub(crate) fn part(&self) {
+        loop {
+            let node = self.parting.borrow_mut().pop();
+            let Some(node) = node else { return };
+            // A panic has been reported; the thread is needed for others.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(node)));
+        }
+    }
+
+    /// Whether the thread is in no call and no pool.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.depth.get() == 0
     }
 
     /// Notes that an exchange will follow, until the result is dropped.

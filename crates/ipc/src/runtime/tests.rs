@@ -274,20 +274,20 @@ fn ref_12_returns_about_a_node_may_be_handled_out_of_order() {
     let node = process.publish_node(Box::new(Echo(served.clone())), NodeOptions::default());
     let nodes = &process.inner.shared.nodes;
     let (ptr, cookie) = (node.ptr(), node.cookie());
-    nodes.acquire(ptr, cookie);
+    drop(nodes.acquire(ptr, cookie));
     // One thread's RELEASE and another's new ACQUIRE, the wrong way round and the right way.
-    nodes.acquire(ptr, cookie);
-    nodes.release(ptr, cookie);
-    nodes.release(ptr, cookie);
-    nodes.acquire(ptr, cookie);
+    drop(nodes.acquire(ptr, cookie));
+    drop(nodes.release(ptr, cookie));
+    drop(nodes.release(ptr, cookie));
+    drop(nodes.acquire(ptr, cookie));
     drop(node);
     assert_eq!(Arc::strong_count(&served), 2);
-    nodes.release(ptr, cookie);
+    drop(nodes.release(ptr, cookie));
     assert_eq!(Arc::strong_count(&served), 1, "freed with the last reference");
     // The slot serves another node; the old one's name does not reach it.
     let other = process.publish_node(Box::new(Echo::default()), NodeOptions::default());
     assert_eq!(other.cookie(), cookie);
-    nodes.acquire(ptr, cookie);
+    assert!(nodes.acquire(ptr, cookie).is_none());
     assert!(nodes.find(ptr, cookie).is_none());
     assert_eq!(process.remote_references(&other), (0, 0));
 }
@@ -367,5 +367,73 @@ fn a_reply_that_nobody_waits_for_gives_its_buffer_back() {
     let error = call(&proxy).expect_err("acknowledged twice");
     assert!(matches!(error, TransactError::Protocol(ProtocolError::Unexpected { .. })), "{error}");
     assert_eq!(call(&proxy).expect("answered"), b"new");
+    process.connection().assert_finished();
+}
+
+#[test]
+fn wr_11_a_refused_command_does_not_take_the_reply_behind_it_along() {
+    let process = on(vec![
+        acquisition(),
+        Step::new(&[bc::TRANSACTION], all(&[complete(), delivery(br::TRANSACTION, 0, NodePtr(1), 1, b"in")])),
+        Step::new(&[], vec![]).failing_with(EINVAL).leaving(&[bc::RELEASE, bc::REPLY, bc::FREE_BUFFER]),
+        Step::new(&[bc::REPLY, bc::FREE_BUFFER], complete()),
+        Step::new(&[], reply(b"out")),
+    ]);
+    /// Queues a command, then answers.
+    struct Careless(std::sync::Weak<super::Inner<Script>>);
+    impl Serve for Careless {
+        fn serve(&self, call: Transaction<'_>) {
+            let process = self.0.upgrade().expect("alive");
+            super::Runtime::thread(&*process).queue(|out| out.release(Handle(99)));
+            call.reply(TransactionFlags::default(), Payload::default()).expect("answered all the same");
+        }
+    }
+    let object = Careless(process.inner.me.clone());
+    let _node = process.publish_node(Box::new(object), NodeOptions::default());
+    assert_eq!(call(&proxy(&process)).expect("answered"), b"out");
+    process.connection().assert_finished();
+}
+
+/// Calls when it ends.
+struct LastWords(Option<Proxy>);
+
+impl Serve for LastWords {
+    fn serve(&self, _call: Transaction<'_>) {}
+}
+
+impl Drop for LastWords {
+    fn drop(&mut self) {
+        let proxy = self.0.take().expect("dropped once");
+        assert_eq!(call(&proxy).expect("answered"), b"heard");
+    }
+}
+
+#[test]
+fn wr_09_a_call_read_with_a_release_is_answered_before_the_object_s_last_words() {
+    let process = on(vec![
+        acquisition(),
+        Step::new(
+            &[bc::ENTER_LOOPER],
+            all(&[
+                node(br::RELEASE, 1, 1),
+                node(br::DECREFS, 1, 1),
+                delivery(br::TRANSACTION, 0, NodePtr(2), 2, b"in"),
+            ]),
+        ),
+        // Had the object called first, the driver would refuse this reply (TX-16).
+        Step::new(&[bc::REPLY, bc::FREE_BUFFER], complete()),
+        Step::new(&[bc::TRANSACTION], all(&[complete(), reply(b"heard")])),
+        Step::new(&[bc::FREE_BUFFER, bc::RELEASE], vec![]),
+        Step::new(&[], vec![]).failing_with(EBADF),
+        Step::write(&[bc::EXIT_LOOPER]),
+    ]);
+    let object = LastWords(Some(proxy(&process)));
+    let ended = process.publish_node(Box::new(object), NodeOptions::default());
+    let served = Arc::new(AtomicU32::new(0));
+    let _other = process.publish_node(Box::new(Echo(served.clone())), NodeOptions::default());
+    assert!(process.inner.shared.nodes.acquire(ended.ptr(), ended.cookie()).is_none());
+    drop(ended);
+    process.join_thread_pool().expect_err("the script ends the pool");
+    assert_eq!(served.load(Ordering::Relaxed), 1);
     process.connection().assert_finished();
 }
