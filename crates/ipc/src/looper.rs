@@ -3,8 +3,8 @@
 //! Locks: `Pool::running`; nothing is called under it.
 //! Facts: contract LP-01..LP-08, EXT-01, EXT-02, EXT-07; wire names of Android's thread pool.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use driver::Connection;
@@ -33,6 +33,18 @@ pub(crate) struct Pool {
     owed: AtomicBool,
     running: Mutex<usize>,
     left: Condvar,
+    /// Loopers that stop the pool themselves, and must not wait for one another.
+    stoppers: AtomicUsize,
+}
+
+/// A looper that has joined; drop says that it has left, also when it panics.
+struct Joined(Arc<Pool>);
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        *self.0.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.left.notify_all();
+    }
 }
 
 /// How long a stop waits for loopers before it interrupts their reads again: a read that began just
@@ -48,6 +60,7 @@ impl Pool {
             owed: AtomicBool::new(false),
             running: Mutex::new(0),
             left: Condvar::new(),
+            stoppers: AtomicUsize::new(0),
         }
     }
 
@@ -58,13 +71,9 @@ impl Pool {
         format!("{}:{}_{number:X}", self.prefix, std::process::id())
     }
 
-    fn joined(&self) {
+    fn join(self: &Arc<Self>) -> Joined {
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-    }
-
-    fn left(&self) {
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        self.left.notify_all();
+        Joined(self.clone())
     }
 
     /// Loopers that have joined and not left.
@@ -85,28 +94,21 @@ impl<C: Connection> Inner<C> {
     pub(crate) fn spawn(&self, how: Join) -> std::io::Result<()> {
         let Some(me) = self.me.upgrade() else { return Ok(()) };
         let pool = &self.shared.pool;
-        pool.joined();
+        let joined = pool.join();
         let thread = std::thread::Builder::new().name(pool.next_name());
         let spawned = thread.spawn(move || {
+            // Dropped in reverse: whoever waits for the pool may be the last to hold the process.
+            let (_joined, me) = (joined, me);
             // A connection that is gone ends the pool; callers see their own errors.
             let _ = me.run_looper(how);
-            let pool = me.shared.pool.clone();
-            // Whoever waits for the pool may be the last to hold the process then.
-            drop(me);
-            pool.left();
         });
-        if spawned.is_err() {
-            pool.left();
-        }
         spawned.map(drop)
     }
 
     /// Makes the calling thread a looper until the pool stops or the connection breaks.
     pub(crate) fn join(&self) -> Result<(), TransactError> {
-        self.shared.pool.joined();
-        let result = self.run_looper(Join::Enter);
-        self.shared.pool.left();
-        result
+        let _joined = self.shared.pool.join();
+        self.run_looper(Join::Enter)
     }
 
     fn run_looper(&self, how: Join) -> Result<(), TransactError> {
@@ -146,17 +148,28 @@ impl<C: Connection> Inner<C> {
     }
 
     /// Stops the pool: loopers leave when what they serve is answered. Returns when all have left
-    /// but the calling thread, if it is one.
+    /// but the calling thread, if it is one, and others of the pool that are stopping it, too.
     pub(crate) fn stop(&self) -> Result<(), TransactError> {
         let pool = &self.shared.pool;
         pool.stopping.store(true, Ordering::Release);
-        let own = usize::from(self.thread().looper.get());
-        while pool.running() > own {
+        if !self.thread().looper.get() {
+            return self.wait_until_left(|| 0);
+        }
+        pool.stoppers.fetch_add(1, Ordering::AcqRel);
+        let result = self.wait_until_left(|| pool.stoppers.load(Ordering::Acquire));
+        pool.stoppers.fetch_sub(1, Ordering::AcqRel);
+        result
+    }
+
+    /// Interrupts loopers until so many are left.
+    fn wait_until_left(&self, stay: impl Fn() -> usize) -> Result<(), TransactError> {
+        let pool = &self.shared.pool;
+        while pool.running() > stay() {
             self.connection
                 .wake_readers()
                 .map_err(|source| TransactError::Os { call: "waking the pool's threads", source })?;
             let running = pool.running.lock().unwrap_or_else(PoisonError::into_inner);
-            if *running > own {
+            if *running > stay() {
                 // Spurious wake-ups, time-outs and poison all mean: look again.
                 drop(pool.left.wait_timeout(running, WAKE_AGAIN));
             }

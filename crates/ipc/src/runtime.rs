@@ -246,8 +246,10 @@ impl<C: Connection> Inner<C> {
         match self.shared.nodes.find(delivery.node, delivery.cookie) {
             // A panicking object has not answered: dropping the call on the way out does. The panic
             // has been reported; the pool needs its thread.
-            Some(node) => drop(catch_unwind(AssertUnwindSafe(|| {
+            // This may be the last hold on the object, whose end is its own code, too.
+            Some(node) => drop(catch_unwind(AssertUnwindSafe(move || {
                 node.object().serve(Transaction::new(self, received, delivery));
+                drop(node);
             }))),
             // Errors here and below: the caller is told by the driver, nobody else is left to tell.
             None => drop(Transaction::new(self, received, delivery).reply_status(StatusCode::DEAD_OBJECT)),

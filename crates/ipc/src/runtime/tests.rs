@@ -1,6 +1,7 @@
 //! Room: what a thread does with every answer that a driver may give, on a driver that follows a
 //! script.
 
+mod pool;
 mod script;
 
 use std::io;
