@@ -199,16 +199,23 @@ impl BinderFd {
     /// an address to the driver only; `None` is a null pointer.
     ///
     /// # Errors
-    /// Whatever the driver answers.
+    /// Whatever the driver answers. `InvalidInput` without a call: a request that is not binder's,
+    /// an argument shorter than the request says, or a `WRITE_READ` with one, which names a further
+    /// buffer for the driver to fill.
     pub fn raw(&self, request: u32, argument: Option<&mut [u8]>) -> io::Result<()> {
         let size = (request >> 16 & 0x3fff) as usize;
+        let is_binder_s = request >> 8 & 0xff == ioctl::WRITE_READ >> 8 & 0xff && size > 0;
+        if !is_binder_s || request == ioctl::WRITE_READ && argument.is_some() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         let pointer = match argument {
             Some(bytes) if bytes.len() >= size => bytes.as_mut_ptr(),
             Some(_) => return Err(io::ErrorKind::InvalidInput.into()),
             None => std::ptr::null_mut(),
         };
-        // SAFETY: the driver touches at most `size` bytes at `pointer`: a live buffer of at least
-        // that size, or null, which it answers with an error (contract IOC-02, OPN-02).
+        // SAFETY: for requests of its own type a driver touches the `size` bytes at `pointer` that the
+        // request declares and nothing else (`WRITE_READ`, which does, is refused above): a live
+        // buffer of at least that size, or null, which is answered with an error (contract IOC-02).
         let result = unsafe { libc::ioctl(self.file.as_raw_fd(), request as _, pointer) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
@@ -261,5 +268,20 @@ mod tests {
         let fd = BinderFd::open(Path::new("/dev/null"), false).expect("/dev/null");
         let error = fd.version().expect_err("/dev/null has no version");
         assert_eq!(error.raw_os_error(), Some(libc::ENOTTY));
+    }
+
+    #[test]
+    fn a_raw_request_that_could_store_elsewhere_is_not_made() {
+        let fd = BinderFd::open(Path::new("/dev/null"), false).expect("/dev/null");
+        let kind =
+            |request, argument: &mut [u8]| fd.raw(request, Some(argument)).expect_err("refused").kind();
+        let refused = io::ErrorKind::InvalidInput;
+        // The size of what TCGETS stores is not in its number.
+        assert_eq!(kind(libc::TCGETS as u32, &mut [0; 8]), refused);
+        assert_eq!(kind(ioctl::WRITE_READ, &mut [0; 48]), refused);
+        assert_eq!(kind(ioctl::VERSION, &mut [0; 3]), refused);
+        for made in [fd.raw(ioctl::WRITE_READ, None), fd.raw(ioctl::VERSION, Some(&mut [0; 4]))] {
+            assert_eq!(made.expect_err("no device").raw_os_error(), Some(libc::ENOTTY));
+        }
     }
 }
