@@ -134,6 +134,7 @@ impl<C: Connection> Process<C> {
             proxies: crate::proxy::Proxies::default(),
             deaths: crate::death::Deaths::default(),
             pool: Arc::new(Pool::new(options.thread_prefix)),
+            kept: AtomicU64::new(0),
         };
         let inner = Arc::new_cyclic(|me| Inner { connection, shared, me: me.clone() });
         Ok(Self { inner })

@@ -8,6 +8,7 @@ mod tests;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 
 use abi::codes::{br, tf};
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) proxies: Proxies,
     pub(crate) deaths: Deaths,
     pub(crate) pool: Arc<Pool>,
+    /// Bytes of buffers that idle threads keep for their next call.
+    pub(crate) kept: AtomicU64,
 }
 
 /// A process as its proxies, buffers and transactions see it: without the type of its connection,
@@ -128,8 +131,7 @@ impl<C: Connection> Inner<C> {
         out.consume(taken);
         thread.written.set(thread.written.get() + taken as u64);
         if out.is_empty() {
-            thread.urgent.set(false);
-            thread.kept.set(0);
+            thread.all_written(&self.shared.kept);
         }
         result.map_err(|source| TransactError::Os { call: "BINDER_WRITE_READ", source })
     }
@@ -352,7 +354,7 @@ impl<C: Connection> Runtime for Inner<C> {
 
     #[inline]
     fn settle(&self, thread: &ThreadState) {
-        if thread.must_flush(self.connection.map_size()) {
+        if thread.must_flush(self.connection.map_size(), &self.shared.kept) {
             self.flush(thread);
         }
     }

@@ -6,13 +6,14 @@
 //! When commands are written. A thread that serves or waits will exchange with the driver anyway:
 //! its commands wait for that. Any other thread writes at once what someone waits for (reference
 //! counts, acknowledgements, death registrations, buffers that hold objects) and keeps only
-//! `BC_FREE_BUFFER` of plain reply buffers for its next call, until [`KEPT_BUFFERS`] of them are
-//! kept. A thread that ends writes everything and takes its leave from the driver.
+//! `BC_FREE_BUFFER` of plain reply buffers for its next call, until [`KEPT_BUFFERS`] of the area are
+//! kept by it and others like it. A thread that ends writes everything and takes its leave from the driver.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Weak;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use abi::codes::br;
 use abi::{BufferAddress, Commands, DecodeError, Delivery, Return, ReturnWord, Returns};
@@ -26,8 +27,12 @@ pub(crate) const READ_BYTES: usize = 256;
 /// Bytes of a protocol word.
 const WORD: usize = 4;
 
-/// Share of the receiving area (1/n) that an idle thread may keep in plain buffers.
+/// Share of the receiving area (1/n) that idle threads may keep in plain buffers, all together.
 const KEPT_BUFFERS: u64 = 8;
+
+/// Share of the area (1/n) that one thread may keep uncounted: what all touch costs more than it
+/// saves where buffers are small.
+const KEPT_UNCOUNTED: u64 = 256;
 
 thread_local! {
     static THREADS: RefCell<Vec<Rc<ThreadState>>> = const { RefCell::new(Vec::new()) };
@@ -67,9 +72,11 @@ pub(crate) struct ThreadState {
     /// Calls being waited for or served, plus one in a looper: while not 0, an exchange will follow.
     depth: Cell<u32>,
     /// Something is queued that somebody waits for.
-    pub(crate) urgent: Cell<bool>,
+    urgent: Cell<bool>,
     /// Bytes of buffers whose `BC_FREE_BUFFER` is queued.
-    pub(crate) kept: Cell<u64>,
+    kept: Cell<u64>,
+    /// How many of them are in the process's count.
+    counted: Cell<u64>,
     pub(crate) looper: Cell<bool>,
     /// Nodes that the driver let go of. The last hold runs the user's code, which may call; behind
     /// the release in the same read there may be a call to serve, which must be answered first.
@@ -87,6 +94,7 @@ impl ThreadState {
             depth: Cell::new(0),
             urgent: Cell::new(false),
             kept: Cell::new(0),
+            counted: Cell::new(0),
             looper: Cell::new(false),
             parting: RefCell::new(Vec::new()),
         })
@@ -184,10 +192,31 @@ impl ThreadState {
         }
     }
 
-    /// Whether what is queued must not wait for the thread's next call.
+    /// Whether what is queued must not wait for the thread's next call. `kept` counts what the
+    /// threads of the process keep.
     #[inline]
-    pub(crate) fn must_flush(&self, map_size: usize) -> bool {
-        self.is_idle() && (self.urgent.get() || self.kept.get() > map_size as u64 / KEPT_BUFFERS)
+    pub(crate) fn must_flush(&self, map_size: usize, kept: &AtomicU64) -> bool {
+        self.is_idle() && (self.urgent.get() || self.keeps_too_much(map_size as u64, kept))
+    }
+
+    #[inline]
+    fn keeps_too_much(&self, map_size: u64, kept: &AtomicU64) -> bool {
+        let own = self.kept.get();
+        if own <= map_size / KEPT_UNCOUNTED {
+            return false;
+        }
+        let more = own - self.counted.replace(own);
+        kept.fetch_add(more, Ordering::Relaxed) + more > map_size / KEPT_BUFFERS
+    }
+
+    /// Notes that everything queued was written.
+    #[inline]
+    pub(crate) fn all_written(&self, kept: &AtomicU64) {
+        self.urgent.set(false);
+        self.kept.set(0);
+        if self.counted.get() != 0 {
+            kept.fetch_sub(self.counted.replace(0), Ordering::Relaxed);
+        }
     }
 
     /// Takes back a command that the driver has not taken; its payload is about to go.

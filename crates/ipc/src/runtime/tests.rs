@@ -222,6 +222,38 @@ fn a_large_reply_s_buffer_goes_back_at_once() {
 }
 
 #[test]
+fn threads_that_do_not_call_again_do_not_fill_the_area_together() {
+    let process = on(vec![
+        acquisition(),
+        Step::new(&[bc::TRANSACTION], all(&[complete(), reply(&[0; 300])])),
+        // Less than an eighth (512) is kept by this thread, more by both.
+        Step::new(&[bc::TRANSACTION], all(&[complete(), reply(&[0; 300])])),
+        Step::write(&[bc::FREE_BUFFER]),
+        // The other thread's own buffer, at its end; after that there is room to keep one again.
+        Step::write(&[bc::FREE_BUFFER]),
+        Step::new(&[bc::TRANSACTION], all(&[complete(), reply(&[0; 300])])),
+    ]);
+    let proxy = proxy(&process);
+    let (idle, go_on) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            call(&proxy).expect("answered");
+            idle.wait();
+            go_on.wait();
+        });
+        idle.wait();
+        let answered = call(&proxy).map(drop);
+        let left = process.connection().left();
+        go_on.wait();
+        other.join().expect("no panic");
+        answered.expect("answered");
+        assert_eq!(left, 2, "given back at once");
+    });
+    call(&proxy).expect("answered");
+    process.connection().assert_finished();
+}
+
+#[test]
 fn ext_02_a_thread_that_ends_writes_what_it_owes_and_takes_its_leave() {
     let process = on(vec![
         acquisition(),

@@ -48,7 +48,9 @@ fn two_pool_threads_that_stop_the_pool_do_not_wait_for_each_other() {
     std::thread::scope(|scope| {
         // Each is joined by hand: its local storage is torn down by then.
         let loopers = [(); 2].map(|()| scope.spawn(|| process.join_thread_pool()));
-        loopers.map(|looper| looper.join().expect("no panic").expect("ended in order"));
+        for looper in loopers {
+            looper.join().expect("no panic").expect("ended in order");
+        }
     });
     assert_eq!(process.pool_threads(), 0);
     process.connection().assert_finished();
