@@ -90,6 +90,32 @@ fn a_service_that_breaks_fails_its_case_only() {
     }
 }
 
+/// Giving up on a case ends the service manager, too; whether the next case finds it just gone is a
+/// matter of moments, so there are several.
+#[test]
+fn no_case_suffers_from_the_hang_of_the_one_before() {
+    let folder = Folder::new("guest-hangs");
+    let hang = |payload: u32| format!("--fault=hang-server=BM_sendVec_binder/{payload}");
+    let words = [
+        "--controls=none",
+        "--device=binder",
+        "--benchmark_filter=/(4|8|16|32|64|128|256|512)$",
+        "--benchmark_min_time=20x",
+        "--patience=2",
+        &hang(4),
+        &hang(16),
+        &hang(64),
+        &hang(256),
+    ];
+    let (called, run) = in_guest(&folder, &[], &words);
+    assert_eq!(called.code, Some(1), "{}", called.stderr);
+    for payload in [8, 32, 128, 512] {
+        let case = run.case(&format!("BM_sendVec_binder/{payload}")).expect("planned");
+        let iterations = case.measurements().map(|measured| measured.iterations).sum::<u64>();
+        assert_eq!(iterations, 20, "{payload}: {}", called.stdout);
+    }
+}
+
 #[test]
 fn counted_instructions_are_the_same_from_boot_to_boot() {
     let folder = Folder::new("guest-counted");

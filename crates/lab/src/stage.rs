@@ -276,8 +276,14 @@ impl<'p> Stage<'p> {
     fn see_to_a_manager(&mut self, context: &KernelContext) -> Result<(), StageError> {
         match &self.manager {
             Manager::Theirs => return Ok(()),
-            Manager::Ours(peer) if peer.end().is_none() => return Ok(()),
-            Manager::Ours(_) | Manager::Unknown => {}
+            // Whoever gives up on a case kills the manager, too; that takes effect a little later.
+            Manager::Ours(peer) => {
+                let time = if self.watch.gave_up() { GRACE } else { Duration::ZERO };
+                if peer.end_within(time).is_none() {
+                    return Ok(());
+                }
+            }
+            Manager::Unknown => {}
         }
         let managed = !context.is_private()
             && self

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use driver::manager::ManagerError;
 use driver::{KernelConnection, KernelContext};
@@ -17,6 +17,9 @@ use crate::measure::CallError;
 
 /// How long a service manager that was just started may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a driver may take to release a process that is gone.
+const RELEASE_TIME: Duration = Duration::from_secs(2);
 
 /// A place to meet at.
 #[derive(Clone, Copy, Debug)]
@@ -75,9 +78,17 @@ pub(crate) fn manage(
     ready: impl FnOnce() -> io::Result<()>,
 ) -> Result<(), CallError> {
     let process = open(&KernelContext::at(device), release)?;
-    let _manager = process
-        .become_context_manager(ServiceManager::new())
-        .map_err(|error| CallError::Refused(ManagerError::new(device, error).to_string()))?;
+    let start = Instant::now();
+    let _manager = loop {
+        match process.become_context_manager(ServiceManager::new()) {
+            // An earlier one of ours that was killed goes a little later (contract EXT-04).
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && start.elapsed() < RELEASE_TIME => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            result => break result,
+        }
+    }
+    .map_err(|error| CallError::Refused(ManagerError::new(device, error).to_string()))?;
     ready().map_err(CallError::os("telling the client"))?;
     process.join_thread_pool().map_err(|error| CallError::Refused(error.to_string()))
 }
