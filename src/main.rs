@@ -2,6 +2,8 @@
 //! Not here: what a subcommand does (`cli`).
 
 #![forbid(unsafe_code)]
+// Those macros panic when their stream is full or its reader gone; `cli::say` and `cli::note` do not.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod cli;
 
@@ -10,7 +12,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use lab::stage::role;
 
-/// Performance tests for Linux Binder IPC: throughput, latency, priority inheritance, on any kernel
+/// Performance tests for Linux Binder IPC, on any kernel
 #[derive(Debug, Parser)]
 #[command(name = "binderperf", version)]
 struct Cli {

@@ -275,6 +275,31 @@ fn outputs_that_cannot_be_written() {
 }
 
 #[test]
+fn outputs_that_take_nothing_are_no_reason_to_crash() {
+    for answer in [
+        &["throughput", "--help"][..],
+        &["throughput", "binder", "--help"],
+        &["throughput", "binder", "--version"],
+        &["--benchmark_list_tests"],
+        &["applet", "--help"],
+        &["conformance", "--list"],
+    ] {
+        assert_eq!(support::with_full_stdout(answer), Some(4), "{answer:?}");
+        let unread = support::with_stdout_unread(answer);
+        assert_eq!((unread.code, unread.stderr.as_str()), (Some(0), ""), "{answer:?}");
+    }
+    // JSON begins before the first case, so that none is measured for nobody.
+    let words = ["throughput", "binder", TWO_CASES, "--benchmark_format=json", "--benchmark_min_time=60s"];
+    let unread = support::with_stdout_unread(&words);
+    assert_eq!(unread.code, Some(0), "{}", unread.stderr);
+    for complaint in
+        [&["throughput", "tcp"][..], &["show", "/nonexistent.json"], &["conformance", "--filter=?"]]
+    {
+        assert_eq!(support::with_full_stderr(complaint), Some(2), "{complaint:?}");
+    }
+}
+
+#[test]
 fn stored_records_are_shown_and_others_refused() {
     let folder = Folder::new("show");
     let record = folder.path("r.json");

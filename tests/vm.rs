@@ -2,7 +2,7 @@
 //! Not here: the lane's parts, tested beside them in `lab::vm`; what a measured command prints.
 //! These tests boot guests, on the kernel that a user gets who names none.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -148,6 +148,41 @@ fn qemu_goes_when_its_host_process_is_killed() {
 }
 
 #[test]
+fn a_stopped_command_still_hands_over_what_it_has() {
+    let _guest = ONE_GUEST.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = Folder::new("stopped");
+    let mark = format!("mark={}.stopped", std::process::id());
+    let words = [
+        "vm",
+        "--append",
+        &mark,
+        "--out",
+        &folder.path("out"),
+        "--",
+        "throughput",
+        "binder",
+        "--controls=pipe",
+    ];
+    // JSON begins before the first case.
+    let record = [
+        "--benchmark_format=json",
+        "--benchmark_filter=pipe",
+        "--benchmark_min_time=600s",
+        "--record=r.json",
+    ];
+    let mut host = binderperf(&[&words[..], &record].concat()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut line, mut output) = (String::new(), BufReader::new(host.stdout.take().unwrap()));
+    output.read_line(&mut line).unwrap();
+    let pid = host.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    output.read_to_string(&mut line).unwrap();
+    assert_eq!(host.wait().unwrap().code(), Some(1), "the command's own status");
+    let record = std::fs::read_to_string(folder.0.join("out/r.json")).expect("the record came back");
+    assert!(record.contains("stopped by SIGTERM"), "{record}");
+    assert_eq!(guests_marked(&mark), 0);
+}
+
+#[test]
 fn bad_input_is_told_before_anything_is_booted() {
     let folder = Folder::new("input");
     let script = folder.path("script");
@@ -161,7 +196,10 @@ fn bad_input_is_told_before_anything_is_booted() {
         (&["--kernel", "seven", "--", "guest-probe"], "names are a version"),
         (&["--kernel", "6.1", "--kernel", "6.12", "--", "guest-probe"], "not for names"),
         (&["--exec", &script], "cannot run in a guest: it is not a 64-bit little-endian ELF program"),
+        (&["--exec", "/no/such/program"], "/no/such/program cannot run in a guest: reading it: ENOENT"),
         (&["--smp", "0", "--", "guest-probe"], "'--smp <N>'"),
+        (&["--timeout", "-5", "--", "guest-probe"], "invalid value '-5' for '--timeout <S>'"),
+        (&["--timeout", "18446744073709551615", "--", "guest-probe"], "'--timeout <S>'"),
         (&["--accel", "abacus", "--", "guest-probe"], "none of auto, kvm, tcg"),
         (&[], "<COMMAND>"),
     ] {

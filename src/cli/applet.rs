@@ -5,7 +5,7 @@
 use clap::Args;
 use lab::plan::gbench;
 
-use super::{complain, exit, throughput};
+use super::{complain, exit, say, throughput};
 
 /// Android's binder throughput test.
 const LIBBINDER_BENCHMARK: &str = "libbinder_benchmark";
@@ -31,10 +31,9 @@ pub(crate) fn run(args: AppletArgs) -> u8 {
     let mut words = args.words.into_iter();
     match words.next().as_deref() {
         Some(LIBBINDER_BENCHMARK) => start(LIBBINDER_BENCHMARK, words.collect()),
-        Some("--help" | "-h") => {
-            println!("Usage: binderperf applet {LIBBINDER_BENCHMARK} [FLAGS]");
-            exit::FINE
-        }
+        Some("--help" | "-h") => say(&format!(
+            "Usage: binderperf applet {LIBBINDER_BENCHMARK} [FLAGS]\nIts flags: binderperf applet {LIBBINDER_BENCHMARK} --help\n"
+        )),
         other => {
             let found = other.map_or("no name".to_owned(), |name| format!("{name:?}"));
             complain(format_args!("there is one applet, {LIBBINDER_BENCHMARK}; found {found}"));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use lab::conformance::{self, Device, Drivers, Fault, Item, Ktap, Options, Outcome, Totals};
 
-use super::{complain, exit};
+use super::{A_YEAR_S, complain, exit, say};
 
 /// Test the driver against every promise of the contract; results as KTAP
 #[derive(Clone, Debug, Args)]
@@ -25,7 +25,7 @@ pub(crate) struct ConformanceArgs {
     list: bool,
 
     /// After how many seconds an item counts as hanging
-    #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "S", default_value_t = 60, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     limit: u64,
 
     /// Put faults in front of the driver, to see the tests fail
@@ -44,17 +44,14 @@ pub(crate) struct HelperArgs {
 pub(crate) fn run(args: &ConformanceArgs) -> u8 {
     let items = conformance::select(&args.filter);
     if items.is_empty() {
-        eprintln!(
-            "binderperf: no item has {:?} in its number or title; see binderperf conformance --list",
+        complain(format_args!(
+            "no item has {:?} in its number or title; see binderperf conformance --list",
             args.filter
-        );
-        return 2;
+        ));
+        return exit::USAGE;
     }
     if args.list {
-        for item in items {
-            println!("{}", listed(item));
-        }
-        return exit::FINE;
+        return say(&items.into_iter().map(listed).collect::<String>());
     }
     match test(args, &items) {
         Ok(Totals { failed: 0, .. }) => exit::FINE,
@@ -72,7 +69,7 @@ fn listed(item: &Item) -> String {
         Drivers::C => "C",
         Drivers::Rust => "Rust",
     };
-    format!("{:7} {drivers:5} {}", item.id, item.title)
+    format!("{:7} {drivers:5} {}\n", item.id, item.title)
 }
 
 fn test(args: &ConformanceArgs, items: &[&Item]) -> Result<Totals, (String, u8)> {

@@ -1,5 +1,8 @@
 //! Room: the command line's parts, one per subcommand: typed words in, plans out.
 
+use std::fmt::Display;
+use std::io::{self, Write};
+
 pub(crate) mod applet;
 pub(crate) mod conformance;
 mod output;
@@ -8,6 +11,9 @@ pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod throughput;
 pub(crate) mod vm;
+
+/// The longest limit in seconds that can be set: later than any run ends, and sums of it never overflow.
+pub(crate) const A_YEAR_S: u64 = 365 * 24 * 3600;
 
 /// Exit codes, the same for every command.
 pub(crate) mod exit {
@@ -24,6 +30,25 @@ pub(crate) mod exit {
 }
 
 /// Says what went wrong, on stderr.
-fn complain(what: impl std::fmt::Display) {
-    eprintln!("binderperf: {what}");
+fn complain(what: impl Display) {
+    note(format_args!("binderperf: {what}\n"));
+}
+
+/// Writes to stderr as it is. Nobody could be told that it does not take any.
+fn note(text: impl Display) {
+    let _ = io::stderr().write_all(text.to_string().as_bytes());
+}
+
+/// Writes an answer to stdout; the result is the exit status. A reader that has gone, as `head`
+/// does, had enough.
+fn say(text: &str) -> u8 {
+    let mut stdout = output::Sink::stdout();
+    stdout.put(text);
+    match stdout.trouble() {
+        Some(trouble) => {
+            complain(trouble);
+            exit::INTERNAL
+        }
+        None => exit::FINE,
+    }
 }

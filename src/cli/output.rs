@@ -38,9 +38,9 @@ impl Sink {
         }
     }
 
-    /// What went wrong, if anything did.
+    /// What went wrong, if anything did. That the reader went away is nothing wrong.
     pub(super) fn trouble(&self) -> Option<String> {
-        let error = self.error.as_ref()?;
+        let error = self.error.as_ref().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)?;
         Some(format!("could not write all of the result to {}: {}", self.name, describe(error)))
     }
 

@@ -14,7 +14,7 @@ use record::render::summary::summary;
 
 use super::output::Sink;
 use super::progress::{Listener, StatusLine};
-use super::{complain, exit};
+use super::{complain, exit, note};
 
 /// Measure binder throughput beside pipe, socket, futex and spinning: on this machine's driver, else in a VM
 #[derive(Clone, Debug, Args)]
@@ -23,7 +23,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     quick: bool,
 
-    /// Folder for the record [default: this one]
+    /// Folder for the record
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
 
@@ -73,7 +73,7 @@ fn here(args: &RunArgs, line: &mut StatusLine) -> Result<Run, u8> {
         Ok(run) => Ok(run),
         Err(RunError::NoDriver(why)) if args.device.is_none() => {
             line.show("");
-            eprintln!("This machine cannot run it itself: {why}.\nSo it runs in a VM.");
+            note(format_args!("This machine cannot run it itself: {why}.\nSo it runs in a VM.\n"));
             in_guest(args, "", line)
         }
         Err(error) => {
@@ -135,7 +135,7 @@ fn boot(args: &RunArgs, kernel: &str, folder: &Path, line: &mut StatusLine) -> R
     let run = File::open(&record).map_err(|_| "it left no record".to_owned());
     let run = run.and_then(|file| Run::read(file).map_err(|error| error.to_string()));
     run.map_err(|why| {
-        eprint!("{said}");
+        note(said);
         unable(format!("the run in the guest ended with status {}: {why}", outcome.status.exit_code()))
     })
 }

@@ -9,8 +9,8 @@ use record::Run;
 use record::render::gbench::{Format, Options, context, replay};
 use record::render::summary::summary;
 
-use super::output::{Sink, in_color};
-use super::{complain, exit};
+use super::output::in_color;
+use super::{complain, exit, say};
 
 /// Show a stored record
 #[derive(Debug, Args)]
@@ -65,14 +65,5 @@ pub(crate) fn run(arguments: &ShowArgs) -> u8 {
         Form::GbenchJson => as_gbench(Format::Json),
         Form::Csv => as_gbench(Format::Csv),
     };
-    let mut stdout = Sink::stdout();
-    stdout.put(&text);
-    match stdout.trouble() {
-        Some(_) if stdout.is_closed() => exit::FINE,
-        Some(trouble) => {
-            complain(trouble);
-            exit::INTERNAL
-        }
-        None => exit::FINE,
-    }
+    say(&text)
 }

@@ -12,7 +12,7 @@ use record::Run;
 use record::render::gbench::{FOLLOWED_VERSION, Format};
 
 use super::output::Sink;
-use super::{complain, exit};
+use super::{complain, exit, note, say};
 use own::Own;
 use report::Report;
 
@@ -30,14 +30,11 @@ pub(crate) fn run(args: ThroughputArgs) -> u8 {
     let mut words = args.words.into_iter();
     match words.next().as_deref() {
         Some("binder") => binder("binderperf throughput binder", words.collect(), "default"),
-        Some("--help" | "-h") => {
-            print!("{}", usage("binderperf throughput binder"));
-            exit::FINE
-        }
+        Some("--help" | "-h") => say(&usage("binderperf throughput binder")),
         other => {
             let found = other.map_or("nothing".to_owned(), |name| format!("{name:?}"));
             complain(format_args!("which throughput test? there is binder; found {found}"));
-            eprint!("{}", usage("binderperf throughput binder"));
+            note(usage("binderperf throughput binder"));
             exit::USAGE
         }
     }
@@ -55,18 +52,15 @@ pub(crate) fn binder(name: &str, words: Vec<String>, controls: &str) -> u8 {
         Ok(call) => call,
         Err(why) => {
             complain(why);
-            eprint!("{}", usage(name));
+            note(usage(name));
             return if compatible { exit::FAILED } else { exit::USAGE };
         }
     };
     let end = match call.flags.question {
-        Some(Question::Help) => {
-            print!("{}", usage(name));
-            End::Fine
-        }
+        Some(Question::Help) => answer(&usage(name)),
         Some(Question::Version) => {
-            println!("binderperf {} (Google Benchmark {FOLLOWED_VERSION})", env!("CARGO_PKG_VERSION"));
-            End::Fine
+            let version = env!("CARGO_PKG_VERSION");
+            answer(&format!("binderperf {version} (Google Benchmark {FOLLOWED_VERSION})\n"))
         }
         None if call.flags.list_tests => call.list(),
         None => call.measure(),
@@ -133,9 +127,7 @@ impl Call {
         if names.is_empty() {
             return nothing_matched(&RunError::nothing_to_run(&self.plan));
         }
-        let mut stdout = Sink::stdout();
-        stdout.put(&report::list(&names, self.flags.format));
-        tell_troubles(&[&stdout]).unwrap_or(End::Fine)
+        answer(&report::list(&names, self.flags.format))
     }
 
     fn measure(&self) -> End {
@@ -147,7 +139,7 @@ impl Call {
             }
         };
         if !self.flags.perf_counters.is_empty() {
-            eprintln!("Performance counters not supported.");
+            note("Performance counters not supported.\n");
         }
         let mut report = Report::new(self, &mut outputs);
         let run = match lab::run::execute(&self.plan, &mut report) {
@@ -163,6 +155,9 @@ impl Call {
             }
         };
         report.finish(&run);
+        if outputs.are_unwanted() {
+            return End::Fine;
+        }
         if let Some(file) = &mut outputs.record {
             file.put(&run.to_json());
         }
@@ -174,7 +169,7 @@ impl Call {
     fn verdict(&self, run: &Run) -> End {
         let mut end = if run.any_failed() { End::CaseFailed } else { End::Fine };
         for verdict in self.own.max.iter().flat_map(|gate| gate.judge(run)) {
-            eprintln!("{verdict}");
+            note(format_args!("{verdict}\n"));
             if !verdict.is_kept() {
                 end = End::GateFailed;
             }
@@ -187,9 +182,14 @@ impl Call {
     }
 }
 
+/// Writes an answer instead of a result.
+fn answer(text: &str) -> End {
+    if say(text) == exit::FINE { End::Fine } else { End::Unwritten }
+}
+
 fn nothing_matched(error: &RunError) -> End {
     // Word for word what Google Benchmark says, as harnesses look for it.
-    eprintln!("{error}");
+    note(format_args!("{error}\n"));
     End::NothingMatched
 }
 
@@ -215,6 +215,11 @@ impl Outputs {
             out: call.flags.out.as_deref().map(Sink::file).transpose()?,
             record: call.own.record.as_deref().map(Sink::file).transpose()?,
         })
+    }
+
+    /// Whether the one reader of the result has gone.
+    fn are_unwanted(&self) -> bool {
+        self.stdout.is_closed() && self.out.is_none() && self.record.is_none()
     }
 
     fn all(&self) -> impl Iterator<Item = &Sink> {

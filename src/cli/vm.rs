@@ -9,6 +9,7 @@ use clap::Args;
 use lab::vm::{Accel, CLASS_VARIABLE, Options, Sinks, VmError, kernel::Choice};
 
 use super::progress::StatusLine;
+use super::{A_YEAR_S, exit, note, say};
 
 /// Variables that reach the guest's command: ours, the settings of the tools that we stand in for,
 /// and Rust's own.
@@ -30,11 +31,11 @@ pub(crate) struct VmArgs {
     refresh: bool,
 
     /// Guest CPUs [default: this machine's, at most 4]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=255))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=255))]
     smp: Option<u32>,
 
     /// Guest memory in MiB
-    #[arg(long, value_name = "M", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(128..))]
+    #[arg(long, value_name = "M", default_value_t = 1024, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(128..))]
     memory: u32,
 
     /// Words added to the guest kernel's command line
@@ -42,7 +43,7 @@ pub(crate) struct VmArgs {
     append: Vec<String>,
 
     /// Longest time in seconds that the command may take, and that the boot before it may take
-    #[arg(long, value_name = "S", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "S", default_value_t = 600, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     timeout: u64,
 
     /// Count guest instructions instead of time: one CPU, 1 ns of the guest's clock is one instruction
@@ -100,8 +101,8 @@ pub(crate) fn run(args: VmArgs) -> u8 {
     let options = match options(args) {
         Ok(options) => options,
         Err(why) => {
-            eprintln!("binderperf: {why}");
-            return 3;
+            super::complain(why);
+            return exit::UNABLE;
         }
     };
     let mut status_line = StatusLine::new();
@@ -121,7 +122,11 @@ pub(crate) fn run(args: VmArgs) -> u8 {
 }
 
 fn complain(error: &VmError) -> u8 {
-    eprintln!("binderperf: {error}");
+    // A reader that has gone, as `head` does, had enough.
+    if error.is_reader_gone() {
+        return exit::FINE;
+    }
+    super::complain(error);
     error.exit_code()
 }
 
@@ -163,16 +168,16 @@ pub(crate) fn probe(args: &ProbeArgs) -> u8 {
     match try_probe(args) {
         Ok(()) => args.exit,
         Err(why) => {
-            eprintln!("binderperf: {why}");
-            3
+            super::complain(why);
+            exit::UNABLE
         }
     }
 }
 
 fn try_probe(args: &ProbeArgs) -> Result<(), String> {
-    println!("{}", lab::vm::guest::probe::look().to_json());
+    say(&format!("{}\n", lab::vm::guest::probe::look().to_json()));
     if let Some(text) = &args.stderr {
-        eprintln!("{text}");
+        note(format_args!("{text}\n"));
     }
     for file in &args.file {
         let (name, text) =

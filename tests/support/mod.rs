@@ -57,6 +57,27 @@ pub(crate) fn with_full_stdout(words: &[&str]) -> Option<i32> {
     command.stdout(full).stderr(Stdio::null()).status().expect("the program starts").code()
 }
 
+/// Calls `binderperf` with an output that nobody reads any more.
+pub(crate) fn with_stdout_unread(words: &[&str]) -> Called {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = command(env!("CARGO_BIN_EXE_binderperf"), words);
+    let output = command.stdout(writer).stderr(Stdio::piped()).spawn().and_then(Child::wait_with_output);
+    let output = output.expect("the program starts");
+    Called {
+        code: output.status.code(),
+        stdout: String::new(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Calls `binderperf` with a standard error that takes nothing.
+pub(crate) fn with_full_stderr(words: &[&str]) -> Option<i32> {
+    let full = File::options().write(true).open("/dev/full").expect("/dev/full");
+    let mut command = command(env!("CARGO_BIN_EXE_binderperf"), words);
+    command.stdout(Stdio::null()).stderr(full).status().expect("the program starts").code()
+}
+
 /// A record, read as any reader does.
 pub(crate) fn read(path: &str) -> record::Run {
     record::Run::read(File::open(path).expect("a record")).expect("a sound record")
@@ -94,9 +115,10 @@ fn signal(pid: u32, signal: &str) {
     assert!(status.expect("kill starts").success());
 }
 
-/// Sends a signal once servers run, and waits for the end.
+/// Sends a signal once servers run, twice as `timeout(1)` does, and waits for the end.
 pub(crate) fn stopped_when_servers_run(words: &[&str], name: &str) -> Called {
     let (child, _) = started(words);
+    signal(child.id(), name);
     signal(child.id(), name);
     let output = child.wait_with_output().expect("it ends");
     Called {

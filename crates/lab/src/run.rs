@@ -37,6 +37,11 @@ pub trait Observer {
         let _ = (name, iterations, seconds);
     }
 
+    /// Whether anybody still wants results; asked before each repetition.
+    fn is_wanted(&self) -> bool {
+        true
+    }
+
     /// The last repetition of a case was made.
     fn case_done(&mut self, run: &Run, case: usize) {
         let _ = (run, case);
@@ -89,7 +94,7 @@ impl std::error::Error for RunError {
 }
 
 /// Carries out a plan. This binary is started again for every server process, so it must pass its
-/// words on to [`crate::stage::role::play`]. SIGINT and SIGTERM stop the run from now on.
+/// words on to [`crate::stage::role::play`]. SIGINT and SIGTERM stop a run that has begun.
 ///
 /// # Errors
 /// [`RunError`], before anything is measured.
@@ -98,7 +103,6 @@ pub fn execute(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, RunError
     if planned.is_empty() {
         return Err(RunError::nothing_to_run(plan));
     }
-    sys::stop_signal::catch().map_err(RunError::Os)?;
     let program = std::env::current_exe().map_err(RunError::Os)?;
     let start = Instant::now();
     let (context, driver) = match planned.iter().any(|planned| planned.family.needs_driver()) {
@@ -119,6 +123,7 @@ pub fn execute(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, RunError
     // One client and one service take turns; they need no more than the one CPU there always is.
     run.overloaded = false;
     run.cases = planned.iter().map(|planned| planned.case.clone()).collect();
+    sys::stop_signal::catch().map_err(RunError::Os)?;
     observer.begins(&run);
     let mut stage = Stage::new(plan, &program, context, class);
     run_all(plan, &planned, &mut run, &mut stage, observer);
@@ -164,6 +169,10 @@ fn run_all(
     for (done, &case) in order.iter().enumerate() {
         if let Some(signal) = sys::stop_signal::received() {
             run.incomplete_reason = Some(format!("stopped by {signal}"));
+            return;
+        }
+        if !observer.is_wanted() {
+            run.incomplete_reason = Some("stopped as nobody reads the results".to_owned());
             return;
         }
         observer.starts(run, case, done, order.len());

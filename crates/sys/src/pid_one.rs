@@ -1,4 +1,4 @@
-//! Room: what only the first process of a machine does: reap everyone, end everyone, power off.
+//! Room: what only the first process of a machine does: reap everyone, end one or everyone, power off.
 //! Not here: the guest's life around it (`lab::vm::guest`).
 
 use std::io;
@@ -49,6 +49,19 @@ pub fn kill_everyone_else() -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Sends SIGTERM to a process. Refused unless the caller is process 1.
+///
+/// # Errors
+/// `EPERM`: the caller is not process 1. `ESRCH`: there is no such process.
+pub fn terminate(pid: u32) -> io::Result<()> {
+    only_as_pid_one()?;
+    // A number above i32::MAX is no process id, and a negative one would mean a group.
+    let pid = i32::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+    // SAFETY: kill(2) takes integers; this one process is meant.
+    let result = unsafe { libc::kill(pid, libc::SIGTERM) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Switches the machine off. Refused unless the caller is process 1.
 ///
 /// # Errors
@@ -71,6 +84,7 @@ mod tests {
     #[test]
     fn nobody_but_process_one_ends_the_machine() {
         assert_eq!(kill_everyone_else().expect_err("not process 1").raw_os_error(), Some(libc::EPERM));
+        assert_eq!(terminate(1).expect_err("not process 1").raw_os_error(), Some(libc::EPERM));
         assert_eq!(power_off().expect_err("not process 1").raw_os_error(), Some(libc::EPERM));
     }
 }

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use super::super::A_YEAR_S;
 use clap::Parser;
 use lab::plan::gbench::Flags;
 use lab::plan::{Controls, Device, Fault, Gate, MinTime, Plan, Release};
@@ -51,7 +52,7 @@ pub(super) struct Own {
     fault: Vec<Fault>,
 
     /// Seconds without a round trip after which a case is given up
-    #[arg(long, hide = true, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, hide = true, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     patience: u64,
 }
 

@@ -7,6 +7,7 @@ use lab::run::Observer;
 use record::Run;
 use record::render::gbench::{Format, GbenchReporter, Options, context};
 
+use super::super::note;
 use super::super::output::in_color;
 use super::super::progress;
 use super::{Call, Outputs, has_context};
@@ -78,6 +79,10 @@ impl<'c> Report<'c> {
 }
 
 impl Observer for Report<'_> {
+    fn is_wanted(&self) -> bool {
+        !self.outputs.are_unwanted()
+    }
+
     fn begins(&mut self, run: &Run) {
         let flags = &self.call.flags;
         let options = Options {
@@ -89,7 +94,7 @@ impl Observer for Report<'_> {
         };
         let mut display = GbenchReporter::new(run, &options);
         if has_context(options.format) {
-            eprint!("{}", context(run));
+            note(context(run));
         }
         self.outputs.stdout.put(&display.header(run));
         self.display = Some(display);
@@ -112,13 +117,13 @@ impl Observer for Report<'_> {
 
     fn starts(&mut self, run: &Run, case: usize, done: usize, all: usize) {
         if self.call.own.progress {
-            eprintln!("{}", progress::line(done, all, &run.cases[case].name));
+            note(progress::line(done, all, &run.cases[case].name) + "\n");
         }
     }
 
     fn tried(&mut self, name: &str, iterations: u64, seconds: f64) {
         if self.call.flags.verbosity > 0 {
-            eprintln!("-- LOG(2): {name}: {iterations} iterations took {seconds} s");
+            note(format_args!("-- LOG(2): {name}: {iterations} iterations took {seconds} s\n"));
         }
     }
 

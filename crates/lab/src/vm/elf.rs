@@ -35,11 +35,13 @@ fn wants_loader(elf: &[u8]) -> Option<bool> {
 /// Refuses a program that a guest, which holds no shared library, cannot start.
 ///
 /// # Errors
-/// [`VmError::BadProgram`], [`VmError::Host`] when it cannot be read.
+/// [`VmError::BadProgram`].
 pub(super) fn check_program(path: &Path) -> Result<(), VmError> {
-    let bytes =
-        std::fs::read(path).map_err(VmError::host(format!("reading the program {}", path.display())))?;
     let bad = |why: String| Err(VmError::BadProgram { path: path.to_path_buf(), why });
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) => return bad(format!("reading it: {}", sys::errno::describe(&error))),
+    };
     if !bytes.starts_with(b"\x7fELF\x02\x01") {
         return bad(
             "it is not a 64-bit little-endian ELF program (a guest has no interpreter for scripts)".into()

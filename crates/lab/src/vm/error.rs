@@ -62,6 +62,16 @@ pub enum VmError {
         /// What came back.
         source: io::Error,
     },
+    /// What the command prints could not be passed on.
+    Output {
+        /// What came back.
+        source: io::Error,
+    },
+    /// A signal asked this process to stop, and the command had not started or did not obey.
+    Stopped {
+        /// The signal's name.
+        signal: &'static str,
+    },
     /// The kernel panicked.
     Panic {
         /// The panic's first line.
@@ -111,8 +121,14 @@ impl VmError {
         move |source| Self::Host { doing, source }
     }
 
+    /// Whether it ended because nobody reads the command's standard output any more.
+    #[must_use]
+    pub fn is_reader_gone(&self) -> bool {
+        matches!(self, Self::Output { source } if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+
     /// The exit status that this failure deserves: 2 bad input, 3 the environment cannot, 4 the lane
-    /// or the guest broke.
+    /// or the guest broke; 1 a run that was stopped, as where no guest is involved.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -120,6 +136,8 @@ impl VmError {
             Self::NoQemu { .. } | Self::NoKernel { .. } | Self::NoBinder { .. } | Self::Tool { .. } => 3,
             Self::Qemu { .. } | Self::Kvm { .. } | Self::Host { .. } | Self::Guest { .. } => 3,
             Self::Panic { .. } | Self::NeverStarted { .. } | Self::Timeout { .. } | Self::Lost { .. } => 4,
+            Self::Output { .. } => 4,
+            Self::Stopped { .. } => 1,
         }
     }
 }
@@ -154,6 +172,10 @@ impl fmt::Display for VmError {
             Self::BadProgram { path, why } => write!(f, "{} cannot run in a guest: {why}", path.display()),
             Self::Tool { command, why } => write!(f, "{command}: {why}"),
             Self::Host { doing, source } => write!(f, "{doing}: {}", sys::errno::describe(source)),
+            Self::Output { source } => {
+                write!(f, "passing on the command's standard output: {}", sys::errno::describe(source))
+            }
+            Self::Stopped { signal } => write!(f, "stopped by {signal}; the guest was ended"),
             Self::Panic { what, console } => {
                 write!(f, "the guest's kernel panicked ({what}){}", Excerpt(console))
             }
@@ -184,7 +206,7 @@ impl fmt::Display for VmError {
 impl std::error::Error for VmError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Host { source, .. } => Some(source),
+            Self::Host { source, .. } | Self::Output { source } => Some(source),
             _ => None,
         }
     }

@@ -112,7 +112,8 @@ pub struct Outcome {
 }
 
 /// Boots a guest, runs the command, and returns when QEMU is gone again. QEMU is tied to the calling
-/// thread: it ends when that ends, however that ends.
+/// thread: it ends when that ends, however that ends. Once QEMU starts, SIGINT and SIGTERM ask the
+/// command to stop, so that its results still come back.
 ///
 /// # Errors
 /// [`VmError`]: everything but the command's own failure.
@@ -133,6 +134,7 @@ pub fn run(options: &Options, sinks: &mut Sinks<'_>) -> Result<Outcome, VmError>
         timeout: options.timeout,
         out: options.out.as_deref(),
     };
+    sys::stop_signal::catch().map_err(VmError::host("preparing for signals"))?;
     let mut class = options.accel.first_class(options.icount);
     let mut boots_left = BOOTS;
     loop {

@@ -3,8 +3,9 @@
 
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 
 use super::arch::GUEST;
 use super::console::path_for_child;
@@ -64,6 +65,8 @@ fn arguments(machine: &Machine, initramfs: &str, console: &str) -> Vec<String> {
 #[derive(Debug)]
 pub(super) struct Qemu {
     child: Child,
+    /// What the guest reads; at its end QEMU would call the port disconnected.
+    pub(super) orders: Option<ChildStdin>,
     /// The guest's frames.
     pub(super) frames: Option<ChildStdout>,
     /// QEMU's own complaints.
@@ -81,14 +84,15 @@ impl Qemu {
         let mut command = Command::new(program);
         command
             .args(arguments(machine, &path_for_child(initramfs), &path_for_child(console)))
-            // Never written to, but open: at its end QEMU would call the port disconnected.
+            // A terminal's Ctrl-C is ours to pass on, so that the command can end well.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         sys::tied_child::die_with_parent(&mut command);
         let mut child = command.spawn().map_err(VmError::host(format!("starting {}", program.display())))?;
-        let (frames, complaints) = (child.stdout.take(), child.stderr.take());
-        Ok(Self { child, frames, complaints })
+        let (orders, frames, complaints) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        Ok(Self { child, orders, frames, complaints })
     }
 
     /// Ends it now. Safe to call on one that has ended.

@@ -3,6 +3,7 @@
 
 use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
+use std::process::ChildStdin;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,11 @@ use super::returned::Returned;
 const BOOT_LIMIT: Duration = Duration::from_secs(180);
 /// The same under KVM, which either boots in seconds or, as was seen on `kvm_pvm`, hangs for ever.
 const KVM_BOOT_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long a command that was asked to stop may take to end and to hand its files over.
+const GRACE: Duration = Duration::from_secs(20);
+/// How often to look whether a signal came.
+const GLANCE: Duration = Duration::from_millis(100);
 
 /// Where a guest's output goes while it runs.
 pub struct Sinks<'a> {
@@ -91,6 +97,8 @@ pub(super) fn run(machine: &Machine, boot: &Boot<'_>, sinks: &mut Sinks<'_>) -> 
         deadline: start + boot_limit(machine.class).min(boot.timeout),
         limit: boot.timeout,
         started: None,
+        orders: qemu.orders.take(),
+        stopping: None,
         complaints: String::new(),
         returned: Returned::into_folder(boot.out),
     };
@@ -151,6 +159,9 @@ struct Session<'a> {
     deadline: Instant,
     limit: Duration,
     started: Option<(String, Duration)>,
+    orders: Option<ChildStdin>,
+    /// The signal that asked this process to stop.
+    stopping: Option<&'static str>,
     complaints: String,
     returned: Returned,
 }
@@ -159,8 +170,9 @@ impl Session<'_> {
     /// Takes in what is heard until there is an end.
     fn attend(&mut self, heard: &Receiver<Heard>, sinks: &mut Sinks<'_>) -> Result<End, VmError> {
         loop {
+            self.pass_on_a_stop()?;
             let left = self.deadline.saturating_duration_since(Instant::now());
-            match heard.recv_timeout(left) {
+            match heard.recv_timeout(left.min(GLANCE)) {
                 Ok(Heard::Frame(frame)) => {
                     if let Some(end) = self.take(frame, sinks)? {
                         return Ok(end);
@@ -177,9 +189,22 @@ impl Session<'_> {
                     return Err(VmError::Guest { said, console: self.console.log().excerpt() });
                 }
                 Ok(Heard::Closed) | Err(RecvTimeoutError::Disconnected) => return Ok(End::Closed),
+                Err(RecvTimeoutError::Timeout) if left > GLANCE => {}
                 Err(RecvTimeoutError::Timeout) => return Ok(End::OutOfTime),
             }
         }
+    }
+
+    /// Has the command stop if this process was asked to, so that what it measured comes back.
+    fn pass_on_a_stop(&mut self) -> Result<(), VmError> {
+        let (None, Some(signal)) = (self.stopping, sys::stop_signal::received()) else { return Ok(()) };
+        self.stopping = Some(signal);
+        self.deadline = self.deadline.min(Instant::now() + GRACE);
+        let told = match &mut self.orders {
+            Some(orders) if self.started.is_some() => orders.write_all(b"stop").is_ok(),
+            _ => false,
+        };
+        if told { Ok(()) } else { Err(VmError::Stopped { signal }) }
     }
 
     /// Takes one frame.
@@ -192,7 +217,7 @@ impl Session<'_> {
             }
             Frame::Stdout(bytes) => {
                 let written = sinks.stdout.write_all(&bytes).and_then(|()| sinks.stdout.flush());
-                written.map_err(VmError::host("passing on the command's standard output"))?;
+                written.map_err(|source| VmError::Output { source })?;
             }
             Frame::Stderr(bytes) => {
                 let written = sinks.stderr.write_all(&bytes).and_then(|()| sinks.stderr.flush());
@@ -230,6 +255,7 @@ impl Session<'_> {
             (End::Done(_), None) => Err(VmError::Guest { said: "it ended before it began".into(), console }),
             (End::KvmBroke | End::Closed, None) if kvm => Ok(Attempt::KvmBroke(complaints)),
             (End::KvmBroke | End::Closed, Some(_)) if kvm => Err(VmError::Kvm { said: complaints }),
+            (End::OutOfTime, _) if let Some(signal) = self.stopping => Err(VmError::Stopped { signal }),
             (End::OutOfTime, Some(_)) => Err(VmError::Timeout { after: self.limit, console }),
             (End::OutOfTime, None) if self.machine.class == HostClass::Kvm && console.is_empty() => {
                 Ok(Attempt::KvmBroke("the guest never said a word".into()))

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use sys::pid_one::{Ending, kill_everyone_else, reap_any};
+use sys::pid_one::{Ending, kill_everyone_else, reap_any, terminate};
 
 use super::outbox::Outbox;
 use crate::vm::frame::{Frame, LONGEST, Status};
@@ -25,6 +25,11 @@ pub(super) fn run(job: &Job, folder: &Path, outbox: &Outbox) -> Result<Status, S
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| format!("starting {program}: {}", sys::errno::describe(&error)))?;
+    if let Ok(orders) = outbox.orders() {
+        let command = child.id();
+        // It may wait for an order that never comes, so nobody waits for it.
+        std::thread::spawn(move || obey(orders, command));
+    }
     let stdout = child.stdout.take();
     let stderr = child.stderr.take();
     std::thread::scope(|scope| {
@@ -37,6 +42,14 @@ pub(super) fn run(job: &Job, folder: &Path, outbox: &Outbox) -> Result<Status, S
         while reap_any().is_ok() {}
         ending
     })
+}
+
+/// Asks the command to stop when the host says so.
+fn obey(mut orders: impl Read, command: u32) {
+    while let Ok(1..) = orders.read(&mut [0]) {
+        // The only error is that it has ended by itself.
+        let _ = terminate(command);
+    }
 }
 
 /// Reaps everybody until it is the child's turn.

@@ -26,7 +26,7 @@ impl Outbox {
     pub(super) fn open() -> Result<Self, String> {
         for _ in 0..LOOKS {
             if let Some(node) = find_port() {
-                let port = OpenOptions::new().write(true).open(&node).map_err(|error| {
+                let port = OpenOptions::new().read(true).write(true).open(&node).map_err(|error| {
                     format!("opening {}: {}", node.display(), sys::errno::describe(&error))
                 })?;
                 return Ok(Self { port: Mutex::new(port) });
@@ -36,6 +36,11 @@ impl Outbox {
         Err("no virtio console port appeared; the kernel needs CONFIG_VIRTIO_PCI and CONFIG_VIRTIO_CONSOLE, \
              built in or as modules (--modules DIR)"
             .into())
+    }
+
+    /// The other direction: whatever the host writes means that the command shall stop.
+    pub(super) fn orders(&self) -> io::Result<File> {
+        self.port.lock().unwrap_or_else(PoisonError::into_inner).try_clone()
     }
 
     /// Sends one frame; blocks while the host is slow.

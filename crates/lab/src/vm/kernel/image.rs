@@ -1,5 +1,6 @@
 //! Room: what a kernel image says about itself.
-//! Facts: kernel `Documentation/arch/x86/boot.rst`: magic at 0x202, version string pointer at 0x20e.
+//! Facts: kernel `Documentation/arch/x86/boot.rst`: magic at 0x202, version string pointer at 0x20e,
+//! sectors of set-up code at 0x1f1, 16-byte paragraphs of the rest at 0x1f4.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -17,13 +18,33 @@ const HEAD: u64 = 64 * 1024;
 pub(super) fn release(image: &Path) -> Result<String, VmError> {
     let bad = |why: String| VmError::BadKernel { given: image.display().to_string(), why };
     let mut head = Vec::new();
-    File::open(image).and_then(|file| file.take(HEAD).read_to_end(&mut head)).map_err(|error| match error
-        .kind()
-    {
+    let read = File::open(image).and_then(|file| {
+        let length = file.metadata()?.len();
+        file.take(HEAD).read_to_end(&mut head)?;
+        Ok(length)
+    });
+    let length = read.map_err(|error| match error.kind() {
         ErrorKind::NotFound => bad("there is no such file".into()),
         _ => bad(format!("reading it: {}", sys::errno::describe(&error))),
     })?;
-    version(&head).ok_or_else(|| bad("it is no bzImage (no boot header in its first 64 KiB)".into()))
+    let no_header = || bad("it is no bzImage (no boot header in its first 64 KiB)".into());
+    let release = version(&head).ok_or_else(no_header)?;
+    let whole = whole_length(&head).ok_or_else(no_header)?;
+    if length < whole {
+        return Err(bad(format!("it is cut off: {length} of {whole} bytes are there")));
+    }
+    Ok(release)
+}
+
+/// The least length in bytes of a bzImage with this head.
+fn whole_length(head: &[u8]) -> Option<u64> {
+    // Images older than the field hold 0 for the usual number.
+    let sectors = match *head.get(0x1f1)? {
+        0 => 4,
+        sectors => u64::from(sectors),
+    };
+    let paragraphs = u32::from_le_bytes(head.get(0x1f4..0x1f8)?.try_into().ok()?);
+    Some((sectors + 1) * 512 + u64::from(paragraphs) * 16)
 }
 
 /// The first word of the version string in a bzImage's head.
@@ -52,6 +73,17 @@ mod tests {
         head[0x20e..0x210].copy_from_slice(&0xffffu16.to_le_bytes());
         assert_eq!(version(&head), None, "a pointer past the end");
         assert_eq!(version(b"MZ"), None);
+    }
+
+    #[test]
+    fn a_length_is_set_up_code_and_the_rest() {
+        let mut head = vec![0; 0x400];
+        head[0x1f1] = 3;
+        head[0x1f4..0x1f8].copy_from_slice(&10u32.to_le_bytes());
+        assert_eq!(whole_length(&head), Some(4 * 512 + 160));
+        head[0x1f1] = 0;
+        assert_eq!(whole_length(&head), Some(5 * 512 + 160));
+        assert_eq!(whole_length(b"MZ"), None);
     }
 
     #[test]

@@ -119,7 +119,11 @@ fn from_files(
 fn from_image(image: &Path, folder: Option<&Path>) -> Result<Kernel, VmError> {
     let release = image::release(image)?;
     let folder = match folder {
-        Some(folder) => Some(folder.to_path_buf()),
+        Some(folder) if folder.is_dir() => Some(folder.to_path_buf()),
+        Some(folder) => {
+            let why = format!("its modules should be in {}, which is no folder", folder.display());
+            return Err(VmError::BadKernel { given: image.display().to_string(), why });
+        }
         None => modules::folder_beside(image, &release),
     };
     let modules = folder.map_or(Ok(Vec::new()), |folder| modules::wanted(&folder))?;
