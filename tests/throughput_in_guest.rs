@@ -164,3 +164,15 @@ fn run_ends_with_the_table_and_a_record() {
     assert!(read(&path).complete);
     assert_eq!(binderperf(&["show", &path]).code, Some(0));
 }
+
+#[test]
+fn a_record_that_cannot_be_written_leaves_the_table() {
+    let _guest = ONE_GUEST.lock().unwrap_or_else(PoisonError::into_inner);
+    // Exists, and takes no files from anybody.
+    let called = binderperf(&["run", "--quick", "--vm", "--out", "/proc"]);
+    assert_eq!(called.code, Some(4), "{}", called.stderr);
+    assert!(called.stderr.contains("/proc/binderperf-"), "it says which file: {}", called.stderr);
+    let rows = called.stdout.lines().filter(|line| line.starts_with("BM_sendVec_binder/")).count();
+    assert_eq!(rows, 15, "{}", called.stdout);
+    assert!(!called.stdout.contains("Record:"), "there is none: {}", called.stdout);
+}

@@ -2,7 +2,8 @@
 //! a table at the end and a record in a file.
 //! Not here: single cases and Google Benchmark's flags (`super::throughput`), the guest (`lab::vm`).
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -94,7 +95,12 @@ impl Observer for OnLine<'_> {
 
 /// The same in a guest: the same command there, and its record brought back.
 fn in_guest(args: &RunArgs, kernel: &str, line: &mut StatusLine) -> Result<Run, u8> {
-    let folder = args.out.join(format!(".binderperf-guest-{}", std::process::id()));
+    // Not in the folder that the user named: when that cannot be written, the table shall still come.
+    let folder = std::env::temp_dir().join(format!("binderperf-guest-{}", std::process::id()));
+    if let Err(error) = DirBuilder::new().mode(0o700).create(&folder) {
+        complain(format_args!("making {}: {}", folder.display(), lab::describe_errno(&error)));
+        return Err(exit::INTERNAL);
+    }
     let result = boot(args, kernel, &folder, line);
     // What is worth keeping of it was read.
     let _ = std::fs::remove_dir_all(&folder);
