@@ -257,10 +257,15 @@ fn a_wrong_reply_is_noticed() {
 #[test]
 fn outputs_that_cannot_be_written() {
     for flag in ["--record", "--benchmark_out"] {
-        let nowhere = throughput(&[TWO_CASES, FEW, &format!("{flag}=/nonexistent/dir/file")]);
-        assert_eq!(nowhere.code, Some(2), "seen before the run: {}", nowhere.stderr);
-        assert!(nowhere.stdout.is_empty());
-        assert!(nowhere.stderr.contains("/nonexistent/dir/file: ENOENT"), "{}", nowhere.stderr);
+        let bad = format!("{flag}=/nonexistent/dir/file");
+        let nowhere = throughput(&[TWO_CASES, FEW, "--benchmark_format=json", &bad]);
+        assert_eq!(nowhere.code, Some(4), "{}", nowhere.stderr);
+        let told = nowhere.stderr.matches("/nonexistent/dir/file: ENOENT").count();
+        assert_eq!(told, 2, "before the run and after it: {}", nowhere.stderr);
+        assert_eq!(rows(&nowhere).len(), 4, "the result is still on stdout");
+        let compatible = throughput(&[TWO_CASES, FEW, "--gbench-compat", &bad]);
+        assert_eq!(compatible.code, Some(1), "Google Benchmark does not begin: {}", compatible.stderr);
+        assert!(compatible.stdout.is_empty());
         let full = throughput(&[TWO_CASES, FEW, "--benchmark_format=json", &format!("{flag}=/dev/full")]);
         assert_eq!(full.code, Some(4), "{}", full.stderr);
         assert!(full.stderr.contains("/dev/full: ENOSPC"), "{}", full.stderr);

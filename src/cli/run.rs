@@ -158,10 +158,8 @@ fn present(run: &Run, out: &Path) -> u8 {
     let path = out.join(format!("binderperf-{digits}.json"));
     let path = path.strip_prefix(".").map_or(path.clone(), Path::to_path_buf);
     let mut file = Sink::file(&path);
-    if let Ok(file) = &mut file {
-        file.put(&run.to_json());
-    }
-    let trouble = file.map_or_else(Some, |file| file.trouble());
+    file.put(&run.to_json());
+    let trouble = file.trouble();
     let next = match trouble {
         Some(_) => String::new(),
         None => {

@@ -76,7 +76,6 @@ enum End {
     CaseFailed,
     GateFailed,
     Stopped,
-    BadOutput,
     Unable,
     Unwritten,
     Broken,
@@ -86,7 +85,7 @@ impl End {
     fn code(self) -> u8 {
         match self {
             Self::Fine => exit::FINE,
-            Self::NothingMatched | Self::BadOutput => exit::USAGE,
+            Self::NothingMatched => exit::USAGE,
             Self::CaseFailed | Self::GateFailed | Self::Stopped => exit::FAILED,
             Self::Unable => exit::UNABLE,
             Self::Unwritten | Self::Broken => exit::INTERNAL,
@@ -97,9 +96,7 @@ impl End {
     fn compatible_code(self) -> u8 {
         match self {
             Self::Fine | Self::NothingMatched | Self::CaseFailed => exit::FINE,
-            Self::BadOutput | Self::Unwritten | Self::Broken | Self::GateFailed | Self::Stopped => {
-                exit::FAILED
-            }
+            Self::Unwritten | Self::Broken | Self::GateFailed | Self::Stopped => exit::FAILED,
             Self::Unable => exit::UNABLE,
         }
     }
@@ -131,13 +128,14 @@ impl Call {
     }
 
     fn measure(&self) -> End {
-        let mut outputs = match Outputs::open(self) {
-            Ok(outputs) => outputs,
-            Err(why) => {
-                complain(why);
-                return End::BadOutput;
-            }
-        };
+        let mut outputs = Outputs::open(self);
+        // Told now, as it may be a slip of the pen, and again at the end: a run in between is worth
+        // its result on the standard output. Google Benchmark does not begin.
+        if let Some(end) = tell_troubles(&outputs.all().collect::<Vec<_>>())
+            && self.own.gbench_compat
+        {
+            return end;
+        }
         if !self.flags.perf_counters.is_empty() {
             note("Performance counters not supported.\n");
         }
@@ -209,12 +207,12 @@ struct Outputs {
 
 impl Outputs {
     /// Opens them all, before anything is measured.
-    fn open(call: &Call) -> Result<Self, String> {
-        Ok(Self {
+    fn open(call: &Call) -> Self {
+        Self {
             stdout: Sink::stdout(),
-            out: call.flags.out.as_deref().map(Sink::file).transpose()?,
-            record: call.own.record.as_deref().map(Sink::file).transpose()?,
-        })
+            out: call.flags.out.as_deref().map(Sink::file),
+            record: call.own.record.as_deref().map(Sink::file),
+        }
     }
 
     /// Whether the one reader of the result has gone.

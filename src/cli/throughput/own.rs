@@ -41,7 +41,7 @@ pub(super) struct Own {
 
     /// Exit status as Google Benchmark's: 0 even if cases fail or none matches
     #[arg(long)]
-    gbench_compat: bool,
+    pub(super) gbench_compat: bool,
 
     /// Tell how far it is on stderr, for another copy of this program
     #[arg(long, hide = true)]
