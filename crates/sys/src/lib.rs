@@ -10,6 +10,7 @@ pub mod futex;
 pub mod interrupt;
 pub mod kernel_module;
 pub mod local_time;
+mod mapping;
 pub mod mount;
 pub mod pid_one;
 pub mod receive_map;

@@ -3,26 +3,26 @@
 //! Facts: contract OPN-03, OPN-06, OPN-08; `mmap` of a binder device.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::ptr::NonNull;
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use abi::codes::object;
 use abi::layout::FdObject;
 use zerocopy::FromBytes;
 
+use crate::mapping::Mapping;
+
+const FLAGS: i32 = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
+
 /// A read-only mapping of a binder device.
 ///
 /// # Invariants
-/// `base..base + len` is mapped `PROT_READ`, private to this value, until drop.
+/// The mapping is `PROT_READ` and private.
 #[derive(Debug)]
 pub struct ReceiveMap {
-    base: NonNull<u8>,
-    len: usize,
+    mapping: Mapping,
 }
 
-// SAFETY: the mapping is plain read-only memory, owned by this value and valid on every thread.
-unsafe impl Send for ReceiveMap {}
-// SAFETY: as above; no method of `&ReceiveMap` writes.
+// SAFETY: the mapping is plain read-only memory; no method of `&ReceiveMap` writes.
 unsafe impl Sync for ReceiveMap {}
 
 impl ReceiveMap {
@@ -32,15 +32,7 @@ impl ReceiveMap {
     /// `EBUSY`: this open file is mapped already. `EINVAL`: opened by another process, or `len` is 0.
     /// `ENOMEM`.
     pub fn new(fd: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
-        let base =
-            unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, flags, fd.as_raw_fd(), 0) };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Self { base, len })
+        Ok(Self { mapping: Mapping::new(fd, len, libc::PROT_READ, FLAGS)? })
     }
 
     /// Asks for what no driver grants: a mapping that this process may write to. For tests of the
@@ -49,16 +41,7 @@ impl ReceiveMap {
     /// # Errors
     /// `EPERM` from a binder device.
     pub fn try_writable(fd: BorrowedFd<'_>, len: usize) -> io::Result<()> {
-        let (protection, flags) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_NORESERVE);
-        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
-        let base = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, fd.as_raw_fd(), 0) };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::InvalidData)?;
-        drop(Self { base, len });
-        Ok(())
+        Mapping::new(fd, len, libc::PROT_READ | libc::PROT_WRITE, FLAGS).map(drop)
     }
 
     /// Asks to make this mapping writable, which no driver grants. If it is granted all the same,
@@ -67,32 +50,32 @@ impl ReceiveMap {
     /// # Errors
     /// `EACCES` from a binder device.
     pub fn try_protect_writable(&self) -> io::Result<()> {
-        let base = self.base.as_ptr().cast();
+        let (base, len) = (self.mapping.base().as_ptr().cast(), self.mapping.len());
         // SAFETY: the range is this value's own (Invariants); more rights break no reader.
-        if unsafe { libc::mprotect(base, self.len, libc::PROT_READ | libc::PROT_WRITE) } < 0 {
+        if unsafe { libc::mprotect(base, len, libc::PROT_READ | libc::PROT_WRITE) } < 0 {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: back to the protection that the Invariants state; nobody wrote in between.
-        let result = unsafe { libc::mprotect(base, self.len, libc::PROT_READ) };
+        let result = unsafe { libc::mprotect(base, len, libc::PROT_READ) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// Size of the mapping in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len
+        self.mapping.len()
     }
 
     /// Whether the mapping is empty; the kernel refuses such a mapping, so always false.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.mapping.len() == 0
     }
 
     /// The first address of the mapping, as the driver reports buffer addresses.
     #[must_use]
     pub fn base(&self) -> u64 {
-        self.base.as_ptr() as u64
+        self.mapping.base().as_ptr() as u64
     }
 
     /// The bytes that the driver lent at `address`; `None` if they are not wholly inside the mapping.
@@ -104,12 +87,8 @@ impl ReceiveMap {
     pub fn lent(&self, address: u64, len: u64) -> Option<&[u8]> {
         let offset = usize::try_from(address.checked_sub(self.base())?).ok()?;
         let len = usize::try_from(len).ok()?;
-        if offset.checked_add(len)? > self.len {
-            return None;
-        }
-        // SAFETY: `offset <= self.len`, so the result stays inside the mapping (Invariants).
-        let start = unsafe { self.base.add(offset) };
-        // SAFETY: `offset + len` bytes are mapped for `&self`'s life (Invariants), any bits are a
+        let start = self.mapping.range(offset, len)?;
+        // SAFETY: `offset + len` bytes are mapped for `&self`'s life (`range`), any bits are a
         // `u8`, no process can write through this mapping, and the driver stores into a delivered
         // range only after the receiver gave it back (contract BUF-05).
         Some(unsafe { std::slice::from_raw_parts(start.as_ptr(), len) })
@@ -128,13 +107,6 @@ impl ReceiveMap {
         // listed object the driver stored the number of a descriptor that it opened in this process
         // for nobody else (contract OBJ-11); the caller takes each listed object once.
         Some(unsafe { OwnedFd::from_raw_fd(number) })
-    }
-}
-
-impl Drop for ReceiveMap {
-    fn drop(&mut self) {
-        // SAFETY: unmaps exactly the range this value owns (Invariants); no borrow outlives `self`.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
 

@@ -3,25 +3,21 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::ptr::NonNull;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::AtomicU32;
+
+use crate::mapping::Mapping;
 
 /// A writable mapping shared between processes.
 ///
 /// # Invariants
-/// `base..base + len` is mapped read-write and shared until drop; `base` is page-aligned. Its bytes
-/// are never behind a Rust reference, except single words as atomics.
+/// The mapping is read-write and shared. Its bytes are never behind a Rust reference, except single
+/// words as atomics; plain bytes are touched through `&mut self` only.
 #[derive(Debug)]
 pub struct SharedMemory {
-    base: NonNull<u8>,
-    len: usize,
+    mapping: Mapping,
     file: OwnedFd,
 }
-
-// SAFETY: the mapping belongs to this value and is valid on every thread; plain bytes are touched
-// through `&mut self` only.
-unsafe impl Send for SharedMemory {}
 
 impl SharedMemory {
     /// New memory of `len` bytes, all 0.
@@ -49,15 +45,8 @@ impl SharedMemory {
         let file = File::from(fd);
         let len = usize::try_from(file.metadata()?.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
-        let base = unsafe {
-            libc::mmap(std::ptr::null_mut(), len, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Self { base, len, file: file.into() })
+        let mapping = Mapping::new(file.as_fd(), len, protection, libc::MAP_SHARED)?;
+        Ok(Self { mapping, file: file.into() })
     }
 
     /// The descriptor, to be handed to the other process.
@@ -69,25 +58,24 @@ impl SharedMemory {
     /// Size in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len
+        self.mapping.len()
     }
 
     /// Whether it is empty; an empty mapping is refused, so always false.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.mapping.len() == 0
     }
 
     /// The word at `offset`; `None` if it is not wholly inside or not aligned to 4.
     #[must_use]
     #[inline]
     pub fn word(&self, offset: usize) -> Option<&AtomicU32> {
-        if !offset.is_multiple_of(4) || offset.checked_add(4)? > self.len {
+        if !offset.is_multiple_of(4) {
             return None;
         }
-        // SAFETY: `offset + 4 <= len`, so the result stays inside the mapping (Invariants).
-        let word = unsafe { self.base.add(offset) }.cast::<AtomicU32>();
-        // SAFETY: mapped for `&self`'s life (Invariants), 4-aligned as base and offset are, and any
+        let word = self.mapping.range(offset, 4)?.cast::<AtomicU32>();
+        // SAFETY: mapped for `&self`'s life (`range`), 4-aligned as base and offset are, and any
         // bits are a `u32`; `copy_in`, the only plain store, takes `&mut self` and so ends this borrow.
         Some(unsafe { word.as_ref() })
     }
@@ -117,16 +105,7 @@ impl SharedMemory {
     }
 
     fn range(&self, offset: usize, len: usize) -> *mut u8 {
-        assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "outside the shared memory");
-        // SAFETY: `offset <= self.len`, so the result stays inside the mapping (Invariants).
-        unsafe { self.base.add(offset) }.as_ptr()
-    }
-}
-
-impl Drop for SharedMemory {
-    fn drop(&mut self) {
-        // SAFETY: unmaps exactly the range this value owns (Invariants); no borrow outlives `self`.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+        self.mapping.range(offset, len).expect("outside the shared memory").as_ptr()
     }
 }
 

@@ -1,0 +1,68 @@
+//! Room: one mapping of a file, unmapped when dropped, and places inside it.
+//! Not here: who may read or write there (`receive_map`, `shared_memory`).
+//! Facts: `mmap(2)`.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+
+/// A mapped range.
+///
+/// # Invariants
+/// `base..base + len` is mapped with the protection asked for, by this value alone, until drop;
+/// `base` is page-aligned.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: a mapping is valid on every thread; what may be done there is its users' to say.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// Maps the first `len` bytes of a file; `protection` and `flags` as for `mmap(2)`, the flags
+    /// without `MAP_FIXED`, which is taken out.
+    ///
+    /// # Errors
+    /// As `mmap(2)`; `EINVAL` for `len` 0.
+    pub(crate) fn new(fd: BorrowedFd<'_>, len: usize, protection: i32, flags: i32) -> io::Result<Self> {
+        let flags = flags & !libc::MAP_FIXED;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, fd.as_raw_fd(), 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self { base, len })
+    }
+
+    /// Its size in bytes; never 0.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Its first byte.
+    #[inline]
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// The byte at `offset`; `None` unless `len` bytes from there are wholly inside.
+    #[inline]
+    pub(crate) fn range(&self, offset: usize, len: usize) -> Option<NonNull<u8>> {
+        if offset.checked_add(len)? > self.len {
+            return None;
+        }
+        // SAFETY: `offset <= self.len`, so the result stays inside the mapping (Invariants).
+        Some(unsafe { self.base.add(offset) })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: unmaps exactly the range this value owns (Invariants); no borrow outlives `self`.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
