@@ -1,6 +1,8 @@
-//! Room: how the calling thread is scheduled: on which CPUs, by which policy.
-//! Not here: changing the policy.
-//! Facts: `sched_getscheduler(2)`, `sched_getaffinity(2)`, `CPU_SET(3)`.
+//! Room: how a thread is scheduled: on which CPUs, by which policy, how nice it is.
+//! Not here: when to change it.
+//! Facts: `sched_setscheduler(2)`, `getpriority(2)` with its notes on the raw system call,
+//! `sched_getaffinity(2)`, `CPU_SET(3)`. musl's `sched_getscheduler` and `sched_setscheduler` only
+//! return `ENOSYS`, so these go to the kernel directly.
 
 use std::io;
 
@@ -54,14 +56,127 @@ pub fn usable_cpus() -> u32 {
     }
 }
 
+/// By which rule the kernel runs a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Policy {
+    /// `SCHED_OTHER`: shares the CPU by its nice.
+    Other,
+    /// `SCHED_FIFO` with this priority, 1 (least urgent) to 99: runs until it sleeps.
+    Fifo(u8),
+    /// `SCHED_RR` with this priority, 1 to 99: as FIFO, in turns with its equals.
+    Rr(u8),
+    /// `SCHED_BATCH`: shares the CPU, never preempts on waking.
+    Batch,
+    /// `SCHED_IDLE`: runs when nothing else wants to.
+    Idle,
+    /// `SCHED_DEADLINE`. Can be found, not set: its parameters do not fit here.
+    Deadline,
+    /// A policy newer than this list, by the kernel's number. Can be found, not set.
+    Unknown(i32),
+}
+
+const DEADLINE: libc::c_int = 6;
+
+impl Policy {
+    /// Whether it goes before every thread that shares the CPU by nice.
+    #[must_use]
+    pub fn is_realtime(self) -> bool {
+        matches!(self, Self::Fifo(_) | Self::Rr(_) | Self::Deadline)
+    }
+
+    /// The kernel's number of the policy, and the priority within it.
+    fn numbers(self) -> Option<(libc::c_int, u8)> {
+        match self {
+            Self::Other => Some((libc::SCHED_OTHER, 0)),
+            Self::Fifo(priority) => Some((libc::SCHED_FIFO, priority)),
+            Self::Rr(priority) => Some((libc::SCHED_RR, priority)),
+            Self::Batch => Some((libc::SCHED_BATCH, 0)),
+            Self::Idle => Some((libc::SCHED_IDLE, 0)),
+            Self::Deadline | Self::Unknown(_) => None,
+        }
+    }
+}
+
+fn checked(result: libc::c_long) -> io::Result<i32> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
+}
+
+/// `sched_param` as the kernel has it; musl's is longer, and only this much is copied.
+fn parameter(priority: libc::c_int) -> [libc::c_int; 1] {
+    [priority]
+}
+
+/// The policy of a thread, by its kernel number in any process; 0 is the caller.
+///
+/// # Errors
+/// `ESRCH`: no such thread.
+pub fn policy_of(thread: i32) -> io::Result<Policy> {
+    // SAFETY: takes an integer.
+    let number = checked(unsafe { libc::syscall(libc::SYS_sched_getscheduler, thread) })?;
+    let mut priority = parameter(0);
+    // SAFETY: the kernel stores one int, for which `priority` is live and large enough.
+    checked(unsafe { libc::syscall(libc::SYS_sched_getparam, thread, priority.as_mut_ptr()) })?;
+    // The kernel's range is 0..=99.
+    let priority = priority[0] as u8;
+    const RESET_ON_FORK: libc::c_int = 0x4000_0000;
+    Ok(match number & !RESET_ON_FORK {
+        libc::SCHED_OTHER => Policy::Other,
+        libc::SCHED_FIFO => Policy::Fifo(priority),
+        libc::SCHED_RR => Policy::Rr(priority),
+        libc::SCHED_BATCH => Policy::Batch,
+        libc::SCHED_IDLE => Policy::Idle,
+        DEADLINE => Policy::Deadline,
+        other => Policy::Unknown(other),
+    })
+}
+
+/// Changes the policy of a thread, by its kernel number in any process; 0 is the caller. Its nice
+/// stays and counts again under the policies that know one.
+///
+/// # Errors
+/// `EPERM`: not allowed (a real-time policy needs `CAP_SYS_NICE` or `RLIMIT_RTPRIO`, or another
+/// user's thread). `EINVAL`: a priority out of range, or a policy that cannot be set here. `ESRCH`:
+/// no such thread.
+pub fn set_policy(thread: i32, policy: Policy) -> io::Result<()> {
+    let (number, priority) = policy.numbers().ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let priority = parameter(priority.into());
+    // SAFETY: the kernel reads one int from `priority`, which is live; the others are integers.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setscheduler, thread, number, priority.as_ptr()) };
+    checked(result).map(drop)
+}
+
+/// What the kernel calls `PRIO_PROCESS`; it means one *thread*, unlike in POSIX. (The C libraries
+/// disagree about its type.)
+const ONE_THREAD: libc::c_int = 0;
+
+/// The nice of a thread, by its kernel number in any process: -20 (most urgent) to 19; 0 is the
+/// caller. A thread with a real-time policy has one too, which does not count meanwhile.
+///
+/// # Errors
+/// `ESRCH`: no such thread.
+pub fn nice_of(thread: i32) -> io::Result<i32> {
+    // SAFETY: takes integers.
+    let raw = checked(unsafe { libc::syscall(libc::SYS_getpriority, ONE_THREAD, thread) })?;
+    // The raw call returns 40 to 1, so that no nice looks like an error.
+    Ok(20 - raw)
+}
+
+/// Changes the nice of a thread, by its kernel number in any process; 0 is the caller. A nice
+/// beyond -20..=19 counts as the nearest in it.
+///
+/// # Errors
+/// `EACCES`: more urgent than now, without `CAP_SYS_NICE` and beyond `RLIMIT_NICE`. `EPERM`: another
+/// user's thread. `ESRCH`: no such thread.
+pub fn set_nice(thread: i32, nice: i32) -> io::Result<()> {
+    // SAFETY: takes integers.
+    checked(unsafe { libc::syscall(libc::SYS_setpriority, ONE_THREAD, thread, nice) }).map(drop)
+}
+
 /// Whether the calling thread has a real-time policy (FIFO, RR or DEADLINE).
 #[must_use]
 pub fn is_realtime() -> bool {
-    // SAFETY: takes an integer; 0 is the calling thread.
-    let policy = unsafe { libc::sched_getscheduler(0) };
-    const RESET_ON_FORK: libc::c_int = 0x4000_0000;
-    const DEADLINE: libc::c_int = 6;
-    matches!(policy & !RESET_ON_FORK, libc::SCHED_FIFO | libc::SCHED_RR | DEADLINE)
+    policy_of(0).is_ok_and(Policy::is_realtime)
 }
 
 #[cfg(test)]
@@ -84,5 +199,48 @@ mod tests {
     fn a_plain_thread_has_cpus_and_no_real_time_policy() {
         assert!(usable_cpus() >= 1);
         assert!(!is_realtime());
+    }
+
+    /// In a thread of its own, so that no other test finds itself nicer.
+    fn aside<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T {
+        std::thread::spawn(job).join().expect("no panic")
+    }
+
+    #[test]
+    fn a_thread_becomes_nicer_alone() {
+        let before = nice_of(0).expect("own nice");
+        let (inside, by_number) = aside(move || {
+            set_nice(0, before + 1).expect("nicer is always allowed");
+            let number = crate::interrupt::ThreadId::current().number();
+            (nice_of(0).expect("own nice"), nice_of(number).expect("by number"))
+        });
+        assert_eq!((inside, by_number), ((before + 1).min(19), (before + 1).min(19)));
+        assert_eq!(nice_of(0).expect("own nice"), before);
+        assert_eq!(nice_of(i32::MAX).expect_err("no thread").raw_os_error(), Some(libc::ESRCH));
+        assert_eq!(set_nice(i32::MAX, 0).expect_err("no thread").raw_os_error(), Some(libc::ESRCH));
+    }
+
+    #[test]
+    fn a_policy_is_found_as_it_was_set() {
+        let kept = |policy| {
+            aside(move || match set_policy(0, policy) {
+                Ok(()) => Some(policy_of(0).expect("own policy")),
+                // Real-time policies are for the privileged.
+                Err(error) => {
+                    assert_eq!(error.raw_os_error(), Some(libc::EPERM), "{policy:?}");
+                    None
+                }
+            })
+        };
+        assert_eq!(kept(Policy::Batch), Some(Policy::Batch));
+        assert_eq!(kept(Policy::Idle), Some(Policy::Idle));
+        for policy in [Policy::Fifo(3), Policy::Rr(99)] {
+            assert!(kept(policy).is_none_or(|found| found == policy && found.is_realtime()));
+        }
+        for refused in [Policy::Deadline, Policy::Unknown(99), Policy::Fifo(0), Policy::Fifo(100)] {
+            let error = set_policy(0, refused).expect_err("cannot be set");
+            assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{refused:?}");
+        }
+        assert!(!Policy::Batch.is_realtime());
     }
 }
