@@ -11,6 +11,7 @@
 
 pub mod absence;
 pub mod connection;
+pub mod embedded;
 pub mod error;
 pub mod kernel;
 pub mod locate;
