@@ -15,6 +15,7 @@ pub mod command;
 pub mod ids;
 pub mod layout;
 pub mod returns;
+pub mod stream;
 
 pub use codes::{CommandWord, ReturnWord};
 pub use command::{Commands, Payload, TransactionFlags};

@@ -5,6 +5,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use abi::Payload;
 use abi::layout::{
     ExtendedError, FlatBinderObject, FreezeInfo, FrozenStatusInfo, NodeDebugInfo, NodeInfoForRef,
 };
@@ -29,12 +30,22 @@ pub struct Exchange<'b> {
     pub read: &'b mut [u8],
     /// How many bytes of `read` the driver has filled.
     pub read_consumed: usize,
+    /// The bytes that a transaction in `write` points to, where the caller still has them at hand.
+    /// Only a saving: a driver in user space must not follow an address that nobody vouches for, and
+    /// asks the kernel to read there when it is not inside these.
+    pub payload: Payload<'b>,
 }
 
 impl<'b> Exchange<'b> {
     /// Writes `write`, then reads into `read`.
     pub fn new(write: &'b [u8], read: &'b mut [u8]) -> Self {
-        Self { write, write_consumed: 0, read, read_consumed: 0 }
+        Self { write, write_consumed: 0, read, read_consumed: 0, payload: Payload::default() }
+    }
+
+    /// The same with the bytes that its transaction points to.
+    #[must_use]
+    pub fn with_payload(self, payload: Payload<'b>) -> Self {
+        Self { payload, ..self }
     }
 
     /// The returns that the driver filled in.

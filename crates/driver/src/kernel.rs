@@ -80,7 +80,7 @@ fn open_error(path: &Path, source: io::Error) -> OpenError {
 
 impl Connection for KernelConnection {
     fn write_read(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {
-        let Exchange { write, write_consumed, read, read_consumed } = exchange;
+        let Exchange { write, write_consumed, read, read_consumed, .. } = exchange;
         self.fd.write_read(write, write_consumed, read, read_consumed)
     }
 

@@ -134,7 +134,7 @@ impl<C: Connection> Inner<C> {
                 self.spawn_looper();
             }
             let before = thread.written.get();
-            match self.exchange(thread, Read::Wait) {
+            match self.exchange(thread, Read::Wait, Payload::default()) {
                 // One command was refused, and dropped (WR-11); the connection is none the worse.
                 Err(_) if thread.written.get() != before => continue,
                 result => result?,

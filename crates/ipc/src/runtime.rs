@@ -109,13 +109,19 @@ pub(crate) enum Read {
 
 impl<C: Connection> Inner<C> {
     /// One `BINDER_WRITE_READ`: everything queued is written, then returns are read. Call with
-    /// [`Read::Wait`] only when every earlier return is handled.
-    pub(crate) fn exchange(&self, thread: &ThreadState, read: Read) -> Result<(), TransactError> {
+    /// [`Read::Wait`] only when every earlier return is handled. `payload`: of a transaction that is
+    /// queued, if the caller has it at hand.
+    pub(crate) fn exchange(
+        &self,
+        thread: &ThreadState,
+        read: Read,
+        payload: Payload<'_>,
+    ) -> Result<(), TransactError> {
         let mut out = thread.out.borrow_mut();
         let mut input = thread.input.borrow_mut();
         let input = &mut *input;
         let room: &mut [u8] = if read == Read::Wait { &mut input.bytes } else { &mut [] };
-        let mut exchange = Exchange::new(out.as_bytes(), room);
+        let mut exchange = Exchange::new(out.as_bytes(), room).with_payload(payload);
         let result = self.connection.write_read_uninterrupted(&mut exchange);
         let (mut taken, filled) = (exchange.write_consumed, exchange.read_consumed);
         if read == Read::Wait {
@@ -138,10 +144,10 @@ impl<C: Connection> Inner<C> {
 
     /// The next return that speaks about this thread's own transaction, left where it is; everything
     /// else that comes meanwhile, nested calls included, is done.
-    fn await_own(&self, thread: &Rc<ThreadState>) -> Result<ReturnWord, TransactError> {
+    fn await_own(&self, thread: &Rc<ThreadState>, payload: Payload<'_>) -> Result<ReturnWord, TransactError> {
         loop {
             match thread.peek()? {
-                None => self.exchange(thread, Read::Wait)?,
+                None => self.exchange(thread, Read::Wait, payload)?,
                 Some(word) if concerns_call(word) => return Ok(word),
                 Some(word) => self.execute(thread, word)?,
             }
@@ -150,10 +156,15 @@ impl<C: Connection> Inner<C> {
 
     /// Follows a written transaction to its acknowledgement. `end` is where its command ends in the
     /// stream: returns that come before the driver took it are left over from an abandoned one.
-    fn acknowledgement(&self, thread: &Rc<ThreadState>, end: u64) -> Result<AfterSent, TransactError> {
+    fn acknowledgement(
+        &self,
+        thread: &Rc<ThreadState>,
+        end: u64,
+        payload: Payload<'_>,
+    ) -> Result<AfterSent, TransactError> {
         loop {
             let before = thread.written.get();
-            let word = match self.await_own(thread) {
+            let word = match self.await_own(thread, payload) {
                 // An earlier command was refused, and dropped (WR-11); this one is still to come.
                 Err(TransactError::Os { .. }) if (before + 1..end).contains(&thread.written.get()) => {
                     continue;
@@ -171,7 +182,7 @@ impl<C: Connection> Inner<C> {
 
     /// Follows an acknowledged call to its answer.
     fn answer_of(&self, thread: &Rc<ThreadState>, call: Accepted) -> Result<Answer<'_>, TransactError> {
-        let word = self.await_own(thread)?;
+        let word = self.await_own(thread, Payload::default())?;
         match call.on(word)? {
             AfterAccepted::Refused(by) => {
                 thread.take_word();
@@ -186,8 +197,14 @@ impl<C: Connection> Inner<C> {
     }
 
     /// Follows a written transaction to its end.
-    fn outcome(&self, thread: &Rc<ThreadState>, end: u64, oneway: bool) -> Result<Answer<'_>, TransactError> {
-        match self.acknowledgement(thread, end)? {
+    fn outcome(
+        &self,
+        thread: &Rc<ThreadState>,
+        end: u64,
+        oneway: bool,
+        payload: Payload<'_>,
+    ) -> Result<Answer<'_>, TransactError> {
+        match self.acknowledgement(thread, end, payload)? {
             AfterSent::Refused(by) => Ok(Answer::Refused(by)),
             AfterSent::Accepted(_, taken) if oneway => Ok(Answer::Given(Outcome::Taken(taken))),
             AfterSent::Accepted(accepted, _) => self.answer_of(thread, accepted),
@@ -281,7 +298,7 @@ impl<C: Connection> Inner<C> {
         let range = thread.queue_payload(|out| out.reply(flags, payload));
         // Queues its BC_FREE_BUFFER behind the reply.
         drop(answered);
-        match self.acknowledgement(thread, range.end) {
+        match self.acknowledgement(thread, range.end, payload) {
             Ok(AfterSent::Accepted(..)) => Ok(()),
             Ok(AfterSent::Refused(by)) => {
                 Err(TransactError::Refused { target: Handle(0), code: 0, by: self.explain(by) })
@@ -319,7 +336,7 @@ impl<C: Connection> Runtime for Inner<C> {
         let range = thread.queue_payload(|out| out.transaction(target, code, flags, payload));
         let answer = {
             let _deeper = thread.deeper();
-            self.outcome(&thread, range.end, flags.is_oneway())
+            self.outcome(&thread, range.end, flags.is_oneway(), payload)
         };
         if answer.is_err() {
             thread.take_back(&range);
@@ -363,7 +380,7 @@ impl<C: Connection> Runtime for Inner<C> {
         // What the driver does not take now stays queued (WR-13); what it refuses is dropped.
         while !thread.out.borrow().is_empty() {
             let before = thread.written.get();
-            let result = self.exchange(thread, Read::No);
+            let result = self.exchange(thread, Read::No, Payload::default());
             if result.is_ok() && thread.written.get() == before {
                 break;
             }
