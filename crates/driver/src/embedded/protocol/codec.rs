@@ -96,6 +96,7 @@ macro_rules! messages {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[expect(missing_docs, reason = "a variant's text says what its fields are")]
+        #[allow(clippy::large_enum_variant, reason = "messages pass through once and must not allocate")]
         pub enum $name { $($(#[$vdoc])* $variant { $($(#[$fdoc])* $field: $ty),* },)* }
 
         impl $crate::embedded::protocol::codec::Message for $name {
