@@ -8,13 +8,15 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use abi::ReturnWord;
-use abi::codes::br;
+use abi::codes::{bc, br};
 use abi::layout::{
     ExtendedError, FlatBinderObject, FreezeInfo, FrozenStatusInfo, NodeDebugInfo, NodeInfoForRef,
+    TransactionData,
 };
+use abi::{CommandWord, ReturnWord};
 use driver::{Connection, Exchange, OpenError, OpenOptions};
 use sys::binder_fd::BinderFd;
+use zerocopy::{FromBytes, IntoBytes};
 
 use super::subject::{Probe, Subject};
 
@@ -35,11 +37,15 @@ pub enum Fault {
     MuteReferences,
     /// Refused commands are reported as taken.
     HideErrors,
+    /// Nobody hears of a death.
+    LoseDeaths,
+    /// Payloads arrive without their objects: every one is plain bytes.
+    DropOffsets,
     /// A read with nothing to return never returns.
     Hang,
 }
 
-const FAULTS: [(&str, Fault); 8] = [
+const FAULTS: [(&str, Fault); 10] = [
     ("drop-noop", Fault::DropNoop),
     ("reply-first", Fault::ReplyFirst),
     ("claim-all-written", Fault::ClaimAllWritten),
@@ -47,6 +53,8 @@ const FAULTS: [(&str, Fault); 8] = [
     ("never-spawn", Fault::NeverSpawn),
     ("mute-references", Fault::MuteReferences),
     ("hide-errors", Fault::HideErrors),
+    ("lose-deaths", Fault::LoseDeaths),
+    ("drop-offsets", Fault::DropOffsets),
     ("hang", Fault::Hang),
 ];
 
@@ -78,6 +86,22 @@ fn split(mut bytes: &[u8]) -> Vec<(u32, &[u8])> {
     parts
 }
 
+/// A stream of commands whose transactions and replies list no objects.
+fn without_objects(commands: &[u8]) -> Vec<u8> {
+    let mut commands = commands.to_vec();
+    let mut at = 0;
+    while let Some((word, behind)) = commands.get_mut(at..).and_then(<[u8]>::split_first_chunk_mut::<4>) {
+        let word = CommandWord(u32::from_ne_bytes(*word));
+        let carries = [bc::TRANSACTION, bc::TRANSACTION_SG, bc::REPLY, bc::REPLY_SG].contains(&word.0);
+        if carries && let Ok((data, _)) = TransactionData::read_from_prefix(behind) {
+            // It was read from there, so there is room to write it.
+            let _ = TransactionData { offsets_size: 0, ..data }.write_to_prefix(behind);
+        }
+        at += 4 + word.payload_len();
+    }
+    commands
+}
+
 fn replace(parts: &mut [(u32, &[u8])], from: u32, to: u32) {
     for part in parts.iter_mut().filter(|part| part.0 == from) {
         part.0 = to;
@@ -102,7 +126,8 @@ impl Fault {
                 let of_references = [br::INCREFS, br::ACQUIRE, br::RELEASE, br::DECREFS];
                 parts.retain(|part| !of_references.contains(&part.0));
             }
-            Self::DropNoop | Self::ClaimAllWritten | Self::HideErrors | Self::Hang => {}
+            Self::LoseDeaths => parts.retain(|part| part.0 != br::DEAD_BINDER),
+            Self::DropNoop | Self::ClaimAllWritten | Self::HideErrors | Self::DropOffsets | Self::Hang => {}
         }
         parts.iter().flat_map(|(word, payload)| [&word.to_ne_bytes()[..], payload].concat()).collect()
     }
@@ -118,12 +143,29 @@ impl Faulty {
     fn has(&self, fault: Fault) -> bool {
         self.faults.contains(&fault)
     }
+
+    fn write_without_objects(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {
+        let commands = without_objects(exchange.write);
+        let mut inner = Exchange {
+            write: &commands,
+            write_consumed: exchange.write_consumed,
+            read: &mut *exchange.read,
+            read_consumed: exchange.read_consumed,
+        };
+        let result = self.inner.write_read(&mut inner);
+        (exchange.write_consumed, exchange.read_consumed) = (inner.write_consumed, inner.read_consumed);
+        result
+    }
 }
 
 impl Connection for Faulty {
     fn write_read(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {
         let before = exchange.read_consumed;
-        let mut result = self.inner.write_read(exchange);
+        let mut result = if self.has(Fault::DropOffsets) {
+            self.write_without_objects(exchange)
+        } else {
+            self.inner.write_read(exchange)
+        };
         match result.as_ref().map_err(io::Error::kind) {
             Err(io::ErrorKind::WouldBlock) if self.has(Fault::Hang) => loop {
                 std::thread::park();

@@ -6,11 +6,12 @@
 //! - [`kit`], [`party`], [`worker`], [`lobby`], [`helper`]: what tests are made of.
 //! - [`faulty`]: faults that prove the tests can fail. - [`ktap`]: results as lines.
 //! - One file per section of the contract: [`open`], [`ioctls`], [`write_read`], [`looper`],
-//!   [`sync`], [`refs`], [`manager`], [`binderfs`].
+//!   [`sync`], [`refs`], [`death`], [`manager`], [`binderfs`].
 //!
 //! Not here: the promises' text and sources (`contract/*.md`, under the same numbers).
 
 mod binderfs;
+mod death;
 mod evidence;
 mod faulty;
 mod helper;
@@ -60,6 +61,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Item> {
         looper::ITEMS,
         sync::ITEMS,
         refs::ITEMS,
+        death::ITEMS,
         manager::ITEMS,
         binderfs::ITEMS,
     ];

@@ -6,11 +6,10 @@ use std::sync::Mutex;
 
 use abi::codes::bc;
 use abi::layout::TransactionData;
-use abi::{Commands, Handle};
-use zerocopy::IntoBytes;
+use abi::{Commands, Handle, Payload, TransactionFlags};
 
 use super::super::item::Stop;
-use super::super::party::{Party, expect_work};
+use super::super::party::{Party, ROOM, expect_work};
 use super::*;
 
 /// A driver that takes the first command of each write and answers reads from a script.
@@ -142,6 +141,7 @@ fn each_spoilt_stream_has_another_shape() {
     let reply = reply();
     let answer: &[(u32, &[u8])] = &[(br::NOOP, &[]), (br::TRANSACTION_COMPLETE, &[]), (br::REPLY, &reply)];
     let death: &[(u32, &[u8])] = &[(br::NOOP, &[]), (br::DEAD_REPLY, &[])];
+    let loss: &[(u32, &[u8])] = &[(br::NOOP, &[]), (br::DEAD_BINDER, &[0; 8])];
     let pair = [0; 16];
     let export: &[(u32, &[u8])] = &[
         (br::SPAWN_LOOPER, &[]),
@@ -157,9 +157,12 @@ fn each_spoilt_stream_has_another_shape() {
         (Some(Fault::DropNoop), answer, "COMPLETE REPLY"),
         (Some(Fault::ReplyFirst), answer, "NOOP REPLY COMPLETE"),
         (Some(Fault::FailForDead), death, "NOOP FAILED_REPLY"),
+        (None, loss, "NOOP DEAD_BINDER"),
+        (Some(Fault::LoseDeaths), loss, "NOOP"),
         (Some(Fault::ClaimAllWritten), answer, "NOOP COMPLETE REPLY"),
     ] {
-        let got = Scripted::party(fault, &[script]).read().expect("the script has a read");
+        let got = Scripted::party(fault, &[script]).read_room(ROOM).expect("the script has a read");
+        let got = got.expect("it is not empty");
         assert_eq!(got.shape(), want, "{fault:?}");
     }
 }
@@ -172,6 +175,28 @@ fn a_lie_about_what_was_written_is_told() {
     assert_eq!(Scripted::party(None, &[]).write_some(&commands), Ok(8));
     assert_eq!(Scripted::party(Some(Fault::ClaimAllWritten), &[]).write_some(&commands), Ok(16));
     assert_eq!(split(commands.as_bytes())[0].0, bc::ACQUIRE);
+}
+
+#[test]
+fn objects_are_dropped_from_what_carries_them_only() {
+    let (mut with, mut bare) = (Commands::default(), Commands::default());
+    for (commands, offsets) in [(&mut with, &[0, 24][..]), (&mut bare, &[])] {
+        let payload = Payload { data: &[], offsets, buffers_size: None };
+        commands.acquire(Handle(1));
+        commands.transaction(Handle(2), 3, TransactionFlags::CALL, payload);
+        commands.reply(TransactionFlags::CALL, Payload { buffers_size: Some(8), ..payload });
+    }
+    let sizes = |bytes: &[u8]| {
+        let sized = |(word, payload): (u32, &[u8])| {
+            let data = TransactionData::read_from_prefix(payload);
+            (word, data.map_or(0, |(data, _)| data.offsets_size))
+        };
+        split(bytes).into_iter().map(sized).collect::<Vec<_>>()
+    };
+    let want = |size| [(bc::ACQUIRE, 0), (bc::TRANSACTION, size), (bc::REPLY_SG, size)];
+    assert_eq!(sizes(with.as_bytes()), want(16));
+    assert_eq!(sizes(&without_objects(with.as_bytes())), want(0));
+    assert_eq!(sizes(&without_objects(bare.as_bytes())), want(0));
 }
 
 #[test]
