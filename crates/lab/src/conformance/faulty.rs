@@ -151,6 +151,7 @@ impl Faulty {
             write_consumed: exchange.write_consumed,
             read: &mut *exchange.read,
             read_consumed: exchange.read_consumed,
+            payload: exchange.payload,
         };
         let result = self.inner.write_read(&mut inner);
         (exchange.write_consumed, exchange.read_consumed) = (inner.write_consumed, inner.read_consumed);
