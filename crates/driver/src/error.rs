@@ -31,6 +31,13 @@ pub enum OpenError {
         /// What it answered.
         found: i32,
     },
+    /// The embedded driver cannot be used.
+    Embedded {
+        /// Its directory.
+        directory: PathBuf,
+        /// What was tried, what came back, what to do.
+        why: String,
+    },
     /// A system call failed.
     Os {
         /// The device.
@@ -62,6 +69,9 @@ impl fmt::Display for OpenError {
                 path.display(),
                 abi::PROTOCOL_VERSION
             ),
+            Self::Embedded { directory, why } => {
+                write!(f, "the embedded driver in {} cannot be used: {why}", directory.display())
+            }
             Self::Os { path, call, source } => {
                 write!(f, "{call} on {} failed: {}", path.display(), sys::errno::describe(source))
             }
@@ -73,7 +83,7 @@ impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Denied { source, .. } | Self::Os { source, .. } => Some(source),
-            Self::Absent { .. } | Self::Version { .. } => None,
+            Self::Absent { .. } | Self::Version { .. } | Self::Embedded { .. } => None,
         }
     }
 }

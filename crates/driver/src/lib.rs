@@ -2,7 +2,7 @@
 //!
 //! - [`connection`]: the traits [`Connection`] (one open context of one process) and [`Context`]
 //!   (where to open one).
-//! - [`kernel`]: the backend over a real driver.
+//! - [`kernel`]: the backend over a real driver. [`embedded`]: the driver in user space.
 //! - [`locate`]: which context of this machine to use.
 //! - [`absence`]: why there is none, and how to get one.
 //!
@@ -18,5 +18,6 @@ pub mod locate;
 pub mod manager;
 
 pub use connection::{Connection, Context, Exchange, OpenOptions};
+pub use embedded::{EmbeddedConnection, EmbeddedContext};
 pub use error::OpenError;
 pub use kernel::{KernelConnection, KernelContext};
