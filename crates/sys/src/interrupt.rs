@@ -25,21 +25,34 @@ impl ThreadId {
 
 extern "C" fn nothing(_signal: libc::c_int) {}
 
-/// Proof that SIGUSR1 does nothing in this process but interrupt system calls. Its handler is
-/// installed with `SA_RESTART`, so only calls that no restart helps come back with `EINTR`.
+/// Proof that SIGUSR1 does nothing in this process but interrupt system calls.
 #[derive(Clone, Copy, Debug)]
 pub struct Interrupter(());
 
 impl Interrupter {
-    /// Installs the handler.
+    /// Installs the handler with `SA_RESTART`: only calls that no restart helps come back with
+    /// `EINTR`.
     ///
     /// # Errors
     /// None in normal work.
     pub fn install() -> io::Result<Self> {
+        Self::install_with(libc::SA_RESTART)
+    }
+
+    /// Installs the handler without `SA_RESTART`, for all of this process: interrupted calls come
+    /// back with `EINTR`.
+    ///
+    /// # Errors
+    /// None in normal work.
+    pub fn install_without_restart() -> io::Result<Self> {
+        Self::install_with(0)
+    }
+
+    fn install_with(flags: libc::c_int) -> io::Result<Self> {
         // SAFETY: a sigaction is integers and pointers, for which all-zero bytes are a value.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
-        action.sa_flags = libc::SA_RESTART;
+        action.sa_flags = flags;
         // SAFETY: `action` is live; the handler does nothing, which is safe at any instruction.
         let result = unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(Self(())) }

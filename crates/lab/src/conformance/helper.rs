@@ -21,7 +21,7 @@ use zerocopy::{FromZeros, IntoBytes};
 use super::item::{Stop, errno};
 use super::party::Party;
 use super::subject::Subject;
-use super::{HELPER_COMMAND, lobby, runner};
+use super::{HELPER_COMMAND, lobby, puppet, runner};
 
 /// Runs the helper that the words behind [`HELPER_COMMAND`] name. What it found goes to standard
 /// output.
@@ -45,6 +45,7 @@ pub fn main(words: &[String]) -> Result<(), String> {
         "use-inherited" => use_inherited(word("a handle")?),
         "manage-inherited" => manage_inherited(),
         "freeze-inherited" => freeze_inherited(word("a pid")?),
+        "puppet" => puppet::serve(subject),
         "call-manager" => call_manager(subject.as_ref(), word("a kind of payload")?),
         other => Err(format!("no helper has the role {other:?}")),
     }

@@ -259,16 +259,19 @@ impl Kit {
         uids.and_then(|uids| uids.split_whitespace().nth(1)) == Some("0")
     }
 
-    /// Freezes or thaws all parties of this process; skips the rest of a test where that cannot be.
-    pub(super) fn freeze_self(&self, party: &Party, enable: bool) -> Verdict {
+    /// Skips the rest of a test where processes cannot be frozen.
+    pub(super) fn can_freeze(&self) -> Verdict {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
         if pids.split_whitespace().count() > 1 {
-            return Err(Stop::Skip(
-                "in a pid namespace, where BINDER_FREEZE cannot name this process".into(),
-            ));
+            return Err(Stop::Skip("in a pid namespace, where BINDER_FREEZE cannot name a process".into()));
         }
-        self.since(5, 13, "BINDER_FREEZE")?;
+        self.since(5, 13, "BINDER_FREEZE")
+    }
+
+    /// Freezes or thaws all parties of this process; skips the rest of a test where that cannot be.
+    pub(super) fn freeze_self(&self, party: &Party, enable: bool) -> Verdict {
+        self.can_freeze()?;
         let info = FreezeInfo { pid: std::process::id(), enable: u32::from(enable), timeout_ms: 2000 };
         done("BINDER_FREEZE", party.conn.freeze(info))
     }

@@ -3,10 +3,10 @@
 //!
 //! - [`item`]: an item and its outcome. - [`runner`]: runs items, each in its own process.
 //! - [`subject`], [`evidence`]: the driver under test, and which one it is.
-//! - [`kit`], [`party`], [`worker`], [`lobby`], [`helper`]: what tests are made of.
+//! - [`kit`], [`party`], [`worker`], [`lobby`], [`helper`], [`puppet`]: what tests are made of.
 //! - [`faulty`]: faults that prove the tests can fail. - [`ktap`]: results as lines.
 //! - One file per section of the contract: [`open`], [`ioctls`], [`write_read`], [`looper`],
-//!   [`sync`], [`refs`], [`death`], [`manager`], [`binderfs`].
+//!   [`sync`], [`refs`], [`death`], [`freeze`], [`manager`], [`binderfs`].
 //!
 //! Not here: the promises' text and sources (`contract/*.md`, under the same numbers).
 
@@ -14,6 +14,7 @@ mod binderfs;
 mod death;
 mod evidence;
 mod faulty;
+mod freeze;
 mod helper;
 mod ioctls;
 mod item;
@@ -24,6 +25,7 @@ mod looper;
 mod manager;
 mod open;
 mod party;
+mod puppet;
 mod refs;
 mod runner;
 mod subject;
@@ -62,6 +64,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Item> {
         sync::ITEMS,
         refs::ITEMS,
         death::ITEMS,
+        freeze::ITEMS,
         manager::ITEMS,
         binderfs::ITEMS,
     ];
