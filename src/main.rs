@@ -26,6 +26,7 @@ enum Command {
     Throughput(cli::throughput::ThroughputArgs),
     Show(cli::show::ShowArgs),
     Applet(cli::applet::AppletArgs),
+    State(cli::state::StateArgs),
     Conformance(cli::conformance::ConformanceArgs),
     #[command(name = lab::conformance::HELPER_COMMAND, hide = true)]
     ConformanceHelper(cli::conformance::HelperArgs),
@@ -59,6 +60,7 @@ fn dispatch(words: &[String]) -> u8 {
         Command::Throughput(args) => cli::throughput::run(args),
         Command::Show(args) => cli::show::run(&args),
         Command::Applet(args) => cli::applet::run(args),
+        Command::State(args) => cli::state::run(&args),
         Command::Conformance(args) => cli::conformance::run(&args),
         Command::ConformanceHelper(args) => cli::conformance::help(&args),
         Command::Vm(args) => cli::vm::run(args),

@@ -132,6 +132,51 @@ fn a_page_without_a_test_and_a_test_without_a_page_are_noticed() {
     }
 }
 
+/// What is wrong between the items that may differ on the embedded driver and the page of
+/// differences.
+fn difference_faults<'i>(items: impl Iterator<Item = &'i Item>, page: &str) -> Vec<String> {
+    let mut pages = promises(page);
+    let mut faults = Vec::new();
+    for item in items.filter(|item| item.differs) {
+        match pages.remove(item.id) {
+            None => faults.push(format!("{} may differ and has no section in docs/differences.md", item.id)),
+            Some(found) if found.title != item.title => {
+                faults.push(format!("{} has another title in docs/differences.md: {}", item.id, found.title));
+            }
+            Some(found) if found.text.is_empty() => {
+                faults.push(format!("{} has an empty section in docs/differences.md", item.id));
+            }
+            Some(_) => {}
+        }
+    }
+    faults.extend(pages.keys().map(|id| format!("{id} is in docs/differences.md and may not differ")));
+    faults
+}
+
+#[test]
+fn each_difference_is_documented() {
+    let faults = difference_faults(catalogue(), &read(&root().join("docs/differences.md")));
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn an_undocumented_difference_and_one_that_is_none_are_noticed() {
+    let mut item = *catalogue().next().expect("an item");
+    item.differs = true;
+    let good = format!("# D\n\n## {}: {}\n\nText.\n", item.id, item.title);
+    let faults = |item: Item, page: &str| difference_faults([&item].into_iter(), page);
+    assert!(faults(item, &good).is_empty(), "{:?}", faults(item, &good));
+    let one = |item: Item, page: &str, want: &str| {
+        let faults = faults(item, page);
+        assert!(faults.len() == 1 && faults[0].contains(want), "{want}: {faults:?}");
+    };
+    one(item, "# D\n", "has no section");
+    one(item, &good.replace(item.title, "other"), "another title");
+    one(item, &good.replace("Text.", ""), "empty section");
+    item.differs = false;
+    one(item, &good, "may not differ");
+}
+
 /// A file's code without comments and the contents of strings.
 fn bare_code(source: &str) -> String {
     let mut bare = String::new();

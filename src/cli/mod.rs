@@ -9,6 +9,7 @@ mod output;
 mod progress;
 pub(crate) mod run;
 pub(crate) mod show;
+pub(crate) mod state;
 pub(crate) mod throughput;
 pub(crate) mod vm;
 

@@ -4,6 +4,7 @@
 //!   (where to open one).
 //! - [`kernel`]: the backend over a real driver. [`embedded`]: the driver in user space.
 //! - [`locate`]: which context of this machine to use.
+//! - [`kernel_state`]: the driver's own account of itself.
 //! - [`absence`]: why there is none, and how to get one.
 //!
 //! Not here: threads, parcels, names of services.
@@ -14,6 +15,7 @@ pub mod connection;
 pub mod embedded;
 pub mod error;
 pub mod kernel;
+pub mod kernel_state;
 pub mod locate;
 pub mod manager;
 

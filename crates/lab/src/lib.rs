@@ -8,6 +8,7 @@ pub mod measure;
 pub mod plan;
 pub mod run;
 pub mod stage;
+pub mod state;
 pub mod vm;
 
 pub use sys::errno::describe as describe_errno;

@@ -14,6 +14,7 @@ use abi::layout::{
     TransactionData,
 };
 use abi::{CommandWord, ReturnWord};
+use driver::kernel_state::{StateError, StateFile};
 use driver::{Connection, Exchange, OpenError, OpenOptions};
 use sys::binder_fd::BinderFd;
 use zerocopy::{FromBytes, IntoBytes};
@@ -41,11 +42,13 @@ pub enum Fault {
     LoseDeaths,
     /// Payloads arrive without their objects: every one is plain bytes.
     DropOffsets,
+    /// What the driver says of itself has no processes in it.
+    MuteState,
     /// A read with nothing to return never returns.
     Hang,
 }
 
-const FAULTS: [(&str, Fault); 10] = [
+const FAULTS: &[(&str, Fault)] = &[
     ("drop-noop", Fault::DropNoop),
     ("reply-first", Fault::ReplyFirst),
     ("claim-all-written", Fault::ClaimAllWritten),
@@ -55,6 +58,7 @@ const FAULTS: [(&str, Fault); 10] = [
     ("hide-errors", Fault::HideErrors),
     ("lose-deaths", Fault::LoseDeaths),
     ("drop-offsets", Fault::DropOffsets),
+    ("mute-state", Fault::MuteState),
     ("hang", Fault::Hang),
 ];
 
@@ -62,7 +66,7 @@ impl FromStr for Fault {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = || FAULTS.map(|(name, _)| name).join(", ");
+        let known = || FAULTS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         let found = FAULTS.iter().find(|(name, _)| *name == text).map(|(_, fault)| *fault);
         found.ok_or_else(|| format!("unknown fault {text:?}; known are {}", known()))
     }
@@ -127,7 +131,8 @@ impl Fault {
                 parts.retain(|part| !of_references.contains(&part.0));
             }
             Self::LoseDeaths => parts.retain(|part| part.0 != br::DEAD_BINDER),
-            Self::DropNoop | Self::ClaimAllWritten | Self::HideErrors | Self::DropOffsets | Self::Hang => {}
+            // Of the write side, or of more than one stream.
+            _ => {}
         }
         parts.iter().flat_map(|(word, payload)| [&word.to_ne_bytes()[..], payload].concat()).collect()
     }
@@ -291,6 +296,14 @@ impl Subject for FaultySubject {
 
     fn describe(&self) -> String {
         format!("{} with the faults {:?}", self.inner.describe(), self.faults)
+    }
+
+    fn state(&self, which: StateFile) -> Result<Option<String>, StateError> {
+        let muted = self.faults.contains(&Fault::MuteState);
+        Ok(self.inner.state(which)?.map(|text| match muted {
+            true => text.lines().next().unwrap_or_default().to_owned(),
+            false => text,
+        }))
     }
 }
 

@@ -58,9 +58,7 @@ fn inherited() -> Result<BinderFd, String> {
 }
 
 fn told<T>(result: Result<T, Stop>) -> Result<T, String> {
-    result.map_err(|stop| match stop {
-        Stop::Fail(why) | Stop::Skip(why) => why,
-    })
+    result.map_err(Stop::why)
 }
 
 fn parsed<T: std::str::FromStr>(word: &str) -> Result<T, String> {

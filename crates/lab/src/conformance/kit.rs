@@ -11,6 +11,7 @@ use abi::codes::{br, object};
 use abi::layout::{FlatBinderObject, FreezeInfo};
 use abi::{Cookie, Handle, NodePtr, Payload, Return, TransactionFlags};
 use driver::OpenOptions;
+use driver::kernel_state::{StateError, StateFile};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::evidence::{Evidence, Kind, Release};
@@ -153,6 +154,24 @@ impl Kit {
         match self.kind() {
             Kind::C => Ok(()),
             other => Err(Stop::Skip(format!("a promise of the C driver only; this is the {other}"))),
+        }
+    }
+
+    /// Ends a test that has found, on a driver where the promise cannot hold, what holds there
+    /// instead; its item has the option `differs` and a section in `docs/differences.md`.
+    #[allow(dead_code)]
+    pub(super) fn differs(&self, instead: &str) -> Verdict {
+        Err(Stop::Differs(format!("on the {}: {instead}", self.kind())))
+    }
+
+    #[allow(dead_code)]
+    /// What the driver says of itself; skips the rest of a test where that is not to be had.
+    pub(super) fn account(&self, which: StateFile) -> Result<String, Stop> {
+        match self.subject.state(which) {
+            Ok(Some(text)) => Ok(text),
+            Ok(None) => Err(Stop::Skip(format!("the {} keeps no {}", self.kind(), which.file_name()))),
+            Err(error @ StateError::Os { .. }) => Err(Stop::Fail(error.to_string())),
+            Err(error) => Err(Stop::Skip(error.to_string())),
         }
     }
 

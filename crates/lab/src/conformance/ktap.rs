@@ -16,12 +16,23 @@ pub struct Totals {
     pub failed: usize,
     /// Promises not tested.
     pub skipped: usize,
+    /// Promises that cannot hold on this driver, with what holds instead kept.
+    pub differing: usize,
+}
+
+impl Totals {
+    fn all(self) -> usize {
+        self.passed + self.failed + self.skipped + self.differing
+    }
 }
 
 /// Writes results, one item at a time, each flushed so that a later hang hides nothing.
 pub struct Ktap<W: Write> {
     out: W,
+    about: String,
     totals: Totals,
+    /// What the summary lists: everything that did not simply pass.
+    remarks: Vec<String>,
 }
 
 /// One line: KTAP has no way to continue one.
@@ -43,7 +54,8 @@ impl<W: Write> Ktap<W> {
             writeln!(out, "# evidence: {finding}")?;
         }
         out.flush()?;
-        Ok(Self { out, totals: Totals::default() })
+        let about = format!("the {kind}, Linux {release_name}");
+        Ok(Self { out, about, totals: Totals::default(), remarks: Vec::new() })
     }
 
     /// Writes one item's result with its diagnostics before it.
@@ -51,8 +63,8 @@ impl<W: Write> Ktap<W> {
     /// # Errors
     /// As the writer's.
     pub fn item(&mut self, item: &Item, outcome: &Outcome, notes: &[String]) -> io::Result<()> {
-        let Totals { passed, failed, skipped } = &mut self.totals;
-        let number = *passed + *failed + *skipped + 1;
+        let number = self.totals.all() + 1;
+        let Totals { passed, failed, skipped, differing } = &mut self.totals;
         for note in notes {
             writeln!(self.out, "# {}: {}", item.id, one_line(note))?;
         }
@@ -65,23 +77,41 @@ impl<W: Write> Ktap<W> {
             Outcome::Skipped(why) => {
                 *skipped += 1;
                 writeln!(self.out, "ok {name} # SKIP {}", one_line(why))?;
+                self.remarks.push(format!("skipped {}: {}", item.id, one_line(why)));
+            }
+            // Not a directive: the item was tested, and the driver does as documented.
+            Outcome::Differs(why) => {
+                *differing += 1;
+                writeln!(self.out, "# {}: differs as documented: {}", item.id, one_line(why))?;
+                writeln!(self.out, "ok {name}")?;
+                self.remarks.push(format!("differs {}: {}", item.id, one_line(why)));
             }
             Outcome::Failed(why) => {
                 *failed += 1;
                 writeln!(self.out, "# {}: {}", item.id, one_line(why))?;
                 writeln!(self.out, "not ok {name}")?;
+                self.remarks.push(format!("failed {}: {}", item.id, one_line(why)));
             }
         }
         self.out.flush()
     }
 
-    /// Writes the totals and returns them.
+    /// Writes the totals and every item that did not simply pass, and returns the totals.
     ///
     /// # Errors
     /// As the writer's.
     pub fn end(mut self) -> io::Result<Totals> {
-        let Totals { passed, failed, skipped } = self.totals;
-        writeln!(self.out, "# Totals: pass:{passed} fail:{failed} skip:{skipped}")?;
+        let Totals { passed, failed, skipped, differing } = self.totals;
+        let about = &self.about;
+        for remark in &self.remarks {
+            writeln!(self.out, "# {remark}")?;
+        }
+        writeln!(
+            self.out,
+            "# {} items on {about}: {passed} passed, {differing} differ as documented, {skipped} skipped, {failed} failed",
+            self.totals.all()
+        )?;
+        writeln!(self.out, "# Totals: pass:{passed} fail:{failed} xfail:{differing} skip:{skipped}")?;
         self.out.flush()?;
         Ok(self.totals)
     }
@@ -103,16 +133,21 @@ mod tests {
             findings: vec!["seen".into()],
         };
         let mut out = Vec::new();
-        let mut ktap = Ktap::begin(&mut out, 3, "/dev/binder", &evidence).expect("memory");
+        let mut ktap = Ktap::begin(&mut out, 4, "/dev/binder", &evidence).expect("memory");
         ktap.item(&item, &Outcome::Passed, &["a\nnote".into()]).expect("memory");
         ktap.item(&item, &Outcome::Skipped("no #1\nreason".into()), &[]).expect("memory");
         ktap.item(&item, &Outcome::Failed("expected 1, got 2".into()), &[]).expect("memory");
-        assert_eq!(ktap.end().expect("memory"), Totals { passed: 1, failed: 1, skipped: 1 });
-        let want = "KTAP version 1\n1..3\n# C driver, Linux 7.2.13, /dev/binder\n# evidence: seen\n\
+        ktap.item(&item, &Outcome::Differs("by\nnature".into()), &[]).expect("memory");
+        let totals = Totals { passed: 1, failed: 1, skipped: 1, differing: 1 };
+        assert_eq!(ktap.end().expect("memory"), totals);
+        let want = "KTAP version 1\n1..4\n# C driver, Linux 7.2.13, /dev/binder\n# evidence: seen\n\
             # WR-03: a note\nok 1 WR-03 a read starts with BR_NOOP\n\
             ok 2 WR-03 a read starts with BR_NOOP # SKIP no #1 reason\n\
             # WR-03: expected 1, got 2\nnot ok 3 WR-03 a read starts with BR_NOOP\n\
-            # Totals: pass:1 fail:1 skip:1\n";
+            # WR-03: differs as documented: by nature\nok 4 WR-03 a read starts with BR_NOOP\n\
+            # skipped WR-03: no #1 reason\n# failed WR-03: expected 1, got 2\n# differs WR-03: by nature\n\
+            # 4 items on the C driver, Linux 7.2.13: 1 passed, 1 differ as documented, 1 skipped, 1 failed\n\
+            # Totals: pass:1 fail:1 xfail:1 skip:1\n";
         assert_eq!(String::from_utf8(out).expect("text"), want);
     }
 }

@@ -185,7 +185,7 @@ impl Open {
         self.stop.store(true, Ordering::Relaxed);
         match self.thread.take()?.join() {
             Ok(Ok(())) => None,
-            Ok(Err(Stop::Fail(why) | Stop::Skip(why))) => Some(why),
+            Ok(Err(stop)) => Some(stop.why()),
             Err(_) => Some("it panicked".to_owned()),
         }
     }

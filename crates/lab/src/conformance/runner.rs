@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use super::faulty::{Fault, FaultySubject};
-use super::item::{Item, Outcome, Slot, Stop};
+use super::item::{Item, Outcome, Slot};
 use super::kit::Kit;
 use super::lobby;
 use super::subject::Subject;
@@ -40,7 +40,7 @@ const RESULT: &str = "RESULT ";
 pub fn check_unmanaged(subject: &dyn Subject) -> Result<(), String> {
     match lobby::take(subject) {
         Ok(_) => Ok(()),
-        Err(Stop::Fail(why) | Stop::Skip(why)) => Err(why),
+        Err(stop) => Err(stop.why()),
     }
 }
 
@@ -63,8 +63,8 @@ pub fn run(
         if item.slot == Slot::Lobby && open.is_none() {
             match lobby::Open::new(subject) {
                 Ok(lobby) => open = Some(lobby),
-                Err(Stop::Fail(why) | Stop::Skip(why)) => {
-                    if report(item, &Outcome::Failed(why), &notes) {
+                Err(stop) => {
+                    if report(item, &Outcome::Failed(stop.why()), &notes) {
                         continue;
                     }
                     return;
@@ -127,8 +127,11 @@ fn judge(said: &str, status: Option<ExitStatus>, notes: &mut Vec<String>) -> Out
             Some("pass") => outcome = Some(Outcome::Passed),
             Some(result) => {
                 let (word, why) = result.split_once(' ').unwrap_or((result, ""));
-                let made: fn(String) -> Outcome =
-                    if word == "skip" { Outcome::Skipped } else { Outcome::Failed };
+                let made: fn(String) -> Outcome = match word {
+                    "skip" => Outcome::Skipped,
+                    "differs" => Outcome::Differs,
+                    _ => Outcome::Failed,
+                };
                 outcome = Some(made(why.to_owned()));
             }
             None => notes.push(line.to_owned()),
@@ -158,9 +161,11 @@ pub(super) fn serve_item<'w>(
     let evidence = evidence::examine(subject.as_ref()).map_err(|error| error.to_string())?;
     let faults: Vec<Fault> = faults.map(str::parse).collect::<Result<_, _>>()?;
     let subject = if faults.is_empty() { subject } else { Box::new(FaultySubject::new(subject, faults)) };
-    let line = match Outcome::from((item.test)(&Kit { subject, evidence })) {
+    let outcome = Outcome::from((item.test)(&Kit { subject, evidence }));
+    let line = match item.judged(outcome) {
         Outcome::Passed => "pass".to_owned(),
         Outcome::Skipped(why) => format!("skip {}", why.replace('\n', " ")),
+        Outcome::Differs(why) => format!("differs {}", why.replace('\n', " ")),
         Outcome::Failed(why) => format!("fail {}", why.replace('\n', " ")),
     };
     println!("{RESULT}{line}");
@@ -176,6 +181,7 @@ mod tests {
         let judged = |said: &str, status| judge(said, Some(ExitStatus::from_raw(status)), &mut Vec::new());
         assert_eq!(judged("RESULT pass\n", 0), Outcome::Passed);
         assert_eq!(judged("RESULT skip no device\n", 0), Outcome::Skipped("no device".into()));
+        assert_eq!(judged("RESULT differs by nature\n", 0), Outcome::Differs("by nature".into()));
         assert_eq!(judged("RESULT fail expected 1, got 2\n", 0), Outcome::Failed("expected 1, got 2".into()));
         assert_eq!(judged("", 7), Outcome::Failed("its process was killed by signal 7".into()));
         assert!(matches!(judged("", 0x100), Outcome::Failed(why) if why.contains("without a result")));

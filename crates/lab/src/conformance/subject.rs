@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use driver::kernel_state::{self, StateError, StateFile};
 use driver::{Connection, Context, KernelConnection, KernelContext, OpenError, OpenOptions};
 use sys::binder_fd::BinderFd;
 
@@ -35,6 +36,13 @@ pub trait Subject: Send + Sync {
 
     /// The context's name for people.
     fn describe(&self) -> String;
+
+    /// What the driver says of itself, in the layout of the kernel driver's files. `Ok(None)`: it
+    /// keeps no such file.
+    ///
+    /// # Errors
+    /// It is not to be had on this machine, and why.
+    fn state(&self, which: StateFile) -> Result<Option<String>, StateError>;
 }
 
 impl Probe for KernelConnection {
@@ -67,5 +75,9 @@ impl Subject for KernelContext {
 
     fn describe(&self) -> String {
         Context::describe(self)
+    }
+
+    fn state(&self, which: StateFile) -> Result<Option<String>, StateError> {
+        kernel_state::read_here(Some(self.path()), which)
     }
 }

@@ -129,7 +129,7 @@ fn reply() -> Vec<u8> {
 
 #[test]
 fn faults_are_named_both_ways() {
-    for (name, fault) in FAULTS {
+    for &(name, fault) in FAULTS {
         assert_eq!(name.parse(), Ok(fault));
         assert_eq!(fault.to_string(), name);
     }
