@@ -4,6 +4,7 @@
 
 use std::io;
 use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
 /// `FUTEX_WAIT`: sleeps while `word` holds `seen`. Returns at once when it holds another value; may
 /// return for no reason, so the caller looks at the word again.
@@ -19,6 +20,38 @@ pub fn wait(word: &AtomicU32, seen: u32) -> io::Result<()> {
     }
     let error = io::Error::last_os_error();
     if error.raw_os_error() == Some(libc::EAGAIN) { Ok(()) } else { Err(error) }
+}
+
+/// How [`wait_for`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// Woken, or the word held another value, or for no reason.
+    Woken,
+    /// The time is over.
+    TimedOut,
+}
+
+/// [`wait`] for at most this long, on the monotonic clock.
+///
+/// # Errors
+/// `EINTR`: a signal came.
+pub fn wait_for(word: &AtomicU32, seen: u32, timeout: Duration) -> io::Result<Waited> {
+    let timeout = libc::timespec {
+        tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: timeout.subsec_nanos() as libc::c_long,
+    };
+    let timeout = &raw const timeout;
+    // SAFETY: `word` is a live, aligned u32 and `timeout` a live timespec; the kernel only reads both.
+    let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, timeout) };
+    if result == 0 {
+        return Ok(Waited::Woken);
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EAGAIN) => Ok(Waited::Woken),
+        Some(libc::ETIMEDOUT) => Ok(Waited::TimedOut),
+        _ => Err(error),
+    }
 }
 
 /// `FUTEX_WAKE`: wakes at most one sleeper on `word`.
@@ -49,5 +82,15 @@ mod tests {
         word.store(1, Ordering::Release);
         wake_one(&word);
         sleeper.join().expect("woken");
+    }
+
+    #[test]
+    fn a_sleep_ends_with_its_time() {
+        let word = AtomicU32::new(0);
+        let begin = std::time::Instant::now();
+        let time = Duration::from_millis(20);
+        assert_eq!(wait_for(&word, 0, time).expect("no signal"), Waited::TimedOut);
+        assert!(begin.elapsed() >= time);
+        assert_eq!(wait_for(&word, 1, Duration::MAX).expect("another value"), Waited::Woken);
     }
 }

@@ -1,0 +1,79 @@
+//! Room: waiting for any of many descriptors.
+//! Not here: what their readiness means (`driver::embedded::broker`).
+//! Facts: `epoll(7)`, level-triggered.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// A set of descriptors, each with a number of the caller's choice.
+#[derive(Debug)]
+pub struct Epoll(OwnedFd);
+
+impl Epoll {
+    /// An empty set.
+    ///
+    /// # Errors
+    /// `EMFILE`, `ENFILE`, `ENOMEM`.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: epoll_create1 takes an integer.
+        let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a non-negative result is a new descriptor that nobody else owns.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Adds one, to be told when it can be read or its other end is gone. It leaves the set when it
+    /// is closed.
+    ///
+    /// # Errors
+    /// `EEXIST`: it is in the set. `ENOMEM`, `ENOSPC`; `EPERM`: nothing that can be waited for.
+    pub fn add(&self, fd: BorrowedFd<'_>, number: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: number };
+        // SAFETY: `event` is live; the call only reads it.
+        let result = unsafe {
+            libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &raw mut event)
+        };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Waits for at most `timeout_ms` (< 0: for ever) and gives the numbers of those that are ready
+    /// in place of what `ready` held.
+    ///
+    /// # Errors
+    /// `EINTR`: a signal came.
+    pub fn wait(&self, ready: &mut Vec<u64>, timeout_ms: i32) -> io::Result<()> {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
+        ready.clear();
+        let room = events.len() as libc::c_int;
+        // SAFETY: `events` has room for as many as the call is told.
+        let count = unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), room, timeout_ms) };
+        let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+        ready.extend(events.iter().take(count).map(|event| event.u64));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn those_that_are_ready_are_named() {
+        let epoll = Epoll::new().expect("epoll");
+        let (here, there) = crate::socket_pair::seqpacket().expect("pair");
+        epoll.add(here.as_fd(), 7).expect("added");
+        epoll.add(there.as_fd(), u64::MAX).expect("added");
+        let mut ready = vec![1];
+        epoll.wait(&mut ready, 0).expect("nothing");
+        assert_eq!(ready, []);
+        crate::seqpacket::send(here.as_fd(), b"x", &[], crate::seqpacket::Wait::No).expect("sent");
+        epoll.wait(&mut ready, -1).expect("one");
+        assert_eq!(ready, [u64::MAX]);
+        drop(there);
+        epoll.wait(&mut ready, -1).expect("the end");
+        assert_eq!(ready, [7]);
+    }
+}

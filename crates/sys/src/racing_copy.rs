@@ -1,0 +1,127 @@
+//! Room: copies between private bytes and memory that others may write at the same moment.
+//! Not here: the memory (`sealed_memory`).
+//!
+//! A plain copy of bytes that someone writes meanwhile is a data race. These copies access the shared
+//! side as relaxed atomics do: each byte that arrives is one that somebody stored there, in whatever
+//! mixture. Order between the copy and what announces it is the announcement's business (`Release`
+//! and `Acquire` on a word), which also holds the copies: neither compiler nor CPU moves relaxed
+//! accesses across it, and an `asm!` block that may touch memory is not moved either.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// From so many bytes on, the CPU's own copy instruction beats a loop of words.
+#[cfg(target_arch = "x86_64")]
+const BLOCK: usize = 256;
+
+/// Copies `bytes` to shared memory.
+///
+/// # Safety
+/// `to..to + bytes.len()` is mapped read-write for the call, no Rust reference but atomics points
+/// into it, and this process accesses it only atomically or through this module meanwhile.
+#[inline]
+pub(crate) unsafe fn copy_in(to: NonNull<u8>, bytes: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if bytes.len() >= BLOCK {
+        // SAFETY: both ranges are `bytes.len()` long: `to` as this function's caller promises,
+        // `bytes` as a slice is.
+        unsafe { block(to.as_ptr(), bytes.as_ptr(), bytes.len()) };
+        return;
+    }
+    let head = to.as_ptr().align_offset(8).min(bytes.len());
+    let (first, rest) = bytes.split_at(head);
+    let (words, last) = rest.as_chunks::<8>();
+    for (at, byte) in first.iter().enumerate() {
+        // SAFETY: `at < bytes.len()`, so inside the caller's range.
+        unsafe { byte_at(to, at) }.store(*byte, Ordering::Relaxed);
+    }
+    for (at, word) in words.iter().enumerate() {
+        // SAFETY: the eight bytes from `head + 8 * at` are inside, and `head` made them aligned.
+        unsafe { word_at(to, head + 8 * at) }.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+    }
+    let tail = bytes.len() - last.len();
+    for (at, byte) in last.iter().enumerate() {
+        // SAFETY: `tail + at < bytes.len()`, so inside the caller's range.
+        unsafe { byte_at(to, tail + at) }.store(*byte, Ordering::Relaxed);
+    }
+}
+
+/// Copies shared memory into `bytes`.
+///
+/// # Safety
+/// As [`copy_in`], of `from`.
+#[inline]
+pub(crate) unsafe fn copy_out(from: NonNull<u8>, bytes: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if bytes.len() >= BLOCK {
+        // SAFETY: both ranges are `bytes.len()` long: `from` as this function's caller promises,
+        // `bytes` as a slice is.
+        unsafe { block(bytes.as_mut_ptr(), from.as_ptr(), bytes.len()) };
+        return;
+    }
+    let len = bytes.len();
+    let head = from.as_ptr().align_offset(8).min(len);
+    let (first, rest) = bytes.split_at_mut(head);
+    let (words, last) = rest.as_chunks_mut::<8>();
+    for (at, byte) in first.iter_mut().enumerate() {
+        // SAFETY: `at < len`, so inside the caller's range.
+        *byte = unsafe { byte_at(from, at) }.load(Ordering::Relaxed);
+    }
+    for (at, word) in words.iter_mut().enumerate() {
+        // SAFETY: the eight bytes from `head + 8 * at` are inside, and `head` made them aligned.
+        *word = unsafe { word_at(from, head + 8 * at) }.load(Ordering::Relaxed).to_ne_bytes();
+    }
+    let tail = len - last.len();
+    for (at, byte) in last.iter_mut().enumerate() {
+        // SAFETY: `tail + at < len`, so inside the caller's range.
+        *byte = unsafe { byte_at(from, tail + at) }.load(Ordering::Relaxed);
+    }
+}
+
+/// The byte at `base + at`.
+///
+/// # Safety
+/// It lies in a range as [`copy_in`] wants it.
+#[inline]
+unsafe fn byte_at<'m>(base: NonNull<u8>, at: usize) -> &'m AtomicU8 {
+    // SAFETY: inside the mapped range, as the caller promises.
+    let place = unsafe { base.add(at) };
+    // SAFETY: mapped, any bits are a `u8`, accessed atomically only; used within the caller's call.
+    unsafe { place.cast::<AtomicU8>().as_ref() }
+}
+
+/// The word at `base + at`.
+///
+/// # Safety
+/// All of it lies in a range as [`copy_in`] wants it, and `base + at` is aligned to 8.
+#[inline]
+unsafe fn word_at<'m>(base: NonNull<u8>, at: usize) -> &'m AtomicU64 {
+    // SAFETY: inside the mapped range, as the caller promises.
+    let place = unsafe { base.add(at) };
+    // SAFETY: mapped and aligned, any bits are a `u64`, accessed atomically only; used within the
+    // caller's call.
+    unsafe { place.cast::<AtomicU64>().as_ref() }
+}
+
+/// `rep movsb`.
+///
+/// # Safety
+/// `len` bytes at `from` may be read and `len` at `to` written, the private side exclusively by this
+/// call, the shared side as [`copy_in`] says; they do not overlap.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+unsafe fn block(to: *mut u8, from: *const u8, len: usize) {
+    // SAFETY: the instruction reads and writes exactly those ranges and the three registers (the
+    // direction flag is clear wherever Rust code runs). Its accesses are the CPU's, of one byte or
+    // more each, which is what a loop of relaxed `AtomicU8` accesses may be compiled to: so a racing
+    // writer makes the bytes arbitrary and nothing else.
+    unsafe {
+        std::arch::asm!(
+            "rep movsb",
+            inout("rcx") len => _,
+            inout("rsi") from => _,
+            inout("rdi") to => _,
+            options(nostack, preserves_flags)
+        );
+    }
+}

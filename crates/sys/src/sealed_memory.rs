@@ -1,0 +1,289 @@
+//! Room: shared memory whose size nobody can change any more, and copies that bear other writers.
+//! Not here: who may write when (`driver::embedded`), memory among trusted processes
+//! (`shared_memory`), the copying itself (`racing_copy`).
+//! Facts: `memfd_create(2)`, file sealing in `fcntl(2)` (Linux 3.17).
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use crate::mapping::Mapping;
+use crate::racing_copy;
+
+const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+
+/// A writable mapping of sealed memory. The other processes that map it may be anybody's: whatever
+/// they write, and whenever, this process neither crashes nor leaves the language's rules.
+///
+/// # Invariants
+/// The mapping is read-write and shared, and its file cannot shrink. Its bytes are never behind a
+/// Rust reference except single words as atomics, and this process touches them through those and
+/// through `racing_copy` only.
+#[derive(Debug)]
+pub struct SealedMemory {
+    mapping: Mapping,
+    file: OwnedFd,
+}
+
+// SAFETY: every method of `&SealedMemory` accesses the bytes as atomics do (Invariants), which is
+// allowed from any number of threads at once.
+unsafe impl Sync for SealedMemory {}
+
+impl SealedMemory {
+    /// New memory of `len` bytes, all 0; pages that nobody writes cost nothing.
+    ///
+    /// # Errors
+    /// `ENOSYS`: a kernel before 3.17. `EMFILE`, `ENFILE`, `ENOMEM`; `EINVAL` for `len` 0.
+    pub fn create(len: usize) -> io::Result<Self> {
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+        // SAFETY: the name is NUL-terminated and outlives the call.
+        let fd = unsafe { libc::memfd_create(c"binderperf".as_ptr(), flags) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a non-negative result is a new descriptor that nobody else owns.
+        let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+        file.set_len(len as u64)?;
+        // SAFETY: F_ADD_SEALS takes an integer.
+        if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Self::mapped(file, len)
+    }
+
+    /// Maps memory that came from elsewhere, if it is sealed and exactly `len` bytes long.
+    ///
+    /// # Errors
+    /// `EINVAL`: no memory file, not sealed, or of another size. `ENOMEM`.
+    pub fn map(fd: OwnedFd, len: usize) -> io::Result<Self> {
+        let file = File::from(fd);
+        // SAFETY: F_GET_SEALS takes no argument.
+        let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+        // The seals first: only behind them does the size mean anything.
+        if seals < 0 || seals & SEALS != SEALS || file.metadata()?.len() != len as u64 {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        Self::mapped(file, len)
+    }
+
+    fn mapped(file: File, len: usize) -> io::Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let mapping = Mapping::new(file.as_fd(), len, protection, libc::MAP_SHARED)?;
+        Ok(Self { mapping, file: file.into() })
+    }
+
+    /// The descriptor, to be handed to another process.
+    #[must_use]
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.mapping.len()
+    }
+
+    /// Whether it is empty; an empty mapping is refused, so always false.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.mapping.len() == 0
+    }
+
+    /// The word at `offset`; `None` if it is not wholly inside or not aligned to 4.
+    #[must_use]
+    #[inline]
+    pub fn word(&self, offset: usize) -> Option<&AtomicU32> {
+        if !offset.is_multiple_of(4) {
+            return None;
+        }
+        let word = self.mapping.range(offset, 4)?.cast::<AtomicU32>();
+        // SAFETY: mapped for `&self`'s life (`range`), 4-aligned as base and offset are, any bits are
+        // a `u32`, and nothing here touches it otherwise than atomically (Invariants).
+        Some(unsafe { word.as_ref() })
+    }
+
+    /// The long word at `offset`; `None` if it is not wholly inside or not aligned to 8.
+    #[must_use]
+    #[inline]
+    pub fn word64(&self, offset: usize) -> Option<&AtomicU64> {
+        if !offset.is_multiple_of(8) {
+            return None;
+        }
+        let word = self.mapping.range(offset, 8)?.cast::<AtomicU64>();
+        // SAFETY: as in `word`, with 8 for 4.
+        Some(unsafe { word.as_ref() })
+    }
+
+    /// Copies `bytes` to `offset`; `None`, and nothing is copied, unless all of the range is inside.
+    /// A reader that is not told when they are there may see any mixture of old and new bytes.
+    #[must_use]
+    #[inline]
+    pub fn copy_in(&self, offset: usize, bytes: &[u8]) -> Option<()> {
+        let to = self.mapping.range(offset, bytes.len())?;
+        // SAFETY: all of the range is mapped read-write for `&self`'s life, and is accessed only as
+        // `racing_copy` and atomics do (Invariants).
+        unsafe { racing_copy::copy_in(to, bytes) };
+        Some(())
+    }
+
+    /// Copies from `offset` into `bytes`; `None`, and nothing is copied, unless all of the range is
+    /// inside. What another process writes meanwhile may arrive in part.
+    #[must_use]
+    #[inline]
+    pub fn copy_out(&self, offset: usize, bytes: &mut [u8]) -> Option<()> {
+        let from = self.mapping.range(offset, bytes.len())?;
+        // SAFETY: as in `copy_in`.
+        unsafe { racing_copy::copy_out(from, bytes) };
+        Some(())
+    }
+
+    /// Sets `len` bytes at `offset` to 0; `None`, and nothing is changed, unless all of the range is
+    /// inside.
+    #[must_use]
+    pub fn zero(&self, offset: usize, len: usize) -> Option<()> {
+        const ZEROS: [u8; 4096] = [0; 4096];
+        self.mapping.range(offset, len)?;
+        let mut done = 0;
+        while done < len {
+            let part = (len - done).min(ZEROS.len());
+            self.copy_in(offset + done, &ZEROS[..part])?;
+            done += part;
+        }
+        Some(())
+    }
+
+    /// A second mapping of the same bytes, for reading what was delivered there.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn lend(&self) -> io::Result<LentMemory> {
+        let mapping = Mapping::new(self.file.as_fd(), self.len(), libc::PROT_READ, libc::MAP_SHARED)?;
+        Ok(LentMemory { mapping })
+    }
+}
+
+/// A read-only mapping of sealed memory in which a driver delivers buffers.
+///
+/// # Invariants
+/// The mapping is `PROT_READ` and its file cannot shrink.
+#[derive(Debug)]
+pub struct LentMemory {
+    mapping: Mapping,
+}
+
+// SAFETY: no method of `&LentMemory` writes.
+unsafe impl Sync for LentMemory {}
+
+impl LentMemory {
+    /// The first address, as the driver reports buffer addresses.
+    #[must_use]
+    #[inline]
+    pub fn base(&self) -> u64 {
+        self.mapping.base().as_ptr() as u64
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.mapping.len()
+    }
+
+    /// Whether it is empty; an empty mapping is refused, so always false.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.mapping.len() == 0
+    }
+
+    /// The bytes that were delivered at `offset`; `None` unless they are wholly inside.
+    ///
+    /// Only for a range that a delivery named and that was not given back: until then the driver's
+    /// two halves (the broker, and the library that delivers what came through a channel) write
+    /// nothing there; the holder of the delivery keeps that order.
+    #[must_use]
+    #[inline]
+    pub fn lent(&self, offset: u64, len: u64) -> Option<&[u8]> {
+        let (offset, len) = (usize::try_from(offset).ok()?, usize::try_from(len).ok()?);
+        let start = self.mapping.range(offset, len)?;
+        // SAFETY: the range is mapped for `&self`'s life (`range`), the file cannot shrink so that no
+        // page of it faults (Invariants), any bits are a `u8`, and the driver stores into a delivered
+        // range only after the receiver gave it back (contract BUF-05).
+        Some(unsafe { std::slice::from_raw_parts(start.as_ptr(), len) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+    use std::sync::atomic::Ordering;
+
+    fn twice(len: usize) -> (SealedMemory, SealedMemory) {
+        let here = SealedMemory::create(len).expect("memfd");
+        let fd = here.descriptor().try_clone_to_owned().expect("dup");
+        let there = SealedMemory::map(fd, len).expect("the same memory");
+        (here, there)
+    }
+
+    #[test]
+    fn both_mappings_see_the_same_bytes_and_words() {
+        let (here, there) = twice(10_000);
+        let bytes: Vec<u8> = (0..9_000u32).map(|n| (n * 7) as u8).collect();
+        let mut got = vec![0; 9_000];
+        for (offset, len) in [(0, 0), (1, 1), (3, 9), (8, 64), (7, 300), (1000, 9_000)] {
+            here.copy_in(offset, &bytes[..len]).expect("inside");
+            there.copy_out(offset, &mut got[..len]).expect("inside");
+            assert!(got[..len] == bytes[..len], "{len} bytes at {offset}");
+        }
+        there.word(4).expect("inside").store(7, Ordering::Release);
+        assert_eq!(here.word(4).expect("inside").load(Ordering::Acquire), 7);
+        there.word64(8).expect("inside").store(u64::MAX, Ordering::Release);
+        assert_eq!(here.word64(8).expect("inside").load(Ordering::Acquire), u64::MAX);
+        here.zero(2000, 5000).expect("inside");
+        there.copy_out(1999, &mut got[..5002]).expect("inside");
+        assert!(got[0] != 0 && got[5001] != 0 && got[1..5001].iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn nothing_outside_is_touched() {
+        let (here, _) = twice(100);
+        assert!(here.copy_in(99, &[0; 2]).is_none());
+        assert!(here.copy_out(usize::MAX, &mut [0; 2]).is_none());
+        assert!(here.zero(50, 51).is_none());
+        assert!(here.word(98).is_none() && here.word(100).is_none() && here.word(usize::MAX - 3).is_none());
+        assert!(here.word64(96).is_none() && here.word64(4).is_none());
+    }
+
+    #[test]
+    fn a_delivered_range_is_read_through_the_second_view() {
+        let (here, there) = twice(100);
+        let view = here.lend().expect("second mapping");
+        there.copy_in(8, b"delivered").expect("inside");
+        assert_eq!(view.lent(8, 9).expect("inside"), b"delivered");
+        for (offset, len) in [(0, 101), (100, 1), (u64::MAX, 1), (1, u64::MAX)] {
+            assert!(view.lent(offset, len).is_none(), "{offset}+{len}");
+        }
+        assert_eq!(view.len(), 100);
+        assert_ne!(view.base(), 0);
+    }
+
+    #[test]
+    fn what_could_shrink_under_us_is_not_mapped() {
+        let (here, _) = twice(4096);
+        let file = File::from(here.descriptor().try_clone_to_owned().expect("dup"));
+        assert!(file.set_len(0).is_err() && file.set_len(8192).is_err(), "sealed");
+        let copy = || here.descriptor().try_clone_to_owned().expect("dup");
+        for len in [4095, 4097, 0, usize::MAX] {
+            assert!(SealedMemory::map(copy(), len).is_err(), "{len}");
+        }
+        let open = crate::shared_memory::SharedMemory::create(4096).expect("memfd");
+        let unsealed = open.descriptor().try_clone_to_owned().expect("dup");
+        assert!(SealedMemory::map(unsealed, 4096).is_err(), "not sealed");
+        let plain = File::open("/proc/self/exe").expect("own executable");
+        let len = plain.metadata().expect("size").len() as usize;
+        assert!(SealedMemory::map(plain.as_fd().try_clone_to_owned().expect("dup"), len).is_err());
+    }
+}

@@ -1,0 +1,306 @@
+//! Room: sockets that keep message boundaries and carry descriptors (`AF_UNIX`, `SOCK_SEQPACKET`).
+//! Not here: what the messages mean (`driver::embedded`), a ready pair (`socket_pair`).
+//! Facts: `unix(7)`, `sendmsg(2)`, `recvmsg(2)`.
+
+use std::io;
+use std::mem::{offset_of, size_of, zeroed};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Most descriptors in one message (`SCM_MAX_FD` of the kernel).
+pub const MAX_DESCRIPTORS: usize = 253;
+
+/// Whether a call may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Until it can be done.
+    Forever,
+    /// Not at all: `EAGAIN` instead.
+    No,
+}
+
+impl Wait {
+    fn flag(self) -> libc::c_int {
+        if self == Self::No { libc::MSG_DONTWAIT } else { 0 }
+    }
+}
+
+/// The one control message that is used here, as the kernel lays it out: its header, then the
+/// descriptors (`CMSG_DATA` is `cmsghdr`'s size rounded up to a word, which it is already).
+#[repr(C, align(8))]
+struct Rights {
+    header: libc::cmsghdr,
+    descriptors: [RawFd; MAX_DESCRIPTORS],
+}
+
+impl Rights {
+    const HEADER: usize = offset_of!(Self, descriptors);
+
+    fn empty() -> Self {
+        // SAFETY: integers only, for which all-zero bytes are a value.
+        unsafe { zeroed() }
+    }
+
+    fn length_for(descriptors: usize) -> usize {
+        Self::HEADER + descriptors * size_of::<RawFd>()
+    }
+}
+
+/// Sends one message, whole or not at all.
+///
+/// # Errors
+/// `EPIPE`, `ECONNRESET`: the other end is gone. `EAGAIN`: no room, and not waiting. `EMSGSIZE`.
+/// `EINVAL`: more than [`MAX_DESCRIPTORS`]. `ETOOMANYREFS`: this user has too many on their way.
+pub fn send(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    descriptors: &[BorrowedFd<'_>],
+    wait: Wait,
+) -> io::Result<()> {
+    if descriptors.len() > MAX_DESCRIPTORS {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    let mut rights = Rights::empty();
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    // SAFETY: a msghdr is integers and pointers, for which all-zero bytes are a value.
+    let mut message: libc::msghdr = unsafe { zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    if !descriptors.is_empty() {
+        let length = Rights::length_for(descriptors.len());
+        rights.header.cmsg_level = libc::SOL_SOCKET;
+        rights.header.cmsg_type = libc::SCM_RIGHTS;
+        rights.header.cmsg_len = length as _;
+        for (place, descriptor) in rights.descriptors.iter_mut().zip(descriptors) {
+            *place = descriptor.as_raw_fd();
+        }
+        message.msg_control = (&raw mut rights).cast();
+        message.msg_controllen = length as _;
+    }
+    retried(|| {
+        // SAFETY: all that `message` points to is live and of the lengths it says; sendmsg only reads.
+        unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, wait.flag() | libc::MSG_NOSIGNAL) }
+    })
+    .map(drop)
+}
+
+/// What [`recv`] got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Got {
+    /// Bytes of the message; 0: the other end is gone.
+    pub bytes: usize,
+    /// The message was longer than the room for it.
+    pub cut: bool,
+    /// More descriptors came than this process could take (`RLIMIT_NOFILE`); the rest is closed.
+    pub descriptors_lost: bool,
+}
+
+/// Takes one message; its descriptors are appended, closed on exec.
+///
+/// # Errors
+/// `EAGAIN`: none there, and not waiting. `ECONNRESET`: the other end went without reading all.
+pub fn recv(
+    socket: BorrowedFd<'_>,
+    bytes: &mut [u8],
+    descriptors: &mut Vec<OwnedFd>,
+    wait: Wait,
+) -> io::Result<Got> {
+    let mut rights = Rights::empty();
+    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    // SAFETY: a msghdr is integers and pointers, for which all-zero bytes are a value.
+    let mut message: libc::msghdr = unsafe { zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = (&raw mut rights).cast();
+    message.msg_controllen = size_of::<Rights>() as _;
+    let flags = wait.flag() | libc::MSG_CMSG_CLOEXEC;
+    let received = retried(|| {
+        // SAFETY: all that `message` points to is live, writable, and of the lengths it says.
+        unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) }
+    })?;
+    #[allow(clippy::unnecessary_cast, reason = "another type in each C library")]
+    let lengths = (message.msg_controllen as usize, rights.header.cmsg_len as usize);
+    let kind = (rights.header.cmsg_level, rights.header.cmsg_type);
+    if lengths.0 > Rights::HEADER && kind == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+        let count = lengths.1.saturating_sub(Rights::HEADER) / size_of::<RawFd>();
+        descriptors.extend(rights.descriptors.iter().take(count).map(|fd| {
+            // SAFETY: the kernel opened each of them in this process for this message; nobody else
+            // owns them.
+            unsafe { OwnedFd::from_raw_fd(*fd) }
+        }));
+    }
+    Ok(Got {
+        bytes: received as usize,
+        cut: message.msg_flags & libc::MSG_TRUNC != 0,
+        descriptors_lost: message.msg_flags & libc::MSG_CTRUNC != 0,
+    })
+}
+
+/// A system call, repeated while a signal interrupts it.
+fn retried(mut call: impl FnMut() -> libc::ssize_t) -> io::Result<libc::ssize_t> {
+    loop {
+        let result = call();
+        if result >= 0 {
+            return Ok(result);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+fn socket() -> io::Result<OwnedFd> {
+    // SAFETY: socket takes integers only.
+    let fd = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a non-negative result is a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The address of a path. Paths that do not fit `sun_path` with its NUL are `ENAMETOOLONG`.
+fn address(path: &Path) -> io::Result<libc::sockaddr_un> {
+    // SAFETY: a sockaddr_un is integers, for which all-zero bytes are a value.
+    let mut address: libc::sockaddr_un = unsafe { zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    let bytes = path.as_os_str().as_bytes();
+    if bytes.len() >= address.sun_path.len() {
+        return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+    }
+    for (place, byte) in address.sun_path.iter_mut().zip(bytes) {
+        *place = *byte as libc::c_char;
+    }
+    Ok(address)
+}
+
+const ADDRESS_LEN: libc::socklen_t = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+
+/// A socket that listens at a path, which must not exist yet; its `accept` does not wait.
+///
+/// # Errors
+/// `EADDRINUSE`: the path exists. `ENAMETOOLONG`: above 107 bytes. `EACCES`, `ENOENT`, `EMFILE`.
+pub fn listen(path: &Path) -> io::Result<OwnedFd> {
+    let address = address(path)?;
+    let socket = socket()?;
+    // SAFETY: `address` is a live sockaddr_un of the length given.
+    if unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), ADDRESS_LEN) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: listen takes integers only.
+    if unsafe { libc::listen(socket.as_raw_fd(), 1024) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: F_SETFL takes an integer.
+    if unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(socket)
+}
+
+/// The next of those who want to connect.
+///
+/// # Errors
+/// `EAGAIN`: nobody. `EMFILE`, `ENFILE`: no room; they go on wanting.
+pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let (address, length) = (std::ptr::null_mut(), std::ptr::null_mut());
+    let fd = retried(|| {
+        // SAFETY: no address is asked for, which the null pointers say.
+        unsafe { libc::accept4(listener.as_raw_fd(), address, length, libc::SOCK_CLOEXEC) as libc::ssize_t }
+    })?;
+    // SAFETY: a non-negative result is a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+/// Connects to who listens at a path.
+///
+/// # Errors
+/// `ENOENT`: no such path. `ECONNREFUSED`: nobody listens there any more. `EACCES`, `ENAMETOOLONG`,
+/// `EMFILE`; `EPROTOTYPE`: a socket of another kind.
+pub fn connect(path: &Path) -> io::Result<OwnedFd> {
+    let address = address(path)?;
+    let socket = socket()?;
+    retried(|| {
+        // SAFETY: `address` is a live sockaddr_un of the length given.
+        let result = unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), ADDRESS_LEN) };
+        result as libc::ssize_t
+    })?;
+    Ok(socket)
+}
+
+/// Who is at the other end, as the kernel noted it when they connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The process; 0 if this process cannot see it.
+    pub pid: u32,
+    /// Its effective uid.
+    pub euid: u32,
+}
+
+/// `SO_PEERCRED`.
+///
+/// # Errors
+/// None for a connected socket.
+pub fn peer(socket: BorrowedFd<'_>) -> io::Result<Peer> {
+    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
+    // SAFETY: `found` and `length` are live, and `length` is the size of `found`.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut found).cast(), &raw mut length)
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Peer { pid: u32::try_from(found.pid).unwrap_or(0), euid: found.uid })
+}
+
+/// `SO_PEERSEC`: the other end's security context, without the NUL that some modules add; `None`
+/// where no security module has one.
+#[must_use]
+pub fn peer_security(socket: BorrowedFd<'_>) -> Option<Vec<u8>> {
+    let mut text = vec![0u8; 4096];
+    let mut length = text.len() as libc::socklen_t;
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_PEERSEC);
+    // SAFETY: `text` has room for `length` bytes, and both are live.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), level, option, text.as_mut_ptr().cast(), &raw mut length)
+    };
+    if result < 0 {
+        return None;
+    }
+    text.truncate(length as usize);
+    while text.last() == Some(&0) {
+        text.pop();
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// What [`poll`] saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// There is a message, or the end.
+    pub readable: bool,
+    /// The other end is gone.
+    pub hung_up: bool,
+}
+
+/// Waits until there is a message or the end, for at most `timeout_ms` (0: looks only).
+///
+/// # Errors
+/// `ENOMEM`.
+pub fn poll(socket: BorrowedFd<'_>, timeout_ms: i32) -> io::Result<Seen> {
+    let mut asked = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    retried(|| {
+        // SAFETY: one live pollfd, as the count says.
+        unsafe { libc::poll(&raw mut asked, 1, timeout_ms) as libc::ssize_t }
+    })?;
+    let ends = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
+    Ok(Seen { readable: asked.revents & libc::POLLIN != 0, hung_up: asked.revents & ends != 0 })
+}
+
+#[cfg(test)]
+#[path = "seqpacket/tests.rs"]
+mod tests;
