@@ -19,9 +19,10 @@ use sys::receive_map::ReceiveMap;
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::item::{Stop, errno};
+use super::kit::Kit;
 use super::party::Party;
 use super::subject::Subject;
-use super::{HELPER_COMMAND, lobby, puppet, runner};
+use super::{HELPER_COMMAND, evidence, lobby, puppet, runner};
 
 /// Runs the helper that the words behind [`HELPER_COMMAND`] name. What it found goes to standard
 /// output.
@@ -46,6 +47,11 @@ pub fn main(words: &[String]) -> Result<(), String> {
         "manage-inherited" => manage_inherited(),
         "freeze-inherited" => freeze_inherited(word("a pid")?),
         "puppet" => puppet::serve(subject),
+        "send" => {
+            let [number, code, flags, size] =
+                [word("a number")?, word("a code")?, word("flags")?, word("a size")?];
+            send(subject, parsed(number)?, parsed(code)?, TransactionFlags(parsed(flags)?), parsed(size)?)
+        }
         "call-manager" => call_manager(subject.as_ref(), word("a kind of payload")?),
         other => Err(format!("no helper has the role {other:?}")),
     }
@@ -125,6 +131,27 @@ fn manage_inherited() -> Result<(), String> {
 fn freeze_inherited(pid: &str) -> Result<(), String> {
     let info = FreezeInfo { pid: parsed(pid)?, enable: 1, timeout_ms: 0 };
     println!("{}", errno(&inherited()?.freeze(info)));
+    Ok(())
+}
+
+/// Calls a node that was left in the lobby with this many zeroes, and says how that ended.
+fn send(
+    subject: Box<dyn Subject>,
+    number: u64,
+    code: u32,
+    flags: TransactionFlags,
+    size: usize,
+) -> Result<(), String> {
+    let evidence = evidence::examine(subject.as_ref()).map_err(|error| error.to_string())?;
+    let kit = Kit { subject, evidence };
+    let client = told(kit.open())?;
+    let handle = told(kit.fetch(&client, number))?;
+    let data = vec![0; size];
+    told(
+        client.write(|c| c.transaction(handle, code, flags, Payload { data: &data, ..Payload::default() })),
+    )?;
+    let got = told(if flags.is_oneway() { client.read() } else { client.ending() })?;
+    println!("{}", got.work());
     Ok(())
 }
 

@@ -271,11 +271,16 @@ impl Kit {
         Ok(Watcher(party))
     }
 
+    /// The effective uid of this process.
+    pub(super) fn euid(&self) -> Option<u32> {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+        uids.split_whitespace().nth(1)?.parse().ok()
+    }
+
     /// Whether this process may change its uid.
     pub(super) fn is_root(&self) -> bool {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-        uids.and_then(|uids| uids.split_whitespace().nth(1)) == Some("0")
+        self.euid() == Some(0)
     }
 
     /// Skips the rest of a test where processes cannot be frozen.

@@ -5,8 +5,7 @@
 //! - [`subject`], [`evidence`]: the driver under test, and which one it is.
 //! - [`kit`], [`party`], [`worker`], [`lobby`], [`helper`], [`puppet`]: what tests are made of.
 //! - [`faulty`]: faults that prove the tests can fail. - [`ktap`]: results as lines.
-//! - One file per section of the contract: [`open`], [`ioctls`], [`write_read`], [`looper`],
-//!   [`sync`], [`refs`], [`death`], [`freeze`], [`manager`], [`binderfs`].
+//! - One file per section of the contract, in the order of [`catalogue`].
 //!
 //! Not here: the promises' text and sources (`contract/*.md`, under the same numbers).
 
@@ -23,6 +22,7 @@ mod ktap;
 mod lobby;
 mod looper;
 mod manager;
+mod oneway;
 mod open;
 mod party;
 mod puppet;
@@ -62,6 +62,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Item> {
         write_read::ITEMS,
         looper::ITEMS,
         sync::ITEMS,
+        oneway::ITEMS,
         refs::ITEMS,
         death::ITEMS,
         freeze::ITEMS,
