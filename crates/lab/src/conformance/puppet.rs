@@ -120,7 +120,7 @@ pub(super) fn serve(subject: Box<dyn Subject>) -> Result<(), String> {
     let kit = Kit { subject, evidence };
     let party = match kit.server() {
         Ok(party) => party,
-        Err(Stop::Fail(why) | Stop::Skip(why)) => return Err(why),
+        Err(stop) => return Err(stop.why()),
     };
     let mut inside = Inside { kit, party, held: BTreeMap::new(), lent: Vec::new() };
     println!("ok ready");
@@ -129,7 +129,7 @@ pub(super) fn serve(subject: Box<dyn Subject>) -> Result<(), String> {
         match inside.act(&line) {
             Ok(said) => println!("ok {said}"),
             Err(Stop::Skip(why)) => println!("skip {why}"),
-            Err(Stop::Fail(why)) => println!("fail {why}"),
+            Err(stop) => println!("fail {}", stop.why()),
         }
     }
     Ok(())
