@@ -3,7 +3,7 @@
 //! - [`connection`]: the traits [`Connection`] (one open context of one process) and [`Context`]
 //!   (where to open one).
 //! - [`kernel`]: the backend over a real driver. [`embedded`]: the driver in user space.
-//! - [`locate`]: which context of this machine to use.
+//! - [`locate`]: which context of this machine to use. [`any`]: either behind one type.
 //! - [`kernel_state`]: the driver's own account of itself.
 //! - [`absence`]: why there is none, and how to get one.
 //!
@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod absence;
+pub mod any;
 pub mod connection;
 pub mod embedded;
 pub mod error;
@@ -19,6 +20,7 @@ pub mod kernel_state;
 pub mod locate;
 pub mod manager;
 
+pub use any::{AnyConnection, AnyContext};
 pub use connection::{Connection, Context, Exchange, OpenOptions};
 pub use embedded::{EmbeddedConnection, EmbeddedContext};
 pub use error::OpenError;
