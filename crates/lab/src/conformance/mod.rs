@@ -10,6 +10,7 @@
 //! Not here: the promises' text and sources (`contract/*.md`, under the same numbers).
 
 mod binderfs;
+mod buffers;
 mod death;
 mod evidence;
 mod faulty;
@@ -63,6 +64,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Item> {
         looper::ITEMS,
         sync::ITEMS,
         oneway::ITEMS,
+        buffers::ITEMS,
         refs::ITEMS,
         death::ITEMS,
         freeze::ITEMS,
