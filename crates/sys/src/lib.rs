@@ -25,4 +25,5 @@ pub mod seqpacket;
 pub mod shared_memory;
 pub mod socket_pair;
 pub mod stop_signal;
+pub mod sync;
 pub mod tied_child;

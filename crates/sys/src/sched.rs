@@ -56,6 +56,16 @@ pub fn usable_cpus() -> u32 {
     }
 }
 
+/// The CPU that the calling thread runs on, as a hint: it may have moved when this returns. No system
+/// call where the C library can help it.
+#[must_use]
+#[inline]
+pub fn current_cpu() -> u32 {
+    // SAFETY: takes nothing, touches no memory of ours.
+    let cpu = unsafe { libc::sched_getcpu() };
+    u32::try_from(cpu).unwrap_or(u32::MAX)
+}
+
 /// By which rule the kernel runs a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -189,6 +199,7 @@ mod tests {
         let last = *all.last().expect("a CPU");
         set_affinity(&[last]).expect("one of ours");
         assert_eq!(affinity().expect("affinity"), [last]);
+        assert_eq!(current_cpu(), last);
         set_affinity(&all).expect("all of ours");
         assert_eq!(usable_cpus() as usize, all.len());
         assert!(set_affinity(&[]).is_err());

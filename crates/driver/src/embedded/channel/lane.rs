@@ -1,0 +1,451 @@
+//! Room: calls from one process to another through shared memory that no third one touches.
+//!
+//! - [`header`]: what a call and a reply carry beside their bytes.
+//! - [`pour`]: large payloads, copied by both sides at the same time.
+//!
+//! Not here: waking (`doorbell`), which handle leads to which channel (`process`).
+//!
+//! Layout: a line with the gate (u32), the reason for which a side closed the channel (u32) and the
+//! number of lanes that the caller has used (u32); from 128, 16 lanes of 9 x 128 bytes; from 20 KiB,
+//! 32 areas of 128 KiB for large payloads, of which only what is touched costs memory. A lane is
+//! - 512 bytes of request, first the request's word;
+//! - 512 bytes of reply, first the reply's word;
+//! - two lines for the `written` counts of large payloads.
+//!
+//! A word holds a state in its low two bits and above them the number of the call, so that nobody
+//! takes an old one for a new one. The request's word: IDLE -> CALLED (caller) -> TAKEN (callee, by
+//! compare-and-swap) -> IDLE (caller, having read the reply), or CALLED -> IDLE by compare-and-swap when
+//! the caller backs out. The reply's word is written by the callee only, so that a caller who spins on
+//! it disturbs nobody. The broker reads the words and writes the gate.
+
+pub mod header;
+pub mod pour;
+
+use sys::sync::{AtomicU32, Ordering, fence};
+
+use super::{Corrupt, Memory, holds};
+use header::{REPLY_FIXED, REQUEST_LONGEST};
+pub use header::{ReplyHeader, RequestHeader};
+pub use pour::{CUT_FROM, Piece};
+
+/// Calls that may be under way in a channel.
+pub const LANES: u32 = 16;
+
+/// Most bytes of data of a request or reply; larger ones go through the broker.
+pub const LARGEST: usize = 128 << 10;
+
+/// Gate: the callee is frozen.
+pub const FROZEN: u32 = 1;
+/// Gate: the channel is of no use any more.
+pub const CLOSED: u32 = 2;
+
+const GATE: usize = 0;
+const REASON: usize = 4;
+const USED: usize = 8;
+const FIRST: usize = 128;
+const REPLY: usize = 512;
+const REQUEST_WRITTEN: usize = 1024;
+const REPLY_WRITTEN: usize = 1088;
+const STRIDE: usize = 1152;
+const LARGE: usize = 20 << 10;
+const AREA: usize = 512;
+
+/// Bytes of a channel's memory.
+pub const SIZE: usize = LARGE + 2 * LANES as usize * LARGEST;
+
+const STATE: u32 = 3;
+// States of a request's word.
+const IDLE: u32 = 0;
+const CALLED: u32 = 1;
+const TAKEN: u32 = 2;
+// States of a reply's word.
+const REPLIED: u32 = 1;
+const BY_BROKER: u32 = 2;
+const FAILED: u32 = 3;
+
+/// A call that the caller has published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Its lane.
+    pub lane: u32,
+    number: u32,
+}
+
+/// A call that the callee has taken.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Its lane.
+    pub lane: u32,
+    number: u32,
+    /// What it says, checked.
+    pub header: RequestHeader,
+}
+
+impl Request {
+    /// What is needed for answering.
+    #[must_use]
+    pub fn taken(&self) -> Taken {
+        Taken { lane: self.lane, number: self.number }
+    }
+}
+
+/// A call that the callee has taken and not yet answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Its lane.
+    pub lane: u32,
+    number: u32,
+}
+
+/// What came of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A reply; its bytes are to be fetched with [`Lanes::copy_reply`].
+    Replied(ReplyHeader),
+    /// The callee gave its reply to the broker, from where it comes or has come.
+    RepliedByBroker,
+    /// There is no reply, for this errno of the callee's.
+    Failed(i32),
+}
+
+/// The memory of a channel, seen from any side.
+#[derive(Debug)]
+pub struct Lanes<M> {
+    memory: M,
+    /// The lane to look at first for calls, so that no caller is passed over for ever. Private.
+    next: AtomicU32,
+}
+
+/// For every side.
+impl<M: Memory> Lanes<M> {
+    /// In memory that is all 0 at first.
+    ///
+    /// # Errors
+    /// [`Corrupt::TooSmall`].
+    pub fn new(memory: M) -> Result<Self, Corrupt> {
+        holds(&memory, SIZE)?;
+        Ok(Self { memory, next: AtomicU32::new(0) })
+    }
+
+    /// The gate's bits. A caller looks before it publishes, and again after
+    /// [`post`](super::doorbell::Doorbells::post): if it is shut then, the call is to be backed out.
+    #[inline]
+    pub fn gate(&self) -> u32 {
+        self.memory.word(GATE).load(Ordering::Acquire)
+    }
+
+    /// Closes the channel because of what the other side left in it.
+    pub fn close_as(&self, reason: Corrupt) {
+        self.memory.word(REASON).store(reason.code(), Ordering::Relaxed);
+        self.memory.word(GATE).fetch_or(CLOSED, Ordering::Release);
+    }
+
+    /// Why a side closed the channel ([`Corrupt::code`]); 0 if none did. A hint.
+    pub fn reason(&self) -> u32 {
+        self.memory.word(REASON).load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn request_word(&self, lane: u32) -> &AtomicU32 {
+        self.memory.word(base(lane))
+    }
+
+    #[inline]
+    fn reply_word(&self, lane: u32) -> &AtomicU32 {
+        self.memory.word(base(lane) + REPLY)
+    }
+}
+
+/// For the caller. Which of its threads has which lane is the caller's own affair.
+impl<M: Memory> Lanes<M> {
+    /// Publishes a call in a lane that nobody uses, best the lowest such. What must follow:
+    /// [`post`](super::doorbell::Doorbells::post) at the callee, a look at the gate, waking, and, for
+    /// [`CUT_FROM`] bytes or more, [`pour_request`](Self::pour_request).
+    ///
+    /// # Errors
+    /// [`Corrupt::LaneSize`] for more than [`LARGEST`] bytes or no such lane. [`Corrupt::LaneBusy`]:
+    /// somebody else changed the lane.
+    pub fn publish(&self, lane: u32, header: &RequestHeader, data: &[u8]) -> Result<Call, Corrupt> {
+        if lane >= LANES || data.len() > LARGEST {
+            return Err(Corrupt::LaneSize);
+        }
+        let word = self.request_word(lane);
+        let before = word.load(Ordering::Relaxed);
+        if before & STATE != IDLE {
+            return Err(Corrupt::LaneBusy);
+        }
+        let used = self.memory.word(USED);
+        if used.load(Ordering::Relaxed) <= lane {
+            used.store(lane + 1, Ordering::Relaxed);
+        }
+        let mut bytes = [0; REQUEST_LONGEST];
+        let len = header.encode(data.len() as u32, &mut bytes);
+        self.memory.copy_in(base(lane) + 4, &bytes[4..len]);
+        self.put(&Place::request(lane, len, data.len()), data);
+        let number = before.wrapping_add(STATE + 1) & !STATE;
+        // Release: header and data are seen by whoever sees the call. Guarded by loom_a_call_arrives_whole.
+        word.store(number | CALLED, Ordering::Release);
+        Ok(Call { lane, number })
+    }
+
+    /// Copies a large payload, while the callee, if it is quick, copies it out. Nothing for a small one.
+    pub fn pour_request(&self, call: Call, data: &[u8]) {
+        self.pour(&Place::request(call.lane, 0, data.len()), data);
+    }
+
+    /// Takes a call back that the callee has not taken; whether that was so. If not, it is being
+    /// served and its reply will come.
+    pub fn back_out(&self, call: Call) -> bool {
+        let (called, idle) = (call.number | CALLED, call.number | IDLE);
+        let word = self.request_word(call.lane);
+        // The lane holds nothing that the other order could spoil.
+        word.compare_exchange(called, idle, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Whether [`poll_reply`](Self::poll_reply) will find something: one load.
+    #[inline]
+    pub fn is_answered(&self, call: Call) -> bool {
+        let word = self.reply_word(call.lane).load(Ordering::Acquire);
+        word & !STATE == call.number && word & STATE != 0
+    }
+
+    /// What came of the call, if something has.
+    ///
+    /// # Errors
+    /// [`Corrupt::LaneSize`]: a reply that no lane holds.
+    pub fn poll_reply(&self, call: Call) -> Result<Option<Outcome>, Corrupt> {
+        // Acquire: pairs with the Release in `answer`.
+        let word = self.reply_word(call.lane).load(Ordering::Acquire);
+        if word & !STATE != call.number || word & STATE == 0 {
+            return Ok(None);
+        }
+        if word & STATE == BY_BROKER {
+            return Ok(Some(Outcome::RepliedByBroker));
+        }
+        let mut bytes = [0; REPLY_FIXED];
+        self.memory.copy_out(base(call.lane) + REPLY, &mut bytes);
+        let header = ReplyHeader::decode(&bytes);
+        if word & STATE == FAILED {
+            return Ok(Some(Outcome::Failed(header.code as i32)));
+        }
+        if header.data_size as usize > LARGEST {
+            return Err(Corrupt::LaneSize);
+        }
+        Ok(Some(Outcome::Replied(header)))
+    }
+
+    /// Copies the bytes of a reply out, to `into`, which is as long as the header says.
+    ///
+    /// # Errors
+    /// As [`copy_request`](Self::copy_request).
+    pub fn copy_reply(&self, call: Call, into: &mut [u8], gone: impl FnMut() -> bool) -> Result<(), Corrupt> {
+        self.fetch(&Place::reply(call.lane, into.len()), gone, |piece| {
+            self.memory.copy_out(piece.from, &mut into[piece.at..piece.at + piece.len]);
+        })
+    }
+
+    /// [`copy_reply`](Self::copy_reply) of `data_size` bytes to a place of the caller's choice, piece
+    /// by piece, from the channel's memory.
+    ///
+    /// # Errors
+    /// As [`copy_request`](Self::copy_request).
+    pub fn pieces_of_reply(
+        &self,
+        call: Call,
+        data_size: u32,
+        gone: impl FnMut() -> bool,
+        copy: impl FnMut(Piece),
+    ) -> Result<(), Corrupt> {
+        self.fetch(&Place::reply(call.lane, data_size as usize), gone, copy)
+    }
+
+    /// The caller is done with the call, its reply read: the lane is free.
+    pub fn release(&self, call: Call) {
+        // Release: the broker, seeing it idle, may rely on the reply having been read.
+        self.request_word(call.lane).store(call.number | IDLE, Ordering::Release);
+    }
+}
+
+/// For the callee.
+impl<M: Memory> Lanes<M> {
+    /// Takes a call, of any lane in turn, if there is one. The callee, having taken the channel's
+    /// ready mark, comes back until there is none, or marks the channel again.
+    ///
+    /// # Errors
+    /// A header that makes no sense.
+    pub fn take_next(&self) -> Result<Option<Request>, Corrupt> {
+        let used = self.memory.word(USED).load(Ordering::Acquire).min(LANES);
+        let start = self.next.load(Ordering::Relaxed);
+        for turn in 0..used {
+            let lane = (start + turn) % used;
+            if let Some(request) = self.take(lane)? {
+                self.next.store((lane + 1) % used, Ordering::Relaxed);
+                return Ok(Some(request));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes the call of one lane, if there is one.
+    ///
+    /// # Errors
+    /// A header that makes no sense.
+    pub fn take(&self, lane: u32) -> Result<Option<Request>, Corrupt> {
+        if lane >= LANES {
+            return Ok(None);
+        }
+        let word = self.request_word(lane);
+        let called = word.load(Ordering::Relaxed);
+        if called & STATE != CALLED {
+            return if called & STATE == STATE { Err(Corrupt::LaneState) } else { Ok(None) };
+        }
+        let number = called & !STATE;
+        // Acquire: pairs with the Release in `publish`. Failing, another thread has it, or the caller
+        // has backed out.
+        if word.compare_exchange(called, number | TAKEN, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            return Ok(None);
+        }
+        let mut bytes = [0; REQUEST_LONGEST];
+        self.memory.copy_out(base(lane), &mut bytes[..header::REQUEST_FIXED]);
+        let whole = header::request_len(&bytes)?;
+        if whole > header::REQUEST_FIXED {
+            let links = &mut bytes[header::REQUEST_FIXED..whole];
+            self.memory.copy_out(base(lane) + header::REQUEST_FIXED, links);
+        }
+        let header = RequestHeader::decode(&bytes)?;
+        Ok(Some(Request { lane, number, header }))
+    }
+
+    /// Whether a call waits in any lane.
+    pub fn any_called(&self) -> bool {
+        let used = self.memory.word(USED).load(Ordering::Acquire).min(LANES);
+        (0..used).any(|lane| self.request_word(lane).load(Ordering::Acquire) & STATE == CALLED)
+    }
+
+    /// Copies the bytes of a request out, to `into`, which is as long as the header says. For a large
+    /// one this copies along with the caller and waits for it; `gone` says whether to give up (asked
+    /// only when the caller is slow).
+    ///
+    /// # Errors
+    /// [`Corrupt::Stalled`]: `gone`, the channel was closed, or the caller has stopped for long.
+    /// [`Corrupt::Written`]: it claims to have copied more than it announced.
+    pub fn copy_request(
+        &self,
+        request: &Request,
+        into: &mut [u8],
+        gone: impl FnMut() -> bool,
+    ) -> Result<(), Corrupt> {
+        self.fetch(&Place::request(request.lane, request.header.len(), into.len()), gone, |piece| {
+            self.memory.copy_out(piece.from, &mut into[piece.at..piece.at + piece.len]);
+        })
+    }
+
+    /// [`copy_request`](Self::copy_request) to a place of the caller's choice, piece by piece, from
+    /// the channel's memory.
+    ///
+    /// # Errors
+    /// As [`copy_request`](Self::copy_request).
+    pub fn pieces_of_request(
+        &self,
+        request: &Request,
+        gone: impl FnMut() -> bool,
+        copy: impl FnMut(Piece),
+    ) -> Result<(), Corrupt> {
+        let size = request.header.data_size as usize;
+        self.fetch(&Place::request(request.lane, request.header.len(), size), gone, copy)
+    }
+
+    /// Answers a call; then ring its thread and, for [`CUT_FROM`] bytes or more,
+    /// [`pour_reply`](Self::pour_reply).
+    ///
+    /// # Errors
+    /// [`Corrupt::LaneSize`] for more than [`LARGEST`] bytes.
+    pub fn reply(&self, taken: Taken, header: &ReplyHeader, data: &[u8]) -> Result<(), Corrupt> {
+        if data.len() > LARGEST {
+            return Err(Corrupt::LaneSize);
+        }
+        let bytes = header.encode(data.len() as u32);
+        self.memory.copy_in(base(taken.lane) + REPLY + 4, &bytes[4..]);
+        self.put(&Place::reply(taken.lane, data.len()), data);
+        self.answer(taken, REPLIED);
+        Ok(())
+    }
+
+    /// Copies a large reply, while the caller copies it out. Nothing for a small one.
+    pub fn pour_reply(&self, taken: Taken, data: &[u8]) {
+        self.pour(&Place::reply(taken.lane, data.len()), data);
+    }
+
+    /// Answers a call that has no reply.
+    pub fn fail(&self, taken: Taken, errno: i32) {
+        let bytes = ReplyHeader { code: errno as u32, ..ReplyHeader::default() }.encode(0);
+        self.memory.copy_in(base(taken.lane) + REPLY + 4, &bytes[4..]);
+        self.answer(taken, FAILED);
+    }
+
+    /// The broker has the reply to this call and gives it to the caller.
+    pub fn replied_by_broker(&self, taken: Taken) {
+        self.answer(taken, BY_BROKER);
+    }
+
+    fn answer(&self, taken: Taken, state: u32) {
+        // Release: the reply is seen by whoever sees the answer. Guarded by loom_a_call_arrives_whole.
+        self.reply_word(taken.lane).store(taken.number | state, Ordering::Release);
+    }
+}
+
+/// For the broker.
+impl<M: Memory> Lanes<M> {
+    /// Whether no lane has a call: none waits, is served, or has a reply that was not read. After
+    /// [`shut`](Self::shut) no other can begin, save one that will back out.
+    pub fn is_idle(&self) -> bool {
+        (0..LANES).all(|lane| self.request_word(lane).load(Ordering::Acquire) & STATE == IDLE)
+    }
+
+    /// Shuts the gate for a reason ([`FROZEN`], [`CLOSED`]).
+    pub fn shut(&self, bits: u32) {
+        self.memory.word(GATE).fetch_or(bits, Ordering::Relaxed);
+        // Pairs with the fence in `Doorbells::post`, between publishing and the look at the gate: either
+        // the caller finds it shut, or `is_idle` finds the call. Guarded by loom_the_gate_or_the_caller.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Takes a reason away.
+    pub fn open(&self, bits: u32) {
+        self.memory.word(GATE).fetch_and(!bits, Ordering::Release);
+    }
+}
+
+/// `lane` is below [`LANES`].
+#[inline]
+fn base(lane: u32) -> usize {
+    FIRST + lane as usize * STRIDE
+}
+
+/// Where the bytes of a payload lie.
+struct Place {
+    at: usize,
+    len: usize,
+    /// The word that counts what is written, for a payload that is poured.
+    written: Option<usize>,
+}
+
+impl Place {
+    fn request(lane: u32, header: usize, len: usize) -> Self {
+        let base = base(lane);
+        Self::new(base, header, len, base + REQUEST_WRITTEN, 2 * lane as usize)
+    }
+
+    fn reply(lane: u32, len: usize) -> Self {
+        let base = base(lane);
+        Self::new(base + REPLY, REPLY_FIXED, len, base + REPLY_WRITTEN, 2 * lane as usize + 1)
+    }
+
+    fn new(area: usize, header: usize, len: usize, written: usize, large: usize) -> Self {
+        let at = if header + len <= AREA { area + header } else { LARGE + large * LARGEST };
+        Self { at, len, written: (len >= CUT_FROM).then_some(written) }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

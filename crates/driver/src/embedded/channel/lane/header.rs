@@ -1,0 +1,153 @@
+//! Room: what a call and a reply in a lane carry beside their bytes, as values and as words.
+//! Not here: where they lie (`super`).
+//! Both begin with the lane's word, which is no part of the header.
+
+use super::super::Corrupt;
+use super::LARGEST;
+use crate::embedded::protocol::objects::LINEAGE_MAX;
+use crate::embedded::protocol::{Lineage, Link, ProcId, Sched, ThreadKey};
+
+/// Bytes of a request's header without its lineage.
+pub(super) const REQUEST_FIXED: usize = 48;
+const LINK: usize = 12;
+/// Bytes of the longest.
+pub(super) const REQUEST_LONGEST: usize = REQUEST_FIXED + LINEAGE_MAX * LINK;
+/// Bytes of a reply's header.
+pub(super) const REPLY_FIXED: usize = 24;
+
+/// What a call says beside its bytes. All of it is the caller's word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestHeader {
+    /// Which node: a binding of this channel.
+    pub binding: u32,
+    /// Method number.
+    pub code: u32,
+    /// `TF_*` bits.
+    pub flags: u32,
+    /// Bytes of data.
+    pub data_size: u32,
+    /// The thread that waits.
+    pub thread: ThreadKey,
+    /// The CPU it runs on. A hint.
+    pub cpu: u32,
+    /// How it is scheduled.
+    pub sched: Sched,
+    /// Threads that wait for it.
+    pub lineage: Lineage,
+}
+
+impl RequestHeader {
+    /// Bytes that it takes, a multiple of 8.
+    #[must_use]
+    pub(super) fn len(&self) -> usize {
+        len_with(self.lineage.links().len())
+    }
+
+    /// Its words behind the lane's, and how many bytes with that; `data_size` is the argument, not the
+    /// field.
+    pub(super) fn encode(&self, data_size: u32, bytes: &mut [u8; REQUEST_LONGEST]) -> usize {
+        let links = self.lineage.links();
+        let words = [
+            0,
+            self.binding,
+            self.code,
+            self.flags,
+            data_size,
+            self.thread.slot,
+            self.thread.generation,
+            self.cpu,
+            self.sched.policy,
+            self.sched.priority as u32,
+            links.len() as u32,
+        ];
+        put(bytes, &words);
+        for (place, link) in bytes[REQUEST_FIXED..].chunks_exact_mut(LINK).zip(links) {
+            put(place, &[link.proc.0, link.thread.slot, link.thread.generation]);
+        }
+        self.len()
+    }
+
+    /// Back from bytes of which [`request_len`] are there.
+    pub(super) fn decode(bytes: &[u8; REQUEST_LONGEST]) -> Result<Self, Corrupt> {
+        let word = |index| word(bytes, index);
+        let data_size = word(4);
+        if data_size as usize > LARGEST {
+            return Err(Corrupt::LaneSize);
+        }
+        let mut lineage = Lineage::EMPTY;
+        let count = word(10) as usize;
+        if count > 0 {
+            let mut links =
+                [Link { proc: ProcId(0), thread: ThreadKey { slot: 0, generation: 0 } }; LINEAGE_MAX];
+            let links = links.get_mut(..count).ok_or(Corrupt::Lineage)?;
+            for (link, at) in links.iter_mut().zip((REQUEST_FIXED / 4..).step_by(LINK / 4)) {
+                let thread = ThreadKey { slot: word(at + 1), generation: word(at + 2) };
+                *link = Link { proc: ProcId(word(at)), thread };
+            }
+            lineage = Lineage::from_links(links).ok_or(Corrupt::Lineage)?;
+        }
+        Ok(Self {
+            binding: word(1),
+            code: word(2),
+            flags: word(3),
+            data_size,
+            thread: ThreadKey { slot: word(5), generation: word(6) },
+            cpu: word(7),
+            sched: Sched { policy: word(8), priority: word(9) as i32 },
+            lineage,
+        })
+    }
+}
+
+/// Bytes of the header whose fixed part is in `bytes`.
+pub(super) fn request_len(bytes: &[u8; REQUEST_LONGEST]) -> Result<usize, Corrupt> {
+    match word(bytes, 10) as usize {
+        count @ 0..=LINEAGE_MAX => Ok(len_with(count)),
+        _ => Err(Corrupt::Lineage),
+    }
+}
+
+fn len_with(links: usize) -> usize {
+    (REQUEST_FIXED + links * LINK).next_multiple_of(8)
+}
+
+/// What a reply says beside its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplyHeader {
+    /// The reply's code.
+    pub code: u32,
+    /// `TF_*` bits (`TF_STATUS_CODE`).
+    pub flags: u32,
+    /// Bytes of data.
+    pub data_size: u32,
+    /// Effective uid of the thread that served.
+    pub euid: u32,
+    /// The CPU it runs on. A hint.
+    pub cpu: u32,
+}
+
+impl ReplyHeader {
+    /// Its words behind the lane's; `data_size` is the argument, not the field.
+    pub(super) fn encode(&self, data_size: u32) -> [u8; REPLY_FIXED] {
+        let mut bytes = [0; REPLY_FIXED];
+        put(&mut bytes, &[0, self.code, self.flags, data_size, self.euid, self.cpu]);
+        bytes
+    }
+
+    pub(super) fn decode(bytes: &[u8; REPLY_FIXED]) -> Self {
+        let word = |index| word(bytes, index);
+        Self { code: word(1), flags: word(2), data_size: word(3), euid: word(4), cpu: word(5) }
+    }
+}
+
+fn put(bytes: &mut [u8], words: &[u32]) {
+    for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_ne_bytes());
+    }
+}
+
+fn word(bytes: &[u8], index: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[index * 4..index * 4 + 4]);
+    u32::from_ne_bytes(word)
+}

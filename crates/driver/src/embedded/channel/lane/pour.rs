@@ -1,0 +1,101 @@
+//! Room: payloads in and out of a lane: small ones at once, large ones while the other side copies too.
+//! Not here: where they lie (`super::Place`).
+//!
+//! The sender of a large payload publishes first, then counts what it has copied in a word; the receiver
+//! copies what is counted. Two CPUs so copy at the same time. A receiver that waits for a slow sender
+//! spins a little, then yields, then sleeps in short steps, and gives up when the sender is gone.
+
+use std::time::Duration;
+
+use sys::sync::{Ordering, spin_loop};
+
+use super::{CLOSED, Corrupt, Lanes, Memory, Place};
+
+/// Payloads of this many bytes and more are poured.
+pub const CUT_FROM: usize = 16 << 10;
+
+/// Bytes between two counts.
+const STEP: usize = 8 << 10;
+
+const SPINS: u32 = 2000;
+const YIELDS: u32 = 100;
+const NAP: Duration = Duration::from_micros(50);
+/// About 5 s of naps: a sender that is alive has had its turn by then.
+const NAPS: u32 = 50_000;
+
+/// A part of a payload that may be copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Its offset in the payload.
+    pub at: usize,
+    /// Its offset in the channel's memory.
+    pub from: usize,
+    /// Its length.
+    pub len: usize,
+}
+
+impl<M: Memory> Lanes<M> {
+    /// Before publishing: a small payload's bytes; nothing counted yet of a large one.
+    pub(super) fn put(&self, place: &Place, data: &[u8]) {
+        match place.written {
+            None => self.memory.copy_in(place.at, data),
+            Some(written) => self.memory.word(written).store(0, Ordering::Relaxed),
+        }
+    }
+
+    /// After publishing: a large payload's bytes.
+    pub(super) fn pour(&self, place: &Place, data: &[u8]) {
+        let Some(written) = place.written else { return };
+        let written = self.memory.word(written);
+        for (step, bytes) in data.chunks(STEP).enumerate() {
+            self.memory.copy_in(place.at + step * STEP, bytes);
+            // Release: bytes that are counted are there. Guarded by loom_a_large_call_arrives_whole.
+            written.store((step * STEP + bytes.len()) as u32, Ordering::Release);
+        }
+    }
+
+    /// Gives the pieces of a payload in order, as they become readable.
+    pub(super) fn fetch(
+        &self,
+        place: &Place,
+        mut gone: impl FnMut() -> bool,
+        mut copy: impl FnMut(Piece),
+    ) -> Result<(), Corrupt> {
+        let Some(written) = place.written else {
+            copy(Piece { at: 0, from: place.at, len: place.len });
+            return Ok(());
+        };
+        let written = self.memory.word(written);
+        let (mut done, mut waited) = (0, 0);
+        while done < place.len {
+            let upto = written.load(Ordering::Acquire) as usize;
+            if upto > place.len || upto < done {
+                return Err(Corrupt::Written);
+            }
+            if upto == done {
+                self.wait_for_sender(waited, &mut gone)?;
+                waited += 1;
+                continue;
+            }
+            copy(Piece { at: done, from: place.at + done, len: upto - done });
+            (done, waited) = (upto, 0);
+        }
+        Ok(())
+    }
+
+    fn wait_for_sender(&self, waited: u32, gone: &mut impl FnMut() -> bool) -> Result<(), Corrupt> {
+        if waited < SPINS {
+            spin_loop();
+            return Ok(());
+        }
+        if self.gate() & CLOSED != 0 || gone() || waited > SPINS + YIELDS + NAPS {
+            return Err(Corrupt::Stalled);
+        }
+        if waited < SPINS + YIELDS {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(NAP);
+        }
+        Ok(())
+    }
+}

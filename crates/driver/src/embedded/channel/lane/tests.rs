@@ -1,0 +1,191 @@
+//! Room: a lane's rules, and that no bytes in it make either side panic.
+//! Not here: its orders of memory (`super::super::models`).
+
+use super::*;
+use crate::embedded::channel::heap::HeapMemory;
+use crate::embedded::protocol::{Lineage, Link, ProcId, Sched, ThreadKey};
+
+fn lanes() -> Lanes<HeapMemory> {
+    Lanes::new(HeapMemory::new(SIZE)).expect("room")
+}
+
+fn header(waiting: u32) -> RequestHeader {
+    let link = |n| Link { proc: ProcId(n), thread: ThreadKey { slot: n + 1, generation: n + 2 } };
+    RequestHeader {
+        binding: 1,
+        code: 2,
+        flags: 0x10,
+        data_size: 0,
+        thread: ThreadKey { slot: 5, generation: 6 },
+        cpu: 7,
+        sched: Sched { policy: 0, priority: -20 },
+        lineage: Lineage::from_links(&(0..waiting).map(link).collect::<Vec<_>>()).expect("not too many"),
+    }
+}
+
+fn payload(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 7 + at / 251) as u8).collect()
+}
+
+/// Sizes around every edge of the layout.
+const SIZES: [usize; 12] = [0, 1, 4, 272, 273, 464, 465, 489, 4096, CUT_FROM - 1, CUT_FROM, LARGEST];
+
+#[test]
+fn calls_and_replies_of_all_sizes_arrive_as_they_were_sent() {
+    let lanes = lanes();
+    for (lane, waiting) in [(0, 0), (15, 1), (7, 16)] {
+        for size in SIZES {
+            let sent = payload(size);
+            let header = RequestHeader { data_size: size as u32, ..header(waiting) };
+            let call = lanes.publish(lane, &header, &sent).expect("idle");
+            lanes.pour_request(call, &sent);
+            assert!(lanes.any_called() && !lanes.is_answered(call) && !lanes.is_idle());
+            let request = lanes.take_next().expect("sane").expect("published");
+            assert_eq!((request.lane, &request.header), (lane, &header));
+            assert!(!lanes.any_called() && lanes.take_next().expect("sane").is_none());
+            let mut got = vec![0; size];
+            lanes.copy_request(&request, &mut got, || false).expect("all written");
+            assert!(got == sent, "{size} bytes");
+            let answer = ReplyHeader { code: 9, flags: 8, data_size: size as u32, euid: 1000, cpu: 1 };
+            lanes.reply(request.taken(), &answer, &got).expect("fits");
+            lanes.pour_reply(request.taken(), &got);
+            assert_eq!(lanes.poll_reply(call), Ok(Some(Outcome::Replied(answer))));
+            let mut back = vec![0; size];
+            lanes.copy_reply(call, &mut back, || false).expect("all written");
+            assert!(back == sent, "{size} bytes back");
+            assert!(!lanes.is_idle());
+            lanes.release(call);
+            assert!(lanes.is_idle());
+        }
+    }
+}
+
+#[test]
+fn an_answer_belongs_to_one_call() {
+    let lanes = lanes();
+    let taken = |call| {
+        let request = lanes.take(0).expect("sane").expect("published");
+        assert_eq!(lanes.poll_reply(call), Ok(None));
+        request.taken()
+    };
+    let first = lanes.publish(0, &header(0), b"1").expect("idle");
+    assert_eq!(lanes.publish(0, &header(0), b"2"), Err(Corrupt::LaneBusy));
+    lanes.fail(taken(first), 32);
+    assert_eq!(lanes.poll_reply(first), Ok(Some(Outcome::Failed(32))));
+    lanes.release(first);
+    let second = lanes.publish(0, &header(0), b"2").expect("idle");
+    assert!(!lanes.is_answered(second), "the first one's answer is still there");
+    lanes.replied_by_broker(taken(second));
+    assert_eq!(lanes.poll_reply(second), Ok(Some(Outcome::RepliedByBroker)));
+    assert!(!lanes.back_out(second), "served");
+    lanes.release(second);
+    let third = lanes.publish(0, &header(0), b"3").expect("idle");
+    assert!(lanes.back_out(third), "nobody took it");
+    assert!(lanes.is_idle() && lanes.take_next().expect("sane").is_none());
+}
+
+#[test]
+fn no_caller_is_passed_over_for_ever() {
+    let lanes = lanes();
+    for lane in 0..3 {
+        lanes.publish(lane, &header(0), b"").expect("idle");
+    }
+    let mut served = Vec::new();
+    for _ in 0..6 {
+        let request = lanes.take_next().expect("sane").expect("a call");
+        let (lane, number) = (request.lane, request.number);
+        served.push(lane);
+        lanes.reply(request.taken(), &ReplyHeader::default(), b"").expect("fits");
+        lanes.release(Call { lane, number });
+        lanes.publish(lane, &header(0), b"").expect("idle");
+    }
+    assert_eq!(served, [0, 1, 2, 0, 1, 2]);
+}
+
+#[test]
+fn the_gate_says_why() {
+    let lanes = lanes();
+    lanes.shut(FROZEN);
+    assert_eq!(lanes.gate(), FROZEN);
+    lanes.close_as(Corrupt::LaneSize);
+    lanes.open(FROZEN);
+    assert_eq!((lanes.gate(), lanes.reason()), (CLOSED, Corrupt::LaneSize.code()));
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let lanes = lanes();
+    let long = vec![0; LARGEST + 1];
+    assert_eq!(lanes.publish(LANES, &header(0), b""), Err(Corrupt::LaneSize));
+    assert_eq!(lanes.publish(0, &header(0), &long), Err(Corrupt::LaneSize));
+    assert!(lanes.is_idle());
+    lanes.publish(0, &header(0), b"").expect("idle");
+    let taken = lanes.take(0).expect("sane").expect("published").taken();
+    assert_eq!(lanes.reply(taken, &ReplyHeader::default(), &long), Err(Corrupt::LaneSize));
+    assert!(matches!(Lanes::new(HeapMemory::new(SIZE - 4)), Err(Corrupt::TooSmall)));
+}
+
+#[test]
+fn a_sender_that_stops_is_given_up() {
+    let lanes = lanes();
+    let long = payload(CUT_FROM);
+    lanes.publish(0, &header(0), &long).expect("idle");
+    let request = lanes.take(0).expect("sane").expect("published");
+    let mut got = vec![0; CUT_FROM];
+    let mut asked = 0;
+    let gone = || {
+        asked += 1;
+        asked > 3
+    };
+    assert_eq!(lanes.copy_request(&request, &mut got, gone), Err(Corrupt::Stalled));
+    lanes.memory.word(base(0) + REQUEST_WRITTEN).store(CUT_FROM as u32 + 1, Ordering::Relaxed);
+    assert_eq!(lanes.copy_request(&request, &mut got, || false), Err(Corrupt::Written));
+    lanes.memory.word(base(0) + REQUEST_WRITTEN).store(0, Ordering::Relaxed);
+    lanes.shut(CLOSED);
+    assert_eq!(lanes.copy_request(&request, &mut got, || false), Err(Corrupt::Stalled));
+}
+
+/// A small generator of bytes; the seed is in the failure.
+fn bytes(seed: u64) -> impl FnMut() -> u32 {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        // Small numbers make more sense, and get further.
+        if state & 1 == 0 { (state >> 32) as u32 } else { (state >> 32) as u32 % 70 }
+    }
+}
+
+#[test]
+fn no_bytes_make_either_side_panic() {
+    let lanes = lanes();
+    let mut corrupt = 0;
+    for seed in 0..3000 {
+        let mut next = bytes(seed);
+        for offset in (0..FIRST + 2 * STRIDE).step_by(4) {
+            lanes.memory.word(offset).store(next(), Ordering::Relaxed);
+        }
+        for lane in 0..2 {
+            let called = lanes.request_word(lane);
+            called.store((called.load(Ordering::Relaxed) & !STATE) | (next() % 4), Ordering::Relaxed);
+            match lanes.take(lane) {
+                Ok(None) => {}
+                Ok(Some(request)) => {
+                    let mut got = vec![0; request.header.data_size as usize];
+                    let _ = lanes.copy_request(&request, &mut got, || true);
+                    lanes.reply(request.taken(), &ReplyHeader::default(), &got).expect("fits");
+                }
+                Err(_) => corrupt += 1,
+            }
+            let _ = (lanes.any_called(), lanes.take_next(), lanes.is_idle());
+            let number = lanes.reply_word(lane).load(Ordering::Relaxed) & !STATE;
+            let call = Call { lane, number };
+            if let Ok(Some(Outcome::Replied(reply))) = lanes.poll_reply(call) {
+                let _ = lanes.copy_reply(call, &mut vec![0; reply.data_size as usize], || true);
+            }
+            let _ = lanes.publish(lane, &header(3), b"bytes").map(|call| lanes.back_out(call));
+        }
+    }
+    assert!(corrupt > 100, "only {corrupt} were recognised as nonsense");
+}

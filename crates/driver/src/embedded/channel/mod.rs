@@ -1,0 +1,163 @@
+//! Room: what lies in memory that processes share, and who may change it when.
+//!
+//! - [`ring`]: a process's inbox: records from the broker.
+//! - [`doorbell`]: a process's doorbells: which thread to wake, where there is something new.
+//! - [`lane`]: the calls of one process to another that the broker never sees.
+//! - [`wait`]: spinning or sleeping until there is something.
+//!
+//! Not here: what the records say (`super::protocol`), the memory itself (`sys::sealed_memory`).
+//!
+//! Everything works on borrowed words and bytes ([`Memory`]), so that loom runs the code that ships.
+//! No lock lies in shared memory: a process may be killed at any instruction. What is read from
+//! there is loaded once and checked; what makes no sense is [`Corrupt`], never a panic. The reader of
+//! another process's words believes them no further than that: a wrong hint costs a late wake-up.
+//!
+//! Cache lines that change hands in a round trip through a lane, small payload, both sides spinning:
+//! the request's and the reply's (there and back) and the callee's line of ready bits. A sleeper
+//! adds its bell's line.
+
+pub mod doorbell;
+pub mod lane;
+pub mod ring;
+pub mod wait;
+
+#[cfg(test)]
+mod heap;
+
+use std::fmt;
+use std::sync::Arc;
+
+use sys::sync::AtomicU32;
+
+/// Memory that another process may write at any time.
+///
+/// Offsets are those of the layouts in this module, whose size was compared with
+/// [`len`](Self::len) before.
+pub trait Memory {
+    /// Size in bytes.
+    fn len(&self) -> usize;
+    /// Whether it is empty.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// The word at `offset`, a multiple of 4.
+    ///
+    /// # Panics
+    /// If it is not wholly inside.
+    fn word(&self, offset: usize) -> &AtomicU32;
+    /// Copies `bytes` to `offset`. Others may read or write there meanwhile and see a mixture.
+    ///
+    /// # Panics
+    /// If the range is not inside.
+    fn copy_in(&self, offset: usize, bytes: &[u8]);
+    /// Copies from `offset`. Others may write there meanwhile; the result is then a mixture.
+    ///
+    /// # Panics
+    /// If the range is not inside.
+    fn copy_out(&self, offset: usize, bytes: &mut [u8]);
+}
+
+/// What was compared with the memory's length before is inside.
+#[cfg(not(loom))]
+const INSIDE: &str = "a layout was compared with the memory's length";
+
+// Under loom words are loom's, which no mapping holds.
+#[cfg(not(loom))]
+impl Memory for sys::sealed_memory::SealedMemory {
+    #[inline]
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn word(&self, offset: usize) -> &AtomicU32 {
+        self.word(offset).expect(INSIDE)
+    }
+
+    #[inline]
+    fn copy_in(&self, offset: usize, bytes: &[u8]) {
+        self.copy_in(offset, bytes).expect(INSIDE);
+    }
+
+    #[inline]
+    fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
+        self.copy_out(offset, bytes).expect(INSIDE);
+    }
+}
+
+macro_rules! pointers {
+    ($($pointer:ty)*) => {$(
+        impl<M: Memory> Memory for $pointer {
+            #[inline]
+            fn len(&self) -> usize {
+                M::len(self)
+            }
+            #[inline]
+            fn word(&self, offset: usize) -> &AtomicU32 {
+                M::word(self, offset)
+            }
+            #[inline]
+            fn copy_in(&self, offset: usize, bytes: &[u8]) {
+                M::copy_in(self, offset, bytes);
+            }
+            #[inline]
+            fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
+                M::copy_out(self, offset, bytes);
+            }
+        }
+    )*};
+}
+pointers!(&M Arc<M>);
+
+/// What another process left in shared memory makes no sense: its channel is closed, nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Corrupt {
+    /// The memory is shorter than its layout.
+    TooSmall,
+    /// The producer's or consumer's count is impossible.
+    RingCount,
+    /// A lane that nobody uses is not idle.
+    LaneBusy,
+    /// A state that no lane has.
+    LaneState,
+    /// A size beyond what a lane holds.
+    LaneSize,
+    /// More waiting threads than a call carries.
+    Lineage,
+    /// More or fewer bytes copied than announced.
+    Written,
+    /// The sender stopped in the middle of its copy, or is gone.
+    Stalled,
+}
+
+impl Corrupt {
+    /// A number for [`lane::Lanes::close_as`]; never 0.
+    #[must_use]
+    pub fn code(self) -> u32 {
+        self as u32 + 1
+    }
+}
+
+impl fmt::Display for Corrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self {
+            Self::TooSmall => "it is shorter than its layout",
+            Self::RingCount => "an impossible count of records",
+            Self::LaneBusy => "a free lane that is not idle",
+            Self::LaneState => "an unknown state of a lane",
+            Self::LaneSize => "a payload larger than a lane holds",
+            Self::Lineage => "more waiting threads than a call carries",
+            Self::Written => "more payload than announced",
+            Self::Stalled => "a sender that stopped in the middle of a payload",
+        };
+        write!(f, "memory shared with another process makes no sense ({what}); that channel is closed")
+    }
+}
+
+impl std::error::Error for Corrupt {}
+
+/// Whether `memory` has room for a layout.
+fn holds<M: Memory>(memory: &M, size: usize) -> Result<(), Corrupt> {
+    if memory.len() < size { Err(Corrupt::TooSmall) } else { Ok(()) }
+}

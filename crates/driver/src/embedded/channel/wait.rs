@@ -1,0 +1,271 @@
+//! Room: how a thread waits: it spins when that is likely to pay, and sleeps on its bell.
+//! Not here: what it waits for (a closure of its own), the bell (`doorbell`).
+//!
+//! Spinning costs nothing while CPUs are free, and ruins everything when the one waited for needs this
+//! CPU. So a thread never spins at a real-time policy, with one usable CPU, or when the peer was
+//! last seen on this CPU; and a spin that ran out without success is remembered: the next 1, 2, 4 ..
+//! 1024 waits sleep at once, half as many after each success.
+
+use std::time::{Duration, Instant};
+
+use sys::sync::spin_loop;
+
+use super::Memory;
+use super::doorbell::Bell;
+use crate::embedded::settings::Waiting;
+
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// What was waited for is there.
+    Ready,
+    /// A signal came (`EINTR`).
+    Interrupted,
+    /// The deadline passed.
+    TimedOut,
+}
+
+/// A sleeper looks again after this long, should its waker have been killed in between.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Most waits that sleep at once after spins in vain.
+const LONGEST_SKIP: u32 = 1024;
+
+/// Looks before the clock is read for the first time: what a round trip between two CPUs takes.
+const FIRST_LOOKS: u32 = 64;
+/// Looks between two readings after that.
+const LOOKS: u32 = 32;
+
+/// Shortest spin of an adaptive wait, as a part of its budget.
+const SHORTEST: u32 = 16;
+
+/// How one thread waits, and what it has learnt.
+#[derive(Debug)]
+pub struct Waiter {
+    waiting: Waiting,
+    budget: Duration,
+    realtime: bool,
+    cpus: u32,
+    /// Waits that sleep at once after the next spin in vain, or 0.
+    skip: u32,
+    /// Waits that still sleep at once.
+    skipping: u32,
+    /// How long successful spins last, smoothed.
+    usual: Duration,
+}
+
+impl Waiter {
+    /// For the calling thread: how to wait, the longest spin of one wait, on how many usable CPUs
+    /// (`sys::sched::usable_cpus`).
+    #[must_use]
+    pub fn new(waiting: Waiting, budget: Duration, cpus: u32) -> Self {
+        Self { waiting, budget, realtime: false, cpus, skip: 0, skipping: 0, usual: budget }
+    }
+
+    /// Tells it that the thread got or lost a real-time policy.
+    pub fn set_realtime(&mut self, realtime: bool) {
+        self.realtime = realtime;
+    }
+
+    /// Tells it that the thread may run on more or fewer CPUs than before.
+    pub fn set_cpus(&mut self, cpus: u32) {
+        self.cpus = cpus;
+    }
+
+    /// Waits until `ready`. `peer` is the CPU on which whoever is waited for was last seen.
+    ///
+    /// `ready` must look at everything for which somebody rings `bell`, with loads that do not wait.
+    pub fn wait<M: Memory>(
+        &mut self,
+        bell: Bell<'_, M>,
+        peer: Option<u32>,
+        deadline: Option<Instant>,
+        mut ready: impl FnMut() -> bool,
+    ) -> Woken {
+        if ready() || self.spin(peer, deadline, &mut ready) {
+            return Woken::Ready;
+        }
+        loop {
+            let seen = bell.announce_sleep();
+            if ready() {
+                bell.awake();
+                return Woken::Ready;
+            }
+            let Some(longest) = time_left(deadline) else {
+                bell.awake();
+                return Woken::TimedOut;
+            };
+            let slept = bell.sleep(seen, longest);
+            bell.awake();
+            if ready() {
+                return Woken::Ready;
+            }
+            if slept.is_err() {
+                return Woken::Interrupted;
+            }
+        }
+    }
+
+    /// Whether the next wait is to spin; counts the waits that are not.
+    fn may_spin(&mut self, peer: Option<u32>) -> bool {
+        if self.waiting == Waiting::Sleep || self.realtime || self.cpus < 2 {
+            return false;
+        }
+        if self.skipping > 0 {
+            self.skipping -= 1;
+            return false;
+        }
+        !shares_cpu(peer)
+    }
+
+    fn spin(
+        &mut self,
+        peer: Option<u32>,
+        deadline: Option<Instant>,
+        ready: &mut impl FnMut() -> bool,
+    ) -> bool {
+        if !self.may_spin(peer) {
+            return false;
+        }
+        for _ in 0..FIRST_LOOKS {
+            spin_loop();
+            if ready() {
+                self.learn(Duration::ZERO);
+                return true;
+            }
+        }
+        let begun = Instant::now();
+        let budget = self.longest();
+        loop {
+            for _ in 0..LOOKS {
+                spin_loop();
+                if ready() {
+                    self.learn(begun.elapsed());
+                    return true;
+                }
+            }
+            let spun = begun.elapsed();
+            if spun >= budget || deadline.is_some_and(|deadline| begun + spun >= deadline) {
+                self.failed();
+                return false;
+            }
+            if shares_cpu(peer) {
+                return false;
+            }
+        }
+    }
+
+    /// How long to spin this time.
+    fn longest(&self) -> Duration {
+        match self.waiting {
+            Waiting::Sleep => Duration::ZERO,
+            Waiting::Spin => self.budget,
+            Waiting::Adaptive => self.budget.min((self.usual * 4).max(self.budget / SHORTEST)),
+        }
+    }
+
+    fn learn(&mut self, spun: Duration) {
+        self.skip /= 2;
+        self.usual = (self.usual * 7 + spun) / 8;
+    }
+
+    fn failed(&mut self) {
+        self.skip = (self.skip * 2).clamp(1, LONGEST_SKIP);
+        self.skipping = self.skip;
+        // A peer that became slower must not be missed for ever by a little.
+        self.usual = (self.usual * 2).min(self.budget);
+    }
+}
+
+fn shares_cpu(peer: Option<u32>) -> bool {
+    peer.is_some_and(|peer| peer == sys::sched::current_cpu())
+}
+
+/// How long to sleep at most; `None` if the deadline has passed.
+fn time_left(deadline: Option<Instant>) -> Option<Duration> {
+    let Some(deadline) = deadline else { return Some(LOOK_AGAIN) };
+    let left = deadline.saturating_duration_since(Instant::now());
+    (!left.is_zero()).then_some(left.min(LOOK_AGAIN))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::embedded::channel::doorbell::Doorbells;
+    use crate::embedded::channel::heap::HeapMemory;
+
+    const BUDGET: Duration = Duration::from_micros(200);
+
+    fn spins(waiter: &mut Waiter) -> bool {
+        let mut looks = 0;
+        waiter.spin(None, None, &mut || {
+            looks += 1;
+            false
+        });
+        looks > 0
+    }
+
+    #[test]
+    fn nobody_spins_where_it_cannot_pay() {
+        let spinning = Waiting::Spin;
+        assert!(spins(&mut Waiter::new(spinning, BUDGET, 2)));
+        assert!(!spins(&mut Waiter::new(spinning, BUDGET, 1)), "one CPU");
+        assert!(!spins(&mut Waiter::new(Waiting::Sleep, BUDGET, 2)), "asked to sleep");
+        let mut urgent = Waiter::new(spinning, BUDGET, 2);
+        urgent.set_realtime(true);
+        assert!(!spins(&mut urgent), "real-time");
+    }
+
+    #[test]
+    fn spins_in_vain_become_rare_and_success_brings_them_back() {
+        for waiting in [Waiting::Spin, Waiting::Adaptive] {
+            let mut waiter = Waiter::new(waiting, BUDGET, 2);
+            let spun = (0..5000).filter(|_| spins(&mut waiter)).count();
+            assert!((5..20).contains(&spun), "{spun} of 5000 spun");
+            assert_eq!(waiter.skip, LONGEST_SKIP);
+            waiter.skipping = 0;
+            for _ in 0..11 {
+                assert!(waiter.spin(None, None, &mut || true));
+            }
+            assert_eq!(waiter.skip, 0);
+        }
+    }
+
+    #[test]
+    fn adaptive_spins_follow_what_pays() {
+        let mut waiter = Waiter::new(Waiting::Adaptive, BUDGET, 2);
+        assert_eq!(waiter.longest(), BUDGET);
+        for _ in 0..100 {
+            waiter.learn(Duration::from_nanos(100));
+        }
+        assert_eq!(waiter.longest(), BUDGET / SHORTEST);
+        for _ in 0..20 {
+            waiter.failed();
+        }
+        assert!(waiter.longest() <= BUDGET && waiter.longest() > BUDGET / SHORTEST);
+    }
+
+    #[test]
+    fn a_deadline_ends_a_wait_and_a_ring_ends_it_sooner() {
+        let bells = Doorbells::new(HeapMemory::new(super::super::doorbell::SIZE)).expect("room");
+        let bell = bells.slot(3).expect("inside");
+        let mut waiter = Waiter::new(Waiting::Adaptive, BUDGET, 2);
+        let soon = Instant::now() + Duration::from_millis(20);
+        assert_eq!(waiter.wait(bell, None, Some(soon), || false), Woken::TimedOut);
+        assert!(Instant::now() >= soon);
+        assert!(!bell.is_sleeping(), "awake again");
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let mut waiter = Waiter::new(Waiting::Sleep, BUDGET, 2);
+                waiter.wait(bells.slot(4).expect("inside"), None, None, || bells.anything_ready())
+            });
+            while !bells.slot(4).expect("inside").is_sleeping() {
+                std::thread::yield_now();
+            }
+            bells.set_listener(Some(4));
+            bells.post(77);
+            bells.listener_to_wake().expect("asleep").wake();
+            assert_eq!(waiting.join().expect("no panic"), Woken::Ready);
+        });
+    }
+}

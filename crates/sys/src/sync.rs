@@ -1,0 +1,73 @@
+//! Room: the words that code on shared memory is written with, and sleeping on them: the standard
+//! library's and the kernel's, or loom's when the crate is compiled with `--cfg loom`, so that loom
+//! runs the code that ships.
+//! Not here: where the words lie (`sealed_memory`).
+
+#[cfg(loom)]
+pub use loom::sync::atomic::{AtomicU32, Ordering, fence};
+#[cfg(not(loom))]
+pub use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+use std::io;
+use std::time::Duration;
+
+/// Tells the CPU that the caller looks at a word again and again; tells loom to let others go on.
+#[inline]
+pub fn spin_loop() {
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(not(loom))]
+    std::hint::spin_loop();
+}
+
+/// Sleeps while `word` holds `seen`, until [`wake_one`] or for at most `longest`; may return for no
+/// reason.
+///
+/// Loom's sleeper goes on when the word changes, and never for another reason: a model in which
+/// nobody rings does not end.
+///
+/// # Errors
+/// `EINTR`: a signal came.
+pub fn sleep_on(word: &AtomicU32, seen: u32, longest: Duration) -> io::Result<()> {
+    #[cfg(loom)]
+    while word.load(Ordering::Relaxed) == seen {
+        loom::thread::yield_now();
+    }
+    #[cfg(not(loom))]
+    crate::futex::wait_for(word, seen, longest)?;
+    #[cfg(loom)]
+    let _ = longest;
+    Ok(())
+}
+
+/// Wakes at most one sleeper on `word`.
+pub fn wake_one(word: &AtomicU32) {
+    #[cfg(loom)]
+    let _ = word;
+    #[cfg(not(loom))]
+    crate::futex::wake_one(word);
+}
+
+/// Tells loom of accesses to something that loom does not see, so that it fails the model when two
+/// threads touch it at the same time and one of them writes.
+#[cfg(loom)]
+#[derive(Debug, Default)]
+pub struct Watched(loom::cell::UnsafeCell<()>);
+
+// SAFETY: there is nothing inside; the cell only counts the accesses, in loom's own threads, of which
+// one runs at a time.
+#[cfg(loom)]
+unsafe impl Sync for Watched {}
+
+#[cfg(loom)]
+impl Watched {
+    /// Reads.
+    pub fn read<T>(&self, action: impl FnOnce() -> T) -> T {
+        self.0.with(|_| action())
+    }
+
+    /// Writes.
+    pub fn write<T>(&self, action: impl FnOnce() -> T) -> T {
+        self.0.with_mut(|_| action())
+    }
+}
