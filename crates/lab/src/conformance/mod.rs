@@ -5,7 +5,8 @@
 //! - [`subject`], [`evidence`]: the driver under test, and which one it is.
 //! - [`kit`], [`party`], [`worker`], [`lobby`], [`helper`], [`puppet`]: what tests are made of.
 //! - [`faulty`]: faults that prove the tests can fail. - [`ktap`]: results as lines.
-//! - One file per section of the contract, in the order of [`catalogue`].
+//!   [`open`], [`ioctls`], [`write_read`], [`looper`], [`sync`], [`refs`], [`death`], [`freeze`],
+//!   [`manager`], [`exit`], [`binderfs`], [`catalogue`].
 //!
 //! Not here: the promises' text and sources (`contract/*.md`, under the same numbers).
 
@@ -13,6 +14,7 @@ mod binderfs;
 mod buffers;
 mod death;
 mod evidence;
+mod exit;
 mod faulty;
 mod freeze;
 mod helper;
@@ -69,6 +71,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Item> {
         death::ITEMS,
         freeze::ITEMS,
         manager::ITEMS,
+        exit::ITEMS,
         binderfs::ITEMS,
     ];
     sections.into_iter().flatten()

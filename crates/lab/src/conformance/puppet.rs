@@ -8,6 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use abi::{Delivery, Handle};
 
+use super::exit::killed;
 use super::item::{Stop, Verdict, done, expect};
 use super::kit::Kit;
 use super::party::{Node, Party};
@@ -63,8 +64,13 @@ impl Puppet {
 
     /// Has it do something; what came of that.
     pub(super) fn tell(&mut self, words: &str) -> Result<String, Stop> {
-        done("writing to a helper process", writeln!(self.words, "{words}"))?;
+        self.command(words)?;
         self.answer(words)
+    }
+
+    /// Has it do something that ends with its process.
+    pub(super) fn command(&mut self, words: &str) -> Verdict {
+        done("writing to a helper process", writeln!(self.words, "{words}"))
     }
 
     fn answer(&mut self, what: &str) -> Result<String, Stop> {
@@ -155,6 +161,8 @@ impl Inside {
             "free" => self.free()?,
             "call" => self.party.start_call(self.handle(number)?, 1, b"")?,
             "oneway" => self.party.send_oneway(self.handle(number)?, 1, b"")?,
+            "flood" => killed::flood(&self.party, self.handle(number)?)?,
+            "answer-all" => killed::answer_all(&self.party)?,
             other => return Err(Stop::Fail(format!("no puppet knows how to {other:?}"))),
         }
         Ok("done".into())
