@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::mapping::Mapping;
@@ -117,42 +118,47 @@ impl SealedMemory {
         Some(unsafe { word.as_ref() })
     }
 
-    /// Copies `bytes` to `offset`; `None`, and nothing is copied, unless all of the range is inside.
-    /// A reader that is not told when they are there may see any mixture of old and new bytes.
-    #[must_use]
+    /// Copies `bytes` to `offset`. A reader that is not told when they are there may see any mixture
+    /// of old and new bytes.
+    ///
+    /// # Panics
+    /// If the range is not inside the memory.
     #[inline]
-    pub fn copy_in(&self, offset: usize, bytes: &[u8]) -> Option<()> {
-        let to = self.mapping.range(offset, bytes.len())?;
+    pub fn copy_in(&self, offset: usize, bytes: &[u8]) {
+        let to = self.range(offset, bytes.len());
         // SAFETY: all of the range is mapped read-write for `&self`'s life, and is accessed only as
         // `racing_copy` and atomics do (Invariants).
         unsafe { racing_copy::copy_in(to, bytes) };
-        Some(())
     }
 
-    /// Copies from `offset` into `bytes`; `None`, and nothing is copied, unless all of the range is
-    /// inside. What another process writes meanwhile may arrive in part.
-    #[must_use]
+    /// Copies from `offset` into `bytes`. What another process writes meanwhile may arrive in part.
+    ///
+    /// # Panics
+    /// If the range is not inside the memory.
     #[inline]
-    pub fn copy_out(&self, offset: usize, bytes: &mut [u8]) -> Option<()> {
-        let from = self.mapping.range(offset, bytes.len())?;
+    pub fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
+        let from = self.range(offset, bytes.len());
         // SAFETY: as in `copy_in`.
         unsafe { racing_copy::copy_out(from, bytes) };
-        Some(())
     }
 
-    /// Sets `len` bytes at `offset` to 0; `None`, and nothing is changed, unless all of the range is
-    /// inside.
-    #[must_use]
-    pub fn zero(&self, offset: usize, len: usize) -> Option<()> {
+    /// Sets `len` bytes at `offset` to 0.
+    ///
+    /// # Panics
+    /// If the range is not inside the memory.
+    pub fn zero(&self, offset: usize, len: usize) {
         const ZEROS: [u8; 4096] = [0; 4096];
-        self.mapping.range(offset, len)?;
+        self.range(offset, len);
         let mut done = 0;
         while done < len {
             let part = (len - done).min(ZEROS.len());
-            self.copy_in(offset + done, &ZEROS[..part])?;
+            self.copy_in(offset + done, &ZEROS[..part]);
             done += part;
         }
-        Some(())
+    }
+
+    fn range(&self, offset: usize, len: usize) -> NonNull<u8> {
+        self.mapping.range(offset, len).expect("outside the shared memory")
     }
 
     /// A second mapping of the same bytes, for reading what was delivered there.
@@ -234,25 +240,29 @@ mod tests {
         let bytes: Vec<u8> = (0..9_000u32).map(|n| (n * 7) as u8).collect();
         let mut got = vec![0; 9_000];
         for (offset, len) in [(0, 0), (1, 1), (3, 9), (8, 64), (7, 300), (1000, 9_000)] {
-            here.copy_in(offset, &bytes[..len]).expect("inside");
-            there.copy_out(offset, &mut got[..len]).expect("inside");
+            here.copy_in(offset, &bytes[..len]);
+            there.copy_out(offset, &mut got[..len]);
             assert!(got[..len] == bytes[..len], "{len} bytes at {offset}");
         }
         there.word(4).expect("inside").store(7, Ordering::Release);
         assert_eq!(here.word(4).expect("inside").load(Ordering::Acquire), 7);
         there.word64(8).expect("inside").store(u64::MAX, Ordering::Release);
         assert_eq!(here.word64(8).expect("inside").load(Ordering::Acquire), u64::MAX);
-        here.zero(2000, 5000).expect("inside");
-        there.copy_out(1999, &mut got[..5002]).expect("inside");
+        here.zero(2000, 5000);
+        there.copy_out(1999, &mut got[..5002]);
         assert!(got[0] != 0 && got[5001] != 0 && got[1..5001].iter().all(|byte| *byte == 0));
     }
 
     #[test]
     fn nothing_outside_is_touched() {
         let (here, _) = twice(100);
-        assert!(here.copy_in(99, &[0; 2]).is_none());
-        assert!(here.copy_out(usize::MAX, &mut [0; 2]).is_none());
-        assert!(here.zero(50, 51).is_none());
+        for outside in [
+            (|memory| memory.copy_in(99, &[0; 2])) as fn(&SealedMemory),
+            |memory| memory.copy_out(usize::MAX, &mut [0; 2]),
+            |memory| memory.zero(50, 51),
+        ] {
+            assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| outside(&here))).is_err());
+        }
         assert!(here.word(98).is_none() && here.word(100).is_none() && here.word(usize::MAX - 3).is_none());
         assert!(here.word64(96).is_none() && here.word64(4).is_none());
     }
@@ -261,7 +271,7 @@ mod tests {
     fn a_delivered_range_is_read_through_the_second_view() {
         let (here, there) = twice(100);
         let view = here.lend().expect("second mapping");
-        there.copy_in(8, b"delivered").expect("inside");
+        there.copy_in(8, b"delivered");
         assert_eq!(view.lent(8, 9).expect("inside"), b"delivered");
         for (offset, len) in [(0, 101), (100, 1), (u64::MAX, 1), (1, u64::MAX)] {
             assert!(view.lent(offset, len).is_none(), "{offset}+{len}");

@@ -2,15 +2,25 @@
 //!
 //! - [`context`], [`settings`]: which one, and how it behaves; [`connection`]: being in it.
 //! - [`channel`]: what lies in memory that processes share: inboxes, doorbells, lanes.
+//! - [`broker`]: the process that owns who is who. [`directory`], [`start`]: where it is, and how it
+//!   comes to be there. [`line`], [`wire`]: talking to it.
 //! - [`protocol`]: what broker and processes say to each other.
 //!
 //! Not here: the seam (`crate::connection`), choosing a backend (`crate::locate`).
 
+pub mod broker;
 pub mod channel;
 pub mod connection;
 pub mod context;
+#[allow(dead_code, reason = "its user, the connection, comes next")]
+mod directory;
+#[allow(dead_code, reason = "its user, the connection, comes next")]
+mod line;
 pub mod protocol;
 pub mod settings;
+pub mod start;
+#[allow(dead_code, reason = "its user, the connection, comes next")]
+mod wire;
 
 pub use connection::EmbeddedConnection;
 pub use context::EmbeddedContext;

@@ -1,0 +1,186 @@
+//! Room: the directory that a broker and its clients share: who may use it, what lies in it, and the
+//! lock under which brokers begin and end.
+//! Not here: which directory (`context`), the broker itself (`broker`), starting one (`start`).
+//!
+//! In it: `broker.sock`, where the broker listens, and `broker.lock`. Whoever holds the lock may make
+//! or remove the socket. A socket at which nobody listens is left over from a broker that was killed;
+//! the next broker replaces it.
+
+use std::fs::{self, DirBuilder, File, Metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::OpenError;
+
+/// What the name of a directory begins with that nobody misses once its broker has ended.
+pub(super) const PRIVATE: &str = "binderperf-private-";
+
+/// Where the broker of a directory listens.
+pub(super) fn socket(directory: &Path) -> PathBuf {
+    directory.join("broker.sock")
+}
+
+fn lock_file(directory: &Path) -> PathBuf {
+    directory.join("broker.lock")
+}
+
+/// Makes the directory if it is missing, and makes sure that nobody else can reach into it.
+///
+/// # Errors
+/// What stands there instead, and what to do about it.
+pub(super) fn ensure(directory: &Path) -> Result<(), OpenError> {
+    let refused = |why| OpenError::Embedded { directory: directory.to_owned(), why };
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => {
+            let what = sys::errno::describe(&error);
+            return Err(refused(format!(
+                "the directory cannot be made: {what}; set XDG_RUNTIME_DIR to a directory of this user's, or \
+                 name another one"
+            )));
+        }
+    }
+    let said = |error| refused(format!("looking at it failed: {}", sys::errno::describe(&error)));
+    let found = fs::symlink_metadata(directory).map_err(said)?;
+    let me = fs::metadata("/proc/self").map_err(said)?.uid();
+    judge(&found, me).map_err(refused)
+}
+
+/// Whether what was found may be used by user `me`.
+fn judge(found: &Metadata, me: u32) -> Result<(), String> {
+    let mode = found.mode() & 0o7777;
+    if !found.is_dir() {
+        Err("something else than a directory stands there; move it away, or name another place".to_owned())
+    } else if found.uid() != me {
+        Err(format!(
+            "it belongs to user {}, not to {me}; run as that user, or name a directory of your own",
+            found.uid()
+        ))
+    } else if mode & 0o077 != 0 {
+        Err(format!("its mode is {mode:04o}, so others can reach into it; chmod it to 0700"))
+    } else {
+        Ok(())
+    }
+}
+
+/// The right to make or remove the socket; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Lock(#[expect(dead_code, reason = "held, not used")] File);
+
+/// Waits for that right.
+///
+/// # Errors
+/// `ENOENT`: the directory is gone. `EMFILE`, `EACCES`.
+pub(super) fn lock(directory: &Path) -> io::Result<Lock> {
+    let path = lock_file(directory);
+    loop {
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(&path)?;
+        file.lock()?;
+        // Who held it before may have removed the directory: a lock on a file that has no name any
+        // more keeps nobody out.
+        match fs::metadata(&path) {
+            Ok(now) if same(&now, &file.metadata()?) => return Ok(Lock(file)),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Removes what a broker leaves behind: its socket, and a private directory altogether. The caller
+/// holds the lock. Whatever is gone already is fine.
+pub(super) fn leave(directory: &Path, _held: &Lock) {
+    // Nobody can be told, and nothing depends on it: a socket that stays is replaced by the next broker.
+    let _ = fs::remove_file(socket(directory));
+    if directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PRIVATE)) {
+        let _ = fs::remove_file(lock_file(directory));
+        // Fails if anything else was put there, which is somebody's.
+        let _ = fs::remove_dir(directory);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// A directory for one test, removed with it.
+    pub(in super::super) struct Folder(pub(in super::super) PathBuf);
+
+    impl Folder {
+        pub(in super::super) fn new() -> Self {
+            static MADE: AtomicU32 = AtomicU32::new(0);
+            let number = MADE.fetch_add(1, Ordering::Relaxed);
+            let name = format!("binderperf-test-{}-{number}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            ensure(&path).expect("a directory of our own");
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_missing_directory_is_made_for_its_user_alone() {
+        let folder = Folder::new();
+        let inner = folder.0.join("inner");
+        ensure(&inner).expect("made");
+        ensure(&inner).expect("there");
+        assert_eq!(fs::metadata(&inner).expect("there").mode() & 0o7777, 0o700);
+        let text = ensure(&folder.0.join("a/b")).expect_err("no parent").to_string();
+        assert!(text.contains("ENOENT") && text.contains("XDG_RUNTIME_DIR"), "{text}");
+    }
+
+    #[test]
+    fn what_others_can_reach_into_is_refused_with_what_to_do() {
+        let folder = Folder::new();
+        let inner = folder.0.join("open");
+        fs::create_dir(&inner).expect("made");
+        for mode in [0o755, 0o701, 0o770] {
+            fs::set_permissions(&inner, fs::Permissions::from_mode(mode)).expect("chmod");
+            let text = ensure(&inner).expect_err("open to others").to_string();
+            assert!(text.contains(&format!("{mode:04o}")) && text.contains("chmod it to 0700"), "{text}");
+        }
+        let file = folder.0.join("file");
+        fs::write(&file, "").expect("written");
+        assert!(ensure(&file).expect_err("no directory").to_string().contains("something else"));
+        let link = folder.0.join("link");
+        std::os::unix::fs::symlink(&folder.0, &link).expect("linked");
+        assert!(ensure(&link).is_err(), "a link may point anywhere tomorrow");
+        let found = fs::metadata(&folder.0).expect("there");
+        let text = judge(&found, found.uid() + 1).expect_err("somebody else's");
+        assert!(text.contains("belongs to user"), "{text}");
+    }
+
+    #[test]
+    fn one_holds_the_lock_at_a_time_also_when_its_file_was_replaced() {
+        let folder = Folder::new();
+        let private = folder.0.join(format!("{PRIVATE}1"));
+        ensure(&private).expect("made");
+        let held = lock(&private).expect("free");
+        let waiter = {
+            let private = private.clone();
+            std::thread::spawn(move || lock(&private).map(drop))
+        };
+        // Removed under the waiter, as an ending broker does: its lock would be worth nothing.
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        leave(&private, &held);
+        assert!(!private.exists());
+        drop(held);
+        let error = waiter.join().expect("ended").expect_err("nothing left to lock");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        leave(&folder.0, &lock(&folder.0).expect("free"));
+        assert!(folder.0.exists(), "not private");
+    }
+}

@@ -1,0 +1,231 @@
+//! Room: a library's end of its connection to the broker: joining, requests, and answers that carry
+//! descriptors.
+//! Not here: the items that come back (`channel::ring`), the broker's end (`broker`), what the bytes
+//! are (`wire`).
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
+
+use sys::sealed_memory::SealedMemory;
+use sys::seqpacket::{self, Wait};
+
+use super::protocol::{MAX_FDS, ProcId, Request, ThreadKey};
+use super::wire::{self, Reception};
+use super::{directory, start};
+use crate::error::OpenError;
+
+pub(crate) use super::wire::Hello;
+
+const EMFILE: i32 = 24;
+
+/// How long a broker may take to let somebody in before it is taken for hung.
+const PATIENCE_MS: i32 = 10_000;
+
+/// How often a client tries again after it met a broker that was just ending, or lost a race to start
+/// one. Each such meeting is a matter of milliseconds.
+const TRIES: u32 = 100;
+
+/// A joined process's end.
+#[derive(Debug)]
+pub(crate) struct Line {
+    socket: OwnedFd,
+    directory: PathBuf,
+    /// Held from a fetching request to its answer.
+    fetching: Mutex<()>,
+}
+
+/// What a process got when it joined.
+#[derive(Debug)]
+pub(crate) struct Welcome {
+    /// What it is called.
+    pub(crate) proc: ProcId,
+    /// Its pid as others hear it.
+    pub(crate) pid: u32,
+    /// Its receiving area, if it asked for one.
+    pub(crate) arena: Option<SealedMemory>,
+    /// The ring of items.
+    pub(crate) inbox: SealedMemory,
+    /// Where a transaction's bytes are put for the broker.
+    pub(crate) outbox: SealedMemory,
+    /// Its threads' doorbells.
+    pub(crate) doorbells: SealedMemory,
+}
+
+/// How one attempt to join failed.
+enum Failed {
+    /// Nobody listens: start a broker.
+    NoBroker,
+    /// The broker went away meanwhile: try again.
+    Ending,
+    /// No use to try again.
+    For(String),
+}
+
+impl Line {
+    /// Joins a context of the directory's broker, which is started if there is none.
+    ///
+    /// # Errors
+    /// [`OpenError::Embedded`]: the directory is not the user's alone, the broker cannot be started,
+    /// does not answer, speaks another version, or is out of memory or descriptors.
+    pub(crate) fn open(directory: &Path, hello: Hello) -> Result<(Self, Welcome), OpenError> {
+        let refused = |why| OpenError::Embedded { directory: directory.to_owned(), why };
+        if hello.context.is_empty() || hello.context.len() > wire::NAME_MAX {
+            return Err(refused(format!(
+                "a context's name has 1 to {} bytes, not {}",
+                wire::NAME_MAX,
+                hello.context.len()
+            )));
+        }
+        for attempt in 0..TRIES {
+            directory::ensure(directory)?;
+            match Self::join(directory, &hello) {
+                Ok(joined) => return Ok(joined),
+                Err(Failed::NoBroker) => start::start(directory).map_err(refused)?,
+                Err(Failed::Ending) => sleep(Duration::from_millis(u64::from(attempt.min(20)))),
+                Err(Failed::For(why)) => return Err(refused(why)),
+            }
+        }
+        Err(refused("its brokers end as soon as they begin; run `binderperf broker` to see why".to_owned()))
+    }
+
+    fn join(directory: &Path, hello: &Hello) -> Result<(Self, Welcome), Failed> {
+        let path = directory::socket(directory);
+        let socket = seqpacket::connect(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Failed::NoBroker,
+            _ => Failed::For(format!(
+                "connecting to {} failed: {}",
+                path.display(),
+                sys::errno::describe(&error)
+            )),
+        })?;
+        seqpacket::send(socket.as_fd(), &hello.encode(), &[], Wait::Forever).map_err(ended_or)?;
+        let seen = seqpacket::poll(socket.as_fd(), PATIENCE_MS).map_err(ended_or)?;
+        if !seen.readable && !seen.hung_up {
+            return Err(Failed::For(format!(
+                "its broker has not answered for {} s; is it stopped?",
+                PATIENCE_MS / 1000
+            )));
+        }
+        let (mut bytes, mut descriptors) = ([0; wire::RECEPTION_MAX], Vec::new());
+        let got =
+            seqpacket::recv(socket.as_fd(), &mut bytes, &mut descriptors, Wait::No).map_err(ended_or)?;
+        if got.bytes == 0 {
+            return Err(Failed::Ending);
+        }
+        if got.descriptors_lost {
+            return Err(Failed::For(
+                "this process has no room for the descriptors that come with it (EMFILE); raise its limit \
+                 of open files"
+                    .to_owned(),
+            ));
+        }
+        let welcome = admitted(&bytes[..got.bytes], descriptors).map_err(Failed::For)?;
+        let line = Self { socket, directory: directory.to_owned(), fetching: Mutex::new(()) };
+        Ok((line, welcome))
+    }
+
+    /// Sends one request. Waits while the broker is behind with this process's requests; allocates
+    /// nothing.
+    ///
+    /// # Errors
+    /// [`Self::gone`]. `EMFILE`, `ETOOMANYREFS`: too many descriptors on their way.
+    pub(crate) fn send(
+        &self,
+        thread: ThreadKey,
+        seq: u32,
+        request: &Request,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
+        let bytes = wire::frame(thread, seq, request);
+        seqpacket::send(self.socket.as_fd(), &bytes, descriptors, Wait::Forever)
+            .map_err(|error| self.or_gone(error))
+    }
+
+    /// Sends a request that is answered on the socket ([`Request::TakeFds`], [`Request::State`],
+    /// [`Request::TakeChannel`]) and waits for that: its errno, 0 for none, and the descriptors. Where
+    /// this process has no room for all of them, none are kept and the errno is `EMFILE`.
+    ///
+    /// # Errors
+    /// [`Self::gone`].
+    pub(crate) fn fetch(&self, thread: ThreadKey, request: &Request) -> io::Result<(i32, Vec<OwnedFd>)> {
+        let _turn = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+        self.send(thread, 0, request, &[])?;
+        let (mut bytes, mut descriptors) = ([0; wire::FETCHED], Vec::new());
+        let got = seqpacket::recv(self.socket.as_fd(), &mut bytes, &mut descriptors, Wait::Forever)
+            .map_err(|error| self.or_gone(error))?;
+        if got.bytes == 0 {
+            return Err(self.gone());
+        }
+        let (errno, count) = wire::unfetched(&bytes[..got.bytes]).ok_or(io::ErrorKind::InvalidData)?;
+        if got.descriptors_lost || descriptors.len() < (count as usize).min(MAX_FDS) {
+            return Ok((EMFILE, Vec::new()));
+        }
+        Ok((errno, descriptors))
+    }
+
+    /// Whether the broker is still there.
+    pub(crate) fn is_alive(&self) -> bool {
+        seqpacket::poll(self.socket.as_fd(), 0).is_ok_and(|seen| !seen.hung_up)
+    }
+
+    /// What every use of a line says whose broker is gone.
+    pub(crate) fn gone(&self) -> io::Error {
+        let what = format!("the broker of {} is gone; open again", self.directory.display());
+        io::Error::new(io::ErrorKind::ConnectionReset, what)
+    }
+
+    fn or_gone(&self, error: io::Error) -> io::Error {
+        if is_end(&error) { self.gone() } else { error }
+    }
+}
+
+fn is_end(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::NotConnected
+    )
+}
+
+fn ended_or(error: io::Error) -> Failed {
+    if is_end(&error) {
+        Failed::Ending
+    } else {
+        Failed::For(format!("talking to its broker failed: {}", sys::errno::describe(&error)))
+    }
+}
+
+/// Makes sense of the broker's answer to a hello.
+fn admitted(bytes: &[u8], descriptors: Vec<OwnedFd>) -> Result<Welcome, String> {
+    let nonsense = || "what listens there is no broker of this program".to_owned();
+    match Reception::decode(bytes).ok_or_else(nonsense)? {
+        Reception::Refused { errno, why } => Err(match sys::errno::name(errno) {
+            Some(name) => format!("its broker refused: {why} ({name})"),
+            None => format!("its broker refused: {why}"),
+        }),
+        Reception::Welcome { proc, pid, sizes } => {
+            let mut descriptors = descriptors.into_iter();
+            let mut memory = |size| -> Result<SealedMemory, String> {
+                let fd = descriptors.next().ok_or_else(nonsense)?;
+                SealedMemory::map(fd, usize::try_from(size).map_err(|_| nonsense())?)
+                    .map_err(|error| format!("mapping its memory failed: {}", sys::errno::describe(&error)))
+            };
+            let [inbox, outbox, doorbells, arena] = sizes;
+            Ok(Welcome {
+                proc,
+                pid,
+                inbox: memory(inbox)?,
+                outbox: memory(outbox)?,
+                doorbells: memory(doorbells)?,
+                arena: if arena == 0 { None } else { Some(memory(arena)?) },
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "line/tests.rs"]
+mod tests;

@@ -1,0 +1,164 @@
+//! Room: starting a directory's broker when a client finds none.
+//! Not here: the broker (`broker`), which directory (`context`), when to start one (`line`).
+//!
+//! A program that can become a broker says so with [`register_broker`], and is started once more with
+//! those words. Another one looks for the `binderperf` program, in `$BINDERPERF_BROKER` or along
+//! `$PATH`. Where there is none, the broker runs on a thread of this process, and ends with it at the
+//! latest.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc;
+
+use super::broker::{self, Lifetime};
+
+/// The hidden word with which the `binderperf` program becomes a broker.
+pub const COMMAND: &str = "__broker";
+
+/// What a started broker says on its standard output once it listens, or another one does.
+const READY: &str = "ready";
+
+static REGISTERED: OnceLock<Vec<String>> = OnceLock::new();
+
+/// This program becomes a broker when it is started with these words and a directory: it then calls
+/// [`become_broker`]. The first call counts.
+pub fn register_broker(words: &[&str]) {
+    // Later calls are of the same program and can only mean the same.
+    let _ = REGISTERED.set(words.iter().map(|word| (*word).to_owned()).collect());
+}
+
+/// Is the broker of a directory until its last client is gone; says on standard output when it
+/// listens or why it cannot. Returns the exit code.
+#[must_use]
+pub fn become_broker(directory: &Path) -> u8 {
+    // Nobody reads any more once the first line is out, and the broker goes on all the same.
+    let say = |line: &str| drop(io::Write::write_all(&mut io::stdout(), format!("{line}\n").as_bytes()));
+    match broker::run(directory, Lifetime::LastClient, || say(READY)) {
+        Ok(()) => 0,
+        Err(broker::RunError::Running { .. }) => {
+            say(READY);
+            0
+        }
+        Err(error) => {
+            say(&error.to_string());
+            3
+        }
+    }
+}
+
+/// Starts a broker and waits until it listens. Another one may turn out to be faster.
+///
+/// # Errors
+/// Why there is none, for people.
+pub(super) fn start(directory: &Path) -> Result<(), String> {
+    let directory = std::path::absolute(directory)
+        .map_err(|error| format!("its path cannot be made absolute: {}", sys::errno::describe(&error)))?;
+    if let Some(words) = REGISTERED.get() {
+        return match run(OsStr::new("/proc/self/exe"), words, &directory) {
+            Err(Failed::NoProgram(_)) => on_a_thread(&directory),
+            other => other.map_err(Failed::into_text),
+        };
+    }
+    let words = [COMMAND.to_owned()];
+    if let Some(program) = std::env::var_os("BINDERPERF_BROKER").filter(|program| !program.is_empty()) {
+        return run(&program, &words, &directory).map_err(Failed::into_text);
+    }
+    match along_path().map(|program| run(program.as_os_str(), &words, &directory)) {
+        Some(Ok(())) => Ok(()),
+        // No such program, or one that is too old to become a broker.
+        _ => on_a_thread(&directory),
+    }
+}
+
+fn along_path() -> Option<PathBuf> {
+    let path: OsString = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join("binderperf")).find(|program| program.is_file())
+}
+
+/// Why a started program is no broker.
+enum Failed {
+    NoProgram(String),
+    Said(String),
+}
+
+impl Failed {
+    fn into_text(self) -> String {
+        let (Self::NoProgram(text) | Self::Said(text)) = self;
+        text
+    }
+}
+
+/// Runs a program as broker, detached: in a session of its own, as nobody's child, without streams.
+fn run(program: &OsStr, words: &[String], directory: &Path) -> Result<(), Failed> {
+    let shown = program.to_string_lossy();
+    let mut command = Command::new(program);
+    command.args(words).arg(directory).current_dir("/");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    sys::detached_child::detach(&mut command);
+    let mut child = command.spawn().map_err(|error| {
+        Failed::NoProgram(format!(
+            "its broker, {shown}, cannot be started: {}; set BINDERPERF_BROKER to the binderperf program",
+            sys::errno::describe(&error)
+        ))
+    })?;
+    let said = first_line(&mut child);
+    // The process in between has ended, or is about to.
+    let _ = child.wait();
+    match said {
+        Ok(line) if line == READY => Ok(()),
+        Ok(line) if line.is_empty() => {
+            Err(Failed::Said(format!("its broker, {shown}, ended without a word")))
+        }
+        Ok(line) => Err(Failed::Said(line)),
+        Err(error) => {
+            Err(Failed::Said(format!("its broker, {shown}, said nothing: {}", sys::errno::describe(&error))))
+        }
+    }
+}
+
+/// How long a broker may take to begin.
+const PATIENCE_MS: i32 = 10_000;
+
+fn first_line(child: &mut Child) -> io::Result<String> {
+    let mut output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+    let mut line = Vec::new();
+    loop {
+        let seen = sys::seqpacket::poll(output.as_fd(), PATIENCE_MS)?;
+        if !seen.readable && !seen.hung_up {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let mut some = [0; 512];
+        let count = output.read(&mut some)?;
+        line.extend_from_slice(&some[..count]);
+        if count == 0 || line.contains(&b'\n') {
+            let text = String::from_utf8_lossy(&line);
+            return Ok(text.lines().next().unwrap_or_default().to_owned());
+        }
+    }
+}
+
+/// Runs the broker on a thread of this process.
+fn on_a_thread(directory: &Path) -> Result<(), String> {
+    let (tell, told) = mpsc::channel();
+    let directory = directory.to_owned();
+    let serve = move || {
+        let ready = tell.clone();
+        let result = broker::run(&directory, Lifetime::LastClient, || {
+            // The starter waits for exactly this.
+            let _ = ready.send(Ok(()));
+        });
+        // Heard only if the broker did not come to serving.
+        let _ = tell.send(match result {
+            Ok(()) | Err(broker::RunError::Running { .. }) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        });
+    };
+    std::thread::Builder::new().name("binder broker".to_owned()).spawn(serve).map_err(|error| {
+        format!("a thread for its broker cannot be started: {}", sys::errno::describe(&error))
+    })?;
+    told.recv().unwrap_or_else(|_| Err("its broker's thread panicked".to_owned()))
+}
