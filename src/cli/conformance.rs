@@ -5,16 +5,16 @@
 use std::time::Duration;
 
 use clap::Args;
-use lab::conformance::{self, Device, Drivers, Fault, Item, Ktap, Options, Outcome, Totals};
+use lab::conformance::{self, Drivers, Fault, Item, Ktap, Options, Outcome, Totals};
 
+use super::driver::DriverArgs;
 use super::{A_YEAR_S, complain, exit, say};
 
 /// Test the driver against every promise of the contract; results as KTAP
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ConformanceArgs {
-    /// Device to test: auto, private, a name (binder, hwbinder, ...) or a path
-    #[arg(long, value_name = "DEVICE", default_value = "auto")]
-    device: Device,
+    #[command(flatten)]
+    driver: DriverArgs,
 
     /// Only items whose number starts with this or whose title contains it, as TX- or WR-03; commas separate several
     #[arg(long, value_name = "WORDS", default_value = "")]
@@ -75,8 +75,11 @@ fn listed(item: &Item) -> String {
 fn test(args: &ConformanceArgs, items: &[&Item]) -> Result<Totals, (String, u8)> {
     let no_driver = |error: conformance::OpenError| (error.to_string(), exit::UNABLE);
     let no_output = |error: std::io::Error| (format!("writing the results: {error}"), exit::INTERNAL);
-    let context = conformance::find(&args.device).map_err(no_driver)?;
-    let evidence = conformance::examine(&context).map_err(no_driver)?;
+    let wanted = args.driver.wanted().map_err(|why| (why, exit::USAGE))?;
+    let located = conformance::find(&wanted).map_err(no_driver)?;
+    let context = located.context;
+    let mut evidence = conformance::examine(&context).map_err(no_driver)?;
+    evidence.findings.push(format!("why this driver: {}", located.reason));
     conformance::check_unmanaged(&context).map_err(|why| (why, exit::UNABLE))?;
     let about = conformance::Subject::describe(&context);
     let mut ktap =

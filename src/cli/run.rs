@@ -1,5 +1,5 @@
-//! Room: `run`: the whole test with sensible settings, on this machine's driver or in a guest, with
-//! a table at the end and a record in a file.
+//! Room: `run`: the whole test with sensible settings, on this machine's driver, on the embedded one or
+//! in a guest, with a table at the end and a record in a file.
 //! Not here: single cases and Google Benchmark's flags (`super::throughput`), the guest (`lab::vm`).
 
 use std::fs::{DirBuilder, File};
@@ -7,17 +7,18 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lab::plan::{Controls, Device, MinTime, Plan};
+use lab::plan::{Controls, MinTime, Plan};
 use lab::run::{Observer, RunError};
 use lab::vm::{Options, Sinks, kernel::Choice};
-use record::Run;
 use record::render::summary::summary;
+use record::{DriverKind, Run};
 
+use super::driver::{DriverArgs, chosen};
 use super::output::Sink;
 use super::progress::{Listener, StatusLine};
 use super::{complain, exit, note};
 
-/// Measure binder throughput beside pipe, socket, futex and spinning: on this machine's driver, else in a VM
+/// Measure binder throughput beside pipe, socket, futex and spinning: on this machine's driver, else on the embedded one
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
     /// A quarter of the time, for a first look
@@ -28,14 +29,16 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
 
-    /// In a VM with this kernel even if this machine has a driver: bzImage, .deb, or a name such as 6.12
-    #[arg(long, value_name = "KERNEL", num_args = 0..=1, default_missing_value = "", conflicts_with = "device")]
+    /// On the driver of a real kernel, in a VM: bzImage, .deb, or a name such as 6.12
+    #[arg(long, value_name = "KERNEL", num_args = 0..=1, default_missing_value = "", conflicts_with_all = HERE)]
     vm: Option<String>,
 
-    /// On this binder device of this machine, never in a VM: private, a name, or a path
-    #[arg(long, value_name = "DEVICE")]
-    device: Option<Device>,
+    #[command(flatten)]
+    driver: DriverArgs,
 }
+
+/// Flags about the driver of this machine.
+const HERE: [&str; 6] = ["driver", "device", "context_dir", "inherit", "wait", "lanes"];
 
 /// Least time of a case in seconds: with it, all cases take a minute or so in an emulated guest.
 const MIN_TIME_S: f64 = 0.2;
@@ -61,33 +64,47 @@ pub(crate) fn run(args: &RunArgs) -> u8 {
     }
 }
 
-/// On this machine, or in a guest when it has no driver and none was named.
+/// On this machine: its own driver or the embedded one.
 fn here(args: &RunArgs, line: &mut StatusLine) -> Result<Run, u8> {
+    let wanted = args.driver.wanted().map_err(|why| {
+        complain(why);
+        exit::USAGE
+    })?;
     let plan = Plan {
         controls: Controls::default_set(),
         min_time: MinTime::Seconds(args.min_time()),
-        device: args.device.clone().unwrap_or_default(),
+        wanted,
         command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         ..Plan::default()
     };
     match lab::run::execute(&plan, &mut OnLine(line)) {
         Ok(run) => Ok(run),
-        Err(RunError::NoDriver(why)) if args.device.is_none() => {
-            line.show("");
-            note(format_args!("This machine cannot run it itself: {why}.\nSo it runs in a VM.\n"));
-            in_guest(args, "", line)
-        }
         Err(error) => {
             line.show("");
             complain(&error);
-            Err(if matches!(error, RunError::NoDriver(_)) { exit::UNABLE } else { exit::INTERNAL })
+            if !matches!(error, RunError::NoDriver(_)) {
+                return Err(exit::INTERNAL);
+            }
+            note(IN_A_VM);
+            Err(exit::UNABLE)
         }
     }
 }
 
+/// The way to a kernel's driver that always works.
+const IN_A_VM: &str = "binderperf run --vm measures the driver of a real kernel, in a VM.\n";
+
 struct OnLine<'l>(&'l mut StatusLine);
 
 impl Observer for OnLine<'_> {
+    fn begins(&mut self, run: &Run) {
+        let Some(driver) = &run.driver else { return };
+        note(chosen(run).unwrap_or_default());
+        if driver.kind == DriverKind::Embedded && driver.choice == "auto" {
+            note(IN_A_VM);
+        }
+    }
+
     fn starts(&mut self, run: &Run, case: usize, done: usize, all: usize) {
         self.0.step(done, all, &run.cases[case].name);
     }
@@ -114,7 +131,8 @@ fn boot(args: &RunArgs, kernel: &str, folder: &Path, line: &mut StatusLine) -> R
     };
     let binary = std::env::current_exe().map_err(|error| unable(format!("finding this program: {error}")))?;
     let min_time = format!("--benchmark_min_time={}s", args.min_time());
-    let words = ["throughput", "binder", "--progress", "--benchmark_format=json", &min_time];
+    let words =
+        ["throughput", "binder", "--driver=kernel", "--progress", "--benchmark_format=json", &min_time];
     let record = format!("--record={GUEST_RECORD}");
     let words = words.into_iter().chain([record.as_str()]).map(str::to_owned).collect();
     let given = if kernel.is_empty() { Vec::new() } else { vec![kernel.to_owned()] };

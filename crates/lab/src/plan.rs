@@ -20,7 +20,8 @@ pub(crate) use min_time::MOST_ITERATIONS;
 pub use min_time::MinTime;
 pub use order::{fresh_seed, shuffled};
 
-pub use driver::locate::Device;
+pub use driver::embedded::{Inherit, Settings, Waiting};
+pub use driver::locate::{Device, Driver, Wanted};
 pub use ipc::Release;
 use record::Case;
 
@@ -41,8 +42,8 @@ pub struct Plan {
     pub dry_run: bool,
     /// `Some(seed)`: repetitions of all cases in an order drawn with this seed.
     pub interleaving_seed: Option<u64>,
-    /// Which binder context.
-    pub device: Device,
+    /// Which driver, and which context of it.
+    pub wanted: Wanted,
     /// The Android release whose binder wire format is spoken.
     pub android: Release,
     /// Deliberate breakage, for tests of this tool itself.
@@ -65,7 +66,7 @@ impl Default for Plan {
             repetitions: 1,
             dry_run: false,
             interleaving_seed: None,
-            device: Device::Auto,
+            wanted: Wanted::default(),
             android: Release::default(),
             faults: Vec::new(),
             patience_s: 30,
@@ -134,7 +135,9 @@ impl Plan {
             random_interleaving: self.interleaving_seed.is_some(),
             seed: self.interleaving_seed,
             controls: self.controls.families().next().is_some(),
-            device: self.device.to_string(),
+            driver: self.wanted.driver.to_string(),
+            device: self.wanted.device.to_string(),
+            placement: "default".to_owned(),
             command_line: self.command_line.clone(),
         }
     }

@@ -10,8 +10,8 @@ use std::fmt;
 use std::io;
 use std::time::Instant;
 
-use driver::locate::locate;
-use driver::{Connection, Context, KernelContext, OpenError, OpenOptions};
+use driver::locate;
+use driver::{AnyContext, Connection, Context, OpenError, OpenOptions};
 use record::{Clock, ClockUnit, HostClass, Outcome, Repetition, Run, Sampler};
 use sys::local_time::LocalTime;
 
@@ -131,13 +131,13 @@ pub fn execute(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, RunError
     Ok(run)
 }
 
-fn find_driver(plan: &Plan) -> Result<(KernelContext, record::Driver), RunError> {
-    let context = locate(&plan.device, "binder").map_err(RunError::NoDriver)?;
+fn find_driver(plan: &Plan) -> Result<(AnyContext, record::Driver), RunError> {
+    let located = locate::find(&plan.wanted, "binder").map_err(RunError::NoDriver)?;
     let options = OpenOptions { map_size: 0, ..OpenOptions::default() };
-    let connection = context.open(options).map_err(RunError::NoDriver)?;
+    let connection = located.context.open(options).map_err(RunError::NoDriver)?;
     let version = connection.version().unwrap_or(abi::PROTOCOL_VERSION);
-    let driver = host::driver(&context, version);
-    Ok((context, driver))
+    let driver = host::driver(&located, version);
+    Ok((located.context, driver))
 }
 
 fn clock(class: HostClass) -> Clock {

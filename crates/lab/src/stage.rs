@@ -18,7 +18,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use driver::KernelContext;
+use driver::{AnyContext, Context, EmbeddedConnection, KernelConnection, on_context};
 use record::HostClass;
 use sys::shared_memory::SharedMemory;
 
@@ -34,7 +34,8 @@ pub(crate) enum Subject {
     Unix(unix::Client),
     Futex(shared::Client<shared::Sleep>),
     Spin(shared::Client<shared::Spin>),
-    Raw(Box<raw::Client>),
+    Raw(Box<raw::Client<KernelConnection>>),
+    RawEmbedded(Box<raw::Client<EmbeddedConnection>>),
     Binder(binder::Client),
 }
 
@@ -69,7 +70,7 @@ pub(crate) struct Stage<'p> {
     watch: Watch,
     server: Option<Arc<Peer>>,
     /// The binder context of the test.
-    context: Option<KernelContext>,
+    context: Option<AnyContext>,
     manager: Manager,
     one_cpu: bool,
     /// Where this thread may run when it is not confined to one CPU.
@@ -94,12 +95,7 @@ impl<'p> Stage<'p> {
     /// On an emulated machine both sides of every case but spinning share one CPU: a wake-up across
     /// emulated CPUs costs what the emulator's own host makes of it, from nothing to a hundred times
     /// the call.
-    pub(crate) fn new(
-        plan: &'p Plan,
-        program: &Path,
-        context: Option<KernelContext>,
-        class: HostClass,
-    ) -> Self {
+    pub(crate) fn new(plan: &'p Plan, program: &Path, context: Option<AnyContext>, class: HostClass) -> Self {
         let watch = Watch::new(Duration::from_secs(plan.patience_s.max(1)));
         let program = program.to_owned();
         let one_cpu = class == HostClass::Tcg;
@@ -134,14 +130,21 @@ impl<'p> Stage<'p> {
             Family::Unix => self.unix(len, fault),
             Family::Futex => Ok(Subject::Futex(shared::Client::new(self.shared("futex", len, fault)?, len))),
             Family::Spin => self.spin(len, fault),
-            Family::Raw => {
-                let client = self.named("raw", fault, |place| raw::Client::find(place, len))?;
-                Ok(Subject::Raw(Box::new(client)))
-            }
-            Family::Binder => {
-                let client = self.named("service", fault, |place| binder::Client::find(place, len))?;
-                Ok(Subject::Binder(client))
-            }
+            Family::Raw => match self.context()? {
+                AnyContext::Kernel(context) => {
+                    let client = self.named("raw", fault, &context, |place| raw::Client::find(place, len))?;
+                    Ok(Subject::Raw(Box::new(client)))
+                }
+                AnyContext::Embedded(context) => {
+                    let client = self.named("raw", fault, &context, |place| raw::Client::find(place, len))?;
+                    Ok(Subject::RawEmbedded(Box::new(client)))
+                }
+            },
+            // A proxy carries no type of connection, so there is one client for both.
+            Family::Binder => on_context!(self.context()?, |context| {
+                let find = |place: Rendezvous<'_, _>| binder::Client::find(place, len);
+                Ok(Subject::Binder(self.named("service", fault, &context, find)?))
+            }),
         }
     }
 
@@ -253,27 +256,32 @@ impl<'p> Stage<'p> {
         }
     }
 
+    fn context(&self) -> Result<AnyContext, StageError> {
+        let no_context = || StageError::Failed("no binder context was opened".to_owned());
+        self.context.clone().ok_or_else(no_context)
+    }
+
     /// A server with a name at the service manager, and its client once both are there.
-    fn named<T>(
+    fn named<T, X: Context>(
         &mut self,
         role: &str,
         fault: Option<FaultKind>,
-        find: impl FnOnce(Rendezvous<'_>) -> Result<T, CallError>,
+        context: &X,
+        find: impl FnOnce(Rendezvous<'_, X>) -> Result<T, CallError>,
     ) -> Result<T, StageError> {
-        let no_context = || StageError::Failed("no binder context was opened".to_owned());
-        let context = self.context.clone().ok_or_else(no_context)?;
-        self.see_to_a_manager(&context)?;
+        let any = self.context()?;
+        self.see_to_a_manager(&any, context)?;
         let name = format!("binderperf.sendvec.{}", std::process::id());
         let release = self.plan.android;
-        let arguments = [context.path().display().to_string(), release.to_string(), name.clone()];
+        let arguments = [any.address(), release.to_string(), name.clone()];
         self.server = Some(self.start_and_wait("service", &role::words(role, &arguments, fault))?);
-        let place = Rendezvous { context: &context, release, name: &name };
+        let place = Rendezvous { context, release, name: &name };
         self.watch.during(|| find(place)).map_err(failed("reaching the service"))
     }
 
     /// Makes sure that the context has a service manager: the system's, or one of ours in a process
     /// of its own.
-    fn see_to_a_manager(&mut self, context: &KernelContext) -> Result<(), StageError> {
+    fn see_to_a_manager<X: Context>(&mut self, any: &AnyContext, context: &X) -> Result<(), StageError> {
         match &self.manager {
             Manager::Theirs => return Ok(()),
             // Whoever gives up on a case kills the manager, too; that takes effect a little later.
@@ -285,7 +293,7 @@ impl<'p> Stage<'p> {
             }
             Manager::Unknown => {}
         }
-        let managed = !context.is_private()
+        let managed = !any.is_private()
             && self
                 .watch
                 .during(|| rendezvous::is_managed(context, self.plan.android))
@@ -293,7 +301,7 @@ impl<'p> Stage<'p> {
         self.manager = if managed {
             Manager::Theirs
         } else {
-            let arguments = [context.path().display().to_string(), self.plan.android.to_string()];
+            let arguments = [any.address(), self.plan.android.to_string()];
             Manager::Ours(self.start_and_wait("service manager", &role::words("manager", &arguments, None))?)
         };
         Ok(())

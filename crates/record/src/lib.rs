@@ -18,5 +18,6 @@ pub use read::ReadError;
 pub use sampler::Sampler;
 pub use schema::{
     Case, CaseKind, Clock, ClockUnit, Counter, CounterKind, Counters, Cpu, CpuCache, Driver, DriverKind,
-    Finding, Host, HostClass, Kernel, Measurement, Outcome, Plan, Repetition, Run, Severity, Tool,
+    EmbeddedSettings, Finding, Host, HostClass, Kernel, Measurement, Outcome, Plan, Repetition, Run,
+    Severity, Tool,
 };

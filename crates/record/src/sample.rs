@@ -12,6 +12,9 @@ pub(crate) fn run() -> Run {
         opened: "/dev/binder".to_owned(),
         protocol_version: 8,
         features: vec!["oneway_spam_detection".to_owned()],
+        choice: "kernel".to_owned(),
+        reason: "it was asked for".to_owned(),
+        embedded: None,
     });
     run.complete = true;
     run.cases.push(case("BM_sendVec_binder", 4, 0, vec![measured(1000, 2_500_000, 1_000_000)]));

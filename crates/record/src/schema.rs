@@ -6,7 +6,7 @@ mod case;
 mod host;
 
 pub use case::{Case, CaseKind, Counter, CounterKind, Counters, Measurement, Outcome, Repetition};
-pub use host::{Cpu, CpuCache, Driver, DriverKind, Host, HostClass, Kernel};
+pub use host::{Cpu, CpuCache, Driver, DriverKind, EmbeddedSettings, Host, HostClass, Kernel};
 
 use serde::{Deserialize, Serialize};
 
@@ -99,9 +99,16 @@ pub struct Plan {
     /// Whether the control cases were run beside the test.
     #[serde(default)]
     pub controls: bool,
-    /// The device asked for: a path, `private`, or `auto`.
+    /// The driver asked for: `auto`, `kernel` or `embedded`; empty when not known.
+    #[serde(default)]
+    pub driver: String,
+    /// The device asked for: a path, a context's name, `private`, or `auto`.
     #[serde(default)]
     pub device: String,
+    /// Where both sides of a case ran: `default` (where the scheduler put them), `same` (one CPU) or
+    /// `cross` (two); empty when not known.
+    #[serde(default)]
+    pub placement: String,
     /// The words of the command line.
     #[serde(default)]
     pub command_line: Vec<String>,

@@ -4,9 +4,10 @@
 use std::path::PathBuf;
 
 use super::super::A_YEAR_S;
+use super::super::driver::DriverArgs;
 use clap::Parser;
 use lab::plan::gbench::Flags;
-use lab::plan::{Controls, Device, Fault, Gate, MinTime, Plan, Release};
+use lab::plan::{Controls, Fault, Gate, MinTime, Plan, Release};
 
 /// Restores Google Benchmark's exit status.
 pub(super) const COMPATIBLE: &str = "--gbench-compat";
@@ -15,9 +16,8 @@ pub(super) const COMPATIBLE: &str = "--gbench-compat";
 #[derive(Clone, Debug, Parser)]
 #[command(no_binary_name = true, disable_help_flag = true, disable_version_flag = true)]
 pub(super) struct Own {
-    /// Binder device: auto (private if possible), private, a name, or a path
-    #[arg(long, value_name = "DEVICE", default_value = "auto")]
-    pub(super) device: Device,
+    #[command(flatten)]
+    driver: DriverArgs,
 
     /// Write the whole record to FILE; `binderperf show FILE` reads it
     #[arg(long, value_name = "FILE")]
@@ -98,7 +98,7 @@ impl Own {
             interleaving_seed: flags
                 .random_interleaving
                 .then(|| self.seed.unwrap_or_else(lab::plan::fresh_seed)),
-            device: self.device.clone(),
+            wanted: self.driver.wanted()?,
             android: self.android,
             faults: self.fault.clone(),
             patience_s: self.patience,

@@ -7,6 +7,7 @@ use lab::run::Observer;
 use record::Run;
 use record::render::gbench::{Format, GbenchReporter, Options, context};
 
+use super::super::driver::chosen;
 use super::super::note;
 use super::super::output::in_color;
 use super::super::progress;
@@ -93,6 +94,9 @@ impl Observer for Report<'_> {
             time_unit: flags.time_unit,
         };
         let mut display = GbenchReporter::new(run, &options);
+        if let Some(chosen) = chosen(run) {
+            note(chosen);
+        }
         if has_context(options.format) {
             note(context(run));
         }

@@ -13,7 +13,7 @@ use abi::codes::object;
 use abi::layout::{FdObject, FreezeInfo};
 use abi::{Commands, Handle, Payload, TransactionFlags};
 use driver::connection::DEFAULT_MAP_SIZE;
-use driver::{KernelContext, OpenOptions};
+use driver::{AnyContext, OpenOptions};
 use sys::binder_fd::BinderFd;
 use sys::receive_map::ReceiveMap;
 use zerocopy::{FromZeros, IntoBytes};
@@ -33,7 +33,7 @@ pub fn main(words: &[String]) -> Result<(), String> {
     let mut words = words.iter().map(String::as_str);
     let mut word = |what: &str| words.next().ok_or_else(|| format!("a helper needs {what}"));
     let (role, address) = (word("a role")?, word("an address")?);
-    let subject: Box<dyn Subject> = Box::new(KernelContext::at(address));
+    let subject: Box<dyn Subject> = Box::new(AnyContext::parse(address));
     match role {
         "item" => {
             let id = word("an item")?;

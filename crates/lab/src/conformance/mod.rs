@@ -37,7 +37,7 @@ mod worker;
 mod write_read;
 
 pub use driver::OpenError;
-pub use driver::locate::Device;
+pub use driver::locate::{Device, Located, Wanted};
 pub use evidence::{Evidence, Kind, Release, examine};
 pub use faulty::Fault;
 pub use helper::main as helper_main;
@@ -53,8 +53,8 @@ pub const HELPER_COMMAND: &str = "__conformance-peer";
 ///
 /// # Errors
 /// Says what was looked for and how to get it.
-pub fn find(device: &Device) -> Result<driver::KernelContext, OpenError> {
-    driver::locate::locate(device, "binder")
+pub fn find(wanted: &Wanted) -> Result<Located, OpenError> {
+    driver::locate::find(wanted, "binder")
 }
 
 /// Every item, in the contract's order.

@@ -5,7 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use driver::kernel_state::{self, StateError, StateFile};
-use driver::{Connection, Context, KernelConnection, KernelContext, OpenError, OpenOptions};
+use driver::{
+    AnyContext, Connection, Context, EmbeddedConnection, EmbeddedContext, KernelConnection, KernelContext,
+    OpenError, OpenOptions, on_context,
+};
 use sys::binder_fd::BinderFd;
 
 /// A connection whose driver's own checks can be tested where it has a kernel's device behind it.
@@ -79,5 +82,64 @@ impl Subject for KernelContext {
 
     fn state(&self, which: StateFile) -> Result<Option<String>, StateError> {
         kernel_state::read_here(Some(self.path()), which)
+    }
+}
+
+impl Probe for EmbeddedConnection {
+    fn device(&self) -> Option<&BinderFd> {
+        None
+    }
+
+    fn map_base(&self) -> Option<u64> {
+        Self::map_base(self)
+    }
+
+    fn unmap(&mut self) -> bool {
+        Self::unmap(self);
+        true
+    }
+}
+
+impl Subject for EmbeddedContext {
+    fn open(&self, options: OpenOptions) -> Result<Arc<dyn Probe>, OpenError> {
+        Ok(Arc::new(Context::open(self, options)?))
+    }
+
+    fn device(&self) -> Option<&Path> {
+        None
+    }
+
+    fn address(&self) -> String {
+        Self::address(self)
+    }
+
+    fn describe(&self) -> String {
+        Context::describe(self)
+    }
+
+    fn state(&self, _which: StateFile) -> Result<Option<String>, StateError> {
+        Ok(None)
+    }
+}
+
+impl Subject for AnyContext {
+    fn open(&self, options: OpenOptions) -> Result<Arc<dyn Probe>, OpenError> {
+        on_context!(self, |context| Subject::open(context, options))
+    }
+
+    fn device(&self) -> Option<&Path> {
+        Self::device(self)
+    }
+
+    fn address(&self) -> String {
+        Self::address(self)
+    }
+
+    fn describe(&self) -> String {
+        Context::describe(self)
+    }
+
+    fn state(&self, which: StateFile) -> Result<Option<String>, StateError> {
+        on_context!(self, |context| context.state(which))
     }
 }

@@ -5,15 +5,43 @@
 
 use std::fs;
 
-use driver::{Context, KernelContext};
-use record::{Driver, DriverKind};
+use driver::embedded::Settings;
+use driver::locate::Located;
+use driver::{AnyContext, Context, KernelContext};
+use record::{Driver, DriverKind, EmbeddedSettings};
 
 use super::Root;
 
 /// The driver behind a context that answered with this protocol version.
 #[must_use]
-pub fn driver(context: &KernelContext, protocol_version: i32) -> Driver {
-    let root = Root::of_this_machine();
+pub fn driver(located: &Located, protocol_version: i32) -> Driver {
+    let driver = Driver {
+        kind: DriverKind::Embedded,
+        opened: located.context.describe(),
+        protocol_version,
+        features: Vec::new(),
+        choice: located.choice.to_string(),
+        reason: located.reason.clone(),
+        embedded: None,
+    };
+    match &located.context {
+        AnyContext::Kernel(context) => {
+            Driver { kind: kind(&Root::of_this_machine()), features: features(context), ..driver }
+        }
+        AnyContext::Embedded(context) => Driver { embedded: Some(settings(context.settings())), ..driver },
+    }
+}
+
+fn settings(settings: Settings) -> EmbeddedSettings {
+    EmbeddedSettings {
+        inherit: settings.inherit.to_string(),
+        waiting: settings.waiting.to_string(),
+        spin_budget_ns: settings.spin_budget_ns,
+        lanes: settings.lanes,
+    }
+}
+
+fn features(context: &KernelContext) -> Vec<String> {
     let folder = context.path().parent().map(|instance| instance.join("features"));
     let mut features: Vec<String> = folder
         .and_then(|folder| fs::read_dir(folder).ok())
@@ -23,7 +51,7 @@ pub fn driver(context: &KernelContext, protocol_version: i32) -> Driver {
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect();
     features.sort_unstable();
-    Driver { kind: kind(&root), opened: context.describe(), protocol_version, features }
+    features
 }
 
 pub(super) fn kind(root: &Root) -> DriverKind {

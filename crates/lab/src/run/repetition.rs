@@ -46,6 +46,7 @@ impl Bench<'_> {
             Subject::Futex(mut client) => self.measure(index, &mut client, &mut trials),
             Subject::Spin(mut client) => self.measure(index, &mut client, &mut trials),
             Subject::Raw(mut client) => self.measure(index, client.as_mut(), &mut trials),
+            Subject::RawEmbedded(mut client) => self.measure(index, client.as_mut(), &mut trials),
             Subject::Binder(mut client) => self.measure(index, &mut client, &mut trials),
         }
     }

@@ -4,9 +4,8 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::path::Path;
 
-use driver::KernelContext;
+use driver::{AnyContext, Context, on_context};
 use ipc::Release;
 use sys::shared_memory::SharedMemory;
 
@@ -60,10 +59,10 @@ struct Cast<'w> {
 enum Scene<'w> {
     /// Vectors of this length, over descriptors that were inherited.
     Inherited(usize),
-    /// A device to be the service manager of.
-    Manager(&'w Path, Release),
-    /// A device and a name to register there.
-    Service(&'w Path, Release, &'w str),
+    /// A context to be the service manager of.
+    Manager(AnyContext, Release),
+    /// A context and a name to register there.
+    Service(AnyContext, Release, &'w str),
 }
 
 impl<'w> Cast<'w> {
@@ -76,9 +75,11 @@ impl<'w> Cast<'w> {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let scene = match (role.as_str(), arguments[..].as_ref()) {
             ("pipe" | "unix" | "futex" | "spin", &[len]) => Scene::Inherited(len.parse().ok()?),
-            ("manager", &[device, release]) => Scene::Manager(Path::new(device), release.parse().ok()?),
-            ("service" | "raw", &[device, release, name]) => {
-                Scene::Service(Path::new(device), release.parse().ok()?, name)
+            ("manager", &[address, release]) => {
+                Scene::Manager(AnyContext::parse(address), release.parse().ok()?)
+            }
+            ("service" | "raw", &[address, release, name]) => {
+                Scene::Service(AnyContext::parse(address), release.parse().ok()?, name)
             }
             _ => return None,
         };
@@ -91,17 +92,23 @@ impl<'w> Cast<'w> {
 
     fn act(&self) -> Result<(), CallError> {
         let sabotage = Sabotage::new(self.fault);
-        match self.scene {
-            Scene::Inherited(len) => self.act_on_descriptors(len, sabotage),
-            Scene::Manager(device, release) => rendezvous::manage(device, release, ready),
-            Scene::Service(device, release, name) => {
-                let context = KernelContext::at(device);
-                let place = Rendezvous { context: &context, release, name };
-                match self.role {
-                    "raw" => raw::serve(place, ready, sabotage),
-                    _ => binder::serve(place, ready, sabotage),
-                }
+        match &self.scene {
+            Scene::Inherited(len) => self.act_on_descriptors(*len, sabotage),
+            Scene::Manager(any, release) => {
+                let explain = |error| any.manager_error(error).to_string();
+                on_context!(any, |context| rendezvous::manage(context, *release, explain, ready))
             }
+            Scene::Service(any, release, name) => {
+                on_context!(any, |context| self
+                    .serve(Rendezvous { context, release: *release, name }, sabotage))
+            }
+        }
+    }
+
+    fn serve<X: Context>(&self, place: Rendezvous<'_, X>, sabotage: Sabotage) -> Result<(), CallError> {
+        match self.role {
+            "raw" => raw::serve(place, ready, sabotage),
+            _ => binder::serve(place, ready, sabotage),
         }
     }
 

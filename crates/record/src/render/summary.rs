@@ -69,7 +69,7 @@ fn head(run: &Run) -> String {
     let driver = match &run.driver {
         Some(driver) => {
             let (kind, protocol) = (driver.kind.name(), driver.protocol_version);
-            format!("{kind}, {}, protocol {protocol}", driver.opened)
+            format!("{kind}, {}, protocol {protocol}", driver.details())
         }
         None => "none".to_owned(),
     };
@@ -86,6 +86,12 @@ fn head(run: &Run) -> String {
         format!("Host    {}", host.trim_end()),
         format!("Clock   {clock}"),
     ];
+    if let Some(driver) = run.driver.as_ref().filter(|driver| driver.choice == "auto") {
+        lines.insert(3, format!("Chosen  {}", driver.reason));
+    }
+    if !["", "default"].contains(&run.plan.placement.as_str()) {
+        lines.push(format!("Placed  {}", placed(&run.plan.placement)));
+    }
     if run.host.class == HostClass::Tcg {
         lines.push("WARNING emulated machine: timings are not real; ratios within this run are".into());
     }
@@ -96,6 +102,14 @@ fn head(run: &Run) -> String {
         lines.push("WARNING built with debug assertions: not for comparing".into());
     }
     lines.iter().map(|line| printable(line).into_owned() + "\n").collect()
+}
+
+fn placed(placement: &str) -> &str {
+    match placement {
+        "same" => "both sides of every case on one CPU",
+        "cross" => "the two sides of every case on two CPUs",
+        other => other,
+    }
 }
 
 fn unit(run: &Run) -> &'static str {

@@ -121,6 +121,49 @@ pub struct Driver {
     /// Names under binderfs' `features`, sorted; empty when not known.
     #[serde(default)]
     pub features: Vec<String>,
+    /// What was asked for: `auto`, `kernel` or `embedded`; empty when not known.
+    #[serde(default)]
+    pub choice: String,
+    /// Why it is this driver; empty when not known.
+    #[serde(default)]
+    pub reason: String,
+    /// How the embedded driver was set; `None` for the kernel's, where the machine decides.
+    #[serde(default)]
+    pub embedded: Option<EmbeddedSettings>,
+}
+
+impl Driver {
+    /// What was opened and how it was set, for a person, e.g. `/dev/binder`.
+    pub fn details(&self) -> String {
+        match &self.embedded {
+            Some(settings) => format!("{}, {}", self.opened, settings.describe()),
+            None => self.opened.clone(),
+        }
+    }
+}
+
+/// How the embedded driver was set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EmbeddedSettings {
+    /// Which priorities are inherited: `none`, `nice` or `rt`.
+    pub inherit: String,
+    /// How threads wait: `sleep`, `spin` or `adaptive`.
+    pub waiting: String,
+    /// How long a thread may spin before it sleeps.
+    pub spin_budget_ns: u64,
+    /// Whether calls without objects go from process to process; else through the broker.
+    pub lanes: bool,
+}
+
+impl EmbeddedSettings {
+    fn describe(&self) -> String {
+        let waiting = match self.waiting.as_str() {
+            "sleep" => "waiting asleep".to_owned(),
+            other => format!("waiting {other} (spins {} us)", self.spin_budget_ns as f64 / 1000.0),
+        };
+        let way = if self.lanes { "lanes" } else { "no lanes" };
+        format!("{waiting}, inherit {}, {way}", self.inherit)
+    }
 }
 
 /// An implementation of the Binder driver.

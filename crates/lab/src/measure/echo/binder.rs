@@ -6,6 +6,7 @@
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
+use driver::Context;
 use ipc::Binder;
 use ipc::binder::{Incoming, Object, Parcel, Status};
 
@@ -27,7 +28,7 @@ impl Client {
     ///
     /// # Errors
     /// The context cannot be opened, has no manager, or the manager does not know the name.
-    pub fn find(place: Rendezvous<'_>, len: usize) -> Result<Self, CallError> {
+    pub fn find<X: Context>(place: Rendezvous<'_, X>, len: usize) -> Result<Self, CallError> {
         let (_process, service) = place.find()?;
         Ok(Self { service, payload: Payload::new(len) })
     }
@@ -85,8 +86,8 @@ impl Object for Echo {
 ///
 /// # Errors
 /// There is no manager, it refuses the name, or the driver broke.
-pub(crate) fn serve(
-    place: Rendezvous<'_>,
+pub(crate) fn serve<X: Context>(
+    place: Rendezvous<'_, X>,
     ready: impl FnOnce() -> io::Result<()>,
     sabotage: Sabotage,
 ) -> Result<(), CallError> {

@@ -1,5 +1,6 @@
-//! Room: the echo over binder by bare ioctls: the least that any runtime could do, one ioctl per
-//! hop, commands encoded by `abi`, no parcels, no loopers, no dispatch.
+//! Room: the echo over binder by bare exchanges with the driver (the kernel's: ioctls): the least that
+//! any runtime could do, one exchange per hop, commands encoded by `abi`, no parcels, no loopers, no
+//! dispatch.
 //! Not here: the runtime (`ipc`); it only lets the two processes find each other, so that the node
 //! called is one like any other, and is left alone from then on.
 //! Every buffer goes back with the next write. Facts: contract WR-09, WR-12, WR-15, TX-01.
@@ -7,7 +8,7 @@
 use std::io;
 
 use abi::{Commands, Handle, Payload as Carried, Return, Returns, TransactionFlags};
-use driver::{Connection, Exchange, KernelConnection};
+use driver::{Connection, Context, Exchange};
 use ipc::Process;
 use ipc::binder::{Incoming, Object, Parcel, Status};
 
@@ -22,8 +23,8 @@ const ECHO: u32 = 1;
 
 /// The measuring end.
 #[derive(Debug)]
-pub struct Client {
-    process: Process<KernelConnection>,
+pub struct Client<C: Connection> {
+    process: Process<C>,
     /// Keeps the handle alive.
     _service: ipc::Binder,
     handle: Handle,
@@ -31,12 +32,15 @@ pub struct Client {
     payload: Payload,
 }
 
-impl Client {
+impl<C: Connection> Client<C> {
     /// For vectors of `len` bytes, served by [`serve`] at this place.
     ///
     /// # Errors
     /// The context cannot be opened, has no manager, or the manager does not know the name.
-    pub fn find(place: Rendezvous<'_>, len: usize) -> Result<Self, CallError> {
+    pub fn find<X>(place: Rendezvous<'_, X>, len: usize) -> Result<Self, CallError>
+    where
+        X: Context<Connection = C>,
+    {
         let (process, service) = place.find()?;
         let foreign = || CallError::Refused("the service turned out to be this process's own".to_owned());
         let handle = service.proxy().ok_or_else(foreign)?.handle();
@@ -53,7 +57,7 @@ fn unexpected(got: Return) -> CallError {
     }
 }
 
-impl RoundTrip for Client {
+impl<C: Connection> RoundTrip for Client<C> {
     fn stamp(&mut self, sequence: u32) {
         self.payload.stamp(sequence);
     }
@@ -63,7 +67,7 @@ impl RoundTrip for Client {
         self.commands.transaction(self.handle, ECHO, TransactionFlags::CALL, carried);
         let mut read = [0; READ_SIZE];
         loop {
-            let len = exchange(self.process.connection(), &mut self.commands, &mut read)?;
+            let len = exchange(self.process.connection(), &mut self.commands, carried, &mut read)?;
             for item in Returns::new(&read[..len]) {
                 match item.map_err(|error| CallError::Refused(error.to_string()))? {
                     Return::Noop | Return::TransactionComplete => {}
@@ -89,13 +93,15 @@ impl RoundTrip for Client {
     }
 }
 
-/// Writes what waits and reads what comes; returns how many bytes that is.
+/// Writes what waits, with the bytes that its transaction points to, and reads what comes; returns
+/// how many bytes that is.
 fn exchange(
-    connection: &KernelConnection,
+    connection: &impl Connection,
     commands: &mut Commands,
+    carried: Carried<'_>,
     read: &mut [u8],
 ) -> Result<usize, CallError> {
-    let mut exchange = Exchange::new(commands.as_bytes(), read);
+    let mut exchange = Exchange::new(commands.as_bytes(), read).with_payload(carried);
     let result = connection.write_read_uninterrupted(&mut exchange);
     let (written, got) = (exchange.write_consumed, exchange.read_consumed);
     result.map_err(CallError::os("BINDER_WRITE_READ"))?;
@@ -120,8 +126,8 @@ impl Object for Name {
 ///
 /// # Errors
 /// There is no manager, it refuses the name, or the driver broke.
-pub(crate) fn serve(
-    place: Rendezvous<'_>,
+pub(crate) fn serve<X: Context>(
+    place: Rendezvous<'_, X>,
     ready: impl FnOnce() -> io::Result<()>,
     mut sabotage: Sabotage,
 ) -> Result<(), CallError> {
@@ -133,22 +139,26 @@ pub(crate) fn serve(
     ready().map_err(CallError::os("telling the client"))?;
     let mut broken_reply = Vec::new();
     let mut read = [0; READ_SIZE];
+    let mut carried = Carried::default();
     loop {
-        let len = exchange(connection, &mut commands, &mut read)?;
+        let len = exchange(connection, &mut commands, carried, &mut read)?;
+        carried = Carried::default();
         for item in Returns::new(&read[..len]) {
             match item.map_err(|error| CallError::Refused(error.to_string()))? {
                 Return::Transaction(call) => {
                     let bytes = connection.lent(call.buffer.0, call.data_size).unwrap_or_default();
-                    let mut data = bytes;
+                    // Either stays in place until it is written: one call at most comes with each
+                    // read (contract WR-09), and its buffer is given back behind the reply.
                     if sabotage.is_planned() {
                         broken_reply.clear();
                         broken_reply.extend_from_slice(bytes);
                         sabotage.apply(&mut broken_reply);
-                        data = &broken_reply;
+                        let broken = Carried { data: &broken_reply, ..Carried::default() };
+                        commands.reply(TransactionFlags::default(), broken);
+                    } else {
+                        carried = Carried { data: bytes, ..Carried::default() };
+                        commands.reply(TransactionFlags::default(), carried);
                     }
-                    // Either stays in place until it is written: one call at most comes with each
-                    // read (contract WR-09), and its buffer is given back behind the reply.
-                    commands.reply(TransactionFlags::default(), Carried { data, ..Carried::default() });
                     commands.free_buffer(call.buffer);
                 }
                 Return::Increfs(node, cookie) => commands.increfs_done(node, cookie),

@@ -4,11 +4,9 @@
 
 use std::fmt;
 use std::io;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use driver::manager::ManagerError;
-use driver::{KernelConnection, KernelContext};
+use driver::Context;
 use ipc::binder::manager::{ServiceManager, Services};
 use ipc::binder::{CallError as Refused, Object};
 use ipc::{Binder, Process, ProcessOptions, Release};
@@ -22,10 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const RELEASE_TIME: Duration = Duration::from_secs(2);
 
 /// A place to meet at.
-#[derive(Clone, Copy, Debug)]
-pub struct Rendezvous<'r> {
+#[derive(Debug)]
+pub struct Rendezvous<'r, X> {
     /// The context.
-    pub context: &'r KernelContext,
+    pub context: &'r X,
     /// Whose dialect its manager speaks.
     pub release: Release,
     /// The service's name.
@@ -33,9 +31,9 @@ pub struct Rendezvous<'r> {
 }
 
 /// A process and what it holds on to: a service of another process, or a node of its own.
-pub(super) type Met = (Process<KernelConnection>, Binder);
+pub(super) type Met<X> = (Process<<X as Context>::Connection>, Binder);
 
-fn open(context: &KernelContext, release: Release) -> Result<Process<KernelConnection>, CallError> {
+fn open<X: Context>(context: &X, release: Release) -> Result<Process<X::Connection>, CallError> {
     // No pool: each process has the thread that joins, or calls, and no other.
     let options = ProcessOptions { max_threads: 0, release, ..ProcessOptions::default() };
     Process::open(context, options).map_err(|error| CallError::Refused(error.to_string()))
@@ -45,9 +43,9 @@ fn refused(doing: impl fmt::Display) -> impl FnOnce(Refused) -> CallError {
     move |error| CallError::Refused(format!("{doing}: {error}"))
 }
 
-impl Rendezvous<'_> {
+impl<X: Context> Rendezvous<'_, X> {
     /// Finds the service.
-    pub(super) fn find(&self) -> Result<Met, CallError> {
+    pub(super) fn find(&self) -> Result<Met<X>, CallError> {
         let process = open(self.context, self.release)?;
         let services = Services::of(&process).map_err(refused("calling the service manager"))?;
         let service = services.get(self.name).map_err(refused(format_args!("looking up {}", self.name)))?;
@@ -55,7 +53,7 @@ impl Rendezvous<'_> {
     }
 
     /// Registers the service.
-    pub(super) fn register(&self, object: impl Object) -> Result<Met, CallError> {
+    pub(super) fn register(&self, object: impl Object) -> Result<Met<X>, CallError> {
         let process = open(self.context, self.release)?;
         let services = Services::wait(&process, PATIENCE).map_err(refused("calling the service manager"))?;
         let service = process.publish(object);
@@ -71,13 +69,14 @@ impl Rendezvous<'_> {
 /// Becomes the context's service manager, says so, and serves on this thread until it is ended.
 ///
 /// # Errors
-/// There is one already, and who.
-pub(crate) fn manage(
-    device: &Path,
+/// There is one already; `explain` says who.
+pub(crate) fn manage<X: Context>(
+    context: &X,
     release: Release,
+    explain: impl FnOnce(io::Error) -> String,
     ready: impl FnOnce() -> io::Result<()>,
 ) -> Result<(), CallError> {
-    let process = open(&KernelContext::at(device), release)?;
+    let process = open(context, release)?;
     let start = Instant::now();
     let _manager = loop {
         match process.become_context_manager(ServiceManager::new()) {
@@ -88,7 +87,7 @@ pub(crate) fn manage(
             result => break result,
         }
     }
-    .map_err(|error| CallError::Refused(ManagerError::new(device, error).to_string()))?;
+    .map_err(|error| CallError::Refused(explain(error)))?;
     ready().map_err(CallError::os("telling the client"))?;
     process.join_thread_pool().map_err(|error| CallError::Refused(error.to_string()))
 }
@@ -97,7 +96,7 @@ pub(crate) fn manage(
 ///
 /// # Errors
 /// The context cannot be opened, or its manager does not answer as one.
-pub(crate) fn is_managed(context: &KernelContext, release: Release) -> Result<bool, CallError> {
+pub(crate) fn is_managed<X: Context>(context: &X, release: Release) -> Result<bool, CallError> {
     match Services::of(&open(context, release)?) {
         Ok(_) => Ok(true),
         Err(error) if error.is_dead() => Ok(false),

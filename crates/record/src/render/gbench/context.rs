@@ -49,7 +49,7 @@ pub(super) fn custom(run: &Run) -> BTreeMap<String, String> {
         ("kernel_release", run.host.kernel.release.clone()),
     ];
     if let Some(driver) = &run.driver {
-        ours.push(("binder_driver", format!("{} ({})", driver.kind.name(), driver.opened)));
+        ours.push(("binder_driver", format!("{} ({})", driver.kind.name(), driver.details())));
     }
     for (key, value) in ours {
         pairs.entry(key.to_owned()).or_insert(value);

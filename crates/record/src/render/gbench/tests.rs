@@ -37,6 +37,9 @@ fn twin() -> Run {
         opened: "private".to_owned(),
         protocol_version: 8,
         features: Vec::new(),
+        choice: "kernel".to_owned(),
+        reason: "it was asked for".to_owned(),
+        embedded: None,
     });
     run.plan.repetitions = 3;
     let partial = Measurement { iterations: ITERATIONS, ..Measurement::default() };

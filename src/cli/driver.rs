@@ -1,0 +1,151 @@
+//! Room: the flags about driver and context that every command with a driver takes.
+//! Not here: finding what they mean on this machine (`driver::locate`, through `lab`).
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use lab::plan::{Device, Driver, Inherit, Settings, Waiting, Wanted};
+use record::Run;
+
+/// Where `--driver` comes from when it is not given: a tool of Android's has no flag for it.
+const VARIABLE: &str = "BINDERPERF_DRIVER";
+
+/// Which driver and context, and how the embedded driver behaves.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DriverArgs {
+    /// Driver: auto (the kernel's if it can be used, else embedded), kernel, embedded [default: $BINDERPERF_DRIVER, else auto]
+    #[arg(long, value_name = "DRIVER")]
+    driver: Option<Driver>,
+
+    /// Binder context: auto (private if possible), private, a name (binder, hwbinder, ...), or the path of a kernel's device
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<Device>,
+
+    /// Embedded driver: the directory that its processes share [default: a private one; the user's for a named context]
+    #[arg(long, value_name = "DIR")]
+    context_dir: Option<PathBuf>,
+
+    /// Embedded driver: priorities that calls pass on: none, nice, rt [default: nice]
+    #[arg(long, value_name = "MODE")]
+    inherit: Option<Inherit>,
+
+    /// Embedded driver: how threads wait: sleep, spin, adaptive, with the longest spin in us [default: adaptive:20]
+    #[arg(long, value_name = "HOW[:US]")]
+    wait: Option<Wait>,
+
+    /// Embedded driver: whether calls without objects go from process to process [default: on]
+    #[arg(long, value_name = "on|off")]
+    lanes: Option<Switch>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+/// A way of waiting, and for how long it may spin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wait {
+    waiting: Waiting,
+    budget_ns: Option<u64>,
+}
+
+impl FromStr for Wait {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (waiting, budget) = text.split_once(':').map_or((text, None), |(how, us)| (how, Some(us)));
+        let budget_ns = budget.map(|text| {
+            let us: Option<u64> = text.parse().ok().filter(|us| *us <= 1_000_000);
+            us.map(|us| us * 1000).ok_or_else(|| format!("{text:?} is no time in us up to one second"))
+        });
+        Ok(Self { waiting: waiting.parse()?, budget_ns: budget_ns.transpose()? })
+    }
+}
+
+impl DriverArgs {
+    /// Everything as one wish.
+    ///
+    /// # Errors
+    /// The variable makes no sense, or a flag does not go with the driver.
+    pub(crate) fn wanted(&self) -> Result<Wanted, String> {
+        let driver = match (self.driver, std::env::var(VARIABLE)) {
+            (Some(driver), _) => driver,
+            (None, Ok(text)) => text.parse().map_err(|error| format!("{VARIABLE}: {error}"))?,
+            (None, Err(_)) => Driver::Auto,
+        };
+        let settings = [
+            ("--context-dir", self.context_dir.is_some()),
+            ("--inherit", self.inherit.is_some()),
+            ("--wait", self.wait.is_some()),
+            ("--lanes", self.lanes.is_some()),
+        ];
+        if let Some((flag, _)) = settings.iter().find(|(_, given)| *given && driver == Driver::Kernel) {
+            return Err(format!("{flag} is a setting of the embedded driver, and --driver is kernel"));
+        }
+        let device = self.device.clone().unwrap_or_default();
+        Ok(Wanted { driver, device, context_dir: self.context_dir.clone(), settings: self.settings() })
+    }
+
+    fn settings(&self) -> Settings {
+        let usual = Settings::default();
+        Settings {
+            inherit: self.inherit.unwrap_or(usual.inherit),
+            waiting: self.wait.map_or(usual.waiting, |wait| wait.waiting),
+            spin_budget_ns: self.wait.and_then(|wait| wait.budget_ns).unwrap_or(usual.spin_budget_ns),
+            lanes: self.lanes != Some(Switch::Off),
+        }
+    }
+}
+
+/// One line about the driver of a run and why it is this one.
+pub(crate) fn chosen(run: &Run) -> Option<String> {
+    let driver = run.driver.as_ref()?;
+    Some(format!("Driver: {} ({}): {}.\n", driver.kind.name(), driver.details(), driver.reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Words {
+        #[command(flatten)]
+        args: DriverArgs,
+    }
+
+    fn wanted(words: &[&str]) -> Result<Wanted, String> {
+        let all = [&["x", "--driver=embedded"], words].concat();
+        Words::try_parse_from(all).map_err(|error| error.to_string())?.args.wanted()
+    }
+
+    #[test]
+    fn settings_of_the_embedded_driver() {
+        assert_eq!(wanted(&[]).expect("fine").settings, Settings::default());
+        let words =
+            ["--inherit=rt", "--wait=spin:50", "--lanes=off", "--device=vndbinder", "--context-dir=/x"];
+        let all = wanted(&words).expect("fine");
+        assert_eq!(all.settings.to_string(), "rt,spin:50000,broker");
+        assert_eq!((all.device.to_string().as_str(), all.context_dir), ("vndbinder", Some("/x".into())));
+        assert_eq!(wanted(&["--wait=sleep"]).expect("fine").settings.waiting, Waiting::Sleep);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for bad in [
+            "--wait=nap",
+            "--wait=spin:",
+            "--wait=spin:x",
+            "--wait=spin:99999999",
+            "--inherit=all",
+            "--lanes=1",
+        ] {
+            assert!(wanted(&[bad]).is_err(), "{bad}");
+        }
+        let words = Words::try_parse_from(["x", "--driver=kernel", "--wait=spin"]).expect("words are fine");
+        assert!(words.args.wanted().expect_err("of the other driver").contains("--wait"));
+    }
+}
