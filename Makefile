@@ -7,7 +7,7 @@ GUEST_RUNNER := CARGO_TARGET_$(shell echo $(HOST) | tr 'a-z-' 'A-Z_')_RUNNER="$(
 EXAMPLES := $(basename $(notdir $(wildcard examples/*.rs)))
 ARGS ?=
 
-.PHONY: run build test check unit guest phone doc bench fuzz clean
+.PHONY: run build test check unit guest phone doc bench fuzz clean loom
 
 run: build
 	$(RELEASE) run $(ARGS)
@@ -16,7 +16,7 @@ build:
 	@tools/install-deps run
 	BINDERPERF_GIT="$$(git describe --always --dirty 2>/dev/null)" cargo build --release
 
-test: check unit guest phone doc
+test: check unit loom guest phone doc
 
 check:
 	@tools/install-deps test
@@ -26,6 +26,10 @@ check:
 unit:
 	@tools/install-deps test
 	cargo test --workspace
+
+# Every order of events that the memory model allows, for the code on shared memory.
+loom:
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p driver --release --lib loom_
 
 # The runtime's tests on a real driver, where a missing driver is a failure, and the examples, which
 # exit with 1 when they do not see what they show.

@@ -380,3 +380,8 @@ impl<M: Memory> Bell<'_, M> {
         }
     }
 }
+
+#[cfg(all(test, loom))]
+pub(super) mod models;
+#[cfg(all(test, not(loom)))]
+mod tests;

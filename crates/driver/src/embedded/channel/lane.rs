@@ -223,7 +223,7 @@ impl<M: Memory> Lanes<M> {
             return Ok(Some(Outcome::RepliedByBroker));
         }
         let mut bytes = [0; REPLY_FIXED];
-        self.memory.copy_out(base(call.lane) + REPLY, &mut bytes);
+        self.memory.copy_out(base(call.lane) + REPLY + 4, &mut bytes[4..]);
         let header = ReplyHeader::decode(&bytes);
         if word & STATE == FAILED {
             return Ok(Some(Outcome::Failed(header.code as i32)));
@@ -306,7 +306,7 @@ impl<M: Memory> Lanes<M> {
             return Ok(None);
         }
         let mut bytes = [0; REQUEST_LONGEST];
-        self.memory.copy_out(base(lane), &mut bytes[..header::REQUEST_FIXED]);
+        self.memory.copy_out(base(lane) + 4, &mut bytes[4..header::REQUEST_FIXED]);
         let whole = header::request_len(&bytes)?;
         if whole > header::REQUEST_FIXED {
             let links = &mut bytes[header::REQUEST_FIXED..whole];
@@ -447,5 +447,7 @@ impl Place {
     }
 }
 
+#[cfg(all(test, loom))]
+mod models;
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -160,3 +160,8 @@ impl<M: Memory, const N: u32> Consumer<M, N> {
         true
     }
 }
+
+#[cfg(all(test, loom))]
+pub(super) mod models;
+#[cfg(all(test, not(loom)))]
+mod tests;

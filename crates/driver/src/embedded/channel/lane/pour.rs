@@ -15,7 +15,7 @@ use super::{CLOSED, Corrupt, Lanes, Memory, Place};
 pub const CUT_FROM: usize = 16 << 10;
 
 /// Bytes between two counts.
-const STEP: usize = 8 << 10;
+pub(super) const STEP: usize = 8 << 10;
 
 const SPINS: u32 = 2000;
 const YIELDS: u32 = 100;

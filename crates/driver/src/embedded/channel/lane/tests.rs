@@ -1,5 +1,5 @@
 //! Room: a lane's rules, and that no bytes in it make either side panic.
-//! Not here: its orders of memory (`super::super::models`).
+//! Not here: its orders of memory (`models`).
 
 use super::*;
 use crate::embedded::channel::heap::HeapMemory;

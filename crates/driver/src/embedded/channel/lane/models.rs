@@ -1,0 +1,132 @@
+//! Room: lanes under loom.
+//! Not here: their rules without races (`tests`).
+
+use std::sync::Arc;
+
+use super::pour::STEP;
+use super::*;
+use crate::embedded::channel::doorbell::models::bells;
+use crate::embedded::channel::heap::HeapMemory;
+use crate::embedded::protocol::{Lineage, Sched, ThreadKey};
+
+/// A channel of which the first lane can be used, the others seen idle.
+fn lanes() -> Arc<Lanes<HeapMemory>> {
+    let first = base(0);
+    let words = [GATE, REASON, USED, first + REPLY, first + REQUEST_WRITTEN];
+    let words = words.into_iter().chain((0..LANES).map(base));
+    let small = [first + 4..first + AREA, first + REPLY + 4..first + REPLY + AREA];
+    let large = [LARGE..LARGE + STEP, LARGE + STEP..LARGE + 2 * STEP];
+    Arc::new(Lanes::new(HeapMemory::new(SIZE, words, small.into_iter().chain(large))).expect("room"))
+}
+
+fn header() -> RequestHeader {
+    RequestHeader {
+        binding: 1,
+        code: 2,
+        flags: 3,
+        data_size: 0,
+        thread: ThreadKey { slot: 0, generation: 1 },
+        cpu: 0,
+        sched: Sched::default(),
+        lineage: Lineage::EMPTY,
+    }
+}
+
+fn taken(lanes: &Lanes<HeapMemory>) -> Request {
+    loop {
+        match lanes.take_next().expect("sane") {
+            Some(request) => return request,
+            None => loom::thread::yield_now(),
+        }
+    }
+}
+
+/// Guards the Release and Acquire of both words: loom watches the bytes.
+#[test]
+fn loom_a_call_arrives_whole() {
+    loom::model(|| {
+        let lanes = lanes();
+        let callee = Arc::clone(&lanes);
+        let serving = loom::thread::spawn(move || {
+            for _ in 0..2 {
+                let request = taken(&callee);
+                let mut data = [0; 4];
+                callee.copy_request(&request, &mut data, || false).expect("whole");
+                data.reverse();
+                callee.reply(request.taken(), &ReplyHeader::default(), &data).expect("fits");
+            }
+        });
+        for data in [*b"call", *b"more"] {
+            let call = lanes.publish(0, &header(), &data).expect("idle");
+            while !lanes.is_answered(call) {
+                loom::thread::yield_now();
+            }
+            assert!(
+                matches!(lanes.poll_reply(call), Ok(Some(Outcome::Replied(reply))) if reply.data_size == 4)
+            );
+            let mut reply = [0; 4];
+            lanes.copy_reply(call, &mut reply, || false).expect("whole");
+            reply.reverse();
+            assert_eq!(reply, data);
+            lanes.release(call);
+        }
+        serving.join().expect("no panic");
+    });
+}
+
+/// Guards the order of `written` behind the bytes.
+#[test]
+fn loom_a_large_call_arrives_whole() {
+    loom::model(|| {
+        let lanes = lanes();
+        let callee = Arc::clone(&lanes);
+        let serving = loom::thread::spawn(move || {
+            let request = taken(&callee);
+            let mut data = vec![0; CUT_FROM];
+            callee.copy_request(&request, &mut data, || false).expect("whole");
+            assert!(data.iter().all(|byte| *byte == 7));
+        });
+        let data = vec![7; CUT_FROM];
+        let call = lanes.publish(0, &header(), &data).expect("idle");
+        lanes.pour_request(call, &data);
+        serving.join().expect("no panic");
+    });
+}
+
+/// Two threads of the callee and a caller who changes its mind: one of them gets the call.
+#[test]
+fn loom_a_call_is_taken_once_or_backed_out() {
+    loom::model(|| {
+        let lanes = lanes();
+        let call = lanes.publish(0, &header(), b"").expect("idle");
+        let takers = [(); 2].map(|()| {
+            let callee = Arc::clone(&lanes);
+            loom::thread::spawn(move || callee.take(0).expect("sane").is_some())
+        });
+        let backed_out = lanes.back_out(call);
+        let [first, second] = takers.map(|taker| taker.join().expect("no panic"));
+        let winners = u32::from(first) + u32::from(second) + u32::from(backed_out);
+        assert_eq!(winners, 1, "{first} {second} {backed_out}");
+    });
+}
+
+/// Guards the fences of `Doorbells::post` and `shut`.
+#[test]
+fn loom_the_gate_or_the_caller() {
+    loom::model(|| {
+        let (lanes, bells) = (lanes(), bells());
+        let broker = Arc::clone(&lanes);
+        let freezing = loom::thread::spawn(move || {
+            broker.shut(FROZEN);
+            broker.is_idle()
+        });
+        let call = lanes.publish(0, &header(), b"").expect("idle");
+        bells.post(0);
+        let open = lanes.gate() == 0;
+        if !open {
+            assert!(lanes.back_out(call));
+        }
+        let idle = freezing.join().expect("no panic");
+        assert!(!(open && idle), "a call to a process that froze without it");
+    });
+}
