@@ -164,7 +164,6 @@ impl Kit {
         Err(Stop::Differs(format!("on the {}: {instead}", self.kind())))
     }
 
-    #[allow(dead_code)]
     /// What the driver says of itself; skips the rest of a test where that is not to be had.
     pub(super) fn account(&self, which: StateFile) -> Result<String, Stop> {
         match self.subject.state(which) {

@@ -10,6 +10,7 @@
 //!
 //! Not here: the promises' text and sources (`contract/*.md`, under the same numbers).
 
+mod account;
 mod binderfs;
 mod buffers;
 mod death;
@@ -31,6 +32,7 @@ mod party;
 mod puppet;
 mod refs;
 mod runner;
+mod state;
 mod subject;
 mod sync;
 mod worker;
@@ -73,6 +75,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Item> {
         manager::ITEMS,
         exit::ITEMS,
         binderfs::ITEMS,
+        state::ITEMS,
     ];
     sections.into_iter().flatten()
 }

@@ -42,6 +42,11 @@ impl Worker {
         Ok(Self { jobs, thread })
     }
 
+    /// The kernel's number of the calling thread.
+    pub(super) fn current() -> i32 {
+        ThreadId::current().number()
+    }
+
     /// Starts a job and returns once it runs.
     pub(super) fn start<T: Send + 'static>(
         &self,
