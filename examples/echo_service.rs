@@ -1,8 +1,8 @@
 //! Room: how to offer a service: open a context, publish an object, register it, serve.
 //!
-//! `echo_service [DEVICE]` starts a service manager if the context has none, registers the service
-//! in a process of its own, and asks it once whether it is there. `echo_service DEVICE service` is
-//! that process: it stays until its standard input ends, for `echo_client DEVICE` to call.
+//! `echo_service [WHERE]` starts a service manager if the context has none, registers the service
+//! in a process of its own, and asks it once whether it is there. `echo_service WHERE service` is
+//! that process: it stays until its standard input ends, for `echo_client WHERE` to call.
 
 use std::process::ExitCode;
 

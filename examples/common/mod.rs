@@ -9,9 +9,8 @@ use std::io::{ErrorKind, Read};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use driver::KernelConnection;
-use driver::kernel::KernelContext;
-use driver::locate::{Device, locate};
+use driver::locate::{self, Device, Driver, Wanted};
+use driver::{AnyConnection, AnyContext};
 use ipc::binder::manager::{ServiceManager, Services};
 use ipc::{Process, ProcessOptions};
 
@@ -25,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) type Outcome = Result<(), Box<dyn Error>>;
 
 /// A process of an example's context.
-pub(crate) type Here = Process<KernelConnection>;
+pub(crate) type Here = Process<AnyConnection>;
 
 /// Fails the example with a text unless something holds.
 #[allow(dead_code, reason = "not every example checks something itself")]
@@ -57,13 +56,13 @@ impl Drop for Peer {
 }
 
 /// Starts this program again in another role.
-fn start(role: &str, device: &str) -> Result<Peer, Box<dyn Error>> {
+fn start(role: &str, address: &str) -> Result<Peer, Box<dyn Error>> {
     let mut command = Command::new(std::env::current_exe()?);
-    let child = command.args([device, role]).stdin(Stdio::piped()).spawn()?;
+    let child = command.args([address, role]).stdin(Stdio::piped()).spawn()?;
     Ok(Peer { child })
 }
 
-fn open(context: &KernelContext) -> Result<Here, Box<dyn Error>> {
+fn open(context: &AnyContext) -> Result<Here, Box<dyn Error>> {
     let process = Process::open(context, ProcessOptions::default())?;
     process.start_thread_pool()?;
     Ok(process)
@@ -88,23 +87,30 @@ fn manage(process: &Here) -> Outcome {
     }
 }
 
-/// Runs an example: `PROGRAM [DEVICE]`, where DEVICE is a path, a name, `private` or `auto`.
+/// Where an example runs: `auto`, `kernel` or `embedded` is a driver, anything else a device of the
+/// kernel's driver by path or name, or what an embedded context gave as its address.
+fn find(word: &str) -> Result<AnyContext, Box<dyn Error>> {
+    let wanted = match word.parse::<Driver>() {
+        Ok(driver) => Wanted { driver, ..Wanted::default() },
+        Err(_) if word.contains('/') => return Ok(AnyContext::parse(word)),
+        Err(_) => Wanted { driver: Driver::Kernel, device: word.parse::<Device>()?, ..Wanted::default() },
+    };
+    Ok(locate::find(&wanted, "binder")?.context)
+}
+
+/// Runs an example: `PROGRAM [WHERE]`; see [`find`].
 /// `service` registers its objects, in a process of its own; `client` shows what they do.
 pub(crate) fn run(
     service: impl FnOnce(&Here, &Services) -> Outcome,
     client: impl FnOnce(&Here, &Services, &mut Peer) -> Outcome,
 ) -> ExitCode {
     let mut arguments = std::env::args().skip(1);
-    let device = arguments.next().unwrap_or_else(|| "auto".to_owned());
-    let context = match device.parse::<Device>().map(|device| locate(&device, "binder")) {
-        Ok(Ok(context)) => context,
-        Ok(Err(error)) => {
-            eprintln!("{error}");
-            return ExitCode::from(3);
-        }
+    let place = arguments.next().unwrap_or_else(|| "auto".to_owned());
+    let context = match find(&place) {
+        Ok(context) => context,
         Err(error) => {
             eprintln!("{error}");
-            return ExitCode::from(2);
+            return ExitCode::from(3);
         }
     };
     let outcome = match arguments.next().as_deref() {
@@ -127,16 +133,13 @@ pub(crate) fn run(
     }
 }
 
-fn demonstrate(
-    context: &KernelContext,
-    client: impl FnOnce(&Here, &Services, &mut Peer) -> Outcome,
-) -> Outcome {
-    let device = context.path().to_str().ok_or("a device with a strange name")?;
+fn demonstrate(context: &AnyContext, client: impl FnOnce(&Here, &Services, &mut Peer) -> Outcome) -> Outcome {
+    let address = context.address();
     let process = open(context)?;
     // A system's own manager serves as well.
     let has_manager = !context.is_private() && Services::of(&process).is_ok();
-    let _manager = if has_manager { None } else { Some(start("manager", device)?) };
-    let mut peer = start("service", device)?;
+    let _manager = if has_manager { None } else { Some(start("manager", &address)?) };
+    let mut peer = start("service", &address)?;
     let services = Services::wait(&process, PATIENCE)?;
     let outcome = client(&process, &services, &mut peer);
     process.shutdown()?;

@@ -11,7 +11,7 @@
 //! manager. Deliberately absent: which driver is in use, statistics.
 //!
 //! ```no_run
-//! use driver::locate::{Device, locate};
+//! use driver::locate::{self, Wanted};
 //! use ipc::binder::{Incoming, Object, Parcel, Status};
 //! use ipc::{Process, ProcessOptions};
 //! use ipc::binder::manager::Services;
@@ -34,7 +34,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // The service:
-//! let context = locate(&Device::Auto, "binder")?;
+//! let context = locate::find(&Wanted::default(), "binder")?.context;
 //! let process = Process::open(&context, ProcessOptions::default())?;
 //! Services::of(&process)?.add("echo", &process.publish(Echo))?;
 //! process.join_thread_pool()?;

@@ -9,8 +9,7 @@ use abi::codes::bc;
 use abi::layout::{
     ExtendedError, FlatBinderObject, FreezeInfo, FrozenStatusInfo, NodeDebugInfo, NodeInfoForRef,
 };
-use driver::kernel::KernelContext;
-use driver::{Connection, Context, Exchange, KernelConnection, OpenError, OpenOptions};
+use driver::{AnyConnection, AnyContext, Connection, Context, Exchange, OpenError, OpenOptions};
 use sys::counting_alloc::CountingAlloc;
 
 thread_local! {
@@ -63,7 +62,7 @@ fn words(mut bytes: &[u8]) -> impl Iterator<Item = u32> {
     })
 }
 
-pub(crate) struct CountingContext(pub(crate) KernelContext);
+pub(crate) struct CountingContext(pub(crate) AnyContext);
 
 impl Context for CountingContext {
     type Connection = CountingConnection;
@@ -77,7 +76,7 @@ impl Context for CountingContext {
     }
 }
 
-pub(crate) struct CountingConnection(KernelConnection);
+pub(crate) struct CountingConnection(AnyConnection);
 
 impl Connection for CountingConnection {
     fn write_read(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {

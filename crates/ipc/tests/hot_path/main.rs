@@ -1,5 +1,5 @@
-//! Room: what one call costs besides the driver's own work: allocations and system calls, counted on
-//! both sides on a real driver.
+//! Room: what one call costs besides the driver's own work: allocations and exchanges, counted on both
+//! sides, on the driver that BINDERPERF_TEST_DRIVER names: kernel (the default) or embedded.
 //! Not here: instructions and time (`make bench`).
 //!
 //! Counted after a warm-up, per thread. An *exchange* is one `BINDER_WRITE_READ`.
@@ -13,12 +13,11 @@
 mod counting;
 
 use std::io::Read;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use driver::kernel::KernelContext;
-use driver::locate::{Device, locate};
+use driver::locate::{self, Wanted};
+use driver::{AnyContext, Context, OpenOptions};
 use ipc::binder::manager::{ServiceManager, Services};
 use ipc::binder::{Incoming, Object, Parcel, Status};
 use ipc::{Binder, Process, ProcessOptions};
@@ -29,7 +28,8 @@ use counting::{CountingContext, Counts};
 #[global_allocator]
 static ALLOCATOR: CountingAlloc = CountingAlloc::new();
 
-const DEVICE: &str = "BINDERPERF_TEST_DEVICE";
+const DRIVER: &str = "BINDERPERF_TEST_DRIVER";
+const ADDRESS: &str = "BINDERPERF_TEST_ADDRESS";
 const DESCRIPTOR: &str = "example.ICounted";
 /// `byte[] echo(byte[])`
 const ECHO: u32 = 1;
@@ -57,8 +57,8 @@ impl Object for Counted {
 /// Not a test: what the server process runs.
 #[test]
 fn role() {
-    let Ok(device) = std::env::var(DEVICE) else { return };
-    let context = CountingContext(KernelContext::at(PathBuf::from(device)));
+    let Ok(address) = std::env::var(ADDRESS) else { return };
+    let context = CountingContext(AnyContext::parse(&address));
     // One pool thread: its counts are the server's.
     let options = ProcessOptions { max_threads: 0, ..ProcessOptions::default() };
     let process = Process::open(&context, options).expect("open");
@@ -79,10 +79,10 @@ impl Drop for Server {
     }
 }
 
-fn server(context: &KernelContext) -> Server {
+fn server(context: &AnyContext) -> Server {
     let child = Command::new(std::env::current_exe().expect("own path"))
         .args(["--exact", "role", "--nocapture", "--test-threads=1"])
-        .env(DEVICE, context.path())
+        .env(ADDRESS, context.address())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn();
@@ -103,13 +103,18 @@ fn counts_there(service: &Binder) -> Counts {
 
 #[test]
 fn a_call_allocates_nothing_and_takes_one_exchange_per_hop() {
-    let context = match locate(&Device::Auto, "binder") {
-        Ok(context) => context,
+    let driver = std::env::var(DRIVER).unwrap_or_else(|_| "kernel".to_owned());
+    let driver = driver.parse().expect("a driver");
+    let context = match locate::find(&Wanted { driver, ..Wanted::default() }, "binder") {
+        Ok(located) => located.context,
         Err(error) => {
             assert!(std::env::var_os("BINDERPERF_REQUIRE_DRIVER").is_none(), "no driver: {error}");
             return println!("SKIP: {error}");
         }
     };
+    // An embedded driver's broker may run in the first process that opens a context: this one.
+    let first = context.open(OpenOptions { map_size: 0, ..OpenOptions::default() });
+    let _first = first.expect("open");
     let _server = server(&context);
     let options = ProcessOptions { max_threads: 0, ..ProcessOptions::default() };
     let process = Process::open(&CountingContext(context.clone()), options).expect("open");

@@ -1,8 +1,9 @@
 //! Room: the runtime on a real driver, between several OS processes.
 //! Not here: what needs no driver (beside the code), what a call costs (`hot_path`).
 //!
-//! Without a usable driver each test prints SKIP and the reason; with BINDERPERF_REQUIRE_DRIVER=1 in
-//! the environment that is a failure. Tests take turns: a machine may have only one device, and it
+//! BINDERPERF_TEST_DRIVER says which driver: kernel (the default) or embedded. Without a usable one each
+//! test prints SKIP and the reason; with BINDERPERF_REQUIRE_DRIVER=1 in the environment that is a
+//! failure. Tests take turns: a machine may have only one device, and it
 //! has one context manager.
 #![forbid(unsafe_code)]
 

@@ -1,24 +1,24 @@
-//! Room: the other OS processes of a test, and the device they share.
+//! Room: the other OS processes of a test, and the context they share.
 //! A peer is this very test binary, told its role by the environment; it ends with its parent.
 
 use std::io::Read;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use driver::KernelConnection;
-use driver::kernel::KernelContext;
-use driver::locate::{Device, locate};
+use driver::locate::{self, Located, Wanted};
+use driver::{AnyConnection, AnyContext, Context, OpenOptions};
 use ipc::binder::manager::{ServiceManager, Services};
 use ipc::{Binder, Process, ProcessOptions, Release};
 
 use crate::toolbox::{self, Toolbox};
 
-pub(crate) type TestProcess = Process<KernelConnection>;
+pub(crate) type TestProcess = Process<AnyConnection>;
 
 const ROLE: &str = "BINDERPERF_TEST_ROLE";
-const DEVICE: &str = "BINDERPERF_TEST_DEVICE";
+/// Which driver to test on: `kernel` (the default) or `embedded`.
+const DRIVER: &str = "BINDERPERF_TEST_DRIVER";
+const ADDRESS: &str = "BINDERPERF_TEST_ADDRESS";
 const RELEASE: &str = "BINDERPERF_TEST_RELEASE";
 const THREADS: &str = "BINDERPERF_TEST_THREADS";
 
@@ -27,17 +27,26 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 static TURN: Mutex<()> = Mutex::new(());
 
-/// One test's device and whose turn it is.
+/// One test's context and whose turn it is.
 pub(crate) struct Bench {
-    context: KernelContext,
+    context: AnyContext,
+    /// An embedded driver's broker may run in the first process that opens a context, and that must
+    /// not be one that a test kills.
+    _first: AnyConnection,
     _turn: MutexGuard<'static, ()>,
 }
 
-/// The device to test on; `None`, with the reason printed, where there is none.
+/// The context to test on; `None`, with the reason printed, where there is none.
 pub(crate) fn bench() -> Option<Bench> {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    match locate(&Device::Auto, "binder") {
-        Ok(context) => Some(Bench { context, _turn: turn }),
+    let driver = std::env::var(DRIVER).unwrap_or_else(|_| "kernel".to_owned());
+    let driver = driver.parse().expect("a driver");
+    match locate::find(&Wanted { driver, ..Wanted::default() }, "binder") {
+        Ok(Located { context, .. }) => {
+            let options = OpenOptions { map_size: 0, ..OpenOptions::default() };
+            let first = context.open(options).expect("open");
+            Some(Bench { context, _first: first, _turn: turn })
+        }
         Err(error) => {
             assert!(std::env::var_os("BINDERPERF_REQUIRE_DRIVER").is_none(), "no driver: {error}");
             println!("SKIP: {error}");
@@ -100,7 +109,7 @@ impl Bench {
         let child = Command::new(std::env::current_exe().expect("own path"))
             .args(["--exact", "role", "--nocapture", "--test-threads=1"])
             .env(ROLE, role)
-            .env(DEVICE, self.context.path())
+            .env(ADDRESS, self.context.address())
             .env(RELEASE, release.name())
             .env(THREADS, threads.to_string())
             .stdin(Stdio::piped())
@@ -138,7 +147,7 @@ pub(crate) fn play() {
         max_threads: setting(THREADS).parse().expect("a number"),
         ..ProcessOptions::default()
     };
-    let context = KernelContext::at(PathBuf::from(setting(DEVICE)));
+    let context = AnyContext::parse(&setting(ADDRESS));
     let process = Process::open(&context, options).expect("open");
     match role.as_str() {
         "manager" => {
