@@ -78,6 +78,34 @@ pub(crate) unsafe fn copy_out(from: NonNull<u8>, bytes: &mut [u8]) {
     }
 }
 
+/// Copies from one shared memory to another.
+///
+/// # Safety
+/// As [`copy_in`], of `to` and of `from`, which do not overlap.
+#[inline]
+pub(crate) unsafe fn copy_across(to: NonNull<u8>, from: NonNull<u8>, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if len >= BLOCK {
+        // SAFETY: both ranges are `len` long and apart, as this function's caller promises.
+        unsafe { block(to.as_ptr(), from.as_ptr(), len) };
+        return;
+    }
+    let mut part = [0; 256];
+    let mut done = 0;
+    while done < len {
+        let part = &mut part[..(len - done).min(256)];
+        // SAFETY: `done < len`, so the place is inside the caller's range.
+        let here = unsafe { from.add(done) };
+        // SAFETY: `part.len()` bytes from there are, too.
+        unsafe { copy_out(here, part) };
+        // SAFETY: as for `from`.
+        let there = unsafe { to.add(done) };
+        // SAFETY: as for `from`.
+        unsafe { copy_in(there, part) };
+        done += part.len();
+    }
+}
+
 /// The byte at `base + at`.
 ///
 /// # Safety

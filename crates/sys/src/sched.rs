@@ -4,7 +4,9 @@
 //! `sched_getaffinity(2)`, `CPU_SET(3)`. musl's `sched_getscheduler` and `sched_setscheduler` only
 //! return `ENOSYS`, so these go to the kernel directly.
 
+use std::cell::Cell;
 use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const SET_SIZE: usize = size_of::<libc::cpu_set_t>();
 
@@ -153,6 +155,7 @@ pub fn set_policy(thread: i32, policy: Policy) -> io::Result<()> {
     let priority = parameter(priority.into());
     // SAFETY: the kernel reads one int from `priority`, which is live; the others are integers.
     let result = unsafe { libc::syscall(libc::SYS_sched_setscheduler, thread, number, priority.as_ptr()) };
+    CHANGES.fetch_add(1, Ordering::Relaxed);
     checked(result).map(drop)
 }
 
@@ -180,7 +183,61 @@ pub fn nice_of(thread: i32) -> io::Result<i32> {
 /// user's thread. `ESRCH`: no such thread.
 pub fn set_nice(thread: i32, nice: i32) -> io::Result<()> {
     // SAFETY: takes integers.
-    checked(unsafe { libc::syscall(libc::SYS_setpriority, ONE_THREAD, thread, nice) }).map(drop)
+    let result = unsafe { libc::syscall(libc::SYS_setpriority, ONE_THREAD, thread, nice) };
+    CHANGES.fetch_add(1, Ordering::Relaxed);
+    checked(result).map(drop)
+}
+
+/// How the calling thread is scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Own {
+    /// Its policy.
+    pub policy: Policy,
+    /// Its nice, which counts under policies that know one.
+    pub nice: i32,
+}
+
+/// Counts the changes that this process made.
+static CHANGES: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    /// What was last seen, when on the coarse clock, and after how many changes.
+    static SEEN: Cell<Option<(Own, u64, u32)>> = const { Cell::new(None) };
+}
+
+/// How the calling thread is scheduled, without a system call most of the time: changes made through
+/// this module are seen at once, others within a tick of the coarse clock (1 to 10 ms).
+#[must_use]
+pub fn own_lately() -> Own {
+    let (now, changes) = (crate::clock::coarse_ns(), CHANGES.load(Ordering::Relaxed));
+    match SEEN.get() {
+        Some((own, when, after)) if when == now && after == changes => own,
+        _ => {
+            // Asking about oneself cannot fail.
+            let own = Own { policy: policy_of(0).unwrap_or(Policy::Other), nice: nice_of(0).unwrap_or(0) };
+            SEEN.set(Some((own, now, changes)));
+            own
+        }
+    }
+}
+
+/// The most urgent nice that a thread of this process may give itself: -20 with `CAP_SYS_NICE`, else
+/// what `RLIMIT_NICE` says; 20 when that allows none.
+#[must_use]
+pub fn most_urgent_nice() -> i32 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let capabilities = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
+    const SYS_NICE: u32 = 23;
+    if capabilities >> SYS_NICE & 1 == 1 {
+        return -20;
+    }
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is live for the kernel to store into.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NICE, &raw mut limit) } < 0 {
+        return 20;
+    }
+    20 - i32::try_from(limit.rlim_cur).unwrap_or(40).min(40)
 }
 
 /// Whether the calling thread has a real-time policy (FIFO, RR or DEADLINE).

@@ -161,6 +161,20 @@ impl SealedMemory {
         self.mapping.range(offset, len).expect("outside the shared memory")
     }
 
+    /// Copies `len` bytes from `from` in another memory to `offset`. What others write there meanwhile
+    /// may arrive in part.
+    ///
+    /// # Panics
+    /// If a range is not inside its memory.
+    #[inline]
+    pub fn copy_from(&self, offset: usize, source: &Self, from: usize, len: usize) {
+        let from = source.range(from, len);
+        let to = self.range(offset, len);
+        // SAFETY: both ranges are mapped read-write for the call, are two mappings' and so apart, and
+        // are accessed only as `racing_copy` and atomics do (Invariants).
+        unsafe { racing_copy::copy_across(to, from, len) };
+    }
+
     /// A second mapping of the same bytes, for reading what was delivered there.
     ///
     /// # Errors

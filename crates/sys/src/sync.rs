@@ -11,6 +11,8 @@ pub use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::io;
 use std::time::Duration;
 
+use crate::futex::Waited;
+
 /// Tells the CPU that the caller looks at a word again and again; tells loom to let others go on.
 #[inline]
 pub fn spin_loop() {
@@ -28,16 +30,18 @@ pub fn spin_loop() {
 ///
 /// # Errors
 /// `EINTR`: a signal came.
-pub fn sleep_on(word: &AtomicU32, seen: u32, longest: Duration) -> io::Result<()> {
+pub fn sleep_on(word: &AtomicU32, seen: u32, longest: Duration) -> io::Result<Waited> {
     #[cfg(loom)]
     while word.load(Ordering::Relaxed) == seen {
         loom::thread::yield_now();
     }
     #[cfg(not(loom))]
-    crate::futex::wait_for(word, seen, longest)?;
+    return crate::futex::wait_for(word, seen, longest);
     #[cfg(loom)]
-    let _ = longest;
-    Ok(())
+    {
+        let _ = longest;
+        Ok(Waited::Woken)
+    }
 }
 
 /// Wakes at most one sleeper on `word`.

@@ -1,5 +1,5 @@
 //! Room: a process's end of an embedded context.
-//! Not here: which context (`context`).
+//! Not here: which context (`context`), what is behind it (`process`).
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,102 +9,116 @@ use abi::layout::{
 };
 
 use super::context::EmbeddedContext;
+use super::process::Process;
+use super::protocol::StateFile;
 use crate::connection::{Connection, Exchange, OpenOptions};
 use crate::error::OpenError;
 
 /// An open context of the embedded driver.
 #[derive(Debug)]
-pub struct EmbeddedConnection(std::convert::Infallible);
+pub struct EmbeddedConnection {
+    process: Process,
+}
 
 impl EmbeddedConnection {
     /// Joins the context, starting its broker if there is none.
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn open(context: &EmbeddedContext, _options: OpenOptions) -> Result<Self, OpenError> {
-        let why = "this build's embedded driver is not ready yet".to_owned();
-        Err(OpenError::Embedded { directory: context.directory().to_owned(), why })
+    pub fn open(context: &EmbeddedContext, options: OpenOptions) -> Result<Self, OpenError> {
+        let process = Process::open(context.directory(), context.name(), context.settings(), options)?;
+        Ok(Self { process })
     }
 
     /// First address of the receiving area, as deliveries name it; `None` when nothing is mapped.
     #[must_use]
     pub fn map_base(&self) -> Option<u64> {
-        match self.0 {}
+        self.process.map_base()
     }
 
     /// Gives the receiving area up while the context stays open (contract OPN-10). It cannot come
     /// back (OPN-04).
     pub fn unmap(&mut self) {
-        match self.0 {}
+        self.process.unmap();
+    }
+
+    /// The text of a state file, of everything that the broker knows.
+    ///
+    /// # Errors
+    /// The broker is gone.
+    pub fn state(&self, which: StateFile) -> io::Result<String> {
+        self.process.state(which)
     }
 }
 
 impl Connection for EmbeddedConnection {
-    fn write_read(&self, _exchange: &mut Exchange<'_>) -> io::Result<()> {
-        match self.0 {}
+    fn write_read(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {
+        self.process.write_read(exchange)
     }
 
-    fn poll_readable(&self, _timeout_ms: i32) -> io::Result<bool> {
-        match self.0 {}
+    fn poll_readable(&self, timeout_ms: i32) -> io::Result<bool> {
+        self.process.poll_readable(timeout_ms)
     }
 
-    fn lent(&self, _address: u64, _len: u64) -> Option<&[u8]> {
-        match self.0 {}
+    fn lent(&self, address: u64, len: u64) -> Option<&[u8]> {
+        self.process.lent(address, len)
     }
 
-    fn take_fd(&self, _address: u64) -> Option<OwnedFd> {
-        match self.0 {}
+    fn take_fd(&self, address: u64) -> Option<OwnedFd> {
+        self.process.take_fd(address)
     }
 
     fn wake_readers(&self) -> io::Result<()> {
-        match self.0 {}
+        self.process.wake_readers();
+        Ok(())
     }
 
     fn map_size(&self) -> usize {
-        match self.0 {}
+        self.process.map_size()
     }
 
     fn version(&self) -> io::Result<i32> {
-        match self.0 {}
+        self.process.version()
     }
 
-    fn set_max_threads(&self, _threads: u32) -> io::Result<()> {
-        match self.0 {}
+    fn set_max_threads(&self, threads: u32) -> io::Result<()> {
+        self.process.set_max_threads(threads)
     }
 
-    fn become_context_manager(&self, _node: Option<FlatBinderObject>) -> io::Result<()> {
-        match self.0 {}
+    fn become_context_manager(&self, node: Option<FlatBinderObject>) -> io::Result<()> {
+        self.process.become_context_manager(node)
     }
 
     fn thread_exit(&self) -> io::Result<()> {
-        match self.0 {}
+        self.process.thread_exit()
     }
 
-    fn enable_oneway_spam_detection(&self, _enable: bool) -> io::Result<()> {
-        match self.0 {}
+    fn enable_oneway_spam_detection(&self, enable: bool) -> io::Result<()> {
+        self.process.enable_oneway_spam_detection(enable)
     }
 
     fn extended_error(&self) -> io::Result<ExtendedError> {
-        match self.0 {}
+        self.process.extended_error()
     }
 
-    fn node_debug_info(&self, _above: u64) -> io::Result<NodeDebugInfo> {
-        match self.0 {}
+    fn node_debug_info(&self, above: u64) -> io::Result<NodeDebugInfo> {
+        self.process.node_debug_info(above)
     }
 
-    fn node_info_for_ref(&self, _info: NodeInfoForRef) -> io::Result<NodeInfoForRef> {
-        match self.0 {}
+    fn node_info_for_ref(&self, info: NodeInfoForRef) -> io::Result<NodeInfoForRef> {
+        self.process.node_info_for_ref(info)
     }
 
-    fn freeze(&self, _info: FreezeInfo) -> io::Result<()> {
-        match self.0 {}
+    fn freeze(&self, info: FreezeInfo) -> io::Result<()> {
+        self.process.freeze(info)
     }
 
-    fn frozen_info(&self, _pid: u32) -> io::Result<FrozenStatusInfo> {
-        match self.0 {}
+    fn frozen_info(&self, pid: u32) -> io::Result<FrozenStatusInfo> {
+        self.process.frozen_info(pid)
     }
 
-    fn set_nonblocking(&self, _on: bool) -> io::Result<()> {
-        match self.0 {}
+    fn set_nonblocking(&self, on: bool) -> io::Result<()> {
+        self.process.set_nonblocking(on);
+        Ok(())
     }
 }

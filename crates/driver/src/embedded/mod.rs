@@ -12,14 +12,12 @@ pub mod broker;
 pub mod channel;
 pub mod connection;
 pub mod context;
-#[allow(dead_code, reason = "its user, the connection, comes next")]
 mod directory;
-#[allow(dead_code, reason = "its user, the connection, comes next")]
 mod line;
+mod process;
 pub mod protocol;
 pub mod settings;
 pub mod start;
-#[allow(dead_code, reason = "its user, the connection, comes next")]
 mod wire;
 
 pub use connection::EmbeddedConnection;

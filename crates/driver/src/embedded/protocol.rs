@@ -217,8 +217,8 @@ messages! {
         6 Channel { channel: u32, caller: bool, bit: u32, peer: ProcId, peer_pid: u32, peer_euid: u32 },
         /// To the callee: calls with this binding in that channel mean this node.
         7 BindNode { channel: u32, binding: u32, ptr: u64, cookie: u64, flags: u32 },
-        /// To the caller: calls of this handle may use that binding.
-        8 BindHandle { channel: u32, binding: u32, handle: u32 },
+        /// To the caller: calls of this handle may use that binding; `flags` are the node's.
+        8 BindHandle { channel: u32, binding: u32, handle: u32, flags: u32 },
         /// The binding ends: no call may begin with it (caller), no call will come with it (callee).
         9 Unbind { channel: u32, binding: u32 },
         /// The other process of these channels is gone, and all its unanswered calls with it.

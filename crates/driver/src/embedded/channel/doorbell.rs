@@ -18,6 +18,7 @@
 use std::io;
 use std::time::Duration;
 
+use sys::futex::Waited;
 use sys::sync::{AtomicU32, Ordering, fence};
 
 use super::{Corrupt, Memory, holds};
@@ -286,7 +287,7 @@ impl<M: Memory> Bell<'_, M> {
     ///
     /// # Errors
     /// `EINTR`: a signal came.
-    pub fn sleep(&self, seen: u32, longest: Duration) -> io::Result<()> {
+    pub fn sleep(&self, seen: u32, longest: Duration) -> io::Result<Waited> {
         sys::sync::sleep_on(self.word(SEQ), seen, longest)
     }
 

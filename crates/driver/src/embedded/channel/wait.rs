@@ -8,6 +8,7 @@
 
 use std::time::{Duration, Instant};
 
+use sys::futex::Waited;
 use sys::sync::spin_loop;
 
 use super::Memory;
@@ -21,7 +22,7 @@ pub enum Woken {
     Ready,
     /// A signal came (`EINTR`).
     Interrupted,
-    /// The deadline passed.
+    /// The deadline passed, or nothing came for a second.
     TimedOut,
 }
 
@@ -100,8 +101,11 @@ impl Waiter {
             if ready() {
                 return Woken::Ready;
             }
-            if slept.is_err() {
-                return Woken::Interrupted;
+            match slept {
+                Err(_) => return Woken::Interrupted,
+                // Longer than anything takes that goes well: whoever waits looks what is wrong.
+                Ok(Waited::TimedOut) => return Woken::TimedOut,
+                Ok(Waited::Woken) => {}
             }
         }
     }

@@ -1,0 +1,111 @@
+//! Room: the private memory into which calls and replies from lanes are copied, so that nobody can
+//! change them any more when they are looked at.
+//! Not here: the arena, which the broker fills; whose buffer lies where (`state`).
+//! Facts: contract BUF-01, BUF-07, TX-24.
+
+use std::io;
+
+use sys::sealed_memory::{LentMemory, SealedMemory};
+
+/// The memory; none if there are no lanes.
+#[derive(Debug)]
+pub(super) struct Area {
+    memory: Option<(SealedMemory, LentMemory)>,
+}
+
+impl Area {
+    /// An area as large as the arena, so that lanes never hold more than that would.
+    pub(super) fn new(size: usize) -> io::Result<Self> {
+        if size == 0 {
+            return Ok(Self { memory: None });
+        }
+        let memory = SealedMemory::create(size)?;
+        let lent = memory.lend()?;
+        Ok(Self { memory: Some((memory, lent)) })
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.memory.as_ref().map_or(0, |(memory, _)| memory.len() as u64)
+    }
+
+    pub(super) fn base(&self) -> u64 {
+        self.memory.as_ref().map_or(0, |(_, lent)| lent.base())
+    }
+
+    /// Copies from a channel's memory to an allocated place.
+    pub(super) fn copy_from(&self, channel: &SealedMemory, from: usize, offset: u64, len: usize) {
+        if let Some((memory, _)) = &self.memory {
+            memory.copy_from(offset as usize, channel, from, len);
+        }
+    }
+
+    pub(super) fn zero(&self, offset: u64, len: u64) {
+        if let Some((memory, _)) = &self.memory {
+            memory.zero(offset as usize, len as usize);
+        }
+    }
+
+    /// The bytes at an address, if they lie in this area.
+    pub(super) fn lent(&self, address: u64, len: u64) -> Option<&[u8]> {
+        let (_, lent) = self.memory.as_ref()?;
+        lent.lent(address.checked_sub(lent.base())?, len)
+    }
+}
+
+/// Which parts of an area are in use: few at a time, so a list in order is quickest.
+#[derive(Debug)]
+pub(super) struct Live {
+    parts: Vec<(u64, u64)>,
+}
+
+impl Live {
+    pub(super) fn new() -> Self {
+        Self { parts: Vec::with_capacity(32) }
+    }
+
+    /// The lowest free place for `len` bytes (at least 8, rounded up to 8); `None` if there is none.
+    pub(super) fn alloc(&mut self, len: u64, size: u64) -> Option<u64> {
+        let len = len.max(8).checked_next_multiple_of(8)?;
+        let mut start = 0;
+        let mut index = 0;
+        for (at, taken) in &self.parts {
+            if at - start >= len {
+                break;
+            }
+            start = at + taken;
+            index += 1;
+        }
+        if start.checked_add(len)? > size {
+            return None;
+        }
+        self.parts.insert(index, (start, len));
+        Some(start)
+    }
+
+    /// Frees the part that starts at `offset`; returns its length.
+    pub(super) fn free(&mut self, offset: u64) -> u64 {
+        match self.parts.binary_search_by_key(&offset, |(at, _)| *at) {
+            Ok(index) => self.parts.remove(index).1,
+            Err(_) => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_lowest_first_aligned_and_apart() {
+        let mut live = Live::new();
+        assert_eq!(live.alloc(0, 64), Some(0));
+        assert_eq!(live.alloc(9, 64), Some(8));
+        assert_eq!(live.alloc(40, 64), Some(24));
+        assert_eq!(live.alloc(1, 64), None, "full");
+        assert_eq!(live.free(8), 16);
+        assert_eq!(live.free(8), 0, "not twice");
+        assert_eq!(live.alloc(24, 64), None, "the gap is 16");
+        assert_eq!(live.alloc(16, 64), Some(8));
+        assert_eq!(live.alloc(u64::MAX, 64), None);
+    }
+}

@@ -1,0 +1,368 @@
+//! Room: calls that never see the broker: the books about which handles and nodes they may use.
+//!
+//! - [`caller`], [`callee`]: their way through the lanes, seen from either end.
+//!
+//! Not here: the lanes' memory and states (`channel::lane`), everything with objects (`transact`).
+//! Facts: contract TX-01 to TX-06, TX-10, REF-13, BUF-05. What ends a handle or node while a call
+//! uses it is held back here until the call is over, since the broker does not know of it.
+
+mod callee;
+mod caller;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use abi::codes::{br, tf};
+use abi::layout::TransactionData;
+use abi::{CommandWord, Handle};
+use sys::sealed_memory::SealedMemory;
+
+use super::gather::round_up;
+use super::state::{Buffer, Calling, Frame, LaneCall, LaneTicket, Place, State, Todo};
+use super::write::lets_go;
+use super::{Guard, Process};
+use crate::embedded::channel::doorbell::Doorbells;
+use crate::embedded::channel::lane::{self, Lanes};
+use crate::embedded::protocol::{Answers, Item, ProcId, Request, ThreadKey, TransactKind};
+
+const EFAULT: i32 = 14;
+const EINVAL: i32 = 22;
+const ENOSPC: i32 = 28;
+/// In place of an errno: the thread that served the call is gone.
+const NOBODY: i32 = 0;
+
+type Memory = Arc<SealedMemory>;
+
+/// A channel, seen from one end.
+#[derive(Debug)]
+pub(super) struct Channel {
+    pub(super) id: u32,
+    /// Its place in the callee's ready bits.
+    bit: u32,
+    peer: ProcId,
+    peer_pid: u32,
+    peer_euid: u32,
+    memory: Memory,
+    lanes: Lanes<Memory>,
+    /// The peer's.
+    bells: Doorbells<Memory>,
+    /// Lanes in use by this process's threads (as caller; changed under the lock).
+    busy: AtomicU32,
+    /// The peer is gone, or made no sense.
+    closed: AtomicBool,
+    /// The CPU where the peer was last seen.
+    peer_cpu: AtomicU32,
+}
+
+/// What calls of a handle go through.
+#[derive(Debug)]
+struct Binding {
+    channel: Arc<Channel>,
+    number: u32,
+    flags: u32,
+    /// Calls under way, and commands that wait for their end because they could end the handle.
+    calls: u32,
+    later: Vec<u32>,
+}
+
+/// What calls with a binding mean.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    pub(super) ptr: u64,
+    pub(super) cookie: u64,
+    pub(super) flags: u32,
+}
+
+/// A node that calls through lanes hold, and what its owner is told after them.
+#[derive(Debug, Default)]
+struct Held {
+    calls: u32,
+    later: Vec<(u32, [u64; 2])>,
+}
+
+/// See the room.
+#[derive(Debug, Default)]
+pub(super) struct Channels {
+    outbound: HashMap<u32, Arc<Channel>>,
+    inbound: HashMap<u32, Arc<Channel>>,
+    by_bit: Vec<Option<Arc<Channel>>>,
+    handles: HashMap<u32, Binding>,
+    nodes: HashMap<(u32, u32), Node>,
+    held: HashMap<u64, Held>,
+    /// Calls whose threads exited; their lanes are free once they are answered.
+    orphans: Vec<LaneTicket>,
+}
+
+impl LaneCall {
+    /// Whether a reply of so many bytes can go back through the lane.
+    pub(super) fn fits(&self, data_size: u64) -> bool {
+        data_size <= lane::LARGEST as u64
+    }
+
+    pub(super) fn reply_through_broker(&self) -> TransactKind {
+        TransactKind::LaneReply {
+            channel: self.channel.id,
+            lane: self.request.lane,
+            thread: self.request.header.thread,
+            call_flags: self.request.header.flags,
+        }
+    }
+
+    /// Leaves the answer to the broker.
+    pub(super) fn leave_to_broker(&self) {
+        self.channel.lanes.replied_by_broker(self.request.taken());
+    }
+
+    /// Nobody will answer any more.
+    pub(super) fn dead(&self) {
+        self.fail(NOBODY);
+    }
+
+    /// Answers with an errno and wakes the caller.
+    pub(super) fn fail(&self, errno: i32) {
+        self.channel.lanes.fail(self.request.taken(), errno);
+        self.channel.ring(self.request.header.thread);
+    }
+}
+
+impl LaneTicket {
+    /// Whether the lane has what this call waits for.
+    pub(super) fn has_outcome(&self) -> bool {
+        !self.by_broker && self.channel.lanes.is_answered(self.call)
+    }
+
+    /// Whether nothing more will happen to the call.
+    fn is_over(&self) -> bool {
+        self.channel.is_closed() || self.channel.lanes.is_answered(self.call)
+    }
+
+    /// Where the peer was last seen.
+    pub(super) fn peer_cpu(&self) -> Option<u32> {
+        self.channel.cpu_hint()
+    }
+}
+
+impl Channel {
+    fn ring(&self, thread: ThreadKey) {
+        if let Some(bell) = self.bells.slot(thread.slot)
+            && bell.ring()
+        {
+            bell.wake();
+        }
+    }
+
+    fn cpu_hint(&self) -> Option<u32> {
+        self.peer_cpu.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    fn saw_cpu(&self, cpu: u32) {
+        self.peer_cpu.store(cpu.saturating_add(1), Ordering::Relaxed);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// A peer that makes no sense loses its channel; calls go through the broker from then on.
+    fn close_as(&self, reason: crate::embedded::channel::Corrupt) {
+        self.closed.store(true, Ordering::Relaxed);
+        self.lanes.close_as(reason);
+    }
+
+    /// A lane that no thread of this process uses.
+    fn free_lane(&self) -> Option<u32> {
+        let lane = self.busy.load(Ordering::Relaxed).trailing_ones();
+        (lane < lane::LANES).then_some(lane)
+    }
+
+    fn mark(&self, lane: u32, busy: bool) {
+        // Only under the process's lock.
+        let bits = self.busy.load(Ordering::Relaxed);
+        let bits = if busy { bits | 1 << lane } else { bits & !(1 << lane) };
+        self.busy.store(bits, Ordering::Relaxed);
+    }
+}
+
+/// The books.
+impl Process {
+    pub(super) fn accept_channel(&self, st: &mut State, item: Item) {
+        match item {
+            Item::Channel { channel, caller, bit, peer, peer_pid, peer_euid } => {
+                let request = Request::TakeChannel { channel };
+                let Ok((0, descriptors)) = self.line.fetch(ThreadKey { slot: 0, generation: 0 }, &request)
+                else {
+                    return;
+                };
+                let Some((memory, bells)) = open_channel(descriptors) else { return };
+                let Ok(lanes) = Lanes::new(memory.clone()) else { return };
+                let made = Arc::new(Channel {
+                    id: channel,
+                    bit,
+                    peer,
+                    peer_pid,
+                    peer_euid,
+                    memory,
+                    lanes,
+                    bells,
+                    busy: AtomicU32::new(0),
+                    closed: AtomicBool::new(false),
+                    peer_cpu: AtomicU32::new(0),
+                });
+                if caller {
+                    st.channels.outbound.insert(channel, made);
+                } else {
+                    let place = bit as usize;
+                    if st.channels.by_bit.len() <= place {
+                        st.channels.by_bit.resize(place + 1, None);
+                    }
+                    st.channels.by_bit[place] = Some(made.clone());
+                    st.channels.inbound.insert(channel, made);
+                }
+            }
+            Item::BindNode { channel, binding, ptr, cookie, flags } => {
+                st.channels.nodes.insert((channel, binding), Node { ptr, cookie, flags });
+            }
+            Item::BindHandle { channel, binding, handle, flags } => {
+                if let Some(channel) = st.channels.outbound.get(&channel).cloned() {
+                    let made = Binding { channel, number: binding, flags, calls: 0, later: Vec::new() };
+                    st.channels.handles.insert(handle, made);
+                }
+            }
+            Item::Unbind { channel, binding } => {
+                st.channels.nodes.remove(&(channel, binding));
+                st.channels.handles.retain(|_, bound| bound.channel.id != channel || bound.number != binding);
+            }
+            _ => {}
+        }
+    }
+
+    /// Every call that the peer has not answered is dead-replied; calls of the peer are served to
+    /// their end and their replies dropped.
+    pub(super) fn accept_peer_gone(&self, st: &mut State, me: u32, peer: ProcId) {
+        let Channels { outbound, inbound, by_bit, handles, nodes, .. } = &mut st.channels;
+        handles.retain(|_, bound| bound.channel.peer != peer);
+        let gone = |channel: &Arc<Channel>| channel.peer == peer;
+        for (id, channel) in outbound
+            .extract_if(|_, channel| gone(channel))
+            .chain(inbound.extract_if(|_, channel| gone(channel)))
+        {
+            channel.closed.store(true, Ordering::Relaxed);
+            nodes.retain(|(of, _), _| *of != id);
+            self.post(&Request::DropChannel { channel: id });
+        }
+        by_bit.iter_mut().filter(|place| place.as_ref().is_some_and(gone)).for_each(|place| *place = None);
+        let waiting: Vec<(ThreadKey, Answers)> = st
+            .threads
+            .iter()
+            .flatten()
+            .flat_map(|thread| {
+                thread.stack.iter().filter_map(|frame| match frame {
+                    Frame::Calling(Calling::Lane(ticket)) if gone(&ticket.channel) => {
+                        Some((thread.key, ticket.answers()))
+                    }
+                    _ => None,
+                })
+            })
+            .collect();
+        for (key, answers) in waiting {
+            self.end_call(st, me, key, answers, Todo::Word(br::DEAD_REPLY), None);
+        }
+    }
+
+    /// Holds a command back that could end a handle while a call of it is under way.
+    pub(super) fn count_later(&self, st: &mut Guard<'_>, word: CommandWord, handle: Handle) -> bool {
+        match st.channels.handles.get_mut(&handle.0) {
+            Some(bound) if bound.calls > 0 && lets_go(word.0) => {
+                bound.later.push(word.0);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Holds a return back that could end a node while a call holds it.
+    pub(super) fn returned_later(&self, st: &mut Guard<'_>, word: u32, payload: [u64; 2]) -> bool {
+        if !matches!(word, br::RELEASE | br::DECREFS) {
+            return false;
+        }
+        match st.channels.held.get_mut(&payload[0]) {
+            Some(held) if held.calls > 0 => {
+                held.later.push((word, payload));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The buffer of a call through a lane was given back: its node is let go.
+    pub(super) fn let_go(&self, st: &mut Guard<'_>, me: u32, node: Option<u64>) {
+        let Some(ptr) = node else { return };
+        let Some(held) = st.channels.held.get_mut(&ptr) else { return };
+        held.calls -= 1;
+        if held.calls > 0 {
+            return;
+        }
+        // An entry without calls stays: taking it out and in again would allocate.
+        for (word, payload) in std::mem::take(&mut held.later) {
+            self.route(st, me, Todo::Small(word, payload));
+        }
+    }
+
+    /// A thread that waited for a call exits.
+    pub(super) fn disown(&self, st: &mut State, ticket: LaneTicket) {
+        st.channels.orphans.push(ticket);
+    }
+
+    /// A call in a lane is over.
+    pub(super) fn leave_lane(&self, st: &mut State, ticket: &LaneTicket) {
+        ticket.channel.lanes.release(ticket.call);
+        ticket.channel.mark(ticket.call.lane, false);
+        let Some(bound) = st.channels.handles.get_mut(&ticket.handle) else { return };
+        if bound.channel.id != ticket.channel.id {
+            return;
+        }
+        bound.calls = bound.calls.saturating_sub(1);
+        if bound.calls == 0 && !bound.later.is_empty() {
+            for command in std::mem::take(&mut bound.later) {
+                self.post(&Request::Count { command, handle: ticket.handle });
+            }
+        }
+    }
+}
+
+fn open_channel(descriptors: Vec<std::os::fd::OwnedFd>) -> Option<(Memory, Doorbells<Memory>)> {
+    let [lanes, bells] = <[_; 2]>::try_from(descriptors).ok()?;
+    let lanes = SealedMemory::map(lanes, lane::SIZE).ok()?;
+    let bells = SealedMemory::map(bells, crate::embedded::channel::doorbell::SIZE).ok()?;
+    Some((Arc::new(lanes), Doorbells::new(Arc::new(bells)).ok()?))
+}
+
+/// What both ends do with a payload.
+impl Process {
+    /// Copies a payload, without the lock if that takes long.
+    fn copying<'p, T>(&'p self, st: Guard<'p>, size: u32, copy: impl FnOnce() -> T) -> (Guard<'p>, T) {
+        if (size as usize) < lane::CUT_FROM {
+            let copied = copy();
+            return (st, copied);
+        }
+        drop(st);
+        let copied = copy();
+        (self.lock(), copied)
+    }
+
+    /// Remembers a buffer in the private area and says where it lies.
+    fn keep(&self, st: &mut State, offset: u64, size: u32, flags: u32, node: Option<u64>) -> TransactionData {
+        let address = self.area.base() + offset;
+        let clear = flags & tf::CLEAR_BUF != 0;
+        let place = Place::Private { offset, clear, node };
+        st.buffers.insert(address, Buffer { place, descriptors: Vec::new(), array: Vec::new() });
+        TransactionData {
+            data_size: size.into(),
+            offsets_size: 0,
+            buffer: address,
+            offsets: address + round_up(size.into()).unwrap_or(0),
+            ..TransactionData::default()
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Room: a call through a lane, from the side that waits for its reply.
+//! Not here: the lane itself (`channel::lane`), who may use it (`super`).
+//! Facts: contract TX-01, TX-06, TX-10, TX-17.
+
+use abi::Payload;
+use abi::codes::br;
+use abi::layout::{ExtendedError, TransactionData};
+use zerocopy::IntoBytes;
+
+use super::super::gather::{read_data, vouched_data};
+use super::super::read::{Output, Step};
+use super::super::state::{Calling, Frame, LaneReply, LaneTicket, NO_ERROR, State, Todo};
+use super::super::{Guard, Process, sched};
+use super::{ENOSPC, NOBODY};
+use crate::embedded::channel::lane::{self, RequestHeader};
+
+impl Process {
+    /// Calls through a lane, if the handle has one; gives the lock back if it has none or the lane
+    /// is shut, and the broker shall see to it.
+    pub(in super::super) fn call_in_lane<'p>(
+        &'p self,
+        mut st: Guard<'p>,
+        slot: u32,
+        data: &TransactionData,
+        payload: Payload<'_>,
+    ) -> Result<Guard<'p>, Guard<'p>> {
+        let handle = data.target as u32;
+        let Some(bound) = st.channels.handles.get(&handle) else { return Err(st) };
+        let (channel, binding, node_flags) = (bound.channel.clone(), bound.number, bound.flags);
+        if data.data_size > lane::LARGEST as u64 || channel.lanes.gate() != 0 || channel.is_closed() {
+            return Err(st);
+        }
+        let Some(lane) = channel.free_lane() else { return Err(st) };
+        let mut copy = Vec::new();
+        let bytes = match vouched_data(data, payload) {
+            Some(bytes) => bytes,
+            None => match read_data(data, &mut copy) {
+                Ok(()) => &copy[..],
+                Err(_) => return Err(st),
+            },
+        };
+        let thread = st.thread(slot);
+        let lineage = thread.lineage();
+        let to = lineage.find(channel.peer);
+        let mine = sched::own();
+        let header = RequestHeader {
+            binding,
+            code: data.code,
+            flags: data.flags,
+            data_size: bytes.len() as u32,
+            thread: thread.key,
+            cpu: sys::sched::current_cpu(),
+            sched: mine,
+            lineage,
+        };
+        let call = match channel.lanes.publish(lane, &header, bytes) {
+            Ok(call) => call,
+            Err(corrupt) => {
+                channel.close_as(corrupt);
+                return Err(st);
+            }
+        };
+        let ticket = LaneTicket { channel: channel.clone(), call, handle, by_broker: false };
+        thread.extended_error = NO_ERROR;
+        thread.stack.push(Frame::Calling(Calling::Lane(ticket.clone())));
+        thread.push_deferred(Todo::Word(br::TRANSACTION_COMPLETE));
+        self.show_depth(st.thread(slot));
+        channel.mark(lane, true);
+        if let Some(bound) = st.channels.handles.get_mut(&handle) {
+            bound.calls += 1;
+        }
+        drop(st);
+        channel.bells.post(channel.bit);
+        if channel.lanes.gate() != 0 && channel.lanes.back_out(call) {
+            let mut st = self.lock();
+            self.undo(&mut st, slot, &ticket);
+            return Err(st);
+        }
+        let bell = match to {
+            Some(key) => channel.bells.slot(key.slot).filter(|bell| bell.needs_wake()),
+            None => channel.bells.listener_to_wake(),
+        };
+        if let Some(bell) = bell {
+            if sched::passes_on(channel.bells.inherit(), mine, node_flags) {
+                sched::boost(bell.tid(), mine);
+            }
+            bell.wake();
+        }
+        channel.lanes.pour_request(call, bytes);
+        Ok(self.lock())
+    }
+
+    fn undo(&self, st: &mut Guard<'_>, slot: u32, ticket: &LaneTicket) {
+        let thread = st.thread(slot);
+        let mine = |frame: &Frame| match frame {
+            Frame::Calling(Calling::Lane(other)) => other.call == ticket.call,
+            _ => false,
+        };
+        thread.stack.retain(|frame| !mine(frame));
+        if matches!(thread.todo.back(), Some(Todo::Word(br::TRANSACTION_COMPLETE))) {
+            thread.todo.pop_back();
+        }
+        self.show_depth(st.thread(slot));
+        self.leave_lane(st, ticket);
+    }
+
+    /// Queues the reply that came in this thread's lane, if one did.
+    pub(in super::super) fn collect_lane_reply(&self, st: &mut State, slot: u32) {
+        let thread = st.thread(slot);
+        let Some(Frame::Calling(Calling::Lane(ticket))) = thread.stack.last_mut() else { return };
+        if !ticket.has_outcome() {
+            return;
+        }
+        let ticket = match ticket.channel.lanes.poll_reply(ticket.call) {
+            Ok(None) => return,
+            Ok(Some(lane::Outcome::RepliedByBroker)) => {
+                ticket.by_broker = true;
+                return;
+            }
+            Ok(Some(lane::Outcome::Replied(header))) => {
+                let ticket = ticket.clone();
+                ticket.channel.saw_cpu(header.cpu);
+                thread.stack.pop();
+                thread.push(Todo::LaneReply(LaneReply { ticket, header }));
+                self.show_depth(st.thread(slot));
+                return;
+            }
+            Ok(Some(lane::Outcome::Failed(NOBODY))) => {
+                let ticket = ticket.clone();
+                thread.stack.pop();
+                thread.push(Todo::Word(br::DEAD_REPLY));
+                self.show_depth(st.thread(slot));
+                return self.leave_lane(st, &ticket);
+            }
+            Ok(Some(lane::Outcome::Failed(errno))) => {
+                thread.extended_error =
+                    ExtendedError { id: 0, command: br::FAILED_REPLY, param: errno.saturating_neg() };
+                ticket.clone()
+            }
+            Err(corrupt) => {
+                ticket.channel.close_as(corrupt);
+                ticket.clone()
+            }
+        };
+        thread.stack.pop();
+        thread.push(Todo::Word(br::FAILED_REPLY));
+        self.show_depth(st.thread(slot));
+        self.leave_lane(st, &ticket);
+    }
+
+    pub(in super::super) fn give_out_lane_reply<'p>(
+        &'p self,
+        mut st: Guard<'p>,
+        slot: u32,
+        reply: &LaneReply,
+        out: &mut Output<'_>,
+    ) -> (Guard<'p>, Step) {
+        let LaneReply { ticket, header } = reply;
+        let channel = &ticket.channel;
+        let size = header.data_size;
+        let Some(offset) = st.live.alloc(size.into(), self.area.size()) else {
+            st.thread(slot).extended_error =
+                ExtendedError { id: 0, command: br::FAILED_REPLY, param: -ENOSPC };
+            self.leave_lane(&mut st, ticket);
+            self.put(slot, out, br::FAILED_REPLY, &[]);
+            return (st, Step::Last);
+        };
+        let copied;
+        (st, copied) = self.copying(st, size, || {
+            channel.lanes.pieces_of_reply(
+                ticket.call,
+                size,
+                || channel.is_closed(),
+                |piece| {
+                    self.area.copy_from(&channel.memory, piece.from, offset + piece.at as u64, piece.len);
+                },
+            )
+        });
+        self.leave_lane(&mut st, ticket);
+        if let Err(corrupt) = copied {
+            channel.close_as(corrupt);
+            st.live.free(offset);
+            self.put(slot, out, br::DEAD_REPLY, &[]);
+            return (st, Step::Last);
+        }
+        let data = TransactionData {
+            code: header.code,
+            flags: header.flags,
+            sender_euid: channel.peer_euid,
+            ..self.keep(&mut st, offset, size, header.flags, None)
+        };
+        self.put(slot, out, br::REPLY, data.as_bytes());
+        (st, Step::Last)
+    }
+}

@@ -1,0 +1,202 @@
+//! Room: what the broker tells this process, and whose it is: to a thread's queue, to the process's,
+//! or into the books.
+//! Not here: the ring it comes in (`channel::ring`), reading what was queued (`read`).
+//! Facts: contract LP-08, TX-06, REF-09; `binder_select_thread_ilocked`, Linux 7.2.
+
+use std::sync::PoisonError;
+
+use abi::codes::br;
+use abi::layout::ExtendedError;
+
+use super::Process;
+use super::state::{Answer, Calling, Frame, Pending, Reply, State, Todo};
+use crate::embedded::protocol::codec::Message;
+use crate::embedded::protocol::{Answers, Item, RECORD_SIZE, Request, ThreadKey};
+
+impl Process {
+    /// Takes in everything that is there, for whichever thread it is. `me` needs no waking.
+    pub(super) fn drain(&self, st: &mut State, me: u32) {
+        loop {
+            self.drain_inbox(st, me);
+            self.drain_lanes(st, me);
+            if !self.anything_new() {
+                return;
+            }
+        }
+    }
+
+    /// Whether somebody should drain.
+    pub(super) fn anything_new(&self) -> bool {
+        self.bells.anything_ready() || self.inbox_has_records()
+    }
+
+    fn drain_inbox(&self, st: &mut State, me: u32) {
+        if !self.inbox_has_records() {
+            return;
+        }
+        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut record = [0; RECORD_SIZE];
+        // The broker is trusted as a kernel is; an inbox that makes no sense is one that somebody
+        // else scribbled over, and nothing can be taken from it any more.
+        while inbox.pop(&mut record).unwrap_or(false) {
+            if let Ok(item) = Item::decode(&record) {
+                self.accept(st, me, item);
+            }
+        }
+        if inbox.take_starved() {
+            self.post(&Request::More {});
+        }
+    }
+
+    fn accept(&self, st: &mut State, me: u32, item: Item) {
+        match item {
+            Item::Answer {
+                thread,
+                seq,
+                errno,
+                outcome,
+                sender_stops,
+                transaction,
+                error,
+                words,
+                returns,
+            } => {
+                let answer = Answer { errno, sender_stops, words, returns };
+                self.accept_answer(st, me, (thread, seq), answer, outcome, transaction, error);
+            }
+            Item::Deliver { delivery } => {
+                let to = delivery.to_thread;
+                self.route_call(st, me, to, Todo::Call(Box::new(delivery)));
+            }
+            Item::Reply {
+                thread,
+                answers,
+                code,
+                flags,
+                euid,
+                buffer,
+                data_size,
+                offsets_size,
+                fds_of,
+                fds,
+            } => {
+                let reply = Reply { code, flags, euid, buffer, data_size, offsets_size, fds_of, fds };
+                if !self.end_call(st, me, thread, answers, Todo::Reply(Box::new(reply)), None) {
+                    // Its caller is gone (contract TX-18); only the buffer matters.
+                    self.post(&Request::FreeBuffer { offset: buffer });
+                }
+            }
+            Item::Refused { thread, answers, outcome, error } => {
+                self.end_call(st, me, thread, answers, Todo::Word(outcome), Some(error));
+            }
+            Item::Work { work, thread, deferred } => match thread.and_then(|key| st.slot_of(key)) {
+                Some(slot) if deferred => st.thread(slot).push_deferred(Todo::Work(work)),
+                Some(slot) => self.give(st, me, slot, Todo::Work(work)),
+                None => self.route(st, me, Todo::Work(work)),
+            },
+            Item::Channel { .. } | Item::BindNode { .. } | Item::BindHandle { .. } | Item::Unbind { .. } => {
+                self.accept_channel(st, item);
+            }
+            Item::PeerGone { peer } => self.accept_peer_gone(st, me, peer),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of one message")]
+    fn accept_answer(
+        &self,
+        st: &mut State,
+        me: u32,
+        (key, seq): (ThreadKey, u32),
+        answer: Answer,
+        outcome: u32,
+        transaction: u32,
+        error: ExtendedError,
+    ) {
+        let Some(slot) = st.slot_of(key) else { return };
+        let thread = st.thread(slot);
+        if seq != thread.seq {
+            return;
+        }
+        if thread.pending != Pending::Plain {
+            thread.extended_error = error;
+            match thread.pending {
+                _ if answer.sender_stops => thread.refuse(outcome),
+                Pending::Call => {
+                    thread.stack.push(Frame::Calling(Calling::Broker(transaction)));
+                    thread.push_deferred(Todo::Word(outcome));
+                }
+                _ => thread.push(Todo::Word(outcome)),
+            }
+        }
+        thread.answer = Some(answer);
+        self.show_depth(st.thread(slot));
+        if slot != me {
+            self.ring(slot);
+        }
+    }
+
+    /// Ends a thread's call with what it shall read; false if that thread does not wait for it.
+    pub(super) fn end_call(
+        &self,
+        st: &mut State,
+        me: u32,
+        key: ThreadKey,
+        answers: Answers,
+        todo: Todo,
+        error: Option<ExtendedError>,
+    ) -> bool {
+        let Some(slot) = st.slot_of(key) else { return false };
+        let waits = |frame: &Frame| match (frame, &answers) {
+            (Frame::Calling(Calling::Broker(number)), Answers::Transaction(ended)) => number == ended,
+            (Frame::Calling(Calling::Lane(ticket)), Answers::Lane { channel, lane }) => {
+                ticket.channel.id == *channel && ticket.call.lane == *lane
+            }
+            _ => false,
+        };
+        let thread = st.thread(slot);
+        let Some(place) = thread.stack.iter().rposition(waits) else { return false };
+        let frame = thread.stack.remove(place);
+        // A refusal without a reason leaves the record of the last command alone (contract TX-20).
+        if let Some(error) = error.filter(|error| error.command != br::OK) {
+            thread.extended_error = error;
+        }
+        if let Frame::Calling(Calling::Lane(ticket)) = frame {
+            self.leave_lane(st, &ticket);
+        }
+        self.show_depth(st.thread(slot));
+        self.give(st, me, slot, todo);
+        true
+    }
+
+    /// Queues something for one thread and wakes it.
+    pub(super) fn give(&self, st: &mut State, me: u32, slot: u32, todo: Todo) {
+        st.thread(slot).push(todo);
+        self.unlist(st, slot);
+        if slot != me {
+            self.ring(slot);
+        }
+    }
+
+    /// A call: to the thread that waits further out in its chain, else to whoever is free.
+    pub(super) fn route_call(&self, st: &mut State, me: u32, to: Option<ThreadKey>, todo: Todo) {
+        let waits =
+            |st: &mut State, slot: u32| matches!(st.thread(slot).stack.last(), Some(Frame::Calling(_)));
+        match to.and_then(|key| st.slot_of(key)).filter(|slot| waits(st, *slot)) {
+            Some(slot) => self.give(st, me, slot, todo),
+            None => self.route(st, me, todo),
+        }
+    }
+
+    /// To the thread that became idle last, else into the process's queue (contract LP-08).
+    pub(super) fn route(&self, st: &mut State, me: u32, todo: Todo) {
+        match st.idle.last().copied() {
+            Some(slot) => self.give(st, me, slot, todo),
+            None => {
+                st.queue.push_back(todo);
+                for slot in st.pollers.iter().filter(|slot| **slot != me) {
+                    self.ring(*slot);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Room: a process's half of the embedded driver: its threads, their transaction stacks and queues,
+//! which thread gets what, and the two ways to a peer, through the broker and through a lane.
+//! Not here: nodes, references, budgets and objects (`super::broker`), shared layouts
+//! (`super::channel`), what the two say (`super::protocol`).
+//!
+//! - [`write`]: carries out commands. - [`read`], [`deliver`]: fills in returns.
+//! - [`transact`], [`gather`]: calls and replies on their way out.
+//! - [`inbox`], [`channels`]: what comes in, and whose it is. - [`wait`]: until something comes.
+//! - [`ask`]: one request to the broker. - [`ioctls`]: everything beside `BINDER_WRITE_READ`.
+//! - [`state`]: what all of them work on. - [`area`]: buffers of calls that came through lanes.
+//! - [`sched`]: nice and real-time priorities.
+//!
+//! Locks: [`Process::state`] is taken by every call and held neither across a system call that may
+//! block nor while payload bytes are copied; [`Process::outbox`] is held from filling the outbox until
+//! the broker's answer, and `state` may be taken inside it, never the other way round.
+
+mod area;
+mod ask;
+mod channels;
+mod deliver;
+mod gather;
+mod inbox;
+mod ioctls;
+mod read;
+mod sched;
+mod state;
+mod transact;
+mod wait;
+mod write;
+
+use std::cell::Cell;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sys::interrupt::ThreadId;
+use sys::sealed_memory::{LentMemory, SealedMemory};
+
+use super::channel::doorbell::{self, Doorbells};
+use super::channel::ring::{self, Consumer};
+use super::line::Line;
+use super::protocol::{ProcId, Request, ThreadKey};
+use super::settings::Settings;
+use super::wire::Hello;
+use crate::connection::{Exchange, OpenOptions};
+use crate::error::OpenError;
+use area::Area;
+use state::{State, Thread};
+
+/// The kernel's word of refusal for a thread too many; no driver has such a limit.
+const EMFILE: i32 = 24;
+
+/// Largest receiving area in use (contract OPN-06).
+const MAP_MAX: usize = 4 << 20;
+
+type Guard<'p> = MutexGuard<'p, State>;
+
+/// What a process knows of one of its threads outside the lock.
+#[derive(Debug, Default)]
+struct Local {
+    /// The thread's next blocking read returns early (contract WR-05, EXT-07).
+    need_return: AtomicBool,
+    /// Something was queued for it since it looked last.
+    kicked: AtomicBool,
+}
+
+/// The arena and where it is mapped.
+#[derive(Debug)]
+struct Arena {
+    memory: SealedMemory,
+    lent: LentMemory,
+}
+
+/// One open connection.
+#[derive(Debug)]
+pub(super) struct Process {
+    /// Tells this connection from others in thread-local memory.
+    serial: u64,
+    id: ProcId,
+    settings: Settings,
+    line: Line,
+    bells: Doorbells<Arc<SealedMemory>>,
+    arena: Option<Arena>,
+    map_size: usize,
+    outbox: Mutex<SealedMemory>,
+    nonblocking: AtomicBool,
+    locals: Box<[Local]>,
+    area: Area,
+    home: sched::Home,
+    state: Mutex<State>,
+    inbox: Mutex<Consumer<Arc<SealedMemory>>>,
+    /// The same memory, to look whether there is anything without the lock.
+    inbox_memory: Arc<SealedMemory>,
+}
+
+thread_local! {
+    /// The kernel's number of this thread; 0 until asked for.
+    static TID: Cell<i32> = const { Cell::new(0) };
+    /// The last connection that this thread used, and its slot there.
+    static LAST: Cell<(u64, u32, u32)> = const { Cell::new((0, 0, 0)) };
+}
+
+fn tid() -> i32 {
+    TID.with(|cell| {
+        if cell.get() == 0 {
+            cell.set(ThreadId::current().number());
+        }
+        cell.get()
+    })
+}
+
+impl Process {
+    /// Opens a context of the broker in `directory`.
+    pub(super) fn open(
+        directory: &Path,
+        name: &str,
+        settings: Settings,
+        options: OpenOptions,
+    ) -> Result<Self, OpenError> {
+        static SERIAL: AtomicU64 = AtomicU64::new(1);
+        let map_size = options.map_size.min(MAP_MAX);
+        let hello = Hello { context: name.to_owned(), map_size, lanes: settings.lanes };
+        let (line, welcome) = Line::open(directory, hello)?;
+        let os = |call| move |source| OpenError::Os { path: directory.to_owned(), call, source };
+        let broken = |_| OpenError::Os {
+            path: directory.to_owned(),
+            call: "looking at the broker's shared memory",
+            source: io::ErrorKind::InvalidData.into(),
+        };
+        let arena = match welcome.arena {
+            Some(memory) => {
+                let lent = memory.lend().map_err(os("mapping the receiving area"))?;
+                Some(Arena { memory, lent })
+            }
+            None => None,
+        };
+        let inbox_memory = Arc::new(welcome.inbox);
+        let process = Self {
+            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
+            id: welcome.proc,
+            line,
+            bells: Doorbells::new(Arc::new(welcome.doorbells)).map_err(broken)?,
+            inbox: Mutex::new(Consumer::new(inbox_memory.clone()).map_err(broken)?),
+            inbox_memory,
+            outbox: Mutex::new(welcome.outbox),
+            nonblocking: AtomicBool::new(options.nonblocking),
+            locals: (0..doorbell::SLOTS).map(|_| Local::default()).collect(),
+            area: Area::new(if settings.lanes { map_size } else { 0 })
+                .map_err(os("making the area for calls through lanes"))?,
+            home: sched::Home::find(),
+            state: Mutex::new(State::new()),
+            arena,
+            map_size: options.map_size,
+            settings,
+        };
+        process.bells.set_inherit(settings.inherit as u32);
+        if let Some(arena) = &process.arena {
+            process.post(&Request::Mapped { base: arena.lent.base() });
+        }
+        Ok(process)
+    }
+
+    fn lock(&self) -> Guard<'_> {
+        // A panic under the lock is a bug of this driver; the state is as good as ever for others.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The calling thread's slot, made at its first call.
+    fn enter<'p>(&self, st: &mut Guard<'p>) -> io::Result<u32> {
+        let (serial, slot, generation) = LAST.get();
+        if serial == self.serial && st.slot_of(ThreadKey { slot, generation }).is_some() {
+            return Ok(slot);
+        }
+        let tid = tid();
+        let slot = match st.find(tid) {
+            Some(slot) => slot,
+            None => self.meet(st, tid)?,
+        };
+        LAST.set((self.serial, slot, st.thread(slot).key.generation));
+        Ok(slot)
+    }
+
+    #[cold]
+    fn meet(&self, st: &mut State, tid: i32) -> io::Result<u32> {
+        let slot =
+            st.free_slot(doorbell::SLOTS as usize).ok_or_else(|| io::Error::from_raw_os_error(EMFILE))?;
+        let generation = self.bell(slot).move_in(tid as u32);
+        st.enter(ThreadKey { slot, generation }, tid);
+        self.locals[slot as usize].need_return.store(true, Ordering::Relaxed);
+        Ok(slot)
+    }
+
+    fn bell(&self, slot: u32) -> doorbell::Bell<'_, Arc<SealedMemory>> {
+        self.bells.slot(slot).expect("slots are only given out below the number of doorbells")
+    }
+
+    /// Wakes a thread of this process.
+    fn ring(&self, slot: u32) {
+        self.locals[slot as usize].kicked.store(true, Ordering::Relaxed);
+        let bell = self.bell(slot);
+        if bell.ring() {
+            bell.wake();
+        }
+    }
+
+    /// One `BINDER_WRITE_READ`.
+    pub(super) fn write_read(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {
+        let mut st = self.lock();
+        let slot = self.enter(&mut st)?;
+        let result = self.write(st, slot, exchange).and_then(|st| self.read(st, slot, exchange));
+        self.locals[slot as usize].need_return.store(false, Ordering::Relaxed);
+        result
+    }
+
+    /// How long a transaction stack is, for the broker's question whether anything is pending.
+    fn show_depth(&self, thread: &Thread) {
+        self.bell(thread.key.slot).set_depth(thread.stack.len() as u32);
+    }
+
+    /// See `Connection::lent`.
+    pub(super) fn lent(&self, address: u64, len: u64) -> Option<&[u8]> {
+        let in_arena = || {
+            let lent = &self.arena.as_ref()?.lent;
+            lent.lent(address.checked_sub(lent.base())?, len)
+        };
+        self.area.lent(address, len).or_else(in_arena)
+    }
+
+    /// See `Connection::take_fd`.
+    pub(super) fn take_fd(&self, address: u64) -> Option<OwnedFd> {
+        let mut st = self.lock();
+        st.buffers.values_mut().find_map(|buffer| {
+            let place = buffer.descriptors.iter().position(|(at, _)| *at == address)?;
+            Some(buffer.descriptors.swap_remove(place).1)
+        })
+    }
+
+    /// First address of the receiving area.
+    pub(super) fn map_base(&self) -> Option<u64> {
+        self.arena_base()
+    }
+
+    /// Gives the receiving area up (contract OPN-10).
+    pub(super) fn unmap(&mut self) {
+        self.arena = None;
+        self.post(&Request::Mapped { base: 0 });
+    }
+
+    /// Size of the receiving area as asked for.
+    pub(super) fn map_size(&self) -> usize {
+        self.map_size
+    }
+
+    fn inbox_has_records(&self) -> bool {
+        ring::has_records(&self.inbox_memory)
+    }
+}

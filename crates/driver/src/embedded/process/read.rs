@@ -1,0 +1,209 @@
+//! Room: fills in returns: waits for the first, then takes what else is there.
+//! Not here: what a transaction looks like to its reader (`deliver`), waiting (`wait`).
+//! Facts: contract WR-03 to WR-10, LP-01 to LP-04; `binder_thread_read`, Linux 7.2.
+
+use std::io;
+use std::sync::atomic::Ordering;
+
+use abi::codes::br;
+use abi::layout::TransactionDataSecctx;
+
+use super::state::{Pending, Todo, looper};
+use super::wait::{Until, Woken};
+use super::{Guard, Process};
+use crate::connection::Exchange;
+use crate::embedded::protocol::Request;
+
+const EAGAIN: i32 = 11;
+const EINTR: i32 = 4;
+
+/// Work is only returned into this much room (contract WR-08).
+const ROOM: usize = 4 + size_of::<TransactionDataSecctx>();
+
+/// Where the counters of returns begin: behind those of the commands.
+const RETURNS: usize = 32;
+
+/// Returns as they are written.
+pub(super) struct Output<'b> {
+    bytes: &'b mut [u8],
+    pub(super) at: usize,
+}
+
+impl Output<'_> {
+    /// Appends a return; whoever calls has seen that there is room.
+    pub(super) fn put(&mut self, word: u32, payload: &[u8]) {
+        let end = self.at + 4 + payload.len();
+        if let Some(place) = self.bytes.get_mut(self.at..end) {
+            place[..4].copy_from_slice(&word.to_ne_bytes());
+            place[4..].copy_from_slice(payload);
+            self.at = end;
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.bytes.len() - self.at >= ROOM
+    }
+}
+
+/// What became of one thing to do.
+pub(super) enum Step {
+    /// Returned, and more may follow in the same read.
+    More,
+    /// Returned, as the last (contract WR-09).
+    Last,
+}
+
+impl Process {
+    /// The read part of a `BINDER_WRITE_READ`.
+    pub(super) fn read<'p>(
+        &'p self,
+        mut st: Guard<'p>,
+        slot: u32,
+        exchange: &mut Exchange<'_>,
+    ) -> io::Result<()> {
+        let at = exchange.read_consumed;
+        let mut out = Output { bytes: &mut *exchange.read, at };
+        if out.bytes.len() <= at {
+            return Ok(());
+        }
+        if at == 0 {
+            out.put(br::NOOP, &[]);
+        }
+        loop {
+            let proc = st.thread(slot).is_free();
+            if proc {
+                self.home.settle(self.settings.inherit);
+            }
+            st = self.wait_for_work(st, slot, proc)?;
+            st = self.take(st, slot, proc, &mut out)?;
+            // Nothing but the filler: what woke this thread went to another, or to nobody.
+            if out.at != 4 || !out.has_room() || self.must_return(slot) {
+                break;
+            }
+        }
+        self.ask_for_looper(&mut st, slot, &mut out);
+        exchange.read_consumed = out.at;
+        if !st.queue.is_empty()
+            && let Some(next) = st.idle.last()
+        {
+            self.ring(*next);
+        }
+        Ok(())
+    }
+
+    fn must_return(&self, slot: u32) -> bool {
+        self.locals[slot as usize].need_return.load(Ordering::Relaxed)
+    }
+
+    fn wait_for_work<'p>(&'p self, mut st: Guard<'p>, slot: u32, proc: bool) -> io::Result<Guard<'p>> {
+        if self.nonblocking.load(Ordering::Relaxed) {
+            return match self.look(&mut st, slot, Until::Work { proc }) {
+                true => Ok(st),
+                false => Err(io::Error::from_raw_os_error(EAGAIN)),
+            };
+        }
+        loop {
+            let (guard, woken) = self.wait(st, slot, Until::Work { proc });
+            st = guard;
+            match woken {
+                Woken::Ready => return Ok(st),
+                Woken::Interrupted => return Err(io::Error::from_raw_os_error(EINTR)),
+                Woken::TimedOut if self.line.is_alive() => {}
+                Woken::TimedOut => return Err(self.line.gone()),
+            }
+        }
+    }
+
+    /// Takes what is there, first the thread's own.
+    fn take<'p>(
+        &'p self,
+        mut st: Guard<'p>,
+        slot: u32,
+        proc: bool,
+        out: &mut Output<'_>,
+    ) -> io::Result<Guard<'p>> {
+        while out.has_room() {
+            let todo = match st.thread(slot).pop() {
+                Some(todo) => todo,
+                None if proc => match st.queue.pop_front() {
+                    Some(todo) => todo,
+                    None => break,
+                },
+                None => break,
+            };
+            let (guard, step) = self.give_out(st, slot, todo, out)?;
+            st = guard;
+            if let Step::Last = step {
+                break;
+            }
+        }
+        Ok(st)
+    }
+
+    fn give_out<'p>(
+        &'p self,
+        st: Guard<'p>,
+        slot: u32,
+        todo: Todo,
+        out: &mut Output<'_>,
+    ) -> io::Result<(Guard<'p>, Step)> {
+        match todo {
+            Todo::Word(word) | Todo::Refusal(word) => {
+                self.put(slot, out, word, &[]);
+                Ok((st, Step::More))
+            }
+            Todo::Small(word, payload) => {
+                let step = self.put_small(slot, out, word, payload);
+                Ok((st, step))
+            }
+            Todo::Work(work) => self.give_out_work(st, slot, work, out),
+            Todo::Call(delivery) => self.give_out_call(st, slot, &delivery, out),
+            Todo::LaneCall(call) => Ok(self.give_out_lane_call(st, slot, call, out)),
+            Todo::Reply(reply) => self.give_out_reply(st, slot, &reply, out),
+            Todo::LaneReply(reply) => Ok(self.give_out_lane_reply(st, slot, &reply, out)),
+        }
+    }
+
+    /// Appends a return and counts it.
+    pub(super) fn put(&self, slot: u32, out: &mut Output<'_>, word: u32, payload: &[u8]) {
+        self.bell(slot).count(RETURNS + (word & 0xff) as usize);
+        out.put(word, payload);
+    }
+
+    fn put_small(&self, slot: u32, out: &mut Output<'_>, word: u32, payload: [u64; 2]) -> Step {
+        let bytes = zerocopy::IntoBytes::as_bytes(&payload);
+        let len = abi::ReturnWord(word).payload_len().min(bytes.len());
+        self.put(slot, out, word, &bytes[..len]);
+        if matches!(word, br::DEAD_BINDER | br::FROZEN_BINDER) { Step::Last } else { Step::More }
+    }
+
+    /// Asks the broker what a piece of work is by now; often it is nothing (contract REF-10).
+    fn give_out_work<'p>(
+        &'p self,
+        st: Guard<'p>,
+        slot: u32,
+        work: u64,
+        out: &mut Output<'_>,
+    ) -> io::Result<(Guard<'p>, Step)> {
+        let (mut st, answer) = self.ask(st, slot, Pending::Plain, &Request::TakeWork { work }, &[])?;
+        let mut step = Step::More;
+        for (word, payload) in answer.returns.as_slice() {
+            if self.returned_later(&mut st, *word, *payload) {
+                continue;
+            }
+            step = self.put_small(slot, out, *word, *payload);
+        }
+        Ok((st, step))
+    }
+
+    /// `BR_SPAWN_LOOPER` in place of the filler at the head (contract LP-01, LP-02).
+    fn ask_for_looper(&self, st: &mut Guard<'_>, slot: u32, out: &mut Output<'_>) {
+        let joined = st.thread(slot).looper & (looper::REGISTERED | looper::ENTERED) != 0;
+        let wanted = !st.pool.requested && st.idle.is_empty() && st.pool.started < st.pool.max;
+        if joined && wanted {
+            st.pool.requested = true;
+            self.bell(slot).count(RETURNS + (br::SPAWN_LOOPER & 0xff) as usize);
+            out.bytes[..4].copy_from_slice(&br::SPAWN_LOOPER.to_ne_bytes());
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Room: what a process knows of itself: its threads, their stacks and queues, the pool, the buffers
+//! that were delivered.
+//! Not here: how work gets in (`inbox`, `lanes`) and out (`read`), waiting (`wait`).
+//! Locks: everything here is behind the process's one lock; no other process ever waits for it.
+//! Facts: contract sections 4 and 5; `binder_thread`, `binder_proc` in `binder.c`, Linux 7.2.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use abi::codes::br;
+use abi::layout::ExtendedError;
+
+use super::area::Live;
+use super::channels::{Channel, Channels, Node};
+use super::sched::Saved;
+use crate::embedded::channel::lane::{self, ReplyHeader};
+use crate::embedded::channel::wait::Waiter;
+use crate::embedded::protocol::{Answers, Delivery, Lineage, Returns, ThreadKey};
+
+/// Bits of a looper, as the state file prints them (contract DBG-01).
+pub(super) mod looper {
+    pub(in super::super) const REGISTERED: u32 = 1;
+    pub(in super::super) const ENTERED: u32 = 2;
+    pub(in super::super) const EXITED: u32 = 4;
+    pub(in super::super) const INVALID: u32 = 8;
+}
+
+/// One thing for a thread to read.
+#[derive(Debug)]
+pub(super) enum Todo {
+    /// A return without payload.
+    Word(u32),
+    /// The same from the error slot: until it is read, the thread's writes stop (contract WR-13).
+    Refusal(u32),
+    /// A return with one or two words of payload.
+    Small(u32, [u64; 2]),
+    /// Whatever the broker says of it when it is read (contract REF-10).
+    Work(u64),
+    /// A call or oneway that came through the broker.
+    Call(Box<Delivery>),
+    /// A call that came through a lane.
+    LaneCall(LaneCall),
+    /// The answer to this thread's call, through the broker.
+    Reply(Box<Reply>),
+    /// The answer to this thread's call, in its lane.
+    LaneReply(LaneReply),
+}
+
+/// A call that came in a lane.
+#[derive(Debug)]
+pub(super) struct LaneCall {
+    pub(super) channel: Arc<Channel>,
+    pub(super) request: lane::Request,
+    pub(super) node: Node,
+}
+
+/// A call of this process in a lane.
+#[derive(Clone, Debug)]
+pub(super) struct LaneTicket {
+    pub(super) channel: Arc<Channel>,
+    pub(super) call: lane::Call,
+    pub(super) handle: u32,
+    /// The callee gave its reply to the broker.
+    pub(super) by_broker: bool,
+}
+
+impl LaneTicket {
+    pub(super) fn answers(&self) -> Answers {
+        Answers::Lane { channel: self.channel.id, lane: self.call.lane }
+    }
+}
+
+/// A reply in a lane.
+#[derive(Debug)]
+pub(super) struct LaneReply {
+    pub(super) ticket: LaneTicket,
+    pub(super) header: ReplyHeader,
+}
+
+/// A reply in the arena.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) code: u32,
+    pub(super) flags: u32,
+    pub(super) euid: u32,
+    pub(super) buffer: u64,
+    pub(super) data_size: u64,
+    pub(super) offsets_size: u64,
+    pub(super) fds_of: u32,
+    pub(super) fds: u32,
+}
+
+/// One level of a thread's transaction stack.
+#[derive(Debug)]
+pub(super) enum Frame {
+    /// A call that the thread serves.
+    Serving {
+        source: Source,
+        /// Who waits for it, nearest first.
+        lineage: Lineage,
+        /// How the thread was scheduled before.
+        saved: Saved,
+    },
+    /// A call that the thread waits for.
+    Calling(Calling),
+}
+
+/// Where a call that is being served came from.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// The broker, under this number.
+    Broker(u32),
+    /// A lane.
+    Lane(LaneCall),
+}
+
+/// What a thread waits for.
+#[derive(Debug)]
+pub(super) enum Calling {
+    /// A call that went through the broker, by its number.
+    Broker(u32),
+    /// A call in a lane.
+    Lane(LaneTicket),
+}
+
+/// What the broker's answer to a thread's open request turns into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pending {
+    /// Nothing but the answer itself.
+    Plain,
+    /// A two-way call.
+    Call,
+    /// A oneway call.
+    Oneway,
+    /// A reply.
+    Reply,
+}
+
+/// The broker's answer to a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answer {
+    pub(super) errno: i32,
+    pub(super) sender_stops: bool,
+    pub(super) words: [u64; 4],
+    pub(super) returns: Returns,
+}
+
+/// A thread that used the connection.
+#[derive(Debug)]
+pub(super) struct Thread {
+    pub(super) key: ThreadKey,
+    pub(super) tid: i32,
+    /// [`looper`] bits.
+    pub(super) looper: u32,
+    pub(super) stack: Vec<Frame>,
+    pub(super) todo: VecDeque<Todo>,
+    /// Whether something in `todo` is worth waking for: deferred items are not (contract WR-15).
+    pub(super) urgent: bool,
+    /// Whether a refusal waits in `todo`.
+    pub(super) refused: bool,
+    pub(super) extended_error: ExtendedError,
+    /// The number of the last request, and what its answer turns into.
+    pub(super) seq: u32,
+    pub(super) pending: Pending,
+    pub(super) answer: Option<Answer>,
+    /// How it waits, and what it learnt of that; the thread has it while it waits.
+    pub(super) waiter: Option<Waiter>,
+}
+
+/// No failure (contract IOC-06).
+pub(super) const NO_ERROR: ExtendedError = ExtendedError { id: 0, command: br::OK, param: 0 };
+
+impl Thread {
+    pub(super) fn new(key: ThreadKey, tid: i32) -> Self {
+        Self {
+            key,
+            tid,
+            looper: 0,
+            stack: Vec::with_capacity(8),
+            todo: VecDeque::with_capacity(8),
+            urgent: false,
+            refused: false,
+            extended_error: NO_ERROR,
+            seq: 0,
+            pending: Pending::Plain,
+            answer: None,
+            waiter: None,
+        }
+    }
+
+    /// Queues something that is worth waking for.
+    pub(super) fn push(&mut self, todo: Todo) {
+        self.todo.push_back(todo);
+        self.urgent = true;
+    }
+
+    /// Queues something that can wait for the next real thing.
+    pub(super) fn push_deferred(&mut self, todo: Todo) {
+        self.todo.push_back(todo);
+    }
+
+    /// Fills the error slot (contract WR-12).
+    pub(super) fn refuse(&mut self, word: u32) {
+        self.refused = true;
+        self.push(Todo::Refusal(word));
+    }
+
+    /// The oldest thing to read.
+    pub(super) fn pop(&mut self) -> Option<Todo> {
+        let todo = self.todo.pop_front();
+        if self.todo.is_empty() {
+            self.urgent = false;
+        }
+        if matches!(todo, Some(Todo::Refusal(_))) {
+            self.refused = false;
+        }
+        todo
+    }
+
+    /// Whether it may take what any thread may take (contract WR-10, LP-09).
+    pub(super) fn is_free(&self) -> bool {
+        self.stack.is_empty() && self.todo.is_empty()
+    }
+
+    /// The threads that wait for what this thread serves.
+    pub(super) fn lineage(&self) -> Lineage {
+        let serving = self.stack.iter().rev().find_map(|frame| match frame {
+            Frame::Serving { lineage, .. } => Some(*lineage),
+            Frame::Calling(_) => None,
+        });
+        serving.unwrap_or(Lineage::EMPTY)
+    }
+
+    /// The lane that this thread waits for, if it waits for one.
+    pub(super) fn awaited_lane(&self) -> Option<&LaneTicket> {
+        match self.stack.last() {
+            Some(Frame::Calling(Calling::Lane(ticket))) => Some(ticket),
+            _ => None,
+        }
+    }
+}
+
+/// The pool of loopers (contract LP-02 to LP-05).
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    pub(super) max: u32,
+    pub(super) started: u32,
+    pub(super) requested: bool,
+}
+
+/// A delivered buffer that was not given back yet.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    pub(super) place: Place,
+    /// Descriptors of FD objects that nobody took over yet, by the object's address.
+    pub(super) descriptors: Vec<(u64, OwnedFd)>,
+    /// Descriptors of FDA objects: closed with the buffer (contract OBJ-13).
+    pub(super) array: Vec<OwnedFd>,
+}
+
+/// Where a buffer lies.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    /// In the arena, at this offset.
+    Arena(u64),
+    /// In the private area; `node` is the one that the call in it holds (contract REF-13).
+    Private { offset: u64, clear: bool, node: Option<u64> },
+}
+
+/// See the room.
+#[derive(Debug)]
+pub(super) struct State {
+    /// By slot.
+    pub(super) threads: Vec<Option<Thread>>,
+    by_tid: HashMap<i32, u32>,
+    /// What any thread may take.
+    pub(super) queue: VecDeque<Todo>,
+    /// Threads that wait for it, the most recent last (contract LP-08).
+    pub(super) idle: Vec<u32>,
+    /// Threads that poll, which learn of work but are given none (contract POL-03).
+    pub(super) pollers: Vec<u32>,
+    pub(super) pool: Pool,
+    /// By address.
+    pub(super) buffers: HashMap<u64, Buffer>,
+    pub(super) channels: Channels,
+    /// The private area's parts in use.
+    pub(super) live: Live,
+}
+
+impl State {
+    pub(super) fn new() -> Self {
+        Self {
+            threads: Vec::new(),
+            by_tid: HashMap::new(),
+            queue: VecDeque::with_capacity(16),
+            idle: Vec::with_capacity(16),
+            pollers: Vec::new(),
+            pool: Pool::default(),
+            buffers: HashMap::with_capacity(16),
+            channels: Channels::default(),
+            live: Live::new(),
+        }
+    }
+
+    /// The record of a thread, by slot.
+    ///
+    /// # Panics
+    /// If the slot is empty: a slot number is only held by its own thread, inside one call.
+    #[inline]
+    pub(super) fn thread(&mut self, slot: u32) -> &mut Thread {
+        self.threads[slot as usize].as_mut().expect("a thread's slot is filled while it is in a call")
+    }
+
+    /// The slot of a thread that still is the one meant.
+    pub(super) fn slot_of(&self, key: ThreadKey) -> Option<u32> {
+        let thread = self.threads.get(key.slot as usize)?.as_ref()?;
+        (thread.key == key).then_some(key.slot)
+    }
+
+    /// The slot of a thread by its kernel number.
+    pub(super) fn find(&self, tid: i32) -> Option<u32> {
+        self.by_tid.get(&tid).copied()
+    }
+
+    /// A slot for a thread to come; `None` if all of `most` are taken.
+    pub(super) fn free_slot(&mut self, most: usize) -> Option<u32> {
+        let slot = self.threads.iter().position(Option::is_none).unwrap_or(self.threads.len());
+        if slot == most {
+            return None;
+        }
+        if slot == self.threads.len() {
+            self.threads.push(None);
+        }
+        Some(slot as u32)
+    }
+
+    /// Makes a thread's record.
+    pub(super) fn enter(&mut self, key: ThreadKey, tid: i32) {
+        self.threads[key.slot as usize] = Some(Thread::new(key, tid));
+        self.by_tid.insert(tid, key.slot);
+    }
+
+    /// Forgets a thread.
+    pub(super) fn exit(&mut self, slot: u32) -> Option<Thread> {
+        let thread = self.threads.get_mut(slot as usize)?.take()?;
+        self.by_tid.remove(&thread.tid);
+        Some(thread)
+    }
+}

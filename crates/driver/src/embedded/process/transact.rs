@@ -1,0 +1,133 @@
+//! Room: a call or a reply on its way out, as one list of steps.
+//! Not here: its bytes (`gather`), what the broker makes of it (`broker::core`), lanes (`channels`).
+//! Facts: contract TX-01, TX-12 to TX-18, OW-01; `binder_transaction`, Linux 7.2.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::PoisonError;
+
+use abi::Payload;
+use abi::codes::{br, tf};
+use abi::layout::{ExtendedError, TransactionData};
+
+use super::gather::gather;
+use super::state::{Frame, Pending, Source, Todo};
+use super::{Guard, Process, sched};
+use crate::embedded::protocol::{Lineage, Request, Transact, TransactKind};
+
+const EPROTO: i32 = 71;
+
+impl Process {
+    /// `BC_TRANSACTION(_SG)`.
+    pub(super) fn call<'p>(
+        &'p self,
+        mut st: Guard<'p>,
+        slot: u32,
+        data: &TransactionData,
+        buffers_size: Option<u64>,
+        payload: Payload<'_>,
+    ) -> io::Result<Guard<'p>> {
+        let oneway = data.flags & tf::ONE_WAY != 0;
+        let handle = data.target as u32;
+        if !oneway && !may_call(&mut st, slot) {
+            self.fail_locally(&mut st, slot);
+            return Ok(st);
+        }
+        if !oneway && data.offsets_size == 0 && buffers_size.is_none() {
+            match self.call_in_lane(st, slot, data, payload) {
+                Ok(st) => return Ok(st),
+                Err(guard) => st = guard,
+            }
+        }
+        let transact = Transact {
+            kind: TransactKind::Call { handle },
+            lineage: st.thread(slot).lineage(),
+            ..blank(data)
+        };
+        let pending = if oneway { Pending::Oneway } else { Pending::Call };
+        self.through_broker(st, slot, pending, transact, (data, buffers_size, payload))
+    }
+
+    /// `BC_REPLY(_SG)`.
+    pub(super) fn reply<'p>(
+        &'p self,
+        mut st: Guard<'p>,
+        slot: u32,
+        data: &TransactionData,
+        buffers_size: Option<u64>,
+        payload: Payload<'_>,
+    ) -> io::Result<Guard<'p>> {
+        let thread = st.thread(slot);
+        let Some(Frame::Serving { .. }) = thread.stack.last() else {
+            self.fail_locally(&mut st, slot);
+            return Ok(st);
+        };
+        let Some(Frame::Serving { source, saved, .. }) = thread.stack.pop() else { return Ok(st) };
+        self.show_depth(st.thread(slot));
+        // Before the caller can run again (contract SCH-03).
+        sched::restore(saved);
+        let kind = match source {
+            Source::Broker(transaction) => TransactKind::Reply { transaction },
+            Source::Lane(call) => {
+                if data.offsets_size == 0 && buffers_size.is_none() && call.fits(data.data_size) {
+                    return Ok(self.reply_in_lane(st, slot, &call, data, payload));
+                }
+                call.leave_to_broker();
+                call.reply_through_broker()
+            }
+        };
+        let transact = Transact { kind, ..blank(data) };
+        self.through_broker(st, slot, Pending::Reply, transact, (data, buffers_size, payload))
+    }
+
+    fn through_broker<'p>(
+        &'p self,
+        st: Guard<'p>,
+        slot: u32,
+        pending: Pending,
+        mut transact: Transact,
+        (data, buffers_size, payload): (&TransactionData, Option<u64>, Payload<'_>),
+    ) -> io::Result<Guard<'p>> {
+        // The order of the locks: see `super`.
+        drop(st);
+        let outbox = self.outbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let descriptors = gather(&outbox, data, buffers_size, payload, &mut transact);
+        let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
+        let request = Request::Transact { transact };
+        Ok(self.ask(self.lock(), slot, pending, &request, &borrowed)?.0)
+    }
+
+    /// The stack is not one for this command.
+    fn fail_locally(&self, st: &mut Guard<'_>, slot: u32) {
+        let thread = st.thread(slot);
+        thread.extended_error = ExtendedError { id: 0, command: br::FAILED_REPLY, param: -EPROTO };
+        thread.refuse(br::FAILED_REPLY);
+    }
+}
+
+/// Whether a thread may start a two-way call: its last one is answered, and no call waits in its
+/// own queue (contract TX-13, TX-15).
+fn may_call(st: &mut Guard<'_>, slot: u32) -> bool {
+    let thread = st.thread(slot);
+    !matches!(thread.stack.last(), Some(Frame::Calling(_)))
+        && !matches!(thread.todo.front(), Some(Todo::Call(_) | Todo::LaneCall(_)))
+}
+
+/// A transaction with what its command says beside the payload.
+fn blank(data: &TransactionData) -> Transact {
+    Transact {
+        kind: TransactKind::Call { handle: 0 },
+        code: data.code,
+        flags: data.flags,
+        data_size: 0,
+        offsets_size: 0,
+        buffers_size: 0,
+        gathered: 0,
+        fault_object: u32::MAX,
+        fault_errno: 0,
+        data_fault: 0,
+        euid: sys::identity::effective_uid(),
+        sched: sched::own(),
+        lineage: Lineage::EMPTY,
+    }
+}

@@ -1,0 +1,126 @@
+//! Room: a thread that has nothing to do: what it waits for, and who is woken for new work meanwhile.
+//! Not here: spinning and sleeping themselves (`channel::wait`), what is done with work (`read`).
+//! Facts: contract LP-08, WR-05 to WR-07, POL-01 to POL-03; `binder_wait_for_work`, Linux 7.2.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::state::{LaneTicket, State};
+use super::{Guard, Process, sched};
+use crate::embedded::channel::wait::Waiter;
+pub(super) use crate::embedded::channel::wait::Woken;
+
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// The broker's answer to its request.
+    Answer,
+    /// Its own work, and the process's if it may take that.
+    Work {
+        /// May it?
+        proc: bool,
+    },
+    /// Becoming readable.
+    Readable {
+        /// Whether the process's work makes it so.
+        proc: bool,
+        /// When to give up.
+        deadline: Option<Instant>,
+    },
+}
+
+impl Process {
+    fn is_there(&self, st: &mut State, slot: u32, until: Until) -> bool {
+        let thread = st.thread(slot);
+        match until {
+            Until::Answer => thread.answer.is_some(),
+            Until::Work { proc } | Until::Readable { proc, .. } => {
+                thread.urgent
+                    || self.locals[slot as usize].need_return.load(Ordering::Relaxed)
+                    || proc && !st.queue.is_empty()
+            }
+        }
+    }
+
+    /// Looks once, without waiting.
+    pub(super) fn look(&self, st: &mut State, slot: u32, until: Until) -> bool {
+        self.drain(st, slot);
+        self.collect_lane_reply(st, slot);
+        self.is_there(st, slot, until)
+    }
+
+    /// Waits.
+    pub(super) fn wait<'p>(&'p self, mut st: Guard<'p>, slot: u32, until: Until) -> (Guard<'p>, Woken) {
+        let local = &self.locals[slot as usize];
+        let mut waiter = st.thread(slot).waiter.take();
+        let woken = loop {
+            local.kicked.store(false, Ordering::Relaxed);
+            if self.look(&mut st, slot, until) {
+                break Woken::Ready;
+            }
+            self.list(&mut st, slot, until);
+            let lane = st.thread(slot).awaited_lane().cloned();
+            drop(st);
+            let waits = waiter.get_or_insert_with(|| self.new_waiter());
+            waits.set_realtime(sched::is_realtime_now());
+            let deadline = match until {
+                Until::Readable { deadline, .. } => deadline,
+                _ => None,
+            };
+            let peer = lane.as_ref().and_then(LaneTicket::peer_cpu);
+            let woken = waits.wait(self.bell(slot), peer, deadline, || {
+                local.kicked.load(Ordering::Relaxed)
+                    || lane.as_ref().is_some_and(LaneTicket::has_outcome)
+                    || self.inbox_has_records()
+                    || self.bells.anything_ready() && self.bells.listener() == Some(slot)
+            });
+            st = self.lock();
+            match woken {
+                Woken::Ready => {}
+                // A signal that coincides with work is reported all the same, and the work kept
+                // (contract WR-07).
+                Woken::Interrupted if until != Until::Answer => break Woken::Interrupted,
+                Woken::Interrupted => {}
+                Woken::TimedOut if self.look(&mut st, slot, until) => break Woken::Ready,
+                Woken::TimedOut => break Woken::TimedOut,
+            }
+        };
+        self.unlist(&mut st, slot);
+        st.thread(slot).waiter = waiter;
+        (st, woken)
+    }
+
+    fn new_waiter(&self) -> Waiter {
+        let budget = Duration::from_nanos(self.settings.spin_budget_ns);
+        Waiter::new(self.settings.waiting, budget, sys::sched::usable_cpus())
+    }
+
+    /// Offers a thread for new work.
+    fn list(&self, st: &mut State, slot: u32, until: Until) {
+        match until {
+            Until::Work { proc: true } if !st.idle.contains(&slot) => st.idle.push(slot),
+            Until::Readable { proc: true, .. } if !st.pollers.contains(&slot) => st.pollers.push(slot),
+            _ => return,
+        }
+        self.choose_listener(st);
+    }
+
+    /// Takes that back: it got some, or goes away.
+    pub(super) fn unlist(&self, st: &mut State, slot: u32) {
+        let before = (st.idle.len(), st.pollers.len());
+        st.idle.retain(|other| *other != slot);
+        st.pollers.retain(|other| *other != slot);
+        if before != (st.idle.len(), st.pollers.len()) {
+            self.choose_listener(st);
+        }
+    }
+
+    /// Senders wake the thread that became idle last, or else one that polls. If something came
+    /// while the choice changed, that thread is woken here.
+    fn choose_listener(&self, st: &State) {
+        let next = st.idle.last().or(st.pollers.last()).copied();
+        if let Some(bell) = self.bells.hand_over(next, || self.anything_new()) {
+            bell.wake();
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Room: carries out a stream of commands, one after another, until one is refused.
+//! Not here: decoding (`abi::stream`), transactions (`transact`).
+//! Facts: contract WR-01, WR-11 to WR-13, LP-05, LP-06, BUF-05, DTH-01 to DTH-06;
+//! `binder_thread_write`, Linux 7.2.
+
+use std::io;
+use std::mem;
+use std::sync::atomic::Ordering;
+
+use abi::BufferAddress;
+use abi::codes::bc;
+use abi::stream::{self, BadCommand, Command};
+
+use super::state::{Buffer, Pending, Place, looper};
+use super::{Guard, Process};
+use crate::connection::Exchange;
+use crate::embedded::protocol::Request;
+
+const EFAULT: i32 = 14;
+const EINVAL: i32 = 22;
+
+fn refused<T>(errno: i32) -> io::Result<T> {
+    Err(io::Error::from_raw_os_error(errno))
+}
+
+impl Process {
+    /// The write part of a `BINDER_WRITE_READ`. A command that is refused as a whole counts as not
+    /// taken (contract WR-11); a transaction that fails ends the part without an error (WR-12).
+    pub(super) fn write<'p>(
+        &'p self,
+        mut st: Guard<'p>,
+        slot: u32,
+        exchange: &mut Exchange<'_>,
+    ) -> io::Result<Guard<'p>> {
+        while !st.thread(slot).refused {
+            let rest = exchange.write.get(exchange.write_consumed..).unwrap_or_default();
+            let (command, len) = match stream::first(rest) {
+                Ok(None) => break,
+                Ok(Some(found)) => found,
+                Err(BadCommand::Truncated) => return refused(EFAULT),
+                Err(BadCommand::Unsupported(_)) => return refused(EINVAL),
+            };
+            self.bell(slot).count(rest[0].into());
+            st = self.obey(st, slot, command, exchange)?;
+            exchange.write_consumed += len;
+        }
+        Ok(st)
+    }
+
+    fn obey<'p>(
+        &'p self,
+        mut st: Guard<'p>,
+        slot: u32,
+        command: Command,
+        exchange: &Exchange<'_>,
+    ) -> io::Result<Guard<'p>> {
+        let request = match command {
+            Command::Transaction(data, buffers_size) => {
+                return self.call(st, slot, &data, buffers_size, exchange.payload);
+            }
+            Command::Reply(data, buffers_size) => {
+                return self.reply(st, slot, &data, buffers_size, exchange.payload);
+            }
+            Command::FreeBuffer(address) => return self.free_buffer(st, slot, address),
+            Command::RegisterLooper | Command::EnterLooper | Command::ExitLooper => {
+                self.become_looper(&mut st, slot, command);
+                return Ok(st);
+            }
+            Command::Count(word, handle) => {
+                if self.count_later(&mut st, word, handle) {
+                    return Ok(st);
+                }
+                Request::Count { command: word.0, handle: handle.0 }
+            }
+            Command::CountDone(word, ptr, cookie) => {
+                Request::CountDone { command: word.0, ptr: ptr.0, cookie: cookie.0 }
+            }
+            Command::RequestDeath(handle, cookie) => {
+                Request::RequestDeath { handle: handle.0, cookie: cookie.0 }
+            }
+            Command::ClearDeath(handle, cookie) => {
+                let looper = self.is_looper(&mut st, slot);
+                Request::ClearDeath { handle: handle.0, cookie: cookie.0, looper }
+            }
+            Command::DeathDone(cookie) => {
+                Request::DeathDone { cookie: cookie.0, looper: self.is_looper(&mut st, slot) }
+            }
+            Command::RequestFreeze(handle, cookie) => {
+                Request::RequestFreeze { handle: handle.0, cookie: cookie.0 }
+            }
+            Command::ClearFreeze(handle, cookie) => {
+                Request::ClearFreeze { handle: handle.0, cookie: cookie.0 }
+            }
+            Command::FreezeDone(cookie) => Request::FreezeDone { cookie: cookie.0 },
+        };
+        let (st, answer) = self.ask(st, slot, Pending::Plain, &request, &[])?;
+        if answer.errno == 0 { Ok(st) } else { refused(answer.errno) }
+    }
+
+    fn is_looper(&self, st: &mut Guard<'_>, slot: u32) -> bool {
+        st.thread(slot).looper & (looper::REGISTERED | looper::ENTERED) != 0
+    }
+
+    /// The three commands about the pool (contract LP-03 to LP-06).
+    fn become_looper(&self, st: &mut Guard<'_>, slot: u32, command: Command) {
+        let requested = st.pool.requested;
+        let thread = st.thread(slot);
+        let was = thread.looper;
+        thread.looper |= match command {
+            Command::EnterLooper if was & looper::REGISTERED != 0 => looper::ENTERED | looper::INVALID,
+            Command::EnterLooper => looper::ENTERED,
+            Command::ExitLooper => looper::EXITED,
+            _ if was & looper::ENTERED != 0 || !requested => looper::REGISTERED | looper::INVALID,
+            _ => looper::REGISTERED,
+        };
+        let bits = thread.looper;
+        if command == Command::RegisterLooper && was & looper::ENTERED == 0 && requested {
+            st.pool.requested = false;
+            st.pool.started += 1;
+        }
+        self.bell(slot).set_looper(bits);
+    }
+
+    /// `BC_FREE_BUFFER`: a wrong address is ignored (contract BUF-05).
+    fn free_buffer<'p>(
+        &'p self,
+        mut st: Guard<'p>,
+        slot: u32,
+        address: BufferAddress,
+    ) -> io::Result<Guard<'p>> {
+        let Some(Buffer { place, descriptors, array }) = st.buffers.remove(&address.0) else { return Ok(st) };
+        // Descriptors of FD objects that nobody took stay open all the same (contract OBJ-13).
+        descriptors.into_iter().for_each(|(_, descriptor)| mem::forget(descriptor));
+        if !array.is_empty() {
+            drop(array);
+            self.locals[slot as usize].need_return.store(true, Ordering::Relaxed);
+        }
+        match place {
+            Place::Arena(offset) => {
+                Ok(self.ask(st, slot, Pending::Plain, &Request::FreeBuffer { offset }, &[])?.0)
+            }
+            Place::Private { offset, clear, node } => {
+                let len = st.live.free(offset);
+                if clear {
+                    self.area.zero(offset, len);
+                }
+                self.let_go(&mut st, slot, node);
+                Ok(st)
+            }
+        }
+    }
+}
+
+/// The counting commands that a call in a lane holds back: those that could end the handle.
+pub(super) fn lets_go(command: u32) -> bool {
+    matches!(command, bc::RELEASE | bc::DECREFS)
+}
