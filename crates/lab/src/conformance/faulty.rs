@@ -40,7 +40,7 @@ pub enum Fault {
     HideErrors,
     /// Nobody hears of a death.
     LoseDeaths,
-    /// Payloads arrive without their objects: every one is plain bytes.
+    /// Payloads for anybody but the context manager arrive without their objects: as plain bytes.
     DropOffsets,
     /// What the driver says of itself has no processes in it.
     MuteState,
@@ -90,14 +90,17 @@ fn split(mut bytes: &[u8]) -> Vec<(u32, &[u8])> {
     parts
 }
 
-/// A stream of commands whose transactions and replies list no objects.
+/// A stream of commands whose replies, and calls of others than the context manager, list no objects.
 fn without_objects(commands: &[u8]) -> Vec<u8> {
     let mut commands = commands.to_vec();
     let mut at = 0;
     while let Some((word, behind)) = commands.get_mut(at..).and_then(<[u8]>::split_first_chunk_mut::<4>) {
         let word = CommandWord(u32::from_ne_bytes(*word));
-        let carries = [bc::TRANSACTION, bc::TRANSACTION_SG, bc::REPLY, bc::REPLY_SG].contains(&word.0);
-        if carries && let Ok((data, _)) = TransactionData::read_from_prefix(behind) {
+        let reply = [bc::REPLY, bc::REPLY_SG].contains(&word.0);
+        if (reply || [bc::TRANSACTION, bc::TRANSACTION_SG].contains(&word.0))
+            && let Ok((data, _)) = TransactionData::read_from_prefix(behind)
+            && (reply || data.target as u32 != 0)
+        {
             // It was read from there, so there is room to write it.
             let _ = TransactionData { offsets_size: 0, ..data }.write_to_prefix(behind);
         }

@@ -5,8 +5,9 @@
 //! - [`subject`], [`evidence`]: the driver under test, and which one it is.
 //! - [`kit`], [`party`], [`worker`], [`lobby`], [`helper`], [`puppet`]: what tests are made of.
 //! - [`faulty`]: faults that prove the tests can fail. - [`ktap`]: results as lines.
-//!   [`open`], [`ioctls`], [`write_read`], [`looper`], [`sync`], [`refs`], [`death`], [`freeze`],
-//!   [`manager`], [`exit`], [`binderfs`], [`catalogue`].
+//! - One file per section of the contract: [`open`], [`ioctls`], [`write_read`], [`looper`],
+//!   [`sync`], [`oneway`], [`buffers`], [`objects`], [`refs`], [`death`], [`freeze`],
+//!   [`manager`], [`exit`], [`binderfs`].
 //!
 //! Not here: the promises' text and sources (`contract/*.md`, under the same numbers).
 
@@ -26,6 +27,7 @@ mod ktap;
 mod lobby;
 mod looper;
 mod manager;
+mod objects;
 mod oneway;
 mod open;
 mod party;
@@ -69,6 +71,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Item> {
         sync::ITEMS,
         oneway::ITEMS,
         buffers::ITEMS,
+        objects::ITEMS,
         refs::ITEMS,
         death::ITEMS,
         freeze::ITEMS,

@@ -183,6 +183,7 @@ fn objects_are_dropped_from_what_carries_them_only() {
     for (commands, offsets) in [(&mut with, &[0, 24][..]), (&mut bare, &[])] {
         let payload = Payload { data: &[], offsets, buffers_size: None };
         commands.acquire(Handle(1));
+        commands.transaction(Handle(0), 3, TransactionFlags::CALL, payload);
         commands.transaction(Handle(2), 3, TransactionFlags::CALL, payload);
         commands.reply(TransactionFlags::CALL, Payload { buffers_size: Some(8), ..payload });
     }
@@ -193,10 +194,12 @@ fn objects_are_dropped_from_what_carries_them_only() {
         };
         split(bytes).into_iter().map(sized).collect::<Vec<_>>()
     };
-    let want = |size| [(bc::ACQUIRE, 0), (bc::TRANSACTION, size), (bc::REPLY_SG, size)];
-    assert_eq!(sizes(with.as_bytes()), want(16));
-    assert_eq!(sizes(&without_objects(with.as_bytes())), want(0));
-    assert_eq!(sizes(&without_objects(bare.as_bytes())), want(0));
+    let want = |to_manager, others| {
+        [(bc::ACQUIRE, 0), (bc::TRANSACTION, to_manager), (bc::TRANSACTION, others), (bc::REPLY_SG, others)]
+    };
+    assert_eq!(sizes(with.as_bytes()), want(16, 16));
+    assert_eq!(sizes(&without_objects(with.as_bytes())), want(16, 0));
+    assert_eq!(sizes(&without_objects(bare.as_bytes())), want(0, 0));
 }
 
 #[test]

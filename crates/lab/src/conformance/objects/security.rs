@@ -1,0 +1,101 @@
+//! Room: contract section 8: security contexts, and refusals by a security module.
+//! Facts: `/proc/filesystems`, `/sys/module/apparmor`, `/proc/self/attr/current`.
+
+use std::fs;
+
+use abi::TransactionFlags;
+use abi::codes::{flat, object};
+
+use super::draft::{Draft, arrived, fd, flat as flat_object, lent, start};
+use super::fds::{Marked, taken};
+use crate::conformance::evidence::Kind;
+use crate::conformance::item::{Stop, Verdict, ensure, expect};
+use crate::conformance::kit::{Kit, Pair};
+use crate::conformance::party::{Node, expect_work};
+
+/// What on this machine could tell a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// A module that labels every process: SELinux, Smack.
+    Labels,
+    /// AppArmor, which a binder driver cannot ask.
+    AppArmor,
+    /// Nothing.
+    None,
+}
+
+impl Source {
+    fn find() -> Self {
+        let filesystems = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+        let has = |name| filesystems.split_whitespace().any(|word| word == name);
+        if has("selinuxfs") || has("smackfs") {
+            return Self::Labels;
+        }
+        let apparmor = fs::read_to_string("/sys/module/apparmor/parameters/enabled").unwrap_or_default();
+        if apparmor.starts_with('Y') { Self::AppArmor } else { Self::None }
+    }
+}
+
+/// A node that asks for its callers' contexts, and a client.
+fn asking(kit: &Kit) -> Result<Pair, Stop> {
+    kit.since(5, 1, "FLAT_BINDER_FLAG_TXN_SECURITY_CTX")?;
+    let flags = Node::number(1).flags | flat::TXN_SECURITY_CTX;
+    kit.pair_of(kit.server()?, kit.open()?, Node::number(1).flags(flags))
+}
+
+pub(super) fn obj_21_calls_carry_a_security_context(kit: &Kit) -> Verdict {
+    if kit.kind() == Kind::Embedded || Source::find() != Source::Labels {
+        return Err(Stop::Skip(
+            "nothing here labels processes (needs the kernel's driver and SELinux)".into(),
+        ));
+    }
+    let pair = asking(kit)?;
+    let bytes = [5u8; 20];
+    start(&pair.client, pair.handle, TransactionFlags::CALL, &Draft::with(&bytes))?;
+    let got = pair.server.read()?;
+    expect_work("a node that asked for contexts", &got, "TRANSACTION_SEC_CTX")?;
+    let call = got.call()?;
+    expect("the data", pair.server.bytes(&call)?, bytes.to_vec())?;
+    let address = call.security_context.unwrap_or_default();
+    ensure(address >= call.buffer.0 + 24, || format!("a context at {address:#x}, before the data's end"))?;
+    let own = fs::read("/proc/self/attr/current").unwrap_or_default();
+    let own = own.strip_suffix(b"\0").unwrap_or(&own);
+    let told = lent(&pair.server, address, own.len() as u64 + 1)?;
+    expect("the context of who opened, with its NUL", told, [own, b"\0"].concat())?;
+    pair.conclude(&call)
+}
+
+pub(super) fn obj_22_without_contexts_such_calls_fail(kit: &Kit) -> Verdict {
+    let errno = match (kit.kind(), Source::find()) {
+        (Kind::Embedded, _) | (_, Source::None) => "EOPNOTSUPP",
+        (_, Source::AppArmor) => "EINVAL",
+        (_, Source::Labels) => {
+            return Err(Stop::Skip("a security module labels processes here".into()));
+        }
+    };
+    let pair = asking(kit)?;
+    for draft in [Draft::default(), Draft::with(&[1; 40])] {
+        pair.refused(kit, "a node that asked for contexts", &draft, errno, Some(errno))?;
+    }
+    pair.server.expect_silence("of calls that were refused")?;
+    // What such a node's owner sends is not concerned.
+    pair.client.enter_looper()?;
+    let other = kit.pair_of(pair.client, pair.server, Node::number(2))?;
+    other.conclude(&other.deliver(&Draft::with(&[1; 40]))?)
+}
+
+pub(super) fn obj_23_a_security_module_may_refuse(kit: &Kit) -> Verdict {
+    let pair = kit.pair()?;
+    let mut file = Marked::new(10)?;
+    let node = flat_object(object::BINDER, 0x5000, 1);
+    let draft = Draft::of(&fd(file.number())).object(&node);
+    if fs::read_to_string("/sys/fs/selinux/enforce").is_ok_and(|enforce| enforce.trim() == "1") {
+        return Err(Stop::Skip("an SELinux policy is enforced here, and the suite does not know it".into()));
+    }
+    let call = pair.deliver(&draft)?;
+    let received = taken(&pair.server, &call, 0)?;
+    file.expect_same("the file", std::os::fd::AsRawFd::as_raw_fd(&received) as u64)?;
+    let got: abi::layout::FlatBinderObject = arrived(&pair.server, &call, draft.payload().offsets[1])?;
+    expect("the node", got.kind, object::HANDLE)?;
+    pair.conclude(&call)
+}
