@@ -10,6 +10,7 @@ mod cli;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use lab::broker;
 use lab::stage::role;
 
 /// Performance tests for Linux Binder IPC, on any kernel
@@ -30,6 +31,7 @@ enum Command {
     Conformance(cli::conformance::ConformanceArgs),
     #[command(name = lab::conformance::HELPER_COMMAND, hide = true)]
     ConformanceHelper(cli::conformance::HelperArgs),
+    Broker(cli::broker::BrokerArgs),
     Vm(cli::vm::VmArgs),
     #[command(hide = true)]
     GuestProbe(cli::vm::ProbeArgs),
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
     if lab::vm::guest::is_guest_init() {
         lab::vm::guest::main();
     }
+    broker::register();
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     ExitCode::from(dispatch(&words))
 }
@@ -49,8 +52,10 @@ fn dispatch(words: &[String]) -> u8 {
         [program, rest @ ..] => (program.as_str(), rest),
         [] => ("", words),
     };
-    if let [role::COMMAND, ..] = rest.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        return role::play(&rest[1..]);
+    match rest.first().map(String::as_str) {
+        Some(role::COMMAND) => return role::play(&rest[1..]),
+        Some(broker::COMMAND) => return broker::play(&rest[1..]),
+        _ => {}
     }
     if let Some(name) = cli::applet::meant(program, rest) {
         return cli::applet::start(name, rest.to_vec());
@@ -63,6 +68,7 @@ fn dispatch(words: &[String]) -> u8 {
         Command::State(args) => cli::state::run(&args),
         Command::Conformance(args) => cli::conformance::run(&args),
         Command::ConformanceHelper(args) => cli::conformance::help(&args),
+        Command::Broker(args) => cli::broker::run(&args),
         Command::Vm(args) => cli::vm::run(args),
         Command::GuestProbe(args) => cli::vm::probe(&args),
     }

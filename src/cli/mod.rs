@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 pub(crate) mod applet;
+pub(crate) mod broker;
 pub(crate) mod conformance;
 mod driver;
 mod output;

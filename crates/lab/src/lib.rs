@@ -2,6 +2,7 @@
 //! Not here: terminal output; whoever calls is told through [`run::Observer`] and gets a record.
 #![forbid(unsafe_code)]
 
+pub mod broker;
 pub mod conformance;
 pub mod host;
 pub mod measure;

@@ -11,6 +11,7 @@ mod gate;
 pub mod gbench;
 mod min_time;
 mod order;
+mod placement;
 
 pub use family::{Controls, Family};
 pub use fault::{Fault, FaultKind};
@@ -19,6 +20,7 @@ pub use gate::{Gate, Verdict};
 pub(crate) use min_time::MOST_ITERATIONS;
 pub use min_time::MinTime;
 pub use order::{fresh_seed, shuffled};
+pub use placement::Placement;
 
 pub use driver::embedded::{Inherit, Settings, Waiting};
 pub use driver::locate::{Device, Driver, Wanted};
@@ -44,6 +46,8 @@ pub struct Plan {
     pub interleaving_seed: Option<u64>,
     /// Which driver, and which context of it.
     pub wanted: Wanted,
+    /// Where the two sides of every case run.
+    pub placement: Placement,
     /// The Android release whose binder wire format is spoken.
     pub android: Release,
     /// Deliberate breakage, for tests of this tool itself.
@@ -67,6 +71,7 @@ impl Default for Plan {
             dry_run: false,
             interleaving_seed: None,
             wanted: Wanted::default(),
+            placement: Placement::Default,
             android: Release::default(),
             faults: Vec::new(),
             patience_s: 30,
@@ -137,7 +142,7 @@ impl Plan {
             controls: self.controls.families().next().is_some(),
             driver: self.wanted.driver.to_string(),
             device: self.wanted.device.to_string(),
-            placement: "default".to_owned(),
+            placement: self.placement.to_string(),
             command_line: self.command_line.clone(),
         }
     }

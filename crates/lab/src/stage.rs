@@ -25,7 +25,7 @@ use sys::shared_memory::SharedMemory;
 use crate::measure::CallError;
 use crate::measure::echo::rendezvous::{self, Rendezvous};
 use crate::measure::echo::{binder, pipe, raw, shared, unix};
-use crate::plan::{Family, FaultKind, Plan, Planned};
+use crate::plan::{Family, FaultKind, Placement, Plan, Planned};
 use peer::Peer;
 
 /// The measuring end of a case, ready to go.
@@ -72,7 +72,7 @@ pub(crate) struct Stage<'p> {
     /// The binder context of the test.
     context: Option<AnyContext>,
     manager: Manager,
-    one_cpu: bool,
+    placement: Placement,
     /// Where this thread may run when it is not confined to one CPU.
     unpinned: Option<Vec<u32>>,
 }
@@ -92,13 +92,16 @@ impl<'p> Stage<'p> {
     /// An empty stage; `program` is started for each process, `context` is for those cases that need
     /// one.
     ///
-    /// On an emulated machine both sides of every case but spinning share one CPU: a wake-up across
-    /// emulated CPUs costs what the emulator's own host makes of it, from nothing to a hundred times
-    /// the call.
+    /// On an emulated machine, unless the plan places them, both sides of every case but spinning share
+    /// one CPU: a wake-up across emulated CPUs costs what the emulator's own host makes of it, from
+    /// nothing to a hundred times the call.
     pub(crate) fn new(plan: &'p Plan, program: &Path, context: Option<AnyContext>, class: HostClass) -> Self {
         let watch = Watch::new(Duration::from_secs(plan.patience_s.max(1)));
         let program = program.to_owned();
-        let one_cpu = class == HostClass::Tcg;
+        let placement = match plan.placement {
+            Placement::Default if class == HostClass::Tcg => Placement::Same,
+            chosen => chosen,
+        };
         Self {
             plan,
             program,
@@ -106,7 +109,7 @@ impl<'p> Stage<'p> {
             server: None,
             context,
             manager: Manager::Unknown,
-            one_cpu,
+            placement,
             unpinned: None,
         }
     }
@@ -122,14 +125,26 @@ impl<'p> Stage<'p> {
         let case = &planned.case;
         let fault = self.plan.faults.iter().find(|fault| fault.case == case.name).map(|fault| fault.kind);
         let len = case.payload_bytes as usize;
-        if self.one_cpu {
-            self.confine()?;
+        let client_cpu = self.place(planned.family)?;
+        let subject = self.start_case(planned, len, fault)?;
+        // What was started until now runs where this thread did.
+        if let Some(cpu) = client_cpu {
+            pin(cpu)?;
         }
+        Ok(subject)
+    }
+
+    fn start_case(
+        &mut self,
+        planned: &Planned,
+        len: usize,
+        fault: Option<FaultKind>,
+    ) -> Result<Subject, StageError> {
         match planned.family {
             Family::Pipe => self.pipe(len, fault),
             Family::Unix => self.unix(len, fault),
             Family::Futex => Ok(Subject::Futex(shared::Client::new(self.shared("futex", len, fault)?, len))),
-            Family::Spin => self.spin(len, fault),
+            Family::Spin => Ok(Subject::Spin(shared::Client::new(self.shared("spin", len, fault)?, len))),
             Family::Raw => match self.context()? {
                 AnyContext::Kernel(context) => {
                     let client = self.named("raw", fault, &context, |place| raw::Client::find(place, len))?;
@@ -154,14 +169,31 @@ impl<'p> Stage<'p> {
         self.release();
     }
 
-    /// Confines this thread, and the servers that it starts from now on, to the last CPU.
-    fn confine(&mut self) -> Result<(), StageError> {
+    /// Confines this thread, and the servers that it starts from now on, to the CPU that the case's
+    /// server shall have. Returns the CPU that this thread moves to afterwards, if it is another.
+    fn place(&mut self, family: Family) -> Result<Option<u32>, StageError> {
         let usable = usable_cpus()?;
-        if let Some(&cpu) = usable.last() {
-            pin(cpu)?;
-        }
+        let (server, client) = match (family, self.plan.placement) {
+            (Family::Spin, Placement::Same) => {
+                let why = "two spinning processes on one CPU would wait for the scheduler's ticks";
+                return Err(StageError::Unfit(why.to_owned()));
+            }
+            (Family::Spin, _) => {
+                let (server, client) = cpus_to_spin_on(&usable)?;
+                (server, Some(client))
+            }
+            (_, Placement::Cross) => {
+                let (server, client) = two_cpus(&usable, "a case across CPUs needs two")?;
+                (server, Some(client))
+            }
+            _ => match (self.placement, usable.last()) {
+                (Placement::Same, Some(&cpu)) => (cpu, None),
+                _ => return Ok(None),
+            },
+        };
+        pin(server)?;
         self.unpinned = Some(usable);
-        Ok(())
+        Ok(client)
     }
 
     /// Lets this thread run again wherever it might before.
@@ -235,18 +267,6 @@ impl<'p> Stage<'p> {
         Ok(memory)
     }
 
-    /// Each side on a CPU of its own: two spinners that share one wait for the scheduler's ticks.
-    fn spin(&mut self, len: usize, fault: Option<FaultKind>) -> Result<Subject, StageError> {
-        self.release();
-        let usable = usable_cpus()?;
-        let (server, client) = cpus_to_spin_on(&usable)?;
-        self.unpinned = Some(usable);
-        pin(server)?;
-        let memory = self.shared("spin", len, fault)?;
-        pin(client)?;
-        Ok(Subject::Spin(shared::Client::new(memory, len)))
-    }
-
     /// A server that says when it is ready.
     fn start_and_wait(&self, what: &str, words: &[String]) -> Result<Arc<Peer>, StageError> {
         let server = self.start(words, Stdio::null(), Stdio::piped(), None)?;
@@ -316,14 +336,18 @@ fn pin(cpu: u32) -> Result<(), StageError> {
     sys::sched::set_affinity(&[cpu]).map_err(os_failed("choosing a CPU"))
 }
 
-/// Two CPUs that spinning may use, the last ones: the first has the interrupts. At a real-time
-/// priority spinning can stop a machine.
+/// Two CPUs that spinning may use. At a real-time priority spinning can stop a machine.
 fn cpus_to_spin_on(usable: &[u32]) -> Result<(u32, u32), StageError> {
     if sys::sched::is_realtime() {
         return Err(StageError::Unfit("spinning at a real-time priority can stop the machine".to_owned()));
     }
+    two_cpus(usable, "two spinning processes need two CPUs")
+}
+
+/// The last two CPUs: the first has the interrupts.
+fn two_cpus(usable: &[u32], needed: &str) -> Result<(u32, u32), StageError> {
     match usable {
         [.., server, client] => Ok((*server, *client)),
-        _ => Err(StageError::Unfit("two spinning processes need two CPUs, and there is one".to_owned())),
+        _ => Err(StageError::Unfit(format!("{needed}, and there is one"))),
     }
 }

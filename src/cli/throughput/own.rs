@@ -7,7 +7,7 @@ use super::super::A_YEAR_S;
 use super::super::driver::DriverArgs;
 use clap::Parser;
 use lab::plan::gbench::Flags;
-use lab::plan::{Controls, Fault, Gate, MinTime, Plan, Release};
+use lab::plan::{Controls, Fault, Gate, MinTime, Placement, Plan, Release};
 
 /// Restores Google Benchmark's exit status.
 pub(super) const COMPATIBLE: &str = "--gbench-compat";
@@ -26,6 +26,10 @@ pub(super) struct Own {
     /// Families to compare with: default, all, none, or a list of pipe, unix, futex, spin, raw
     #[arg(long, value_name = "LIST")]
     controls: Option<Controls>,
+
+    /// Where both sides of every case run: default (the scheduler decides), same (one CPU), cross (two)
+    #[arg(long, value_name = "WHERE", default_value_t)]
+    placement: Placement,
 
     /// Android release whose wire format is spoken: 8 to 16, 15-qpr
     #[arg(long, value_name = "N", default_value_t)]
@@ -99,6 +103,7 @@ impl Own {
                 .random_interleaving
                 .then(|| self.seed.unwrap_or_else(lab::plan::fresh_seed)),
             wanted: self.driver.wanted()?,
+            placement: self.placement,
             android: self.android,
             faults: self.fault.clone(),
             patience_s: self.patience,
