@@ -1,6 +1,8 @@
 //! Room: the broker of a context directory, a process that is to its clients what a kernel's driver
-//! is.
+//! is. What it decides is [`core`]'s.
 //! Not here: its clients' end (`super::line`), starting it on demand (`super::start`).
+
+pub mod core;
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,252 @@
+//! Room: counting: handles of a process, the counts that they and buffers hold on nodes, and what
+//! owners hear of it.
+//! Not here: the counts themselves (`node`, `refs`).
+//! Facts: contract section 9.
+
+use abi::codes::bc;
+
+use super::Core;
+use super::node::{After, Hold, Node, NodeKey};
+use super::outside::Outside;
+use super::proc::LIMIT;
+use super::refusal::{EINVAL, ENOMEM};
+use super::work::{Queue, Subject};
+use crate::embedded::protocol::{ProcId, Returns, ThreadKey};
+
+impl Core {
+    /// `BC_INCREFS`, `BC_ACQUIRE`, `BC_RELEASE`, `BC_DECREFS`; an errno, 0 for none. What makes no
+    /// sense is ignored (contract REF-03).
+    pub(super) fn count(
+        &mut self,
+        proc: ProcId,
+        command: u32,
+        handle: u32,
+        outside: &mut impl Outside,
+    ) -> i32 {
+        let (up, strong) = match command {
+            bc::INCREFS => (true, false),
+            bc::ACQUIRE => (true, true),
+            bc::RELEASE => (false, true),
+            bc::DECREFS => (false, false),
+            _ => return EINVAL,
+        };
+        if !up {
+            self.put_handle(proc, handle, strong, outside);
+            return 0;
+        }
+        if handle == 0
+            && let Some(manager) = self.manager_of(proc)
+        {
+            if self.nodes.get(&manager).is_some_and(|node| node.owner == Some(proc)) {
+                return EINVAL;
+            }
+            if self.take_handle_of(proc, manager, strong, None, outside).is_ok() {
+                return 0;
+            }
+        }
+        self.take_handle(proc, handle, strong);
+        0
+    }
+
+    /// One count more on a handle that is there; a weak one does not become strong (contract REF-04).
+    fn take_handle(&mut self, proc: ProcId, handle: u32, strong: bool) {
+        let Some(held) = self.procs.get_mut(&proc).and_then(|p| p.refs.get_mut(handle)) else { return };
+        let Some(node) = self.nodes.get_mut(&held.node) else { return };
+        match strong {
+            true if held.strong > 0 => held.strong += 1,
+            true if node.remote_strong > 0 => {
+                node.take(true, Hold::Remote);
+                held.strong += 1;
+            }
+            true => {}
+            false => held.weak += 1,
+        }
+    }
+
+    /// One count more on a process's handle for a node, which is made if there is none. `sender`:
+    /// the owner's thread that sends the node, and hears of it if it is the first to be held.
+    pub(super) fn take_handle_of(
+        &mut self,
+        proc: ProcId,
+        key: NodeKey,
+        strong: bool,
+        sender: Option<ThreadKey>,
+        outside: &mut impl Outside,
+    ) -> Result<u32, i32> {
+        let manager = self.manager_of(proc) == Some(key);
+        let (Some(holder), Some(node)) = (self.procs.get_mut(&proc), self.nodes.get_mut(&key)) else {
+            return Err(EINVAL);
+        };
+        let pinned = manager && node.has_strong;
+        let known = holder.refs.handle_of(key);
+        let held = known.and_then(|handle| holder.refs.get(handle));
+        let first = held.is_none_or(|held| if strong { held.strong == 0 } else { held.weak == 0 });
+        if strong && first && sender.is_none() && node.remote_strong == 0 && !pinned {
+            return Err(EINVAL);
+        }
+        if known.is_none() && holder.refs.len() >= LIMIT {
+            return Err(ENOMEM);
+        }
+        let handle = match known {
+            Some(handle) => handle,
+            None => {
+                let handle = holder.refs.add(key, manager, self.ids.take());
+                node.holders.insert(proc, handle);
+                handle
+            }
+        };
+        if let Some(held) = holder.refs.get_mut(handle) {
+            *(if strong { &mut held.strong } else { &mut held.weak }) += 1;
+        }
+        if first {
+            node.take(strong, Hold::Remote);
+            if let Some(thread) = sender
+                && node.is_news(strong)
+            {
+                self.queue_node(key, Queue::Deferred(thread), outside);
+            }
+        }
+        Ok(handle)
+    }
+
+    /// One count less on a handle, which ends with its last (contract REF-02).
+    pub(super) fn put_handle(&mut self, proc: ProcId, handle: u32, strong: bool, outside: &mut impl Outside) {
+        let Some(held) = self.procs.get_mut(&proc).and_then(|p| p.refs.get_mut(handle)) else { return };
+        let count = if strong { &mut held.strong } else { &mut held.weak };
+        if *count == 0 {
+            return;
+        }
+        *count -= 1;
+        let last = *count == 0;
+        let (node, gone) = (held.node, held.strong == 0 && held.weak == 0);
+        if strong && last {
+            self.unbind_handle(proc, handle, outside);
+            self.put_node(node, true, Hold::Remote, outside);
+        }
+        if gone {
+            self.drop_handle(proc, handle, outside);
+        }
+    }
+
+    /// Ends a handle with whatever counts and registrations it has (contract DTH-07).
+    pub(super) fn drop_handle(&mut self, proc: ProcId, handle: u32, outside: &mut impl Outside) {
+        self.unbind_handle(proc, handle, outside);
+        let Some(gone) = self.procs.get_mut(&proc).and_then(|p| p.refs.remove(handle)) else { return };
+        if let Some(death) = gone.death {
+            self.forget_death(proc, death);
+        }
+        if let Some(watch) = gone.freeze {
+            self.forget_watch(proc, watch);
+        }
+        if gone.strong > 0 {
+            self.put_node(gone.node, true, Hold::Remote, outside);
+        }
+        if let Some(node) = self.nodes.get_mut(&gone.node) {
+            node.holders.remove(&proc);
+        }
+        self.put_node(gone.node, false, Hold::Remote, outside);
+    }
+
+    /// One count more on a node, by its owner's side.
+    pub(super) fn take_node(&mut self, key: NodeKey, strong: bool) {
+        if let Some(node) = self.nodes.get_mut(&key) {
+            node.take(strong, Hold::Local);
+        }
+    }
+
+    /// One count less on a node.
+    pub(super) fn put_node(&mut self, key: NodeKey, strong: bool, hold: Hold, outside: &mut impl Outside) {
+        let Some(node) = self.nodes.get_mut(&key) else { return };
+        match node.put(strong, hold) {
+            After::Stays => {}
+            After::Tell => {
+                if !matches!(node.work, Some((_, false))) {
+                    self.queue_node(key, Queue::Proc, outside);
+                }
+            }
+            After::Gone => self.remove_node(key),
+        }
+    }
+
+    /// The owner's node with this ptr, made if there is none (contract OBJ-04, OBJ-05).
+    pub(super) fn node_of(
+        &mut self,
+        owner: ProcId,
+        ptr: u64,
+        cookie: u64,
+        flags: u32,
+    ) -> Result<NodeKey, i32> {
+        let Some(proc) = self.procs.get_mut(&owner) else { return Err(EINVAL) };
+        if let Some(&key) = proc.nodes.get(&ptr) {
+            let same = self.nodes.get(&key).is_some_and(|node| node.cookie == cookie);
+            return if same { Ok(key) } else { Err(EINVAL) };
+        }
+        if proc.nodes.len() >= LIMIT {
+            return Err(ENOMEM);
+        }
+        self.last_node += 1;
+        let key = NodeKey(self.last_node);
+        proc.nodes.insert(ptr, key);
+        self.nodes.insert(key, Node::new(self.ids.take(), owner, ptr, cookie, flags));
+        Ok(key)
+    }
+
+    /// A node that was looked up to be sent, but nobody holds after all, is no more.
+    pub(super) fn settle_node(&mut self, key: NodeKey, outside: &mut impl Outside) {
+        self.put_node(key, false, Hold::Remote, outside);
+    }
+
+    /// `BC_INCREFS_DONE`, `BC_ACQUIRE_DONE`; an errno, 0 for none (contract REF-11).
+    pub(super) fn count_done(
+        &mut self,
+        proc: ProcId,
+        command: u32,
+        [ptr, cookie]: [u64; 2],
+        outside: &mut impl Outside,
+    ) -> i32 {
+        let strong = match command {
+            bc::ACQUIRE_DONE => true,
+            bc::INCREFS_DONE => false,
+            _ => return EINVAL,
+        };
+        let Some(&key) = self.procs.get(&proc).and_then(|p| p.nodes.get(&ptr)) else { return 0 };
+        let due = self.nodes.get_mut(&key).is_some_and(|n| n.cookie == cookie && n.acknowledge(strong));
+        if due {
+            self.put_node(key, strong, Hold::Local, outside);
+        }
+        0
+    }
+
+    /// The owner's thread reads that something about a node changed.
+    pub(super) fn tell_of_node(&mut self, key: NodeKey) -> Returns {
+        let Some(node) = self.nodes.get_mut(&key) else { return Returns::default() };
+        node.work = None;
+        let (told, over) = node.tell();
+        if over {
+            self.remove_node(key);
+        }
+        told
+    }
+
+    /// Lets the owner hear of a node; work that was under way elsewhere moves.
+    fn queue_node(&mut self, key: NodeKey, queue: Queue, outside: &mut impl Outside) {
+        let Some(node) = self.nodes.get_mut(&key) else { return };
+        let Some(owner) = node.owner else { return };
+        if let Some((work, _)) = node.work.take() {
+            self.retract(owner, work);
+        }
+        let work = self.post(owner, Subject::Node(key), queue, outside);
+        if let Some(node) = self.nodes.get_mut(&key) {
+            node.work = work.map(|work| (work, queue != Queue::Proc));
+        }
+    }
+
+    fn remove_node(&mut self, key: NodeKey) {
+        let Some(node) = self.nodes.remove(&key) else { return };
+        let Some(owner) = node.owner.and_then(|owner| self.procs.get_mut(&owner)) else { return };
+        owner.nodes.remove(&node.ptr);
+        if let Some((work, _)) = node.work {
+            owner.works.remove(&work);
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Room: the state as text, laid out as the kernel's files.
+//! Not here: who asks for it.
+//! Facts: contract section 19. What only a process's library knows is missing: `requested threads`
+//! counts those that registered, words that went through lanes or never left a process are not
+//! counted, and a node's or buffer's memory has no pages of its own to tell.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use abi::codes::{bc, br};
+
+use super::Core;
+use super::log::{Entry, Kind};
+use super::node::Node;
+use super::outside::{Outside, ThreadLine};
+use super::proc::Proc;
+use super::transact::Call;
+use crate::embedded::protocol::{Link, ProcId, StateFile};
+
+/// What there ever was.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    pub(super) procs: u64,
+    pub(super) transactions: u64,
+    /// How often each `BC_*` and `BR_*` word passed.
+    pub(super) words: BTreeMap<u32, u64>,
+}
+
+/// Text grows in memory, which cannot fail: the result of writing says nothing.
+macro_rules! line {
+    ($text:expr, $($arg:tt)*) => {{
+        let _ = writeln!($text, $($arg)*);
+    }};
+}
+
+/// Looper bit: joined the pool because it was asked to.
+const REGISTERED: u32 = 1;
+/// Looper bit: waits for work.
+const WAITING: u32 = 0x10;
+
+impl Core {
+    /// The text of a state file.
+    #[must_use]
+    pub fn state(&self, which: StateFile, outside: &impl Outside) -> String {
+        match which {
+            StateFile::State => self.state_text(outside),
+            StateFile::Stats => self.stats_text(outside),
+            StateFile::Transactions => self.transactions_text(outside),
+            StateFile::TransactionLog => self.log_text(self.log.all.iter(), outside),
+            StateFile::FailedTransactionLog => self.log_text(self.log.failed.iter(), outside),
+        }
+    }
+
+    fn state_text(&self, outside: &impl Outside) -> String {
+        let mut text = String::from("binder state:\n");
+        let dead: Vec<&Node> = self.nodes.values().filter(|node| node.owner.is_none()).collect();
+        if !dead.is_empty() {
+            text.push_str("dead nodes:\n");
+        }
+        for node in dead {
+            self.node_line(&mut text, node);
+        }
+        for (id, proc) in &self.procs {
+            self.heading(&mut text, proc);
+            self.threads(&mut text, *id, proc, true, outside);
+            for node in proc.nodes.values().filter_map(|key| self.nodes.get(key)) {
+                self.node_lines(&mut text, node, outside);
+            }
+            self.handles(&mut text, proc);
+            for (offset, buffer) in &proc.buffers {
+                let (data, offsets, extra) = (buffer.data_size, buffer.offsets_size, buffer.extra);
+                let (id, used) = (buffer.transaction, self.calls.contains_key(&buffer.transaction));
+                let stage = if used || buffer.waiting { "active" } else { "delivered" };
+                line!(text, "  buffer {id}: {offset:x} size {data}:{offsets}:{extra} {stage}");
+            }
+        }
+        text
+    }
+
+    fn heading(&self, text: &mut String, proc: &Proc) {
+        let context = self.contexts.get(&proc.context).map_or("", |context| context.name.as_str());
+        line!(text, "proc {}", proc.client.pid);
+        line!(text, "context {context}");
+    }
+
+    /// A process's threads; `all`: also those with nothing to do.
+    fn threads(&self, text: &mut String, id: ProcId, proc: &Proc, all: bool, outside: &impl Outside) {
+        for thread in outside.threads(id) {
+            let ThreadLine { key, tid, looper, need_return, depth } = thread;
+            let mine = |call: &&u32| self.calls.get(call).is_some_and(|c| from_thread(c, id, thread));
+            let outgoing: Vec<&u32> = proc.outgoing.iter().filter(mine).collect();
+            if all || depth > 0 || !outgoing.is_empty() {
+                line!(
+                    text,
+                    "  thread {tid}: l {looper:02x} need_return {} tr {depth}",
+                    u32::from(need_return)
+                );
+            }
+            for call in outgoing {
+                self.call_line(text, "    outgoing", *call, false, outside);
+            }
+            let _ = key;
+        }
+        for call in &proc.incoming {
+            self.call_line(text, "  incoming", *call, true, outside);
+        }
+    }
+
+    fn call_line(&self, text: &mut String, what: &str, id: u32, buffer: bool, outside: &impl Outside) {
+        let Some(call) = self.calls.get(&id) else { return };
+        let (pid, tid) = call.from.map_or((0, 0), |from| self.names(from, outside));
+        let to = self.procs.get(&call.to).map_or(0, |proc| proc.client.pid);
+        let (code, flags) = (call.code, call.flags);
+        let elapsed = outside.now_ms().saturating_sub(call.began_ms);
+        let _ = write!(
+            text,
+            "{what} transaction {id}: {:016x} from {pid}:{tid} to {to}:0 code {code:x} flags {flags:x} \
+             pri 0 a0 r0 elapsed {elapsed}ms",
+            call.ptr
+        );
+        if buffer {
+            let (node, data, offsets) = (call.node, call.data_size, call.offsets_size);
+            let _ = write!(text, " node {node} size {data}:{offsets} offset {:x}", call.buffer);
+        }
+        text.push('\n');
+    }
+
+    fn node_line(&self, text: &mut String, node: &Node) {
+        let (strong, weak) = (u32::from(node.has_strong), u32::from(node.has_weak));
+        let _ = write!(
+            text,
+            "  node {}: u{:016x} c{:016x} hs {strong} hw {weak} ls {} lw {} is {} iw {} tr 0",
+            node.debug_id,
+            node.ptr,
+            node.cookie,
+            node.local_strong,
+            node.local_weak,
+            node.remote_strong,
+            node.holders.len()
+        );
+        if !node.holders.is_empty() {
+            text.push_str(" proc");
+        }
+        for holder in node.holders.keys().filter_map(|holder| self.procs.get(holder)) {
+            let _ = write!(text, " {}", holder.client.pid);
+        }
+        text.push('\n');
+    }
+
+    /// A node and the oneway calls that wait for it.
+    fn node_lines(&self, text: &mut String, node: &Node, outside: &impl Outside) {
+        self.node_line(text, node);
+        for waiting in node.oneways.waiting() {
+            let (pid, tid) = self.names(waiting.from, outside);
+            let to = node.owner.and_then(|owner| self.procs.get(&owner)).map_or(0, |p| p.client.pid);
+            line!(
+                text,
+                "    pending async transaction {}: {:016x} from {pid}:{tid} to {to}:0 code {:x} flags {:x} \
+                 pri 0 a1 r0 node {} size {}:{} offset {:x}",
+                waiting.transaction,
+                waiting.ptr,
+                waiting.code,
+                waiting.flags,
+                node.debug_id,
+                waiting.data_size,
+                waiting.offsets_size,
+                waiting.buffer
+            );
+        }
+    }
+
+    fn handles(&self, text: &mut String, proc: &Proc) {
+        for (handle, held) in proc.refs.iter() {
+            let Some(node) = self.nodes.get(&held.node) else { continue };
+            let dead = if node.owner.is_none() { "dead " } else { "" };
+            line!(
+                text,
+                "  ref {}: desc {handle} {dead}node {} s {} w {} d {:016x}",
+                held.debug_id,
+                node.debug_id,
+                held.strong,
+                held.weak,
+                held.death.unwrap_or(0)
+            );
+        }
+    }
+
+    fn transactions_text(&self, outside: &impl Outside) -> String {
+        let mut text = String::from("binder transactions:\n");
+        for (id, proc) in &self.procs {
+            let before = text.len();
+            self.heading(&mut text, proc);
+            let headed = text.len();
+            self.threads(&mut text, *id, proc, false, outside);
+            let nodes = proc.nodes.values().filter_map(|key| self.nodes.get(key));
+            for node in nodes.filter(|node| node.oneways.waiting().next().is_some()) {
+                self.node_lines(&mut text, node, outside);
+            }
+            if text.len() == headed {
+                text.truncate(before);
+            }
+        }
+        text
+    }
+
+    fn stats_text(&self, outside: &impl Outside) -> String {
+        let mut text = String::from("binder stats:\n");
+        words(&mut text, "", &self.totals.words);
+        line!(text, "proc: active {} total {}", self.procs.len(), self.totals.procs);
+        line!(text, "node: active {} total {}", self.nodes.len(), self.last_node);
+        let refs: usize = self.procs.values().map(|proc| proc.refs.len()).sum();
+        line!(text, "ref: active {refs}");
+        let deaths: usize = self.procs.values().map(|proc| proc.deaths.len()).sum();
+        line!(text, "death: active {deaths}");
+        line!(text, "transaction: active {} total {}", self.calls.len(), self.totals.transactions);
+        for (id, proc) in &self.procs {
+            self.proc_stats(&mut text, *id, proc, outside);
+        }
+        text
+    }
+
+    fn proc_stats(&self, text: &mut String, id: ProcId, proc: &Proc, outside: &impl Outside) {
+        let threads = outside.threads(id);
+        let with = |bit: u32| threads.iter().filter(|thread| thread.looper & bit != 0).count();
+        let (strong, weak) = proc
+            .refs
+            .iter()
+            .fold((0, 0), |(strong, weak), (_, held)| (strong + held.strong, weak + held.weak));
+        self.heading(text, proc);
+        line!(text, "  threads: {}", threads.len());
+        line!(text, "  requested threads: 0+{}/{}", with(REGISTERED), proc.max_threads);
+        line!(text, "  ready threads {}", with(WAITING));
+        line!(text, "  free async space {}", proc.arena.oneway_free());
+        line!(text, "  nodes: {}", proc.nodes.len());
+        line!(text, "  refs: {} s {strong} w {weak}", proc.refs.len());
+        line!(text, "  buffers: {}", proc.arena.buffers());
+        line!(text, "  pending transactions: {}", proc.incoming.len() + proc.waiting_oneways);
+        words(text, "  ", &proc.counted);
+    }
+
+    fn log_text<'a>(&self, entries: impl Iterator<Item = &'a Entry>, outside: &impl Outside) -> String {
+        let mut text = String::new();
+        for entry in entries {
+            let kind = match entry.kind {
+                Kind::Call => "call ",
+                Kind::Oneway => "async",
+                Kind::Reply => "reply",
+            };
+            let from = self.tid(entry.from, outside);
+            let to = entry.to.zip(entry.to_thread);
+            let to = to.map_or(0, |(proc, thread)| self.tid(Link { proc, thread }, outside));
+            let (ret, errno) = entry.refusal.map_or((0, 0), |refusal| (refusal.outcome, -refusal.errno));
+            line!(
+                text,
+                "{}: {kind} from {}:{from} to {}:{to} context {} node {} handle {} size {}:{} ret {ret}/{errno} l=0",
+                entry.id,
+                entry.from_pid,
+                entry.to_pid,
+                entry.context,
+                entry.node,
+                entry.handle,
+                entry.data_size,
+                entry.offsets_size
+            );
+        }
+        text
+    }
+
+    fn names(&self, link: Link, outside: &impl Outside) -> (u32, u32) {
+        let pid = self.procs.get(&link.proc).map_or(0, |proc| proc.client.pid);
+        (pid, self.tid(link, outside))
+    }
+
+    /// The kernel's number for a thread; 0 if it is not there any more.
+    fn tid(&self, link: Link, outside: &impl Outside) -> u32 {
+        if !self.procs.contains_key(&link.proc) {
+            return 0;
+        }
+        let threads = outside.threads(link.proc);
+        threads.iter().find(|thread| thread.key == link.thread).map_or(0, |thread| thread.tid)
+    }
+}
+
+fn from_thread(call: &Call, proc: ProcId, thread: ThreadLine) -> bool {
+    call.from == Some(Link { proc, thread: thread.key })
+}
+
+/// The counters that are not 0, `BC_*` before `BR_*`, each in the order of its number.
+fn words(text: &mut String, indent: &str, counted: &BTreeMap<u32, u64>) {
+    for (name, word) in bc::ALL.iter().chain(br::ALL) {
+        if let Some(times) = counted.get(word) {
+            line!(text, "{indent}{name}: {times}");
+        }
+    }
+}

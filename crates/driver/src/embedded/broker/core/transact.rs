@@ -1,0 +1,411 @@
+//! Room: the life of a transaction as one list of steps: resolve, carry, admit, hand over.
+//! Not here: its bytes (`carry`, `translate`), oneway queues (`oneway`), lanes (`lanes`).
+//! Facts: contract sections 5, 6 and 13.
+
+use std::os::fd::OwnedFd;
+
+use abi::codes::{br, tf};
+
+use super::Core;
+use super::carry::{Cargo, Parcel, Route};
+use super::log::{Entry, Kind};
+use super::node::{Hold, NodeKey};
+use super::outside::Outside;
+use super::proc::LIMIT;
+use super::refusal::{EINVAL, ENOMEM, Refusal, no_error};
+use super::request::Verdict;
+use crate::embedded::protocol::{Answers, Delivery, Item, Lineage, Link, ProcId, Transact, TransactKind};
+
+/// A call that somebody serves, or will.
+#[derive(Debug)]
+pub(super) struct Call {
+    /// Who waits; `None` once that process is gone.
+    pub(super) from: Option<Link>,
+    pub(super) to: ProcId,
+    pub(super) node: u32,
+    pub(super) ptr: u64,
+    pub(super) code: u32,
+    pub(super) flags: u32,
+    pub(super) buffer: u64,
+    pub(super) data_size: u64,
+    pub(super) offsets_size: u64,
+    pub(super) began_ms: u64,
+}
+
+/// A transaction on its way through the core.
+#[derive(Debug)]
+pub(super) struct Sending<'a> {
+    pub(super) id: u32,
+    pub(super) from: Link,
+    pub(super) transact: &'a Transact,
+    pub(super) bytes: &'a [u8],
+    pub(super) fds: Vec<OwnedFd>,
+}
+
+impl Sending<'_> {
+    fn oneway(&self) -> bool {
+        self.transact.flags & tf::ONE_WAY != 0
+    }
+
+    fn parcel(&mut self) -> Parcel<'_> {
+        let fds = std::mem::take(&mut self.fds);
+        Parcel { id: self.id, from: self.from, transact: self.transact, bytes: self.bytes, fds: fds.into() }
+    }
+}
+
+/// Where a call goes.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    node: NodeKey,
+    proc: ProcId,
+}
+
+impl Core {
+    /// `BC_TRANSACTION(_SG)`, `BC_REPLY(_SG)`.
+    pub(super) fn transact(&mut self, mut sending: Sending<'_>, outside: &mut impl Outside) -> Verdict {
+        match sending.transact.kind {
+            TransactKind::Call { handle } => {
+                self.note(&sending, Kind::call(sending.oneway()), handle);
+                match self.call(&mut sending, handle, outside) {
+                    Ok(outcome) => Verdict::carried(outcome, sending.id),
+                    Err(refusal) => {
+                        self.log.fail(sending.id, refusal);
+                        Verdict::refused(refusal, sending.id)
+                    }
+                }
+            }
+            TransactKind::Reply { transaction } => {
+                let known = self.calls.get(&transaction).filter(|call| call.to == sending.from.proc);
+                match known.map(|call| (call.from, call.flags)) {
+                    Some((caller, flags)) => {
+                        self.end_call(transaction);
+                        self.reply(&mut sending, caller, Answers::Transaction(transaction), flags, outside)
+                    }
+                    None => Verdict::errno(EINVAL),
+                }
+            }
+            TransactKind::LaneReply { channel, lane, thread, call_flags } => {
+                match self.caller_of(channel, sending.from.proc) {
+                    Some(caller) => {
+                        let link = caller.map(|proc| Link { proc, thread });
+                        let answers = Answers::Lane { channel, lane };
+                        self.reply(&mut sending, link, answers, call_flags, outside)
+                    }
+                    None => Verdict::errno(EINVAL),
+                }
+            }
+        }
+    }
+
+    /// A call or oneway call; the `BR_*` word for the sender.
+    fn call(
+        &mut self,
+        sending: &mut Sending<'_>,
+        handle: u32,
+        outside: &mut impl Outside,
+    ) -> Result<u32, Refusal> {
+        let target = self.resolve(sending.from.proc, handle)?;
+        let node = self.nodes.get(&target.node).map_or(0, |node| node.debug_id);
+        self.log_receiver(sending.id, target.proc, None, node);
+        self.take_node(target.node, true);
+        let route = self.route_of_call(sending, target);
+        let cargo = match self.carry(sending.parcel(), &route, outside) {
+            Ok(cargo) => cargo,
+            Err(refusal) => {
+                self.put_node(target.node, true, Hold::Local, outside);
+                return Err(refusal);
+            }
+        };
+        let frozen = match self.admit(sending, target) {
+            Ok(frozen) => frozen,
+            Err(refusal) => {
+                self.drop_buffer(target.proc, cargo.offset, outside);
+                return Err(refusal);
+            }
+        };
+        let delivery = self.delivery(sending, target, &cargo);
+        if sending.oneway() {
+            self.deliver_oneway(sending, target, delivery, frozen, outside);
+        } else {
+            self.deliver_call(sending, target, delivery, outside);
+        }
+        Ok(self.outcome(sending, &cargo, frozen))
+    }
+
+    /// The node that a handle means, and its living owner (contract TX-07 to TX-09, CTX-05).
+    fn resolve(&self, from: ProcId, handle: u32) -> Result<Target, Refusal> {
+        let sender = self.procs.get(&from).ok_or(Refusal::dead(EINVAL))?;
+        let key = if handle == 0 {
+            self.manager_of(from).ok_or(Refusal::dead(EINVAL))?
+        } else {
+            let held = sender.refs.get(handle).filter(|held| held.strong > 0);
+            held.ok_or(Refusal::failed(EINVAL))?.node
+        };
+        let owner = self.nodes.get(&key).and_then(|node| node.owner).ok_or(Refusal::dead(EINVAL))?;
+        let target = self.procs.get(&owner).ok_or(Refusal::dead(EINVAL))?;
+        let own_manager = handle == 0 && target.client.pid == sender.client.pid;
+        if own_manager || owner == from {
+            return Err(Refusal::failed(EINVAL));
+        }
+        Ok(Target { node: key, proc: owner })
+    }
+
+    fn route_of_call(&self, sending: &Sending<'_>, target: Target) -> Route {
+        let node = self.nodes.get(&target.node);
+        Route {
+            to: target.proc,
+            target: Some(target.node),
+            oneway: sending.oneway(),
+            accepts_fds: node.is_some_and(|node| node.accepts_fds()),
+            security_context: node.is_some_and(|node| node.wants_security_context()),
+        }
+    }
+
+    /// Whether the target takes it now; `true` if it is frozen and takes it nevertheless (contract
+    /// TX-22, OW-09).
+    fn admit(&mut self, sending: &Sending<'_>, target: Target) -> Result<bool, Refusal> {
+        let oneway = sending.oneway();
+        let receiver = self.procs.get_mut(&target.proc).ok_or(Refusal::dead(0))?;
+        let frozen = receiver.freezing.admits(oneway)?;
+        let full = |calls: usize| calls >= LIMIT;
+        let sender_full = self.procs.get(&sending.from.proc).is_none_or(|p| full(p.outgoing.len()));
+        let receiver_full = self.procs.get(&target.proc).is_none_or(|p| full(p.incoming.len()));
+        if !oneway && (sender_full || receiver_full) {
+            return Err(Refusal::failed(ENOMEM));
+        }
+        Ok(frozen)
+    }
+
+    fn delivery(&self, sending: &Sending<'_>, target: Target, cargo: &Cargo) -> Delivery {
+        let transact = sending.transact;
+        let node = self.nodes.get(&target.node);
+        let oneway = sending.oneway();
+        let pid = self.procs.get(&sending.from.proc).map_or(0, |sender| sender.client.pid);
+        Delivery {
+            transaction: sending.id,
+            to_thread: if oneway { None } else { transact.lineage.find(target.proc) },
+            from: sending.from,
+            ptr: node.map_or(0, |node| node.ptr),
+            cookie: node.map_or(0, |node| node.cookie),
+            node_flags: node.map_or(0, |node| node.flags),
+            code: transact.code,
+            flags: transact.flags,
+            sender_pid: if oneway { 0 } else { pid },
+            sender_euid: transact.euid,
+            buffer: cargo.offset,
+            data_size: transact.data_size,
+            offsets_size: transact.offsets_size,
+            security_context: cargo.security_context,
+            fds: cargo.fds,
+            sched: transact.sched,
+            lineage: if oneway { Lineage::EMPTY } else { transact.lineage.behind(sending.from) },
+        }
+    }
+
+    fn deliver_call(
+        &mut self,
+        sending: &Sending<'_>,
+        target: Target,
+        delivery: Delivery,
+        outside: &mut impl Outside,
+    ) {
+        let call = Call {
+            from: Some(sending.from),
+            to: target.proc,
+            node: self.nodes.get(&target.node).map_or(0, |node| node.debug_id),
+            ptr: delivery.ptr,
+            code: delivery.code,
+            flags: delivery.flags,
+            buffer: delivery.buffer,
+            data_size: delivery.data_size,
+            offsets_size: delivery.offsets_size,
+            began_ms: outside.now_ms(),
+        };
+        self.calls.insert(sending.id, call);
+        if let Some(receiver) = self.procs.get_mut(&target.proc) {
+            receiver.incoming.insert(sending.id);
+        }
+        if let Some(sender) = self.procs.get_mut(&sending.from.proc) {
+            sender.outgoing.insert(sending.id);
+        }
+        self.tally(target.proc, br::TRANSACTION);
+        outside.item(target.proc, Item::Deliver { delivery });
+    }
+
+    fn deliver_oneway(
+        &mut self,
+        sending: &Sending<'_>,
+        target: Target,
+        delivery: Delivery,
+        frozen: bool,
+        outside: &mut impl Outside,
+    ) {
+        let flags = delivery.flags;
+        let pid = self.procs.get(&sending.from.proc).map_or(0, |sender| sender.client.pid);
+        let replaceable = (flags & tf::UPDATE_TXN != 0).then_some((delivery.code, flags, pid));
+        self.tally(target.proc, br::TRANSACTION);
+        if self.nodes.get_mut(&target.node).is_some_and(|node| node.oneways.begin()) {
+            outside.item(target.proc, Item::Deliver { delivery });
+        } else {
+            self.wait_in_line(target.proc, target.node, delivery, replaceable, frozen, outside);
+        }
+    }
+
+    /// What the sender of an accepted call reads (contract OW-07, OW-09).
+    fn outcome(&self, sending: &Sending<'_>, cargo: &Cargo, frozen: bool) -> u32 {
+        let watched = self.procs.get(&sending.from.proc).is_some_and(|sender| sender.spam_detection);
+        if frozen {
+            br::TRANSACTION_PENDING_FROZEN
+        } else if cargo.suspect && watched {
+            br::ONEWAY_SPAM_SUSPECT
+        } else {
+            br::TRANSACTION_COMPLETE
+        }
+    }
+
+    /// A reply; what goes wrong with it is the caller's to hear (contract TX-17, TX-18).
+    fn reply(
+        &mut self,
+        sending: &mut Sending<'_>,
+        caller: Option<Link>,
+        answers: Answers,
+        call_flags: u32,
+        outside: &mut impl Outside,
+    ) -> Verdict {
+        self.note(sending, Kind::Reply, 0);
+        let Some(caller) = caller.filter(|caller| self.procs.contains_key(&caller.proc)) else {
+            self.log.fail(sending.id, Refusal::dead(0));
+            return Verdict::replied(sending.id, true);
+        };
+        self.log_receiver(sending.id, caller.proc, Some(caller.thread), 0);
+        let route = Route {
+            to: caller.proc,
+            target: None,
+            oneway: false,
+            accepts_fds: call_flags & tf::ACCEPT_FDS != 0,
+            security_context: false,
+        };
+        match self.carry(sending.parcel(), &route, outside) {
+            Ok(cargo) => {
+                self.hand_reply(sending, caller, answers, &cargo, outside);
+                Verdict::replied(sending.id, false)
+            }
+            Err(refusal) => {
+                self.log.fail(sending.id, refusal);
+                let error = refusal.error(sending.id);
+                self.refuse(caller, answers, refusal.outcome, error, outside);
+                Verdict::replied(sending.id, true)
+            }
+        }
+    }
+
+    fn hand_reply(
+        &mut self,
+        sending: &Sending<'_>,
+        caller: Link,
+        answers: Answers,
+        cargo: &Cargo,
+        outside: &mut impl Outside,
+    ) {
+        let transact = sending.transact;
+        let item = Item::Reply {
+            thread: caller.thread,
+            answers,
+            code: transact.code,
+            flags: transact.flags,
+            euid: transact.euid,
+            buffer: cargo.offset,
+            data_size: transact.data_size,
+            offsets_size: transact.offsets_size,
+            fds_of: sending.id,
+            fds: cargo.fds,
+        };
+        self.tally(caller.proc, br::REPLY);
+        outside.item(caller.proc, item);
+    }
+
+    /// Tells a caller that there will be no reply.
+    pub(super) fn refuse(
+        &mut self,
+        caller: Link,
+        answers: Answers,
+        outcome: u32,
+        error: abi::layout::ExtendedError,
+        outside: &mut impl Outside,
+    ) {
+        self.tally(caller.proc, outcome);
+        outside.item(caller.proc, Item::Refused { thread: caller.thread, answers, outcome, error });
+    }
+
+    /// A call is over, however it ended; it, if it was still going.
+    pub(super) fn end_call(&mut self, transaction: u32) -> Option<Call> {
+        let call = self.calls.remove(&transaction)?;
+        if let Some(receiver) = self.procs.get_mut(&call.to) {
+            receiver.incoming.remove(&transaction);
+        }
+        if let Some(sender) = call.from.and_then(|from| self.procs.get_mut(&from.proc)) {
+            sender.outgoing.remove(&transaction);
+        }
+        Some(call)
+    }
+
+    /// The serving thread is gone: its caller is dead-replied (contract TX-10, EXT-01).
+    pub(super) fn abandon(&mut self, proc: ProcId, transaction: u32, outside: &mut impl Outside) {
+        if self.calls.get(&transaction).is_some_and(|call| call.to == proc) {
+            self.fail_call(transaction, br::DEAD_REPLY, no_error(0), outside);
+        }
+    }
+
+    /// A delivery could not be given to its thread: its buffer goes, its caller fails (contract
+    /// OBJ-12).
+    pub(super) fn undeliverable(
+        &mut self,
+        proc: ProcId,
+        transaction: u32,
+        errno: i32,
+        outside: &mut impl Outside,
+    ) {
+        if self.calls.get(&transaction).is_some_and(|call| call.to == proc) {
+            let error = Refusal::failed(super::refusal::reported(errno)).error(transaction);
+            self.fail_call(transaction, br::FAILED_REPLY, error, outside);
+        }
+        if let Some(&(owner, offset)) = self.buffer_of.get(&transaction)
+            && owner == proc
+        {
+            self.free_buffer(proc, offset, outside);
+        }
+    }
+
+    /// Ends a call without a reply.
+    pub(super) fn fail_call(
+        &mut self,
+        transaction: u32,
+        outcome: u32,
+        error: abi::layout::ExtendedError,
+        outside: &mut impl Outside,
+    ) {
+        if let Some(caller) = self.end_call(transaction).and_then(|call| call.from) {
+            self.refuse(caller, Answers::Transaction(transaction), outcome, error, outside);
+        }
+    }
+
+    fn note(&mut self, sending: &Sending<'_>, kind: Kind, handle: u32) {
+        let sender = self.procs.get(&sending.from.proc);
+        let context = sender.and_then(|sender| self.contexts.get(&sender.context));
+        self.log.add(Entry {
+            id: sending.id,
+            kind,
+            from: sending.from,
+            from_pid: sender.map_or(0, |sender| sender.client.pid),
+            to: None,
+            to_thread: None,
+            to_pid: 0,
+            context: context.map_or_else(Default::default, |context| context.name.clone()),
+            node: 0,
+            handle,
+            data_size: sending.transact.data_size,
+            offsets_size: sending.transact.offsets_size,
+            refusal: None,
+        });
+    }
+}
