@@ -21,10 +21,21 @@ use outbox::Outbox;
 const WORKSHOP: &str = "/out";
 
 /// Whether this process is the first one of a guest that `binderperf vm` booted. In a container,
-/// where process 1 is nothing special, the kernel's command line lacks the mark.
+/// where process 1 is nothing special, the kernel's command line lacks the mark; process 1 of a
+/// namespace inside a guest is another one than the guest's.
 #[must_use]
 pub fn is_guest_init() -> bool {
-    std::process::id() == 1 && (Path::new("/proc/self").exists() || machine::mount_proc().is_ok()) && marked()
+    std::process::id() == 1
+        && (Path::new("/proc/self").exists() || machine::mount_proc().is_ok())
+        && marked()
+        && in_first_namespace()
+}
+
+/// Whether this process lives in the pid namespace that the kernel was booted with. Fact:
+/// `include/linux/proc_ns.h` `PROC_PID_INIT_INO`.
+fn in_first_namespace() -> bool {
+    // A kernel without namespaces has no such link, and everybody lives in the one there is.
+    std::fs::read_link("/proc/self/ns/pid").map_or(true, |link| link == Path::new("pid:[4026531836]"))
 }
 
 /// Whether the kernel was booted by `binderperf vm`.
