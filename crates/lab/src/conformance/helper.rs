@@ -20,7 +20,7 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use super::item::{Stop, errno};
 use super::kit::Kit;
-use super::party::Party;
+use super::party::{Node, Party};
 use super::subject::Subject;
 use super::{HELPER_COMMAND, evidence, lobby, puppet, runner};
 
@@ -43,7 +43,8 @@ pub fn main(words: &[String]) -> Result<(), String> {
         "map-inherited" => map_inherited(),
         "map-after-exec" => map_after_exec(address),
         "touch-fresh-page" => touch_fresh_page(subject.as_ref()),
-        "use-inherited" => use_inherited(word("a handle")?),
+        "use-inherited" => use_inherited(word("a handle")?, TransactionFlags::ONEWAY),
+        "call-inherited" => use_inherited(word("a handle")?, TransactionFlags::CALL),
         "manage-inherited" => manage_inherited(),
         "freeze-inherited" => freeze_inherited(word("a pid")?),
         "puppet" => puppet::serve(subject),
@@ -52,6 +53,7 @@ pub fn main(words: &[String]) -> Result<(), String> {
                 [word("a number")?, word("a code")?, word("flags")?, word("a size")?];
             send(subject, parsed(number)?, parsed(code)?, TransactionFlags(parsed(flags)?), parsed(size)?)
         }
+        "tell-pid" => tell_pid(subject, parsed(word("a number")?)?),
         "call-manager" => call_manager(subject.as_ref(), word("a kind of payload")?),
         other => Err(format!("no helper has the role {other:?}")),
     }
@@ -112,11 +114,11 @@ fn touch_fresh_page(subject: &dyn Subject) -> Result<(), String> {
 }
 
 /// Asks for the version and calls a handle of the process that opened the device.
-fn use_inherited(handle: &str) -> Result<(), String> {
+fn use_inherited(handle: &str, flags: TransactionFlags) -> Result<(), String> {
     let (fd, handle) = (inherited()?, Handle(parsed(handle)?));
     let version = fd.version();
     let mut commands = Commands::default();
-    commands.transaction(handle, 77, TransactionFlags::ONEWAY, Payload::default());
+    commands.transaction(handle, 77, flags, Payload::default());
     let called = fd.write_read(commands.as_bytes(), &mut 0, &mut [], &mut 0);
     println!("version {} call {}", errno(&version), errno(&called));
     Ok(())
@@ -134,6 +136,23 @@ fn freeze_inherited(pid: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// What a helper needs to act as a test does.
+fn kit(subject: Box<dyn Subject>) -> Result<Kit, String> {
+    let evidence = evidence::examine(subject.as_ref()).map_err(|error| error.to_string())?;
+    Ok(Kit { subject, evidence })
+}
+
+/// Leaves a node in the lobby, serves one call to it, and says which pid the call came from.
+fn tell_pid(subject: Box<dyn Subject>, number: u64) -> Result<(), String> {
+    let kit = kit(subject)?;
+    let server = told(kit.server())?;
+    told(kit.leave(&server, Node::number(number), number))?;
+    let call = told(server.read().and_then(|got| got.call()))?;
+    told(server.answer(b""))?;
+    println!("{}", call.sender_pid);
+    Ok(())
+}
+
 /// Calls a node that was left in the lobby with this many zeroes, and says how that ended.
 fn send(
     subject: Box<dyn Subject>,
@@ -142,8 +161,7 @@ fn send(
     flags: TransactionFlags,
     size: usize,
 ) -> Result<(), String> {
-    let evidence = evidence::examine(subject.as_ref()).map_err(|error| error.to_string())?;
-    let kit = Kit { subject, evidence };
+    let kit = kit(subject)?;
     let client = told(kit.open())?;
     let handle = told(kit.fetch(&client, number))?;
     let data = vec![0; size];

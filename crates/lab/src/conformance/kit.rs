@@ -218,10 +218,16 @@ impl Kit {
 
     /// Prepares a helper of the suite in another process of its own.
     pub(super) fn helper(&self, role: &str, words: &[&str]) -> Command {
+        let mut command = self.untied_helper(role, words);
+        sys::tied_child::die_with_parent(&mut command);
+        command
+    }
+
+    /// The same for one that ends by itself, and may be where it cannot see its parent.
+    pub(super) fn untied_helper(&self, role: &str, words: &[&str]) -> Command {
         let mut command = Command::new("/proc/self/exe");
         command.arg(super::HELPER_COMMAND).arg(role).arg(self.subject.address()).args(words);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        sys::tied_child::die_with_parent(&mut command);
         command
     }
 

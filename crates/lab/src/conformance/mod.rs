@@ -20,6 +20,7 @@ mod exit;
 mod faulty;
 mod freeze;
 mod helper;
+mod identity;
 mod ioctls;
 mod item;
 mod kit;
@@ -31,6 +32,7 @@ mod objects;
 mod oneway;
 mod open;
 mod party;
+mod poll;
 mod puppet;
 mod refs;
 mod runner;
@@ -76,6 +78,8 @@ pub fn catalogue() -> impl Iterator<Item = &'static Item> {
         death::ITEMS,
         freeze::ITEMS,
         manager::ITEMS,
+        identity::ITEMS,
+        poll::ITEMS,
         exit::ITEMS,
         binderfs::ITEMS,
         state::ITEMS,

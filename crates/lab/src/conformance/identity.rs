@@ -1,0 +1,198 @@
+//! Room: contract section 13: who a call says it comes from (ID).
+
+use abi::codes::{bc, flat, tf};
+use abi::layout::TransactionData;
+use abi::{Delivery, Handle, Payload, TransactionFlags};
+use sys::{pid_namespace, thread_uid};
+use zerocopy::IntoBytes;
+
+use super::item::{Stop, Verdict, done, expect, items};
+use super::kit::{Kit, Pair, finish};
+use super::open::as_stdin;
+use super::party::{Node, Party, expect_work};
+use super::worker::Worker;
+
+items! {
+    "ID-01" Both [seen] id_01_the_pid_of_the_opener "a call names the process that opened its sender's device";
+    "ID-02" C [] id_02_no_pid_of_a_thread_that_is_gone "a call names no process if its thread exited before it was read";
+    "ID-03" Both [] id_03_the_euid_of_the_sending_thread "a call names the effective uid that its thread had when it sent";
+    "ID-04" Both [] id_04_the_context_of_the_opener "the security context is that of whoever opened the device";
+    "ID-05" Both [] id_05_nobody_forges_an_identity "what a sender says of itself is ignored";
+}
+
+/// A uid that owns nothing.
+const NOBODY: u32 = 65534;
+
+/// For a helper that sends: the node left under 1, a code, no flags (so a call), no data.
+const CALL_NODE_1: [&str; 4] = ["1", "1", "0", "0"];
+
+/// This process, as a delivery names it.
+fn own_pid() -> i32 {
+    std::process::id() as i32
+}
+
+/// Serves one call; what it was.
+fn served(server: &Party) -> Result<Delivery, Stop> {
+    let call = server.read()?.call()?;
+    expect_work("answering a call", &server.answer(b"")?, "COMPLETE")?;
+    server.free(&call)?;
+    Ok(call)
+}
+
+fn id_01_the_pid_of_the_opener(kit: &Kit) -> Verdict {
+    let Pair { server, client, handle, node } = kit.pair()?;
+    client.start_call(handle, 1, b"")?;
+    expect("the pid of a call from this process", served(&server)?.sender_pid, own_pid())?;
+    expect("the pid of its reply", client.ending()?.reply()?.sender_pid, 0)?;
+    client.send_oneway(handle, 1, b"")?;
+    let oneway = server.read()?.call()?;
+    expect("the pid of a oneway call", oneway.sender_pid, 0)?;
+    server.free(&oneway)?;
+    kit.leave(&server, node, 1)?;
+    let child = done("starting a helper process", kit.helper("send", &CALL_NODE_1).spawn())?;
+    let pid = child.id() as i32;
+    expect("the pid of a call from another process", served(&server)?.sender_pid, pid)?;
+    expect("what it read", finish(child)?.1.as_str(), "COMPLETE REPLY")?;
+    if let Some(device) = client.conn.device() {
+        let mut helper = kit.helper("call-inherited", &[&handle.0.to_string()]);
+        helper.stdin(as_stdin(device)?);
+        let said = kit.run_helper(helper)?;
+        let want = kit.by_driver("version OK call OK", "version OK call EINVAL");
+        expect("a child with the opener's device", said.as_str(), want)?;
+        if !kit.is_rust() {
+            expect("the pid of its call", served(&server)?.sender_pid, own_pid())?;
+        }
+    }
+    across_namespaces(kit, &server)
+}
+
+/// Pids across pid namespaces: a caller's number in the reader's, and 0 for one that the reader's
+/// does not know. Skips where this process may not make a namespace.
+fn across_namespaces(kit: &Kit, server: &Party) -> Verdict {
+    let spawn = |role: &str, words: &[&str]| {
+        let mut command = kit.untied_helper(role, words);
+        Worker::new()?.run(move || {
+            pid_namespace::unshare_for_children()?;
+            command.spawn()
+        })
+    };
+    let child = spawn("send", &CALL_NODE_1)?.map_err(|error| {
+        Stop::Skip(format!("no pid namespace for the last part of this test: {error}; needs root"))
+    })?;
+    let pid = child.id() as i32;
+    expect("the pid of a call from an inner pid namespace", served(server)?.sender_pid, pid)?;
+    expect("what it read", finish(child)?.1.as_str(), "COMPLETE REPLY")?;
+    let child = done("starting a helper process", spawn("tell-pid", &["2"])?)?;
+    let client = kit.open()?;
+    let handle = kit.fetch(&client, 2)?;
+    let got = client.call(handle, 1, TransactionFlags::CALL, Payload::default())?;
+    expect_work("a call into an inner pid namespace", &got, "COMPLETE REPLY")?;
+    expect("the pid that was seen there", finish(child)?.1.as_str(), "0")
+}
+
+fn id_02_no_pid_of_a_thread_that_is_gone(kit: &Kit) -> Verdict {
+    let Pair { server, client, handle, .. } = kit.pair()?;
+    client.start_call(handle, 1, b"")?;
+    done("THREAD_EXIT", client.conn.thread_exit())?;
+    let call = server.read()?.call()?;
+    expect("the pid of a call whose thread is gone", call.sender_pid, kit.by_driver(0, own_pid()))?;
+    expect("the euid of that call", Some(call.sender_euid), kit.euid())
+}
+
+/// A thread with another effective uid than the rest of this process.
+fn stranger(kit: &Kit) -> Result<Worker, Stop> {
+    if !kit.is_root() {
+        return Err(Stop::Skip("needs root, to have a thread act as another user".into()));
+    }
+    let worker = Worker::new()?;
+    done("changing a thread's effective uid", worker.run(|| thread_uid::set_effective(NOBODY))?)?;
+    Ok(worker)
+}
+
+fn id_03_the_euid_of_the_sending_thread(kit: &Kit) -> Verdict {
+    let Pair { server, client, handle, .. } = kit.pair()?;
+    let worker = stranger(kit)?;
+    let send = |oneway: bool| {
+        let client = client.clone();
+        worker.run(move || match oneway {
+            true => client.send_oneway(handle, 1, b""),
+            false => client.start_call(handle, 1, b""),
+        })?
+    };
+    let become_root = || done("going back", worker.run(|| thread_uid::set_effective(0))?);
+    client.send_oneway(handle, 1, b"")?;
+    send(true)?;
+    // What was sent keeps what its thread was then.
+    become_root()?;
+    send(true)?;
+    for (what, euid) in [("this thread", 0), ("a thread of another user", NOBODY), ("it, as root again", 0)] {
+        let call = server.read()?.call()?;
+        expect(&format!("the euid of a oneway call of {what}"), call.sender_euid, euid)?;
+        server.free(&call)?;
+    }
+    done("changing back", worker.run(|| thread_uid::set_effective(NOBODY))?)?;
+    send(false)?;
+    become_root()?;
+    expect("the euid of a call of a thread of another user", served(&server)?.sender_euid, NOBODY)?;
+    let (serving, other) = (stranger(kit)?, server.clone());
+    client.start_call(handle, 1, b"")?;
+    serving.run(move || {
+        other.enter_looper()?;
+        served(&other).map(drop)
+    })??;
+    expect("the euid of its reply", client.ending()?.reply()?.sender_euid, NOBODY)
+}
+
+/// The security context that came with a call.
+fn context(server: &Party, call: &Delivery) -> Result<String, Stop> {
+    let start =
+        call.security_context.ok_or_else(|| Stop::Fail("a call without a security context".into()))?;
+    let byte = |address| server.conn.lent(address, 1).map_or(0, |bytes| bytes[0]);
+    let text: Vec<u8> = (start..).map(byte).take_while(|&byte| byte != 0).collect();
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn id_04_the_context_of_the_opener(kit: &Kit) -> Verdict {
+    let asking = Node::number(1).flags(Node::number(1).flags | flat::TXN_SECURITY_CTX);
+    let Pair { server, client, handle, .. } = kit.pair_of(kit.server()?, kit.open()?, asking)?;
+    client.start_call(handle, 1, b"")?;
+    if let Some(got) = client.read_now()? {
+        expect_work("a call of a node that asks for security contexts", &got, "FAILED_REPLY")?;
+        return Err(Stop::Skip("no security module here gives a context (OBJ-22)".into()));
+    }
+    let own = std::fs::read_to_string("/proc/self/attr/current").unwrap_or_default();
+    let own = own.trim_end_matches(['\0', '\n']);
+    expect("the context of this thread's call", context(&server, &server.read()?.call()?)?.as_str(), own)?;
+    expect_work("answering", &server.answer(b"")?, "COMPLETE")?;
+    expect_work("the call", &client.ending()?, "COMPLETE REPLY")?;
+    let worker = stranger(kit)?;
+    worker.run(move || client.start_call(handle, 1, b""))??;
+    let call = server.read()?.call()?;
+    expect("the context of another user's thread", context(&server, &call)?.as_str(), own)?;
+    expect("the euid of that thread", call.sender_euid, NOBODY)
+}
+
+fn id_05_nobody_forges_an_identity(kit: &Kit) -> Verdict {
+    let Pair { server, client, handle, .. } = kit.pair()?;
+    let forged = |handle: Handle, flags| TransactionData {
+        target: handle.0.into(),
+        flags,
+        sender_pid: 1,
+        sender_euid: NOBODY - 1,
+        ..Default::default()
+    };
+    let send = |party: &Party, word: u32, data: TransactionData| {
+        party.write(|c| c.append(&[word.as_bytes(), data.as_bytes()].concat()))
+    };
+    send(&client, bc::TRANSACTION, forged(handle, tf::ONE_WAY))?;
+    expect_work("a forged oneway call", &client.read()?, "COMPLETE")?;
+    let oneway = server.read()?.call()?;
+    expect("who sent it", (oneway.sender_pid, Some(oneway.sender_euid)), (0, kit.euid()))?;
+    server.free(&oneway)?;
+    send(&client, bc::TRANSACTION, forged(handle, 0))?;
+    let call = server.read()?.call()?;
+    expect("who sent a forged call", (call.sender_pid, Some(call.sender_euid)), (own_pid(), kit.euid()))?;
+    send(&server, bc::REPLY, forged(Handle(0), 0))?;
+    let reply = client.ending()?.reply()?;
+    expect("who sent a forged reply", (reply.sender_pid, Some(reply.sender_euid)), (0, kit.euid()))
+}

@@ -1,0 +1,49 @@
+//! Room: the effective uid of one thread.
+//! Not here: the uid of a process that is started (`std::os::unix::process::CommandExt::uid`).
+//! Facts: `setresuid(2)`, C library/kernel differences: the system call changes the calling thread
+//! only, a C library's function of that name all threads of the process.
+
+use std::io;
+
+/// Leaves an uid as it is.
+const KEEP: libc::uid_t = libc::uid_t::MAX;
+
+/// Changes the calling thread's effective uid. The saved one stays, so the thread can go back.
+///
+/// # Errors
+/// `EPERM`: the thread is not privileged, and `uid` is none of its own three.
+pub fn set_effective(uid: u32) -> io::Result<()> {
+    // SAFETY: setresuid takes three integers and touches no memory of this process. Rights that the
+    // thread loses make later system calls fail, which is no matter of memory safety.
+    let result = unsafe { libc::syscall(libc::SYS_setresuid, KEEP, uid, KEEP) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The calling thread's real, effective and saved uid.
+    fn uids() -> Vec<u32> {
+        let status = std::fs::read_to_string("/proc/thread-self/status").expect("own status");
+        let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).expect("the uids");
+        line.split_whitespace().take(3).map(|uid| uid.parse().expect("an uid")).collect()
+    }
+
+    #[test]
+    fn only_the_calling_thread_changes() {
+        let before = uids();
+        let other = std::thread::spawn(|| {
+            let own = uids();
+            // Without privileges only the own uids are allowed.
+            let wanted = if own[1] == 0 { 65534 } else { own[0] };
+            set_effective(wanted).expect("another effective uid");
+            let changed = uids();
+            set_effective(own[1]).expect("the saved uid may come back");
+            (own, wanted, changed, uids())
+        });
+        let (own, wanted, changed, after) = other.join().expect("the thread ends");
+        assert_eq!(changed, [own[0], wanted, own[2]]);
+        assert_eq!((&after, &uids()), (&own, &before));
+    }
+}
