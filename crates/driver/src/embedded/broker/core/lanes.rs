@@ -125,7 +125,7 @@ impl Core {
         let Some(node) = self.nodes.get(&node) else { return };
         let (ptr, cookie, flags) = (node.ptr, node.cookie, node.flags);
         outside.item(callee, Item::BindNode { channel, binding, ptr, cookie, flags });
-        outside.item(caller, Item::BindHandle { channel, binding, handle });
+        outside.item(caller, Item::BindHandle { channel, binding, handle, flags });
     }
 
     /// A handle is let go of: its binding ends. Handle 0 needs no reference, so it keeps its own.
