@@ -3,6 +3,7 @@
 
 pub mod binder_fd;
 pub mod binderfs;
+pub mod capability;
 pub mod clock;
 pub mod counting_alloc;
 pub mod descriptor;
@@ -17,6 +18,7 @@ pub mod kernel_module;
 pub mod local_time;
 mod mapping;
 pub mod mount;
+pub mod nice_limit;
 pub mod open_files;
 pub mod own_memory;
 pub mod pid_namespace;

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use abi::codes::ioctl;
+use driver::embedded::Inherit;
 use driver::{OpenError, OpenOptions};
 
 use super::item::errno;
@@ -64,14 +65,19 @@ pub struct Evidence {
     pub release: Release,
     /// The kernel's full release name.
     pub release_name: String,
+    /// What it hands on of a caller's priority (contract section SCH).
+    pub inherit: Inherit,
     /// What was looked at and what it said, one line each.
     pub findings: Vec<String>,
 }
 
+/// Where tracefs may be mounted.
+const TRACING: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
+
 /// What a root file system says about the driver.
 fn by_files(root: &Path, findings: &mut Vec<String>) -> Option<Kind> {
-    for tracing in ["sys/kernel/tracing/events", "sys/kernel/debug/tracing/events"] {
-        let has = |group: &str| root.join(tracing).join(group).is_dir();
+    for tracing in TRACING {
+        let has = |group: &str| root.join(tracing).join("events").join(group).is_dir();
         let (c, rust) = (has("binder"), has("rust_binder"));
         if c || rust {
             let groups = match (c, rust) {
@@ -90,6 +96,21 @@ fn by_files(root: &Path, findings: &mut Vec<String>) -> Option<Kind> {
     None
 }
 
+/// What a kernel's driver hands on of a caller's priority. Only Android's has the event that tells of
+/// changed policies.
+fn handed_on(kind: Kind, root: &Path, findings: &mut Vec<String>) -> Inherit {
+    if kind == Kind::Rust {
+        return Inherit::None;
+    }
+    let event = "events/binder/binder_set_priority";
+    let seen = TRACING.iter().any(|tracing| root.join(tracing).join(event).is_dir());
+    if !seen {
+        return Inherit::Nice;
+    }
+    findings.push("a trace event binder_set_priority, which Android's kernels have".to_owned());
+    Inherit::Rt
+}
+
 /// Finds out which driver is behind a context.
 ///
 /// # Errors
@@ -100,14 +121,17 @@ pub fn examine(subject: &dyn Subject) -> Result<Evidence, OpenError> {
     let connection = subject.open(OpenOptions { map_size: 0, nonblocking: true })?;
     let Some(device) = connection.device() else {
         let findings = vec![format!("there is no device; the address is {}", subject.address())];
-        return Ok(Evidence { kind: Kind::Embedded, release: Release::NEWEST, release_name, findings });
+        let (release, inherit) = (Release::NEWEST, subject.inherit().unwrap_or_default());
+        return Ok(Evidence { kind: Kind::Embedded, release, release_name, inherit, findings });
     };
     let mut findings = Vec::new();
     let by_files = by_files(Path::new("/"), &mut findings);
     let answer = errno(&device.raw(ioctl::VERSION, None));
     findings.push(format!("BINDER_VERSION with a null pointer gives {answer}"));
     let by_answer = if answer == "EFAULT" { Kind::Rust } else { Kind::C };
-    Ok(Evidence { kind: by_files.unwrap_or(by_answer), release, release_name, findings })
+    let kind = by_files.unwrap_or(by_answer);
+    let inherit = handed_on(kind, Path::new("/"), &mut findings);
+    Ok(Evidence { kind, release, release_name, inherit, findings })
 }
 
 #[cfg(test)]
@@ -129,6 +153,7 @@ mod tests {
             ("rust", &["rust_binder"], Some(Kind::Rust)),
             ("both", &["binder", "rust_binder"], None),
             ("none", &[], None),
+            ("android", &["binder", "binder/binder_set_priority"], Some(Kind::C)),
         ] {
             let root =
                 std::env::temp_dir().join(format!("binderperf-evidence-{name}-{}", std::process::id()));
@@ -138,6 +163,9 @@ mod tests {
             let mut findings = Vec::new();
             assert_eq!(by_files(&root, &mut findings), want, "{name}");
             assert_eq!(findings.is_empty(), groups.is_empty(), "{name}");
+            let inherit = if name == "android" { Inherit::Rt } else { Inherit::Nice };
+            assert_eq!(handed_on(Kind::C, &root, &mut findings), inherit, "{name}");
+            assert_eq!(handed_on(Kind::Rust, &root, &mut findings), Inherit::None, "{name}");
             let _ = fs::remove_dir_all(&root);
         }
     }

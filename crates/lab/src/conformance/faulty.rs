@@ -14,6 +14,7 @@ use abi::layout::{
     TransactionData,
 };
 use abi::{CommandWord, ReturnWord};
+use driver::embedded::Inherit;
 use driver::kernel_state::{StateError, StateFile};
 use driver::{Connection, Exchange, OpenError, OpenOptions};
 use sys::binder_fd::BinderFd;
@@ -295,6 +296,10 @@ impl Subject for FaultySubject {
 
     fn address(&self) -> String {
         self.inner.address()
+    }
+
+    fn inherit(&self) -> Option<Inherit> {
+        self.inner.inherit()
     }
 
     fn describe(&self) -> String {

@@ -130,6 +130,7 @@ mod tests {
             kind: Kind::C,
             release: Release(7, 2),
             release_name: "7.2.13".into(),
+            inherit: driver::embedded::Inherit::Nice,
             findings: vec!["seen".into()],
         };
         let mut out = Vec::new();

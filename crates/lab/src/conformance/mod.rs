@@ -5,9 +5,7 @@
 //! - [`subject`], [`evidence`]: the driver under test, and which one it is.
 //! - [`kit`], [`party`], [`worker`], [`lobby`], [`helper`], [`puppet`]: what tests are made of.
 //! - [`faulty`]: faults that prove the tests can fail. - [`ktap`]: results as lines.
-//! - One file per section of the contract: [`open`], [`ioctls`], [`write_read`], [`looper`],
-//!   [`sync`], [`oneway`], [`buffers`], [`objects`], [`refs`], [`death`], [`freeze`],
-//!   [`manager`], [`exit`], [`binderfs`].
+//! - One file per section of the contract, in the order of [`catalogue`].
 //!
 //! Not here: the promises' text and sources (`contract/*.md`, under the same numbers).
 
@@ -36,6 +34,7 @@ mod poll;
 mod puppet;
 mod refs;
 mod runner;
+mod scheduling;
 mod state;
 mod subject;
 mod sync;
@@ -79,6 +78,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Item> {
         freeze::ITEMS,
         manager::ITEMS,
         identity::ITEMS,
+        scheduling::ITEMS,
         poll::ITEMS,
         exit::ITEMS,
         binderfs::ITEMS,

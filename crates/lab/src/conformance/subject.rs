@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use driver::embedded::Inherit;
 use driver::kernel_state::{self, StateError, StateFile};
 use driver::{
     AnyContext, Connection, Context, EmbeddedConnection, EmbeddedContext, KernelConnection, KernelContext,
@@ -46,6 +47,9 @@ pub trait Subject: Send + Sync {
     /// # Errors
     /// It is not to be had on this machine, and why.
     fn state(&self, which: StateFile) -> Result<Option<String>, StateError>;
+
+    /// What the driver was told to hand on of a caller's priority, where that can be chosen.
+    fn inherit(&self) -> Option<Inherit>;
 }
 
 impl Probe for KernelConnection {
@@ -82,6 +86,10 @@ impl Subject for KernelContext {
 
     fn state(&self, which: StateFile) -> Result<Option<String>, StateError> {
         kernel_state::read_here(Some(self.path()), which)
+    }
+
+    fn inherit(&self) -> Option<Inherit> {
+        None
     }
 }
 
@@ -120,6 +128,10 @@ impl Subject for EmbeddedContext {
     fn state(&self, _which: StateFile) -> Result<Option<String>, StateError> {
         Ok(None)
     }
+
+    fn inherit(&self) -> Option<Inherit> {
+        Some(self.settings().inherit)
+    }
 }
 
 impl Subject for AnyContext {
@@ -141,5 +153,9 @@ impl Subject for AnyContext {
 
     fn state(&self, which: StateFile) -> Result<Option<String>, StateError> {
         on_context!(self, |context| context.state(which))
+    }
+
+    fn inherit(&self) -> Option<Inherit> {
+        on_context!(self, |context| context.inherit())
     }
 }

@@ -1,0 +1,103 @@
+//! Room: contract section 14: real-time callers, and drivers that hand on nothing or everything (SCH-07 to
+//! SCH-09).
+//! Facts: `SCHED_FIFO` in `sched(7)`. Android's item is from AOSP's `binderLibTest` and `binder.h`.
+
+use abi::TransactionFlags;
+use driver::embedded::Inherit;
+use sys::sched::{Policy, policy_of, set_policy};
+
+use super::{OWN, Scene, at_least, be, can_be_urgent, nested, own_nice, unnest};
+use crate::conformance::item::{Stop, Verdict, done, expect};
+use crate::conformance::kit::Kit;
+use crate::conformance::party::expect_work;
+
+/// Flags of a node by which Android's driver lets real-time callers pass.
+const INHERIT_RT: u32 = 0x800;
+/// Where in a node's flags Android's driver finds a policy.
+const POLICY_SHIFT: u32 = 9;
+const FIFO: u32 = 1;
+const RR: u32 = 2;
+
+/// Gives the calling thread a policy; skips the rest of a test where it may not.
+fn run_as(policy: Policy) -> Verdict {
+    match set_policy(0, policy) {
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            Err(Stop::Skip("needs a real-time policy: CAP_SYS_NICE, or RLIMIT_RTPRIO".into()))
+        }
+        result => done("setting a thread's policy", result),
+    }
+}
+
+fn own_policy() -> Result<Policy, Stop> {
+    done("asking for a thread's policy", policy_of(0))
+}
+
+/// Sends from a real-time thread of this nice; what the serving thread is then.
+fn served(scene: &Scene, nice: i32) -> Result<(i32, Policy), Stop> {
+    scene.caller.run(|| run_as(Policy::Fifo(10)))??;
+    scene.send(nice, TransactionFlags::CALL)?;
+    let found = (scene.serve()?, own_policy()?);
+    scene.finish()?;
+    Ok(found)
+}
+
+pub(super) fn sch_07_no_policy_is_handed_on(kit: &Kit) -> Verdict {
+    if kit.evidence.inherit == Inherit::Rt {
+        return Err(Stop::Skip("this driver hands real-time policies on (SCH-09)".into()));
+    }
+    can_be_urgent()?;
+    let bits = [0, INHERIT_RT, FIFO << POLICY_SHIFT, RR << POLICY_SHIFT | INHERIT_RT];
+    for more in bits {
+        let scene = Scene::new(kit, 0, at_least(10) | more)?;
+        let want = (super::by_inherit(kit, 7, OWN), Policy::Other);
+        expect(&format!("a FIFO caller of nice 7, node flags {more:#x} more"), served(&scene, 7)?, want)?;
+    }
+    // A byte without a sign: -10 is 246, less urgent than anything.
+    let scene = Scene::new(kit, 5, at_least(0xf6))?;
+    expect("a caller of nice 7, node of -10", scene.served_at(7)?, super::by_inherit(kit, 7, OWN))?;
+    let scene = Scene::new(kit, 5, at_least(0xf6))?;
+    let found = scene.oneway_served_at(7)?;
+    expect("a oneway call, node of -10, opened at 5", found, super::by_inherit(kit, 5, OWN))
+}
+
+pub(super) fn sch_08_some_hand_nothing_on(kit: &Kit) -> Verdict {
+    if kit.evidence.inherit != Inherit::None {
+        return Err(Stop::Skip(format!(
+            "a promise of the Rust driver only; this is the {}, which hands nice on (SCH-01)",
+            kit.kind()
+        )));
+    }
+    can_be_urgent()?;
+    let scene = Scene::new(kit, 5, at_least(0))?;
+    expect("serving an urgent FIFO caller", served(&scene, -5)?, (OWN, Policy::Other))?;
+    expect("once it replied", own_nice()?, OWN)?;
+    expect("serving an urgent oneway call", scene.oneway_served_at(-5)?, OWN)?;
+    be(12)?;
+    scene.server.read_now()?;
+    expect("reading with nothing to do", own_nice()?, 12)
+}
+
+/// The policy of a thread that was given a nested call by a FIFO caller, before it reads that.
+fn policy_before_reading(kit: &Kit, flags: u32, want: Policy, what: &str) -> Verdict {
+    let scene = nested(kit, flags, || expect(what, own_policy()?, want))?;
+    expect_work("answering the nested call", &scene.server.answer(b"")?, "COMPLETE")?;
+    expect("once it replied", own_policy()?, Policy::Other)?;
+    unnest(&scene)
+}
+
+pub(super) fn sch_09_a_policy_is_handed_on_before_waking(kit: &Kit) -> Verdict {
+    if kit.evidence.inherit != Inherit::Rt {
+        return Err(Stop::Skip(format!(
+            "a promise of Android's drivers only, not kept by mainline's: this {} shows no event binder_set_priority. \
+             There a thread would have a FIFO caller's or its node's policy before it wakes",
+            kit.kind()
+        )));
+    }
+    can_be_urgent()?;
+    let minimum = at_least(20) | FIFO << POLICY_SHIFT;
+    policy_before_reading(kit, minimum, Policy::Fifo(20), "given a call of a node that asks for FIFO 20")?;
+    let plain = Scene::new(kit, 0, at_least(19))?;
+    expect("a FIFO caller of a node without INHERIT_RT", served(&plain, 7)?.1, Policy::Other)?;
+    let scene = Scene::new(kit, 0, at_least(19) | INHERIT_RT)?;
+    expect("a FIFO caller of a node with INHERIT_RT", served(&scene, 7)?.1, Policy::Fifo(10))
+}
