@@ -12,7 +12,7 @@ pub use watch::Watch;
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use sys::shared_memory::SharedMemory;
 
 use crate::measure::CallError;
 use crate::measure::echo::rendezvous::{self, Rendezvous};
-use crate::measure::echo::{binder, pipe, raw, shared, unix};
+use crate::measure::echo::{binder, event, pipe, raw, shared, unix};
 use crate::plan::{Family, FaultKind, Placement, Plan, Planned};
 use peer::Peer;
 
@@ -33,6 +33,7 @@ pub(crate) enum Subject {
     Pipe(pipe::Client),
     Unix(unix::Client),
     Futex(shared::Client<shared::Sleep>),
+    Eventfd(event::Client),
     Spin(shared::Client<shared::Spin>),
     Raw(Box<raw::Client<KernelConnection>>),
     RawEmbedded(Box<raw::Client<EmbeddedConnection>>),
@@ -144,6 +145,7 @@ impl<'p> Stage<'p> {
             Family::Pipe => self.pipe(len, fault),
             Family::Unix => self.unix(len, fault),
             Family::Futex => Ok(Subject::Futex(shared::Client::new(self.shared("futex", len, fault)?, len))),
+            Family::Eventfd => self.eventfd(len, fault),
             Family::Spin => Ok(Subject::Spin(shared::Client::new(self.shared("spin", len, fault)?, len))),
             Family::Raw => match self.context()? {
                 AnyContext::Kernel(context) => {
@@ -265,6 +267,25 @@ impl<'p> Stage<'p> {
         let words = role::words(role, &[len.to_string()], fault);
         self.server = Some(self.start(&words, theirs.into(), Stdio::null(), Some(on_end))?);
         Ok(memory)
+    }
+
+    fn eventfd(&mut self, len: usize, fault: Option<FaultKind>) -> Result<Subject, StageError> {
+        let made = || -> io::Result<(event::Events, File)> {
+            let memory = SharedMemory::create(event::memory_size(len))?;
+            let (requests, replies) = (sys::event_fd::counter()?, sys::event_fd::counter()?);
+            let (requests, replies) = (File::from(requests), File::from(replies));
+            let watched = replies.try_clone()?;
+            Ok((event::Events { memory, requests, replies }, watched))
+        };
+        let (events, mut watched) = made().map_err(os_failed("making an eventfd"))?;
+        let copy = |file: &File| file.try_clone().map_err(os_failed("copying an eventfd"));
+        let (requests, replies) = (copy(&events.requests)?, copy(&events.replies)?);
+        let on_end: peer::OnEnd = Box::new(move || event::close(&mut watched));
+        // Only two descriptors can be inherited; memory can be opened once more where it is.
+        let place = format!("/proc/{}/fd/{}", std::process::id(), events.memory.descriptor().as_raw_fd());
+        let words = role::words("eventfd", &[len.to_string(), place], fault);
+        self.server = Some(self.start(&words, requests.into(), replies.into(), Some(on_end))?);
+        Ok(Subject::Eventfd(event::Client::new(events, len)))
     }
 
     /// A server that says when it is ready.

@@ -11,6 +11,7 @@ pub mod descriptor_limit;
 pub mod detached_child;
 pub mod epoll;
 pub mod errno;
+pub mod event_fd;
 pub mod futex;
 pub mod identity;
 pub mod interrupt;

@@ -23,7 +23,7 @@ pub(super) struct Own {
     #[arg(long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
 
-    /// Families to compare with: default, all, none, or a list of pipe, unix, futex, spin, raw
+    /// Families to compare with: default, all, none, or a list of pipe, unix, futex, eventfd, spin, raw
     #[arg(long, value_name = "LIST")]
     controls: Option<Controls>,
 

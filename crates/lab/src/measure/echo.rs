@@ -3,6 +3,7 @@
 //! Every client owns its request and its reply, both allocated before the first call.
 
 pub mod binder;
+pub mod event;
 pub mod pipe;
 pub mod raw;
 pub mod rendezvous;

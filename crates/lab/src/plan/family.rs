@@ -15,6 +15,8 @@ pub enum Family {
     Unix,
     /// Control: shared memory, both sides copy in and out and sleep on a futex.
     Futex,
+    /// Control: shared memory likewise, both sides sleep on an eventfd.
+    Eventfd,
     /// Control: the same shared memory, both sides spin.
     Spin,
     /// Control: binder by bare ioctls, without a runtime.
@@ -28,7 +30,7 @@ impl Family {
     pub const PAYLOADS: [u64; 15] =
         [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
 
-    const CONTROLS: [Self; 5] = [Self::Pipe, Self::Unix, Self::Futex, Self::Spin, Self::Raw];
+    const CONTROLS: [Self; 6] = [Self::Pipe, Self::Unix, Self::Futex, Self::Eventfd, Self::Spin, Self::Raw];
 
     /// The last word of its name.
     #[must_use]
@@ -37,6 +39,7 @@ impl Family {
             Self::Pipe => "pipe",
             Self::Unix => "unix",
             Self::Futex => "futex",
+            Self::Eventfd => "eventfd",
             Self::Spin => "spin",
             Self::Raw => "raw",
             Self::Binder => "binder",
@@ -94,7 +97,7 @@ impl fmt::Display for Family {
 pub struct Controls(Vec<Family>);
 
 impl Controls {
-    /// Those that need no driver of their own: pipe, unix, futex, spin.
+    /// Those that need no driver of their own: pipe, unix, futex, eventfd, spin.
     #[must_use]
     pub fn default_set() -> Self {
         Self(Family::CONTROLS.into_iter().filter(|family| !family.needs_driver()).collect())
@@ -142,8 +145,8 @@ mod tests {
     #[test]
     fn control_lists() {
         for (text, want) in [
-            ("default", "pipe unix futex spin"),
-            ("all", "pipe unix futex spin raw"),
+            ("default", "pipe unix futex eventfd spin"),
+            ("all", "pipe unix futex eventfd spin raw"),
             ("none", ""),
             ("raw,pipe", "pipe raw"),
             ("spin, spin", "spin"),
@@ -154,7 +157,7 @@ mod tests {
         }
         for bad in ["", "binder", "pipe,,unix", "Pipe"] {
             let error = bad.parse::<Controls>().expect_err(bad);
-            assert!(error.contains("pipe, unix, futex, spin, raw"), "{error}");
+            assert!(error.contains("pipe, unix, futex, eventfd, spin, raw"), "{error}");
         }
     }
 }

@@ -44,6 +44,7 @@ impl Bench<'_> {
             Subject::Pipe(mut client) => self.measure(index, &mut client, &mut trials),
             Subject::Unix(mut client) => self.measure(index, &mut client, &mut trials),
             Subject::Futex(mut client) => self.measure(index, &mut client, &mut trials),
+            Subject::Eventfd(mut client) => self.measure(index, &mut client, &mut trials),
             Subject::Spin(mut client) => self.measure(index, &mut client, &mut trials),
             Subject::Raw(mut client) => self.measure(index, client.as_mut(), &mut trials),
             Subject::RawEmbedded(mut client) => self.measure(index, client.as_mut(), &mut trials),

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 
 use driver::{AnyContext, Context, on_context};
 use ipc::Release;
@@ -11,7 +12,7 @@ use sys::shared_memory::SharedMemory;
 
 use crate::measure::CallError;
 use crate::measure::echo::rendezvous::{self, Rendezvous};
-use crate::measure::echo::{Sabotage, binder, pipe, raw, shared, unix};
+use crate::measure::echo::{Sabotage, binder, event, pipe, raw, shared, unix};
 use crate::plan::FaultKind;
 
 /// The hidden command that makes this program a server.
@@ -59,6 +60,8 @@ struct Cast<'w> {
 enum Scene<'w> {
     /// Vectors of this length, over descriptors that were inherited.
     Inherited(usize),
+    /// Vectors of this length, over counters that were inherited and memory that lies there.
+    Events(usize, &'w Path),
     /// A context to be the service manager of.
     Manager(AnyContext, Release),
     /// A context and a name to register there.
@@ -75,6 +78,7 @@ impl<'w> Cast<'w> {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let scene = match (role.as_str(), arguments[..].as_ref()) {
             ("pipe" | "unix" | "futex" | "spin", &[len]) => Scene::Inherited(len.parse().ok()?),
+            ("eventfd", &[len, place]) => Scene::Events(len.parse().ok()?, Path::new(place)),
             ("manager", &[address, release]) => {
                 Scene::Manager(AnyContext::parse(address), release.parse().ok()?)
             }
@@ -87,13 +91,19 @@ impl<'w> Cast<'w> {
     }
 
     fn prints_ready(&self) -> bool {
-        !matches!(self.scene, Scene::Inherited(_))
+        !matches!(self.scene, Scene::Inherited(_) | Scene::Events(..))
     }
 
     fn act(&self) -> Result<(), CallError> {
         let sabotage = Sabotage::new(self.fault);
         match &self.scene {
             Scene::Inherited(len) => self.act_on_descriptors(*len, sabotage),
+            Scene::Events(len, place) => {
+                let memory = File::options().read(true).write(true).open(place);
+                let memory = memory.and_then(|file| SharedMemory::map(file.into()));
+                let memory = memory.map_err(CallError::os("mapping shared memory"))?;
+                event::serve(event::Events { memory, requests: input()?, replies: output()? }, *len, sabotage)
+            }
             Scene::Manager(any, release) => {
                 let explain = |error| any.manager_error(error).to_string();
                 on_context!(any, |context| rendezvous::manage(context, *release, explain, ready))

@@ -9,7 +9,7 @@ use crate::Distribution;
 use crate::schema::{Case, CaseKind, ClockUnit, HostClass, Measurement, Outcome, Repetition, Run, Severity};
 use std::collections::BTreeMap;
 
-const HEADS: [&str; 12] = [
+const HEADS: [&str; 13] = [
     "Benchmark",
     "Time",
     "CPU",
@@ -21,6 +21,7 @@ const HEADS: [&str; 12] = [
     "x pipe",
     "x unix",
     "x futex",
+    "x eventfd",
     "x spin",
 ];
 const FIRST_RATIO: usize = 8;
