@@ -17,10 +17,12 @@ pub(crate) struct BrokerArgs {
 
 /// Runs it; the result is the exit status.
 pub(crate) fn run(args: &BrokerArgs) -> u8 {
-    let ready = |directory: &std::path::Path| {
-        note(format_args!("The embedded driver in {} is ready; Ctrl-C ends it.\n", directory.display()));
+    let mut first = true;
+    let tell = |what: &str| {
+        let how = if std::mem::take(&mut first) { "; Ctrl-C ends it" } else { "" };
+        note(format_args!("The embedded driver's broker: {what}{how}.\n"));
     };
-    match lab::broker::serve(args.context_dir.as_deref(), ready) {
+    match lab::broker::serve(args.context_dir.as_deref(), tell) {
         Ok(()) => exit::FINE,
         Err(why) => {
             complain(why);

@@ -27,11 +27,12 @@ pub fn play(words: &[String]) -> u8 {
     }
 }
 
-/// Serves this directory, or the user's, until a signal ends it; `ready` learns which once it serves.
+/// Serves this directory, or the user's, until SIGINT or SIGTERM ends it; `tell` hears one line for
+/// each thing that happens, the first once it serves.
 ///
 /// # Errors
 /// The directory is not fit, or has a broker; the text says what to do.
-pub fn serve(directory: Option<&Path>, ready: impl FnOnce(&Path)) -> Result<(), String> {
+pub fn serve(directory: Option<&Path>, mut tell: impl FnMut(&str)) -> Result<(), String> {
     let directory: PathBuf = match directory {
         Some(directory) => directory.to_owned(),
         None => {
@@ -39,6 +40,10 @@ pub fn serve(directory: Option<&Path>, ready: impl FnOnce(&Path)) -> Result<(), 
             context.map_err(|error| error.to_string())?.directory().to_owned()
         }
     };
-    broker::run(&directory, Lifetime::UntilStopped, || ready(&directory))
+    let system = |error| format!("preparing to serve failed: {}", sys::errno::describe(&error));
+    sys::stop_signal::catch().map_err(system)?;
+    // A broker has descriptors of all its clients.
+    sys::open_files::allow(u64::MAX).map_err(system)?;
+    broker::run(&directory, Lifetime::UntilStopped, |event| tell(&event.to_string()))
         .map_err(|error: RunError| error.to_string())
 }

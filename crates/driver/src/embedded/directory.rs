@@ -93,9 +93,21 @@ fn same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
+/// A socket's file, told from one that another broker put in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SocketFile(u64, u64);
+
+/// The socket's file as it is now; `None` if there is none.
+pub(super) fn socket_file(directory: &Path) -> Option<SocketFile> {
+    fs::symlink_metadata(socket(directory)).ok().map(|found| SocketFile(found.dev(), found.ino()))
+}
+
 /// Removes what a broker leaves behind: its socket, and a private directory altogether. The caller
-/// holds the lock. Whatever is gone already is fine.
-pub(super) fn leave(directory: &Path, _held: &Lock) {
+/// holds the lock. Whatever is gone already, or another broker's by now, is left alone.
+pub(super) fn leave(directory: &Path, own: SocketFile, _held: &Lock) {
+    if socket_file(directory) != Some(own) {
+        return;
+    }
     // Nobody can be told, and nothing depends on it: a socket that stays is replaced by the next broker.
     let _ = fs::remove_file(socket(directory));
     if directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PRIVATE)) {
@@ -173,14 +185,20 @@ pub(super) mod tests {
             let private = private.clone();
             std::thread::spawn(move || lock(&private).map(drop))
         };
+        fs::write(socket(&private), "").expect("stands for a socket");
+        let own = socket_file(&private).expect("there");
         // Removed under the waiter, as an ending broker does: its lock would be worth nothing.
         std::thread::sleep(std::time::Duration::from_millis(30));
-        leave(&private, &held);
+        leave(&private, own, &held);
         assert!(!private.exists());
         drop(held);
         let error = waiter.join().expect("ended").expect_err("nothing left to lock");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
-        leave(&folder.0, &lock(&folder.0).expect("free"));
-        assert!(folder.0.exists(), "not private");
+        fs::write(socket(&folder.0), "").expect("stands for a socket");
+        let held = lock(&folder.0).expect("free");
+        leave(&folder.0, own, &held);
+        assert!(socket(&folder.0).exists(), "another broker's");
+        leave(&folder.0, socket_file(&folder.0).expect("there"), &held);
+        assert!(!socket(&folder.0).exists() && folder.0.exists(), "not private");
     }
 }

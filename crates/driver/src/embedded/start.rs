@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc;
 
-use super::broker::{self, Lifetime};
+use super::broker::{self, Event, Lifetime};
 
 /// The hidden word with which the `binderperf` program becomes a broker.
 pub const COMMAND: &str = "__broker";
@@ -37,7 +37,14 @@ pub fn register_broker(words: &[&str]) {
 pub fn become_broker(directory: &Path) -> u8 {
     // Nobody reads any more once the first line is out, and the broker goes on all the same.
     let say = |line: &str| drop(io::Write::write_all(&mut io::stdout(), format!("{line}\n").as_bytes()));
-    match broker::run(directory, Lifetime::LastClient, || say(READY)) {
+    // A broker has descriptors of all its clients; it does what it can with those it gets.
+    let _ = sys::open_files::allow(u64::MAX);
+    let tell = |event: Event<'_>| {
+        if let Event::Listening { .. } = event {
+            say(READY);
+        }
+    };
+    match broker::run(directory, Lifetime::LastClient, tell) {
         Ok(()) => 0,
         Err(broker::RunError::Running { .. }) => {
             say(READY);
@@ -147,9 +154,11 @@ fn on_a_thread(directory: &Path) -> Result<(), String> {
     let directory = directory.to_owned();
     let serve = move || {
         let ready = tell.clone();
-        let result = broker::run(&directory, Lifetime::LastClient, || {
-            // The starter waits for exactly this.
-            let _ = ready.send(Ok(()));
+        let result = broker::run(&directory, Lifetime::LastClient, |event| {
+            if let Event::Listening { .. } = event {
+                // The starter waits for exactly this.
+                let _ = ready.send(Ok(()));
+            }
         });
         // Heard only if the broker did not come to serving.
         let _ = tell.send(match result {

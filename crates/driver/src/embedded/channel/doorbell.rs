@@ -160,9 +160,14 @@ impl<M: Memory> Doorbells<M> {
         self.memory.word(INHERIT).store(mode, Ordering::Relaxed);
     }
 
+    /// Slots that ever had a thread: those below this number.
+    pub fn used(&self) -> u32 {
+        self.memory.word(USED).load(Ordering::Acquire).min(SLOTS)
+    }
+
     /// Sums of the counters of all threads that the process ever had.
     pub fn counts(&self) -> [u64; COUNTERS] {
-        let used = self.memory.word(USED).load(Ordering::Acquire).min(SLOTS) as usize;
+        let used = self.used() as usize;
         let mut sums = [0; COUNTERS];
         for slot in 0..used {
             for (index, sum) in sums.iter_mut().enumerate() {

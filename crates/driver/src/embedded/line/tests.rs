@@ -40,3 +40,10 @@ fn a_broker_of_another_version_is_understood() {
     let welcome = Reception::Welcome { proc: ProcId(1), pid: 2, sizes: [4096; 4] };
     assert!(admitted(&welcome.encode(), Vec::new()).is_err(), "no descriptors");
 }
+
+impl Line {
+    /// Sends what no library would.
+    pub(crate) fn send_raw(&self, bytes: &[u8]) {
+        seqpacket::send(self.socket.as_fd(), bytes, &[], Wait::No).expect("sent");
+    }
+}
