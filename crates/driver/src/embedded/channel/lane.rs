@@ -158,6 +158,20 @@ impl<M: Memory> Lanes<M> {
 
 /// For the caller. Which of its threads has which lane is the caller's own affair.
 impl<M: Memory> Lanes<M> {
+    /// The gate's bits after [`publish`](Self::publish), for a caller who does not
+    /// [`post`](super::doorbell::Doorbells::post) because its callee is watching the lane.
+    pub fn gate_after_publishing(&self) -> u32 {
+        // As the fence in `post`. Guarded by loom_the_gate_or_a_watched_caller.
+        fence(Ordering::SeqCst);
+        self.gate()
+    }
+
+    /// Whether the callee has not taken the call yet. A caller who did not mark it, expecting the callee
+    /// to watch the lane, must do so before it sleeps, and best soon (`Waiter::wait_or_tell`).
+    pub fn is_waiting(&self, call: Call) -> bool {
+        self.request_word(call.lane).load(Ordering::Relaxed) == call.number | CALLED
+    }
+
     /// Publishes a call in a lane that nobody uses, best the lowest such. What must follow:
     /// [`post`](super::doorbell::Doorbells::post) at the callee, a look at the gate, waking, and, for
     /// [`CUT_FROM`] bytes or more, [`pour_request`](Self::pour_request).
@@ -316,10 +330,17 @@ impl<M: Memory> Lanes<M> {
         Ok(Some(Request { lane, number, header }))
     }
 
+    /// Whether a call waits in this lane: one load, for a thread that watches the lane it last replied
+    /// in while it spins. [`take`](Self::take) gets it.
+    #[inline]
+    pub fn has_call(&self, lane: u32) -> bool {
+        lane < LANES && self.request_word(lane).load(Ordering::Acquire) & STATE == CALLED
+    }
+
     /// Whether a call waits in any lane.
     pub fn any_called(&self) -> bool {
         let used = self.memory.word(USED).load(Ordering::Acquire).min(LANES);
-        (0..used).any(|lane| self.request_word(lane).load(Ordering::Acquire) & STATE == CALLED)
+        (0..used).any(|lane| self.has_call(lane))
     }
 
     /// Copies the bytes of a request out, to `into`, which is as long as the header says. For a large
@@ -447,6 +468,8 @@ impl Place {
     }
 }
 
+#[cfg(all(test, not(loom)))]
+mod hop;
 #[cfg(all(test, loom))]
 mod models;
 #[cfg(all(test, not(loom)))]

@@ -81,9 +81,30 @@ impl Waiter {
         bell: Bell<'_, M>,
         peer: Option<u32>,
         deadline: Option<Instant>,
-        mut ready: impl FnMut() -> bool,
+        ready: impl FnMut() -> bool,
     ) -> Woken {
-        if ready() || self.spin(peer, deadline, &mut ready) {
+        self.wait_or_tell(bell, peer, deadline, ready, || {})
+    }
+
+    /// [`wait`](Self::wait), and calls `tell` once if that takes longer than a short spin: for a caller
+    /// who expects its callee to look at its lane, and otherwise has to mark it and wake somebody.
+    pub fn wait_or_tell<M: Memory>(
+        &mut self,
+        bell: Bell<'_, M>,
+        peer: Option<u32>,
+        deadline: Option<Instant>,
+        mut ready: impl FnMut() -> bool,
+        tell: impl FnOnce(),
+    ) -> Woken {
+        if ready() {
+            return Woken::Ready;
+        }
+        let spins = self.may_spin(peer);
+        if spins && self.look(&mut ready) {
+            return Woken::Ready;
+        }
+        tell();
+        if spins && self.spin(peer, deadline, &mut ready) {
             return Woken::Ready;
         }
         loop {
@@ -122,15 +143,14 @@ impl Waiter {
         !shares_cpu(peer)
     }
 
-    fn spin(
-        &mut self,
-        peer: Option<u32>,
-        deadline: Option<Instant>,
-        ready: &mut impl FnMut() -> bool,
-    ) -> bool {
-        if !self.may_spin(peer) {
-            return false;
-        }
+    /// Whether the next wait is likely to begin with a spin. A hint for the peer.
+    #[must_use]
+    pub fn will_spin(&self) -> bool {
+        self.waiting != Waiting::Sleep && !self.realtime && self.cpus >= 2 && self.skipping == 0
+    }
+
+    /// The beginning of a spin, without a clock.
+    fn look(&mut self, ready: &mut impl FnMut() -> bool) -> bool {
         for _ in 0..FIRST_LOOKS {
             spin_loop();
             if ready() {
@@ -138,6 +158,15 @@ impl Waiter {
                 return true;
             }
         }
+        false
+    }
+
+    fn spin(
+        &mut self,
+        peer: Option<u32>,
+        deadline: Option<Instant>,
+        ready: &mut impl FnMut() -> bool,
+    ) -> bool {
         let begun = Instant::now();
         let budget = self.longest();
         loop {
@@ -150,7 +179,7 @@ impl Waiter {
             }
             let spun = begun.elapsed();
             if spun >= budget || deadline.is_some_and(|deadline| begun + spun >= deadline) {
-                self.failed();
+                self.failed(budget);
                 return false;
             }
             if shares_cpu(peer) {
@@ -173,11 +202,15 @@ impl Waiter {
         self.usual = (self.usual * 7 + spun) / 8;
     }
 
-    fn failed(&mut self) {
+    /// A spin of `longest` was in vain.
+    fn failed(&mut self, longest: Duration) {
+        self.usual = self.budget;
+        if longest < self.budget {
+            // The peer may have become slower by a little only: the next spin is a whole one.
+            return;
+        }
         self.skip = (self.skip * 2).clamp(1, LONGEST_SKIP);
         self.skipping = self.skip;
-        // A peer that became slower must not be missed for ever by a little.
-        self.usual = (self.usual * 2).min(self.budget);
     }
 }
 
@@ -200,13 +233,12 @@ mod tests {
 
     const BUDGET: Duration = Duration::from_micros(200);
 
+    /// Waits in vain; whether it span.
     fn spins(waiter: &mut Waiter) -> bool {
-        let mut looks = 0;
-        waiter.spin(None, None, &mut || {
-            looks += 1;
-            false
-        });
-        looks > 0
+        waiter.may_spin(None) && {
+            assert!(!waiter.look(&mut || false) && !waiter.spin(None, None, &mut || false));
+            true
+        }
     }
 
     #[test]
@@ -229,7 +261,7 @@ mod tests {
             assert_eq!(waiter.skip, LONGEST_SKIP);
             waiter.skipping = 0;
             for _ in 0..11 {
-                assert!(waiter.spin(None, None, &mut || true));
+                assert!(waiter.may_spin(None) && waiter.look(&mut || true));
             }
             assert_eq!(waiter.skip, 0);
         }
@@ -243,10 +275,10 @@ mod tests {
             waiter.learn(Duration::from_nanos(100));
         }
         assert_eq!(waiter.longest(), BUDGET / SHORTEST);
-        for _ in 0..20 {
-            waiter.failed();
-        }
-        assert!(waiter.longest() <= BUDGET && waiter.longest() > BUDGET / SHORTEST);
+        assert!(spins(&mut waiter));
+        assert_eq!(waiter.longest(), BUDGET, "one short spin in vain: next a whole one, at once");
+        assert!(spins(&mut waiter));
+        assert!(!spins(&mut waiter), "a whole one in vain: then a sleep");
     }
 
     #[test]

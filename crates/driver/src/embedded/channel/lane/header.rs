@@ -124,19 +124,33 @@ pub struct ReplyHeader {
     pub euid: u32,
     /// The CPU it runs on. A hint.
     pub cpu: u32,
+    /// It is about to spin on this lane ([`super::Lanes::has_call`]): the caller's next call need not be
+    /// marked unless it is not taken soon. A hint.
+    pub watching: bool,
 }
+
+/// Bit of the reply's CPU word.
+const WATCHING: u32 = 1 << 31;
 
 impl ReplyHeader {
     /// Its words behind the lane's; `data_size` is the argument, not the field.
     pub(super) fn encode(&self, data_size: u32) -> [u8; REPLY_FIXED] {
         let mut bytes = [0; REPLY_FIXED];
-        put(&mut bytes, &[0, self.code, self.flags, data_size, self.euid, self.cpu]);
+        let watching = if self.watching { WATCHING } else { 0 };
+        put(&mut bytes, &[0, self.code, self.flags, data_size, self.euid, (self.cpu & !WATCHING) | watching]);
         bytes
     }
 
     pub(super) fn decode(bytes: &[u8; REPLY_FIXED]) -> Self {
         let word = |index| word(bytes, index);
-        Self { code: word(1), flags: word(2), data_size: word(3), euid: word(4), cpu: word(5) }
+        Self {
+            code: word(1),
+            flags: word(2),
+            data_size: word(3),
+            euid: word(4),
+            cpu: word(5) & !WATCHING,
+            watching: word(5) & WATCHING != 0,
+        }
     }
 }
 

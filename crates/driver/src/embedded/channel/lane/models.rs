@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::pour::STEP;
 use super::*;
-use crate::embedded::channel::doorbell::models::bells;
+use crate::embedded::channel::doorbell::{Doorbells, models::bells};
 use crate::embedded::channel::heap::HeapMemory;
 use crate::embedded::protocol::{Lineage, Sched, ThreadKey};
 
@@ -113,7 +113,20 @@ fn loom_a_call_is_taken_once_or_backed_out() {
 /// Guards the fences of `Doorbells::post` and `shut`.
 #[test]
 fn loom_the_gate_or_the_caller() {
-    loom::model(|| {
+    gate_or_caller(|lanes, bells| {
+        bells.post(0);
+        lanes.gate()
+    });
+}
+
+/// Guards the fences of `gate_after_publishing` and `shut`.
+#[test]
+fn loom_the_gate_or_a_watched_caller() {
+    gate_or_caller(|lanes, _| lanes.gate_after_publishing());
+}
+
+fn gate_or_caller(gate: fn(&Lanes<HeapMemory>, &Doorbells<HeapMemory>) -> u32) {
+    loom::model(move || {
         let (lanes, bells) = (lanes(), bells());
         let broker = Arc::clone(&lanes);
         let freezing = loom::thread::spawn(move || {
@@ -121,8 +134,7 @@ fn loom_the_gate_or_the_caller() {
             broker.is_idle()
         });
         let call = lanes.publish(0, &header(), b"").expect("idle");
-        bells.post(0);
-        let open = lanes.gate() == 0;
+        let open = gate(&lanes, &bells) == 0;
         if !open {
             assert!(lanes.back_out(call));
         }

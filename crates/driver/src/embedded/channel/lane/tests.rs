@@ -39,14 +39,23 @@ fn calls_and_replies_of_all_sizes_arrive_as_they_were_sent() {
             let header = RequestHeader { data_size: size as u32, ..header(waiting) };
             let call = lanes.publish(lane, &header, &sent).expect("idle");
             lanes.pour_request(call, &sent);
-            assert!(lanes.any_called() && !lanes.is_answered(call) && !lanes.is_idle());
+            assert!(lanes.any_called() && lanes.has_call(lane) && lanes.is_waiting(call));
+            assert!(!lanes.is_answered(call) && !lanes.is_idle());
             let request = lanes.take_next().expect("sane").expect("published");
             assert_eq!((request.lane, &request.header), (lane, &header));
             assert!(!lanes.any_called() && lanes.take_next().expect("sane").is_none());
+            assert!(!lanes.has_call(lane) && !lanes.is_waiting(call));
             let mut got = vec![0; size];
             lanes.copy_request(&request, &mut got, || false).expect("all written");
             assert!(got == sent, "{size} bytes");
-            let answer = ReplyHeader { code: 9, flags: 8, data_size: size as u32, euid: 1000, cpu: 1 };
+            let answer = ReplyHeader {
+                code: 9,
+                flags: 8,
+                data_size: size as u32,
+                euid: 1000,
+                cpu: 1,
+                watching: lane == 7,
+            };
             lanes.reply(request.taken(), &answer, &got).expect("fits");
             lanes.pour_reply(request.taken(), &got);
             assert_eq!(lanes.poll_reply(call), Ok(Some(Outcome::Replied(answer))));

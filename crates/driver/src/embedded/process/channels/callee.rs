@@ -130,6 +130,7 @@ impl Process {
             // The caller knows whose channel it is.
             euid: 0,
             cpu: sys::sched::current_cpu(),
+            watching: false,
         };
         let sent = bytes.is_some_and(|bytes| channel.lanes.reply(taken, &header, bytes).is_ok());
         if !sent {
