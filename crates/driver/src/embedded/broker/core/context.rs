@@ -2,6 +2,8 @@
 //! Not here: calls of handle 0 (`transact`), counting it (`count`).
 //! Facts: contract section 12, IOC-04, IOC-05, REF-08.
 
+use std::sync::Arc;
+
 use abi::layout::{FlatBinderObject, NodeInfoForRef};
 
 use super::Core;
@@ -13,10 +15,13 @@ use crate::embedded::protocol::ProcId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ContextKey(pub(super) u32);
 
+/// Contexts without processes whose managers' uids are remembered.
+const REMEMBERED_MAX: usize = 1024;
+
 /// One binder device's worth of processes.
 #[derive(Debug)]
 pub(super) struct Context {
-    pub(super) name: String,
+    pub(super) name: Arc<str>,
     pub(super) manager: Option<NodeKey>,
     /// Effective uid of the first manager, for good (contract CTX-02).
     manager_euid: Option<u32>,
@@ -26,13 +31,13 @@ pub(super) struct Context {
 impl Core {
     /// The context of this name, made by its first open.
     pub(super) fn enter_context(&mut self, name: &str) -> ContextKey {
-        if let Some((key, context)) = self.contexts.iter_mut().find(|(_, context)| context.name == name) {
+        if let Some((key, context)) = self.contexts.iter_mut().find(|(_, context)| &*context.name == name) {
             context.procs += 1;
             return *key;
         }
         self.last_context += 1;
         let key = ContextKey(self.last_context);
-        let made = Context { name: name.to_owned(), manager: None, manager_euid: None, procs: 1 };
+        let made = Context { name: name.into(), manager: None, manager_euid: None, procs: 1 };
         self.contexts.insert(key, made);
         key
     }
@@ -41,8 +46,15 @@ impl Core {
     pub(super) fn leave_context(&mut self, key: ContextKey) {
         let Some(context) = self.contexts.get_mut(&key) else { return };
         context.procs -= 1;
-        if context.procs == 0 && context.manager_euid.is_none() {
+        if context.procs > 0 {
+            return;
+        }
+        if context.manager_euid.is_none() {
             self.contexts.remove(&key);
+        } else if self.contexts.len() > REMEMBERED_MAX
+            && let Some(oldest) = self.contexts.iter().find(|(_, c)| c.procs == 0).map(|(key, _)| *key)
+        {
+            self.contexts.remove(&oldest);
         }
     }
 

@@ -78,7 +78,7 @@ impl Core {
     }
 
     fn heading(&self, text: &mut String, proc: &Proc) {
-        let context = self.contexts.get(&proc.context).map_or("", |context| context.name.as_str());
+        let context = self.contexts.get(&proc.context).map_or("", |context| &*context.name);
         line!(text, "proc {}", proc.client.pid);
         line!(text, "context {context}");
     }
@@ -86,7 +86,7 @@ impl Core {
     /// A process's threads; `all`: also those with nothing to do.
     fn threads(&self, text: &mut String, id: ProcId, proc: &Proc, all: bool, outside: &impl Outside) {
         for thread in outside.threads(id) {
-            let ThreadLine { key, tid, looper, need_return, depth } = thread;
+            let ThreadLine { tid, looper, need_return, depth, .. } = thread;
             let mine = |call: &&u32| self.calls.get(call).is_some_and(|c| from_thread(c, id, thread));
             let outgoing: Vec<&u32> = proc.outgoing.iter().filter(mine).collect();
             if all || depth > 0 || !outgoing.is_empty() {
@@ -99,7 +99,6 @@ impl Core {
             for call in outgoing {
                 self.call_line(text, "    outgoing", *call, false, outside);
             }
-            let _ = key;
         }
         for call in &proc.incoming {
             self.call_line(text, "  incoming", *call, true, outside);

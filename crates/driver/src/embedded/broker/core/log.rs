@@ -3,6 +3,7 @@
 //! Facts: contract DBG-04.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::Core;
 use super::refusal::Refusal;
@@ -33,7 +34,7 @@ pub(super) struct Entry {
     pub(super) to: Option<ProcId>,
     pub(super) to_thread: Option<ThreadKey>,
     pub(super) to_pid: u32,
-    pub(super) context: String,
+    pub(super) context: Arc<str>,
     pub(super) node: u32,
     pub(super) handle: u32,
     pub(super) data_size: u64,

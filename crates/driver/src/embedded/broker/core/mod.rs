@@ -4,7 +4,7 @@
 //!
 //! - a process's things: [`proc`], its receiving area [`arena`] and [`buffer`], its handles [`refs`]
 //! - [`node`], [`count`]: objects, who holds them, what their owners hear of it ([`work`])
-//! - [`transact`]: the life of a transaction, with [`carry`] (its bytes), [`image`], [`translate`] and
+//! - [`transact`], [`reply`]: the life of a transaction, with [`carry`] (its bytes), [`image`], [`translate`] and
 //!   [`scatter`] (its objects), [`oneway`] (its turn)
 //! - [`context`], [`death`], [`freeze`], [`close`]
 //! - [`lanes`]: how plain calls come to pass the broker by
@@ -34,8 +34,11 @@ pub mod outside;
 mod proc;
 mod refs;
 mod refusal;
+mod reply;
 mod request;
 mod scatter;
+#[cfg(test)]
+mod tests;
 mod transact;
 mod translate;
 mod work;

@@ -12,7 +12,7 @@ use super::log::{Entry, Kind};
 use super::node::{Hold, NodeKey};
 use super::outside::Outside;
 use super::proc::LIMIT;
-use super::refusal::{EINVAL, ENOMEM, Refusal, no_error};
+use super::refusal::{EINVAL, ENOMEM, Refusal};
 use super::request::Verdict;
 use crate::embedded::protocol::{Answers, Delivery, Item, Lineage, Link, ProcId, Transact, TransactKind};
 
@@ -47,7 +47,7 @@ impl Sending<'_> {
         self.transact.flags & tf::ONE_WAY != 0
     }
 
-    fn parcel(&mut self) -> Parcel<'_> {
+    pub(super) fn parcel(&mut self) -> Parcel<'_> {
         let fds = std::mem::take(&mut self.fds);
         Parcel { id: self.id, from: self.from, transact: self.transact, bytes: self.bytes, fds: fds.into() }
     }
@@ -263,133 +263,7 @@ impl Core {
         }
     }
 
-    /// A reply; what goes wrong with it is the caller's to hear (contract TX-17, TX-18).
-    fn reply(
-        &mut self,
-        sending: &mut Sending<'_>,
-        caller: Option<Link>,
-        answers: Answers,
-        call_flags: u32,
-        outside: &mut impl Outside,
-    ) -> Verdict {
-        self.note(sending, Kind::Reply, 0);
-        let Some(caller) = caller.filter(|caller| self.procs.contains_key(&caller.proc)) else {
-            self.log.fail(sending.id, Refusal::dead(0));
-            return Verdict::replied(sending.id, true);
-        };
-        self.log_receiver(sending.id, caller.proc, Some(caller.thread), 0);
-        let route = Route {
-            to: caller.proc,
-            target: None,
-            oneway: false,
-            accepts_fds: call_flags & tf::ACCEPT_FDS != 0,
-            security_context: false,
-        };
-        match self.carry(sending.parcel(), &route, outside) {
-            Ok(cargo) => {
-                self.hand_reply(sending, caller, answers, &cargo, outside);
-                Verdict::replied(sending.id, false)
-            }
-            Err(refusal) => {
-                self.log.fail(sending.id, refusal);
-                let error = refusal.error(sending.id);
-                self.refuse(caller, answers, refusal.outcome, error, outside);
-                Verdict::replied(sending.id, true)
-            }
-        }
-    }
-
-    fn hand_reply(
-        &mut self,
-        sending: &Sending<'_>,
-        caller: Link,
-        answers: Answers,
-        cargo: &Cargo,
-        outside: &mut impl Outside,
-    ) {
-        let transact = sending.transact;
-        let item = Item::Reply {
-            thread: caller.thread,
-            answers,
-            code: transact.code,
-            flags: transact.flags,
-            euid: transact.euid,
-            buffer: cargo.offset,
-            data_size: transact.data_size,
-            offsets_size: transact.offsets_size,
-            fds_of: sending.id,
-            fds: cargo.fds,
-        };
-        self.tally(caller.proc, br::REPLY);
-        outside.item(caller.proc, item);
-    }
-
-    /// Tells a caller that there will be no reply.
-    pub(super) fn refuse(
-        &mut self,
-        caller: Link,
-        answers: Answers,
-        outcome: u32,
-        error: abi::layout::ExtendedError,
-        outside: &mut impl Outside,
-    ) {
-        self.tally(caller.proc, outcome);
-        outside.item(caller.proc, Item::Refused { thread: caller.thread, answers, outcome, error });
-    }
-
-    /// A call is over, however it ended; it, if it was still going.
-    pub(super) fn end_call(&mut self, transaction: u32) -> Option<Call> {
-        let call = self.calls.remove(&transaction)?;
-        if let Some(receiver) = self.procs.get_mut(&call.to) {
-            receiver.incoming.remove(&transaction);
-        }
-        if let Some(sender) = call.from.and_then(|from| self.procs.get_mut(&from.proc)) {
-            sender.outgoing.remove(&transaction);
-        }
-        Some(call)
-    }
-
-    /// The serving thread is gone: its caller is dead-replied (contract TX-10, EXT-01).
-    pub(super) fn abandon(&mut self, proc: ProcId, transaction: u32, outside: &mut impl Outside) {
-        if self.calls.get(&transaction).is_some_and(|call| call.to == proc) {
-            self.fail_call(transaction, br::DEAD_REPLY, no_error(0), outside);
-        }
-    }
-
-    /// A delivery could not be given to its thread: its buffer goes, its caller fails (contract
-    /// OBJ-12).
-    pub(super) fn undeliverable(
-        &mut self,
-        proc: ProcId,
-        transaction: u32,
-        errno: i32,
-        outside: &mut impl Outside,
-    ) {
-        if self.calls.get(&transaction).is_some_and(|call| call.to == proc) {
-            let error = Refusal::failed(super::refusal::reported(errno)).error(transaction);
-            self.fail_call(transaction, br::FAILED_REPLY, error, outside);
-        }
-        if let Some(&(owner, offset)) = self.buffer_of.get(&transaction)
-            && owner == proc
-        {
-            self.free_buffer(proc, offset, outside);
-        }
-    }
-
-    /// Ends a call without a reply.
-    pub(super) fn fail_call(
-        &mut self,
-        transaction: u32,
-        outcome: u32,
-        error: abi::layout::ExtendedError,
-        outside: &mut impl Outside,
-    ) {
-        if let Some(caller) = self.end_call(transaction).and_then(|call| call.from) {
-            self.refuse(caller, Answers::Transaction(transaction), outcome, error, outside);
-        }
-    }
-
-    fn note(&mut self, sending: &Sending<'_>, kind: Kind, handle: u32) {
+    pub(super) fn note(&mut self, sending: &Sending<'_>, kind: Kind, handle: u32) {
         let sender = self.procs.get(&sending.from.proc);
         let context = sender.and_then(|sender| self.contexts.get(&sender.context));
         self.log.add(Entry {
