@@ -31,7 +31,7 @@ unit:
 loom:
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p driver --release --lib loom_
 
-# The runtime's tests on a real driver, where a missing driver is a failure, and the examples, which
+# The runtime's tests on a real driver (BINDERPERF_TEST_DRIVER=embedded: on that one, without a guest), where a missing driver is a failure, and the examples, which
 # exit with 1 when they do not see what they show.
 guest:
 	cargo build
@@ -48,7 +48,7 @@ doc:
 
 # Cost of the runtime over raw ioctls and over a pipe, in guest instructions: the same every time.
 bench: build
-	$(RELEASE) vm --icount -- throughput binder --controls pipe,raw --benchmark_filter='/4$$' --max x_raw=1.10
+	$(RELEASE) vm --icount -- throughput binder --driver kernel --controls pipe,raw --benchmark_filter='/4$$' --max x_raw=1.10
 
 # Needs a nightly compiler and `cargo install cargo-fuzz`. Seeds are in fuzz/seeds.
 FUZZ_SECONDS ?= 60
