@@ -85,7 +85,7 @@ fn an_older_kernel_keeps_all_but_what_came_later() {
 }
 
 /// Each fault with items that it breaks.
-const BROKEN: [(&str, &str); 14] = [
+const BROKEN: [(&str, &str); 22] = [
     ("drop-noop", "WR-03"),
     ("reply-first", "WR-15"),
     ("reply-first", "TX-01"),
@@ -100,11 +100,19 @@ const BROKEN: [(&str, &str); 14] = [
     ("hide-errors", "WR-11"),
     ("mute-state", "DBG-01"),
     ("mute-state", "DBG-05"),
+    ("fail-for-frozen", "FRZ-01"),
+    ("fail-for-frozen", "FRZ-02"),
+    ("lose-freezes", "FRZ-06"),
+    ("lose-freezes", "FRZ-08"),
+    ("keep-nice", "SCH-01"),
+    ("keep-nice", "SCH-02"),
+    ("keep-nice", "SCH-04"),
+    ("forget-exit", "EXT-01"),
 ];
 
 /// Items that none of the faults touches.
-const UNTOUCHED: [&str; 9] =
-    ["OPN-02", "OPN-03", "OPN-05", "OPN-08", "IOC-01", "IOC-02", "TX-24", "CTX-01", "CTX-02"];
+const UNTOUCHED: [&str; 10] =
+    ["OPN-02", "OPN-03", "OPN-05", "OPN-08", "IOC-01", "IOC-02", "TX-24", "CTX-01", "CTX-02", "EXT-04"];
 
 #[test]
 fn a_broken_driver_is_told_from_a_good_one() {

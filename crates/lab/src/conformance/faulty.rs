@@ -45,6 +45,14 @@ pub enum Fault {
     DropOffsets,
     /// What the driver says of itself has no processes in it.
     MuteState,
+    /// A frozen peer is reported as a failed call.
+    FailForFrozen,
+    /// Nobody hears of a freeze.
+    LoseFreezes,
+    /// No thread's nice is ever changed.
+    KeepNice,
+    /// A thread that exits is not forgotten.
+    ForgetExit,
     /// A read with nothing to return never returns.
     Hang,
 }
@@ -60,6 +68,10 @@ const FAULTS: &[(&str, Fault)] = &[
     ("lose-deaths", Fault::LoseDeaths),
     ("drop-offsets", Fault::DropOffsets),
     ("mute-state", Fault::MuteState),
+    ("fail-for-frozen", Fault::FailForFrozen),
+    ("lose-freezes", Fault::LoseFreezes),
+    ("keep-nice", Fault::KeepNice),
+    ("forget-exit", Fault::ForgetExit),
     ("hang", Fault::Hang),
 ];
 
@@ -135,6 +147,8 @@ impl Fault {
                 parts.retain(|part| !of_references.contains(&part.0));
             }
             Self::LoseDeaths => parts.retain(|part| part.0 != br::DEAD_BINDER),
+            Self::FailForFrozen => replace(&mut parts, br::FROZEN_REPLY, br::FAILED_REPLY),
+            Self::LoseFreezes => parts.retain(|part| part.0 != br::FROZEN_BINDER),
             // Of the write side, or of more than one stream.
             _ => {}
         }
@@ -171,11 +185,13 @@ impl Faulty {
 impl Connection for Faulty {
     fn write_read(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {
         let before = exchange.read_consumed;
+        let nice = self.has(Fault::KeepNice).then(|| sys::sched::nice_of(0)).transpose()?;
         let mut result = if self.has(Fault::DropOffsets) {
             self.write_without_objects(exchange)
         } else {
             self.inner.write_read(exchange)
         };
+        nice.map_or(Ok(()), |nice| sys::sched::set_nice(0, nice))?;
         match result.as_ref().map_err(io::Error::kind) {
             Err(io::ErrorKind::WouldBlock) if self.has(Fault::Hang) => loop {
                 std::thread::park();
@@ -227,7 +243,7 @@ impl Connection for Faulty {
     }
 
     fn thread_exit(&self) -> io::Result<()> {
-        self.inner.thread_exit()
+        if self.has(Fault::ForgetExit) { Ok(()) } else { self.inner.thread_exit() }
     }
 
     fn enable_oneway_spam_detection(&self, enable: bool) -> io::Result<()> {

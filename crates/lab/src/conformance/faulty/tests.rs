@@ -159,6 +159,8 @@ fn each_spoilt_stream_has_another_shape() {
         (Some(Fault::FailForDead), death, "NOOP FAILED_REPLY"),
         (None, loss, "NOOP DEAD_BINDER"),
         (Some(Fault::LoseDeaths), loss, "NOOP"),
+        (Some(Fault::FailForFrozen), &[(br::FROZEN_REPLY, &[])], "FAILED_REPLY"),
+        (Some(Fault::LoseFreezes), &[(br::NOOP, &[]), (br::FROZEN_BINDER, &[0; 16])], "NOOP"),
         (Some(Fault::ClaimAllWritten), answer, "NOOP COMPLETE REPLY"),
     ] {
         let got = Scripted::party(fault, &[script]).read_room(ROOM).expect("the script has a read");
