@@ -46,9 +46,11 @@ phone:
 doc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# Cost of the runtime over raw ioctls and over a pipe, in guest instructions: the same every time.
+# Cost of the runtime over raw ioctls and over a pipe, in guest instructions: the same every time. Then
+# the embedded driver beside this machine's floor, with the targets.
 bench: build
 	$(RELEASE) vm --icount -- throughput binder --driver kernel --controls pipe,raw --benchmark_filter='/4$$' --max x_raw=1.10
+	$(RELEASE) throughput embedded-speed
 
 # Needs a nightly compiler and `cargo install cargo-fuzz`. Seeds are in fuzz/seeds.
 FUZZ_SECONDS ?= 60

@@ -8,6 +8,7 @@ pub mod host;
 pub mod measure;
 pub mod plan;
 pub mod run;
+pub mod speed;
 pub mod stage;
 pub mod state;
 pub mod vm;
