@@ -53,6 +53,12 @@ pub enum Fault {
     KeepNice,
     /// A thread that exits is not forgotten.
     ForgetExit,
+    /// Oneway calls of frozen and flooded processes are acknowledged like any other.
+    PlainCompletions,
+    /// Deliveries name another sender than the one that sent them.
+    ForgeSender,
+    /// Every thread is readable at any time.
+    AlwaysReadable,
     /// A read with nothing to return never returns.
     Hang,
 }
@@ -72,6 +78,9 @@ const FAULTS: &[(&str, Fault)] = &[
     ("lose-freezes", Fault::LoseFreezes),
     ("keep-nice", Fault::KeepNice),
     ("forget-exit", Fault::ForgetExit),
+    ("plain-completions", Fault::PlainCompletions),
+    ("forge-sender", Fault::ForgeSender),
+    ("always-readable", Fault::AlwaysReadable),
     ("hang", Fault::Hang),
 ];
 
@@ -128,6 +137,20 @@ fn replace(parts: &mut [(u32, &[u8])], from: u32, to: u32) {
     }
 }
 
+/// The same stream, with other numbers for the sender of each transaction and reply.
+fn forged(parts: &[(u32, &[u8])]) -> Vec<u8> {
+    let forge = |&(word, payload): &(u32, &[u8])| {
+        let mut payload = payload.to_vec();
+        let carries_a_sender = [br::TRANSACTION, br::TRANSACTION_SEC_CTX, br::REPLY].contains(&word);
+        if let (true, Ok((data, rest))) = (carries_a_sender, TransactionData::read_from_prefix(&payload)) {
+            let (sender_pid, sender_euid) = (data.sender_pid + 1, data.sender_euid ^ 1);
+            payload = [TransactionData { sender_pid, sender_euid, ..data }.as_bytes(), rest].concat();
+        }
+        [&word.to_ne_bytes()[..], &payload].concat()
+    };
+    parts.iter().flat_map(forge).collect()
+}
+
 impl Fault {
     /// Breaks a stream of returns; never makes it longer.
     fn spoil(self, bytes: &[u8]) -> Vec<u8> {
@@ -149,6 +172,11 @@ impl Fault {
             Self::LoseDeaths => parts.retain(|part| part.0 != br::DEAD_BINDER),
             Self::FailForFrozen => replace(&mut parts, br::FROZEN_REPLY, br::FAILED_REPLY),
             Self::LoseFreezes => parts.retain(|part| part.0 != br::FROZEN_BINDER),
+            Self::PlainCompletions => {
+                replace(&mut parts, br::TRANSACTION_PENDING_FROZEN, br::TRANSACTION_COMPLETE);
+                replace(&mut parts, br::ONEWAY_SPAM_SUSPECT, br::TRANSACTION_COMPLETE);
+            }
+            Self::ForgeSender => return forged(&parts),
             // Of the write side, or of more than one stream.
             _ => {}
         }
@@ -211,7 +239,7 @@ impl Connection for Faulty {
     }
 
     fn poll_readable(&self, timeout_ms: i32) -> io::Result<bool> {
-        self.inner.poll_readable(timeout_ms)
+        if self.has(Fault::AlwaysReadable) { Ok(true) } else { self.inner.poll_readable(timeout_ms) }
     }
 
     fn lent(&self, address: u64, len: u64) -> Option<&[u8]> {

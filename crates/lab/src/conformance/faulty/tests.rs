@@ -142,6 +142,8 @@ fn each_spoilt_stream_has_another_shape() {
     let answer: &[(u32, &[u8])] = &[(br::NOOP, &[]), (br::TRANSACTION_COMPLETE, &[]), (br::REPLY, &reply)];
     let death: &[(u32, &[u8])] = &[(br::NOOP, &[]), (br::DEAD_REPLY, &[])];
     let loss: &[(u32, &[u8])] = &[(br::NOOP, &[]), (br::DEAD_BINDER, &[0; 8])];
+    let pending: &[(u32, &[u8])] =
+        &[(br::NOOP, &[]), (br::TRANSACTION_PENDING_FROZEN, &[]), (br::ONEWAY_SPAM_SUSPECT, &[])];
     let pair = [0; 16];
     let export: &[(u32, &[u8])] = &[
         (br::SPAWN_LOOPER, &[]),
@@ -157,6 +159,9 @@ fn each_spoilt_stream_has_another_shape() {
         (Some(Fault::DropNoop), answer, "COMPLETE REPLY"),
         (Some(Fault::ReplyFirst), answer, "NOOP REPLY COMPLETE"),
         (Some(Fault::FailForDead), death, "NOOP FAILED_REPLY"),
+        (None, pending, "NOOP TRANSACTION_PENDING_FROZEN ONEWAY_SPAM_SUSPECT"),
+        (Some(Fault::PlainCompletions), pending, "NOOP COMPLETE COMPLETE"),
+        (Some(Fault::ForgeSender), answer, "NOOP COMPLETE REPLY"),
         (None, loss, "NOOP DEAD_BINDER"),
         (Some(Fault::LoseDeaths), loss, "NOOP"),
         (Some(Fault::FailForFrozen), &[(br::FROZEN_REPLY, &[])], "FAILED_REPLY"),
@@ -167,6 +172,18 @@ fn each_spoilt_stream_has_another_shape() {
         let got = got.expect("it is not empty");
         assert_eq!(got.shape(), want, "{fault:?}");
     }
+}
+
+#[test]
+fn a_forged_sender_is_another_one() {
+    let call = TransactionData { sender_pid: 7, sender_euid: 8, code: 9, ..TransactionData::default() };
+    let script: &[(u32, &[u8])] = &[(br::TRANSACTION, call.as_bytes())];
+    let sender = |fault| {
+        let call = Scripted::party(fault, &[script]).read().and_then(|got| got.call()).expect("a call");
+        (call.sender_pid, call.sender_euid, call.code)
+    };
+    assert_eq!(sender(None), (7, 8, 9));
+    assert_eq!(sender(Some(Fault::ForgeSender)), (8, 9, 9));
 }
 
 #[test]
