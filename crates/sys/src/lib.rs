@@ -7,7 +7,6 @@ pub mod capability;
 pub mod clock;
 pub mod counting_alloc;
 pub mod descriptor;
-pub mod descriptor_limit;
 pub mod detached_child;
 pub mod epoll;
 pub mod errno;

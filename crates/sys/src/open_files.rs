@@ -12,6 +12,14 @@ fn limits() -> io::Result<libc::rlimit> {
     Ok(now)
 }
 
+/// The soft limit: one more than the highest number that a new descriptor may have.
+///
+/// # Errors
+/// None in normal work.
+pub fn allowed() -> io::Result<u64> {
+    Ok(limits()?.rlim_cur)
+}
+
 /// Sets the soft limit to `most`, or to the hard limit if that is lower. Gives what it is now.
 ///
 /// # Errors
@@ -37,5 +45,6 @@ mod tests {
         assert_eq!(got, before.rlim_max);
         assert_eq!(limits().expect("limits").rlim_cur, got);
         assert_eq!(allow(before.rlim_cur).expect("back"), before.rlim_cur);
+        assert_eq!(allowed().expect("limits"), before.rlim_cur);
     }
 }

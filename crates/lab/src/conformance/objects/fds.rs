@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use abi::codes::{br, object};
 use abi::layout::FdObject;
 use abi::{Delivery, Payload, TransactionFlags};
-use sys::descriptor_limit::NoMoreDescriptors;
+use sys::open_files;
 
 use super::draft::{Draft, arrived, fd, lent, start};
 use crate::conformance::item::{Stop, Verdict, done, ensure, expect};
@@ -141,19 +141,42 @@ pub(super) fn obj_11_a_received_descriptor_is_new(kit: &Kit) -> Verdict {
     pair.conclude(&call)
 }
 
+/// While it lives, no thread of this process can open another descriptor: `EMFILE`.
+struct NoMore {
+    allowed: u64,
+}
+
+impl NoMore {
+    fn new() -> Result<Self, Stop> {
+        let allowed = done("getrlimit", open_files::allowed())?;
+        // A new descriptor has the lowest free number; closed again, it tells where the limit goes.
+        let lowest_free = done("opening a file", File::open("/dev/null"))?.as_raw_fd() as u64;
+        done("setrlimit", open_files::allow(lowest_free))?;
+        let limit = Self { allowed };
+        ensure(File::open("/dev/null").is_err(), || "RLIMIT_NOFILE does not keep files closed".into())?;
+        Ok(limit)
+    }
+}
+
+impl Drop for NoMore {
+    fn drop(&mut self) {
+        // Back to what it was, so it cannot fail.
+        let _ = open_files::allow(self.allowed);
+    }
+}
+
 pub(super) fn obj_12_a_receiver_out_of_descriptors(kit: &Kit) -> Verdict {
-    let limited = || done("setting RLIMIT_NOFILE", NoMoreDescriptors::new());
     let (pair, file) = (kit.pair()?, Marked::new(0)?);
     let draft = Draft::of(&fd(file.number()));
     start(&pair.client, pair.handle, TransactionFlags::CALL, &draft)?;
-    let limit = limited()?;
+    let limit = NoMore::new()?;
     pair.server.expect_silence("a receiver out of descriptors, called")?;
     drop(limit);
     expect_work("its caller", &pair.client.ending()?, "COMPLETE FAILED_REPLY")?;
     pair.server.expect_silence("of the failed call")?;
 
     start(&pair.client, pair.handle, TransactionFlags::ONEWAY, &draft)?;
-    let limit = limited()?;
+    let limit = NoMore::new()?;
     pair.server.expect_silence("a receiver out of descriptors, called oneway")?;
     drop(limit);
     pair.client.expect_silence("its caller")?;
@@ -165,7 +188,7 @@ pub(super) fn obj_12_a_receiver_out_of_descriptors(kit: &Kit) -> Verdict {
     expect_work("its caller", &pair.client.read()?, "COMPLETE")?;
 
     expect_work("the replier", &pair.answer_with(TransactionFlags::CALL, &draft)?, "COMPLETE")?;
-    let limit = limited()?;
+    let limit = NoMore::new()?;
     let got = if kit.is_rust() { pair.client.read()? } else { pair.client.ending()? };
     drop(limit);
     expect_work(
