@@ -74,6 +74,7 @@ fn an_older_kernel_keeps_all_but_what_came_later() {
         Line::Skip(why) if id.starts_with("FS-") => why == "this kernel has no binderfs",
         Line::Skip(why) => {
             why.contains("brought by Linux 6.12")
+                || id.as_str() == "TP-12"
                 || why.contains("Rust driver only")
                 || why.contains("Android's drivers only")
                 || id.as_str() == "WR-07"

@@ -32,12 +32,14 @@ mod open;
 mod party;
 mod poll;
 mod puppet;
+mod recorder;
 mod refs;
 mod runner;
 mod scheduling;
 mod state;
 mod subject;
 mod sync;
+mod tracepoints;
 mod worker;
 mod write_read;
 
@@ -82,6 +84,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Item> {
         poll::ITEMS,
         exit::ITEMS,
         binderfs::ITEMS,
+        tracepoints::ITEMS,
         state::ITEMS,
     ];
     sections.into_iter().flatten()

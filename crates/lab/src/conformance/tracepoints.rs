@@ -1,0 +1,350 @@
+//! Room: contract section 18: tracepoints (TP).
+//! Not here: recording them (`recorder`), what the driver traces of its own working (`within`).
+
+mod within;
+
+use abi::{CommandWord, Commands, Handle, Payload, ReturnWord, TransactionFlags};
+use driver::{Exchange, OpenOptions};
+
+use super::account::Fields;
+use super::evidence::Kind;
+use super::item::{Stop, Verdict, done, ensure, expect, items};
+use super::kit::{Kit, Pair};
+use super::party::{Node, ROOM, expect_work};
+use super::recorder::{Event, Recorder, layout, names};
+use super::worker::Worker;
+use within::{
+    tp_05_buffers_are_traced, tp_10_objects_are_traced, tp_11_pages_are_traced,
+    tp_12_reports_need_a_listener, tp_13_one_counter,
+};
+
+items! {
+    "TP-01" C [seen] tp_01_the_groups_events "the tracepoints are the group binder, or rust_binder";
+    "TP-02" C [seen] tp_02_a_call_is_traced "binder_transaction tells where a call or reply goes";
+    "TP-03" C [seen] tp_03_a_refused_call "binder_transaction fires before the buffer is allocated";
+    "TP-04" Both [seen] tp_04_delivery_is_traced "binder_transaction_received pairs with it by its id";
+    "TP-05" C [seen] tp_05_buffers_are_traced "allocating and releasing a buffer is traced with its sizes";
+    "TP-06" Both [seen] tp_06_commands_and_returns "commands and returns are traced by number and name";
+    "TP-07" C [seen] tp_07_received_then_returned "a delivery is traced before its return word";
+    "TP-08" Both [seen] tp_08_ioctls_and_waits "ioctls and attempts to read are traced with their results";
+    "TP-09" C [seen] tp_09_the_end_of_a_call "binder_txn_latency_free ends a call, and swaps two labels";
+    "TP-10" C [] tp_10_objects_are_traced "each translated object is traced";
+    "TP-11" C [seen] tp_11_pages_are_traced "pages that come and go are traced";
+    "TP-12" C [] tp_12_reports_need_a_listener "binder_netlink_report needs a listener";
+    "TP-13" C [] tp_13_one_counter "transactions, nodes and references are numbered by one counter";
+    "TP-14" Rust [free] tp_14_what_the_rust_driver_traces "the Rust driver has eleven tracepoints";
+    "TP-15" C [seen] tp_15_a_call_from_its_caller "a call's events come in one order at its caller";
+}
+
+/// What both drivers trace.
+const COMMON: [&str; 11] = [
+    "binder_command",
+    "binder_ioctl",
+    "binder_ioctl_done",
+    "binder_read_done",
+    "binder_return",
+    "binder_transaction",
+    "binder_transaction_fd_recv",
+    "binder_transaction_fd_send",
+    "binder_transaction_received",
+    "binder_wait_for_work",
+    "binder_write_done",
+];
+
+/// What only the C driver traces, on every kernel that the suite knows.
+const ONLY_C: [&str; 19] = [
+    "binder_alloc_lru_end",
+    "binder_alloc_lru_start",
+    "binder_alloc_page_end",
+    "binder_alloc_page_start",
+    "binder_free_lru_end",
+    "binder_free_lru_start",
+    "binder_transaction_alloc_buf",
+    "binder_transaction_buffer_release",
+    "binder_transaction_failed_buffer_release",
+    "binder_transaction_node_to_ref",
+    "binder_transaction_ref_to_node",
+    "binder_transaction_ref_to_ref",
+    "binder_transaction_update_buffer_release",
+    "binder_txn_latency_free",
+    "binder_unmap_kernel_end",
+    "binder_unmap_kernel_start",
+    "binder_unmap_user_end",
+    "binder_unmap_user_start",
+    "binder_update_page_range",
+];
+
+const TRANSACTION: &str = "transaction={id} dest_node={node} dest_proc={proc} dest_thread={thread} reply={reply} flags=0x{flags} code=0x{code}";
+const SIZES: &str = "transaction={id} data_size={data} offsets_size={offsets} extra_buffers_size={extra}";
+
+/// A pair with everything recorded that this thread does from now on.
+struct Scene {
+    pair: Pair,
+    recorder: Recorder,
+}
+
+impl Scene {
+    fn new(kit: &Kit) -> Result<Self, Stop> {
+        names(kit)?;
+        let pair = kit.pair()?;
+        Ok(Self { recorder: Recorder::start(kit)?, pair })
+    }
+
+    /// This thread's events of one name, by the template of what they print.
+    fn traced(&self, name: &str, template: &str) -> Result<Vec<Fields>, Stop> {
+        let events = self.recorder.events_of(Worker::current())?;
+        events.iter().filter(|event| event.name == name).map(|event| event.fields(template)).collect()
+    }
+
+    /// The names of this thread's events.
+    fn order(&self) -> Result<Vec<String>, Stop> {
+        Ok(self.recorder.events_of(Worker::current())?.into_iter().map(|event| event.name).collect())
+    }
+
+    /// A whole call of 8 bytes and its reply of as many.
+    fn call(&self, code: u32) -> Verdict {
+        let Pair { server, client, handle, .. } = &self.pair;
+        client.start_call(*handle, code, b"12345678")?;
+        server.echo()?;
+        let reply = client.ending()?.reply()?;
+        client.free(&reply)
+    }
+
+    /// A whole oneway call of 4 bytes.
+    fn oneway(&self, code: u32) -> Verdict {
+        let Pair { server, client, handle, .. } = &self.pair;
+        client.send_oneway(*handle, code, b"1234")?;
+        let call = server.read()?.call()?;
+        server.free(&call)?;
+        expect_work("the sender", &client.read()?, "COMPLETE")
+    }
+}
+
+fn ids(events: &[Fields]) -> Vec<String> {
+    events.iter().map(|event| event.text("id").to_owned()).collect()
+}
+
+fn only_one(events: Vec<Fields>, what: &str) -> Result<Fields, Stop> {
+    let count = events.len();
+    let mut events = events.into_iter();
+    let more = || Stop::Fail(format!("{what}: expected one event, got {count}"));
+    events.next().filter(|_| count == 1).ok_or_else(more)
+}
+
+fn tp_01_the_groups_events(kit: &Kit) -> Verdict {
+    let found = names(kit)?;
+    let wanted = COMMON.iter().chain(kit.by_driver(&ONLY_C[..], &[]));
+    let missing: Vec<&str> = wanted.copied().filter(|name| !found.iter().any(|one| one == name)).collect();
+    expect("events that are missing", missing, Vec::new())?;
+    let gone = ["binder_lock", "binder_locked", "binder_unlock", "binder_set_priority"];
+    expect("an event that only Android's kernels have", found.iter().any(|name| name == gone[3]), false)?;
+    if kit.since(7, 2, "").is_ok() {
+        expect("events of a lock", found.iter().any(|name| gone.contains(&name.as_str())), false)?;
+    }
+    Ok(())
+}
+
+fn tp_02_a_call_is_traced(kit: &Kit) -> Verdict {
+    let scene = Scene::new(kit)?;
+    let Pair { server, client, handle, .. } = &scene.pair;
+    let back = kit.hand_over(client, server, Node::number(2))?;
+    scene.recorder.restart()?;
+    scene.oneway(0x31)?;
+    client.start_call(*handle, 0x32, b"")?;
+    let call = server.read()?.call()?;
+    server.start_call(back, 0x33, b"")?;
+    client.echo()?;
+    let reply = server.ending()?.reply()?;
+    server.free(&reply)?;
+    expect_work("answering", &server.answer(b"")?, "COMPLETE")?;
+    server.free(&call)?;
+    client.ending()?;
+    let fields = ["debug_id", "target_node", "to_proc", "to_thread", "reply", "code", "flags"];
+    expect("the event's fields", layout(kit, "binder_transaction")?, fields.map(str::to_owned).to_vec())?;
+    let events = scene.traced("binder_transaction", TRANSACTION)?;
+    let (pid, tid) = (std::process::id().to_string(), Worker::current().to_string());
+    // Oneway, call, nested call, its reply, the outer reply: thread, reply, flags, code.
+    let want = [
+        ["0", "0", "11", "31"],
+        ["0", "0", "10", "32"],
+        [&tid, "0", "10", "33"],
+        [&tid, "1", "0", "0"],
+        [&tid, "1", "0", "0"],
+    ];
+    let got: Vec<_> = events
+        .iter()
+        .map(|event| ["thread", "reply", "flags", "code"].map(|name| event.text(name)))
+        .collect();
+    expect("thread, reply, flags and code", got, want.to_vec())?;
+    expect("the process", events.iter().all(|event| event.text("proc") == pid), true)?;
+    let nodes: Vec<&str> = events.iter().map(|event| event.text("node")).collect();
+    ensure(
+        nodes[0] == nodes[1] && nodes[0] != "0" && nodes[2] != nodes[1] && nodes[3..] == ["0", "0"],
+        || format!("the nodes of two calls of one, one of another and two replies: {nodes:?}"),
+    )
+}
+
+fn tp_03_a_refused_call(kit: &Kit) -> Verdict {
+    let scene = Scene::new(kit)?;
+    let Pair { client, handle, .. } = &scene.pair;
+    let got = client.call(Handle(9999), 1, TransactionFlags::CALL, Payload::default())?;
+    expect_work("a call of no handle", &got, "FAILED_REPLY")?;
+    expect("events of it", scene.traced("binder_transaction", TRANSACTION)?.len(), 0)?;
+    let payload = Payload { data: &vec![0; 8 << 20], ..Payload::default() };
+    let got = client.call(*handle, 1, TransactionFlags::CALL, payload)?;
+    expect_work("a call that fits no area", &got, "FAILED_REPLY")?;
+    let events = scene.traced("binder_transaction", TRANSACTION)?;
+    expect("events of a call that finds no room", events.len(), kit.by_driver(1, 0))?;
+    expect("buffers allocated", scene.order()?.iter().any(|name| name.ends_with("alloc_buf")), false)
+}
+
+fn tp_04_delivery_is_traced(kit: &Kit) -> Verdict {
+    let scene = Scene::new(kit)?;
+    scene.oneway(1)?;
+    scene.call(2)?;
+    expect("its fields", layout(kit, "binder_transaction_received")?, vec!["debug_id".to_owned()])?;
+    let sent = ids(&scene.traced("binder_transaction", TRANSACTION)?);
+    expect("transactions", sent.len(), 3)?;
+    expect("the ids received", ids(&scene.traced("binder_transaction_received", "transaction={id}")?), sent)
+}
+
+fn tp_06_commands_and_returns(kit: &Kit) -> Verdict {
+    const WORD: &str = "cmd=0x{cmd} {name}";
+    let scene = Scene::new(kit)?;
+    done("SET_MAX_THREADS", scene.pair.server.conn.set_max_threads(1))?;
+    scene.call(1)?;
+    let (commands, returns) = (scene.traced("binder_command", WORD)?, scene.traced("binder_return", WORD)?);
+    for (event, is_command) in commands.iter().map(|e| (e, true)).chain(returns.iter().map(|e| (e, false))) {
+        let word = event.hex("cmd")? as u32;
+        let name = if is_command { CommandWord(word).to_string() } else { ReturnWord(word).to_string() };
+        expect("the name of a word", event.text("name"), name.as_str())?;
+    }
+    let in_order =
+        |events: &[Fields]| events.iter().map(|event| event.text("name")).collect::<Vec<_>>().join(" ");
+    expect(
+        "commands",
+        in_order(&commands).as_str(),
+        "BC_TRANSACTION BC_REPLY BC_FREE_BUFFER BC_FREE_BUFFER",
+    )?;
+    let mut got = in_order(&returns);
+    if kit.is_rust() {
+        ensure(got.contains("BR_NOOP") && !got.contains("BR_SPAWN_LOOPER"), || format!("returns: {got}"))?;
+        got = got.replace("BR_NOOP ", "");
+    }
+    let spawn = kit.by_driver(" BR_SPAWN_LOOPER", "");
+    let want = format!("BR_TRANSACTION{spawn} BR_TRANSACTION_COMPLETE BR_TRANSACTION_COMPLETE BR_REPLY");
+    expect("returns", got.as_str(), want.as_str())
+}
+
+fn tp_07_received_then_returned(kit: &Kit) -> Verdict {
+    let scene = Scene::new(kit)?;
+    scene.oneway(1)?;
+    let events = scene.recorder.events_of(Worker::current())?;
+    let at = |wanted: &dyn Fn(&Event) -> bool| events.iter().position(wanted);
+    let received = at(&|event| event.name == "binder_transaction_received");
+    let returned = at(&|event| event.name == "binder_return" && event.text.ends_with("BR_TRANSACTION"));
+    let (Some(received), Some(returned)) = (received, returned) else {
+        return Err(Stop::Fail("a delivery was not traced".into()));
+    };
+    expect("a delivery is traced before its return word", received < returned, !kit.is_rust())
+}
+
+fn tp_08_ioctls_and_waits(kit: &Kit) -> Verdict {
+    let scene = Scene::new(kit)?;
+    let server = &scene.pair.server;
+    expect("an empty read", server.read_now()?.is_none(), true)?;
+    let read = ["binder_ioctl", "binder_wait_for_work", "binder_read_done", "binder_ioctl_done"];
+    expect("events of an empty read", scene.order()?, read.map(str::to_owned).to_vec())?;
+    let one = |name: &str, template: &str| only_one(scene.traced(name, template)?, name);
+    expect("the request", one("binder_ioctl", "cmd=0x{cmd} arg=0x{arg}")?.hex("cmd"), Ok(0xc030_6201))?;
+    let wait = one("binder_wait_for_work", "proc_work={p} transaction_stack={s} thread_todo={t}")?;
+    // It may take the process's work, is in no call, and has nothing of its own.
+    expect("an idle looper", ["p", "s", "t"].map(|name| wait.text(name)), ["1", "0", "0"])?;
+    for name in ["binder_read_done", "binder_ioctl_done"] {
+        expect(name, one(name, "ret={ret}")?.text("ret"), "-11")?;
+    }
+    scene.recorder.restart()?;
+    server.write(Commands::enter_looper)?;
+    let write = ["binder_ioctl", "binder_command", "binder_write_done", "binder_ioctl_done"];
+    expect("events of a write", scene.order()?, write.map(str::to_owned).to_vec())?;
+    for name in ["binder_write_done", "binder_ioctl_done"] {
+        expect(name, one(name, "ret={ret}")?.text("ret"), "0")?;
+    }
+    Ok(())
+}
+
+fn tp_09_the_end_of_a_call(kit: &Kit) -> Verdict {
+    const FREE: &str = "transaction={id} from {from} to {to} flags=0x{code} code=0x{flags}";
+    kit.only_c()?;
+    let scene = Scene::new(kit)?;
+    let fields = ["debug_id", "from_proc", "from_thread", "to_proc", "to_thread", "code", "flags"];
+    expect(
+        "the event's fields",
+        layout(kit, "binder_txn_latency_free")?,
+        fields.map(str::to_owned).to_vec(),
+    )?;
+    scene.oneway(0x41)?;
+    scene.call(0x42)?;
+    let events = scene.traced("binder_txn_latency_free", FREE)?;
+    expect("the ids", ids(&events), ids(&scene.traced("binder_transaction", TRANSACTION)?))?;
+    let me = format!("{}:{}", std::process::id(), Worker::current());
+    let nobody = format!("{}:0", std::process::id());
+    let got: Vec<_> =
+        events.iter().map(|e| ["from", "to", "code", "flags"].map(|name| e.text(name))).collect();
+    // A oneway call, a call, its reply. The printed labels of code and flags are each other's.
+    let want = [["0:0", &nobody, "41", "11"], ["0:0", &me, "42", "10"], ["0:0", &me, "0", "0"]];
+    expect("from, to, code and flags", got, want.to_vec())?;
+    let order = scene.order()?;
+    let position = |name: &str, nth: usize| {
+        order.iter().enumerate().filter(|(_, n)| *n == name).nth(nth).map(|(at, _)| at)
+    };
+    // The call ends when it is answered, before the reply is delivered.
+    ensure(position("binder_txn_latency_free", 1) < position("binder_transaction_received", 2), || {
+        format!("a call's end was not traced with its answer: {order:?}")
+    })
+}
+
+fn tp_14_what_the_rust_driver_traces(kit: &Kit) -> Verdict {
+    if kit.kind() != Kind::Rust {
+        return Err(Stop::Skip(format!("a promise of the Rust driver only; this is the {}", kit.kind())));
+    }
+    expect("the group's events", names(kit)?, COMMON.map(str::to_owned).to_vec())
+}
+
+fn tp_15_a_call_from_its_caller(kit: &Kit) -> Verdict {
+    kit.only_c()?;
+    names(kit)?;
+    let caller = kit.open_with(OpenOptions { nonblocking: false, ..OpenOptions::default() })?;
+    let Pair { server, client, handle, .. } = kit.pair_of(kit.server()?, caller, Node::number(1))?;
+    let (worker, party) = (Worker::new()?, client.clone());
+    // A thread's first contact does not block (contract WR-05).
+    worker.run(move || done("BINDER_VERSION", party.conn.version()))??;
+    let recorder = Recorder::start(kit)?;
+    let mut task = worker.start(move || {
+        let mut commands = Commands::default();
+        commands.transaction(handle, 1, TransactionFlags::CALL, Payload::default());
+        let mut room = [0; ROOM];
+        let mut exchange = Exchange::new(commands.as_bytes(), &mut room);
+        done("a call", client.conn.write_read(&mut exchange))
+    })?;
+    let tid = worker.thread.number();
+    task.expect_asleep("a caller")?;
+    server.echo()?;
+    task.wait("the call")??;
+    let told = |event: &Event| match event.name.as_str() {
+        "binder_command" | "binder_return" => event.text.rsplit(' ').next().unwrap_or_default().to_owned(),
+        name => name.trim_start_matches("binder_").to_owned(),
+    };
+    let events = recorder.events_of(tid)?;
+    let pages = |event: &&Event| !event.name.contains("page") && !event.name.contains("lru");
+    let mut order: Vec<String> = events.iter().filter(pages).map(told).collect();
+    // A wait may have several attempts; the end of the reply is TP-09's.
+    order.dedup();
+    order.retain(|name| name != "txn_latency_free");
+    expect(
+        "the caller's events",
+        order.join(" ").as_str(),
+        "ioctl BC_TRANSACTION transaction transaction_alloc_buf write_done wait_for_work \
+         BR_TRANSACTION_COMPLETE transaction_received BR_REPLY read_done ioctl_done",
+    )
+}
