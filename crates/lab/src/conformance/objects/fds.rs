@@ -106,10 +106,8 @@ pub(super) fn obj_09_descriptors_need_leave(kit: &Kit) -> Verdict {
 
 pub(super) fn obj_10_a_bad_descriptor_fails(kit: &Kit) -> Verdict {
     let pair = kit.pair()?;
-    let closed = Marked::new(0)?.number();
-    for (what, number) in
-        [("a closed descriptor", closed), ("a number too high", 9999), ("-1", u32::MAX.into())]
-    {
+    // No low number: a driver in user space may open its own descriptors meanwhile.
+    for (what, number) in [("a number that is not open", 9999), ("-1", u32::MAX.into())] {
         let draft = Draft::of(&fd(number));
         pair.refused(kit, what, &draft, "EBADF", Some("EBADF"))?;
         expect_work("the replier", &pair.answer_with(TransactionFlags::CALL, &draft)?, "COMPLETE")?;
