@@ -2,7 +2,8 @@
 //! Not here: where they lie (`super::Place`).
 //!
 //! The sender of a large payload publishes first, then counts what it has copied in a word; the receiver
-//! copies what is counted. Two CPUs so copy at the same time. A receiver that waits for a slow sender
+//! copies what is counted. Two CPUs so copy at the same time: a round trip between them (`hop`, spinning)
+//! took 5.9 us instead of 7.0 at 16 KiB, 16.7 instead of 22.2 at 64 KiB. A receiver that waits for a slow sender
 //! spins a little, then yields, then sleeps in short steps, and gives up when the sender is gone.
 
 use std::time::Duration;
