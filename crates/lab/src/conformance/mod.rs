@@ -23,6 +23,7 @@ mod ioctls;
 mod item;
 mod kit;
 mod ktap;
+mod libraries;
 mod lobby;
 mod looper;
 mod manager;
@@ -86,6 +87,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Item> {
         binderfs::ITEMS,
         tracepoints::ITEMS,
         state::ITEMS,
+        libraries::ITEMS,
     ];
     sections.into_iter().flatten()
 }
