@@ -3,6 +3,7 @@
 //!
 //! - [`item`]: an item and its outcome. - [`runner`]: runs items, each in its own process.
 //! - [`subject`], [`evidence`]: the driver under test, and which one it is.
+//! - [`account`], [`recorder`]: what a driver says of itself, and what it traces.
 //! - [`kit`], [`party`], [`worker`], [`lobby`], [`helper`], [`puppet`]: what tests are made of.
 //! - [`faulty`]: faults that prove the tests can fail. - [`ktap`]: results as lines.
 //! - One file per section of the contract, in the order of [`catalogue`].
