@@ -1,8 +1,11 @@
 //! Room: `binderperf state`: the driver's own account of itself.
 //! Not here: where it is read (`lab::state`).
 
+use std::path::PathBuf;
+
 use clap::Args;
 use lab::conformance::Device;
+use lab::plan::Driver;
 use lab::state::{self, StateFile};
 
 use super::{complain, exit, say};
@@ -14,6 +17,14 @@ pub(crate) struct StateArgs {
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     device: Device,
 
+    /// Driver: auto (the embedded one where the kernel has none, or with --context-dir), kernel, embedded
+    #[arg(long, value_name = "DRIVER", default_value = "auto")]
+    driver: Driver,
+
+    /// Embedded driver: the directory that its processes share [default: the user's]
+    #[arg(long, value_name = "DIR")]
+    context_dir: Option<PathBuf>,
+
     /// What to show: state, stats, transactions, log (the last calls) or failed (the last that failed)
     #[arg(default_value_t)]
     which: StateFile,
@@ -21,7 +32,16 @@ pub(crate) struct StateArgs {
 
 /// Shows it; the result is the exit status.
 pub(crate) fn run(args: &StateArgs) -> u8 {
-    match state::of_device(&args.device, args.which) {
+    let embedded = || state::of_embedded(args.context_dir.as_deref(), args.which);
+    let kernel = || state::of_device(&args.device, args.which);
+    let account = match args.driver {
+        Driver::Embedded => embedded(),
+        Driver::Kernel => kernel(),
+        Driver::Auto if args.context_dir.is_some() => embedded(),
+        // If neither has anything to tell, the reason why there is no driver says most.
+        Driver::Auto => kernel().or_else(|why| embedded().map_err(|_| why)),
+    };
+    match account {
         Ok(text) => say(&text),
         Err(trouble) => {
             complain(trouble);

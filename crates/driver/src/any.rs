@@ -102,6 +102,7 @@ impl Context for AnyContext {
 
 /// A connection of either driver.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there are few, and none is moved")]
 pub enum AnyConnection {
     /// Of the kernel's.
     Kernel(KernelConnection),

@@ -13,6 +13,7 @@ use std::str::FromStr;
 use sys::binderfs::PrivateBinderfs;
 
 use crate::absence::Absence;
+use crate::error::OpenError;
 
 /// One of the driver's files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,6 +88,8 @@ pub enum StateError {
         /// Why, and the way to one.
         why: Absence,
     },
+    /// The embedded driver's broker could not be asked.
+    Embedded(OpenError),
     /// Reading failed.
     Os {
         /// The file.
@@ -99,6 +102,7 @@ pub enum StateError {
 impl fmt::Display for StateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Embedded(error) => error.fmt(f),
             Self::Denied { path, source } => write!(
                 f,
                 "may not read the driver's account {}: {}; run as root",
@@ -125,6 +129,7 @@ impl std::error::Error for StateError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Denied { source, .. } | Self::Os { source, .. } => Some(source),
+            Self::Embedded(error) => Some(error),
             Self::NotMounted { .. } | Self::NoDriver { .. } => None,
         }
     }

@@ -2,6 +2,9 @@
 //! Not here: where the kernel driver's files lie (`driver::kernel_state`), what they promise
 //! (`contract/state.md`).
 
+use std::path::{Path, PathBuf};
+
+use driver::embedded::{EmbeddedContext, Settings};
 use driver::kernel_state::{self, StateError};
 use driver::locate::{self, Device};
 use driver::{KernelContext, OpenError};
@@ -17,6 +20,8 @@ pub enum Trouble {
     Files(StateError),
     /// The driver keeps no such file.
     NotKept(StateFile),
+    /// No broker of the embedded driver runs in this directory.
+    NoBroker(PathBuf),
 }
 
 impl std::fmt::Display for Trouble {
@@ -24,6 +29,12 @@ impl std::fmt::Display for Trouble {
         match self {
             Self::Device(error) => error.fmt(f),
             Self::Files(error) => error.fmt(f),
+            Self::NoBroker(directory) => write!(
+                f,
+                "nobody uses the embedded driver in {}: no broker runs there; name its directory with --context-dir, \
+                 or start one with `binderperf broker`",
+                directory.display()
+            ),
             Self::NotKept(which) => write!(
                 f,
                 "the driver keeps no {}: only the C driver does; ask for state, stats or transactions",
@@ -34,6 +45,20 @@ impl std::fmt::Display for Trouble {
 }
 
 impl std::error::Error for Trouble {}
+
+/// The account of the embedded driver's broker in a directory, the user's own if none is given.
+///
+/// # Errors
+/// See [`Trouble`]; [`Trouble::NoBroker`] where none runs, since none is started to be looked at.
+pub fn of_embedded(directory: Option<&Path>, which: StateFile) -> Result<String, Trouble> {
+    let settings = Settings::default();
+    let context = match directory {
+        Some(directory) => EmbeddedContext::at(directory, "binder", settings),
+        None => EmbeddedContext::named("binder", settings).map_err(Trouble::Device)?,
+    };
+    let nobody = || Trouble::NoBroker(context.directory().to_owned());
+    context.state(which).map_err(Trouble::Device)?.ok_or_else(nobody)
+}
 
 /// The account of the driver that serves a device; `auto` and `private` stand for whichever driver the
 /// machine has, so that nothing is made only to be looked at.

@@ -42,6 +42,12 @@ fn set(data: &[Data; 2]) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Whether the calling thread may raise priorities (`CAP_SYS_NICE` is effective).
+#[must_use]
+pub fn has_sys_nice() -> bool {
+    get().is_ok_and(|[low, _]| low.effective & SYS_NICE != 0)
+}
+
 /// Runs `job` on the calling thread without `CAP_SYS_NICE`, which the thread has again afterwards if
 /// it had it before. Other threads keep theirs; those that `job` starts never have it.
 ///

@@ -14,6 +14,7 @@ pub mod event_fd;
 pub mod futex;
 pub mod identity;
 pub mod interrupt;
+pub mod interval;
 pub mod kernel_module;
 pub mod local_time;
 mod mapping;

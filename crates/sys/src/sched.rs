@@ -221,15 +221,11 @@ pub fn own_lately() -> Own {
     }
 }
 
-/// The most urgent nice that a thread of this process may give itself: -20 with `CAP_SYS_NICE`, else
+/// The most urgent nice that the calling thread may give itself: -20 with `CAP_SYS_NICE`, else
 /// what `RLIMIT_NICE` says; 20 when that allows none.
 #[must_use]
 pub fn most_urgent_nice() -> i32 {
-    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let capabilities = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
-    const SYS_NICE: u32 = 23;
-    if capabilities >> SYS_NICE & 1 == 1 {
+    if crate::capability::has_sys_nice() {
         return -20;
     }
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -9,7 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::connection::EmbeddedConnection;
+use super::line::Line;
+use super::process::ioctls::state_text;
+use super::protocol::{StateFile, ThreadKey};
 use super::settings::Settings;
+use super::wire::Hello;
 use crate::connection::{Context, OpenOptions};
 use crate::error::OpenError;
 
@@ -125,6 +129,23 @@ impl EmbeddedContext {
     #[must_use]
     pub fn settings(&self) -> Settings {
         self.settings
+    }
+
+    /// The text of a state file of the directory's broker, all contexts in it; `None` if no broker
+    /// runs there, since then there is nothing to tell.
+    ///
+    /// # Errors
+    /// The broker does not answer, or the directory is not the user's alone.
+    pub fn state(&self, which: StateFile) -> Result<Option<String>, OpenError> {
+        let hello = Hello { context: self.name.clone(), map_size: 0, lanes: false };
+        let Some(line) = Line::open_running(self.directory(), &hello)? else { return Ok(None) };
+        let nobody = ThreadKey { slot: 0, generation: 0 };
+        let os = |source| OpenError::Os {
+            path: self.directory().to_owned(),
+            call: "asking its broker for its state",
+            source,
+        };
+        state_text(&line, nobody, which).map(Some).map_err(os)
     }
 
     /// Whether nobody outside this process's family knows of the context.

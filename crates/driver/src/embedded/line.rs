@@ -43,8 +43,6 @@ pub(crate) struct Line {
 pub(crate) struct Welcome {
     /// What it is called.
     pub(crate) proc: ProcId,
-    /// Its pid as others hear it.
-    pub(crate) pid: u32,
     /// Its receiving area, if it asked for one.
     pub(crate) arena: Option<SealedMemory>,
     /// The ring of items.
@@ -90,6 +88,19 @@ impl Line {
             }
         }
         Err(refused("its brokers end as soon as they begin; run `binderperf broker` to see why".to_owned()))
+    }
+
+    /// [`Self::open`] where a broker runs already; `None` where none does.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub(crate) fn open_running(directory: &Path, hello: &Hello) -> Result<Option<Self>, OpenError> {
+        let refused = |why| OpenError::Embedded { directory: directory.to_owned(), why };
+        match Self::join(directory, hello) {
+            Ok((line, _)) => Ok(Some(line)),
+            Err(Failed::NoBroker | Failed::Ending) => Ok(None),
+            Err(Failed::For(why)) => Err(refused(why)),
+        }
     }
 
     fn join(directory: &Path, hello: &Hello) -> Result<(Self, Welcome), Failed> {
@@ -206,7 +217,7 @@ fn admitted(bytes: &[u8], descriptors: Vec<OwnedFd>) -> Result<Welcome, String> 
             Some(name) => format!("its broker refused: {why} ({name})"),
             None => format!("its broker refused: {why}"),
         }),
-        Reception::Welcome { proc, pid, sizes } => {
+        Reception::Welcome { proc, sizes, .. } => {
             let mut descriptors = descriptors.into_iter();
             let mut memory = |size| -> Result<SealedMemory, String> {
                 let fd = descriptors.next().ok_or_else(nonsense)?;
@@ -216,7 +227,6 @@ fn admitted(bytes: &[u8], descriptors: Vec<OwnedFd>) -> Result<Welcome, String> 
             let [inbox, outbox, doorbells, arena] = sizes;
             Ok(Welcome {
                 proc,
-                pid,
                 inbox: memory(inbox)?,
                 outbox: memory(outbox)?,
                 doorbells: memory(doorbells)?,

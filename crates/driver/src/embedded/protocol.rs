@@ -15,6 +15,8 @@ pub mod objects;
 
 use abi::layout::{ExtendedError, FlatBinderObject, NodeInfoForRef};
 
+pub use crate::kernel_state::StateFile;
+
 use codec::messages;
 pub use codec::{Malformed, RECORD_SIZE};
 pub use objects::{Lineage, Link, Returns, Sched};
@@ -101,8 +103,6 @@ pub struct Transact {
     /// Errno if data or offsets could not be read, or do not fit the outbox (`EFAULT`, `ENOSPC`);
     /// else 0. Checked where the kernel would copy them: after the buffer was allocated.
     pub data_fault: i32,
-    /// Effective uid of the sending thread.
-    pub euid: u32,
     /// How the sending thread is scheduled.
     pub sched: Sched,
     /// Threads that wait for what this thread serves, nearest first.
@@ -248,7 +248,7 @@ pub struct Delivery {
     pub flags: u32,
     /// 0 for oneway.
     pub sender_pid: u32,
-    /// Effective uid of the sending thread.
+    /// Effective uid of the sending process when it opened its connection.
     pub sender_euid: u32,
     /// Offset in the arena.
     pub buffer: u64,
@@ -278,19 +278,4 @@ pub enum Answers {
         /// The lane in it.
         lane: u32,
     },
-}
-
-/// A text that tells the driver's state, named as the kernel's files (contract section 19).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StateFile {
-    /// `state`
-    State,
-    /// `stats`
-    Stats,
-    /// `transactions`
-    Transactions,
-    /// `transaction_log`
-    TransactionLog,
-    /// `failed_transaction_log`
-    FailedTransactionLog,
 }

@@ -125,8 +125,8 @@ impl Subject for EmbeddedContext {
         Context::describe(self)
     }
 
-    fn state(&self, _which: StateFile) -> Result<Option<String>, StateError> {
-        Ok(None)
+    fn state(&self, which: StateFile) -> Result<Option<String>, StateError> {
+        EmbeddedContext::state(self, which).map_err(StateError::Embedded)
     }
 
     fn inherit(&self) -> Option<Inherit> {
@@ -152,7 +152,7 @@ impl Subject for AnyContext {
     }
 
     fn state(&self, which: StateFile) -> Result<Option<String>, StateError> {
-        on_context!(self, |context| context.state(which))
+        on_context!(self, |context| Subject::state(context, which))
     }
 
     fn inherit(&self) -> Option<Inherit> {

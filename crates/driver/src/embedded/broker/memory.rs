@@ -231,6 +231,7 @@ impl Outside for World {
         let Some(place) = self.places.get(&proc) else { return false };
         let lane_in_use = |channel| self.channels.get(channel).is_some_and(|found| !found.lanes.is_idle());
         place.slots().any(|bell| bell.tid() != 0 && bell.depth() != 0)
+            || place.bells.queued() != 0
             || !place.waiting.is_empty()
             || ring::has_records(&place.shared.inbox)
             || place.channels.iter().any(lane_in_use)

@@ -3,7 +3,8 @@
 //!
 //! Layout, in cache lines of 64 bytes:
 //! - 0: `listener`: slot + 1 of the thread to wake for new work, 0 for none; `inherit`: the mode of
-//!   priority inheritance, set by the broker; `used`: slots that ever had a thread.
+//!   priority inheritance, set by the broker; `used`: slots that ever had a thread;
+//!   `queued`: calls that no thread has taken.
 //! - 1 to 3: `summary`, one bit per word of ready bits; 32 words of 32 ready bits, one bit per
 //!   channel. The first 480 channels share the summary's line.
 //! - from 4096: 1024 bells of one line each.
@@ -35,6 +36,7 @@ pub const COUNTERS: usize = 64;
 const LISTENER: usize = 0;
 const INHERIT: usize = 4;
 const USED: usize = 8;
+const QUEUED: usize = 12;
 const SUMMARY: usize = 64;
 const READY: usize = 68;
 const BELLS: usize = 4096;
@@ -163,6 +165,16 @@ impl<M: Memory> Doorbells<M> {
     /// Slots that ever had a thread: those below this number.
     pub fn used(&self) -> u32 {
         self.memory.word(USED).load(Ordering::Acquire).min(SLOTS)
+    }
+
+    /// How many calls wait for any thread.
+    pub fn queued(&self) -> u32 {
+        self.memory.word(QUEUED).load(Ordering::Relaxed)
+    }
+
+    /// Sets it.
+    pub fn set_queued(&self, calls: u32) {
+        self.memory.word(QUEUED).store(calls, Ordering::Relaxed);
     }
 
     /// Sums of the counters of all threads that the process ever had.

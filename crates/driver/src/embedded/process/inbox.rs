@@ -171,6 +171,7 @@ impl Process {
     /// Queues something for one thread and wakes it.
     pub(super) fn give(&self, st: &mut State, me: u32, slot: u32, todo: Todo) {
         st.thread(slot).push(todo);
+        self.show_depth(st.thread(slot));
         self.unlist(st, slot);
         if slot != me {
             self.ring(slot);
@@ -187,12 +188,18 @@ impl Process {
         }
     }
 
+    /// How many calls wait for any thread, for the broker's question (see `show_depth`).
+    pub(super) fn show_queue(&self, st: &State) {
+        self.bells.set_queued(st.queue.iter().filter(|todo| todo.is_transaction()).count() as u32);
+    }
+
     /// To the thread that became idle last, else into the process's queue (contract LP-08).
     pub(super) fn route(&self, st: &mut State, me: u32, todo: Todo) {
         match st.idle.last().copied() {
             Some(slot) => self.give(st, me, slot, todo),
             None => {
                 st.queue.push_back(todo);
+                self.show_queue(st);
                 for slot in st.pollers.iter().filter(|slot| **slot != me) {
                     self.ring(*slot);
                 }

@@ -2,19 +2,22 @@
 //! Not here: the broker's side of it (`broker::core`).
 //! Facts: contract section 2, FRZ-01 to FRZ-04, EXT-01, POL-01 to POL-04.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Seek};
 use std::sync::atomic::Ordering;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use abi::layout::{
     ExtendedError, FlatBinderObject, FreezeInfo, FrozenStatusInfo, NodeDebugInfo, NodeInfoForRef,
 };
 
+use sys::interval::Interval;
+
 use super::state::{Calling, Frame, NO_ERROR, Source, Todo};
 use super::wait::{Until, Woken};
 use super::{Guard, Process};
-use crate::embedded::protocol::{Request, StateFile};
+use crate::embedded::line::Line;
+use crate::embedded::protocol::{Request, StateFile, ThreadKey};
 
 const EAGAIN: i32 = 11;
 const EINTR: i32 = 4;
@@ -90,17 +93,21 @@ impl Process {
         if info.enable == 0 {
             return ask(THAW);
         }
+        let pending = |result: &io::Result<()>| {
+            result.as_ref().is_err_and(|error| error.raw_os_error() == Some(EAGAIN))
+        };
         let deadline = Instant::now() + Duration::from_millis(info.timeout_ms.into());
         let mut result = ask(AFRESH);
-        while let Err(error) = &result
-            && error.raw_os_error() == Some(EAGAIN)
-        {
-            if Instant::now() >= deadline {
-                ask(GIVE_UP)?;
-                return result;
-            }
-            thread::sleep(STEP);
-            result = ask(LOOK_AGAIN);
+        if !pending(&result) {
+            return result;
+        }
+        let mut interval = Interval::start(STEP)?;
+        while pending(&result) && Instant::now() < deadline {
+            // A signal gives up, unless its handler restarts what it interrupts (contract FRZ-04).
+            result = interval.tick().and_then(|()| ask(LOOK_AGAIN));
+        }
+        if result.is_err() {
+            ask(GIVE_UP)?;
         }
         result
     }
@@ -122,18 +129,7 @@ impl Process {
             let slot = self.enter(&mut st)?;
             st.thread(slot).key
         };
-        let (errno, mut descriptors) = self.line.fetch(key, &Request::State { which: which as u32 })?;
-        match (errno, descriptors.pop()) {
-            (0, Some(text)) => {
-                let mut file = std::fs::File::from(text);
-                let mut all = String::new();
-                io::Seek::rewind(&mut file)?;
-                io::Read::read_to_string(&mut file, &mut all)?;
-                Ok(all)
-            }
-            (0, None) => Err(io::ErrorKind::UnexpectedEof.into()),
-            (errno, _) => Err(io::Error::from_raw_os_error(errno)),
-        }
+        state_text(&self.line, key, which)
     }
 
     /// Makes every thread's blocking read return early (contract EXT-07).
@@ -205,5 +201,20 @@ impl Process {
             // Lost with the thread, as in the C driver (contract REF-14).
             Todo::Work(_) | Todo::Word(_) | Todo::Refusal(_) | Todo::Small(..) => {}
         }
+    }
+}
+
+/// Asks a broker for the text of a state file.
+pub(crate) fn state_text(line: &Line, key: ThreadKey, which: StateFile) -> io::Result<String> {
+    let (errno, mut descriptors) = line.fetch(key, &Request::State { which: which as u32 })?;
+    match (errno, descriptors.pop()) {
+        (0, Some(text)) => {
+            let (mut file, mut all) = (File::from(text), String::new());
+            file.rewind()?;
+            file.read_to_string(&mut all)?;
+            Ok(all)
+        }
+        (0, None) => Err(io::ErrorKind::UnexpectedEof.into()),
+        (errno, _) => Err(io::Error::from_raw_os_error(errno)),
     }
 }

@@ -20,7 +20,7 @@ mod channels;
 mod deliver;
 mod gather;
 mod inbox;
-mod ioctls;
+pub(super) mod ioctls;
 mod read;
 mod sched;
 mod state;
@@ -209,14 +209,22 @@ impl Process {
     pub(super) fn write_read(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {
         let mut st = self.lock();
         let slot = self.enter(&mut st)?;
-        let result = self.write(st, slot, exchange).and_then(|st| self.read(st, slot, exchange));
+        let result = match self.write(st, slot, exchange) {
+            Ok(st) => self.read(st, slot, exchange),
+            Err(error) => {
+                // A bad command takes the read part with it (contract WR-11).
+                exchange.read_consumed = 0;
+                Err(error)
+            }
+        };
         self.locals[slot as usize].need_return.store(false, Ordering::Relaxed);
         result
     }
 
-    /// How long a transaction stack is, for the broker's question whether anything is pending.
+    /// Whether a thread has anything pending, for the broker's question at a freeze (contract FRZ-03).
     fn show_depth(&self, thread: &Thread) {
-        self.bell(thread.key.slot).set_depth(thread.stack.len() as u32);
+        let unread = thread.todo.iter().filter(|todo| todo.is_transaction()).count();
+        self.bell(thread.key.slot).set_depth((thread.stack.len() + unread) as u32);
     }
 
     /// See `Connection::lent`.

@@ -126,13 +126,17 @@ impl Process {
             let todo = match st.thread(slot).pop() {
                 Some(todo) => todo,
                 None if proc => match st.queue.pop_front() {
-                    Some(todo) => todo,
+                    Some(todo) => {
+                        self.show_queue(&st);
+                        todo
+                    }
                     None => break,
                 },
                 None => break,
             };
             let (guard, step) = self.give_out(st, slot, todo, out)?;
             st = guard;
+            self.show_depth(st.thread(slot));
             if let Step::Last = step {
                 break;
             }
@@ -203,7 +207,10 @@ impl Process {
         if joined && wanted {
             st.pool.requested = true;
             self.bell(slot).count(RETURNS + (br::SPAWN_LOOPER & 0xff) as usize);
-            out.bytes[..4].copy_from_slice(&br::SPAWN_LOOPER.to_ne_bytes());
+            // There is room for one: the filler stood there.
+            if let Some(head) = out.bytes.first_chunk_mut::<4>() {
+                *head = br::SPAWN_LOOPER.to_ne_bytes();
+            }
         }
     }
 }

@@ -19,18 +19,18 @@ pub(super) struct Saved {
     before: Option<Sched>,
 }
 
-/// The process's own scheduling at its open, and what it may change.
+/// The process's own scheduling at its open.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Home {
     nice: i32,
-    /// Most urgent nice that its threads may take.
-    floor: i32,
 }
 
 /// Policy numbers of Linux.
 const OTHER: u32 = 0;
 const FIFO: u32 = 1;
 const RR: u32 = 2;
+const BATCH: u32 = 3;
+const IDLE: u32 = 5;
 
 fn is_realtime(policy: u32) -> bool {
     matches!(policy, FIFO | RR)
@@ -44,13 +44,14 @@ pub(super) fn own() -> Sched {
 
 impl From<sched::Own> for Sched {
     fn from(own: sched::Own) -> Self {
-        match own.policy {
-            Policy::Fifo(priority) => Self { policy: FIFO, priority: priority.into() },
-            Policy::Rr(priority) => Self { policy: RR, priority: priority.into() },
-            Policy::Batch => Self { policy: 3, priority: own.nice },
-            Policy::Idle => Self { policy: 5, priority: own.nice },
-            _ => Self { policy: OTHER, priority: own.nice },
-        }
+        let (policy, priority) = match own.policy {
+            Policy::Fifo(priority) => (FIFO, priority.into()),
+            Policy::Rr(priority) => (RR, priority.into()),
+            Policy::Batch => (BATCH, own.nice),
+            Policy::Idle => (IDLE, own.nice),
+            _ => (OTHER, own.nice),
+        };
+        Self { policy, priority, nice: own.nice }
     }
 }
 
@@ -58,16 +59,19 @@ impl From<sched::Own> for Sched {
 /// look shows.
 fn become_like(wanted: Sched) {
     let now = own();
-    if now == wanted {
-        return;
+    if (now.policy, now.priority) != (wanted.policy, wanted.priority)
+        && (now.policy != wanted.policy || is_realtime(wanted.policy))
+    {
+        let _ = sched::set_policy(0, policy(wanted));
     }
-    let policy = policy(wanted);
-    if is_realtime(wanted.policy) || is_realtime(now.policy) || now.policy != wanted.policy {
-        let _ = sched::set_policy(0, policy);
+    if now.nice != wanted.nice {
+        let _ = sched::set_nice(0, wanted.nice);
     }
-    if !is_realtime(wanted.policy) && now.priority != wanted.priority {
-        let _ = sched::set_nice(0, wanted.priority);
-    }
+}
+
+/// The same thread at another nice.
+fn with_nice(now: Sched, nice: i32) -> Sched {
+    Sched { nice, priority: if is_realtime(now.policy) { now.priority } else { nice }, ..now }
 }
 
 fn policy(wanted: Sched) -> Policy {
@@ -76,8 +80,8 @@ fn policy(wanted: Sched) -> Policy {
     match wanted.policy {
         FIFO => Policy::Fifo(priority),
         RR => Policy::Rr(priority),
-        3 => Policy::Batch,
-        5 => Policy::Idle,
+        BATCH => Policy::Batch,
+        IDLE => Policy::Idle,
         _ => Policy::Other,
     }
 }
@@ -113,19 +117,15 @@ pub(super) fn passes_on(mode: u32, caller: Sched, node_flags: u32) -> bool {
 impl Home {
     /// The calling thread's.
     pub(super) fn find() -> Self {
-        Self { nice: sched::nice_of(0).unwrap_or(0), floor: sched::most_urgent_nice() }
+        Self { nice: sched::nice_of(0).unwrap_or(0) }
     }
 
     /// A thread that waits for any work does so at the nice of the open (contract SCH-04).
     pub(super) fn settle(&self, mode: Inherit) {
         let now = own();
-        if mode != Inherit::None && !is_realtime(now.policy) && now.priority != self.nice && self.may(now) {
-            become_like(Sched { priority: self.nice, ..now });
+        if mode != Inherit::None && now.nice != self.nice {
+            change(now, with_nice(now, self.nice));
         }
-    }
-
-    fn may(&self, now: Sched) -> bool {
-        self.floor <= self.nice.min(now.priority)
     }
 
     /// What serving a call changes.
@@ -136,34 +136,31 @@ impl Home {
             Inherit::Nice => nice(now, caller, node_flags, oneway),
             Inherit::Rt => realtime(now, caller, node_flags, oneway),
         };
-        if wanted == now || !is_realtime(now.policy) && !is_realtime(wanted.policy) && !self.may(now) {
-            return Saved::default();
-        }
-        become_like(self.clamped(wanted));
-        Saved { before: Some(now) }
-    }
-
-    fn clamped(&self, wanted: Sched) -> Sched {
-        if is_realtime(wanted.policy) {
-            return wanted;
-        }
-        Sched { priority: wanted.priority.max(self.floor), ..wanted }
+        Saved { before: (wanted != now && change(now, wanted)).then_some(now) }
     }
 }
 
+/// Changes the calling thread as far as it may; whether it may at all.
+fn change(now: Sched, wanted: Sched) -> bool {
+    // Asked anew, as capabilities and limits are a thread's own and may change; only on this path.
+    let floor = sched::most_urgent_nice();
+    let fair = !is_realtime(now.policy) && !is_realtime(wanted.policy);
+    let nice = wanted.nice.max(floor);
+    if fair && (floor > 19 || nice > now.nice && floor > now.nice) {
+        return false;
+    }
+    become_like(if is_realtime(wanted.policy) { wanted } else { with_nice(wanted, nice) });
+    true
+}
+
 /// Mainline's rule: nice only, the caller's or the node's least, whichever is more urgent (contract
-/// SCH-01, SCH-02).
+/// SCH-01, SCH-02, SCH-07).
 fn nice(now: Sched, caller: Sched, node_flags: u32, oneway: bool) -> Sched {
-    // A real-time caller passes its nice, which is not known here and mostly 0 (SCH-07).
-    let callers = if is_realtime(caller.policy) { 0 } else { caller.priority };
     let least = (node_flags & flat::PRIORITY_MASK) as i32;
-    let mine = if is_realtime(now.policy) { 0 } else { now.priority };
-    let wanted = match oneway {
-        false => callers.min(least),
-        true if mine > least => least,
-        true => return now,
-    };
-    if is_realtime(now.policy) { now } else { Sched { priority: wanted, ..now } }
+    match oneway {
+        false => with_nice(now, caller.nice.min(least)),
+        true => with_nice(now, now.nice.min(least)),
+    }
 }
 
 /// Android's rule: the caller's policy and priority, or the node's least, whichever is more urgent.
@@ -172,18 +169,22 @@ fn realtime(now: Sched, caller: Sched, node_flags: u32, oneway: bool) -> Sched {
     let byte = (node_flags & flat::PRIORITY_MASK) as u8;
     // A real-time least counts 1 to 99, another is a signed nice.
     let least = match is_realtime(policy) {
-        true => Sched { policy, priority: byte.into() },
-        false => Sched { policy, priority: (byte as i8).into() },
+        true => Sched { policy, priority: byte.into(), nice: now.nice },
+        false => Sched { policy, ..with_nice(other(0), (byte as i8).into()) },
     };
     let inherits = node_flags & flat::ANDROID_INHERIT_RT != 0;
     let callers = match is_realtime(caller.policy) && !inherits {
-        true => Sched { policy: OTHER, priority: 0 },
+        true => other(0),
         false => caller,
     };
     if oneway {
         return if urgency(least) > urgency(now) { least } else { now };
     }
     if urgency(least) > urgency(callers) { least } else { callers }
+}
+
+const fn other(nice: i32) -> Sched {
+    Sched { policy: OTHER, priority: nice, nice }
 }
 
 /// Larger is more urgent: every real-time priority is above every nice.
@@ -195,11 +196,8 @@ fn urgency(sched: Sched) -> i32 {
 mod tests {
     use super::*;
 
-    const fn other(priority: i32) -> Sched {
-        Sched { policy: OTHER, priority }
-    }
     const fn fifo(priority: i32) -> Sched {
-        Sched { policy: FIFO, priority }
+        Sched { policy: FIFO, priority, nice: 0 }
     }
 
     #[test]
@@ -207,7 +205,8 @@ mod tests {
         for (caller, flags, want) in [(7, 0, 0), (-5, 0, -5), (7, 10, 7), (12, 10, 10), (0, 19, 0)] {
             assert_eq!(nice(other(3), other(caller), flags, false), other(want), "{caller} {flags}");
         }
-        assert_eq!(nice(other(3), fifo(50), 10, false), other(0), "no real time on mainline");
+        let urgent = Sched { nice: 7, ..fifo(50) };
+        assert_eq!(nice(other(3), urgent, 10, false), other(7), "no real time on mainline");
     }
 
     #[test]
@@ -222,7 +221,7 @@ mod tests {
         assert_eq!(realtime(other(0), fifo(50), inherits, false), fifo(50));
         assert_eq!(realtime(other(5), fifo(50), 10, false), other(0));
         let least = FIFO << flat::ANDROID_SCHED_POLICY_SHIFT | 3;
-        assert_eq!(realtime(other(5), other(0), least, false), fifo(3));
+        assert_eq!(realtime(other(5), other(0), least, false), Sched { nice: 5, ..fifo(3) });
         assert_eq!(realtime(other(5), other(7), 0xec, false), other(-20), "a negative least");
         assert!(passes_on(Inherit::Rt as u32, fifo(1), inherits));
         assert!(!passes_on(Inherit::Nice as u32, fifo(1), inherits));

@@ -28,6 +28,7 @@ pub(super) mod looper {
 
 /// One thing for a thread to read.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "boxing would allocate on the path of a call")]
 pub(super) enum Todo {
     /// A return without payload.
     Word(u32),
@@ -45,6 +46,13 @@ pub(super) enum Todo {
     Reply(Box<Reply>),
     /// The answer to this thread's call, in its lane.
     LaneReply(LaneReply),
+}
+
+impl Todo {
+    /// Whether it is a call, or the answer to one.
+    pub(super) fn is_transaction(&self) -> bool {
+        matches!(self, Self::Call(_) | Self::LaneCall(_) | Self::Reply(_) | Self::LaneReply(_))
+    }
 }
 
 /// A call that came in a lane.
@@ -93,6 +101,7 @@ pub(super) struct Reply {
 
 /// One level of a thread's transaction stack.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "boxing would allocate on the path of a call")]
 pub(super) enum Frame {
     /// A call that the thread serves.
     Serving {
@@ -108,6 +117,7 @@ pub(super) enum Frame {
 
 /// Where a call that is being served came from.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "boxing would allocate on the path of a call")]
 pub(super) enum Source {
     /// The broker, under this number.
     Broker(u32),

@@ -126,7 +126,6 @@ fn blank(data: &TransactionData) -> Transact {
         fault_object: u32::MAX,
         fault_errno: 0,
         data_fault: 0,
-        euid: sys::identity::effective_uid(),
         sched: sched::own(),
         lineage: Lineage::EMPTY,
     }

@@ -205,14 +205,14 @@ macro_rules! structures {
 }
 structures! {
     ThreadKey { slot, generation }
-    Sched { policy, priority }
+    Sched { policy, priority, nice }
     Link { proc, thread }
     ExtendedError { id, command, param }
     FlatBinderObject { kind, flags, binder, cookie }
     NodeInfoForRef { handle, strong_count, weak_count, reserved1, reserved2, reserved3 }
     Transact {
         kind, code, flags, data_size, offsets_size, buffers_size, gathered, fault_object, fault_errno,
-        data_fault, euid, sched, lineage
+        data_fault, sched, lineage
     }
     Delivery {
         transaction, to_thread, from, ptr, cookie, node_flags, code, flags, sender_pid, sender_euid, buffer,
@@ -358,8 +358,7 @@ mod tests {
             fault_object: u32::MAX,
             fault_errno: -7,
             data_fault: 14,
-            euid: 1000,
-            sched: Sched { policy: 1, priority: -20 },
+            sched: Sched { policy: 1, priority: 99, nice: -20 },
             lineage: long_lineage(),
         };
         let request = Request::Transact { transact };
@@ -380,7 +379,7 @@ mod tests {
             offsets_size: 8,
             security_context: Some(72),
             fds: 2,
-            sched: Sched { policy: 0, priority: 19 },
+            sched: Sched { policy: 0, priority: 19, nice: 19 },
             lineage: long_lineage(),
         };
         let item = Item::Deliver { delivery };

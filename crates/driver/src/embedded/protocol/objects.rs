@@ -10,6 +10,8 @@ pub struct Sched {
     pub policy: u32,
     /// The nice value of a fair policy (-20..=19), the real-time priority (1..=99) of FIFO and RR.
     pub priority: i32,
+    /// The nice value (-20..=19), which a thread has under every policy.
+    pub nice: i32,
 }
 
 /// A thread of a process, as others name it.

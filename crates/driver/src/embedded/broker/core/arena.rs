@@ -131,18 +131,18 @@ impl Arena {
         self.used.len()
     }
 
-    /// Charges a oneway buffer; whether its sender is to be reported. The first buffer taken while
-    /// the budget is fine makes a new report possible.
+    /// Charges a oneway buffer; whether its sender is to be reported for what it had before. The first
+    /// buffer taken while the budget is fine makes a new report possible.
     fn charge(&mut self, len: u64, sender: u32) -> bool {
         self.oneway_free -= len;
         let share = self.shares.entry(sender).or_default();
+        let floods = share.buffers > SUSPECT_BUFFERS || share.bytes > self.size / 4;
         share.buffers += 1;
         share.bytes += len;
         if self.oneway_free >= self.size / 10 {
             self.reported = false;
             return false;
         }
-        let floods = share.buffers > SUSPECT_BUFFERS || share.bytes > self.size / 4;
         floods && !std::mem::replace(&mut self.reported, true)
     }
 

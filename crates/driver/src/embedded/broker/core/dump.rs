@@ -60,7 +60,7 @@ impl Core {
         for node in dead {
             self.node_line(&mut text, node);
         }
-        for (id, proc) in &self.procs {
+        for (id, proc) in self.procs.iter().filter(|(_, proc)| !proc.only_looks()) {
             self.heading(&mut text, proc);
             self.threads(&mut text, *id, proc, true, outside);
             for node in proc.nodes.values().filter_map(|key| self.nodes.get(key)) {
@@ -186,7 +186,7 @@ impl Core {
 
     fn transactions_text(&self, outside: &impl Outside) -> String {
         let mut text = String::from("binder transactions:\n");
-        for (id, proc) in &self.procs {
+        for (id, proc) in self.procs.iter().filter(|(_, proc)| !proc.only_looks()) {
             let before = text.len();
             self.heading(&mut text, proc);
             let headed = text.len();
@@ -205,14 +205,15 @@ impl Core {
     fn stats_text(&self, outside: &impl Outside) -> String {
         let mut text = String::from("binder stats:\n");
         words(&mut text, "", &self.totals.words);
-        line!(text, "proc: active {} total {}", self.procs.len(), self.totals.procs);
+        let active = self.procs.values().filter(|proc| !proc.only_looks()).count();
+        line!(text, "proc: active {active} total {}", self.totals.procs);
         line!(text, "node: active {} total {}", self.nodes.len(), self.last_node);
         let refs: usize = self.procs.values().map(|proc| proc.refs.len()).sum();
         line!(text, "ref: active {refs}");
         let deaths: usize = self.procs.values().map(|proc| proc.deaths.len()).sum();
         line!(text, "death: active {deaths}");
         line!(text, "transaction: active {} total {}", self.calls.len(), self.totals.transactions);
-        for (id, proc) in &self.procs {
+        for (id, proc) in self.procs.iter().filter(|(_, proc)| !proc.only_looks()) {
             self.proc_stats(&mut text, *id, proc, outside);
         }
         text

@@ -62,6 +62,13 @@ pub(super) struct Proc {
 }
 
 impl Proc {
+    /// Whether it only asks for the texts, as a reader of the kernel's files does, and so is not part
+    /// of them.
+    pub(super) fn only_looks(&self) -> bool {
+        let empty = self.nodes.is_empty() && self.refs.len() == 0;
+        self.client.map_size == 0 && !self.client.lanes && self.counted.is_empty() && empty
+    }
+
     pub(super) fn new(client: Client, context: ContextKey) -> Self {
         Self {
             mapping: Mapping::Never,

@@ -66,7 +66,7 @@ impl Core {
             answers,
             code: transact.code,
             flags: transact.flags,
-            euid: transact.euid,
+            euid: self.identity(sending.from.proc).1,
             buffer: cargo.offset,
             data_size: transact.data_size,
             offsets_size: transact.offsets_size,

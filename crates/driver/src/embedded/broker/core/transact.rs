@@ -176,11 +176,16 @@ impl Core {
         Ok(frozen)
     }
 
+    /// Pid and euid of a process, as the kernel said when it joined: a transaction has no say in them.
+    pub(super) fn identity(&self, proc: ProcId) -> (u32, u32) {
+        self.procs.get(&proc).map_or((0, 0), |proc| (proc.client.pid, proc.client.euid))
+    }
+
     fn delivery(&self, sending: &Sending<'_>, target: Target, cargo: &Cargo) -> Delivery {
         let transact = sending.transact;
         let node = self.nodes.get(&target.node);
         let oneway = sending.oneway();
-        let pid = self.procs.get(&sending.from.proc).map_or(0, |sender| sender.client.pid);
+        let (pid, euid) = self.identity(sending.from.proc);
         Delivery {
             transaction: sending.id,
             to_thread: if oneway { None } else { transact.lineage.find(target.proc) },
@@ -191,7 +196,7 @@ impl Core {
             code: transact.code,
             flags: transact.flags,
             sender_pid: if oneway { 0 } else { pid },
-            sender_euid: transact.euid,
+            sender_euid: euid,
             buffer: cargo.offset,
             data_size: transact.data_size,
             offsets_size: transact.offsets_size,
@@ -241,7 +246,7 @@ impl Core {
         outside: &mut impl Outside,
     ) {
         let flags = delivery.flags;
-        let pid = self.procs.get(&sending.from.proc).map_or(0, |sender| sender.client.pid);
+        let (pid, _) = self.identity(sending.from.proc);
         let replaceable = (flags & tf::UPDATE_TXN != 0).then_some((delivery.code, flags, pid));
         self.tally(target.proc, br::TRANSACTION);
         if self.nodes.get_mut(&target.node).is_some_and(|node| node.oneways.begin()) {

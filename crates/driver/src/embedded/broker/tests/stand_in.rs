@@ -36,7 +36,6 @@ pub(super) fn transact(data_size: u64, gathered: u64) -> Request {
             fault_object: u32::MAX,
             fault_errno: 0,
             data_fault: 0,
-            euid: 0,
             sched: Sched::default(),
             lineage: Lineage::EMPTY,
         },

@@ -59,6 +59,7 @@ impl RequestHeader {
             self.sched.policy,
             self.sched.priority as u32,
             links.len() as u32,
+            self.sched.nice as u32,
         ];
         put(bytes, &words);
         for (place, link) in bytes[REQUEST_FIXED..].chunks_exact_mut(LINK).zip(links) {
@@ -93,7 +94,7 @@ impl RequestHeader {
             data_size,
             thread: ThreadKey { slot: word(5), generation: word(6) },
             cpu: word(7),
-            sched: Sched { policy: word(8), priority: word(9) as i32 },
+            sched: Sched { policy: word(8), priority: word(9) as i32, nice: word(11) as i32 },
             lineage,
         })
     }
@@ -120,8 +121,6 @@ pub struct ReplyHeader {
     pub flags: u32,
     /// Bytes of data.
     pub data_size: u32,
-    /// Effective uid of the thread that served.
-    pub euid: u32,
     /// The CPU it runs on. A hint.
     pub cpu: u32,
     /// It is about to spin on this lane ([`super::Lanes::has_call`]): the caller's next call need not be
@@ -137,7 +136,7 @@ impl ReplyHeader {
     pub(super) fn encode(&self, data_size: u32) -> [u8; REPLY_FIXED] {
         let mut bytes = [0; REPLY_FIXED];
         let watching = if self.watching { WATCHING } else { 0 };
-        put(&mut bytes, &[0, self.code, self.flags, data_size, self.euid, (self.cpu & !WATCHING) | watching]);
+        put(&mut bytes, &[0, self.code, self.flags, data_size, 0, (self.cpu & !WATCHING) | watching]);
         bytes
     }
 
@@ -147,7 +146,6 @@ impl ReplyHeader {
             code: word(1),
             flags: word(2),
             data_size: word(3),
-            euid: word(4),
             cpu: word(5) & !WATCHING,
             watching: word(5) & WATCHING != 0,
         }

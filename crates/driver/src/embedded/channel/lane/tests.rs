@@ -18,7 +18,7 @@ fn header(waiting: u32) -> RequestHeader {
         data_size: 0,
         thread: ThreadKey { slot: 5, generation: 6 },
         cpu: 7,
-        sched: Sched { policy: 0, priority: -20 },
+        sched: Sched { policy: 1, priority: 99, nice: -20 },
         lineage: Lineage::from_links(&(0..waiting).map(link).collect::<Vec<_>>()).expect("not too many"),
     }
 }
@@ -48,14 +48,8 @@ fn calls_and_replies_of_all_sizes_arrive_as_they_were_sent() {
             let mut got = vec![0; size];
             lanes.copy_request(&request, &mut got, || false).expect("all written");
             assert!(got == sent, "{size} bytes");
-            let answer = ReplyHeader {
-                code: 9,
-                flags: 8,
-                data_size: size as u32,
-                euid: 1000,
-                cpu: 1,
-                watching: lane == 7,
-            };
+            let answer =
+                ReplyHeader { code: 9, flags: 8, data_size: size as u32, cpu: 1, watching: lane == 7 };
             lanes.reply(request.taken(), &answer, &got).expect("fits");
             lanes.pour_reply(request.taken(), &got);
             assert_eq!(lanes.poll_reply(call), Ok(Some(Outcome::Replied(answer))));

@@ -127,8 +127,6 @@ impl Process {
             code: data.code,
             flags: data.flags,
             data_size: data.data_size as u32,
-            // The caller knows whose channel it is.
-            euid: 0,
             cpu: sys::sched::current_cpu(),
             watching: false,
         };

@@ -17,7 +17,7 @@ fn tx_01_to_03_a_call_and_its_reply() {
     let call = world.delivered(server);
     assert_eq!((call.transaction, call.ptr, call.cookie, call.code), (said.id, 0x11, 0x12, 3));
     assert_eq!((call.flags, call.data_size, call.offsets_size), (tf::ACCEPT_FDS, 5, 0));
-    assert_eq!((call.sender_pid, call.sender_euid), (1002, 60));
+    assert_eq!((call.sender_pid, call.sender_euid), (1002, 50));
     assert_eq!((call.from, call.to_thread), (Link { proc: client, thread: T1 }, None));
     assert_eq!(world.area(server, call.buffer, 6), b"hello\xaa");
     world.free(server, call.buffer);
@@ -28,7 +28,7 @@ fn tx_01_to_03_a_call_and_its_reply() {
         panic!("a reply");
     };
     assert_eq!((thread, answers, code), (T1, Answers::Transaction(said.id), 3));
-    assert_eq!((euid, data_size, fds), (60, 4, 0));
+    assert_eq!((euid, data_size, fds), (50, 4, 0));
     assert_eq!(world.area(client, buffer, 4), b"fine");
     world.nothing(client);
     world.nothing(server);

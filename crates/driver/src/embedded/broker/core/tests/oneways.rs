@@ -12,7 +12,7 @@ fn ow_01_what_a_oneway_call_delivers() {
     let client = world.open();
     assert_eq!(world.call(client, 0, tf::ONE_WAY, b"x").outcome, br::TRANSACTION_COMPLETE);
     let call = world.delivered(server);
-    assert_eq!((call.flags, call.sender_pid, call.sender_euid), (tf::ONE_WAY, 0, 60));
+    assert_eq!((call.flags, call.sender_pid, call.sender_euid), (tf::ONE_WAY, 0, 50));
     assert!(call.lineage.links().is_empty());
     world.end();
 }

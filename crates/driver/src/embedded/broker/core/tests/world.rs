@@ -381,7 +381,6 @@ impl Message {
             fault_object: self.fault.0,
             fault_errno: self.fault.1,
             data_fault: self.data_fault,
-            euid: 60,
             sched: Sched::default(),
             lineage: self.lineage,
         }
