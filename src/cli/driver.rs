@@ -30,7 +30,7 @@ pub(crate) struct DriverArgs {
     #[arg(long, value_name = "MODE")]
     inherit: Option<Inherit>,
 
-    /// Embedded driver: how threads wait: sleep, spin, adaptive, with the longest spin in us [default: adaptive:20]
+    /// Embedded driver: how threads wait: sleep, spin, adaptive, with the longest spin in us [default: adaptive:50]
     #[arg(long, value_name = "HOW[:US]")]
     wait: Option<Wait>,
 

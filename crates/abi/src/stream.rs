@@ -61,13 +61,12 @@ pub fn first(stream: &[u8]) -> Result<Option<(Command, usize)>, BadCommand> {
     }
     let (word, payload) = stream.split_first_chunk::<4>().ok_or(BadCommand::Truncated)?;
     let word = CommandWord(u32::from_ne_bytes(*word));
-    if !is_supported(word) {
-        return Err(BadCommand::Unsupported(word));
-    }
     let len = word.payload_len();
-    let payload = payload.get(..len).ok_or(BadCommand::Truncated)?;
-    let command = decode(word, payload).ok_or(BadCommand::Unsupported(word))?;
-    Ok(Some((command, 4 + len)))
+    match payload.get(..len).map(|payload| decode(word, payload)) {
+        Some(Some(command)) => Ok(Some((command, 4 + len))),
+        None if is_supported(word) => Err(BadCommand::Truncated),
+        _ => Err(BadCommand::Unsupported(word)),
+    }
 }
 
 fn is_supported(word: CommandWord) -> bool {

@@ -49,6 +49,14 @@ pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// How many CPUs the machine runs on, whether or not this thread may use them; at least 1.
+#[must_use]
+pub fn online_cpus() -> u32 {
+    // SAFETY: takes an integer.
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    u32::try_from(count).unwrap_or(1).max(1)
+}
+
 /// How many CPUs the calling thread may run on; at least 1.
 #[must_use]
 pub fn usable_cpus() -> u32 {

@@ -76,7 +76,7 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// What one may choose about an embedded driver. As a word: `nice,adaptive:20000,lanes`.
+/// What one may choose about an embedded driver. As a word: `nice,adaptive:50000,lanes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Settings {
     /// Which priorities are inherited.
@@ -102,8 +102,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The usual budget: a few wake-ups of a sleeping thread.
-    pub const SPIN_BUDGET_NS: u64 = 20_000;
+    /// The usual budget: about two wake-ups of a thread that sleeps on another CPU.
+    pub const SPIN_BUDGET_NS: u64 = 50_000;
     const LANES: [&'static str; 2] = ["broker", "lanes"];
 }
 
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn settings_survive_their_word() {
         let words =
-            ["nice,adaptive:20000,lanes", "none,sleep:0,broker", "rt,spin:18446744073709551615,lanes"];
+            ["nice,adaptive:50000,lanes", "none,sleep:0,broker", "rt,spin:18446744073709551615,lanes"];
         for word in words {
             assert_eq!(word.parse::<Settings>().expect(word).to_string(), word);
         }

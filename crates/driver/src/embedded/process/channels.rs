@@ -19,12 +19,12 @@ use abi::{CommandWord, Handle};
 use sys::sealed_memory::SealedMemory;
 
 use super::gather::round_up;
-use super::state::{Buffer, Calling, Frame, LaneCall, LaneTicket, Place, State, Todo};
+use super::state::{Buffer, Calling, Frame, LaneCall, LaneTicket, Place, Quick, State, Todo, Watched};
 use super::write::lets_go;
 use super::{Guard, Process};
 use crate::embedded::channel::doorbell::Doorbells;
 use crate::embedded::channel::lane::{self, Lanes};
-use crate::embedded::protocol::{Answers, Item, ProcId, Request, ThreadKey, TransactKind};
+use crate::embedded::protocol::{Answers, Item, Lineage, Link, ProcId, Request, ThreadKey, TransactKind};
 
 const EFAULT: i32 = 14;
 const EINVAL: i32 = 22;
@@ -53,6 +53,8 @@ pub(super) struct Channel {
     closed: AtomicBool,
     /// The CPU where the peer was last seen.
     peer_cpu: AtomicU32,
+    /// Lanes that a thread of the callee said it would look at (as caller).
+    watched: AtomicU32,
 }
 
 /// What calls of a handle go through.
@@ -87,14 +89,21 @@ pub(super) struct Channels {
     outbound: HashMap<u32, Arc<Channel>>,
     inbound: HashMap<u32, Arc<Channel>>,
     by_bit: Vec<Option<Arc<Channel>>>,
-    handles: HashMap<u32, Binding>,
-    nodes: HashMap<(u32, u32), Node>,
-    held: HashMap<u64, Held>,
+    handles: Quick<u32, Binding>,
+    nodes: Quick<(u32, u32), Node>,
+    held: Quick<u64, Held>,
     /// Calls whose threads exited; their lanes are free once they are answered.
     orphans: Vec<LaneTicket>,
 }
 
 impl LaneCall {
+    /// Who waits for it, nearest first.
+    pub(super) fn lineage(&self) -> Lineage {
+        let header = &self.request.header;
+        let caller = Link { proc: self.channel.peer, thread: header.thread };
+        header.lineage.as_deref().unwrap_or(&Lineage::EMPTY).behind(caller)
+    }
+
     /// Whether a reply of so many bytes can go back through the lane.
     pub(super) fn fits(&self, data_size: u64) -> bool {
         data_size <= lane::LARGEST as u64
@@ -123,6 +132,13 @@ impl LaneCall {
     pub(super) fn fail(&self, errno: i32) {
         self.channel.lanes.fail(self.request.taken(), errno);
         self.channel.ring(self.request.header.thread);
+    }
+}
+
+impl Watched {
+    /// Whether there is a call.
+    pub(super) fn has_call(&self) -> bool {
+        self.channel.lanes.has_call(self.lane) && !self.channel.is_closed()
     }
 }
 
@@ -170,6 +186,19 @@ impl Channel {
         self.lanes.close_as(reason);
     }
 
+    /// Remembers whether the callee watches a lane.
+    fn note_watched(&self, lane: u32, watched: bool) {
+        let bits = self.watched.load(Ordering::Relaxed);
+        let wanted = if watched { bits | 1 << lane } else { bits & !(1 << lane) };
+        if wanted != bits {
+            self.watched.store(wanted, Ordering::Relaxed);
+        }
+    }
+
+    fn is_watched(&self, lane: u32) -> bool {
+        self.watched.load(Ordering::Relaxed) >> lane & 1 == 1
+    }
+
     /// A lane that no thread of this process uses.
     fn free_lane(&self) -> Option<u32> {
         let lane = self.busy.load(Ordering::Relaxed).trailing_ones();
@@ -208,6 +237,7 @@ impl Process {
                     busy: AtomicU32::new(0),
                     closed: AtomicBool::new(false),
                     peer_cpu: AtomicU32::new(0),
+                    watched: AtomicU32::new(0),
                 });
                 if caller {
                     st.channels.outbound.insert(channel, made);

@@ -58,9 +58,9 @@ impl Process {
         let Some(base) = self.arena_base() else { return Ok((st, Step::More)) };
         if flags & tf::ONE_WAY == 0 {
             let saved = self.inherit(delivery.sched, delivery.node_flags, false);
-            let source = Source::Broker(transaction);
+            let source = Source::Broker(transaction, Box::new(delivery.lineage));
             let thread = st.thread(slot);
-            thread.stack.push(Frame::Serving { source, lineage: delivery.lineage, saved });
+            thread.stack.push(Frame::Serving { source, saved });
             self.show_depth(st.thread(slot));
         } else {
             self.inherit(delivery.sched, delivery.node_flags, true);

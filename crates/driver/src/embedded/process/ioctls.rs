@@ -170,6 +170,9 @@ impl Process {
         self.look(&mut st, slot, Until::Answer);
         self.unlist(&mut st, slot);
         let Some(gone) = st.exit(slot) else { return Ok(()) };
+        if self.bells.listener() == Some(slot) {
+            self.bells.set_listener(None);
+        }
         self.bell(slot).move_out();
         for frame in gone.stack {
             match frame {
@@ -187,7 +190,7 @@ impl Process {
 
     fn abandon(&self, source: Source) {
         match source {
-            Source::Broker(transaction) => self.post(&Request::Abandon { transaction }),
+            Source::Broker(transaction, _) => self.post(&Request::Abandon { transaction }),
             Source::Lane(call) => call.dead(),
         }
     }

@@ -32,7 +32,7 @@ use std::cell::Cell;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sys::interrupt::ThreadId;
@@ -64,6 +64,8 @@ struct Local {
     need_return: AtomicBool,
     /// Something was queued for it since it looked last.
     kicked: AtomicBool,
+    /// It published a call for a callee that watches the lane, and told nobody else yet.
+    untold: AtomicBool,
 }
 
 /// The arena and where it is mapped.
@@ -86,6 +88,8 @@ pub(super) struct Process {
     map_size: usize,
     outbox: Mutex<SealedMemory>,
     nonblocking: AtomicBool,
+    /// Where the last call through a lane came from: CPU + 1, 0 for none. A hint for waiting.
+    caller_cpu: AtomicU32,
     locals: Box<[Local]>,
     area: Area,
     home: sched::Home,
@@ -146,6 +150,7 @@ impl Process {
             inbox_memory,
             outbox: Mutex::new(welcome.outbox),
             nonblocking: AtomicBool::new(options.nonblocking),
+            caller_cpu: AtomicU32::new(0),
             locals: (0..doorbell::SLOTS).map(|_| Local::default()).collect(),
             area: Area::new(if settings.lanes { map_size } else { 0 })
                 .map_err(os("making the area for calls through lanes"))?,
@@ -217,7 +222,13 @@ impl Process {
                 Err(error)
             }
         };
-        self.locals[slot as usize].need_return.store(false, Ordering::Relaxed);
+        let local = &self.locals[slot as usize];
+        local.need_return.store(false, Ordering::Relaxed);
+        if local.untold.load(Ordering::Relaxed) {
+            // It did not come to wait.
+            let ticket = self.lock().thread(slot).awaited_lane().cloned();
+            self.tell(slot, ticket.as_ref());
+        }
         result
     }
 

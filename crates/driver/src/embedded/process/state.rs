@@ -5,6 +5,7 @@
 //! Facts: contract sections 4 and 5; `binder_thread`, `binder_proc` in `binder.c`, Linux 7.2.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -18,6 +19,33 @@ use crate::embedded::channel::lane::{self, ReplyHeader};
 use crate::embedded::channel::wait::Waiter;
 use crate::embedded::protocol::{Answers, Delivery, Lineage, Returns, ThreadKey};
 
+/// Keys here are small numbers and addresses that this process or its broker chose, so that a
+/// multiplication spreads them well enough and nobody can choose them to collide.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spread(u64);
+
+impl Hasher for Spread {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(word.into());
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        // The table looks at the low bits and the highest seven; addresses differ in the middle.
+        self.0 ^ self.0 >> 32
+    }
+}
+
+/// A map with quick keys.
+pub(super) type Quick<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
+
 /// Bits of a looper, as the state file prints them (contract DBG-01).
 pub(super) mod looper {
     pub(in super::super) const REGISTERED: u32 = 1;
@@ -28,7 +56,6 @@ pub(super) mod looper {
 
 /// One thing for a thread to read.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "boxing would allocate on the path of a call")]
 pub(super) enum Todo {
     /// A return without payload.
     Word(u32),
@@ -61,6 +88,13 @@ pub(super) struct LaneCall {
     pub(super) channel: Arc<Channel>,
     pub(super) request: lane::Request,
     pub(super) node: Node,
+}
+
+/// A lane that a thread looks at without being told.
+#[derive(Clone, Debug)]
+pub(super) struct Watched {
+    pub(super) channel: Arc<Channel>,
+    pub(super) lane: u32,
 }
 
 /// A call of this process in a lane.
@@ -101,13 +135,10 @@ pub(super) struct Reply {
 
 /// One level of a thread's transaction stack.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "boxing would allocate on the path of a call")]
 pub(super) enum Frame {
     /// A call that the thread serves.
     Serving {
         source: Source,
-        /// Who waits for it, nearest first.
-        lineage: Lineage,
         /// How the thread was scheduled before.
         saved: Saved,
     },
@@ -117,10 +148,9 @@ pub(super) enum Frame {
 
 /// Where a call that is being served came from.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "boxing would allocate on the path of a call")]
 pub(super) enum Source {
-    /// The broker, under this number.
-    Broker(u32),
+    /// The broker, under this number; who waits for it, nearest first.
+    Broker(u32, Box<Lineage>),
     /// A lane.
     Lane(LaneCall),
 }
@@ -176,6 +206,8 @@ pub(super) struct Thread {
     pub(super) answer: Option<Answer>,
     /// How it waits, and what it learnt of that; the thread has it while it waits.
     pub(super) waiter: Option<Waiter>,
+    /// The lane that it served last, which it looks at first while it spins for more.
+    pub(super) watched: Option<Watched>,
 }
 
 /// No failure (contract IOC-06).
@@ -196,6 +228,7 @@ impl Thread {
             pending: Pending::Plain,
             answer: None,
             waiter: None,
+            watched: None,
         }
     }
 
@@ -233,13 +266,13 @@ impl Thread {
         self.stack.is_empty() && self.todo.is_empty()
     }
 
-    /// The threads that wait for what this thread serves.
-    pub(super) fn lineage(&self) -> Lineage {
-        let serving = self.stack.iter().rev().find_map(|frame| match frame {
-            Frame::Serving { lineage, .. } => Some(*lineage),
+    /// The threads that wait for what this thread serves; `None` if it serves nothing.
+    pub(super) fn lineage(&self) -> Option<Box<Lineage>> {
+        self.stack.iter().rev().find_map(|frame| match frame {
+            Frame::Serving { source: Source::Broker(_, lineage), .. } => Some(lineage.clone()),
+            Frame::Serving { source: Source::Lane(call), .. } => Some(Box::new(call.lineage())),
             Frame::Calling(_) => None,
-        });
-        serving.unwrap_or(Lineage::EMPTY)
+        })
     }
 
     /// The lane that this thread waits for, if it waits for one.
@@ -292,7 +325,7 @@ pub(super) struct State {
     pub(super) pollers: Vec<u32>,
     pub(super) pool: Pool,
     /// By address.
-    pub(super) buffers: HashMap<u64, Buffer>,
+    pub(super) buffers: Quick<u64, Buffer>,
     pub(super) channels: Channels,
     /// The private area's parts in use.
     pub(super) live: Live,
@@ -307,7 +340,7 @@ impl State {
             idle: Vec::with_capacity(16),
             pollers: Vec::new(),
             pool: Pool::default(),
-            buffers: HashMap::with_capacity(16),
+            buffers: Quick::with_capacity_and_hasher(16, BuildHasherDefault::default()),
             channels: Channels::default(),
             live: Live::new(),
         }

@@ -41,7 +41,7 @@ impl Process {
         }
         let transact = Transact {
             kind: TransactKind::Call { handle },
-            lineage: st.thread(slot).lineage(),
+            lineage: st.thread(slot).lineage().map_or(Lineage::EMPTY, |lineage| *lineage),
             ..blank(data)
         };
         let pending = if oneway { Pending::Oneway } else { Pending::Call };
@@ -67,7 +67,7 @@ impl Process {
         // Before the caller can run again (contract SCH-03).
         sched::restore(saved);
         let kind = match source {
-            Source::Broker(transaction) => TransactKind::Reply { transaction },
+            Source::Broker(transaction, _) => TransactKind::Reply { transaction },
             Source::Lane(call) => {
                 if data.offsets_size == 0 && buffers_size.is_none() && call.fits(data.data_size) {
                     return Ok(self.reply_in_lane(st, slot, &call, data, payload));

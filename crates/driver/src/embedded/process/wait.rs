@@ -5,7 +5,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::state::{LaneTicket, State};
+use super::state::{LaneTicket, State, Watched};
 use super::{Guard, Process, sched};
 use crate::embedded::channel::wait::Waiter;
 pub(super) use crate::embedded::channel::wait::Woken;
@@ -45,6 +45,7 @@ impl Process {
     /// Looks once, without waiting.
     pub(super) fn look(&self, st: &mut State, slot: u32, until: Until) -> bool {
         self.drain(st, slot);
+        self.take_watched(st, slot);
         self.collect_lane_reply(st, slot);
         self.is_there(st, slot, until)
     }
@@ -59,7 +60,9 @@ impl Process {
                 break Woken::Ready;
             }
             self.list(&mut st, slot, until);
-            let lane = st.thread(slot).awaited_lane().cloned();
+            let thread = st.thread(slot);
+            let lane = thread.awaited_lane().cloned();
+            let watched = if until == (Until::Work { proc: true }) { thread.watched.clone() } else { None };
             drop(st);
             let waits = waiter.get_or_insert_with(|| self.new_waiter());
             waits.set_realtime(sched::is_realtime_now());
@@ -67,13 +70,19 @@ impl Process {
                 Until::Readable { deadline, .. } => deadline,
                 _ => None,
             };
-            let peer = lane.as_ref().and_then(LaneTicket::peer_cpu);
-            let woken = waits.wait(self.bell(slot), peer, deadline, || {
-                local.kicked.load(Ordering::Relaxed)
-                    || lane.as_ref().is_some_and(LaneTicket::has_outcome)
+            let peer = match &lane {
+                Some(ticket) => ticket.peer_cpu(),
+                None => self.last_caller_cpu(),
+            };
+            let ready = || {
+                lane.as_ref().is_some_and(LaneTicket::has_outcome)
+                    || watched.as_ref().is_some_and(Watched::has_call)
+                    || local.kicked.load(Ordering::Relaxed)
                     || self.inbox_has_records()
                     || self.bells.anything_ready() && self.bells.listener() == Some(slot)
-            });
+            };
+            let tell = || self.tell(slot, lane.as_ref());
+            let woken = waits.wait_or_tell(self.bell(slot), peer, deadline, ready, tell);
             st = self.lock();
             match woken {
                 Woken::Ready => {}
@@ -92,7 +101,8 @@ impl Process {
 
     fn new_waiter(&self) -> Waiter {
         let budget = Duration::from_nanos(self.settings.spin_budget_ns);
-        Waiter::new(self.settings.waiting, budget, sys::sched::usable_cpus())
+        // All that are online: a thread that is bound to one CPU may well spin for a peer on another.
+        Waiter::new(self.settings.waiting, budget, sys::sched::online_cpus())
     }
 
     /// Offers a thread for new work.
@@ -117,8 +127,14 @@ impl Process {
 
     /// Senders wake the thread that became idle last, or else one that polls. If something came
     /// while the choice changed, that thread is woken here.
+    ///
+    /// With nobody to offer, the last one stays: a thread that is busy is not rung, and looks for
+    /// work by itself before it sleeps again.
     fn choose_listener(&self, st: &State) {
         let next = st.idle.last().or(st.pollers.last()).copied();
+        if next.is_none() || next == self.bells.listener() {
+            return;
+        }
         if let Some(bell) = self.bells.hand_over(next, || self.anything_new()) {
             bell.wake();
         }

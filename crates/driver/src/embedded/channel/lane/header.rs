@@ -32,21 +32,25 @@ pub struct RequestHeader {
     pub cpu: u32,
     /// How it is scheduled.
     pub sched: Sched,
-    /// Threads that wait for it.
-    pub lineage: Lineage,
+    /// Threads that wait for it; `None` for none, as in every call that is not nested.
+    pub lineage: Option<Box<Lineage>>,
 }
 
 impl RequestHeader {
+    fn links(&self) -> &[Link] {
+        self.lineage.as_deref().map_or(&[], Lineage::links)
+    }
+
     /// Bytes that it takes, a multiple of 8.
     #[must_use]
     pub(super) fn len(&self) -> usize {
-        len_with(self.lineage.links().len())
+        len_with(self.links().len())
     }
 
     /// Its words behind the lane's, and how many bytes with that; `data_size` is the argument, not the
     /// field.
     pub(super) fn encode(&self, data_size: u32, bytes: &mut [u8; REQUEST_LONGEST]) -> usize {
-        let links = self.lineage.links();
+        let links = self.links();
         let words = [
             0,
             self.binding,
@@ -75,7 +79,7 @@ impl RequestHeader {
         if data_size as usize > LARGEST {
             return Err(Corrupt::LaneSize);
         }
-        let mut lineage = Lineage::EMPTY;
+        let mut lineage = None;
         let count = word(10) as usize;
         if count > 0 {
             let mut links =
@@ -85,7 +89,7 @@ impl RequestHeader {
                 let thread = ThreadKey { slot: word(at + 1), generation: word(at + 2) };
                 *link = Link { proc: ProcId(word(at)), thread };
             }
-            lineage = Lineage::from_links(links).ok_or(Corrupt::Lineage)?;
+            lineage = Some(Box::new(Lineage::from_links(links).ok_or(Corrupt::Lineage)?));
         }
         Ok(Self {
             binding: word(1),

@@ -12,7 +12,7 @@ use sys::sealed_memory::SealedMemory;
 use super::*;
 use crate::embedded::channel::doorbell::{self, Doorbells};
 use crate::embedded::channel::wait::{Waiter, Woken};
-use crate::embedded::protocol::{Lineage, Sched, ThreadKey};
+use crate::embedded::protocol::{Sched, ThreadKey};
 use crate::embedded::settings::Waiting;
 
 const BUDGET: Duration = Duration::from_micros(50);
@@ -33,7 +33,7 @@ fn header() -> RequestHeader {
         thread: ThreadKey { slot: 0, generation: 1 },
         cpu: sys::sched::current_cpu(),
         sched: Sched::default(),
-        lineage: Lineage::EMPTY,
+        lineage: None,
     }
 }
 

@@ -3,6 +3,7 @@
 //! Facts: contract TX-02, TX-03, ID-05, REF-13.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use abi::Payload;
 use abi::codes::br;
@@ -11,17 +12,18 @@ use zerocopy::IntoBytes;
 
 use super::super::gather::{read_data, vouched_data};
 use super::super::read::{Output, Step};
-use super::super::state::{Frame, LaneCall, NO_ERROR, Source, State, Todo};
+use super::super::state::{Frame, LaneCall, NO_ERROR, Source, State, Todo, Watched};
 use super::super::{Guard, Process};
 use super::{Channel, EFAULT, EINVAL, ENOSPC};
 use crate::embedded::channel::lane::{self, ReplyHeader};
-use crate::embedded::protocol::Link;
+use crate::embedded::channel::wait::Waiter;
 
 impl Process {
     /// Takes in the calls of every channel that has some.
     pub(in super::super) fn drain_lanes(&self, st: &mut State, me: u32) {
-        for ticket in st.channels.orphans.extract_if(.., |ticket| ticket.is_over()).collect::<Vec<_>>() {
-            self.leave_lane(st, &ticket);
+        if !st.channels.orphans.is_empty() {
+            let over: Vec<_> = st.channels.orphans.extract_if(.., |ticket| ticket.is_over()).collect();
+            over.iter().for_each(|ticket| self.leave_lane(st, ticket));
         }
         for bit in self.bells.take_ready() {
             let Some(channel) = st.channels.by_bit.get(bit as usize).and_then(Clone::clone) else { continue };
@@ -41,12 +43,34 @@ impl Process {
         }
     }
 
+    /// Takes in the call of the lane that this thread watches.
+    pub(in super::super) fn take_watched(&self, st: &mut State, slot: u32) {
+        let Some(watched) = st.thread(slot).watched.as_ref().filter(|watched| watched.has_call()) else {
+            return;
+        };
+        let Watched { channel, lane } = watched.clone();
+        match channel.lanes.take(lane) {
+            Ok(None) => {}
+            Ok(Some(request)) => self.accept_lane_call(st, slot, &channel, request),
+            Err(corrupt) => channel.close_as(corrupt),
+        }
+    }
+
+    fn saw_caller(&self, cpu: u32) {
+        self.caller_cpu.store(cpu.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// Where the last caller was.
+    pub(in super::super) fn last_caller_cpu(&self) -> Option<u32> {
+        self.caller_cpu.load(Ordering::Relaxed).checked_sub(1)
+    }
+
     fn accept_lane_call(&self, st: &mut State, me: u32, channel: &Arc<Channel>, request: lane::Request) {
         let node = st.channels.nodes.get(&(channel.id, request.header.binding)).copied();
-        let to = request.header.lineage.find(self.id);
+        let to = request.header.lineage.as_deref().and_then(|lineage| lineage.find(self.id));
         match node {
             Some(node) => {
-                channel.saw_cpu(request.header.cpu);
+                self.saw_caller(request.header.cpu);
                 let call = LaneCall { channel: channel.clone(), request, node };
                 self.route_call(st, me, to, Todo::LaneCall(call));
             }
@@ -90,8 +114,7 @@ impl Process {
         let node = call.node;
         st.channels.held.entry(node.ptr).or_default().calls += 1;
         let saved = self.inherit(header.sched, node.flags, false);
-        let lineage = header.lineage.behind(Link { proc: channel.peer, thread: header.thread });
-        st.thread(slot).stack.push(Frame::Serving { source: Source::Lane(call), lineage, saved });
+        st.thread(slot).stack.push(Frame::Serving { source: Source::Lane(call), saved });
         self.show_depth(st.thread(slot));
         let data = TransactionData {
             target: node.ptr,
@@ -109,14 +132,20 @@ impl Process {
     /// Replies through the lane that the call came in.
     pub(in super::super) fn reply_in_lane<'p>(
         &'p self,
-        st: Guard<'p>,
+        mut st: Guard<'p>,
         slot: u32,
         call: &LaneCall,
         data: &TransactionData,
         payload: Payload<'_>,
     ) -> Guard<'p> {
-        drop(st);
         let channel = &call.channel;
+        let lane = call.request.lane;
+        let nonblocking = self.nonblocking.load(Ordering::Relaxed);
+        let thread = st.thread(slot);
+        let watching =
+            !nonblocking && thread.stack.is_empty() && thread.waiter.as_ref().is_some_and(Waiter::will_spin);
+        thread.watched = watching.then(|| Watched { channel: channel.clone(), lane });
+        drop(st);
         let mut copy = Vec::new();
         let bytes = match vouched_data(data, payload) {
             Some(bytes) => Some(bytes),
@@ -128,14 +157,21 @@ impl Process {
             flags: data.flags,
             data_size: data.data_size as u32,
             cpu: sys::sched::current_cpu(),
-            watching: false,
+            watching,
         };
         let sent = bytes.is_some_and(|bytes| channel.lanes.reply(taken, &header, bytes).is_ok());
         if !sent {
             channel.lanes.fail(taken, EFAULT);
         }
-        channel.ring(call.request.header.thread);
-        if let (true, Some(bytes)) = (sent, bytes) {
+        let caller = call.request.header.thread;
+        let large = bytes.filter(|_| sent);
+        // As in a call: who sleeps is woken once all is there, who spins copies along.
+        let asleep = channel.bells.slot(caller.slot).is_some_and(|bell| bell.is_sleeping());
+        if let (true, Some(bytes)) = (asleep, large) {
+            channel.lanes.pour_reply(taken, bytes);
+        }
+        channel.ring(caller);
+        if let (false, Some(bytes)) = (asleep, large) {
             channel.lanes.pour_reply(taken, bytes);
         }
         let mut st = self.lock();

@@ -2,17 +2,24 @@
 //! Not here: the lane itself (`channel::lane`), who may use it (`super`).
 //! Facts: contract TX-01, TX-06, TX-10, TX-17.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use abi::Payload;
 use abi::codes::br;
 use abi::layout::{ExtendedError, TransactionData};
+use sys::sealed_memory::SealedMemory;
 use zerocopy::IntoBytes;
 
 use super::super::gather::{read_data, vouched_data};
 use super::super::read::{Output, Step};
 use super::super::state::{Calling, Frame, LaneReply, LaneTicket, NO_ERROR, State, Todo};
 use super::super::{Guard, Process, sched};
-use super::{ENOSPC, NOBODY};
+use super::{Channel, ENOSPC, NOBODY};
+use crate::embedded::channel::doorbell::Bell;
 use crate::embedded::channel::lane::{self, RequestHeader};
+use crate::embedded::channel::wait::Waiter;
+use crate::embedded::protocol::Sched;
 
 impl Process {
     /// Calls through a lane, if the handle has one; gives the lock back if it has none or the lane
@@ -41,7 +48,7 @@ impl Process {
         };
         let thread = st.thread(slot);
         let lineage = thread.lineage();
-        let to = lineage.find(channel.peer);
+        let to = lineage.as_deref().and_then(|lineage| lineage.find(channel.peer));
         let mine = sched::own();
         let header = RequestHeader {
             binding,
@@ -69,25 +76,59 @@ impl Process {
         if let Some(bound) = st.channels.handles.get_mut(&handle) {
             bound.calls += 1;
         }
+        let quietly = to.is_none() && channel.is_watched(lane) && self.will_spin(&mut st, slot);
         drop(st);
-        channel.bells.post(channel.bit);
-        if channel.lanes.gate() != 0 && channel.lanes.back_out(call) {
+        let gate = match quietly {
+            true => channel.lanes.gate_after_publishing(),
+            false => {
+                // A callee that sleeps is woken once all is there: on this CPU it could only wait for
+                // it. One that spins copies along.
+                channel.lanes.pour_request(call, bytes);
+                channel.bells.post(channel.bit);
+                channel.lanes.gate()
+            }
+        };
+        if gate != 0 && channel.lanes.back_out(call) {
             let mut st = self.lock();
             self.undo(&mut st, slot, &ticket);
             return Err(st);
         }
-        let bell = match to {
-            Some(key) => channel.bells.slot(key.slot).filter(|bell| bell.needs_wake()),
-            None => channel.bells.listener_to_wake(),
-        };
-        if let Some(bell) = bell {
-            if sched::passes_on(channel.bells.inherit(), mine, node_flags) {
-                sched::boost(bell.tid(), mine);
-            }
-            bell.wake();
+        if quietly {
+            self.locals[slot as usize].untold.store(true, Ordering::Relaxed);
+            channel.lanes.pour_request(call, bytes);
+        } else {
+            let bell = match to {
+                Some(key) => channel.bells.slot(key.slot).filter(|bell| bell.needs_wake()),
+                None => channel.bells.listener_to_wake(),
+            };
+            wake(&channel, bell, mine, node_flags);
         }
-        channel.lanes.pour_request(call, bytes);
         Ok(self.lock())
+    }
+
+    /// Whether the thread is likely to spin for its reply, so that it can tell the callee later.
+    fn will_spin(&self, st: &mut Guard<'_>, slot: u32) -> bool {
+        !self.nonblocking.load(Ordering::Relaxed)
+            && st.thread(slot).waiter.as_ref().is_some_and(Waiter::will_spin)
+    }
+
+    /// Tells the callee of a call that it has not found by itself, once.
+    pub(in super::super) fn tell(&self, slot: u32, ticket: Option<&LaneTicket>) {
+        let untold = &self.locals[slot as usize].untold;
+        if !untold.load(Ordering::Relaxed) {
+            return;
+        }
+        untold.store(false, Ordering::Relaxed);
+        if let Some(LaneTicket { channel, call, .. }) = ticket
+            && channel.lanes.is_waiting(*call)
+        {
+            channel.note_watched(call.lane, false);
+            channel.bells.post(channel.bit);
+            // A thread that spins needs no boost: it runs at no real-time priority, nor does this one.
+            if let Some(bell) = channel.bells.listener_to_wake() {
+                bell.wake();
+            }
+        }
     }
 
     fn undo(&self, st: &mut Guard<'_>, slot: u32, ticket: &LaneTicket) {
@@ -111,6 +152,7 @@ impl Process {
         if !ticket.has_outcome() {
             return;
         }
+        self.locals[slot as usize].untold.store(false, Ordering::Relaxed);
         let ticket = match ticket.channel.lanes.poll_reply(ticket.call) {
             Ok(None) => return,
             Ok(Some(lane::Outcome::RepliedByBroker)) => {
@@ -120,6 +162,7 @@ impl Process {
             Ok(Some(lane::Outcome::Replied(header))) => {
                 let ticket = ticket.clone();
                 ticket.channel.saw_cpu(header.cpu);
+                ticket.channel.note_watched(ticket.call.lane, header.watching);
                 thread.stack.pop();
                 thread.push(Todo::LaneReply(LaneReply { ticket, header }));
                 self.show_depth(st.thread(slot));
@@ -191,5 +234,15 @@ impl Process {
         };
         self.put(slot, out, br::REPLY, data.as_bytes());
         (st, Step::Last)
+    }
+}
+
+/// Wakes the callee's thread, after raising it to the caller's priority where that passes on.
+fn wake(channel: &Channel, bell: Option<Bell<'_, Arc<SealedMemory>>>, mine: Sched, node_flags: u32) {
+    if let Some(bell) = bell {
+        if sched::passes_on(channel.bells.inherit(), mine, node_flags) {
+            sched::boost(bell.tid(), mine);
+        }
+        bell.wake();
     }
 }
