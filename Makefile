@@ -7,7 +7,7 @@ GUEST_RUNNER := CARGO_TARGET_$(shell echo $(HOST) | tr 'a-z-' 'A-Z_')_RUNNER="$(
 EXAMPLES := $(basename $(notdir $(wildcard examples/*.rs)))
 ARGS ?=
 
-.PHONY: run build test check unit guest phone doc bench fuzz clean loom
+.PHONY: run build test check unit embedded loom guest phone doc bench fuzz clean
 
 run: build
 	$(RELEASE) run $(ARGS)
@@ -16,7 +16,7 @@ build:
 	@tools/install-deps run
 	BINDERPERF_GIT="$$(git describe --always --dirty 2>/dev/null)" cargo build --release
 
-test: check unit loom guest phone doc
+test: check unit embedded loom guest phone doc
 
 check:
 	@tools/install-deps test
@@ -31,8 +31,15 @@ unit:
 loom:
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p driver --release --lib loom_
 
-# The runtime's tests on a real driver (BINDERPERF_TEST_DRIVER=embedded: on that one, without a guest), where a missing driver is a failure, and the examples, which
-# exit with 1 when they do not see what they show.
+# The runtime's tests and the examples on the embedded driver, on this machine.
+embedded:
+	cargo build
+	BINDERPERF_TEST_DRIVER=embedded BINDERPERF_REQUIRE_DRIVER=1 cargo test -p ipc --test on_driver --test hot_path
+	for example in $(EXAMPLES); do \
+		BINDERPERF_BROKER=$(CURDIR)/$(DEBUG) cargo run --quiet --example $$example embedded || exit 1; done
+
+# The same on a real driver, in a guest, where a missing driver is a failure. Examples exit with 1 when
+# they do not see what they show.
 guest:
 	cargo build
 	BINDERPERF_REQUIRE_DRIVER=1 $(GUEST_RUNNER) cargo test -p ipc --test on_driver --test hot_path
