@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::connection::EmbeddedConnection;
+use super::directory;
 use super::line::Line;
 use super::process::ioctls::state_text;
 use super::protocol::{StateFile, ThreadKey};
@@ -79,9 +80,10 @@ impl EmbeddedContext {
     /// As making a directory for temporary files.
     pub fn private(name: &str, settings: Settings) -> io::Result<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
+        directory::sweep(&std::env::temp_dir());
         loop {
             let number = MADE.fetch_add(1, Ordering::Relaxed);
-            let directory = format!("{FOLDER}-private-{}-{number}", std::process::id());
+            let directory = format!("{}{}-{number}", directory::PRIVATE, std::process::id());
             let directory = std::env::temp_dir().join(directory);
             match DirBuilder::new().mode(0o700).create(&directory) {
                 // Left behind by a process of the same number.

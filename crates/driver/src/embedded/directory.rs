@@ -10,6 +10,7 @@ use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::OpenError;
 
@@ -117,6 +118,35 @@ pub(super) fn leave(directory: &Path, own: SocketFile, _held: &Lock) {
     }
 }
 
+/// How long a private directory stays untouched at least before others take it for left behind.
+const STALE: Duration = Duration::from_secs(60);
+
+/// Removes private directories below `parent` whose maker is gone and where nobody listens: a process
+/// that is killed cannot remove its own.
+pub(super) fn sweep(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let maker = name.to_str().and_then(|name| name.strip_prefix(PRIVATE)?.split_once('-'));
+        let Some((maker, _)) = maker else { continue };
+        let untouched = entry.metadata().and_then(|found| found.modified()).map(|when| when.elapsed());
+        let stale = untouched.is_ok_and(|age| age.is_ok_and(|age| age >= STALE));
+        if stale && !Path::new("/proc").join(maker).exists() {
+            remove_stale(&entry.path());
+        }
+    }
+}
+
+fn remove_stale(directory: &Path) {
+    // Another user's, or one that was made anew meanwhile, fails somewhere here and stays.
+    if sys::seqpacket::connect(&socket(directory)).is_err()
+        && let Ok(_held) = lock(directory)
+    {
+        let _ = fs::remove_file(socket(directory));
+        let _ = fs::remove_file(lock_file(directory));
+        let _ = fs::remove_dir(directory);
+    }
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -200,5 +230,34 @@ pub(super) mod tests {
         assert!(socket(&folder.0).exists(), "another broker's");
         leave(&folder.0, socket_file(&folder.0).expect("there"), &held);
         assert!(!socket(&folder.0).exists() && folder.0.exists(), "not private");
+    }
+
+    #[test]
+    fn what_killed_processes_left_behind_is_removed() {
+        let folder = Folder::new();
+        fs::create_dir(&folder.0)
+            .or_else(|error| if folder.0.is_dir() { Ok(()) } else { Err(error) })
+            .expect("a folder");
+        let make = |name: &str, old: bool| {
+            let made = folder.0.join(name);
+            fs::create_dir(&made).expect("make");
+            fs::write(made.join("broker.lock"), "").expect("write");
+            if old {
+                let then = std::time::SystemTime::now() - 2 * STALE;
+                File::open(&made).expect("open").set_modified(then).expect("set its time");
+            }
+            made
+        };
+        // No process has this number: it is above the kernel's limit.
+        let nobody = format!("{PRIVATE}4999999-0");
+        let stale = make(&nobody, true);
+        let kept = [
+            make(&format!("{PRIVATE}4999999-1"), false),
+            make(&format!("{PRIVATE}{}-0", std::process::id()), true),
+            make("binderperf-else", true),
+        ];
+        sweep(&folder.0);
+        assert!(!stale.exists());
+        assert!(kept.iter().all(|directory| directory.exists()), "{kept:?}");
     }
 }
