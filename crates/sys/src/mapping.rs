@@ -37,6 +37,19 @@ impl Mapping {
         Ok(Self { base, len })
     }
 
+    /// Leaves the range out of processes that are forked from now on (contract OPN-07).
+    ///
+    /// # Errors
+    /// As `madvise(2)`, which knows no reason to refuse this for a whole mapping.
+    pub(crate) fn keep_from_children(&self) -> io::Result<()> {
+        // SAFETY: exactly the range this value owns (Invariants); the advice changes nothing in this
+        // process.
+        match unsafe { libc::madvise(self.base.as_ptr().cast(), self.len, libc::MADV_DONTFORK) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
     /// Its size in bytes; never 0.
     #[inline]
     pub(crate) fn len(&self) -> usize {

@@ -15,7 +15,8 @@ use crate::racing_copy;
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
 /// A writable mapping of sealed memory. The other processes that map it may be anybody's: whatever
-/// they write, and whenever, this process neither crashes nor leaves the language's rules.
+/// they write, and whenever, this process neither crashes nor leaves the language's rules. A forked
+/// child has no mapping of it.
 ///
 /// # Invariants
 /// The mapping is read-write and shared, and its file cannot shrink. Its bytes are never behind a
@@ -71,6 +72,7 @@ impl SealedMemory {
     fn mapped(file: File, len: usize) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let mapping = Mapping::new(file.as_fd(), len, protection, libc::MAP_SHARED)?;
+        mapping.keep_from_children()?;
         Ok(Self { mapping, file: file.into() })
     }
 
@@ -181,6 +183,7 @@ impl SealedMemory {
     /// `ENOMEM`.
     pub fn lend(&self) -> io::Result<LentMemory> {
         let mapping = Mapping::new(self.file.as_fd(), self.len(), libc::PROT_READ, libc::MAP_SHARED)?;
+        mapping.keep_from_children()?;
         Ok(LentMemory { mapping })
     }
 }

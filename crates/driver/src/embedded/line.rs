@@ -71,11 +71,12 @@ impl Line {
     /// does not answer, speaks another version, or is out of memory or descriptors.
     pub(crate) fn open(directory: &Path, hello: Hello) -> Result<(Self, Welcome), OpenError> {
         let refused = |why| OpenError::Embedded { directory: directory.to_owned(), why };
-        if hello.context.is_empty() || hello.context.len() > wire::NAME_MAX {
+        if !wire::is_name(&hello.context) {
             return Err(refused(format!(
-                "a context's name has 1 to {} bytes, not {}",
+                "a context's name has 1 to {} bytes without slashes, colons and control characters and is not \
+                 . or .., unlike {:?}",
                 wire::NAME_MAX,
-                hello.context.len()
+                hello.context
             )));
         }
         for attempt in 0..TRIES {

@@ -13,6 +13,13 @@ const MAGIC: [u8; 8] = *b"bpembed\0";
 /// Longest name of a context, in bytes.
 pub(super) const NAME_MAX: usize = 255;
 
+/// Whether a context may be called so: as a file of binderfs, but for what separates words of an address
+/// and lines of a text.
+pub(super) fn is_name(name: &str) -> bool {
+    let plain = |c: char| !c.is_control() && !['/', ':'].contains(&c);
+    (1..=NAME_MAX).contains(&name.len()) && name.chars().all(plain) && ![".", ".."].contains(&name)
+}
+
 const HELLO_FIXED: usize = 32;
 /// Bytes of the longest hello.
 pub(super) const HELLO_MAX: usize = HELLO_FIXED + NAME_MAX;
@@ -70,9 +77,9 @@ impl Hello {
 
     fn fields(bytes: &[u8]) -> Option<Self> {
         let name = bytes.get(HELLO_FIXED..)?;
-        let fits = name.len() as u64 == long(bytes, 24)? && !name.is_empty() && name.len() <= NAME_MAX;
+        let fits = name.len() as u64 == long(bytes, 24)?;
         Some(Self {
-            context: std::str::from_utf8(name).ok().filter(|_| fits)?.to_owned(),
+            context: std::str::from_utf8(name).ok().filter(|name| fits && is_name(name))?.to_owned(),
             map_size: usize::try_from(long(bytes, 16)?).ok()?,
             lanes: word(bytes, 12)? != 0,
         })

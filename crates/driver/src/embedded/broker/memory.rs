@@ -6,11 +6,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
+use abi::codes::{bc, br};
 use sys::sealed_memory::SealedMemory;
 
 use super::core::outside::{GATE_CLOSED, GATE_FROZEN};
-use super::core::{Outside, ThreadLine};
-use crate::embedded::channel::doorbell::{self, Bell, Doorbells};
+use super::core::{Outside, Shown, ThreadLine};
+use crate::embedded::channel::doorbell::{self, Bell, Doorbells, NEED_RETURN};
 use crate::embedded::channel::lane::{self, Lanes};
 use crate::embedded::channel::ring::{self, Producer};
 use crate::embedded::protocol::codec::Message;
@@ -19,11 +20,11 @@ use crate::embedded::protocol::{Item, OUTBOX_SIZE, ProcId, ThreadKey};
 /// Most bytes of a receiving area that are used (contract OPN-06).
 const ARENA_MAX: usize = 4 << 20;
 
+/// Looper bit of the state files: the thread waits for work (contract DBG-01).
+const WAITING: u32 = 0x10;
+
 /// Items that may wait for one client. Nobody who reads at all comes near it.
 const WAITING_MAX: usize = 1 << 16;
-
-/// Bit of a bell's looper word, beside those of the kernel's: its next read returns at once.
-pub(crate) const NEED_RETURN: u32 = 1 << 31;
 
 /// What the broker and one client share.
 #[derive(Debug)]
@@ -246,11 +247,26 @@ impl Outside for World {
         let line = |bell: Bell<'_, _>| ThreadLine {
             key: ThreadKey { slot: bell.number(), generation: bell.generation() },
             tid: bell.tid(),
-            looper: bell.looper() & !NEED_RETURN,
+            looper: bell.looper() & !NEED_RETURN | if bell.waits() { WAITING } else { 0 },
+            ready: bell.is_ready(),
+            serving: bell.serving(),
             need_return: bell.looper() & NEED_RETURN != 0,
             depth: bell.depth(),
         };
         place.slots().map(line).filter(|line| line.tid != 0).collect()
+    }
+
+    fn shown(&self, proc: ProcId) -> Shown {
+        let Some(Place { bells, .. }) = self.places.get(&proc) else { return Shown::default() };
+        let (requested, started) = bells.pool();
+        let counts = bells.counts();
+        let times = |(word, counter): (u32, usize)| (word, counts.get(counter).copied().unwrap_or(0));
+        let commands = bc::ALL.iter().map(|(_, word)| (*word, doorbell::of_command(*word)));
+        // It has the number of the one without a context, and so its counter.
+        let own = |(_, word): &&(&str, u32)| *word != br::TRANSACTION_SEC_CTX;
+        let returns = br::ALL.iter().filter(own).map(|(_, word)| (*word, doorbell::of_return(*word)));
+        let words = commands.chain(returns).map(times).filter(|(_, times)| *times > 0).collect();
+        Shown { requested, started, untaken: bells.untaken(), threads_ever: bells.threads_ever(), words }
     }
 
     fn item(&mut self, to: ProcId, item: Item) {

@@ -1,20 +1,23 @@
 //! Room: the doorbells of a process: which of its threads to wake, which channels have calls.
-//! Not here: waiting (`wait`), choosing a thread (`process`), the calls (`lane`).
+//! Not here: what is only there to be looked at (`shown`), waiting (`wait`), choosing a thread (`process`), the calls (`lane`).
 //!
 //! Layout, in cache lines of 64 bytes:
 //! - 0: `listener`: slot + 1 of the thread to wake for new work, 0 for none; `inherit`: the mode of
 //!   priority inheritance, set by the broker; `used`: slots that ever had a thread;
-//!   `queued`: calls that no thread has taken.
+//!   `queued`: calls that no thread has taken; then what `shown` keeps there.
 //! - 1 to 3: `summary`, one bit per word of ready bits; 32 words of 32 ready bits, one bit per
 //!   channel. The first 480 channels share the summary's line.
 //! - from 4096: 1024 bells of one line each.
-//! - from 4096 + 64 KiB: 1024 blocks of 64 counters, written by their thread only.
+//! - from 4096 + 64 KiB: 1024 blocks of 64 words, counters and more (`shown`), written by their thread
+//!   only.
 //!
 //! All of it is hints. Whoever is misled wakes late: sleepers look again every second.
 //!
 //! The rule of wake-ups: who has published something passes a `fence(SeqCst)` and then looks for
 //! sleepers; who wants to sleep says so, passes a `fence(SeqCst)` and then looks for something
 //! published. One of the two sees the other.
+
+mod shown;
 
 use std::io;
 use std::time::Duration;
@@ -23,15 +26,13 @@ use sys::futex::Waited;
 use sys::sync::{AtomicU32, Ordering, fence};
 
 use super::{Corrupt, Memory, holds};
+pub use shown::{COUNTERS, NEED_RETURN, SERVING, of_command, of_return};
 
 /// Threads that a process may have at a time.
 pub const SLOTS: u32 = 1024;
 
 /// Channels that may lead to a process at a time.
 pub const CHANNELS: u32 = 1024;
-
-/// Counters of a thread: one per `BC_*` command, then one per `BR_*` return.
-pub const COUNTERS: usize = 64;
 
 const LISTENER: usize = 0;
 const INHERIT: usize = 4;
@@ -42,7 +43,7 @@ const READY: usize = 68;
 const BELLS: usize = 4096;
 const BELL: usize = 64;
 const COUNTS: usize = BELLS + SLOTS as usize * BELL;
-const COUNT: usize = COUNTERS * 4;
+const COUNT: usize = 256;
 
 /// Bytes of the doorbells' memory.
 pub const SIZE: usize = COUNTS + SLOTS as usize * COUNT;
@@ -177,19 +178,6 @@ impl<M: Memory> Doorbells<M> {
         self.memory.word(QUEUED).store(calls, Ordering::Relaxed);
     }
 
-    /// Sums of the counters of all threads that the process ever had.
-    pub fn counts(&self) -> [u64; COUNTERS] {
-        let used = self.used() as usize;
-        let mut sums = [0; COUNTERS];
-        for slot in 0..used {
-            for (index, sum) in sums.iter_mut().enumerate() {
-                let count = self.memory.word(COUNTS + slot * COUNT + index * 4);
-                *sum += u64::from(count.load(Ordering::Relaxed));
-            }
-        }
-        sums
-    }
-
     /// `word` is below 32.
     fn ready_word(&self, word: u32) -> &AtomicU32 {
         self.memory.word(READY + word as usize * 4)
@@ -273,7 +261,7 @@ impl<M: Memory> Bell<'_, M> {
     pub fn move_in(&self, tid: u32) -> u32 {
         let generation = self.generation().wrapping_add(1);
         self.word(SLEEPING).store(0, Ordering::Relaxed);
-        self.set_looper(0);
+        self.word(LOOPER).store(0, Ordering::Relaxed);
         self.set_depth(0);
         self.word(TID).store(tid, Ordering::Relaxed);
         self.word(GENERATION).store(generation, Ordering::Relaxed);
@@ -285,6 +273,8 @@ impl<M: Memory> Bell<'_, M> {
     pub fn move_out(&self) {
         self.word(TID).store(0, Ordering::Relaxed);
         self.word(SLEEPING).store(0, Ordering::Relaxed);
+        self.end_waiting();
+        self.set_serving([0; SERVING]);
     }
 
     /// The thread will sleep unless it finds something now. Returns what to give [`sleep`](Self::sleep).
@@ -370,9 +360,10 @@ impl<M: Memory> Bell<'_, M> {
         self.word(LOOPER).load(Ordering::Relaxed)
     }
 
-    /// Sets it.
+    /// Sets it; [`NEED_RETURN`] is set and cleared apart.
     pub fn set_looper(&self, bits: u32) {
-        self.word(LOOPER).store(bits, Ordering::Relaxed);
+        let kept = self.looper() & NEED_RETURN;
+        self.word(LOOPER).store(bits | kept, Ordering::Relaxed);
     }
 
     /// Length of the thread's transaction stack, with replies that it has not read.
@@ -385,17 +376,6 @@ impl<M: Memory> Bell<'_, M> {
     /// Sets it.
     pub fn set_depth(&self, depth: u32) {
         self.word(DEPTH).store(depth, Ordering::Relaxed);
-    }
-
-    /// Counts something that this thread did; only the thread itself may. An index beyond
-    /// [`COUNTERS`] is ignored.
-    #[inline]
-    pub fn count(&self, index: usize) {
-        if index < COUNTERS {
-            let count = self.memory.word(COUNTS + self.slot as usize * COUNT + index * 4);
-            // Not a read-modify-write: nobody else writes it.
-            count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        }
     }
 }
 

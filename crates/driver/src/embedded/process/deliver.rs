@@ -61,6 +61,7 @@ impl Process {
             let source = Source::Broker(transaction, Box::new(delivery.lineage));
             let thread = st.thread(slot);
             thread.stack.push(Frame::Serving { source, saved });
+            self.show_serving(st.thread(slot));
             self.show_depth(st.thread(slot));
         } else {
             self.inherit(delivery.sched, delivery.node_flags, true);

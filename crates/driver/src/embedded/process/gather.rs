@@ -22,6 +22,7 @@ use crate::embedded::protocol::{MAX_FDS, OUTBOX_SIZE, Transact};
 const EFAULT: i32 = 14;
 const EBADF: i32 = 9;
 const EMFILE: i32 = 24;
+const EINVAL: i32 = 22;
 const ENOSPC: i32 = 28;
 
 /// What is rounded up where parts follow one another.
@@ -156,7 +157,8 @@ pub(super) fn gather(
     let offsets = payload.offsets.as_bytes();
     let vouched = [(payload.data.as_ptr() as u64, payload.data), (payload.offsets.as_ptr() as u64, offsets)];
     let parts = || -> Result<(u64, u64), i32> {
-        copy(outbox, 0, data.buffer, data.data_size, &vouched)?;
+        copy(outbox, 0, data.buffer, data.data_size, &vouched)
+            .map_err(|errno| if errno == EFAULT && begins_with_an_object(data) { EINVAL } else { errno })?;
         let offsets_at = round_up(data.data_size).ok_or(ENOSPC)?;
         copy(outbox, offsets_at, data.offsets, data.offsets_size, &vouched)?;
         let next = round_up(data.offsets_size).and_then(|len| offsets_at.checked_add(len)).ok_or(ENOSPC)?;
@@ -191,6 +193,13 @@ pub(super) fn gather(
     }
     transact.gathered = walk.next - next;
     walk.descriptors
+}
+
+/// Whether the first object is at the very start. The kernel looks at an object before it copies what
+/// is in front of it, and takes one that it cannot read for one of no type (contract OBJ-01).
+fn begins_with_an_object(data: &TransactionData) -> bool {
+    let mut first = [0; 8];
+    data.offsets_size >= 8 && own_memory::read(data.offsets, &mut first).is_ok() && first == [0; 8]
 }
 
 /// The bytes that a command points to, without any copy, if the caller vouches for exactly them.

@@ -5,7 +5,7 @@
 
 use std::sync::PoisonError;
 
-use abi::codes::br;
+use abi::codes::{br, tf};
 use abi::layout::ExtendedError;
 
 use super::Process;
@@ -120,8 +120,6 @@ impl Process {
         if thread.pending != Pending::Plain {
             thread.extended_error = error;
             match thread.pending {
-                // The broker knows of no such call any more: nobody waits for this (contract TX-18).
-                Pending::Reply if answer.errno != 0 => thread.refuse(br::TRANSACTION_COMPLETE),
                 _ if answer.sender_stops => thread.refuse(outcome),
                 Pending::Call => {
                     thread.stack.push(Frame::Calling(Calling::Broker(transaction)));
@@ -192,7 +190,13 @@ impl Process {
 
     /// How many calls wait for any thread, for the broker's question (see `show_depth`).
     pub(super) fn show_queue(&self, st: &State) {
-        self.bells.set_queued(st.queue.iter().filter(|todo| todo.is_transaction()).count() as u32);
+        let (mut calls, mut untaken) = (0, 0);
+        for todo in st.queue.iter().filter(|todo| todo.is_transaction()) {
+            calls += 1;
+            untaken += u32::from(!matches!(todo, Todo::Call(call) if call.flags & tf::ONE_WAY == 0));
+        }
+        self.bells.set_queued(calls);
+        self.bells.set_untaken(untaken);
     }
 
     /// To the thread that became idle last, else into the process's queue (contract LP-08).

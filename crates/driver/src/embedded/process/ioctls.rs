@@ -13,7 +13,7 @@ use abi::layout::{
 
 use sys::interval::Interval;
 
-use super::state::{Calling, Frame, NO_ERROR, Source, Todo};
+use super::state::{Calling, Frame, NO_ERROR, Source, Todo, looper};
 use super::wait::{Until, Woken};
 use super::{Guard, Process};
 use crate::embedded::line::Line;
@@ -40,7 +40,7 @@ impl Process {
     }
 
     fn end_first_contact(&self, slot: u32) {
-        self.locals[slot as usize].need_return.store(false, Ordering::Relaxed);
+        self.set_need_return(slot, false);
     }
 
     pub(crate) fn version(&self) -> io::Result<i32> {
@@ -136,7 +136,7 @@ impl Process {
     pub(crate) fn wake_readers(&self) {
         let st = self.lock();
         for thread in st.threads.iter().flatten() {
-            self.locals[thread.key.slot as usize].need_return.store(true, Ordering::Relaxed);
+            self.set_need_return(thread.key.slot, true);
             self.ring(thread.key.slot);
         }
     }
@@ -146,7 +146,12 @@ impl Process {
         let mut st = self.lock();
         let slot = self.enter(&mut st)?;
         let deadline = u64::try_from(timeout_ms).ok().map(|ms| Instant::now() + Duration::from_millis(ms));
-        let proc = st.thread(slot).is_free();
+        let thread = st.thread(slot);
+        if thread.looper & looper::POLL == 0 {
+            thread.looper |= looper::POLL;
+            self.bell(slot).set_looper(thread.looper);
+        }
+        let proc = thread.is_free();
         loop {
             let (guard, woken) = self.wait(st, slot, Until::Readable { proc, deadline });
             st = guard;
@@ -197,7 +202,11 @@ impl Process {
 
     fn drop_todo(&self, st: &mut Guard<'_>, todo: Todo) {
         match todo {
-            Todo::Call(delivery) => self.post(&Request::Abandon { transaction: delivery.transaction }),
+            Todo::Call(delivery) => {
+                self.post(&Request::Abandon { transaction: delivery.transaction });
+                // Nobody has its address, so nobody else will (the C driver loses it, contract OW-14).
+                self.post(&Request::FreeBuffer { offset: delivery.buffer });
+            }
             Todo::LaneCall(call) => call.dead(),
             Todo::Reply(reply) => self.post(&Request::FreeBuffer { offset: reply.buffer }),
             Todo::LaneReply(reply) => self.leave_lane(st, &reply.ticket),

@@ -47,7 +47,7 @@ use super::wire::Hello;
 use crate::connection::{Exchange, OpenOptions};
 use crate::error::OpenError;
 use area::Area;
-use state::{State, Thread};
+use state::{Frame, Source, State, Thread};
 
 /// The kernel's word of refusal for a thread too many; no driver has such a limit.
 const EMFILE: i32 = 24;
@@ -193,7 +193,7 @@ impl Process {
             st.free_slot(doorbell::SLOTS as usize).ok_or_else(|| io::Error::from_raw_os_error(EMFILE))?;
         let generation = self.bell(slot).move_in(tid as u32);
         st.enter(ThreadKey { slot, generation }, tid);
-        self.locals[slot as usize].need_return.store(true, Ordering::Relaxed);
+        self.set_need_return(slot, true);
         Ok(slot)
     }
 
@@ -222,14 +222,39 @@ impl Process {
                 Err(error)
             }
         };
+        self.set_need_return(slot, false);
         let local = &self.locals[slot as usize];
-        local.need_return.store(false, Ordering::Relaxed);
         if local.untold.load(Ordering::Relaxed) {
             // It did not come to wait.
             let ticket = self.lock().thread(slot).awaited_lane().cloned();
             self.tell(slot, ticket.as_ref());
         }
         result
+    }
+
+    /// Whether the thread's next blocking read returns early (contract WR-05, EXT-07).
+    fn set_need_return(&self, slot: u32, on: bool) {
+        let flag = &self.locals[slot as usize].need_return;
+        if flag.load(Ordering::Relaxed) != on {
+            flag.store(on, Ordering::Relaxed);
+            self.bell(slot).show_need_return(on);
+        }
+    }
+
+    /// The calls of the broker that a thread serves, for the state files (contract DBG-03).
+    fn show_serving(&self, thread: &Thread) {
+        let mut calls = [0; doorbell::SERVING];
+        let serves = thread.stack.iter().filter_map(|frame| match frame {
+            Frame::Serving { source: Source::Broker(transaction, _), .. } => Some(*transaction),
+            _ => None,
+        });
+        calls.iter_mut().zip(serves).for_each(|(place, call)| *place = call);
+        self.bell(thread.key.slot).set_serving(calls);
+    }
+
+    /// The pool of loopers, for the state files (contract DBG-05).
+    fn show_pool(&self, st: &State) {
+        self.bells.set_pool(st.pool.requested.into(), st.pool.started);
     }
 
     /// Whether a thread has anything pending, for the broker's question at a freeze (contract FRZ-03).

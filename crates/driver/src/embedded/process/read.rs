@@ -12,6 +12,7 @@ use super::state::{Pending, Todo, looper};
 use super::wait::{Until, Woken};
 use super::{Guard, Process};
 use crate::connection::Exchange;
+use crate::embedded::channel::doorbell::of_return;
 use crate::embedded::protocol::Request;
 
 const EAGAIN: i32 = 11;
@@ -19,9 +20,6 @@ const EINTR: i32 = 4;
 
 /// Work is only returned into this much room (contract WR-08).
 const ROOM: usize = 4 + size_of::<TransactionDataSecctx>();
-
-/// Where the counters of returns begin: behind those of the commands.
-const RETURNS: usize = 32;
 
 /// Returns as they are written.
 pub(super) struct Output<'b> {
@@ -170,7 +168,7 @@ impl Process {
 
     /// Appends a return and counts it.
     pub(super) fn put(&self, slot: u32, out: &mut Output<'_>, word: u32, payload: &[u8]) {
-        self.bell(slot).count(RETURNS + (word & 0xff) as usize);
+        self.bell(slot).count(of_return(word));
         out.put(word, payload);
     }
 
@@ -206,7 +204,8 @@ impl Process {
         let wanted = !st.pool.requested && st.idle.is_empty() && st.pool.started < st.pool.max;
         if joined && wanted {
             st.pool.requested = true;
-            self.bell(slot).count(RETURNS + (br::SPAWN_LOOPER & 0xff) as usize);
+            self.show_pool(st);
+            self.bell(slot).count(of_return(br::SPAWN_LOOPER));
             // There is room for one: the filler stood there.
             if let Some(head) = out.bytes.first_chunk_mut::<4>() {
                 *head = br::SPAWN_LOOPER.to_ne_bytes();

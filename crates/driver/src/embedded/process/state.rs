@@ -52,6 +52,7 @@ pub(super) mod looper {
     pub(in super::super) const ENTERED: u32 = 2;
     pub(in super::super) const EXITED: u32 = 4;
     pub(in super::super) const INVALID: u32 = 8;
+    pub(in super::super) const POLL: u32 = 0x20;
 }
 
 /// One thing for a thread to read.

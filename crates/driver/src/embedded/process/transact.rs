@@ -67,7 +67,10 @@ impl Process {
         // Before the caller can run again (contract SCH-03).
         sched::restore(saved);
         let kind = match source {
-            Source::Broker(transaction, _) => TransactKind::Reply { transaction },
+            Source::Broker(transaction, _) => {
+                self.show_serving(st.thread(slot));
+                TransactKind::Reply { transaction }
+            }
             Source::Lane(call) => {
                 if data.offsets_size == 0 && buffers_size.is_none() && call.fits(data.data_size) {
                     return Ok(self.reply_in_lane(st, slot, &call, data, payload));

@@ -95,6 +95,7 @@ impl Process {
             }
         };
         self.unlist(&mut st, slot);
+        self.bell(slot).end_waiting();
         st.thread(slot).waiter = waiter;
         (st, woken)
     }
@@ -107,6 +108,9 @@ impl Process {
 
     /// Offers a thread for new work.
     fn list(&self, st: &mut State, slot: u32, until: Until) {
+        if let Until::Work { proc } = until {
+            self.bell(slot).begin_waiting(proc);
+        }
         match until {
             Until::Work { proc: true } if !st.idle.contains(&slot) => st.idle.push(slot),
             Until::Readable { proc: true, .. } if !st.pollers.contains(&slot) => st.pollers.push(slot),

@@ -5,16 +5,15 @@
 
 use std::io;
 use std::mem;
-use std::sync::atomic::Ordering;
 
 use abi::BufferAddress;
 use abi::codes::bc;
 use abi::stream::{self, BadCommand, Command};
 
-use super::state::{Buffer, Frame, Pending, Place, looper};
-use super::wait::Until;
+use super::state::{Buffer, Pending, Place, looper};
 use super::{Guard, Process};
 use crate::connection::Exchange;
+use crate::embedded::channel::doorbell::of_command;
 use crate::embedded::protocol::Request;
 
 const EFAULT: i32 = 14;
@@ -33,10 +32,6 @@ impl Process {
         slot: u32,
         exchange: &mut Exchange<'_>,
     ) -> io::Result<Guard<'p>> {
-        if matches!(st.thread(slot).stack.last(), Some(Frame::Calling(_))) {
-            // A call whose reply has come is over, read or not: another may follow (contract TX-13).
-            self.look(&mut st, slot, Until::Answer);
-        }
         while !st.thread(slot).refused {
             let rest = exchange.write.get(exchange.write_consumed..).unwrap_or_default();
             let (command, len) = match stream::first(rest) {
@@ -45,7 +40,7 @@ impl Process {
                 Err(BadCommand::Truncated) => return refused(EFAULT),
                 Err(BadCommand::Unsupported(_)) => return refused(EINVAL),
             };
-            self.bell(slot).count(rest[0].into());
+            self.bell(slot).count(of_command(rest[0].into()));
             st = self.obey(st, slot, command, exchange)?;
             exchange.write_consumed += len;
         }
@@ -122,6 +117,7 @@ impl Process {
         if command == Command::RegisterLooper && was & looper::ENTERED == 0 && requested {
             st.pool.requested = false;
             st.pool.started += 1;
+            self.show_pool(st);
         }
         self.bell(slot).set_looper(bits);
     }
@@ -138,7 +134,7 @@ impl Process {
         descriptors.into_iter().for_each(|(_, descriptor)| mem::forget(descriptor));
         if !array.is_empty() {
             drop(array);
-            self.locals[slot as usize].need_return.store(true, Ordering::Relaxed);
+            self.set_need_return(slot, true);
         }
         match place {
             Place::Arena(offset) => {

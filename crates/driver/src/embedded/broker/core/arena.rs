@@ -11,6 +11,8 @@ pub const ALIGN: u64 = 8;
 /// Most bytes of an area that are used (contract OPN-06).
 pub const SIZE_MAX: usize = 4 << 20;
 
+const PAGE: u64 = 4096;
+
 /// A sender with more unfreed oneway buffers than this is suspected once the budget is low.
 const SUSPECT_BUFFERS: u64 = 50;
 
@@ -50,6 +52,8 @@ pub struct Arena {
     oneway_free: u64,
     shares: HashMap<u32, Share>,
     reported: bool,
+    /// Where the furthest buffer ever ended.
+    high: u64,
 }
 
 impl Arena {
@@ -65,6 +69,7 @@ impl Arena {
             oneway_free: size / 2,
             shares: HashMap::new(),
             reported: false,
+            high: 0,
         };
         if size > 0 {
             arena.add_gap(0, size);
@@ -87,6 +92,7 @@ impl Arena {
         if gap > len {
             self.add_gap(offset + len, gap - len);
         }
+        self.high = self.high.max(offset + len);
         self.used.insert(offset, Used { len, oneway_of: oneway.then_some(sender) });
         let suspect = oneway && self.charge(len, sender);
         Ok(Taken { offset, suspect })
@@ -123,6 +129,19 @@ impl Arena {
     #[must_use]
     pub fn oneway_free(&self) -> u64 {
         self.oneway_free
+    }
+
+    /// Pages below buffers, pages that once had one, and the rest.
+    #[must_use]
+    pub fn pages(&self) -> (u64, u64, u64) {
+        let (mut active, mut counted) = (0, 0);
+        for (offset, used) in &self.used {
+            let (first, end) = ((offset / PAGE).max(counted), (offset + used.len).div_ceil(PAGE));
+            active += end.saturating_sub(first);
+            counted = counted.max(end);
+        }
+        let touched = self.high.div_ceil(PAGE);
+        (active, touched - active, self.size.div_ceil(PAGE) - touched)
     }
 
     /// How many buffers there are.

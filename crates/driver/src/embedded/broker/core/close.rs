@@ -15,6 +15,11 @@ impl Core {
         if !self.procs.contains_key(&proc) {
             return;
         }
+        let shown = outside.shown(proc);
+        self.totals.threads += shown.threads_ever;
+        for (word, times) in shown.words {
+            *self.totals.words.entry(word).or_default() += times;
+        }
         self.abandon_freezes(proc, outside);
         self.leave_manager(proc);
         self.close_channels(proc, outside);

@@ -1,8 +1,7 @@
 //! Room: the state as text, laid out as the kernel's files.
 //! Not here: who asks for it.
-//! Facts: contract section 19. What only a process's library knows is missing: `requested threads`
-//! counts those that registered, words that went through lanes or never left a process are not
-//! counted, and a node's or buffer's memory has no pages of its own to tell.
+//! Facts: contract section 19. What only a process knows it shows in its doorbells: its threads, its
+//! pool, its words. Calls that went through lanes have no number and no line.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,7 +11,7 @@ use abi::codes::{bc, br};
 use super::Core;
 use super::log::{Entry, Kind};
 use super::node::Node;
-use super::outside::{Outside, ThreadLine};
+use super::outside::{Outside, Shown, ThreadLine};
 use super::proc::Proc;
 use super::transact::Call;
 use crate::embedded::protocol::{Link, ProcId, StateFile};
@@ -22,7 +21,10 @@ use crate::embedded::protocol::{Link, ProcId, StateFile};
 pub(super) struct Totals {
     pub(super) procs: u64,
     pub(super) transactions: u64,
-    /// How often each `BC_*` and `BR_*` word passed.
+    pub(super) refs: u64,
+    /// Threads of processes that are gone.
+    pub(super) threads: u64,
+    /// How often each `BC_*` and `BR_*` word passed at processes that are gone.
     pub(super) words: BTreeMap<u32, u64>,
 }
 
@@ -32,11 +34,6 @@ macro_rules! line {
         let _ = writeln!($text, $($arg)*);
     }};
 }
-
-/// Looper bit: joined the pool because it was asked to.
-const REGISTERED: u32 = 1;
-/// Looper bit: waits for work.
-const WAITING: u32 = 0x10;
 
 impl Core {
     /// The text of a state file.
@@ -73,6 +70,7 @@ impl Core {
                 let stage = if used || buffer.waiting { "active" } else { "delivered" };
                 line!(text, "  buffer {id}: {offset:x} size {data}:{offsets}:{extra} {stage}");
             }
+            self.unread(&mut text, *id, proc, outside);
         }
         text
     }
@@ -86,7 +84,8 @@ impl Core {
     /// A process's threads; `all`: also those with nothing to do.
     fn threads(&self, text: &mut String, id: ProcId, proc: &Proc, all: bool, outside: &impl Outside) {
         for thread in outside.threads(id) {
-            let ThreadLine { tid, looper, need_return, depth, .. } = thread;
+            let ThreadLine { tid, looper, need_return, depth, serving, .. } = thread;
+            let incoming = serving.iter().filter(|call| proc.incoming.contains(*call));
             let mine = |call: &&u32| self.calls.get(call).is_some_and(|c| from_thread(c, id, thread));
             let outgoing: Vec<&u32> = proc.outgoing.iter().filter(mine).collect();
             if all || depth > 0 || !outgoing.is_empty() {
@@ -97,15 +96,24 @@ impl Core {
                 );
             }
             for call in outgoing {
-                self.call_line(text, "    outgoing", *call, false, outside);
+                self.call_line(text, "    outgoing", *call, (0, false), outside);
             }
-        }
-        for call in &proc.incoming {
-            self.call_line(text, "  incoming", *call, true, outside);
+            for call in incoming {
+                self.call_line(text, "    incoming", *call, (tid, true), outside);
+            }
         }
     }
 
-    fn call_line(&self, text: &mut String, what: &str, id: u32, buffer: bool, outside: &impl Outside) {
+    /// Calls that no thread has read.
+    fn unread(&self, text: &mut String, id: ProcId, proc: &Proc, outside: &impl Outside) {
+        for call in untaken(proc, &outside.threads(id)) {
+            self.call_line(text, "  pending", call, (0, true), outside);
+        }
+    }
+
+    /// A call's line; `at`: the thread that serves it, 0 for none, and whether the buffer is the block's.
+    fn call_line(&self, text: &mut String, what: &str, id: u32, at: (u32, bool), outside: &impl Outside) {
+        let (to_tid, buffer) = at;
         let Some(call) = self.calls.get(&id) else { return };
         let (pid, tid) = call.from.map_or((0, 0), |from| self.names(from, outside));
         let to = self.procs.get(&call.to).map_or(0, |proc| proc.client.pid);
@@ -113,7 +121,7 @@ impl Core {
         let elapsed = outside.now_ms().saturating_sub(call.began_ms);
         let _ = write!(
             text,
-            "{what} transaction {id}: {:016x} from {pid}:{tid} to {to}:0 code {code:x} flags {flags:x} \
+            "{what} transaction {id}: {:016x} from {pid}:{tid} to {to}:{to_tid} code {code:x} flags {flags:x} \
              pri 0 a0 r0 elapsed {elapsed}ms",
             call.ptr
         );
@@ -149,13 +157,14 @@ impl Core {
     /// A node and the oneway calls that wait for it.
     fn node_lines(&self, text: &mut String, node: &Node, outside: &impl Outside) {
         self.node_line(text, node);
-        for waiting in node.oneways.waiting() {
+        for (waiting, began_ms) in node.oneways.waiting() {
+            let elapsed = outside.now_ms().saturating_sub(began_ms);
             let (pid, tid) = self.names(waiting.from, outside);
             let to = node.owner.and_then(|owner| self.procs.get(&owner)).map_or(0, |p| p.client.pid);
             line!(
                 text,
                 "    pending async transaction {}: {:016x} from {pid}:{tid} to {to}:0 code {:x} flags {:x} \
-                 pri 0 a1 r0 node {} size {}:{} offset {:x}",
+                 pri 0 a1 r0 elapsed {elapsed}ms node {} size {}:{} offset {:x}",
                 waiting.transaction,
                 waiting.ptr,
                 waiting.code,
@@ -195,6 +204,7 @@ impl Core {
             for node in nodes.filter(|node| node.oneways.waiting().next().is_some()) {
                 self.node_lines(&mut text, node, outside);
             }
+            self.unread(&mut text, *id, proc, outside);
             if text.len() == headed {
                 text.truncate(before);
             }
@@ -204,12 +214,23 @@ impl Core {
 
     fn stats_text(&self, outside: &impl Outside) -> String {
         let mut text = String::from("binder stats:\n");
-        words(&mut text, "", &self.totals.words);
+        let mut all = self.totals.words.clone();
+        let (mut threads, mut threads_ever) = (0, self.totals.threads);
+        for id in self.procs.keys() {
+            let shown = outside.shown(*id);
+            threads += outside.threads(*id).len();
+            threads_ever += shown.threads_ever;
+            for (word, times) in shown.words {
+                *all.entry(word).or_default() += times;
+            }
+        }
+        words(&mut text, "", &all);
         let active = self.procs.values().filter(|proc| !proc.only_looks()).count();
         line!(text, "proc: active {active} total {}", self.totals.procs);
+        line!(text, "thread: active {threads} total {threads_ever}");
         line!(text, "node: active {} total {}", self.nodes.len(), self.last_node);
         let refs: usize = self.procs.values().map(|proc| proc.refs.len()).sum();
-        line!(text, "ref: active {refs}");
+        line!(text, "ref: active {refs} total {}", self.totals.refs);
         let deaths: usize = self.procs.values().map(|proc| proc.deaths.len()).sum();
         line!(text, "death: active {deaths}");
         line!(text, "transaction: active {} total {}", self.calls.len(), self.totals.transactions);
@@ -221,21 +242,25 @@ impl Core {
 
     fn proc_stats(&self, text: &mut String, id: ProcId, proc: &Proc, outside: &impl Outside) {
         let threads = outside.threads(id);
-        let with = |bit: u32| threads.iter().filter(|thread| thread.looper & bit != 0).count();
+        let Shown { requested, started, untaken: elsewhere, words: counted, .. } = outside.shown(id);
         let (strong, weak) = proc
             .refs
             .iter()
             .fold((0, 0), |(strong, weak), (_, held)| (strong + held.strong, weak + held.weak));
         self.heading(text, proc);
         line!(text, "  threads: {}", threads.len());
-        line!(text, "  requested threads: 0+{}/{}", with(REGISTERED), proc.max_threads);
-        line!(text, "  ready threads {}", with(WAITING));
+        line!(text, "  requested threads: {requested}+{started}/{}", proc.max_threads);
+        line!(text, "  ready threads {}", threads.iter().filter(|thread| thread.ready).count());
         line!(text, "  free async space {}", proc.arena.oneway_free());
         line!(text, "  nodes: {}", proc.nodes.len());
         line!(text, "  refs: {} s {strong} w {weak}", proc.refs.len());
         line!(text, "  buffers: {}", proc.arena.buffers());
-        line!(text, "  pending transactions: {}", proc.incoming.len() + proc.waiting_oneways);
-        words(text, "  ", &proc.counted);
+        let (active, spare, free) = proc.arena.pages();
+        line!(text, "  pages: {active}:{spare}:{free}");
+        line!(text, "  pages high watermark: {}", active + spare);
+        let pending = untaken(proc, &threads).count() + elsewhere as usize;
+        line!(text, "  pending transactions: {pending}");
+        words(text, "  ", &counted);
     }
 
     fn log_text<'a>(&self, entries: impl Iterator<Item = &'a Entry>, outside: &impl Outside) -> String {
@@ -283,6 +308,12 @@ impl Core {
 
 fn from_thread(call: &Call, proc: ProcId, thread: ThreadLine) -> bool {
     call.from == Some(Link { proc, thread: thread.key })
+}
+
+/// The sync calls of a process that none of its threads serves.
+fn untaken<'p>(proc: &'p Proc, threads: &'p [ThreadLine]) -> impl Iterator<Item = u32> + 'p {
+    let taken = |call: &u32| threads.iter().any(|thread| thread.serving.contains(call));
+    proc.incoming.iter().copied().filter(move |call| !taken(call))
 }
 
 /// The counters that are not 0, `BC_*` before `BR_*`, each in the order of its number.

@@ -45,7 +45,7 @@ mod work;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-pub use outside::{Client, Outside, ThreadLine};
+pub use outside::{Client, Outside, Shown, ThreadLine};
 
 use crate::embedded::protocol::ProcId;
 use context::{Context, ContextKey};
@@ -129,13 +129,5 @@ impl Core {
                 return id;
             }
         }
-    }
-
-    /// Counts a `BC_*` or `BR_*` word of a process.
-    fn tally(&mut self, proc: ProcId, word: u32) {
-        if let Some(proc) = self.procs.get_mut(&proc) {
-            *proc.counted.entry(word).or_default() += 1;
-        }
-        *self.totals.words.entry(word).or_default() += 1;
     }
 }

@@ -16,6 +16,7 @@ pub(super) type Likeness = (u32, u32, u32);
 #[derive(Debug)]
 struct Waiting {
     delivery: Box<Delivery>,
+    began_ms: u64,
     /// It may be replaced by a later one that is like it.
     replaceable: Option<Likeness>,
 }
@@ -36,12 +37,12 @@ impl Oneways {
         !std::mem::replace(&mut self.busy, true)
     }
 
-    fn push(&mut self, delivery: Delivery, replaceable: Option<Likeness>) {
+    fn push(&mut self, delivery: Delivery, began_ms: u64, replaceable: Option<Likeness>) {
         self.last += 1;
         if let Some(likeness) = replaceable {
             self.alike.entry(likeness).or_default().push_back(self.last);
         }
-        self.line.insert(self.last, Waiting { delivery: Box::new(delivery), replaceable });
+        self.line.insert(self.last, Waiting { delivery: Box::new(delivery), began_ms, replaceable });
     }
 
     /// The next in line; the turn ends if there is none.
@@ -70,9 +71,9 @@ impl Oneways {
         number
     }
 
-    /// Those who wait, in order.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = &Delivery> {
-        self.line.values().map(|waiting| &*waiting.delivery)
+    /// Those who wait, in order, and since when.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (&Delivery, u64)> {
+        self.line.values().map(|waiting| (&*waiting.delivery, waiting.began_ms))
     }
 }
 
@@ -90,7 +91,7 @@ impl Core {
     ) {
         let Some(oneways) = self.nodes.get_mut(&node).map(|node| &mut node.oneways) else { return };
         let outdated = replaceable.filter(|_| update).and_then(|likeness| oneways.replaced_by(likeness));
-        oneways.push(delivery, replaceable);
+        oneways.push(delivery, outside.now_ms(), replaceable);
         if let Some(receiver) = self.procs.get_mut(&to) {
             receiver.waiting_oneways += 1;
             receiver.waiting_oneways -= usize::from(outdated.is_some());

@@ -1,6 +1,8 @@
 //! Room: what the core is told of a client and what it needs of the world around it.
 //! Not here: who provides it (the broker's shell with shared memory, tests with vectors).
 
+use std::collections::BTreeMap;
+
 use crate::embedded::protocol::{Item, ProcId, ThreadKey};
 
 /// Who opens a context.
@@ -33,6 +35,25 @@ pub struct ThreadLine {
     pub need_return: bool,
     /// Transactions on its stack, and an unread reply.
     pub depth: u32,
+    /// It waits for its process's work.
+    pub ready: bool,
+    /// The sync calls that it serves and that came through the broker, outermost first, 0 for none.
+    pub serving: [u32; 6],
+}
+
+/// What a process shows of itself. Hints only, too.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// Loopers that were asked for and have not come yet.
+    pub requested: u32,
+    /// Loopers that came.
+    pub started: u32,
+    /// Calls that wait for any thread and are none of the broker's sync calls.
+    pub untaken: u32,
+    /// Threads that it ever had.
+    pub threads_ever: u64,
+    /// How often each `BC_*` and `BR_*` word passed, those that did.
+    pub words: BTreeMap<u32, u64>,
 }
 
 /// The world as the core needs it. Nothing here fails: what cannot be done for a process ends that
@@ -49,6 +70,8 @@ pub trait Outside {
     fn now_ms(&self) -> u64;
     /// Its threads, for the state files.
     fn threads(&self, proc: ProcId) -> Vec<ThreadLine>;
+    /// What it shows of itself, for the state files.
+    fn shown(&self, proc: ProcId) -> Shown;
     /// Puts an item at the end of a process's inbox.
     fn item(&mut self, to: ProcId, item: Item);
     /// Makes the memory of a channel; whether that was possible.

@@ -57,8 +57,8 @@ pub(super) struct Proc {
     pub(super) bits: Bits,
     /// Lanes for handle 0, which needs no reference.
     pub(super) manager_bound: Option<Bound>,
-    /// How often each `BC_*` came from it and each `BR_*` went to it through the broker.
-    pub(super) counted: BTreeMap<u32, u64>,
+    /// It asked for more than texts.
+    pub(super) acted: bool,
 }
 
 impl Proc {
@@ -66,7 +66,7 @@ impl Proc {
     /// of them.
     pub(super) fn only_looks(&self) -> bool {
         let empty = self.nodes.is_empty() && self.refs.len() == 0;
-        self.client.map_size == 0 && !self.client.lanes && self.counted.is_empty() && empty
+        self.client.map_size == 0 && !self.client.lanes && !self.acted && empty
     }
 
     pub(super) fn new(client: Client, context: ContextKey) -> Self {
@@ -91,7 +91,7 @@ impl Proc {
             channels: BTreeSet::new(),
             bits: Bits::default(),
             manager_bound: None,
-            counted: BTreeMap::new(),
+            acted: false,
         }
     }
 

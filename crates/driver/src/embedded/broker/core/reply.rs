@@ -73,7 +73,6 @@ impl Core {
             fds_of: sending.id,
             fds: cargo.fds,
         };
-        self.tally(caller.proc, br::REPLY);
         outside.item(caller.proc, item);
     }
 
@@ -86,7 +85,6 @@ impl Core {
         error: ExtendedError,
         outside: &mut impl Outside,
     ) {
-        self.tally(caller.proc, outcome);
         outside.item(caller.proc, Item::Refused { thread: caller.thread, answers, outcome, error });
     }
 

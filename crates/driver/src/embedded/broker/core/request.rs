@@ -4,7 +4,7 @@
 
 use std::os::fd::OwnedFd;
 
-use abi::codes::{bc, br};
+use abi::codes::br;
 use abi::layout::ExtendedError;
 
 use super::Core;
@@ -85,13 +85,11 @@ impl Core {
         fds: Vec<OwnedFd>,
         outside: &mut impl Outside,
     ) {
-        if !self.procs.contains_key(&from) {
-            return;
-        }
+        let Some(proc) = self.procs.get_mut(&from) else { return };
+        proc.acted = true;
         let link = Link { proc: from, thread };
         let verdict = match request {
             Request::Transact { transact } => {
-                self.tally(from, command_of(&transact));
                 let id = self.next_transaction();
                 self.totals.transactions += 1;
                 self.transact(Sending { id, from: link, transact: &transact, bytes, fds }, outside)
@@ -103,12 +101,6 @@ impl Core {
             other => self.ask(link, other, outside),
         };
         let Verdict { errno, outcome, sender_stops, transaction, error, words, returns } = verdict;
-        if outcome != 0 {
-            self.tally(from, outcome);
-        }
-        for (word, _) in returns.as_slice() {
-            self.tally(from, *word);
-        }
         let answer =
             Item::Answer { thread, seq, errno, outcome, sender_stops, transaction, error, words, returns };
         outside.item(from, answer);
@@ -136,16 +128,11 @@ impl Core {
         let Link { proc, thread } = from;
         match request {
             Request::FreeBuffer { offset } => {
-                self.tally(proc, bc::FREE_BUFFER);
                 self.free_buffer(proc, offset, outside);
                 Verdict::errno(0)
             }
-            Request::Count { command, handle } => {
-                self.tally(proc, command_word(command));
-                Verdict::errno(self.count(proc, command, handle, outside))
-            }
+            Request::Count { command, handle } => Verdict::errno(self.count(proc, command, handle, outside)),
             Request::CountDone { command, ptr, cookie } => {
-                self.tally(proc, command_word(command));
                 Verdict::errno(self.count_done(proc, command, [ptr, cookie], outside))
             }
             Request::TakeWork { work } => {
@@ -182,30 +169,21 @@ impl Core {
         request: Request,
         outside: &mut impl Outside,
     ) -> Verdict {
-        let (word, errno) = match request {
-            Request::RequestDeath { handle, cookie } => {
-                (bc::REQUEST_DEATH_NOTIFICATION, self.request_death(proc, handle, cookie, outside))
-            }
+        let errno = match request {
+            Request::RequestDeath { handle, cookie } => self.request_death(proc, handle, cookie, outside),
             Request::ClearDeath { handle, cookie, looper } => {
                 self.clear_death(proc, handle, cookie, answer_queue(thread, looper), outside);
-                (bc::CLEAR_DEATH_NOTIFICATION, 0)
+                0
             }
             Request::DeathDone { cookie, looper } => {
                 self.death_done(proc, cookie, answer_queue(thread, looper), outside);
-                (bc::DEAD_BINDER_DONE, 0)
+                0
             }
-            Request::RequestFreeze { handle, cookie } => {
-                (bc::REQUEST_FREEZE_NOTIFICATION, self.request_freeze(proc, handle, cookie, outside))
-            }
-            Request::ClearFreeze { handle, cookie } => {
-                (bc::CLEAR_FREEZE_NOTIFICATION, self.clear_freeze(proc, handle, cookie, outside))
-            }
-            Request::FreezeDone { cookie } => {
-                (bc::FREEZE_NOTIFICATION_DONE, self.freeze_done(proc, cookie, outside))
-            }
+            Request::RequestFreeze { handle, cookie } => self.request_freeze(proc, handle, cookie, outside),
+            Request::ClearFreeze { handle, cookie } => self.clear_freeze(proc, handle, cookie, outside),
+            Request::FreezeDone { cookie } => self.freeze_done(proc, cookie, outside),
             _ => return Verdict::errno(EINVAL),
         };
-        self.tally(proc, word);
         Verdict::errno(errno)
     }
 
@@ -222,19 +200,4 @@ impl Core {
             self.open_lane(from, handle, node, to, outside);
         }
     }
-}
-
-/// The command that a transaction was, for the counters.
-fn command_of(transact: &Transact) -> u32 {
-    match (transact.kind, transact.buffers_size > 0) {
-        (TransactKind::Call { .. }, false) => bc::TRANSACTION,
-        (TransactKind::Call { .. }, true) => bc::TRANSACTION_SG,
-        (_, false) => bc::REPLY,
-        (_, true) => bc::REPLY_SG,
-    }
-}
-
-/// A command word as a client gives it; 0 for one that is none, so that the counters stay few.
-fn command_word(word: u32) -> u32 {
-    if bc::ALL.iter().any(|(_, known)| *known == word) { word } else { 0 }
 }

@@ -233,7 +233,6 @@ impl Core {
         if let Some(sender) = self.procs.get_mut(&sending.from.proc) {
             sender.outgoing.insert(sending.id);
         }
-        self.tally(target.proc, br::TRANSACTION);
         outside.item(target.proc, Item::Deliver { delivery });
     }
 
@@ -248,7 +247,6 @@ impl Core {
         let flags = delivery.flags;
         let (pid, _) = self.identity(sending.from.proc);
         let replaceable = (flags & tf::UPDATE_TXN != 0).then_some((delivery.code, flags, pid));
-        self.tally(target.proc, br::TRANSACTION);
         if self.nodes.get_mut(&target.node).is_some_and(|node| node.oneways.begin()) {
             outside.item(target.proc, Item::Deliver { delivery });
         } else {

@@ -19,10 +19,7 @@ fn dbg_01_to_05_what_the_files_say() {
     let text = world.core.state(StateFile::State, &world.out);
     for line in [
         "proc 1001\ncontext binder\n  thread 77: l 02 need_return 0 tr 0\n".to_owned(),
-        format!(
-            "  incoming transaction {}: 0000000000000011 from 1002:77 to 1001:0 code 3 flags 0 ",
-            call.id
-        ),
+        format!("  pending transaction {}: 0000000000000011 from 1002:77 to 1001:0 code 3 flags 0 ", call.id),
         "  node 1: u0000000000000011 c0000000000000012 hs 1 hw 1 ls 4 lw 1 is 0 iw 0 tr 0\n".to_owned(),
         "u0000000000000020 c0000000000000021 hs 1 hw 1 ls 0 lw 0 is 1 iw 1 tr 0 proc 1001\n".to_owned(),
         "desc 1 node 3 s 1 w 0 d 0000000000000000\n".to_owned(),
@@ -34,18 +31,30 @@ fn dbg_01_to_05_what_the_files_say() {
     let text = world.core.state(StateFile::Stats, &world.out);
     for line in [
         "proc: active 2 total 2\n",
-        "  requested threads: 0+0/15\n",
+        "  requested threads: 1+2/15\n",
         "  free async space 65520\n",
         "  refs: 1 s 1 w 0\n",
         "  buffers: 3\n",
-        "  pending transactions: 2\n",
+        "  ready threads 1\n",
+        "thread: active 2 total 8\n",
+        // One of the broker's, and three that the process itself shows.
+        "  pending transactions: 4\n",
+        "  pages: 1:0:31\n",
+        "  pages high watermark: 1\n",
         "  BC_TRANSACTION: 5\n",
         "  BR_FAILED_REPLY: 1\n",
     ] {
         assert!(text.contains(line), "{line}\nis missing in\n{text}");
     }
     let text = world.core.state(StateFile::Transactions, &world.out);
-    assert!(text.contains("outgoing transaction") && text.contains("incoming transaction"), "{text}");
+    assert!(text.contains("outgoing transaction") && text.contains("pending transaction"), "{text}");
+    world.out.serving[0] = call.id;
+    for which in [StateFile::State, StateFile::Transactions] {
+        let text = world.core.state(which, &world.out);
+        let taken =
+            format!("    incoming transaction {}: 0000000000000011 from 1002:77 to 1001:77 ", call.id);
+        assert!(text.contains(&taken) && !text.contains("  pending transaction"), "{text}");
+    }
     let text = world.core.state(StateFile::TransactionLog, &world.out);
     let first = format!(
         "{}: call  from 1002:77 to 1001:0 context binder node 1 handle 0 size 5:0 ret 0/0 l=0",

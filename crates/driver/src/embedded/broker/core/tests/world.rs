@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use abi::codes::{bc, br, object, tf};
 use abi::layout::ExtendedError;
 
-use super::super::{Client, Core, Outside, ThreadLine};
+use super::super::{Client, Core, Outside, Shown, ThreadLine};
 use crate::embedded::protocol::{
     Delivery, Item, Lineage, ProcId, Request, Sched, ThreadKey, Transact, TransactKind,
 };
@@ -29,6 +29,8 @@ pub(super) struct Vectors {
     pub(super) gates: BTreeMap<u32, u32>,
     pub(super) no_channels: bool,
     pub(super) dropped: Vec<u32>,
+    /// What the only thread of each process shows.
+    pub(super) serving: [u32; 6],
 }
 
 impl Outside for Vectors {
@@ -46,7 +48,12 @@ impl Outside for Vectors {
         0
     }
     fn threads(&self, _proc: ProcId) -> Vec<ThreadLine> {
-        vec![ThreadLine { key: T1, tid: 77, looper: 2, need_return: false, depth: 0 }]
+        let serving = self.serving;
+        vec![ThreadLine { key: T1, tid: 77, looper: 2, need_return: false, depth: 0, ready: true, serving }]
+    }
+    fn shown(&self, _proc: ProcId) -> Shown {
+        let words = [(bc::TRANSACTION, 5), (br::FAILED_REPLY, 1)].into();
+        Shown { requested: 1, started: 2, untaken: 3, threads_ever: 4, words }
     }
     fn item(&mut self, to: ProcId, item: Item) {
         self.items.entry(to).or_default().push_back(item);
