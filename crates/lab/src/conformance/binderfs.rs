@@ -1,5 +1,7 @@
 //! Room: contract section 17: binderfs (FS).
 
+mod contexts;
+
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -16,13 +18,13 @@ use super::item::{Stop, Verdict, done, ensure, expect, expect_errno, items};
 use super::kit::Kit;
 
 items! {
-    "FS-01" Both [] fs_01_each_mount_is_a_world "each mount is an instance of its own";
-    "FS-02" Both [] fs_02_devices_are_added_by_name "CTL_ADD makes a device and tells its number";
-    "FS-03" Both [] fs_03_max_counts_all_devices "the option max counts the default devices too";
-    "FS-04" Both [] fs_04_only_control_stays "binder-control cannot be removed, other devices can";
-    "FS-05" Both [] fs_05_stats_is_fixed_at_the_mount "the option stats cannot change on a remount";
-    "FS-06" C [] fs_06_features_are_files "features are files that hold 1";
-    "FS-07" C [] fs_07_logs_come_with_stats "logs are there with stats=global only";
+    "FS-01" Both [differs] fs_01_each_mount_is_a_world "each mount is an instance of its own";
+    "FS-02" Both [differs] fs_02_devices_are_added_by_name "CTL_ADD makes a device and tells its number";
+    "FS-03" Both [differs] fs_03_max_counts_all_devices "the option max counts the default devices too";
+    "FS-04" Both [differs] fs_04_only_control_stays "binder-control cannot be removed, other devices can";
+    "FS-05" Both [differs] fs_05_stats_is_fixed_at_the_mount "the option stats cannot change on a remount";
+    "FS-06" C [differs] fs_06_features_are_files "features are files that hold 1";
+    "FS-07" C [differs] fs_07_logs_come_with_stats "logs are there with stats=global only";
 }
 
 /// Makes an instance; skips the test where there is no binderfs, or it may not be mounted.
@@ -58,6 +60,9 @@ fn open(path: &Path) -> Result<BinderFd, Stop> {
 }
 
 fn fs_01_each_mount_is_a_world(kit: &Kit) -> Verdict {
+    if kit.is_embedded() {
+        return contexts::each_directory_is_a_world(kit);
+    }
     const MAGIC: u64 = 0x6c6f_6f70;
     let (one, two) = (instance(kit, &[])?, instance(kit, &[])?);
     expect("the file system's magic", done("fstatfs", one.magic())?, MAGIC)?;
@@ -83,6 +88,9 @@ fn add(control: &BinderFd, name: &[u8]) -> (io::Result<()>, BinderfsDevice) {
 }
 
 fn fs_02_devices_are_added_by_name(kit: &Kit) -> Verdict {
+    if kit.is_embedded() {
+        return contexts::contexts_have_names(kit);
+    }
     let instance = instance(kit, &[])?;
     let control = open(&instance.path("binder-control"))?;
     let (result, device) = add(&control, b"mine");
@@ -111,6 +119,9 @@ fn fs_02_devices_are_added_by_name(kit: &Kit) -> Verdict {
 }
 
 fn fs_03_max_counts_all_devices(kit: &Kit) -> Verdict {
+    if kit.is_embedded() {
+        return contexts::nothing_limits_contexts(kit);
+    }
     let count = defaults(&instance(kit, &[])?)?.len();
     let with_max = |max: usize| PrivateBinderfs::with_options(&[("max", &max.to_string())]);
     let room_for_one = done("an instance with room for one more", with_max(count + 1))?;
@@ -126,6 +137,9 @@ fn fs_03_max_counts_all_devices(kit: &Kit) -> Verdict {
 }
 
 fn fs_04_only_control_stays(kit: &Kit) -> Verdict {
+    if kit.is_embedded() {
+        return contexts::contexts_go_with_their_users(kit);
+    }
     let instance = instance(kit, &[])?;
     let control = instance.path("binder-control");
     expect_errno("removing binder-control", &fs::remove_file(&control), "EPERM")?;
@@ -138,6 +152,9 @@ fn fs_04_only_control_stays(kit: &Kit) -> Verdict {
 }
 
 fn fs_05_stats_is_fixed_at_the_mount(kit: &Kit) -> Verdict {
+    if kit.is_embedded() {
+        return contexts::the_account_is_always_kept(kit);
+    }
     let plain = instance(kit, &[])?;
     expect_errno("a remount with stats=global", &plain.reconfigure(&[("stats", "global")]), "EINVAL")?;
     expect_errno("a remount with another limit", &plain.reconfigure(&[("max", "77")]), "OK")?;
@@ -145,6 +162,9 @@ fn fs_05_stats_is_fixed_at_the_mount(kit: &Kit) -> Verdict {
 }
 
 fn fs_06_features_are_files(kit: &Kit) -> Verdict {
+    if kit.is_embedded() {
+        return contexts::every_feature_is_there(kit);
+    }
     let instance = instance(kit, &[])?;
     for (name, since, in_rust) in [
         ("oneway_spam_detection", Release(5, 14), true),
@@ -164,6 +184,9 @@ fn fs_06_features_are_files(kit: &Kit) -> Verdict {
 }
 
 fn fs_07_logs_come_with_stats(kit: &Kit) -> Verdict {
+    if kit.is_embedded() {
+        return contexts::every_log_is_told(kit);
+    }
     let plain = instance(kit, &[])?;
     ensure(!plain.path("binder_logs").exists(), || "an instance without stats has logs".into())?;
     let with_logs = instance(kit, &[("stats", "global")])?;

@@ -1,6 +1,8 @@
 //! Room: contract section 7: buffers in the receiving area (BUF).
 //! Not here: the half that oneway calls may use (`oneway`), objects in buffers.
 
+mod lanes;
+
 use abi::codes::{bc, object, tf};
 use abi::layout::{FlatBinderObject, TransactionData, TransactionDataSg};
 use abi::{BufferAddress, Delivery, Handle, Payload, TransactionFlags};
@@ -12,11 +14,11 @@ use super::party::{Node, Party, expect_work};
 use super::worker::Worker;
 
 items! {
-    "BUF-01" Both [] buf_01_parts_are_rounded_up_to_8 "a buffer is the sum of its parts, each rounded up to 8";
-    "BUF-02" Both [seen] buf_02_the_area_holds_nothing_but_buffers "buffers start at the area's first byte and lie side by side";
-    "BUF-03" C [] buf_03_the_best_gap_is_taken "a buffer takes the start of the smallest gap that fits";
-    "BUF-04" Both [seen] buf_04_without_a_gap_there_is_no_space "without one gap that fits there is no space, and gaps grow together";
-    "BUF-05" Both [seen] buf_05_freeing_takes_the_exact_address "FREE_BUFFER takes a delivered buffer's address, from any thread";
+    "BUF-01" Both [differs] buf_01_parts_are_rounded_up_to_8 "a buffer is the sum of its parts, each rounded up to 8";
+    "BUF-02" Both [seen differs] buf_02_the_area_holds_nothing_but_buffers "buffers start at the area's first byte and lie side by side";
+    "BUF-03" C [differs] buf_03_the_best_gap_is_taken "a buffer takes the start of the smallest gap that fits";
+    "BUF-04" Both [seen differs] buf_04_without_a_gap_there_is_no_space "without one gap that fits there is no space, and gaps grow together";
+    "BUF-05" Both [seen differs] buf_05_freeing_takes_the_exact_address "FREE_BUFFER takes a delivered buffer's address, from any thread";
     "BUF-06" Both [] buf_06_freeing_drops_references "FREE_BUFFER drops the references that the buffer holds";
     "BUF-07" Both [seen] buf_07_clearing_when_asked "a buffer is cleared when freed if its sender asked for that";
 }
@@ -68,6 +70,11 @@ fn handle_object(handle: Handle) -> FlatBinderObject {
 }
 
 fn buf_01_parts_are_rounded_up_to_8(kit: &Kit) -> Verdict {
+    let instead = "calls through lanes lie, rounded up alike, in memory of their own";
+    lanes::beside(kit, parts_in_the_area, lanes::parts_are_rounded_up, instead)
+}
+
+fn parts_in_the_area(kit: &Kit) -> Verdict {
     let pair = kit.pair()?;
     // To its owner a node's handle comes back as the node, so this counts nothing anywhere.
     let object = handle_object(pair.handle);
@@ -106,6 +113,11 @@ fn buf_01_parts_are_rounded_up_to_8(kit: &Kit) -> Verdict {
 }
 
 fn buf_02_the_area_holds_nothing_but_buffers(kit: &Kit) -> Verdict {
+    let instead = "calls through lanes lie, side by side alike, in memory of their own";
+    lanes::beside(kit, only_buffers_in_the_area, lanes::nothing_but_buffers, instead)
+}
+
+fn only_buffers_in_the_area(kit: &Kit) -> Verdict {
     let pair = small_pair(kit)?;
     let first = place(&pair, 100)?;
     if let Some(base) = pair.server.conn.map_base() {
@@ -124,6 +136,11 @@ fn buf_02_the_area_holds_nothing_but_buffers(kit: &Kit) -> Verdict {
 }
 
 fn buf_03_the_best_gap_is_taken(kit: &Kit) -> Verdict {
+    let instead = "a call through a lane takes the lowest gap that fits, in memory of its own";
+    lanes::beside(kit, best_gap_of_the_area, lanes::the_first_gap_is_taken, instead)
+}
+
+fn best_gap_of_the_area(kit: &Kit) -> Verdict {
     let pair = kit.pair()?;
     let sizes = [512, 64, 256, 64];
     let mut at = Vec::new();
@@ -145,6 +162,11 @@ fn buf_03_the_best_gap_is_taken(kit: &Kit) -> Verdict {
 }
 
 fn buf_04_without_a_gap_there_is_no_space(kit: &Kit) -> Verdict {
+    let instead = "a call through a lane that finds no space fails when it is read";
+    lanes::beside(kit, no_space_in_the_area, lanes::without_a_gap_there_is_no_space, instead)
+}
+
+fn no_space_in_the_area(kit: &Kit) -> Verdict {
     const QUARTER: usize = AREA / 4;
     let pair = small_pair(kit)?;
     let [first, second, third] = [place(&pair, QUARTER)?, place(&pair, QUARTER)?, place(&pair, QUARTER)?];
@@ -170,6 +192,11 @@ fn buf_04_without_a_gap_there_is_no_space(kit: &Kit) -> Verdict {
 }
 
 fn buf_05_freeing_takes_the_exact_address(kit: &Kit) -> Verdict {
+    let instead = "calls through lanes, freed alike, leave gaps in memory of their own";
+    lanes::beside(kit, freeing_in_the_area, lanes::freeing_takes_the_exact_address, instead)
+}
+
+fn freeing_in_the_area(kit: &Kit) -> Verdict {
     let pair = kit.pair()?;
     let Pair { server, client, handle, .. } = &pair;
     client.start_call(*handle, 1, b"before the reply")?;

@@ -342,6 +342,10 @@ impl Subject for FaultySubject {
         self.inner.address()
     }
 
+    fn without_lanes(&self) -> Option<Box<dyn Subject>> {
+        Some(Box::new(Self { inner: self.inner.without_lanes()?, faults: self.faults.clone() }))
+    }
+
     fn inherit(&self) -> Option<Inherit> {
         self.inner.inherit()
     }

@@ -45,6 +45,8 @@ pub fn main(words: &[String]) -> Result<(), String> {
         "touch-fresh-page" => touch_fresh_page(subject.as_ref()),
         "use-inherited" => use_inherited(word("a handle")?, TransactionFlags::ONEWAY),
         "call-inherited" => use_inherited(word("a handle")?, TransactionFlags::CALL),
+        "manage" => manage(subject.as_ref()),
+        "use-handle" => use_handle(subject.as_ref(), word("a handle")?),
         "manage-inherited" => manage_inherited(),
         "freeze-inherited" => freeze_inherited(word("a pid")?),
         "puppet" => puppet::serve(subject),
@@ -121,6 +123,24 @@ fn use_inherited(handle: &str, flags: TransactionFlags) -> Result<(), String> {
     commands.transaction(handle, 77, flags, Payload::default());
     let called = fd.write_read(commands.as_bytes(), &mut 0, &mut [], &mut 0);
     println!("version {} call {}", errno(&version), errno(&called));
+    Ok(())
+}
+
+/// Opens the context and asks to manage it.
+fn manage(subject: &dyn Subject) -> Result<(), String> {
+    match subject.open(OpenOptions::default()) {
+        Ok(connection) => println!("{}", errno(&connection.become_context_manager(None))),
+        Err(error) => println!("not opened: {error}"),
+    }
+    Ok(())
+}
+
+/// Opens the context and calls a handle of somebody else's.
+fn use_handle(subject: &dyn Subject, handle: &str) -> Result<(), String> {
+    let options = OpenOptions { nonblocking: true, ..OpenOptions::default() };
+    let party = Party::new(subject.open(options).map_err(|error| error.to_string())?);
+    let handle = Handle(parsed(handle)?);
+    println!("{}", told(party.call(handle, 77, TransactionFlags::CALL, Payload::default()))?.work());
     Ok(())
 }
 

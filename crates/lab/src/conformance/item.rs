@@ -137,8 +137,6 @@ impl Item {
         self
     }
 
-    // Only the embedded driver differs, and nothing of it may yet.
-    #[allow(dead_code)]
     pub(super) const fn differs(mut self) -> Self {
         self.differs = true;
         self

@@ -35,6 +35,11 @@ pub(super) struct Pair {
 }
 
 impl Kit {
+    /// The same on another context.
+    pub(super) fn on(&self, subject: Box<dyn Subject>) -> Self {
+        Self { subject, evidence: self.evidence.clone() }
+    }
+
     /// Opens the context: mapped, reads do not block, the thread's record made.
     pub(super) fn open(&self) -> Result<Party, Stop> {
         self.open_with(OpenOptions { nonblocking: true, ..OpenOptions::default() })
@@ -140,6 +145,10 @@ impl Kit {
         self.evidence.kind
     }
 
+    pub(super) fn is_embedded(&self) -> bool {
+        self.kind() == Kind::Embedded
+    }
+
     pub(super) fn is_rust(&self) -> bool {
         self.kind() == Kind::Rust
     }
@@ -149,17 +158,16 @@ impl Kit {
         if self.is_rust() { rust } else { c }
     }
 
-    /// Skips the rest of a test on any driver but the C one.
-    pub(super) fn only_c(&self) -> Verdict {
+    /// Skips the rest of a test on the Rust driver, where it says nothing.
+    pub(super) fn not_in_rust(&self) -> Verdict {
         match self.kind() {
-            Kind::C => Ok(()),
-            other => Err(Stop::Skip(format!("a promise of the C driver only; this is the {other}"))),
+            Kind::Rust => Err(Stop::Skip("a promise of the C driver only; this is the Rust driver".into())),
+            _ => Ok(()),
         }
     }
 
     /// Ends a test that has found, on a driver where the promise cannot hold, what holds there
     /// instead; its item has the option `differs` and a section in `docs/differences.md`.
-    #[allow(dead_code)]
     pub(super) fn differs(&self, instead: &str) -> Verdict {
         Err(Stop::Differs(format!("on the {}: {instead}", self.kind())))
     }

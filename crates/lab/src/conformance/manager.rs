@@ -1,5 +1,6 @@
 //! Room: contract section 12: the context manager's place (CTX).
 
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::time::Instant;
 
@@ -7,15 +8,15 @@ use abi::layout::FlatBinderObject;
 use abi::{Cookie, Handle, NodePtr, Payload, TransactionFlags};
 use zerocopy::FromZeros;
 
-use super::item::{Stop, Verdict, done, expect, expect_errno, items};
+use super::item::{Stop, Verdict, done, ensure, expect, expect_errno, items};
 use super::kit::{Kit, finish};
 use super::lobby;
-use super::open::as_stdin;
+use super::open::{as_stdin, context};
 use super::party::{PATIENCE, Party, expect_work};
 
 items! {
-    "CTX-01" Both [seen] ctx_01_there_is_one_manager "a second manager is EBUSY, whoever asks";
-    "CTX-02" Both [seen free] ctx_02_the_first_managers_uid_stays "a later manager of another uid is EPERM";
+    "CTX-01" Both [seen differs] ctx_01_there_is_one_manager "a second manager is EBUSY, whoever asks";
+    "CTX-02" Both [seen free differs] ctx_02_the_first_managers_uid_stays "a later manager of another uid is EPERM";
     "CTX-03" Both [free] ctx_03_the_managers_node_is_as_given "the manager's node is as given, or all 0";
     "CTX-04" Both [free] ctx_04_without_a_manager_handle_0_is_dead "handle 0 is dead until there is a manager again";
     "CTX-05" C [free] ctx_05_nobody_calls_their_own_manager "handle 0 cannot be called from the manager's own OS process";
@@ -26,13 +27,30 @@ const NOBODY: u32 = 65534;
 
 /// Has a process of another user ask to manage the context; the errno it gets.
 fn ask_as_nobody(kit: &Kit, party: &Party) -> Result<String, Stop> {
-    let Some(device) = party.conn.device() else { return kit.device().map(|_| String::new()) };
     if !kit.is_root() {
         return Err(Stop::Skip("needs root, to ask as another user".into()));
     }
+    let Some(device) = party.conn.device() else {
+        let mut helper = kit.helper("manage", &[]);
+        helper.uid(NOBODY);
+        return kit.run_helper(helper);
+    };
     let mut helper = kit.helper("manage-inherited", &[]);
     helper.stdin(as_stdin(device)?).uid(NOBODY);
     kit.run_helper(helper)
+}
+
+/// Other users cannot even open a context of the embedded driver.
+fn strangers_stay_outside(kit: &Kit) -> Verdict {
+    let directory = context(kit)?.directory().to_owned();
+    let mode = done("the broker's directory", std::fs::metadata(&directory))?.mode() & 0o7777;
+    expect("the mode of the broker's directory", mode, 0o700)?;
+    if kit.is_root() {
+        let said = ask_as_nobody(kit, &kit.open()?)?;
+        let refused = said.starts_with("not opened: ") && said.contains(&*directory.to_string_lossy());
+        ensure(refused, || format!("another user asked to manage the context, and was told {said:?}"))?;
+    }
+    kit.differs("another user cannot open the context")
 }
 
 fn ctx_01_there_is_one_manager(kit: &Kit) -> Verdict {
@@ -41,6 +59,11 @@ fn ctx_01_there_is_one_manager(kit: &Kit) -> Verdict {
     expect_errno("SET_CONTEXT_MGR", &plain, "EBUSY")?;
     let ext = party.conn.become_context_manager(Some(FlatBinderObject::new_zeroed()));
     expect_errno("SET_CONTEXT_MGR_EXT", &ext, "EBUSY")?;
+    let said = kit.run_helper(kit.helper("manage", &[]))?;
+    expect("SET_CONTEXT_MGR of another process", said.as_str(), "EBUSY")?;
+    if kit.is_embedded() {
+        return strangers_stay_outside(kit);
+    }
     expect("SET_CONTEXT_MGR of another user", ask_as_nobody(kit, &party)?.as_str(), "EBUSY")
 }
 
@@ -48,6 +71,9 @@ fn ctx_02_the_first_managers_uid_stays(kit: &Kit) -> Verdict {
     let first = kit.open()?;
     kit.become_manager(&first, None)?;
     drop(first);
+    if kit.is_embedded() {
+        return strangers_stay_outside(kit);
+    }
     let (party, start) = (kit.open()?, Instant::now());
     let mut said = ask_as_nobody(kit, &party)?;
     while said == "EBUSY" && start.elapsed() < PATIENCE {

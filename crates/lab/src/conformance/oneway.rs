@@ -30,7 +30,7 @@ items! {
     "OW-11" Rust [] ow_11_a_pending_call_stops_the_write "PENDING_FROZEN stops the write of the Rust driver";
     "OW-12" C [] ow_12_an_update_replaces_a_queued_call "an update replaces its like in a frozen process's queue";
     "OW-13" Both [] ow_13_queued_calls_die_silently "oneway calls die with their receiver, and nobody is told";
-    "OW-14" C [] ow_14_an_exiting_thread_leaks_its_oneway_call "an exiting thread loses the oneway call that it has not read";
+    "OW-14" C [differs] ow_14_an_exiting_thread_leaks_its_oneway_call "an exiting thread loses the oneway call that it has not read";
 }
 
 /// Zeroes to send, as many as the largest area of these tests.
@@ -209,11 +209,14 @@ fn ow_07_a_flood_is_suspected(kit: &Kit) -> Verdict {
     let Pair { server, client, handle, node } = small_pair(kit)?;
     detect(&client, true)?;
     kit.leave(&server, node, 1)?;
-    // Another process takes most of the half. It is not the one to suspect of what comes then.
-    let size = (AREA * 2 / 5).to_string();
-    let said =
-        kit.run_helper(kit.helper("send", &["1", "1", &TransactionFlags::ONEWAY.0.to_string(), &size]))?;
-    expect("a oneway call of another process", said.as_str(), "COMPLETE")?;
+    // Two other processes take most of the half, neither of them too much. They are not the ones to
+    // suspect of what comes then.
+    let size = (AREA / 5).to_string();
+    for _ in 0..2 {
+        let words = ["1", "1", &TransactionFlags::ONEWAY.0.to_string(), &size];
+        let said = kit.run_helper(kit.helper("send", &words))?;
+        expect("a oneway call of another process", said.as_str(), "COMPLETE")?;
+    }
     let told = flood(&client, handle, 60, 80)?;
     let (calm, alarm) = told.split_at(told.find('S').unwrap_or(told.len()));
     // Drivers differ in whether the call that is being sent counts.

@@ -1,5 +1,7 @@
 //! Room: contract section 1: open, mmap, version (OPN).
 
+mod embedded;
+
 use std::fs;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -16,20 +18,21 @@ use super::item::{Stop, Verdict, done, ensure, expect, expect_errno, items};
 use super::kit::{Kit, Pair, expect_refused};
 use super::lobby;
 use super::party::{Node, Party, expect_work};
+pub(super) use embedded::context;
 
 items! {
     "OPN-01" Both [] opn_01_each_open_is_a_process_of_its_own "each open is a process of its own";
     "OPN-02" Both [seen] opn_02_the_version_is_8 "the version is 8, and a null pointer is refused";
-    "OPN-03" Both [seen] opn_03_the_mapping_is_read_only "the mapping cannot be made writable";
-    "OPN-04" Both [seen] opn_04_one_mapping_per_open "an open file is mapped once, even after unmapping";
-    "OPN-05" Both [seen] opn_05_only_the_opener_maps "only the opener maps, and not after exec";
+    "OPN-03" Both [seen differs] opn_03_the_mapping_is_read_only "the mapping cannot be made writable";
+    "OPN-04" Both [seen differs] opn_04_one_mapping_per_open "an open file is mapped once, even after unmapping";
+    "OPN-05" Both [seen differs] opn_05_only_the_opener_maps "only the opener maps, and not after exec";
     "OPN-06" Both [] opn_06_four_mebibytes_are_used "4 MiB of a mapping are used, half of it for oneway";
     "OPN-07" Both [] opn_07_fork_does_not_copy_the_mapping "the mapping is not copied by fork";
-    "OPN-08" Both [seen] opn_08_a_fresh_page_has_nothing_behind_it "touching a page that never held a buffer is SIGBUS";
+    "OPN-08" Both [seen differs] opn_08_a_fresh_page_has_nothing_behind_it "touching a page that never held a buffer is SIGBUS";
     "OPN-09" Both [] opn_09_a_target_without_mapping_is_dead "a target that never mapped gives DEAD_REPLY";
     "OPN-10" C [] opn_10_a_target_that_unmapped_is_dead "a target that unmapped gives DEAD_REPLY";
-    "OPN-11" C [seen] opn_11_an_inherited_device_is_the_openers "an inherited device acts for the process that opened it";
-    "OPN-12" C [] opn_12_devices_without_binderfs "without binderfs the module parameter names the devices";
+    "OPN-11" C [seen differs] opn_11_an_inherited_device_is_the_openers "an inherited device acts for the process that opened it";
+    "OPN-12" C [differs] opn_12_devices_without_binderfs "without binderfs the module parameter names the devices";
 }
 
 fn opn_01_each_open_is_a_process_of_its_own(kit: &Kit) -> Verdict {
@@ -66,12 +69,18 @@ fn map(fd: &BinderFd) -> Result<ReceiveMap, Stop> {
 }
 
 fn opn_03_the_mapping_is_read_only(kit: &Kit) -> Verdict {
+    if kit.is_embedded() {
+        return embedded::the_mapping_is_read_only(kit);
+    }
     let fd = open_device(kit)?;
     expect_errno("a writable mapping", &ReceiveMap::try_writable(fd.as_fd(), DEFAULT_MAP_SIZE), "EPERM")?;
     expect_errno("making a mapping writable", &map(&fd)?.try_protect_writable(), "EACCES")
 }
 
 fn opn_04_one_mapping_per_open(kit: &Kit) -> Verdict {
+    if kit.is_embedded() {
+        return embedded::one_mapping_per_open(kit);
+    }
     let fd = open_device(kit)?;
     let first = map(&fd)?;
     expect_errno("a second mapping", &ReceiveMap::new(fd.as_fd(), DEFAULT_MAP_SIZE), "EBUSY")?;
@@ -85,6 +94,9 @@ pub(super) fn as_stdin(fd: &BinderFd) -> Result<Stdio, Stop> {
 }
 
 fn opn_05_only_the_opener_maps(kit: &Kit) -> Verdict {
+    if kit.is_embedded() {
+        return embedded::nothing_survives_exec(kit);
+    }
     let fd = open_device(kit)?;
     let mut helper = kit.helper("map-inherited", &[]);
     helper.stdin(as_stdin(&fd)?);
@@ -121,12 +133,14 @@ fn opn_06_four_mebibytes_are_used(kit: &Kit) -> Verdict {
 
 fn opn_07_fork_does_not_copy_the_mapping(kit: &Kit) -> Verdict {
     let party = kit.open()?;
-    kit.device()?;
     let base =
         party.conn.map_base().ok_or_else(|| Stop::Skip("the receiving area has no known address".into()))?;
     let Ok(smaps) = fs::read_to_string("/proc/self/smaps") else {
         return Err(Stop::Skip("this kernel has no /proc/self/smaps, which lists a mapping's flags".into()));
     };
+    if kit.is_embedded() {
+        return embedded::fork_copies_no_mapping(&smaps);
+    }
     let start = format!("{base:08x}-");
     let flags = smaps.split_once(start.as_str()).and_then(|(_, rest)| rest.split_once("VmFlags:"));
     let flags = flags.and_then(|(_, rest)| rest.lines().next()).unwrap_or_default();
@@ -137,7 +151,9 @@ fn opn_07_fork_does_not_copy_the_mapping(kit: &Kit) -> Verdict {
 
 fn opn_08_a_fresh_page_has_nothing_behind_it(kit: &Kit) -> Verdict {
     const SIGBUS: i32 = 7;
-    kit.device()?;
+    if kit.is_embedded() {
+        return embedded::a_fresh_page_is_zero(kit);
+    }
     kit.expect_killed(kit.helper("touch-fresh-page", &[]), SIGBUS)
 }
 
@@ -167,6 +183,9 @@ fn opn_10_a_target_that_unmapped_is_dead(kit: &Kit) -> Verdict {
 }
 
 fn opn_11_an_inherited_device_is_the_openers(kit: &Kit) -> Verdict {
+    if kit.is_embedded() {
+        return embedded::a_child_is_a_process_of_its_own(kit);
+    }
     let Pair { server, client, handle: Handle(handle), .. } = kit.pair()?;
     let Some(device) = client.conn.device() else {
         return kit.device().map(drop);
@@ -188,7 +207,10 @@ fn opn_11_an_inherited_device_is_the_openers(kit: &Kit) -> Verdict {
 }
 
 fn opn_12_devices_without_binderfs(kit: &Kit) -> Verdict {
-    kit.only_c()?;
+    if kit.is_embedded() {
+        return embedded::a_context_is_there_when_it_is_opened(kit);
+    }
+    kit.not_in_rust()?;
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     if read("/proc/filesystems").lines().any(|line| line.split_whitespace().last() == Some("binder")) {
         return Err(Stop::Skip("this kernel has binderfs".into()));

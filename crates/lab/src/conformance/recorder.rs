@@ -46,7 +46,7 @@ fn place(kit: &Kit) -> Result<(&'static Path, &'static str), Stop> {
         Kind::C => "binder",
         Kind::Rust => "rust_binder",
         Kind::Embedded => {
-            return Err(Stop::Skip("tracepoints are the kernel's; this is the embedded driver".into()));
+            return Err(Stop::Skip("the embedded driver has no tracepoints".into()));
         }
     };
     let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(Path::new);

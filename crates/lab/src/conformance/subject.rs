@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use driver::embedded::Inherit;
+use driver::embedded::{Inherit, Settings};
 use driver::kernel_state::{self, StateError, StateFile};
 use driver::{
     AnyContext, Connection, Context, EmbeddedConnection, EmbeddedContext, KernelConnection, KernelContext,
@@ -48,6 +48,10 @@ pub trait Subject: Send + Sync {
     /// It is not to be had on this machine, and why.
     fn state(&self, which: StateFile) -> Result<Option<String>, StateError>;
 
+    /// The same context for parties whose calls all go through the driver's middle, where they would
+    /// otherwise take a shorter way.
+    fn without_lanes(&self) -> Option<Box<dyn Subject>>;
+
     /// What the driver was told to hand on of a caller's priority, where that can be chosen.
     fn inherit(&self) -> Option<Inherit>;
 }
@@ -86,6 +90,10 @@ impl Subject for KernelContext {
 
     fn state(&self, which: StateFile) -> Result<Option<String>, StateError> {
         kernel_state::read_here(Some(self.path()), which)
+    }
+
+    fn without_lanes(&self) -> Option<Box<dyn Subject>> {
+        None
     }
 
     fn inherit(&self) -> Option<Inherit> {
@@ -129,6 +137,12 @@ impl Subject for EmbeddedContext {
         EmbeddedContext::state(self, which).map_err(StateError::Embedded)
     }
 
+    fn without_lanes(&self) -> Option<Box<dyn Subject>> {
+        let settings = Settings { lanes: false, ..self.settings() };
+        let same = || Self::at(self.directory(), self.name(), settings);
+        self.settings().lanes.then(|| Box::new(same()) as Box<dyn Subject>)
+    }
+
     fn inherit(&self) -> Option<Inherit> {
         Some(self.settings().inherit)
     }
@@ -153,6 +167,10 @@ impl Subject for AnyContext {
 
     fn state(&self, which: StateFile) -> Result<Option<String>, StateError> {
         on_context!(self, |context| Subject::state(context, which))
+    }
+
+    fn without_lanes(&self) -> Option<Box<dyn Subject>> {
+        on_context!(self, |context| context.without_lanes())
     }
 
     fn inherit(&self) -> Option<Inherit> {

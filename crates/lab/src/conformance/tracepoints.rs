@@ -275,7 +275,7 @@ fn tp_08_ioctls_and_waits(kit: &Kit) -> Verdict {
 
 fn tp_09_the_end_of_a_call(kit: &Kit) -> Verdict {
     const FREE: &str = "transaction={id} from {from} to {to} flags=0x{code} code=0x{flags}";
-    kit.only_c()?;
+    kit.not_in_rust()?;
     let scene = Scene::new(kit)?;
     let fields = ["debug_id", "from_proc", "from_thread", "to_proc", "to_thread", "code", "flags"];
     expect(
@@ -312,7 +312,7 @@ fn tp_14_what_the_rust_driver_traces(kit: &Kit) -> Verdict {
 }
 
 fn tp_15_a_call_from_its_caller(kit: &Kit) -> Verdict {
-    kit.only_c()?;
+    kit.not_in_rust()?;
     names(kit)?;
     let caller = kit.open_with(OpenOptions { nonblocking: false, ..OpenOptions::default() })?;
     let Pair { server, client, handle, .. } = kit.pair_of(kit.server()?, caller, Node::number(1))?;

@@ -29,7 +29,7 @@ items! {
     "WR-11" Both [seen] wr_11_bad_commands_are_refused "a bad command is an errno and counts what came before";
     "WR-12" Both [seen] wr_12_a_refused_transaction_stops_the_write "a refused transaction is no errno but stops the write";
     "WR-13" Both [seen] wr_13_an_unread_error_blocks_writes "while that error is unread nothing more is taken";
-    "WR-14" C [seen] wr_14_a_write_may_reach_beyond_its_size "only a command's start must lie inside the size";
+    "WR-14" C [seen differs] wr_14_a_write_may_reach_beyond_its_size "only a command's start must lie inside the size";
     "WR-15" Both [seen] wr_15_completion_of_a_call_is_deferred "the completion of a call alone wakes nobody";
 }
 
@@ -345,7 +345,14 @@ fn wr_13_an_unread_error_blocks_writes(kit: &Kit) -> Verdict {
 
 fn wr_14_a_write_may_reach_beyond_its_size(kit: &Kit) -> Verdict {
     let Pair { server, client, handle, .. } = kit.pair()?;
-    let Some(device) = client.conn.device() else { return kit.device().map(drop) };
+    let Some(device) = client.conn.device() else {
+        let call = [&bc::TRANSACTION.to_ne_bytes()[..], &[0; 64]].concat();
+        for cut in [2, 4, call.len() - 1] {
+            let (result, taken) = client.write_refused(&call[..cut]);
+            expect(&format!("{cut} bytes of a command"), (errno(&result).as_str(), taken), ("EFAULT", 0))?;
+        }
+        return kit.differs("a command must lie inside as a whole, as in the Rust driver for its payload");
+    };
     let write = |bytes: &[u8], write_size| {
         let address = bytes.as_ptr() as u64;
         let mut argument = WriteRead { write_size, write_buffer: address, ..WriteRead::default() };

@@ -7,7 +7,6 @@ use driver::connection::DEFAULT_MAP_SIZE;
 use zerocopy::IntoBytes;
 
 use super::draft::{Draft, arrived, expect_refusal, flat, lent, refused};
-use crate::conformance::evidence::Kind;
 use crate::conformance::item::{Verdict, expect};
 use crate::conformance::kit::{Kit, Pair};
 
@@ -54,8 +53,7 @@ pub(super) fn obj_01_objects_are_whole_and_in_order(kit: &Kit) -> Verdict {
     let unreadable = |what, data, c| raw_refused(kit, what, &pair, data, (c, None));
     unreadable("unreadable offsets", TransactionData { offsets: 8, ..data }, "EFAULT")?;
     unreadable("unreadable data", TransactionData { offsets_size: 0, ..nowhere }, "EFAULT")?;
-    let of_object = if kit.kind() == Kind::Embedded { "EFAULT" } else { "EINVAL" };
-    unreadable("an unreadable object", nowhere, of_object)?;
+    unreadable("an unreadable object", nowhere, "EINVAL")?;
     pair.server.expect_silence("of calls that were refused")
 }
 

@@ -52,7 +52,7 @@ pub(super) fn tx_13_one_call_at_a_time(kit: &Kit) -> Verdict {
 }
 
 pub(super) fn tx_15_undelivered_work_forbids_calling(kit: &Kit) -> Verdict {
-    kit.only_c()?;
+    kit.not_in_rust()?;
     let Pair { server, client, handle, .. } = kit.pair()?;
     let partner = kit.server()?;
     let other = kit.hand_over(&partner, &server, Node::number(2))?;

@@ -16,7 +16,7 @@ use super::super::recorder::{layout, names};
 use super::{ONLY_C, SIZES, Scene, TRANSACTION, ids, only_one};
 
 pub(super) fn tp_05_buffers_are_traced(kit: &Kit) -> Verdict {
-    kit.only_c()?;
+    kit.not_in_rust()?;
     let scene = Scene::new(kit)?;
     let fields = ["debug_id", "data_size", "offsets_size", "extra_buffers_size"].map(str::to_owned).to_vec();
     for event in ["alloc_buf", "buffer_release", "failed_buffer_release", "update_buffer_release"] {
@@ -112,7 +112,7 @@ pub(super) fn tp_10_objects_are_traced(kit: &Kit) -> Verdict {
 }
 
 pub(super) fn tp_11_pages_are_traced(kit: &Kit) -> Verdict {
-    kit.only_c()?;
+    kit.not_in_rust()?;
     let scene = Scene::new(kit)?;
     let range = ["proc", "allocate", "offset", "size"].map(str::to_owned).to_vec();
     expect("the fields of binder_update_page_range", layout(kit, "binder_update_page_range")?, range)?;
@@ -149,7 +149,7 @@ pub(super) fn tp_11_pages_are_traced(kit: &Kit) -> Verdict {
 
 pub(super) fn tp_12_reports_need_a_listener(kit: &Kit) -> Verdict {
     const REPORT: &str = "binder_netlink_report";
-    kit.only_c()?;
+    kit.not_in_rust()?;
     if !names(kit)?.iter().any(|name| name == REPORT) {
         // Somewhere between the two; Linux 7.2 has it.
         kit.since(7, 2, "reports of failed calls")?;
