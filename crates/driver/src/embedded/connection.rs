@@ -49,6 +49,12 @@ impl EmbeddedConnection {
     pub fn state(&self, which: StateFile) -> io::Result<String> {
         self.process.state(which)
     }
+
+    /// The memory of every channel and of the peer's doorbells, to write anything there.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(super) fn take_channels(&self) -> Vec<[sys::sealed_memory::SealedMemory; 2]> {
+        self.process.take_channels()
+    }
 }
 
 impl Connection for EmbeddedConnection {

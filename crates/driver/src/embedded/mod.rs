@@ -5,6 +5,7 @@
 //! - [`broker`]: the process that owns who is who. [`directory`], [`start`]: where it is, and how it
 //!   comes to be there. [`line`], [`wire`]: talking to it.
 //! - [`protocol`]: what broker and processes say to each other.
+//! - `fuzz`: what fuzz targets call; no part of a shipped binary.
 //!
 //! Not here: the seam (`crate::connection`), choosing a backend (`crate::locate`).
 
@@ -13,6 +14,8 @@ pub mod channel;
 pub mod connection;
 pub mod context;
 mod directory;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod line;
 mod process;
 pub mod protocol;

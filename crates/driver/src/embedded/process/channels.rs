@@ -368,6 +368,24 @@ fn open_channel(descriptors: Vec<std::os::fd::OwnedFd>) -> Option<(Memory, Doorb
     Some((Arc::new(lanes), Doorbells::new(Arc::new(bells)).ok()?))
 }
 
+#[cfg(any(test, feature = "fuzz"))]
+impl Process {
+    /// The lanes and the peer's doorbells of every channel, mapped once more.
+    pub(in crate::embedded) fn take_channels(&self) -> Vec<[SealedMemory; 2]> {
+        let st = self.lock();
+        let ids: Vec<u32> = st.channels.outbound.keys().chain(st.channels.inbound.keys()).copied().collect();
+        drop(st);
+        let take = |channel: &u32| {
+            let request = Request::TakeChannel { channel: *channel };
+            let (_, descriptors) = self.line.fetch(ThreadKey { slot: 0, generation: 0 }, &request).ok()?;
+            let [lanes, bells] = <[_; 2]>::try_from(descriptors).ok()?;
+            let bells = SealedMemory::map(bells, crate::embedded::channel::doorbell::SIZE).ok()?;
+            Some([SealedMemory::map(lanes, lane::SIZE).ok()?, bells])
+        };
+        ids.iter().filter_map(take).collect()
+    }
+}
+
 /// What both ends do with a payload.
 impl Process {
     /// Copies a payload, without the lock if that takes long.

@@ -120,6 +120,8 @@ impl Process {
         if thread.pending != Pending::Plain {
             thread.extended_error = error;
             match thread.pending {
+                // The broker knows of no such call any more: nobody waits for this (contract TX-18).
+                Pending::Reply if answer.errno != 0 => thread.refuse(br::TRANSACTION_COMPLETE),
                 _ if answer.sender_stops => thread.refuse(outcome),
                 Pending::Call => {
                     thread.stack.push(Frame::Calling(Calling::Broker(transaction)));

@@ -10,7 +10,8 @@ use abi::BufferAddress;
 use abi::codes::bc;
 use abi::stream::{self, BadCommand, Command};
 
-use super::state::{Buffer, Pending, Place, looper};
+use super::state::{Buffer, Frame, Pending, Place, looper};
+use super::wait::Until;
 use super::{Guard, Process};
 use crate::connection::Exchange;
 use crate::embedded::channel::doorbell::of_command;
@@ -32,6 +33,10 @@ impl Process {
         slot: u32,
         exchange: &mut Exchange<'_>,
     ) -> io::Result<Guard<'p>> {
+        if matches!(st.thread(slot).stack.last(), Some(Frame::Calling(_))) {
+            // A call whose reply has come is over, read or not: another may follow (contract TX-13).
+            self.look(&mut st, slot, Until::Answer);
+        }
         while !st.thread(slot).refused {
             let rest = exchange.write.get(exchange.write_consumed..).unwrap_or_default();
             let (command, len) = match stream::first(rest) {

@@ -51,13 +51,9 @@ impl Core {
     /// One count more on a handle that is there; a weak one does not become strong (contract REF-04).
     fn take_handle(&mut self, proc: ProcId, handle: u32, strong: bool) {
         let Some(held) = self.procs.get_mut(&proc).and_then(|p| p.refs.get_mut(handle)) else { return };
-        let Some(node) = self.nodes.get_mut(&held.node) else { return };
         match strong {
             true if held.strong > 0 => held.strong += 1,
-            true if node.remote_strong > 0 => {
-                node.take(true, Hold::Remote);
-                held.strong += 1;
-            }
+            // Not even where others hold the node strongly.
             true => {}
             false => held.weak += 1,
         }

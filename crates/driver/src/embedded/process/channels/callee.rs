@@ -177,8 +177,9 @@ impl Process {
         let mut st = self.lock();
         let thread = st.thread(slot);
         thread.extended_error = NO_ERROR;
-        // A reply that fails stops the write as an error does (contract TX-17).
-        match sent {
+        // A reply that fails, or that nobody waits for, stops the write as an error does (contract
+        // TX-17, TX-18).
+        match sent && !channel.is_closed() {
             true => thread.push(Todo::Word(br::TRANSACTION_COMPLETE)),
             false => thread.refuse(br::TRANSACTION_COMPLETE),
         }

@@ -1,0 +1,159 @@
+//! Room: a peer that writes anything at any time into the lanes and doorbells that it shares.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use abi::{Commands, Handle, Payload, Return, TransactionFlags};
+use sys::sealed_memory::SealedMemory;
+
+use super::source::Source;
+use super::stage::{Pair, Stage, drain, read, wait_for, write};
+use crate::connection::{Connection, Exchange};
+use crate::embedded::EmbeddedConnection;
+use crate::embedded::channel::{doorbell, lane};
+
+/// A broker, for one input after the other.
+#[derive(Debug)]
+pub struct Scribbles {
+    stage: Stage,
+    inputs: u32,
+}
+
+impl Default for Scribbles {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What the two share: lanes and doorbells, of each channel.
+type Shared = Vec<[SealedMemory; 2]>;
+
+impl Scribbles {
+    /// Starts the broker.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { stage: Stage::new(), inputs: 0 }
+    }
+
+    /// Two talk through lanes while one of them scribbles.
+    ///
+    /// # Panics
+    /// If the other one cannot use the broker any more, or hangs.
+    pub fn run(&mut self, input: &[u8]) {
+        self.inputs += 1;
+        let pair = self.stage.pair(self.inputs);
+        for _ in 0..2 {
+            round(&pair.victim, pair.to_other, &pair.other);
+            round(&pair.other, pair.to_victim, &pair.victim);
+        }
+        let shared = pair.other.take_channels();
+        assert!(!shared.is_empty(), "plain calls make a channel");
+        let mut source = Source::new(input);
+        while !source.is_empty() {
+            step(&pair, &shared, &mut source);
+        }
+        asleep(&pair, &shared, input);
+        settle(&pair, &shared);
+    }
+}
+
+/// A call, its service and its reply.
+fn round(caller: &EmbeddedConnection, handle: Handle, server: &EmbeddedConnection) {
+    write(caller, |c| c.transaction(handle, 5, TransactionFlags::CALL, Payload::default()));
+    let call = wait_for(server, |item| match item {
+        Return::Transaction(call) => Some(call),
+        _ => None,
+    });
+    write(server, |c| {
+        c.free_buffer(call.buffer);
+        c.reply(TransactionFlags::default(), Payload::default());
+    });
+    let reply = wait_for(caller, |item| match item {
+        Return::Reply(reply) => Some(reply),
+        _ => None,
+    });
+    write(caller, |c| c.free_buffer(reply.buffer));
+}
+
+fn step(pair: &Pair, shared: &Shared, source: &mut Source<'_>) {
+    let data = [9; 300];
+    let data = &data[..source.choose(300)];
+    let payload = Payload { data, ..Payload::default() };
+    match source.choose(8) {
+        0 | 1 => write(&pair.victim, |c| c.transaction(pair.to_other, 1, TransactionFlags::CALL, payload)),
+        2 => write(&pair.other, |c| c.transaction(pair.to_victim, 2, TransactionFlags::CALL, payload)),
+        3 => drop(read(&pair.other)),
+        4 => write(&pair.other, |c| c.reply(TransactionFlags::default(), payload)),
+        5 => drain(&pair.victim),
+        _ => scribble(shared, source),
+    }
+}
+
+/// Writes somewhere, most often where it means something.
+fn scribble(shared: &Shared, source: &mut Source<'_>) {
+    let [lanes, bells] = &shared[source.choose(shared.len())];
+    let (memory, at) = match source.choose(4) {
+        // The first lines and the first lanes' headers, by words.
+        0 | 1 => (lanes, source.word() as usize % 650 * 4),
+        2 => (lanes, source.word() as usize % lane::SIZE),
+        _ => (bells, source.word() as usize % (doorbell::SIZE / 4) * 4),
+    };
+    if source.byte() < 128 {
+        let word = (source.word() as u32).to_ne_bytes();
+        memory.copy_in(at.min(memory.len() - 4) & !3, &word);
+    } else {
+        let bytes = source.bytes(24);
+        memory.copy_in(at.min(memory.len() - bytes.len()), bytes);
+    }
+}
+
+/// The victim sleeps for a reply while somebody else scribbles; then the peer ends, as it must for a
+/// call that it spoilt.
+fn asleep(pair: &Pair, shared: &Shared, input: &[u8]) {
+    pair.victim.thread_exit().expect("exits");
+    pair.victim.version().expect("answered");
+    pair.victim.set_nonblocking(false).expect("blocking");
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut source = Source::new(input);
+            while !source.is_empty() && !over.load(Ordering::Relaxed) {
+                scribble(shared, &mut source);
+            }
+            while !over.load(Ordering::Relaxed) {
+                pair.victim.wake_readers().expect("woken");
+                thread::sleep(std::time::Duration::from_millis(1));
+            }
+        });
+        let mut commands = Commands::default();
+        commands.transaction(pair.to_other, 3, TransactionFlags::CALL, Payload::default());
+        let mut room = [0; 256];
+        // Returns with the reply, a refusal, or because its readers were woken; hanging is the fault.
+        let mut exchange = Exchange::new(commands.as_bytes(), &mut room);
+        let _ = pair.victim.write_read_uninterrupted(&mut exchange);
+        over.store(true, Ordering::Relaxed);
+    });
+    pair.victim.set_nonblocking(true).expect("non-blocking");
+    pair.victim.thread_exit().expect("exits");
+    pair.victim.version().expect("answered");
+}
+
+/// What goes through the broker still arrives; a channel that was closed says why.
+fn settle(pair: &Pair, _shared: &Shared) {
+    pair.victim.node_debug_info(0).expect("the broker answers");
+    drain(&pair.victim);
+    let oneway = TransactionFlags::ONEWAY;
+    write(&pair.victim, |c| c.transaction(pair.to_other, 77, oneway, Payload::default()));
+    pair.other.thread_exit().expect("exits");
+    pair.other.version().expect("answered");
+    wait_for(&pair.other, |item| match item {
+        Return::Transaction(call) => {
+            write(&pair.other, |c| c.free_buffer(call.buffer));
+            if !call.flags.is_oneway() {
+                write(&pair.other, |c| c.reply(TransactionFlags::default(), Payload::default()));
+            }
+            (call.code == 77).then_some(())
+        }
+        _ => None,
+    });
+}

@@ -1,0 +1,140 @@
+//! Room: what a random stream is made of, and how likely each step is.
+//! Not here: what a step leads to (`reference`), carrying it out (`real`).
+//! Handles, buffers and nodes are small numbers, so that a shrunk stream can be read.
+
+use proptest::prelude::*;
+
+/// Players: each one an open connection. The last one only lives for the first steps.
+pub(crate) const PROCS: usize = 4;
+/// OS threads that take turns.
+pub(crate) const THREADS: usize = 2;
+
+/// Something listed in a payload's offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Object {
+    /// The sender's own node with this ptr.
+    Node { ptr: u64, weak: bool },
+    /// A handle of the sender's.
+    Handle { handle: u32, weak: bool },
+}
+
+/// What a thread does with a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    /// Nothing is written.
+    Read,
+    Call {
+        handle: u32,
+        oneway: bool,
+        objects: Vec<Object>,
+    },
+    Reply {
+        objects: Vec<Object>,
+    },
+    /// Of the buffers that the connection holds, in the order of their delivery.
+    Free(usize),
+    Acquire(u32),
+    Release(u32),
+    Increfs(u32),
+    Decrefs(u32),
+    /// `BC_INCREFS_DONE` or `BC_ACQUIRE_DONE`, for whatever is owed the longest.
+    Acknowledge,
+    Watch(u32),
+    Unwatch(u32),
+    /// `BC_DEAD_BINDER_DONE`, for the oldest notification.
+    DeathDone,
+    EnterLooper,
+    BecomeManager,
+    ThreadExit,
+    Close,
+}
+
+/// One turn: an ioctl by a thread of a connection.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) proc: usize,
+    pub(crate) thread: usize,
+    pub(crate) op: Op,
+    /// The same ioctl reads, too.
+    pub(crate) read: bool,
+}
+
+impl std::fmt::Debug for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "P{}.T{} {:?}{}", self.proc, self.thread, self.op, if self.read { " + Read" } else { "" })
+    }
+}
+
+fn turn(proc: usize, op: Op) -> Step {
+    let read = !matches!(op, Op::Close | Op::BecomeManager | Op::ThreadExit);
+    Step { proc, thread: 0, op, read }
+}
+
+/// How the players come to know each other without a process of its own for the manager, whom nobody
+/// may call by handle 0 from the same OS process (contract CTX-05): where handle 0 names a manager that
+/// died, counting it gives the next manager another number (REF-07), and that one can be called.
+pub(crate) fn acquaintance() -> Vec<Step> {
+    let tell = |handle, object| Op::Call { handle, oneway: true, objects: vec![object] };
+    let own = Object::Node { ptr: 1, weak: false };
+    let pass = |handle| Object::Handle { handle, weak: false };
+    let mut steps = vec![turn(3, Op::BecomeManager), turn(1, Op::Acquire(0)), turn(2, Op::Acquire(0))];
+    steps.extend([turn(3, Op::Close), turn(0, Op::BecomeManager)]);
+    steps.extend([turn(1, Op::Acquire(0)), turn(2, Op::Acquire(0))]);
+    // Who tells whom of what; the receiver has it under this number then, and keeps it.
+    for (from, told, to, number) in [
+        (1, tell(1, own), 0, 1),
+        (2, tell(1, own), 0, 2),
+        (0, tell(1, pass(2)), 1, 2),
+        (0, tell(2, pass(1)), 2, 2),
+    ] {
+        steps.extend([turn(from, told), turn(from, Op::Acknowledge), turn(from, Op::Acknowledge)]);
+        steps.extend([turn(to, Op::Read), turn(to, Op::Acquire(number)), turn(to, Op::Free(0))]);
+    }
+    steps
+}
+
+fn object() -> impl Strategy<Value = Object> {
+    let weak = || prop::bool::weighted(0.25);
+    prop_oneof![
+        (1..4u64, weak()).prop_map(|(ptr, weak)| Object::Node { ptr, weak }),
+        (handle(), weak()).prop_map(|(handle, weak)| Object::Handle { handle, weak }),
+    ]
+}
+
+fn objects() -> impl Strategy<Value = Vec<Object>> {
+    prop_oneof![3 => Just(Vec::new()), 2 => prop::collection::vec(object(), 1..3)]
+}
+
+fn handle() -> impl Strategy<Value = u32> {
+    prop_oneof![1 => Just(0u32), 10 => 1..3u32, 3 => 3..6u32]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let call = |oneway| move |(handle, objects): (u32, Vec<Object>)| Op::Call { handle, oneway, objects };
+    prop_oneof![
+        40 => Just(Op::Read),
+        16 => (handle(), objects()).prop_map(call(false)),
+        8 => (handle(), objects()).prop_map(call(true)),
+        14 => objects().prop_map(|objects| Op::Reply { objects }),
+        12 => (0..3usize).prop_map(Op::Free),
+        4 => handle().prop_map(Op::Acquire),
+        5 => handle().prop_map(Op::Release),
+        2 => handle().prop_map(Op::Increfs),
+        2 => handle().prop_map(Op::Decrefs),
+        8 => Just(Op::Acknowledge),
+        4 => handle().prop_map(Op::Watch),
+        2 => handle().prop_map(Op::Unwatch),
+        2 => Just(Op::DeathDone),
+        1 => Just(Op::EnterLooper),
+        1 => Just(Op::BecomeManager),
+        1 => Just(Op::ThreadExit),
+        1 => Just(Op::Close),
+    ]
+}
+
+/// A stream of up to this many steps.
+pub(crate) fn stream(longest: usize) -> impl Strategy<Value = Vec<Step>> {
+    let step = (0..PROCS - 1, 0..THREADS, op(), prop::bool::weighted(0.3))
+        .prop_map(|(proc, thread, op, read)| Step { proc, thread, op, read });
+    prop::collection::vec(step, 1..longest)
+}

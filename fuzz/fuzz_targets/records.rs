@@ -1,0 +1,6 @@
+//! Fuzzes the decoders of records, and the ring that they come in.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| driver::embedded::fuzz::records::run(bytes));
