@@ -221,12 +221,18 @@ pub fn own_lately() -> Own {
     match SEEN.get() {
         Some((own, when, after)) if when == now && after == changes => own,
         _ => {
-            // Asking about oneself cannot fail.
-            let own = Own { policy: policy_of(0).unwrap_or(Policy::Other), nice: nice_of(0).unwrap_or(0) };
+            let own = own_now();
             SEEN.set(Some((own, now, changes)));
             own
         }
     }
+}
+
+/// How the calling thread is scheduled, asked anew.
+#[must_use]
+pub fn own_now() -> Own {
+    // Asking about oneself cannot fail.
+    Own { policy: policy_of(0).unwrap_or(Policy::Other), nice: nice_of(0).unwrap_or(0) }
 }
 
 /// The most urgent nice that the calling thread may give itself: -20 with `CAP_SYS_NICE`, else

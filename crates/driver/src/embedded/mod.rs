@@ -17,6 +17,7 @@ mod directory;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 mod line;
+mod priority;
 mod process;
 pub mod protocol;
 pub mod settings;

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use abi::codes::{bc, br};
+use abi::codes::{bc, br, tf};
 use sys::sealed_memory::SealedMemory;
 
 use super::core::outside::{GATE_CLOSED, GATE_FROZEN};
@@ -14,6 +14,7 @@ use super::core::{Outside, Shown, ThreadLine};
 use crate::embedded::channel::doorbell::{self, Bell, Doorbells, NEED_RETURN};
 use crate::embedded::channel::lane::{self, Lanes};
 use crate::embedded::channel::ring::{self, Producer};
+use crate::embedded::priority;
 use crate::embedded::protocol::codec::Message;
 use crate::embedded::protocol::{Item, OUTBOX_SIZE, ProcId, ThreadKey};
 
@@ -160,17 +161,27 @@ impl Place {
         match addressee(item) {
             To::Thread(key) => {
                 if let Some(bell) = self.bells.slot(key.slot) {
+                    self.boost(&bell, item);
                     wake(&bell);
                 }
             }
             To::Anyone => {
                 if let Some(bell) = self.bells.ring_listener() {
+                    self.boost(&bell, item);
                     bell.wake();
                 }
             }
             // Whichever of them waits for an answer through a channel.
             To::Everyone => self.slots().for_each(|bell| wake(&bell)),
             To::Nobody => {}
+        }
+    }
+
+    /// Passes the priority of a call on before its thread is woken (contract SCH-09).
+    fn boost(&self, bell: &Bell<'_, Arc<SealedMemory>>, item: &Item) {
+        if let Item::Deliver { delivery } = item {
+            let oneway = delivery.flags & tf::ONE_WAY != 0;
+            priority::boost(bell.tid(), self.bells.inherit(), delivery.sched, delivery.node_flags, oneway);
         }
     }
 

@@ -13,9 +13,9 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::gather::round_up;
 use super::read::{Output, Step};
-use super::state::{Buffer, Frame, Place, Reply, Source};
+use super::state::{Buffer, Frame, Place, Reply, Source, State};
 use super::{Guard, Process, sched};
-use crate::embedded::protocol::{Delivery, Request};
+use crate::embedded::protocol::{Delivery, Request, Sched};
 
 /// A delivered buffer in the arena, as far as its objects matter.
 struct Extent {
@@ -57,14 +57,14 @@ impl Process {
         };
         let Some(base) = self.arena_base() else { return Ok((st, Step::More)) };
         if flags & tf::ONE_WAY == 0 {
-            let saved = self.inherit(delivery.sched, delivery.node_flags, false);
+            let saved = self.inherit(&mut st, slot, delivery.sched, delivery.node_flags, false);
             let source = Source::Broker(transaction, Box::new(delivery.lineage));
             let thread = st.thread(slot);
             thread.stack.push(Frame::Serving { source, saved });
             self.show_serving(st.thread(slot));
             self.show_depth(st.thread(slot));
         } else {
-            self.inherit(delivery.sched, delivery.node_flags, true);
+            self.inherit(&mut st, slot, delivery.sched, delivery.node_flags, true);
         }
         self.remember(&mut st, base, delivery.buffer, descriptors);
         let data = TransactionData {
@@ -180,11 +180,14 @@ impl Process {
     /// Takes over what the caller's scheduling asks of the thread that serves it.
     pub(super) fn inherit(
         &self,
-        caller: crate::embedded::protocol::Sched,
+        st: &mut State,
+        slot: u32,
+        caller: Sched,
         node_flags: u32,
         oneway: bool,
     ) -> sched::Saved {
-        self.home.serve(self.settings.inherit, caller, node_flags, oneway)
+        let before = st.thread(slot).before;
+        self.home.serve(self.settings.inherit, before, caller, node_flags, oneway)
     }
 }
 

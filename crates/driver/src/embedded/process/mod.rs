@@ -42,7 +42,7 @@ use super::channel::doorbell::{self, Doorbells};
 use super::channel::ring::{self, Consumer};
 use super::line::Line;
 use super::protocol::{ProcId, Request, ThreadKey};
-use super::settings::Settings;
+use super::settings::{Inherit, Settings};
 use super::wire::Hello;
 use crate::connection::{Exchange, OpenOptions};
 use crate::error::OpenError;
@@ -223,6 +223,9 @@ impl Process {
             }
         };
         self.set_need_return(slot, false);
+        if self.settings.inherit == Inherit::Rt {
+            self.lock().thread(slot).before = Some(sched::own_now());
+        }
         let local = &self.locals[slot as usize];
         if local.untold.load(Ordering::Relaxed) {
             // It did not come to wait.

@@ -70,7 +70,8 @@ impl Process {
         loop {
             let proc = st.thread(slot).is_free();
             if proc {
-                self.home.settle(self.settings.inherit);
+                let before = st.thread(slot).before;
+                self.home.settle(self.settings.inherit, before);
             }
             st = self.wait_for_work(st, slot, proc)?;
             st = self.take(st, slot, proc, &mut out)?;

@@ -17,7 +17,7 @@ use super::channels::{Channel, Channels, Node};
 use super::sched::Saved;
 use crate::embedded::channel::lane::{self, ReplyHeader};
 use crate::embedded::channel::wait::Waiter;
-use crate::embedded::protocol::{Answers, Delivery, Lineage, Returns, ThreadKey};
+use crate::embedded::protocol::{Answers, Delivery, Lineage, Returns, Sched, ThreadKey};
 
 /// Keys here are small numbers and addresses that this process or its broker chose, so that a
 /// multiplication spreads them well enough and nobody can choose them to collide.
@@ -207,6 +207,9 @@ pub(super) struct Thread {
     pub(super) answer: Option<Answer>,
     /// How it waits, and what it learnt of that; the thread has it while it waits.
     pub(super) waiter: Option<Waiter>,
+    /// How it was scheduled when it last left the driver or began to wait: whoever wakes it may boost it
+    /// first. Kept only where real-time policies are inherited.
+    pub(super) before: Option<Sched>,
     /// The lane that it served last, which it looks at first while it spins for more.
     pub(super) watched: Option<Watched>,
 }
@@ -229,6 +232,7 @@ impl Thread {
             pending: Pending::Plain,
             answer: None,
             waiter: None,
+            before: None,
             watched: None,
         }
     }

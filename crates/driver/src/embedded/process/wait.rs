@@ -9,6 +9,8 @@ use super::state::{LaneTicket, State, Watched};
 use super::{Guard, Process, sched};
 use crate::embedded::channel::wait::Waiter;
 pub(super) use crate::embedded::channel::wait::Woken;
+use crate::embedded::priority::is_realtime;
+use crate::embedded::settings::Inherit;
 
 /// What a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +56,9 @@ impl Process {
     pub(super) fn wait<'p>(&'p self, mut st: Guard<'p>, slot: u32, until: Until) -> (Guard<'p>, Woken) {
         let local = &self.locals[slot as usize];
         let mut waiter = st.thread(slot).waiter.take();
+        if until != Until::Answer {
+            self.note_sched(&mut st, slot);
+        }
         let woken = loop {
             local.kicked.store(false, Ordering::Relaxed);
             if self.look(&mut st, slot, until) {
@@ -98,6 +103,18 @@ impl Process {
         self.bell(slot).end_waiting();
         st.thread(slot).waiter = waiter;
         (st, woken)
+    }
+
+    /// Remembers how a thread is scheduled before whoever wakes it may boost it. One that is real-time
+    /// and was not when it left the driver has been boosted already.
+    pub(super) fn note_sched(&self, st: &mut State, slot: u32) {
+        if self.settings.inherit != Inherit::Rt {
+            return;
+        }
+        let (before, now) = (&mut st.thread(slot).before, sched::own_now());
+        if before.is_none() || !is_realtime(now.policy) {
+            *before = Some(now);
+        }
     }
 
     fn new_waiter(&self) -> Waiter {

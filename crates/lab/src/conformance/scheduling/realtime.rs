@@ -2,14 +2,13 @@
 //! SCH-09).
 //! Facts: `SCHED_FIFO` in `sched(7)`. Android's item is from AOSP's `binderLibTest` and `binder.h`.
 
-use abi::TransactionFlags;
+use abi::{Payload, TransactionFlags};
 use driver::embedded::Inherit;
 use sys::sched::{Policy, policy_of, set_policy};
 
 use super::{OWN, Scene, at_least, be, can_be_urgent, nested, own_nice, unnest};
 use crate::conformance::item::{Stop, Verdict, done, expect};
 use crate::conformance::kit::Kit;
-use crate::conformance::party::expect_work;
 
 /// Flags of a node by which Android's driver lets real-time callers pass.
 const INHERIT_RT: u32 = 0x800;
@@ -80,7 +79,7 @@ pub(super) fn sch_08_some_hand_nothing_on(kit: &Kit) -> Verdict {
 /// The policy of a thread that was given a nested call by a FIFO caller, before it reads that.
 fn policy_before_reading(kit: &Kit, flags: u32, want: Policy, what: &str) -> Verdict {
     let scene = nested(kit, flags, || expect(what, own_policy()?, want))?;
-    expect_work("answering the nested call", &scene.server.answer(b"")?, "COMPLETE")?;
+    scene.server.write(|c| c.reply(TransactionFlags::default(), Payload::default()))?;
     expect("once it replied", own_policy()?, Policy::Other)?;
     unnest(&scene)
 }

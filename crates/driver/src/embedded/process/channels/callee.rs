@@ -113,7 +113,7 @@ impl Process {
         }
         let node = call.node;
         st.channels.held.entry(node.ptr).or_default().calls += 1;
-        let saved = self.inherit(header.sched, node.flags, false);
+        let saved = self.inherit(&mut st, slot, header.sched, node.flags, false);
         st.thread(slot).stack.push(Frame::Serving { source: Source::Lane(call), saved });
         self.show_depth(st.thread(slot));
         let data = TransactionData {

@@ -19,6 +19,7 @@ use super::{Channel, ENOSPC, NOBODY};
 use crate::embedded::channel::doorbell::Bell;
 use crate::embedded::channel::lane::{self, RequestHeader};
 use crate::embedded::channel::wait::Waiter;
+use crate::embedded::priority;
 use crate::embedded::protocol::Sched;
 
 impl Process {
@@ -240,9 +241,7 @@ impl Process {
 /// Wakes the callee's thread, after raising it to the caller's priority where that passes on.
 fn wake(channel: &Channel, bell: Option<Bell<'_, Arc<SealedMemory>>>, mine: Sched, node_flags: u32) {
     if let Some(bell) = bell {
-        if sched::passes_on(channel.bells.inherit(), mine, node_flags) {
-            sched::boost(bell.tid(), mine);
-        }
+        priority::boost(bell.tid(), channel.bells.inherit(), mine, node_flags, false);
         bell.wake();
     }
 }
