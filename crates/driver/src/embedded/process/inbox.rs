@@ -13,6 +13,8 @@ use super::state::{Answer, Calling, Frame, Pending, Reply, State, Todo};
 use crate::embedded::protocol::codec::Message;
 use crate::embedded::protocol::{Answers, Item, RECORD_SIZE, Request, ThreadKey};
 
+const EPERM: i32 = 1;
+
 impl Process {
     /// Takes in everything that is there, for whichever thread it is. `me` needs no waking.
     pub(super) fn drain(&self, st: &mut State, me: u32) {
@@ -80,6 +82,12 @@ impl Process {
                 fds_of,
                 fds,
             } => {
+                if fds > 0 && refuses_descriptors(st, thread, answers) {
+                    // Only a callee that lies about the call's flags gets here (contract OBJ-09).
+                    let error = ExtendedError { id: 0, command: br::FAILED_REPLY, param: -EPERM };
+                    self.end_call(st, me, thread, answers, Todo::Word(br::FAILED_REPLY), Some(error));
+                    return self.post(&Request::FreeBuffer { offset: buffer });
+                }
                 let reply = Reply { code, flags, euid, buffer, data_size, offsets_size, fds_of, fds };
                 if !self.end_call(st, me, thread, answers, Todo::Reply(Box::new(reply)), None) {
                     // Its caller is gone (contract TX-18); only the buffer matters.
@@ -214,4 +222,16 @@ impl Process {
             }
         }
     }
+}
+
+/// Whether a thread waits in that lane for a reply without descriptors. Of calls through the broker the
+/// broker knows; of those in lanes it only knows what the callee says.
+fn refuses_descriptors(st: &mut State, key: ThreadKey, answers: Answers) -> bool {
+    let Some(slot) = st.slot_of(key) else { return false };
+    st.thread(slot).stack.iter().any(|frame| match frame {
+        Frame::Calling(Calling::Lane(ticket)) => {
+            ticket.answers() == answers && ticket.flags & tf::ACCEPT_FDS == 0
+        }
+        _ => false,
+    })
 }

@@ -104,6 +104,8 @@ pub(super) struct LaneTicket {
     pub(super) channel: Arc<Channel>,
     pub(super) call: lane::Call,
     pub(super) handle: u32,
+    /// `TF_*` bits of the call.
+    pub(super) flags: u32,
     /// The callee gave its reply to the broker.
     pub(super) by_broker: bool,
 }

@@ -68,7 +68,8 @@ impl Process {
                 return Err(st);
             }
         };
-        let ticket = LaneTicket { channel: channel.clone(), call, handle, by_broker: false };
+        let ticket =
+            LaneTicket { channel: channel.clone(), call, handle, flags: data.flags, by_broker: false };
         thread.extended_error = NO_ERROR;
         thread.stack.push(Frame::Calling(Calling::Lane(ticket.clone())));
         thread.push_deferred(Todo::Word(br::TRANSACTION_COMPLETE));
