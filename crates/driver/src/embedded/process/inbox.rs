@@ -137,8 +137,13 @@ impl Process {
                 }
                 _ => thread.push(Todo::Word(outcome)),
             }
+            thread.pending = Pending::Plain;
+            for todo in std::mem::take(&mut thread.early) {
+                self.route_call(st, me, Some(key), todo);
+            }
+            st.thread(slot).release_held();
         }
-        thread.answer = Some(answer);
+        st.thread(slot).answer = Some(answer);
         self.show_depth(st.thread(slot));
         if slot != me {
             self.ring(slot);
@@ -165,7 +170,7 @@ impl Process {
         };
         let thread = st.thread(slot);
         let Some(place) = thread.stack.iter().rposition(waits) else { return false };
-        let frame = thread.stack.remove(place);
+        let frame = thread.end_frame(place, todo);
         // A refusal without a reason leaves the record of the last command alone (contract TX-20).
         if let Some(error) = error.filter(|error| error.command != br::OK) {
             thread.extended_error = error;
@@ -173,14 +178,24 @@ impl Process {
         if let Frame::Calling(Calling::Lane(ticket)) = frame {
             self.leave_lane(st, &ticket);
         }
+        if st.thread(slot).release_held() {
+            self.unlist(st, slot);
+            if slot != me {
+                self.ring(slot);
+            }
+        }
         self.show_depth(st.thread(slot));
-        self.give(st, me, slot, todo);
         true
     }
 
     /// Queues something for one thread and wakes it.
     pub(super) fn give(&self, st: &mut State, me: u32, slot: u32, todo: Todo) {
-        st.thread(slot).push(todo);
+        let thread = st.thread(slot);
+        if thread.is_sending() && matches!(todo, Todo::Call(_) | Todo::LaneCall(_)) {
+            // Serving it, it would take the answer to its transaction for the next one's.
+            return thread.early.push(todo);
+        }
+        thread.push(todo);
         self.show_depth(st.thread(slot));
         self.unlist(st, slot);
         if slot != me {
@@ -190,8 +205,10 @@ impl Process {
 
     /// A call: to the thread that waits further out in its chain, else to whoever is free.
     pub(super) fn route_call(&self, st: &mut State, me: u32, to: Option<ThreadKey>, todo: Todo) {
-        let waits =
-            |st: &mut State, slot: u32| matches!(st.thread(slot).stack.last(), Some(Frame::Calling(_)));
+        let waits = |st: &mut State, slot: u32| {
+            let thread = st.thread(slot);
+            thread.pending == Pending::Call || matches!(thread.stack.last(), Some(Frame::Calling(_)))
+        };
         match to.and_then(|key| st.slot_of(key)).filter(|slot| waits(st, *slot)) {
             Some(slot) => self.give(st, me, slot, todo),
             None => self.route(st, me, todo),

@@ -135,6 +135,8 @@ impl Process {
             };
             let (guard, step) = self.give_out(st, slot, todo, out)?;
             st = guard;
+            // A call may have come to nothing.
+            st.thread(slot).release_held();
             self.show_depth(st.thread(slot));
             if let Step::Last = step {
                 break;

@@ -198,6 +198,10 @@ pub(super) struct Thread {
     pub(super) looper: u32,
     pub(super) stack: Vec<Frame>,
     pub(super) todo: VecDeque<Todo>,
+    /// Calls that came before the broker's answer to its transaction, which it must read first.
+    pub(super) early: Vec<Todo>,
+    /// Ends of calls, each for when the stack is no deeper than this.
+    held: Vec<(usize, Todo)>,
     /// Whether something in `todo` is worth waking for: deferred items are not (contract WR-15).
     pub(super) urgent: bool,
     /// Whether a refusal waits in `todo`.
@@ -227,6 +231,8 @@ impl Thread {
             looper: 0,
             stack: Vec::with_capacity(8),
             todo: VecDeque::with_capacity(8),
+            early: Vec::new(),
+            held: Vec::new(),
             urgent: false,
             refused: false,
             extended_error: NO_ERROR,
@@ -270,7 +276,37 @@ impl Thread {
 
     /// Whether it may take what any thread may take (contract WR-10, LP-09).
     pub(super) fn is_free(&self) -> bool {
-        self.stack.is_empty() && self.todo.is_empty()
+        self.stack.is_empty() && self.todo.is_empty() && self.held.is_empty()
+    }
+
+    /// Whether it sent a transaction to the broker and has no answer yet.
+    pub(super) fn is_sending(&self) -> bool {
+        self.pending != Pending::Plain
+    }
+
+    /// Ends a call of its stack, at `place`; whoever calls then calls [`Self::release_held`].
+    pub(super) fn end_frame(&mut self, place: usize, end: Todo) -> Frame {
+        for (depth, _) in &mut self.held {
+            *depth -= usize::from(*depth > place);
+        }
+        self.held.push((place, end));
+        self.stack.remove(place)
+    }
+
+    /// Queues the ends of calls that it may learn of now; whether there were any. The kernel unwinds
+    /// a chain of calls from its far end: a thread never learns of a call's end while it serves, or
+    /// has yet to read, one that came back to it from there. It would take that for its next one's.
+    pub(super) fn release_held(&mut self) -> bool {
+        let serves = |todo: &Todo| matches!(todo, Todo::Call(_) | Todo::LaneCall(_));
+        if self.held.is_empty() || self.is_sending() || self.todo.iter().any(serves) {
+            return false;
+        }
+        let before = self.held.len();
+        while let Some(at) = self.held.iter().rposition(|(depth, _)| *depth >= self.stack.len()) {
+            let (_, todo) = self.held.remove(at);
+            self.push(todo);
+        }
+        self.held.len() < before
     }
 
     /// The threads that wait for what this thread serves; `None` if it serves nothing.

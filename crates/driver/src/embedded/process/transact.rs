@@ -85,12 +85,14 @@ impl Process {
 
     fn through_broker<'p>(
         &'p self,
-        st: Guard<'p>,
+        mut st: Guard<'p>,
         slot: u32,
         pending: Pending,
         mut transact: Transact,
         (data, buffers_size, payload): (&TransactionData, Option<u64>, Payload<'_>),
     ) -> io::Result<Guard<'p>> {
+        // From here on: a reply's frame has left the stack already.
+        st.thread(slot).pending = pending;
         // The order of the locks: see `super`.
         drop(st);
         let outbox = self.outbox.lock().unwrap_or_else(PoisonError::into_inner);

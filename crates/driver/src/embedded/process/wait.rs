@@ -67,6 +67,8 @@ impl Process {
             self.list(&mut st, slot, until);
             let thread = st.thread(slot);
             let lane = thread.awaited_lane().cloned();
+            // Whoever sends must read the answer to that first.
+            let looks = !thread.is_sending();
             let watched = if until == (Until::Work { proc: true }) { thread.watched.clone() } else { None };
             drop(st);
             let waits = waiter.get_or_insert_with(|| self.new_waiter());
@@ -80,7 +82,7 @@ impl Process {
                 None => self.last_caller_cpu(),
             };
             let ready = || {
-                lane.as_ref().is_some_and(LaneTicket::has_outcome)
+                looks && lane.as_ref().is_some_and(LaneTicket::has_outcome)
                     || watched.as_ref().is_some_and(Watched::has_call)
                     || local.kicked.load(Ordering::Relaxed)
                     || self.inbox_has_records()

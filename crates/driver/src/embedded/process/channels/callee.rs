@@ -138,6 +138,12 @@ impl Process {
         data: &TransactionData,
         payload: Payload<'_>,
     ) -> Guard<'p> {
+        // Before the caller can go on: what it does next may come back to this very thread.
+        let thread = st.thread(slot);
+        let acknowledgement = thread.todo.len();
+        thread.push(Todo::Word(br::TRANSACTION_COMPLETE));
+        thread.extended_error = NO_ERROR;
+        thread.release_held();
         let channel = &call.channel;
         let lane = call.request.lane;
         let nonblocking = self.nonblocking.load(Ordering::Relaxed);
@@ -175,13 +181,12 @@ impl Process {
             channel.lanes.pour_reply(taken, bytes);
         }
         let mut st = self.lock();
-        let thread = st.thread(slot);
-        thread.extended_error = NO_ERROR;
-        // A reply that fails, or that nobody waits for, stops the write as an error does (contract
-        // TX-17, TX-18).
-        match sent && !channel.is_closed() {
-            true => thread.push(Todo::Word(br::TRANSACTION_COMPLETE)),
-            false => thread.refuse(br::TRANSACTION_COMPLETE),
+        if !sent || channel.is_closed() {
+            // A reply that fails, or that nobody waits for, stops the write as an error does (contract
+            // TX-17, TX-18).
+            let thread = st.thread(slot);
+            thread.todo[acknowledgement] = Todo::Refusal(br::TRANSACTION_COMPLETE);
+            thread.refused = true;
         }
         st
     }

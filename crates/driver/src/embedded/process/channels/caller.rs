@@ -72,6 +72,7 @@ impl Process {
             LaneTicket { channel: channel.clone(), call, handle, flags: data.flags, by_broker: false };
         thread.extended_error = NO_ERROR;
         thread.stack.push(Frame::Calling(Calling::Lane(ticket.clone())));
+        let acknowledgement = thread.todo.len();
         thread.push_deferred(Todo::Word(br::TRANSACTION_COMPLETE));
         self.show_depth(st.thread(slot));
         channel.mark(lane, true);
@@ -92,8 +93,8 @@ impl Process {
         };
         if gate != 0 && channel.lanes.back_out(call) {
             let mut st = self.lock();
-            self.undo(&mut st, slot, &ticket);
-            return Err(st);
+            // If the peer died meanwhile, the call has its end already.
+            return if self.undo(&mut st, slot, &ticket, acknowledgement) { Err(st) } else { Ok(st) };
         }
         if quietly {
             self.locals[slot as usize].untold.store(true, Ordering::Relaxed);
@@ -133,23 +134,30 @@ impl Process {
         }
     }
 
-    fn undo(&self, st: &mut Guard<'_>, slot: u32, ticket: &LaneTicket) {
+    /// Takes back a call that nobody took; false if it is over. `acknowledgement`: where its own is in
+    /// the thread's queue, which only grows at its end meanwhile.
+    fn undo(&self, st: &mut Guard<'_>, slot: u32, ticket: &LaneTicket, acknowledgement: usize) -> bool {
         let thread = st.thread(slot);
         let mine = |frame: &Frame| match frame {
             Frame::Calling(Calling::Lane(other)) => other.call == ticket.call,
             _ => false,
         };
-        thread.stack.retain(|frame| !mine(frame));
-        if matches!(thread.todo.back(), Some(Todo::Word(br::TRANSACTION_COMPLETE))) {
-            thread.todo.pop_back();
+        if !thread.stack.last().is_some_and(mine) {
+            return false;
         }
+        thread.stack.pop();
+        thread.todo.remove(acknowledgement);
         self.show_depth(st.thread(slot));
         self.leave_lane(st, ticket);
+        true
     }
 
     /// Queues the reply that came in this thread's lane, if one did.
     pub(in super::super) fn collect_lane_reply(&self, st: &mut State, slot: u32) {
         let thread = st.thread(slot);
+        if thread.is_sending() {
+            return;
+        }
         let Some(Frame::Calling(Calling::Lane(ticket))) = thread.stack.last_mut() else { return };
         if !ticket.has_outcome() {
             return;
