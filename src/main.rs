@@ -10,8 +10,8 @@ mod cli;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use lab::broker;
 use lab::stage::role;
+use lab::{broker, chaos};
 
 /// Performance tests for Linux Binder IPC, on any kernel
 #[derive(Debug, Parser)]
@@ -29,6 +29,7 @@ enum Command {
     Applet(cli::applet::AppletArgs),
     State(cli::state::StateArgs),
     Conformance(cli::conformance::ConformanceArgs),
+    Chaos(cli::chaos::ChaosArgs),
     #[command(name = lab::conformance::HELPER_COMMAND, hide = true)]
     ConformanceHelper(cli::conformance::HelperArgs),
     Broker(cli::broker::BrokerArgs),
@@ -55,6 +56,7 @@ fn dispatch(words: &[String]) -> u8 {
     match rest.first().map(String::as_str) {
         Some(role::COMMAND) => return role::play(&rest[1..]),
         Some(broker::COMMAND) => return broker::play(&rest[1..]),
+        Some(chaos::COMMAND) => return chaos::play(&rest[1..]),
         _ => {}
     }
     if let Some(name) = cli::applet::meant(program, rest) {
@@ -67,6 +69,7 @@ fn dispatch(words: &[String]) -> u8 {
         Command::Applet(args) => cli::applet::run(args),
         Command::State(args) => cli::state::run(&args),
         Command::Conformance(args) => cli::conformance::run(&args),
+        Command::Chaos(args) => cli::chaos::run(&args),
         Command::ConformanceHelper(args) => cli::conformance::help(&args),
         Command::Broker(args) => cli::broker::run(&args),
         Command::Vm(args) => cli::vm::run(args),

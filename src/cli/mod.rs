@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 pub(crate) mod applet;
 pub(crate) mod broker;
+pub(crate) mod chaos;
 pub(crate) mod conformance;
 mod driver;
 mod output;

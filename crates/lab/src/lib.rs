@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod broker;
+pub mod chaos;
 pub mod conformance;
 pub mod host;
 pub mod measure;
