@@ -1,10 +1,12 @@
-//! Room: the conformance suite on the driver of a real kernel, in a guest, and proof that it can fail.
+//! Room: the conformance suite on the driver of a real kernel, in a guest, and on the embedded driver, here,
+//! and proof that it can fail.
 //! Not here: the tests of the promises (`lab::conformance`), their text (`contract/`).
-//! These tests boot guests.
+//! Most of these tests boot guests.
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
 use lab::conformance::catalogue;
@@ -48,10 +50,18 @@ fn results(text: &str) -> (usize, BTreeMap<String, Line>) {
     (plan, found)
 }
 
+/// Prints how many items were covered, whether or not the test passes.
+fn print_counts(text: &str) {
+    let line = text.lines().rfind(|line| line.contains(" items on the ")).expect("the counts");
+    // Not through `println`, which is swallowed when a test passes.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 #[test]
 fn every_promise_is_kept_by_the_newest_kernel() {
     let called = in_guest(&["--", "conformance", "--driver", "kernel"]);
     assert_eq!(called.code, Some(0), "{}{}", called.stdout, called.stderr);
+    print_counts(&called.stdout);
     let (plan, found) = results(&called.stdout);
     assert_eq!((plan, found.len()), (catalogue().count(), catalogue().count()));
     for item in catalogue() {
@@ -65,6 +75,7 @@ fn every_promise_is_kept_by_the_newest_kernel() {
 fn an_older_kernel_keeps_all_but_what_came_later() {
     let called = in_guest(&["--kernel", "6.1", "--", "conformance", "--driver", "kernel"]);
     assert_eq!(called.code, Some(0), "{}{}", called.stdout, called.stderr);
+    print_counts(&called.stdout);
     let (plan, found) = results(&called.stdout);
     assert_eq!((plan, found.len()), (catalogue().count(), catalogue().count()));
     let skipped: Vec<_> = found.iter().filter(|(_, end)| **end != Line::Ok).collect();
@@ -84,6 +95,85 @@ fn an_older_kernel_keeps_all_but_what_came_later() {
     };
     assert!(skipped.iter().all(expected), "{skipped:?}");
     assert!(found["WR-09"] != Line::Ok, "freeze notifications came with 6.12");
+}
+
+/// Items that the embedded driver cannot be asked about (docs/differences.md), beside tracepoints.
+const NOT_EMBEDDED: [&str; 1] = ["DBG-06"];
+
+/// What a skip says where something around is missing, on any driver: a right, or a security module.
+const MISSING: [&str; 5] =
+    ["needs ", "may not raise", "no security module", "labels processes", "no thread got the number"];
+
+/// Which items differ according to the results.
+fn differing(text: &str) -> BTreeSet<String> {
+    let ids = text.lines().filter_map(|line| line.strip_prefix("# differs ")?.split_once(':'));
+    ids.map(|(id, _)| id.to_owned()).collect()
+}
+
+fn embedded(lanes: &str) {
+    let called = binderperf(&["conformance", "--driver", "embedded", "--lanes", lanes]);
+    assert_eq!(called.code, Some(0), "{}{}", called.stdout, called.stderr);
+    print_counts(&called.stdout);
+    let (plan, found) = results(&called.stdout);
+    assert_eq!((plan, found.len()), (catalogue().count(), catalogue().count()));
+    let differing = differing(&called.stdout);
+    for item in catalogue() {
+        let (id, end) = (item.id, &found[item.id]);
+        if id.starts_with("TP-") || NOT_EMBEDDED.contains(&id) {
+            assert!(matches!(end, Line::Skip(why) if !why.is_empty()), "{id}: {end:?}");
+            continue;
+        }
+        if let Line::Skip(why) = end {
+            assert!(MISSING.iter().any(|missing| why.contains(missing)), "{id} is skipped: {why}");
+            continue;
+        }
+        assert_eq!(*end, Line::Ok, "{id}");
+        // Buffers differ with lanes only; whether a signal and work meet is chance.
+        let may_hold = id == "WR-07" || lanes == "off" && id.starts_with("BUF-");
+        assert!(
+            differing.contains(id) == item.differs || may_hold,
+            "{id} differs: {}",
+            differing.contains(id)
+        );
+    }
+}
+
+#[test]
+fn every_promise_is_kept_by_the_embedded_driver() {
+    embedded("on");
+}
+
+#[test]
+fn every_promise_is_kept_by_the_embedded_driver_without_lanes() {
+    embedded("off");
+}
+
+/// Faults in front of the embedded driver, with items that they break.
+const BROKEN_EMBEDDED: [(&str, &str); 6] = [
+    ("reply-first", "WR-15"),
+    ("fail-for-dead", "OPN-09"),
+    ("never-spawn", "LP-01"),
+    ("lose-deaths", "DTH-01"),
+    ("forge-sender", "ID-02"),
+    ("mute-state", "FS-04"),
+];
+
+#[test]
+fn a_broken_embedded_driver_is_told_from_a_good_one() {
+    let untouched = ["OPN-03", "OPN-07", "IOC-01", "TX-24", "CTX-01", "FS-02"];
+    let items = [&BROKEN_EMBEDDED.map(|(_, id)| id)[..], &untouched].concat();
+    let faults = BROKEN_EMBEDDED.map(|(fault, _)| fault).join(",");
+    let filter = items.join(",");
+    let words = ["conformance", "--driver", "embedded", "--inject", &faults, "--filter", &filter];
+    let called = binderperf(&words);
+    assert_eq!(called.code, Some(1), "{}{}", called.stdout, called.stderr);
+    let (_, found) = results(&called.stdout);
+    for (fault, id) in BROKEN_EMBEDDED {
+        assert_eq!(found[id], Line::NotOk, "{fault} breaks {id}: {}", called.stdout);
+    }
+    for id in untouched {
+        assert_eq!(found[id], Line::Ok, "{id}: {}", called.stdout);
+    }
 }
 
 /// Each fault with items that it breaks.

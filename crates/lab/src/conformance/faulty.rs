@@ -346,6 +346,10 @@ impl Subject for FaultySubject {
         Some(Box::new(Self { inner: self.inner.without_lanes()?, faults: self.faults.clone() }))
     }
 
+    fn inheriting(&self, inherit: Inherit) -> Option<Box<dyn Subject>> {
+        Some(Box::new(Self { inner: self.inner.inheriting(inherit)?, faults: self.faults.clone() }))
+    }
+
     fn inherit(&self) -> Option<Inherit> {
         self.inner.inherit()
     }

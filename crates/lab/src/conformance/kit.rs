@@ -11,6 +11,7 @@ use abi::codes::{br, object};
 use abi::layout::{FlatBinderObject, FreezeInfo};
 use abi::{Cookie, Handle, NodePtr, Payload, Return, TransactionFlags};
 use driver::OpenOptions;
+use driver::embedded::Inherit;
 use driver::kernel_state::{StateError, StateFile};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -38,6 +39,21 @@ impl Kit {
     /// The same on another context.
     pub(super) fn on(&self, subject: Box<dyn Subject>) -> Self {
         Self { subject, evidence: self.evidence.clone() }
+    }
+
+    /// The same with parties that hand on this of a caller's priority, where that can be chosen. Skips
+    /// the rest of a test on a driver that does something else.
+    pub(super) fn inheriting(
+        &self,
+        inherit: Inherit,
+        otherwise: impl FnOnce() -> String,
+    ) -> Result<Option<Self>, Stop> {
+        let evidence = Evidence { inherit, ..self.evidence.clone() };
+        match self.subject.inheriting(inherit) {
+            Some(subject) => Ok(Some(Self { subject, evidence })),
+            None if self.evidence.inherit == inherit => Ok(None),
+            None => Err(Stop::Skip(otherwise())),
+        }
     }
 
     /// Opens the context: mapped, reads do not block, the thread's record made.

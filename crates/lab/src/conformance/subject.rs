@@ -52,6 +52,9 @@ pub trait Subject: Send + Sync {
     /// otherwise take a shorter way.
     fn without_lanes(&self) -> Option<Box<dyn Subject>>;
 
+    /// The same context for parties that hand on this of a caller's priority, where that can be chosen.
+    fn inheriting(&self, inherit: Inherit) -> Option<Box<dyn Subject>>;
+
     /// What the driver was told to hand on of a caller's priority, where that can be chosen.
     fn inherit(&self) -> Option<Inherit>;
 }
@@ -93,6 +96,10 @@ impl Subject for KernelContext {
     }
 
     fn without_lanes(&self) -> Option<Box<dyn Subject>> {
+        None
+    }
+
+    fn inheriting(&self, _inherit: Inherit) -> Option<Box<dyn Subject>> {
         None
     }
 
@@ -143,6 +150,11 @@ impl Subject for EmbeddedContext {
         self.settings().lanes.then(|| Box::new(same()) as Box<dyn Subject>)
     }
 
+    fn inheriting(&self, inherit: Inherit) -> Option<Box<dyn Subject>> {
+        let settings = Settings { inherit, ..self.settings() };
+        Some(Box::new(Self::at(self.directory(), self.name(), settings)))
+    }
+
     fn inherit(&self) -> Option<Inherit> {
         Some(self.settings().inherit)
     }
@@ -171,6 +183,10 @@ impl Subject for AnyContext {
 
     fn without_lanes(&self) -> Option<Box<dyn Subject>> {
         on_context!(self, |context| context.without_lanes())
+    }
+
+    fn inheriting(&self, inherit: Inherit) -> Option<Box<dyn Subject>> {
+        on_context!(self, |context| context.inheriting(inherit))
     }
 
     fn inherit(&self) -> Option<Inherit> {

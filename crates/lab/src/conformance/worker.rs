@@ -3,12 +3,16 @@
 //! Facts: a driver knows threads by their kernel number (contract EXT-03); `/proc/self/task`.
 
 use std::fs;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use sys::interrupt::ThreadId;
+use sys::sched;
 
-use super::item::{Stop, Verdict};
+use super::item::{Stop, Verdict, done};
 use super::party::PATIENCE;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -115,6 +119,58 @@ fn sleeps(thread: ThreadId) -> bool {
     let stat = fs::read_to_string(format!("/proc/self/task/{}/stat", thread.number())).unwrap_or_default();
     // The name in parentheses may hold anything, so the state is looked for behind the last one.
     stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('S'))
+}
+
+/// A thread that keeps a CPU busy until it is dropped, so that those who yield to it are woken and do not
+/// run yet.
+pub(super) struct Hog {
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Hog {
+    /// The CPU that it keeps busy.
+    fn cpu() -> io::Result<u32> {
+        let all = sched::affinity()?;
+        all.last().copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Has the calling thread run on that CPU only, and not at once when it is woken (`SCHED_BATCH`).
+    ///
+    /// # Errors
+    /// As `sched_setaffinity(2)`.
+    pub(super) fn yield_to() -> io::Result<()> {
+        sched::set_affinity(&[Self::cpu()?])?;
+        sched::set_policy(0, sched::Policy::Batch)
+    }
+
+    /// Starts it; it runs when this returns.
+    pub(super) fn start() -> Result<Self, Stop> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (tell, told) = mpsc::channel();
+        let stopped = Arc::clone(&stop);
+        let spin = move || {
+            let there = Self::cpu().and_then(|cpu| sched::set_affinity(&[cpu]));
+            let _ = tell.send(there);
+            while !stopped.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        };
+        let hog = Self { stop, thread: Some(std::thread::spawn(spin)) };
+        let lost = |_| Stop::Fail("a thread of the test did not start".into());
+        done("choosing a thread's CPU", told.recv().map_err(lost)?)?;
+        Ok(hog)
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to say.
+            let _ = thread.join();
+        }
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use zerocopy::IntoBytes;
 use super::item::{Stop, Verdict, done, ensure, errno, expect, expect_errno, items};
 use super::kit::{Kit, Pair};
 use super::party::{Got, Node, Party, ROOM, expect_work};
-use super::worker::{Task, Worker};
+use super::worker::{Hog, Task, Worker};
 
 items! {
     "WR-01" Both [] wr_01_consumed_counts_are_inputs "writing comes first, and both consumed counts are inputs";
@@ -22,7 +22,7 @@ items! {
     "WR-04" Both [seen] wr_04_nothing_to_do_is_eagain "nothing to read is EAGAIN for a non-blocking file";
     "WR-05" C [seen] wr_05_a_first_read_never_blocks "a thread's first read never blocks";
     "WR-06" Both [seen] wr_06_a_signal_interrupts_a_read "a signal ends a blocking read with EINTR and loses nothing";
-    "WR-07" C [] wr_07_interrupted_work_stays_with_its_thread "work that meets a signal stays with its thread";
+    "WR-07" C [differs] wr_07_interrupted_work_stays_with_its_thread "work that meets a signal stays with its thread";
     "WR-08" C [seen] wr_08_work_needs_80_bytes "work is returned only into 80 bytes or more";
     "WR-09" Both [] wr_09_a_big_return_is_the_last "a read stops after the first transaction or notification";
     "WR-10" Both [] wr_10_the_threads_own_work_comes_first "a thread's own work comes before its process's";
@@ -173,6 +173,7 @@ fn let_them_meet(kit: &Kit, pair: &Pair, worker: &Worker, signal_first: bool) ->
     let signal = interrupter()?;
     let Pair { server, client, handle, .. } = pair;
     let task = sleeping_read(worker, server, ROOM)?;
+    let hog = Hog::start()?;
     if signal_first {
         done("sending a signal", signal.interrupt(worker.thread))?;
         client.send_oneway(*handle, 1, b"")?;
@@ -180,6 +181,7 @@ fn let_them_meet(kit: &Kit, pair: &Pair, worker: &Worker, signal_first: bool) ->
         client.send_oneway(*handle, 1, b"")?;
         done("sending a signal", signal.interrupt(worker.thread))?;
     }
+    drop(hog);
     let (result, _, got) = task.wait("an interrupted read")?;
     expect_work("a oneway call", &client.read()?, "COMPLETE")?;
     let mine = got?;
@@ -201,8 +203,13 @@ fn let_them_meet(kit: &Kit, pair: &Pair, worker: &Worker, signal_first: bool) ->
 
 fn wr_07_interrupted_work_stays_with_its_thread(kit: &Kit) -> Verdict {
     let (pair, worker, start) = (kit.pair()?, Worker::new()?, Instant::now());
+    worker.run(|| done("waiting for the CPU as batch jobs do", Hog::yield_to()))??;
     let mut tries = 0;
     while start.elapsed().as_secs() < 4 {
+        if kit.is_embedded() && tries == 100 {
+            return kit
+                .differs("the read returns the work, or fails and leaves it to any thread; none is lost");
+        }
         tries += 1;
         match let_them_meet(kit, &pair, &worker, tries % 2 == 0)? {
             Some(true) => return Ok(()),

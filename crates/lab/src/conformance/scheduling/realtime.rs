@@ -41,9 +41,13 @@ fn served(scene: &Scene, nice: i32) -> Result<(i32, Policy), Stop> {
 }
 
 pub(super) fn sch_07_no_policy_is_handed_on(kit: &Kit) -> Verdict {
-    if kit.evidence.inherit == Inherit::Rt {
-        return Err(Stop::Skip("this driver hands real-time policies on (SCH-09)".into()));
-    }
+    let chosen = match kit.evidence.inherit {
+        Inherit::Rt => {
+            kit.inheriting(Inherit::Nice, || "this driver hands real-time policies on (SCH-09)".into())?
+        }
+        _ => None,
+    };
+    let kit = chosen.as_ref().unwrap_or(kit);
     can_be_urgent()?;
     let bits = [0, INHERIT_RT, FIFO << POLICY_SHIFT, RR << POLICY_SHIFT | INHERIT_RT];
     for more in bits {
@@ -60,12 +64,11 @@ pub(super) fn sch_07_no_policy_is_handed_on(kit: &Kit) -> Verdict {
 }
 
 pub(super) fn sch_08_some_hand_nothing_on(kit: &Kit) -> Verdict {
-    if kit.evidence.inherit != Inherit::None {
-        return Err(Stop::Skip(format!(
-            "a promise of the Rust driver only; this is the {}, which hands nice on (SCH-01)",
-            kit.kind()
-        )));
-    }
+    let chosen = kit.inheriting(Inherit::None, || {
+        let this = kit.kind();
+        format!("a promise of the Rust driver only; this is the {this}, which hands nice on (SCH-01)")
+    })?;
+    let kit = chosen.as_ref().unwrap_or(kit);
     can_be_urgent()?;
     let scene = Scene::new(kit, 5, at_least(0))?;
     expect("serving an urgent FIFO caller", served(&scene, -5)?, (OWN, Policy::Other))?;
@@ -84,16 +87,34 @@ fn policy_before_reading(kit: &Kit, flags: u32, want: Policy, what: &str) -> Ver
     unnest(&scene)
 }
 
+/// The same where a thread takes a policy on when it reads.
+fn handed_on_with_the_call(kit: &Kit, minimum: u32) -> Verdict {
+    for (what, flags, want) in [
+        ("a FIFO caller of a node that asks for FIFO 20", minimum, Policy::Fifo(20)),
+        ("a FIFO caller of a node without INHERIT_RT", at_least(19), Policy::Other),
+        ("a FIFO caller of a node with INHERIT_RT", at_least(19) | INHERIT_RT, Policy::Fifo(10)),
+    ] {
+        let scene = Scene::new(kit, 0, flags)?;
+        expect(what, served(&scene, 7)?.1, want)?;
+        expect("once it replied", own_policy()?, Policy::Other)?;
+    }
+    kit.differs("a thread takes a policy on when it reads; before, only a FIFO caller in a lane raises it")
+}
+
 pub(super) fn sch_09_a_policy_is_handed_on_before_waking(kit: &Kit) -> Verdict {
-    if kit.evidence.inherit != Inherit::Rt {
-        return Err(Stop::Skip(format!(
+    let chosen = kit.inheriting(Inherit::Rt, || {
+        format!(
             "a promise of Android's drivers only, not kept by mainline's: this {} shows no event binder_set_priority. \
              There a thread would have a FIFO caller's or its node's policy before it wakes",
             kit.kind()
-        )));
-    }
+        )
+    })?;
+    let kit = chosen.as_ref().unwrap_or(kit);
     can_be_urgent()?;
     let minimum = at_least(20) | FIFO << POLICY_SHIFT;
+    if kit.is_embedded() {
+        return handed_on_with_the_call(kit, minimum);
+    }
     policy_before_reading(kit, minimum, Policy::Fifo(20), "given a call of a node that asks for FIFO 20")?;
     let plain = Scene::new(kit, 0, at_least(19))?;
     expect("a FIFO caller of a node without INHERIT_RT", served(&plain, 7)?.1, Policy::Other)?;
