@@ -12,7 +12,7 @@ pub mod commands;
 pub mod protocol;
 pub mod records;
 mod source;
-mod stage;
+pub(in crate::embedded) mod stage;
 
 #[cfg(test)]
 mod tests {

@@ -27,7 +27,7 @@ pub enum Woken {
 }
 
 /// A sleeper looks again after this long, should its waker have been killed in between.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Most waits that sleep at once after spins in vain.
 const LONGEST_SKIP: u32 = 1024;

@@ -15,18 +15,18 @@ use crate::embedded::broker::{self, Event, Lifetime};
 use crate::embedded::{EmbeddedConnection, EmbeddedContext, Settings};
 
 /// Whatever takes longer hangs: sleepers look again every second.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(in crate::embedded) const PATIENCE: Duration = Duration::from_secs(20);
 const PING: u32 = 0x676e_6970;
 
 /// A broker that lives as long as this.
 #[derive(Debug)]
-pub(super) struct Stage {
-    pub(super) context: EmbeddedContext,
+pub(in crate::embedded) struct Stage {
+    pub(in crate::embedded) context: EmbeddedContext,
     _anchor: EmbeddedConnection,
 }
 
 impl Stage {
-    pub(super) fn new() -> Self {
+    pub(in crate::embedded) fn new() -> Self {
         let context = EmbeddedContext::private("anchor", Settings::default()).expect("a directory");
         let directory = context.directory().to_owned();
         let (ready, listening) = mpsc::channel();
@@ -46,7 +46,7 @@ impl Stage {
     }
 
     /// A context of its own with two who know each other.
-    pub(super) fn pair(&self, number: u32) -> Pair {
+    pub(in crate::embedded) fn pair(&self, number: u32) -> Pair {
         let name = format!("fuzz{number}");
         let context = EmbeddedContext::at(self.context.directory(), &name, Settings::default());
         let open = || {
@@ -61,13 +61,13 @@ impl Stage {
 
 /// Two who hold strong counts on each other's nodes.
 #[derive(Debug)]
-pub(super) struct Pair {
-    pub(super) victim: EmbeddedConnection,
-    pub(super) other: EmbeddedConnection,
+pub(in crate::embedded) struct Pair {
+    pub(in crate::embedded) victim: EmbeddedConnection,
+    pub(in crate::embedded) other: EmbeddedConnection,
     /// The victim's handle.
-    pub(super) to_other: Handle,
+    pub(in crate::embedded) to_other: Handle,
     /// The other's handle.
-    pub(super) to_victim: Handle,
+    pub(in crate::embedded) to_victim: Handle,
 }
 
 impl Pair {
@@ -107,7 +107,7 @@ impl Pair {
     }
 
     /// A call there and back. The other's thread starts afresh: who knows what it was in.
-    pub(super) fn ping(&self) {
+    pub(in crate::embedded) fn ping(&self) {
         self.victim.freeze(FreezeInfo { pid: std::process::id(), enable: 0, timeout_ms: 0 }).expect("thawed");
         drain(&self.victim);
         self.victim.thread_exit().expect("exits");
@@ -140,7 +140,7 @@ impl Pair {
 }
 
 /// Writes commands, all of which must be taken.
-pub(super) fn write(connection: &EmbeddedConnection, fill: impl FnOnce(&mut Commands)) {
+pub(in crate::embedded) fn write(connection: &EmbeddedConnection, fill: impl FnOnce(&mut Commands)) {
     let mut commands = Commands::default();
     fill(&mut commands);
     let mut exchange = Exchange::new(commands.as_bytes(), &mut []);
@@ -155,7 +155,7 @@ pub(super) fn write(connection: &EmbeddedConnection, fill: impl FnOnce(&mut Comm
 }
 
 /// What one read returns; empty if there is nothing.
-pub(super) fn read(connection: &EmbeddedConnection) -> Vec<Return> {
+pub(in crate::embedded) fn read(connection: &EmbeddedConnection) -> Vec<Return> {
     let mut room = [0; 512];
     let mut exchange = Exchange::new(&[], &mut room);
     match connection.write_read_uninterrupted(&mut exchange) {
@@ -179,7 +179,10 @@ fn take_call(connection: &EmbeddedConnection) -> Option<Delivery> {
 }
 
 /// Reads until something comes that is wanted.
-pub(super) fn wait_for<T>(connection: &EmbeddedConnection, mut pick: impl FnMut(Return) -> Option<T>) -> T {
+pub(in crate::embedded) fn wait_for<T>(
+    connection: &EmbeddedConnection,
+    mut pick: impl FnMut(Return) -> Option<T>,
+) -> T {
     let began = Instant::now();
     loop {
         if let Some(found) = read(connection).into_iter().find_map(&mut pick) {
@@ -199,7 +202,7 @@ fn take_fds(connection: &EmbeddedConnection, delivery: &Delivery) {
 }
 
 /// Serves and frees whatever is there.
-pub(super) fn drain(connection: &EmbeddedConnection) {
+pub(in crate::embedded) fn drain(connection: &EmbeddedConnection) {
     loop {
         let items = read(connection);
         if items.is_empty() {

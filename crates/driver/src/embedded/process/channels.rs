@@ -55,6 +55,10 @@ pub(super) struct Channel {
     peer_cpu: AtomicU32,
     /// Lanes that a thread of the callee said it would look at (as caller).
     watched: AtomicU32,
+    /// Lanes whose call was taken and not answered (as callee).
+    serving: [AtomicBool; lane::LANES as usize],
+    /// The last binding that this process heard of (as callee; changed under the lock).
+    last_binding: AtomicU32,
 }
 
 /// What calls of a handle go through.
@@ -94,6 +98,8 @@ pub(super) struct Channels {
     held: Quick<u64, Held>,
     /// Calls whose threads exited; their lanes are free once they are answered.
     orphans: Vec<LaneTicket>,
+    /// Calls with bindings of which this process has not heard yet.
+    early: Vec<(Arc<Channel>, lane::Request)>,
 }
 
 impl LaneCall {
@@ -120,6 +126,7 @@ impl LaneCall {
 
     /// Leaves the answer to the broker.
     pub(super) fn leave_to_broker(&self) {
+        self.channel.end_serving(self.request.lane);
         self.channel.lanes.replied_by_broker(self.request.taken());
     }
 
@@ -130,6 +137,7 @@ impl LaneCall {
 
     /// Answers with an errno and wakes the caller.
     pub(super) fn fail(&self, errno: i32) {
+        self.channel.end_serving(self.request.lane);
         self.channel.lanes.fail(self.request.taken(), errno);
         self.channel.ring(self.request.header.thread);
     }
@@ -199,6 +207,22 @@ impl Channel {
         self.watched.load(Ordering::Relaxed) >> lane & 1 == 1
     }
 
+    /// A call was taken; false if that lane has one already, which no honest caller does.
+    fn begin_serving(&self, lane: u32) -> bool {
+        let Some(serving) = self.serving.get(lane as usize) else { return false };
+        // Only under the process's lock.
+        let before = serving.load(Ordering::Relaxed);
+        serving.store(true, Ordering::Relaxed);
+        !before
+    }
+
+    /// It is about to be answered: from then on there may be another.
+    fn end_serving(&self, lane: u32) {
+        if let Some(serving) = self.serving.get(lane as usize) {
+            serving.store(false, Ordering::Relaxed);
+        }
+    }
+
     /// A lane that no thread of this process uses.
     fn free_lane(&self) -> Option<u32> {
         let lane = self.busy.load(Ordering::Relaxed).trailing_ones();
@@ -238,6 +262,8 @@ impl Process {
                     closed: AtomicBool::new(false),
                     peer_cpu: AtomicU32::new(0),
                     watched: AtomicU32::new(0),
+                    serving: Default::default(),
+                    last_binding: AtomicU32::new(0),
                 });
                 if caller {
                     st.channels.outbound.insert(channel, made);
@@ -248,10 +274,15 @@ impl Process {
                     }
                     st.channels.by_bit[place] = Some(made.clone());
                     st.channels.inbound.insert(channel, made);
+                    // Its caller may know it sooner: a mark that nobody could make sense of comes back.
+                    self.bells.post(bit);
                 }
             }
             Item::BindNode { channel, binding, ptr, cookie, flags } => {
                 st.channels.nodes.insert((channel, binding), Node { ptr, cookie, flags });
+                if let Some(channel) = st.channels.inbound.get(&channel) {
+                    channel.last_binding.store(binding, Ordering::Relaxed);
+                }
             }
             Item::BindHandle { channel, binding, handle, flags } => {
                 if let Some(channel) = st.channels.outbound.get(&channel).cloned() {
@@ -270,8 +301,12 @@ impl Process {
     /// Every call that the peer has not answered is dead-replied; calls of the peer are served to
     /// their end and their replies dropped.
     pub(super) fn accept_peer_gone(&self, st: &mut State, me: u32, peer: ProcId) {
-        let Channels { outbound, inbound, by_bit, handles, nodes, .. } = &mut st.channels;
-        handles.retain(|_, bound| bound.channel.peer != peer);
+        let Channels { outbound, inbound, by_bit, handles, nodes, early, .. } = &mut st.channels;
+        for (handle, bound) in handles.extract_if(|_, bound| bound.channel.peer == peer) {
+            // What waited for the end of its calls.
+            bound.later.iter().for_each(|&command| self.post(&Request::Count { command, handle }));
+        }
+        early.retain(|(channel, _)| channel.peer != peer);
         let gone = |channel: &Arc<Channel>| channel.peer == peer;
         for (id, channel) in outbound
             .extract_if(|_, channel| gone(channel))
@@ -282,6 +317,7 @@ impl Process {
             self.post(&Request::DropChannel { channel: id });
         }
         by_bit.iter_mut().filter(|place| place.as_ref().is_some_and(gone)).for_each(|place| *place = None);
+        self.collect_last_replies(st, me, peer);
         let waiting: Vec<(ThreadKey, Answers)> = st
             .threads
             .iter()

@@ -55,7 +55,11 @@ impl Process {
                 return Ok((guard, Step::More));
             }
         };
-        let Some(base) = self.arena_base() else { return Ok((st, Step::More)) };
+        let Some(base) = self.arena_base() else {
+            // Given up since (contract OPN-10).
+            self.post(&Request::Abandon { transaction });
+            return Ok((st, Step::More));
+        };
         if flags & tf::ONE_WAY == 0 {
             let saved = self.inherit(&mut st, slot, delivery.sched, delivery.node_flags, false);
             let source = Source::Broker(transaction, Box::new(delivery.lineage));

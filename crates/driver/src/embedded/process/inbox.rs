@@ -14,11 +14,14 @@ use crate::embedded::protocol::codec::Message;
 use crate::embedded::protocol::{Answers, Item, RECORD_SIZE, Request, ThreadKey};
 
 const EPERM: i32 = 1;
+/// How often one look goes through everything that came meanwhile.
+const ROUNDS: u32 = 16;
 
 impl Process {
     /// Takes in everything that is there, for whichever thread it is. `me` needs no waking.
     pub(super) fn drain(&self, st: &mut State, me: u32) {
-        loop {
+        // Whoever waits comes back; a peer that never stops must not keep the lock from the others.
+        for _ in 0..ROUNDS {
             self.drain_inbox(st, me);
             self.drain_lanes(st, me);
             if !self.anything_new() {

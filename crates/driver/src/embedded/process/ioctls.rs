@@ -207,7 +207,10 @@ impl Process {
                 // Nobody has its address, so nobody else will (the C driver loses it, contract OW-14).
                 self.post(&Request::FreeBuffer { offset: delivery.buffer });
             }
-            Todo::LaneCall(call) => call.dead(),
+            Todo::LaneCall(call) => {
+                call.dead();
+                self.let_go(st, u32::MAX, Some(call.node.ptr));
+            }
             Todo::Reply(reply) => self.post(&Request::FreeBuffer { offset: reply.buffer }),
             Todo::LaneReply(reply) => self.leave_lane(st, &reply.ticket),
             // Lost with the thread, as in the C driver (contract REF-14).

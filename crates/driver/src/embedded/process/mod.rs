@@ -24,6 +24,8 @@ pub(super) mod ioctls;
 mod read;
 mod sched;
 mod state;
+#[cfg(test)]
+mod tests;
 mod transact;
 mod wait;
 mod write;
@@ -229,8 +231,9 @@ impl Process {
         let local = &self.locals[slot as usize];
         if local.untold.load(Ordering::Relaxed) {
             // It did not come to wait.
-            let ticket = self.lock().thread(slot).awaited_lane().cloned();
+            let ticket = self.lock().thread(slot).last_lane().cloned();
             self.tell(slot, ticket.as_ref());
+            local.untold.store(false, Ordering::Relaxed);
         }
         result
     }

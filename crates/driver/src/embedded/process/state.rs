@@ -318,6 +318,14 @@ impl Thread {
         })
     }
 
+    /// The lane of its last call that is not over, whatever the thread serves meanwhile.
+    pub(super) fn last_lane(&self) -> Option<&LaneTicket> {
+        self.stack.iter().rev().find_map(|frame| match frame {
+            Frame::Calling(Calling::Lane(ticket)) => Some(ticket),
+            _ => None,
+        })
+    }
+
     /// The lane that this thread waits for, if it waits for one.
     pub(super) fn awaited_lane(&self) -> Option<&LaneTicket> {
         match self.stack.last() {

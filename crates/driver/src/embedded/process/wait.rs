@@ -5,7 +5,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::state::{LaneTicket, State, Watched};
+use super::state::{Frame, LaneTicket, State, Watched};
 use super::{Guard, Process, sched};
 use crate::embedded::channel::wait::Waiter;
 pub(super) use crate::embedded::channel::wait::Woken;
@@ -69,6 +69,8 @@ impl Process {
             let lane = thread.awaited_lane().cloned();
             // Whoever sends must read the answer to that first.
             let looks = !thread.is_sending();
+            // Its own nested calls come with a mark like anybody's, but only its own bell is rung.
+            let nested = matches!(thread.stack.last(), Some(Frame::Calling(_)));
             let watched = if until == (Until::Work { proc: true }) { thread.watched.clone() } else { None };
             drop(st);
             let waits = waiter.get_or_insert_with(|| self.new_waiter());
@@ -86,7 +88,7 @@ impl Process {
                     || watched.as_ref().is_some_and(Watched::has_call)
                     || local.kicked.load(Ordering::Relaxed)
                     || self.inbox_has_records()
-                    || self.bells.anything_ready() && self.bells.listener() == Some(slot)
+                    || self.bells.anything_ready() && (nested || self.bells.listener() == Some(slot))
             };
             let tell = || self.tell(slot, lane.as_ref());
             let woken = waits.wait_or_tell(self.bell(slot), peer, deadline, ready, tell);

@@ -15,6 +15,7 @@ use super::super::read::{Output, Step};
 use super::super::state::{Frame, LaneCall, NO_ERROR, Source, State, Todo, Watched};
 use super::super::{Guard, Process};
 use super::{Channel, EFAULT, EINVAL, ENOSPC};
+use crate::embedded::channel::Corrupt;
 use crate::embedded::channel::lane::{self, ReplyHeader};
 use crate::embedded::channel::wait::Waiter;
 
@@ -25,15 +26,19 @@ impl Process {
             let over: Vec<_> = st.channels.orphans.extract_if(.., |ticket| ticket.is_over()).collect();
             over.iter().for_each(|ticket| self.leave_lane(st, ticket));
         }
+        if !st.channels.early.is_empty() {
+            let known = |(channel, request): &mut (Arc<Channel>, lane::Request)| {
+                request.header.binding <= channel.last_binding.load(Ordering::Relaxed)
+            };
+            let known: Vec<_> = st.channels.early.extract_if(.., known).collect();
+            known.into_iter().for_each(|(channel, request)| self.accept_lane_call(st, me, &channel, request));
+        }
         for bit in self.bells.take_ready() {
             let Some(channel) = st.channels.by_bit.get(bit as usize).and_then(Clone::clone) else { continue };
-            if channel.is_closed() {
-                continue;
-            }
-            loop {
+            while !channel.is_closed() {
                 match channel.lanes.take_next() {
                     Ok(None) => break,
-                    Ok(Some(request)) => self.accept_lane_call(st, me, &channel, request),
+                    Ok(Some(request)) => self.arrive(st, me, &channel, request),
                     Err(corrupt) => {
                         channel.close_as(corrupt);
                         break;
@@ -51,7 +56,7 @@ impl Process {
         let Watched { channel, lane } = watched.clone();
         match channel.lanes.take(lane) {
             Ok(None) => {}
-            Ok(Some(request)) => self.accept_lane_call(st, slot, &channel, request),
+            Ok(Some(request)) => self.arrive(st, slot, &channel, request),
             Err(corrupt) => channel.close_as(corrupt),
         }
     }
@@ -65,17 +70,32 @@ impl Process {
         self.caller_cpu.load(Ordering::Relaxed).checked_sub(1)
     }
 
+    fn arrive(&self, st: &mut State, me: u32, channel: &Arc<Channel>, request: lane::Request) {
+        if !channel.begin_serving(request.lane) {
+            return channel.close_as(Corrupt::LaneBusy);
+        }
+        self.accept_lane_call(st, me, channel, request);
+    }
+
     fn accept_lane_call(&self, st: &mut State, me: u32, channel: &Arc<Channel>, request: lane::Request) {
         let node = st.channels.nodes.get(&(channel.id, request.header.binding)).copied();
         let to = request.header.lineage.as_deref().and_then(|lineage| lineage.find(self.id));
         match node {
             Some(node) => {
                 self.saw_caller(request.header.cpu);
+                // From here on, not only once it is read: another thread may read of the node's end
+                // before.
+                st.channels.held.entry(node.ptr).or_default().calls += 1;
                 let call = LaneCall { channel: channel.clone(), request, node };
                 self.route_call(st, me, to, Todo::LaneCall(call));
             }
+            // The caller heard of it first.
+            None if request.header.binding > channel.last_binding.load(Ordering::Relaxed) => {
+                st.channels.early.push((channel.clone(), request));
+            }
             // Nothing that this caller was given (contract ID-05, REF-03).
             None => {
+                channel.end_serving(request.lane);
                 channel.lanes.fail(request.taken(), EINVAL);
                 channel.ring(request.header.thread);
             }
@@ -94,6 +114,7 @@ impl Process {
         let (size, flags, code) = (header.data_size, header.flags, header.code);
         let Some(offset) = st.live.alloc(size.into(), self.area.size()) else {
             call.fail(ENOSPC);
+            self.let_go(&mut st, slot, Some(call.node.ptr));
             return (st, Step::More);
         };
         let copied;
@@ -107,12 +128,14 @@ impl Process {
             )
         });
         if let Err(corrupt) = copied {
+            // It may be no more than a caller that was stopped for long.
+            call.fail(EFAULT);
             channel.close_as(corrupt);
             st.live.free(offset);
+            self.let_go(&mut st, slot, Some(call.node.ptr));
             return (st, Step::More);
         }
         let node = call.node;
-        st.channels.held.entry(node.ptr).or_default().calls += 1;
         let saved = self.inherit(&mut st, slot, header.sched, node.flags, false);
         st.thread(slot).stack.push(Frame::Serving { source: Source::Lane(call), saved });
         self.show_depth(st.thread(slot));
@@ -165,6 +188,7 @@ impl Process {
             cpu: sys::sched::current_cpu(),
             watching,
         };
+        channel.end_serving(lane);
         let sent = bytes.is_some_and(|bytes| channel.lanes.reply(taken, &header, bytes).is_ok());
         if !sent {
             channel.lanes.fail(taken, EFAULT);

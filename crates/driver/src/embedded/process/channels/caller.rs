@@ -20,7 +20,7 @@ use crate::embedded::channel::doorbell::Bell;
 use crate::embedded::channel::lane::{self, RequestHeader};
 use crate::embedded::channel::wait::Waiter;
 use crate::embedded::priority;
-use crate::embedded::protocol::Sched;
+use crate::embedded::protocol::{ProcId, Sched};
 
 impl Process {
     /// Calls through a lane, if the handle has one; gives the lock back if it has none or the lane
@@ -118,13 +118,11 @@ impl Process {
     /// Tells the callee of a call that it has not found by itself, once.
     pub(in super::super) fn tell(&self, slot: u32, ticket: Option<&LaneTicket>) {
         let untold = &self.locals[slot as usize].untold;
-        if !untold.load(Ordering::Relaxed) {
+        let Some(LaneTicket { channel, call, .. }) = ticket.filter(|_| untold.load(Ordering::Relaxed)) else {
             return;
-        }
+        };
         untold.store(false, Ordering::Relaxed);
-        if let Some(LaneTicket { channel, call, .. }) = ticket
-            && channel.lanes.is_waiting(*call)
-        {
+        if channel.lanes.is_waiting(*call) {
             channel.note_watched(call.lane, false);
             channel.bells.post(channel.bit);
             // A thread that spins needs no boost: it runs at no real-time priority, nor does this one.
@@ -139,7 +137,9 @@ impl Process {
     fn undo(&self, st: &mut Guard<'_>, slot: u32, ticket: &LaneTicket, acknowledgement: usize) -> bool {
         let thread = st.thread(slot);
         let mine = |frame: &Frame| match frame {
-            Frame::Calling(Calling::Lane(other)) => other.call == ticket.call,
+            Frame::Calling(Calling::Lane(other)) => {
+                other.call == ticket.call && other.channel.id == ticket.channel.id
+            }
             _ => false,
         };
         if !thread.stack.last().is_some_and(mine) {
@@ -150,6 +150,21 @@ impl Process {
         self.show_depth(st.thread(slot));
         self.leave_lane(st, ticket);
         true
+    }
+
+    /// Takes in the replies of a callee that answered before it went.
+    pub(super) fn collect_last_replies(&self, st: &mut State, me: u32, peer: ProcId) {
+        let answered = st.threads.iter().flatten().filter(|thread| {
+            let ticket = thread.awaited_lane();
+            ticket.is_some_and(|ticket| ticket.channel.peer == peer && ticket.has_outcome())
+        });
+        let answered: Vec<u32> = answered.map(|thread| thread.key.slot).collect();
+        for slot in answered {
+            self.collect_lane_reply(st, slot);
+            if slot != me {
+                self.ring(slot);
+            }
+        }
     }
 
     /// Queues the reply that came in this thread's lane, if one did.
