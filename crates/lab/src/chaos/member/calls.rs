@@ -259,7 +259,8 @@ impl Member {
             }
         });
         match made {
-            Ok(link) if self.commits(Fault::LoseDeath) => drop(link),
+            // Each one: which of them will be missed is up to the kills.
+            Ok(link) if self.fault == Some(Fault::LoseDeath) => drop(link),
             Ok(link) => self.links.keep(number, link),
             Err(error) => {
                 self.links.forget(number);

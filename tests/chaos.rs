@@ -1,0 +1,99 @@
+//! Room: the chaos test on both drivers, and proof that each of its checks can fail.
+//! Not here: the test (`lab::chaos`). The kernel's driver is met in a guest that this boots.
+
+mod support;
+
+use std::sync::{Mutex, PoisonError};
+
+use support::{Called, binderperf};
+
+/// One test at a time: they take all CPUs, and a patient wait must not fail for that.
+static ONE: Mutex<()> = Mutex::new(());
+
+fn chaos(words: &[&str]) -> Called {
+    let _guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    binderperf(&[&["chaos", "--driver", "embedded"], words].concat())
+}
+
+/// What was counted under this name.
+fn count(called: &Called, name: &str) -> u64 {
+    let words: Vec<&str> = called.stdout.split([' ', ',', ';']).filter(|word| !word.is_empty()).collect();
+    let at =
+        words.iter().position(|word| *word == name).unwrap_or_else(|| panic!("no {name}: {}", called.stdout));
+    words[at + 1].trim().parse().unwrap_or_else(|_| panic!("{name} has no count: {}", called.stdout))
+}
+
+fn assert_passed(called: &Called) {
+    assert_eq!(called.code, Some(0), "{}{}", called.stdout, called.stderr);
+    for name in ["calls", "nested", "oneways", "objects", "descriptors"] {
+        assert!(count(called, name) > 0, "{}", called.stdout);
+    }
+}
+
+#[test]
+fn nothing_is_lost_among_processes_that_are_killed() {
+    for lanes in ["on", "off"] {
+        let called = chaos(&["--lanes", lanes, "--seconds", "6"]);
+        assert_passed(&called);
+        assert!(count(&called, "kills") > 0 && count(&called, "deaths") > 0, "{}", called.stdout);
+        assert!(called.stdout.contains("the broker was left empty, and ended"), "{}", called.stdout);
+    }
+}
+
+#[test]
+fn nothing_is_refused_among_processes_that_live() {
+    let called = chaos(&["--seconds", "2", "--processes", "3", "--no-kill"]);
+    assert_passed(&called);
+    assert_eq!((count(&called, "kills"), count(&called, "refused")), (0, 0), "{}", called.stdout);
+}
+
+/// Each fault, whether it takes kills to show, and what it must be called.
+const FAULTS: [(&str, bool, &str); 12] = [
+    ("wrong-bytes", false, "answered"),
+    ("wrong-file", false, "with other content"),
+    ("drop-oneway", false, "and what was before it did not"),
+    ("repeat-oneway", false, "again, or too late"),
+    ("leak-buffer", false, "buffer "),
+    ("leak-fd", false, "leaks descriptors"),
+    ("leak-object", false, "are still held"),
+    ("hang", false, "hangs: "),
+    ("false-refusal", false, "was refused by a process that lives"),
+    ("lose-death", true, "was never told of the death"),
+    ("false-death", false, "was told of the death of"),
+    ("vanish", false, "0.0 ended on its own"),
+];
+
+#[test]
+fn every_fault_is_noticed() {
+    for (fault, kills, complaint) in FAULTS {
+        // Leaks show at the end, and in the state only where every buffer is the broker's.
+        let mut words =
+            vec!["--processes=3", "--seconds=2", "--patience=2", "--lanes=off", "--inject", fault];
+        if !kills {
+            words.push("--no-kill");
+        }
+        let called = chaos(&words);
+        assert_eq!(called.code, Some(1), "{fault}: {}{}", called.stdout, called.stderr);
+        let told = called.stdout.split("the driver's state then").next().unwrap_or_default();
+        assert!(told.contains(complaint), "{fault}: {}", called.stdout);
+    }
+}
+
+#[test]
+fn the_newest_kernel_loses_nothing_either() {
+    let _guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let words =
+        ["vm", "--smp", "2", "--", "chaos", "--driver", "kernel", "--seconds", "8", "--processes", "3"];
+    let called = binderperf(&words);
+    assert_passed(&called);
+    assert!(count(&called, "kills") > 0, "{}", called.stdout);
+}
+
+#[test]
+fn wrong_calls_say_how_to_call() {
+    for words in [&["--processes", "1"][..], &["--seconds", "0"], &["--inject", "burn"], &["--seed", "x"]] {
+        let called = chaos(words);
+        assert_eq!(called.code, Some(2), "{words:?}: {}", called.stderr);
+        assert!(called.stdout.is_empty() && !called.stderr.is_empty(), "{words:?}");
+    }
+}
