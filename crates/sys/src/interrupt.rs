@@ -23,6 +23,13 @@ impl ThreadId {
     }
 }
 
+/// Whether a process has a thread of this number at this moment.
+#[must_use]
+pub fn is_thread_of(process: u32, thread: i32) -> bool {
+    // SAFETY: tgkill takes integers; signal 0 is not sent, only its target looked for.
+    thread > 0 && unsafe { libc::syscall(libc::SYS_tgkill, process, thread, 0) } == 0
+}
+
 extern "C" fn nothing(_signal: libc::c_int) {}
 
 /// Proof that SIGUSR1 does nothing in this process but interrupt system calls.
@@ -73,6 +80,15 @@ impl Interrupter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_belongs_to_its_process_only() {
+        let (me, parent) = (std::process::id(), std::os::unix::process::parent_id());
+        let thread = ThreadId::current().number();
+        assert!(is_thread_of(me, thread));
+        assert!(!is_thread_of(parent, thread));
+        assert!(!is_thread_of(me, 0));
+    }
 
     #[test]
     fn a_live_thread_can_be_interrupted_and_a_dead_one_cannot() {

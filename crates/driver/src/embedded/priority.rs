@@ -40,18 +40,25 @@ pub(super) fn policy(wanted: Sched) -> Policy {
     }
 }
 
+/// A thread to be raised: its number is only its doorbell's word, its process's is the broker's.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Thread {
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+}
+
 /// Raises a thread before it is woken for a call, so that nothing can come between (Android's kernels do
 /// the same), if its process inherits real-time policies (`mode`, from its doorbells) and this call
 /// asks for one. The thread takes the same over itself when it reads. Without the right nothing
 /// happens, and the thread's own attempt shows that.
-pub(super) fn boost(tid: u32, mode: u32, caller: Sched, node_flags: u32, oneway: bool) {
+pub(super) fn boost(thread: Thread, mode: u32, caller: Sched, node_flags: u32, oneway: bool) {
     if mode != Inherit::Rt as u32 {
         return;
     }
     let wanted = realtime(other(0), caller, node_flags, oneway);
-    if let Ok(tid) = i32::try_from(tid)
-        && tid > 0
+    if let Ok(tid) = i32::try_from(thread.tid)
         && is_realtime(wanted.policy)
+        && sys::interrupt::is_thread_of(thread.pid, tid)
     {
         let _ = sched::set_policy(tid, policy(wanted));
     }

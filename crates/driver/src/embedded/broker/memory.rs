@@ -57,6 +57,7 @@ impl Shared {
 
 #[derive(Debug)]
 struct Place {
+    pid: u32,
     shared: Shared,
     producer: Producer<Arc<SealedMemory>>,
     bells: Doorbells<Arc<SealedMemory>>,
@@ -91,9 +92,10 @@ impl World {
     }
 
     /// A client's memory joins.
-    pub(super) fn join(&mut self, proc: ProcId, shared: Shared) {
+    pub(super) fn join(&mut self, proc: ProcId, pid: u32, shared: Shared) {
         const FITS: &str = "the memory was made as large as its layout";
         let place = Place {
+            pid,
             producer: Producer::new(Arc::clone(&shared.inbox)).expect(FITS),
             bells: Doorbells::new(Arc::clone(&shared.doorbells)).expect(FITS),
             waiting: VecDeque::new(),
@@ -181,7 +183,8 @@ impl Place {
     fn boost(&self, bell: &Bell<'_, Arc<SealedMemory>>, item: &Item) {
         if let Item::Deliver { delivery } = item {
             let oneway = delivery.flags & tf::ONE_WAY != 0;
-            priority::boost(bell.tid(), self.bells.inherit(), delivery.sched, delivery.node_flags, oneway);
+            let thread = priority::Thread { pid: self.pid, tid: bell.tid() };
+            priority::boost(thread, self.bells.inherit(), delivery.sched, delivery.node_flags, oneway);
         }
     }
 

@@ -267,7 +267,7 @@ impl<'t, R: Rules> Server<'t, R> {
         guest.proc = Some(proc);
         self.tokens.insert(proc, token);
         let sent = send_welcome(guest, proc, &shared);
-        self.world.join(proc, shared);
+        self.world.join(proc, pid, shared);
         sent
     }
 

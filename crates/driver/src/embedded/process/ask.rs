@@ -31,8 +31,12 @@ impl Process {
         (thread.pending, thread.answer) = (pending, None);
         let (key, seq) = (thread.key, thread.seq);
         drop(st);
-        self.line.send(key, seq, request, descriptors)?;
+        let sent = self.line.send(key, seq, request, descriptors);
         let mut st = self.lock();
+        if let Err(error) = sent {
+            st.thread(slot).pending = Pending::Plain;
+            return Err(error);
+        }
         loop {
             let (guard, woken) = self.wait(st, slot, Until::Answer);
             st = guard;

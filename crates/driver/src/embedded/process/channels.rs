@@ -243,11 +243,13 @@ impl Process {
         match item {
             Item::Channel { channel, caller, bit, peer, peer_pid, peer_euid } => {
                 let request = Request::TakeChannel { channel };
-                let Ok((0, descriptors)) = self.line.fetch(ThreadKey { slot: 0, generation: 0 }, &request)
+                let fetched = self.line.fetch(ThreadKey { slot: 0, generation: 0 }, &request);
+                let memory = fetched.ok().filter(|(errno, _)| *errno == 0);
+                let Some((memory, bells)) = memory.and_then(|(_, descriptors)| open_channel(descriptors))
                 else {
-                    return;
+                    // Out of descriptors or memory: calls go through the broker as before.
+                    return self.post(&Request::DropChannel { channel });
                 };
-                let Some((memory, bells)) = open_channel(descriptors) else { return };
                 let Ok(lanes) = Lanes::new(memory.clone()) else { return };
                 let made = Arc::new(Channel {
                     id: channel,
@@ -291,6 +293,7 @@ impl Process {
                 }
             }
             Item::Unbind { channel, binding } => {
+                st.channels.held.retain(|_, held| held.calls > 0 || !held.later.is_empty());
                 st.channels.nodes.remove(&(channel, binding));
                 st.channels.handles.retain(|_, bound| bound.channel.id != channel || bound.number != binding);
             }
@@ -307,6 +310,9 @@ impl Process {
             bound.later.iter().for_each(|&command| self.post(&Request::Count { command, handle }));
         }
         early.retain(|(channel, _)| channel.peer != peer);
+        st.threads.iter_mut().flatten().for_each(|thread| {
+            thread.watched.take_if(|watched| watched.channel.peer == peer);
+        });
         let gone = |channel: &Arc<Channel>| channel.peer == peer;
         for (id, channel) in outbound
             .extract_if(|_, channel| gone(channel))

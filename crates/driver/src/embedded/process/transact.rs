@@ -16,6 +16,10 @@ use super::{Guard, Process, sched};
 use crate::embedded::protocol::{Lineage, Request, Transact, TransactKind};
 
 const EPROTO: i32 = 71;
+const EMFILE: i32 = 24;
+/// Errnos of a message that carries more descriptors than may be on their way: `EMFILE`, `ENFILE`,
+/// `ETOOMANYREFS`.
+const SHORT: [i32; 3] = [EMFILE, 23, 109];
 
 impl Process {
     /// `BC_TRANSACTION(_SG)`.
@@ -99,7 +103,15 @@ impl Process {
         let descriptors = gather(&outbox, data, buffers_size, payload, &mut transact);
         let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
         let request = Request::Transact { transact };
-        Ok(self.ask(self.lock(), slot, pending, &request, &borrowed)?.0)
+        match self.ask(self.lock(), slot, pending, &request, &borrowed) {
+            // The socket takes no more descriptors: without them it fails as the broker sees fit, so that
+            // whoever waits for a reply learns of it.
+            Err(error) if error.raw_os_error().is_some_and(|errno| SHORT.contains(&errno)) => {
+                transact.data_fault = EMFILE;
+                Ok(self.ask(self.lock(), slot, pending, &Request::Transact { transact }, &[])?.0)
+            }
+            asked => Ok(asked?.0),
+        }
     }
 
     /// The stack is not one for this command.

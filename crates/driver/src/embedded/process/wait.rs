@@ -99,7 +99,7 @@ impl Process {
                 // (contract WR-07).
                 Woken::Interrupted if until != Until::Answer => break Woken::Interrupted,
                 Woken::Interrupted => {}
-                Woken::TimedOut if self.look(&mut st, slot, until) => break Woken::Ready,
+                Woken::TimedOut if self.look_after_long(&mut st, slot, until) => break Woken::Ready,
                 Woken::TimedOut => break Woken::TimedOut,
             }
         };
@@ -107,6 +107,12 @@ impl Process {
         self.bell(slot).end_waiting();
         st.thread(slot).waiter = waiter;
         (st, woken)
+    }
+
+    /// Looks after nothing came for a second: what was waited for may never come.
+    fn look_after_long(&self, st: &mut State, slot: u32, until: Until) -> bool {
+        let there = self.look(st, slot, until);
+        there || self.give_up_lane(st, slot) && self.is_there(st, slot, until)
     }
 
     /// Remembers how a thread is scheduled before whoever wakes it may boost it. One that is real-time

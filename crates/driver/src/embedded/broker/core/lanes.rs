@@ -50,6 +50,8 @@ pub(super) struct Channel {
     bit: u32,
     /// One side is gone.
     closed: bool,
+    /// One end has no use for it; both live.
+    shut: bool,
     last_binding: u32,
     /// The caller's handle of each binding.
     bindings: BTreeMap<u32, u32>,
@@ -104,6 +106,7 @@ impl Core {
             callee: to,
             bit,
             closed: false,
+            shut: false,
             last_binding: 0,
             bindings: BTreeMap::new(),
         };
@@ -167,7 +170,8 @@ impl Core {
         let Some(proc) = self.procs.get(&callee) else { return };
         let gate = if proc.freezing.frozen { GATE_FROZEN } else { 0 };
         for channel in &proc.channels {
-            if self.channels.get(channel).is_some_and(|way| way.callee == callee && !way.closed) {
+            if self.channels.get(channel).is_some_and(|way| way.callee == callee && !way.closed && !way.shut)
+            {
                 outside.set_gate(*channel, gate);
             }
         }
@@ -202,7 +206,16 @@ impl Core {
 
     /// The survivor of a closed channel is done with it.
     pub(super) fn drop_channel(&mut self, proc: ProcId, channel: u32, outside: &mut impl Outside) {
-        let Some(way) = self.channels.get(&channel).filter(|way| way.closed) else { return };
+        if self.has_channel(proc, channel).is_none() {
+            return;
+        }
+        let Some(way) = self.channels.get_mut(&channel) else { return };
+        if !way.closed {
+            // One end has no room for it. It stays known, so that no other is made in its place.
+            way.shut = true;
+            outside.set_gate(channel, GATE_CLOSED);
+            return;
+        }
         let Some(survivor) = self.procs.get_mut(&proc).filter(|p| p.channels.contains(&channel)) else {
             return;
         };

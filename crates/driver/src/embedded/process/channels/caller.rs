@@ -22,6 +22,8 @@ use crate::embedded::channel::wait::Waiter;
 use crate::embedded::priority;
 use crate::embedded::protocol::{ProcId, Sched};
 
+const EIO: i32 = 5;
+
 impl Process {
     /// Calls through a lane, if the handle has one; gives the lock back if it has none or the lane
     /// is shut, and the broker shall see to it.
@@ -107,6 +109,23 @@ impl Process {
             wake(&channel, bell, mine, node_flags);
         }
         Ok(self.lock())
+    }
+
+    /// Ends a call that nobody will take: its channel was closed, and not because the peer is gone, which
+    /// would have been told by now.
+    pub(in super::super) fn give_up_lane(&self, st: &mut State, slot: u32) -> bool {
+        let thread = st.thread(slot);
+        let Some(ticket) = thread.awaited_lane().cloned() else { return false };
+        let lanes = &ticket.channel.lanes;
+        if lanes.gate() & lane::CLOSED == 0 || !lanes.back_out(ticket.call) {
+            return false;
+        }
+        thread.extended_error = ExtendedError { id: 0, command: br::FAILED_REPLY, param: -EIO };
+        thread.stack.pop();
+        thread.push(Todo::Word(br::FAILED_REPLY));
+        self.show_depth(st.thread(slot));
+        self.leave_lane(st, &ticket);
+        true
     }
 
     /// Whether the thread is likely to spin for its reply, so that it can tell the callee later.
@@ -265,7 +284,8 @@ impl Process {
 /// Wakes the callee's thread, after raising it to the caller's priority where that passes on.
 fn wake(channel: &Channel, bell: Option<Bell<'_, Arc<SealedMemory>>>, mine: Sched, node_flags: u32) {
     if let Some(bell) = bell {
-        priority::boost(bell.tid(), channel.bells.inherit(), mine, node_flags, false);
+        let thread = priority::Thread { pid: channel.peer_pid, tid: bell.tid() };
+        priority::boost(thread, channel.bells.inherit(), mine, node_flags, false);
         bell.wake();
     }
 }

@@ -124,7 +124,11 @@ fn gates_and_the_end_of_a_peer() {
     world.ask(client, Request::Freeze { pid, step: 0 });
     assert_eq!(world.out.gates[&channel], 0);
     world.tell(client, Request::DropChannel { channel });
-    assert!(world.out.dropped.is_empty(), "it is open");
+    assert!(world.out.dropped.is_empty(), "its ends live");
+    assert_eq!(world.out.gates[&channel], GATE_CLOSED, "one end has no use for it");
+    world.ask(client, Request::Freeze { pid, step: 2 });
+    world.ask(client, Request::Freeze { pid, step: 0 });
+    assert_eq!(world.out.gates[&channel], GATE_CLOSED, "a thaw does not open it");
     world.core.close(server, &mut world.out);
     assert_eq!(world.out.gates[&channel], GATE_CLOSED);
     assert_eq!(world.next(client), Some(Item::PeerGone { peer: server }));
