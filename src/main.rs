@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use lab::stage::role;
-use lab::{broker, chaos};
+use lab::{broker, chaos, speed};
 
 /// Performance tests for Linux Binder IPC, on any kernel
 #[derive(Debug, Parser)]
@@ -55,6 +55,7 @@ fn dispatch(words: &[String]) -> u8 {
     };
     match rest.first().map(String::as_str) {
         Some(role::COMMAND) => return role::play(&rest[1..]),
+        Some(speed::role::COMMAND) => return speed::role::play(&rest[1..]),
         Some(broker::COMMAND) => return broker::play(&rest[1..]),
         Some(chaos::COMMAND) => return chaos::play(&rest[1..]),
         _ => {}

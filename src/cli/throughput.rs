@@ -21,7 +21,7 @@ use report::Report;
 #[derive(Clone, Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct ThroughputArgs {
-    /// The test (binder, or embedded-speed without flags), then its flags
+    /// The test (binder or embedded-speed), then its flags
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }
@@ -31,7 +31,7 @@ pub(crate) fn run(args: ThroughputArgs) -> u8 {
     let mut words = args.words.into_iter();
     match words.next().as_deref() {
         Some("binder") => binder("binderperf throughput binder", words.collect(), "default"),
-        Some("embedded-speed") => speed::run(),
+        Some("embedded-speed") => speed::run(words.collect()),
         Some("--help" | "-h") => say(&usage("binderperf throughput binder")),
         other => {
             let found = other.map_or("nothing".to_owned(), |name| format!("{name:?}"));

@@ -32,6 +32,20 @@ pub trait RoundTrip {
     fn check(&self) -> Result<(), CallError>;
 }
 
+impl<R: RoundTrip> RoundTrip for Box<R> {
+    fn stamp(&mut self, sequence: u32) {
+        (**self).stamp(sequence);
+    }
+
+    fn call(&mut self) -> Result<(), CallError> {
+        (**self).call()
+    }
+
+    fn check(&self) -> Result<(), CallError> {
+        (**self).check()
+    }
+}
+
 /// Why a round trip did not come back as it should.
 #[derive(Debug)]
 #[non_exhaustive]

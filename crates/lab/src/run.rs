@@ -131,7 +131,7 @@ pub fn execute(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, RunError
     Ok(run)
 }
 
-fn find_driver(plan: &Plan) -> Result<(AnyContext, record::Driver), RunError> {
+pub(crate) fn find_driver(plan: &Plan) -> Result<(AnyContext, record::Driver), RunError> {
     let located = locate::find(&plan.wanted, "binder").map_err(RunError::NoDriver)?;
     let options = OpenOptions { map_size: 0, ..OpenOptions::default() };
     let connection = located.context.open(options).map_err(RunError::NoDriver)?;

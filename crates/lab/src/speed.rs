@@ -1,199 +1,184 @@
-//! Room: how far the embedded driver is from the floor of the machine: rows of one placement and
-//! payload each, test and floors measured side by side in one run.
-//! Not here: the measuring (`crate::run`), printing.
-//! The floor is the best median of its families; ratios are of medians over all repetitions.
+//! Room: the embedded driver held to its targets: how far one round trip is from the floor of the machine,
+//! whether throughput collapses in a crowd, whether cost and memory grow with what a driver holds.
+//! Not here: printing.
+//! Targets hold for the driver, by bare exchanges with it (the raw control's command streams, as they
+//! would go to the kernel's in ioctls); the runtime on it is measured beside.
 
-use std::fmt;
+mod crowd;
+mod growth;
+mod helper;
+mod memory;
+pub mod role;
+mod row;
+mod trip;
 
-use driver::locate::{Driver, Wanted};
-use record::Run;
+use std::path::Path;
 
-use crate::plan::{Family, Filter, MinTime, Placement, Plan, Settings, Waiting};
-use crate::run::{Observer, RunError, execute};
+use record::{Host, Tool};
+use serde::Serialize;
+use sys::local_time::LocalTime;
 
-/// What one row measures, and what it is held to.
-#[derive(Clone, Copy, Debug)]
-pub struct Goal {
-    /// For people.
-    pub title: &'static str,
-    /// How the embedded driver waits.
-    pub waiting: Waiting,
-    /// Where both sides run.
-    pub placement: Placement,
-    /// Bytes.
-    pub payload: u64,
-    /// The families whose best is the floor, as `--controls` takes them.
-    floor: &'static str,
-    /// Whether sleeping on one CPU may be the floor, too: what large payloads are copied faster by.
-    or_asleep: bool,
-    /// The most that the ratio may be.
-    pub target: f64,
-    /// What it should be.
-    pub goal: Option<f64>,
+pub use row::{Limit, Row, Spread, Unit, Verdict};
+
+/// How long one batch of round trips lasts, in seconds.
+const LAP_S: f64 = 0.06;
+
+/// How often everything is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Rounds of the rows of one pair.
+    pub rounds: usize,
 }
 
-/// The floors of sleeping.
-const ASLEEP: &str = "futex,eventfd,pipe";
-
-/// The rows, in their order.
-pub const GOALS: [Goal; 4] = [
-    Goal {
-        title: "sleeping, one CPU, 4 B",
-        waiting: Waiting::Sleep,
-        placement: Placement::Same,
-        payload: 4,
-        floor: ASLEEP,
-        or_asleep: false,
-        target: 1.6,
-        goal: Some(1.25),
-    },
-    Goal {
-        title: "sleeping, default placement, 4 B",
-        waiting: Waiting::Sleep,
-        placement: Placement::Default,
-        payload: 4,
-        floor: ASLEEP,
-        or_asleep: false,
-        target: 1.3,
-        goal: Some(1.1),
-    },
-    Goal {
-        title: "spinning, two CPUs, 4 B",
-        waiting: Waiting::Spin,
-        placement: Placement::Cross,
-        payload: 4,
-        floor: "spin",
-        or_asleep: false,
-        target: 3.0,
-        goal: Some(1.5),
-    },
-    Goal {
-        title: "spinning, two CPUs, 64 KiB",
-        waiting: Waiting::Spin,
-        placement: Placement::Cross,
-        payload: 65536,
-        floor: "spin",
-        or_asleep: true,
-        target: 1.3,
-        goal: None,
-    },
-];
-
-/// A row that was measured.
-#[derive(Clone, Debug)]
-pub struct Row {
-    /// What it was held to.
-    pub goal: Goal,
-    /// Median round trip over the embedded driver in ns.
-    pub embedded_ns: f64,
-    /// The best family and its median in ns.
-    pub floor: (String, f64),
-}
-
-impl Row {
-    /// How many floors one round trip costs.
-    #[must_use]
-    pub fn ratio(&self) -> f64 {
-        self.embedded_ns / self.floor.1
+impl Default for Effort {
+    fn default() -> Self {
+        Self { rounds: 9 }
     }
+}
 
-    /// Whether the target is met.
+/// The whole table, as a document.
+#[derive(Clone, Debug, Serialize)]
+pub struct Table {
+    schema: &'static str,
+    version: u32,
+    started: String,
+    tool: Tool,
+    host: Host,
+    /// The rows that could be measured.
+    pub rows: Vec<Row>,
+    /// The rows that could not, and why.
+    pub unmeasured: Vec<(String, String)>,
+}
+
+impl Table {
+    /// Whether every row was measured and none missed its target.
     #[must_use]
     pub fn is_met(&self) -> bool {
-        self.ratio() <= self.goal.target
+        self.unmeasured.is_empty() && self.rows.iter().all(|row| row.verdict != Verdict::Missed)
+    }
+
+    /// The document's text.
+    ///
+    /// # Errors
+    /// None in normal work.
+    pub fn to_json(&self) -> Result<String, String> {
+        serde_json::to_string_pretty(self).map(|text| text + "\n").map_err(|error| error.to_string())
     }
 }
 
-/// One line of a table without its end.
-impl fmt::Display for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { goal, embedded_ns, floor: (family, floor_ns) } = self;
-        let goal_ratio = goal.goal.map_or("-".to_owned(), |goal| format!("{goal:.2}"));
-        let verdict = match (self.is_met(), goal.goal.is_none_or(|goal| self.ratio() <= goal)) {
-            (true, true) => "met",
-            (true, false) => "met, short of the goal",
-            (false, _) => "MISSED",
-        };
-        write!(
-            f,
-            "{:<34} {embedded_ns:>9.0} ns {floor_ns:>9.0} ns {family:<8} {:>6.2} {:>6.2} {goal_ratio:>6}  {verdict}",
-            goal.title,
-            self.ratio(),
-            goal.target
-        )
-    }
-}
-
-/// The table's head.
+/// The table's head: what its columns are.
 #[must_use]
 pub fn head() -> String {
+    let load: Vec<String> =
+        crate::host::facts(crate::host::class()).load_avg.iter().map(|load| format!("{load:.2}")).collect();
     format!(
-        "{:<34} {:>12} {:>12} {:<8} {:>6} {:>6} {:>6}\n",
-        "embedded driver", "median", "floor", "of", "ratio", "target", "goal"
+        "The embedded driver beside this machine's floors. Targets hold for the driver, by bare exchanges;\n\
+         the runtime's ratio stands beside. Medians of rounds, each round's ratio by its own floor. Load {}.\n\n{}\n",
+        load.join(" "),
+        row::HEAD
     )
 }
 
-/// Measures one row: each repetition of test and floors lasts at least `seconds`.
+fn heed_signals() -> Result<(), String> {
+    match sys::stop_signal::received() {
+        Some(signal) => Err(format!("stopped by {signal}")),
+        None => Ok(()),
+    }
+}
+
+/// Measures every row; `tell` hears each as it comes, or its title and why there is none. This binary is
+/// started again for other processes, so it must pass its words on to [`role::play`] and
+/// [`crate::stage::role::play`].
 ///
 /// # Errors
-/// The run could not start, or a case of it has no numbers.
-pub fn measure(goal: Goal, repetitions: u32, seconds: f64) -> Result<Row, String> {
-    let filter = format!("/{}$", goal.payload);
-    let plan = Plan {
-        controls: goal.floor.parse()?,
-        filter: Filter::new(&filter).map_err(|error| error.to_string())?,
-        min_time: MinTime::Seconds(seconds),
-        repetitions,
-        interleaving_seed: Some(1),
-        placement: goal.placement,
-        wanted: Wanted {
-            driver: Driver::Embedded,
-            settings: Settings { waiting: goal.waiting, ..Settings::default() },
-            ..Wanted::default()
-        },
-        ..Plan::default()
+/// This program cannot be found, or was told to stop.
+pub fn measure(effort: Effort, mut tell: impl FnMut(Result<&Row, (&str, &str)>)) -> Result<Table, String> {
+    let program = std::env::current_exe()
+        .map_err(|error| format!("looking for this program: {}", sys::errno::describe(&error)))?;
+    sys::stop_signal::catch().map_err(|error| sys::errno::describe(&error))?;
+    let mut table = Table {
+        schema: "binderperf-embedded-speed",
+        version: 1,
+        started: LocalTime::now().to_string(),
+        tool: crate::host::tool(),
+        host: crate::host::facts(crate::host::class()),
+        rows: Vec::new(),
+        unmeasured: Vec::new(),
     };
-    let run = run(&plan)?;
-    let mut floors = floors(&plan, &run, goal.payload)?;
-    if goal.or_asleep {
-        let filter = format!("(futex|eventfd|pipe)/{}$", goal.payload);
-        let filter = Filter::new(&filter).map_err(|error| error.to_string())?;
-        let asleep = Plan { controls: ASLEEP.parse()?, placement: Placement::Same, filter, ..plan };
-        floors.extend(self::floors(&asleep, &self::run(&asleep)?, goal.payload)?);
+    let mut add = |title: &str, made: Result<Vec<Row>, String>| {
+        heed_signals()?;
+        match made {
+            Ok(rows) => {
+                rows.iter().for_each(|row| tell(Ok(row)));
+                table.rows.extend(rows);
+            }
+            Err(why) => {
+                tell(Err((title, &why)));
+                table.unmeasured.push((title.to_owned(), why));
+            }
+        }
+        Ok::<(), String>(())
+    };
+    all(effort, &program, &mut add)?;
+    Ok(table)
+}
+
+fn all(
+    Effort { rounds }: Effort,
+    program: &Path,
+    add: &mut impl FnMut(&str, Result<Vec<Row>, String>) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut same_cpu = None;
+    for trip in trip::TRIPS {
+        let made = trip::measure(trip, program, rounds, same_cpu);
+        if let (None, Ok(row)) = (same_cpu, &made) {
+            same_cpu = row.beside.as_ref().map(|(_, floor)| *floor);
+        }
+        add(trip.title, made.map(|row| vec![row]))?;
     }
-    let best = floors.into_iter().min_by(|one, other| one.1.total_cmp(&other.1));
-    let (family, floor_ns) = best.ok_or("no floor was measured")?;
-    let embedded_ns = median(&run, Family::Binder, goal.payload)?;
-    Ok(Row { goal, embedded_ns, floor: (family.word().to_owned(), floor_ns) })
-}
-
-fn run(plan: &Plan) -> Result<Run, String> {
-    execute(plan, &mut Silent).map_err(|error: RunError| error.to_string())
-}
-
-fn floors(plan: &Plan, run: &Run, payload: u64) -> Result<Vec<(Family, f64)>, String> {
-    plan.controls.families().map(|family| Ok((family, median(run, family, payload)?))).collect()
-}
-
-struct Silent;
-
-impl Observer for Silent {}
-
-fn median(run: &Run, family: Family, payload: u64) -> Result<f64, String> {
-    let name = family.case_name(payload);
-    let case = run.case(&name).ok_or_else(|| format!("{name} was not measured"))?;
-    case.median_real().ok_or_else(|| format!("{name} has no numbers: {:?}", case.repetitions))
+    for crowd in crowd::crowds() {
+        add(&crowd.title(), crowd::measure(crowd, program, rounds))?;
+    }
+    for growth in growth::GROWTHS {
+        add(&growth.title(), growth::measure(growth, program, rounds))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn table(ratios: &[f64]) -> Table {
+        let row = |ratio: &f64| {
+            let spread = Spread::of(&[*ratio]).expect("a round");
+            Row::new("a row", Unit::Ns, 1.0, None, spread, Limit::AtMost(1.6))
+        };
+        Table {
+            schema: "test",
+            version: 1,
+            started: String::new(),
+            tool: Tool::default(),
+            host: Host::default(),
+            rows: ratios.iter().map(row).collect(),
+            unmeasured: Vec::new(),
+        }
+    }
+
     #[test]
-    fn a_row_tells_target_and_goal_apart() {
-        let row = |embedded_ns| Row { goal: GOALS[0], embedded_ns, floor: ("futex".to_owned(), 1000.0) };
-        assert!(row(1200.0).is_met() && row(1200.0).to_string().ends_with("  met"));
-        assert!(row(1500.0).is_met() && row(1500.0).to_string().ends_with("short of the goal"));
-        assert!(!row(1601.0).is_met() && row(1601.0).to_string().ends_with("MISSED"));
+    fn one_missed_or_unmeasured_row_fails_the_table() {
+        assert!(table(&[1.0, 1.6]).is_met());
+        assert!(!table(&[1.0, 1.7]).is_met());
+        let mut unmeasured = table(&[1.0]);
+        unmeasured.unmeasured.push(("a row".to_owned(), "there is one CPU".to_owned()));
+        assert!(!unmeasured.is_met());
+    }
+
+    #[test]
+    fn the_document_carries_verdict_and_spread() {
+        let text = table(&[1.7]).to_json().expect("text");
+        for part in ["\"verdict\": \"missed\"", "\"at_most\": 1.6", "\"median\": 1.7", "\"unit\": \"ns\""] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
     }
 }

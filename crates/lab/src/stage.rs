@@ -76,7 +76,26 @@ pub(crate) struct Stage<'p> {
     placement: Placement,
     /// Where this thread may run when it is not confined to one CPU.
     unpinned: Option<Vec<u32>>,
+    /// Nodes that a server of bare exchanges registers besides its own.
+    more_nodes: u32,
 }
+
+/// Does something with the measuring end inside a [`Subject`], compiled once for each kind.
+macro_rules! on_subject {
+    ($subject:expr, |$client:pat_param| $work:expr) => {
+        match $subject {
+            $crate::stage::Subject::Pipe($client) => $work,
+            $crate::stage::Subject::Unix($client) => $work,
+            $crate::stage::Subject::Futex($client) => $work,
+            $crate::stage::Subject::Eventfd($client) => $work,
+            $crate::stage::Subject::Spin($client) => $work,
+            $crate::stage::Subject::Raw($client) => $work,
+            $crate::stage::Subject::RawEmbedded($client) => $work,
+            $crate::stage::Subject::Binder($client) => $work,
+        }
+    };
+}
+pub(crate) use on_subject;
 
 /// The service manager of the context.
 enum Manager {
@@ -112,7 +131,19 @@ impl<'p> Stage<'p> {
             manager: Manager::Unknown,
             placement,
             unpinned: None,
+            more_nodes: 0,
         }
+    }
+
+    /// Has servers of bare exchanges register so many nodes besides their own.
+    pub(crate) fn with_more_nodes(mut self, more_nodes: u32) -> Self {
+        self.more_nodes = more_nodes;
+        self
+    }
+
+    /// The name of the service of a case with a driver.
+    pub(crate) fn service_name() -> String {
+        format!("binderperf.sendvec.{}", std::process::id())
     }
 
     /// What the measuring loop reports to.
@@ -199,7 +230,7 @@ impl<'p> Stage<'p> {
     }
 
     /// Lets this thread run again wherever it might before.
-    fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         if let Some(cpus) = self.unpinned.take() {
             // These were allowed before, and only this thread chose fewer.
             let _ = sys::sched::set_affinity(&cpus);
@@ -312,12 +343,21 @@ impl<'p> Stage<'p> {
     ) -> Result<T, StageError> {
         let any = self.context()?;
         self.see_to_a_manager(&any, context)?;
-        let name = format!("binderperf.sendvec.{}", std::process::id());
+        let name = Self::service_name();
         let release = self.plan.android;
-        let arguments = [any.address(), release.to_string(), name.clone()];
+        let mut arguments = vec![any.address(), release.to_string(), name.clone()];
+        if self.more_nodes > 0 {
+            arguments.push(self.more_nodes.to_string());
+        }
         self.server = Some(self.start_and_wait("service", &role::words(role, &arguments, fault))?);
         let place = Rendezvous { context, release, name: &name };
         self.watch.during(|| find(place)).map_err(failed("reaching the service"))
+    }
+
+    /// Has the context managed before the first case needs it.
+    pub(crate) fn manage(&mut self) -> Result<(), StageError> {
+        let any = self.context()?;
+        on_context!(&any, |context| self.see_to_a_manager(&any, context))
     }
 
     /// Makes sure that the context has a service manager: the system's, or one of ours in a process
@@ -346,6 +386,12 @@ impl<'p> Stage<'p> {
             Manager::Ours(self.start_and_wait("service manager", &role::words("manager", &arguments, None))?)
         };
         Ok(())
+    }
+}
+
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        self.release();
     }
 }
 

@@ -7,7 +7,7 @@ use super::Observer;
 use super::search;
 use crate::measure::{Halt, RoundTrip, Sequence, batch};
 use crate::plan::{MinTime, Plan, Planned};
-use crate::stage::{Stage, Subject};
+use crate::stage::{Stage, Subject, on_subject};
 
 /// The reason of a repetition that a signal cut short.
 pub(super) const STOPPED: &str = "stopped by a signal";
@@ -40,16 +40,7 @@ impl Bench<'_> {
         observer: &mut dyn Observer,
     ) -> Outcome {
         let mut trials = Trials { name: &planned.case.name, stage, observer };
-        match subject {
-            Subject::Pipe(mut client) => self.measure(index, &mut client, &mut trials),
-            Subject::Unix(mut client) => self.measure(index, &mut client, &mut trials),
-            Subject::Futex(mut client) => self.measure(index, &mut client, &mut trials),
-            Subject::Eventfd(mut client) => self.measure(index, &mut client, &mut trials),
-            Subject::Spin(mut client) => self.measure(index, &mut client, &mut trials),
-            Subject::Raw(mut client) => self.measure(index, client.as_mut(), &mut trials),
-            Subject::RawEmbedded(mut client) => self.measure(index, client.as_mut(), &mut trials),
-            Subject::Binder(mut client) => self.measure(index, &mut client, &mut trials),
-        }
+        on_subject!(subject, |mut client| self.measure(index, &mut client, &mut trials))
     }
 
     fn measure<R: RoundTrip>(&mut self, index: usize, client: &mut R, trials: &mut Trials<'_>) -> Outcome {

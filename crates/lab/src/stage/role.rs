@@ -66,6 +66,8 @@ enum Scene<'w> {
     Manager(AnyContext, Release),
     /// A context and a name to register there.
     Service(AnyContext, Release, &'w str),
+    /// The same for bare exchanges, and how many nodes to register besides.
+    Nodes(AnyContext, Release, &'w str, u32),
 }
 
 impl<'w> Cast<'w> {
@@ -84,6 +86,10 @@ impl<'w> Cast<'w> {
             }
             ("service" | "raw", &[address, release, name]) => {
                 Scene::Service(AnyContext::parse(address), release.parse().ok()?, name)
+            }
+            ("raw", &[address, release, name, more]) => {
+                let context = AnyContext::parse(address);
+                Scene::Nodes(context, release.parse().ok()?, name, more.parse().ok()?)
             }
             _ => return None,
         };
@@ -112,12 +118,20 @@ impl<'w> Cast<'w> {
                 on_context!(any, |context| self
                     .serve(Rendezvous { context, release: *release, name }, sabotage))
             }
+            Scene::Nodes(any, release, name, more) => {
+                on_context!(any, |context| raw::serve(
+                    Rendezvous { context, release: *release, name },
+                    *more,
+                    ready,
+                    sabotage
+                ))
+            }
         }
     }
 
     fn serve<X: Context>(&self, place: Rendezvous<'_, X>, sabotage: Sabotage) -> Result<(), CallError> {
         match self.role {
-            "raw" => raw::serve(place, ready, sabotage),
+            "raw" => raw::serve(place, 0, ready, sabotage),
             _ => binder::serve(place, ready, sabotage),
         }
     }

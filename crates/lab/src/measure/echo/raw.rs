@@ -12,7 +12,7 @@ use driver::{Connection, Context, Exchange};
 use ipc::Process;
 use ipc::binder::{Incoming, Object, Parcel, Status};
 
-use super::rendezvous::Rendezvous;
+use super::rendezvous::{self, Rendezvous};
 use super::{Payload, Sabotage};
 use crate::measure::{CallError, RoundTrip};
 
@@ -27,6 +27,8 @@ pub struct Client<C: Connection> {
     process: Process<C>,
     /// Keeps the handle alive.
     _service: ipc::Binder,
+    /// Handles that are only held.
+    held: Vec<ipc::Binder>,
     handle: Handle,
     commands: Commands,
     payload: Payload,
@@ -46,7 +48,18 @@ impl<C: Connection> Client<C> {
         let handle = service.proxy().ok_or_else(foreign)?.handle();
         process.flush();
         let commands = Commands::with_capacity(READ_SIZE);
-        Ok(Self { process, _service: service, handle, commands, payload: Payload::new(len) })
+        let payload = Payload::new(len);
+        Ok(Self { process, _service: service, held: Vec::new(), handle, commands, payload })
+    }
+
+    /// Gets handles of so many of the nodes that [`serve`] registered besides, and keeps them.
+    ///
+    /// # Errors
+    /// The manager does not know one.
+    pub fn hold(&mut self, service: &str, count: u32) -> Result<(), CallError> {
+        self.held = rendezvous::look_up_more(&self.process, service, count)?;
+        self.process.flush();
+        Ok(())
     }
 }
 
@@ -122,16 +135,18 @@ impl Object for Name {
     }
 }
 
-/// Registers a node, says so, and echoes until it is ended.
+/// Registers a node and `more` besides, says so, and echoes until it is ended.
 ///
 /// # Errors
 /// There is no manager, it refuses the name, or the driver broke.
 pub(crate) fn serve<X: Context>(
     place: Rendezvous<'_, X>,
+    more: u32,
     ready: impl FnOnce() -> io::Result<()>,
     mut sabotage: Sabotage,
 ) -> Result<(), CallError> {
     let (process, _node) = place.register(Name)?;
+    let _more = place.register_more(&process, more, || Name)?;
     process.flush();
     let connection = process.connection();
     let mut commands = Commands::with_capacity(READ_SIZE);

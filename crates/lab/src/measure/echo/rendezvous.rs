@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use std::time::{Duration, Instant};
 
-use driver::Context;
+use driver::{Connection, Context};
 use ipc::binder::manager::{ServiceManager, Services};
 use ipc::binder::{CallError as Refused, Object};
 use ipc::{Binder, Process, ProcessOptions, Release};
@@ -64,6 +64,43 @@ impl<X: Context> Rendezvous<'_, X> {
         )))?;
         Ok((process, service))
     }
+
+    /// Registers so many services besides, under the name with a number behind it.
+    pub(super) fn register_more<O: Object>(
+        &self,
+        process: &Process<X::Connection>,
+        more: u32,
+        object: impl Fn() -> O,
+    ) -> Result<Vec<Binder>, CallError> {
+        if more == 0 {
+            return Ok(Vec::new());
+        }
+        let services = Services::of(process).map_err(refused("calling the service manager"))?;
+        let register = |number| {
+            let (name, service) = (numbered(self.name, number), process.publish(object()));
+            services.add(&name, &service).map_err(refused(format_args!("registering {name}")))?;
+            Ok(service)
+        };
+        (0..more).map(register).collect()
+    }
+}
+
+fn numbered(name: &str, number: u32) -> String {
+    format!("{name}.{number}")
+}
+
+/// Finds the first so many of the services that [`Rendezvous::register_more`] registered.
+pub(super) fn look_up_more<C: Connection>(
+    process: &Process<C>,
+    name: &str,
+    count: u32,
+) -> Result<Vec<Binder>, CallError> {
+    let services = Services::of(process).map_err(refused("calling the service manager"))?;
+    let find = |number| {
+        let name = numbered(name, number);
+        services.get(&name).map_err(refused(format_args!("looking up {name}")))
+    };
+    (0..count).map(find).collect()
 }
 
 /// Becomes the context's service manager, says so, and serves on this thread until it is ended.
