@@ -23,16 +23,18 @@ pub use row::{Limit, Row, Spread, Unit, Verdict};
 /// How long one batch of round trips lasts, in seconds.
 const LAP_S: f64 = 0.06;
 
-/// How often everything is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is measured, and how often.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Rounds of the rows of one pair.
+    /// Rounds of every row.
     pub rounds: usize,
+    /// Only rows, or groups of rows, in whose title this stands.
+    pub only: String,
 }
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { rounds: 9 }
+        Self { rounds: 9, only: String::new() }
     }
 }
 
@@ -124,22 +126,22 @@ pub fn measure(effort: Effort, mut tell: impl FnMut(Result<&Row, (&str, &str)>))
 }
 
 fn all(
-    Effort { rounds }: Effort,
+    Effort { rounds, only }: Effort,
     program: &Path,
     add: &mut impl FnMut(&str, Result<Vec<Row>, String>) -> Result<(), String>,
 ) -> Result<(), String> {
     let mut same_cpu = None;
-    for trip in trip::TRIPS {
+    for trip in trip::TRIPS.into_iter().filter(|trip| trip.title.contains(&only)) {
         let made = trip::measure(trip, program, rounds, same_cpu);
         if let (None, Ok(row)) = (same_cpu, &made) {
             same_cpu = row.beside.as_ref().map(|(_, floor)| *floor);
         }
         add(trip.title, made.map(|row| vec![row]))?;
     }
-    for crowd in crowd::crowds() {
+    for crowd in crowd::crowds().into_iter().filter(|crowd| crowd.title().contains(&only)) {
         add(&crowd.title(), crowd::measure(crowd, program, rounds))?;
     }
-    for growth in growth::GROWTHS {
+    for growth in growth::GROWTHS.into_iter().filter(|growth| growth.title().contains(&only)) {
         add(&growth.title(), growth::measure(growth, program, rounds))?;
     }
     Ok(())

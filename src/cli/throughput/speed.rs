@@ -22,6 +22,10 @@ struct SpeedArgs {
         value_parser = clap::value_parser!(u64).range(1..=1000))]
     rounds: u64,
 
+    /// Only rows, or groups of rows, in whose title TEXT stands: sleeping, pair, nodes, ...
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    only: String,
+
     /// Write the table to FILE, too, as JSON
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -47,7 +51,8 @@ pub(super) fn run(words: Vec<String>) -> u8 {
         };
         end = end.max(say(&text));
     };
-    let table = match speed::measure(Effort { rounds: args.rounds as usize }, tell) {
+    let effort = Effort { rounds: args.rounds as usize, only: args.only };
+    let table = match speed::measure(effort, tell) {
         Ok(table) => table,
         Err(why) => {
             complain(why);

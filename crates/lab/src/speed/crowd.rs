@@ -1,15 +1,16 @@
 //! Room: no collapse: pairs that need more CPUs than there are, and one pair with both sides on one,
 //! in every way of waiting.
 //! Not here: a pair (`role`).
-//! All pairs of a row begin together and count the round trips of a fixed time. The rate of all on the
-//! driver is divided by that of as many pairs on the best floor of the same round.
+//! All pairs of a row begin together and count the round trips in each slice of a fixed time; the rate of a
+//! round is that of all pairs in the middle one of its slices, so that somebody else's burst of work does
+//! not count. It is divided by that of as many pairs on the best floor, in the same round.
 
 use std::path::Path;
 
 use record::stats::median;
 
 use super::helper::Helper;
-use super::role::{self, DONE, STARTED};
+use super::role::{self, DONE, SLICE_NS, STARTED};
 use super::row::{Limit, Row, Spread, Unit};
 use super::trip::{self, ASLEEP};
 use crate::plan::{Family, Placement, Waiting};
@@ -17,8 +18,8 @@ use crate::stage::Stage;
 
 /// The least part of the floor's throughput that must be left.
 const LEAST: f64 = 0.7;
-/// How long the pairs of a round count, in seconds.
-const TIME_S: f64 = 0.25;
+/// For how many slices of time the pairs of a round count.
+const SLICES: usize = 20;
 
 const MODES: [Waiting; 3] = [Waiting::Sleep, Waiting::Spin, Waiting::Adaptive];
 
@@ -53,7 +54,7 @@ impl Crowd {
 
     /// Round trips per second of all pairs.
     fn rate(self, program: &Path, family: Family, context: Option<&str>) -> Result<f64, String> {
-        let words = role::pair(family, self.placement, TIME_S, context);
+        let words = role::pair(family, self.placement, SLICES, context);
         let named = |why: String| format!("{}: {why}", family.word());
         let mut pairs = Vec::new();
         for _ in 0..self.pairs {
@@ -61,16 +62,23 @@ impl Crowd {
         }
         pairs.iter_mut().try_for_each(|pair| pair.hear(STARTED).map(drop)).map_err(named)?;
         pairs.iter_mut().try_for_each(Helper::go).map_err(named)?;
-        pairs.iter_mut().map(|pair| rate_of(&pair.hear(DONE)?)).sum::<Result<f64, String>>().map_err(named)
+        let said: Result<Vec<String>, String> = pairs.iter_mut().map(|pair| pair.hear(DONE)).collect();
+        said.and_then(|said| rate_of(&said)).map_err(named)
     }
 }
 
-fn rate_of(said: &str) -> Result<f64, String> {
-    let numbers: Vec<f64> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
-    match numbers[..] {
-        [calls, ns] if ns > 0.0 => Ok(calls * 1e9 / ns),
-        _ => Err(format!("a helper process counted {said:?}")),
+/// The rate in the middle one of all slices, from what each pair counted.
+fn rate_of(said: &[String]) -> Result<f64, String> {
+    let mut sums = [0.0; SLICES];
+    for said in said {
+        let counted: Vec<f64> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
+        if counted.len() != SLICES {
+            return Err(format!("a helper process counted {said:?}"));
+        }
+        sums.iter_mut().zip(counted).for_each(|(sum, count)| *sum += count);
     }
+    let middle = median(&sums).filter(|count| *count > 0.0);
+    Ok(middle.ok_or("there were hardly any round trips")? * 1e9 / SLICE_NS as f64)
 }
 
 /// The rates of one round.
@@ -111,16 +119,19 @@ pub(super) fn measure(crowd: Crowd, program: &Path, rounds: usize) -> Result<Vec
     rows(&crowd.title(), &made)
 }
 
+/// The family with the best median is the floor of all rounds: the best of each round would be the one
+/// that was luckiest.
 fn rows(title: &str, rounds: &[Round]) -> Result<Vec<Row>, String> {
     let none = "no round was made";
-    let best = |round: &Round| round.floors.iter().copied().max_by(|one, other| one.1.total_cmp(&other.1));
-    let bests: Vec<(Family, f64)> = rounds.iter().filter_map(best).collect();
-    let wins = |family: Family| bests.iter().filter(|(best, _)| *best == family).count();
-    let family = bests.iter().map(|(family, _)| *family).max_by_key(|family| wins(*family)).ok_or(none)?;
-    let floor = median(&bests.iter().map(|(_, rate)| *rate).collect::<Vec<_>>()).ok_or(none)?;
+    let rates_of = |family: Family| -> Vec<f64> {
+        let floors = rounds.iter().flat_map(|round| &round.floors);
+        floors.filter(|(other, _)| *other == family).map(|(_, rate)| *rate).collect()
+    };
+    let medians = ASLEEP.iter().filter_map(|family| Some((*family, median(&rates_of(*family))?)));
+    let (family, floor) = medians.max_by(|one, other| one.1.total_cmp(&other.1)).ok_or(none)?;
     let row = |(index, waiting): (usize, &Waiting)| {
         let rates: Vec<f64> = rounds.iter().map(|round| round.driver[index]).collect();
-        let ratios: Vec<f64> = rates.iter().zip(&bests).map(|(rate, (_, best))| rate / best).collect();
+        let ratios: Vec<f64> = rates.iter().zip(rates_of(family)).map(|(rate, floor)| rate / floor).collect();
         let (rate, ratio) = (median(&rates).ok_or(none)?, Spread::of(&ratios).ok_or(none)?);
         let beside = Some((family.word().to_owned(), floor));
         let title = format!("{title}, {waiting}");
@@ -142,7 +153,8 @@ mod tests {
         };
         let rounds = [
             round(100.0, 90.0, [90.0, 3.0, 70.0]),
-            round(100.0, 200.0, [180.0, 150.0, 140.0]),
+            // The futex was lucky once.
+            round(100.0, 900.0, [80.0, 75.0, 80.0]),
             round(100.0, 50.0, [80.0, 4.0, 70.0]),
         ];
         let rows = rows("2 pairs", &rounds).expect("rows");
@@ -155,9 +167,15 @@ mod tests {
 
     #[test]
     fn what_a_pair_says_is_a_rate_or_an_error() {
-        assert_eq!(rate_of("1000 500000000"), Ok(2000.0));
-        for bad in ["", "1", "1 0", "x y"] {
-            assert!(rate_of(bad).is_err(), "{bad}");
+        let counts = |one: u32, other: u32| {
+            let words: Vec<String> =
+                (0..SLICES).map(|slice| if slice < 12 { one } else { other }.to_string()).collect();
+            words.join(" ")
+        };
+        // Two pairs, in slices of 20 ms, in few of which something else ran.
+        assert_eq!(rate_of(&[counts(100, 0), counts(100, 30)]), Ok(10_000.0));
+        for bad in [String::new(), "1".to_owned(), counts(0, 5), counts(1, 1) + " 1"] {
+            assert!(rate_of(std::slice::from_ref(&bad)).is_err(), "{bad}");
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Not here: starting it (`helper`), the server of a pair (`crate::stage`).
 
 use std::io::{self, BufRead, Write};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use driver::{AnyContext, on_context};
 
@@ -19,16 +19,25 @@ pub const COMMAND: &str = "__speed";
 
 /// It is ready for the first word.
 pub(super) const STARTED: &str = "started";
-/// It did what it was told; a pair adds its round trips and their nanoseconds.
+/// It did what it was told; a pair adds its round trips in each slice of the time.
 pub(super) const DONE: &str = "done";
+
+/// Length of a slice in ns: some ticks of a scheduler, of which a process that spins for another on its
+/// own CPU loses whole ones.
+pub(super) const SLICE_NS: u128 = 20_000_000;
 
 /// In place of a context.
 const NO_CONTEXT: &str = "-";
 
-/// The words of a pair that makes round trips of 4 B for so long.
-pub(super) fn pair(family: Family, placement: Placement, seconds: f64, context: Option<&str>) -> Vec<String> {
+/// The words of a pair that makes round trips of 4 B for so many slices of time.
+pub(super) fn pair(
+    family: Family,
+    placement: Placement,
+    slices: usize,
+    context: Option<&str>,
+) -> Vec<String> {
     let context = context.unwrap_or(NO_CONTEXT).to_owned();
-    vec!["pair".to_owned(), family.word().to_owned(), placement.to_string(), seconds.to_string(), context]
+    vec!["pair".to_owned(), family.word().to_owned(), placement.to_string(), slices.to_string(), context]
 }
 
 /// The words of a client that makes one call of this service and is idle then.
@@ -43,17 +52,15 @@ pub fn play(words: &[String]) -> u8 {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let played = match words[..] {
         ["idle", context, service] => be_idle(&AnyContext::parse(context), service),
-        ["pair", family, placement, seconds, context] => match (
-            Family::control(family),
-            placement.parse(),
-            seconds.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
-        ) {
-            (Some(family), Ok(placement), Some(time)) => {
-                let context = (context != NO_CONTEXT).then(|| AnyContext::parse(context));
-                be_busy(family, placement, time, context)
+        ["pair", family, placement, slices, context] => {
+            match (Family::control(family), placement.parse(), slices.parse::<u16>()) {
+                (Some(family), Ok(placement), Ok(slices)) => {
+                    let context = (context != NO_CONTEXT).then(|| AnyContext::parse(context));
+                    be_busy(family, placement, slices.into(), context)
+                }
+                _ => return nonsense(),
             }
-            _ => return nonsense(),
-        },
+        }
         _ => return nonsense(),
     };
     match played {
@@ -92,7 +99,7 @@ fn be_idle(any: &AnyContext, service: &str) -> Result<(), String> {
 fn be_busy(
     family: Family,
     placement: Placement,
-    time: Duration,
+    slices: usize,
     context: Option<AnyContext>,
 ) -> Result<(), String> {
     // How the driver waits is part of the context's address.
@@ -102,27 +109,33 @@ fn be_busy(
     let planned = planned.ok_or("the pair is not planned")?;
     let mut stage = Stage::new(&plan, &program, context, crate::host::class());
     let subject = stage.enter(&planned).map_err(|error| error.to_string())?;
-    let (calls, ns) = on_subject!(subject, |mut client| count(&mut client, time, stage.watch()))?;
-    say_and_wait(&format!("{DONE} {calls} {ns}"))
+    let counted = on_subject!(subject, |mut client| count(&mut client, slices, stage.watch()))?;
+    let words: Vec<String> = counted.iter().map(u64::to_string).collect();
+    say_and_wait(&format!("{DONE} {}", words.join(" ")))
 }
 
-/// Makes round trips for so long, once it is told to.
-fn count<R: RoundTrip>(client: &mut R, time: Duration, watch: &Watch) -> Result<(u64, u128), String> {
+/// Makes round trips for so many slices of time, once it is told to; returns how many in each.
+fn count<R: RoundTrip>(client: &mut R, slices: usize, watch: &Watch) -> Result<Vec<u64>, String> {
     client.stamp(0);
     watch.during(|| client.call().and_then(|()| client.check())).map_err(|error| error.to_string())?;
+    let mut counted = vec![0; slices];
     say_and_wait(STARTED)?;
     watch.during(|| {
-        let begun = Instant::now();
-        let mut calls = 0_u32;
-        while begun.elapsed() < time {
-            calls += 1;
+        let (begun, mut calls) = (Instant::now(), 0_u32);
+        loop {
+            calls = calls.wrapping_add(1);
             client.stamp(calls);
             client.call().map_err(|error| error.to_string())?;
             watch.beat();
+            let slice = usize::try_from(begun.elapsed().as_nanos() / SLICE_NS).unwrap_or(usize::MAX);
+            match counted.get_mut(slice) {
+                Some(count) => *count += 1,
+                None => break,
+            }
         }
-        client.check().map_err(|error| error.to_string())?;
-        Ok((calls.into(), begun.elapsed().as_nanos()))
-    })
+        client.check().map_err(|error| error.to_string())
+    })?;
+    Ok(counted)
 }
 
 #[cfg(test)]
