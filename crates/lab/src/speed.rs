@@ -161,7 +161,7 @@ mod tests {
             version: 1,
             started: String::new(),
             tool: Tool::default(),
-            host: Host::default(),
+            host: crate::host::facts(crate::host::class()),
             rows: ratios.iter().map(row).collect(),
             unmeasured: Vec::new(),
         }
