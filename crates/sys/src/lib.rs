@@ -12,6 +12,7 @@ pub mod epoll;
 pub mod errno;
 pub mod event_fd;
 pub mod futex;
+pub mod held_signals;
 pub mod identity;
 pub mod interrupt;
 pub mod interval;

@@ -11,6 +11,7 @@ use abi::layout::{
     ExtendedError, FlatBinderObject, FreezeInfo, FrozenStatusInfo, NodeDebugInfo, NodeInfoForRef,
 };
 
+use sys::held_signals::HeldSignals;
 use sys::interval::Interval;
 
 use super::state::{Calling, Frame, NO_ERROR, Source, Todo, looper};
@@ -102,9 +103,11 @@ impl Process {
             return result;
         }
         let mut interval = Interval::start(STEP)?;
+        // One that comes while the broker is asked counts as well.
+        let signals = HeldSignals::hold()?;
         while pending(&result) && Instant::now() < deadline {
             // A signal gives up, unless its handler restarts what it interrupts (contract FRZ-04).
-            result = interval.tick().and_then(|()| ask(LOOK_AGAIN));
+            result = signals.released(|| interval.tick()).and_then(|()| ask(LOOK_AGAIN));
         }
         if result.is_err() {
             ask(GIVE_UP)?;
