@@ -1,19 +1,30 @@
-//! Room: signals that wait until this thread waits, so that none is lost between two waits that belong
-//! together.
-//! Not here: waits that a signal interrupts (`interval`), sending signals (`interrupt`).
-//! Facts: `pthread_sigmask(3)`, `sigpending(2)`, `sigaction(2)`; a wait in the kernel is interrupted by a
-//! signal that came at any time since it began, unless its handler has `SA_RESTART`.
+//! Room: sleeping in steps in the way in which a kernel's own wait sleeps: a signal that comes at any
+//! time between the first step and the last is noticed, and ends it or does not as its handler says.
+//! Not here: sending signals (`interrupt`).
+//! Facts: `pthread_sigmask(3)`, `sigpending(2)`, `sigaction(2)`, `signalfd(2)`; a wait in the kernel is
+//! restarted after a handler with `SA_RESTART` and ends with `EINTR` after any other.
 
+use std::fmt;
 use std::io;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
 
-/// Signals are held back from the calling thread; those that came are let in by
-/// [`released`](Self::released), and when this is dropped.
+/// Signals are held back from the calling thread; those that came are let in by [`sleep`](Self::sleep),
+/// and when this is dropped.
 pub struct HeldSignals {
     before: libc::sigset_t,
+    /// Readable while one is held back. It is never read.
+    any: OwnedFd,
     /// A mask is its thread's.
     of_this_thread: PhantomData<*const ()>,
+}
+
+impl fmt::Debug for HeldSignals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeldSignals").field("any", &self.any).finish_non_exhaustive()
+    }
 }
 
 fn set_mask(mask: &libc::sigset_t) -> io::Result<libc::sigset_t> {
@@ -52,38 +63,79 @@ fn interrupts(signal: i32) -> bool {
     handled && action.sa_flags & libc::SA_RESTART == 0
 }
 
+/// Makes a descriptor that is readable while one of these is pending.
+fn watch(signals: &libc::sigset_t) -> io::Result<OwnedFd> {
+    // SAFETY: `signals` is live to be read; -1 asks for a new descriptor.
+    let fd = unsafe { libc::signalfd(-1, signals, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a non-negative result is a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// All but those in a set.
+fn others(set: &libc::sigset_t) -> libc::sigset_t {
+    let mut rest = all();
+    for signal in (1..=libc::SIGRTMAX()).filter(|signal| has(set, *signal)) {
+        // SAFETY: `rest` is live to be written, and the number that of a signal.
+        unsafe { libc::sigdelset(&raw mut rest, signal) };
+    }
+    rest
+}
+
+fn pending() -> io::Result<libc::sigset_t> {
+    let mut pending = MaybeUninit::uninit();
+    // SAFETY: `pending` is live to be written.
+    if unsafe { libc::sigpending(pending.as_mut_ptr()) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call succeeded and has written it.
+    Ok(unsafe { pending.assume_init() })
+}
+
 impl HeldSignals {
     /// Holds back every signal that can be.
     ///
     /// # Errors
-    /// None that a kernel is known to give.
+    /// `EMFILE`, `ENFILE`, `ENOMEM`.
     pub fn hold() -> io::Result<Self> {
-        Ok(Self { before: set_mask(&all())?, of_this_thread: PhantomData })
-    }
-
-    /// Whether a signal came meanwhile that ends waits.
-    fn interrupted(&self) -> bool {
-        let mut pending = MaybeUninit::uninit();
-        // SAFETY: `pending` is live to be written.
-        if unsafe { libc::sigpending(pending.as_mut_ptr()) } < 0 {
-            return false;
+        let before = set_mask(&all())?;
+        match watch(&others(&before)) {
+            Ok(any) => Ok(Self { before, any, of_this_thread: PhantomData }),
+            Err(error) => {
+                set_mask(&before)?;
+                Err(error)
+            }
         }
-        // SAFETY: the call succeeded and has written it.
-        let pending = unsafe { pending.assume_init() };
-        let came = |signal: &i32| has(&pending, *signal) && !has(&self.before, *signal);
-        (1..=libc::SIGRTMAX()).filter(came).any(interrupts)
     }
 
-    /// Lets signals in and waits, unless one came that ends waits.
+    /// Sleeps until a signal comes, or came since the last time, and lets it in; no longer than
+    /// `longest`, to the millisecond.
     ///
     /// # Errors
-    /// `EINTR`: one came. Else as `wait`.
-    pub fn released<T>(&self, wait: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        let interrupted = self.interrupted();
-        set_mask(&self.before)?;
-        let result = if interrupted { Err(io::Error::from_raw_os_error(libc::EINTR)) } else { wait() };
+    /// `EINTR`: one came whose handler was installed without `SA_RESTART`.
+    pub fn sleep(&self, longest: Duration) -> io::Result<()> {
+        let mut poll = libc::pollfd { fd: self.any.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let ms = i32::try_from(longest.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: one pollfd, live to be read and written. Whatever comes of it, what is pending counts.
+        unsafe { libc::poll(&raw mut poll, 1, ms) };
+        let pending = pending()?;
+        let came = |signal: &i32| has(&pending, *signal) && !has(&self.before, *signal);
+        let came: Vec<i32> = (1..=libc::SIGRTMAX()).filter(came).collect();
+        if came.is_empty() {
+            return Ok(());
+        }
+        let ends = came.iter().any(|signal| interrupts(*signal));
+        // Exactly those that were looked at, so that the next one is looked at, too.
+        let mut mask = all();
+        for signal in came {
+            // SAFETY: `mask` is live to be written, and the number that of a signal.
+            unsafe { libc::sigdelset(&raw mut mask, signal) };
+        }
+        set_mask(&mask)?;
         set_mask(&all())?;
-        result
+        if ends { Err(io::Error::from_raw_os_error(libc::EINTR)) } else { Ok(()) }
     }
 }
 
@@ -102,10 +154,13 @@ mod tests {
     #[test]
     fn a_held_signal_is_let_in_by_the_next_wait() {
         let held = HeldSignals::hold().expect("a mask");
-        assert_eq!(held.released(|| Ok(1)).expect("nothing came"), 1);
-        // Its handler has SA_RESTART: it comes, and ends no wait.
+        let (begun, long) = (std::time::Instant::now(), Duration::from_secs(60));
+        held.sleep(Duration::from_millis(5)).expect("nothing came");
+        assert!(begun.elapsed() >= Duration::from_millis(5));
+        // Its handler has SA_RESTART: it comes, and ends no wait. (The other way: contract FRZ-04.)
         let interrupter = Interrupter::install().expect("a handler");
         interrupter.interrupt(ThreadId::current()).expect("sent");
-        assert_eq!(held.released(|| Ok(2)).expect("nothing that ends waits"), 2);
+        held.sleep(long).expect("nothing that ends waits");
+        assert!(begun.elapsed() < long, "but it does not go on sleeping");
     }
 }

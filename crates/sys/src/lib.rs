@@ -15,7 +15,6 @@ pub mod futex;
 pub mod held_signals;
 pub mod identity;
 pub mod interrupt;
-pub mod interval;
 pub mod kernel_module;
 pub mod local_time;
 mod mapping;

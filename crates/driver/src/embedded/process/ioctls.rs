@@ -12,7 +12,6 @@ use abi::layout::{
 };
 
 use sys::held_signals::HeldSignals;
-use sys::interval::Interval;
 
 use super::state::{Calling, Frame, NO_ERROR, Source, Todo, looper};
 use super::wait::{Until, Woken};
@@ -98,16 +97,15 @@ impl Process {
             result.as_ref().is_err_and(|error| error.raw_os_error() == Some(EAGAIN))
         };
         let deadline = Instant::now() + Duration::from_millis(info.timeout_ms.into());
+        // A signal that comes while the broker is asked counts as well.
+        let signals = HeldSignals::hold()?;
         let mut result = ask(AFRESH);
         if !pending(&result) {
             return result;
         }
-        let mut interval = Interval::start(STEP)?;
-        // One that comes while the broker is asked counts as well.
-        let signals = HeldSignals::hold()?;
         while pending(&result) && Instant::now() < deadline {
             // A signal gives up, unless its handler restarts what it interrupts (contract FRZ-04).
-            result = signals.released(|| interval.tick()).and_then(|()| ask(LOOK_AGAIN));
+            result = signals.sleep(STEP).and_then(|()| ask(LOOK_AGAIN));
         }
         if result.is_err() {
             ask(GIVE_UP)?;

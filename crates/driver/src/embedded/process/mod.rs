@@ -296,6 +296,8 @@ impl Process {
     pub(super) fn unmap(&mut self) {
         self.arena = None;
         self.post(&Request::Mapped { base: 0 });
+        // Once that is answered the broker knows: from now on calls are dead. If it is gone, so are they.
+        let _ = self.ask_plainly(&Request::NodeDebugInfo { above: u64::MAX });
     }
 
     /// Size of the receiving area as asked for.
