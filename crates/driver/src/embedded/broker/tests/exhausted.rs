@@ -3,8 +3,16 @@
 
 use super::*;
 
-/// Opens files until no descriptor is left, then gives some back.
+/// Opens files until no descriptor is left, then gives some back. The broker, a thread of this process,
+/// may still be closing what the last step gave it: waits until nothing changes.
 fn leave_free(count: usize) -> Vec<File> {
+    let open = || std::fs::read_dir("/proc/self/fd").expect("procfs").count();
+    let (mut seen, mut same) = (open(), 0);
+    while same < 5 {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        same = if open() == seen { same + 1 } else { 0 };
+        seen = open();
+    }
     let mut files = Vec::new();
     while let Ok(file) = File::open("/dev/null") {
         files.push(file);
