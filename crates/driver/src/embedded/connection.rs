@@ -30,6 +30,11 @@ impl EmbeddedConnection {
         Ok(Self { process })
     }
 
+    #[cfg(test)]
+    pub(super) fn process_for_tests(&self) -> &Process {
+        &self.process
+    }
+
     /// First address of the receiving area, as deliveries name it; `None` when nothing is mapped.
     #[must_use]
     pub fn map_base(&self) -> Option<u64> {

@@ -43,7 +43,7 @@ impl Process {
             if let Some(answer) = st.thread(slot).answer.take() {
                 return Ok((st, answer));
             }
-            if woken == Woken::TimedOut && !self.line.is_alive() {
+            if woken == Woken::TimedOut && !self.is_connected() {
                 return Err(self.line.gone());
             }
         }

@@ -4,6 +4,7 @@
 //! Facts: contract LP-08, TX-06, REF-09; `binder_select_thread_ilocked`, Linux 7.2.
 
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use abi::codes::{br, tf};
 use abi::layout::ExtendedError;
@@ -41,11 +42,17 @@ impl Process {
         }
         let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         let mut record = [0; RECORD_SIZE];
-        // The broker is trusted as a kernel is; an inbox that makes no sense is one that somebody
-        // else scribbled over, and nothing can be taken from it any more.
-        while inbox.pop(&mut record).unwrap_or(false) {
-            if let Ok(item) = Item::decode(&record) {
-                self.accept(st, me, item);
+        loop {
+            match inbox.pop(&mut record) {
+                Ok(true) => {
+                    if let Ok(item) = Item::decode(&record) {
+                        self.accept(st, me, item);
+                    }
+                }
+                Ok(false) => break,
+                // Somebody scribbled over it: nothing can be taken from it any more, and whoever waits
+                // is told so.
+                Err(_) => return self.inbox_broken.store(true, Ordering::Relaxed),
             }
         }
         if inbox.take_starved() {

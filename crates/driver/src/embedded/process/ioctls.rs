@@ -162,7 +162,7 @@ impl Process {
                 Woken::TimedOut if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
                     return Ok(false);
                 }
-                Woken::TimedOut if self.line.is_alive() => {}
+                Woken::TimedOut if self.is_connected() => {}
                 Woken::TimedOut => return Err(self.line.gone()),
             }
         }

@@ -99,6 +99,8 @@ pub(super) struct Process {
     inbox: Mutex<Consumer<Arc<SealedMemory>>>,
     /// The same memory, to look whether there is anything without the lock.
     inbox_memory: Arc<SealedMemory>,
+    /// What lies there makes no sense: the broker can be heard no more.
+    inbox_broken: AtomicBool,
 }
 
 thread_local! {
@@ -150,6 +152,7 @@ impl Process {
             bells: Doorbells::new(Arc::new(welcome.doorbells)).map_err(broken)?,
             inbox: Mutex::new(Consumer::new(inbox_memory.clone()).map_err(broken)?),
             inbox_memory,
+            inbox_broken: AtomicBool::new(false),
             outbox: Mutex::new(welcome.outbox),
             nonblocking: AtomicBool::new(options.nonblocking),
             caller_cpu: AtomicU32::new(0),
@@ -306,6 +309,11 @@ impl Process {
     }
 
     fn inbox_has_records(&self) -> bool {
-        ring::has_records(&self.inbox_memory)
+        !self.inbox_broken.load(Ordering::Relaxed) && ring::has_records(&self.inbox_memory)
+    }
+
+    /// Whether the broker can still be heard.
+    fn is_connected(&self) -> bool {
+        !self.inbox_broken.load(Ordering::Relaxed) && self.line.is_alive()
     }
 }

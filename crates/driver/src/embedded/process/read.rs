@@ -107,7 +107,7 @@ impl Process {
             match woken {
                 Woken::Ready => return Ok(st),
                 Woken::Interrupted => return Err(io::Error::from_raw_os_error(EINTR)),
-                Woken::TimedOut if self.line.is_alive() => {}
+                Woken::TimedOut if self.is_connected() => {}
                 Woken::TimedOut => return Err(self.line.gone()),
             }
         }

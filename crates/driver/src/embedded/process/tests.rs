@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use abi::{Delivery, Payload, Return, TransactionFlags};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Exchange};
 use crate::embedded::EmbeddedConnection;
 use crate::embedded::channel::doorbell::Doorbells;
 use crate::embedded::channel::lane::{CLOSED, LANES, Lanes, RequestHeader};
@@ -133,4 +133,17 @@ fn a_lane_that_is_called_twice_at_once_is_closed() {
         lanes.gate() & CLOSED != 0
     });
     assert_eq!(closed.filter(|closed| *closed).count(), 1);
+}
+
+#[test]
+fn whoever_waits_at_a_scribbled_inbox_gets_an_error() {
+    let stage = Stage::new();
+    let Pair { victim, .. } = stage.pair(1);
+    victim.set_nonblocking(false).expect("set");
+    victim.version().expect("the first contact is over");
+    // A count of records that no producer can have reached: the ring's first word is the head.
+    victim.process_for_tests().inbox_memory.word(0).expect("inside").fetch_add(1 << 20, Ordering::Relaxed);
+    let mut room = [0; 256];
+    let waited = victim.write_read_uninterrupted(&mut Exchange::new(&[], &mut room));
+    assert_eq!(waited.expect_err("nothing can come any more").kind(), std::io::ErrorKind::ConnectionReset);
 }
