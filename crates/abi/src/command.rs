@@ -44,6 +44,10 @@ pub struct Payload<'p> {
     pub offsets: &'p [u64],
     /// `Some(total)` selects the `_SG` form of the command.
     pub buffers_size: Option<u64>,
+    /// The bytes that PTR objects in `data` point to (contract OBJ-15), best in the order of their
+    /// objects. No part of the command, only a saving: the kernel follows the objects' addresses by
+    /// itself, a driver in user space may read here what lies inside one of these.
+    pub buffers: &'p [&'p [u8]],
 }
 
 /// A stream of commands, ready for `BINDER_WRITE_READ`. Reused: once grown it allocates no more.

@@ -125,7 +125,8 @@ mod tests {
     #[test]
     fn what_is_encoded_is_decoded() {
         let mut commands = Commands::default();
-        let payload = Payload { data: &[1, 2, 3], offsets: &[0], buffers_size: Some(16) };
+        let payload =
+            Payload { data: &[1, 2, 3], offsets: &[0], buffers_size: Some(16), ..Payload::default() };
         commands.transaction(Handle(7), 9, TransactionFlags::ONEWAY, payload);
         commands.reply(TransactionFlags::CALL, Payload::default());
         commands.free_buffer(BufferAddress(0x1000));

@@ -279,7 +279,7 @@ impl<C: Connection> Inner<C> {
     #[cold]
     fn answer_unreadable(&self, thread: &Rc<ThreadState>, delivery: &Delivery) {
         let data = StatusCode::FAILED_TRANSACTION.0.to_ne_bytes();
-        let payload = Payload { data: &data, offsets: &[], buffers_size: None };
+        let payload = Payload { data: &data, ..Payload::default() };
         if !delivery.flags.is_oneway() {
             let _ = self.answer(thread, None, TransactionFlags(tf::STATUS_CODE), payload);
         }

@@ -102,7 +102,7 @@ impl<'t> Transaction<'t> {
     pub fn reply_status(self, status: StatusCode) -> Result<(), TransactError> {
         let data = status.0.to_ne_bytes();
         let flags = TransactionFlags(self.answer_flags().0 | tf::STATUS_CODE);
-        self.reply(flags, Payload { data: &data, offsets: &[], buffers_size: None })
+        self.reply(flags, Payload { data: &data, ..Payload::default() })
     }
 
     /// The bits that an answer takes over from its call.
@@ -118,7 +118,7 @@ impl Drop for Transaction<'_> {
             && !self.flags.is_oneway()
         {
             let data = StatusCode::UNKNOWN_ERROR.0.to_ne_bytes();
-            let payload = Payload { data: &data, offsets: &[], buffers_size: None };
+            let payload = Payload { data: &data, ..Payload::default() };
             // The caller is told by the driver if this does not work; nobody else is left to tell.
             let _ = self.runtime.reply(received, TransactionFlags(tf::STATUS_CODE), payload);
         }

@@ -245,7 +245,7 @@ fn write_read(
             data.extend(flat(object).as_bytes());
         }
     }
-    let payload = Payload { data: &data, offsets: &offsets, buffers_size: None };
+    let payload = Payload { data: &data, offsets: &offsets, ..Payload::default() };
     let commands = encode(command, number, freed, payload);
     let mut room = [0; 1024];
     let read: &mut [u8] = if reads { &mut room } else { &mut [] };

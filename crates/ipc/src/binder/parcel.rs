@@ -108,7 +108,7 @@ impl Parcel {
 
     /// What the driver is given.
     pub(crate) fn payload(&self) -> Payload<'_> {
-        Payload { data: &self.memory.data, offsets: &self.memory.offsets, buffers_size: None }
+        Payload { data: &self.memory.data, offsets: &self.memory.offsets, ..Payload::default() }
     }
 
     #[inline]

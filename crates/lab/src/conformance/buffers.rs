@@ -79,7 +79,7 @@ fn parts_in_the_area(kit: &Kit) -> Verdict {
     // To its owner a node's handle comes back as the node, so this counts nothing anywhere.
     let object = handle_object(pair.handle);
     let with_object = [object.as_bytes(), b"tail"].concat();
-    let parts = |data, offsets, buffers_size| Payload { data, offsets, buffers_size };
+    let parts = |data, offsets, buffers_size| Payload { data, offsets, buffers_size, ..Payload::default() };
     let mut next = None;
     for (what, payload, size) in [
         ("nothing", parts(&[][..], &[][..], None), 8),
@@ -239,7 +239,7 @@ fn freeing_in_the_area(kit: &Kit) -> Verdict {
 fn exported(pair: &Pair, node: Node) -> Result<(Handle, Delivery), Stop> {
     let object =
         FlatBinderObject { kind: object::BINDER, flags: node.flags, binder: node.ptr, cookie: node.cookie };
-    let payload = Payload { data: object.as_bytes(), offsets: &[0], buffers_size: None };
+    let payload = Payload { data: object.as_bytes(), offsets: &[0], ..Payload::default() };
     pair.client.write(|c| c.transaction(pair.handle, 1, TransactionFlags::CALL, payload))?;
     let call = pair.server.read()?.call()?;
     let received = FlatBinderObject::read_from_bytes(&pair.server.bytes(&call)?)

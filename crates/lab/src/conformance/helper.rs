@@ -203,7 +203,7 @@ fn call_manager(subject: &dyn Subject, payload: &str) -> Result<(), String> {
         told(party.write(|c| c.acquire(Handle::CONTEXT_MANAGER)))?;
     }
     let payload = match payload {
-        "fd" => Payload { data: object.as_bytes(), offsets: &[0], buffers_size: None },
+        "fd" => Payload { data: object.as_bytes(), offsets: &[0], ..Payload::default() },
         _ => Payload::default(),
     };
     let got = told(party.call(Handle::CONTEXT_MANAGER, 1, TransactionFlags::CALL, payload))?;

@@ -115,7 +115,7 @@ impl Kit {
     pub(super) fn write_leave(&self, server: &Party, kind: u32, node: Node, number: u64) -> Verdict {
         let object = FlatBinderObject { kind, flags: node.flags, binder: node.ptr, cookie: node.cookie };
         let data = [object.as_bytes(), number.as_bytes()].concat();
-        let payload = Payload { data: &data, offsets: &[0], buffers_size: None };
+        let payload = Payload { data: &data, offsets: &[0], ..Payload::default() };
         server.write(|c| {
             c.transaction(Handle::CONTEXT_MANAGER, lobby::LEAVE, TransactionFlags::ONEWAY, payload)
         })

@@ -192,7 +192,8 @@ fn us_05_hidl_puts_its_token_first(kit: &Kit) -> Verdict {
     };
     let data = [TOKEN, parent.as_bytes(), child.as_bytes()].concat();
     let offsets = [TOKEN.len() as u64, (TOKEN.len() + OBJECT) as u64];
-    let payload = Payload { data: &data, offsets: &offsets, buffers_size: Some(24 + 8) };
+    let payload =
+        Payload { data: &data, offsets: &offsets, buffers_size: Some(24 + 8), ..Payload::default() };
     client.write(|c| c.transaction(handle, 1, TransactionFlags::CALL, payload))?;
     let call = server.read()?.call()?;
     let arrived = server.bytes(&call)?;

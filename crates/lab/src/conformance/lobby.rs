@@ -116,7 +116,7 @@ impl Lobby {
         }
         commands.free_buffer(call.buffer);
         if !call.flags.is_oneway() {
-            commands.reply(TransactionFlags::CALL, Payload { data: &reply, offsets, buffers_size: None });
+            commands.reply(TransactionFlags::CALL, Payload { data: &reply, offsets, ..Payload::default() });
         }
         self.party.write_some(&commands)?;
         Ok(())

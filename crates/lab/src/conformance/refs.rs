@@ -33,7 +33,7 @@ items! {
 fn passes(from: &Party, handle: Handle, to: &Party, target: Handle) -> Result<bool, Stop> {
     let object =
         FlatBinderObject { kind: object::HANDLE, binder: handle.0.into(), ..FlatBinderObject::new_zeroed() };
-    let payload = Payload { data: object.as_bytes(), offsets: &[0], buffers_size: None };
+    let payload = Payload { data: object.as_bytes(), offsets: &[0], ..Payload::default() };
     from.write(|c| c.transaction(target, 9, TransactionFlags::CALL, payload))?;
     let refused = from.read_now()?;
     if let Some(got) = refused {
@@ -188,7 +188,7 @@ fn ref_08_the_owner_hears_of_the_first_holder(kit: &Kit) -> Verdict {
 fn send_node(from: &Party, target: Handle, node: Node) -> Verdict {
     let object =
         FlatBinderObject { kind: object::BINDER, flags: node.flags, binder: node.ptr, cookie: node.cookie };
-    let payload = Payload { data: object.as_bytes(), offsets: &[0], buffers_size: None };
+    let payload = Payload { data: object.as_bytes(), offsets: &[0], ..Payload::default() };
     from.write(|c| c.transaction(target, 1, TransactionFlags::CALL, payload))
 }
 
@@ -307,7 +307,7 @@ fn ref_14_node_work_dies_with_its_thread(kit: &Kit) -> Verdict {
         [object.as_bytes(), 1u64.as_bytes()].concat()
     };
     worker.run(move || {
-        let payload = Payload { data: &leave, offsets: &[0], buffers_size: None };
+        let payload = Payload { data: &leave, offsets: &[0], ..Payload::default() };
         party.write(|c| c.transaction(Handle(0), lobby::LEAVE, TransactionFlags::ONEWAY, payload))?;
         done("THREAD_EXIT", party.conn.thread_exit())
     })??;

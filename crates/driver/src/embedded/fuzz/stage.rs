@@ -85,7 +85,7 @@ impl Pair {
         write(&other, |c| c.acquire(Handle(0)));
         let to_victim = Handle(1);
         let node = FlatBinderObject { kind: object::BINDER, binder: 1, cookie: 1, ..Default::default() };
-        let payload = Payload { data: node.as_bytes(), offsets: &[0], buffers_size: None };
+        let payload = Payload { data: node.as_bytes(), offsets: &[0], ..Payload::default() };
         write(&other, |c| c.transaction(to_victim, 1, TransactionFlags::ONEWAY, payload));
         let call = wait_for(&victim, |item| match item {
             Return::Transaction(call) => Some(call),

@@ -37,7 +37,7 @@ impl Process {
             self.fail_locally(&mut st, slot);
             return Ok(st);
         }
-        if !oneway && data.offsets_size == 0 && buffers_size.is_none() {
+        if !oneway && data.offsets_size == 0 && buffers_size.unwrap_or(0) == 0 {
             match self.call_in_lane(st, slot, data, payload) {
                 Ok(st) => return Ok(st),
                 Err(guard) => st = guard,
@@ -76,7 +76,8 @@ impl Process {
                 TransactKind::Reply { transaction }
             }
             Source::Lane(call) => {
-                if data.offsets_size == 0 && buffers_size.is_none() && call.fits(data.data_size) {
+                let plain = data.offsets_size == 0 && buffers_size.unwrap_or(0) == 0;
+                if plain && call.fits(data.data_size) {
                     return Ok(self.reply_in_lane(st, slot, &call, data, payload));
                 }
                 call.leave_to_broker();

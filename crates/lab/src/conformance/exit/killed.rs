@@ -36,7 +36,7 @@ fn send(party: &Party, target: Handle, code: u32, number: u64) -> Result<Got, St
         (TransactionFlags::CALL, object.as_bytes().to_vec())
     };
     data.extend(text(number));
-    let payload = Payload { data: &data, offsets: &[0], buffers_size: None };
+    let payload = Payload { data: &data, offsets: &[0], ..Payload::default() };
     party.write(|c| c.transaction(target, code, flags, payload))?;
     if code == CALL {
         return party.ending();

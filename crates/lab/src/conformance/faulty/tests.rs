@@ -200,7 +200,7 @@ fn a_lie_about_what_was_written_is_told() {
 fn objects_are_dropped_from_what_carries_them_only() {
     let (mut with, mut bare) = (Commands::default(), Commands::default());
     for (commands, offsets) in [(&mut with, &[0, 24][..]), (&mut bare, &[])] {
-        let payload = Payload { data: &[], offsets, buffers_size: None };
+        let payload = Payload { data: &[], offsets, ..Payload::default() };
         commands.acquire(Handle(1));
         commands.transaction(Handle(0), 3, TransactionFlags::CALL, payload);
         commands.transaction(Handle(2), 3, TransactionFlags::CALL, payload);

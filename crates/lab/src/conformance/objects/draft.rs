@@ -60,7 +60,12 @@ impl Draft {
     }
 
     pub(super) fn payload(&self) -> Payload<'_> {
-        Payload { data: &self.data, offsets: &self.offsets, buffers_size: self.buffers_size }
+        Payload {
+            data: &self.data,
+            offsets: &self.offsets,
+            buffers_size: self.buffers_size,
+            ..Payload::default()
+        }
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn tx_12_an_error_has_no_completion(kit: &Kit) -> Verdict {
     let Pair { server: _server, client, handle, .. } = kit.pair()?;
     expect("an unknown handle", call(&client, Handle(4000))?.work().as_str(), "FAILED_REPLY")?;
     client.expect_silence("after the error")?;
-    let unaligned = Payload { data: &[0; 64], offsets: &[1], buffers_size: None };
+    let unaligned = Payload { data: &[0; 64], offsets: &[1], ..Payload::default() };
     let got = client.call(handle, 1, TransactionFlags::CALL, unaligned)?;
     expect("an object at an odd address", got.work().as_str(), "FAILED_REPLY")?;
     client.expect_silence("after the error")
@@ -108,7 +108,7 @@ pub(super) fn tx_17_a_bad_reply_fails_the_call(kit: &Kit) -> Verdict {
     let (Pair { server, client, handle, .. }, _) = served(kit, PLAIN_CALL)?;
     let object = fd_object(1);
     let mut commands = Commands::default();
-    let with_fd = Payload { data: object.as_bytes(), offsets: &[0], buffers_size: None };
+    let with_fd = Payload { data: object.as_bytes(), offsets: &[0], ..Payload::default() };
     commands.reply(TransactionFlags::default(), with_fd);
     commands.enter_looper();
     expect("bytes taken of a bad reply and more", server.write_some(&commands)?, 68)?;
@@ -158,7 +158,7 @@ pub(super) fn tx_21_extended_errors_say_why(kit: &Kit) -> Verdict {
     client.extended_error()?;
     let no_fds = kit.hand_over(&server, &client, Node::number(2).flags(0))?;
     let with = |handle, object: &[u8]| {
-        let payload = Payload { data: object, offsets: &[0], buffers_size: None };
+        let payload = Payload { data: object, offsets: &[0], ..Payload::default() };
         client.call(handle, 1, TransactionFlags::CALL, payload)
     };
     let failed = |got: Result<Got, Stop>, c, rust| kit.expect_failed(&client, &got?, c, rust);

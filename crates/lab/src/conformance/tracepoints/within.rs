@@ -36,7 +36,7 @@ pub(super) fn tp_05_buffers_are_traced(kit: &Kit) -> Verdict {
     expect("the ids released", ids(&released), ids(&sent))?;
     // No object starts with such bytes: the buffer is there by then.
     let Pair { client, handle, .. } = &scene.pair;
-    let payload = Payload { data: &[0xee; 32], offsets: &[0], buffers_size: None };
+    let payload = Payload { data: &[0xee; 32], offsets: &[0], ..Payload::default() };
     let got = client.call(*handle, 1, TransactionFlags::CALL, payload)?;
     expect_work("a call with a broken object", &got, "FAILED_REPLY")?;
     let failed = only_one(scene.traced("binder_transaction_failed_buffer_release", SIZES)?, "a failed call")?;
@@ -45,7 +45,7 @@ pub(super) fn tp_05_buffers_are_traced(kit: &Kit) -> Verdict {
 
 /// Sends one object, and has it delivered.
 fn send_object(from: &Party, target: Handle, to: &Party, object: &[u8]) -> Verdict {
-    let payload = Payload { data: object, offsets: &[0], buffers_size: None };
+    let payload = Payload { data: object, offsets: &[0], ..Payload::default() };
     from.write(|c| c.transaction(target, 1, TransactionFlags::ONEWAY, payload))?;
     // What the receiver itself has sent may be acknowledged before.
     loop {
