@@ -3,6 +3,7 @@
 //! The core knows transactions, nodes, handles, threads and deaths, whatever they carry:
 //! - [`Process`]: opening a context, its pool, its manager; [`serve`]: what a node runs.
 //! - [`Node`], [`Proxy`], [`Binder`]: own objects, others' objects, either; [`DeathLink`].
+//! - [`NodeOptions`]: how urgently an object wants to be served, and what calls to it may carry.
 //! - [`received`]: a delivered buffer; [`error`], [`StatusCode`], [`Taken`]: outcomes.
 //!
 //! Inside: `process` over `looper` (the pool's threads) over `runtime` (what every thread does with
@@ -62,6 +63,7 @@ mod proxy;
 pub mod received;
 mod release;
 mod runtime;
+mod scheduling;
 pub mod serve;
 mod status_code;
 mod target;
@@ -70,10 +72,11 @@ mod thread;
 pub use call::Taken;
 pub use death::DeathLink;
 pub use error::{Refusal, TransactError};
-pub use node::{Node, NodeOptions};
+pub use node::Node;
 pub use process::{Process, ProcessError, ProcessOptions};
 pub use proxy::Proxy;
 pub use release::Release;
 pub use runtime::Outcome;
+pub use scheduling::{Minimum, Nice, NodeOptions, OutOfRange, RtPriority};
 pub use status_code::StatusCode;
 pub use target::Binder;

@@ -1,5 +1,5 @@
 //! Room: the objects that this process offers, by the names the driver uses for them.
-//! Not here: what they do (`serve`), other processes' objects (`proxy`).
+//! Not here: what they do (`serve`), how urgently (`scheduling`), other processes' objects (`proxy`).
 //! Locks: `slots`, held for a few loads and stores; no user code runs and nothing of the user's is
 //! dropped under it.
 //! Facts: contract REF-08..REF-12, OBJ-03..OBJ-06, CTX-03.
@@ -13,47 +13,9 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
-use abi::codes::flat;
 use abi::{Cookie, NodePtr};
 
 use crate::serve::Serve;
-
-/// How the driver treats calls to a node; fixed when the node is first sent (contract OBJ-04).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NodeOptions {
-    /// Calls may carry file descriptors.
-    pub accepts_fds: bool,
-    /// Threads that serve the node run at this priority at least: a nice value as its low byte, or
-    /// a real-time priority if `policy` says so.
-    pub min_priority: u8,
-    /// Android kernels only: 0 NORMAL, 1 FIFO, 2 RR.
-    pub policy: u8,
-    /// Android kernels only: a real-time caller's policy passes to the serving thread.
-    pub inherit_rt: bool,
-    /// Calls carry the caller's security context. Without a security module that has any, every
-    /// call then fails (contract OBJ-22).
-    pub security_context: bool,
-}
-
-impl Default for NodeOptions {
-    /// As libbinder: descriptors accepted, minimum nice 19.
-    fn default() -> Self {
-        Self { accepts_fds: true, min_priority: 19, policy: 0, inherit_rt: false, security_context: false }
-    }
-}
-
-impl NodeOptions {
-    /// The `FLAT_BINDER_FLAG_*` word.
-    #[must_use]
-    pub fn flags(self) -> u32 {
-        let bit = |on: bool, bit: u32| if on { bit } else { 0 };
-        u32::from(self.min_priority)
-            | bit(self.accepts_fds, flat::ACCEPTS_FDS)
-            | u32::from(self.policy) << flat::ANDROID_SCHED_POLICY_SHIFT & flat::ANDROID_SCHED_POLICY_MASK
-            | bit(self.inherit_rt, flat::ANDROID_INHERIT_RT)
-            | bit(self.security_context, flat::TXN_SECURITY_CTX)
-    }
-}
 
 /// A hold on one of this process's own nodes.
 #[derive(Clone)]

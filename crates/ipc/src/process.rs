@@ -15,10 +15,11 @@ use driver::{Connection, Context, OpenError, OpenOptions};
 
 use crate::error::TransactError;
 use crate::looper::{Join, Pool};
-use crate::node::{Node, NodeOptions, Nodes};
+use crate::node::{Node, Nodes};
 use crate::proxy::Proxy;
 use crate::release::Release;
 use crate::runtime::{Inner, Runtime, Shared};
+use crate::scheduling::NodeOptions;
 use crate::serve::Serve;
 
 /// How to open a process.

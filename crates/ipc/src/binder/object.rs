@@ -16,10 +16,10 @@ use crate::binder::parcel::Parcel;
 use crate::binder::reader::Reader;
 use crate::binder::special;
 use crate::binder::status::Status;
-use crate::node::NodeOptions;
 use crate::process::Process;
 use crate::proxy::Proxy;
 use crate::release::Release;
+use crate::scheduling::NodeOptions;
 use crate::serve::{Serve, Transaction};
 use crate::status_code::StatusCode;
 use crate::target::Binder;
@@ -246,8 +246,8 @@ impl<C: Connection> Process<C> {
     /// `EBUSY`: there is one. `EPERM`: the first manager had another uid.
     /// `driver::manager::ManagerError` finds out who.
     pub fn become_context_manager(&self, object: impl Object) -> io::Result<Binder> {
-        // Nice 0, not 19: a manager must not run behind its callers.
-        let options = NodeOptions { min_priority: 0, ..NodeOptions::default() };
+        // A manager must not run behind its callers.
+        let options = NodeOptions::BINDER_FOREGROUND;
         self.become_context_manager_node(self.served(object), options).map(Binder::Local)
     }
 }

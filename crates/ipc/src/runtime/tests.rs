@@ -16,9 +16,9 @@ use script::{Script, Step, cookie, delivery, node, simple};
 use super::Outcome;
 use crate::call::Taken;
 use crate::error::{ProtocolError, Refusal, TransactError};
-use crate::node::NodeOptions;
 use crate::process::{Process, ProcessOptions};
 use crate::proxy::Proxy;
+use crate::scheduling::NodeOptions;
 use crate::serve::{Serve, Transaction};
 
 const EINVAL: i32 = 22;

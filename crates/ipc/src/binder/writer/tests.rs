@@ -4,7 +4,8 @@
 use super::*;
 use crate::binder::Status;
 use crate::binder::manager::codes::Found;
-use crate::node::{NodeOptions, Nodes};
+use crate::node::Nodes;
+use crate::scheduling::NodeOptions;
 use crate::serve::{Serve, Transaction};
 use crate::target::Binder;
 

@@ -9,8 +9,9 @@ use abi::{NodePtr, Payload, TransactionFlags};
 
 use super::script::{Script, Step, delivery};
 use super::{EBADF, Echo, complete, on};
-use crate::node::{Node, NodeOptions};
+use crate::node::Node;
 use crate::process::Process;
+use crate::scheduling::NodeOptions;
 use crate::serve::{Serve, Transaction};
 
 fn incoming(node: u64) -> Vec<u8> {
