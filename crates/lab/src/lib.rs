@@ -5,6 +5,7 @@
 pub mod broker;
 pub mod chaos;
 pub mod conformance;
+mod dice;
 pub mod host;
 pub mod measure;
 pub mod plan;

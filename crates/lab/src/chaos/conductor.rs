@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use driver::AnyContext;
 
-use super::dice::Dice;
 use super::driver_state::View;
 use super::instance::Instance;
 use super::player::{Heard, Player, Stage};
 use super::tally::Tally;
 use super::{Options, Trouble, words};
+use crate::dice::Dice;
 
 /// Complaints that are kept; the first ones tell most.
 const COMPLAINTS: usize = 12;

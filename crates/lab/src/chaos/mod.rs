@@ -4,7 +4,7 @@
 //! - [`conductor`], [`ending`]: the test from outside; [`player`]: one process as seen from there.
 //! - [`member`]: one process from inside. - [`words`]: what they say to each other.
 //! - [`account`], [`driver_state`]: what the driver says of itself. - [`watched`]: its death notices.
-//! - [`fault`]: what proves that the checks can fail. - [`dice`], [`instance`], [`tally`]: small parts.
+//! - [`fault`]: what proves that the checks can fail. - [`instance`], [`tally`]: small parts.
 //!
 //! What is checked: every call of a survivor is answered in time, with the right bytes from the right
 //! process; it is refused only if the process called was killed; oneway calls of each thread to each
@@ -17,7 +17,6 @@
 
 mod account;
 mod conductor;
-mod dice;
 mod driver_state;
 mod ending;
 mod fault;

@@ -11,11 +11,11 @@ use super::streams::{Sender, Sent};
 use super::token::Token;
 use super::wire::{ASK, Claim, DOOR, ECHO, FILE, GIVE, KEEP, NEST, NOTE, SEEN, Sheet, TOKEN, WHO, door_name};
 use super::{DOORS, Member, Peer};
-use crate::chaos::dice::{content, sum};
 use crate::chaos::fault::Fault;
 use crate::chaos::instance::Instance;
 use crate::chaos::tally::Count;
 use crate::chaos::{watched, words};
+use crate::dice::{content, sum};
 
 impl Member {
     /// Makes a call. `target` is who must have died if it is refused.

@@ -10,10 +10,10 @@ use ipc::binder::{Incoming, Object, Parcel, Status};
 use super::Member;
 use super::streams::{Received, Sender};
 use super::wire::{Claim, DOOR, ECHO, FILE, GIVE, KEEP, NEST, NOTE, SEEN, Sheet, WHO};
-use crate::chaos::dice::{content, sum};
 use crate::chaos::fault::Fault;
 use crate::chaos::instance::Instance;
 use crate::chaos::tally::Count;
+use crate::dice::{content, sum};
 
 /// More than any answer of the test.
 const LARGEST: usize = 1 << 20;

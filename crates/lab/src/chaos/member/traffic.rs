@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::streams::{Sender, Sent};
 use super::{DOORS, Member, Peer};
-use crate::chaos::dice::{Dice, content};
+use crate::dice::{Dice, content};
 
 /// The longest request or reply, in bytes.
 const LONGEST: usize = 100 << 10;

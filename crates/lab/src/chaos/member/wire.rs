@@ -9,8 +9,8 @@ use ipc::binder::{Parcel, Reader};
 use ipc::{Binder, StatusCode};
 use sys::shared_memory::SharedMemory;
 
-use crate::chaos::dice::content;
 use crate::chaos::instance::Instance;
+use crate::dice::content;
 
 /// A process's own objects, which the service manager knows.
 pub(super) const DOOR: &str = "binderperf.IChaosDoor";

@@ -1,19 +1,19 @@
 //! Room: random numbers that a seed repeats, and contents that a key repeats.
-//! Not here: what they decide (`member::traffic`, `conductor`).
+//! Not here: what they decide (`chaos`, `workers`, `plan::order`).
 //! Facts: SplitMix64 (Steele, Lea, Flood 2014), enough to spread traffic; nothing here is a secret.
 
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
-pub(super) struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
         let mut word = self.0;
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -22,20 +22,20 @@ impl Dice {
     }
 
     /// A number below `limit`, which is not 0.
-    pub(super) fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         // The remainder is below `limit` and so fits.
         (self.next() % limit.max(1) as u64) as usize
     }
 
     /// A length up to `most`: small ones far more often than large ones.
-    pub(super) fn length(&mut self, most: usize) -> usize {
+    pub(crate) fn length(&mut self, most: usize) -> usize {
         let limit = most >> self.below(12);
         self.below(limit + 1)
     }
 }
 
 /// The bytes of this key.
-pub(super) fn content(key: u64, len: usize) -> Vec<u8> {
+pub(crate) fn content(key: u64, len: usize) -> Vec<u8> {
     let mut dice = Dice::new(key);
     let mut bytes = Vec::with_capacity(len + 8);
     while bytes.len() < len {
@@ -46,7 +46,7 @@ pub(super) fn content(key: u64, len: usize) -> Vec<u8> {
 }
 
 /// A sum that tells contents apart: every byte's value and place count (FNV over words).
-pub(super) fn sum(key: u64, bytes: &[u8]) -> u64 {
+pub(crate) fn sum(key: u64, bytes: &[u8]) -> u64 {
     let mut sum = key ^ 0xcbf2_9ce4_8422_2325 ^ bytes.len() as u64;
     for chunk in bytes.chunks(8) {
         let mut word = [0; 8];
@@ -59,6 +59,13 @@ pub(super) fn sum(key: u64, bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn splitmix_gives_its_published_first_values() {
+        let mut dice = Dice::new(1_234_567);
+        let got = [dice.next(), dice.next(), dice.next()];
+        assert_eq!(got, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
 
     #[test]
     fn a_key_repeats_its_content() {
