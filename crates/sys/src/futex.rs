@@ -60,6 +60,12 @@ pub fn wake_one(word: &AtomicU32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
 }
 
+/// `FUTEX_WAKE`: wakes all sleepers on `word`.
+pub fn wake_all(word: &AtomicU32) {
+    // SAFETY: as in `wake_one`, with the largest count.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, libc::c_int::MAX) };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,6 +88,26 @@ mod tests {
         word.store(1, Ordering::Release);
         wake_one(&word);
         sleeper.join().expect("woken");
+    }
+
+    #[test]
+    fn all_sleepers_are_woken_at_once() {
+        let word = Arc::new(AtomicU32::new(0));
+        let sleep = || {
+            let word = Arc::clone(&word);
+            std::thread::spawn(move || {
+                while word.load(Ordering::Acquire) == 0 {
+                    wait(&word, 0).expect("no signal");
+                }
+            })
+        };
+        let sleepers = [sleep(), sleep(), sleep()];
+        std::thread::sleep(Duration::from_millis(20));
+        word.store(1, Ordering::Release);
+        wake_all(&word);
+        for sleeper in sleepers {
+            sleeper.join().expect("woken");
+        }
     }
 
     #[test]
