@@ -17,7 +17,7 @@ pub use distribution::Distribution;
 pub use read::ReadError;
 pub use sampler::Sampler;
 pub use schema::{
-    Case, CaseKind, Clock, ClockUnit, Counter, CounterKind, Counters, Cpu, CpuCache, Driver, DriverKind,
-    EmbeddedSettings, Finding, Host, HostClass, Kernel, Measurement, Outcome, Plan, Repetition, Run,
-    Severity, Tool,
+    Case, CaseKind, Clock, ClockUnit, Counter, CounterKind, Counters, Cpu, CpuCache, Crowd, CrowdShape,
+    Driver, DriverKind, EmbeddedSettings, Finding, Host, HostClass, Kernel, Measurement, Outcome, Plan,
+    Repetition, Run, Severity, Tool,
 };

@@ -74,6 +74,7 @@ pub(crate) fn case(family: &str, payload: u64, index: u32, outcomes: Vec<Outcome
         kind: if family.ends_with("binder") { CaseKind::Test } else { CaseKind::Control },
         payload_bytes: payload,
         threads: 1,
+        crowd: None,
         label: None,
         repetitions: repetitions.collect(),
     }

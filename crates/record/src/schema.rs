@@ -5,7 +5,9 @@
 mod case;
 mod host;
 
-pub use case::{Case, CaseKind, Counter, CounterKind, Counters, Measurement, Outcome, Repetition};
+pub use case::{
+    Case, CaseKind, Counter, CounterKind, Counters, Crowd, CrowdShape, Measurement, Outcome, Repetition,
+};
 pub use host::{Cpu, CpuCache, Driver, DriverKind, EmbeddedSettings, Host, HostClass, Kernel};
 
 use serde::{Deserialize, Serialize};
@@ -93,7 +95,7 @@ pub struct Plan {
     /// Whether repetitions of different cases were run in shuffled order.
     #[serde(default)]
     pub random_interleaving: bool,
-    /// Seed of that order.
+    /// Seed of that order, or of the choice of services where a case has many.
     #[serde(default)]
     pub seed: Option<u64>,
     /// Whether the control cases were run beside the test.

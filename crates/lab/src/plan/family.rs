@@ -79,6 +79,7 @@ impl Family {
             kind: self.kind(),
             payload_bytes: payload,
             threads: 1,
+            crowd: None,
             label: None,
             repetitions: Vec::new(),
         }

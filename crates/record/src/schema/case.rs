@@ -25,11 +25,49 @@ pub struct Case {
     pub payload_bytes: u64,
     /// Client threads at work at once; at least 1.
     pub threads: u32,
+    /// Who called whom, where many were at work; `None` for one client and its service.
+    #[serde(default)]
+    pub crowd: Option<Crowd>,
     /// Free words shown behind the row.
     #[serde(default)]
     pub label: Option<String>,
     /// In the order of their index.
     pub repetitions: Vec<Repetition>,
+}
+
+/// Who called whom in a case with many at work. `Measurement::real_total` is then the time that all
+/// clients together spent in calls, and counters tell the pace of all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Crowd {
+    /// Who calls whom.
+    pub shape: CrowdShape,
+    /// Services that are called.
+    pub services: u32,
+    /// True when there were more clients than CPUs: latencies then tell of the queue.
+    pub overloaded: bool,
+}
+
+/// Who calls whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CrowdShape {
+    /// Each worker serves, and calls a random other one each time.
+    Random,
+    /// Each client calls a service of its own.
+    Pairs,
+    /// All clients call the same services, a random one each time.
+    Services,
+}
+
+impl CrowdShape {
+    /// The word used in documents, names of cases and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            CrowdShape::Random => "random",
+            CrowdShape::Pairs => "pairs",
+            CrowdShape::Services => "services",
+        }
+    }
 }
 
 /// What a case is for.
