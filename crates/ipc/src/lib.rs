@@ -8,7 +8,7 @@
 //!
 //! Inside: `process` over `looper` (the pool's threads) over `runtime` (what every thread does with
 //! the driver) over `thread` (one thread's buffers); `call` has the states of a transaction, `node`,
-//! `proxy` and `death` the tables. The flavour [`binder`] adds AIDL's parcels, headers and service
+//! `proxy` and `death` the tables, `background` what a thread does about itself. The flavour [`binder`] adds AIDL's parcels, headers and service
 //! manager. Deliberately absent: which driver is in use, statistics.
 //!
 //! ```no_run
@@ -52,6 +52,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod background;
 pub mod binder;
 mod call;
 mod death;
@@ -69,6 +70,7 @@ mod status_code;
 mod target;
 mod thread;
 
+pub use background::{BackgroundGroup, BackgroundScheduling, GroupError};
 pub use call::Taken;
 pub use death::DeathLink;
 pub use error::{Refusal, TransactError};

@@ -13,6 +13,7 @@ use abi::layout::FlatBinderObject;
 use driver::connection::DEFAULT_MAP_SIZE;
 use driver::{Connection, Context, OpenError, OpenOptions};
 
+use crate::background::{Background, BackgroundScheduling, GroupError};
 use crate::error::TransactError;
 use crate::looper::{Join, Pool};
 use crate::node::{Node, Nodes};
@@ -36,10 +37,13 @@ pub struct ProcessOptions {
     pub spam_detection: bool,
     /// What the names of pool threads begin with.
     pub thread_prefix: String,
+    /// Who makes threads that serve background callers run as background.
+    pub background_scheduling: BackgroundScheduling,
 }
 
 impl Default for ProcessOptions {
-    /// As libbinder: 15 threads, 1 MiB less two pages, spam detection on.
+    /// As libbinder: 15 threads, 1 MiB less two pages, spam detection on, background callers left to
+    /// the driver.
     fn default() -> Self {
         Self {
             max_threads: 15,
@@ -47,6 +51,7 @@ impl Default for ProcessOptions {
             release: Release::default(),
             spam_detection: true,
             thread_prefix: "Binder".to_owned(),
+            background_scheduling: BackgroundScheduling::default(),
         }
     }
 }
@@ -64,6 +69,8 @@ pub enum ProcessError {
         /// What came back.
         source: io::Error,
     },
+    /// Threads cannot be moved to the background.
+    Background(GroupError),
 }
 
 impl fmt::Display for ProcessError {
@@ -71,6 +78,7 @@ impl fmt::Display for ProcessError {
         match self {
             Self::Open(error) => error.fmt(f),
             Self::Os { call, source } => write!(f, "{call} failed: {source}"),
+            Self::Background(error) => error.fmt(f),
         }
     }
 }
@@ -80,6 +88,7 @@ impl std::error::Error for ProcessError {
         match self {
             Self::Open(error) => Some(error),
             Self::Os { source, .. } => Some(source),
+            Self::Background(error) => Some(error),
         }
     }
 }
@@ -118,9 +127,10 @@ impl<C: Connection> Process<C> {
     /// Sets up a process on a connection that is open already.
     ///
     /// # Errors
-    /// The driver refuses the number of threads.
+    /// The driver refuses the number of threads; a background group cannot be written to.
     pub fn on(connection: C, options: ProcessOptions) -> Result<Self, ProcessError> {
         static LAST_ID: AtomicU64 = AtomicU64::new(0);
+        let background = Background::open(options.background_scheduling).map_err(ProcessError::Background)?;
         connection
             .set_max_threads(options.max_threads)
             .map_err(|source| ProcessError::Os { call: "BINDER_SET_MAX_THREADS", source })?;
@@ -135,6 +145,7 @@ impl<C: Connection> Process<C> {
             proxies: crate::proxy::Proxies::default(),
             deaths: crate::death::Deaths::default(),
             pool: Arc::new(Pool::new(options.thread_prefix)),
+            background,
             kept: AtomicU64::new(0),
         };
         let inner = Arc::new_cyclic(|me| Inner { connection, shared, me: me.clone() });
@@ -151,6 +162,14 @@ impl<C: Connection> Process<C> {
     #[must_use]
     pub fn release(&self) -> Release {
         self.inner.shared.release
+    }
+
+    /// Whether this process refuses to serve background callers as background
+    /// (`disableBackgroundScheduling`): objects published from now on without options of their own
+    /// ask for nice 0 at least, and threads that would move themselves to the background stay, at
+    /// nice 0. Objects that are published already keep what they ask for.
+    pub fn disable_background_scheduling(&self, disabled: bool) {
+        self.inner.shared.background.disable(disabled);
     }
 
     /// Starts the pool with one thread, named like "Binder:1234_1". The driver asks for more as

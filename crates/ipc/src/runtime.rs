@@ -15,6 +15,7 @@ use abi::codes::{br, tf};
 use abi::{CommandWord, DecodeError, Delivery, Handle, Payload, Return, ReturnWord, TransactionFlags};
 use driver::{Connection, Exchange};
 
+use crate::background::Background;
 use crate::call::{Accepted, AfterAccepted, AfterSent, Sent, Taken, concerns_call};
 use crate::death::Deaths;
 use crate::error::{Refusal, TransactError};
@@ -56,6 +57,7 @@ pub(crate) struct Shared {
     pub(crate) proxies: Proxies,
     pub(crate) deaths: Deaths,
     pub(crate) pool: Arc<Pool>,
+    pub(crate) background: Background,
     /// Bytes of buffers that idle threads keep for their next call.
     pub(crate) kept: AtomicU64,
 }
@@ -262,6 +264,7 @@ impl<C: Connection> Inner<C> {
         let Ok(received) = Received::adopt(self, thread.clone(), delivery) else {
             return self.answer_unreadable(thread, delivery);
         };
+        let _away = self.shared.background.serve();
         match self.shared.nodes.find(delivery.node, delivery.cookie) {
             // A panicking object has not answered: dropping the call on the way out does. The panic
             // has been reported; the pool needs its thread.

@@ -85,7 +85,8 @@ impl std::error::Error for OutOfRange {}
 /// for "not said" and puts nice 19 there; here each value means itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Minimum {
-    /// `SCHED_NORMAL`
+    /// `SCHED_NORMAL`. Mainline drivers read the byte without its sign: a nice below 0 then asks for
+    /// nothing (contract SCH-07).
     Normal(Nice),
     /// `SCHED_FIFO`, on Android's kernels. Mainline drivers take the priority for a nice value.
     Fifo(RtPriority),

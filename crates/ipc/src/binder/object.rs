@@ -220,7 +220,8 @@ impl Proxy {
     pub fn publish_beside(&self, object: impl Object) -> Binder {
         let shared = self.inner.runtime.shared();
         let served = Served { object: Box::new(object), release: shared.release };
-        Binder::Local(shared.nodes.publish(Box::new(served), NodeOptions::default().flags()))
+        let flags = shared.background.node_options().flags();
+        Binder::Local(shared.nodes.publish(Box::new(served), flags))
     }
 }
 
@@ -232,10 +233,11 @@ impl<C: Connection> Process<C> {
     /// Offers an object. It lives while the result, a parcel under way or another process holds it;
     /// calls come once the pool runs.
     pub fn publish(&self, object: impl Object) -> Binder {
-        self.publish_with(object, NodeOptions::default())
+        self.publish_with(object, self.inner.shared.background.node_options())
     }
 
-    /// [`Self::publish`] with options for the driver.
+    /// [`Self::publish`] with options for the driver, whatever
+    /// [`Self::disable_background_scheduling`] says.
     pub fn publish_with(&self, object: impl Object, options: NodeOptions) -> Binder {
         Binder::Local(self.publish_node(self.served(object), options))
     }

@@ -11,6 +11,7 @@ mod calls;
 mod manager;
 mod objects;
 mod peer;
+mod scheduling;
 mod threads;
 mod toolbox;
 

@@ -106,12 +106,17 @@ impl Bench {
     }
 
     pub(crate) fn peer(&self, role: &str, release: Release, threads: u32) -> Peer {
+        self.peer_with(role, release, threads, &[])
+    }
+
+    fn peer_with(&self, role: &str, release: Release, threads: u32, more: &[(&str, &str)]) -> Peer {
         let child = Command::new(std::env::current_exe().expect("own path"))
             .args(["--exact", "role", "--nocapture", "--test-threads=1"])
             .env(ROLE, role)
             .env(ADDRESS, self.context.address())
             .env(RELEASE, release.name())
             .env(THREADS, threads.to_string())
+            .envs(more.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
@@ -121,7 +126,12 @@ impl Bench {
 
     /// A manager with a toolbox in one peer, and this process as its client.
     pub(crate) fn served(&self, threads: u32) -> (Peer, Opened, Binder) {
-        let peer = self.peer("manager", Release::default(), threads);
+        self.served_with(threads, &[])
+    }
+
+    /// The same, with more variables for the peer.
+    pub(crate) fn served_with(&self, threads: u32, more: &[(&str, &str)]) -> (Peer, Opened, Binder) {
+        let peer = self.peer_with("manager", Release::default(), threads, more);
         let process = self.process(Release::default(), 4);
         let services = Services::wait(&process, PATIENCE).expect("a manager");
         let toolbox = services.get(toolbox::NAME).expect("a toolbox");
@@ -145,6 +155,7 @@ pub(crate) fn play() {
     let options = ProcessOptions {
         release: setting(RELEASE).parse().expect("a release"),
         max_threads: setting(THREADS).parse().expect("a number"),
+        background_scheduling: crate::scheduling::wanted(),
         ..ProcessOptions::default()
     };
     let context = AnyContext::parse(&setting(ADDRESS));

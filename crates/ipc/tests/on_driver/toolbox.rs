@@ -11,6 +11,7 @@ use ipc::Binder;
 use ipc::binder::{CallError, Incoming, Object, Parcel, Reply, Status};
 
 use crate::peer::TestProcess;
+use crate::scheduling::{self, DISABLE, FLAVOURS, HOW, NESTED, NODE};
 
 pub(crate) const NAME: &str = "toolbox";
 pub(crate) const DESCRIPTOR: &str = "example.IToolbox";
@@ -146,6 +147,15 @@ impl Toolbox {
         barrier.wait();
     }
 
+    /// Another toolbox, with the options of one of [`FLAVOURS`] or with none.
+    fn node(&self, flavour: i32) -> Binder {
+        let toolbox = Self::new(self.process.clone());
+        match usize::try_from(flavour) {
+            Ok(index) => self.process.publish_with(toolbox, FLAVOURS[index]),
+            Err(_) => self.process.publish(toolbox),
+        }
+    }
+
     fn objects(&self, call: &mut Incoming<'_>, reply: &mut Parcel) -> Result<(), Status> {
         match call.code() {
             KEEP => self.kept.lock().expect("kept").push(call.read_binder()?),
@@ -205,6 +215,9 @@ impl Object for Toolbox {
             PANIC => std::panic::resume_unwind(Box::new("asked to")),
             DESCRIPTORS => reply.write_i32(i32::try_from(open_descriptors()).expect("few")),
             SLEEP => std::thread::sleep(Duration::from_secs(3600)),
+            code @ (HOW | NESTED) => scheduling::serve(code, call, reply)?,
+            DISABLE => self.process.disable_background_scheduling(call.read_bool()?),
+            NODE => reply.write_binder(&self.node(call.read_i32()?)),
             _ => self.objects(call, reply)?,
         }
         Ok(())
