@@ -30,7 +30,7 @@ impl Process {
         thread.seq = thread.seq.wrapping_add(1).max(1);
         (thread.pending, thread.answer) = (pending, None);
         let (key, seq) = (thread.key, thread.seq);
-        drop(st);
+        self.unlock(st, slot);
         let sent = self.line.send(key, seq, request, descriptors);
         let mut st = self.lock();
         if let Err(error) = sent {

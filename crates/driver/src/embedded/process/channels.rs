@@ -24,7 +24,10 @@ use super::write::lets_go;
 use super::{Guard, Process};
 use crate::embedded::channel::doorbell::Doorbells;
 use crate::embedded::channel::lane::{self, Lanes};
-use crate::embedded::protocol::{Answers, Item, Lineage, Link, ProcId, Request, ThreadKey, TransactKind};
+use crate::embedded::priority;
+use crate::embedded::protocol::{
+    Answers, Item, Lineage, Link, ProcId, Request, Sched, ThreadKey, TransactKind,
+};
 
 const EFAULT: i32 = 14;
 const EINVAL: i32 = 22;
@@ -143,6 +146,30 @@ impl LaneCall {
     }
 }
 
+/// A peer's thread that sleeps: found under the lock, woken without it.
+#[derive(Debug)]
+pub(super) struct Wake {
+    pub(super) channel: Arc<Channel>,
+    /// Slot of its bell.
+    slot: u32,
+    /// For a call: how the caller is scheduled, and the flags of the node.
+    call: Option<(Sched, u32)>,
+}
+
+impl Wake {
+    /// One system call, and before it those that raise the thread to its caller's priority where that
+    /// passes on.
+    pub(super) fn carry_out(&self) {
+        let Self { channel, slot, call } = self;
+        let Some(bell) = channel.bells.slot(*slot) else { return };
+        if let Some((caller, node_flags)) = *call {
+            let thread = priority::Thread { pid: channel.peer_pid, tid: bell.tid() };
+            priority::boost(thread, channel.bells.inherit(), caller, node_flags, false);
+        }
+        bell.wake();
+    }
+}
+
 impl Watched {
     /// Whether there is a call.
     pub(super) fn has_call(&self) -> bool {
@@ -184,7 +211,7 @@ impl Channel {
         self.peer_cpu.store(cpu.saturating_add(1), Ordering::Relaxed);
     }
 
-    fn is_closed(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
 
@@ -323,6 +350,7 @@ impl Process {
             self.post(&Request::DropChannel { channel: id });
         }
         by_bit.iter_mut().filter(|place| place.as_ref().is_some_and(gone)).for_each(|place| *place = None);
+        st.threads.iter_mut().flatten().for_each(|thread| thread.spares.clean());
         self.collect_last_replies(st, me, peer);
         let waiting: Vec<(ThreadKey, Answers)> = st
             .threads

@@ -137,7 +137,7 @@ impl Process {
             return (st, Ok(Descriptors::default()));
         }
         let key = st.thread(slot).key;
-        drop(st);
+        self.unlock(st, slot);
         let fetched = self.line.fetch(key, &Request::TakeFds { transaction });
         let placed = fetched.and_then(|(errno, all)| match errno {
             0 => Ok(self.place_descriptors(extent, all)),

@@ -49,6 +49,7 @@ use super::wire::Hello;
 use crate::connection::{Exchange, OpenOptions};
 use crate::error::OpenError;
 use area::Area;
+use channels::Wake;
 use state::{Frame, Source, State, Thread};
 
 /// The kernel's word of refusal for a thread too many; no driver has such a limit.
@@ -68,6 +69,8 @@ struct Local {
     kicked: AtomicBool,
     /// It published a call for a callee that watches the lane, and told nobody else yet.
     untold: AtomicBool,
+    /// It found somebody to wake and has not done so yet.
+    owes_wake: AtomicBool,
 }
 
 /// The arena and where it is mapped.
@@ -177,6 +180,26 @@ impl Process {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Has a peer woken once the lock is free: a system call under it would hold up the other threads,
+    /// and taking it once more for that costs as much as everything else that is left to do.
+    fn wake_later(&self, st: &mut State, slot: u32, wake: Wake) {
+        self.locals[slot as usize].owes_wake.store(true, Ordering::Relaxed);
+        if let Some(earlier) = st.thread(slot).wake.replace(wake) {
+            earlier.carry_out();
+        }
+    }
+
+    /// Lets go of the lock and wakes whom [`Self::wake_later`] was told of.
+    fn unlock(&self, mut st: Guard<'_>, slot: u32) -> Option<Wake> {
+        let wake = st.thread(slot).wake.take();
+        drop(st);
+        if let Some(wake) = &wake {
+            self.locals[slot as usize].owes_wake.store(false, Ordering::Relaxed);
+            wake.carry_out();
+        }
+        wake
+    }
+
     /// The calling thread's slot, made at its first call.
     fn enter<'p>(&self, st: &mut Guard<'p>) -> io::Result<u32> {
         let (serial, slot, generation) = LAST.get();
@@ -232,6 +255,10 @@ impl Process {
             self.lock().thread(slot).before = Some(sched::own_now());
         }
         let local = &self.locals[slot as usize];
+        if local.owes_wake.load(Ordering::Relaxed) {
+            // It neither waited nor read.
+            self.unlock(self.lock(), slot);
+        }
         if local.untold.load(Ordering::Relaxed) {
             // It did not come to wait.
             let ticket = self.lock().thread(slot).last_lane().cloned();
@@ -268,8 +295,7 @@ impl Process {
 
     /// Whether a thread has anything pending, for the broker's question at a freeze (contract FRZ-03).
     fn show_depth(&self, thread: &Thread) {
-        let unread = thread.todo.iter().filter(|todo| todo.is_transaction()).count();
-        self.bell(thread.key.slot).set_depth((thread.stack.len() + unread) as u32);
+        self.bell(thread.key.slot).set_depth(thread.depth());
     }
 
     /// See `Connection::lent`.

@@ -87,6 +87,7 @@ impl Process {
         {
             self.ring(*next);
         }
+        self.unlock(st, slot);
         Ok(())
     }
 
@@ -165,7 +166,7 @@ impl Process {
             Todo::Call(delivery) => self.give_out_call(st, slot, &delivery, out),
             Todo::LaneCall(call) => Ok(self.give_out_lane_call(st, slot, call, out)),
             Todo::Reply(reply) => self.give_out_reply(st, slot, &reply, out),
-            Todo::LaneReply(reply) => Ok(self.give_out_lane_reply(st, slot, &reply, out)),
+            Todo::LaneReply(reply) => Ok(self.give_out_lane_reply(st, slot, reply, out)),
         }
     }
 

@@ -13,7 +13,7 @@ use abi::codes::br;
 use abi::layout::ExtendedError;
 
 use super::area::Live;
-use super::channels::{Channel, Channels, Node};
+use super::channels::{Channel, Channels, Node, Wake};
 use super::sched::Saved;
 use crate::embedded::channel::lane::{self, ReplyHeader};
 use crate::embedded::channel::wait::Waiter;
@@ -198,6 +198,8 @@ pub(super) struct Thread {
     pub(super) looper: u32,
     pub(super) stack: Vec<Frame>,
     pub(super) todo: VecDeque<Todo>,
+    /// How many of those are transactions.
+    unread: u32,
     /// Calls that came before the broker's answer to its transaction, which it must read first.
     pub(super) early: Vec<Todo>,
     /// Ends of calls, each for when the stack is no deeper than this.
@@ -218,6 +220,9 @@ pub(super) struct Thread {
     pub(super) before: Option<Sched>,
     /// The lane that it served last, which it looks at first while it spins for more.
     pub(super) watched: Option<Watched>,
+    /// Whom to wake once the lock is free.
+    pub(super) wake: Option<Wake>,
+    pub(super) spares: Spares,
 }
 
 /// No failure (contract IOC-06).
@@ -231,6 +236,7 @@ impl Thread {
             looper: 0,
             stack: Vec::with_capacity(8),
             todo: VecDeque::with_capacity(8),
+            unread: 0,
             early: Vec::new(),
             held: Vec::new(),
             urgent: false,
@@ -242,17 +248,20 @@ impl Thread {
             waiter: None,
             before: None,
             watched: None,
+            wake: None,
+            spares: Spares::default(),
         }
     }
 
     /// Queues something that is worth waking for.
     pub(super) fn push(&mut self, todo: Todo) {
-        self.todo.push_back(todo);
+        self.push_deferred(todo);
         self.urgent = true;
     }
 
     /// Queues something that can wait for the next real thing.
     pub(super) fn push_deferred(&mut self, todo: Todo) {
+        self.unread += u32::from(todo.is_transaction());
         self.todo.push_back(todo);
     }
 
@@ -264,14 +273,20 @@ impl Thread {
 
     /// The oldest thing to read.
     pub(super) fn pop(&mut self) -> Option<Todo> {
-        let todo = self.todo.pop_front();
+        let todo = self.todo.pop_front()?;
+        self.unread -= u32::from(todo.is_transaction());
         if self.todo.is_empty() {
             self.urgent = false;
         }
-        if matches!(todo, Some(Todo::Refusal(_))) {
+        if matches!(todo, Todo::Refusal(_)) {
             self.refused = false;
         }
-        todo
+        Some(todo)
+    }
+
+    /// Length of its stack, with the transactions that it has not read.
+    pub(super) fn depth(&self) -> u32 {
+        self.stack.len() as u32 + self.unread
     }
 
     /// Whether it may take what any thread may take (contract WR-10, LP-09).
@@ -326,12 +341,46 @@ impl Thread {
         })
     }
 
+    /// The lane that this thread waits for, to look at without the lock.
+    pub(super) fn lane_to_look_at(&mut self) -> Option<LaneTicket> {
+        let Some(Frame::Calling(Calling::Lane(ticket))) = self.stack.last() else { return None };
+        Some(LaneTicket { channel: self.spares.of(&ticket.channel), ..*ticket })
+    }
+
     /// The lane that this thread waits for, if it waits for one.
     pub(super) fn awaited_lane(&self) -> Option<&LaneTicket> {
         match self.stack.last() {
             Some(Frame::Calling(Calling::Lane(ticket))) => Some(ticket),
             _ => None,
         }
+    }
+}
+
+/// References to the channels that a thread used last. Making and dropping one takes a locked
+/// instruction each, and a call needs several; in a steady stream of calls they are used again.
+#[derive(Debug, Default)]
+pub(super) struct Spares {
+    kept: [Option<Arc<Channel>>; 4],
+}
+
+impl Spares {
+    /// A reference to a channel.
+    pub(super) fn of(&mut self, channel: &Arc<Channel>) -> Arc<Channel> {
+        let same = |kept: &mut Arc<Channel>| Arc::ptr_eq(kept, channel);
+        self.kept.iter_mut().find_map(|place| place.take_if(same)).unwrap_or_else(|| channel.clone())
+    }
+
+    /// Takes it back for the next time.
+    pub(super) fn keep(&mut self, channel: Arc<Channel>) {
+        if !channel.is_closed() {
+            let free = self.kept.iter().position(Option::is_none).unwrap_or(0);
+            self.kept[free] = Some(channel);
+        }
+    }
+
+    /// Drops those that are closed.
+    pub(super) fn clean(&mut self) {
+        self.kept.iter_mut().for_each(|place| drop(place.take_if(|kept| kept.is_closed())));
     }
 }
 

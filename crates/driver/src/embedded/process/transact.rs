@@ -78,7 +78,7 @@ impl Process {
             Source::Lane(call) => {
                 let plain = data.offsets_size == 0 && buffers_size.unwrap_or(0) == 0;
                 if plain && call.fits(data.data_size) {
-                    return Ok(self.reply_in_lane(st, slot, &call, data, payload));
+                    return Ok(self.reply_in_lane(st, slot, call, data, payload));
                 }
                 call.leave_to_broker();
                 call.reply_through_broker()
@@ -99,7 +99,7 @@ impl Process {
         // From here on: a reply's frame has left the stack already.
         st.thread(slot).pending = pending;
         // The order of the locks: see `super`.
-        drop(st);
+        self.unlock(st, slot);
         let outbox = self.outbox.lock().unwrap_or_else(PoisonError::into_inner);
         let descriptors = gather(&outbox, data, buffers_size, payload, &mut transact);
         let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();

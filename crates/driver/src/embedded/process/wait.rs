@@ -66,13 +66,13 @@ impl Process {
             }
             self.list(&mut st, slot, until);
             let thread = st.thread(slot);
-            let lane = thread.awaited_lane().cloned();
+            let lane = thread.lane_to_look_at();
             // Whoever sends must read the answer to that first.
             let looks = !thread.is_sending();
             // Its own nested calls come with a mark like anybody's, but only its own bell is rung.
             let nested = matches!(thread.stack.last(), Some(Frame::Calling(_)));
-            let watched = if until == (Until::Work { proc: true }) { thread.watched.clone() } else { None };
-            drop(st);
+            let watched = if until == (Until::Work { proc: true }) { thread.watched.take() } else { None };
+            let wake = self.unlock(st, slot);
             let waits = waiter.get_or_insert_with(|| self.new_waiter());
             waits.set_realtime(sched::is_realtime_now());
             let deadline = match until {
@@ -93,6 +93,12 @@ impl Process {
             let tell = || self.tell(slot, lane.as_ref());
             let woken = waits.wait_or_tell(self.bell(slot), peer, deadline, ready, tell);
             st = self.lock();
+            let thread = st.thread(slot);
+            if watched.is_some() {
+                thread.watched = watched.filter(|watched| !watched.channel.is_closed());
+            }
+            let used = lane.map(|ticket| ticket.channel).into_iter().chain(wake.map(|wake| wake.channel));
+            used.for_each(|channel| thread.spares.keep(channel));
             match woken {
                 Woken::Ready => {}
                 // A signal that coincides with work is reported all the same, and the work kept

@@ -14,7 +14,7 @@ use super::super::gather::{read_data, vouched_data};
 use super::super::read::{Output, Step};
 use super::super::state::{Frame, LaneCall, NO_ERROR, Source, State, Todo, Watched};
 use super::super::{Guard, Process};
-use super::{Channel, EFAULT, EINVAL, ENOSPC};
+use super::{Channel, EFAULT, EINVAL, ENOSPC, Wake};
 use crate::embedded::channel::Corrupt;
 use crate::embedded::channel::lane::{self, ReplyHeader};
 use crate::embedded::channel::wait::Waiter;
@@ -34,7 +34,10 @@ impl Process {
             known.into_iter().for_each(|(channel, request)| self.accept_lane_call(st, me, &channel, request));
         }
         for bit in self.bells.take_ready() {
-            let Some(channel) = st.channels.by_bit.get(bit as usize).and_then(Clone::clone) else { continue };
+            let State { threads, channels, .. } = &mut *st;
+            let Some(Some(channel)) = channels.by_bit.get(bit as usize) else { continue };
+            let Some(thread) = threads[me as usize].as_mut() else { continue };
+            let channel = thread.spares.of(channel);
             while !channel.is_closed() {
                 match channel.lanes.take_next() {
                     Ok(None) => break,
@@ -45,20 +48,21 @@ impl Process {
                     }
                 }
             }
+            st.thread(me).spares.keep(channel);
         }
     }
 
     /// Takes in the call of the lane that this thread watches.
     pub(in super::super) fn take_watched(&self, st: &mut State, slot: u32) {
-        let Some(watched) = st.thread(slot).watched.as_ref().filter(|watched| watched.has_call()) else {
-            return;
-        };
-        let Watched { channel, lane } = watched.clone();
+        let thread = st.thread(slot);
+        let Some(watched) = thread.watched.as_ref().filter(|watched| watched.has_call()) else { return };
+        let (channel, lane) = (thread.spares.of(&watched.channel), watched.lane);
         match channel.lanes.take(lane) {
             Ok(None) => {}
             Ok(Some(request)) => self.arrive(st, slot, &channel, request),
             Err(corrupt) => channel.close_as(corrupt),
         }
+        st.thread(slot).spares.keep(channel);
     }
 
     fn saw_caller(&self, cpu: u32) {
@@ -86,7 +90,7 @@ impl Process {
                 // From here on, not only once it is read: another thread may read of the node's end
                 // before.
                 st.channels.held.entry(node.ptr).or_default().calls += 1;
-                let call = LaneCall { channel: channel.clone(), request, node };
+                let call = LaneCall { channel: st.thread(me).spares.of(channel), request, node };
                 self.route_call(st, me, to, Todo::LaneCall(call));
             }
             // The caller heard of it first.
@@ -109,7 +113,7 @@ impl Process {
         call: LaneCall,
         out: &mut Output<'_>,
     ) -> (Guard<'p>, Step) {
-        let channel = call.channel.clone();
+        let channel = &call.channel;
         let header = &call.request.header;
         let (size, flags, code) = (header.data_size, header.flags, header.code);
         let Some(offset) = st.live.alloc(size.into(), self.area.size()) else {
@@ -137,8 +141,6 @@ impl Process {
         }
         let node = call.node;
         let saved = self.inherit(&mut st, slot, header.sched, node.flags, false);
-        st.thread(slot).stack.push(Frame::Serving { source: Source::Lane(call), saved });
-        self.show_depth(st.thread(slot));
         let data = TransactionData {
             target: node.ptr,
             cookie: node.cookie,
@@ -148,6 +150,8 @@ impl Process {
             sender_euid: channel.peer_euid,
             ..self.keep(&mut st, offset, size, flags, Some(node.ptr))
         };
+        st.thread(slot).stack.push(Frame::Serving { source: Source::Lane(call), saved });
+        self.show_depth(st.thread(slot));
         self.put(slot, out, br::TRANSACTION, data.as_bytes());
         (st, Step::Last)
     }
@@ -157,7 +161,7 @@ impl Process {
         &'p self,
         mut st: Guard<'p>,
         slot: u32,
-        call: &LaneCall,
+        call: LaneCall,
         data: &TransactionData,
         payload: Payload<'_>,
     ) -> Guard<'p> {
@@ -167,20 +171,19 @@ impl Process {
         thread.push(Todo::Word(br::TRANSACTION_COMPLETE));
         thread.extended_error = NO_ERROR;
         thread.release_held();
-        let channel = &call.channel;
-        let lane = call.request.lane;
+        let taken = call.request.taken();
+        let (caller, channel) = (call.request.header.thread, call.channel);
+        let lane = taken.lane;
         let nonblocking = self.nonblocking.load(Ordering::Relaxed);
         let thread = st.thread(slot);
         let watching =
             !nonblocking && thread.stack.is_empty() && thread.waiter.as_ref().is_some_and(Waiter::will_spin);
-        thread.watched = watching.then(|| Watched { channel: channel.clone(), lane });
-        drop(st);
+        thread.watched = watching.then(|| Watched { channel: thread.spares.of(&channel), lane });
         let mut copy = Vec::new();
         let bytes = match vouched_data(data, payload) {
             Some(bytes) => Some(bytes),
             None => read_data(data, &mut copy).ok().map(|()| &copy[..]),
         };
-        let taken = call.request.taken();
         let header = ReplyHeader {
             code: data.code,
             flags: data.flags,
@@ -193,18 +196,22 @@ impl Process {
         if !sent {
             channel.lanes.fail(taken, EFAULT);
         }
-        let caller = call.request.header.thread;
-        let large = bytes.filter(|_| sent);
-        // As in a call: who sleeps is woken once all is there, who spins copies along.
-        let asleep = channel.bells.slot(caller.slot).is_some_and(|bell| bell.is_sleeping());
-        if let (true, Some(bytes)) = (asleep, large) {
-            channel.lanes.pour_reply(taken, bytes);
+        if let Some(bytes) = bytes.filter(|bytes| sent && bytes.len() >= lane::CUT_FROM) {
+            self.unlock(st, slot);
+            // As in a call: who sleeps is woken once all is there, who spins copies along.
+            let asleep = channel.bells.slot(caller.slot).is_some_and(|bell| bell.is_sleeping());
+            if asleep {
+                channel.lanes.pour_reply(taken, bytes);
+            }
+            channel.ring(caller);
+            if !asleep {
+                channel.lanes.pour_reply(taken, bytes);
+            }
+            st = self.lock();
+        } else if channel.bells.slot(caller.slot).is_some_and(|bell| bell.ring()) {
+            let wake = Wake { channel: st.thread(slot).spares.of(&channel), slot: caller.slot, call: None };
+            self.wake_later(&mut st, slot, wake);
         }
-        channel.ring(caller);
-        if let (false, Some(bytes)) = (asleep, large) {
-            channel.lanes.pour_reply(taken, bytes);
-        }
-        let mut st = self.lock();
         if !sent || channel.is_closed() {
             // A reply that fails, or that nobody waits for, stops the write as an error does (contract
             // TX-17, TX-18).
@@ -212,6 +219,7 @@ impl Process {
             thread.todo[acknowledgement] = Todo::Refusal(br::TRANSACTION_COMPLETE);
             thread.refused = true;
         }
+        st.thread(slot).spares.keep(channel);
         st
     }
 }

@@ -2,25 +2,21 @@
 //! Not here: the lane itself (`channel::lane`), who may use it (`super`).
 //! Facts: contract TX-01, TX-06, TX-10, TX-17.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use abi::Payload;
 use abi::codes::br;
 use abi::layout::{ExtendedError, TransactionData};
-use sys::sealed_memory::SealedMemory;
 use zerocopy::IntoBytes;
 
 use super::super::gather::{read_data, vouched_data};
 use super::super::read::{Output, Step};
 use super::super::state::{Calling, Frame, LaneReply, LaneTicket, NO_ERROR, State, Todo};
 use super::super::{Guard, Process, sched};
-use super::{Channel, ENOSPC, NOBODY};
-use crate::embedded::channel::doorbell::Bell;
+use super::{Channel, ENOSPC, NOBODY, Wake};
 use crate::embedded::channel::lane::{self, RequestHeader};
 use crate::embedded::channel::wait::Waiter;
-use crate::embedded::priority;
-use crate::embedded::protocol::{ProcId, Sched};
+use crate::embedded::protocol::ProcId;
 
 const EIO: i32 = 5;
 
@@ -35,12 +31,17 @@ impl Process {
         payload: Payload<'_>,
     ) -> Result<Guard<'p>, Guard<'p>> {
         let handle = data.target as u32;
-        let Some(bound) = st.channels.handles.get(&handle) else { return Err(st) };
-        let (channel, binding, node_flags) = (bound.channel.clone(), bound.number, bound.flags);
+        let State { threads, channels, .. } = &mut *st;
+        let (Some(bound), Some(thread)) = (channels.handles.get(&handle), threads[slot as usize].as_mut())
+        else {
+            return Err(st);
+        };
+        let (channel, binding, node_flags) = (&bound.channel, bound.number, bound.flags);
         if data.data_size > lane::LARGEST as u64 || channel.lanes.gate() != 0 || channel.is_closed() {
             return Err(st);
         }
         let Some(lane) = channel.free_lane() else { return Err(st) };
+        let channel = thread.spares.of(channel);
         let mut copy = Vec::new();
         let bytes = match vouched_data(data, payload) {
             Some(bytes) => bytes,
@@ -49,7 +50,6 @@ impl Process {
                 Err(_) => return Err(st),
             },
         };
-        let thread = st.thread(slot);
         let lineage = thread.lineage();
         let to = lineage.as_deref().and_then(|lineage| lineage.find(channel.peer));
         let mine = sched::own();
@@ -70,10 +70,15 @@ impl Process {
                 return Err(st);
             }
         };
-        let ticket =
-            LaneTicket { channel: channel.clone(), call, handle, flags: data.flags, by_broker: false };
+        let ticket = LaneTicket {
+            channel: thread.spares.of(&channel),
+            call,
+            handle,
+            flags: data.flags,
+            by_broker: false,
+        };
         thread.extended_error = NO_ERROR;
-        thread.stack.push(Frame::Calling(Calling::Lane(ticket.clone())));
+        thread.stack.push(Frame::Calling(Calling::Lane(ticket)));
         let acknowledgement = thread.todo.len();
         thread.push_deferred(Todo::Word(br::TRANSACTION_COMPLETE));
         self.show_depth(st.thread(slot));
@@ -82,7 +87,11 @@ impl Process {
             bound.calls += 1;
         }
         let quietly = to.is_none() && channel.is_watched(lane) && self.will_spin(&mut st, slot);
-        drop(st);
+        // A small payload is all there: only a large one is worth letting go of the lock for.
+        let mut held = Some(st);
+        if bytes.len() >= lane::CUT_FROM {
+            held.take().map(|st| self.unlock(st, slot));
+        }
         let gate = match quietly {
             true => channel.lanes.gate_after_publishing(),
             false => {
@@ -94,21 +103,32 @@ impl Process {
             }
         };
         if gate != 0 && channel.lanes.back_out(call) {
-            let mut st = self.lock();
+            let mut st = held.unwrap_or_else(|| self.lock());
             // If the peer died meanwhile, the call has its end already.
-            return if self.undo(&mut st, slot, &ticket, acknowledgement) { Err(st) } else { Ok(st) };
+            let undone = self.undo(&mut st, slot, &channel, call, acknowledgement);
+            return if undone { Err(st) } else { Ok(st) };
         }
         if quietly {
             self.locals[slot as usize].untold.store(true, Ordering::Relaxed);
             channel.lanes.pour_request(call, bytes);
-        } else {
-            let bell = match to {
-                Some(key) => channel.bells.slot(key.slot).filter(|bell| bell.needs_wake()),
-                None => channel.bells.listener_to_wake(),
-            };
-            wake(&channel, bell, mine, node_flags);
         }
-        Ok(self.lock())
+        let mut st = held.unwrap_or_else(|| self.lock());
+        let bell = match to {
+            _ if quietly => None,
+            Some(key) => channel.bells.slot(key.slot).filter(|bell| bell.needs_wake()),
+            None => channel.bells.listener_to_wake(),
+        };
+        match bell.map(|bell| bell.number()) {
+            Some(number) => {
+                self.wake_later(
+                    &mut st,
+                    slot,
+                    Wake { channel, slot: number, call: Some((mine, node_flags)) },
+                );
+            }
+            None => st.thread(slot).spares.keep(channel),
+        }
+        Ok(st)
     }
 
     /// Ends a call that nobody will take: its channel was closed, and not because the peer is gone, which
@@ -153,21 +173,23 @@ impl Process {
 
     /// Takes back a call that nobody took; false if it is over. `acknowledgement`: where its own is in
     /// the thread's queue, which only grows at its end meanwhile.
-    fn undo(&self, st: &mut Guard<'_>, slot: u32, ticket: &LaneTicket, acknowledgement: usize) -> bool {
+    fn undo(
+        &self,
+        st: &mut Guard<'_>,
+        slot: u32,
+        channel: &Channel,
+        call: lane::Call,
+        acknowledgement: usize,
+    ) -> bool {
         let thread = st.thread(slot);
-        let mine = |frame: &Frame| match frame {
-            Frame::Calling(Calling::Lane(other)) => {
-                other.call == ticket.call && other.channel.id == ticket.channel.id
-            }
+        let mine = |frame: &mut Frame| match frame {
+            Frame::Calling(Calling::Lane(other)) => other.call == call && other.channel.id == channel.id,
             _ => false,
         };
-        if !thread.stack.last().is_some_and(mine) {
-            return false;
-        }
-        thread.stack.pop();
+        let Some(Frame::Calling(Calling::Lane(ticket))) = thread.stack.pop_if(mine) else { return false };
         thread.todo.remove(acknowledgement);
         self.show_depth(st.thread(slot));
-        self.leave_lane(st, ticket);
+        self.leave_lane(st, &ticket);
         true
     }
 
@@ -197,41 +219,36 @@ impl Process {
             return;
         }
         self.locals[slot as usize].untold.store(false, Ordering::Relaxed);
-        let ticket = match ticket.channel.lanes.poll_reply(ticket.call) {
+        let outcome = match ticket.channel.lanes.poll_reply(ticket.call) {
             Ok(None) => return,
             Ok(Some(lane::Outcome::RepliedByBroker)) => {
                 ticket.by_broker = true;
                 return;
             }
-            Ok(Some(lane::Outcome::Replied(header))) => {
-                let ticket = ticket.clone();
-                ticket.channel.saw_cpu(header.cpu);
-                ticket.channel.note_watched(ticket.call.lane, header.watching);
-                thread.stack.pop();
-                thread.push(Todo::LaneReply(LaneReply { ticket, header }));
-                self.show_depth(st.thread(slot));
-                return;
-            }
-            Ok(Some(lane::Outcome::Failed(NOBODY))) => {
-                let ticket = ticket.clone();
-                thread.stack.pop();
-                thread.push(Todo::Word(br::DEAD_REPLY));
-                self.show_depth(st.thread(slot));
-                return self.leave_lane(st, &ticket);
-            }
-            Ok(Some(lane::Outcome::Failed(errno))) => {
-                thread.extended_error =
-                    ExtendedError { id: 0, command: br::FAILED_REPLY, param: errno.saturating_neg() };
-                ticket.clone()
-            }
+            Ok(Some(outcome)) => Some(outcome),
             Err(corrupt) => {
                 ticket.channel.close_as(corrupt);
-                ticket.clone()
+                None
             }
         };
-        thread.stack.pop();
-        thread.push(Todo::Word(br::FAILED_REPLY));
-        self.show_depth(st.thread(slot));
+        let Some(Frame::Calling(Calling::Lane(ticket))) = thread.stack.pop() else { return };
+        let over = match outcome {
+            Some(lane::Outcome::Replied(header)) => {
+                ticket.channel.saw_cpu(header.cpu);
+                ticket.channel.note_watched(ticket.call.lane, header.watching);
+                thread.push(Todo::LaneReply(LaneReply { ticket, header }));
+                return self.show_depth(thread);
+            }
+            Some(lane::Outcome::Failed(NOBODY)) => br::DEAD_REPLY,
+            Some(lane::Outcome::Failed(errno)) => {
+                thread.extended_error =
+                    ExtendedError { id: 0, command: br::FAILED_REPLY, param: errno.saturating_neg() };
+                br::FAILED_REPLY
+            }
+            _ => br::FAILED_REPLY,
+        };
+        thread.push(Todo::Word(over));
+        self.show_depth(thread);
         self.leave_lane(st, &ticket);
     }
 
@@ -239,19 +256,19 @@ impl Process {
         &'p self,
         mut st: Guard<'p>,
         slot: u32,
-        reply: &LaneReply,
+        reply: LaneReply,
         out: &mut Output<'_>,
     ) -> (Guard<'p>, Step) {
         let LaneReply { ticket, header } = reply;
-        let channel = &ticket.channel;
         let size = header.data_size;
         let Some(offset) = st.live.alloc(size.into(), self.area.size()) else {
             st.thread(slot).extended_error =
                 ExtendedError { id: 0, command: br::FAILED_REPLY, param: -ENOSPC };
-            self.leave_lane(&mut st, ticket);
+            self.leave_lane(&mut st, &ticket);
             self.put(slot, out, br::FAILED_REPLY, &[]);
             return (st, Step::Last);
         };
+        let channel = &ticket.channel;
         let copied;
         (st, copied) = self.copying(st, size, || {
             channel.lanes.pieces_of_reply(
@@ -263,7 +280,7 @@ impl Process {
                 },
             )
         });
-        self.leave_lane(&mut st, ticket);
+        self.leave_lane(&mut st, &ticket);
         if let Err(corrupt) = copied {
             channel.close_as(corrupt);
             st.live.free(offset);
@@ -277,15 +294,7 @@ impl Process {
             ..self.keep(&mut st, offset, size, header.flags, None)
         };
         self.put(slot, out, br::REPLY, data.as_bytes());
+        st.thread(slot).spares.keep(ticket.channel);
         (st, Step::Last)
-    }
-}
-
-/// Wakes the callee's thread, after raising it to the caller's priority where that passes on.
-fn wake(channel: &Channel, bell: Option<Bell<'_, Arc<SealedMemory>>>, mine: Sched, node_flags: u32) {
-    if let Some(bell) = bell {
-        let thread = priority::Thread { pid: channel.peer_pid, tid: bell.tid() };
-        priority::boost(thread, channel.bells.inherit(), mine, node_flags, false);
-        bell.wake();
     }
 }
