@@ -25,3 +25,4 @@ pub use connection::{Connection, Context, Exchange, OpenOptions};
 pub use embedded::{EmbeddedConnection, EmbeddedContext};
 pub use error::OpenError;
 pub use kernel::{KernelConnection, KernelContext};
+pub use sys::descriptor::duplicate as duplicate_descriptor;

@@ -8,8 +8,9 @@
 //!
 //! Inside: `process` over `looper` (the pool's threads) over `runtime` (what every thread does with
 //! the driver) over `thread` (one thread's buffers); `call` has the states of a transaction, `node`,
-//! `proxy` and `death` the tables, `background` what a thread does about itself. The flavour [`binder`] adds AIDL's parcels, headers and service
-//! manager. Deliberately absent: which driver is in use, statistics.
+//! `proxy` and `death` the tables, `background` what a thread does about itself. The flavour
+//! [`binder`] adds AIDL's parcels, headers and service manager, the flavour [`hwbinder`] adds HIDL's.
+//! Deliberately absent: which driver is in use, statistics.
 //!
 //! ```no_run
 //! use driver::locate::{self, Wanted};
@@ -57,6 +58,7 @@ pub mod binder;
 mod call;
 mod death;
 pub mod error;
+pub mod hwbinder;
 mod looper;
 mod node;
 mod process;

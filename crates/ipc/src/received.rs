@@ -1,5 +1,5 @@
 //! Room: one delivered buffer, lent by the driver until dropped.
-//! Not here: reading values out of it (`binder::reader`).
+//! Not here: reading values out of it (`binder::reader`, `hwbinder::reader`).
 //! Facts: contract BUF-05, BUF-06, OBJ-11, OBJ-13, OW-02, TX-04.
 
 use std::fmt;
@@ -7,10 +7,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
 use abi::codes::object;
-use abi::{BufferAddress, Delivery};
+use abi::layout::{BufferObject, FlatBinderObject};
+use abi::{BufferAddress, Cookie, Delivery, Handle, NodePtr};
+use zerocopy::FromBytes;
 
 use crate::error::ProtocolError;
 use crate::runtime::Runtime;
+use crate::status_code::StatusCode;
+use crate::target::Binder;
 use crate::thread::ThreadState;
 
 /// One delivered transaction's or reply's bytes, the driver's until dropped.
@@ -26,6 +30,38 @@ pub struct Received<'t> {
     offsets: &'t [u8],
     buffer: BufferAddress,
     fds: Vec<(u64, OwnedFd)>,
+    /// Bytes of buffers behind PTR objects.
+    scattered: u64,
+    /// Nothing in it keeps anybody's object or file: its return may wait.
+    plain: bool,
+}
+
+/// What a delivery consists of, for readers whose values the reply may be made of. It is the
+/// driver's until the buffer's `BC_FREE_BUFFER`, which goes out behind the reply: whoever holds one
+/// keeps it no longer than the [`Received`] it is from, or than the reply that is written with it.
+#[derive(Clone, Copy)]
+pub(crate) struct Lent<'t> {
+    pub(crate) runtime: &'t dyn Runtime,
+    pub(crate) data: &'t [u8],
+    pub(crate) offsets: &'t [u8],
+}
+
+impl Lent<'_> {
+    /// The object that a translated `flat_binder_object` names.
+    pub(crate) fn binder(&self, flat: &FlatBinderObject) -> Result<Binder, StatusCode> {
+        match flat.kind {
+            object::BINDER => {
+                let node = self.runtime.shared().nodes.find(NodePtr(flat.binder), Cookie(flat.cookie));
+                node.map(Binder::Local).ok_or(StatusCode::DEAD_OBJECT)
+            }
+            object::HANDLE => {
+                let handle = Handle(flat.binder as u32);
+                let proxy = self.runtime.shared().proxies.proxy(self.runtime.hold(), handle);
+                Ok(Binder::Remote(proxy))
+            }
+            _ => Err(StatusCode::BAD_TYPE),
+        }
+    }
 }
 
 impl<'t> Received<'t> {
@@ -42,24 +78,41 @@ impl<'t> Received<'t> {
             thread.queue_free(buffer, data_size, false);
             return Err(ProtocolError::OutsideMap { address: buffer.0, len: data_size });
         };
-        let mut received = Self { runtime, thread, data, offsets, buffer, fds: Vec::new() };
+        let mut received =
+            Self { runtime, thread, data, offsets, buffer, fds: Vec::new(), scattered: 0, plain: true };
         if !received.offsets.is_empty() {
-            received.take_fds();
+            received.take_objects();
         }
         Ok(received)
     }
 
-    /// Takes over every descriptor that came along, so that none outlives the buffer unread.
-    fn take_fds(&mut self) {
+    /// Takes over every descriptor that came along, so that none outlives the buffer unread, and
+    /// looks what else there is.
+    fn take_objects(&mut self) {
         for offset in object_offsets(self.offsets) {
             let start = usize::try_from(offset).unwrap_or(usize::MAX);
-            let kind = self.data.get(start..).and_then(|object| object.first_chunk::<4>());
-            if kind.is_some_and(|kind| u32::from_ne_bytes(*kind) == object::FD)
-                && let Some(fd) = self.runtime.take_fd(self.buffer.0 + offset)
-            {
-                self.fds.push((offset, fd));
+            let object = self.data.get(start..).unwrap_or_default();
+            match object.first_chunk().map(|kind| u32::from_ne_bytes(*kind)) {
+                Some(object::PTR) => {
+                    let ptr = BufferObject::read_from_prefix(object);
+                    let length = ptr.map_or(0, |(ptr, _)| ptr.length);
+                    self.scattered = self.scattered.saturating_add(length);
+                }
+                Some(object::FD) => {
+                    self.plain = false;
+                    if let Some(fd) = self.runtime.take_fd(self.buffer.0 + offset) {
+                        self.fds.push((offset, fd));
+                    }
+                }
+                _ => self.plain = false,
             }
         }
+    }
+
+    /// The bytes and what reads them, for as long as the driver leaves them here; see [`Lent`].
+    #[inline]
+    pub(crate) fn lent(&self) -> Lent<'t> {
+        Lent { runtime: self.runtime, data: self.data, offsets: self.offsets }
     }
 
     /// The payload.
@@ -90,7 +143,8 @@ impl Drop for Received<'_> {
     #[inline]
     fn drop(&mut self) {
         let bytes = (self.data.len() + self.offsets.len()) as u64;
-        self.thread.queue_free(self.buffer, bytes, self.offsets.is_empty());
+        // A length that no driver delivers must not overflow the count either.
+        self.thread.queue_free(self.buffer, bytes.saturating_add(self.scattered), self.plain);
         self.runtime.settle(&self.thread);
     }
 }

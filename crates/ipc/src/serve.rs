@@ -1,5 +1,5 @@
 //! Room: one transaction at its receiver, and what a node runs for it.
-//! Not here: headers, parcels and methods (`binder::object`), which node is meant (`node`).
+//! Not here: headers, parcels and methods (`binder::object`, `hwbinder::object`), which node is meant (`node`).
 //! Facts: contract TX-02, TX-17, TX-23, ID-01, ID-03, OBJ-21.
 
 use std::any::Any;
@@ -72,14 +72,12 @@ impl<'t> Transaction<'t> {
     /// The caller's security context, for a node that asked for it.
     #[must_use]
     pub fn security_context(&self) -> Option<String> {
-        /// Longer than any security module's contexts.
-        const LONGEST: u64 = 4096;
-        let start = self.security_context?;
-        let bytes: Vec<u8> = (start..start.saturating_add(LONGEST))
-            .map_while(|at| self.runtime.lent(at, 1)?.first().copied())
-            .take_while(|byte| *byte != 0)
-            .collect();
-        String::from_utf8(bytes).ok()
+        security_context(self.runtime, self.security_context?)
+    }
+
+    /// Where it stands.
+    pub(crate) fn security_context_address(&self) -> Option<u64> {
+        self.security_context
     }
 
     /// Answers with a payload: `BC_REPLY`, with the buffer's `BC_FREE_BUFFER` in the same write.
@@ -110,6 +108,17 @@ impl<'t> Transaction<'t> {
     pub fn answer_flags(&self) -> TransactionFlags {
         TransactionFlags(self.flags.0 & tf::CLEAR_BUF)
     }
+}
+
+/// The text that a driver put at an address.
+pub(crate) fn security_context(runtime: &dyn Runtime, start: u64) -> Option<String> {
+    /// Longer than any security module's contexts.
+    const LONGEST: u64 = 4096;
+    let bytes: Vec<u8> = (start..start.saturating_add(LONGEST))
+        .map_while(|at| runtime.lent(at, 1)?.first().copied())
+        .take_while(|byte| *byte != 0)
+        .collect();
+    String::from_utf8(bytes).ok()
 }
 
 impl Drop for Transaction<'_> {

@@ -64,6 +64,21 @@ codes! {
     TIMED_OUT = -110;
 }
 
+impl StatusCode {
+    /// The status in a reply of one word (`TF_STATUS_CODE`).
+    #[cold]
+    pub(crate) fn of_reply(data: &[u8]) -> Self {
+        match data.first_chunk() {
+            Some(word) => match Self(i32::from_le_bytes(*word)) {
+                // A failure that claims success.
+                Self::OK => Self::UNKNOWN_ERROR,
+                status => status,
+            },
+            None => Self::NOT_ENOUGH_DATA,
+        }
+    }
+}
+
 impl fmt::Display for StatusCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {

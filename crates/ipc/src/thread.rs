@@ -5,7 +5,7 @@
 //!
 //! When commands are written. A thread that serves or waits will exchange with the driver anyway:
 //! its commands wait for that. Any other thread writes at once what someone waits for (reference
-//! counts, acknowledgements, death registrations, buffers that hold objects) and keeps only
+//! counts, acknowledgements, death registrations, buffers that hold binders or files) and keeps only
 //! `BC_FREE_BUFFER` of plain reply buffers for its next call, until [`KEPT_BUFFERS`] of the area are
 //! kept by it and others like it. A thread that ends writes everything and takes its leave from the driver.
 
@@ -186,7 +186,7 @@ impl ThreadState {
     #[inline]
     pub(crate) fn queue_free(&self, buffer: BufferAddress, bytes: u64, plain: bool) {
         self.out.borrow_mut().free_buffer(buffer);
-        self.kept.set(self.kept.get() + bytes);
+        self.kept.set(self.kept.get().saturating_add(bytes));
         if !plain {
             self.urgent.set(true);
         }

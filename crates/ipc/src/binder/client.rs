@@ -4,7 +4,6 @@
 
 use std::any::Any;
 use std::fmt;
-use std::os::unix::fs::MetadataExt;
 
 use abi::codes::{br, tf};
 use abi::{ReturnWord, TransactionFlags};
@@ -140,7 +139,7 @@ impl Proxy {
         match self.transact_payload(code, TransactionFlags::CALL, request.payload())? {
             Outcome::Replied { flags, received } => {
                 if flags.0 & tf::STATUS_CODE != 0 {
-                    return Err(status_code(received.data()).into());
+                    return Err(StatusCode::of_reply(received.data()).into());
                 }
                 Ok(Reply { payload: ReplyPayload::Received(received), release: self.release(), results: 0 })
             }
@@ -149,19 +148,6 @@ impl Proxy {
                 Err(TransactError::Protocol(ProtocolError::Unexpected { state: "two-way", got }).into())
             }
         }
-    }
-}
-
-/// The status in a reply of one word.
-#[cold]
-fn status_code(data: &[u8]) -> StatusCode {
-    match data.first_chunk() {
-        Some(word) => match StatusCode(i32::from_le_bytes(*word)) {
-            // A failure that claims success.
-            StatusCode::OK => StatusCode::UNKNOWN_ERROR,
-            status => status,
-        },
-        None => StatusCode::NOT_ENOUGH_DATA,
     }
 }
 
@@ -246,7 +232,7 @@ impl Binder {
             code,
             flags,
             sender_pid: i32::try_from(std::process::id()).unwrap_or_default(),
-            sender_euid: own_euid(),
+            sender_euid: crate::target::own_euid(),
             header: None,
             reader: request.reader(),
             transaction: None,
@@ -287,11 +273,6 @@ impl Binder {
     pub fn extension(&self) -> Result<Option<Binder>, CallError> {
         Ok(self.transact(special::EXTENSION, &self.bare_request())?.reader().read_nullable_binder()?)
     }
-}
-
-/// The owner of this process's own entry in procfs is its effective user; 0 without procfs.
-fn own_euid() -> u32 {
-    std::fs::metadata("/proc/self").map_or(0, |entry| entry.uid())
 }
 
 fn served(object: &dyn crate::serve::Serve) -> Option<&Served> {

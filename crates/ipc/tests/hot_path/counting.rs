@@ -81,7 +81,7 @@ pub(crate) struct CountingConnection(AnyConnection);
 impl Connection for CountingConnection {
     fn write_read(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {
         EXCHANGES.set(EXCHANGES.get() + 1);
-        if words(exchange.write).any(|word| word == bc::REPLY)
+        if words(exchange.write).any(|word| matches!(word, bc::REPLY | bc::REPLY_SG))
             && words(exchange.write).any(|word| word == bc::FREE_BUFFER)
         {
             REPLIES_WITH_FREE.set(REPLIES_WITH_FREE.get() + 1);

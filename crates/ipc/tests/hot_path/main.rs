@@ -11,13 +11,14 @@
 #![forbid(unsafe_code)]
 
 mod counting;
+mod hwbinder;
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use driver::locate::{self, Wanted};
-use driver::{AnyContext, Context, OpenOptions};
+use driver::{AnyConnection, AnyContext, Context, OpenOptions};
 use ipc::binder::manager::{ServiceManager, Services};
 use ipc::binder::{Incoming, Object, Parcel, Status};
 use ipc::{Binder, Process, ProcessOptions};
@@ -36,6 +37,8 @@ const ECHO: u32 = 1;
 /// `long[] counts()`: the serving thread's.
 const COUNTS: u32 = 2;
 const NAME: &str = "counted";
+/// Generous: an emulated guest on a busy machine is slow.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Counted;
 
@@ -79,9 +82,9 @@ impl Drop for Server {
     }
 }
 
-fn server(context: &AnyContext) -> Server {
+fn server(context: &AnyContext, role: &str) -> Server {
     let child = Command::new(std::env::current_exe().expect("own path"))
-        .args(["--exact", "role", "--nocapture", "--test-threads=1"])
+        .args(["--exact", role, "--nocapture", "--test-threads=1"])
         .env(ADDRESS, context.address())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -101,49 +104,67 @@ fn counts_there(service: &Binder) -> Counts {
     Counts::from_numbers(&reply.reader().read_i64_vec().expect("numbers"))
 }
 
-#[test]
-fn a_call_allocates_nothing_and_takes_one_exchange_per_hop() {
+/// The context to test on; `None`, with the reason printed, where there is none.
+fn context(flavour: &str) -> Option<AnyContext> {
     let driver = std::env::var(DRIVER).unwrap_or_else(|_| "kernel".to_owned());
     let driver = driver.parse().expect("a driver");
-    let context = match locate::find(&Wanted { driver, ..Wanted::default() }, "binder") {
-        Ok(located) => located.context,
+    match locate::find(&Wanted { driver, ..Wanted::default() }, flavour) {
+        Ok(located) => Some(located.context),
         Err(error) => {
             assert!(std::env::var_os("BINDERPERF_REQUIRE_DRIVER").is_none(), "no driver: {error}");
-            return println!("SKIP: {error}");
+            println!("SKIP: {error}");
+            None
         }
-    };
-    // An embedded driver's broker may run in the first process that opens a context: this one.
-    let first = context.open(OpenOptions { map_size: 0, ..OpenOptions::default() });
-    let _first = first.expect("open");
-    let _server = server(&context);
+    }
+}
+
+/// An embedded driver's broker may run in the first process that opens a context: this one.
+fn open_first(context: &AnyContext) -> AnyConnection {
+    context.open(OpenOptions { map_size: 0, ..OpenOptions::default() }).expect("open")
+}
+
+/// Calls and counts, on both sides, what the calls cost; allocations unless the driver itself, in this
+/// process, makes some.
+fn check(size: usize, driver_allocates: bool, echo: impl Fn(&[u8]), counts_there: impl Fn() -> Counts) {
+    const CALLS: u64 = 200;
+    let bytes = vec![1; size];
+    for _ in 0..10 {
+        echo(&bytes);
+        counts_there();
+    }
+
+    let (here, there) = (Counts::of_this_thread(), counts_there());
+    for _ in 0..CALLS {
+        echo(&bytes);
+    }
+    let (here, there) = (Counts::of_this_thread().since(here), counts_there().since(there));
+
+    // Both ends also count the call that fetched the first counts, or the rest of it.
+    assert_eq!(here.exchanges, CALLS + 1, "{size} bytes: client's exchanges");
+    assert_eq!(there.exchanges, 2 * (CALLS + 1), "{size} bytes: server's exchanges");
+    assert_eq!(there.replies_with_free, CALLS + 1, "{size} bytes: replies that carry a free");
+    if driver_allocates {
+        return;
+    }
+    assert_eq!(there.allocations, 0, "{size} bytes: server's allocations");
+    let before = CountingAlloc::allocations_of_this_thread();
+    for _ in 0..CALLS {
+        echo(&bytes);
+    }
+    let allocations = CountingAlloc::allocations_of_this_thread() - before;
+    assert_eq!(allocations, 0, "{size} bytes: client's allocations");
+}
+
+#[test]
+fn a_call_allocates_nothing_and_takes_one_exchange_per_hop() {
+    let Some(context) = context("binder") else { return };
+    let _first = open_first(&context);
+    let _server = server(&context, "role");
     let options = ProcessOptions { max_threads: 0, ..ProcessOptions::default() };
     let process = Process::open(&CountingContext(context.clone()), options).expect("open");
-    let services = Services::wait(&process, Duration::from_secs(30)).expect("a manager");
+    let services = Services::wait(&process, PATIENCE).expect("a manager");
     let service = services.get(NAME).expect("the service");
-    const CALLS: u64 = 200;
     for size in [4, 4096, 65536] {
-        let bytes = vec![1; size];
-        for _ in 0..10 {
-            echo(&service, &bytes);
-            counts_there(&service);
-        }
-
-        let (here, there) = (Counts::of_this_thread(), counts_there(&service));
-        for _ in 0..CALLS {
-            echo(&service, &bytes);
-        }
-        let (here, there) = (Counts::of_this_thread().since(here), counts_there(&service).since(there));
-
-        // Both ends also count the call that fetched the first counts, or the rest of it.
-        assert_eq!(here.exchanges, CALLS + 1, "{size} bytes: client's exchanges");
-        assert_eq!(there.exchanges, 2 * (CALLS + 1), "{size} bytes: server's exchanges");
-        assert_eq!(there.replies_with_free, CALLS + 1, "{size} bytes: replies that carry a free");
-        assert_eq!(there.allocations, 0, "{size} bytes: server's allocations");
-        let before = CountingAlloc::allocations_of_this_thread();
-        for _ in 0..CALLS {
-            echo(&service, &bytes);
-        }
-        let allocations = CountingAlloc::allocations_of_this_thread() - before;
-        assert_eq!(allocations, 0, "{size} bytes: client's allocations");
+        check(size, false, |bytes| echo(&service, bytes), || counts_there(&service));
     }
 }

@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 
 mod calls;
+mod hwcalls;
+mod hwtoolbox;
 mod manager;
 mod objects;
 mod peer;

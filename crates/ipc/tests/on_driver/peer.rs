@@ -11,6 +11,7 @@ use driver::{AnyConnection, AnyContext, Context, OpenOptions};
 use ipc::binder::manager::{ServiceManager, Services};
 use ipc::{Binder, Process, ProcessOptions, Release};
 
+use crate::hwtoolbox;
 use crate::toolbox::{self, Toolbox};
 
 pub(crate) type TestProcess = Process<AnyConnection>;
@@ -38,10 +39,15 @@ pub(crate) struct Bench {
 
 /// The context to test on; `None`, with the reason printed, where there is none.
 pub(crate) fn bench() -> Option<Bench> {
+    bench_of("binder")
+}
+
+/// The same for a flavour.
+pub(crate) fn bench_of(flavour: &str) -> Option<Bench> {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let driver = std::env::var(DRIVER).unwrap_or_else(|_| "kernel".to_owned());
     let driver = driver.parse().expect("a driver");
-    match locate::find(&Wanted { driver, ..Wanted::default() }, "binder") {
+    match locate::find(&Wanted { driver, ..Wanted::default() }, flavour) {
         Ok(Located { context, .. }) => {
             let options = OpenOptions { map_size: 0, ..OpenOptions::default() };
             let first = context.open(options).expect("open");
@@ -96,7 +102,18 @@ impl Drop for Opened {
     }
 }
 
+impl From<TestProcess> for Opened {
+    fn from(process: TestProcess) -> Self {
+        Self(process)
+    }
+}
+
 impl Bench {
+    /// The context itself.
+    pub(crate) fn context(&self) -> &AnyContext {
+        &self.context
+    }
+
     /// Opens the device in this process, with a running pool of at most `threads` more threads.
     pub(crate) fn process(&self, release: Release, threads: u32) -> Opened {
         let options = ProcessOptions { release, max_threads: threads, ..ProcessOptions::default() };
@@ -159,8 +176,18 @@ pub(crate) fn play() {
         ..ProcessOptions::default()
     };
     let context = AnyContext::parse(&setting(ADDRESS));
-    let process = Process::open(&context, options).expect("open");
-    match role.as_str() {
+    let _process = match role.as_str() {
+        "hwtoolbox" => hwtoolbox::play(&context, options.max_threads),
+        _ => play_aidl(&role, &context, options),
+    };
+    // The parent holds the other end as long as it lives.
+    let _ = std::io::stdin().read(&mut [0]);
+    std::process::exit(0);
+}
+
+fn play_aidl(role: &str, context: &AnyContext, options: ProcessOptions) -> TestProcess {
+    let process = Process::open(context, options).expect("open");
+    match role {
         "manager" => {
             let manager = ServiceManager::new();
             manager.declare("example.IDeclared/default");
@@ -182,7 +209,5 @@ pub(crate) fn play() {
         }
         other => panic!("no role {other}"),
     }
-    // The parent holds the other end as long as it lives.
-    let _ = std::io::stdin().read(&mut [0]);
-    std::process::exit(0);
+    process
 }

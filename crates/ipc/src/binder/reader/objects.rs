@@ -6,7 +6,6 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use abi::codes::object;
 use abi::layout::{FdObject, FlatBinderObject};
-use abi::{Cookie, Handle, NodePtr};
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use super::{Read, Reader, Source};
@@ -77,21 +76,7 @@ impl Reader<'_> {
                 Some(Held::Binder(binder)) => Ok(Some(binder.clone())),
                 _ => Err(StatusCode::BAD_TYPE),
             },
-            Source::Received(received) => {
-                let runtime = received.runtime;
-                match flat.kind {
-                    object::BINDER => {
-                        let node = runtime.shared().nodes.find(NodePtr(flat.binder), Cookie(flat.cookie));
-                        node.map(|node| Some(Binder::Local(node))).ok_or(StatusCode::DEAD_OBJECT)
-                    }
-                    object::HANDLE => {
-                        let handle = Handle(flat.binder as u32);
-                        let proxy = runtime.shared().proxies.proxy(runtime.hold(), handle);
-                        Ok(Some(Binder::Remote(proxy)))
-                    }
-                    _ => Err(StatusCode::BAD_TYPE),
-                }
-            }
+            Source::Received(received) => received.lent().binder(&flat).map(Some),
             Source::Nothing => Err(StatusCode::BAD_TYPE),
         }
     }

@@ -1,0 +1,262 @@
+//! Room: what a HIDL service implements, and how a delivered transaction reaches it.
+//! Not here: which node is meant (`crate::node`), calling others (`client`), IBase's wire (`base`).
+//! Facts: libhwbinder's `BHwBinder::transact`; generated HIDL code checks the header of each method.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use abi::TransactionFlags;
+use driver::Connection;
+
+use crate::hwbinder::base::{self, DebugInfo};
+use crate::hwbinder::client::HwBinder;
+use crate::hwbinder::parcel::HwParcel;
+use crate::hwbinder::reader::Reader;
+use crate::hwbinder::status::Status;
+use crate::process::Process;
+use crate::proxy::Proxy;
+use crate::received::Lent;
+use crate::scheduling::NodeOptions;
+use crate::serve::{Serve, Transaction, security_context};
+use crate::status_code::StatusCode;
+use crate::target::Binder;
+
+/// A service: an object of one interface and those that it extends. Its methods run on any pool
+/// thread, several at once.
+pub trait Object: Send + Sync + 'static {
+    /// The interfaces' names, most derived first, without IBase: `["a.b@1.1::IFoo",
+    /// "a.b@1.0::IFoo"]`. Calls for another are answered `BAD_TYPE`.
+    fn interfaces(&self) -> &[&str];
+
+    /// One of the interfaces' methods. `call` stands at the first argument; `reply` already says "no
+    /// exception", so results are simply appended, and may be the request's own bytes in place. A
+    /// oneway call's reply goes nowhere.
+    ///
+    /// # Errors
+    /// Whatever the caller shall get instead of results; [`Status::UNKNOWN_TRANSACTION`] for a
+    /// method number that the interfaces do not have.
+    fn on_transact<'t>(&self, call: &mut Incoming<'t>, reply: &mut HwParcel<'t>) -> Result<(), Status>;
+
+    /// Hashes of the interfaces as released, in their order, and IBase's. Zeros: never released.
+    fn hashes(&self) -> Vec<[u8; base::HASH]> {
+        vec![[0; base::HASH]; self.interfaces().len() + 1]
+    }
+
+    /// Describes the object's state to a person.
+    ///
+    /// # Errors
+    /// Writing fails; ignored.
+    fn debug(&self, to: &mut dyn io::Write, options: &[&str]) -> io::Result<()> {
+        let _ = options;
+        writeln!(to, "{}", self.interfaces().first().unwrap_or(&base::DESCRIPTOR))
+    }
+}
+
+impl<O: Object + ?Sized> Object for Arc<O> {
+    fn interfaces(&self) -> &[&str] {
+        (**self).interfaces()
+    }
+
+    fn on_transact<'t>(&self, call: &mut Incoming<'t>, reply: &mut HwParcel<'t>) -> Result<(), Status> {
+        (**self).on_transact(call, reply)
+    }
+
+    fn hashes(&self) -> Vec<[u8; base::HASH]> {
+        (**self).hashes()
+    }
+
+    fn debug(&self, to: &mut dyn io::Write, options: &[&str]) -> io::Result<()> {
+        (**self).debug(to, options)
+    }
+}
+
+/// A call to serve: who calls what, and a reader of the arguments (all of [`Reader`]'s methods).
+pub struct Incoming<'t> {
+    pub(crate) code: u32,
+    pub(crate) flags: TransactionFlags,
+    pub(crate) sender_pid: i32,
+    pub(crate) sender_euid: u32,
+    pub(crate) security_context: Option<(Lent<'t>, u64)>,
+    pub(crate) reader: Reader<'t>,
+}
+
+impl Incoming<'_> {
+    /// The method number.
+    #[must_use]
+    pub fn code(&self) -> u32 {
+        self.code
+    }
+
+    /// Whether nobody waits for an answer.
+    #[must_use]
+    pub fn is_oneway(&self) -> bool {
+        self.flags.is_oneway()
+    }
+
+    /// The caller's process id; 0 for oneway calls and callers that this process cannot see.
+    #[must_use]
+    pub fn sender_pid(&self) -> i32 {
+        self.sender_pid
+    }
+
+    /// The effective uid of the calling thread when it called.
+    #[must_use]
+    pub fn sender_euid(&self) -> u32 {
+        self.sender_euid
+    }
+
+    /// The caller's security context, for a node that asked for it.
+    #[must_use]
+    pub fn security_context(&self) -> Option<String> {
+        let (lent, address) = self.security_context?;
+        security_context(lent.runtime, address)
+    }
+}
+
+impl<'t> Deref for Incoming<'t> {
+    type Target = Reader<'t>;
+
+    fn deref(&self) -> &Reader<'t> {
+        &self.reader
+    }
+}
+
+impl<'t> DerefMut for Incoming<'t> {
+    fn deref_mut(&mut self) -> &mut Reader<'t> {
+        &mut self.reader
+    }
+}
+
+impl fmt::Debug for Incoming<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Incoming")
+            .field("code", &self.code)
+            .field("flags", &self.flags)
+            .field("sender_pid", &self.sender_pid)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An [`Object`] as a node runs it.
+pub(crate) struct Served {
+    object: Box<dyn Object>,
+}
+
+impl Served {
+    pub(crate) fn new(object: impl Object) -> Box<Self> {
+        Box::new(Self { object: Box::new(object) })
+    }
+
+    /// Runs a method or answers one of IBase's; what it leaves in `reply` is the answer.
+    pub(crate) fn dispatch<'t>(
+        &self,
+        call: &mut Incoming<'t>,
+        reply: &mut HwParcel<'t>,
+    ) -> Result<(), Status> {
+        reply.write_no_exception();
+        if call.code > base::LAST_METHOD {
+            call.reader.read_header(&[base::DESCRIPTOR])?;
+            return self.base(call, reply);
+        }
+        call.reader.read_header(self.object.interfaces())?;
+        self.object.on_transact(call, reply)
+    }
+
+    fn base(&self, call: &mut Incoming<'_>, reply: &mut HwParcel<'_>) -> Result<(), Status> {
+        let interfaces = self.object.interfaces();
+        match call.code {
+            base::PING | base::SYSPROPS_CHANGED | base::SET_INSTRUMENTATION => {}
+            base::INTERFACE_CHAIN => {
+                reply.write_str_vec(&[interfaces, &[base::DESCRIPTOR]].concat());
+            }
+            base::INTERFACE_DESCRIPTOR => {
+                reply.write_str(interfaces.first().unwrap_or(&base::DESCRIPTOR));
+            }
+            base::DEBUG_INFO => {
+                let address = std::ptr::from_ref(self).addr() as u64;
+                DebugInfo::of_this_process(address).write(reply);
+            }
+            base::HASH_CHAIN => {
+                let hashes = self.object.hashes();
+                let array = reply.write_structs(hashes.len(), base::HASH);
+                reply.set(array, 0, hashes.as_flattened());
+            }
+            base::DEBUG => {
+                let handle = call.read_handle()?.ok_or(StatusCode::UNEXPECTED_NULL)?;
+                let options = call.read_str_vec()?;
+                let to = handle.fds.into_iter().next().ok_or(StatusCode::BAD_VALUE)?;
+                // Whoever asked sees that it is short.
+                let _ = self.object.debug(&mut File::from(to), &options);
+            }
+            _ => return Err(Status::UNKNOWN_TRANSACTION),
+        }
+        Ok(())
+    }
+}
+
+impl Serve for Served {
+    fn serve(&self, call: Transaction<'_>) {
+        let mut reply = HwParcel::new();
+        let outcome = match call.received().map(crate::received::Received::lent) {
+            Some(lent) => {
+                let mut incoming = Incoming {
+                    code: call.code(),
+                    flags: call.flags(),
+                    sender_pid: call.sender_pid(),
+                    sender_euid: call.sender_euid(),
+                    security_context: call.security_context_address().map(|address| (lent, address)),
+                    reader: Reader::of_received(lent),
+                };
+                self.dispatch(&mut incoming, &mut reply)
+            }
+            None => Err(Status::Code(StatusCode::UNKNOWN_ERROR)),
+        };
+        let flags = call.answer_flags();
+        // A reply that cannot be delivered is reported to the caller by the driver.
+        let _ = match outcome {
+            Ok(()) => reply.with_payload(|payload| call.reply(flags, payload)),
+            Err(Status::Code(code)) => call.reply_status(code),
+            Err(Status::Exception(exception)) => {
+                reply.clear();
+                reply.write_exception(&exception);
+                reply.with_payload(|payload| call.reply(flags, payload))
+            }
+        };
+    }
+}
+
+impl Proxy {
+    /// Offers a HIDL object from the process that holds this proxy.
+    #[must_use]
+    pub fn publish_hidl_beside(&self, object: impl Object) -> HwBinder {
+        let nodes = &self.inner.runtime.shared().nodes;
+        HwBinder::from(Binder::Local(nodes.publish(Served::new(object), NodeOptions::HWBINDER.flags())))
+    }
+}
+
+impl<C: Connection> Process<C> {
+    /// Offers a HIDL object: it takes descriptors, is never served behind nice 0, and inherits
+    /// real-time priority. It lives while the result, a parcel under way or another process holds
+    /// it; calls come once the pool runs.
+    pub fn publish_hidl(&self, object: impl Object) -> HwBinder {
+        self.publish_hidl_with(object, NodeOptions::HWBINDER)
+    }
+
+    /// [`Self::publish_hidl`] with options for the driver.
+    pub fn publish_hidl_with(&self, object: impl Object, options: NodeOptions) -> HwBinder {
+        HwBinder::from(Binder::Local(self.publish_node(Served::new(object), options)))
+    }
+
+    /// Makes a HIDL object the context manager: what every process finds at handle 0.
+    ///
+    /// # Errors
+    /// `EBUSY`: there is one. `EPERM`: the first manager had another uid.
+    /// `driver::manager::ManagerError` finds out who.
+    pub fn become_hidl_context_manager(&self, object: impl Object) -> io::Result<HwBinder> {
+        let node = self.become_context_manager_node(Served::new(object), NodeOptions::HWBINDER)?;
+        Ok(HwBinder::from(Binder::Local(node)))
+    }
+}

@@ -1,0 +1,348 @@
+//! Room: buffers, what is embedded in them, handles and interfaces out of a payload.
+//! Not here: scalars (`reader`), who owns what was delivered (`crate::received`).
+//! Facts: libhwbinder's `verifyBufferObject`, libgbinder's reader, contract OBJ-15 to OBJ-20.
+//!
+//! Only an object that its sender listed was looked at by the driver; its address is the driver's.
+//! Everything else about it is the sender's claim and compared with what must stand there.
+
+use abi::codes::object;
+use abi::layout::{BufferObject, FdArrayObject, FlatBinderObject};
+use zerocopy::{FromBytes, Immutable, KnownLayout};
+
+use super::{Read, Reader, Source};
+use crate::hwbinder::client::HwBinder;
+use crate::hwbinder::parcel::NativeHandle;
+use crate::hwbinder::writer::{COUNT, NATIVE_HANDLE, VEC};
+use crate::status_code::StatusCode;
+
+/// A structure, or an array of them, where the driver put it.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'t> {
+    bytes: &'t [u8],
+    /// Its index among the objects; `None` for one that was not listed because it is empty.
+    object: Option<usize>,
+}
+
+impl<'t> Seen<'t> {
+    /// Its bytes. Pointers in them are the driver's and say nothing.
+    #[must_use]
+    pub fn bytes(&self) -> &'t [u8] {
+        self.bytes
+    }
+
+    /// A field.
+    ///
+    /// # Errors
+    /// `BAD_INDEX`: beyond the end.
+    pub fn field<T: FromBytes>(&self, offset: usize) -> Read<T> {
+        let bytes = self.bytes.get(offset..).and_then(|rest| rest.get(..size_of::<T>()));
+        T::read_from_bytes(bytes.ok_or(StatusCode::BAD_INDEX)?).map_err(|_| StatusCode::BAD_INDEX)
+    }
+}
+
+/// What a child must say about its parent.
+type Parent<'t> = Option<(Seen<'t>, usize)>;
+
+impl<'t> Reader<'t> {
+    /// The position of an object, as its sender listed it.
+    #[inline]
+    fn offset(&self, index: usize) -> Option<u64> {
+        let listed = |offsets: &[u8]| {
+            let at = index.checked_mul(8)?;
+            offsets.get(at..)?.first_chunk().map(|chunk| u64::from_ne_bytes(*chunk))
+        };
+        match self.source {
+            Source::Received(lent) => listed(lent.offsets),
+            Source::Image(image) => listed(image.offsets),
+            Source::Parcel(parcel) => parcel.offsets().get(index).copied(),
+        }
+    }
+
+    fn objects(&self) -> usize {
+        match self.source {
+            Source::Received(lent) => lent.offsets.len() / 8,
+            Source::Image(image) => image.offsets.len() / 8,
+            Source::Parcel(parcel) => parcel.offsets().len(),
+        }
+    }
+
+    /// The index of the object here; `None` if none is listed.
+    #[inline]
+    fn listed_here(&self) -> Option<usize> {
+        let at = self.at as u64;
+        if self.offset(self.next) == Some(at) {
+            return Some(self.next);
+        }
+        // Read out of order, or something was passed over. The driver saw to it that they ascend.
+        let (mut low, mut high) = (0, self.objects());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.offset(middle)?.cmp(&at) {
+                std::cmp::Ordering::Equal => return Some(middle),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn peek<T: FromBytes>(&self) -> Read<T> {
+        let bytes = self.data[self.at..].get(..size_of::<T>()).ok_or(StatusCode::NOT_ENOUGH_DATA)?;
+        T::read_from_bytes(bytes).map_err(|_| StatusCode::NOT_ENOUGH_DATA)
+    }
+
+    /// Takes the listed object that stands here.
+    #[inline]
+    fn take_listed<T: FromBytes>(&mut self) -> Read<(usize, T)> {
+        let value = self.peek()?;
+        let index = self.listed_here().ok_or(StatusCode::BAD_TYPE)?;
+        self.at += size_of::<T>();
+        self.next = index + 1;
+        Ok((index, value))
+    }
+
+    /// The bytes that a listed PTR object describes.
+    #[inline]
+    fn described(&self, index: usize, ptr: &BufferObject) -> Read<&'t [u8]> {
+        if ptr.length == 0 {
+            return Ok(&[]);
+        }
+        let bytes = match self.source {
+            Source::Received(lent) => lent.runtime.lent(ptr.buffer, ptr.length),
+            Source::Parcel(parcel) => parcel.described(index),
+            Source::Image(image) => {
+                let start = ptr.buffer.checked_sub(image.base).and_then(|start| usize::try_from(start).ok());
+                let rest = start.and_then(|start| image.area.get(start..));
+                usize::try_from(ptr.length).ok().and_then(|len| rest?.get(..len))
+            }
+        };
+        bytes.filter(|bytes| bytes.len() as u64 == ptr.length).ok_or(StatusCode::BAD_VALUE)
+    }
+
+    /// Takes a PTR object that must describe `len` bytes, at the top or for this pointer.
+    #[inline]
+    fn take_buffer(&mut self, len: u64, parent: Parent<'t>) -> Read<Seen<'t>> {
+        let (index, ptr) = self.take_listed::<BufferObject>()?;
+        if ptr.kind != object::PTR {
+            return Err(StatusCode::BAD_TYPE);
+        }
+        let as_expected = match parent {
+            None => ptr.flags == 0,
+            Some((parent, offset)) => {
+                let pointer: u64 = parent.field(offset)?;
+                ptr.flags == object::BUFFER_FLAG_HAS_PARENT
+                    && parent.object.is_some_and(|object| object as u64 == ptr.parent)
+                    && ptr.parent_offset == offset as u64
+                    && pointer == ptr.buffer
+            }
+        };
+        if !as_expected || ptr.length != len {
+            return Err(StatusCode::BAD_VALUE);
+        }
+        Ok(Seen { bytes: self.described(index, &ptr)?, object: Some(index) })
+    }
+
+    /// Takes the PTR object that libhidl writes for nothing: no address, no bytes, not listed.
+    fn take_unlisted_null(&mut self) -> bool {
+        let null = |ptr: BufferObject| ptr.kind == object::PTR && ptr.buffer == 0 && ptr.length == 0;
+        let found = self.peek().is_ok_and(null) && self.listed_here().is_none();
+        if found {
+            self.at += size_of::<BufferObject>();
+        }
+        found
+    }
+
+    /// What an embedded vector or string points to.
+    #[inline]
+    fn take_elements(&mut self, parent: Seen<'t>, offset: usize, size: usize, nul: bool) -> Read<Seen<'t>> {
+        let count: u32 = parent.field(offset.checked_add(COUNT).ok_or(StatusCode::BAD_INDEX)?)?;
+        if count == 0 && self.take_unlisted_null() {
+            return Ok(Seen { bytes: &[], object: None });
+        }
+        let len = u64::from(count).checked_mul(size as u64).ok_or(StatusCode::BAD_VALUE)?;
+        self.take_buffer(len + u64::from(nul), Some((parent, offset)))
+    }
+
+    /// A structure of this many bytes.
+    ///
+    /// # Errors
+    /// `BAD_TYPE`: no buffer stands here. `BAD_VALUE`: it is another one. `NOT_ENOUGH_DATA`.
+    #[inline]
+    pub fn read_struct(&mut self, len: usize) -> Read<Seen<'t>> {
+        self.attempt(|reader| reader.take_buffer(len as u64, None))
+    }
+
+    /// `vec<uint8_t>`, in place.
+    ///
+    /// # Errors
+    /// As [`Self::read_struct`].
+    #[inline]
+    pub fn read_bytes(&mut self) -> Read<&'t [u8]> {
+        Ok(self.read_structs(1)?.bytes)
+    }
+
+    /// `vec<T>` of plain elements, in place.
+    ///
+    /// # Errors
+    /// As [`Self::read_struct`].
+    pub fn read_vec<T: FromBytes + KnownLayout + Immutable>(&mut self) -> Read<&'t [T]> {
+        let bytes = self.read_structs(size_of::<T>())?.bytes;
+        if bytes.is_empty() {
+            return Ok(&[]);
+        }
+        // The driver puts buffers on 8-byte boundaries.
+        <[T]>::ref_from_bytes(bytes).map_err(|_| StatusCode::BAD_VALUE)
+    }
+
+    /// `vec<T>` of structures of this size.
+    ///
+    /// # Errors
+    /// As [`Self::read_struct`].
+    #[inline]
+    pub fn read_structs(&mut self, size: usize) -> Read<Seen<'t>> {
+        self.attempt(|reader| {
+            let vec = reader.take_buffer(VEC as u64, None)?;
+            reader.take_elements(vec, 0, size, false)
+        })
+    }
+
+    /// `string`, in place.
+    ///
+    /// # Errors
+    /// As [`Self::read_struct`]; `BAD_VALUE` also for one without its NUL, or that is no text.
+    pub fn read_str(&mut self) -> Read<&'t str> {
+        self.attempt(|reader| {
+            let string = reader.take_buffer(VEC as u64, None)?;
+            reader.embedded_str(string, 0)
+        })
+    }
+
+    /// `vec<string>`
+    ///
+    /// # Errors
+    /// As [`Self::read_str`].
+    pub fn read_str_vec(&mut self) -> Read<Vec<&'t str>> {
+        self.attempt(|reader| {
+            let vec = reader.take_buffer(VEC as u64, None)?;
+            reader.embedded_str_vec(vec, 0)
+        })
+    }
+
+    /// The elements of the `hidl_vec` at an offset of a structure. What is embedded must be read in
+    /// the order of its pointers.
+    ///
+    /// # Errors
+    /// As [`Self::read_struct`]; `BAD_INDEX`: there is no such offset.
+    pub fn embedded_structs(&mut self, parent: Seen<'t>, offset: usize, size: usize) -> Read<Seen<'t>> {
+        self.attempt(|reader| reader.take_elements(parent, offset, size, false))
+    }
+
+    /// The `hidl_string` at an offset of a structure.
+    ///
+    /// # Errors
+    /// As [`Self::read_str`] and [`Self::embedded_structs`].
+    pub fn embedded_str(&mut self, parent: Seen<'t>, offset: usize) -> Read<&'t str> {
+        self.attempt(|reader| {
+            let bytes = match reader.take_elements(parent, offset, 1, true)?.bytes.split_last() {
+                Some((0, bytes)) => bytes,
+                Some(_) => return Err(StatusCode::BAD_VALUE),
+                None => &[],
+            };
+            str::from_utf8(bytes).map_err(|_| StatusCode::BAD_VALUE)
+        })
+    }
+
+    /// The `hidl_vec<hidl_string>` at an offset of a structure.
+    ///
+    /// # Errors
+    /// As [`Self::embedded_str`].
+    pub fn embedded_str_vec(&mut self, parent: Seen<'t>, offset: usize) -> Read<Vec<&'t str>> {
+        self.attempt(|reader| {
+            let array = reader.take_elements(parent, offset, VEC, false)?;
+            // As many as lie there; each has an object of its own still to come.
+            (0..array.bytes.len() / VEC).map(|index| reader.embedded_str(array, VEC * index)).collect()
+        })
+    }
+
+    /// `handle`; the descriptors are duplicates, the reader's own.
+    ///
+    /// # Errors
+    /// As [`Self::read_struct`]; `NO_MEMORY`: no descriptor is free.
+    pub fn read_handle(&mut self) -> Read<Option<NativeHandle>> {
+        self.attempt(|reader| reader.take_handle(None))
+    }
+
+    /// The `hidl_handle` at an offset of a structure.
+    ///
+    /// # Errors
+    /// As [`Self::read_handle`] and [`Self::embedded_structs`].
+    pub fn embedded_handle(&mut self, parent: Seen<'t>, offset: usize) -> Read<Option<NativeHandle>> {
+        self.attempt(|reader| reader.take_handle(Some((parent, offset))))
+    }
+
+    fn take_handle(&mut self, parent: Parent<'t>) -> Read<Option<NativeHandle>> {
+        let size = self.read_u64()?;
+        if size == 0 {
+            return Ok(None);
+        }
+        let seen = self.take_buffer(size, parent)?;
+        let (version, fds, ints): (u32, u32, u32) = (seen.field(0)?, seen.field(4)?, seen.field(8)?);
+        let numbers = u64::from(fds) + u64::from(ints);
+        if version != NATIVE_HANDLE as u32 || size != NATIVE_HANDLE as u64 + 4 * numbers {
+            return Err(StatusCode::BAD_VALUE);
+        }
+        // Without its object the numbers are the sender's, and name anything of this process.
+        let (_, array) = self.take_listed::<FdArrayObject>()?;
+        if array.kind != object::FDA {
+            return Err(StatusCode::BAD_TYPE);
+        }
+        let belongs = seen.object.is_some_and(|object| object as u64 == array.parent);
+        if !belongs || array.parent_offset != NATIVE_HANDLE as u64 || array.num_fds != u64::from(fds) {
+            return Err(StatusCode::BAD_VALUE);
+        }
+        let words = seen.bytes[NATIVE_HANDLE..].as_chunks::<4>().0;
+        let (fds, ints) = words.split_at_checked(fds as usize).ok_or(StatusCode::BAD_VALUE)?;
+        let fds = fds.iter().map(|fd| self.duplicate(i32::from_le_bytes(*fd))).collect::<Read<_>>()?;
+        Ok(Some(NativeHandle { fds, ints: ints.iter().map(|int| i32::from_le_bytes(*int)).collect() }))
+    }
+
+    /// A descriptor that the driver made for this buffer, and closes with it (contract OBJ-13).
+    fn duplicate(&self, number: i32) -> Read<std::os::fd::OwnedFd> {
+        if matches!(self.source, Source::Image(_)) {
+            return Err(StatusCode::BAD_TYPE);
+        }
+        driver::duplicate_descriptor(number).map_err(|_| StatusCode::NO_MEMORY)
+    }
+
+    /// An interface.
+    ///
+    /// # Errors
+    /// `BAD_TYPE`: none stands here. `UNEXPECTED_NULL`. `NOT_ENOUGH_DATA`.
+    pub fn read_binder(&mut self) -> Read<HwBinder> {
+        self.attempt(|reader| reader.read_nullable_binder()?.ok_or(StatusCode::UNEXPECTED_NULL))
+    }
+
+    /// A nullable interface.
+    ///
+    /// # Errors
+    /// As [`Self::read_binder`].
+    pub fn read_nullable_binder(&mut self) -> Read<Option<HwBinder>> {
+        self.attempt(|reader| {
+            let flat: FlatBinderObject = reader.peek()?;
+            if reader.listed_here().is_none() {
+                let null = flat.kind == object::BINDER && flat.binder == 0 && flat.cookie == 0;
+                reader.at += size_of::<FlatBinderObject>();
+                return if null { Ok(None) } else { Err(StatusCode::BAD_TYPE) };
+            }
+            let at = reader.at as u64;
+            let (_, flat) = reader.take_listed::<FlatBinderObject>()?;
+            let binder = match reader.source {
+                Source::Received(lent) => lent.binder(&flat)?,
+                Source::Parcel(parcel) => parcel.held_binder(at).cloned().ok_or(StatusCode::BAD_TYPE)?,
+                Source::Image(_) => return Err(StatusCode::BAD_TYPE),
+            };
+            Ok(Some(HwBinder::from(binder)))
+        })
+    }
+}

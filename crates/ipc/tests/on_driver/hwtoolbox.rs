@@ -1,0 +1,151 @@
+//! Room: the HIDL object that a peer offers, as its context's manager: one small method per behaviour
+//! under test.
+
+use std::fs::File;
+use std::io::Read;
+use std::sync::{Arc, Mutex};
+
+use driver::AnyContext;
+use ipc::hwbinder::{CallError, HwBinder, HwParcel, Incoming, NativeHandle, Object, Status};
+use ipc::{Process, ProcessOptions, StatusCode};
+
+use crate::peer::{Bench, Opened, PATIENCE, Peer, TestProcess, eventually};
+use crate::toolbox::{nameless_file, open_descriptors, thread_names};
+
+/// The newer interface declares [`JOIN`] alone.
+pub(crate) const V1_1: &str = "example@1.1::IToolbox";
+pub(crate) const V1_0: &str = "example@1.0::IToolbox";
+
+/// `echo(vec<uint8_t>) generates (vec<uint8_t>)`, in place.
+pub(crate) const ECHO: u32 = 1;
+/// `bounce(interface partner, int32_t times) generates (int32_t)`
+pub(crate) const BOUNCE: u32 = 2;
+/// `oneway append(vec<int32_t>)`
+pub(crate) const APPEND: u32 = 3;
+/// `log() generates (vec<int32_t>)`
+pub(crate) const LOG: u32 = 4;
+/// `readAll(handle) generates (string)`
+pub(crate) const READ_ALL: u32 = 5;
+/// `open(string content) generates (handle)`
+pub(crate) const OPEN: u32 = 6;
+/// `refuse(string why)`: fails with an exception.
+pub(crate) const REFUSE: u32 = 7;
+/// `panic()`
+pub(crate) const PANIC: u32 = 8;
+/// `threads() generates (vec<string>)`
+pub(crate) const THREADS: u32 = 9;
+/// `descriptors() generates (int32_t)`: how many this process has open.
+pub(crate) const DESCRIPTORS: u32 = 10;
+/// `join(vec<string>) generates (string)`
+pub(crate) const JOIN: u32 = 11;
+
+pub(crate) struct HwToolbox {
+    process: TestProcess,
+    log: Mutex<Vec<i32>>,
+}
+
+impl HwToolbox {
+    pub(crate) fn new(process: TestProcess) -> Arc<Self> {
+        Arc::new(Self { process, log: Mutex::default() })
+    }
+
+    fn bounce(&self, call: &mut Incoming<'_>, reply: &mut HwParcel<'_>) -> Result<(), Status> {
+        let partner = call.read_binder()?;
+        let times = call.read_i32()?;
+        let mut deepest = times;
+        if times > 0 {
+            let own = self.process.publish_hidl(Self::new(self.process.clone()));
+            deepest = bounce(&partner, &own, times - 1)?;
+        }
+        reply.write_i32(deepest);
+        Ok(())
+    }
+
+    fn read_all(call: &mut Incoming<'_>, reply: &mut HwParcel<'_>) -> Result<(), Status> {
+        let handle = call.read_handle()?.ok_or(StatusCode::UNEXPECTED_NULL)?;
+        let mut text = String::new();
+        for fd in handle.fds {
+            File::from(fd).read_to_string(&mut text).expect("read");
+        }
+        text.extend(handle.ints.iter().map(|int| format!(" {int}")));
+        reply.write_str(&text);
+        Ok(())
+    }
+}
+
+/// `IToolbox.bounce`
+pub(crate) fn bounce(at: &HwBinder, own: &HwBinder, times: i32) -> Result<i32, CallError> {
+    let mut request = at.request(V1_0);
+    request.write_binder(own);
+    request.write_i32(times);
+    Ok(at.call(BOUNCE, request)?.reader().read_i32()?)
+}
+
+impl Object for HwToolbox {
+    fn interfaces(&self) -> &[&str] {
+        &[V1_1, V1_0]
+    }
+
+    fn on_transact<'t>(&self, call: &mut Incoming<'t>, reply: &mut HwParcel<'t>) -> Result<(), Status> {
+        match call.code() {
+            ECHO => reply.write_vec(call.read_bytes()?),
+            BOUNCE => self.bounce(call, reply)?,
+            APPEND => self.log.lock().expect("log").extend_from_slice(call.read_vec()?),
+            LOG => {
+                let log = self.log.lock().expect("log");
+                let array = reply.write_structs(log.len(), 4);
+                for (index, number) in log.iter().enumerate() {
+                    reply.set(array, 4 * index, &number.to_le_bytes());
+                }
+            }
+            READ_ALL => Self::read_all(call, reply)?,
+            OPEN => {
+                let file = nameless_file(call.read_str()?);
+                reply.write_handle(Some(NativeHandle { fds: vec![file.into()], ints: vec![7] }));
+            }
+            REFUSE => return Err(Status::illegal_argument(call.read_str()?)),
+            // Without the hook that would print it.
+            PANIC => std::panic::resume_unwind(Box::new("asked to")),
+            THREADS => reply.write_str_vec(&thread_names()),
+            DESCRIPTORS => reply.write_i32(i32::try_from(open_descriptors()).expect("few")),
+            JOIN => reply.write_str(&call.read_str_vec()?.join("+")),
+            _ => return Err(Status::UNKNOWN_TRANSACTION),
+        }
+        Ok(())
+    }
+}
+
+/// What the peer's process runs.
+pub(crate) fn play(context: &AnyContext, threads: u32) -> TestProcess {
+    let process = Process::open(context, ProcessOptions::hwbinder_pool(threads, false)).expect("open");
+    let toolbox = HwToolbox::new(process.clone());
+    // The last test's manager is released a little after it was reaped (contract EXT-04).
+    eventually("manager", || match process.become_hidl_context_manager(toolbox.clone()) {
+        Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => false,
+        result => result.map(|_| true).expect("become the manager"),
+    });
+    process.start_thread_pool().expect("start the pool");
+    process
+}
+
+impl Bench {
+    /// A process of this flavour in the test itself, with a running pool.
+    pub(crate) fn hw_process(&self) -> Opened {
+        let process = Process::open(self.context(), ProcessOptions::hwbinder_pool(4, false)).expect("open");
+        process.start_thread_pool().expect("start the pool");
+        Opened::from(process)
+    }
+
+    /// A toolbox at handle 0, and this process as its client.
+    pub(crate) fn hw_served(&self, threads: u32) -> (Peer, Opened, HwBinder) {
+        let peer = self.peer("hwtoolbox", ipc::Release::default(), threads);
+        let process = self.hw_process();
+        let toolbox = HwBinder::from(ipc::Binder::from(process.context_manager().expect("not ours")));
+        let end = std::time::Instant::now() + PATIENCE;
+        while let Err(error) = toolbox.ping() {
+            assert!(error.is_dead() && std::time::Instant::now() < end, "no toolbox: {error}");
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        (peer, process, toolbox)
+    }
+}
