@@ -4,7 +4,8 @@
 //! - [`channel`]: what lies in memory that processes share: inboxes, doorbells, lanes.
 //! - [`broker`]: the process that owns who is who. [`directory`], [`start`]: where it is, and how it
 //!   comes to be there. [`line`], [`wire`]: talking to it.
-//! - [`protocol`]: what broker and processes say to each other.
+//! - [`protocol`]: what broker and processes say to each other. [`objects`]: the rules of payloads that
+//!   both of them keep.
 //! - `fuzz`: what fuzz targets call; no part of a shipped binary.
 //!
 //! Not here: the seam (`crate::connection`), choosing a backend (`crate::locate`).
@@ -17,6 +18,7 @@ mod directory;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 mod line;
+mod objects;
 mod priority;
 mod process;
 pub mod protocol;

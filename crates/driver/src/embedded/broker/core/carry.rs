@@ -9,12 +9,12 @@ use std::os::fd::OwnedFd;
 use abi::codes::tf;
 
 use super::Core;
-use super::arena::ALIGN;
 use super::buffer::{Buffer, Held};
 use super::image::Image;
 use super::node::NodeKey;
 use super::outside::Outside;
 use super::refusal::{EFAULT, EINVAL, ENOSPC, EOPNOTSUPP, ESRCH, Refusal, reported};
+use crate::embedded::objects::{ALIGN, Layout};
 use crate::embedded::protocol::{Link, ProcId, Transact};
 
 /// What is to be carried.
@@ -49,24 +49,19 @@ pub(super) struct Cargo {
 
 /// Where the parts of a buffer begin, from its start.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
-    pub(super) offsets: u64,
-    pub(super) scattered: u64,
-    pub(super) scattered_end: u64,
+struct Plan {
+    layout: Layout,
     secctx: u64,
     total: u64,
 }
 
 impl Plan {
-    /// Each part rounded up to 8; `None` if that overflows.
+    /// `None` if the sum overflows.
     fn of(transact: &Transact, secctx: usize) -> Option<Self> {
-        let round = |len: u64| len.checked_next_multiple_of(ALIGN);
-        let offsets = round(transact.data_size)?;
-        let scattered = offsets.checked_add(round(transact.offsets_size)?)?;
-        let scattered_end = scattered.checked_add(transact.buffers_size)?;
-        let secctx_at = scattered.checked_add(round(transact.buffers_size)?)?;
-        let total = secctx_at.checked_add(round(secctx as u64)?)?;
-        Some(Self { offsets, scattered, scattered_end, secctx: secctx_at, total })
+        let layout = Layout::of(transact.data_size, transact.offsets_size, transact.buffers_size)?;
+        let at = layout.end.checked_next_multiple_of(ALIGN)?;
+        let total = at.checked_add((secctx as u64).checked_next_multiple_of(ALIGN)?)?;
+        Some(Self { layout, secctx: at, total })
     }
 }
 
@@ -88,7 +83,7 @@ impl Core {
 
         let mut held = Vec::new();
         let address = base.wrapping_add(taken.offset);
-        match self.fill(&mut parcel, route, (taken.offset, address), plan, &mut held, outside) {
+        match self.fill(&mut parcel, route, (taken.offset, address), plan.layout, &mut held, outside) {
             Ok(fds) => {
                 let security_context = (!secctx.is_empty()).then(|| taken.offset + plan.secctx);
                 if let Some(at) = security_context {
@@ -132,7 +127,7 @@ impl Core {
         parcel: &mut Parcel<'_>,
         route: &Route,
         (offset, address): (u64, u64),
-        plan: Plan,
+        layout: Layout,
         held: &mut Vec<Held>,
         outside: &mut impl Outside,
     ) -> Result<Vec<OwnedFd>, Refusal> {
@@ -140,7 +135,7 @@ impl Core {
         if transact.data_fault != 0 {
             return Err(Refusal::failed(reported(transact.data_fault)));
         }
-        if !transact.offsets_size.is_multiple_of(ALIGN) || !transact.buffers_size.is_multiple_of(ALIGN) {
+        if !layout.is_aligned() {
             return Err(Refusal::failed(EINVAL));
         }
         // The plan's lengths fit the area, so they fit a usize.
@@ -150,13 +145,13 @@ impl Core {
             outside.write(route.to, offset, data);
             return Ok(Vec::new());
         }
-        if (bytes.len() as u64) < plan.scattered {
+        if (bytes.len() as u64) < layout.scattered {
             return Err(Refusal::failed(EFAULT));
         }
-        let mut image = Image::new(bytes, plan, address, transact);
+        let mut image = Image::new(bytes, layout, address, transact);
         self.translate(&mut image, parcel, route, held, outside)?;
         outside.write(route.to, offset, image.data());
-        outside.write(route.to, offset + plan.offsets, image.behind_data());
+        outside.write(route.to, offset + layout.offsets, image.behind_data());
         Ok(image.into_fds())
     }
 
@@ -176,7 +171,7 @@ impl Core {
             transaction: parcel.id,
             data_size: transact.data_size,
             offsets_size: transact.offsets_size,
-            extra: plan.total - plan.scattered,
+            extra: plan.total - plan.layout.scattered,
             target: route.target,
             oneway: route.oneway,
             clear: transact.flags & tf::CLEAR_BUF != 0,

@@ -10,11 +10,13 @@ use abi::codes::object;
 use super::Core;
 use super::buffer::Held;
 use super::carry::{Parcel, Route};
-use super::image::{Found, Image};
+use super::image::Image;
 use super::node::Hold;
 use super::outside::Outside;
 use super::proc::PINNED_FDS_MAX;
-use super::refusal::{EBADF, EFAULT, EINVAL, EMFILE, EPERM, Refusal, reported};
+use super::refusal::{EBADF, EINVAL, EMFILE, EPERM, Refusal, reported};
+use super::scatter::send_scattered;
+use crate::embedded::objects::{Found, View, Walk};
 use crate::embedded::protocol::MAX_FDS;
 
 impl Core {
@@ -27,16 +29,10 @@ impl Core {
         held: &mut Vec<Held>,
         outside: &mut impl Outside,
     ) -> Result<(), Refusal> {
-        let data_size = parcel.transact.data_size;
-        let mut end = 0;
-        let mut index = 0;
-        while let Some(offset) = image.offset(index) {
-            if offset < end || offset > data_size {
-                return Err(Refusal::failed(EFAULT));
-            }
-            let found = image.object(offset).ok_or(Refusal::failed(EINVAL))?;
-            end = offset + found.size as u64;
-            let fault = (parcel.transact.fault_object == index as u32)
+        let mut walk = Walk::new(image.layout());
+        while let Some(found) = walk.next(image) {
+            let found = found.map_err(Refusal::failed)?;
+            let fault = (parcel.transact.fault_object == (walk.count() - 1) as u32)
                 .then_some(parcel.transact.fault_errno)
                 .filter(|errno| *errno != 0);
             match found.kind {
@@ -47,13 +43,12 @@ impl Core {
                     held.push(self.send_handle(image, found, parcel, route, outside)?);
                 }
                 object::FD => {
-                    self.send_fd(image, parcel, route, fault, found.at as u64 + 8)?;
-                    image.put(found.at as u64 + 12, &[0; 4])?;
+                    self.send_fd(image, parcel, route, fault, found.at + 8)?;
+                    image.rewrite(found.at + 12, &[0; 4])?;
                 }
-                object::FDA => self.send_fds(image, found, index, parcel, route, fault)?,
-                _ => image.send_scattered(found, index, fault)?,
+                object::FDA => self.send_fds((image, &mut walk), found, parcel, route, fault)?,
+                _ => send_scattered(image, &mut walk, found, fault)?,
             }
-            index += 1;
         }
         Ok(())
     }
@@ -125,7 +120,7 @@ impl Core {
         }
         // Without a fault the sender has said less than it sent along.
         let missing = Refusal::failed(fault.map_or(EBADF, reported));
-        image.put(at, &(image.fds.len() as u32).to_ne_bytes())?;
+        image.rewrite(at, &(image.fds.len() as u32).to_ne_bytes())?;
         image.fds.push(parcel.fds.pop_front().ok_or(missing)?);
         Ok(())
     }
