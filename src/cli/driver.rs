@@ -34,7 +34,7 @@ pub(crate) struct DriverArgs {
     #[arg(long, value_name = "HOW[:US]")]
     wait: Option<Wait>,
 
-    /// Embedded driver: whether calls without objects go from process to process [default: on]
+    /// Embedded driver: whether calls without objects but scattered buffers go from process to process [default: on]
     #[arg(long, value_name = "on|off")]
     lanes: Option<Switch>,
 }

@@ -85,8 +85,8 @@ pub struct Settings {
     pub waiting: Waiting,
     /// For how long a thread may spin before it sleeps, in ns.
     pub spin_budget_ns: u64,
-    /// Whether calls without objects go through memory that both processes share; else every
-    /// transaction goes through the broker.
+    /// Whether calls without objects, or with none but scattered buffers, go through memory that both
+    /// processes share; else every transaction goes through the broker.
     pub lanes: bool,
 }
 

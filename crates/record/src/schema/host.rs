@@ -151,7 +151,8 @@ pub struct EmbeddedSettings {
     pub waiting: String,
     /// How long a thread may spin before it sleeps.
     pub spin_budget_ns: u64,
-    /// Whether calls without objects go from process to process; else through the broker.
+    /// Whether calls without objects, or with none but scattered buffers, go from process to process;
+    /// else through the broker.
     pub lanes: bool,
 }
 

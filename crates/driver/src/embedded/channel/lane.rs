@@ -1,6 +1,7 @@
 //! Room: calls from one process to another through shared memory that no third one touches.
 //!
 //! - [`header`]: what a call and a reply carry beside their bytes.
+//! - [`shape`]: the parts of a payload.
 //! - [`pour`]: large payloads, copied by both sides at the same time.
 //!
 //! Not here: waking (`doorbell`), which handle leads to which channel (`process`).
@@ -20,6 +21,7 @@
 
 pub mod header;
 pub mod pour;
+pub mod shape;
 
 use sys::sync::{AtomicU32, Ordering, fence};
 
@@ -27,11 +29,12 @@ use super::{Corrupt, Memory, holds};
 use header::{REPLY_FIXED, REQUEST_LONGEST};
 pub use header::{ReplyHeader, RequestHeader};
 pub use pour::{CUT_FROM, Piece};
+pub use shape::{Shape, Source};
 
 /// Calls that may be under way in a channel.
 pub const LANES: u32 = 16;
 
-/// Most bytes of data of a request or reply; larger ones go through the broker.
+/// Most bytes of a request's or reply's payload; larger ones go through the broker.
 pub const LARGEST: usize = 128 << 10;
 
 /// Gate: the callee is frozen.
@@ -179,10 +182,16 @@ impl<M: Memory> Lanes<M> {
     /// # Errors
     /// [`Corrupt::LaneSize`] for more than [`LARGEST`] bytes or no such lane. [`Corrupt::LaneBusy`]:
     /// somebody else changed the lane.
-    pub fn publish(&self, lane: u32, header: &RequestHeader, data: &[u8]) -> Result<Call, Corrupt> {
-        if lane >= LANES || data.len() > LARGEST {
+    pub fn publish(
+        &self,
+        lane: u32,
+        header: &RequestHeader,
+        data: &(impl Source + ?Sized),
+    ) -> Result<Call, Corrupt> {
+        if lane >= LANES {
             return Err(Corrupt::LaneSize);
         }
+        let shape = data.shape()?;
         let word = self.request_word(lane);
         let before = word.load(Ordering::Relaxed);
         if before & STATE != IDLE {
@@ -193,9 +202,9 @@ impl<M: Memory> Lanes<M> {
             used.store(lane + 1, Ordering::Relaxed);
         }
         let mut bytes = [0; REQUEST_LONGEST];
-        let len = header.encode(data.len() as u32, &mut bytes);
+        let len = header.encode(shape, &mut bytes);
         self.memory.copy_in(base(lane) + 4, &bytes[4..len]);
-        self.put(&Place::request(lane, len, data.len()), data);
+        self.put(&Place::request(lane, len, shape.len()), data);
         let number = before.wrapping_add(STATE + 1) & !STATE;
         // Release: header and data are seen by whoever sees the call. Guarded by loom_a_call_arrives_whole.
         word.store(number | CALLED, Ordering::Release);
@@ -203,8 +212,9 @@ impl<M: Memory> Lanes<M> {
     }
 
     /// Copies a large payload, while the callee, if it is quick, copies it out. Nothing for a small one.
-    pub fn pour_request(&self, call: Call, data: &[u8]) {
-        self.pour(&Place::request(call.lane, 0, data.len()), data);
+    pub fn pour_request(&self, call: Call, data: &(impl Source + ?Sized)) {
+        // What is poured lies apart from its header.
+        self.pour(|len| Place::request(call.lane, 0, len), data);
     }
 
     /// Takes a call back that the callee has not taken; whether that was so. If not, it is being
@@ -238,14 +248,10 @@ impl<M: Memory> Lanes<M> {
         }
         let mut bytes = [0; REPLY_FIXED];
         self.memory.copy_out(base(call.lane) + REPLY + 4, &mut bytes[4..]);
-        let header = ReplyHeader::decode(&bytes);
         if word & STATE == FAILED {
-            return Ok(Some(Outcome::Failed(header.code as i32)));
+            return Ok(Some(Outcome::Failed(ReplyHeader::decode_failure(&bytes).code as i32)));
         }
-        if header.data_size as usize > LARGEST {
-            return Err(Corrupt::LaneSize);
-        }
-        Ok(Some(Outcome::Replied(header)))
+        Ok(Some(Outcome::Replied(ReplyHeader::decode(&bytes)?)))
     }
 
     /// Copies the bytes of a reply out, to `into`, which is as long as the header says.
@@ -258,19 +264,19 @@ impl<M: Memory> Lanes<M> {
         })
     }
 
-    /// [`copy_reply`](Self::copy_reply) of `data_size` bytes to a place of the caller's choice, piece
-    /// by piece, from the channel's memory.
+    /// [`copy_reply`](Self::copy_reply) of `size` bytes to a place of the caller's choice, piece by piece,
+    /// from the channel's memory.
     ///
     /// # Errors
     /// As [`copy_request`](Self::copy_request).
     pub fn pieces_of_reply(
         &self,
         call: Call,
-        data_size: u32,
+        size: usize,
         gone: impl FnMut() -> bool,
         copy: impl FnMut(Piece),
     ) -> Result<(), Corrupt> {
-        self.fetch(&Place::reply(call.lane, data_size as usize), gone, copy)
+        self.fetch(&Place::reply(call.lane, size), gone, copy)
     }
 
     /// The caller is done with the call, its reply read: the lane is free.
@@ -372,7 +378,7 @@ impl<M: Memory> Lanes<M> {
         gone: impl FnMut() -> bool,
         copy: impl FnMut(Piece),
     ) -> Result<(), Corrupt> {
-        let size = request.header.data_size as usize;
+        let size = request.header.shape.len();
         self.fetch(&Place::request(request.lane, request.header.len(), size), gone, copy)
     }
 
@@ -381,25 +387,28 @@ impl<M: Memory> Lanes<M> {
     ///
     /// # Errors
     /// [`Corrupt::LaneSize`] for more than [`LARGEST`] bytes.
-    pub fn reply(&self, taken: Taken, header: &ReplyHeader, data: &[u8]) -> Result<(), Corrupt> {
-        if data.len() > LARGEST {
-            return Err(Corrupt::LaneSize);
-        }
-        let bytes = header.encode(data.len() as u32);
+    pub fn reply(
+        &self,
+        taken: Taken,
+        header: &ReplyHeader,
+        data: &(impl Source + ?Sized),
+    ) -> Result<(), Corrupt> {
+        let shape = data.shape()?;
+        let bytes = header.encode(shape);
         self.memory.copy_in(base(taken.lane) + REPLY + 4, &bytes[4..]);
-        self.put(&Place::reply(taken.lane, data.len()), data);
+        self.put(&Place::reply(taken.lane, shape.len()), data);
         self.answer(taken, REPLIED);
         Ok(())
     }
 
     /// Copies a large reply, while the caller copies it out. Nothing for a small one.
-    pub fn pour_reply(&self, taken: Taken, data: &[u8]) {
-        self.pour(&Place::reply(taken.lane, data.len()), data);
+    pub fn pour_reply(&self, taken: Taken, data: &(impl Source + ?Sized)) {
+        self.pour(|len| Place::reply(taken.lane, len), data);
     }
 
     /// Answers a call that has no reply.
     pub fn fail(&self, taken: Taken, errno: i32) {
-        let bytes = ReplyHeader { code: errno as u32, ..ReplyHeader::default() }.encode(0);
+        let bytes = ReplyHeader { code: errno as u32, ..ReplyHeader::default() }.encode(Shape::default());
         self.memory.copy_in(base(taken.lane) + REPLY + 4, &bytes[4..]);
         self.answer(taken, FAILED);
     }

@@ -132,6 +132,8 @@ pub enum Corrupt {
     Written,
     /// The sender stopped in the middle of its copy, or is gone.
     Stalled,
+    /// Objects that no lane carries, or scattered buffers that break a rule.
+    Objects,
 }
 
 impl Corrupt {
@@ -153,6 +155,7 @@ impl fmt::Display for Corrupt {
             Self::Lineage => "more waiting threads than a call carries",
             Self::Written => "more payload than announced",
             Self::Stalled => "a sender that stopped in the middle of a payload",
+            Self::Objects => "objects that its sender should have refused",
         };
         write!(f, "memory shared with another process makes no sense ({what}); that channel is closed")
     }

@@ -1,11 +1,16 @@
 //! Room: the private memory into which calls and replies from lanes are copied, so that nobody can
 //! change them any more when they are looked at.
 //! Not here: the arena, which the broker fills; whose buffer lies where (`state`).
-//! Facts: contract BUF-01, BUF-07, TX-24.
+//! Facts: contract BUF-01, BUF-07, TX-24, OBJ-01, OBJ-15 to OBJ-18.
 
 use std::io;
 
+use abi::codes::object;
 use sys::sealed_memory::{LentMemory, SealedMemory};
+
+use crate::embedded::channel::Corrupt;
+use crate::embedded::channel::lane::Shape;
+use crate::embedded::objects::{Layout, View, Walk};
 
 /// The memory; none if there are no lanes.
 #[derive(Debug)]
@@ -39,6 +44,32 @@ impl Area {
         }
     }
 
+    /// Gives the scattered buffers of a payload that was copied here their addresses.
+    ///
+    /// # Errors
+    /// [`Corrupt::Objects`]: something that the sender's library would have left to the broker.
+    #[inline]
+    pub(super) fn settle(&self, offset: u64, shape: Shape) -> Result<(), Corrupt> {
+        if shape.objects == 0 {
+            return Ok(());
+        }
+        self.settle_objects(offset, shape).ok_or(Corrupt::Objects)
+    }
+
+    fn settle_objects(&self, offset: u64, shape: Shape) -> Option<()> {
+        let (memory, lent) = self.memory.as_ref()?;
+        let layout = shape.layout();
+        let mut arrived = Arrived { memory, start: offset, layout };
+        let base = lent.base() + offset;
+        let mut walk = Walk::new(&layout);
+        while let Some(found) = walk.next(&arrived) {
+            let found = found.ok().filter(|found| found.kind == object::PTR)?;
+            let buffer = walk.buffer(&arrived, found).ok()?;
+            walk.place(&mut arrived, found, &buffer, base).ok()?;
+        }
+        Some(())
+    }
+
     pub(super) fn zero(&self, offset: u64, len: u64) {
         if let Some((memory, _)) = &self.memory {
             memory.zero(offset as usize, len as usize);
@@ -49,6 +80,39 @@ impl Area {
     pub(super) fn lent(&self, address: u64, len: u64) -> Option<&[u8]> {
         let (_, lent) = self.memory.as_ref()?;
         lent.lent(address.checked_sub(lent.base())?, len)
+    }
+}
+
+/// A payload that was copied into an area. Until it is delivered nobody else writes or reads there.
+struct Arrived<'a> {
+    memory: &'a SealedMemory,
+    start: u64,
+    layout: Layout,
+}
+
+impl Arrived<'_> {
+    fn place(&self, at: u64, len: usize) -> Option<usize> {
+        let end = at.checked_add(len as u64)?;
+        (end <= self.layout.end).then_some((self.start + at) as usize)
+    }
+}
+
+impl View for Arrived<'_> {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    #[inline]
+    fn get<const N: usize>(&self, at: u64) -> Option<[u8; N]> {
+        let mut bytes = [0; N];
+        self.memory.copy_out(self.place(at, N)?, &mut bytes);
+        Some(bytes)
+    }
+
+    #[inline]
+    fn put(&mut self, at: u64, bytes: &[u8]) -> Option<()> {
+        self.memory.copy_in(self.place(at, bytes.len())?, bytes);
+        Some(())
     }
 }
 

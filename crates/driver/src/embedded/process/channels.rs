@@ -2,7 +2,7 @@
 //!
 //! - [`caller`], [`callee`]: their way through the lanes, seen from either end.
 //!
-//! Not here: the lanes' memory and states (`channel::lane`), everything with objects (`transact`).
+//! Not here: the lanes' memory and states (`channel::lane`), the way through the broker (`transact`).
 //! Facts: contract TX-01 to TX-06, TX-10, REF-13, BUF-05. What ends a handle or node while a call
 //! uses it is held back here until the call is over, since the broker does not know of it.
 
@@ -18,12 +18,11 @@ use abi::layout::TransactionData;
 use abi::{CommandWord, Handle};
 use sys::sealed_memory::SealedMemory;
 
-use super::gather::round_up;
 use super::state::{Buffer, Calling, Frame, LaneCall, LaneTicket, Place, Quick, State, Todo, Watched};
 use super::write::lets_go;
 use super::{Guard, Process};
 use crate::embedded::channel::doorbell::Doorbells;
-use crate::embedded::channel::lane::{self, Lanes};
+use crate::embedded::channel::lane::{self, Lanes, Shape};
 use crate::embedded::priority;
 use crate::embedded::protocol::{
     Answers, Item, Lineage, Link, ProcId, Request, Sched, ThreadKey, TransactKind,
@@ -111,11 +110,6 @@ impl LaneCall {
         let header = &self.request.header;
         let caller = Link { proc: self.channel.peer, thread: header.thread };
         header.lineage.as_deref().unwrap_or(&Lineage::EMPTY).behind(caller)
-    }
-
-    /// Whether a reply of so many bytes can go back through the lane.
-    pub(super) fn fits(&self, data_size: u64) -> bool {
-        data_size <= lane::LARGEST as u64
     }
 
     pub(super) fn reply_through_broker(&self) -> TransactKind {
@@ -459,8 +453,8 @@ impl Process {
 /// What both ends do with a payload.
 impl Process {
     /// Copies a payload, without the lock if that takes long.
-    fn copying<'p, T>(&'p self, st: Guard<'p>, size: u32, copy: impl FnOnce() -> T) -> (Guard<'p>, T) {
-        if (size as usize) < lane::CUT_FROM {
+    fn copying<'p, T>(&'p self, st: Guard<'p>, size: usize, copy: impl FnOnce() -> T) -> (Guard<'p>, T) {
+        if size < lane::CUT_FROM {
             let copied = copy();
             return (st, copied);
         }
@@ -470,16 +464,24 @@ impl Process {
     }
 
     /// Remembers a buffer in the private area and says where it lies.
-    fn keep(&self, st: &mut State, offset: u64, size: u32, flags: u32, node: Option<u64>) -> TransactionData {
+    fn keep(
+        &self,
+        st: &mut State,
+        offset: u64,
+        shape: Shape,
+        flags: u32,
+        node: Option<u64>,
+    ) -> TransactionData {
+        let layout = shape.layout();
         let address = self.area.base() + offset;
         let clear = flags & tf::CLEAR_BUF != 0;
         let place = Place::Private { offset, clear, node };
         st.buffers.insert(address, Buffer { place, descriptors: Vec::new(), array: Vec::new() });
         TransactionData {
-            data_size: size.into(),
-            offsets_size: 0,
+            data_size: layout.data_size,
+            offsets_size: layout.offsets_size,
             buffer: address,
-            offsets: address + round_up(size.into()).unwrap_or(0),
+            offsets: address + layout.offsets,
             ..TransactionData::default()
         }
     }

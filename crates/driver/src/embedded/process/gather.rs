@@ -33,24 +33,91 @@ pub(super) const fn round_up(len: u64) -> Option<u64> {
     }
 }
 
+/// Bytes of the caller's that may be read where they are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Vouched<'p> {
+    payload: Payload<'p>,
+    /// The buffer that was wanted last: they are most often wanted in their order.
+    last: usize,
+}
+
+impl<'p> Vouched<'p> {
+    #[inline]
+    pub(super) fn new(payload: Payload<'p>) -> Self {
+        Self { payload, last: 0 }
+    }
+
+    /// The data that a command points to.
+    #[inline]
+    pub(super) fn data(&self, data: &TransactionData) -> Option<&'p [u8]> {
+        part(self.payload.data, data.buffer, data.data_size)
+    }
+
+    /// The offsets that a command points to.
+    #[inline]
+    pub(super) fn offsets(&self, data: &TransactionData) -> Option<&'p [u8]> {
+        part(self.payload.offsets.as_bytes(), data.offsets, data.offsets_size)
+    }
+
+    /// The bytes that a PTR object points to.
+    #[inline]
+    pub(super) fn buffer(&mut self, object: &BufferObject) -> Option<&'p [u8]> {
+        if object.length == 0 {
+            return Some(&[]);
+        }
+        let buffers = self.payload.buffers;
+        for index in (self.last..buffers.len()).chain(0..self.last.min(buffers.len())) {
+            if let Some(bytes) = part(buffers[index], object.buffer, object.length) {
+                self.last = index;
+                return Some(bytes);
+            }
+        }
+        None
+    }
+
+    /// The bytes at an address, if they lie in any part.
+    fn find(&mut self, address: u64, len: u64) -> Option<&'p [u8]> {
+        part(self.payload.data, address, len)
+            .or_else(|| part(self.payload.offsets.as_bytes(), address, len))
+            .or_else(|| self.buffer(&BufferObject { buffer: address, length: len, ..Default::default() }))
+    }
+
+    /// Reads the bytes at an address, if need be through the kernel.
+    ///
+    /// # Errors
+    /// `EFAULT`.
+    pub(super) fn copy(&mut self, address: u64, into: &mut [u8]) -> io::Result<()> {
+        match self.find(address, into.len() as u64) {
+            Some(bytes) => {
+                into.copy_from_slice(bytes);
+                Ok(())
+            }
+            None => own_memory::read(address, into),
+        }
+    }
+}
+
+/// The part of `bytes` that lies at an address.
+#[inline]
+fn part(bytes: &[u8], address: u64, len: u64) -> Option<&[u8]> {
+    let at = address.checked_sub(bytes.as_ptr() as u64)?;
+    bytes.get(usize::try_from(at).ok()?..)?.get(..usize::try_from(len).ok()?)
+}
+
 /// Copies `len` bytes from an address of the caller's to `offset` of the outbox.
 fn copy(
     outbox: &SealedMemory,
     offset: u64,
     address: u64,
     len: u64,
-    vouched: &[(u64, &[u8])],
+    vouched: &mut Vouched<'_>,
 ) -> Result<(), i32> {
     if offset.checked_add(len).is_none_or(|end| end > OUTBOX_SIZE as u64) {
         return Err(ENOSPC);
     }
-    for &(start, bytes) in vouched {
-        if let Some(at) = address.checked_sub(start)
-            && let Some(part) = usize::try_from(at).ok().and_then(|at| bytes.get(at..)?.get(..len as usize))
-        {
-            outbox.copy_in(offset as usize, part);
-            return Ok(());
-        }
+    if let Some(part) = vouched.find(address, len) {
+        outbox.copy_in(offset as usize, part);
+        return Ok(());
     }
     let mut buffer = [0; 4096];
     let mut done = 0;
@@ -66,6 +133,7 @@ fn copy(
 /// A walk over the objects of one transaction.
 struct Walk<'w> {
     outbox: &'w SealedMemory,
+    vouched: Vouched<'w>,
     data_size: u64,
     /// Where the next gathered buffer goes.
     next: u64,
@@ -111,7 +179,7 @@ impl Walk<'_> {
                 if rounded > self.most {
                     return Ok(false);
                 }
-                copy(self.outbox, self.next, buffer.buffer, buffer.length, &[])?;
+                copy(self.outbox, self.next, buffer.buffer, buffer.length, &mut self.vouched)?;
                 place = Some((self.next, buffer.length));
                 self.next += rounded;
                 self.most -= rounded;
@@ -154,13 +222,12 @@ pub(super) fn gather(
     transact.data_size = data.data_size;
     transact.offsets_size = data.offsets_size;
     transact.buffers_size = buffers_size.unwrap_or(0);
-    let offsets = payload.offsets.as_bytes();
-    let vouched = [(payload.data.as_ptr() as u64, payload.data), (payload.offsets.as_ptr() as u64, offsets)];
-    let parts = || -> Result<(u64, u64), i32> {
-        copy(outbox, 0, data.buffer, data.data_size, &vouched)
+    let mut vouched = Vouched::new(payload);
+    let mut parts = || -> Result<(u64, u64), i32> {
+        copy(outbox, 0, data.buffer, data.data_size, &mut vouched)
             .map_err(|errno| if errno == EFAULT && begins_with_an_object(data) { EINVAL } else { errno })?;
         let offsets_at = round_up(data.data_size).ok_or(ENOSPC)?;
-        copy(outbox, offsets_at, data.offsets, data.offsets_size, &vouched)?;
+        copy(outbox, offsets_at, data.offsets, data.offsets_size, &mut vouched)?;
         let next = round_up(data.offsets_size).and_then(|len| offsets_at.checked_add(len)).ok_or(ENOSPC)?;
         Ok((offsets_at, next))
     };
@@ -173,6 +240,7 @@ pub(super) fn gather(
     };
     let mut walk = Walk {
         outbox,
+        vouched,
         data_size: data.data_size,
         next,
         most: transact.buffers_size.min(OUTBOX_SIZE as u64),
@@ -200,20 +268,4 @@ pub(super) fn gather(
 fn begins_with_an_object(data: &TransactionData) -> bool {
     let mut first = [0; 8];
     data.offsets_size >= 8 && own_memory::read(data.offsets, &mut first).is_ok() && first == [0; 8]
-}
-
-/// The bytes that a command points to, without any copy, if the caller vouches for exactly them.
-pub(super) fn vouched_data<'p>(data: &TransactionData, payload: Payload<'p>) -> Option<&'p [u8]> {
-    let at = data.buffer.checked_sub(payload.data.as_ptr() as u64)?;
-    payload.data.get(usize::try_from(at).ok()?..)?.get(..usize::try_from(data.data_size).ok()?)
-}
-
-/// Reads the bytes that a command points to.
-///
-/// # Errors
-/// `EFAULT`.
-pub(super) fn read_data(data: &TransactionData, into: &mut Vec<u8>) -> io::Result<()> {
-    into.clear();
-    into.resize(data.data_size as usize, 0);
-    own_memory::read(data.buffer, into)
 }

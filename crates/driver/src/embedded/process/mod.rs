@@ -4,7 +4,8 @@
 //! (`super::channel`), what the two say (`super::protocol`).
 //!
 //! - [`write`]: carries out commands. - [`read`], [`deliver`]: fills in returns.
-//! - [`transact`], [`gather`]: calls and replies on their way out.
+//! - [`transact`]: calls and replies on their way out, with their bytes to the broker ([`gather`]) or into
+//!   a lane ([`outgoing`]).
 //! - [`inbox`], [`channels`]: what comes in, and whose it is. - [`wait`]: until something comes.
 //! - [`ask`]: one request to the broker. - [`ioctls`]: everything beside `BINDER_WRITE_READ`.
 //! - [`state`]: what all of them work on. - [`area`]: buffers of calls that came through lanes.
@@ -21,6 +22,7 @@ mod deliver;
 mod gather;
 mod inbox;
 pub(super) mod ioctls;
+mod outgoing;
 mod read;
 mod sched;
 mod state;

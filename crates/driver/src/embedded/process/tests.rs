@@ -1,6 +1,8 @@
 //! Room: what several threads and processes must not lose between them, on a broker of their own.
 //! Not here: the contract (`lab::conformance`), lanes and doorbells by themselves (`channel`).
 
+mod scattered;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
@@ -10,7 +12,7 @@ use abi::{Delivery, Payload, Return, TransactionFlags};
 use crate::connection::{Connection, Exchange};
 use crate::embedded::EmbeddedConnection;
 use crate::embedded::channel::doorbell::Doorbells;
-use crate::embedded::channel::lane::{CLOSED, LANES, Lanes, RequestHeader};
+use crate::embedded::channel::lane::{CLOSED, LANES, Lanes, RequestHeader, Shape};
 use crate::embedded::channel::wait::LOOK_AGAIN;
 use crate::embedded::fuzz::stage::{PATIENCE, Pair, Stage, read, wait_for, write};
 use crate::embedded::protocol::{Sched, StateFile, ThreadKey};
@@ -106,26 +108,30 @@ fn a_reply_counts_although_its_server_is_gone() {
     reply_of(&victim);
 }
 
+/// A call of the first node that the peer may call.
+fn header() -> RequestHeader {
+    RequestHeader {
+        binding: 1,
+        code: 1,
+        flags: 0,
+        shape: Shape::default(),
+        thread: ThreadKey { slot: 0, generation: 1 },
+        cpu: 0,
+        sched: Sched::default(),
+        lineage: None,
+    }
+}
+
 #[test]
 fn a_lane_that_is_called_twice_at_once_is_closed() {
     let stage = Stage::new();
     let pair = stage.pair(1);
     there_and_back(&pair);
-    let header = RequestHeader {
-        binding: 1,
-        code: 1,
-        flags: 0,
-        data_size: 0,
-        thread: ThreadKey { slot: 0, generation: 1 },
-        cpu: 0,
-        sched: Sched::default(),
-        lineage: None,
-    };
     // Of both channels: one of them leads to the victim.
     let closed = pair.other.take_channels().into_iter().map(|[lanes, bells]| {
         let (lanes, bells) = (Lanes::new(lanes).expect("room"), Doorbells::new(bells).expect("room"));
         for _ in 0..2 {
-            let call = lanes.publish(LANES - 1, &header, &[]).expect("idle");
+            let call = lanes.publish(LANES - 1, &header(), b"").expect("idle");
             (0..2).for_each(|bit| bells.post(bit));
             pair.victim.poll_readable(0).expect("looks");
             lanes.release(call);

@@ -11,6 +11,7 @@ use abi::codes::{br, tf};
 use abi::layout::{ExtendedError, TransactionData};
 
 use super::gather::gather;
+use super::outgoing::outgoing;
 use super::state::{Frame, Pending, Source, Todo};
 use super::{Guard, Process, sched};
 use crate::embedded::protocol::{Lineage, Request, Transact, TransactKind};
@@ -37,8 +38,8 @@ impl Process {
             self.fail_locally(&mut st, slot);
             return Ok(st);
         }
-        if !oneway && data.offsets_size == 0 && buffers_size.unwrap_or(0) == 0 {
-            match self.call_in_lane(st, slot, data, payload) {
+        if !oneway {
+            match self.call_in_lane(st, slot, data, buffers_size, payload) {
                 Ok(st) => return Ok(st),
                 Err(guard) => st = guard,
             }
@@ -76,9 +77,8 @@ impl Process {
                 TransactKind::Reply { transaction }
             }
             Source::Lane(call) => {
-                let plain = data.offsets_size == 0 && buffers_size.unwrap_or(0) == 0;
-                if plain && call.fits(data.data_size) {
-                    return Ok(self.reply_in_lane(st, slot, call, data, payload));
+                if let Some(payload) = outgoing(data, buffers_size, payload) {
+                    return Ok(self.reply_in_lane(st, slot, call, data, &payload));
                 }
                 call.leave_to_broker();
                 call.reply_through_broker()

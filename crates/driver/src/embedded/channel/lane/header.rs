@@ -3,7 +3,7 @@
 //! Both begin with the lane's word, which is no part of the header.
 
 use super::super::Corrupt;
-use super::LARGEST;
+use super::Shape;
 use crate::embedded::protocol::objects::LINEAGE_MAX;
 use crate::embedded::protocol::{Lineage, Link, ProcId, Sched, ThreadKey};
 
@@ -15,6 +15,10 @@ pub(super) const REQUEST_LONGEST: usize = REQUEST_FIXED + LINEAGE_MAX * LINK;
 /// Bytes of a reply's header.
 pub(super) const REPLY_FIXED: usize = 24;
 
+/// Bits of the CPU's number in a request's word, which has the number of links above them.
+const CPU: u32 = (1 << LINKS_AT) - 1;
+const LINKS_AT: u32 = 24;
+
 /// What a call says beside its bytes. All of it is the caller's word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestHeader {
@@ -24,8 +28,8 @@ pub struct RequestHeader {
     pub code: u32,
     /// `TF_*` bits.
     pub flags: u32,
-    /// Bytes of data.
-    pub data_size: u32,
+    /// How large the parts of its payload are.
+    pub shape: Shape,
     /// The thread that waits.
     pub thread: ThreadKey,
     /// The CPU it runs on. A hint.
@@ -47,10 +51,11 @@ impl RequestHeader {
         len_with(self.links().len())
     }
 
-    /// Its words behind the lane's, and how many bytes with that; `data_size` is the argument, not the
+    /// Its words behind the lane's, and how many bytes with that; `shape` is the argument, not the
     /// field.
-    pub(super) fn encode(&self, data_size: u32, bytes: &mut [u8; REQUEST_LONGEST]) -> usize {
+    pub(super) fn encode(&self, shape: Shape, bytes: &mut [u8; REQUEST_LONGEST]) -> usize {
         let links = self.links();
+        let [data_size, rest] = shape.encode();
         let words = [
             0,
             self.binding,
@@ -59,10 +64,10 @@ impl RequestHeader {
             data_size,
             self.thread.slot,
             self.thread.generation,
-            self.cpu,
+            (self.cpu & CPU) | (links.len() as u32) << LINKS_AT,
             self.sched.policy,
             self.sched.priority as u32,
-            links.len() as u32,
+            rest,
             self.sched.nice as u32,
         ];
         put(bytes, &words);
@@ -75,12 +80,9 @@ impl RequestHeader {
     /// Back from bytes of which [`request_len`] are there.
     pub(super) fn decode(bytes: &[u8; REQUEST_LONGEST]) -> Result<Self, Corrupt> {
         let word = |index| word(bytes, index);
-        let data_size = word(4);
-        if data_size as usize > LARGEST {
-            return Err(Corrupt::LaneSize);
-        }
+        let shape = Shape::decode([word(4), word(10)])?;
         let mut lineage = None;
-        let count = word(10) as usize;
+        let count = (word(7) >> LINKS_AT) as usize;
         if count > 0 {
             let mut links =
                 [Link { proc: ProcId(0), thread: ThreadKey { slot: 0, generation: 0 } }; LINEAGE_MAX];
@@ -95,9 +97,9 @@ impl RequestHeader {
             binding: word(1),
             code: word(2),
             flags: word(3),
-            data_size,
+            shape,
             thread: ThreadKey { slot: word(5), generation: word(6) },
-            cpu: word(7),
+            cpu: word(7) & CPU,
             sched: Sched { policy: word(8), priority: word(9) as i32, nice: word(11) as i32 },
             lineage,
         })
@@ -106,7 +108,7 @@ impl RequestHeader {
 
 /// Bytes of the header whose fixed part is in `bytes`.
 pub(super) fn request_len(bytes: &[u8; REQUEST_LONGEST]) -> Result<usize, Corrupt> {
-    match word(bytes, 10) as usize {
+    match (word(bytes, 7) >> LINKS_AT) as usize {
         count @ 0..=LINEAGE_MAX => Ok(len_with(count)),
         _ => Err(Corrupt::Lineage),
     }
@@ -123,8 +125,8 @@ pub struct ReplyHeader {
     pub code: u32,
     /// `TF_*` bits (`TF_STATUS_CODE`).
     pub flags: u32,
-    /// Bytes of data.
-    pub data_size: u32,
+    /// How large the parts of its payload are.
+    pub shape: Shape,
     /// The CPU it runs on. A hint.
     pub cpu: u32,
     /// It is about to spin on this lane ([`super::Lanes::has_call`]): the caller's next call need not be
@@ -136,20 +138,27 @@ pub struct ReplyHeader {
 const WATCHING: u32 = 1 << 31;
 
 impl ReplyHeader {
-    /// Its words behind the lane's; `data_size` is the argument, not the field.
-    pub(super) fn encode(&self, data_size: u32) -> [u8; REPLY_FIXED] {
+    /// Its words behind the lane's; `shape` is the argument, not the field.
+    pub(super) fn encode(&self, shape: Shape) -> [u8; REPLY_FIXED] {
         let mut bytes = [0; REPLY_FIXED];
+        let [data_size, rest] = shape.encode();
         let watching = if self.watching { WATCHING } else { 0 };
-        put(&mut bytes, &[0, self.code, self.flags, data_size, 0, (self.cpu & !WATCHING) | watching]);
+        put(&mut bytes, &[0, self.code, self.flags, data_size, rest, (self.cpu & !WATCHING) | watching]);
         bytes
     }
 
-    pub(super) fn decode(bytes: &[u8; REPLY_FIXED]) -> Self {
+    pub(super) fn decode(bytes: &[u8; REPLY_FIXED]) -> Result<Self, Corrupt> {
+        let word = |index| word(bytes, index);
+        Ok(Self { shape: Shape::decode([word(3), word(4)])?, ..Self::decode_failure(bytes) })
+    }
+
+    /// Of an answer that has no payload.
+    pub(super) fn decode_failure(bytes: &[u8; REPLY_FIXED]) -> Self {
         let word = |index| word(bytes, index);
         Self {
             code: word(1),
             flags: word(2),
-            data_size: word(3),
+            shape: Shape::default(),
             cpu: word(5) & !WATCHING,
             watching: word(5) & WATCHING != 0,
         }

@@ -29,7 +29,7 @@ fn header() -> RequestHeader {
         binding: 0,
         code: 1,
         flags: 0,
-        data_size: 0,
+        shape: Shape::default(),
         thread: ThreadKey { slot: 0, generation: 1 },
         cpu: sys::sched::current_cpu(),
         sched: Sched::default(),
@@ -58,7 +58,7 @@ fn serve(pair: &Pair, cpu: u32, waiting: Waiting) {
         }
         {
             while let Some(request) = pair.lanes.take_next().expect("sane") {
-                let data = &mut data[..request.header.data_size as usize];
+                let data = &mut data[..request.header.shape.len()];
                 pair.lanes.copy_request(&request, data, || false).expect("whole");
                 peer = Some(request.header.cpu);
                 let watching = waiter.will_spin();

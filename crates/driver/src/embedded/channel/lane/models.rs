@@ -24,7 +24,7 @@ fn header() -> RequestHeader {
         binding: 1,
         code: 2,
         flags: 3,
-        data_size: 0,
+        shape: Shape::default(),
         thread: ThreadKey { slot: 0, generation: 1 },
         cpu: 0,
         sched: Sched::default(),
@@ -62,7 +62,7 @@ fn loom_a_call_arrives_whole() {
                 loom::thread::yield_now();
             }
             assert!(
-                matches!(lanes.poll_reply(call), Ok(Some(Outcome::Replied(reply))) if reply.data_size == 4)
+                matches!(lanes.poll_reply(call), Ok(Some(Outcome::Replied(reply))) if reply.shape.len() == 4)
             );
             let mut reply = [0; 4];
             lanes.copy_reply(call, &mut reply, || false).expect("whole");

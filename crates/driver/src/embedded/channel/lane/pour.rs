@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use sys::sync::{Ordering, spin_loop};
 
-use super::{CLOSED, Corrupt, Lanes, Memory, Place};
+use super::{CLOSED, Corrupt, Lanes, Memory, Place, Source};
 
 /// Payloads of this many bytes and more are poured.
 pub const CUT_FROM: usize = 16 << 10;
@@ -37,21 +37,39 @@ pub struct Piece {
 
 impl<M: Memory> Lanes<M> {
     /// Before publishing: a small payload's bytes; nothing counted yet of a large one.
-    pub(super) fn put(&self, place: &Place, data: &[u8]) {
+    #[inline]
+    pub(super) fn put(&self, place: &Place, data: &(impl Source + ?Sized)) {
         match place.written {
-            None => self.memory.copy_in(place.at, data),
+            None => data.parts(|at, bytes| {
+                debug_assert!(at + bytes.len() <= place.len, "a part that its shape lacks");
+                self.memory.copy_in(place.at + at, bytes);
+            }),
             Some(written) => self.memory.word(written).store(0, Ordering::Relaxed),
         }
     }
 
     /// After publishing: a large payload's bytes.
-    pub(super) fn pour(&self, place: &Place, data: &[u8]) {
+    #[inline]
+    pub(super) fn pour(&self, place: impl Fn(usize) -> Place, data: &(impl Source + ?Sized)) {
+        let Ok(shape) = data.shape() else { return };
+        let place = place(shape.len());
         let Some(written) = place.written else { return };
         let written = self.memory.word(written);
-        for (step, bytes) in data.chunks(STEP).enumerate() {
-            self.memory.copy_in(place.at + step * STEP, bytes);
-            // Release: bytes that are counted are there. Guarded by loom_a_large_call_arrives_whole.
-            written.store((step * STEP + bytes.len()) as u32, Ordering::Release);
+        let mut counted = 0;
+        data.parts(|at, bytes| {
+            for (step, bytes) in bytes.chunks(STEP).enumerate() {
+                let at = at + step * STEP;
+                self.memory.copy_in(place.at + at, bytes);
+                if at + bytes.len() - counted >= STEP {
+                    counted = at + bytes.len();
+                    // Release: bytes that are counted are there. Guarded by loom_a_large_call_arrives_whole.
+                    written.store(counted as u32, Ordering::Release);
+                }
+            }
+        });
+        if counted < place.len {
+            // Release: as above.
+            written.store(place.len as u32, Ordering::Release);
         }
     }
 

@@ -15,7 +15,7 @@ fn header(waiting: u32) -> RequestHeader {
         binding: 1,
         code: 2,
         flags: 0x10,
-        data_size: 0,
+        shape: Shape::default(),
         thread: ThreadKey { slot: 5, generation: 6 },
         cpu: 7,
         sched: Sched { policy: 1, priority: 99, nice: -20 },
@@ -39,7 +39,7 @@ fn calls_and_replies_of_all_sizes_arrive_as_they_were_sent() {
     for (lane, waiting) in [(0, 0), (15, 1), (7, 16)] {
         for size in SIZES {
             let sent = payload(size);
-            let header = RequestHeader { data_size: size as u32, ..header(waiting) };
+            let header = RequestHeader { shape: Shape::plain(size).expect("fits"), ..header(waiting) };
             let call = lanes.publish(lane, &header, &sent).expect("idle");
             lanes.pour_request(call, &sent);
             assert!(lanes.any_called() && lanes.has_call(lane) && lanes.is_waiting(call));
@@ -51,8 +51,13 @@ fn calls_and_replies_of_all_sizes_arrive_as_they_were_sent() {
             let mut got = vec![0; size];
             lanes.copy_request(&request, &mut got, || false).expect("all written");
             assert!(got == sent, "{size} bytes");
-            let answer =
-                ReplyHeader { code: 9, flags: 8, data_size: size as u32, cpu: 1, watching: lane == 7 };
+            let answer = ReplyHeader {
+                code: 9,
+                flags: 8,
+                shape: Shape::plain(size).expect("fits"),
+                cpu: 1,
+                watching: lane == 7,
+            };
             lanes.reply(request.taken(), &answer, &got).expect("fits");
             lanes.pour_reply(request.taken(), &got);
             assert_eq!(lanes.poll_reply(call), Ok(Some(Outcome::Replied(answer))));
@@ -178,7 +183,7 @@ fn no_bytes_make_either_side_panic() {
             match lanes.take(lane) {
                 Ok(None) => {}
                 Ok(Some(request)) => {
-                    let mut got = vec![0; request.header.data_size as usize];
+                    let mut got = vec![0; request.header.shape.len()];
                     let _ = lanes.copy_request(&request, &mut got, || true);
                     lanes.reply(request.taken(), &ReplyHeader::default(), &got).expect("fits");
                 }
@@ -188,7 +193,7 @@ fn no_bytes_make_either_side_panic() {
             let number = lanes.reply_word(lane).load(Ordering::Relaxed) & !STATE;
             let call = Call { lane, number };
             if let Ok(Some(Outcome::Replied(reply))) = lanes.poll_reply(call) {
-                let _ = lanes.copy_reply(call, &mut vec![0; reply.data_size as usize], || true);
+                let _ = lanes.copy_reply(call, &mut vec![0; reply.shape.len()], || true);
             }
             let _ = lanes.publish(lane, &header(3), b"bytes").map(|call| lanes.back_out(call));
         }

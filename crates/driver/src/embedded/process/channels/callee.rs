@@ -5,18 +5,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use abi::Payload;
 use abi::codes::br;
 use abi::layout::TransactionData;
 use zerocopy::IntoBytes;
 
-use super::super::gather::{read_data, vouched_data};
+use super::super::outgoing::Outgoing;
 use super::super::read::{Output, Step};
 use super::super::state::{Frame, LaneCall, NO_ERROR, Source, State, Todo, Watched};
 use super::super::{Guard, Process};
 use super::{Channel, EFAULT, EINVAL, ENOSPC, Wake};
 use crate::embedded::channel::Corrupt;
-use crate::embedded::channel::lane::{self, ReplyHeader};
+use crate::embedded::channel::lane::{self, ReplyHeader, Shape};
 use crate::embedded::channel::wait::Waiter;
 
 impl Process {
@@ -115,21 +114,19 @@ impl Process {
     ) -> (Guard<'p>, Step) {
         let channel = &call.channel;
         let header = &call.request.header;
-        let (size, flags, code) = (header.data_size, header.flags, header.code);
-        let Some(offset) = st.live.alloc(size.into(), self.area.size()) else {
+        let (shape, flags, code) = (header.shape, header.flags, header.code);
+        let Some(offset) = st.live.alloc(shape.len() as u64, self.area.size()) else {
             call.fail(ENOSPC);
             self.let_go(&mut st, slot, Some(call.node.ptr));
             return (st, Step::More);
         };
         let copied;
-        (st, copied) = self.copying(st, size, || {
-            channel.lanes.pieces_of_request(
-                &call.request,
-                || channel.is_closed(),
-                |piece| {
-                    self.area.copy_from(&channel.memory, piece.from, offset + piece.at as u64, piece.len);
-                },
-            )
+        (st, copied) = self.copying(st, shape.len(), || {
+            let copy = |piece: lane::Piece| {
+                self.area.copy_from(&channel.memory, piece.from, offset + piece.at as u64, piece.len);
+            };
+            channel.lanes.pieces_of_request(&call.request, || channel.is_closed(), copy)?;
+            self.area.settle(offset, shape)
         });
         if let Err(corrupt) = copied {
             // It may be no more than a caller that was stopped for long.
@@ -148,7 +145,7 @@ impl Process {
             flags,
             sender_pid: channel.peer_pid as i32,
             sender_euid: channel.peer_euid,
-            ..self.keep(&mut st, offset, size, flags, Some(node.ptr))
+            ..self.keep(&mut st, offset, shape, flags, Some(node.ptr))
         };
         st.thread(slot).stack.push(Frame::Serving { source: Source::Lane(call), saved });
         self.show_depth(st.thread(slot));
@@ -163,7 +160,7 @@ impl Process {
         slot: u32,
         call: LaneCall,
         data: &TransactionData,
-        payload: Payload<'_>,
+        payload: &Outgoing<'_>,
     ) -> Guard<'p> {
         // Before the caller can go on: what it does next may come back to this very thread.
         let thread = st.thread(slot);
@@ -179,33 +176,28 @@ impl Process {
         let watching =
             !nonblocking && thread.stack.is_empty() && thread.waiter.as_ref().is_some_and(Waiter::will_spin);
         thread.watched = watching.then(|| Watched { channel: thread.spares.of(&channel), lane });
-        let mut copy = Vec::new();
-        let bytes = match vouched_data(data, payload) {
-            Some(bytes) => Some(bytes),
-            None => read_data(data, &mut copy).ok().map(|()| &copy[..]),
-        };
         let header = ReplyHeader {
             code: data.code,
             flags: data.flags,
-            data_size: data.data_size as u32,
+            shape: Shape::default(),
             cpu: sys::sched::current_cpu(),
             watching,
         };
         channel.end_serving(lane);
-        let sent = bytes.is_some_and(|bytes| channel.lanes.reply(taken, &header, bytes).is_ok());
+        let sent = channel.lanes.reply(taken, &header, payload).is_ok();
         if !sent {
             channel.lanes.fail(taken, EFAULT);
         }
-        if let Some(bytes) = bytes.filter(|bytes| sent && bytes.len() >= lane::CUT_FROM) {
+        if sent && payload.len() >= lane::CUT_FROM {
             self.unlock(st, slot);
             // As in a call: who sleeps is woken once all is there, who spins copies along.
             let asleep = channel.bells.slot(caller.slot).is_some_and(|bell| bell.is_sleeping());
             if asleep {
-                channel.lanes.pour_reply(taken, bytes);
+                channel.lanes.pour_reply(taken, payload);
             }
             channel.ring(caller);
             if !asleep {
-                channel.lanes.pour_reply(taken, bytes);
+                channel.lanes.pour_reply(taken, payload);
             }
             st = self.lock();
         } else if channel.bells.slot(caller.slot).is_some_and(|bell| bell.ring()) {

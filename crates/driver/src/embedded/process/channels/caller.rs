@@ -9,12 +9,12 @@ use abi::codes::br;
 use abi::layout::{ExtendedError, TransactionData};
 use zerocopy::IntoBytes;
 
-use super::super::gather::{read_data, vouched_data};
+use super::super::outgoing::outgoing;
 use super::super::read::{Output, Step};
 use super::super::state::{Calling, Frame, LaneReply, LaneTicket, NO_ERROR, State, Todo};
 use super::super::{Guard, Process, sched};
 use super::{Channel, ENOSPC, NOBODY, Wake};
-use crate::embedded::channel::lane::{self, RequestHeader};
+use crate::embedded::channel::lane::{self, RequestHeader, Shape};
 use crate::embedded::channel::wait::Waiter;
 use crate::embedded::protocol::ProcId;
 
@@ -28,6 +28,7 @@ impl Process {
         mut st: Guard<'p>,
         slot: u32,
         data: &TransactionData,
+        buffers_size: Option<u64>,
         payload: Payload<'_>,
     ) -> Result<Guard<'p>, Guard<'p>> {
         let handle = data.target as u32;
@@ -37,19 +38,12 @@ impl Process {
             return Err(st);
         };
         let (channel, binding, node_flags) = (&bound.channel, bound.number, bound.flags);
-        if data.data_size > lane::LARGEST as u64 || channel.lanes.gate() != 0 || channel.is_closed() {
+        if channel.lanes.gate() != 0 || channel.is_closed() {
             return Err(st);
         }
         let Some(lane) = channel.free_lane() else { return Err(st) };
+        let Some(payload) = outgoing(data, buffers_size, payload) else { return Err(st) };
         let channel = thread.spares.of(channel);
-        let mut copy = Vec::new();
-        let bytes = match vouched_data(data, payload) {
-            Some(bytes) => bytes,
-            None => match read_data(data, &mut copy) {
-                Ok(()) => &copy[..],
-                Err(_) => return Err(st),
-            },
-        };
         let lineage = thread.lineage();
         let to = lineage.as_deref().and_then(|lineage| lineage.find(channel.peer));
         let mine = sched::own();
@@ -57,13 +51,13 @@ impl Process {
             binding,
             code: data.code,
             flags: data.flags,
-            data_size: bytes.len() as u32,
+            shape: Shape::default(),
             thread: thread.key,
             cpu: sys::sched::current_cpu(),
             sched: mine,
             lineage,
         };
-        let call = match channel.lanes.publish(lane, &header, bytes) {
+        let call = match channel.lanes.publish(lane, &header, &payload) {
             Ok(call) => call,
             Err(corrupt) => {
                 channel.close_as(corrupt);
@@ -89,7 +83,7 @@ impl Process {
         let quietly = to.is_none() && channel.is_watched(lane) && self.will_spin(&mut st, slot);
         // A small payload is all there: only a large one is worth letting go of the lock for.
         let mut held = Some(st);
-        if bytes.len() >= lane::CUT_FROM {
+        if payload.len() >= lane::CUT_FROM {
             held.take().map(|st| self.unlock(st, slot));
         }
         let gate = match quietly {
@@ -97,7 +91,7 @@ impl Process {
             false => {
                 // A callee that sleeps is woken once all is there: on this CPU it could only wait for
                 // it. One that spins copies along.
-                channel.lanes.pour_request(call, bytes);
+                channel.lanes.pour_request(call, &payload);
                 channel.bells.post(channel.bit);
                 channel.lanes.gate()
             }
@@ -110,7 +104,7 @@ impl Process {
         }
         if quietly {
             self.locals[slot as usize].untold.store(true, Ordering::Relaxed);
-            channel.lanes.pour_request(call, bytes);
+            channel.lanes.pour_request(call, &payload);
         }
         let mut st = held.unwrap_or_else(|| self.lock());
         let bell = match to {
@@ -260,8 +254,8 @@ impl Process {
         out: &mut Output<'_>,
     ) -> (Guard<'p>, Step) {
         let LaneReply { ticket, header } = reply;
-        let size = header.data_size;
-        let Some(offset) = st.live.alloc(size.into(), self.area.size()) else {
+        let (shape, size) = (header.shape, header.shape.len());
+        let Some(offset) = st.live.alloc(size as u64, self.area.size()) else {
             st.thread(slot).extended_error =
                 ExtendedError { id: 0, command: br::FAILED_REPLY, param: -ENOSPC };
             self.leave_lane(&mut st, &ticket);
@@ -271,14 +265,11 @@ impl Process {
         let channel = &ticket.channel;
         let copied;
         (st, copied) = self.copying(st, size, || {
-            channel.lanes.pieces_of_reply(
-                ticket.call,
-                size,
-                || channel.is_closed(),
-                |piece| {
-                    self.area.copy_from(&channel.memory, piece.from, offset + piece.at as u64, piece.len);
-                },
-            )
+            let copy = |piece: lane::Piece| {
+                self.area.copy_from(&channel.memory, piece.from, offset + piece.at as u64, piece.len);
+            };
+            channel.lanes.pieces_of_reply(ticket.call, size, || channel.is_closed(), copy)?;
+            self.area.settle(offset, shape)
         });
         self.leave_lane(&mut st, &ticket);
         if let Err(corrupt) = copied {
@@ -291,7 +282,7 @@ impl Process {
             code: header.code,
             flags: header.flags,
             sender_euid: channel.peer_euid,
-            ..self.keep(&mut st, offset, size, header.flags, None)
+            ..self.keep(&mut st, offset, shape, header.flags, None)
         };
         self.put(slot, out, br::REPLY, data.as_bytes());
         st.thread(slot).spares.keep(ticket.channel);

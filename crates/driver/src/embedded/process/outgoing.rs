@@ -1,0 +1,193 @@
+//! Room: a payload on its way into a lane: whether it may go there, and where its bytes are.
+//! Not here: the way through the broker (`gather`), the lane (`channel::lane`), the rules that objects
+//! keep (`embedded::objects`).
+//! Facts: contract OBJ-01, OBJ-02, OBJ-15 to OBJ-18.
+//!
+//! Scattered buffers are the only objects that a lane carries: nobody but the two ends need know of
+//! them. Whatever else is listed, and whatever breaks a rule, goes through the broker, which refuses it
+//! as the kernel would. The receiver checks all of it again.
+
+use abi::Payload;
+use abi::codes::object;
+use abi::layout::{BufferObject, TransactionData};
+
+use super::gather::Vouched;
+use crate::embedded::channel::Corrupt;
+use crate::embedded::channel::lane::{LARGEST, Shape, Source};
+use crate::embedded::objects::{ALIGN, Layout, View, Walk};
+
+/// A payload that a lane carries.
+#[derive(Debug)]
+pub(super) struct Outgoing<'p> {
+    shape: Shape,
+    bytes: Bytes<'p>,
+}
+
+#[derive(Debug)]
+enum Bytes<'p> {
+    /// The caller has them, and vouches for that.
+    Lent { data: &'p [u8], offsets: &'p [u8], vouched: Vouched<'p> },
+    /// They were somewhere else; laid out as they are sent.
+    Copied(Vec<u8>),
+}
+
+impl Outgoing<'_> {
+    /// Bytes that the lane is to hold.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.shape.len()
+    }
+}
+
+/// What a command points to, if a lane carries it. Nothing is copied or allocated if the caller vouches
+/// for all of it.
+#[inline]
+pub(super) fn outgoing<'p>(
+    data: &TransactionData,
+    buffers_size: Option<u64>,
+    payload: Payload<'p>,
+) -> Option<Outgoing<'p>> {
+    let layout = Layout::of(data.data_size, data.offsets_size, buffers_size.unwrap_or(0))?;
+    if layout.end > LARGEST as u64 || !layout.is_aligned() {
+        return None;
+    }
+    let vouched = Vouched::new(payload);
+    match vouched.data(data) {
+        Some(bytes) if data.offsets_size == 0 => {
+            let shape = Shape::plain(bytes.len()).ok()?;
+            Some(Outgoing { shape, bytes: Bytes::Lent { data: bytes, offsets: &[], vouched } })
+        }
+        Some(bytes) => match lent(data, bytes, layout, vouched) {
+            Lent::All(outgoing) => Some(outgoing),
+            Lent::InPart => copied(data, layout, vouched),
+            Lent::Unfit => None,
+        },
+        None => copied(data, layout, vouched),
+    }
+}
+
+/// What came of looking at objects where the caller has them.
+enum Lent<'p> {
+    All(Outgoing<'p>),
+    /// Some of the bytes are elsewhere.
+    InPart,
+    /// Nothing for a lane.
+    Unfit,
+}
+
+fn lent<'p>(data: &TransactionData, bytes: &'p [u8], layout: Layout, mut vouched: Vouched<'p>) -> Lent<'p> {
+    let Some(offsets) = vouched.offsets(data) else { return Lent::InPart };
+    let mut draft = Draft { layout, data: bytes, offsets };
+    let mut walk = Walk::new(&layout);
+    let start = vouched;
+    loop {
+        match step(&mut walk, &mut draft) {
+            Ok(None) => break,
+            Ok(Some(buffer)) if vouched.buffer(&buffer).is_none() => return Lent::InPart,
+            Ok(Some(_)) => {}
+            Err(NoLane) => return Lent::Unfit,
+        }
+    }
+    match Shape::of(&layout, walk.cursor()) {
+        Ok(shape) => {
+            Lent::All(Outgoing { shape, bytes: Bytes::Lent { data: bytes, offsets, vouched: start } })
+        }
+        Err(_) => Lent::Unfit,
+    }
+}
+
+fn copied<'p>(data: &TransactionData, layout: Layout, mut vouched: Vouched<'p>) -> Option<Outgoing<'p>> {
+    let mut bytes = vec![0; layout.end as usize];
+    let (head, buffers) = bytes.split_at_mut(layout.scattered as usize);
+    let (text, offsets) = head.split_at_mut(layout.offsets as usize);
+    let text = &mut text[..data.data_size as usize];
+    vouched.copy(data.buffer, text).ok()?;
+    vouched.copy(data.offsets, offsets).ok()?;
+    let mut draft = Draft { layout, data: text, offsets };
+    let mut walk = Walk::new(&layout);
+    loop {
+        let at = (walk.cursor() - layout.scattered) as usize;
+        let Some(buffer) = step(&mut walk, &mut draft).ok()? else { break };
+        vouched.copy(buffer.buffer, &mut buffers[at..at + buffer.length as usize]).ok()?;
+    }
+    let shape = if data.offsets_size == 0 {
+        Shape::plain(data.data_size as usize)
+    } else {
+        Shape::of(&layout, walk.cursor())
+    };
+    let shape = shape.ok()?;
+    bytes.truncate(shape.len());
+    Some(Outgoing { shape, bytes: Bytes::Copied(bytes) })
+}
+
+/// Not for a lane.
+struct NoLane;
+
+/// The next object's buffer, if the object keeps the rules and is one.
+#[inline]
+fn step(walk: &mut Walk, draft: &mut Draft<'_>) -> Result<Option<BufferObject>, NoLane> {
+    let Some(found) = walk.next(draft) else { return Ok(None) };
+    let found = found.ok().filter(|found| found.kind == object::PTR).ok_or(NoLane)?;
+    let buffer = walk.buffer(draft, found).map_err(|_| NoLane)?;
+    walk.place(draft, found, &buffer, 0).map_err(|_| NoLane)?;
+    Ok(Some(buffer))
+}
+
+/// Data and offsets as they are sent: the receiver rewrites its own.
+struct Draft<'d> {
+    layout: Layout,
+    data: &'d [u8],
+    offsets: &'d [u8],
+}
+
+impl View for Draft<'_> {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    #[inline]
+    fn get<const N: usize>(&self, at: u64) -> Option<[u8; N]> {
+        let (part, at) = match at.checked_sub(self.layout.offsets) {
+            Some(at) => (self.offsets, at),
+            None => (self.data, at),
+        };
+        part.get(at as usize..)?.first_chunk().copied()
+    }
+
+    fn put(&mut self, _at: u64, _bytes: &[u8]) -> Option<()> {
+        Some(())
+    }
+}
+
+impl Source for Outgoing<'_> {
+    #[inline]
+    fn shape(&self) -> Result<Shape, Corrupt> {
+        Ok(self.shape)
+    }
+
+    #[inline]
+    fn parts(&self, mut give: impl FnMut(usize, &[u8])) {
+        let (data, offsets, mut vouched) = match &self.bytes {
+            Bytes::Copied(bytes) => return give(0, bytes),
+            Bytes::Lent { data, offsets, vouched } => (*data, *offsets, *vouched),
+        };
+        give(0, data);
+        if offsets.is_empty() {
+            return;
+        }
+        let layout = self.shape.layout();
+        give(layout.offsets as usize, offsets);
+        let draft = Draft { layout, data, offsets };
+        let mut at = layout.scattered;
+        for index in 0..self.shape.objects {
+            let Some(found) = draft.offset(index.into()).and_then(|offset| draft.object(offset)) else {
+                return;
+            };
+            let buffer = draft.scattered(found);
+            // Found before, in the same bytes.
+            let Some(bytes) = vouched.buffer(&buffer) else { return };
+            give(at as usize, bytes);
+            at += buffer.length.next_multiple_of(ALIGN);
+        }
+    }
+}
