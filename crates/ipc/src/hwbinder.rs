@@ -6,11 +6,13 @@
 //! - [`status`]: what precedes the results.
 //! - [`object`]: what a service implements; [`base`]: what every object answers by itself.
 //! - [`client`]: how an object is called. [`process`]: libhwbinder's habits at a process's start.
+//! - [`manager`]: the service manager, both sides.
 //!
 //! Its objects are [`HwBinder`]s, so that nobody calls one with the other flavour's parcels.
 
 pub mod base;
 pub mod client;
+pub mod manager;
 pub mod object;
 pub mod parcel;
 pub mod process;

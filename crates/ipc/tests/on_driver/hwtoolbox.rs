@@ -6,6 +6,7 @@ use std::io::Read;
 use std::sync::{Arc, Mutex};
 
 use driver::AnyContext;
+use ipc::hwbinder::manager::{ServiceManager, Services};
 use ipc::hwbinder::{CallError, HwBinder, HwParcel, Incoming, NativeHandle, Object, Status};
 use ipc::{Process, ProcessOptions, StatusCode};
 
@@ -115,15 +116,31 @@ impl Object for HwToolbox {
     }
 }
 
-/// What the peer's process runs.
-pub(crate) fn play(context: &AnyContext, threads: u32) -> TestProcess {
+/// What a peer's process runs.
+pub(crate) fn play(role: &str, context: &AnyContext, threads: u32) -> TestProcess {
     let process = Process::open(context, ProcessOptions::hwbinder_pool(threads, false)).expect("open");
     let toolbox = HwToolbox::new(process.clone());
     // The last test's manager is released a little after it was reaped (contract EXT-04).
-    eventually("manager", || match process.become_hidl_context_manager(toolbox.clone()) {
-        Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => false,
-        result => result.map(|_| true).expect("become the manager"),
-    });
+    let become_manager = |become_it: &dyn Fn() -> std::io::Result<HwBinder>| {
+        eventually("manager", || match become_it() {
+            Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => false,
+            result => result.map(|_| true).expect("become the manager"),
+        });
+    };
+    match role {
+        "hwtoolbox" => become_manager(&|| process.become_hidl_context_manager(toolbox.clone())),
+        "hwmanager" => {
+            let manager = ServiceManager::new();
+            manager.declare(V1_0, "declared");
+            manager.add("default", &process.publish_hidl(toolbox)).expect("add");
+            become_manager(&|| process.become_hidl_context_manager(manager.clone()));
+        }
+        "hwservice" => {
+            let services = Services::wait(&process, PATIENCE).expect("a manager");
+            services.add_with_chain("second", &process.publish_hidl(toolbox)).expect("add");
+        }
+        other => panic!("no role {other}"),
+    }
     process.start_thread_pool().expect("start the pool");
     process
 }
@@ -134,6 +151,14 @@ impl Bench {
         let process = Process::open(self.context(), ProcessOptions::hwbinder_pool(4, false)).expect("open");
         process.start_thread_pool().expect("start the pool");
         Opened::from(process)
+    }
+
+    /// A service manager with a toolbox, and this process as its client.
+    pub(crate) fn hw_managed(&self) -> (Peer, Opened, Services) {
+        let peer = self.peer("hwmanager", ipc::Release::default(), 2);
+        let process = self.hw_process();
+        let services = Services::wait(&process, PATIENCE).expect("a manager");
+        (peer, process, services)
     }
 
     /// A toolbox at handle 0, and this process as its client.

@@ -9,6 +9,7 @@
 
 mod calls;
 mod hwcalls;
+mod hwmanager;
 mod hwtoolbox;
 mod manager;
 mod objects;

@@ -177,7 +177,7 @@ pub(crate) fn play() {
     };
     let context = AnyContext::parse(&setting(ADDRESS));
     let _process = match role.as_str() {
-        "hwtoolbox" => hwtoolbox::play(&context, options.max_threads),
+        "hwtoolbox" | "hwmanager" | "hwservice" => hwtoolbox::play(&role, &context, options.max_threads),
         _ => play_aidl(&role, &context, options),
     };
     // The parent holds the other end as long as it lives.

@@ -1,0 +1,287 @@
+//! Room: which objects are registered as which instance of which interface, and who wants to know.
+//! Not here: the calls that ask (`server`).
+//! Locks: `state`; nobody is called, linked or dropped under it.
+//! Facts: hwservicemanager's `ServiceManager.cpp`: an object is registered under every interface of its
+//! chain; a later one takes the place of an earlier one; what dies is forgotten.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::death::DeathLink;
+use crate::hwbinder::client::HwBinder;
+use crate::hwbinder::manager::wire::InstanceInfo;
+use crate::hwbinder::manager::{NOTIFICATION, ON_REGISTRATION};
+
+/// Longest chain of interfaces that is believed.
+const LONGEST_CHAIN: usize = 64;
+
+/// Whether an interface or an instance may be called this: "fq/instance" must be taken apart again.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/')
+}
+
+struct Service {
+    object: HwBinder,
+    pid: i32,
+    /// Tells this registration from a later one in its place.
+    number: u64,
+    /// `None` for an object of this process; shared by the interfaces of one registration.
+    _death: Option<Arc<DeathLink>>,
+}
+
+struct Watcher {
+    /// Empty: every interface.
+    interface: String,
+    /// Empty: every instance.
+    instance: String,
+    callback: HwBinder,
+    _death: Option<DeathLink>,
+}
+
+/// Who wants to be told when a service's clients come and go.
+struct ClientCallback {
+    service: HwBinder,
+    callback: HwBinder,
+}
+
+type Key = (String, String);
+
+#[derive(Default)]
+struct State {
+    /// By interface, then instance.
+    services: BTreeMap<Key, Service>,
+    watchers: Vec<Watcher>,
+    client_callbacks: Vec<ClientCallback>,
+    declared: BTreeSet<Key>,
+    last_number: u64,
+}
+
+/// The instances of one context.
+#[derive(Default)]
+pub(crate) struct Registry {
+    state: Mutex<State>,
+}
+
+/// Calls `gone` when the object's process dies: `Ok(None)` for an object of this process, `Err` for one
+/// that is dead already.
+fn link(object: &HwBinder, gone: impl FnOnce() + Send + 'static) -> Result<Option<DeathLink>, ()> {
+    match object.proxy() {
+        Some(proxy) => proxy.link_to_death(gone).map(Some).map_err(drop),
+        None => Ok(None),
+    }
+}
+
+impl Registry {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Registers an object under every interface of its chain, in place of earlier ones, and tells who
+    /// waits. Whether it is registered: not with a name that cannot be, nor when it is dead.
+    pub(crate) fn add(self: &Arc<Self>, instance: &str, object: &HwBinder, chain: &[&str], pid: i32) -> bool {
+        let named = is_name(instance) && chain.iter().all(|name| is_name(name));
+        if !named || chain.is_empty() || chain.len() > LONGEST_CHAIN {
+            return false;
+        }
+        let number = {
+            let mut state = self.lock();
+            state.last_number += 1;
+            state.last_number
+        };
+        let weak = Arc::downgrade(self);
+        let gone = move || {
+            if let Some(registry) = weak.upgrade() {
+                registry.forget(|_, service| service.number == number);
+            }
+        };
+        let Ok(death) = link(object, gone) else { return false };
+        let death = death.map(Arc::new);
+        let (previous, calls) = {
+            let mut state = self.lock();
+            let mut previous = Vec::new();
+            let mut calls = Vec::new();
+            for interface in chain {
+                let service = Service { object: object.clone(), pid, number, _death: death.clone() };
+                previous.push(state.services.insert(((*interface).to_owned(), instance.to_owned()), service));
+                let watchers = state.watchers.iter().filter(|watcher| watcher.wants(interface, instance));
+                calls.extend(watchers.map(|watcher| (watcher.callback.clone(), *interface)));
+            }
+            (previous, calls)
+        };
+        drop(previous);
+        for (callback, interface) in calls {
+            tell(&callback, interface, instance, false);
+        }
+        true
+    }
+
+    /// The object of an instance.
+    pub(crate) fn find(&self, interface: &str, instance: &str) -> Option<HwBinder> {
+        let state = self.lock();
+        Some(state.services.get(&(interface.to_owned(), instance.to_owned()))?.object.clone())
+    }
+
+    /// Whether an instance is registered, or will be.
+    pub(crate) fn knows(&self, interface: &str, instance: &str) -> bool {
+        let state = self.lock();
+        let key = (interface.to_owned(), instance.to_owned());
+        state.services.contains_key(&key) || state.declared.contains(&key)
+    }
+
+    /// Every instance as "interface/instance", sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.lock().services.keys().map(|(interface, instance)| format!("{interface}/{instance}")).collect()
+    }
+
+    /// The instances of an interface, sorted.
+    pub(crate) fn instances(&self, interface: &str) -> Vec<String> {
+        let state = self.lock();
+        let own = state.services.keys().filter(|(name, _)| name == interface);
+        own.map(|(_, instance)| instance.clone()).collect()
+    }
+
+    /// Announces an instance as one that will be registered, as a device's manifest does.
+    pub(crate) fn declare(&self, interface: &str, instance: &str) {
+        self.lock().declared.insert((interface.to_owned(), instance.to_owned()));
+    }
+
+    /// The announced instances of an interface, sorted.
+    pub(crate) fn declared(&self, interface: &str) -> Vec<String> {
+        let state = self.lock();
+        let own = state.declared.iter().filter(|(name, _)| name == interface);
+        own.map(|(_, instance)| instance.clone()).collect()
+    }
+
+    /// Everything, for people.
+    pub(crate) fn infos(&self) -> Vec<InstanceInfo> {
+        let state = self.lock();
+        let info = |((interface, instance), service): (&Key, &Service)| InstanceInfo {
+            interface: interface.clone(),
+            instance: instance.clone(),
+            pid: service.pid,
+            clients: Vec::new(),
+            arch: 0,
+        };
+        state.services.iter().map(info).collect()
+    }
+
+    /// Tells a callback of each registration, the present ones first. Whether it will hear.
+    pub(crate) fn watch(self: &Arc<Self>, interface: &str, instance: &str, callback: &HwBinder) -> bool {
+        let (weak, dead) = (Arc::downgrade(self), callback.proxy().cloned());
+        let gone = move || {
+            if let (Some(registry), Some(proxy)) = (weak.upgrade(), dead) {
+                registry.unwatch("", "", &HwBinder::from(crate::target::Binder::Remote(proxy)));
+            }
+        };
+        let Ok(death) = link(callback, gone) else { return false };
+        let watcher = Watcher {
+            interface: interface.to_owned(),
+            instance: instance.to_owned(),
+            callback: callback.clone(),
+            _death: death,
+        };
+        let present: Vec<Key> = {
+            let mut state = self.lock();
+            let wanted = state.services.keys().filter(|(name, instance)| watcher.wants(name, instance));
+            let present = wanted.cloned().collect();
+            state.watchers.push(watcher);
+            present
+        };
+        for (interface, instance) in present {
+            tell(callback, &interface, &instance, true);
+        }
+        true
+    }
+
+    /// Takes a callback off what it was registered for; an empty name is any. Whether it was there.
+    pub(crate) fn unwatch(&self, interface: &str, instance: &str, callback: &HwBinder) -> bool {
+        let meant = |watcher: &Watcher| {
+            watcher.callback == *callback
+                && (interface.is_empty() || watcher.interface == interface)
+                && (instance.is_empty() || watcher.instance == instance)
+        };
+        let gone: Vec<Watcher> = self.lock().watchers.extract_if(.., |watcher| meant(watcher)).collect();
+        !gone.is_empty()
+    }
+
+    /// Whether an instance is this object, registered by this process.
+    pub(crate) fn owns(&self, interface: &str, instance: &str, object: &HwBinder, pid: i32) -> bool {
+        let state = self.lock();
+        let service = state.services.get(&(interface.to_owned(), instance.to_owned()));
+        service.is_some_and(|service| service.object == *object && service.pid == pid)
+    }
+
+    /// Takes an object back from every interface that it is this instance of.
+    pub(crate) fn remove(&self, instance: &str, object: &HwBinder) {
+        self.forget(|(_, name), service| name == instance && service.object == *object);
+    }
+
+    fn forget(&self, meant: impl Fn(&Key, &Service) -> bool) {
+        let mut state = self.lock();
+        let gone: Vec<_> = state.services.extract_if(.., |key, service| meant(key, service)).collect();
+        let still = |object: &HwBinder| state.services.values().any(|service| service.object == *object);
+        let lost: Vec<HwBinder> = gone.iter().map(|(_, service)| service.object.clone()).collect();
+        let lost: Vec<HwBinder> = lost.into_iter().filter(|object| !still(object)).collect();
+        let callbacks: Vec<_> =
+            state.client_callbacks.extract_if(.., |entry| lost.contains(&entry.service)).collect();
+        drop(state);
+        drop((gone, lost, callbacks));
+    }
+
+    /// Notes who wants to hear of a service's clients. It never does: no service here is started on
+    /// demand, so none is told that it may stop.
+    pub(crate) fn add_client_callback(&self, service: &HwBinder, callback: &HwBinder) {
+        let entry = ClientCallback { service: service.clone(), callback: callback.clone() };
+        self.lock().client_callbacks.push(entry);
+    }
+
+    /// Takes that back. Whether it was there.
+    pub(crate) fn remove_client_callback(&self, service: &HwBinder, callback: &HwBinder) -> bool {
+        let meant = |entry: &mut ClientCallback| entry.service == *service && entry.callback == *callback;
+        let gone: Vec<_> = self.lock().client_callbacks.extract_if(.., meant).collect();
+        !gone.is_empty()
+    }
+}
+
+impl Watcher {
+    fn wants(&self, interface: &str, instance: &str) -> bool {
+        (self.interface.is_empty() || self.interface == interface)
+            && (self.instance.is_empty() || self.instance == instance)
+    }
+}
+
+/// Oneway: a manager waits for nobody.
+fn tell(callback: &HwBinder, interface: &str, instance: &str, preexisting: bool) {
+    let mut request = callback.request(NOTIFICATION);
+    request.write_str(interface);
+    request.write_str(instance);
+    request.write_bool(preexisting);
+    // A callback that is gone is taken off by its death notification.
+    let _ = callback.oneway(ON_REGISTRATION, request);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_can_be_told_apart() {
+        for name in ["default", "a.b@1.0::IFoo", "slot1", "x-y_z"] {
+            assert!(is_name(name), "{name}");
+        }
+        for name in ["", "a/b", "a b", "ä", "a\0"] {
+            assert!(!is_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn declared_instances_are_those_of_the_interface() {
+        let registry = Registry::default();
+        for (interface, instance) in [("a@1.0::IA", "b"), ("a@1.0::IA", "a"), ("a@1.0::IAB", "c")] {
+            registry.declare(interface, instance);
+        }
+        assert_eq!(registry.declared("a@1.0::IA"), ["a", "b"]);
+        assert!(registry.knows("a@1.0::IAB", "c") && !registry.knows("a@1.0::IAB", "a"));
+        assert_eq!(registry.find("a@1.0::IA", "a"), None);
+    }
+}

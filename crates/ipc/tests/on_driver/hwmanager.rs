@@ -1,0 +1,161 @@
+//! Room: the service manager of the flavour hwbinder.
+
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use ipc::hwbinder::manager::{INTERFACES, NoService, Services, Transport};
+use ipc::hwbinder::{CallError, Status, base};
+use ipc::{Process, ProcessOptions};
+
+use crate::hwtoolbox::{HwToolbox, V1_0, V1_1};
+use crate::peer::{PATIENCE, bench_of, eventually};
+
+const FLAVOUR: &str = "hwbinder";
+
+/// An object is found under every interface of its chain, whichever way it was added.
+#[test]
+fn an_object_is_registered_under_its_whole_chain() {
+    let Some(bench) = bench_of(FLAVOUR) else { return };
+    let (_peer, process, services) = bench.hw_managed();
+    let object = process.publish_hidl(HwToolbox::new((*process).clone()));
+    services.add("plain", &object).expect("add");
+    services.add_with_chain("chain", &object).expect("addWithChain");
+    for interface in [V1_1, V1_0, base::DESCRIPTOR] {
+        for instance in ["plain", "chain"] {
+            assert_eq!(services.get(interface, instance).expect("get"), Some(object.clone()), "{interface}");
+        }
+        assert_eq!(services.instances(interface).expect("instances"), ["chain", "default", "plain"]);
+    }
+    let list = services.list().expect("list");
+    let want = [base::DESCRIPTOR, V1_0, V1_1]
+        .map(|interface| ["chain", "default", "plain"].map(|instance| format!("{interface}/{instance}")));
+    assert_eq!(list, want.concat());
+    assert_eq!(services.get(V1_1, "absent").expect("get"), None);
+    assert_eq!(services.get("example@1.0::IOther", "default").expect("get"), None);
+    let theirs = services.get(V1_0, "default").expect("get").expect("registered");
+    assert_eq!(theirs.descriptor().expect("descriptor"), V1_1);
+    for wrong in ["", "a/b", "a b"] {
+        let error = services.add(wrong, &object).expect_err("no name");
+        assert!(matches!(error, CallError::Status(Status::Exception(_))), "{wrong:?}: {error}");
+    }
+}
+
+/// TX-06: the manager's question while `add` waits is answered on the waiting thread: the process has
+/// no other that serves.
+#[test]
+fn add_is_asked_back_on_the_thread_that_waits() {
+    let Some(bench) = bench_of(FLAVOUR) else { return };
+    let (_peer, _process, _services) = bench.hw_managed();
+    let process = Process::open(bench.context(), ProcessOptions::hwbinder()).expect("open");
+    let services = Services::of(&process).expect("a manager");
+    let object = process.publish_hidl(HwToolbox::new(process.clone()));
+    services.add("alone", &object).expect("add");
+    assert_eq!(process.pool_threads(), 0);
+    assert_eq!(services.get(V1_0, "alone").expect("get"), Some(object));
+}
+
+/// What is there is told first, as preexisting; what comes later as it comes; then nothing.
+#[test]
+fn registrations_are_told() {
+    let Some(bench) = bench_of(FLAVOUR) else { return };
+    let (_peer, process, services) = bench.hw_managed();
+    let watch = |instance: &str| {
+        let (tell, told) = channel();
+        let callback = services.on_registration(V1_0, instance, move |interface, instance, preexisting| {
+            let heard = (interface.to_owned(), instance.to_owned(), preexisting);
+            // The last ones may come when the test is over.
+            let _ = tell.send(heard);
+        });
+        (callback.expect("registered"), told)
+    };
+    let (any, told_any) = watch("");
+    let (one, told_one) = watch("late");
+    let heard = |instance: &str, preexisting| Ok((V1_0.to_owned(), instance.to_owned(), preexisting));
+    assert_eq!(told_any.recv_timeout(PATIENCE), heard("default", true));
+    let object = process.publish_hidl(HwToolbox::new((*process).clone()));
+    services.add("late", &object).expect("add");
+    assert_eq!(told_any.recv_timeout(PATIENCE), heard("late", false));
+    assert_eq!(told_one.recv_timeout(PATIENCE), heard("late", false));
+    assert!(services.unregister_for_notifications(V1_0, "", &any).expect("unregister"));
+    assert!(!services.unregister_for_notifications(V1_0, "", &any).expect("unregister"), "no more");
+    assert!(!services.unregister_for_notifications(V1_1, "late", &one).expect("unregister"), "another");
+    services.add("late", &object).expect("add");
+    assert_eq!(told_one.recv_timeout(PATIENCE), heard("late", false));
+    assert!(told_any.try_recv().is_err(), "told after all");
+}
+
+/// The smaller calls of each version of the interface, and the casts to them.
+#[test]
+fn every_version_of_the_manager_answers() {
+    let Some(bench) = bench_of(FLAVOUR) else { return };
+    let (peer, process, services) = bench.hw_managed();
+    for interface in INTERFACES.into_iter().chain([base::DESCRIPTOR]) {
+        assert!(services.manager().is_a(interface).expect("chain"), "{interface}");
+    }
+    for (instance, want) in
+        [("default", Transport::Hwbinder), ("declared", Transport::Hwbinder), ("other", Transport::Empty)]
+    {
+        assert_eq!(services.transport(V1_0, instance).expect("transport"), want, "{instance}");
+    }
+    assert_eq!(services.declared_instances(V1_0).expect("declared"), ["declared"]);
+    assert!(services.declared_instances(V1_1).expect("declared").is_empty());
+
+    let object = process.publish_hidl(HwToolbox::new((*process).clone()));
+    services.add("mine", &object).expect("add");
+    let own_pid = i32::try_from(std::process::id()).expect("a pid");
+    let dump = services.debug_dump().expect("dump");
+    let pid_of = |instance: &str| {
+        let found = dump.iter().find(|info| info.interface == V1_1 && info.instance == instance);
+        found.map(|info| info.pid)
+    };
+    assert_eq!((pid_of("mine"), pid_of("default")), (Some(own_pid), Some(peer.pid())));
+
+    let theirs = services.get(V1_0, "default").expect("get").expect("registered");
+    assert!(!services.try_unregister(V1_0, "default", &theirs).expect("answer"), "not ours");
+    assert!(!services.register_client_callback(V1_0, "default", &theirs, &object).expect("answer"));
+    assert!(services.register_client_callback(V1_0, "mine", &object, &object).expect("answer"));
+    assert!(services.unregister_client_callback(&object, &object).expect("answer"));
+    assert!(!services.unregister_client_callback(&object, &object).expect("answer"), "once");
+    assert!(services.try_unregister(V1_0, "mine", &object).expect("answer"));
+    assert_eq!(services.get(V1_1, "mine").expect("get"), None, "from each of its interfaces");
+    let unknown = services.manager().call(15, services.manager().request(INTERFACES[0]));
+    let Err(CallError::Status(status)) = unknown else { panic!("code 15 is known") };
+    assert_eq!(status, Status::UNKNOWN_TRANSACTION);
+}
+
+/// A service whose process dies is forgotten under every name; what took its place is not.
+#[test]
+fn death_removes_instances() {
+    let Some(bench) = bench_of(FLAVOUR) else { return };
+    let (_peer, process, services) = bench.hw_managed();
+    let object = process.publish_hidl(HwToolbox::new((*process).clone()));
+    let mut service = bench.peer("hwservice", ipc::Release::default(), 1);
+    services.wait_for(V1_1, "second", PATIENCE).expect("registered").ping().expect("ping");
+    service.kill();
+    for interface in [V1_1, V1_0, base::DESCRIPTOR] {
+        let gone = || services.get(interface, "second").expect("get").is_none();
+        eventually("the dead service forgotten", gone);
+    }
+    let mut service = bench.peer("hwservice", ipc::Release::default(), 1);
+    services.wait_for(V1_1, "second", PATIENCE).expect("registered");
+    services.add("second", &object).expect("replace");
+    service.kill();
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(services.get(V1_1, "second").expect("get"), Some(object));
+}
+
+/// Waiting ends, and says what for.
+#[test]
+fn a_service_that_nobody_serves_is_named() {
+    let Some(bench) = bench_of(FLAVOUR) else { return };
+    let (mut peer, _process, services) = bench.hw_managed();
+    let patience = Duration::from_millis(30);
+    let error = services.wait_for(V1_0, "absent", patience).expect_err("nobody serves it");
+    assert!(matches!(error, NoService::Absent { waited, .. } if waited == patience));
+    assert!(error.to_string().contains("example@1.0::IToolbox/absent"), "{error}");
+    peer.kill();
+    eventually("the manager's death seen", || services.manager().ping().is_err());
+    let error = services.wait_for(V1_0, "absent", patience).expect_err("nobody to ask");
+    let NoService::Call { source, .. } = error else { panic!("{error}") };
+    assert!(source.is_dead(), "{source}");
+}
