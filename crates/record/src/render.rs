@@ -1,7 +1,9 @@
 //! Room: a `Run` as something to look at; one submodule per look.
 //! Not here: writing it anywhere, deciding on colours or terminals.
 
+pub mod crowd;
 pub mod gbench;
+mod grid;
 pub mod json;
 mod ratio;
 pub mod summary;

@@ -2,7 +2,9 @@
 //! test case, what went wrong, what next.
 //! Not here: rows while they are measured (`super::gbench`).
 
+use super::crowd;
 use super::gbench::human;
+use super::grid::{Row, grid};
 use super::printable;
 use super::ratio::Controls;
 use crate::Distribution;
@@ -26,12 +28,6 @@ const HEADS: [&str; 13] = [
 ];
 const FIRST_RATIO: usize = 8;
 
-/// Numbers of one case, or words in their place.
-enum Row {
-    Numbers(Vec<String>),
-    Words(String, String),
-}
-
 /// The whole text; `what_next` comes last. Times are means over all repetitions; percentiles are
 /// over all their samples; `x pipe` is this case's median over the pipe control's for its payload.
 pub fn summary(run: &Run, what_next: &str) -> String {
@@ -40,9 +36,13 @@ pub fn summary(run: &Run, what_next: &str) -> String {
     let controls_only = tests.is_empty();
     let shown = if controls_only { run.cases.iter().collect() } else { tests };
     let controls = Controls::of(&run.cases);
-    let rows: Vec<Row> = shown.iter().map(|case| row(run, case, &controls)).collect();
     text.push('\n');
-    text += &table(run, &rows);
+    if crowd::has_crowds(run) {
+        text += &crowd::table(run);
+    } else {
+        let rows: Vec<Row> = shown.iter().map(|case| row(run, case, &controls)).collect();
+        text += &table(run, &rows);
+    }
     let mut notes: Vec<String> = shown.iter().flat_map(|case| partly_failed(case)).collect();
     if !controls_only {
         notes.extend(troubled_controls(run));
@@ -113,7 +113,7 @@ fn placed(placement: &str) -> &str {
     }
 }
 
-fn unit(run: &Run) -> &'static str {
+pub(super) fn unit(run: &Run) -> &'static str {
     match run.clock.unit {
         ClockUnit::Ns => "ns",
         ClockUnit::Instructions => "insns",
@@ -167,7 +167,7 @@ fn words(case: &Case) -> String {
     }
 }
 
-fn trouble(outcome: &Outcome) -> Option<String> {
+pub(super) fn trouble(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Measured(_) => None,
         Outcome::Skipped { reason } => Some(format!("SKIPPED: {reason}")),
@@ -178,46 +178,12 @@ fn trouble(outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// Columns that hold nothing in this run are left out.
 fn table(run: &Run, rows: &[Row]) -> String {
     let mut heads = HEADS;
     if run.clock.unit == ClockUnit::Instructions {
         (heads[1], heads[2]) = ("Instructions", "CPU");
     }
-    let cells = |column: usize| {
-        rows.iter().filter_map(move |row| match row {
-            Row::Numbers(cells) => Some(cells[column].as_str()),
-            Row::Words(name, _) if column == 0 => Some(name.as_str()),
-            Row::Words(..) => None,
-        })
-    };
-    let columns: Vec<(usize, usize)> = (0..HEADS.len())
-        .filter(|&column| column == 0 || cells(column).any(|cell| !cell.is_empty()))
-        .map(|column| {
-            let widest = cells(column).map(str::len).max().unwrap_or(0);
-            (column, widest.max(heads[column].len()))
-        })
-        .collect();
-    let line = |cell: &dyn Fn(usize) -> String| -> String {
-        let padded = columns.iter().map(|&(column, width)| match column {
-            0 => format!("{:<width$}", cell(0)),
-            _ => format!("  {:>width$}", cell(column)),
-        });
-        padded.collect::<String>().trim_end().to_owned() + "\n"
-    };
-    let width: usize = columns.iter().map(|&(_, width)| width + 2).sum();
-    let mut text = line(&|column| heads[column].to_owned());
-    text += &("-".repeat(width - 2) + "\n");
-    for row in rows {
-        text += &match row {
-            Row::Numbers(cells) => line(&|column| cells[column].clone()),
-            Row::Words(name, words) => {
-                let width = columns[0].1;
-                format!("{name:<width$}  {}\n", printable(words))
-            }
-        };
-    }
-    text
+    grid(&heads, rows)
 }
 
 /// Repetitions that went wrong in a case that has numbers from others.

@@ -1,0 +1,141 @@
+//! Room: runs with many at work: the table of their cases, and the lines of Android's throughput tests.
+//! Not here: cases of one client and its service (`super::summary`).
+//! Facts: the lines of AOSP `binderThroughputTest` (Android 14), with a percentage that is one and no
+//! exponents in numbers.
+
+use super::grid::{Row, grid};
+use super::summary::{trouble, unit};
+use crate::Distribution;
+use crate::schema::{Case, ClockUnit, Measurement, Outcome, Run};
+use crate::stats;
+
+const HEADS: [&str; 8] = ["Benchmark", "calls/s", "average", "p50", "p90", "p99", "max", ""];
+
+/// Whether a run has cases with many at work.
+pub(super) fn has_crowds(run: &Run) -> bool {
+    run.cases.iter().any(|case| case.crowd.is_some())
+}
+
+/// One row for each case; the rate is the median of its rounds. A line shows from where on there were
+/// more clients than CPUs.
+pub(super) fn table(run: &Run) -> String {
+    let mut rows = Vec::new();
+    let mut before: Option<&Case> = None;
+    for case in &run.cases {
+        let overloaded = |case: &Case| case.crowd.as_ref().is_some_and(|crowd| crowd.overloaded);
+        let same_series = before.filter(|before| series(before) == series(case));
+        if overloaded(case) && !same_series.is_some_and(overloaded) {
+            let cpus = run.host.cpu.count;
+            rows.push(Row::Rule(format!("overload: more clients than CPUs ({cpus})")));
+        } else if before.is_some() && same_series.is_none() {
+            rows.push(Row::Rule(String::new()));
+        }
+        rows.push(row(run, case));
+        before = Some(case);
+    }
+    grid(&HEADS, &rows)
+}
+
+/// Cases that differ in nothing but how many are at work.
+fn series(case: &Case) -> (&str, Option<crate::CrowdShape>, u64) {
+    (&case.family, case.crowd.as_ref().map(|crowd| crowd.shape), case.payload_bytes)
+}
+
+/// All numbers that a case has, of rounds that broke, too.
+fn measured(case: &Case) -> Vec<&Measurement> {
+    let numbers = case.repetitions.iter().filter_map(|repetition| match &repetition.outcome {
+        Outcome::Measured(numbers) | Outcome::Failed { partial: Some(numbers), .. } => Some(numbers),
+        Outcome::Failed { .. } | Outcome::Skipped { .. } => None,
+    });
+    numbers.collect()
+}
+
+fn row(run: &Run, case: &Case) -> Row {
+    let measured = measured(case);
+    let broken = case.repetitions.iter().find_map(|repetition| trouble(&repetition.outcome));
+    let samples = Distribution::merged(measured.iter().map(|numbers| &numbers.samples));
+    let Some(samples) = samples else {
+        return Row::Words(case.name.clone(), broken.unwrap_or_else(|| "not run".to_owned()));
+    };
+    let of_unit = |value: f64| format!("{value:.0} {}", unit(run));
+    let percentile =
+        |percent| samples.percentile(percent).map(|value| of_unit(value as f64)).unwrap_or_default();
+    let rates: Vec<f64> = measured.iter().filter_map(|numbers| rate(numbers)).collect();
+    let means: Vec<f64> = measured.iter().filter_map(|numbers| numbers.mean_real()).collect();
+    Row::Numbers(vec![
+        case.name.clone(),
+        stats::median(&rates).map(|rate| format!("{rate:.0}")).unwrap_or_default(),
+        stats::mean(&means).map(of_unit).unwrap_or_default(),
+        percentile(50.0),
+        percentile(90.0),
+        percentile(99.0),
+        percentile(100.0),
+        broken.map(|_| "INCOMPLETE".to_owned()).unwrap_or_default(),
+    ])
+}
+
+fn rate(numbers: &Measurement) -> Option<f64> {
+    numbers.counters.find("calls_per_second").map(|counter| counter.value)
+}
+
+/// The line with the pace of a round, as the Android tools print it.
+pub fn rate_line(numbers: &Measurement) -> String {
+    format!("iterations per sec: {}\n", plain(rate(numbers).unwrap_or(0.0), 1))
+}
+
+/// The lines with the times of a round, as the Android tools print them.
+pub fn time_lines(run: &Run, numbers: &Measurement) -> String {
+    let millis = match run.clock.unit {
+        ClockUnit::Ns => "ms",
+        ClockUnit::Instructions => "Minsns",
+    };
+    let samples = &numbers.samples;
+    let counter = |name: &str| numbers.counters.find(name).map(|counter| counter.value);
+    let mut text = String::new();
+    if let Some(longer) = counter("longer").filter(|longer| *longer > 0.0 && samples.count > 0) {
+        let percent = plain(longer / samples.count as f64 * 100.0, 6);
+        let worst = samples.max.div_ceil(1000);
+        text += &format!(
+            "{percent}% of transactions took longer than estimated max latency. Consider setting -m to be higher \
+             than {worst} microseconds\n"
+        );
+    }
+    let [average, worst, best] =
+        [numbers.mean_real().unwrap_or(0.0), samples.max as f64, samples.min as f64].map(in_millions);
+    text += &format!("average:{average}{millis} worst:{worst}{millis} best:{best}{millis}\n");
+    let percentiles = [50, 90, 95, 99].map(|percent| {
+        let value = counter(&format!("exact_p{percent}")).map(in_millions).unwrap_or_default();
+        format!("{percent}%: {value}")
+    });
+    text + &percentiles.join(" ") + "\n"
+}
+
+/// All rounds of all cases as the Android tools print them, and what went wrong.
+pub fn lines(run: &Run) -> String {
+    let mut text = String::new();
+    for case in run.cases.iter().filter(|case| case.crowd.is_some()) {
+        if run.cases.len() > 1 {
+            text += &format!("{}\n", case.name);
+        }
+        for numbers in measured(case) {
+            text += &rate_line(numbers);
+            text += &time_lines(run, numbers);
+        }
+        let troubles = case.repetitions.iter().filter_map(|repetition| trouble(&repetition.outcome));
+        text += &troubles.map(|trouble| super::printable(&trouble).into_owned() + "\n").collect::<String>();
+    }
+    text
+}
+
+fn in_millions(value: f64) -> String {
+    plain(value / 1e6, 6)
+}
+
+/// At most so many decimals, none of them a 0 at the end, and no exponent.
+fn plain(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests;
