@@ -72,6 +72,17 @@ pub fn tool() -> Tool {
     }
 }
 
+/// CPUs that this program may run on; at least 1.
+#[must_use]
+pub fn cpus() -> u32 {
+    sys::sched::usable_cpus()
+}
+
+/// Main memory of this machine.
+pub(crate) fn memory_bytes() -> Option<u64> {
+    memory(&Root::of_this_machine())
+}
+
 fn load(root: &Root) -> Vec<f64> {
     let text = root.text("proc/loadavg").unwrap_or_default();
     text.split_whitespace().take(3).filter_map(|word| word.parse().ok()).collect()

@@ -14,5 +14,6 @@ pub mod speed;
 pub mod stage;
 pub mod state;
 pub mod vm;
+pub mod workers;
 
 pub use sys::errno::describe as describe_errno;

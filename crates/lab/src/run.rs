@@ -17,7 +17,7 @@ use sys::local_time::LocalTime;
 
 use crate::host;
 use crate::measure::{Sequence, overhead};
-use crate::plan::{Plan, Planned};
+use crate::plan::{Plan, Planned, Wanted};
 use crate::stage::{Stage, StageError};
 
 /// Is told how a run goes on.
@@ -42,6 +42,11 @@ pub trait Observer {
         true
     }
 
+    /// A round ahead of the measured ones was made, the worst call of which took so many clock units.
+    fn trained(&mut self, worst: u64) {
+        let _ = worst;
+    }
+
     /// The last repetition of a case was made.
     fn case_done(&mut self, run: &Run, case: usize) {
         let _ = (run, case);
@@ -58,6 +63,8 @@ pub enum RunError {
     },
     /// There is no binder driver to be used.
     NoDriver(OpenError),
+    /// The processes of the run did not get as far as the first measurement.
+    Unready(String),
     /// The system refused what every run needs.
     Os(io::Error),
 }
@@ -78,6 +85,7 @@ impl fmt::Display for RunError {
                 write!(f, "Failed to match any benchmarks against regex: {filter}")
             }
             Self::NoDriver(error) => write!(f, "{error}"),
+            Self::Unready(why) => f.write_str(why),
             Self::Os(error) => write!(f, "preparing the run: {}", sys::errno::describe(error)),
         }
     }
@@ -86,7 +94,7 @@ impl fmt::Display for RunError {
 impl std::error::Error for RunError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::NothingToRun { .. } => None,
+            Self::NothingToRun { .. } | Self::Unready(_) => None,
             Self::NoDriver(error) => Some(error),
             Self::Os(error) => Some(error),
         }
@@ -106,20 +114,12 @@ pub fn execute(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, RunError
     let program = std::env::current_exe().map_err(RunError::Os)?;
     let start = Instant::now();
     let (context, driver) = match planned.iter().any(|planned| planned.family.needs_driver()) {
-        true => find_driver(plan).map(|(context, driver)| (Some(context), Some(driver)))?,
+        true => find_driver(&plan.wanted, "binder").map(|(context, driver)| (Some(context), Some(driver)))?,
         false => (None, None),
     };
     let class = host::class();
-    let mut run = Run::new(
-        host::tool(),
-        LocalTime::now().to_string(),
-        plan.for_record(),
-        host::facts(class),
-        clock(class),
-    );
-    run.driver = driver;
+    let mut run = new_run(plan.for_record(), driver, class);
     run.context.clone_from(&plan.context);
-    run.findings = host::findings(&run.host, &run.tool);
     // One client and one service take turns; they need no more than the one CPU there always is.
     run.overloaded = false;
     run.cases = planned.iter().map(|planned| planned.case.clone()).collect();
@@ -131,8 +131,18 @@ pub fn execute(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, RunError
     Ok(run)
 }
 
-pub(crate) fn find_driver(plan: &Plan) -> Result<(AnyContext, record::Driver), RunError> {
-    let located = locate::find(&plan.wanted, "binder").map_err(RunError::NoDriver)?;
+/// A run of which nothing is known yet but what was asked, where, and by what.
+pub(crate) fn new_run(plan: record::Plan, driver: Option<record::Driver>, class: HostClass) -> Run {
+    let (started, host) = (LocalTime::now().to_string(), host::facts(class));
+    let mut run = Run::new(host::tool(), started, plan, host, clock(class));
+    run.driver = driver;
+    run.findings = host::findings(&run.host, &run.tool);
+    run
+}
+
+/// The context of this flavour that was asked for, and the driver behind it.
+pub(crate) fn find_driver(wanted: &Wanted, flavour: &str) -> Result<(AnyContext, record::Driver), RunError> {
+    let located = locate::find(wanted, flavour).map_err(RunError::NoDriver)?;
     let options = OpenOptions { map_size: 0, ..OpenOptions::default() };
     let connection = located.context.open(options).map_err(RunError::NoDriver)?;
     let version = connection.version().unwrap_or(abi::PROTOCOL_VERSION);

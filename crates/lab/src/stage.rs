@@ -26,7 +26,7 @@ use crate::measure::CallError;
 use crate::measure::echo::rendezvous::{self, Rendezvous};
 use crate::measure::echo::{binder, event, pipe, raw, shared, unix};
 use crate::plan::{Family, FaultKind, Placement, Plan, Planned};
-use peer::Peer;
+pub(crate) use peer::Peer;
 
 /// The measuring end of a case, ready to go.
 pub(crate) enum Subject {
@@ -326,6 +326,11 @@ impl<'p> Stage<'p> {
             Ok(()) => Ok(server),
             Err(why) => Err(StageError::Failed(format!("the {what} did not start: {why}"))),
         }
+    }
+
+    /// A process with these words, whose output is kept for [`Peer::last_words`].
+    pub(crate) fn start_worker(&self, words: &[String]) -> Result<Arc<Peer>, StageError> {
+        self.start(words, Stdio::null(), Stdio::piped(), None)
     }
 
     fn context(&self) -> Result<AnyContext, StageError> {

@@ -104,7 +104,7 @@ pub(super) fn plan(
 
 /// The private context that a plan asks for.
 pub(super) fn context(plan: &Plan) -> Result<AnyContext, String> {
-    find_driver(plan).map(|(context, _)| context).map_err(|error| error.to_string())
+    find_driver(&plan.wanted, "binder").map(|(context, _)| context).map_err(|error| error.to_string())
 }
 
 /// What every batch needs, made once.

@@ -1,7 +1,7 @@
 //! Room: one process that this one started.
 //! Not here: what it does (`role`), noticing that it hangs (`watch`).
 
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 pub(super) type OnEnd = Box<dyn FnOnce() + Send>;
 
 /// A started process; ended and reaped on drop.
-pub(super) struct Peer {
+pub(crate) struct Peer {
     child: Mutex<Started>,
 }
 
@@ -44,7 +44,7 @@ impl Peer {
     }
 
     /// How it ended, if it has.
-    pub(super) fn end(&self) -> Option<ExitStatus> {
+    pub(crate) fn end(&self) -> Option<ExitStatus> {
         let mut started = self.lock();
         if started.end.is_none() {
             started.end = started.child.try_wait().ok().flatten();
@@ -70,9 +70,23 @@ impl Peer {
     }
 
     /// Ends it, if it has not.
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         // An error means that it has ended already.
         let _ = self.lock().child.kill();
+    }
+
+    /// Ends it, if it has not, and returns what it said that nobody read.
+    pub(crate) fn last_words(&self) -> String {
+        /// More than any reason.
+        const MOST: u64 = 4096;
+        self.kill();
+        let stdout = self.lock().child.stdout.take();
+        let mut said = Vec::new();
+        if let Some(stdout) = stdout {
+            // What cannot be read was not said.
+            let _ = stdout.take(MOST).read_to_end(&mut said);
+        }
+        String::from_utf8_lossy(&said).trim().to_owned()
     }
 
     /// Waits for the line that a role prints when it is ready, or the reason why it never will be.

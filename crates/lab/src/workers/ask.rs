@@ -1,0 +1,331 @@
+//! Room: what a run with many workers is asked to do, and which of it cannot be.
+//! Not here: the words it was typed in (the command line), who calls whom in detail (`layout`).
+//! Facts: a receiver's area is 1 MiB less two pages, as libbinder's; defaults of the Android tools.
+
+use std::fmt;
+
+use driver::connection::DEFAULT_MAP_SIZE;
+use record::CrowdShape;
+use serde::{Deserialize, Serialize};
+
+use crate::host;
+use crate::plan::{Fault, FaultKind, MinTime, Release, Wanted};
+
+/// More processes in one case are a slip of the pen.
+pub const MOST_WORKERS: u32 = 512;
+
+/// Samples of calls that one worker keeps when the time is given and not their number.
+const MOST_SAMPLES: usize = 1 << 26;
+/// More calls per second than any worker makes.
+const CALLS_PER_SECOND: f64 = 4e6;
+const SAMPLE_BYTES: u64 = size_of::<u64>() as u64;
+
+/// What the workers speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Flavour {
+    /// A transaction without header, answered by an empty reply, as the Android tool's.
+    Binder,
+}
+
+impl Flavour {
+    /// The binder context that it needs; `None` without IPC.
+    pub(crate) fn context(self) -> Option<&'static str> {
+        match self {
+            Self::Binder => Some("binder"),
+        }
+    }
+
+    pub(super) fn has_manager(self) -> bool {
+        self.context().is_some()
+    }
+
+    /// The part of a case's name before the arguments.
+    pub(super) fn family(self) -> String {
+        match self {
+            Self::Binder => "workers_binder".to_owned(),
+        }
+    }
+}
+
+/// Who calls whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Each worker serves, and calls a random other one each time.
+    Random,
+    /// Half of the workers serve, each other one calls its own.
+    Pairs,
+    /// So many processes serve besides, on one thread each or on a whole pool; all workers call a random
+    /// one of them each time.
+    Services {
+        /// How many.
+        count: u32,
+        /// Threads that the driver may ask each for, besides the first.
+        more_threads: u32,
+    },
+    /// All workers ping a service that is there already.
+    Named(String),
+}
+
+impl Shape {
+    pub(super) fn kind(&self) -> CrowdShape {
+        match self {
+            Self::Random => CrowdShape::Random,
+            Self::Pairs => CrowdShape::Pairs,
+            Self::Services { .. } | Self::Named(_) => CrowdShape::Services,
+        }
+    }
+
+    pub(super) fn label(&self) -> Option<String> {
+        match self {
+            Self::Named(name) => Some(name.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// One case: so many workers of one shape with one payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Who calls whom.
+    pub shape: Shape,
+    /// Workers; services of [`Shape::Services`] are not among them.
+    pub workers: u32,
+    /// Bytes of each call.
+    pub payload: u32,
+}
+
+impl Group {
+    /// How many call.
+    #[must_use]
+    pub fn clients(&self) -> u32 {
+        if self.shape == Shape::Pairs { self.workers / 2 } else { self.workers }
+    }
+
+    /// How many are called.
+    #[must_use]
+    pub fn services(&self) -> u32 {
+        match self.shape {
+            Shape::Random => self.workers,
+            Shape::Pairs => self.workers / 2,
+            Shape::Services { count, .. } => count,
+            Shape::Named(_) => 1,
+        }
+    }
+
+    /// Calls that may be in one service's receiving area at once.
+    fn calls_at_once(&self) -> u32 {
+        match self.shape {
+            Shape::Random => self.workers.saturating_sub(1),
+            Shape::Pairs => 1,
+            Shape::Services { .. } | Shape::Named(_) => self.workers,
+        }
+        .max(1)
+    }
+
+    pub(super) fn case_name(&self, flavour: Flavour) -> String {
+        let (family, clients, payload) = (flavour.family(), self.clients(), self.payload);
+        match self.shape {
+            Shape::Random => format!("{family}/random:{clients}/payload:{payload}"),
+            Shape::Pairs => format!("{family}/pairs:{clients}/payload:{payload}"),
+            Shape::Services { .. } | Shape::Named(_) => {
+                format!("{family}/services:{}/clients:{clients}/payload:{payload}", self.services())
+            }
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let workers = self.workers;
+        let processes = match self.shape {
+            Shape::Services { count: 0, .. } => return Err("there must be a service to call".to_owned()),
+            Shape::Services { count, .. } => u64::from(workers) + u64::from(count),
+            _ => workers.into(),
+        };
+        if workers == 0 {
+            return Err("there must be a worker".to_owned());
+        }
+        if processes > MOST_WORKERS.into() {
+            return Err(format!("{processes} processes are too many: the limit is {MOST_WORKERS}"));
+        }
+        match self.shape {
+            Shape::Random if workers == 1 => {
+                return Err("one worker has no other to call: use 2 or more".to_owned());
+            }
+            Shape::Pairs if !workers.is_multiple_of(2) => {
+                return Err(format!(
+                    "{workers} workers do not make pairs of client and server: use an even number"
+                ));
+            }
+            _ => {}
+        }
+        self.check_payload()
+    }
+
+    fn check_payload(&self) -> Result<(), String> {
+        let (at_once, area) = (self.calls_at_once(), DEFAULT_MAP_SIZE as u64);
+        // The driver takes space in steps of 8 bytes, and leaves some to the service manager's answers.
+        let most = (area - 4096) / u64::from(at_once) / 8 * 8;
+        if u64::from(self.payload) <= most {
+            return Ok(());
+        }
+        let each = match at_once {
+            1 => String::new(),
+            calls => format!(" shared by up to {calls} calls at once"),
+        };
+        Err(format!(
+            "a payload of {} B exceeds the receiver's buffer of {area} B{each}: the limit is {most} B",
+            self.payload
+        ))
+    }
+}
+
+/// Everything a run with many workers needs to know.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// The test's name for the record.
+    pub test: String,
+    /// What the workers speak.
+    pub flavour: Flavour,
+    /// The cases, at least one.
+    pub groups: Vec<Group>,
+    /// Calls of each client in a round, or how long it calls.
+    pub length: MinTime,
+    /// Rounds of each case; at least 1.
+    pub rounds: u32,
+    /// A round ahead of the others, after which twice its worst call is the longest expected.
+    pub training: bool,
+    /// The longest that a call is expected to take; others are counted.
+    pub expected_max_ns: Option<u64>,
+    /// Decides who is called next.
+    pub seed: u64,
+    /// Which driver, and which context of it.
+    pub wanted: Wanted,
+    /// The Android release whose service manager is spoken to.
+    pub android: Release,
+    /// Deliberate breakage, for tests of this tool itself; a case is a worker's title without its space.
+    pub faults: Vec<Fault>,
+    /// After how many seconds without one call a worker is given up.
+    pub patience_s: u64,
+    /// The words of the command line, for the record.
+    pub command_line: Vec<String>,
+}
+
+impl Ask {
+    /// Whether it can be done.
+    ///
+    /// # Errors
+    /// What is wrong with it and what would not be, for whoever typed it.
+    pub fn check(&self) -> Result<(), String> {
+        self.groups.iter().try_for_each(Group::check)?;
+        if self.length == MinTime::Iterations(0) || matches!(self.length, MinTime::Seconds(s) if s <= 0.0) {
+            return Err("a worker must make a call: the count or time is 0".to_owned());
+        }
+        if self.faults.iter().any(|fault| fault.kind == FaultKind::CorruptReply) {
+            return Err("replies are empty, so none can be corrupted".to_owned());
+        }
+        self.groups.iter().try_for_each(|group| self.capacity(group).map(drop))
+    }
+
+    /// Samples that each worker's memory has room for.
+    pub(super) fn capacity(&self, group: &Group) -> Result<usize, String> {
+        let memory = host::memory_bytes().unwrap_or(u64::MAX);
+        // The samples are there twice when they are sorted, and others want memory, too.
+        let most = memory / 4 / SAMPLE_BYTES / u64::from(group.clients().max(1));
+        match self.length {
+            MinTime::Iterations(calls) if calls > most => Err(format!(
+                "{calls} calls of each of {} clients need {} MiB for their samples, and this machine has {} MiB of \
+                 memory: the limit is {most} calls",
+                group.clients(),
+                calls.saturating_mul(SAMPLE_BYTES * u64::from(group.clients())) >> 20,
+                memory >> 20,
+            )),
+            MinTime::Iterations(calls) => Ok(calls as usize),
+            // A float beyond the integer becomes its maximum.
+            MinTime::Seconds(seconds) => {
+                let wanted = (seconds * CALLS_PER_SECOND) as usize;
+                Ok(wanted.clamp(1, MOST_SAMPLES.min(usize::try_from(most).unwrap_or(usize::MAX))))
+            }
+        }
+    }
+
+    pub(super) fn for_record(&self) -> record::Plan {
+        record::Plan {
+            test: self.test.clone(),
+            min_time: self.length.to_string(),
+            repetitions: self.rounds,
+            random_interleaving: false,
+            seed: Some(self.seed),
+            driver: self.wanted.driver.to_string(),
+            device: self.wanted.device.to_string(),
+            command_line: self.command_line.clone(),
+            ..record::Plan::default()
+        }
+    }
+}
+
+/// For messages: `binder`.
+impl fmt::Display for Flavour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Binder => "binder",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(shape: Shape, workers: u32, payload: u32) -> Group {
+        Group { shape, workers, payload }
+    }
+
+    fn services(count: u32) -> Shape {
+        Shape::Services { count, more_threads: 0 }
+    }
+
+    #[test]
+    fn what_cannot_be_done_says_the_limit() {
+        for (bad, says) in [
+            (group(Shape::Random, 0, 0), "must be a worker"),
+            (group(Shape::Random, 1, 0), "2 or more"),
+            (group(Shape::Random, 513, 0), "limit is 512"),
+            (group(services(u32::MAX), u32::MAX, 0), "limit is 512"),
+            (group(services(0), 2, 0), "service to call"),
+            (group(Shape::Pairs, 3, 0), "even number"),
+            (group(Shape::Pairs, 2, 1_040_384), "limit is 1036288 B"),
+            (group(Shape::Random, 5, 300_000), "limit is 259072 B"),
+        ] {
+            let error = bad.check().expect_err(says);
+            assert!(error.contains(says), "{error}");
+        }
+        for good in [
+            group(Shape::Random, 2, 0),
+            group(Shape::Pairs, 2, 1_036_288),
+            group(Shape::Random, 5, 259_072),
+            group(services(1), 511, 0),
+            group(Shape::Named("x".to_owned()), 1, 0),
+        ] {
+            assert_eq!(good.check(), Ok(()), "{good:?}");
+        }
+    }
+
+    #[test]
+    fn names_tell_cases_apart_and_fit_a_regular_expression() {
+        let names = [
+            group(Shape::Random, 4, 0),
+            group(Shape::Pairs, 4, 0),
+            group(services(2), 4, 0),
+            group(services(1), 4, 64),
+        ]
+        .map(|group| group.case_name(Flavour::Binder));
+        assert_eq!(
+            names,
+            [
+                "workers_binder/random:4/payload:0",
+                "workers_binder/pairs:2/payload:0",
+                "workers_binder/services:2/clients:4/payload:0",
+                "workers_binder/services:1/clients:4/payload:64",
+            ]
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! Room: what the workers of a round measured, as figures.
+//! Not here: taking the samples (`role`), printing (`record::render`).
+//! The rate counts the calls that were made, from the barrier to the end of the last worker; percentiles
+//! are of all samples, sorted: the least value that so many percent do not exceed.
+
+use record::{CounterKind, Counters, Distribution, Measurement};
+
+/// One client's part.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Part {
+    /// Calls that came back.
+    pub(super) calls: u64,
+    /// Time spent in them, in clock units.
+    pub(super) busy: u64,
+    /// CPU time of the calling thread, in ns.
+    pub(super) cpu: u64,
+    /// When the last one came back; 0 if none did.
+    pub(super) end: u64,
+    /// The single calls: all of them, unless there was no more room.
+    pub(super) samples: Vec<u64>,
+}
+
+/// Percentiles that are kept exactly, with their counters' names.
+const EXACT: [(u64, &str); 4] = [(50, "exact_p50"), (90, "exact_p90"), (95, "exact_p95"), (99, "exact_p99")];
+
+/// The figures of a round that began at `begin`; `None` when nobody called. Calls longer than `expected`
+/// are counted.
+pub(super) fn measurement(begin: u64, parts: &[Part], expected: Option<u64>) -> Option<Measurement> {
+    let total = |of: fn(&Part) -> u64| parts.iter().map(of).fold(0, u64::saturating_add);
+    let calls = total(|part| part.calls);
+    let end = parts.iter().map(|part| part.end).max().filter(|_| calls > 0)?;
+    let wall = end.saturating_sub(begin);
+    let mut samples: Vec<u64> = parts.iter().flat_map(|part| part.samples.iter().copied()).collect();
+    samples.sort_unstable();
+    let mut counters = Counters::default();
+    if wall > 0 {
+        counters.set("calls_per_second", calls as f64 * 1e9 / wall as f64, CounterKind::Rate);
+    }
+    counters.set("wall", wall as f64, CounterKind::Plain);
+    for (percent, name) in EXACT {
+        if let Some(value) = percentile(&samples, percent) {
+            counters.set(name, value as f64, CounterKind::Plain);
+        }
+    }
+    if let Some(expected) = expected {
+        let longer = samples.len() - samples.partition_point(|sample| *sample <= expected);
+        counters.set("expected_max", expected as f64, CounterKind::Plain);
+        counters.set("longer", longer as f64, CounterKind::Plain);
+    }
+    Some(Measurement {
+        iterations: calls,
+        real_total: total(|part| part.busy),
+        cpu_total: total(|part| part.cpu),
+        samples: Distribution::of(samples),
+        counters,
+    })
+}
+
+/// Of sorted values.
+fn percentile(sorted: &[u64], percent: u64) -> Option<u64> {
+    let rank = (sorted.len() as u64).saturating_mul(percent).div_ceil(100);
+    sorted.get(usize::try_from(rank).ok()?.max(1) - 1).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(end: u64, samples: impl IntoIterator<Item = u64>) -> Part {
+        let samples: Vec<u64> = samples.into_iter().collect();
+        let (calls, busy) = (samples.len() as u64, samples.iter().sum());
+        Part { calls, busy, cpu: 7, end, samples }
+    }
+
+    fn counter(measured: &Measurement, name: &str) -> f64 {
+        measured.counters.find(name).unwrap_or_else(|| panic!("no {name}")).value
+    }
+
+    #[test]
+    fn the_rate_counts_calls_that_were_made_until_the_last_end() {
+        // Two clients; two servers of theirs, who call nobody and do not count.
+        let parts = [part(1_500, [100; 30]), part(2_000, [50; 20]), Part::default(), Part::default()];
+        let measured = measurement(1_000, &parts, None).expect("calls");
+        assert_eq!(measured.iterations, 50);
+        assert_eq!(counter(&measured, "wall"), 1_000.0);
+        assert_eq!(counter(&measured, "calls_per_second"), 50.0 * 1e9 / 1_000.0);
+        assert_eq!((measured.real_total, measured.cpu_total), (4_000, 14));
+        assert_eq!(measured.mean_real(), Some(80.0));
+    }
+
+    #[test]
+    fn percentiles_are_those_of_all_samples_to_the_unit() {
+        // 1 to 1000, shuffled over two clients, each value 1 ms apart and odd.
+        let value = |rank: u64| rank * 1_000_001;
+        let odd = part(1, (1..=1000).rev().filter(|rank| rank % 2 == 1).map(value));
+        let even = part(1, (1..=1000).filter(|rank| rank % 2 == 0).map(value));
+        let measured = measurement(0, &[odd, even], Some(value(990))).expect("calls");
+        for (name, rank) in
+            [("exact_p50", 500), ("exact_p90", 900), ("exact_p95", 950), ("exact_p99", 990), ("longer", 0)]
+        {
+            let want = if name == "longer" { 10.0 } else { value(rank) as f64 };
+            assert_eq!(counter(&measured, name), want, "{name}");
+        }
+        assert_eq!((measured.samples.min, measured.samples.max), (value(1), value(1000)));
+    }
+
+    #[test]
+    fn few_samples_have_percentiles_too_and_none_have_no_figures() {
+        let measured = measurement(0, &[part(10, [5])], None).expect("a call");
+        assert_eq!((counter(&measured, "exact_p50"), counter(&measured, "exact_p99")), (5.0, 5.0));
+        assert!(measured.counters.find("longer").is_none());
+        assert_eq!(measurement(0, &[Part::default()], None), None);
+        assert_eq!(percentile(&[1, 2], 50), Some(1));
+        assert_eq!(percentile(&[1, 2, 3], 50), Some(2));
+    }
+
+    #[test]
+    fn calls_without_a_sample_count() {
+        let more = Part { calls: 10, busy: 100, samples: vec![10; 4], ..part(50, []) };
+        let measured = measurement(0, &[more], None).expect("calls");
+        assert_eq!((measured.iterations, measured.samples.count, measured.mean_real()), (10, 4, Some(10.0)));
+    }
+}
