@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use lab::stage::role;
-use lab::{broker, chaos, speed};
+use lab::{broker, chaos, speed, workers};
 
 /// Performance tests for Linux Binder IPC, on any kernel
 #[derive(Debug, Parser)]
@@ -57,11 +57,12 @@ fn dispatch(words: &[String]) -> u8 {
         Some(role::COMMAND) => return role::play(&rest[1..]),
         Some(speed::role::COMMAND) => return speed::role::play(&rest[1..]),
         Some(broker::COMMAND) => return broker::play(&rest[1..]),
+        Some(workers::role::COMMAND) => return workers::role::play(&rest[1..]),
         Some(chaos::COMMAND) => return chaos::play(&rest[1..]),
         _ => {}
     }
-    if let Some(name) = cli::applet::meant(program, rest) {
-        return cli::applet::start(name, rest.to_vec());
+    if let Some((applet, rest)) = cli::applet::meant(program, rest) {
+        return applet.start(rest.to_vec());
     }
     match Cli::parse().command {
         Command::Run(args) => cli::run::run(&args),

@@ -7,10 +7,39 @@ use lab::plan::gbench;
 
 use super::{complain, exit, say, throughput};
 
-/// Android's binder throughput test.
-const LIBBINDER_BENCHMARK: &str = "libbinder_benchmark";
+/// A tool of Android's that this program can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Applet {
+    /// Android's binder throughput test.
+    Benchmark,
+    /// Its throughput test with many workers.
+    Workers,
+}
 
-/// Act as the tool of Android's of this name: libbinder_benchmark
+impl Applet {
+    const ALL: [Self; 2] = [Self::Benchmark, Self::Workers];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Benchmark => "libbinder_benchmark",
+            Self::Workers => "binderThroughputTest",
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|applet| applet.name() == name)
+    }
+
+    /// Runs it with its flags. The benchmark has no controls unless asked: a harness expects its names.
+    pub(crate) fn start(self, words: Vec<String>) -> u8 {
+        match self {
+            Self::Benchmark => throughput::binder(self.name(), words, "none"),
+            Self::Workers => throughput::workers(self.name(), words),
+        }
+    }
+}
+
+/// Act as a tool of Android's: libbinder_benchmark, binderThroughputTest
 #[derive(Clone, Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct AppletArgs {
@@ -19,30 +48,54 @@ pub(crate) struct AppletArgs {
     words: Vec<String>,
 }
 
-/// The applet that a call means by the program's name, or by having Google Benchmark's flags only.
-pub(crate) fn meant(program: &str, words: &[String]) -> Option<&'static str> {
+/// The applet that a call means: by the program's name, by the first word, or by having Google Benchmark's
+/// flags only; and the words that are its own.
+pub(crate) fn meant<'w>(program: &str, words: &'w [String]) -> Option<(Applet, &'w [String])> {
     let name = program.rsplit('/').next().unwrap_or(program);
+    if let Some(applet) = Applet::named(name) {
+        return Some((applet, words));
+    }
+    if let [first, rest @ ..] = words
+        && let Some(applet) = Applet::named(first)
+    {
+        return Some((applet, rest));
+    }
     let only_flags = !words.is_empty() && words.iter().all(|word| gbench::looks_like_one(word));
-    (name == LIBBINDER_BENCHMARK || only_flags).then_some(LIBBINDER_BENCHMARK)
+    only_flags.then_some((Applet::Benchmark, words))
 }
 
 /// Runs an applet; the first word names it.
 pub(crate) fn run(args: AppletArgs) -> u8 {
+    let names = Applet::ALL.map(Applet::name).join(", ");
     let mut words = args.words.into_iter();
-    match words.next().as_deref() {
-        Some(LIBBINDER_BENCHMARK) => start(LIBBINDER_BENCHMARK, words.collect()),
+    let first = words.next();
+    match first.as_deref() {
         Some("--help" | "-h") => say(&format!(
-            "Usage: binderperf applet {LIBBINDER_BENCHMARK} [FLAGS]\nIts flags: binderperf applet {LIBBINDER_BENCHMARK} --help\n"
+            "Usage: binderperf applet NAME [FLAGS]\nNames: {names}\nFlags of each: binderperf applet NAME --help\n"
         )),
+        Some(name) if let Some(applet) = Applet::named(name) => applet.start(words.collect()),
         other => {
             let found = other.map_or("no name".to_owned(), |name| format!("{name:?}"));
-            complain(format_args!("there is one applet, {LIBBINDER_BENCHMARK}; found {found}"));
+            complain(format_args!("there are the applets {names}; found {found}"));
             exit::USAGE
         }
     }
 }
 
-/// Runs this applet with its flags. It has no controls unless asked: a harness expects its names.
-pub(crate) fn start(name: &str, words: Vec<String>) -> u8 {
-    throughput::binder(name, words, "none")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_its_tool_wherever_it_stands() {
+        let strings = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let flags = strings(&["-w", "4"]);
+        assert_eq!(meant("/x/binderThroughputTest", &flags), Some((Applet::Workers, &flags[..])));
+        let words = strings(&["binderThroughputTest", "-w", "4"]);
+        assert_eq!(meant("binderperf", &words), Some((Applet::Workers, &flags[..])));
+        let gbench = strings(&["--benchmark_list_tests"]);
+        assert_eq!(meant("x", &gbench), Some((Applet::Benchmark, &gbench[..])));
+        assert_eq!(meant("libbinder_benchmark", &[]), Some((Applet::Benchmark, &[][..])));
+        assert_eq!(meant("binderperf", &flags), None);
+    }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use lab::plan::gbench::Color;
 use record::Run;
+use record::render::crowd::lines;
 use record::render::gbench::{Format, Options, context, replay};
 use record::render::summary::summary;
 
@@ -23,8 +24,8 @@ pub(crate) struct ShowArgs {
 }
 
 /// Forms of a record.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Form {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Form {
     /// The table that `run` prints at its end
     Summary,
     /// Google Benchmark's table
@@ -35,6 +36,8 @@ enum Form {
     GbenchJson,
     /// Google Benchmark's CSV
     Csv,
+    /// The lines of Android's throughput tests with many workers
+    Lines,
 }
 
 /// Shows it.
@@ -54,16 +57,23 @@ pub(crate) fn run(arguments: &ShowArgs) -> u8 {
             return exit::USAGE;
         }
     };
-    let as_gbench = |format| {
-        let color = format == Format::Console && in_color(Color::Auto);
-        replay(&run, &Options { format, color, ..Options::default() })
-    };
-    let text = match arguments.format {
-        Form::Summary => summary(&run, ""),
-        Form::Console => context(&run) + &as_gbench(Format::Console),
-        Form::Json => run.to_json(),
-        Form::GbenchJson => as_gbench(Format::Json),
-        Form::Csv => as_gbench(Format::Csv),
-    };
-    say(&text)
+    say(&arguments.format.of(&run))
+}
+
+impl Form {
+    /// A record in this form.
+    pub(super) fn of(self, run: &Run) -> String {
+        let as_gbench = |format| {
+            let color = format == Format::Console && in_color(Color::Auto);
+            replay(run, &Options { format, color, ..Options::default() })
+        };
+        match self {
+            Self::Summary => summary(run, ""),
+            Self::Console => context(run) + &as_gbench(Format::Console),
+            Self::Json => run.to_json(),
+            Self::GbenchJson => as_gbench(Format::Json),
+            Self::Csv => as_gbench(Format::Csv),
+            Self::Lines => lines(run),
+        }
+    }
 }

@@ -1,9 +1,12 @@
-//! Room: `throughput binder`: words into a plan, a run into its outputs and an exit status.
+//! Room: `throughput`: which test; and `throughput binder`: words into a plan, a run into its outputs and an exit status.
 //! Not here: Google Benchmark's flags (`lab::plan::gbench`), printing rows (`report`).
 
+mod crowd;
 mod own;
 mod report;
+mod scaling;
 mod speed;
+mod workers;
 
 use clap::Args;
 use lab::plan::Plan;
@@ -21,7 +24,7 @@ use report::Report;
 #[derive(Clone, Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct ThroughputArgs {
-    /// The test (binder or embedded-speed), then its flags
+    /// The test (binder, workers, scaling or embedded-speed), then its flags
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }
@@ -31,12 +34,14 @@ pub(crate) fn run(args: ThroughputArgs) -> u8 {
     let mut words = args.words.into_iter();
     match words.next().as_deref() {
         Some("binder") => binder("binderperf throughput binder", words.collect(), "default"),
+        Some("workers") => workers("binderperf throughput workers", words.collect()),
+        Some("scaling") => scaling::run("binderperf throughput scaling", words.collect()),
         Some("embedded-speed") => speed::run(words.collect()),
         Some("--help" | "-h") => say(&usage("binderperf throughput binder")),
         other => {
             let found = other.map_or("nothing".to_owned(), |name| format!("{name:?}"));
             complain(format_args!(
-                "which throughput test? there are binder and embedded-speed; found {found}"
+                "which throughput test? there are binder, workers, scaling and embedded-speed; found {found}"
             ));
             note(usage("binderperf throughput binder"));
             exit::USAGE
@@ -70,6 +75,11 @@ pub(crate) fn binder(name: &str, words: Vec<String>, controls: &str) -> u8 {
         None => call.measure(),
     };
     if compatible { end.compatible_code() } else { end.code() }
+}
+
+/// The binder throughput test with many workers, called by this name.
+pub(crate) fn workers(name: &str, words: Vec<String>) -> u8 {
+    workers::run(name, words)
 }
 
 /// How a call went.

@@ -1,0 +1,145 @@
+//! Room: `throughput scaling`: how throughput and latency change as more and more are at work: its flags
+//! and its cases.
+//! Not here: carrying them out (`super::crowd`, `lab::workers`).
+//! Facts: the table of the Rust driver's RFC (2023): pairs 1 to 32, payload 0 and 4096.
+
+use clap::{Parser, ValueEnum};
+use lab::plan::MinTime;
+use lab::workers::{Flavour, Group, MOST_WORKERS, Shape};
+
+use super::super::show::Form;
+use super::crowd::{self, Common};
+
+/// Measure how binder throughput and latency change with 1, 2, 4, ... pairs, and clients of one service
+#[derive(Debug, Parser)]
+#[command(about, disable_version_flag = true)]
+struct ScalingArgs {
+    /// Most pairs, and most clients of one service [default: twice the CPUs]
+    #[arg(short = 'P', long, value_name = "N", allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_WORKERS / 2)))]
+    most: Option<u32>,
+
+    /// Which numbers of them
+    #[arg(long, value_enum, default_value_t = Steps::Powers)]
+    steps: Steps,
+
+    /// Payloads in bytes
+    #[arg(short = 's', long, value_name = "BYTES", value_delimiter = ',', default_values_t = [0, 4096])]
+    payload: Vec<u32>,
+
+    /// Who calls whom
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Who::Pairs, Who::OneService])]
+    shape: Vec<Who>,
+
+    /// How long a round of each case takes, in seconds
+    #[arg(long, value_name = "S", default_value = "1", allow_negative_numbers = true, value_parser = crowd::seconds)]
+    duration: f64,
+
+    /// Calls of each client in a round, in place of a time
+    #[arg(short = 'i', long, value_name = "N", conflicts_with = "duration", allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    iterations: Option<u64>,
+
+    /// What to print
+    #[arg(long, value_enum, default_value_t = Form::Summary)]
+    format: Form,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Which numbers up to the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Steps {
+    /// 1, 2, 4, ... and the most
+    Powers,
+    /// Each of them
+    All,
+}
+
+impl Steps {
+    fn up_to(self, most: u32) -> Vec<u32> {
+        match self {
+            Self::All => (1..=most).collect(),
+            Self::Powers => {
+                let powers = (0..32).map(|power| 1_u32 << power).take_while(|step| *step < most);
+                powers.chain([most]).collect()
+            }
+        }
+    }
+}
+
+/// Who calls whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Who {
+    /// Each client has a service of its own
+    Pairs,
+    /// All clients call one service with a pool of threads
+    OneService,
+}
+
+/// Threads of the one service besides the first: libbinder's default.
+const POOL: u32 = 15;
+
+fn groups(whos: &[Who], payloads: &[u32], steps: &[u32]) -> Vec<Group> {
+    let mut groups = Vec::new();
+    for who in whos {
+        for &payload in payloads {
+            groups.extend(steps.iter().map(|&step| match who {
+                Who::Pairs => Group { shape: Shape::Pairs, workers: step * 2, payload },
+                Who::OneService => {
+                    let shape = Shape::Services { count: 1, more_threads: POOL };
+                    Group { shape, workers: step, payload }
+                }
+            }));
+        }
+    }
+    groups.dedup();
+    groups
+}
+
+/// Runs it, called by this name.
+pub(super) fn run(name: &str, words: Vec<String>) -> u8 {
+    let args: ScalingArgs = match crowd::parse(name, words) {
+        Ok(args) => args,
+        Err(status) => return status,
+    };
+    let most = args.most.unwrap_or_else(|| (lab::host::cpus() * 2).min(MOST_WORKERS / 2));
+    let groups = groups(&args.shape, &args.payload, &args.steps.up_to(most));
+    let length = args.iterations.map_or(MinTime::Seconds(args.duration), MinTime::Iterations);
+    let ask = args.common.ask("throughput scaling", Flavour::Binder, groups, length);
+    crowd::run(ask, &args.common, args.format)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_end_with_the_most() {
+        assert_eq!(Steps::Powers.up_to(1), [1]);
+        assert_eq!(Steps::Powers.up_to(8), [1, 2, 4, 8]);
+        assert_eq!(Steps::Powers.up_to(6), [1, 2, 4, 6]);
+        assert_eq!(Steps::All.up_to(3), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_series_for_each_shape_and_payload() {
+        let groups = groups(&[Who::Pairs, Who::OneService], &[0, 4096], &[1, 2]);
+        let seen: Vec<(u32, u32, u32)> =
+            groups.iter().map(|group| (group.clients(), group.services(), group.payload)).collect();
+        assert_eq!(
+            seen,
+            [
+                (1, 1, 0),
+                (2, 2, 0),
+                (1, 1, 4096),
+                (2, 2, 4096),
+                (1, 1, 0),
+                (2, 1, 0),
+                (1, 1, 4096),
+                (2, 1, 4096)
+            ]
+        );
+    }
+}

@@ -1,0 +1,322 @@
+//! Room: the throughput tests with many workers as a user or a script calls them, on the embedded driver;
+//! and once on a real one, in a guest that this boots.
+//! Not here: one client and its service (`throughput`).
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use driver::{EmbeddedContext, embedded::Settings};
+use record::{CrowdShape, Outcome, Run};
+use support::{Called, Folder, binderperf, call};
+
+fn on_embedded(test: &str, words: &[&str]) -> Called {
+    binderperf(&[&["throughput", test, "--driver=embedded"], words].concat())
+}
+
+fn workers(words: &[&str]) -> Called {
+    on_embedded("workers", words)
+}
+
+fn figure(called: &Called, before: &str) -> f64 {
+    let at = called.stdout.rfind(before).unwrap_or_else(|| panic!("no {before}: {}", called.stdout));
+    let digits = |c: char| !c.is_ascii_digit() && c != '.';
+    let text = &called.stdout[at + before.len()..];
+    let text = text[..text.find(digits).unwrap_or(text.len())].trim_end_matches('.');
+    text.parse().unwrap_or_else(|_| panic!("{before} has no figure: {}", called.stdout))
+}
+
+fn counter(numbers: &record::Measurement, name: &str) -> f64 {
+    numbers.counters.find(name).unwrap_or_else(|| panic!("no {name}: {:?}", numbers.counters)).value
+}
+
+fn only(run: &Run) -> &record::Measurement {
+    run.cases[0].measurements().next().expect("measured")
+}
+
+#[test]
+fn the_lines_of_the_android_tool_and_the_record_say_the_same() {
+    let folder = Folder::new("workers-lines");
+    let record = folder.path("r.json");
+    let called = workers(&["-w", "3", "-i", "400", "-s", "100", "--seed=7", &format!("--record={record}")]);
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    let lines: Vec<&str> = called.stdout.lines().collect();
+    let heads = [
+        "waiting for workers to complete",
+        "iterations per sec: ",
+        "collecting results",
+        "killing workers",
+        "average:",
+        "50%: ",
+    ];
+    assert_eq!(lines.len(), heads.len(), "{}", called.stdout);
+    assert!(lines.iter().zip(heads).all(|(line, head)| line.starts_with(head)), "{}", called.stdout);
+    let run = support::read(&record);
+    let (case, numbers) = (&run.cases[0], only(&run));
+    assert!(run.complete && run.plan.seed == Some(7), "{:?}", run.plan);
+    assert_eq!((case.threads, case.payload_bytes), (3, 100));
+    assert_eq!(case.crowd.as_ref().map(|crowd| (crowd.shape, crowd.services)), Some((CrowdShape::Random, 3)));
+    assert_eq!((numbers.iterations, numbers.samples.count), (1200, 1200), "every call of every worker");
+    for (name, before) in [("exact_p50", "50%: "), ("exact_p99", "99%: ")] {
+        assert_eq!(figure(&called, before), counter(numbers, name) / 1e6, "{name}");
+    }
+    assert_eq!(figure(&called, "worst:"), numbers.samples.max as f64 / 1e6);
+    // The rate is that of the calls made, in the time from the barrier to the last worker's end.
+    let (rate, wall) = (counter(numbers, "calls_per_second"), counter(numbers, "wall"));
+    assert!((rate - 1200.0 * 1e9 / wall).abs() < 1e-6 * rate, "{rate} {wall}");
+    assert!((figure(&called, "per sec: ") - rate).abs() <= 0.06, "{rate}");
+    let shown = binderperf(&["show", &record, "--format=lines"]);
+    assert!(called.stdout.contains(shown.stdout.lines().next().expect("lines")), "{}", shown.stdout);
+    let shown = binderperf(&["show", &record]);
+    assert!(shown.stdout.contains("workers_binder/random:3/payload:100"), "{}", shown.stdout);
+}
+
+#[test]
+fn with_pairs_only_clients_call_and_only_they_count() {
+    let folder = Folder::new("workers-pairs");
+    let record = folder.path("r.json");
+    let called = workers(&["-p", "-w", "4", "-i", "300", &format!("--record={record}")]);
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    let run = support::read(&record);
+    assert_eq!((run.cases[0].threads, only(&run).iterations), (2, 600));
+    assert_eq!(run.cases[0].crowd.as_ref().map(|crowd| crowd.shape), Some(CrowdShape::Pairs));
+}
+
+#[test]
+fn a_training_round_is_not_measured_and_sets_what_is_expected() {
+    let folder = Folder::new("workers-training");
+    let record = folder.path("r.json");
+    let called = workers(&["-t", "-i", "200", "--rounds=2", &format!("--record={record}")]);
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    let order =
+        ["Start training", "Max latency during training: ", "Completed training", "iterations per sec"];
+    let places: Vec<_> = order.iter().map(|text| called.stdout.find(text).expect(text)).collect();
+    assert!(places.is_sorted(), "{}", called.stdout);
+    let run = support::read(&record);
+    let rounds: Vec<_> = run.cases[0].measurements().collect();
+    assert_eq!(rounds.iter().map(|numbers| numbers.iterations).collect::<Vec<_>>(), [400, 400]);
+    let worst = figure(&called, "during training: ") * 1e6;
+    assert!((counter(rounds[0], "expected_max") - 2.0 * worst).abs() < 1.0, "{worst}");
+}
+
+#[test]
+fn calls_that_took_longer_than_expected_are_a_percentage() {
+    // No call is as fast as this, so all were longer.
+    let called = workers(&["-i", "50", "-m", "1"]);
+    let share = called.stdout.lines().find(|line| line.contains("% of transactions took longer"));
+    let fast = || called.stdout.contains("50%: 0.000");
+    assert!(share.is_some() || fast(), "{}", called.stdout);
+    if let Some(share) = share {
+        let percent: f64 = share.split('%').next().and_then(|text| text.parse().ok()).expect("a figure");
+        assert!((1.0..=100.0).contains(&percent), "{share}");
+    }
+}
+
+#[test]
+fn the_android_name_means_the_same_test() {
+    let folder = Folder::new("workers-applet");
+    let link = folder.path("binderThroughputTest");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_binderperf"), &link).expect("symlink");
+    let embedded = [("BINDERPERF_DRIVER", "embedded")];
+    let by_name = call(&link, &["-w", "2", "-i", "20", "-p"], &embedded);
+    let program = env!("CARGO_BIN_EXE_binderperf");
+    let by_word = call(program, &["binderThroughputTest", "-w", "2", "-i", "20"], &embedded);
+    let by_applet = call(program, &["applet", "binderThroughputTest", "-i", "20"], &embedded);
+    for called in [&by_name, &by_word, &by_applet] {
+        assert_eq!(called.code, Some(0), "{}", called.stderr);
+        assert!(figure(called, "iterations per sec: ") > 0.0);
+    }
+    assert!(call(&link, &["-h"], &[]).stdout.contains("Usage: binderThroughputTest"));
+}
+
+#[test]
+fn what_cannot_be_done_says_so_before_anything_is_started() {
+    for (words, says) in [
+        (&["-w", "0"][..], "must be a worker"),
+        (&["-w", "1"], "2 or more"),
+        (&["-w", "100000"], "limit is 512"),
+        (&["-w", "-3"], "-3"),
+        (&["-w", "two"], "two"),
+        (&["-w"], "-w"),
+        (&["-p", "-w", "3"], "even number"),
+        (&["-i", "0"], "'0'"),
+        (&["-i", "1000000000", "-w", "512"], "limit is"),
+        (&["-s", "1040385"], "limit is 1036288 B"),
+        (&["-s", "400000", "-w", "4"], "limit is 345424 B"),
+        (&["-s", "1k"], "1k"),
+        (&["-m", "0"], "'0'"),
+        (&["--duration=0"], "'0'"),
+        (&["--duration=1", "-i", "5"], "--duration"),
+        (&["--rounds=0"], "'0'"),
+        (&["--service=x", "-p"], "--service"),
+        (&["--fault=corrupt-reply=worker1"], "corrupted"),
+        (&["stray"], "stray"),
+        (&["--wait=spin", "--driver=kernel"], "--driver"),
+    ] {
+        let called = workers(words);
+        assert_eq!(called.code, Some(2), "{words:?}: {}", called.stderr);
+        assert!(called.stdout.is_empty() && called.stderr.contains(says), "{words:?}: {}", called.stderr);
+    }
+    for (words, says) in [
+        (&["-P", "0"][..], "'0'"),
+        (&["-P", "257"], "256"),
+        (&["--payload=x"], "'x'"),
+        (&["--payload=2000000"], "limit is"),
+        (&["--steps=some"], "some"),
+        (&["--shape=ring"], "ring"),
+    ] {
+        let called = on_embedded("scaling", words);
+        assert_eq!(called.code, Some(2), "{words:?}: {}", called.stderr);
+        assert!(called.stdout.is_empty() && called.stderr.contains(says), "{words:?}: {}", called.stderr);
+    }
+}
+
+#[test]
+fn a_worker_that_dies_or_hangs_ends_the_run_with_what_was_measured() {
+    for (words, says) in [
+        (&["--fault=kill-server=worker1"][..], "worker 1 died (signal: 6 (SIGABRT)"),
+        (&["-p", "-w", "4", "--fault=kill-server=worker0"], "worker 0 died"),
+        (&["-p", "--fault=kill-server=worker1"], "worker 1 died"),
+        (&["--fault=hang-server=worker1"], "in 1 s: worker 0 waits for worker 1"),
+        (&["-w", "4", "--fault=hang-server=worker2"], "for worker 2"),
+        (&["-p", "--fault=hang-server=worker1"], "worker 1 stopped calling"),
+    ] {
+        let folder = Folder::new("workers-broken");
+        let record = folder.path("r.json");
+        let common = ["--patience=1", "-i", "300000", &format!("--record={record}")];
+        let called = workers(&[words, &common].concat());
+        assert_eq!(called.code, Some(1), "{words:?}: {}", called.stderr);
+        assert!(called.stderr.contains(says), "{words:?}: {}", called.stderr);
+        let run = support::read(&record);
+        assert!(!run.complete && run.incomplete_reason.as_ref().is_some_and(|why| why.contains(says)));
+        let Outcome::Failed { partial: Some(partial), .. } = &run.cases[0].repetitions[0].outcome else {
+            panic!("{words:?}: nothing was kept: {:?}", run.cases[0]);
+        };
+        assert!((1..600_000).contains(&partial.iterations), "{words:?}: {}", partial.iterations);
+        assert!(called.stdout.contains("iterations per sec: "), "{}", called.stdout);
+        let shown = binderperf(&["show", &record]);
+        assert!(shown.stdout.contains("INCOMPLETE"), "{}", shown.stdout);
+    }
+}
+
+#[test]
+fn a_stopped_run_keeps_what_it_has_and_no_worker_outlives_a_killed_one() {
+    let folder = Folder::new("workers-stopped");
+    let record = folder.path("r.json");
+    let words = ["throughput", "workers", "--driver=embedded", "--duration=60"];
+    let to_record = format!("--record={record}");
+    let with_record = [&words[..], &[to_record.as_str()]].concat();
+    let called = support::stopped_when_servers_run(&with_record, "TERM");
+    // Before the first call nothing can be kept, and what was not ready says so.
+    if called.code == Some(1) {
+        let run = support::read(&record);
+        assert!(run.incomplete_reason.is_some_and(|why| why.contains("SIGTERM")), "{}", called.stderr);
+    } else {
+        assert_eq!(called.code, Some(3), "{}", called.stderr);
+    }
+    support::servers_end_with(&words, "KILL");
+}
+
+#[test]
+fn a_service_that_nobody_registered_is_waited_for_and_named() {
+    let called = workers(&["--service=no.such.service"]);
+    assert_eq!(called.code, Some(3), "{}", called.stderr);
+    assert!(called.stderr.contains("nobody registered no.such.service"), "{}", called.stderr);
+    let missing = binderperf(&["throughput", "workers", "--device=/nonexistent/binder"]);
+    assert_eq!(missing.code, Some(3), "{}", missing.stderr);
+}
+
+/// Starts this program in one of its hidden roles, and returns once it is ready.
+fn role(words: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_binderperf"));
+    let mut child = command.arg("__peer").args(words).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("its output");
+    assert_eq!(line, "ready\n", "{words:?}");
+    child
+}
+
+#[test]
+fn a_service_of_somebody_else_is_pinged() {
+    let folder = Folder::new("workers-service");
+    let directory = folder.path("context");
+    let context = EmbeddedContext::at(Path::new(&directory), "binder", Settings::default());
+    let address = context.address();
+    let mut broker = Command::new(env!("CARGO_BIN_EXE_binderperf"))
+        .args(["broker", "--context-dir", &directory])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a broker");
+    let mut manager = role(&["manager", "-", &address, "16"]);
+    let mut service = role(&["service", "-", &address, "16", "test.echo"]);
+    let called = workers(&["--context-dir", &directory, "--service=test.echo", "-i", "30"]);
+    for child in [&mut service, &mut manager, &mut broker] {
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+    }
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    assert!(figure(&called, "iterations per sec: ") > 0.0);
+}
+
+#[test]
+fn scaling_has_a_case_for_each_step_and_a_line_where_the_overload_begins() {
+    let folder = Folder::new("scaling");
+    let record = folder.path("r.json");
+    let cpus = std::thread::available_parallelism().expect("CPUs").get() as u32;
+    let most = (cpus * 2).to_string();
+    let called = on_embedded(
+        "scaling",
+        &["-P", &most, "-i", "100", "--rounds=2", "--payload=0,64", &format!("--record={record}")],
+    );
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    let run = support::read(&record);
+    assert!(run.complete && run.overloaded);
+    for case in &run.cases {
+        let crowd = case.crowd.as_ref().expect("many at work");
+        assert_eq!(crowd.overloaded, case.threads > cpus, "{}", case.name);
+        let rounds: Vec<u64> = case.measurements().map(|numbers| numbers.iterations).collect();
+        assert_eq!(rounds, [u64::from(case.threads) * 100; 2], "{}", case.name);
+    }
+    let clients: Vec<u32> = run.cases.iter().map(|case| case.threads).collect();
+    let series = clients.len() / 4;
+    assert!((2..=10).contains(&series) && clients[series - 1] == cpus * 2, "{clients:?}");
+    assert_eq!(called.stdout.matches("overload: more clients than CPUs").count(), 4, "{}", called.stdout);
+    assert_eq!(binderperf(&["show", &record]).stdout, called.stdout);
+    assert!(called.stderr.contains("overload the machine"), "{}", called.stderr);
+}
+
+#[test]
+fn a_time_in_place_of_a_number_of_calls_is_kept() {
+    let folder = Folder::new("workers-time");
+    let record = folder.path("r.json");
+    let called = workers(&["--duration=0.2", "--format=summary", &format!("--record={record}")]);
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    let run = support::read(&record);
+    assert!(counter(only(&run), "wall") >= 0.2e9);
+    assert_eq!(only(&run).samples.count, only(&run).iterations);
+}
+
+#[test]
+fn the_same_on_a_kernels_driver() {
+    let folder = Folder::new("workers-guest");
+    let out = folder.path("out");
+    let lane = ["vm", "--smp", "2", "--out", &out, "--"];
+    let words = ["throughput", "scaling", "--driver=kernel", "-P", "4", "-i", "50", "--record=r.json"];
+    let called = binderperf(&[&lane[..], &words].concat());
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    let run = support::read(&format!("{out}/r.json"));
+    assert!(run.complete, "{}", called.stdout);
+    assert_eq!(run.cases.len(), 3 * 4);
+    assert!(run.cases.iter().all(|case| case.measurements().count() == 1), "{}", called.stdout);
+    let test = ["binderThroughputTest", "-w", "4", "-i", "100", "-s", "4096", "-t"];
+    let called = binderperf(&[&["vm", "--smp", "2", "--"], &test[..]].concat());
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    assert!(figure(&called, "iterations per sec: ") > 0.0, "{}", called.stdout);
+    let killed = ["throughput", "workers", "--fault=kill-server=worker2", "-w", "3", "-i", "100000"];
+    let called = binderperf(&[&["vm", "--smp", "2", "--"], &killed[..]].concat());
+    assert_eq!(called.code, Some(1), "{}", called.stderr);
+    assert!(called.stderr.contains("worker 2 died"), "{}", called.stderr);
+}
