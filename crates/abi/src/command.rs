@@ -108,6 +108,7 @@ impl Commands {
         self.bytes.extend_from_slice(payload);
     }
 
+    #[inline]
     fn put_payload(&mut self, plain: u32, sg: u32, mut data: TransactionData, payload: Payload<'_>) {
         data.data_size = payload.data.len() as u64;
         data.offsets_size = size_of_val(payload.offsets) as u64;

@@ -168,6 +168,7 @@ impl<'b> Returns<'b> {
         self.at
     }
 
+    #[cold]
     fn fail(&mut self, error: DecodeError) -> Option<Result<Return, DecodeError>> {
         self.at = self.bytes.len();
         Some(Err(error))
@@ -183,6 +184,7 @@ fn cookie(payload: &[u8]) -> Option<Cookie> {
     Some(Cookie(u64::from_ne_bytes(*payload.first_chunk()?)))
 }
 
+#[inline]
 fn decode(word: u32, payload: &[u8]) -> Option<Return> {
     Some(match word {
         br::NOOP => Return::Noop,
@@ -220,6 +222,8 @@ fn decode(word: u32, payload: &[u8]) -> Option<Return> {
 impl Iterator for Returns<'_> {
     type Item = Result<Return, DecodeError>;
 
+    // Inlined, most of a big value that is matched at once is never built.
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
         let at = self.at;

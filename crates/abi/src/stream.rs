@@ -55,6 +55,7 @@ pub enum BadCommand {
 ///
 /// # Errors
 /// See [`BadCommand`].
+#[inline]
 pub fn first(stream: &[u8]) -> Result<Option<(Command, usize)>, BadCommand> {
     if stream.is_empty() {
         return Ok(None);
@@ -73,6 +74,7 @@ fn is_supported(word: CommandWord) -> bool {
     !matches!(word.0, bc::ACQUIRE_RESULT | bc::ATTEMPT_ACQUIRE) && word.name().is_some()
 }
 
+#[inline]
 fn decode(word: CommandWord, payload: &[u8]) -> Option<Command> {
     let data = || TransactionData::read_from_bytes(payload).ok();
     let with_buffers = || {

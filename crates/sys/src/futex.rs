@@ -4,7 +4,6 @@
 
 use std::io;
 use std::sync::atomic::AtomicU32;
-use std::time::Duration;
 
 /// `FUTEX_WAIT`: sleeps while `word` holds `seen`. Returns at once when it holds another value; may
 /// return for no reason, so the caller looks at the word again.
@@ -22,7 +21,7 @@ pub fn wait(word: &AtomicU32, seen: u32) -> io::Result<()> {
     if error.raw_os_error() == Some(libc::EAGAIN) { Ok(()) } else { Err(error) }
 }
 
-/// How [`wait_for`] ended.
+/// How [`wait_until`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
     /// Woken, or the word held another value, or for no reason.
@@ -31,18 +30,21 @@ pub enum Waited {
     TimedOut,
 }
 
-/// [`wait`] for at most this long, on the monotonic clock.
+/// [`wait`], but no longer than until this time on the monotonic clock. A time of its own for each wait
+/// costs more than one that many share: the kernel need not ask the clock.
 ///
 /// # Errors
 /// `EINTR`: a signal came.
-pub fn wait_for(word: &AtomicU32, seen: u32, timeout: Duration) -> io::Result<Waited> {
-    let timeout = libc::timespec {
-        tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
-        tv_nsec: timeout.subsec_nanos() as libc::c_long,
+pub fn wait_until(word: &AtomicU32, seen: u32, until_ns: u64) -> io::Result<Waited> {
+    const SECOND: u64 = 1_000_000_000;
+    let until = libc::timespec {
+        tv_sec: (until_ns / SECOND) as libc::time_t,
+        tv_nsec: (until_ns % SECOND) as libc::c_long,
     };
-    let timeout = &raw const timeout;
-    // SAFETY: `word` is a live, aligned u32 and `timeout` a live timespec; the kernel only reads both.
-    let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, timeout) };
+    let (until, unused) = (&raw const until, std::ptr::null::<u32>());
+    let (op, any) = (libc::FUTEX_WAIT_BITSET, libc::FUTEX_BITSET_MATCH_ANY);
+    // SAFETY: `word` is a live, aligned u32 and `until` a live timespec; the kernel only reads both.
+    let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), op, seen, until, unused, any) };
     if result == 0 {
         return Ok(Waited::Woken);
     }
@@ -114,9 +116,10 @@ mod tests {
     fn a_sleep_ends_with_its_time() {
         let word = AtomicU32::new(0);
         let begin = std::time::Instant::now();
-        let time = Duration::from_millis(20);
-        assert_eq!(wait_for(&word, 0, time).expect("no signal"), Waited::TimedOut);
+        let time = std::time::Duration::from_millis(20);
+        let until = crate::clock::monotonic_ns() + time.as_nanos() as u64;
+        assert_eq!(wait_until(&word, 0, until).expect("no signal"), Waited::TimedOut);
         assert!(begin.elapsed() >= time);
-        assert_eq!(wait_for(&word, 1, Duration::MAX).expect("another value"), Waited::Woken);
+        assert_eq!(wait_until(&word, 1, u64::MAX).expect("another value"), Waited::Woken);
     }
 }

@@ -8,7 +8,7 @@
 //! accesses across it, and an `asm!` block that may touch memory is not moved either.
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// From so many bytes on, the CPU's own copy instruction beats a loop of words.
 #[cfg(target_arch = "x86_64")]
@@ -28,21 +28,22 @@ pub(crate) unsafe fn copy_in(to: NonNull<u8>, bytes: &[u8]) {
         unsafe { block(to.as_ptr(), bytes.as_ptr(), bytes.len()) };
         return;
     }
-    let head = to.as_ptr().align_offset(8).min(bytes.len());
-    let (first, rest) = bytes.split_at(head);
-    let (words, last) = rest.as_chunks::<8>();
-    for (at, byte) in first.iter().enumerate() {
-        // SAFETY: `at < bytes.len()`, so inside the caller's range.
-        unsafe { byte_at(to, at) }.store(*byte, Ordering::Relaxed);
-    }
-    for (at, word) in words.iter().enumerate() {
-        // SAFETY: the eight bytes from `head + 8 * at` are inside, and `head` made them aligned.
-        unsafe { word_at(to, head + 8 * at) }.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
-    }
-    let tail = bytes.len() - last.len();
-    for (at, byte) in last.iter().enumerate() {
-        // SAFETY: `tail + at < bytes.len()`, so inside the caller's range.
-        unsafe { byte_at(to, tail + at) }.store(*byte, Ordering::Relaxed);
+    let mut at = 0;
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let place = to.addr().get() + at;
+        if let (true, Some(word)) = (place.is_multiple_of(8), rest.first_chunk::<8>()) {
+            // SAFETY: eight bytes from `at` are inside the caller's range, and aligned.
+            unsafe { word_at(to, at) }.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+            at += 8;
+        } else if let (true, Some(half)) = (place.is_multiple_of(4), rest.first_chunk::<4>()) {
+            // SAFETY: four bytes from `at` are inside the caller's range, and aligned.
+            unsafe { half_at(to, at) }.store(u32::from_ne_bytes(*half), Ordering::Relaxed);
+            at += 4;
+        } else {
+            // SAFETY: `at < bytes.len()`, so inside the caller's range.
+            unsafe { byte_at(to, at) }.store(rest[0], Ordering::Relaxed);
+            at += 1;
+        }
     }
 }
 
@@ -59,22 +60,22 @@ pub(crate) unsafe fn copy_out(from: NonNull<u8>, bytes: &mut [u8]) {
         unsafe { block(bytes.as_mut_ptr(), from.as_ptr(), bytes.len()) };
         return;
     }
-    let len = bytes.len();
-    let head = from.as_ptr().align_offset(8).min(len);
-    let (first, rest) = bytes.split_at_mut(head);
-    let (words, last) = rest.as_chunks_mut::<8>();
-    for (at, byte) in first.iter_mut().enumerate() {
-        // SAFETY: `at < len`, so inside the caller's range.
-        *byte = unsafe { byte_at(from, at) }.load(Ordering::Relaxed);
-    }
-    for (at, word) in words.iter_mut().enumerate() {
-        // SAFETY: the eight bytes from `head + 8 * at` are inside, and `head` made them aligned.
-        *word = unsafe { word_at(from, head + 8 * at) }.load(Ordering::Relaxed).to_ne_bytes();
-    }
-    let tail = len - last.len();
-    for (at, byte) in last.iter_mut().enumerate() {
-        // SAFETY: `tail + at < len`, so inside the caller's range.
-        *byte = unsafe { byte_at(from, tail + at) }.load(Ordering::Relaxed);
+    let mut at = 0;
+    while let Some(rest) = bytes.get_mut(at..).filter(|rest| !rest.is_empty()) {
+        let place = from.addr().get() + at;
+        if let (true, Some(word)) = (place.is_multiple_of(8), rest.first_chunk_mut::<8>()) {
+            // SAFETY: eight bytes from `at` are inside the caller's range, and aligned.
+            *word = unsafe { word_at(from, at) }.load(Ordering::Relaxed).to_ne_bytes();
+            at += 8;
+        } else if let (true, Some(half)) = (place.is_multiple_of(4), rest.first_chunk_mut::<4>()) {
+            // SAFETY: four bytes from `at` are inside the caller's range, and aligned.
+            *half = unsafe { half_at(from, at) }.load(Ordering::Relaxed).to_ne_bytes();
+            at += 4;
+        } else {
+            // SAFETY: `at < bytes.len()`, so inside the caller's range.
+            rest[0] = unsafe { byte_at(from, at) }.load(Ordering::Relaxed);
+            at += 1;
+        }
     }
 }
 
@@ -90,10 +91,10 @@ pub(crate) unsafe fn copy_across(to: NonNull<u8>, from: NonNull<u8>, len: usize)
         unsafe { block(to.as_ptr(), from.as_ptr(), len) };
         return;
     }
-    let mut part = [0; 256];
+    let mut part = [0; 32];
     let mut done = 0;
     while done < len {
-        let part = &mut part[..(len - done).min(256)];
+        let part = &mut part[..(len - done).min(32)];
         // SAFETY: `done < len`, so the place is inside the caller's range.
         let here = unsafe { from.add(done) };
         // SAFETY: `part.len()` bytes from there are, too.
@@ -129,6 +130,19 @@ unsafe fn word_at<'m>(base: NonNull<u8>, at: usize) -> &'m AtomicU64 {
     // SAFETY: mapped and aligned, any bits are a `u64`, accessed atomically only; used within the
     // caller's call.
     unsafe { place.cast::<AtomicU64>().as_ref() }
+}
+
+/// The half word at `base + at`.
+///
+/// # Safety
+/// All of it lies in a range as [`copy_in`] wants it, and `base + at` is aligned to 4.
+#[inline]
+unsafe fn half_at<'m>(base: NonNull<u8>, at: usize) -> &'m AtomicU32 {
+    // SAFETY: inside the mapped range, as the caller promises.
+    let place = unsafe { base.add(at) };
+    // SAFETY: mapped and aligned, any bits are a `u32`, accessed atomically only; used within the
+    // caller's call.
+    unsafe { place.cast::<AtomicU32>().as_ref() }
 }
 
 /// `rep movsb`.

@@ -9,7 +9,6 @@ pub use loom::sync::atomic::{AtomicU32, Ordering, fence};
 pub use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use std::io;
-use std::time::Duration;
 
 use crate::futex::Waited;
 
@@ -30,16 +29,16 @@ pub fn spin_loop() {
 ///
 /// # Errors
 /// `EINTR`: a signal came.
-pub fn sleep_on(word: &AtomicU32, seen: u32, longest: Duration) -> io::Result<Waited> {
+pub fn sleep_on(word: &AtomicU32, seen: u32, until_ns: u64) -> io::Result<Waited> {
     #[cfg(loom)]
     while word.load(Ordering::Relaxed) == seen {
         loom::thread::yield_now();
     }
     #[cfg(not(loom))]
-    return crate::futex::wait_for(word, seen, longest);
+    return crate::futex::wait_until(word, seen, until_ns);
     #[cfg(loom)]
     {
-        let _ = longest;
+        let _ = until_ns;
         Ok(Waited::Woken)
     }
 }

@@ -20,7 +20,6 @@
 mod shown;
 
 use std::io;
-use std::time::Duration;
 
 use sys::futex::Waited;
 use sys::sync::{AtomicU32, Ordering, fence};
@@ -290,12 +289,12 @@ impl<M: Memory> Bell<'_, M> {
     }
 
     /// Sleeps until somebody rings, if nobody did since [`announce_sleep`](Self::announce_sleep); no
-    /// longer than `longest`. May return for no reason.
+    /// longer than until `until_ns` on the monotonic clock. May return for no reason.
     ///
     /// # Errors
     /// `EINTR`: a signal came.
-    pub fn sleep(&self, seen: u32, longest: Duration) -> io::Result<Waited> {
-        sys::sync::sleep_on(self.word(SEQ), seen, longest)
+    pub fn sleep(&self, seen: u32, until_ns: u64) -> io::Result<Waited> {
+        sys::sync::sleep_on(self.word(SEQ), seen, until_ns)
     }
 
     /// The thread looks for itself again.

@@ -26,7 +26,7 @@ pub mod shape;
 use sys::sync::{AtomicU32, Ordering, fence};
 
 use super::{Corrupt, Memory, holds};
-use header::{REPLY_FIXED, REQUEST_LONGEST};
+use header::{REPLY_FIXED, REQUEST_FIXED, REQUEST_MORE};
 pub use header::{ReplyHeader, RequestHeader};
 pub use pour::{CUT_FROM, Piece};
 pub use shape::{Shape, Source};
@@ -201,9 +201,17 @@ impl<M: Memory> Lanes<M> {
         if used.load(Ordering::Relaxed) <= lane {
             used.store(lane + 1, Ordering::Relaxed);
         }
-        let mut bytes = [0; REQUEST_LONGEST];
-        let len = header.encode(shape, &mut bytes);
-        self.memory.copy_in(base(lane) + 4, &bytes[4..len]);
+        let mut bytes = [0; REQUEST_FIXED];
+        let len = match header.lineage {
+            None => header.encode(shape, &mut bytes, &mut []),
+            Some(_) => {
+                let mut more = [0; REQUEST_MORE];
+                let len = header.encode(shape, &mut bytes, &mut more);
+                self.memory.copy_in(base(lane) + REQUEST_FIXED, &more[..len - REQUEST_FIXED]);
+                len
+            }
+        };
+        self.memory.copy_in(base(lane) + 4, &bytes[4..]);
         self.put(&Place::request(lane, len, shape.len()), data);
         let number = before.wrapping_add(STATE + 1) & !STATE;
         // Release: header and data are seen by whoever sees the call. Guarded by loom_a_call_arrives_whole.
@@ -325,14 +333,16 @@ impl<M: Memory> Lanes<M> {
         if word.compare_exchange(called, number | TAKEN, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return Ok(None);
         }
-        let mut bytes = [0; REQUEST_LONGEST];
-        self.memory.copy_out(base(lane) + 4, &mut bytes[4..header::REQUEST_FIXED]);
-        let whole = header::request_len(&bytes)?;
-        if whole > header::REQUEST_FIXED {
-            let links = &mut bytes[header::REQUEST_FIXED..whole];
-            self.memory.copy_out(base(lane) + header::REQUEST_FIXED, links);
-        }
-        let header = RequestHeader::decode(&bytes)?;
+        let mut bytes = [0; REQUEST_FIXED];
+        self.memory.copy_out(base(lane) + 4, &mut bytes[4..]);
+        let header = match header::request_len(&bytes)? - REQUEST_FIXED {
+            0 => RequestHeader::decode(&bytes, &[])?,
+            len => {
+                let mut more = [0; REQUEST_MORE];
+                self.memory.copy_out(base(lane) + REQUEST_FIXED, &mut more[..len]);
+                RequestHeader::decode(&bytes, &more)?
+            }
+        };
         Ok(Some(Request { lane, number, header }))
     }
 

@@ -26,7 +26,7 @@ pub enum Woken {
     TimedOut,
 }
 
-/// A sleeper looks again after this long, should its waker have been killed in between.
+/// A sleeper looks again after this long at most, and half of it at least, should its waker have been killed in between.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Most waits that sleep at once after spins in vain.
@@ -53,6 +53,8 @@ pub struct Waiter {
     skipping: u32,
     /// How long successful spins last, smoothed.
     usual: Duration,
+    /// When a sleep without a deadline ends.
+    look_again_ns: u64,
 }
 
 impl Waiter {
@@ -60,7 +62,7 @@ impl Waiter {
     /// (`sys::sched::usable_cpus`).
     #[must_use]
     pub fn new(waiting: Waiting, budget: Duration, cpus: u32) -> Self {
-        Self { waiting, budget, realtime: false, cpus, skip: 0, skipping: 0, usual: budget }
+        Self { waiting, budget, realtime: false, cpus, skip: 0, skipping: 0, usual: budget, look_again_ns: 0 }
     }
 
     /// Tells it that the thread got or lost a real-time policy.
@@ -73,7 +75,7 @@ impl Waiter {
         self.cpus = cpus;
     }
 
-    /// Waits until `ready`. `peer` is the CPU on which whoever is waited for was last seen.
+    /// Waits until `ready`, which was false just now, or somebody rang. `peer` is the CPU on which whoever is waited for was last seen.
     ///
     /// `ready` must look at everything for which somebody rings `bell`, with loads that do not wait.
     pub fn wait<M: Memory>(
@@ -96,9 +98,6 @@ impl Waiter {
         mut ready: impl FnMut() -> bool,
         tell: impl FnOnce(),
     ) -> Woken {
-        if ready() {
-            return Woken::Ready;
-        }
         let spins = self.may_spin(peer);
         if spins && self.look(&mut ready) {
             return Woken::Ready;
@@ -107,27 +106,23 @@ impl Waiter {
         if spins && self.spin(peer, deadline, &mut ready) {
             return Woken::Ready;
         }
-        loop {
-            let seen = bell.announce_sleep();
-            if ready() {
-                bell.awake();
-                return Woken::Ready;
-            }
-            let Some(longest) = time_left(deadline) else {
-                bell.awake();
-                return Woken::TimedOut;
-            };
-            let slept = bell.sleep(seen, longest);
+        let seen = bell.announce_sleep();
+        if ready() {
             bell.awake();
-            if ready() {
-                return Woken::Ready;
-            }
-            match slept {
-                Err(_) => return Woken::Interrupted,
-                // Longer than anything takes that goes well: whoever waits looks what is wrong.
-                Ok(Waited::TimedOut) => return Woken::TimedOut,
-                Ok(Waited::Woken) => {}
-            }
+            return Woken::Ready;
+        }
+        let Some(until_ns) = self.sleep_until(deadline) else {
+            bell.awake();
+            return Woken::TimedOut;
+        };
+        let slept = bell.sleep(seen, until_ns);
+        bell.awake();
+        match slept {
+            Ok(Waited::Woken) => Woken::Ready,
+            _ if ready() => Woken::Ready,
+            // Longer than anything takes that goes well: whoever waits looks what is wrong.
+            Ok(Waited::TimedOut) => Woken::TimedOut,
+            Err(_) => Woken::Interrupted,
         }
     }
 
@@ -188,6 +183,21 @@ impl Waiter {
         }
     }
 
+    /// Until when to sleep at most, on the monotonic clock; `None` if the deadline has passed. One that
+    /// many sleeps share costs the kernel, and this, less than one of each sleep's own.
+    fn sleep_until(&mut self, deadline: Option<Instant>) -> Option<u64> {
+        let longest = LOOK_AGAIN.as_nanos() as u64;
+        let Some(deadline) = deadline else {
+            let now = sys::clock::coarse_ns();
+            if self.look_again_ns < now + longest / 2 {
+                self.look_again_ns = now + longest;
+            }
+            return Some(self.look_again_ns);
+        };
+        let left = deadline.saturating_duration_since(Instant::now()).as_nanos() as u64;
+        (left > 0).then(|| sys::clock::monotonic_ns() + left.min(longest))
+    }
+
     /// How long to spin this time.
     fn longest(&self) -> Duration {
         match self.waiting {
@@ -216,13 +226,6 @@ impl Waiter {
 
 fn shares_cpu(peer: Option<u32>) -> bool {
     peer.is_some_and(|peer| peer == sys::sched::current_cpu())
-}
-
-/// How long to sleep at most; `None` if the deadline has passed.
-fn time_left(deadline: Option<Instant>) -> Option<Duration> {
-    let Some(deadline) = deadline else { return Some(LOOK_AGAIN) };
-    let left = deadline.saturating_duration_since(Instant::now());
-    (!left.is_zero()).then_some(left.min(LOOK_AGAIN))
 }
 
 #[cfg(all(test, not(loom)))]

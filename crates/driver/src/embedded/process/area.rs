@@ -76,6 +76,11 @@ impl Area {
         }
     }
 
+    /// The offset of an address, if it lies in this area.
+    pub(super) fn offset_of(&self, address: u64) -> Option<u64> {
+        address.checked_sub(self.base()).filter(|offset| *offset < self.size())
+    }
+
     /// The bytes at an address, if they lie in this area.
     pub(super) fn lent(&self, address: u64, len: u64) -> Option<&[u8]> {
         let (_, lent) = self.memory.as_ref()?;
@@ -116,10 +121,28 @@ impl View for Arrived<'_> {
     }
 }
 
+/// A buffer in the area.
+#[derive(Debug)]
+struct Part {
+    at: u64,
+    len: u64,
+    /// What its end brings, once it was delivered.
+    lent: Option<Lent>,
+}
+
+/// What is to be done when a delivered buffer comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lent {
+    /// Overwrite it (contract BUF-07).
+    pub(super) clear: bool,
+    /// The node that the call in it holds (contract REF-13).
+    pub(super) node: Option<u64>,
+}
+
 /// Which parts of an area are in use: few at a time, so a list in order is quickest.
 #[derive(Debug)]
 pub(super) struct Live {
-    parts: Vec<(u64, u64)>,
+    parts: Vec<Part>,
 }
 
 impl Live {
@@ -132,26 +155,43 @@ impl Live {
         let len = len.max(8).checked_next_multiple_of(8)?;
         let mut start = 0;
         let mut index = 0;
-        for (at, taken) in &self.parts {
-            if at - start >= len {
+        for part in &self.parts {
+            if part.at - start >= len {
                 break;
             }
-            start = at + taken;
+            start = part.at + part.len;
             index += 1;
         }
         if start.checked_add(len)? > size {
             return None;
         }
-        self.parts.insert(index, (start, len));
+        self.parts.insert(index, Part { at: start, len, lent: None });
         Some(start)
     }
 
-    /// Frees the part that starts at `offset`; returns its length.
-    pub(super) fn free(&mut self, offset: u64) -> u64 {
-        match self.parts.binary_search_by_key(&offset, |(at, _)| *at) {
-            Ok(index) => self.parts.remove(index).1,
-            Err(_) => 0,
+    fn find(&self, offset: u64) -> Option<usize> {
+        self.parts.binary_search_by_key(&offset, |part| part.at).ok()
+    }
+
+    /// Notes that the part at `offset` is delivered.
+    pub(super) fn lend(&mut self, offset: u64, lent: Lent) {
+        if let Some(index) = self.find(offset) {
+            self.parts[index].lent = Some(lent);
         }
+    }
+
+    /// Frees the part at `offset` that is not delivered.
+    pub(super) fn free(&mut self, offset: u64) {
+        if let Some(index) = self.find(offset) {
+            self.parts.remove(index);
+        }
+    }
+
+    /// Frees the part at `offset` if it was delivered; returns its length and what is to be done.
+    pub(super) fn take_back(&mut self, offset: u64) -> Option<(u64, Lent)> {
+        let index = self.find(offset)?;
+        let lent = self.parts[index].lent?;
+        Some((self.parts.remove(index).len, lent))
     }
 }
 
@@ -166,8 +206,11 @@ mod tests {
         assert_eq!(live.alloc(9, 64), Some(8));
         assert_eq!(live.alloc(40, 64), Some(24));
         assert_eq!(live.alloc(1, 64), None, "full");
-        assert_eq!(live.free(8), 16);
-        assert_eq!(live.free(8), 0, "not twice");
+        assert_eq!(live.take_back(8), None, "nobody has it");
+        let lent = Lent { clear: true, node: Some(3) };
+        live.lend(8, lent);
+        assert_eq!(live.take_back(8), Some((16, lent)));
+        assert_eq!(live.take_back(8), None, "not twice");
         assert_eq!(live.alloc(24, 64), None, "the gap is 16");
         assert_eq!(live.alloc(16, 64), Some(8));
         assert_eq!(live.alloc(u64::MAX, 64), None);

@@ -18,7 +18,8 @@ use abi::layout::TransactionData;
 use abi::{CommandWord, Handle};
 use sys::sealed_memory::SealedMemory;
 
-use super::state::{Buffer, Calling, Frame, LaneCall, LaneTicket, Place, Quick, State, Todo, Watched};
+use super::area::Lent;
+use super::state::{Calling, Frame, LaneCall, LaneTicket, Quick, State, Todo, Watched};
 use super::write::lets_go;
 use super::{Guard, Process};
 use crate::embedded::channel::doorbell::Doorbells;
@@ -102,6 +103,13 @@ pub(super) struct Channels {
     orphans: Vec<LaneTicket>,
     /// Calls with bindings of which this process has not heard yet.
     early: Vec<(Arc<Channel>, lane::Request)>,
+}
+
+impl Channels {
+    /// Whether nothing waits to be looked at again.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.orphans.is_empty() && self.early.is_empty()
+    }
 }
 
 impl LaneCall {
@@ -475,8 +483,7 @@ impl Process {
         let layout = shape.layout();
         let address = self.area.base() + offset;
         let clear = flags & tf::CLEAR_BUF != 0;
-        let place = Place::Private { offset, clear, node };
-        st.buffers.insert(address, Buffer { place, descriptors: Vec::new(), array: Vec::new() });
+        st.live.lend(offset, Lent { clear, node });
         TransactionData {
             data_size: layout.data_size,
             offsets_size: layout.offsets_size,

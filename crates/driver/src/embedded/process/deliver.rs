@@ -13,7 +13,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::gather::round_up;
 use super::read::{Output, Step};
-use super::state::{Buffer, Frame, Place, Reply, Source, State};
+use super::state::{Buffer, Frame, Reply, Source, State};
 use super::{Guard, Process, sched};
 use crate::embedded::protocol::{Delivery, Request, Sched};
 
@@ -120,7 +120,7 @@ impl Process {
 
     fn remember(&self, st: &mut Guard<'_>, base: u64, offset: u64, descriptors: Descriptors) {
         let Descriptors { objects, array } = descriptors;
-        let buffer = Buffer { place: Place::Arena(offset), descriptors: objects, array };
+        let buffer = Buffer { offset, descriptors: objects, array };
         st.buffers.insert(base.wrapping_add(offset), buffer);
     }
 

@@ -392,23 +392,15 @@ pub(super) struct Pool {
     pub(super) requested: bool,
 }
 
-/// A delivered buffer that was not given back yet.
+/// A delivered buffer in the arena that was not given back yet.
 #[derive(Debug)]
 pub(super) struct Buffer {
-    pub(super) place: Place,
+    /// Where it lies in the arena.
+    pub(super) offset: u64,
     /// Descriptors of FD objects that nobody took over yet, by the object's address.
     pub(super) descriptors: Vec<(u64, OwnedFd)>,
     /// Descriptors of FDA objects: closed with the buffer (contract OBJ-13).
     pub(super) array: Vec<OwnedFd>,
-}
-
-/// Where a buffer lies.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
-    /// In the arena, at this offset.
-    Arena(u64),
-    /// In the private area; `node` is the one that the call in it holds (contract REF-13).
-    Private { offset: u64, clear: bool, node: Option<u64> },
 }
 
 /// See the room.
@@ -424,7 +416,7 @@ pub(super) struct State {
     /// Threads that poll, which learn of work but are given none (contract POL-03).
     pub(super) pollers: Vec<u32>,
     pub(super) pool: Pool,
-    /// By address.
+    /// Those in the arena, by address.
     pub(super) buffers: Quick<u64, Buffer>,
     pub(super) channels: Channels,
     /// The private area's parts in use.

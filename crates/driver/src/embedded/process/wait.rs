@@ -97,8 +97,12 @@ impl Process {
             if watched.is_some() {
                 thread.watched = watched.filter(|watched| !watched.channel.is_closed());
             }
-            let used = lane.map(|ticket| ticket.channel).into_iter().chain(wake.map(|wake| wake.channel));
-            used.for_each(|channel| thread.spares.keep(channel));
+            if let Some(ticket) = lane {
+                thread.spares.keep(ticket.channel);
+            }
+            if let Some(wake) = wake {
+                thread.spares.keep(wake.channel);
+            }
             match woken {
                 Woken::Ready => {}
                 // A signal that coincides with work is reported all the same, and the work kept

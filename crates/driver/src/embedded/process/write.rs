@@ -10,7 +10,8 @@ use abi::BufferAddress;
 use abi::codes::bc;
 use abi::stream::{self, BadCommand, Command};
 
-use super::state::{Buffer, Frame, Pending, Place, looper};
+use super::area::Lent;
+use super::state::{Buffer, Frame, Pending, looper};
 use super::wait::Until;
 use super::{Guard, Process};
 use crate::connection::Exchange;
@@ -134,26 +135,25 @@ impl Process {
         slot: u32,
         address: BufferAddress,
     ) -> io::Result<Guard<'p>> {
-        let Some(Buffer { place, descriptors, array }) = st.buffers.remove(&address.0) else { return Ok(st) };
+        if let Some(offset) = self.area.offset_of(address.0) {
+            if let Some((len, Lent { clear, node })) = st.live.take_back(offset) {
+                if clear {
+                    self.area.zero(offset, len);
+                }
+                self.let_go(&mut st, slot, node);
+            }
+            return Ok(st);
+        }
+        let Some(Buffer { offset, descriptors, array }) = st.buffers.remove(&address.0) else {
+            return Ok(st);
+        };
         // Descriptors of FD objects that nobody took stay open all the same (contract OBJ-13).
         descriptors.into_iter().for_each(|(_, descriptor)| mem::forget(descriptor));
         if !array.is_empty() {
             drop(array);
             self.set_need_return(slot, true);
         }
-        match place {
-            Place::Arena(offset) => {
-                Ok(self.ask(st, slot, Pending::Plain, &Request::FreeBuffer { offset }, &[])?.0)
-            }
-            Place::Private { offset, clear, node } => {
-                let len = st.live.free(offset);
-                if clear {
-                    self.area.zero(offset, len);
-                }
-                self.let_go(&mut st, slot, node);
-                Ok(st)
-            }
-        }
+        Ok(self.ask(st, slot, Pending::Plain, &Request::FreeBuffer { offset }, &[])?.0)
     }
 }
 

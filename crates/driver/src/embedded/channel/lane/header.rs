@@ -10,8 +10,8 @@ use crate::embedded::protocol::{Lineage, Link, ProcId, Sched, ThreadKey};
 /// Bytes of a request's header without its lineage.
 pub(super) const REQUEST_FIXED: usize = 48;
 const LINK: usize = 12;
-/// Bytes of the longest.
-pub(super) const REQUEST_LONGEST: usize = REQUEST_FIXED + LINEAGE_MAX * LINK;
+/// Most bytes behind them.
+pub(super) const REQUEST_MORE: usize = (LINEAGE_MAX * LINK).next_multiple_of(8);
 /// Bytes of a reply's header.
 pub(super) const REPLY_FIXED: usize = 24;
 
@@ -51,9 +51,9 @@ impl RequestHeader {
         len_with(self.links().len())
     }
 
-    /// Its words behind the lane's, and how many bytes with that; `shape` is the argument, not the
-    /// field.
-    pub(super) fn encode(&self, shape: Shape, bytes: &mut [u8; REQUEST_LONGEST]) -> usize {
+    /// Its words behind the lane's, and how many bytes with that, of which `more` takes those behind the
+    /// fixed part; `shape` is the argument, not the field.
+    pub(super) fn encode(&self, shape: Shape, bytes: &mut [u8; REQUEST_FIXED], more: &mut [u8]) -> usize {
         let links = self.links();
         let [data_size, rest] = shape.encode();
         let words = [
@@ -71,14 +71,14 @@ impl RequestHeader {
             self.sched.nice as u32,
         ];
         put(bytes, &words);
-        for (place, link) in bytes[REQUEST_FIXED..].chunks_exact_mut(LINK).zip(links) {
+        for (place, link) in more.chunks_exact_mut(LINK).zip(links) {
             put(place, &[link.proc.0, link.thread.slot, link.thread.generation]);
         }
         self.len()
     }
 
     /// Back from bytes of which [`request_len`] are there.
-    pub(super) fn decode(bytes: &[u8; REQUEST_LONGEST]) -> Result<Self, Corrupt> {
+    pub(super) fn decode(bytes: &[u8; REQUEST_FIXED], more: &[u8]) -> Result<Self, Corrupt> {
         let word = |index| word(bytes, index);
         let shape = Shape::decode([word(4), word(10)])?;
         let mut lineage = None;
@@ -87,9 +87,10 @@ impl RequestHeader {
             let mut links =
                 [Link { proc: ProcId(0), thread: ThreadKey { slot: 0, generation: 0 } }; LINEAGE_MAX];
             let links = links.get_mut(..count).ok_or(Corrupt::Lineage)?;
-            for (link, at) in links.iter_mut().zip((REQUEST_FIXED / 4..).step_by(LINK / 4)) {
-                let thread = ThreadKey { slot: word(at + 1), generation: word(at + 2) };
-                *link = Link { proc: ProcId(word(at)), thread };
+            for (link, bytes) in links.iter_mut().zip(more.as_chunks::<LINK>().0) {
+                let word = |index| self::word(bytes, index);
+                let thread = ThreadKey { slot: word(1), generation: word(2) };
+                *link = Link { proc: ProcId(word(0)), thread };
             }
             lineage = Some(Box::new(Lineage::from_links(links).ok_or(Corrupt::Lineage)?));
         }
@@ -107,7 +108,7 @@ impl RequestHeader {
 }
 
 /// Bytes of the header whose fixed part is in `bytes`.
-pub(super) fn request_len(bytes: &[u8; REQUEST_LONGEST]) -> Result<usize, Corrupt> {
+pub(super) fn request_len(bytes: &[u8; REQUEST_FIXED]) -> Result<usize, Corrupt> {
     match (word(bytes, 7) >> LINKS_AT) as usize {
         count @ 0..=LINEAGE_MAX => Ok(len_with(count)),
         _ => Err(Corrupt::Lineage),

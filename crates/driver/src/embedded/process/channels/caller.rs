@@ -33,7 +33,8 @@ impl Process {
     ) -> Result<Guard<'p>, Guard<'p>> {
         let handle = data.target as u32;
         let State { threads, channels, .. } = &mut *st;
-        let (Some(bound), Some(thread)) = (channels.handles.get(&handle), threads[slot as usize].as_mut())
+        let (Some(bound), Some(thread)) =
+            (channels.handles.get_mut(&handle), threads[slot as usize].as_mut())
         else {
             return Err(st);
         };
@@ -71,15 +72,13 @@ impl Process {
             flags: data.flags,
             by_broker: false,
         };
+        bound.calls += 1;
         thread.extended_error = NO_ERROR;
         thread.stack.push(Frame::Calling(Calling::Lane(ticket)));
         let acknowledgement = thread.todo.len();
         thread.push_deferred(Todo::Word(br::TRANSACTION_COMPLETE));
-        self.show_depth(st.thread(slot));
+        self.show_depth(thread);
         channel.mark(lane, true);
-        if let Some(bound) = st.channels.handles.get_mut(&handle) {
-            bound.calls += 1;
-        }
         let quietly = to.is_none() && channel.is_watched(lane) && self.will_spin(&mut st, slot);
         // A small payload is all there: only a large one is worth letting go of the lock for.
         let mut held = Some(st);
