@@ -7,7 +7,7 @@ GUEST_RUNNER := CARGO_TARGET_$(shell echo $(HOST) | tr 'a-z-' 'A-Z_')_RUNNER="$(
 EXAMPLES := $(basename $(notdir $(wildcard examples/*.rs)))
 ARGS ?=
 
-.PHONY: run build test check unit embedded loom guest phone doc bench fuzz clean
+.PHONY: run build test check unit embedded loom guest phone doc counts record-counts bench fuzz clean
 
 run: build
 	$(RELEASE) run $(ARGS)
@@ -16,7 +16,7 @@ build:
 	@tools/install-deps run
 	BINDERPERF_GIT="$$(git describe --always --dirty 2>/dev/null)" cargo build --release
 
-test: check unit embedded loom guest phone doc
+test: check unit embedded loom guest phone doc counts
 
 check:
 	@tools/install-deps test
@@ -53,11 +53,22 @@ phone:
 doc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
+# Instructions of what the release build does without a driver, against tests/instructions.txt; where a
+# change of them is meant, `make record-counts` writes them down.
+counts: build
+	@tools/install-deps test
+	BINDERPERF_RELEASE=$(CURDIR)/$(RELEASE) cargo test --test instructions
+
+record-counts: build
+	@tools/install-deps test
+	BINDERPERF_RECORD_COUNTS=1 BINDERPERF_RELEASE=$(CURDIR)/$(RELEASE) cargo test --test instructions as_recorded
+
 # Cost of the runtime over raw ioctls and over a pipe, in guest instructions: the same every time. Then
-# the embedded driver beside this machine's floor, with the targets.
+# the embedded driver beside this machine's floor, and what serialisation costs alone, with the targets.
 bench: build
 	$(RELEASE) vm --icount -- throughput binder --driver kernel --controls pipe,raw --benchmark_filter='/4$$' --max x_raw=1.10
 	$(RELEASE) throughput embedded-speed
+	$(RELEASE) throughput serialisation
 
 # Needs a nightly compiler and `cargo install cargo-fuzz`. Seeds are in fuzz/seeds.
 FUZZ_SECONDS ?= 60

@@ -5,6 +5,7 @@ mod crowd;
 mod own;
 mod report;
 mod scaling;
+mod serialisation;
 mod speed;
 mod workers;
 
@@ -24,7 +25,7 @@ use report::Report;
 #[derive(Clone, Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct ThroughputArgs {
-    /// The test (binder, workers, scaling or embedded-speed), then its flags
+    /// The test (binder, workers, scaling, serialisation or embedded-speed), then its flags
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }
@@ -37,11 +38,13 @@ pub(crate) fn run(args: ThroughputArgs) -> u8 {
         Some("workers") => workers("binderperf throughput workers", words.collect()),
         Some("scaling") => scaling::run("binderperf throughput scaling", words.collect()),
         Some("embedded-speed") => speed::run(words.collect()),
+        Some("serialisation") => serialisation::run(words.collect()),
         Some("--help" | "-h") => say(&usage("binderperf throughput binder")),
         other => {
             let found = other.map_or("nothing".to_owned(), |name| format!("{name:?}"));
             complain(format_args!(
-                "which throughput test? there are binder, workers, scaling and embedded-speed; found {found}"
+                "which throughput test? there are binder, workers, scaling, serialisation and embedded-speed; \
+                 found {found}"
             ));
             note(usage("binderperf throughput binder"));
             exit::USAGE

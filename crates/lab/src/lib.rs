@@ -10,6 +10,7 @@ pub mod host;
 pub mod measure;
 pub mod plan;
 pub mod run;
+pub mod serialisation;
 pub mod speed;
 pub mod stage;
 pub mod state;

@@ -14,7 +14,8 @@ use super::rendezvous::Rendezvous;
 use super::{Payload, Sabotage};
 use crate::measure::{CallError, RoundTrip};
 
-const DESCRIPTOR: &str = "binderperf.ISendVec";
+/// The interface's name.
+pub(crate) const DESCRIPTOR: &str = "binderperf.ISendVec";
 const SEND_VEC: u32 = 1;
 /// The measuring end.
 #[derive(Debug)]
