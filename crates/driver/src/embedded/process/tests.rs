@@ -1,6 +1,7 @@
 //! Room: what several threads and processes must not lose between them, on a broker of their own.
 //! Not here: the contract (`lab::conformance`), lanes and doorbells by themselves (`channel`).
 
+mod cost;
 mod scattered;
 
 use std::sync::atomic::{AtomicBool, Ordering};

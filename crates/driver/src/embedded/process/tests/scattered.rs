@@ -18,10 +18,10 @@ use crate::embedded::fuzz::stage::{Stage, drain, read, wait_for, write};
 
 /// A vector as HIDL sends it: its head, which points to its elements. The head is not at offset 0, where
 /// it could not be a parent (contract OBJ-18).
-struct Vector {
+pub(super) struct Vector {
     data: Vec<u8>,
     head: [u64; 2],
-    elements: Vec<u8>,
+    pub(super) elements: Vec<u8>,
 }
 
 const OFFSETS: [u64; 2] = [8, 48];
@@ -33,7 +33,7 @@ fn pointer(buffer: u64, length: u64, parent: Option<(u64, u64)>) -> BufferObject
 }
 
 impl Vector {
-    fn new(len: usize) -> Box<Self> {
+    pub(super) fn new(len: usize) -> Box<Self> {
         let elements = (0..len).map(|at| (at * 7 + at / 251) as u8).collect();
         // In its place for good before anything points to it.
         let mut made = Box::new(Self { data: vec![0x55; 8], head: [0xdead, len as u64], elements });
@@ -50,8 +50,8 @@ impl Vector {
         16 + (self.elements.len() as u64).next_multiple_of(8)
     }
 
-    /// What of it the caller vouches for.
-    fn with<T>(&self, vouched: Vouch, then: impl FnOnce(Payload<'_>, Payload<'_>) -> T) -> T {
+    /// As a command carries it, and what of it the caller vouches for.
+    pub(super) fn with<T>(&self, vouched: Vouch, then: impl FnOnce(Payload<'_>, Payload<'_>) -> T) -> T {
         let buffers: [&[u8]; 2] = [self.head.as_bytes(), &self.elements];
         let backwards = [buffers[1], buffers[0]];
         let command = Payload {
@@ -101,8 +101,9 @@ impl Vector {
     }
 }
 
+/// What a caller still has at hand.
 #[derive(Clone, Copy, Debug)]
-enum Vouch {
+pub(super) enum Vouch {
     All,
     Backwards,
     OneBuffer,
