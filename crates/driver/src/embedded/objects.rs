@@ -84,6 +84,7 @@ pub(super) trait View {
     fn put(&mut self, at: u64, bytes: &[u8]) -> Option<()>;
 
     /// The offset of the object with this index.
+    #[inline]
     fn offset(&self, index: u64) -> Option<u64> {
         let at = self.layout().offsets.checked_add(index.checked_mul(8)?)?;
         (at < self.layout().scattered).then(|| self.get(at).map(u64::from_ne_bytes)).flatten()
@@ -100,11 +101,23 @@ pub(super) trait View {
         (needed <= size - offset).then_some(Found { kind, at: offset, size: needed })
     }
 
-    /// The scattered buffer for which a PTR object stands.
-    fn scattered(&self, found: Found) -> BufferObject {
-        let bytes = self.get::<BUFFER_SIZE>(found.at);
-        bytes.and_then(|bytes| BufferObject::read_from_bytes(&bytes).ok()).unwrap_or_default()
+    /// The PTR object at this offset of the data.
+    #[inline]
+    fn pointer(&self, offset: u64) -> Option<BufferObject> {
+        let last = self.layout().data_size.checked_sub(BUFFER_SIZE as u64)?;
+        if offset > last || !offset.is_multiple_of(4) {
+            return None;
+        }
+        let buffer = BufferObject::read_from_bytes(&self.get::<BUFFER_SIZE>(offset)?).ok()?;
+        (buffer.kind == object::PTR).then_some(buffer)
     }
+}
+
+/// A PTR object and where it stands.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pointer {
+    pub(super) at: u64,
+    pub(super) buffer: BufferObject,
 }
 
 /// How far one has come with a payload's objects.
@@ -115,15 +128,18 @@ pub(super) struct Walk {
     end: u64,
     /// Where the next scattered buffer goes.
     cursor: u64,
-    /// The buffer object that may be fixed up next, 0 for none, and from where on (contract OBJ-17,
+    /// The buffer object that may be fixed up next, at 0 for none, and from where on (contract OBJ-17,
     /// OBJ-18).
     last_object: u64,
     last_min: u64,
+    /// The buffer that was given its place last, as it is now, and its index: most often the next one's
+    /// parent.
+    placed: Option<(u64, Pointer)>,
 }
 
 impl Walk {
     pub(super) fn new(layout: &Layout) -> Self {
-        Self { index: 0, end: 0, cursor: layout.scattered, last_object: 0, last_min: 0 }
+        Self { index: 0, end: 0, cursor: layout.scattered, last_object: 0, last_min: 0, placed: None }
     }
 
     /// How many objects came.
@@ -132,51 +148,66 @@ impl Walk {
     }
 
     /// Where the next scattered buffer goes.
+    #[inline]
     pub(super) fn cursor(&self) -> u64 {
         self.cursor
     }
 
     /// The next object; `None` behind the last (contract OBJ-01).
     pub(super) fn next(&mut self, view: &impl View) -> Option<Result<Found, i32>> {
+        let offset = match self.next_offset(view)? {
+            Ok(offset) => offset,
+            Err(errno) => return Some(Err(errno)),
+        };
+        let Some(found) = view.object(offset) else { return Some(Err(EINVAL)) };
+        self.end = offset + found.size;
+        Some(Ok(found))
+    }
+
+    /// The next object, where only PTR objects may come and there must be room for their buffers.
+    #[inline]
+    pub(super) fn next_pointer(&mut self, view: &impl View) -> Option<Result<Pointer, i32>> {
+        let at = match self.next_offset(view)? {
+            Ok(offset) => offset,
+            Err(errno) => return Some(Err(errno)),
+        };
+        self.end = at + BUFFER_SIZE as u64;
+        Some(self.pointer(view, at))
+    }
+
+    #[inline]
+    fn next_offset(&mut self, view: &impl View) -> Option<Result<u64, i32>> {
         let offset = view.offset(self.index)?;
         self.index += 1;
-        Some(self.at(view, offset))
+        Some(if offset < self.end || offset > view.layout().data_size { Err(EFAULT) } else { Ok(offset) })
     }
 
-    fn at(&mut self, view: &impl View, offset: u64) -> Result<Found, i32> {
-        if offset < self.end || offset > view.layout().data_size {
-            return Err(EFAULT);
-        }
-        let found = view.object(offset).ok_or(EINVAL)?;
-        self.end = offset + found.size;
-        Ok(found)
+    /// The PTR object that stands at an offset that came, if there is room for its buffer.
+    #[inline]
+    pub(super) fn pointer(&self, view: &impl View, at: u64) -> Result<Pointer, i32> {
+        let buffer = view.pointer(at).ok_or(EINVAL)?;
+        if buffer.length > view.layout().end - self.cursor { Err(EINVAL) } else { Ok(Pointer { at, buffer }) }
     }
 
-    /// The buffer of the PTR object that came [`next`](Self::next), if there is room for it.
-    pub(super) fn buffer(&self, view: &impl View, found: Found) -> Result<BufferObject, i32> {
-        let buffer = view.scattered(found);
-        if buffer.length > view.layout().end - self.cursor { Err(EINVAL) } else { Ok(buffer) }
-    }
-
-    /// Gives that buffer its place, and it and its parent its address: `base` is the payload's.
-    pub(super) fn place(
-        &mut self,
-        view: &mut impl View,
-        found: Found,
-        buffer: &BufferObject,
-        base: u64,
-    ) -> Result<(), i32> {
+    /// Gives the buffer of the object that came last its place, and it and its parent its address; `base`
+    /// is the payload's.
+    #[inline]
+    pub(super) fn place(&mut self, view: &mut impl View, pointer: Pointer, base: u64) -> Result<(), i32> {
+        let Pointer { at, buffer } = pointer;
         let address = base.wrapping_add(self.cursor);
         self.cursor += buffer.length.next_multiple_of(ALIGN);
         if buffer.flags & object::BUFFER_FLAG_HAS_PARENT != 0 {
-            self.fix_parent(view, buffer, address, base)?;
+            self.fix_parent(view, &buffer, address, base)?;
         }
-        view.put(found.at + 8, &address.to_ne_bytes()).ok_or(EFAULT)?;
-        self.fixed(found.at, 0);
+        view.put(at + 8, &address.to_ne_bytes()).ok_or(EFAULT)?;
+        self.fixed(at, 0);
+        self.placed =
+            Some((self.index - 1, Pointer { at, buffer: BufferObject { buffer: address, ..buffer } }));
         Ok(())
     }
 
     /// Writes a buffer's address into its parent.
+    #[inline]
     fn fix_parent(
         &self,
         view: &mut impl View,
@@ -184,38 +215,42 @@ impl Walk {
         address: u64,
         base: u64,
     ) -> Result<(), i32> {
-        let (at, parent) = self.parent(view, child.parent)?;
-        if !self.may_fix(view, at, child.parent_offset)
-            || parent.length < POINTER
-            || child.parent_offset > parent.length - POINTER
+        let parent = self.parent(view, child.parent)?;
+        if !self.may_fix(view, parent.at, child.parent_offset)
+            || parent.buffer.length < POINTER
+            || child.parent_offset > parent.buffer.length - POINTER
         {
             return Err(EINVAL);
         }
-        view.put(inside(&parent, base, child.parent_offset), &address.to_ne_bytes()).ok_or(EFAULT)
+        view.put(inside(&parent.buffer, base, child.parent_offset), &address.to_ne_bytes()).ok_or(EFAULT)
     }
 
-    /// The PTR object with this index, before the one at hand, and where it stands.
-    pub(super) fn parent(&self, view: &impl View, index: u64) -> Result<(u64, BufferObject), i32> {
-        // The one at hand is counted already.
+    /// The PTR object with this index, before the one that came last.
+    #[inline]
+    pub(super) fn parent(&self, view: &impl View, index: u64) -> Result<Pointer, i32> {
         if index.saturating_add(1) >= self.index {
             return Err(EINVAL);
         }
+        if let Some((placed, pointer)) = self.placed
+            && placed == index
+        {
+            return Ok(pointer);
+        }
         let at = view.offset(index).ok_or(EINVAL)?;
-        let found = view.object(at).filter(|found| found.kind == object::PTR).ok_or(EINVAL)?;
-        Ok((at, view.scattered(found)))
+        Ok(Pointer { at, buffer: view.pointer(at).ok_or(EINVAL)? })
     }
 
     /// Whether a fix-up may go there: into the last buffer or one of its ancestors, at offsets that
     /// do not go back. Each ancestor climbed to is the last buffer afterwards, so all climbs of a
     /// payload together are no longer than its objects are many.
+    #[inline]
     pub(super) fn may_fix(&self, view: &impl View, parent_at: u64, offset: u64) -> bool {
         let (mut at, mut lowest) = (self.last_object, self.last_min);
         if at == 0 {
             return false;
         }
         while at != parent_at {
-            let Some(found) = view.object(at).filter(|found| found.kind == object::PTR) else { return false };
-            let last = view.scattered(found);
+            let Some(last) = view.pointer(at) else { return false };
             if last.flags & object::BUFFER_FLAG_HAS_PARENT == 0 {
                 return false;
             }
@@ -227,12 +262,14 @@ impl Walk {
     }
 
     /// The buffer at `at` was fixed up as far as `min`.
+    #[inline]
     pub(super) fn fixed(&mut self, at: u64, min: u64) {
         (self.last_object, self.last_min) = (at, min);
     }
 }
 
 /// Where a byte of a scattered buffer that has its place lies in the payload.
+#[inline]
 pub(super) fn inside(buffer: &BufferObject, base: u64, offset: u64) -> u64 {
     buffer.buffer.wrapping_sub(base).wrapping_add(offset)
 }

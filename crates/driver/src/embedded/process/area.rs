@@ -5,7 +5,6 @@
 
 use std::io;
 
-use abi::codes::object;
 use sys::sealed_memory::{LentMemory, SealedMemory};
 
 use crate::embedded::channel::Corrupt;
@@ -62,10 +61,8 @@ impl Area {
         let mut arrived = Arrived { memory, start: offset, layout };
         let base = lent.base() + offset;
         let mut walk = Walk::new(&layout);
-        while let Some(found) = walk.next(&arrived) {
-            let found = found.ok().filter(|found| found.kind == object::PTR)?;
-            let buffer = walk.buffer(&arrived, found).ok()?;
-            walk.place(&mut arrived, found, &buffer, base).ok()?;
+        while let Some(pointer) = walk.next_pointer(&arrived) {
+            walk.place(&mut arrived, pointer.ok()?, base).ok()?;
         }
         Some(())
     }

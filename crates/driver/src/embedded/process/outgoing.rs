@@ -8,13 +8,15 @@
 //! as the kernel would. The receiver checks all of it again.
 
 use abi::Payload;
-use abi::codes::object;
 use abi::layout::{BufferObject, TransactionData};
 
 use super::gather::Vouched;
 use crate::embedded::channel::Corrupt;
 use crate::embedded::channel::lane::{LARGEST, Shape, Source};
 use crate::embedded::objects::{ALIGN, Layout, View, Walk};
+
+/// As many buffers as most payloads have.
+const FEW: usize = 3;
 
 /// A payload that a lane carries.
 #[derive(Debug)]
@@ -25,8 +27,9 @@ pub(super) struct Outgoing<'p> {
 
 #[derive(Debug)]
 enum Bytes<'p> {
-    /// The caller has them, and vouches for that.
-    Lent { data: &'p [u8], offsets: &'p [u8], vouched: Vouched<'p> },
+    /// The caller has them, and vouches for that: data, offsets, and the first few buffers, where each
+    /// was found.
+    Lent { data: &'p [u8], offsets: &'p [u8], first: [&'p [u8]; FEW], vouched: Vouched<'p> },
     /// They were somewhere else; laid out as they are sent.
     Copied(Vec<u8>),
 }
@@ -55,7 +58,10 @@ pub(super) fn outgoing<'p>(
     match vouched.data(data) {
         Some(bytes) if data.offsets_size == 0 => {
             let shape = Shape::plain(bytes.len()).ok()?;
-            Some(Outgoing { shape, bytes: Bytes::Lent { data: bytes, offsets: &[], vouched } })
+            Some(Outgoing {
+                shape,
+                bytes: Bytes::Lent { data: bytes, offsets: &[], first: [&[]; FEW], vouched },
+            })
         }
         Some(bytes) => match lent(data, bytes, layout, vouched) {
             Lent::All(outgoing) => Some(outgoing),
@@ -79,18 +85,22 @@ fn lent<'p>(data: &TransactionData, bytes: &'p [u8], layout: Layout, mut vouched
     let Some(offsets) = vouched.offsets(data) else { return Lent::InPart };
     let mut draft = Draft { layout, data: bytes, offsets };
     let mut walk = Walk::new(&layout);
+    let mut first = [&[][..]; FEW];
     let start = vouched;
     loop {
-        match step(&mut walk, &mut draft) {
+        let buffer = match step(&mut walk, &mut draft) {
             Ok(None) => break,
-            Ok(Some(buffer)) if vouched.buffer(&buffer).is_none() => return Lent::InPart,
-            Ok(Some(_)) => {}
+            Ok(Some(buffer)) => buffer,
             Err(NoLane) => return Lent::Unfit,
+        };
+        let Some(bytes) = vouched.buffer(&buffer) else { return Lent::InPart };
+        if let Some(place) = first.get_mut(walk.count() as usize - 1) {
+            *place = bytes;
         }
     }
     match Shape::of(&layout, walk.cursor()) {
         Ok(shape) => {
-            Lent::All(Outgoing { shape, bytes: Bytes::Lent { data: bytes, offsets, vouched: start } })
+            Lent::All(Outgoing { shape, bytes: Bytes::Lent { data: bytes, offsets, first, vouched: start } })
         }
         Err(_) => Lent::Unfit,
     }
@@ -126,11 +136,10 @@ struct NoLane;
 /// The next object's buffer, if the object keeps the rules and is one.
 #[inline]
 fn step(walk: &mut Walk, draft: &mut Draft<'_>) -> Result<Option<BufferObject>, NoLane> {
-    let Some(found) = walk.next(draft) else { return Ok(None) };
-    let found = found.ok().filter(|found| found.kind == object::PTR).ok_or(NoLane)?;
-    let buffer = walk.buffer(draft, found).map_err(|_| NoLane)?;
-    walk.place(draft, found, &buffer, 0).map_err(|_| NoLane)?;
-    Ok(Some(buffer))
+    let Some(pointer) = walk.next_pointer(draft) else { return Ok(None) };
+    let pointer = pointer.map_err(|_| NoLane)?;
+    walk.place(draft, pointer, 0).map_err(|_| NoLane)?;
+    Ok(Some(pointer.buffer))
 }
 
 /// Data and offsets as they are sent: the receiver rewrites its own.
@@ -167,9 +176,9 @@ impl Source for Outgoing<'_> {
 
     #[inline]
     fn parts(&self, mut give: impl FnMut(usize, &[u8])) {
-        let (data, offsets, mut vouched) = match &self.bytes {
+        let (data, offsets, first, mut vouched) = match &self.bytes {
             Bytes::Copied(bytes) => return give(0, bytes),
-            Bytes::Lent { data, offsets, vouched } => (*data, *offsets, *vouched),
+            Bytes::Lent { data, offsets, first, vouched } => (*data, *offsets, first, *vouched),
         };
         give(0, data);
         if offsets.is_empty() {
@@ -178,16 +187,16 @@ impl Source for Outgoing<'_> {
         let layout = self.shape.layout();
         give(layout.offsets as usize, offsets);
         let draft = Draft { layout, data, offsets };
-        let mut at = layout.scattered;
-        for index in 0..self.shape.objects {
-            let Some(found) = draft.offset(index.into()).and_then(|offset| draft.object(offset)) else {
-                return;
-            };
-            let buffer = draft.scattered(found);
-            // Found before, in the same bytes.
-            let Some(bytes) = vouched.buffer(&buffer) else { return };
-            give(at as usize, bytes);
-            at += buffer.length.next_multiple_of(ALIGN);
+        let mut at = layout.scattered as usize;
+        for index in 0..usize::from(self.shape.objects) {
+            let bytes = first.get(index).copied().or_else(|| {
+                // Found before, in the same bytes.
+                let object = draft.pointer(draft.offset(index as u64)?)?;
+                vouched.buffer(&object)
+            });
+            let bytes = bytes.unwrap_or_default();
+            give(at, bytes);
+            at += bytes.len().next_multiple_of(ALIGN as usize);
         }
     }
 }

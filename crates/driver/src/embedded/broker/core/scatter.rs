@@ -6,7 +6,7 @@ use super::Core;
 use super::carry::{Parcel, Route};
 use super::image::Image;
 use super::refusal::{EFAULT, EINVAL, Refusal, reported};
-use crate::embedded::objects::{self, Found, View, Walk};
+use crate::embedded::objects::{self, Found, Pointer, View, Walk};
 
 const BAD: Refusal = Refusal::failed(EINVAL);
 
@@ -17,15 +17,15 @@ pub(super) fn send_scattered(
     found: Found,
     fault: Option<i32>,
 ) -> Result<(), Refusal> {
-    let buffer = walk.buffer(image, found).map_err(Refusal::failed)?;
+    let pointer = walk.pointer(image, found.at).map_err(Refusal::failed)?;
     if let Some(errno) = fault {
         return Err(Refusal::failed(reported(errno)));
     }
-    if walk.cursor() + buffer.length > image.len() {
+    if walk.cursor() + pointer.buffer.length > image.len() {
         return Err(Refusal::failed(EFAULT));
     }
     let base = image.address;
-    walk.place(image, found, &buffer, base).map_err(Refusal::failed)
+    walk.place(image, pointer, base).map_err(Refusal::failed)
 }
 
 impl Core {
@@ -39,7 +39,8 @@ impl Core {
         fault: Option<i32>,
     ) -> Result<(), Refusal> {
         let (count, offset) = (image.field64(found, 8), image.field64(found, 24));
-        let (at, parent) = walk.parent(image, image.field64(found, 16)).map_err(Refusal::failed)?;
+        let Pointer { at, buffer: parent } =
+            walk.parent(image, image.field64(found, 16)).map_err(Refusal::failed)?;
         if !walk.may_fix(image, at, offset) {
             return Err(BAD);
         }
