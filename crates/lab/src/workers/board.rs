@@ -11,6 +11,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use sys::clock::monotonic_ns;
 use sys::futex;
 use sys::shared_memory::SharedMemory;
 
@@ -125,7 +126,8 @@ impl Board {
     /// Sleeps until [`Self::changes`] is another than `seen`, a signal comes or the time is over.
     pub(super) fn wait_for_change(&self, seen: u32, time: Duration) {
         // The caller looks again, whatever ended it.
-        let _ = futex::wait_for(self.word(CHANGES), seen, time);
+        let until = monotonic_ns().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        let _ = futex::wait_until(self.word(CHANGES), seen, until);
     }
 
     /// The step that a process did last, or [`FAILED`].
