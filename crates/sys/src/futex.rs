@@ -4,6 +4,7 @@
 
 use std::io;
 use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
 /// `FUTEX_WAIT`: sleeps while `word` holds `seen`. Returns at once when it holds another value; may
 /// return for no reason, so the caller looks at the word again.
@@ -54,6 +55,15 @@ pub fn wait_until(word: &AtomicU32, seen: u32, until_ns: u64) -> io::Result<Wait
         Some(libc::ETIMEDOUT) => Ok(Waited::TimedOut),
         _ => Err(error),
     }
+}
+
+/// [`wait_until`] so much from now.
+///
+/// # Errors
+/// `EINTR`: a signal came.
+pub fn wait_for(word: &AtomicU32, seen: u32, time: Duration) -> io::Result<Waited> {
+    let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    wait_until(word, seen, crate::clock::monotonic_ns().saturating_add(time))
 }
 
 /// `FUTEX_WAKE`: wakes at most one sleeper on `word`.
