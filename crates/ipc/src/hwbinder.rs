@@ -7,11 +7,16 @@
 //! - [`object`]: what a service implements; [`base`]: what every object answers by itself.
 //! - [`client`]: how an object is called. [`process`]: libhwbinder's habits at a process's start.
 //! - [`manager`]: the service manager, both sides.
+//! - `fuzz`: what the fuzz target calls, on payloads of `delivered`.
 //!
 //! Its objects are [`HwBinder`]s, so that nobody calls one with the other flavour's parcels.
 
 pub mod base;
 pub mod client;
+#[cfg(any(test, feature = "fuzz"))]
+mod delivered;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod manager;
 pub mod object;
 pub mod parcel;

@@ -1,71 +1,10 @@
 //! Room: the reader on payloads as a receiver finds them, well-formed and not.
 
-use abi::codes::object;
 use zerocopy::IntoBytes;
 
 use super::*;
+use crate::hwbinder::delivered::{Delivered, deliver};
 use crate::hwbinder::parcel::NativeHandle;
-
-/// Where the receiver's area begins in these tests.
-const BASE: u64 = 0x7000_0000_0000;
-
-/// A payload that a driver delivered.
-#[derive(Clone)]
-struct Delivered {
-    data: Vec<u8>,
-    offsets: Vec<u64>,
-    area: Vec<u64>,
-}
-
-/// Does as the driver does: copies what PTR objects describe, and writes where it went.
-fn deliver<'a>(write: impl FnOnce(&mut HwParcel<'a>)) -> Delivered {
-    let mut parcel = HwParcel::new();
-    write(&mut parcel);
-    parcel.with_payload(|payload| {
-        let mut data = payload.data.to_vec();
-        let mut area: Vec<u8> = Vec::new();
-        // For each object: where its bytes went.
-        let mut places = Vec::new();
-        let mut buffers = payload.buffers.iter();
-        for offset in payload.offsets {
-            let at = *offset as usize;
-            let word =
-                |data: &[u8], at: usize| u64::from_le_bytes(*data[at..].first_chunk().expect("inside"));
-            if data[at..at + 4] != object::PTR.to_le_bytes() {
-                places.push(0);
-                continue;
-            }
-            let start = area.len();
-            places.push(start);
-            area.extend_from_slice(buffers.next().expect("one for each PTR"));
-            area.resize(area.len().next_multiple_of(8), 0);
-            let address = (BASE + start as u64).to_le_bytes();
-            data[at + 8..at + 16].copy_from_slice(&address);
-            if data[at + 4] == 1 {
-                let (parent, inside) = (word(&data, at + 24) as usize, word(&data, at + 32) as usize);
-                area[places[parent] + inside..][..8].copy_from_slice(&address);
-            }
-        }
-        let mut words = vec![0u64; area.len() / 8];
-        words.as_mut_bytes().copy_from_slice(&area);
-        Delivered { data, offsets: payload.offsets.to_vec(), area: words }
-    })
-}
-
-impl Delivered {
-    fn reader(&self) -> Reader<'_> {
-        let Self { data, offsets, area } = self;
-        let (offsets, area) = (offsets.as_bytes(), area.as_bytes());
-        Reader::of_image(Image { data, offsets, area, base: BASE })
-    }
-
-    /// The same with another byte of an object.
-    fn with(&self, object: usize, at: usize, byte: u8) -> Self {
-        let mut other = self.clone();
-        other.data[self.offsets[object] as usize + at] = byte;
-        other
-    }
-}
 
 #[test]
 fn what_is_written_is_read() {
