@@ -11,11 +11,14 @@ use std::time::{Duration, Instant};
 
 use driver::locate::{self, Device, Driver, Wanted};
 use driver::{AnyConnection, AnyContext};
+use ipc::binder::CallError;
 use ipc::binder::manager::{ServiceManager, Services};
 use ipc::{Process, ProcessOptions};
 
 #[allow(dead_code, reason = "only the examples about it use it")]
 pub(crate) mod echo;
+#[allow(dead_code, reason = "only the examples about it use it")]
+pub(crate) mod hidl;
 
 /// How long the other processes may take to start.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,6 +28,40 @@ pub(crate) type Outcome = Result<(), Box<dyn Error>>;
 
 /// A process of an example's context.
 pub(crate) type Here = Process<AnyConnection>;
+
+/// A flavour of the runtime: which context it lives in, and its service manager.
+pub(crate) trait Flavour {
+    /// The context's name.
+    const CONTEXT: &str;
+    /// A client of its service manager.
+    type Services;
+    /// How its processes start.
+    fn options() -> ProcessOptions;
+    /// Its service manager, waiting for one that is about to start.
+    fn services(process: &Here, patience: Duration) -> Result<Self::Services, CallError>;
+    /// Makes a service manager the context's.
+    fn manage(process: &Here) -> std::io::Result<()>;
+}
+
+/// The flavour binder: AIDL.
+pub(crate) struct Aidl;
+
+impl Flavour for Aidl {
+    const CONTEXT: &str = "binder";
+    type Services = Services;
+
+    fn options() -> ProcessOptions {
+        ProcessOptions::default()
+    }
+
+    fn services(process: &Here, patience: Duration) -> Result<Services, CallError> {
+        Services::wait(process, patience)
+    }
+
+    fn manage(process: &Here) -> std::io::Result<()> {
+        process.become_context_manager(ServiceManager::new()).map(drop)
+    }
+}
 
 /// Fails the example with a text unless something holds.
 #[allow(dead_code, reason = "not every example checks something itself")]
@@ -62,8 +99,8 @@ fn start(role: &str, address: &str) -> Result<Peer, Box<dyn Error>> {
     Ok(Peer { child })
 }
 
-fn open(context: &AnyContext) -> Result<Here, Box<dyn Error>> {
-    let process = Process::open(context, ProcessOptions::default())?;
+fn open<F: Flavour>(context: &AnyContext) -> Result<Here, Box<dyn Error>> {
+    let process = Process::open(context, F::options())?;
     process.start_thread_pool()?;
     Ok(process)
 }
@@ -74,39 +111,48 @@ fn wait_for_parent() {
 }
 
 /// The service manager, for contexts that have none.
-fn manage(process: &Here) -> Outcome {
+fn manage<F: Flavour>(process: &Here) -> Outcome {
     let end = Instant::now() + PATIENCE;
     loop {
-        match process.become_context_manager(ServiceManager::new()) {
+        match F::manage(process) {
             // The driver has not yet let go of one that has just ended.
             Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < end => {
                 std::thread::sleep(Duration::from_millis(5));
             }
-            result => return Ok(result.map(drop)?),
+            result => return Ok(result?),
         }
     }
 }
 
 /// Where an example runs: `auto`, `kernel` or `embedded` is a driver, anything else a device of the
 /// kernel's driver by path or name, or what an embedded context gave as its address.
-fn find(word: &str) -> Result<AnyContext, Box<dyn Error>> {
+fn find(word: &str, flavour: &str) -> Result<AnyContext, Box<dyn Error>> {
     let wanted = match word.parse::<Driver>() {
         Ok(driver) => Wanted { driver, ..Wanted::default() },
         Err(_) if word.contains('/') => return Ok(AnyContext::parse(word)),
         Err(_) => Wanted { driver: Driver::Kernel, device: word.parse::<Device>()?, ..Wanted::default() },
     };
-    Ok(locate::find(&wanted, "binder")?.context)
+    Ok(locate::find(&wanted, flavour)?.context)
 }
 
-/// Runs an example: `PROGRAM [WHERE]`; see [`find`].
-/// `service` registers its objects, in a process of its own; `client` shows what they do.
+/// Runs an example of the flavour binder; see [`run_as`].
+#[allow(dead_code, reason = "not for examples of the other flavour")]
 pub(crate) fn run(
     service: impl FnOnce(&Here, &Services) -> Outcome,
     client: impl FnOnce(&Here, &Services, &mut Peer) -> Outcome,
 ) -> ExitCode {
+    run_as::<Aidl>(service, client)
+}
+
+/// Runs an example: `PROGRAM [WHERE]`; see [`find`].
+/// `service` registers its objects, in a process of its own; `client` shows what they do.
+pub(crate) fn run_as<F: Flavour>(
+    service: impl FnOnce(&Here, &F::Services) -> Outcome,
+    client: impl FnOnce(&Here, &F::Services, &mut Peer) -> Outcome,
+) -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let place = arguments.next().unwrap_or_else(|| "auto".to_owned());
-    let context = match find(&place) {
+    let context = match find(&place, F::CONTEXT) {
         Ok(context) => context,
         Err(error) => {
             eprintln!("{error}");
@@ -114,11 +160,11 @@ pub(crate) fn run(
         }
     };
     let outcome = match arguments.next().as_deref() {
-        None => demonstrate(&context, client),
-        Some(role) => open(&context).and_then(|process| {
+        None => demonstrate::<F>(&context, client),
+        Some(role) => open::<F>(&context).and_then(|process| {
             match role {
-                "manager" => manage(&process)?,
-                _ => service(&process, &Services::wait(&process, PATIENCE)?)?,
+                "manager" => manage::<F>(&process)?,
+                _ => service(&process, &F::services(&process, PATIENCE)?)?,
             }
             wait_for_parent();
             Ok(())
@@ -133,14 +179,17 @@ pub(crate) fn run(
     }
 }
 
-fn demonstrate(context: &AnyContext, client: impl FnOnce(&Here, &Services, &mut Peer) -> Outcome) -> Outcome {
+fn demonstrate<F: Flavour>(
+    context: &AnyContext,
+    client: impl FnOnce(&Here, &F::Services, &mut Peer) -> Outcome,
+) -> Outcome {
     let address = context.address();
-    let process = open(context)?;
+    let process = open::<F>(context)?;
     // A system's own manager serves as well.
-    let has_manager = !context.is_private() && Services::of(&process).is_ok();
+    let has_manager = !context.is_private() && F::services(&process, Duration::ZERO).is_ok();
     let _manager = if has_manager { None } else { Some(start("manager", &address)?) };
     let mut peer = start("service", &address)?;
-    let services = Services::wait(&process, PATIENCE)?;
+    let services = F::services(&process, PATIENCE)?;
     let outcome = client(&process, &services, &mut peer);
     process.shutdown()?;
     outcome
