@@ -45,8 +45,7 @@ impl fmt::Display for NoService {
         match self {
             Self::Absent { name, waited } => write!(
                 f,
-                "nobody serves {name}: not registered within {:.1} s; start the service, or list what there is",
-                waited.as_secs_f64()
+                "nobody serves {name}: not registered within {waited:?}; start the service, or list what there is"
             ),
             Self::Call { name, source } => write!(f, "asking the service manager for {name}: {source}"),
         }
