@@ -2,7 +2,8 @@
 //! same entries run in this crate's tests, on bytes from a seed.
 //!
 //! - [`commands`]: streams of commands. - [`protocol`]: requests to the rules, datagrams to a broker.
-//! - [`channel`]: a peer that scribbles over what it shares. - [`records`]: items and rings.
+//! - [`channel`]: a peer that scribbles over what it shares. - [`records`]: items and rings, and what
+//!   comes through lanes. - [`scattered`]: payloads with buffers.
 //! - [`source`]: bytes as choices. - [`stage`]: a broker, and two who know each other.
 //!
 //! Not here: the targets (`fuzz/`), which need a nightly compiler. No part of a shipped binary.
@@ -11,6 +12,7 @@ pub mod channel;
 pub mod commands;
 pub mod protocol;
 pub mod records;
+mod scattered;
 mod source;
 pub(in crate::embedded) mod stage;
 

@@ -2,9 +2,11 @@
 //! model of what `contract/` promises.
 //!
 //! - [`steps`]: the streams. - [`reference`]: the model. - [`real`]: the driver.
+//! - [`payload`]: what it is given to carry.
 //!
 //! A failure shrinks to the shortest stream that still fails. `PROPTEST_CASES` asks for more streams.
 
+mod payload;
 mod real;
 mod reference;
 mod steps;

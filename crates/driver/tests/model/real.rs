@@ -9,28 +9,19 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
 
-use abi::codes::object;
-use abi::layout::FlatBinderObject;
-use abi::{
-    BufferAddress, Commands, Cookie, Delivery, Handle, NodePtr, Payload, Return, Returns, TransactionFlags,
-};
+use abi::{BufferAddress, Commands, Cookie, Handle, NodePtr, Payload, Return, Returns, TransactionFlags};
 use driver::embedded::Settings;
 use driver::embedded::broker::{self, Event, Lifetime};
 use driver::embedded::protocol::StateFile;
 use driver::{Connection, Context, EmbeddedConnection, EmbeddedContext, Exchange, OpenOptions};
-use zerocopy::{FromBytes, IntoBytes};
 
-use crate::reference::{Arrived, Command, Outcome, Seen};
-use crate::steps::{Object, Op, PROCS, Step, THREADS};
+use crate::payload::{Sent, arrived, cookie};
+use crate::reference::{Command, Outcome, Seen};
+use crate::steps::{Op, PROCS, Step, THREADS};
 
 /// Nothing in here takes long; a turn that does is a hang.
 const PATIENCE: Duration = Duration::from_secs(20);
 const MAP_SIZE: usize = 64 << 10;
-
-/// What a node's cookie is, so that a wrong one is seen.
-fn cookie(ptr: u64) -> u64 {
-    if ptr == 0 { 0 } else { ptr + 100 }
-}
 
 /// A broker that stays, and a connection that sees its state.
 struct Broker {
@@ -235,22 +226,21 @@ fn write_read(
     freed: u64,
     reads: bool,
 ) -> (Outcome, Vec<u64>) {
-    let mut data = Vec::new();
-    let mut offsets = Vec::new();
-    if let Command::Call { objects, .. } | Command::Reply { objects } = command {
-        data.extend(number.to_ne_bytes());
-        data.extend(number.to_ne_bytes());
-        for object in objects {
-            offsets.push(data.len() as u64);
-            data.extend(flat(object).as_bytes());
-        }
-    }
-    let payload = Payload { data: &data, offsets: &offsets, ..Payload::default() };
-    let commands = encode(command, number, freed, payload);
-    let mut room = [0; 1024];
-    let read: &mut [u8] = if reads { &mut room } else { &mut [] };
-    let mut exchange = Exchange::new(commands.as_bytes(), read).with_payload(payload);
-    let result = connection.write_read_uninterrupted(&mut exchange);
+    let objects = match command {
+        Command::Call { objects, .. } | Command::Reply { objects } => &objects[..],
+        _ => &[],
+    };
+    Sent::new(number, objects).with(|payload, vouched| {
+        let commands = encode(command, number, freed, payload);
+        let mut room = [0; 1024];
+        let read: &mut [u8] = if reads { &mut room } else { &mut [] };
+        let mut exchange = Exchange::new(commands.as_bytes(), read).with_payload(vouched);
+        outcome(connection, &mut exchange)
+    })
+}
+
+fn outcome(connection: &EmbeddedConnection, exchange: &mut Exchange<'_>) -> (Outcome, Vec<u64>) {
+    let result = connection.write_read_uninterrupted(exchange);
     let errno = result.map_or_else(|error| error.raw_os_error().unwrap_or(-1), |()| 0);
     let (taken, mut delivered) = (exchange.all_written(), Vec::new());
     let returns = match errno {
@@ -296,16 +286,6 @@ fn encode(command: &Command, number: u32, freed: u64, payload: Payload<'_>) -> C
     commands
 }
 
-fn flat(object: &Object) -> FlatBinderObject {
-    let (kind, value, cookie) = match *object {
-        Object::Node { ptr, weak: false } => (object::BINDER, ptr, cookie(ptr)),
-        Object::Node { ptr, weak: true } => (object::WEAK_BINDER, ptr, cookie(ptr)),
-        Object::Handle { handle, weak: false } => (object::HANDLE, u64::from(handle), 0),
-        Object::Handle { handle, weak: true } => (object::WEAK_HANDLE, u64::from(handle), 0),
-    };
-    FlatBinderObject { kind, binder: value, cookie, ..FlatBinderObject::default() }
-}
-
 fn seen(connection: &EmbeddedConnection, item: Return, delivered: &mut Vec<u64>) -> Seen {
     let mine = |node: NodePtr, its: Cookie| match cookie(node.0) == its.0 {
         true => node.0,
@@ -344,33 +324,4 @@ fn seen(connection: &EmbeddedConnection, item: Return, delivered: &mut Vec<u64>)
         }
         other => Seen::Other(format!("{other:?}")),
     }
-}
-
-/// The number and the objects of a payload, as they lie in the receiver's area.
-fn arrived(connection: &EmbeddedConnection, delivery: &Delivery) -> Result<(u32, Vec<Arrived>), String> {
-    let data = connection.lent(delivery.buffer.0, delivery.data_size).ok_or("data outside of the area")?;
-    let offsets =
-        connection.lent(delivery.offsets, delivery.offsets_size).ok_or("offsets outside of the area")?;
-    let (number, rest) = u32::read_from_prefix(data).map_err(|_| "no number")?;
-    if u32::read_from_prefix(rest).ok().map(|(again, _)| again) != Some(number) {
-        return Err(format!("the bytes are not those that were sent: {data:?}"));
-    }
-    let mut objects = Vec::new();
-    for offset in offsets.chunks_exact(8) {
-        let at = u64::from_ne_bytes(offset.try_into().expect("8 bytes")) as usize;
-        let (object, _) =
-            FlatBinderObject::read_from_prefix(&data[at..]).map_err(|_| "an object cut short")?;
-        let FlatBinderObject { kind, binder, cookie: its, .. } = object;
-        let weak = matches!(kind, object::WEAK_BINDER | object::WEAK_HANDLE);
-        objects.push(match kind {
-            object::BINDER | object::WEAK_BINDER if its == cookie(binder) => {
-                Arrived::Node { ptr: binder, weak }
-            }
-            object::HANDLE | object::WEAK_HANDLE if its == 0 && binder >> 32 == 0 => {
-                Arrived::Handle { handle: binder as u32, weak }
-            }
-            _ => return Err(format!("{object:?}")),
-        });
-    }
-    Ok((number, objects))
 }

@@ -3,10 +3,12 @@
 //!
 //! - [`resolve`]: what a step means now, and which steps the model leaves out.
 //! - [`counts`]: nodes, handles, what owners are told. - [`calls`]: transactions. - [`deaths`]: ends.
+//! - [`buffers`]: which scattered buffers may point to which.
 //!
 //! Not here: the driver under test. Memory, addresses and sizes are left out: a buffer is a place in
 //! the list of those that its receiver holds.
 
+mod buffers;
 mod calls;
 mod counts;
 mod deaths;
@@ -22,8 +24,19 @@ type Id = usize;
 /// An object as its receiver sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrived {
-    Node { ptr: u64, weak: bool },
-    Handle { handle: u32, weak: bool },
+    Node {
+        ptr: u64,
+        weak: bool,
+    },
+    Handle {
+        handle: u32,
+        weak: bool,
+    },
+    /// With the bytes that were sent; its parent points to it.
+    Buffer {
+        len: u64,
+        parent: Option<(usize, u64)>,
+    },
 }
 
 /// A return, without what depends on addresses.

@@ -16,6 +16,8 @@ pub(crate) enum Object {
     Node { ptr: u64, weak: bool },
     /// A handle of the sender's.
     Handle { handle: u32, weak: bool },
+    /// A scattered buffer; its parent is the object with this index, which points to it from there.
+    Buffer { len: u64, parent: Option<(usize, u64)> },
 }
 
 /// What a thread does with a connection.
@@ -101,8 +103,48 @@ fn object() -> impl Strategy<Value = Object> {
     ]
 }
 
+/// A buffer as drawn: its length; which of the open ones is its parent, or which object; how far behind
+/// the free place there its pointer stands.
+type Drawn = (u64, Option<(Result<usize, usize>, i64)>);
+
+/// Buffers as a tree, depth first, in which now and then something is wrong.
+fn tree() -> impl Strategy<Value = Vec<Object>> {
+    let len = prop_oneof![4 => 16..40u64, 1 => 0..16u64];
+    let parent = prop_oneof![6 => (0..3usize).prop_map(Ok), 1 => (0..4usize).prop_map(Err)];
+    let place = prop_oneof![8 => Just(0i64), 1 => Just(8), 1 => Just(-8), 1 => Just(4), 1 => 0..64i64];
+    let buffer = (len, prop::option::weighted(0.8, (parent, place)));
+    prop::collection::vec(buffer, 1..6).prop_map(|buffers| {
+        // The last one and its ancestors: index and free place.
+        let mut open: Vec<(usize, u64)> = Vec::new();
+        let grow = |(index, (len, parent)): (usize, Drawn)| {
+            let parent = parent.filter(|_| index > 0).map(|(parent, place)| match parent {
+                Ok(up) => {
+                    open.truncate(open.len() - up.min(open.len() - 1));
+                    let (parent, free) = open[open.len() - 1];
+                    let at = free.saturating_add_signed(place);
+                    open.pop();
+                    open.push((parent, at + 8));
+                    (parent, at)
+                }
+                Err(any) => (any, place.unsigned_abs()),
+            });
+            if parent.is_none() {
+                open.clear();
+            }
+            open.push((index, 0));
+            Object::Buffer { len, parent }
+        };
+        buffers.into_iter().enumerate().map(grow).collect()
+    })
+}
+
 fn objects() -> impl Strategy<Value = Vec<Object>> {
-    prop_oneof![3 => Just(Vec::new()), 2 => prop::collection::vec(object(), 1..3)]
+    prop_oneof![
+        4 => Just(Vec::new()),
+        2 => prop::collection::vec(object(), 1..3),
+        3 => tree(),
+        1 => (object(), tree()).prop_map(|(first, rest)| [vec![first], rest].concat()),
+    ]
 }
 
 fn handle() -> impl Strategy<Value = u32> {

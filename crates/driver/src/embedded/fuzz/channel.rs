@@ -6,8 +6,9 @@ use std::thread;
 use abi::{Commands, Handle, Payload, Return, TransactionFlags};
 use sys::sealed_memory::SealedMemory;
 
+use super::scattered::Scattered;
 use super::source::Source;
-use super::stage::{Pair, Stage, drain, read, wait_for, write};
+use super::stage::{Pair, Stage, drain, read, wait_for, write, write_with};
 use crate::connection::{Connection, Exchange};
 use crate::embedded::EmbeddedConnection;
 use crate::embedded::channel::{doorbell, lane};
@@ -79,7 +80,8 @@ fn step(pair: &Pair, shared: &Shared, source: &mut Source<'_>) {
     let data = [9; 300];
     let data = &data[..source.choose(300)];
     let payload = Payload { data, ..Payload::default() };
-    match source.choose(8) {
+    match source.choose(12) {
+        8..=10 => scattered(pair, source),
         0 | 1 => write(&pair.victim, |c| c.transaction(pair.to_other, 1, TransactionFlags::CALL, payload)),
         2 => write(&pair.other, |c| c.transaction(pair.to_victim, 2, TransactionFlags::CALL, payload)),
         3 => drop(read(&pair.other)),
@@ -87,6 +89,17 @@ fn step(pair: &Pair, shared: &Shared, source: &mut Source<'_>) {
         5 => drain(&pair.victim),
         _ => scribble(shared, source),
     }
+}
+
+/// A call or a reply with buffers.
+fn scattered(pair: &Pair, source: &mut Source<'_>) {
+    let Pair { victim, other, to_other, to_victim } = pair;
+    let way = source.choose(3);
+    Scattered::new(source).with(|payload, vouched| match way {
+        0 => write_with(victim, vouched, |c| c.transaction(*to_other, 3, TransactionFlags::CALL, payload)),
+        1 => write_with(other, vouched, |c| c.transaction(*to_victim, 4, TransactionFlags::CALL, payload)),
+        _ => write_with(other, vouched, |c| c.reply(TransactionFlags::default(), payload)),
+    });
 }
 
 /// Writes somewhere, most often where it means something.

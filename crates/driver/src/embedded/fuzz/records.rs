@@ -1,19 +1,20 @@
-//! Room: any bytes as records, and as the ring that they come in.
+//! Room: any bytes as records, as the ring that they come in, and as the objects of a payload.
 
 use std::sync::Arc;
 
 use sys::sealed_memory::SealedMemory;
 
+use super::scattered;
 use super::source::Source;
 use crate::embedded::channel::ring::{self, Consumer, Producer};
 use crate::embedded::protocol::codec::Message;
 use crate::embedded::protocol::{Item, RECORD_SIZE, Request};
 use crate::embedded::wire;
 
-/// Decodes an input in every way, and reads it out of a ring.
+/// Decodes an input in every way, reads it out of a ring, and fixes it up as payloads.
 ///
 /// # Panics
-/// If what was decoded does not come back, or a ring never ends.
+/// If what was decoded does not come back, a ring never ends, or a pointer leads out of its payload.
 pub fn run(input: &[u8]) {
     if let Ok(item) = Item::decode(input) {
         assert_eq!(Item::decode(&item.encode()), Ok(item), "an item comes back");
@@ -34,6 +35,10 @@ pub fn run(input: &[u8]) {
         assert_eq!(Request::decode(&request.encode()), Ok(request), "a request comes back");
     }
     scribbled_ring(input);
+    let mut source = Source::new(input);
+    while !source.is_empty() {
+        scattered::any(&mut source);
+    }
 }
 
 fn scribbled_ring(input: &[u8]) {

@@ -141,9 +141,18 @@ impl Pair {
 
 /// Writes commands, all of which must be taken.
 pub(in crate::embedded) fn write(connection: &EmbeddedConnection, fill: impl FnOnce(&mut Commands)) {
+    write_with(connection, Payload::default(), fill);
+}
+
+/// The same with the bytes that they point to.
+pub(in crate::embedded) fn write_with(
+    connection: &EmbeddedConnection,
+    payload: Payload<'_>,
+    fill: impl FnOnce(&mut Commands),
+) {
     let mut commands = Commands::default();
     fill(&mut commands);
-    let mut exchange = Exchange::new(commands.as_bytes(), &mut []);
+    let mut exchange = Exchange::new(commands.as_bytes(), &mut []).with_payload(payload);
     while !exchange.all_written() {
         let before = exchange.write_consumed;
         connection.write_read_uninterrupted(&mut exchange).expect("sane commands are no error");

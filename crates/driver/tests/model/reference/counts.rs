@@ -1,6 +1,7 @@
 //! Room: nodes, the handles of others to them, and what owners are told of that.
-//! Facts: contract REF-01 to REF-13, OBJ-03, OBJ-06 to OBJ-08, CTX-03.
+//! Facts: contract REF-01 to REF-13, OBJ-03, OBJ-06 to OBJ-08, OBJ-16, OBJ-17, CTX-03.
 
+use super::buffers::Chain;
 use super::{Arrived, EINVAL, Id, Ref, Reference, Seen, Work};
 use crate::steps::Object;
 
@@ -281,8 +282,12 @@ impl Reference {
         objects: &[Object],
     ) -> Option<Vec<Arrived>> {
         let mut arrived = Vec::new();
-        for object in objects {
+        let mut chain = Chain::default();
+        for (index, object) in objects.iter().enumerate() {
             let made = match *object {
+                Object::Buffer { len, parent } => {
+                    chain.add(index, len, parent).then_some(Arrived::Buffer { len, parent })
+                }
                 Object::Node { ptr, weak } => {
                     let node = self.node_of(from.0, ptr);
                     let handle = self.give(to, node, !weak, Some(from));
@@ -317,6 +322,7 @@ impl Reference {
                         self.unhold(node, !weak);
                     }
                 }
+                Arrived::Buffer { .. } => {}
             }
         }
     }

@@ -1,0 +1,151 @@
+//! Room: payloads of scattered buffers out of choices, most of them nearly right; and any bytes as one.
+//! Not here: how they travel (`channel`, `commands`).
+
+use abi::Payload;
+use abi::codes::object;
+use abi::layout::BufferObject;
+use zerocopy::IntoBytes;
+
+use super::source::Source;
+use crate::embedded::objects::{self, Layout, View, Walk};
+
+/// What the buffers are taken from.
+static BYTES: [u8; 512] = [7; 512];
+
+/// A payload in parts.
+#[derive(Debug)]
+pub(super) struct Scattered {
+    data: Vec<u8>,
+    offsets: Vec<u64>,
+    buffers_size: u64,
+    /// Whether the caller has the bytes at hand.
+    vouched: bool,
+}
+
+impl Scattered {
+    pub(super) fn new(source: &mut Source<'_>) -> Self {
+        let count = source.choose(5);
+        let mut made = Self {
+            data: vec![1; source.choose(4) * 4],
+            offsets: Vec::new(),
+            buffers_size: 0,
+            vouched: source.byte() < 128,
+        };
+        for _ in 0..count {
+            let object = pointer(source, count);
+            let at = if source.byte() < 250 { made.data.len() as u64 } else { source.word() };
+            made.offsets.push(at);
+            made.data.extend_from_slice(object.as_bytes());
+            made.buffers_size += object.length.min(512).next_multiple_of(8);
+        }
+        match source.byte() {
+            0..220 => {}
+            220..240 => made.buffers_size += 64,
+            _ => made.buffers_size = source.word(),
+        }
+        made
+    }
+
+    /// As a command carries it, and what of it the caller vouches for.
+    pub(super) fn with<T>(&self, then: impl FnOnce(Payload<'_>, Payload<'_>) -> T) -> T {
+        let payload = Payload {
+            data: &self.data,
+            offsets: &self.offsets,
+            buffers_size: Some(self.buffers_size),
+            buffers: &[&BYTES[..256], &BYTES[256..]],
+        };
+        then(payload, if self.vouched { payload } else { Payload::default() })
+    }
+}
+
+fn pointer(source: &mut Source<'_>, count: usize) -> BufferObject {
+    let parented = source.byte() < 150;
+    let start = source.choose(256);
+    let at = if source.byte() < 245 { BYTES[start..].as_ptr() as u64 } else { source.word() };
+    BufferObject {
+        kind: if source.byte() < 245 { object::PTR } else { object::FDA },
+        flags: if parented { object::BUFFER_FLAG_HAS_PARENT } else { 0 },
+        buffer: at,
+        length: if source.byte() < 240 { source.choose(64) as u64 } else { source.word() },
+        parent: if source.byte() < 240 { source.choose(count) as u64 } else { source.word() },
+        parent_offset: if source.byte() < 220 { source.choose(6) as u64 * 8 } else { source.word() },
+    }
+}
+
+/// A payload's bytes where they arrive, or where they are sent: there nothing is rewritten.
+struct Bytes {
+    layout: Layout,
+    bytes: Vec<u8>,
+    arrives: bool,
+}
+
+impl View for Bytes {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn get<const N: usize>(&self, at: u64) -> Option<[u8; N]> {
+        assert!(at + N as u64 <= self.layout.scattered, "only objects and offsets are looked at");
+        self.bytes.get(at as usize..)?.first_chunk().copied()
+    }
+
+    fn put(&mut self, at: u64, bytes: &[u8]) -> Option<()> {
+        let end = at + bytes.len() as u64;
+        let in_object = end <= self.layout.data_size;
+        let in_buffer = self.arrives && at >= self.layout.scattered && end <= self.layout.end;
+        assert!(in_object || in_buffer || !self.arrives, "written at {at}, outside of {:?}", self.layout);
+        if self.arrives {
+            self.bytes[at as usize..end as usize].copy_from_slice(bytes);
+        }
+        Some(())
+    }
+}
+
+const BASE: u64 = 0x7000_0000;
+
+/// Fixes a payload up, which must not write anywhere else, at both ends of a lane: they must agree.
+///
+/// # Panics
+/// If they do not, or a pointer leads elsewhere.
+pub(super) fn any(source: &mut Source<'_>) {
+    let sent = Scattered::new(source);
+    let sizes = (sent.data.len() as u64, sent.offsets.len() as u64 * 8, (sent.buffers_size % 1024) & !7);
+    let Some(layout) = Layout::of(sizes.0, sizes.1, sizes.2) else { return };
+    let mut bytes = sent.data;
+    bytes.resize(layout.offsets as usize, 0);
+    bytes.extend_from_slice(sent.offsets.as_bytes());
+    for _ in 0..source.choose(4) {
+        let at = source.word() as usize % bytes.len().max(1);
+        bytes.get_mut(at..at + 1).into_iter().flatten().for_each(|byte| *byte = source.byte());
+    }
+    bytes.resize(layout.end as usize, 3);
+    let [sent, arrived] = [false, true].map(|arrives| {
+        let mut view = Bytes { layout, bytes: bytes.clone(), arrives };
+        let mut walk = Walk::new(&layout);
+        let mut outcome = Ok(());
+        while let (Ok(()), Some(next)) = (outcome, walk.next_pointer(&view)) {
+            outcome = next.and_then(|pointer| walk.place(&mut view, pointer, if arrives { BASE } else { 0 }));
+        }
+        (outcome, view)
+    });
+    assert_eq!(sent.0, arrived.0, "the two ends disagree");
+    if arrived.0.is_ok() {
+        pointers(&arrived.1);
+    }
+}
+
+/// Buffers follow one another, and who has a parent is named there.
+fn pointers(view: &Bytes) {
+    let at = |index| view.offset(index).and_then(|at| view.pointer(at)).expect("looked at before");
+    let mut next = BASE + view.layout.scattered;
+    for index in 0..view.layout.offsets_size / 8 {
+        let buffer = at(index);
+        assert_eq!(buffer.buffer, next);
+        next += buffer.length.next_multiple_of(8);
+        if buffer.flags & object::BUFFER_FLAG_HAS_PARENT != 0 {
+            let place = objects::inside(&at(buffer.parent), BASE, buffer.parent_offset) as usize;
+            assert_eq!(view.bytes[place..place + 8], buffer.buffer.to_ne_bytes());
+        }
+    }
+    assert!(next <= BASE + view.layout.end);
+}
