@@ -261,6 +261,63 @@ fn a_service_of_somebody_else_is_pinged() {
     assert!(figure(&called, "iterations per sec: ") > 0.0);
 }
 
+fn hwbinder(words: &[&str]) -> Called {
+    let program = env!("CARGO_BIN_EXE_binderperf");
+    let words = [&["hwbinderThroughputTest"], words].concat();
+    call(program, &words, &[("BINDERPERF_DRIVER", "embedded")])
+}
+
+#[test]
+fn hwbinder_workers_call_services_of_other_processes_or_their_own_objects() {
+    let folder = Folder::new("workers-hwbinder");
+    let record = folder.path("r.json");
+    let to_record = format!("--record={record}");
+    for (words, family, services) in [
+        (&["-w", "3", "-s", "2"][..], "workers_hwbinder", 2),
+        (&["-m", "BINDERIZE", "-w", "2"], "workers_hwbinder", 2),
+        (&["-m", "PASSTHROUGH", "-w", "2", "-s", "4"], "workers_passthrough", 4),
+    ] {
+        let called = hwbinder(&[words, &["-i", "150", &to_record]].concat());
+        assert_eq!(called.code, Some(0), "{words:?}: {}", called.stderr);
+        let lines: Vec<&str> = called.stdout.lines().collect();
+        assert_eq!(lines[1].split(':').next(), Some("iterations per sec"), "{}", called.stdout);
+        assert_eq!(lines.last(), Some(&"killing workers"), "{}", called.stdout);
+        let run = support::read(&record);
+        let case = &run.cases[0];
+        assert_eq!((case.family.as_str(), case.payload_bytes), (family, 16));
+        assert_eq!(case.crowd.as_ref().map(|crowd| crowd.services), Some(services));
+        assert_eq!(only(&run).iterations, u64::from(case.threads) * 150);
+        assert_eq!(run.driver.is_some(), family == "workers_hwbinder", "without IPC there is no driver");
+    }
+}
+
+#[test]
+fn hwbinder_workers_refuse_what_makes_no_sense_and_name_who_broke() {
+    for (words, says) in [
+        (&["-m", "passthrough"][..], "PASSTHROUGH"),
+        (&["-m", "ASHMEM"], "BINDERIZE"),
+        (&["-m"], "-m"),
+        (&["-w", "0"], "must be a worker"),
+        (&["-s", "0"], "service to call"),
+        (&["-s", "600"], "limit is 512"),
+        (&["-s", "x"], "'x'"),
+        (&["--payload=2000000"], "limit is"),
+    ] {
+        let called = hwbinder(words);
+        assert_eq!(called.code, Some(2), "{words:?}: {}", called.stderr);
+        assert!(called.stdout.is_empty() && called.stderr.contains(says), "{words:?}: {}", called.stderr);
+    }
+    for (fault, says) in [
+        ("kill-server=service1", "service 1 died"),
+        ("hang-server=service0", "for service 0"),
+        ("kill-server=worker1", "worker 1 died"),
+    ] {
+        let called = hwbinder(&["-i", "500000", "--patience=1", &format!("--fault={fault}")]);
+        assert_eq!(called.code, Some(1), "{fault}: {}", called.stderr);
+        assert!(called.stderr.contains(says), "{fault}: {}", called.stderr);
+    }
+}
+
 #[test]
 fn scaling_has_a_case_for_each_step_and_a_line_where_the_overload_begins() {
     let folder = Folder::new("scaling");
@@ -313,6 +370,9 @@ fn the_same_on_a_kernels_driver() {
     assert!(run.cases.iter().all(|case| case.measurements().count() == 1), "{}", called.stdout);
     let test = ["binderThroughputTest", "-w", "4", "-i", "100", "-s", "4096", "-t"];
     let called = binderperf(&[&["vm", "--smp", "2", "--"], &test[..]].concat());
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    assert!(figure(&called, "iterations per sec: ") > 0.0, "{}", called.stdout);
+    let called = binderperf(&["vm", "--smp", "2", "--", "hwbinderThroughputTest", "-w", "3", "-i", "100"]);
     assert_eq!(called.code, Some(0), "{}", called.stderr);
     assert!(figure(&called, "iterations per sec: ") > 0.0, "{}", called.stdout);
     let killed = ["throughput", "workers", "--fault=kill-server=worker2", "-w", "3", "-i", "100000"];

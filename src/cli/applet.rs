@@ -14,15 +14,18 @@ pub(crate) enum Applet {
     Benchmark,
     /// Its throughput test with many workers.
     Workers,
+    /// The same for hwbinder.
+    HwbinderWorkers,
 }
 
 impl Applet {
-    const ALL: [Self; 2] = [Self::Benchmark, Self::Workers];
+    const ALL: [Self; 3] = [Self::Benchmark, Self::Workers, Self::HwbinderWorkers];
 
     fn name(self) -> &'static str {
         match self {
             Self::Benchmark => "libbinder_benchmark",
             Self::Workers => "binderThroughputTest",
+            Self::HwbinderWorkers => "hwbinderThroughputTest",
         }
     }
 
@@ -35,11 +38,12 @@ impl Applet {
         match self {
             Self::Benchmark => throughput::binder(self.name(), words, "none"),
             Self::Workers => throughput::workers(self.name(), words),
+            Self::HwbinderWorkers => throughput::hwbinder_workers(self.name(), words),
         }
     }
 }
 
-/// Act as a tool of Android's: libbinder_benchmark, binderThroughputTest
+/// Act as a tool of Android's: libbinder_benchmark, binderThroughputTest, hwbinderThroughputTest
 #[derive(Clone, Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct AppletArgs {
@@ -91,6 +95,7 @@ mod tests {
         let strings = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let flags = strings(&["-w", "4"]);
         assert_eq!(meant("/x/binderThroughputTest", &flags), Some((Applet::Workers, &flags[..])));
+        assert_eq!(meant("hwbinderThroughputTest", &flags), Some((Applet::HwbinderWorkers, &flags[..])));
         let words = strings(&["binderThroughputTest", "-w", "4"]);
         assert_eq!(meant("binderperf", &words), Some((Applet::Workers, &flags[..])));
         let gbench = strings(&["--benchmark_list_tests"]);

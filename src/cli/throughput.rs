@@ -2,6 +2,7 @@
 //! Not here: Google Benchmark's flags (`lab::plan::gbench`), printing rows (`report`).
 
 mod crowd;
+mod hwbinder;
 mod own;
 mod report;
 mod scaling;
@@ -25,7 +26,7 @@ use report::Report;
 #[derive(Clone, Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct ThroughputArgs {
-    /// The test (binder, workers, scaling, serialisation or embedded-speed), then its flags
+    /// The test (binder, workers, hwbinder-workers, scaling, serialisation or embedded-speed), then its flags
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }
@@ -36,6 +37,9 @@ pub(crate) fn run(args: ThroughputArgs) -> u8 {
     match words.next().as_deref() {
         Some("binder") => binder("binderperf throughput binder", words.collect(), "default"),
         Some("workers") => workers("binderperf throughput workers", words.collect()),
+        Some("hwbinder-workers") => {
+            hwbinder_workers("binderperf throughput hwbinder-workers", words.collect())
+        }
         Some("scaling") => scaling::run("binderperf throughput scaling", words.collect()),
         Some("embedded-speed") => speed::run(words.collect()),
         Some("serialisation") => serialisation::run(words.collect()),
@@ -43,8 +47,8 @@ pub(crate) fn run(args: ThroughputArgs) -> u8 {
         other => {
             let found = other.map_or("nothing".to_owned(), |name| format!("{name:?}"));
             complain(format_args!(
-                "which throughput test? there are binder, workers, scaling, serialisation and embedded-speed; \
-                 found {found}"
+                "which throughput test? there are binder, workers, hwbinder-workers, scaling, serialisation and \
+                 embedded-speed; found {found}"
             ));
             note(usage("binderperf throughput binder"));
             exit::USAGE
@@ -83,6 +87,11 @@ pub(crate) fn binder(name: &str, words: Vec<String>, controls: &str) -> u8 {
 /// The binder throughput test with many workers, called by this name.
 pub(crate) fn workers(name: &str, words: Vec<String>) -> u8 {
     workers::run(name, words)
+}
+
+/// The hwbinder throughput test with many workers, called by this name.
+pub(crate) fn hwbinder_workers(name: &str, words: Vec<String>) -> u8 {
+    hwbinder::run(name, words)
 }
 
 /// How a call went.

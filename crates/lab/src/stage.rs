@@ -365,6 +365,21 @@ impl<'p> Stage<'p> {
         on_context!(&any, |context| self.see_to_a_manager(&any, context))
     }
 
+    /// The same for a hwbinder context, where no case of this stage needs another.
+    pub(crate) fn manage_hidl(&mut self) -> Result<(), StageError> {
+        let any = self.context()?;
+        let managed = !any.is_private()
+            && on_context!(&any, |context| self.watch.during(|| rendezvous::is_managed_hidl(context)))
+                .map_err(failed("looking for a hardware service manager"))?;
+        self.manager = if managed {
+            Manager::Theirs
+        } else {
+            let words = role::words("hwmanager", &[any.address()], None);
+            Manager::Ours(self.start_and_wait("hardware service manager", &words)?)
+        };
+        Ok(())
+    }
+
     /// Makes sure that the context has a service manager: the system's, or one of ours in a process
     /// of its own.
     fn see_to_a_manager<X: Context>(&mut self, any: &AnyContext, context: &X) -> Result<(), StageError> {

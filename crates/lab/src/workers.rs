@@ -59,9 +59,12 @@ pub fn execute(ask: &Ask, observer: &mut dyn Observer) -> Result<Run, RunError> 
     let program = std::env::current_exe().map_err(RunError::Os)?;
     observer.begins(&run);
     let mut stage = Stage::new(&plan, &program, context.clone(), class);
-    if ask.flavour.has_manager() {
-        stage.manage().map_err(|error| RunError::Unready(error.to_string()))?;
-    }
+    let managed = match ask.flavour {
+        Flavour::Binder => stage.manage(),
+        Flavour::Hwbinder => stage.manage_hidl(),
+        Flavour::Passthrough => Ok(()),
+    };
+    managed.map_err(|error| RunError::Unready(error.to_string()))?;
     let address = context.map(|context| context.address()).unwrap_or_default();
     let mut course =
         Course { ask, address, stage: &stage, run: &mut run, observer, longest: ask.expected_max_ns };

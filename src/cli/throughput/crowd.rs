@@ -174,8 +174,15 @@ impl Teller<'_> {
             else {
                 continue;
             };
-            let text =
-                rate_line(numbers) + "collecting results\nkilling workers\n" + &time_lines(run, numbers);
+            let (rate, times) = (rate_line(numbers), time_lines(run, numbers));
+            // Android's two tools differ in this order.
+            let text = match self.ask.flavour {
+                Flavour::Binder => format!("{rate}collecting results\nkilling workers\n{times}"),
+                Flavour::Hwbinder => {
+                    format!("{rate}collecting results\n{times}killing services\nkilling workers\n")
+                }
+                Flavour::Passthrough => format!("{rate}collecting results\n{times}killing workers\n"),
+            };
             self.stdout.put(&text);
         }
     }

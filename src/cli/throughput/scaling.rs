@@ -31,6 +31,10 @@ struct ScalingArgs {
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Who::Pairs, Who::OneService])]
     shape: Vec<Who>,
 
+    /// What the workers speak
+    #[arg(long, value_enum, default_value_t = Speak::Binder)]
+    flavour: Speak,
+
     /// How long a round of each case takes, in seconds
     #[arg(long, value_name = "S", default_value = "1", allow_negative_numbers = true, value_parser = crowd::seconds)]
     duration: f64,
@@ -46,6 +50,15 @@ struct ScalingArgs {
 
     #[command(flatten)]
     common: Common,
+}
+
+/// What is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Speak {
+    /// Bare transactions
+    Binder,
+    /// `IBenchmark::sendVec`
+    Hwbinder,
 }
 
 /// Which numbers up to the most.
@@ -107,7 +120,11 @@ pub(super) fn run(name: &str, words: Vec<String>) -> u8 {
     let most = args.most.unwrap_or_else(|| (lab::host::cpus() * 2).min(MOST_WORKERS / 2));
     let groups = groups(&args.shape, &args.payload, &args.steps.up_to(most));
     let length = args.iterations.map_or(MinTime::Seconds(args.duration), MinTime::Iterations);
-    let ask = args.common.ask("throughput scaling", Flavour::Binder, groups, length);
+    let flavour = match args.flavour {
+        Speak::Binder => Flavour::Binder,
+        Speak::Hwbinder => Flavour::Hwbinder,
+    };
+    let ask = args.common.ask("throughput scaling", flavour, groups, length);
     crowd::run(ask, &args.common, args.format)
 }
 

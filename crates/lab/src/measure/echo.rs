@@ -2,6 +2,7 @@
 //! Not here: timing (`super`), starting the other process (`crate::stage`).
 //! Every client owns its request and its reply, both allocated before the first call.
 
+pub(crate) mod benchmark;
 pub mod binder;
 pub mod event;
 pub mod pipe;

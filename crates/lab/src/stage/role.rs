@@ -64,6 +64,8 @@ enum Scene<'w> {
     Events(usize, &'w Path),
     /// A context to be the service manager of.
     Manager(AnyContext, Release),
+    /// A hwbinder context to be the service manager of.
+    HwManager(AnyContext),
     /// A context and a name to register there.
     Service(AnyContext, Release, &'w str),
     /// The same for bare exchanges, and how many nodes to register besides.
@@ -84,6 +86,7 @@ impl<'w> Cast<'w> {
             ("manager", &[address, release]) => {
                 Scene::Manager(AnyContext::parse(address), release.parse().ok()?)
             }
+            ("hwmanager", &[address]) => Scene::HwManager(AnyContext::parse(address)),
             ("service" | "raw", &[address, release, name]) => {
                 Scene::Service(AnyContext::parse(address), release.parse().ok()?, name)
             }
@@ -113,6 +116,10 @@ impl<'w> Cast<'w> {
             Scene::Manager(any, release) => {
                 let explain = |error| any.manager_error(error).to_string();
                 on_context!(any, |context| rendezvous::manage(context, *release, explain, ready))
+            }
+            Scene::HwManager(any) => {
+                let explain = |error| any.manager_error(error).to_string();
+                on_context!(any, |context| rendezvous::manage_hidl(context, explain, ready))
             }
             Scene::Service(any, release, name) => {
                 on_context!(any, |context| self

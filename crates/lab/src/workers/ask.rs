@@ -25,6 +25,10 @@ const SAMPLE_BYTES: u64 = size_of::<u64>() as u64;
 pub enum Flavour {
     /// A transaction without header, answered by an empty reply, as the Android tool's.
     Binder,
+    /// `IBenchmark::sendVec` through hwbinder.
+    Hwbinder,
+    /// The same interface in each worker's own process, without IPC.
+    Passthrough,
 }
 
 impl Flavour {
@@ -32,18 +36,28 @@ impl Flavour {
     pub(crate) fn context(self) -> Option<&'static str> {
         match self {
             Self::Binder => Some("binder"),
+            Self::Hwbinder => Some("hwbinder"),
+            Self::Passthrough => None,
         }
     }
 
+    /// Whether callees are processes that register with a service manager.
     pub(super) fn has_manager(self) -> bool {
         self.context().is_some()
     }
 
+    /// Bytes of a call besides its payload that the receiver's buffer has to hold.
+    fn overhead(self) -> u64 {
+        match self {
+            Self::Binder | Self::Passthrough => 0,
+            // The header, and the objects of the vector and its content.
+            Self::Hwbinder => 256,
+        }
+    }
+
     /// The part of a case's name before the arguments.
     pub(super) fn family(self) -> String {
-        match self {
-            Self::Binder => "workers_binder".to_owned(),
-        }
+        format!("workers_{self}")
     }
 }
 
@@ -133,16 +147,16 @@ impl Group {
         }
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self, flavour: Flavour) -> Result<(), String> {
         let workers = self.workers;
+        if workers == 0 {
+            return Err("there must be a worker".to_owned());
+        }
         let processes = match self.shape {
             Shape::Services { count: 0, .. } => return Err("there must be a service to call".to_owned()),
             Shape::Services { count, .. } => u64::from(workers) + u64::from(count),
             _ => workers.into(),
         };
-        if workers == 0 {
-            return Err("there must be a worker".to_owned());
-        }
         if processes > MOST_WORKERS.into() {
             return Err(format!("{processes} processes are too many: the limit is {MOST_WORKERS}"));
         }
@@ -157,13 +171,13 @@ impl Group {
             }
             _ => {}
         }
-        self.check_payload()
+        self.check_payload(flavour)
     }
 
-    fn check_payload(&self) -> Result<(), String> {
+    fn check_payload(&self, flavour: Flavour) -> Result<(), String> {
         let (at_once, area) = (self.calls_at_once(), DEFAULT_MAP_SIZE as u64);
         // The driver takes space in steps of 8 bytes, and leaves some to the service manager's answers.
-        let most = (area - 4096) / u64::from(at_once) / 8 * 8;
+        let most = ((area - 4096) / u64::from(at_once)).saturating_sub(flavour.overhead()) / 8 * 8;
         if u64::from(self.payload) <= most {
             return Ok(());
         }
@@ -215,7 +229,7 @@ impl Ask {
     /// # Errors
     /// What is wrong with it and what would not be, for whoever typed it.
     pub fn check(&self) -> Result<(), String> {
-        self.groups.iter().try_for_each(Group::check)?;
+        self.groups.iter().try_for_each(|group| group.check(self.flavour))?;
         if self.length == MinTime::Iterations(0) || matches!(self.length, MinTime::Seconds(s) if s <= 0.0) {
             return Err("a worker must make a call: the count or time is 0".to_owned());
         }
@@ -262,11 +276,13 @@ impl Ask {
     }
 }
 
-/// For messages: `binder`.
+/// The last word of its cases' family: `binder`.
 impl fmt::Display for Flavour {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Binder => "binder",
+            Self::Hwbinder => "hwbinder",
+            Self::Passthrough => "passthrough",
         })
     }
 }
@@ -295,7 +311,7 @@ mod tests {
             (group(Shape::Pairs, 2, 1_040_384), "limit is 1036288 B"),
             (group(Shape::Random, 5, 300_000), "limit is 259072 B"),
         ] {
-            let error = bad.check().expect_err(says);
+            let error = bad.check(Flavour::Binder).expect_err(says);
             assert!(error.contains(says), "{error}");
         }
         for good in [
@@ -305,8 +321,15 @@ mod tests {
             group(services(1), 511, 0),
             group(Shape::Named("x".to_owned()), 1, 0),
         ] {
-            assert_eq!(good.check(), Ok(()), "{good:?}");
+            assert_eq!(good.check(Flavour::Binder), Ok(()), "{good:?}");
         }
+    }
+
+    #[test]
+    fn what_surrounds_a_payload_takes_space_too() {
+        let group = group(services(1), 4, 259_072);
+        assert_eq!(group.check(Flavour::Binder), Ok(()));
+        assert!(group.check(Flavour::Hwbinder).is_err_and(|error| error.contains("limit is 258816 B")));
     }
 
     #[test]
@@ -317,14 +340,14 @@ mod tests {
             group(services(2), 4, 0),
             group(services(1), 4, 64),
         ]
-        .map(|group| group.case_name(Flavour::Binder));
+        .map(|group| group.case_name(Flavour::Hwbinder));
         assert_eq!(
             names,
             [
-                "workers_binder/random:4/payload:0",
-                "workers_binder/pairs:2/payload:0",
-                "workers_binder/services:2/clients:4/payload:0",
-                "workers_binder/services:1/clients:4/payload:64",
+                "workers_hwbinder/random:4/payload:0",
+                "workers_hwbinder/pairs:2/payload:0",
+                "workers_hwbinder/services:2/clients:4/payload:0",
+                "workers_hwbinder/services:1/clients:4/payload:64",
             ]
         );
     }

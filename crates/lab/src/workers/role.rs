@@ -11,7 +11,7 @@ use sys::clock::{monotonic_ns, thread_cpu_ns};
 
 use super::ask::Flavour;
 use super::board::{Board, Desk, FAILED, Size};
-use super::scene::{Callee, Offstage, Scene};
+use super::scene::{Callee, InProcess, Offstage, OnHwbinder, Scene};
 use crate::dice::Dice;
 use crate::measure::echo::Sabotage;
 
@@ -112,21 +112,26 @@ fn say(why: &str) {
 }
 
 fn act(assignment: &Assignment, desk: &mut Desk) -> Result<(), String> {
+    let payload = assignment.payload as usize;
     match assignment.flavour {
         Flavour::Binder => {
             let release = assignment.release.parse()?;
-            let offstage = Offstage {
-                payload: assignment.payload as usize,
-                pool: assignment.pool,
-                pings: assignment.pings.is_some(),
-                release,
-            };
+            let offstage =
+                Offstage { payload, pool: assignment.pool, pings: assignment.pings.is_some(), release };
             let any = AnyContext::parse(&assignment.address);
             on_context!(&any, |context| {
                 let scene = offstage.enter(context).map_err(|error| error.to_string())?;
                 work(scene, assignment, desk)
             })
         }
+        Flavour::Hwbinder => {
+            let any = AnyContext::parse(&assignment.address);
+            on_context!(&any, |context| {
+                let scene = OnHwbinder::enter(context, assignment.pool, payload);
+                work(scene.map_err(|error| error.to_string())?, assignment, desk)
+            })
+        }
+        Flavour::Passthrough => work(InProcess::new(payload), assignment, desk),
     }
 }
 

@@ -2,8 +2,10 @@
 //! Not here: when (`super::role`). To add a flavour: implement [`Scene`], and start it in `role::act`.
 
 mod binder;
+mod hwbinder;
 
 pub(super) use binder::Offstage;
+pub(super) use hwbinder::{InProcess, OnHwbinder};
 
 use crate::measure::CallError;
 use crate::measure::echo::Sabotage;

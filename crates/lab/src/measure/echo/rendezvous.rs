@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use driver::{Connection, Context};
 use ipc::binder::manager::{ServiceManager, Services};
 use ipc::binder::{CallError as Refused, Object};
-use ipc::{Binder, Process, ProcessOptions, Release};
+use ipc::{Binder, Process, ProcessOptions, Release, hwbinder};
 
 use crate::measure::CallError;
 
@@ -114,19 +114,58 @@ pub(crate) fn manage<X: Context>(
     ready: impl FnOnce() -> io::Result<()>,
 ) -> Result<(), CallError> {
     let process = open(context, release)?;
+    manage_with(&process, || process.become_context_manager(ServiceManager::new()).map(drop), explain, ready)
+}
+
+/// The same for hwbinder.
+///
+/// # Errors
+/// As [`manage`].
+pub(crate) fn manage_hidl<X: Context>(
+    context: &X,
+    explain: impl FnOnce(io::Error) -> String,
+    ready: impl FnOnce() -> io::Result<()>,
+) -> Result<(), CallError> {
+    let process = open_hidl(context)?;
+    let manager = hwbinder::manager::ServiceManager::new();
+    manage_with(&process, || process.become_hidl_context_manager(manager.clone()).map(drop), explain, ready)
+}
+
+fn manage_with<C: Connection>(
+    process: &Process<C>,
+    mut become_manager: impl FnMut() -> io::Result<()>,
+    explain: impl FnOnce(io::Error) -> String,
+    ready: impl FnOnce() -> io::Result<()>,
+) -> Result<(), CallError> {
     let start = Instant::now();
-    let _manager = loop {
-        match process.become_context_manager(ServiceManager::new()) {
+    loop {
+        match become_manager() {
             // An earlier one of ours that was killed goes a little later (contract EXT-04).
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy && start.elapsed() < RELEASE_TIME => {
                 std::thread::sleep(Duration::from_millis(10));
             }
-            result => break result,
+            result => break result.map_err(|error| CallError::Refused(explain(error)))?,
         }
     }
-    .map_err(|error| CallError::Refused(explain(error)))?;
     ready().map_err(CallError::os("telling the client"))?;
     process.join_thread_pool().map_err(|error| CallError::Refused(error.to_string()))
+}
+
+/// Whether somebody manages the hwbinder context.
+///
+/// # Errors
+/// As [`is_managed`].
+pub(crate) fn is_managed_hidl<X: Context>(context: &X) -> Result<bool, CallError> {
+    use hwbinder::{CallError as Refused, manager::Services};
+    match Services::of(&open_hidl(context)?) {
+        Ok(_) => Ok(true),
+        Err(Refused::Transact(error)) if error.refusal() == Some(ipc::Refusal::Dead) => Ok(false),
+        Err(error) => Err(CallError::Refused(format!("calling the hardware service manager: {error}"))),
+    }
+}
+
+fn open_hidl<X: Context>(context: &X) -> Result<Process<X::Connection>, CallError> {
+    Process::open(context, ProcessOptions::hwbinder()).map_err(|error| CallError::Refused(error.to_string()))
 }
 
 /// Whether somebody manages the context.

@@ -1,0 +1,64 @@
+//! Room: Android's HIDL interface `IBenchmark`: what its service does, the same in its own process as behind
+//! hwbinder.
+//! Not here: calling it (`crate::workers`), the runtime's part of a call (`ipc::hwbinder`).
+//! Facts: `android.hardware.tests.libhwbinder@1.0`: `sendVec(vec<uint8_t> data) generates (vec<uint8_t> data)`
+//! is its first method. Where no IPC is wanted, Android's clients call the implementation itself.
+
+use std::sync::{Mutex, PoisonError};
+
+use ipc::hwbinder::{HwParcel, Incoming, Object, Status};
+
+use super::Sabotage;
+
+/// Its name.
+pub(crate) const INTERFACE: &str = "android.hardware.tests.libhwbinder@1.0::IBenchmark";
+/// The number of its method that returns a vector.
+pub(crate) const SEND_VEC: u32 = 1;
+
+/// The interface inside of a process.
+pub(crate) trait Benchmark: Send + Sync + 'static {
+    /// Returns what it was given.
+    fn send_vec<'d>(&self, data: &'d [u8]) -> &'d [u8];
+}
+
+/// What the Android tools implement: the very bytes, in place.
+#[derive(Debug, Default)]
+pub(crate) struct Echo {
+    /// `None` in every run but a test of this tool.
+    sabotage: Option<Mutex<Sabotage>>,
+}
+
+impl Echo {
+    /// One that breaks in this way.
+    pub(crate) fn with(sabotage: Option<Sabotage>) -> Self {
+        Self { sabotage: sabotage.map(Mutex::new) }
+    }
+}
+
+impl Benchmark for Echo {
+    #[inline]
+    fn send_vec<'d>(&self, data: &'d [u8]) -> &'d [u8] {
+        if let Some(sabotage) = &self.sabotage {
+            sabotage.lock().unwrap_or_else(PoisonError::into_inner).apply(&mut []);
+        }
+        data
+    }
+}
+
+/// An implementation as others' processes call it.
+#[derive(Debug)]
+pub(crate) struct Offered<B>(pub(crate) B);
+
+impl<B: Benchmark> Object for Offered<B> {
+    fn interfaces(&self) -> &[&str] {
+        &[INTERFACE]
+    }
+
+    fn on_transact<'t>(&self, call: &mut Incoming<'t>, reply: &mut HwParcel<'t>) -> Result<(), Status> {
+        if call.code() != SEND_VEC {
+            return Err(Status::UNKNOWN_TRANSACTION);
+        }
+        reply.write_vec(self.0.send_vec(call.read_bytes()?));
+        Ok(())
+    }
+}

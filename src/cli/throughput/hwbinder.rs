@@ -1,0 +1,75 @@
+//! Room: `throughput hwbinder-workers`, which is also Android's `hwbinderThroughputTest`: its flags.
+//! Not here: carrying it out (`super::crowd`, `lab::workers`).
+//! Facts: flags and defaults of libhwbinder's `Benchmark_throughput.cpp`; `-s` is the number of services
+//! there, where its binder twin means bytes.
+
+use clap::{Parser, ValueEnum};
+use lab::plan::MinTime;
+use lab::workers::{Flavour, Group, Shape};
+
+use super::super::show::Form;
+use super::crowd::{self, Common};
+
+/// Measure hwbinder throughput with many workers that call services at random
+#[derive(Debug, Parser)]
+#[command(about, disable_version_flag = true)]
+struct HwbinderArgs {
+    /// Calls to other processes, or to the same objects in each worker's own
+    #[arg(short = 'm', long, value_name = "MODE", value_enum, default_value_t = Mode::Binderize)]
+    mode: Mode,
+
+    /// Workers, each a process
+    #[arg(short = 'w', long, value_name = "N", default_value_t = 2, allow_negative_numbers = true)]
+    workers: u32,
+
+    /// Calls of each worker in a round
+    #[arg(short = 'i', long, value_name = "N", default_value_t = 10_000, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    iterations: u64,
+
+    /// How long each worker calls, in seconds, in place of a number of calls
+    #[arg(long, value_name = "S", conflicts_with = "iterations", allow_negative_numbers = true, value_parser = crowd::seconds)]
+    duration: Option<f64>,
+
+    /// Services, each a process with one thread [default: as many as workers]
+    #[arg(short = 's', long, value_name = "N", allow_negative_numbers = true)]
+    services: Option<u32>,
+
+    /// Bytes of the vector that is sent and comes back
+    #[arg(long, value_name = "BYTES", default_value_t = 16, allow_negative_numbers = true)]
+    payload: u32,
+
+    /// What to print
+    #[arg(long, value_enum, default_value_t = Form::Lines)]
+    format: Form,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Typed as Android's tool has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "UPPER")]
+enum Mode {
+    /// Through the driver
+    Binderize,
+    /// Without IPC
+    Passthrough,
+}
+
+/// Runs it, called by this name.
+pub(crate) fn run(name: &str, words: Vec<String>) -> u8 {
+    let args: HwbinderArgs = match crowd::parse(name, words) {
+        Ok(args) => args,
+        Err(status) => return status,
+    };
+    let flavour = match args.mode {
+        Mode::Binderize => Flavour::Hwbinder,
+        Mode::Passthrough => Flavour::Passthrough,
+    };
+    let shape = Shape::Services { count: args.services.unwrap_or(args.workers), more_threads: 0 };
+    let groups = vec![Group { shape, workers: args.workers, payload: args.payload }];
+    let length = args.duration.map_or(MinTime::Iterations(args.iterations), MinTime::Seconds);
+    let ask = args.common.ask("throughput hwbinder-workers", flavour, groups, length);
+    crowd::run(ask, &args.common, args.format)
+}
