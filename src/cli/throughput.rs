@@ -22,11 +22,11 @@ use super::{complain, exit, note, say};
 use own::Own;
 use report::Report;
 
-/// Measure the throughput of `binder`; Google Benchmark's flags, and ours: `throughput binder --help`
+/// Measure throughput: binder (with Google Benchmark's flags), workers, scaling, ...: `throughput --help`
 #[derive(Clone, Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct ThroughputArgs {
-    /// The test (binder, workers, hwbinder-workers, scaling, serialisation or embedded-speed), then its flags
+    /// The test, then its flags
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }
@@ -43,17 +43,32 @@ pub(crate) fn run(args: ThroughputArgs) -> u8 {
         Some("scaling") => scaling::run("binderperf throughput scaling", words.collect()),
         Some("embedded-speed") => speed::run(words.collect()),
         Some("serialisation") => serialisation::run(words.collect()),
-        Some("--help" | "-h") => say(&usage("binderperf throughput binder")),
+        Some("--help" | "-h") => say(&overview()),
         other => {
             let found = other.map_or("nothing".to_owned(), |name| format!("{name:?}"));
-            complain(format_args!(
-                "which throughput test? there are binder, workers, hwbinder-workers, scaling, serialisation and \
-                 embedded-speed; found {found}"
-            ));
-            note(usage("binderperf throughput binder"));
+            complain(format_args!("which throughput test? found {found}"));
+            note(overview());
             exit::USAGE
         }
     }
+}
+
+/// The tests, and what each is.
+const TESTS: [(&str, &str); 6] = [
+    ("binder", "one client and one service, 4 B to 64 KiB, beside other ways; Android's libbinder_benchmark"),
+    ("workers", "many workers that call each other; Android's binderThroughputTest"),
+    ("hwbinder-workers", "many workers and services; Android's hwbinderThroughputTest"),
+    ("scaling", "1, 2, 4, ... pairs, and clients of one service"),
+    ("serialisation", "what writing and reading a call's arguments costs, without a driver"),
+    ("embedded-speed", "the embedded driver beside this machine's floor, with its targets"),
+];
+
+fn overview() -> String {
+    let lines: String = TESTS.iter().map(|(name, what)| format!("  {name:<17} {what}\n")).collect();
+    format!(
+        "Usage: binderperf throughput TEST [FLAGS]\n\nTests:\n{lines}\n\
+         Flags of each: binderperf throughput TEST --help\n"
+    )
 }
 
 fn usage(name: &str) -> String {

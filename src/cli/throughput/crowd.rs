@@ -202,8 +202,9 @@ impl Observer for Teller<'_> {
         let most = run.cases.iter().filter(|case| case.crowd.as_ref().is_some_and(|crowd| crowd.overloaded));
         if let Some(case) = most.max_by_key(|case| case.threads) {
             let (clients, cpus) = (case.threads, run.host.cpu.count);
+            let cpus = if cpus == 1 { "1 CPU".to_owned() } else { format!("{cpus} CPUs") };
             note(format_args!(
-                "WARNING: {clients} clients at once on {cpus} CPUs overload the machine: latencies then tell of the queue\n"
+                "WARNING: {clients} clients at once on {cpus} overload the machine: latencies then tell of the queue\n"
             ));
         }
         if self.ask.training {

@@ -12,7 +12,7 @@ use super::crowd::{self, Common};
 
 /// Measure hwbinder throughput with many workers that call services at random
 #[derive(Debug, Parser)]
-#[command(about, disable_version_flag = true)]
+#[command(disable_version_flag = true)]
 struct HwbinderArgs {
     /// Calls to other processes, or to the same objects in each worker's own
     #[arg(short = 'm', long, value_name = "MODE", value_enum, default_value_t = Mode::Binderize)]

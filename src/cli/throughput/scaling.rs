@@ -12,7 +12,7 @@ use super::crowd::{self, Common};
 
 /// Measure how binder throughput and latency change with 1, 2, 4, ... pairs, and clients of one service
 #[derive(Debug, Parser)]
-#[command(about, disable_version_flag = true)]
+#[command(disable_version_flag = true)]
 struct ScalingArgs {
     /// Most pairs, and most clients of one service [default: twice the CPUs]
     #[arg(short = 'P', long, value_name = "N", allow_negative_numbers = true,
@@ -98,16 +98,21 @@ fn groups(whos: &[Who], payloads: &[u32], steps: &[u32]) -> Vec<Group> {
     let mut groups = Vec::new();
     for who in whos {
         for &payload in payloads {
-            groups.extend(steps.iter().map(|&step| match who {
-                Who::Pairs => Group { shape: Shape::Pairs, workers: step * 2, payload },
-                Who::OneService => {
-                    let shape = Shape::Services { count: 1, more_threads: POOL };
-                    Group { shape, workers: step, payload }
+            for &step in steps {
+                let group = match who {
+                    Who::Pairs => Group { shape: Shape::Pairs, workers: step * 2, payload },
+                    Who::OneService => {
+                        let shape = Shape::Services { count: 1, more_threads: POOL };
+                        Group { shape, workers: step, payload }
+                    }
+                };
+                // Typed twice is meant once.
+                if !groups.contains(&group) {
+                    groups.push(group);
                 }
-            }));
+            }
         }
     }
-    groups.dedup();
     groups
 }
 
@@ -142,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_series_for_each_shape_and_payload() {
-        let groups = groups(&[Who::Pairs, Who::OneService], &[0, 4096], &[1, 2]);
+        let groups = groups(&[Who::Pairs, Who::OneService], &[0, 4096, 0], &[1, 2]);
         let seen: Vec<(u32, u32, u32)> =
             groups.iter().map(|group| (group.clients(), group.services(), group.payload)).collect();
         assert_eq!(

@@ -11,7 +11,7 @@ use super::crowd::{self, Common};
 
 /// Measure binder throughput with many workers that call each other
 #[derive(Debug, Parser)]
-#[command(about, disable_version_flag = true)]
+#[command(disable_version_flag = true)]
 struct WorkersArgs {
     /// Workers, each a process
     #[arg(short = 'w', long, value_name = "N", default_value_t = 2, allow_negative_numbers = true)]
