@@ -179,13 +179,13 @@ fn a_worker_that_dies_or_hangs_ends_the_run_with_what_was_measured() {
         (&["--fault=kill-server=worker1"][..], "worker 1 died (signal: 6 (SIGABRT)"),
         (&["-p", "-w", "4", "--fault=kill-server=worker0"], "worker 0 died"),
         (&["-p", "--fault=kill-server=worker1"], "worker 1 died"),
-        (&["--fault=hang-server=worker1"], "in 1 s: worker 0 waits for worker 1"),
-        (&["-w", "4", "--fault=hang-server=worker2"], "for worker 2"),
-        (&["-p", "--fault=hang-server=worker1"], "worker 1 stopped calling"),
+        (&["--fault=hang-server=worker1", "--patience=2"], "in 2 s: worker 0 waits for worker 1"),
+        (&["-w", "4", "--fault=hang-server=worker2", "--patience=2"], "for worker 2"),
+        (&["-p", "--fault=hang-server=worker1", "--patience=2"], "worker 1 stopped calling"),
     ] {
         let folder = Folder::new("workers-broken");
         let record = folder.path("r.json");
-        let common = ["--patience=1", "-i", "300000", &format!("--record={record}")];
+        let common = ["-i", "300000", &format!("--record={record}")];
         let called = workers(&[words, &common].concat());
         assert_eq!(called.code, Some(1), "{words:?}: {}", called.stderr);
         assert!(called.stderr.contains(says), "{words:?}: {}", called.stderr);
@@ -307,12 +307,13 @@ fn hwbinder_workers_refuse_what_makes_no_sense_and_name_who_broke() {
         assert_eq!(called.code, Some(2), "{words:?}: {}", called.stderr);
         assert!(called.stdout.is_empty() && called.stderr.contains(says), "{words:?}: {}", called.stderr);
     }
-    for (fault, says) in [
-        ("kill-server=service1", "service 1 died"),
-        ("hang-server=service0", "for service 0"),
-        ("kill-server=worker1", "worker 1 died"),
+    for (fault, patience, says) in [
+        ("kill-server=service1", "30", "service 1 died"),
+        ("hang-server=service0", "2", "for service 0"),
+        ("kill-server=worker1", "30", "worker 1 died"),
     ] {
-        let called = hwbinder(&["-i", "500000", "--patience=1", &format!("--fault={fault}")]);
+        let fault = format!("--fault={fault}");
+        let called = hwbinder(&["-i", "500000", &fault, "--patience", patience]);
         assert_eq!(called.code, Some(1), "{fault}: {}", called.stderr);
         assert!(called.stderr.contains(says), "{fault}: {}", called.stderr);
     }
