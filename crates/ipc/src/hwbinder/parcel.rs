@@ -7,7 +7,7 @@
 //! written; so no address is filled in before [`HwParcel::with_payload`] hands the payload out.
 //!
 //! Parcels are recycled: dropping one keeps its memory for the thread's next, so that a steady
-//! stream of calls allocates nothing.
+//! stream of calls allocates nothing, unless they lend more than [`FEW`] vectors at once.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -29,26 +29,60 @@ const LARGEST_KEPT: usize = 1 << 20;
 const ADDRESS: usize = 8;
 
 thread_local! {
-    static SPARE: RefCell<Vec<Memory<'static>>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Vec<Memory>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Bytes that a PTR object describes.
 #[derive(Clone, Copy)]
-enum Bytes<'a> {
+enum Bytes {
     /// In the parcel's own memory.
     Own { start: usize, len: usize },
-    /// The caller's.
-    Lent(&'a [u8]),
+    /// The caller's, by their number in [`Lent`].
+    Lent { number: usize, len: usize },
 }
 
 /// One PTR object.
 #[derive(Clone, Copy)]
-struct Buffer<'a> {
-    bytes: Bytes<'a>,
+struct Buffer {
+    bytes: Bytes,
     /// Its index among the parcel's objects.
     object: usize,
     /// Where its address is stored as well: a position in the own memory.
     pointer: Option<usize>,
+}
+
+/// So many lent slices, and so many buffers of a payload, need no list on the heap. A list of borrowed
+/// slices cannot be kept for the next parcel, which borrows others.
+const FEW: usize = 4;
+
+/// The caller's bytes, in the order they were lent.
+#[derive(Default)]
+struct Lent<'a> {
+    few: [&'a [u8]; FEW],
+    count: usize,
+    /// From number [`FEW`] on.
+    more: Vec<&'a [u8]>,
+}
+
+impl<'a> Lent<'a> {
+    #[inline]
+    fn push(&mut self, bytes: &'a [u8]) -> usize {
+        let number = self.count;
+        match self.few.get_mut(number) {
+            Some(place) => *place = bytes,
+            None => self.more.push(bytes),
+        }
+        self.count += 1;
+        number
+    }
+
+    #[inline]
+    fn get(&self, number: usize) -> &'a [u8] {
+        match self.few.get(number) {
+            Some(bytes) => bytes,
+            None => self.more.get(number - FEW).copied().unwrap_or_default(),
+        }
+    }
 }
 
 /// What an object in a parcel keeps alive.
@@ -77,75 +111,57 @@ pub struct Part {
     len: usize,
 }
 
+/// All of a parcel that borrows nothing, and so can be kept.
 #[derive(Default)]
-struct Memory<'a> {
+struct Memory {
     data: Vec<u8>,
     offsets: Vec<u64>,
     /// Structures, each from an 8-byte boundary on.
     own: Vec<u64>,
-    buffers: Vec<Buffer<'a>>,
+    buffers: Vec<Buffer>,
     buffers_size: u64,
     /// Binders and descriptors, by the position of their object.
     held: Vec<(u64, Held)>,
-    /// Empty; filled while a payload is out.
-    named: Vec<&'a [u8]>,
 }
 
 /// The arguments or results of a HIDL call, with the objects that travel along.
 pub struct HwParcel<'a> {
-    memory: Memory<'a>,
+    memory: Memory,
+    lent: Lent<'a>,
 }
 
-/// Another lifetime for an empty list, in the same memory (the collection is in place).
-fn emptied<'b>(mut list: Vec<&[u8]>) -> Vec<&'b [u8]> {
-    list.clear();
-    list.into_iter().map(|_| &[][..]).collect()
-}
-
-impl<'a> Memory<'a> {
+impl Memory {
+    #[inline]
     fn clear(&mut self) {
         self.data.clear();
         self.offsets.clear();
         self.own.clear();
         self.buffers.clear();
         self.buffers_size = 0;
-        self.held.clear();
-    }
-
-    /// The same memory with nothing in it, free of what it borrowed.
-    fn unborrowed(mut self) -> Memory<'static> {
         // May run the last drop of a proxy or node.
-        self.clear();
-        let forget = |buffer: Buffer<'a>| Buffer { bytes: Bytes::Lent(&[]), ..buffer };
-        Memory {
-            data: self.data,
-            offsets: self.offsets,
-            own: self.own,
-            buffers: self.buffers.into_iter().map(forget).collect(),
-            buffers_size: 0,
-            held: self.held,
-            named: emptied(self.named),
-        }
+        self.held.clear();
     }
 
     fn size(&self) -> usize {
         self.data.capacity() + 8 * self.own.capacity()
     }
-}
 
-impl Bytes<'_> {
-    fn len(&self) -> usize {
-        match self {
-            Self::Own { len, .. } => *len,
-            Self::Lent(bytes) => bytes.len(),
+    /// What a buffer holds, its lent bytes being these.
+    #[inline]
+    fn bytes<'m>(&'m self, lent: &Lent<'m>, buffer: &Buffer) -> &'m [u8] {
+        match buffer.bytes {
+            // A part that is there was cut out of this memory.
+            Bytes::Own { start, len } => self.own.as_bytes().get(start..start + len).unwrap_or_default(),
+            Bytes::Lent { number, .. } => lent.get(number),
         }
     }
+}
 
-    fn of<'m>(&'m self, own: &'m [u64]) -> &'m [u8] {
+impl Bytes {
+    #[inline]
+    fn len(self) -> usize {
         match self {
-            // A part that is there was cut out of this memory.
-            Self::Own { start, len } => own.as_bytes().get(*start..start + len).unwrap_or_default(),
-            Self::Lent(bytes) => bytes,
+            Self::Own { len, .. } | Self::Lent { len, .. } => len,
         }
     }
 }
@@ -162,7 +178,7 @@ impl<'a> HwParcel<'a> {
     #[must_use]
     pub fn new() -> Self {
         let memory = SPARE.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
-        Self { memory: memory.unwrap_or_default() }
+        Self { memory: memory.unwrap_or_default(), lent: Lent::default() }
     }
 
     /// The bytes so far; addresses in them are filled in when the parcel is sent.
@@ -185,12 +201,13 @@ impl<'a> HwParcel<'a> {
 
     /// The bytes of each PTR object, in order.
     pub fn buffers(&self) -> impl Iterator<Item = &[u8]> {
-        self.memory.buffers.iter().map(|buffer| buffer.bytes.of(&self.memory.own))
+        self.memory.buffers.iter().map(|buffer| self.memory.bytes(&self.lent, buffer))
     }
 
     /// Starts over: bytes and objects go.
     pub fn clear(&mut self) {
         self.memory.clear();
+        self.lent = Lent::default();
     }
 
     /// Hands the payload out, with every address where it belongs. What is borrowed stays borrowed
@@ -198,26 +215,31 @@ impl<'a> HwParcel<'a> {
     #[inline]
     pub fn with_payload<R>(&mut self, send: impl FnOnce(Payload<'_>) -> R) -> R {
         self.seal();
-        let mut named: Vec<&[u8]> = std::mem::take(&mut self.memory.named);
-        let Memory { data, offsets, own, buffers, buffers_size, .. } = &self.memory;
-        named.extend(buffers.iter().map(|buffer| buffer.bytes.of(own)));
-        let result = send(Payload { data, offsets, buffers_size: Some(*buffers_size), buffers: &named });
-        let named = emptied(named);
-        self.memory.named = named;
-        result
+        let Memory { data, offsets, buffers, buffers_size, .. } = &self.memory;
+        let bytes = |buffer| self.memory.bytes(&self.lent, buffer);
+        let (mut few, many): ([&[u8]; 2 * FEW], Vec<&[u8]>);
+        let named = if buffers.len() <= 2 * FEW {
+            few = [&[]; 2 * FEW];
+            few.iter_mut().zip(buffers).for_each(|(place, buffer)| *place = bytes(buffer));
+            &few[..buffers.len()]
+        } else {
+            many = buffers.iter().map(bytes).collect();
+            &many[..]
+        };
+        send(Payload { data, offsets, buffers_size: Some(*buffers_size), buffers: named })
     }
 
     /// Fills in every address, in the objects and in the structures that point to others. Nothing
     /// may be written afterwards that makes the own memory grow.
     #[inline]
     pub(crate) fn seal(&mut self) {
-        let Memory { data, offsets, own, buffers, .. } = &mut self.memory;
+        let Self { memory: Memory { data, offsets, own, buffers, .. }, lent } = self;
         let base = own.as_ptr() as u64;
         let own = own.as_mut_bytes();
         for buffer in buffers.iter() {
             let address = match buffer.bytes {
                 Bytes::Own { start, .. } => base + start as u64,
-                Bytes::Lent(bytes) => bytes.as_ptr() as u64,
+                Bytes::Lent { number, .. } => lent.get(number).as_ptr() as u64,
             }
             .to_le_bytes();
             let at = offsets.get(buffer.object).map_or(usize::MAX, |offset| *offset as usize);
@@ -235,27 +257,14 @@ impl<'a> HwParcel<'a> {
 
     /// A parcel of the same content that borrows nothing, sealed.
     pub(crate) fn into_owned(mut self) -> HwParcel<'static> {
-        let mut buffers = std::mem::take(&mut self.memory.buffers);
-        for buffer in &mut buffers {
-            if let Bytes::Lent(bytes) = buffer.bytes {
-                let start = self.reserve(bytes.len());
-                put(self.memory.own.as_mut_bytes(), start, bytes);
-                buffer.bytes = Bytes::Own { start, len: bytes.len() };
+        for index in 0..self.memory.buffers.len() {
+            if let Bytes::Lent { number, len } = self.memory.buffers[index].bytes {
+                let start = self.reserve(len);
+                put(self.memory.own.as_mut_bytes(), start, self.lent.get(number));
+                self.memory.buffers[index].bytes = Bytes::Own { start, len };
             }
         }
-        let own = buffers.into_iter().map(|buffer| match buffer.bytes {
-            Bytes::Own { start, len } => Buffer { bytes: Bytes::Own { start, len }, ..buffer },
-            Bytes::Lent(_) => Buffer { bytes: Bytes::Lent(&[]), ..buffer },
-        });
-        let buffers: Vec<Buffer<'static>> = own.collect();
-        let memory = std::mem::take(&mut self.memory);
-        let mut owned =
-            HwParcel { memory: Memory { buffers, named: emptied(memory.named), ..Memory::default() } };
-        owned.memory.data = memory.data;
-        owned.memory.offsets = memory.offsets;
-        owned.memory.own = memory.own;
-        owned.memory.buffers_size = memory.buffers_size;
-        owned.memory.held = memory.held;
+        let mut owned = HwParcel { memory: std::mem::take(&mut self.memory), lent: Lent::default() };
         owned.seal();
         owned
     }
@@ -304,11 +313,12 @@ impl<'a> HwParcel<'a> {
     /// Appends a PTR object for the caller's bytes.
     #[inline]
     pub(crate) fn push_lent(&mut self, bytes: &'a [u8], parent: Option<(Part, usize)>) {
-        self.push_buffer(Bytes::Lent(bytes), parent);
+        let number = self.lent.push(bytes);
+        self.push_buffer(Bytes::Lent { number, len: bytes.len() }, parent);
     }
 
     #[inline]
-    fn push_buffer(&mut self, bytes: Bytes<'a>, parent: Option<(Part, usize)>) {
+    fn push_buffer(&mut self, bytes: Bytes, parent: Option<(Part, usize)>) {
         let object = self.next_object();
         let mut ptr = BufferObject { kind: object::PTR, length: bytes.len() as u64, ..Default::default() };
         let mut pointer = None;
@@ -335,7 +345,7 @@ impl<'a> HwParcel<'a> {
     /// The bytes that an object describes.
     pub(crate) fn described(&self, object: usize) -> Option<&[u8]> {
         let at = self.memory.buffers.binary_search_by_key(&object, |buffer| buffer.object).ok()?;
-        Some(self.memory.buffers.get(at)?.bytes.of(&self.memory.own))
+        Some(self.memory.bytes(&self.lent, self.memory.buffers.get(at)?))
     }
 
     /// The binder that stands at a position.
@@ -363,9 +373,9 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
 impl Drop for HwParcel<'_> {
     #[inline]
     fn drop(&mut self) {
-        let memory = std::mem::take(&mut self.memory);
+        let mut memory = std::mem::take(&mut self.memory);
         // Before the spare list is borrowed: what it held may be dropped here, and make calls.
-        let memory = memory.unborrowed();
+        memory.clear();
         if memory.size() > LARGEST_KEPT || memory.data.capacity() == 0 {
             return;
         }

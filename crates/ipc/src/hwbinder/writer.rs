@@ -83,9 +83,14 @@ impl<'a> HwParcel<'a> {
     /// A C string: bytes and a NUL, no length. A NUL inside ends it.
     #[inline]
     pub fn write_c_str(&mut self, value: &str) {
-        let value = value.split('\0').next().unwrap_or_default();
-        self.bytes_mut().extend_from_slice(value.as_bytes());
-        self.write_padded(&[0]);
+        // Names are short: looking at every byte at once costs less than finding the first NUL.
+        let value = match value.bytes().fold(false, |found, byte| found | (byte == 0)) {
+            true => value.split('\0').next().unwrap_or_default(),
+            false => value,
+        };
+        let data = self.bytes_mut();
+        data.extend_from_slice(value.as_bytes());
+        data.extend_from_slice(&[0; 4][value.len() % 4..]);
     }
 
     /// The header of a request: the name of the interface that declares the method.
