@@ -11,7 +11,7 @@ use ipc::{Refusal, StatusCode, Taken};
 use crate::peer::{bench, eventually};
 use crate::toolbox::{
     APPEND, DESCRIPTOR, DESCRIPTORS, ECHO, EXIT, LOG, OPEN, PANIC, READ_ALL, Toolbox, bounce, nameless_file,
-    open_descriptors, plain,
+    open_descriptors, plain, settled_descriptors,
 };
 
 /// TX-01: what is sent is what arrives, at every size.
@@ -76,7 +76,7 @@ fn obj_11_descriptors_travel_and_are_closed() {
     let Some(bench) = bench() else { return };
     let (_peer, _process, toolbox) = bench.served(0);
     let theirs = || plain(&toolbox, DESCRIPTORS).expect("count").reader().read_i32().expect("a number");
-    let (before_here, before_there) = (open_descriptors(), theirs());
+    let (before_here, before_there) = (settled_descriptors(), theirs());
     for round in 0..5 {
         let text = format!("round {round}");
         let mut request = toolbox.request(DESCRIPTOR);
@@ -98,7 +98,7 @@ fn obj_11_descriptors_travel_and_are_closed() {
         request.write_fd(nameless_file("unread"));
         toolbox.call(ECHO, request).expect("echo");
     }
-    assert_eq!((open_descriptors(), theirs()), (before_here, before_there));
+    eventually("every descriptor closed", || (open_descriptors(), theirs()) == (before_here, before_there));
 }
 
 /// TX-10: a service that dies while it serves is a refusal, and the next call is refused at once.

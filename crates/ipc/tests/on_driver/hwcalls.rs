@@ -12,7 +12,7 @@ use crate::hwtoolbox::{
     V1_1, bounce,
 };
 use crate::peer::{bench_of, eventually};
-use crate::toolbox::{nameless_file, open_descriptors};
+use crate::toolbox::{nameless_file, open_descriptors, settled_descriptors};
 
 const FLAVOUR: &str = "hwbinder";
 
@@ -106,7 +106,7 @@ fn obj_19_handles_travel_and_are_closed() {
     let Some(bench) = bench_of(FLAVOUR) else { return };
     let (_peer, _process, toolbox) = bench.hw_served(1);
     let theirs = || plain(&toolbox, DESCRIPTORS).expect("count").reader().read_i32().expect("a number");
-    let (before_here, before_there) = (open_descriptors(), theirs());
+    let (before_here, before_there) = (settled_descriptors(), theirs());
     for round in 0..5 {
         let text = format!("round {round}");
         let handle = NativeHandle { fds: vec![nameless_file(&text).into()], ints: vec![round, -1] };
