@@ -13,8 +13,8 @@
 //!
 //! All of it is hints. Whoever is misled wakes late: sleepers look again every second.
 //!
-//! The rule of wake-ups: who has published something passes a `fence(SeqCst)` and then looks for
-//! sleepers; who wants to sleep says so, passes a `fence(SeqCst)` and then looks for something
+//! The rule of wake-ups: who has published something passes a full fence and then looks for
+//! sleepers; who wants to sleep says so, passes a full fence and then looks for something
 //! published. One of the two sees the other.
 
 mod shown;
@@ -22,7 +22,7 @@ mod shown;
 use std::io;
 
 use sys::futex::Waited;
-use sys::sync::{AtomicU32, Ordering, fence};
+use sys::sync::{AtomicU32, Ordering, full_fence};
 
 use super::{Corrupt, Memory, holds};
 pub use shown::{COUNTERS, NEED_RETURN, SERVING, of_command, of_return};
@@ -48,8 +48,8 @@ const COUNT: usize = 256;
 pub const SIZE: usize = COUNTS + SLOTS as usize * COUNT;
 
 // Of a bell.
-const SEQ: usize = 0;
-const SLEEPING: usize = 4;
+/// 1 while its thread sleeps or is about to; the futex that it sleeps on.
+const SLEEPING: usize = 0;
 const TID: usize = 8;
 const GENERATION: usize = 12;
 const LOOPER: usize = 16;
@@ -98,7 +98,7 @@ impl<M: Memory> Doorbells<M> {
         // Pairs with the fence of whoever published (`post`, `ring_listener`): either they see the
         // next listener, or `anything` sees what they published. Guarded by
         // loom_a_stale_listener_loses_nothing.
-        fence(Ordering::SeqCst);
+        full_fence();
         let bell = self.slot(next?)?;
         (anything() && bell.needs_wake()).then_some(bell)
     }
@@ -116,7 +116,7 @@ impl<M: Memory> Doorbells<M> {
         }
         // Pairs with the fences in `announce_sleep` and `hand_over`, and with that of `Lanes::shut`.
         // Guarded by loom_a_call_wakes_a_sleeper, loom_the_gate_or_the_caller.
-        fence(Ordering::SeqCst);
+        full_fence();
     }
 
     /// Whether any channel seems to have calls: one load.
@@ -140,7 +140,7 @@ impl<M: Memory> Doorbells<M> {
     /// it sleeps.
     pub fn ring_listener(&self) -> Option<Bell<'_, M>> {
         // As the fence in `post`. Guarded by loom_a_record_wakes_a_sleeper.
-        fence(Ordering::SeqCst);
+        full_fence();
         self.listener_to_wake()
     }
 
@@ -276,16 +276,13 @@ impl<M: Memory> Bell<'_, M> {
         self.set_serving([0; SERVING]);
     }
 
-    /// The thread will sleep unless it finds something now. Returns what to give [`sleep`](Self::sleep).
-    #[must_use]
-    pub fn announce_sleep(&self) -> u32 {
-        let seen = self.word(SEQ).load(Ordering::Relaxed);
+    /// The thread will [`sleep`](Self::sleep) unless it finds something now.
+    pub fn announce_sleep(&self) {
         self.word(SLEEPING).store(1, Ordering::Relaxed);
         // Pairs with the fences in `post`, `ring_listener` and `ring`: either the thread finds what was
         // published, or who published finds it sleeping. Guarded by loom_a_call_wakes_a_sleeper,
         // loom_a_record_wakes_a_sleeper, loom_a_reply_wakes_its_caller.
-        fence(Ordering::SeqCst);
-        seen
+        full_fence();
     }
 
     /// Sleeps until somebody rings, if nobody did since [`announce_sleep`](Self::announce_sleep); no
@@ -293,14 +290,15 @@ impl<M: Memory> Bell<'_, M> {
     ///
     /// # Errors
     /// `EINTR`: a signal came.
-    pub fn sleep(&self, seen: u32, until_ns: u64) -> io::Result<Waited> {
-        sys::sync::sleep_on(self.word(SEQ), seen, until_ns)
+    pub fn sleep(&self, until_ns: u64) -> io::Result<Waited> {
+        sys::sync::sleep_on(self.word(SLEEPING), 1, until_ns)
     }
 
     /// The thread looks for itself again.
     pub fn awake(&self) {
-        // Most often the waker has done it; then the line need not be written.
-        if self.word(SLEEPING).load(Ordering::Relaxed) != 0 {
+        // Most often the waker has done it; then the line need not be written. Acquire: pairs with the
+        // Release in `needs_wake`.
+        if self.word(SLEEPING).load(Ordering::Acquire) != 0 {
             self.word(SLEEPING).store(0, Ordering::Relaxed);
         }
     }
@@ -309,7 +307,7 @@ impl<M: Memory> Bell<'_, M> {
     #[must_use]
     pub fn ring(&self) -> bool {
         // As the fence in `post`. Guarded by loom_a_reply_wakes_its_caller.
-        fence(Ordering::SeqCst);
+        full_fence();
         self.needs_wake()
     }
 
@@ -319,16 +317,14 @@ impl<M: Memory> Bell<'_, M> {
         let sleeping = self.word(SLEEPING);
         // One of those who ring at the same time wakes. Should it be killed before it does, the
         // sleeper looks by itself after a while.
-        if sleeping.load(Ordering::Relaxed) == 0 || sleeping.swap(0, Ordering::Relaxed) == 0 {
-            return false;
-        }
-        self.word(SEQ).fetch_add(1, Ordering::Release);
-        true
+        // From then on nobody falls asleep on the word, so the wake-up may come late but not be missed.
+        // Release: who was woken sees what was published. Guarded by loom_a_call_wakes_a_sleeper.
+        sleeping.load(Ordering::Relaxed) != 0 && sleeping.swap(0, Ordering::Release) != 0
     }
 
     /// Wakes the thread: one system call.
     pub fn wake(&self) {
-        sys::sync::wake_one(self.word(SEQ));
+        sys::sync::wake_one(self.word(SLEEPING));
     }
 
     /// Whether the thread sleeps or is about to. A hint.

@@ -23,7 +23,7 @@ pub mod header;
 pub mod pour;
 pub mod shape;
 
-use sys::sync::{AtomicU32, Ordering, fence};
+use sys::sync::{AtomicU32, Ordering, full_fence};
 
 use super::{Corrupt, Memory, holds};
 use header::{REPLY_FIXED, REQUEST_FIXED, REQUEST_MORE};
@@ -165,7 +165,7 @@ impl<M: Memory> Lanes<M> {
     /// [`post`](super::doorbell::Doorbells::post) because its callee is watching the lane.
     pub fn gate_after_publishing(&self) -> u32 {
         // As the fence in `post`. Guarded by loom_the_gate_or_a_watched_caller.
-        fence(Ordering::SeqCst);
+        full_fence();
         self.gate()
     }
 
@@ -447,7 +447,7 @@ impl<M: Memory> Lanes<M> {
         self.memory.word(GATE).fetch_or(bits, Ordering::Relaxed);
         // Pairs with the fence in `Doorbells::post`, between publishing and the look at the gate: either
         // the caller finds it shut, or `is_idle` finds the call. Guarded by loom_the_gate_or_the_caller.
-        fence(Ordering::SeqCst);
+        full_fence();
     }
 
     /// Takes a reason away.

@@ -8,7 +8,7 @@
 //! When the ring is full the producer keeps what it has and leaves word in `starved`; the consumer,
 //! having drained the ring, finds that and asks for more.
 
-use sys::sync::{AtomicU32, Ordering, fence};
+use sys::sync::{AtomicU32, Ordering, full_fence};
 
 use super::{Corrupt, Memory, holds};
 
@@ -93,7 +93,7 @@ impl<M: Memory, const N: u32> Producer<M, N> {
         self.memory.word(STARVED).store(1, Ordering::Relaxed);
         // Pairs with the fence in `take_starved`: either this sees the consumer's last count, or the
         // consumer sees `starved`. Guarded by loom_no_more_is_lost.
-        fence(Ordering::SeqCst);
+        full_fence();
         self.has_room()
     }
 }
@@ -152,7 +152,7 @@ impl<M: Memory, const N: u32> Consumer<M, N> {
         }
         let starved: &AtomicU32 = self.memory.word(STARVED);
         // Pairs with the fence in `has_room_after_all`.
-        fence(Ordering::SeqCst);
+        full_fence();
         if starved.load(Ordering::Relaxed) == 0 {
             return false;
         }

@@ -70,12 +70,19 @@ impl Waiter {
         self.realtime = realtime;
     }
 
+    /// Whether it matters to it how the thread is scheduled, and where its peer is.
+    #[must_use]
+    pub fn ever_spins(&self) -> bool {
+        self.waiting != Waiting::Sleep
+    }
+
     /// Tells it that the thread may run on more or fewer CPUs than before.
     pub fn set_cpus(&mut self, cpus: u32) {
         self.cpus = cpus;
     }
 
-    /// Waits until `ready`, which was false just now, or somebody rang. `peer` is the CPU on which whoever is waited for was last seen.
+    /// Waits until `ready`, which was false just now, or somebody rang, which whoever waits has to look
+    /// into anyway. `peer` is the CPU on which whoever is waited for was last seen.
     ///
     /// `ready` must look at everything for which somebody rings `bell`, with loads that do not wait.
     pub fn wait<M: Memory>(
@@ -106,7 +113,7 @@ impl Waiter {
         if spins && self.spin(peer, deadline, &mut ready) {
             return Woken::Ready;
         }
-        let seen = bell.announce_sleep();
+        bell.announce_sleep();
         if ready() {
             bell.awake();
             return Woken::Ready;
@@ -115,7 +122,7 @@ impl Waiter {
             bell.awake();
             return Woken::TimedOut;
         };
-        let slept = bell.sleep(seen, until_ns);
+        let slept = bell.sleep(until_ns);
         bell.awake();
         match slept {
             Ok(Waited::Woken) => Woken::Ready,

@@ -74,7 +74,9 @@ impl Process {
             let watched = if until == (Until::Work { proc: true }) { thread.watched.take() } else { None };
             let wake = self.unlock(st, slot);
             let waits = waiter.get_or_insert_with(|| self.new_waiter());
-            waits.set_realtime(sched::is_realtime_now());
+            if waits.ever_spins() {
+                waits.set_realtime(sched::is_realtime_now());
+            }
             let deadline = match until {
                 Until::Readable { deadline, .. } => deadline,
                 _ => None,

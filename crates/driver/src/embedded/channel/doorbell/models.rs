@@ -14,7 +14,7 @@ use crate::embedded::settings::Waiting;
 
 /// Doorbells with two threads and the first 32 channels.
 pub(in super::super) fn bells() -> Arc<Doorbells<HeapMemory>> {
-    let of_bell = |slot: usize| [SEQ, SLEEPING].map(|word| BELLS + slot * BELL + word);
+    let of_bell = |slot: usize| [BELLS + slot * BELL + SLEEPING];
     let words = [LISTENER, SUMMARY, READY].into_iter().chain(of_bell(0)).chain(of_bell(1));
     Arc::new(Doorbells::new(HeapMemory::new(SIZE, words, [])).expect("room"))
 }
