@@ -29,6 +29,14 @@ pub(crate) unsafe fn copy_in(to: NonNull<u8>, bytes: &[u8]) {
         return;
     }
     let mut at = 0;
+    if to.addr().get().is_multiple_of(8) {
+        let (words, last) = bytes.as_chunks::<8>();
+        for (index, word) in words.iter().enumerate() {
+            // SAFETY: eight bytes from `8 * index` are inside the caller's range, and aligned as `to` is.
+            unsafe { word_at(to, 8 * index) }.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+        }
+        at = bytes.len() - last.len();
+    }
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
         let place = to.addr().get() + at;
         if let (true, Some(word)) = (place.is_multiple_of(8), rest.first_chunk::<8>()) {
@@ -61,6 +69,14 @@ pub(crate) unsafe fn copy_out(from: NonNull<u8>, bytes: &mut [u8]) {
         return;
     }
     let mut at = 0;
+    if from.addr().get().is_multiple_of(8) {
+        let words = bytes.as_chunks_mut::<8>().0;
+        at = 8 * words.len();
+        for (index, word) in words.iter_mut().enumerate() {
+            // SAFETY: eight bytes from `8 * index` are inside the caller's range, and aligned as `from` is.
+            *word = unsafe { word_at(from, 8 * index) }.load(Ordering::Relaxed).to_ne_bytes();
+        }
+    }
     while let Some(rest) = bytes.get_mut(at..).filter(|rest| !rest.is_empty()) {
         let place = from.addr().get() + at;
         if let (true, Some(word)) = (place.is_multiple_of(8), rest.first_chunk_mut::<8>()) {
@@ -93,6 +109,15 @@ pub(crate) unsafe fn copy_across(to: NonNull<u8>, from: NonNull<u8>, len: usize)
     }
     let mut part = [0; 32];
     let mut done = 0;
+    if (to.addr().get() | from.addr().get()).is_multiple_of(8) {
+        while len - done >= 8 {
+            // SAFETY: eight bytes from `done` are inside the caller's ranges, and aligned as `from` is.
+            let word = unsafe { word_at(from, done) }.load(Ordering::Relaxed);
+            // SAFETY: as for `from`.
+            unsafe { word_at(to, done) }.store(word, Ordering::Relaxed);
+            done += 8;
+        }
+    }
     while done < len {
         let part = &mut part[..(len - done).min(32)];
         // SAFETY: `done < len`, so the place is inside the caller's range.

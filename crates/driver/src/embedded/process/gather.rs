@@ -59,6 +59,11 @@ impl<'p> Vouched<'p> {
         part(self.payload.offsets.as_bytes(), data.offsets, data.offsets_size)
     }
 
+    /// All that PTR objects may point to.
+    pub(super) fn buffers(&self) -> &'p [&'p [u8]] {
+        self.payload.buffers
+    }
+
     /// The bytes that a PTR object points to.
     #[inline]
     pub(super) fn buffer(&mut self, object: &BufferObject) -> Option<&'p [u8]> {

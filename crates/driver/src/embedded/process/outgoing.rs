@@ -27,9 +27,9 @@ pub(super) struct Outgoing<'p> {
 
 #[derive(Debug)]
 enum Bytes<'p> {
-    /// The caller has them, and vouches for that: data, offsets, and the first few buffers, where each
-    /// was found.
-    Lent { data: &'p [u8], offsets: &'p [u8], first: [&'p [u8]; FEW], vouched: Vouched<'p> },
+    /// The caller has them, and vouches for that: data, offsets, the first few buffers, where each was
+    /// found, and where the others are.
+    Lent { data: &'p [u8], offsets: &'p [u8], first: [&'p [u8]; FEW], others: &'p [&'p [u8]] },
     /// They were somewhere else; laid out as they are sent.
     Copied(Vec<u8>),
 }
@@ -60,7 +60,7 @@ pub(super) fn outgoing<'p>(
             let shape = Shape::plain(bytes.len()).ok()?;
             Some(Outgoing {
                 shape,
-                bytes: Bytes::Lent { data: bytes, offsets: &[], first: [&[]; FEW], vouched },
+                bytes: Bytes::Lent { data: bytes, offsets: &[], first: [&[]; FEW], others: &[] },
             })
         }
         Some(bytes) => match lent(data, bytes, layout, vouched) {
@@ -86,7 +86,6 @@ fn lent<'p>(data: &TransactionData, bytes: &'p [u8], layout: Layout, mut vouched
     let mut draft = Draft { layout, data: bytes, offsets };
     let mut walk = Walk::new(&layout);
     let mut first = [&[][..]; FEW];
-    let start = vouched;
     loop {
         let buffer = match step(&mut walk, &mut draft) {
             Ok(None) => break,
@@ -99,9 +98,10 @@ fn lent<'p>(data: &TransactionData, bytes: &'p [u8], layout: Layout, mut vouched
         }
     }
     match Shape::of(&layout, walk.cursor()) {
-        Ok(shape) => {
-            Lent::All(Outgoing { shape, bytes: Bytes::Lent { data: bytes, offsets, first, vouched: start } })
-        }
+        Ok(shape) => Lent::All(Outgoing {
+            shape,
+            bytes: Bytes::Lent { data: bytes, offsets, first, others: vouched.buffers() },
+        }),
         Err(_) => Lent::Unfit,
     }
 }
@@ -176,9 +176,9 @@ impl Source for Outgoing<'_> {
 
     #[inline]
     fn parts(&self, mut give: impl FnMut(usize, &[u8])) {
-        let (data, offsets, first, mut vouched) = match &self.bytes {
+        let (data, offsets, first, others) = match &self.bytes {
             Bytes::Copied(bytes) => return give(0, bytes),
-            Bytes::Lent { data, offsets, first, vouched } => (*data, *offsets, first, *vouched),
+            Bytes::Lent { data, offsets, first, others } => (*data, *offsets, first, *others),
         };
         give(0, data);
         if offsets.is_empty() {
@@ -187,6 +187,7 @@ impl Source for Outgoing<'_> {
         let layout = self.shape.layout();
         give(layout.offsets as usize, offsets);
         let draft = Draft { layout, data, offsets };
+        let mut vouched = Vouched::new(Payload { buffers: others, ..Payload::default() });
         let mut at = layout.scattered as usize;
         for index in 0..usize::from(self.shape.objects) {
             let bytes = first.get(index).copied().or_else(|| {
