@@ -228,14 +228,33 @@ fn a_service_that_nobody_registered_is_waited_for_and_named() {
     assert_eq!(missing.code, Some(3), "{}", missing.stderr);
 }
 
-/// Starts this program in one of its hidden roles, and returns once it is ready.
-fn role(words: &[&str]) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_binderperf"));
-    let mut child = command.arg("__peer").args(words).stdout(Stdio::piped()).spawn().expect("it starts");
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("its output");
-    assert_eq!(line, "ready\n", "{words:?}");
-    child
+/// A process that ends with the value.
+struct Started(Child);
+
+impl Started {
+    fn new(words: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_binderperf"));
+        command.args(words).stdout(Stdio::piped()).stderr(Stdio::null());
+        Self(command.spawn().expect("it starts"))
+    }
+
+    /// This program in one of its hidden roles, ready.
+    fn role(words: &[&str]) -> Self {
+        let mut started = Self::new(&[&["__peer"], words].concat());
+        let mut line = String::new();
+        let stdout = started.0.stdout.take().expect("piped");
+        BufReader::new(stdout).read_line(&mut line).expect("its output");
+        assert_eq!(line, "ready\n", "{words:?}");
+        started
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // An error means that it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[test]
@@ -244,19 +263,10 @@ fn a_service_of_somebody_else_is_pinged() {
     let directory = folder.path("context");
     let context = EmbeddedContext::at(Path::new(&directory), "binder", Settings::default());
     let address = context.address();
-    let mut broker = Command::new(env!("CARGO_BIN_EXE_binderperf"))
-        .args(["broker", "--context-dir", &directory])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("a broker");
-    let mut manager = role(&["manager", "-", &address, "16"]);
-    let mut service = role(&["service", "-", &address, "16", "test.echo"]);
+    let _broker = Started::new(&["broker", "--context-dir", &directory]);
+    let _manager = Started::role(&["manager", "-", &address, "16"]);
+    let _service = Started::role(&["service", "-", &address, "16", "test.echo"]);
     let called = workers(&["--context-dir", &directory, "--service=test.echo", "-i", "30"]);
-    for child in [&mut service, &mut manager, &mut broker] {
-        child.kill().expect("it runs");
-        child.wait().expect("it ends");
-    }
     assert_eq!(called.code, Some(0), "{}", called.stderr);
     assert!(figure(&called, "iterations per sec: ") > 0.0);
 }
