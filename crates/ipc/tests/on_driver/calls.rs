@@ -11,7 +11,7 @@ use ipc::{Refusal, StatusCode, Taken};
 use crate::peer::{bench, eventually};
 use crate::toolbox::{
     APPEND, DESCRIPTOR, DESCRIPTORS, ECHO, EXIT, LOG, OPEN, PANIC, READ_ALL, Toolbox, bounce, nameless_file,
-    open_descriptors, plain, settled_descriptors,
+    open_descriptors, plain,
 };
 
 /// TX-01: what is sent is what arrives, at every size.
@@ -76,8 +76,9 @@ fn obj_11_descriptors_travel_and_are_closed() {
     let Some(bench) = bench() else { return };
     let (_peer, _process, toolbox) = bench.served(0);
     let theirs = || plain(&toolbox, DESCRIPTORS).expect("count").reader().read_i32().expect("a number");
-    let (before_here, before_there) = (settled_descriptors(), theirs());
-    for round in 0..5 {
+    let (before_here, before_there) = (open_descriptors(), theirs());
+    // More than the brokers of earlier tests, in this process, may still have to close.
+    for round in 0..20 {
         let text = format!("round {round}");
         let mut request = toolbox.request(DESCRIPTOR);
         request.write_fd(nameless_file(&text));
@@ -98,7 +99,7 @@ fn obj_11_descriptors_travel_and_are_closed() {
         request.write_fd(nameless_file("unread"));
         toolbox.call(ECHO, request).expect("echo");
     }
-    eventually("every descriptor closed", || (open_descriptors(), theirs()) == (before_here, before_there));
+    eventually("every descriptor closed", || open_descriptors() <= before_here && theirs() <= before_there);
 }
 
 /// TX-10: a service that dies while it serves is a refusal, and the next call is refused at once.

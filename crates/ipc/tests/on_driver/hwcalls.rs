@@ -12,7 +12,7 @@ use crate::hwtoolbox::{
     V1_1, bounce,
 };
 use crate::peer::{bench_of, eventually};
-use crate::toolbox::{nameless_file, open_descriptors, settled_descriptors};
+use crate::toolbox::{nameless_file, open_descriptors};
 
 const FLAVOUR: &str = "hwbinder";
 
@@ -106,8 +106,9 @@ fn obj_19_handles_travel_and_are_closed() {
     let Some(bench) = bench_of(FLAVOUR) else { return };
     let (_peer, _process, toolbox) = bench.hw_served(1);
     let theirs = || plain(&toolbox, DESCRIPTORS).expect("count").reader().read_i32().expect("a number");
-    let (before_here, before_there) = (settled_descriptors(), theirs());
-    for round in 0..5 {
+    let (before_here, before_there) = (open_descriptors(), theirs());
+    // More than the brokers of earlier tests, in this process, may still have to close.
+    for round in 0..20 {
         let text = format!("round {round}");
         let handle = NativeHandle { fds: vec![nameless_file(&text).into()], ints: vec![round, -1] };
         let mut request = toolbox.request(V1_0);
@@ -130,7 +131,7 @@ fn obj_19_handles_travel_and_are_closed() {
         request.write_handle(Some(NativeHandle { fds: vec![nameless_file("x").into()], ints: vec![] }));
         toolbox.call(ECHO, request).expect("echo");
     }
-    eventually("every descriptor closed", || (open_descriptors(), theirs()) == (before_here, before_there));
+    eventually("every descriptor closed", || open_descriptors() <= before_here && theirs() <= before_there);
 }
 
 /// What makes no sense is answered, or refused by the driver, and the server goes on.

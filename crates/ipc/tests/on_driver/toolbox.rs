@@ -99,19 +99,6 @@ pub(crate) fn open_descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").expect("procfs").count()
 }
 
-/// The same once nothing changes any more: an embedded driver's broker may be a thread of this process
-/// and still closing what the test before left.
-pub(crate) fn settled_descriptors() -> usize {
-    let (mut seen, mut same) = (open_descriptors(), 0);
-    while same < 5 {
-        std::thread::sleep(Duration::from_millis(10));
-        let now = open_descriptors();
-        same = if now == seen { same + 1 } else { 0 };
-        seen = now;
-    }
-    seen
-}
-
 /// A file without a name, positioned at its beginning.
 pub(crate) fn nameless_file(content: &str) -> File {
     static LAST: AtomicI32 = AtomicI32::new(0);
