@@ -46,21 +46,18 @@ pub(crate) struct Lent<'t> {
     pub(crate) offsets: &'t [u8],
 }
 
-impl Lent<'_> {
-    /// The object that a translated `flat_binder_object` names.
-    pub(crate) fn binder(&self, flat: &FlatBinderObject) -> Result<Binder, StatusCode> {
-        match flat.kind {
-            object::BINDER => {
-                let node = self.runtime.shared().nodes.find(NodePtr(flat.binder), Cookie(flat.cookie));
-                node.map(Binder::Local).ok_or(StatusCode::DEAD_OBJECT)
-            }
-            object::HANDLE => {
-                let handle = Handle(flat.binder as u32);
-                let proxy = self.runtime.shared().proxies.proxy(self.runtime.hold(), handle);
-                Ok(Binder::Remote(proxy))
-            }
-            _ => Err(StatusCode::BAD_TYPE),
+/// The object that a `flat_binder_object` of a delivery names.
+pub(crate) fn translated(runtime: &dyn Runtime, flat: &FlatBinderObject) -> Result<Binder, StatusCode> {
+    match flat.kind {
+        object::BINDER => {
+            let node = runtime.shared().nodes.find(NodePtr(flat.binder), Cookie(flat.cookie));
+            node.map(Binder::Local).ok_or(StatusCode::DEAD_OBJECT)
         }
+        object::HANDLE => {
+            let handle = Handle(flat.binder as u32);
+            Ok(Binder::Remote(runtime.shared().proxies.proxy(runtime.hold(), handle)))
+        }
+        _ => Err(StatusCode::BAD_TYPE),
     }
 }
 

@@ -97,7 +97,7 @@ impl HwBinder {
     /// # Errors
     /// See [`CallError`].
     #[inline]
-    pub fn call(&self, code: u32, mut request: HwParcel<'_>) -> Result<Reply<'_>, CallError> {
+    pub fn call(&self, code: u32, request: HwParcel<'_>) -> Result<Reply<'_>, CallError> {
         let payload = match &self.0 {
             Binder::Remote(proxy) => {
                 let outcome = request
@@ -117,7 +117,7 @@ impl HwBinder {
     ///
     /// # Errors
     /// The driver does not take it. That it arrives is not known.
-    pub fn oneway(&self, code: u32, mut request: HwParcel<'_>) -> Result<Taken, TransactError> {
+    pub fn oneway(&self, code: u32, request: HwParcel<'_>) -> Result<Taken, TransactError> {
         let flags = TransactionFlags::ONEWAY;
         let Binder::Remote(proxy) = &self.0 else {
             // As a receiver's failure would be: nobody hears of it.

@@ -6,10 +6,10 @@
 //! structures (a vector's 16 bytes) lie in memory of the parcel's own, which grows while it is
 //! written; so no address is filled in before [`HwParcel::with_payload`] hands the payload out.
 //!
-//! Parcels are recycled: dropping one keeps its memory for the thread's next, so that a steady
-//! stream of calls allocates nothing, unless they lend more than [`FEW`] vectors at once.
+//! Parcels are recycled (`memory`), so that a steady stream of calls allocates nothing.
 
-use std::cell::RefCell;
+mod memory;
+
 use std::fmt;
 use std::os::fd::OwnedFd;
 
@@ -20,70 +20,10 @@ use zerocopy::IntoBytes;
 
 use crate::hwbinder::reader::Reader;
 use crate::target::Binder;
+use memory::{Buffer, Own, Recycled, emptied};
 
-/// Parcels whose memory a thread keeps; a nested call needs two at a time.
-const KEPT: usize = 4;
-/// More than any payload that a driver delivers is not kept.
-const LARGEST_KEPT: usize = 1 << 20;
 /// Where the address stands in a PTR object.
 const ADDRESS: usize = 8;
-
-thread_local! {
-    static SPARE: RefCell<Vec<Memory>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Bytes that a PTR object describes.
-#[derive(Clone, Copy)]
-enum Bytes {
-    /// In the parcel's own memory.
-    Own { start: usize, len: usize },
-    /// The caller's, by their number in [`Lent`].
-    Lent { number: usize, len: usize },
-}
-
-/// One PTR object.
-#[derive(Clone, Copy)]
-struct Buffer {
-    bytes: Bytes,
-    /// Its index among the parcel's objects.
-    object: usize,
-    /// Where its address is stored as well: a position in the own memory.
-    pointer: Option<usize>,
-}
-
-/// So many lent slices, and so many buffers of a payload, need no list on the heap. A list of borrowed
-/// slices cannot be kept for the next parcel, which borrows others.
-const FEW: usize = 4;
-
-/// The caller's bytes, in the order they were lent.
-#[derive(Default)]
-struct Lent<'a> {
-    few: [&'a [u8]; FEW],
-    count: usize,
-    /// From number [`FEW`] on.
-    more: Vec<&'a [u8]>,
-}
-
-impl<'a> Lent<'a> {
-    #[inline]
-    fn push(&mut self, bytes: &'a [u8]) -> usize {
-        let number = self.count;
-        match self.few.get_mut(number) {
-            Some(place) => *place = bytes,
-            None => self.more.push(bytes),
-        }
-        self.count += 1;
-        number
-    }
-
-    #[inline]
-    fn get(&self, number: usize) -> &'a [u8] {
-        match self.few.get(number) {
-            Some(bytes) => bytes,
-            None => self.more.get(number - FEW).copied().unwrap_or_default(),
-        }
-    }
-}
 
 /// What an object in a parcel keeps alive.
 pub(crate) enum Held {
@@ -107,63 +47,14 @@ pub struct NativeHandle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     object: usize,
-    start: usize,
-    len: usize,
-}
-
-/// All of a parcel that borrows nothing, and so can be kept.
-#[derive(Default)]
-struct Memory {
-    data: Vec<u8>,
-    offsets: Vec<u64>,
-    /// Structures, each from an 8-byte boundary on.
-    own: Vec<u64>,
-    buffers: Vec<Buffer>,
-    buffers_size: u64,
-    /// Binders and descriptors, by the position of their object.
-    held: Vec<(u64, Held)>,
+    own: Own,
 }
 
 /// The arguments or results of a HIDL call, with the objects that travel along.
 pub struct HwParcel<'a> {
-    memory: Memory,
-    lent: Lent<'a>,
-}
-
-impl Memory {
-    #[inline]
-    fn clear(&mut self) {
-        self.data.clear();
-        self.offsets.clear();
-        self.own.clear();
-        self.buffers.clear();
-        self.buffers_size = 0;
-        // May run the last drop of a proxy or node.
-        self.held.clear();
-    }
-
-    fn size(&self) -> usize {
-        self.data.capacity() + 8 * self.own.capacity()
-    }
-
-    /// What a buffer holds, its lent bytes being these.
-    #[inline]
-    fn bytes<'m>(&'m self, lent: &Lent<'m>, buffer: &Buffer) -> &'m [u8] {
-        match buffer.bytes {
-            // A part that is there was cut out of this memory.
-            Bytes::Own { start, len } => self.own.as_bytes().get(start..start + len).unwrap_or_default(),
-            Bytes::Lent { number, .. } => lent.get(number),
-        }
-    }
-}
-
-impl Bytes {
-    #[inline]
-    fn len(self) -> usize {
-        match self {
-            Self::Own { len, .. } | Self::Lent { len, .. } => len,
-        }
-    }
+    memory: Recycled,
+    /// For each buffer the caller's bytes; nothing, yet, for one in the own memory.
+    lent: Vec<&'a [u8]>,
 }
 
 impl Default for HwParcel<'_> {
@@ -177,8 +68,9 @@ impl<'a> HwParcel<'a> {
     #[inline]
     #[must_use]
     pub fn new() -> Self {
-        let memory = SPARE.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
-        Self { memory: memory.unwrap_or_default(), lent: Lent::default() }
+        let mut memory = Recycled::take();
+        let lent = std::mem::take(&mut memory.lent);
+        Self { memory, lent }
     }
 
     /// The bytes so far; addresses in them are filled in when the parcel is sent.
@@ -201,49 +93,54 @@ impl<'a> HwParcel<'a> {
 
     /// The bytes of each PTR object, in order.
     pub fn buffers(&self) -> impl Iterator<Item = &[u8]> {
-        self.memory.buffers.iter().map(|buffer| self.memory.bytes(&self.lent, buffer))
+        (0..self.lent.len()).map(|slot| self.bytes_of(slot))
+    }
+
+    fn bytes_of(&self, slot: usize) -> &[u8] {
+        match self.memory.buffers.binary_search_by_key(&slot, |buffer| buffer.slot) {
+            Ok(index) => self.memory.buffers[index].own.of(&self.memory.own),
+            Err(_) => self.lent.get(slot).copied().unwrap_or_default(),
+        }
     }
 
     /// Starts over: bytes and objects go.
     pub fn clear(&mut self) {
         self.memory.clear();
-        self.lent = Lent::default();
+        self.lent.clear();
     }
 
     /// Hands the payload out, with every address where it belongs. What is borrowed stays borrowed
     /// until `send` returns, when the driver must have it.
     #[inline]
-    pub fn with_payload<R>(&mut self, send: impl FnOnce(Payload<'_>) -> R) -> R {
+    pub fn with_payload<R>(mut self, send: impl FnOnce(Payload<'_>) -> R) -> R {
         self.seal();
-        let Memory { data, offsets, buffers, buffers_size, .. } = &self.memory;
-        let bytes = |buffer| self.memory.bytes(&self.lent, buffer);
-        let (mut few, many): ([&[u8]; 2 * FEW], Vec<&[u8]>);
-        let named = if buffers.len() <= 2 * FEW {
-            few = [&[]; 2 * FEW];
-            few.iter_mut().zip(buffers).for_each(|(place, buffer)| *place = bytes(buffer));
-            &few[..buffers.len()]
-        } else {
-            many = buffers.iter().map(bytes).collect();
-            &many[..]
-        };
-        send(Payload { data, offsets, buffers_size: Some(*buffers_size), buffers: named })
+        let mut named: Vec<&[u8]> = std::mem::take(&mut self.lent);
+        let memory = &*self.memory;
+        for buffer in &memory.buffers {
+            if let Some(bytes) = named.get_mut(buffer.slot) {
+                *bytes = buffer.own.of(&memory.own);
+            }
+        }
+        let result = send(Payload {
+            data: &memory.data,
+            offsets: &memory.offsets,
+            buffers_size: Some(memory.buffers_size),
+            buffers: &named,
+        });
+        self.memory.lent = emptied(named);
+        result
     }
 
-    /// Fills in every address, in the objects and in the structures that point to others. Nothing
-    /// may be written afterwards that makes the own memory grow.
+    /// Fills in the addresses of what is in the own memory, in the objects and in the structures that
+    /// point to them. Nothing may be written afterwards that makes that memory grow.
     #[inline]
     pub(crate) fn seal(&mut self) {
-        let Self { memory: Memory { data, offsets, own, buffers, .. }, lent } = self;
-        let base = own.as_ptr() as u64;
-        let own = own.as_mut_bytes();
-        for buffer in buffers.iter() {
-            let address = match buffer.bytes {
-                Bytes::Own { start, .. } => base + start as u64,
-                Bytes::Lent { number, .. } => lent.get(number).as_ptr() as u64,
-            }
-            .to_le_bytes();
-            let at = offsets.get(buffer.object).map_or(usize::MAX, |offset| *offset as usize);
-            put(data, at.saturating_add(ADDRESS), &address);
+        let memory = &mut *self.memory;
+        let base = memory.own.as_ptr() as u64;
+        let own = memory.own.as_mut_bytes();
+        for buffer in &memory.buffers {
+            let address = (base + buffer.own.start as u64).to_le_bytes();
+            put(&mut memory.data, buffer.at + ADDRESS, &address);
             if let Some(at) = buffer.pointer {
                 put(own, at, &address);
             }
@@ -257,14 +154,10 @@ impl<'a> HwParcel<'a> {
 
     /// A parcel of the same content that borrows nothing, sealed.
     pub(crate) fn into_owned(mut self) -> HwParcel<'static> {
-        for index in 0..self.memory.buffers.len() {
-            if let Bytes::Lent { number, len } = self.memory.buffers[index].bytes {
-                let start = self.reserve(len);
-                put(self.memory.own.as_mut_bytes(), start, self.lent.get(number));
-                self.memory.buffers[index].bytes = Bytes::Own { start, len };
-            }
-        }
-        let mut owned = HwParcel { memory: std::mem::take(&mut self.memory), lent: Lent::default() };
+        let lent = std::mem::take(&mut self.lent);
+        let mut memory = std::mem::replace(&mut self.memory, Recycled::take());
+        memory.adopt(&lent);
+        let mut owned = HwParcel { memory, lent: lent.into_iter().map(|_| &[][..]).collect() };
         owned.seal();
         owned
     }
@@ -274,78 +167,85 @@ impl<'a> HwParcel<'a> {
         &mut self.memory.data
     }
 
-    /// The object that is appended next.
-    pub(crate) fn next_object(&self) -> usize {
-        self.memory.offsets.len()
-    }
-
     /// Appends an object that is listed in the offsets.
     #[inline]
     pub(crate) fn push_object(&mut self, object: &[u8]) {
-        self.memory.offsets.push(self.memory.data.len() as u64);
-        self.memory.data.extend_from_slice(object);
+        let memory = &mut *self.memory;
+        memory.offsets.push(memory.data.len() as u64);
+        memory.data.extend_from_slice(object);
     }
 
     /// Keeps something alive for the object that was appended last.
     pub(crate) fn hold(&mut self, held: Held) {
-        if let Some(offset) = self.memory.offsets.last() {
-            self.memory.held.push((*offset, held));
+        if let Some(offset) = self.memory.offsets.last().copied() {
+            self.memory.held.push((offset, held));
         }
-    }
-
-    /// Zeros in the own memory, from an 8-byte boundary on.
-    #[inline]
-    fn reserve(&mut self, len: usize) -> usize {
-        let start = self.memory.own.len();
-        self.memory.own.resize(start + len.div_ceil(8), 0);
-        8 * start
     }
 
     /// Appends a PTR object for zeros in the own memory.
-    #[inline]
     pub(crate) fn push_own(&mut self, len: usize, parent: Option<(Part, usize)>) -> Part {
-        let object = self.next_object();
-        let start = self.reserve(len);
-        self.push_buffer(Bytes::Own { start, len }, parent);
-        Part { object, start, len }
+        let own = self.memory.reserve(len);
+        let object = self.memory.offsets.len();
+        let (ptr, pointer) = described_by(parent, len);
+        let (slot, at) = (self.lent.len(), self.memory.data.len());
+        self.memory.buffers.push(Buffer { slot, object, at, own, pointer });
+        self.memory.buffers_size += (len as u64).next_multiple_of(8);
+        self.lent.push(&[]);
+        self.push_object(ptr.as_bytes());
+        Part { object, own }
     }
 
     /// Appends a PTR object for the caller's bytes.
-    #[inline]
     pub(crate) fn push_lent(&mut self, bytes: &'a [u8], parent: Option<(Part, usize)>) {
-        let number = self.lent.push(bytes);
-        self.push_buffer(Bytes::Lent { number, len: bytes.len() }, parent);
+        let (mut ptr, pointer) = described_by(parent, bytes.len());
+        ptr.buffer = bytes.as_ptr() as u64;
+        if let Some(at) = pointer {
+            put(self.memory.own.as_mut_bytes(), at, &ptr.buffer.to_le_bytes());
+        }
+        self.memory.buffers_size += (bytes.len() as u64).next_multiple_of(8);
+        self.lent.push(bytes);
+        self.push_object(ptr.as_bytes());
     }
 
+    /// [`Self::push_own`] and [`Self::push_lent`] at once, for what most calls carry: a structure of
+    /// two words, of which the first points to the caller's bytes.
     #[inline]
-    fn push_buffer(&mut self, bytes: Bytes, parent: Option<(Part, usize)>) {
-        let object = self.next_object();
-        let mut ptr = BufferObject { kind: object::PTR, length: bytes.len() as u64, ..Default::default() };
-        let mut pointer = None;
-        if let Some((part, offset)) = parent {
-            ptr.flags = object::BUFFER_FLAG_HAS_PARENT;
-            ptr.parent = part.object as u64;
-            ptr.parent_offset = offset as u64;
-            // One that is outside the parent is for the driver to refuse.
-            pointer = (offset.saturating_add(8) <= part.len).then(|| part.start + offset);
-        }
-        self.memory.buffers.push(Buffer { bytes, object, pointer });
-        self.memory.buffers_size += (bytes.len() as u64).next_multiple_of(8);
-        self.push_object(ptr.as_bytes());
+    pub(crate) fn push_vec(&mut self, count: u64, bytes: &'a [u8]) {
+        let memory = &mut *self.memory;
+        let (object, at) = (memory.offsets.len(), memory.data.len());
+        let own = Own { start: size_of_val(memory.own.as_slice()), len: size_of::<[u64; 2]>() };
+        let buffer = bytes.as_ptr() as u64;
+        let parent = BufferObject { kind: object::PTR, length: own.len as u64, ..Default::default() };
+        let child = BufferObject {
+            kind: object::PTR,
+            flags: object::BUFFER_FLAG_HAS_PARENT,
+            buffer,
+            length: bytes.len() as u64,
+            parent: object as u64,
+            parent_offset: 0,
+        };
+        memory.own.extend_from_slice(&[buffer.to_le(), count]);
+        memory.buffers.push(Buffer { slot: self.lent.len(), object, at, own, pointer: None });
+        memory.buffers_size += (own.len as u64) + (bytes.len() as u64).next_multiple_of(8);
+        memory.offsets.extend_from_slice(&[at as u64, (at + size_of_val(&parent)) as u64]);
+        memory.data.extend_from_slice([parent, child].as_bytes());
+        self.lent.extend_from_slice(&[&[], bytes]);
     }
 
     /// Writes bytes into a structure; what does not fit into it is left out.
     #[inline]
     pub(crate) fn put_own(&mut self, part: Part, offset: usize, bytes: &[u8]) {
-        if offset.saturating_add(bytes.len()) <= part.len {
-            put(self.memory.own.as_mut_bytes(), part.start + offset, bytes);
+        if offset.saturating_add(bytes.len()) <= part.own.len {
+            put(self.memory.own.as_mut_bytes(), part.own.start + offset, bytes);
         }
     }
 
-    /// The bytes that an object describes.
+    /// The bytes that a PTR object describes, by its index.
     pub(crate) fn described(&self, object: usize) -> Option<&[u8]> {
-        let at = self.memory.buffers.binary_search_by_key(&object, |buffer| buffer.object).ok()?;
-        Some(self.memory.bytes(&self.lent, self.memory.buffers.get(at)?))
+        let before = self.memory.offsets.get(..object)?;
+        let is_ptr =
+            |offset: &&u64| self.memory.object_at(**offset).is_some_and(|ptr| ptr.kind == object::PTR);
+        Some(self.bytes_of(before.iter().filter(is_ptr).count()))
     }
 
     /// The binder that stands at a position.
@@ -364,6 +264,22 @@ impl Part {
     }
 }
 
+/// A PTR object without its address, and where that is stored as well. A pointer that is outside its
+/// parent is for the driver to refuse.
+#[inline]
+fn described_by(parent: Option<(Part, usize)>, len: usize) -> (BufferObject, Option<usize>) {
+    let mut ptr = BufferObject { kind: object::PTR, length: len as u64, ..Default::default() };
+    let mut pointer = None;
+    if let Some((part, offset)) = parent {
+        ptr.flags = object::BUFFER_FLAG_HAS_PARENT;
+        ptr.parent = part.object as u64;
+        ptr.parent_offset = offset as u64;
+        pointer = part.own.pointer(offset);
+    }
+    (ptr, pointer)
+}
+
+#[inline]
 fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     if let Some(place) = bytes.get_mut(at..).and_then(|rest| rest.get_mut(..value.len())) {
         place.copy_from_slice(value);
@@ -373,19 +289,9 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
 impl Drop for HwParcel<'_> {
     #[inline]
     fn drop(&mut self) {
-        let mut memory = std::mem::take(&mut self.memory);
-        // Before the spare list is borrowed: what it held may be dropped here, and make calls.
-        memory.clear();
-        if memory.size() > LARGEST_KEPT || memory.data.capacity() == 0 {
-            return;
+        if self.lent.capacity() != 0 {
+            self.memory.lent = emptied(std::mem::take(&mut self.lent));
         }
-        // Without local storage, at a thread's end, the memory is simply given back.
-        let _ = SPARE.try_with(|spare| {
-            let mut spare = spare.borrow_mut();
-            if spare.len() < KEPT {
-                spare.push(memory);
-            }
-        });
     }
 }
 

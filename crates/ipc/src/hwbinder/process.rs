@@ -1,7 +1,7 @@
 //! Room: how a process of this flavour sets itself up.
 //! Not here: opening and serving (`crate::process`).
 //! Facts: libhwbinder's `ProcessState.cpp` and `IPCThreadState.cpp`: no pool threads unless asked
-//! for, no spam detection, threads named "HwBinder:<pid>_<n>".
+//! for, no spam detection, threads named `HwBinder:<pid>_<n>`.
 
 use crate::process::ProcessOptions;
 

@@ -10,8 +10,11 @@ mod objects;
 #[cfg(test)]
 mod tests;
 
+use zerocopy::IntoBytes;
+
 use crate::hwbinder::parcel::HwParcel;
 use crate::received::Lent;
+use crate::runtime::Runtime;
 use crate::status_code::StatusCode;
 
 pub use objects::Seen;
@@ -21,10 +24,13 @@ type Read<T> = Result<T, StatusCode>;
 /// Where the objects and what they describe come from.
 #[derive(Clone, Copy)]
 enum Source<'t> {
-    Received(Lent<'t>),
-    /// One of this process that was never sent.
+    Received(&'t dyn Runtime),
+    /// A parcel of this process that was never sent.
     Parcel(&'t HwParcel<'t>),
-    Image(Image<'t>),
+    Image {
+        area: &'t [u8],
+        base: u64,
+    },
 }
 
 /// A payload without a driver: what a receiver would see, for tests and tools.
@@ -45,6 +51,8 @@ pub struct Image<'t> {
 pub struct Reader<'t> {
     data: &'t [u8],
     at: usize,
+    /// Where each object stands, 8 bytes each.
+    offsets: &'t [u8],
     /// The object that is expected next.
     next: usize,
     source: Source<'t>,
@@ -65,23 +73,22 @@ macro_rules! scalars {
 }
 
 impl<'t> Reader<'t> {
-    fn of(data: &'t [u8], source: Source<'t>) -> Self {
-        Self { data, at: 0, next: 0, source }
-    }
-
     /// Reads a payload without a driver. It has no binders and no descriptors.
     #[must_use]
     pub fn of_image(image: Image<'t>) -> Self {
-        Self::of(image.data, Source::Image(image))
+        let Image { data, offsets, area, base } = image;
+        Self { data, at: 0, offsets, next: 0, source: Source::Image { area, base } }
     }
 
     pub(crate) fn of_parcel(parcel: &'t HwParcel<'t>) -> Self {
-        Self::of(parcel.data(), Source::Parcel(parcel))
+        let (data, offsets) = (parcel.data(), parcel.offsets().as_bytes());
+        Self { data, at: 0, offsets, next: 0, source: Source::Parcel(parcel) }
     }
 
     #[inline]
     pub(crate) fn of_received(lent: Lent<'t>) -> Self {
-        Self::of(lent.data, Source::Received(lent))
+        let Lent { runtime, data, offsets } = lent;
+        Self { data, at: 0, offsets, next: 0, source: Source::Received(runtime) }
     }
 
     /// Bytes from the beginning.
@@ -106,17 +113,20 @@ impl<'t> Reader<'t> {
 
     #[inline]
     fn take_chunk<const N: usize>(&mut self) -> Read<[u8; N]> {
-        let bytes = self.take(N)?;
-        bytes.first_chunk().copied().ok_or(StatusCode::NOT_ENOUGH_DATA)
+        let chunk = *self.data[self.at..].first_chunk().ok_or(StatusCode::NOT_ENOUGH_DATA)?;
+        self.at = (self.at + const { N.next_multiple_of(4) }).min(self.data.len());
+        Ok(chunk)
     }
 
     /// All of a read or nothing.
     #[inline]
     fn attempt<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
-        let mut ahead = *self;
-        let value = read(&mut ahead)?;
-        *self = ahead;
-        Ok(value)
+        let (at, next) = (self.at, self.next);
+        let result = read(self);
+        if result.is_err() {
+            (self.at, self.next) = (at, next);
+        }
+        result
     }
 
     scalars! {

@@ -21,9 +21,9 @@ use crate::target::Binder;
 pub(crate) const VEC: usize = 16;
 /// Where the count stands in them.
 pub(crate) const COUNT: usize = 8;
-/// Where the ownership mark stands in `hidl_vec` and `hidl_string`. It means nothing to a receiver.
-const VEC_OWNS: usize = 12;
-/// The same in `hidl_handle`.
+/// The ownership mark behind it; it means nothing to a receiver.
+const OWNS: [u8; 4] = [1, 0, 0, 0];
+/// Where the mark stands in `hidl_handle`.
 const HANDLE_OWNS: usize = 8;
 /// Bytes of a `native_handle` in front of its numbers, and what its first word says.
 pub(crate) const NATIVE_HANDLE: usize = 12;
@@ -31,6 +31,24 @@ pub(crate) const NATIVE_HANDLE: usize = 12;
 /// A count of elements. More than this do not fit any receiving area.
 fn count(elements: usize) -> u32 {
     u32::try_from(elements).unwrap_or(u32::MAX)
+}
+
+/// The second word of `hidl_vec` and `hidl_string`: count and ownership.
+#[inline]
+fn count_word(elements: usize) -> u64 {
+    let [a, b, c, d] = count(elements).to_le_bytes();
+    let [e, f, g, h] = OWNS;
+    u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// What a C string keeps of a text.
+#[inline]
+fn until_nul(text: &str) -> &[u8] {
+    let bytes = text.as_bytes();
+    match bytes.contains(&0) {
+        false => bytes,
+        true => bytes.split(|byte| *byte == 0).next().unwrap_or_default(),
+    }
 }
 
 /// Scalars: their own bytes, padded to 4.
@@ -73,24 +91,22 @@ impl<'a> HwParcel<'a> {
         self.write_u8(value.into());
     }
 
+    /// At least one byte, at a multiple of 4, and zeros up to the next.
     #[inline]
     fn write_padded(&mut self, bytes: &[u8]) {
         let data = self.bytes_mut();
         data.extend_from_slice(bytes);
-        data.resize(data.len().next_multiple_of(4), 0);
+        data.extend_from_slice(&[0; 3][..bytes.len().wrapping_neg() % 4]);
     }
 
     /// A C string: bytes and a NUL, no length. A NUL inside ends it.
     #[inline]
     pub fn write_c_str(&mut self, value: &str) {
-        // Names are short: looking at every byte at once costs less than finding the first NUL.
-        let value = match value.bytes().fold(false, |found, byte| found | (byte == 0)) {
-            true => value.split('\0').next().unwrap_or_default(),
-            false => value,
-        };
+        let value = until_nul(value);
         let data = self.bytes_mut();
-        data.extend_from_slice(value.as_bytes());
-        data.extend_from_slice(&[0; 4][value.len() % 4..]);
+        data.extend_from_slice(value);
+        // The NUL is the first of them.
+        data.extend_from_slice(&[0; 4][data.len() % 4..]);
     }
 
     /// The header of a request: the name of the interface that declares the method.
@@ -110,8 +126,7 @@ impl<'a> HwParcel<'a> {
     /// `vec<T>` of plain elements, which stay where they are until the driver has them.
     #[inline]
     pub fn write_vec<T: IntoBytes + Immutable>(&mut self, values: &'a [T]) {
-        let vec = self.push_own(VEC, None);
-        self.embed_vec(vec, 0, values);
+        self.push_vec(count_word(values.len()), values.as_bytes());
     }
 
     /// `string`
@@ -166,10 +181,10 @@ impl<'a> HwParcel<'a> {
 
     /// A `hidl_string` at an offset of a structure. A NUL inside ends it.
     pub fn embed_str(&mut self, parent: Part, offset: usize, value: &str) {
-        let value = value.split('\0').next().unwrap_or_default();
+        let value = until_nul(value);
         self.put_vec(parent, offset, value.len());
         let bytes = self.push_own(value.len() + 1, Some((parent, offset)));
-        self.put_own(bytes, 0, value.as_bytes());
+        self.put_own(bytes, 0, value);
     }
 
     /// A `hidl_vec<hidl_string>` at an offset of a structure.
@@ -182,8 +197,7 @@ impl<'a> HwParcel<'a> {
 
     #[inline]
     fn put_vec(&mut self, parent: Part, offset: usize, elements: usize) {
-        self.put_own(parent, offset + COUNT, &count(elements).to_le_bytes());
-        self.put_own(parent, offset + VEC_OWNS, &[1]);
+        self.put_own(parent, offset.saturating_add(COUNT), &count_word(elements).to_ne_bytes());
     }
 
     /// `handle`; the parcel closes its descriptors when the driver has their files.
@@ -194,7 +208,7 @@ impl<'a> HwParcel<'a> {
     /// A `hidl_handle` at an offset of a structure.
     pub fn embed_handle(&mut self, parent: Part, offset: usize, handle: Option<NativeHandle>) {
         if handle.is_some() {
-            self.put_own(parent, offset + HANDLE_OWNS, &[1]);
+            self.put_own(parent, offset.saturating_add(HANDLE_OWNS), &OWNS);
         }
         self.push_handle(handle, Some((parent, offset)));
     }

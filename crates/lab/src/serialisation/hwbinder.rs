@@ -31,7 +31,7 @@ const OBJECT: usize = 40;
 
 impl Delivered {
     /// Does a driver's work on a parcel of PTR objects.
-    fn from(mut parcel: HwParcel<'_>) -> Self {
+    fn from(parcel: HwParcel<'_>) -> Self {
         parcel.with_payload(|payload| {
             let mut delivered =
                 Self { data: payload.data.to_vec(), offsets: payload.offsets.to_vec(), area: Vec::new() };
@@ -98,7 +98,7 @@ fn take(reply: &Delivered, received: &mut Vec<u8>) -> Result<(), Status> {
 }
 
 /// What a parcel is written for.
-fn send(mut parcel: HwParcel<'_>) {
+fn send(parcel: HwParcel<'_>) {
     parcel.with_payload(|payload| {
         black_box(payload);
     });

@@ -11,7 +11,7 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 use super::{Read, Reader, Source};
 use crate::binder::parcel::Held;
 use crate::binder::stability::Stability;
-use crate::received::object_offsets;
+use crate::received::{object_offsets, translated};
 use crate::status_code::StatusCode;
 use crate::target::Binder;
 
@@ -76,7 +76,7 @@ impl Reader<'_> {
                 Some(Held::Binder(binder)) => Ok(Some(binder.clone())),
                 _ => Err(StatusCode::BAD_TYPE),
             },
-            Source::Received(received) => received.lent().binder(&flat).map(Some),
+            Source::Received(received) => translated(received.runtime, &flat).map(Some),
             Source::Nothing => Err(StatusCode::BAD_TYPE),
         }
     }

@@ -13,15 +13,19 @@ use super::{Read, Reader, Source};
 use crate::hwbinder::client::HwBinder;
 use crate::hwbinder::parcel::NativeHandle;
 use crate::hwbinder::writer::{COUNT, NATIVE_HANDLE, VEC};
+use crate::received::translated;
 use crate::status_code::StatusCode;
 
 /// A structure, or an array of them, where the driver put it.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'t> {
     bytes: &'t [u8],
-    /// Its index among the objects; `None` for one that was not listed because it is empty.
-    object: Option<usize>,
+    /// Its index among the objects; [`NO_OBJECT`] for an empty one that was not listed.
+    object: u64,
 }
+
+/// No object's index. A sender may claim it, but there is no pointer in what has no bytes.
+const NO_OBJECT: u64 = u64::MAX;
 
 impl<'t> Seen<'t> {
     /// Its bytes. Pointers in them are the driver's and say nothing.
@@ -40,30 +44,12 @@ impl<'t> Seen<'t> {
     }
 }
 
-/// What a child must say about its parent.
-type Parent<'t> = Option<(Seen<'t>, usize)>;
-
 impl<'t> Reader<'t> {
     /// The position of an object, as its sender listed it.
     #[inline]
     fn offset(&self, index: usize) -> Option<u64> {
-        let listed = |offsets: &[u8]| {
-            let at = index.checked_mul(8)?;
-            offsets.get(at..)?.first_chunk().map(|chunk| u64::from_ne_bytes(*chunk))
-        };
-        match self.source {
-            Source::Received(lent) => listed(lent.offsets),
-            Source::Image(image) => listed(image.offsets),
-            Source::Parcel(parcel) => parcel.offsets().get(index).copied(),
-        }
-    }
-
-    fn objects(&self) -> usize {
-        match self.source {
-            Source::Received(lent) => lent.offsets.len() / 8,
-            Source::Image(image) => image.offsets.len() / 8,
-            Source::Parcel(parcel) => parcel.offsets().len(),
-        }
+        let at = index.checked_mul(8)?;
+        self.offsets.get(at..)?.first_chunk().map(|chunk| u64::from_ne_bytes(*chunk))
     }
 
     /// The index of the object here; `None` if none is listed.
@@ -73,8 +59,14 @@ impl<'t> Reader<'t> {
         if self.offset(self.next) == Some(at) {
             return Some(self.next);
         }
-        // Read out of order, or something was passed over. The driver saw to it that they ascend.
-        let (mut low, mut high) = (0, self.objects());
+        self.find_listed(at)
+    }
+
+    /// For what is read out of order, or when something was passed over. The driver saw to it that
+    /// offsets ascend.
+    #[cold]
+    fn find_listed(&self, at: u64) -> Option<usize> {
+        let (mut low, mut high) = (0, self.offsets.len() / 8);
         while low < high {
             let middle = low + (high - low) / 2;
             match self.offset(middle)?.cmp(&at) {
@@ -109,38 +101,46 @@ impl<'t> Reader<'t> {
             return Ok(&[]);
         }
         let bytes = match self.source {
-            Source::Received(lent) => lent.runtime.lent(ptr.buffer, ptr.length),
+            Source::Received(runtime) => runtime.lent(ptr.buffer, ptr.length),
             Source::Parcel(parcel) => parcel.described(index),
-            Source::Image(image) => {
-                let start = ptr.buffer.checked_sub(image.base).and_then(|start| usize::try_from(start).ok());
-                let rest = start.and_then(|start| image.area.get(start..));
+            Source::Image { area, base } => {
+                let start = ptr.buffer.checked_sub(base).and_then(|start| usize::try_from(start).ok());
+                let rest = start.and_then(|start| area.get(start..));
                 usize::try_from(ptr.length).ok().and_then(|len| rest?.get(..len))
             }
         };
         bytes.filter(|bytes| bytes.len() as u64 == ptr.length).ok_or(StatusCode::BAD_VALUE)
     }
 
-    /// Takes a PTR object that must describe `len` bytes, at the top or for this pointer.
+    /// Takes a PTR object that must describe `len` bytes.
     #[inline]
-    fn take_buffer(&mut self, len: u64, parent: Parent<'t>) -> Read<Seen<'t>> {
+    fn take_ptr(&mut self, len: u64, check: impl FnOnce(&BufferObject) -> bool) -> Read<Seen<'t>> {
         let (index, ptr) = self.take_listed::<BufferObject>()?;
         if ptr.kind != object::PTR {
             return Err(StatusCode::BAD_TYPE);
         }
-        let as_expected = match parent {
-            None => ptr.flags == 0,
-            Some((parent, offset)) => {
-                let pointer: u64 = parent.field(offset)?;
-                ptr.flags == object::BUFFER_FLAG_HAS_PARENT
-                    && parent.object.is_some_and(|object| object as u64 == ptr.parent)
-                    && ptr.parent_offset == offset as u64
-                    && pointer == ptr.buffer
-            }
-        };
-        if !as_expected || ptr.length != len {
+        if ptr.length != len || !check(&ptr) {
             return Err(StatusCode::BAD_VALUE);
         }
-        Ok(Seen { bytes: self.described(index, &ptr)?, object: Some(index) })
+        Ok(Seen { bytes: self.described(index, &ptr)?, object: index as u64 })
+    }
+
+    /// Takes one that nothing points to.
+    #[inline]
+    fn take_top(&mut self, len: u64) -> Read<Seen<'t>> {
+        self.take_ptr(len, |ptr| ptr.flags == 0)
+    }
+
+    /// Takes one that a pointer in another points to.
+    #[inline]
+    fn take_child(&mut self, len: u64, parent: Seen<'t>, offset: usize) -> Read<Seen<'t>> {
+        let pointer: u64 = parent.field(offset)?;
+        self.take_ptr(len, |ptr| {
+            ptr.flags == object::BUFFER_FLAG_HAS_PARENT
+                && ptr.parent == parent.object
+                && ptr.parent_offset == offset as u64
+                && ptr.buffer == pointer
+        })
     }
 
     /// Takes the PTR object that libhidl writes for nothing: no address, no bytes, not listed.
@@ -158,10 +158,10 @@ impl<'t> Reader<'t> {
     fn take_elements(&mut self, parent: Seen<'t>, offset: usize, size: usize, nul: bool) -> Read<Seen<'t>> {
         let count: u32 = parent.field(offset.checked_add(COUNT).ok_or(StatusCode::BAD_INDEX)?)?;
         if count == 0 && self.take_unlisted_null() {
-            return Ok(Seen { bytes: &[], object: None });
+            return Ok(Seen { bytes: &[], object: NO_OBJECT });
         }
         let len = u64::from(count).checked_mul(size as u64).ok_or(StatusCode::BAD_VALUE)?;
-        self.take_buffer(len + u64::from(nul), Some((parent, offset)))
+        self.take_child(len + u64::from(nul), parent, offset)
     }
 
     /// A structure of this many bytes.
@@ -170,7 +170,7 @@ impl<'t> Reader<'t> {
     /// `BAD_TYPE`: no buffer stands here. `BAD_VALUE`: it is another one. `NOT_ENOUGH_DATA`.
     #[inline]
     pub fn read_struct(&mut self, len: usize) -> Read<Seen<'t>> {
-        self.attempt(|reader| reader.take_buffer(len as u64, None))
+        self.attempt(|reader| reader.take_top(len as u64))
     }
 
     /// `vec<uint8_t>`, in place.
@@ -202,7 +202,7 @@ impl<'t> Reader<'t> {
     #[inline]
     pub fn read_structs(&mut self, size: usize) -> Read<Seen<'t>> {
         self.attempt(|reader| {
-            let vec = reader.take_buffer(VEC as u64, None)?;
+            let vec = reader.take_top(VEC as u64)?;
             reader.take_elements(vec, 0, size, false)
         })
     }
@@ -213,7 +213,7 @@ impl<'t> Reader<'t> {
     /// As [`Self::read_struct`]; `BAD_VALUE` also for one without its NUL, or that is no text.
     pub fn read_str(&mut self) -> Read<&'t str> {
         self.attempt(|reader| {
-            let string = reader.take_buffer(VEC as u64, None)?;
+            let string = reader.take_top(VEC as u64)?;
             reader.embedded_str(string, 0)
         })
     }
@@ -224,7 +224,7 @@ impl<'t> Reader<'t> {
     /// As [`Self::read_str`].
     pub fn read_str_vec(&mut self) -> Read<Vec<&'t str>> {
         self.attempt(|reader| {
-            let vec = reader.take_buffer(VEC as u64, None)?;
+            let vec = reader.take_top(VEC as u64)?;
             reader.embedded_str_vec(vec, 0)
         })
     }
@@ -281,12 +281,15 @@ impl<'t> Reader<'t> {
         self.attempt(|reader| reader.take_handle(Some((parent, offset))))
     }
 
-    fn take_handle(&mut self, parent: Parent<'t>) -> Read<Option<NativeHandle>> {
+    fn take_handle(&mut self, parent: Option<(Seen<'t>, usize)>) -> Read<Option<NativeHandle>> {
         let size = self.read_u64()?;
         if size == 0 {
             return Ok(None);
         }
-        let seen = self.take_buffer(size, parent)?;
+        let seen = match parent {
+            None => self.take_top(size)?,
+            Some((parent, offset)) => self.take_child(size, parent, offset)?,
+        };
         let (version, fds, ints): (u32, u32, u32) = (seen.field(0)?, seen.field(4)?, seen.field(8)?);
         let numbers = u64::from(fds) + u64::from(ints);
         if version != NATIVE_HANDLE as u32 || size != NATIVE_HANDLE as u64 + 4 * numbers {
@@ -297,8 +300,10 @@ impl<'t> Reader<'t> {
         if array.kind != object::FDA {
             return Err(StatusCode::BAD_TYPE);
         }
-        let belongs = seen.object.is_some_and(|object| object as u64 == array.parent);
-        if !belongs || array.parent_offset != NATIVE_HANDLE as u64 || array.num_fds != u64::from(fds) {
+        if array.parent != seen.object
+            || array.parent_offset != NATIVE_HANDLE as u64
+            || array.num_fds != u64::from(fds)
+        {
             return Err(StatusCode::BAD_VALUE);
         }
         let words = seen.bytes[NATIVE_HANDLE..].as_chunks::<4>().0;
@@ -309,7 +314,7 @@ impl<'t> Reader<'t> {
 
     /// A descriptor that the driver made for this buffer, and closes with it (contract OBJ-13).
     fn duplicate(&self, number: i32) -> Read<std::os::fd::OwnedFd> {
-        if matches!(self.source, Source::Image(_)) {
+        if matches!(self.source, Source::Image { .. }) {
             return Err(StatusCode::BAD_TYPE);
         }
         driver::duplicate_descriptor(number).map_err(|_| StatusCode::NO_MEMORY)
@@ -338,9 +343,9 @@ impl<'t> Reader<'t> {
             let at = reader.at as u64;
             let (_, flat) = reader.take_listed::<FlatBinderObject>()?;
             let binder = match reader.source {
-                Source::Received(lent) => lent.binder(&flat)?,
+                Source::Received(runtime) => translated(runtime, &flat)?,
                 Source::Parcel(parcel) => parcel.held_binder(at).cloned().ok_or(StatusCode::BAD_TYPE)?,
-                Source::Image(_) => return Err(StatusCode::BAD_TYPE),
+                Source::Image { .. } => return Err(StatusCode::BAD_TYPE),
             };
             Ok(Some(HwBinder::from(binder)))
         })

@@ -19,7 +19,7 @@ struct Sent {
     addresses: Vec<u64>,
 }
 
-fn sent(mut parcel: HwParcel<'_>) -> Sent {
+fn sent(parcel: HwParcel<'_>) -> Sent {
     parcel.with_payload(|payload| Sent {
         data: payload.data.to_vec(),
         offsets: payload.offsets.to_vec(),
@@ -213,6 +213,33 @@ fn exceptions_end_with_their_message() {
     let want = [0xfd, 0xff, 0xff, 0xff, 2, 0, 0, 0, b'n', 0, b'o', 0, 0, 0, 0, 0];
     assert_eq!(parcel.data(), want);
     assert_eq!(parcel.sealed_reader().read_status(), Err(Status::Exception(exception)));
+}
+
+/// What borrows nothing any more says the same: for calls within a process.
+#[test]
+fn an_owned_parcel_has_the_same_content() {
+    let bytes = vec![7u8; 13];
+    let mut parcel = HwParcel::new();
+    parcel.write_i32(1);
+    parcel.write_handle(Some(NativeHandle { fds: Vec::new(), ints: vec![5] }));
+    parcel.write_vec(&bytes);
+    let part = parcel.write_struct(&[0; 40]);
+    parcel.embed_str(part, 0, "text");
+    parcel.embed_vec(part, 24, &bytes);
+    let number = 9u64;
+    parcel.write_plain_struct(&number);
+    let owned = parcel.into_owned();
+    let buffers: Vec<Vec<u8>> = owned.buffers().map(<[u8]>::to_vec).collect();
+    assert_eq!(buffers.iter().map(Vec::len).collect::<Vec<_>>(), [16, 16, 13, 40, 5, 13, 8]);
+    drop(bytes);
+    let mut reader = owned.sealed_reader();
+    assert_eq!(reader.read_i32(), Ok(1));
+    assert_eq!(reader.read_handle().expect("a handle").expect("not null").ints, [5]);
+    assert_eq!(reader.read_bytes(), Ok(&[7; 13][..]));
+    let part = reader.read_struct(40).expect("a structure");
+    assert_eq!(reader.embedded_str(part, 0), Ok("text"));
+    assert_eq!(reader.embedded_structs(part, 24, 1).expect("bytes").bytes(), [7; 13]);
+    assert_eq!(reader.read_struct(8).expect("a number").field(0), Ok(number));
 }
 
 /// A parcel dropped leaves its memory, and nothing in it, to the next.
