@@ -58,7 +58,7 @@ pub(super) struct Channel {
 }
 
 impl Core {
-    /// After a plain call: the next one of this handle may go through a lane.
+    /// After a call that a lane could have carried: the next one of this handle may go through a lane.
     pub(super) fn open_lane(
         &mut self,
         from: ProcId,

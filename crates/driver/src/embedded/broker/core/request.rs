@@ -187,10 +187,11 @@ impl Core {
         Verdict::errno(errno)
     }
 
-    /// After a plain call that was accepted.
+    /// After a call that was accepted and had no objects, or scattered buffers: the next may have nothing
+    /// else, and nobody but the two ends need know of those.
     fn offer_lane(&mut self, from: ProcId, id: u32, transact: &Transact, outside: &mut impl Outside) {
         let TransactKind::Call { handle } = transact.kind else { return };
-        if transact.offsets_size > 0 {
+        if transact.offsets_size > 0 && transact.buffers_size == 0 {
             return;
         }
         let Some(call) = self.calls.get(&id) else { return };

@@ -57,6 +57,21 @@ fn a_plain_call_opens_a_lane_once() {
     world.end();
 }
 
+/// Whoever sends scattered buffers only gets a lane, too, and at once.
+#[test]
+fn a_call_with_scattered_buffers_opens_a_lane() {
+    let mut world = World::default();
+    let server = lanes(&mut world);
+    assert_eq!(world.become_manager(server, 0x11, 0).errno, 0);
+    let client = lanes(&mut world);
+    let message = Message::call(0).data(&[0; 8]).ptr(b"12345678", None);
+    assert_eq!(world.send(client, &message).outcome, br::TRANSACTION_COMPLETE);
+    world.delivered(server);
+    let channel = opened(&mut world, server, client);
+    assert_eq!(bound(&mut world, server, client), (channel, 1));
+    world.end();
+}
+
 #[test]
 fn others_do_not() {
     let mut world = World::default();
