@@ -116,6 +116,59 @@ fn no_case_suffers_from_the_hang_of_the_one_before() {
     }
 }
 
+/// Both flavours on a real driver, each in a context of its own, and without IPC.
+#[test]
+fn all_three_families() {
+    let folder = Folder::new("guest-families");
+    let _guest = ONE_GUEST.lock().unwrap_or_else(PoisonError::into_inner);
+    let out = folder.path("out");
+    let words = ["throughput", "all", "--record=r.json", "--controls=raw", "--benchmark_min_time=20x"];
+    let called = binderperf(&[&["vm", "--out", &out, "--"][..], &words].concat());
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    let run = read(&format!("{out}/r.json"));
+    for family in ["raw", "binder", "binderize", "passthrough"] {
+        let family = format!("BM_sendVec_{family}");
+        let of_family = run.cases.iter().filter(|case| case.family == family);
+        let measured = of_family.filter(|case| case.measurements().all(|numbers| numbers.iterations == 20));
+        assert_eq!(measured.count(), 15, "{family}: {}", called.stdout);
+    }
+}
+
+/// On the device that Debian's driver makes by itself, with a service manager of ours.
+#[test]
+fn hwbinder_on_its_own_device_and_its_faults() {
+    let folder = Folder::new("guest-hwbinder");
+    let _guest = ONE_GUEST.lock().unwrap_or_else(PoisonError::into_inner);
+    let out = folder.path("out");
+    let fault = |kind: &str, payload: u32| format!("--fault={kind}=BM_sendVec_binderize/{payload}");
+    let (killed, corrupt) = (fault("kill-server", 8), fault("corrupt-reply", 65536));
+    let words = [
+        "throughput",
+        "hwbinder",
+        "--record=r.json",
+        "--controls=none",
+        "--device=hwbinder",
+        "--benchmark_filter=/(4|8|64|65536)$",
+        "--benchmark_min_time=20x",
+        &killed,
+        &corrupt,
+    ];
+    let called = binderperf(&[&["vm", "--out", &out, "--"][..], &words].concat());
+    assert_eq!(called.code, Some(1), "{}", called.stderr);
+    let run = read(&format!("{out}/r.json"));
+    assert!(
+        run.driver.as_ref().is_some_and(|driver| driver.opened.ends_with("hwbinder")),
+        "{:?}",
+        run.driver
+    );
+    assert!(failure(&run, "BM_sendVec_binderize/8").contains("SIGABRT"));
+    assert!(failure(&run, "BM_sendVec_binderize/65536").contains("byte 65535"));
+    for payload in [4, 64] {
+        let case = run.case(&format!("BM_sendVec_binderize/{payload}")).expect("planned");
+        assert_eq!(case.measurements().map(|measured| measured.iterations).sum::<u64>(), 20);
+    }
+}
+
 /// The cases whose median differs by 1 % or more between two runs, and how.
 fn changed_medians(first: &Run, again: &Run) -> Vec<String> {
     let median =

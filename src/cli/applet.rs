@@ -5,13 +5,16 @@
 use clap::Args;
 use lab::plan::gbench;
 
-use super::{complain, exit, say, throughput};
+use super::throughput::{self, Test};
+use super::{complain, exit, say};
 
 /// A tool of Android's that this program can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Applet {
     /// Android's binder throughput test.
     Benchmark,
+    /// The same for hwbinder.
+    HwbinderBenchmark,
     /// Its throughput test with many workers.
     Workers,
     /// The same for hwbinder.
@@ -19,11 +22,12 @@ pub(crate) enum Applet {
 }
 
 impl Applet {
-    const ALL: [Self; 3] = [Self::Benchmark, Self::Workers, Self::HwbinderWorkers];
+    const ALL: [Self; 4] = [Self::Benchmark, Self::HwbinderBenchmark, Self::Workers, Self::HwbinderWorkers];
 
     fn name(self) -> &'static str {
         match self {
             Self::Benchmark => "libbinder_benchmark",
+            Self::HwbinderBenchmark => "libhwbinder_benchmark",
             Self::Workers => "binderThroughputTest",
             Self::HwbinderWorkers => "hwbinderThroughputTest",
         }
@@ -33,17 +37,18 @@ impl Applet {
         Self::ALL.into_iter().find(|applet| applet.name() == name)
     }
 
-    /// Runs it with its flags. The benchmark has no controls unless asked: a harness expects its names.
+    /// Runs it with its flags. A benchmark has no controls unless asked: a harness expects its names.
     pub(crate) fn start(self, words: Vec<String>) -> u8 {
         match self {
-            Self::Benchmark => throughput::binder(self.name(), words, "none"),
+            Self::Benchmark => throughput::benchmark(Test::Binder, self.name(), words, "none"),
+            Self::HwbinderBenchmark => throughput::benchmark(Test::Hwbinder, self.name(), words, "none"),
             Self::Workers => throughput::workers(self.name(), words),
             Self::HwbinderWorkers => throughput::hwbinder_workers(self.name(), words),
         }
     }
 }
 
-/// Act as a tool of Android's: libbinder_benchmark, binderThroughputTest, hwbinderThroughputTest
+/// Act as a tool of Android's: libbinder_benchmark, libhwbinder_benchmark, binderThroughputTest, hwbinderThroughputTest
 #[derive(Clone, Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct AppletArgs {
@@ -100,6 +105,7 @@ mod tests {
         assert_eq!(meant("binderperf", &words), Some((Applet::Workers, &flags[..])));
         let gbench = strings(&["--benchmark_list_tests"]);
         assert_eq!(meant("x", &gbench), Some((Applet::Benchmark, &gbench[..])));
+        assert_eq!(meant("libhwbinder_benchmark", &[]), Some((Applet::HwbinderBenchmark, &[][..])));
         assert_eq!(meant("libbinder_benchmark", &[]), Some((Applet::Benchmark, &[][..])));
         assert_eq!(meant("binderperf", &flags), None);
     }

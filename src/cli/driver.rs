@@ -66,6 +66,11 @@ impl FromStr for Wait {
 }
 
 impl DriverArgs {
+    /// The context that was asked for.
+    pub(crate) fn device(&self) -> Device {
+        self.device.clone().unwrap_or_default()
+    }
+
     /// Everything as one wish.
     ///
     /// # Errors
@@ -85,8 +90,12 @@ impl DriverArgs {
         if let Some((flag, _)) = settings.iter().find(|(_, given)| *given && driver == Driver::Kernel) {
             return Err(format!("{flag} is a setting of the embedded driver, and --driver is kernel"));
         }
-        let device = self.device.clone().unwrap_or_default();
-        Ok(Wanted { driver, device, context_dir: self.context_dir.clone(), settings: self.settings() })
+        Ok(Wanted {
+            driver,
+            device: self.device(),
+            context_dir: self.context_dir.clone(),
+            settings: self.settings(),
+        })
     }
 
     fn settings(&self) -> Settings {

@@ -20,9 +20,10 @@ use record::render::gbench::{FOLLOWED_VERSION, Format};
 use super::output::Sink;
 use super::{complain, exit, note, say};
 use own::Own;
+pub(crate) use own::Test;
 use report::Report;
 
-/// Measure throughput: binder (with Google Benchmark's flags), workers, scaling, ...: `throughput --help`
+/// Measure throughput: binder, hwbinder (with Google Benchmark's flags), workers, scaling, ...: `throughput --help`
 #[derive(Clone, Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct ThroughputArgs {
@@ -35,7 +36,11 @@ pub(crate) struct ThroughputArgs {
 pub(crate) fn run(args: ThroughputArgs) -> u8 {
     let mut words = args.words.into_iter();
     match words.next().as_deref() {
-        Some("binder") => binder("binderperf throughput binder", words.collect(), "default"),
+        Some("binder") => benchmark(Test::Binder, "binderperf throughput binder", words.collect(), "default"),
+        Some("hwbinder") => {
+            benchmark(Test::Hwbinder, "binderperf throughput hwbinder", words.collect(), "default")
+        }
+        Some("all") => benchmark(Test::All, "binderperf throughput all", words.collect(), "default"),
         Some("workers") => workers("binderperf throughput workers", words.collect()),
         Some("hwbinder-workers") => {
             hwbinder_workers("binderperf throughput hwbinder-workers", words.collect())
@@ -54,8 +59,10 @@ pub(crate) fn run(args: ThroughputArgs) -> u8 {
 }
 
 /// The tests, and what each is.
-const TESTS: [(&str, &str); 6] = [
+const TESTS: [(&str, &str); 8] = [
     ("binder", "one client and one service, 4 B to 64 KiB, beside other ways; Android's libbinder_benchmark"),
+    ("hwbinder", "the same through hwbinder, or in one process; Android's libhwbinder_benchmark"),
+    ("all", "both, and without IPC"),
     ("workers", "many workers that call each other; Android's binderThroughputTest"),
     ("hwbinder-workers", "many workers and services; Android's hwbinderThroughputTest"),
     ("scaling", "1, 2, 4, ... pairs, and clients of one service"),
@@ -71,24 +78,24 @@ fn overview() -> String {
     )
 }
 
-fn usage(name: &str) -> String {
-    format!("Usage: {name}\n{}{}", gbench::usage(), own::usage())
+fn usage(test: Test, name: &str) -> String {
+    format!("Usage: {name}\n{}{}", gbench::usage(), own::usage(test))
 }
 
-/// The binder throughput test, called by this name, with these words and, unless they say
-/// otherwise, these controls.
-pub(crate) fn binder(name: &str, words: Vec<String>, controls: &str) -> u8 {
+/// A throughput test with Google Benchmark's flags, called by this name, with these words and, unless they
+/// say otherwise, these controls.
+pub(crate) fn benchmark(test: Test, name: &str, words: Vec<String>, controls: &str) -> u8 {
     let compatible = words.iter().any(|word| word == own::COMPATIBLE);
-    let call = match Call::parse(words, controls) {
+    let call = match Call::parse(test, words, controls) {
         Ok(call) => call,
         Err(why) => {
             complain(why);
-            note(usage(name));
+            note(usage(test, name));
             return if compatible { exit::FAILED } else { exit::USAGE };
         }
     };
     let end = match call.flags.question {
-        Some(Question::Help) => answer(&usage(name)),
+        Some(Question::Help) => answer(&usage(test, name)),
         Some(Question::Version) => {
             let version = env!("CARGO_PKG_VERSION");
             answer(&format!("binderperf {version} (Google Benchmark {FOLLOWED_VERSION})\n"))
@@ -151,12 +158,12 @@ struct Call {
 }
 
 impl Call {
-    fn parse(words: Vec<String>, controls: &str) -> Result<Self, String> {
+    fn parse(test: Test, words: Vec<String>, controls: &str) -> Result<Self, String> {
         let command_line = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         let variable = |name: &str| std::env::var(name).ok();
         let (flags, rest) = Flags::parse(words, variable).map_err(|error| error.to_string())?;
         let own = Own::parse(rest, controls)?;
-        let plan = own.plan(&flags, command_line)?;
+        let plan = own.plan(test, &flags, command_line)?;
         Ok(Self { flags, own, plan })
     }
 
@@ -184,7 +191,7 @@ impl Call {
         let run = match lab::run::execute(&self.plan, &mut report) {
             Ok(run) => run,
             Err(error @ RunError::NothingToRun { .. }) => return nothing_matched(&error),
-            Err(error @ RunError::NoDriver(_)) => {
+            Err(error @ (RunError::NoDriver(_) | RunError::Unready(_))) => {
                 complain(error);
                 return End::Unable;
             }

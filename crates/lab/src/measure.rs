@@ -25,11 +25,17 @@ pub trait RoundTrip {
     /// [`CallError`]; the conversation is over then.
     fn call(&mut self) -> Result<(), CallError>;
 
-    /// Whether the last reply was the last request, byte for byte. Not timed.
+    /// Whether the last reply was the last request, byte for byte; where replies are not kept, that of
+    /// one more call. Not timed.
     ///
     /// # Errors
     /// [`CallError::Corrupt`].
     fn check(&self) -> Result<(), CallError>;
+
+    /// Calls that make one sample: more than one where a single call would cost less than the clock.
+    fn calls_per_sample(&self) -> u64 {
+        1
+    }
 }
 
 impl<R: RoundTrip> RoundTrip for Box<R> {
@@ -43,6 +49,10 @@ impl<R: RoundTrip> RoundTrip for Box<R> {
 
     fn check(&self) -> Result<(), CallError> {
         (**self).check()
+    }
+
+    fn calls_per_sample(&self) -> u64 {
+        (**self).calls_per_sample()
     }
 }
 
@@ -133,8 +143,8 @@ impl Sequence {
     }
 }
 
-/// Makes `iterations` round trips and takes a sample of each. An untimed one goes ahead; its reply
-/// and that of the last are compared with what was sent.
+/// Makes `iterations` round trips and takes a sample of each, or of so many at once as the round trip asks
+/// for. An untimed one goes ahead; its reply and that of the last are compared with what was sent.
 ///
 /// Returns what was measured, all of it or until the halt.
 pub fn batch<R: RoundTrip>(
@@ -148,18 +158,22 @@ pub fn batch<R: RoundTrip>(
     if let Err(error) = first(round_trip, sequence.next()) {
         return (Measurement::default(), Some(Halt::Broken(error)));
     }
+    let (at_once, mut made, mut real_total) = (round_trip.calls_per_sample(), 0, 0);
     let cpu_start = thread_cpu_ns();
     let mut halt = None;
-    for _ in 0..iterations {
+    while made < iterations {
+        let calls = at_once.min(iterations - made);
         round_trip.stamp(sequence.next());
         let start = monotonic_ns();
-        let result = round_trip.call();
+        let result = several(round_trip, calls);
         let end = monotonic_ns();
         if let Err(error) = result {
             halt = Some(Halt::Broken(error));
             break;
         }
-        sampler.record(end - start);
+        sampler.record((end - start) / calls);
+        made += calls;
+        real_total += end - start;
         pulse.beat();
         if pulse.stop() {
             halt = Some(Halt::Stopped);
@@ -172,14 +186,17 @@ pub fn batch<R: RoundTrip>(
     {
         halt = Some(Halt::Broken(error));
     }
-    let measurement = Measurement {
-        iterations: sampler.count(),
-        real_total: sampler.sum(),
-        cpu_total,
-        samples: sampler.distribution(),
-        ..Measurement::default()
-    };
-    (measurement, halt)
+    let samples = sampler.distribution();
+    (Measurement { iterations: made, real_total, cpu_total, samples, ..Measurement::default() }, halt)
+}
+
+/// So many calls, at least one.
+#[inline]
+fn several<R: RoundTrip>(round_trip: &mut R, calls: u64) -> Result<(), CallError> {
+    for _ in 1..calls {
+        round_trip.call()?;
+    }
+    round_trip.call()
 }
 
 fn first<R: RoundTrip>(round_trip: &mut R, sequence: u32) -> Result<(), CallError> {
@@ -244,6 +261,37 @@ mod tests {
         assert_eq!((measured.iterations, measured.samples.count, fake.calls), (10, 10, 11));
         assert_eq!(measured.real_total, measured.samples.sum, "the time is the sum of the samples");
         assert_eq!(fake.stamps, (1..=11).collect::<Vec<u32>>(), "no two requests are the same");
+    }
+
+    /// One that asks for samples of ten calls.
+    struct Quick(Fake);
+
+    impl RoundTrip for Quick {
+        fn stamp(&mut self, sequence: u32) {
+            self.0.stamp(sequence);
+        }
+
+        fn call(&mut self) -> Result<(), CallError> {
+            self.0.call()
+        }
+
+        fn check(&self) -> Result<(), CallError> {
+            self.0.check()
+        }
+
+        fn calls_per_sample(&self) -> u64 {
+            10
+        }
+    }
+
+    #[test]
+    fn a_sample_of_several_calls_is_the_time_of_one() {
+        let mut quick = Quick(FINE);
+        let pulse = StopAfter(Cell::new(100));
+        let (measured, halt) = batch(&mut quick, 25, &mut Sequence::default(), &mut Sampler::new(), &pulse);
+        assert!(halt.is_none());
+        assert_eq!((measured.iterations, measured.samples.count, quick.0.calls), (25, 3, 26));
+        assert!(measured.samples.sum <= measured.real_total, "samples are of a single call");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! Facts: names and sizes of AOSP `libbinder_benchmark`; family and instance numbers as Google
 //! Benchmark assigns them (only what the filter lets through is counted).
 
+mod dialect;
 mod family;
 mod fault;
 mod filter;
@@ -13,6 +14,7 @@ mod min_time;
 mod order;
 mod placement;
 
+pub use dialect::Dialect;
 pub use family::{Controls, Family};
 pub use fault::{Fault, FaultKind};
 pub use filter::{BadFilter, Filter};
@@ -30,6 +32,14 @@ use record::Case;
 /// Everything a throughput run needs to know.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    /// What it is called in the record.
+    pub test: String,
+    /// The families that are tested, in their order; none twice.
+    pub tests: Vec<Family>,
+    /// Payloads of every family in bytes; none twice.
+    pub payloads: Vec<u64>,
+    /// The instance of hwbinder's service that somebody else registered, in place of one of ours.
+    pub service: Option<String>,
     /// Control families to run before the test, in their order.
     pub controls: Controls,
     /// Which cases.
@@ -48,6 +58,8 @@ pub struct Plan {
     pub wanted: Wanted,
     /// Where the two sides of every case run.
     pub placement: Placement,
+    /// Whether spinning gets two CPUs even where everything else shares one.
+    pub spin_apart: bool,
     /// The Android release whose binder wire format is spoken.
     pub android: Release,
     /// Deliberate breakage, for tests of this tool itself.
@@ -63,6 +75,10 @@ pub struct Plan {
 impl Default for Plan {
     fn default() -> Self {
         Self {
+            test: "throughput binder".to_owned(),
+            tests: vec![Family::Binder],
+            payloads: Family::PAYLOADS.to_vec(),
+            service: None,
             controls: Controls::none(),
             filter: Filter::default(),
             min_time: MinTime::default(),
@@ -72,6 +88,7 @@ impl Default for Plan {
             interleaving_seed: None,
             wanted: Wanted::default(),
             placement: Placement::Default,
+            spin_apart: false,
             android: Release::default(),
             faults: Vec::new(),
             patience_s: 30,
@@ -91,17 +108,27 @@ pub struct Planned {
 }
 
 impl Plan {
+    /// What a family speaks, if it talks to a driver. Bare exchanges take place where the first test does.
+    #[must_use]
+    pub fn dialect(&self, family: Family) -> Option<Dialect> {
+        let hwbinder = match family {
+            Family::Raw => self.tests.first() == Some(&Family::Binderize),
+            family => family == Family::Binderize,
+        };
+        let dialect = if hwbinder { Dialect::Hwbinder } else { Dialect::Binder(self.android) };
+        family.needs_driver().then_some(dialect)
+    }
+
     /// The cases, in the order in which they run and are printed: controls first, so that each row
-    /// of the test can state its ratio to them.
+    /// of a test can state its ratio to them.
     #[must_use]
     pub fn cases(&self) -> Vec<Planned> {
         let mut planned: Vec<Planned> = Vec::new();
         let mut family_index = 0;
-        for family in self.controls.families().chain([Family::Binder]) {
-            let matching: Vec<u64> = Family::PAYLOADS
-                .into_iter()
-                .filter(|&payload| self.filter.lets_through(&family.case_name(payload)))
-                .collect();
+        for family in self.controls.families().chain(self.tests.iter().copied()) {
+            let payloads = self.payloads.iter().copied();
+            let matching: Vec<u64> =
+                payloads.filter(|&payload| self.filter.lets_through(&family.case_name(payload))).collect();
             planned.extend((0..).zip(&matching).map(|(index, &payload)| Planned {
                 family,
                 case: family.case(payload, family_index, index),
@@ -132,7 +159,7 @@ impl Plan {
     #[must_use]
     pub fn for_record(&self) -> record::Plan {
         record::Plan {
-            test: "throughput binder".to_owned(),
+            test: self.test.clone(),
             filter: self.filter.as_str().to_owned(),
             min_time: self.min_time.to_string(),
             min_warmup_s: self.min_warmup_s,

@@ -17,8 +17,8 @@ use sys::local_time::LocalTime;
 
 use crate::host;
 use crate::measure::{Sequence, overhead};
-use crate::plan::{Plan, Planned, Wanted};
-use crate::stage::{Stage, StageError};
+use crate::plan::{Dialect, Plan, Planned, Wanted};
+use crate::stage::{Contexts, Place, Stage, StageError};
 
 /// Is told how a run goes on.
 pub trait Observer {
@@ -113,10 +113,7 @@ pub fn execute(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, RunError
     }
     let program = std::env::current_exe().map_err(RunError::Os)?;
     let start = Instant::now();
-    let (context, driver) = match planned.iter().any(|planned| planned.family.needs_driver()) {
-        true => find_driver(&plan.wanted, "binder").map(|(context, driver)| (Some(context), Some(driver)))?,
-        false => (None, None),
-    };
+    let (contexts, driver) = find_contexts(plan, &planned)?;
     let class = host::class();
     let mut run = new_run(plan.for_record(), driver, class);
     run.context.clone_from(&plan.context);
@@ -125,7 +122,8 @@ pub fn execute(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, RunError
     run.cases = planned.iter().map(|planned| planned.case.clone()).collect();
     sys::stop_signal::catch().map_err(RunError::Os)?;
     observer.begins(&run);
-    let mut stage = Stage::new(plan, &program, context, class);
+    let mut stage = Stage::new(plan, &program, contexts, class);
+    stage.see_to_others().map_err(|error| RunError::Unready(error.to_string()))?;
     run_all(plan, &planned, &mut run, &mut stage, observer);
     run.elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     Ok(run)
@@ -138,6 +136,32 @@ pub(crate) fn new_run(plan: record::Plan, driver: Option<record::Driver>, class:
     run.driver = driver;
     run.findings = host::findings(&run.host, &run.tool);
     run
+}
+
+/// The contexts that some cases need, and the driver behind the first that there is. Cases for which there
+/// is none are skipped, unless it is all of them.
+fn find_contexts(plan: &Plan, planned: &[Planned]) -> Result<(Contexts, Option<record::Driver>), RunError> {
+    let (mut contexts, mut first, mut missing) = (Contexts::default(), None, None);
+    for dialect in [Dialect::Binder(plan.android), Dialect::Hwbinder] {
+        if !planned.iter().any(|planned| plan.dialect(planned.family) == Some(dialect)) {
+            continue;
+        }
+        *contexts.of_mut(dialect) = match find_driver(&plan.wanted, dialect.context()) {
+            Ok((context, driver)) => {
+                first = first.or(Some(driver));
+                Place::Found(context)
+            }
+            Err(error) => {
+                let place = Place::Missing(error.to_string());
+                missing = missing.or(Some(error));
+                place
+            }
+        };
+    }
+    match (first, missing) {
+        (None, Some(error)) => Err(error),
+        (first, _) => Ok((contexts, first)),
+    }
 }
 
 /// The context of this flavour that was asked for, and the driver behind it.

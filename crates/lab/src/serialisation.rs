@@ -5,8 +5,8 @@
 //! reply, the client reads that. Headers and status words are in it, as is the client's own copy of the
 //! vector, which its interface asks for; parcels are recycled as in a steady stream of calls.
 
-mod binder;
-mod hwbinder;
+pub(crate) mod binder;
+pub(crate) mod hwbinder;
 
 use std::fmt;
 use std::hint::black_box;
@@ -58,7 +58,7 @@ impl FromStr for Flavour {
 }
 
 /// One call's four steps, over and over.
-trait Steps {
+pub(crate) trait Steps {
     /// Makes them once.
     fn call(&mut self);
     /// Whether the vector came back, byte for byte.

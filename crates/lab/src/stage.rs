@@ -3,6 +3,7 @@
 //! Every server is this same program, started again with a hidden command (`role`), and cannot
 //! outlive the one that measures.
 
+mod contexts;
 mod peer;
 pub mod role;
 mod watch;
@@ -23,13 +24,20 @@ use record::HostClass;
 use sys::shared_memory::SharedMemory;
 
 use crate::measure::CallError;
+use crate::measure::echo::inside::{Copying, Serialising};
 use crate::measure::echo::rendezvous::{self, Rendezvous};
-use crate::measure::echo::{binder, event, pipe, raw, shared, unix};
-use crate::plan::{Family, FaultKind, Placement, Plan, Planned};
+use crate::measure::echo::{binder, event, hwbinder, pipe, raw, shared, unix};
+use crate::plan::{Dialect, Family, FaultKind, Placement, Plan, Planned};
+use crate::serialisation;
+pub(crate) use contexts::{Contexts, Place};
+use contexts::{Manager, Managers};
 pub(crate) use peer::Peer;
 
 /// The measuring end of a case, ready to go.
 pub(crate) enum Subject {
+    Memcpy(Copying),
+    Parcel(Serialising<serialisation::binder::Call>),
+    HwParcel(Serialising<serialisation::hwbinder::Call>),
     Pipe(pipe::Client),
     Unix(unix::Client),
     Futex(shared::Client<shared::Sleep>),
@@ -38,6 +46,8 @@ pub(crate) enum Subject {
     Raw(Box<raw::Client<KernelConnection>>),
     RawEmbedded(Box<raw::Client<EmbeddedConnection>>),
     Binder(binder::Client),
+    Hwbinder(hwbinder::Client),
+    Passthrough(hwbinder::InProcess),
 }
 
 /// Why a case cannot be measured.
@@ -70,9 +80,8 @@ pub(crate) struct Stage<'p> {
     program: PathBuf,
     watch: Watch,
     server: Option<Arc<Peer>>,
-    /// The binder context of the test.
-    context: Option<AnyContext>,
-    manager: Manager,
+    contexts: Contexts,
+    managers: Managers,
     placement: Placement,
     /// Where this thread may run when it is not confined to one CPU.
     unpinned: Option<Vec<u32>>,
@@ -84,6 +93,9 @@ pub(crate) struct Stage<'p> {
 macro_rules! on_subject {
     ($subject:expr, |$client:pat_param| $work:expr) => {
         match $subject {
+            $crate::stage::Subject::Memcpy($client) => $work,
+            $crate::stage::Subject::Parcel($client) => $work,
+            $crate::stage::Subject::HwParcel($client) => $work,
             $crate::stage::Subject::Pipe($client) => $work,
             $crate::stage::Subject::Unix($client) => $work,
             $crate::stage::Subject::Futex($client) => $work,
@@ -92,30 +104,29 @@ macro_rules! on_subject {
             $crate::stage::Subject::Raw($client) => $work,
             $crate::stage::Subject::RawEmbedded($client) => $work,
             $crate::stage::Subject::Binder($client) => $work,
+            $crate::stage::Subject::Hwbinder($client) => $work,
+            $crate::stage::Subject::Passthrough($client) => $work,
         }
     };
 }
 pub(crate) use on_subject;
 
-/// The service manager of the context.
-enum Manager {
-    Unknown,
-    /// The system has one.
-    Theirs,
-    Ours(Arc<Peer>),
-}
-
 /// How long a server that went silent may take to be seen dead.
 const GRACE: Duration = Duration::from_secs(2);
 
 impl<'p> Stage<'p> {
-    /// An empty stage; `program` is started for each process, `context` is for those cases that need
-    /// one.
+    /// An empty stage; `program` is started for each process, `contexts` are for those cases that need
+    /// one; a single one is binder's.
     ///
     /// On an emulated machine, unless the plan places them, both sides of every case but spinning share
     /// one CPU: a wake-up across emulated CPUs costs what the emulator's own host makes of it, from
     /// nothing to a hundred times the call.
-    pub(crate) fn new(plan: &'p Plan, program: &Path, context: Option<AnyContext>, class: HostClass) -> Self {
+    pub(crate) fn new(
+        plan: &'p Plan,
+        program: &Path,
+        contexts: impl Into<Contexts>,
+        class: HostClass,
+    ) -> Self {
         let watch = Watch::new(Duration::from_secs(plan.patience_s.max(1)));
         let program = program.to_owned();
         let placement = match plan.placement {
@@ -127,8 +138,8 @@ impl<'p> Stage<'p> {
             program,
             watch,
             server: None,
-            context,
-            manager: Manager::Unknown,
+            contexts: contexts.into(),
+            managers: Managers::default(),
             placement,
             unpinned: None,
             more_nodes: 0,
@@ -173,25 +184,55 @@ impl<'p> Stage<'p> {
         fault: Option<FaultKind>,
     ) -> Result<Subject, StageError> {
         match planned.family {
+            Family::Memcpy => Ok(Subject::Memcpy(Copying::new(len))),
+            Family::Parcel => {
+                Ok(Subject::Parcel(Serialising::new(serialisation::binder::Call::new(len), len)))
+            }
+            Family::HwParcel => {
+                Ok(Subject::HwParcel(Serialising::new(serialisation::hwbinder::Call::new(len), len)))
+            }
             Family::Pipe => self.pipe(len, fault),
             Family::Unix => self.unix(len, fault),
             Family::Futex => Ok(Subject::Futex(shared::Client::new(self.shared("futex", len, fault)?, len))),
             Family::Eventfd => self.eventfd(len, fault),
             Family::Spin => Ok(Subject::Spin(shared::Client::new(self.shared("spin", len, fault)?, len))),
-            Family::Raw => match self.context()? {
-                AnyContext::Kernel(context) => {
-                    let client = self.named("raw", fault, &context, |place| raw::Client::find(place, len))?;
-                    Ok(Subject::Raw(Box::new(client)))
-                }
-                AnyContext::Embedded(context) => {
-                    let client = self.named("raw", fault, &context, |place| raw::Client::find(place, len))?;
-                    Ok(Subject::RawEmbedded(Box::new(client)))
-                }
-            },
-            // A proxy carries no type of connection, so there is one client for both.
-            Family::Binder => on_context!(self.context()?, |context| {
+            Family::Passthrough => Ok(Subject::Passthrough(hwbinder::InProcess::new(len))),
+            family @ (Family::Raw | Family::Binder | Family::Binderize) => self.on_driver(family, len, fault),
+        }
+    }
+
+    /// A case with a driver. A proxy carries no type of connection, so one client serves for both drivers
+    /// but where there is no runtime.
+    fn on_driver(
+        &mut self,
+        family: Family,
+        len: usize,
+        fault: Option<FaultKind>,
+    ) -> Result<Subject, StageError> {
+        let no_driver = || StageError::Failed(format!("{family} talks to no driver"));
+        let dialect = self.plan.dialect(family).ok_or_else(no_driver)?;
+        let any = self.contexts.find(dialect)?;
+        match (family, any) {
+            (Family::Raw, AnyContext::Kernel(context)) => {
+                let find = |place: Rendezvous<'_, _>| raw::Client::find(place, len);
+                let client = self.named("raw", fault, dialect, &context, find)?;
+                Ok(Subject::Raw(Box::new(client)))
+            }
+            (Family::Raw, AnyContext::Embedded(context)) => {
+                let find = |place: Rendezvous<'_, _>| raw::Client::find(place, len);
+                let client = self.named("raw", fault, dialect, &context, find)?;
+                Ok(Subject::RawEmbedded(Box::new(client)))
+            }
+            (Family::Binderize, any) => on_context!(any, |context| {
+                let find = |place: Rendezvous<'_, _>| hwbinder::Client::find(place, len);
+                Ok(Subject::Hwbinder(match &self.plan.service {
+                    Some(name) => self.others(dialect, name, &context, find)?,
+                    None => self.named("service", fault, dialect, &context, find)?,
+                }))
+            }),
+            (_, any) => on_context!(any, |context| {
                 let find = |place: Rendezvous<'_, _>| binder::Client::find(place, len);
-                Ok(Subject::Binder(self.named("service", fault, &context, find)?))
+                Ok(Subject::Binder(self.named("service", fault, dialect, &context, find)?))
             }),
         }
     }
@@ -207,7 +248,7 @@ impl<'p> Stage<'p> {
     fn place(&mut self, family: Family) -> Result<Option<u32>, StageError> {
         let usable = usable_cpus()?;
         let (server, client) = match (family, self.plan.placement) {
-            (Family::Spin, Placement::Same) => {
+            (Family::Spin, Placement::Same) if !self.plan.spin_apart => {
                 let why = "two spinning processes on one CPU would wait for the scheduler's ticks";
                 return Err(StageError::Unfit(why.to_owned()));
             }
@@ -333,79 +374,71 @@ impl<'p> Stage<'p> {
         self.start(words, Stdio::null(), Stdio::piped(), None)
     }
 
-    fn context(&self) -> Result<AnyContext, StageError> {
-        let no_context = || StageError::Failed("no binder context was opened".to_owned());
-        self.context.clone().ok_or_else(no_context)
-    }
-
     /// A server with a name at the service manager, and its client once both are there.
     fn named<T, X: Context>(
         &mut self,
         role: &str,
         fault: Option<FaultKind>,
+        dialect: Dialect,
         context: &X,
         find: impl FnOnce(Rendezvous<'_, X>) -> Result<T, CallError>,
     ) -> Result<T, StageError> {
-        let any = self.context()?;
-        self.see_to_a_manager(&any, context)?;
+        let any = self.manage(dialect)?;
         let name = Self::service_name();
-        let release = self.plan.android;
-        let mut arguments = vec![any.address(), release.to_string(), name.clone()];
+        let mut arguments = vec![any.address(), dialect.to_string(), name.clone()];
         if self.more_nodes > 0 {
             arguments.push(self.more_nodes.to_string());
         }
         self.server = Some(self.start_and_wait("service", &role::words(role, &arguments, fault))?);
-        let place = Rendezvous { context, release, name: &name };
+        self.others(dialect, &name, context, find)
+    }
+
+    /// The client of a service that is there, whoever serves it.
+    fn others<T, X: Context>(
+        &self,
+        dialect: Dialect,
+        name: &str,
+        context: &X,
+        find: impl FnOnce(Rendezvous<'_, X>) -> Result<T, CallError>,
+    ) -> Result<T, StageError> {
+        let place = Rendezvous { context, dialect, name };
         self.watch.during(|| find(place)).map_err(failed("reaching the service"))
     }
 
-    /// Has the context managed before the first case needs it.
-    pub(crate) fn manage(&mut self) -> Result<(), StageError> {
-        let any = self.context()?;
-        on_context!(&any, |context| self.see_to_a_manager(&any, context))
+    /// Makes sure that there is somebody to call where the plan counts on others.
+    pub(crate) fn see_to_others(&self) -> Result<(), StageError> {
+        let Some(name) = &self.plan.service else { return Ok(()) };
+        let dialect = Dialect::Hwbinder;
+        on_context!(self.contexts.find(dialect)?, |context| {
+            self.others(dialect, name, &context, |place| hwbinder::Client::find(place, 0)).map(drop)
+        })
     }
 
-    /// The same for a hwbinder context, where no case of this stage needs another.
-    pub(crate) fn manage_hidl(&mut self) -> Result<(), StageError> {
-        let any = self.context()?;
-        let managed = !any.is_private()
-            && on_context!(&any, |context| self.watch.during(|| rendezvous::is_managed_hidl(context)))
-                .map_err(failed("looking for a hardware service manager"))?;
-        self.manager = if managed {
-            Manager::Theirs
-        } else {
-            let words = role::words("hwmanager", &[any.address()], None);
-            Manager::Ours(self.start_and_wait("hardware service manager", &words)?)
-        };
-        Ok(())
-    }
-
-    /// Makes sure that the context has a service manager: the system's, or one of ours in a process
-    /// of its own.
-    fn see_to_a_manager<X: Context>(&mut self, any: &AnyContext, context: &X) -> Result<(), StageError> {
-        match &self.manager {
-            Manager::Theirs => return Ok(()),
+    /// Makes sure that a context has a service manager before the first case needs it: the system's, or
+    /// one of ours in a process of its own. Returns the context.
+    pub(crate) fn manage(&mut self, dialect: Dialect) -> Result<AnyContext, StageError> {
+        let any = self.contexts.find(dialect)?;
+        match self.managers.of(dialect) {
+            Manager::Theirs => return Ok(any),
             // Whoever gives up on a case kills the manager, too; that takes effect a little later.
             Manager::Ours(peer) => {
                 let time = if self.watch.gave_up() { GRACE } else { Duration::ZERO };
                 if peer.end_within(time).is_none() {
-                    return Ok(());
+                    return Ok(any);
                 }
             }
             Manager::Unknown => {}
         }
         let managed = !any.is_private()
-            && self
-                .watch
-                .during(|| rendezvous::is_managed(context, self.plan.android))
+            && on_context!(&any, |context| self.watch.during(|| rendezvous::is_managed(context, dialect)))
                 .map_err(failed("looking for a service manager"))?;
-        self.manager = if managed {
+        *self.managers.of(dialect) = if managed {
             Manager::Theirs
         } else {
-            let arguments = [any.address(), self.plan.android.to_string()];
+            let arguments = [any.address(), dialect.to_string()];
             Manager::Ours(self.start_and_wait("service manager", &role::words("manager", &arguments, None))?)
         };
-        Ok(())
+        Ok(any)
     }
 }
 

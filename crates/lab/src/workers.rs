@@ -24,9 +24,9 @@ pub use ask::{Ask, Flavour, Group, MOST_WORKERS, Shape};
 use record::{Case, CaseKind, Crowd, Outcome, Repetition, Run};
 
 use crate::host;
-use crate::plan::Plan;
+use crate::plan::{Dialect, Plan};
 use crate::run::{self, Observer, RunError};
-use crate::stage::Stage;
+use crate::stage::{Contexts, Stage};
 use team::{Team, Trouble};
 
 /// Carries out a plan that [`Ask::check`] let through. This binary is started again for every worker, so
@@ -58,13 +58,15 @@ pub fn execute(ask: &Ask, observer: &mut dyn Observer) -> Result<Run, RunError> 
     sys::stop_signal::catch().map_err(RunError::Os)?;
     let program = std::env::current_exe().map_err(RunError::Os)?;
     observer.begins(&run);
-    let mut stage = Stage::new(&plan, &program, context.clone(), class);
-    let managed = match ask.flavour {
-        Flavour::Binder => stage.manage(),
-        Flavour::Hwbinder => stage.manage_hidl(),
-        Flavour::Passthrough => Ok(()),
+    let dialect = match ask.flavour {
+        Flavour::Binder | Flavour::Passthrough => Dialect::Binder(ask.android),
+        Flavour::Hwbinder => Dialect::Hwbinder,
     };
-    managed.map_err(|error| RunError::Unready(error.to_string()))?;
+    let contexts = Contexts::only(dialect, context.clone());
+    let mut stage = Stage::new(&plan, &program, contexts, class);
+    if ask.flavour.has_manager() {
+        stage.manage(dialect).map_err(|error| RunError::Unready(error.to_string()))?;
+    }
     let address = context.map(|context| context.address()).unwrap_or_default();
     let mut course =
         Course { ask, address, stage: &stage, run: &mut run, observer, longest: ask.expected_max_ns };

@@ -5,9 +5,41 @@ use std::path::PathBuf;
 
 use super::super::A_YEAR_S;
 use super::super::driver::DriverArgs;
-use clap::Parser;
+use clap::{CommandFactory, Parser, ValueEnum};
 use lab::plan::gbench::Flags;
-use lab::plan::{Controls, Fault, Gate, MinTime, Placement, Plan, Release};
+use lab::plan::{Controls, Device, Family, Fault, Gate, MinTime, Placement, Plan, Release};
+
+/// Which tests are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Test {
+    /// Android's `libbinder_benchmark`.
+    Binder,
+    /// Android's `libhwbinder_benchmark`.
+    Hwbinder,
+    /// Both flavours, and without IPC.
+    All,
+}
+
+impl Test {
+    /// The word behind `throughput`.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Binder => "binder",
+            Self::Hwbinder => "hwbinder",
+            Self::All => "all",
+        }
+    }
+}
+
+/// How hwbinder's service is reached; typed as Android's tool has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "UPPER")]
+enum Mode {
+    /// Through the driver
+    Binderize,
+    /// In the same process, without IPC
+    Passthrough,
+}
 
 /// Restores Google Benchmark's exit status.
 pub(super) const COMPATIBLE: &str = "--gbench-compat";
@@ -16,6 +48,14 @@ pub(super) const COMPATIBLE: &str = "--gbench-compat";
 #[derive(Clone, Debug, Parser)]
 #[command(no_binary_name = true, disable_help_flag = true, disable_version_flag = true)]
 pub(super) struct Own {
+    /// hwbinder's service in another process, or in the same one without IPC [default: BINDERIZE]
+    #[arg(short = 'm', long, value_name = "MODE", value_enum, hide_possible_values = true)]
+    mode: Option<Mode>,
+
+    /// Measure the service that somebody else registered as this instance of IBenchmark [default: one of our own]
+    #[arg(long, value_name = "INSTANCE")]
+    service: Option<String>,
+
     #[command(flatten)]
     driver: DriverArgs,
 
@@ -23,7 +63,7 @@ pub(super) struct Own {
     #[arg(long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
 
-    /// Families to compare with: default, all, none, or a list of pipe, unix, futex, eventfd, spin, raw
+    /// Families to compare with: default, all, none, or a list of pipe, unix, futex, eventfd, spin, raw, memcpy, parcel, hwparcel
     #[arg(long, value_name = "LIST")]
     controls: Option<Controls>,
 
@@ -31,9 +71,9 @@ pub(super) struct Own {
     #[arg(long, value_name = "WHERE", default_value_t)]
     placement: Placement,
 
-    /// Android release whose wire format is spoken: 8 to 16, 15-qpr
-    #[arg(long, value_name = "N", default_value_t)]
-    android: Release,
+    /// Android release whose wire format binder speaks: 8 to 16, 15-qpr [default: 16]
+    #[arg(long, value_name = "N")]
+    android: Option<Release>,
 
     /// Fail when the test costs more than RATIO times a control, as in x_raw=1.10
     #[arg(long, value_name = "x_CONTROL=RATIO")]
@@ -61,9 +101,15 @@ pub(super) struct Own {
 }
 
 /// The usage text's part about these flags.
-pub(super) fn usage() -> String {
-    use clap::CommandFactory;
-    let help = Own::command().help_template("\n{options}\n").render_help().to_string();
+pub(super) fn usage(test: Test) -> String {
+    let strange: &[&str] = match test {
+        Test::Binder => &["mode", "service"],
+        Test::Hwbinder => &["android"],
+        Test::All => &["mode", "service", "device"],
+    };
+    let hide = |command: clap::Command, name: &&str| command.mut_arg(*name, |arg| arg.hide(true));
+    let command = strange.iter().fold(Own::command(), hide);
+    let help = command.help_template("\n{options}\n").render_help().to_string();
     help.replace("\n\n\n", "\n")
 }
 
@@ -81,8 +127,57 @@ impl Own {
         Ok(own)
     }
 
+    /// Refuses what does not go with the test.
+    fn check(&self, test: Test) -> Result<(), String> {
+        let device = self.driver.device();
+        let given = [
+            ("-m", self.mode.is_some(), &[Test::Hwbinder][..], "it is about hwbinder's service"),
+            ("--service", self.service.is_some(), &[Test::Hwbinder], "it is about hwbinder's service"),
+            (
+                "--android",
+                self.android.is_some(),
+                &[Test::Binder, Test::All],
+                "no release changed hwbinder's",
+            ),
+            (
+                "--device",
+                !matches!(device, Device::Auto | Device::Private),
+                &[Test::Binder, Test::Hwbinder],
+                "each flavour needs a context of its own",
+            ),
+        ];
+        if let Some((flag, _, _, why)) =
+            given.iter().find(|(_, given, tests, _)| *given && !tests.contains(&test))
+        {
+            return Err(format!("{flag} does not go with throughput {}: {why}", test.word()));
+        }
+        match (&self.service, self.mode) {
+            (Some(_), Some(Mode::Passthrough)) => {
+                Err("--service is another process's, which -m PASSTHROUGH does without".to_owned())
+            }
+            (Some(_), _) if device == Device::Private => {
+                Err("nobody has registered --service in a private context: name its --device".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn tests(&self, test: Test) -> Vec<Family> {
+        match (test, self.mode) {
+            (Test::Binder, _) => vec![Family::Binder],
+            (Test::Hwbinder, Some(Mode::Passthrough)) => vec![Family::Passthrough],
+            (Test::Hwbinder, _) => vec![Family::Binderize],
+            (Test::All, _) => Family::TESTS.to_vec(),
+        }
+    }
+
     /// Both kinds of flags as one plan.
-    pub(super) fn plan(&self, flags: &Flags, command_line: Vec<String>) -> Result<Plan, String> {
+    pub(super) fn plan(&self, test: Test, flags: &Flags, command_line: Vec<String>) -> Result<Plan, String> {
+        self.check(test)?;
+        let mut wanted = self.driver.wanted()?;
+        if self.service.is_some() && wanted.device == Device::Auto {
+            wanted.device = Device::Named("hwbinder".to_owned());
+        }
         let controls = self.controls.clone().unwrap_or_else(Controls::none);
         for gate in &self.max {
             if !controls.families().any(|family| family == gate.control) {
@@ -93,6 +188,9 @@ impl Own {
             }
         }
         Ok(Plan {
+            test: format!("throughput {}", test.word()),
+            tests: self.tests(test),
+            service: self.service.clone(),
             controls,
             filter: flags.filter.clone(),
             min_time: flags.min_time.unwrap_or_else(|| MinTime::usual(lab::host::class())),
@@ -102,13 +200,14 @@ impl Own {
             interleaving_seed: flags
                 .random_interleaving
                 .then(|| self.seed.unwrap_or_else(lab::plan::fresh_seed)),
-            wanted: self.driver.wanted()?,
+            wanted,
             placement: self.placement,
-            android: self.android,
+            android: self.android.unwrap_or_default(),
             faults: self.fault.clone(),
             patience_s: self.patience,
             context: flags.context.clone(),
             command_line,
+            ..Plan::default()
         })
     }
 }
@@ -148,14 +247,16 @@ mod tests {
     fn a_limit_needs_its_control() {
         let flags = Flags::default();
         let without = own(&["--max=x_raw=1.1"]).expect("words are fine");
-        assert!(without.plan(&flags, Vec::new()).expect_err("no raw").contains("--controls raw"));
+        assert!(
+            without.plan(Test::Binder, &flags, Vec::new()).expect_err("no raw").contains("--controls raw")
+        );
         let with = own(&["--max=x_raw=1.1", "--controls=raw"]).expect("fine");
-        assert!(with.plan(&flags, Vec::new()).is_ok());
+        assert!(with.plan(Test::Binder, &flags, Vec::new()).is_ok());
     }
 
     #[test]
     fn usage_names_what_users_need_and_hides_the_rest() {
-        let usage = usage();
+        let usage = usage(Test::Binder);
         assert!(usage.contains("--record") && usage.contains("--gbench-compat"), "{usage}");
         assert!(!usage.contains("--fault"), "{usage}");
     }

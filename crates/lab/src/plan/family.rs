@@ -1,4 +1,4 @@
-//! Room: the families of cases: the test and its controls.
+//! Room: the families of cases: the tests and their controls.
 //! Not here: how each sends its bytes (`crate::measure::echo`).
 
 use std::fmt;
@@ -6,9 +6,15 @@ use std::str::FromStr;
 
 use record::{Case, CaseKind};
 
-/// One way to send a byte vector to another process and have it sent back.
+/// One way to send a byte vector to another process and have it sent back, or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
+    /// Control: one copy of the vector within a process.
+    Memcpy,
+    /// Control: what binder's parcels cost in a process that sends them nowhere.
+    Parcel,
+    /// Control: the same of hwbinder's.
+    HwParcel,
     /// Control: two pipes.
     Pipe,
     /// Control: a unix socket pair that keeps message boundaries (`SOCK_SEQPACKET`).
@@ -21,8 +27,12 @@ pub enum Family {
     Spin,
     /// Control: binder by bare ioctls, without a runtime.
     Raw,
-    /// The test: a binder call through the runtime.
+    /// A test: a binder call through the runtime.
     Binder,
+    /// A test: the same through hwbinder.
+    Binderize,
+    /// A test: hwbinder's interface, implemented in the process that calls it.
+    Passthrough,
 }
 
 impl Family {
@@ -31,11 +41,18 @@ impl Family {
         [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
 
     const CONTROLS: [Self; 6] = [Self::Pipe, Self::Unix, Self::Futex, Self::Eventfd, Self::Spin, Self::Raw];
+    /// Parts of a round trip, each alone: they cross no border between processes.
+    const PARTS: [Self; 3] = [Self::Memcpy, Self::Parcel, Self::HwParcel];
+    /// What can be tested.
+    pub const TESTS: [Self; 3] = [Self::Binder, Self::Binderize, Self::Passthrough];
 
     /// The last word of its name.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
+            Self::Memcpy => "memcpy",
+            Self::Parcel => "parcel",
+            Self::HwParcel => "hwparcel",
             Self::Pipe => "pipe",
             Self::Unix => "unix",
             Self::Futex => "futex",
@@ -43,25 +60,27 @@ impl Family {
             Self::Spin => "spin",
             Self::Raw => "raw",
             Self::Binder => "binder",
+            Self::Binderize => "binderize",
+            Self::Passthrough => "passthrough",
         }
     }
 
     /// The control with this last word.
     #[must_use]
     pub fn control(word: &str) -> Option<Self> {
-        Self::CONTROLS.into_iter().find(|family| family.word() == word)
+        Self::CONTROLS.into_iter().chain(Self::PARTS).find(|family| family.word() == word)
     }
 
-    /// Whether it is the test or a yardstick beside it.
+    /// Whether it is a test or a yardstick beside it.
     #[must_use]
     pub fn kind(self) -> CaseKind {
-        if self == Self::Binder { CaseKind::Test } else { CaseKind::Control }
+        if Self::TESTS.contains(&self) { CaseKind::Test } else { CaseKind::Control }
     }
 
     /// Whether it talks to a binder driver.
     #[must_use]
     pub fn needs_driver(self) -> bool {
-        matches!(self, Self::Raw | Self::Binder)
+        matches!(self, Self::Raw | Self::Binder | Self::Binderize)
     }
 
     /// Full name of a case, e.g. `BM_sendVec_binder/4`.
@@ -104,6 +123,12 @@ impl Controls {
         Self(Family::CONTROLS.into_iter().filter(|family| !family.needs_driver()).collect())
     }
 
+    /// All of them, and the parts of a round trip.
+    #[must_use]
+    pub fn with_parts() -> Self {
+        Self(Family::PARTS.into_iter().chain(Family::CONTROLS).collect())
+    }
+
     /// None of them.
     #[must_use]
     pub fn none() -> Self {
@@ -129,7 +154,9 @@ impl FromStr for Controls {
         let mut families = Vec::new();
         for word in text.split(',') {
             families.push(Family::control(word.trim()).ok_or_else(|| {
-                let words = Family::CONTROLS.map(Family::word).join(", ");
+                let known = Family::CONTROLS.into_iter().chain(Family::PARTS);
+                let words: Vec<&str> = known.map(Family::word).collect();
+                let words = words.join(", ");
                 format!("no control named {word:?}; use default, all, none, or a list of {words}")
             })?);
         }
@@ -151,6 +178,7 @@ mod tests {
             ("none", ""),
             ("raw,pipe", "pipe raw"),
             ("spin, spin", "spin"),
+            ("spin,parcel,memcpy", "memcpy parcel spin"),
         ] {
             let controls: Controls = text.parse().expect(text);
             let words: Vec<&str> = controls.families().map(Family::word).collect();
@@ -158,7 +186,7 @@ mod tests {
         }
         for bad in ["", "binder", "pipe,,unix", "Pipe"] {
             let error = bad.parse::<Controls>().expect_err(bad);
-            assert!(error.contains("pipe, unix, futex, eventfd, spin, raw"), "{error}");
+            assert!(error.contains("pipe, unix, futex, eventfd, spin, raw, memcpy"), "{error}");
         }
     }
 }

@@ -9,13 +9,13 @@ use ipc::binder::{Parcel, Status};
 use super::Steps;
 use crate::measure::echo::binder::DESCRIPTOR;
 
-pub(super) struct Call {
+pub(crate) struct Call {
     sent: Vec<u8>,
     received: Vec<u8>,
 }
 
 impl Call {
-    pub(super) fn new(payload: usize) -> Self {
+    pub(crate) fn new(payload: usize) -> Self {
         Self { sent: super::vector(payload), received: Vec::with_capacity(payload) }
     }
 

@@ -65,7 +65,7 @@ impl Delivered {
     }
 }
 
-pub(super) struct Call {
+pub(crate) struct Call {
     sent: Vec<u8>,
     received: Vec<u8>,
     request: Delivered,
@@ -105,7 +105,7 @@ fn send(parcel: HwParcel<'_>) {
 }
 
 impl Call {
-    pub(super) fn new(payload: usize) -> Self {
+    pub(crate) fn new(payload: usize) -> Self {
         let sent = super::vector(payload);
         let delivered = Delivered::from(request(&sent));
         let reply = serve(&delivered).map(Delivered::from).expect("it was written just now");

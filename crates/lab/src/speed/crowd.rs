@@ -13,7 +13,7 @@ use super::helper::Helper;
 use super::role::{self, DONE, SLICE_NS, STARTED};
 use super::row::{Limit, Row, Spread, Unit};
 use super::trip::{self, ASLEEP};
-use crate::plan::{Family, Placement, Waiting};
+use crate::plan::{Dialect, Family, Placement, Waiting};
 use crate::stage::Stage;
 
 /// The least part of the floor's throughput that must be left.
@@ -99,7 +99,7 @@ pub(super) fn measure(crowd: Crowd, program: &Path, rounds: usize) -> Result<Vec
         let plan = plan.as_ref().map_err(Clone::clone)?;
         let context = trip::context(plan)?;
         let mut stage = Stage::new(plan, program, Some(context.clone()), class);
-        stage.manage().map_err(|error| error.to_string())?;
+        stage.manage(Dialect::Binder(plan.android)).map_err(|error| error.to_string())?;
         contexts.push(context);
         managed.push(stage);
     }

@@ -11,7 +11,7 @@ use super::trip;
 use crate::measure::echo::raw;
 use crate::measure::echo::rendezvous::Rendezvous;
 use crate::measure::{Pulse, RoundTrip};
-use crate::plan::{Family, Placement, Release, Waiting};
+use crate::plan::{Dialect, Family, Placement, Release, Waiting};
 use crate::stage::{Stage, Watch, on_subject};
 
 /// The hidden command that makes this program a helper.
@@ -89,7 +89,7 @@ fn say_and_wait(line: &str) -> Result<(), String> {
 fn be_idle(any: &AnyContext, service: &str) -> Result<(), String> {
     say_and_wait(STARTED)?;
     on_context!(any, |context| {
-        let place = Rendezvous { context, release: Release::default(), name: service };
+        let place = Rendezvous { context, dialect: Dialect::Binder(Release::default()), name: service };
         let mut client = raw::Client::find(place, 4).map_err(|error| error.to_string())?;
         client.call().and_then(|()| client.check()).map_err(|error| error.to_string())?;
         say_and_wait(DONE)

@@ -7,13 +7,12 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use driver::{AnyContext, Context, on_context};
-use ipc::Release;
 use sys::shared_memory::SharedMemory;
 
 use crate::measure::CallError;
 use crate::measure::echo::rendezvous::{self, Rendezvous};
-use crate::measure::echo::{Sabotage, binder, event, pipe, raw, shared, unix};
-use crate::plan::FaultKind;
+use crate::measure::echo::{Sabotage, binder, event, hwbinder, pipe, raw, shared, unix};
+use crate::plan::{Dialect, FaultKind};
 
 /// The hidden command that makes this program a server.
 pub const COMMAND: &str = "__peer";
@@ -63,13 +62,11 @@ enum Scene<'w> {
     /// Vectors of this length, over counters that were inherited and memory that lies there.
     Events(usize, &'w Path),
     /// A context to be the service manager of.
-    Manager(AnyContext, Release),
-    /// A hwbinder context to be the service manager of.
-    HwManager(AnyContext),
+    Manager(AnyContext, Dialect),
     /// A context and a name to register there.
-    Service(AnyContext, Release, &'w str),
+    Service(AnyContext, Dialect, &'w str),
     /// The same for bare exchanges, and how many nodes to register besides.
-    Nodes(AnyContext, Release, &'w str, u32),
+    Nodes(AnyContext, Dialect, &'w str, u32),
 }
 
 impl<'w> Cast<'w> {
@@ -83,16 +80,15 @@ impl<'w> Cast<'w> {
         let scene = match (role.as_str(), arguments[..].as_ref()) {
             ("pipe" | "unix" | "futex" | "spin", &[len]) => Scene::Inherited(len.parse().ok()?),
             ("eventfd", &[len, place]) => Scene::Events(len.parse().ok()?, Path::new(place)),
-            ("manager", &[address, release]) => {
-                Scene::Manager(AnyContext::parse(address), release.parse().ok()?)
+            ("manager", &[address, dialect]) => {
+                Scene::Manager(AnyContext::parse(address), dialect.parse().ok()?)
             }
-            ("hwmanager", &[address]) => Scene::HwManager(AnyContext::parse(address)),
-            ("service" | "raw", &[address, release, name]) => {
-                Scene::Service(AnyContext::parse(address), release.parse().ok()?, name)
+            ("service" | "raw", &[address, dialect, name]) => {
+                Scene::Service(AnyContext::parse(address), dialect.parse().ok()?, name)
             }
-            ("raw", &[address, release, name, more]) => {
+            ("raw", &[address, dialect, name, more]) => {
                 let context = AnyContext::parse(address);
-                Scene::Nodes(context, release.parse().ok()?, name, more.parse().ok()?)
+                Scene::Nodes(context, dialect.parse().ok()?, name, more.parse().ok()?)
             }
             _ => return None,
         };
@@ -113,21 +109,17 @@ impl<'w> Cast<'w> {
                 let memory = memory.map_err(CallError::os("mapping shared memory"))?;
                 event::serve(event::Events { memory, requests: input()?, replies: output()? }, *len, sabotage)
             }
-            Scene::Manager(any, release) => {
+            Scene::Manager(any, dialect) => {
                 let explain = |error| any.manager_error(error).to_string();
-                on_context!(any, |context| rendezvous::manage(context, *release, explain, ready))
+                on_context!(any, |context| rendezvous::manage(context, *dialect, explain, ready))
             }
-            Scene::HwManager(any) => {
-                let explain = |error| any.manager_error(error).to_string();
-                on_context!(any, |context| rendezvous::manage_hidl(context, explain, ready))
-            }
-            Scene::Service(any, release, name) => {
+            Scene::Service(any, dialect, name) => {
                 on_context!(any, |context| self
-                    .serve(Rendezvous { context, release: *release, name }, sabotage))
+                    .serve(Rendezvous { context, dialect: *dialect, name }, sabotage))
             }
-            Scene::Nodes(any, release, name, more) => {
+            Scene::Nodes(any, dialect, name, more) => {
                 on_context!(any, |context| raw::serve(
-                    Rendezvous { context, release: *release, name },
+                    Rendezvous { context, dialect: *dialect, name },
                     *more,
                     ready,
                     sabotage
@@ -139,7 +131,10 @@ impl<'w> Cast<'w> {
     fn serve<X: Context>(&self, place: Rendezvous<'_, X>, sabotage: Sabotage) -> Result<(), CallError> {
         match self.role {
             "raw" => raw::serve(place, 0, ready, sabotage),
-            _ => binder::serve(place, ready, sabotage),
+            _ => match place.dialect {
+                Dialect::Binder(_) => binder::serve(place, ready, sabotage),
+                Dialect::Hwbinder => hwbinder::serve(place, ready, sabotage),
+            },
         }
     }
 
@@ -174,6 +169,7 @@ fn ready() -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ipc::Release;
 
     fn strings(words: &[&str]) -> Vec<String> {
         words.iter().map(|word| (*word).to_owned()).collect()
@@ -188,7 +184,10 @@ mod tests {
         assert!(matches!(cast.scene, Scene::Inherited(64)));
         let made = words("service", &["/dev/binder", "12", "a.name"].map(str::to_owned), None);
         let cast = Cast::parse(&made[1..]).expect("a role");
-        assert!(matches!(cast.scene, Scene::Service(_, Release::Android12, "a.name")));
+        assert!(matches!(cast.scene, Scene::Service(_, Dialect::Binder(Release::Android12), "a.name")));
+        let made = words("service", &["/dev/hwbinder", "hwbinder", "an.instance"].map(str::to_owned), None);
+        let cast = Cast::parse(&made[1..]).expect("a role");
+        assert!(matches!(cast.scene, Scene::Service(_, Dialect::Hwbinder, "an.instance")));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use ipc::hwbinder::{HwParcel, Incoming, Object, Status};
 
 use super::Sabotage;
+use crate::measure::CallError;
 
 /// Its name.
 pub(crate) const INTERFACE: &str = "android.hardware.tests.libhwbinder@1.0::IBenchmark";
@@ -43,6 +44,15 @@ impl Benchmark for Echo {
         }
         data
     }
+}
+
+/// Whether as much came back as was sent: all that the Android tools' empty callbacks could see.
+#[inline]
+pub(crate) fn returned(sent: &[u8], came: &[u8]) -> Result<(), CallError> {
+    if sent.len() == came.len() {
+        return Ok(());
+    }
+    Err(CallError::Corrupt { sent: sent.len(), received: came.len(), at: sent.len().min(came.len()) })
 }
 
 /// An implementation as others' processes call it.

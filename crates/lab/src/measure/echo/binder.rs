@@ -30,7 +30,7 @@ impl Client {
     /// # Errors
     /// The context cannot be opened, has no manager, or the manager does not know the name.
     pub fn find<X: Context>(place: Rendezvous<'_, X>, len: usize) -> Result<Self, CallError> {
-        let (_process, service) = place.find()?;
+        let (_process, service) = place.find(DESCRIPTOR)?;
         Ok(Self { service, payload: Payload::new(len) })
     }
 }
@@ -93,7 +93,7 @@ pub(crate) fn serve<X: Context>(
     sabotage: Sabotage,
 ) -> Result<(), CallError> {
     let sabotage = sabotage.is_planned().then(|| Mutex::new(sabotage));
-    let (process, _service) = place.register(Echo { sabotage })?;
+    let (process, _service) = place.register(|process| process.publish(Echo { sabotage }))?;
     ready().map_err(CallError::os("telling the client"))?;
     process.join_thread_pool().map_err(|error| CallError::Refused(error.to_string()))
 }

@@ -11,13 +11,17 @@ use abi::{Commands, Handle, Payload as Carried, Return, Returns, TransactionFlag
 use driver::{Connection, Context, Exchange};
 use ipc::Process;
 use ipc::binder::{Incoming, Object, Parcel, Status};
+use ipc::hwbinder::{self, HwParcel};
 
 use super::rendezvous::{self, Rendezvous};
 use super::{Payload, Sabotage};
 use crate::measure::{CallError, RoundTrip};
+use crate::plan::Dialect;
 
 /// Room for the returns of one read: more than any answer to one command needs.
 const READ_SIZE: usize = 256;
+/// Its name in either flavour.
+const INTERFACE: &str = "binderperf.raw@1.0::IRaw";
 /// The method number; nobody looks at it.
 const ECHO: u32 = 1;
 
@@ -43,7 +47,7 @@ impl<C: Connection> Client<C> {
     where
         X: Context<Connection = C>,
     {
-        let (process, service) = place.find()?;
+        let (process, service) = place.find(INTERFACE)?;
         let foreign = || CallError::Refused("the service turned out to be this process's own".to_owned());
         let handle = service.proxy().ok_or_else(foreign)?.handle();
         process.flush();
@@ -127,10 +131,20 @@ struct Name;
 
 impl Object for Name {
     fn descriptor(&self) -> &str {
-        "binderperf.IRaw"
+        INTERFACE
     }
 
     fn on_transact(&self, _call: &mut Incoming<'_>, _reply: &mut Parcel) -> Result<(), Status> {
+        Err(Status::UNKNOWN_TRANSACTION)
+    }
+}
+
+impl hwbinder::Object for Name {
+    fn interfaces(&self) -> &[&str] {
+        &[INTERFACE]
+    }
+
+    fn on_transact<'t>(&self, _: &mut hwbinder::Incoming<'t>, _: &mut HwParcel<'t>) -> Result<(), Status> {
         Err(Status::UNKNOWN_TRANSACTION)
     }
 }
@@ -145,7 +159,10 @@ pub(crate) fn serve<X: Context>(
     ready: impl FnOnce() -> io::Result<()>,
     mut sabotage: Sabotage,
 ) -> Result<(), CallError> {
-    let (process, _node) = place.register(Name)?;
+    let (process, _node) = place.register(|process| match place.dialect {
+        Dialect::Binder(_) => process.publish(Name),
+        Dialect::Hwbinder => process.publish_hidl(Name).as_binder().clone(),
+    })?;
     let _more = place.register_more(&process, more, || Name)?;
     process.flush();
     let connection = process.connection();

@@ -1,5 +1,6 @@
-//! Room: how the two processes of a binder echo find each other: a name at a service manager.
-//! Not here: what they then say (`super::binder`, `super::raw`).
+//! Room: how the two processes of a binder echo find each other: a name at a service manager of either
+//! flavour.
+//! Not here: what they then say (`super::binder`, `super::hwbinder`, `super::raw`).
 //! The manager is the system's where there is one, else ours in a third process (contract CTX-05).
 
 use std::fmt;
@@ -9,13 +10,16 @@ use std::time::{Duration, Instant};
 use driver::{Connection, Context};
 use ipc::binder::manager::{ServiceManager, Services};
 use ipc::binder::{CallError as Refused, Object};
-use ipc::{Binder, Process, ProcessOptions, Release, hwbinder};
+use ipc::hwbinder::{HwBinder, manager as hidl};
+use ipc::{Binder, Process, ProcessOptions};
 
 use crate::measure::CallError;
+use crate::plan::Dialect;
 
 /// How long a service manager that was just started may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-
+/// How long a service is waited for.
+const ABSENCE: Duration = Duration::from_secs(5);
 /// How long a driver may take to release a process that is gone.
 const RELEASE_TIME: Duration = Duration::from_secs(2);
 
@@ -24,18 +28,21 @@ const RELEASE_TIME: Duration = Duration::from_secs(2);
 pub struct Rendezvous<'r, X> {
     /// The context.
     pub context: &'r X,
-    /// Whose dialect its manager speaks.
-    pub release: Release,
-    /// The service's name.
+    /// What its manager speaks.
+    pub dialect: Dialect,
+    /// The service's name; of hwbinder's the instance.
     pub name: &'r str,
 }
 
 /// A process and what it holds on to: a service of another process, or a node of its own.
 pub(super) type Met<X> = (Process<<X as Context>::Connection>, Binder);
 
-fn open<X: Context>(context: &X, release: Release) -> Result<Process<X::Connection>, CallError> {
+fn open<X: Context>(context: &X, dialect: Dialect) -> Result<Process<X::Connection>, CallError> {
     // No pool: each process has the thread that joins, or calls, and no other.
-    let options = ProcessOptions { max_threads: 0, release, ..ProcessOptions::default() };
+    let options = match dialect {
+        Dialect::Binder(release) => ProcessOptions { max_threads: 0, release, ..ProcessOptions::default() },
+        Dialect::Hwbinder => ProcessOptions::hwbinder(),
+    };
     Process::open(context, options).map_err(|error| CallError::Refused(error.to_string()))
 }
 
@@ -43,25 +50,54 @@ fn refused(doing: impl fmt::Display) -> impl FnOnce(Refused) -> CallError {
     move |error| CallError::Refused(format!("{doing}: {error}"))
 }
 
+const CALLING: &str = "calling the service manager";
+
 impl<X: Context> Rendezvous<'_, X> {
-    /// Finds the service.
-    pub(super) fn find(&self) -> Result<Met<X>, CallError> {
-        let process = open(self.context, self.release)?;
-        let services = Services::of(&process).map_err(refused("calling the service manager"))?;
-        let service = services.get(self.name).map_err(refused(format_args!("looking up {}", self.name)))?;
+    /// Finds the service; hwbinder's by this interface, and after waiting for it.
+    ///
+    /// # Errors
+    /// Nobody manages the context, or serves that name.
+    pub(super) fn find(&self, interface: &str) -> Result<Met<X>, CallError> {
+        let process = open(self.context, self.dialect)?;
+        let service = match self.dialect {
+            Dialect::Binder(_) => {
+                let services = Services::of(&process).map_err(refused(CALLING))?;
+                services.get(self.name).map_err(refused(format_args!("looking up {}", self.name)))?
+            }
+            Dialect::Hwbinder => {
+                let services = hidl::Services::of(&process).map_err(refused(CALLING))?;
+                let found = services.wait_for(interface, self.name, ABSENCE);
+                found.map_err(|error| CallError::Refused(error.to_string()))?.as_binder().clone()
+            }
+        };
         Ok((process, service))
     }
 
-    /// Registers the service.
-    pub(super) fn register(&self, object: impl Object) -> Result<Met<X>, CallError> {
-        let process = open(self.context, self.release)?;
-        let services = Services::wait(&process, PATIENCE).map_err(refused("calling the service manager"))?;
-        let service = process.publish(object);
-        services.add(self.name, &service).map_err(refused(format_args!(
-            "the service manager did not register {} (this system's manager, or its security policy, may forbid it, \
-             or speak another release's dialect: --android; or use --device private)",
-            self.name
-        )))?;
+    /// Registers what `publish` offers.
+    pub(super) fn register(
+        &self,
+        publish: impl FnOnce(&Process<X::Connection>) -> Binder,
+    ) -> Result<Met<X>, CallError> {
+        let process = open(self.context, self.dialect)?;
+        let name = self.name;
+        let did_not = refused(format!(
+            "the service manager did not register {name} (this system's manager, or its security policy, may forbid it, \
+             or speak another release's dialect: --android; or use --device private)"
+        ));
+        let service = match self.dialect {
+            Dialect::Binder(_) => {
+                let services = Services::wait(&process, PATIENCE).map_err(refused(CALLING))?;
+                let service = publish(&process);
+                services.add(name, &service).map_err(did_not)?;
+                service
+            }
+            Dialect::Hwbinder => {
+                let services = hidl::Services::wait(&process, PATIENCE).map_err(refused(CALLING))?;
+                let service = publish(&process);
+                services.add(name, &HwBinder::from(service.clone())).map_err(did_not)?;
+                service
+            }
+        };
         Ok((process, service))
     }
 
@@ -109,34 +145,15 @@ pub(super) fn look_up_more<C: Connection>(
 /// There is one already; `explain` says who.
 pub(crate) fn manage<X: Context>(
     context: &X,
-    release: Release,
+    dialect: Dialect,
     explain: impl FnOnce(io::Error) -> String,
     ready: impl FnOnce() -> io::Result<()>,
 ) -> Result<(), CallError> {
-    let process = open(context, release)?;
-    manage_with(&process, || process.become_context_manager(ServiceManager::new()).map(drop), explain, ready)
-}
-
-/// The same for hwbinder.
-///
-/// # Errors
-/// As [`manage`].
-pub(crate) fn manage_hidl<X: Context>(
-    context: &X,
-    explain: impl FnOnce(io::Error) -> String,
-    ready: impl FnOnce() -> io::Result<()>,
-) -> Result<(), CallError> {
-    let process = open_hidl(context)?;
-    let manager = hwbinder::manager::ServiceManager::new();
-    manage_with(&process, || process.become_hidl_context_manager(manager.clone()).map(drop), explain, ready)
-}
-
-fn manage_with<C: Connection>(
-    process: &Process<C>,
-    mut become_manager: impl FnMut() -> io::Result<()>,
-    explain: impl FnOnce(io::Error) -> String,
-    ready: impl FnOnce() -> io::Result<()>,
-) -> Result<(), CallError> {
+    let process = open(context, dialect)?;
+    let become_manager = || match dialect {
+        Dialect::Binder(_) => process.become_context_manager(ServiceManager::new()).map(drop),
+        Dialect::Hwbinder => process.become_hidl_context_manager(hidl::ServiceManager::new()).map(drop),
+    };
     let start = Instant::now();
     loop {
         match become_manager() {
@@ -151,31 +168,19 @@ fn manage_with<C: Connection>(
     process.join_thread_pool().map_err(|error| CallError::Refused(error.to_string()))
 }
 
-/// Whether somebody manages the hwbinder context.
-///
-/// # Errors
-/// As [`is_managed`].
-pub(crate) fn is_managed_hidl<X: Context>(context: &X) -> Result<bool, CallError> {
-    use hwbinder::{CallError as Refused, manager::Services};
-    match Services::of(&open_hidl(context)?) {
-        Ok(_) => Ok(true),
-        Err(Refused::Transact(error)) if error.refusal() == Some(ipc::Refusal::Dead) => Ok(false),
-        Err(error) => Err(CallError::Refused(format!("calling the hardware service manager: {error}"))),
-    }
-}
-
-fn open_hidl<X: Context>(context: &X) -> Result<Process<X::Connection>, CallError> {
-    Process::open(context, ProcessOptions::hwbinder()).map_err(|error| CallError::Refused(error.to_string()))
-}
-
 /// Whether somebody manages the context.
 ///
 /// # Errors
 /// The context cannot be opened, or its manager does not answer as one.
-pub(crate) fn is_managed<X: Context>(context: &X, release: Release) -> Result<bool, CallError> {
-    match Services::of(&open(context, release)?) {
-        Ok(_) => Ok(true),
+pub(crate) fn is_managed<X: Context>(context: &X, dialect: Dialect) -> Result<bool, CallError> {
+    let process = open(context, dialect)?;
+    let answer = match dialect {
+        Dialect::Binder(_) => Services::of(&process).map(drop),
+        Dialect::Hwbinder => hidl::Services::of(&process).map(drop),
+    };
+    match answer {
+        Ok(()) => Ok(true),
         Err(error) if error.is_dead() => Ok(false),
-        Err(error) => Err(refused("calling the service manager")(error)),
+        Err(error) => Err(refused(CALLING)(error)),
     }
 }

@@ -16,7 +16,7 @@ use ipc::{Process, ProcessOptions};
 use super::{Callee, Scene};
 use crate::measure::CallError;
 use crate::measure::echo::Sabotage;
-use crate::measure::echo::benchmark::{Benchmark, Echo, INTERFACE, Offered, SEND_VEC};
+use crate::measure::echo::benchmark::{Benchmark, Echo, INTERFACE, Offered, SEND_VEC, returned};
 
 /// How long a service manager that was just started may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -91,15 +91,6 @@ impl Callee for Found {
         let came = reply.reader().read_bytes().map_err(refused)?;
         returned(&self.data, black_box(came))
     }
-}
-
-/// A look at the length is all that the Android tool's empty callback could have.
-#[inline]
-fn returned(sent: &[u8], came: &[u8]) -> Result<(), CallError> {
-    if sent.len() == came.len() {
-        return Ok(());
-    }
-    Err(CallError::Corrupt { sent: sent.len(), received: came.len(), at: sent.len().min(came.len()) })
 }
 
 /// A worker without IPC: each service that it finds is an implementation in its own process.
