@@ -38,8 +38,10 @@ impl Services {
     /// # Errors
     /// There is none, it does not answer, or it is this very process.
     pub fn of<C: Connection>(process: &Process<C>) -> Result<Self, CallError> {
+        // A reference to a manager that is not there yet comes to nothing, and no driver says so. The one
+        // taken after an answer holds, and deaths can be told of it.
+        Binder::Remote(process.context_manager()?).ping()?;
         let manager = Binder::Remote(process.context_manager()?);
-        manager.ping()?;
         Ok(Self { manager, release: process.release() })
     }
 

@@ -73,8 +73,9 @@ impl Services {
     /// # Errors
     /// There is none, it does not answer, or it is this very process.
     pub fn of<C: Connection>(process: &Process<C>) -> Result<Self, CallError> {
+        // The first reference may have been taken before there was a manager, and then is none.
+        HwBinder::from(Binder::Remote(process.context_manager()?)).ping()?;
         let manager = HwBinder::from(Binder::Remote(process.context_manager()?));
-        manager.ping()?;
         Ok(Self { manager })
     }
 
