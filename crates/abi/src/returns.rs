@@ -39,6 +39,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
+    #[inline]
     fn new(data: &TransactionData, security_context: Option<u64>) -> Self {
         Self {
             node: NodePtr(data.target),
@@ -184,7 +185,7 @@ fn cookie(payload: &[u8]) -> Option<Cookie> {
     Some(Cookie(u64::from_ne_bytes(*payload.first_chunk()?)))
 }
 
-#[inline]
+#[inline(always)]
 fn decode(word: u32, payload: &[u8]) -> Option<Return> {
     Some(match word {
         br::NOOP => Return::Noop,
@@ -223,7 +224,7 @@ impl Iterator for Returns<'_> {
     type Item = Result<Return, DecodeError>;
 
     // Inlined, most of a big value that is matched at once is never built.
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
         let at = self.at;

@@ -95,6 +95,30 @@ pub(crate) unsafe fn copy_out(from: NonNull<u8>, bytes: &mut [u8]) {
     }
 }
 
+/// Stores words, each whole.
+///
+/// # Safety
+/// As [`copy_in`], of `4 * N` bytes from `to`, which is aligned to 4.
+#[inline]
+pub(crate) unsafe fn put_words<const N: usize>(to: NonNull<u8>, words: [u32; N]) {
+    for (index, word) in words.into_iter().enumerate() {
+        // SAFETY: the word is one of the caller's `N`, aligned as `to` is.
+        unsafe { half_at(to, 4 * index) }.store(word, Ordering::Relaxed);
+    }
+}
+
+/// Loads words, each whole.
+///
+/// # Safety
+/// As [`put_words`], of `from`.
+#[inline]
+pub(crate) unsafe fn words<const N: usize>(from: NonNull<u8>) -> [u32; N] {
+    std::array::from_fn(|index| {
+        // SAFETY: the word is one of the caller's `N`, aligned as `from` is.
+        unsafe { half_at(from, 4 * index) }.load(Ordering::Relaxed)
+    })
+}
+
 /// Copies from one shared memory to another.
 ///
 /// # Safety

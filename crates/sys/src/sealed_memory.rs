@@ -144,6 +144,32 @@ impl SealedMemory {
         unsafe { racing_copy::copy_out(from, bytes) };
     }
 
+    /// Stores words at `offset`. A reader that is not told when they are there may see any mixture of
+    /// old and new words.
+    ///
+    /// # Panics
+    /// If the range is not inside the memory or not aligned to 4.
+    #[inline]
+    pub fn put_words<const N: usize>(&self, offset: usize, words: [u32; N]) {
+        assert!(offset.is_multiple_of(4), "words are aligned");
+        let to = self.range(offset, 4 * N);
+        // SAFETY: as in `copy_in`; aligned, as the mapping's start is.
+        unsafe { racing_copy::put_words(to, words) };
+    }
+
+    /// Loads words from `offset`. What another process writes meanwhile may arrive in part.
+    ///
+    /// # Panics
+    /// As [`Self::put_words`].
+    #[inline]
+    #[must_use]
+    pub fn words<const N: usize>(&self, offset: usize) -> [u32; N] {
+        assert!(offset.is_multiple_of(4), "words are aligned");
+        let from = self.range(offset, 4 * N);
+        // SAFETY: as in `put_words`.
+        unsafe { racing_copy::words(from) }
+    }
+
     /// Sets `len` bytes at `offset` to 0.
     ///
     /// # Panics

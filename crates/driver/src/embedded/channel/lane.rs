@@ -201,17 +201,13 @@ impl<M: Memory> Lanes<M> {
         if used.load(Ordering::Relaxed) <= lane {
             used.store(lane + 1, Ordering::Relaxed);
         }
-        let mut bytes = [0; REQUEST_FIXED];
-        let len = match header.lineage {
-            None => header.encode(shape, &mut bytes, &mut []),
-            Some(_) => {
-                let mut more = [0; REQUEST_MORE];
-                let len = header.encode(shape, &mut bytes, &mut more);
-                self.memory.copy_in(base(lane) + REQUEST_FIXED, &more[..len - REQUEST_FIXED]);
-                len
-            }
-        };
-        self.memory.copy_in(base(lane) + 4, &bytes[4..]);
+        self.memory.put_words(base(lane) + 4, header.encode(shape));
+        let mut len = REQUEST_FIXED;
+        if header.lineage.is_some() {
+            len = header.len();
+            let more = &header.encode_links()[..len - REQUEST_FIXED];
+            self.memory.copy_in(base(lane) + REQUEST_FIXED, more);
+        }
         self.put(&Place::request(lane, len, shape.len()), data);
         let number = before.wrapping_add(STATE + 1) & !STATE;
         // Release: header and data are seen by whoever sees the call. Guarded by loom_a_call_arrives_whole.
@@ -254,12 +250,11 @@ impl<M: Memory> Lanes<M> {
         if word & STATE == BY_BROKER {
             return Ok(Some(Outcome::RepliedByBroker));
         }
-        let mut bytes = [0; REPLY_FIXED];
-        self.memory.copy_out(base(call.lane) + REPLY + 4, &mut bytes[4..]);
+        let words = self.memory.words(base(call.lane) + REPLY + 4);
         if word & STATE == FAILED {
-            return Ok(Some(Outcome::Failed(ReplyHeader::decode_failure(&bytes).code as i32)));
+            return Ok(Some(Outcome::Failed(ReplyHeader::decode_failure(&words).code as i32)));
         }
-        Ok(Some(Outcome::Replied(ReplyHeader::decode(&bytes)?)))
+        Ok(Some(Outcome::Replied(ReplyHeader::decode(&words)?)))
     }
 
     /// Copies the bytes of a reply out, to `into`, which is as long as the header says.
@@ -333,14 +328,13 @@ impl<M: Memory> Lanes<M> {
         if word.compare_exchange(called, number | TAKEN, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return Ok(None);
         }
-        let mut bytes = [0; REQUEST_FIXED];
-        self.memory.copy_out(base(lane) + 4, &mut bytes[4..]);
-        let header = match header::request_len(&bytes)? - REQUEST_FIXED {
-            0 => RequestHeader::decode(&bytes, &[])?,
+        let words = self.memory.words(base(lane) + 4);
+        let header = match header::request_len(&words)? - REQUEST_FIXED {
+            0 => RequestHeader::decode(&words, &[])?,
             len => {
                 let mut more = [0; REQUEST_MORE];
                 self.memory.copy_out(base(lane) + REQUEST_FIXED, &mut more[..len]);
-                RequestHeader::decode(&bytes, &more)?
+                RequestHeader::decode(&words, &more)?
             }
         };
         Ok(Some(Request { lane, number, header }))
@@ -404,8 +398,8 @@ impl<M: Memory> Lanes<M> {
         data: &(impl Source + ?Sized),
     ) -> Result<(), Corrupt> {
         let shape = data.shape()?;
-        let bytes = header.encode(shape);
-        self.memory.copy_in(base(taken.lane) + REPLY + 4, &bytes[4..]);
+        let words = header.encode(shape);
+        self.memory.put_words(base(taken.lane) + REPLY + 4, words);
         self.put(&Place::reply(taken.lane, shape.len()), data);
         self.answer(taken, REPLIED);
         Ok(())
@@ -418,8 +412,8 @@ impl<M: Memory> Lanes<M> {
 
     /// Answers a call that has no reply.
     pub fn fail(&self, taken: Taken, errno: i32) {
-        let bytes = ReplyHeader { code: errno as u32, ..ReplyHeader::default() }.encode(Shape::default());
-        self.memory.copy_in(base(taken.lane) + REPLY + 4, &bytes[4..]);
+        let words = ReplyHeader { code: errno as u32, ..ReplyHeader::default() }.encode(Shape::default());
+        self.memory.put_words(base(taken.lane) + REPLY + 4, words);
         self.answer(taken, FAILED);
     }
 

@@ -28,6 +28,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use sys::sync::AtomicU32;
+use zerocopy::IntoBytes;
 
 /// Memory that another process may write at any time.
 ///
@@ -55,6 +56,16 @@ pub trait Memory {
     /// # Panics
     /// If the range is not inside.
     fn copy_out(&self, offset: usize, bytes: &mut [u8]);
+    /// As [`copy_in`](Self::copy_in), of words at a multiple of 4.
+    fn put_words<const N: usize>(&self, offset: usize, words: [u32; N]) {
+        self.copy_in(offset, words.as_bytes());
+    }
+    /// As [`copy_out`](Self::copy_out), of words at a multiple of 4.
+    fn words<const N: usize>(&self, offset: usize) -> [u32; N] {
+        let mut words = [0; N];
+        self.copy_out(offset, words.as_mut_bytes());
+        words
+    }
 }
 
 /// What was compared with the memory's length before is inside.
@@ -86,6 +97,16 @@ impl Memory for sys::sealed_memory::SealedMemory {
     fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
         self.copy_out(offset, bytes);
     }
+
+    #[inline]
+    fn put_words<const N: usize>(&self, offset: usize, words: [u32; N]) {
+        self.put_words(offset, words);
+    }
+
+    #[inline]
+    fn words<const N: usize>(&self, offset: usize) -> [u32; N] {
+        self.words(offset)
+    }
 }
 
 macro_rules! pointers {
@@ -106,6 +127,14 @@ macro_rules! pointers {
             #[inline]
             fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
                 M::copy_out(self, offset, bytes);
+            }
+            #[inline]
+            fn put_words<const N: usize>(&self, offset: usize, words: [u32; N]) {
+                M::put_words(self, offset, words);
+            }
+            #[inline]
+            fn words<const N: usize>(&self, offset: usize) -> [u32; N] {
+                M::words(self, offset)
             }
         }
     )*};

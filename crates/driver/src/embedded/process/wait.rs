@@ -55,15 +55,15 @@ impl Process {
     /// Waits.
     pub(super) fn wait<'p>(&'p self, mut st: Guard<'p>, slot: u32, until: Until) -> (Guard<'p>, Woken) {
         let local = &self.locals[slot as usize];
-        let mut waiter = st.thread(slot).waiter.take();
         if until != Until::Answer {
             self.note_sched(&mut st, slot);
         }
+        local.kicked.store(false, Ordering::Relaxed);
+        if self.look(&mut st, slot, until) {
+            return (st, Woken::Ready);
+        }
+        let mut waiter = st.thread(slot).waiter.take();
         let woken = loop {
-            local.kicked.store(false, Ordering::Relaxed);
-            if self.look(&mut st, slot, until) {
-                break Woken::Ready;
-            }
             self.list(&mut st, slot, until);
             let thread = st.thread(slot);
             let lane = thread.lane_to_look_at();
@@ -114,6 +114,10 @@ impl Process {
                 Woken::TimedOut if self.look_after_long(&mut st, slot, until) => break Woken::Ready,
                 Woken::TimedOut => break Woken::TimedOut,
             }
+            local.kicked.store(false, Ordering::Relaxed);
+            if self.look(&mut st, slot, until) {
+                break Woken::Ready;
+            }
         };
         self.unlist(&mut st, slot);
         self.bell(slot).end_waiting();
@@ -160,10 +164,15 @@ impl Process {
 
     /// Takes that back: it got some, or goes away.
     pub(super) fn unlist(&self, st: &mut State, slot: u32) {
-        let before = (st.idle.len(), st.pollers.len());
-        st.idle.retain(|other| *other != slot);
-        st.pollers.retain(|other| *other != slot);
-        if before != (st.idle.len(), st.pollers.len()) {
+        let mut was_listed = false;
+        for list in [&mut st.idle, &mut st.pollers] {
+            // Most often the one that came last.
+            if let Some(at) = list.iter().rposition(|other| *other == slot) {
+                list.remove(at);
+                was_listed = true;
+            }
+        }
+        if was_listed {
             self.choose_listener(st);
         }
     }

@@ -86,9 +86,9 @@ impl<C: Connection> RoundTrip for Client<C> {
         loop {
             let len = exchange(self.process.connection(), &mut self.commands, carried, &mut read)?;
             for item in Returns::new(&read[..len]) {
-                match item.map_err(|error| CallError::Refused(error.to_string()))? {
-                    Return::Noop | Return::TransactionComplete => {}
-                    Return::Reply(reply) => {
+                match item {
+                    Ok(Return::Noop | Return::TransactionComplete) => {}
+                    Ok(Return::Reply(reply)) => {
                         let bytes = self
                             .process
                             .connection()
@@ -99,7 +99,8 @@ impl<C: Connection> RoundTrip for Client<C> {
                         self.commands.free_buffer(reply.buffer);
                         return Ok(());
                     }
-                    got => return Err(unexpected(got)),
+                    Ok(got) => return Err(unexpected(got)),
+                    Err(error) => return Err(CallError::Refused(error.to_string())),
                 }
             }
         }
@@ -176,8 +177,8 @@ pub(crate) fn serve<X: Context>(
         let len = exchange(connection, &mut commands, carried, &mut read)?;
         carried = Carried::default();
         for item in Returns::new(&read[..len]) {
-            match item.map_err(|error| CallError::Refused(error.to_string()))? {
-                Return::Transaction(call) => {
+            match item {
+                Ok(Return::Transaction(call)) => {
                     let bytes = connection.lent(call.buffer.0, call.data_size).unwrap_or_default();
                     // Either stays in place until it is written: one call at most comes with each
                     // read (contract WR-09), and its buffer is given back behind the reply.
@@ -193,10 +194,13 @@ pub(crate) fn serve<X: Context>(
                     }
                     commands.free_buffer(call.buffer);
                 }
-                Return::Increfs(node, cookie) => commands.increfs_done(node, cookie),
-                Return::Acquire(node, cookie) => commands.acquire_done(node, cookie),
-                Return::Noop | Return::TransactionComplete | Return::Release(..) | Return::Decrefs(..) => {}
-                got => return Err(unexpected(got)),
+                Ok(Return::Increfs(node, cookie)) => commands.increfs_done(node, cookie),
+                Ok(Return::Acquire(node, cookie)) => commands.acquire_done(node, cookie),
+                Ok(
+                    Return::Noop | Return::TransactionComplete | Return::Release(..) | Return::Decrefs(..),
+                ) => {}
+                Ok(got) => return Err(unexpected(got)),
+                Err(error) => return Err(CallError::Refused(error.to_string())),
             }
         }
     }

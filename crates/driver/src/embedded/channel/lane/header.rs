@@ -2,6 +2,8 @@
 //! Not here: where they lie (`super`).
 //! Both begin with the lane's word, which is no part of the header.
 
+use zerocopy::IntoBytes;
+
 use super::super::Corrupt;
 use super::Shape;
 use crate::embedded::protocol::objects::LINEAGE_MAX;
@@ -9,11 +11,15 @@ use crate::embedded::protocol::{Lineage, Link, ProcId, Sched, ThreadKey};
 
 /// Bytes of a request's header without its lineage.
 pub(super) const REQUEST_FIXED: usize = 48;
+/// Its words behind the lane's.
+pub(super) type RequestWords = [u32; REQUEST_FIXED / 4 - 1];
 const LINK: usize = 12;
 /// Most bytes behind them.
 pub(super) const REQUEST_MORE: usize = (LINEAGE_MAX * LINK).next_multiple_of(8);
 /// Bytes of a reply's header.
 pub(super) const REPLY_FIXED: usize = 24;
+/// Its words behind the lane's.
+pub(super) type ReplyWords = [u32; REPLY_FIXED / 4 - 1];
 
 /// Bits of the CPU's number in a request's word, which has the number of links above them.
 const CPU: u32 = (1 << LINKS_AT) - 1;
@@ -51,65 +57,65 @@ impl RequestHeader {
         len_with(self.links().len())
     }
 
-    /// Its words behind the lane's, and how many bytes with that, of which `more` takes those behind the
-    /// fixed part; `shape` is the argument, not the field.
-    pub(super) fn encode(&self, shape: Shape, bytes: &mut [u8; REQUEST_FIXED], more: &mut [u8]) -> usize {
-        let links = self.links();
+    /// Its words behind the lane's; `shape` is the argument, not the field.
+    pub(super) fn encode(&self, shape: Shape) -> RequestWords {
         let [data_size, rest] = shape.encode();
-        let words = [
-            0,
+        [
             self.binding,
             self.code,
             self.flags,
             data_size,
             self.thread.slot,
             self.thread.generation,
-            (self.cpu & CPU) | (links.len() as u32) << LINKS_AT,
+            (self.cpu & CPU) | (self.links().len() as u32) << LINKS_AT,
             self.sched.policy,
             self.sched.priority as u32,
             rest,
             self.sched.nice as u32,
-        ];
-        put(bytes, &words);
-        for (place, link) in more.chunks_exact_mut(LINK).zip(links) {
-            put(place, &[link.proc.0, link.thread.slot, link.thread.generation]);
-        }
-        self.len()
+        ]
     }
 
-    /// Back from bytes of which [`request_len`] are there.
-    pub(super) fn decode(bytes: &[u8; REQUEST_FIXED], more: &[u8]) -> Result<Self, Corrupt> {
-        let word = |index| word(bytes, index);
-        let shape = Shape::decode([word(4), word(10)])?;
+    /// What follows them.
+    pub(super) fn encode_links(&self) -> [u8; REQUEST_MORE] {
+        let mut more = [0; REQUEST_MORE];
+        for (place, link) in more.chunks_exact_mut(LINK).zip(self.links()) {
+            place.copy_from_slice([link.proc.0, link.thread.slot, link.thread.generation].as_bytes());
+        }
+        more
+    }
+
+    /// Back from those words, and as many bytes as [`request_len`] says.
+    pub(super) fn decode(words: &RequestWords, more: &[u8]) -> Result<Self, Corrupt> {
+        let &[binding, code, flags, data_size, slot, generation, cpu, policy, priority, rest, nice] = words;
+        let shape = Shape::decode([data_size, rest])?;
         let mut lineage = None;
-        let count = (word(7) >> LINKS_AT) as usize;
+        let count = (cpu >> LINKS_AT) as usize;
         if count > 0 {
             let mut links =
                 [Link { proc: ProcId(0), thread: ThreadKey { slot: 0, generation: 0 } }; LINEAGE_MAX];
             let links = links.get_mut(..count).ok_or(Corrupt::Lineage)?;
             for (link, bytes) in links.iter_mut().zip(more.as_chunks::<LINK>().0) {
-                let word = |index| self::word(bytes, index);
-                let thread = ThreadKey { slot: word(1), generation: word(2) };
-                *link = Link { proc: ProcId(word(0)), thread };
+                let [proc, slot, generation] = zerocopy::transmute!(*bytes);
+                *link = Link { proc: ProcId(proc), thread: ThreadKey { slot, generation } };
             }
             lineage = Some(Box::new(Lineage::from_links(links).ok_or(Corrupt::Lineage)?));
         }
         Ok(Self {
-            binding: word(1),
-            code: word(2),
-            flags: word(3),
+            binding,
+            code,
+            flags,
             shape,
-            thread: ThreadKey { slot: word(5), generation: word(6) },
-            cpu: word(7) & CPU,
-            sched: Sched { policy: word(8), priority: word(9) as i32, nice: word(11) as i32 },
+            thread: ThreadKey { slot, generation },
+            cpu: cpu & CPU,
+            sched: Sched { policy, priority: priority as i32, nice: nice as i32 },
             lineage,
         })
     }
 }
 
-/// Bytes of the header whose fixed part is in `bytes`.
-pub(super) fn request_len(bytes: &[u8; REQUEST_FIXED]) -> Result<usize, Corrupt> {
-    match (word(bytes, 7) >> LINKS_AT) as usize {
+/// Bytes of the header that begins with these words.
+pub(super) fn request_len(words: &RequestWords) -> Result<usize, Corrupt> {
+    match (words[6] >> LINKS_AT) as usize {
         count @ 0..=LINEAGE_MAX => Ok(len_with(count)),
         _ => Err(Corrupt::Lineage),
     }
@@ -140,40 +146,20 @@ const WATCHING: u32 = 1 << 31;
 
 impl ReplyHeader {
     /// Its words behind the lane's; `shape` is the argument, not the field.
-    pub(super) fn encode(&self, shape: Shape) -> [u8; REPLY_FIXED] {
-        let mut bytes = [0; REPLY_FIXED];
+    pub(super) fn encode(&self, shape: Shape) -> ReplyWords {
         let [data_size, rest] = shape.encode();
         let watching = if self.watching { WATCHING } else { 0 };
-        put(&mut bytes, &[0, self.code, self.flags, data_size, rest, (self.cpu & !WATCHING) | watching]);
-        bytes
+        [self.code, self.flags, data_size, rest, (self.cpu & !WATCHING) | watching]
     }
 
-    pub(super) fn decode(bytes: &[u8; REPLY_FIXED]) -> Result<Self, Corrupt> {
-        let word = |index| word(bytes, index);
-        Ok(Self { shape: Shape::decode([word(3), word(4)])?, ..Self::decode_failure(bytes) })
+    pub(super) fn decode(words: &ReplyWords) -> Result<Self, Corrupt> {
+        let [_, _, data_size, rest, _] = *words;
+        Ok(Self { shape: Shape::decode([data_size, rest])?, ..Self::decode_failure(words) })
     }
 
     /// Of an answer that has no payload.
-    pub(super) fn decode_failure(bytes: &[u8; REPLY_FIXED]) -> Self {
-        let word = |index| word(bytes, index);
-        Self {
-            code: word(1),
-            flags: word(2),
-            shape: Shape::default(),
-            cpu: word(5) & !WATCHING,
-            watching: word(5) & WATCHING != 0,
-        }
+    pub(super) fn decode_failure(&[code, flags, _, _, cpu]: &ReplyWords) -> Self {
+        let watching = cpu & WATCHING != 0;
+        Self { code, flags, shape: Shape::default(), cpu: cpu & !WATCHING, watching }
     }
-}
-
-fn put(bytes: &mut [u8], words: &[u32]) {
-    for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
-        place.copy_from_slice(&word.to_ne_bytes());
-    }
-}
-
-fn word(bytes: &[u8], index: usize) -> u32 {
-    let mut word = [0; 4];
-    word.copy_from_slice(&bytes[index * 4..index * 4 + 4]);
-    u32::from_ne_bytes(word)
 }
