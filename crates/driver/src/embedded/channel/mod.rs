@@ -23,6 +23,8 @@ pub mod wait;
 
 #[cfg(test)]
 mod heap;
+#[cfg(all(test, not(loom)))]
+mod layouts;
 
 use std::fmt;
 use std::sync::Arc;

@@ -22,7 +22,7 @@ pub enum Woken {
     Ready,
     /// A signal came (`EINTR`).
     Interrupted,
-    /// The deadline passed, or nothing came for a second.
+    /// The deadline passed, or nothing came until it was time to look again ([`LOOK_AGAIN`]).
     TimedOut,
 }
 

@@ -461,12 +461,18 @@ impl Process {
 /// What both ends do with a payload.
 impl Process {
     /// Copies a payload, without the lock if that takes long.
-    fn copying<'p, T>(&'p self, st: Guard<'p>, size: usize, copy: impl FnOnce() -> T) -> (Guard<'p>, T) {
+    fn copying<'p, T>(
+        &'p self,
+        st: Guard<'p>,
+        slot: u32,
+        size: usize,
+        copy: impl FnOnce() -> T,
+    ) -> (Guard<'p>, T) {
         if size < lane::CUT_FROM {
             let copied = copy();
             return (st, copied);
         }
-        drop(st);
+        self.unlock(st, slot);
         let copied = copy();
         (self.lock(), copied)
     }

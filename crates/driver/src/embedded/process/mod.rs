@@ -11,8 +11,10 @@
 //! - [`state`]: what all of them work on. - [`area`]: buffers of calls that came through lanes.
 //! - [`sched`]: nice and real-time priorities.
 //!
-//! Locks: [`Process::state`] is taken by every call and held neither across a system call that may
-//! block nor while payload bytes are copied; [`Process::outbox`] is held from filling the outbox until
+//! Locks: [`Process::state`] is taken by every call. It is not held while a thread waits, nor while a large
+//! payload is copied; a small one is, as letting go and taking it again costs more. Peers that sleep are
+//! woken after it ([`Process::wake_later`]), but for the ends of calls that fail, and a new channel's memory
+//! is fetched from the broker, which never waits for a client, under it. [`Process::outbox`] is held from filling the outbox until
 //! the broker's answer, and `state` may be taken inside it, never the other way round.
 
 mod area;

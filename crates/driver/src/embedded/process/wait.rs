@@ -125,7 +125,7 @@ impl Process {
         (st, woken)
     }
 
-    /// Looks after nothing came for a second: what was waited for may never come.
+    /// Looks after nothing came for so long: what was waited for may never come.
     fn look_after_long(&self, st: &mut State, slot: u32, until: Until) -> bool {
         let there = self.look(st, slot, until);
         there || self.give_up_lane(st, slot) && self.is_there(st, slot, until)

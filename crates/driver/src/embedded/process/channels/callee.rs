@@ -121,7 +121,7 @@ impl Process {
             return (st, Step::More);
         };
         let copied;
-        (st, copied) = self.copying(st, shape.len(), || {
+        (st, copied) = self.copying(st, slot, shape.len(), || {
             let copy = |piece: lane::Piece| {
                 self.area.copy_from(&channel.memory, piece.from, offset + piece.at as u64, piece.len);
             };

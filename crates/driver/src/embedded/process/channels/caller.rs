@@ -263,7 +263,7 @@ impl Process {
         };
         let channel = &ticket.channel;
         let copied;
-        (st, copied) = self.copying(st, size, || {
+        (st, copied) = self.copying(st, slot, size, || {
             let copy = |piece: lane::Piece| {
                 self.area.copy_from(&channel.memory, piece.from, offset + piece.at as u64, piece.len);
             };

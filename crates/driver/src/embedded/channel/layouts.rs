@@ -1,0 +1,75 @@
+//! Room: the shared layouts as bytes, so that nobody changes them without the protocol's next version:
+//! a broker that is long at work meets programs of another day.
+//! Not here: what they mean (`lane`, `doorbell`, `ring`).
+
+use super::doorbell::{self, Doorbells};
+use super::heap::HeapMemory;
+use super::lane::{self, Lanes, ReplyHeader, RequestHeader, Shape};
+use super::{Memory, ring};
+use crate::embedded::protocol::{Lineage, Link, ProcId, Sched, ThreadKey, VERSION};
+
+const CHANGED: &str = "a shared layout differs: give `protocol::VERSION` its next number, and mend this test";
+
+/// The words of a memory that are not 0, by offset.
+fn words(memory: &HeapMemory, until: usize) -> Vec<(usize, u32)> {
+    let word = |at| memory.words::<1>(at)[0];
+    (0..until).step_by(4).map(|at| (at, word(at))).filter(|(_, word)| *word != 0).collect()
+}
+
+#[test]
+fn the_layouts_are_those_of_this_version() {
+    assert_eq!(VERSION, 2, "{CHANGED}");
+    assert_eq!((lane::SIZE, doorbell::SIZE, ring::RECORD), (4_214_784, 331_776, 512), "{CHANGED}");
+
+    let memory = HeapMemory::new(lane::SIZE);
+    let lanes = Lanes::new(&memory).expect("room");
+    let link = Link { proc: ProcId(20), thread: ThreadKey { slot: 21, generation: 22 } };
+    let header = RequestHeader {
+        binding: 1,
+        code: 2,
+        flags: 3,
+        shape: Shape::plain(4).expect("fits"),
+        thread: ThreadKey { slot: 5, generation: 6 },
+        cpu: 7,
+        sched: Sched { policy: 8, priority: 9, nice: 11 },
+        lineage: Lineage::from_links(&[link]).map(Box::new),
+    };
+    lanes.publish(1, &header, &[30u8, 0, 0, 0][..]).expect("idle");
+    let request = lanes.take(1).expect("sane").expect("published");
+    let reply = ReplyHeader { code: 40, flags: 41, shape: header.shape, cpu: 42, watching: true };
+    lanes.reply(request.taken(), &reply, &[50u8, 0, 0, 0][..]).expect("fits");
+    let lane = 128 + 1152;
+    let request = [6, 1, 2, 3, 4, 5, 6, 7 | 1 << 24, 8, 9, 0, 11, 20, 21, 22, 0, 30];
+    let reply = [5, 40, 41, 4, 0, 42 | 1 << 31, 50];
+    let at = |from, words: &[u32]| -> Vec<(usize, u32)> {
+        words.iter().enumerate().map(|(index, word)| (from + 4 * index, *word)).collect()
+    };
+    let mut want = vec![(8, 2)];
+    want.extend(at(lane, &request));
+    want.extend(at(lane + 512, &reply));
+    want.retain(|(_, word)| *word != 0);
+    assert_eq!(words(&memory, 20 << 10), want, "{CHANGED}");
+
+    let memory = HeapMemory::new(doorbell::SIZE);
+    let bells = Doorbells::new(&memory).expect("room");
+    bells.set_listener(Some(2));
+    bells.set_inherit(3);
+    bells.post(33);
+    let bell = bells.slot(1).expect("inside");
+    let generation = bell.move_in(70);
+    bell.announce_sleep();
+    bell.set_depth(4);
+    let bell_at = 4096 + 64;
+    let want = [
+        (0, 3),
+        (4, 3),
+        (8, 2),
+        (64, 2),
+        (68 + 4, 2),
+        (bell_at, 1),
+        (bell_at + 8, 70),
+        (bell_at + 12, generation),
+        (bell_at + 20, 4),
+    ];
+    assert_eq!(words(&memory, doorbell::SIZE), want, "{CHANGED}");
+}
