@@ -34,9 +34,21 @@ fn an_object_is_registered_under_its_whole_chain() {
     assert_eq!(services.get("example@1.0::IOther", "default").expect("get"), None);
     let theirs = services.get(V1_0, "default").expect("get").expect("registered");
     assert_eq!(theirs.descriptor().expect("descriptor"), V1_1);
-    for wrong in ["", "a/b", "a b"] {
-        let error = services.add(wrong, &object).expect_err("no name");
-        assert!(matches!(error, CallError::Status(Status::Exception(_))), "{wrong:?}: {error}");
+    let error = services.add("", &object).expect_err("no name");
+    assert!(matches!(error, CallError::Status(Status::Exception(_))), "{error}");
+}
+
+/// An instance may be called almost anything; cameras are called "legacy/0".
+#[test]
+fn instances_may_have_slashes() {
+    let Some(bench) = bench_of(FLAVOUR) else { return };
+    let (_peer, process, services) = bench.hw_managed();
+    let object = process.publish_hidl(HwToolbox::new((*process).clone()));
+    for instance in ["legacy/0", "external/1/a", "a b", "ä"] {
+        services.add(instance, &object).unwrap_or_else(|error| panic!("{instance}: {error}"));
+        assert_eq!(services.get(V1_0, instance).expect("get"), Some(object.clone()), "{instance}");
+        assert!(services.instances(V1_0).expect("instances").contains(&instance.to_owned()), "{instance}");
+        assert!(services.list().expect("list").contains(&format!("{V1_0}/{instance}")), "{instance}");
     }
 }
 

@@ -15,9 +15,14 @@ use crate::hwbinder::manager::{NOTIFICATION, ON_REGISTRATION};
 /// Longest chain of interfaces that is believed.
 const LONGEST_CHAIN: usize = 64;
 
-/// Whether an interface or an instance may be called this: "fq/instance" must be taken apart again.
-fn is_name(name: &str) -> bool {
+/// Whether an interface may be called this. No '/': "interface/instance" is taken apart at the first one.
+fn is_interface(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/')
+}
+
+/// Whether an instance may be called this. Cameras are "legacy/0"; Android checks nothing at all.
+fn is_instance(name: &str) -> bool {
+    !name.is_empty() && !name.contains('\0')
 }
 
 struct Service {
@@ -79,7 +84,7 @@ impl Registry {
     /// Registers an object under every interface of its chain, in place of earlier ones, and tells who
     /// waits. Whether it is registered: not with a name that cannot be, nor when it is dead.
     pub(crate) fn add(self: &Arc<Self>, instance: &str, object: &HwBinder, chain: &[&str], pid: i32) -> bool {
-        let named = is_name(instance) && chain.iter().all(|name| is_name(name));
+        let named = is_instance(instance) && chain.iter().all(|name| is_interface(name));
         if !named || chain.is_empty() || chain.len() > LONGEST_CHAIN {
             return false;
         }
@@ -266,11 +271,17 @@ mod tests {
 
     #[test]
     fn names_can_be_told_apart() {
-        for name in ["default", "a.b@1.0::IFoo", "slot1", "x-y_z"] {
-            assert!(is_name(name), "{name}");
+        for name in ["a.b@1.0::IFoo", "IFoo"] {
+            assert!(is_interface(name), "{name}");
         }
         for name in ["", "a/b", "a b", "ä", "a\0"] {
-            assert!(!is_name(name), "{name}");
+            assert!(!is_interface(name), "{name}");
+        }
+        for name in ["default", "x-y_z", "legacy/0", "a b", "ä", "/"] {
+            assert!(is_instance(name), "{name}");
+        }
+        for name in ["", "a\0"] {
+            assert!(!is_instance(name), "{name:?}");
         }
     }
 

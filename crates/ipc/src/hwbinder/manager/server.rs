@@ -39,7 +39,7 @@ impl ServiceManager {
     /// call handle 0 (contract CTX-05).
     ///
     /// # Errors
-    /// The instance has no name, or the object does not say what it is.
+    /// The instance has no name, or the object is dead or does not say what it is.
     pub fn add(&self, instance: &str, object: &HwBinder) -> Result<(), CallError> {
         let pid = i32::try_from(std::process::id()).unwrap_or_default();
         if self.add_asking(instance, object, pid)? {
