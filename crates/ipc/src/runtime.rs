@@ -3,7 +3,7 @@
 //! Facts: contract WR-01..WR-15, TX-01..TX-18, REF-09, REF-11.
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};

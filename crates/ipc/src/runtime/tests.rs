@@ -1,8 +1,11 @@
 //! Room: what a thread does with every answer that a driver may give, on a driver that follows a
 //! script.
 
+mod mortal;
 mod pool;
 mod script;
+
+pub(crate) use mortal::Mortal;
 
 use std::io;
 use std::sync::Arc;

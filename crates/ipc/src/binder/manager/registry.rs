@@ -4,12 +4,13 @@
 //! Facts: Android's `ServiceManager.cpp`: rules for names, overwriting, deaths, notifications.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::binder::manager::wire::{DebugInfo, Entry};
 use crate::binder::manager::{CALLBACK_DESCRIPTOR, ON_REGISTRATION};
 use crate::binder::status::{ExceptionKind, Status};
 use crate::death::DeathLink;
+use crate::proxy::Proxy;
 use crate::target::Binder;
 
 /// Longest name of a service, in characters.
@@ -71,12 +72,18 @@ pub(crate) struct Registry {
 /// Calls `gone` when the object's process dies; `None` for an object of this process.
 fn link(binder: &Binder, gone: impl FnOnce() + Send + 'static) -> Result<Option<DeathLink>, Status> {
     match binder.proxy() {
-        Some(proxy) => proxy
-            .link_to_death(gone)
-            .map(Some)
-            .map_err(|_| Status::exception(ExceptionKind::ILLEGAL_STATE, "the object is dead")),
+        Some(proxy) => proxy.link_to_death(gone).map(Some).map_err(|_| dead()),
         None => Ok(None),
     }
+}
+
+fn dead() -> Status {
+    Status::exception(ExceptionKind::ILLEGAL_STATE, "the object is dead")
+}
+
+/// Whether the object's death has been told. Asked after an entry was made: a link may fire before.
+fn is_dead(binder: &Binder) -> bool {
+    binder.proxy().is_some_and(Proxy::is_known_dead)
 }
 
 impl Registry {
@@ -89,24 +96,44 @@ impl Registry {
         if !is_name(name) {
             return Err(Status::illegal_argument(format!("\"{name}\" is no name for a service")));
         }
+        let service = self.linked(name, entry, terms)?;
+        self.enter(name, service)
+    }
+
+    /// An object as a service that is forgotten when it dies.
+    fn linked(self: &Arc<Self>, name: &str, entry: Entry, terms: &Terms) -> Result<Service, Status> {
         let number = {
             let mut state = self.lock();
             state.last_number += 1;
             state.last_number
         };
         let (weak, own) = (Arc::downgrade(self), name.to_owned());
-        let death = link(&entry.0, move || remove(&weak, &own, number))?;
-        let callback_entry = entry.clone();
+        let gone = move || {
+            if let Some(registry) = weak.upgrade() {
+                registry.forget(&own, number);
+            }
+        };
+        let death = link(&entry.0, gone)?;
         let Terms { allow_isolated, dump_priority, pid } = *terms;
-        let service = Service { entry, allow_isolated, dump_priority, pid, number, _death: death };
+        Ok(Service { entry, allow_isolated, dump_priority, pid, number, _death: death })
+    }
+
+    /// The rest of [`Self::add`].
+    fn enter(&self, name: &str, service: Service) -> Result<(), Status> {
+        let (entry, number) = (service.entry.clone(), service.number);
         let (previous, callbacks) = {
             let mut state = self.lock();
             let previous = state.services.insert(name.to_owned(), service);
             (previous, state.callbacks(name))
         };
         drop(previous);
+        if is_dead(&entry.0) {
+            // Its notification may have come before there was anything to forget.
+            self.forget(name, number);
+            return Err(dead());
+        }
         for callback in callbacks {
-            tell(&callback, name, &callback_entry);
+            tell(&callback, name, &entry);
         }
         Ok(())
     }
@@ -130,18 +157,34 @@ impl Registry {
         if !is_name(name) {
             return Err(Status::illegal_argument(format!("\"{name}\" is no name for a service")));
         }
-        let (weak, own, dead) = (Arc::downgrade(self), name.to_owned(), callback.proxy().cloned());
+        let watcher = self.listening(name, callback)?;
+        self.listen(name, watcher)
+    }
+
+    /// A callback as a watcher that is taken off when it dies.
+    fn listening(self: &Arc<Self>, name: &str, callback: Binder) -> Result<Watcher, Status> {
+        let (weak, own, gone) = (Arc::downgrade(self), name.to_owned(), callback.clone());
         let death = link(&callback, move || {
-            if let (Some(registry), Some(proxy)) = (weak.upgrade(), dead) {
-                registry.unwatch(&own, &Binder::Remote(proxy));
+            if let Some(registry) = weak.upgrade() {
+                registry.unwatch(&own, &gone);
             }
         })?;
+        Ok(Watcher { callback, _death: death })
+    }
+
+    /// The rest of [`Self::watch`].
+    fn listen(&self, name: &str, watcher: Watcher) -> Result<(), Status> {
+        let callback = watcher.callback.clone();
         let entry = {
             let mut state = self.lock();
-            let watcher = Watcher { callback: callback.clone(), _death: death };
             state.watchers.entry(name.to_owned()).or_default().push(watcher);
             state.services.get(name).map(|service| service.entry.clone())
         };
+        if is_dead(&callback) {
+            // Its notification may have come before there was anything to take off.
+            self.unwatch(name, &callback);
+            return Err(dead());
+        }
         if let Some(entry) = entry {
             tell(&callback, name, &entry);
         }
@@ -188,6 +231,17 @@ impl Registry {
         drop(gone);
     }
 
+    /// A service's process died. A later registration under the name stays.
+    fn forget(&self, name: &str, number: u64) {
+        let mut state = self.lock();
+        let gone = match state.services.get(name) {
+            Some(service) if service.number == number => state.services.remove(name),
+            _ => None,
+        };
+        drop(state);
+        drop(gone);
+    }
+
     /// Announces a name ("interface/instance") as one that will be registered.
     pub(crate) fn declare(&self, name: &str) {
         self.lock().declared.insert(name.to_owned());
@@ -219,18 +273,6 @@ impl State {
     }
 }
 
-/// A service's process died. A later registration under the name stays.
-fn remove(registry: &Weak<Registry>, name: &str, number: u64) {
-    let Some(registry) = registry.upgrade() else { return };
-    let mut state = registry.lock();
-    let gone = match state.services.get(name) {
-        Some(service) if service.number == number => state.services.remove(name),
-        _ => None,
-    };
-    drop(state);
-    drop(gone);
-}
-
 /// Oneway: a manager waits for nobody.
 fn tell(callback: &Binder, name: &str, (binder, stability): &Entry) {
     let mut request = callback.request(CALLBACK_DESCRIPTOR);
@@ -243,6 +285,8 @@ fn tell(callback: &Binder, name: &str, (binder, stability): &Entry) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::binder::stability::Stability;
+    use crate::runtime::tests::Mortal;
 
     #[test]
     fn names_are_short_and_plain() {
@@ -262,5 +306,40 @@ mod tests {
         }
         assert_eq!(registry.declared_instances("a.IFoo"), ["default", "other"]);
         assert!(registry.is_declared("a.IFooBar/default") && !registry.is_declared("a.IBar/default"));
+    }
+
+    const TERMS: Terms = Terms { allow_isolated: false, dump_priority: 8, pid: 7 };
+
+    /// DTH-02, DTH-04: a link to what has just died succeeds and fires on any thread, at once.
+    #[test]
+    fn who_dies_between_link_and_entry_is_not_registered() {
+        let registry = Arc::new(Registry::default());
+        let mortal = Mortal::new();
+        let entry = || (mortal.binder(), Stability::System);
+        let service = registry.linked("a", entry(), &TERMS).expect("alive");
+        mortal.die();
+        registry.enter("a", service).expect_err("it was dead");
+        assert!(registry.debug_info().is_empty());
+        registry.add("a", entry(), &TERMS).expect_err("known to be dead");
+    }
+
+    #[test]
+    fn a_callback_that_dies_between_link_and_entry_does_not_stay() {
+        let registry = Arc::new(Registry::default());
+        let mortal = Mortal::new();
+        let watcher = registry.listening("a", mortal.binder()).expect("alive");
+        mortal.die();
+        registry.listen("a", watcher).expect_err("it was dead");
+        assert!(registry.lock().watchers.is_empty());
+    }
+
+    #[test]
+    fn who_dies_is_forgotten() {
+        let registry = Arc::new(Registry::default());
+        let mortal = Mortal::new();
+        registry.add("a", (mortal.binder(), Stability::System), &TERMS).expect("alive");
+        registry.watch("b", mortal.binder()).expect("alive");
+        mortal.die();
+        assert!(registry.debug_info().is_empty() && registry.lock().watchers.is_empty());
     }
 }

@@ -4,6 +4,9 @@
 //! Facts: hwservicemanager's `ServiceManager.cpp`: an object is registered under every interface of its
 //! chain; a later one takes the place of an earlier one; what dies is forgotten.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,6 +14,7 @@ use crate::death::DeathLink;
 use crate::hwbinder::client::HwBinder;
 use crate::hwbinder::manager::wire::InstanceInfo;
 use crate::hwbinder::manager::{NOTIFICATION, ON_REGISTRATION};
+use crate::proxy::Proxy;
 
 /// Longest chain of interfaces that is believed.
 const LONGEST_CHAIN: usize = 64;
@@ -25,6 +29,7 @@ fn is_instance(name: &str) -> bool {
     !name.is_empty() && !name.contains('\0')
 }
 
+#[derive(Clone)]
 struct Service {
     object: HwBinder,
     pid: i32,
@@ -76,6 +81,11 @@ fn link(object: &HwBinder, gone: impl FnOnce() + Send + 'static) -> Result<Optio
     }
 }
 
+/// Whether the object's death has been told. Asked after an entry was made: a link may fire before.
+fn is_dead(object: &HwBinder) -> bool {
+    object.proxy().is_some_and(Proxy::is_known_dead)
+}
+
 impl Registry {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -88,6 +98,11 @@ impl Registry {
         if !named || chain.is_empty() || chain.len() > LONGEST_CHAIN {
             return false;
         }
+        self.linked(object, pid).is_some_and(|service| self.enter(instance, chain, &service))
+    }
+
+    /// An object as a service that is forgotten when it dies; `None` if it is dead already.
+    fn linked(self: &Arc<Self>, object: &HwBinder, pid: i32) -> Option<Service> {
         let number = {
             let mut state = self.lock();
             state.last_number += 1;
@@ -99,21 +114,30 @@ impl Registry {
                 registry.forget(|_, service| service.number == number);
             }
         };
-        let Ok(death) = link(object, gone) else { return false };
-        let death = death.map(Arc::new);
+        let death = link(object, gone).ok()?.map(Arc::new);
+        Some(Service { object: object.clone(), pid, number, _death: death })
+    }
+
+    /// The rest of [`Self::add`]. Whether the object still lived.
+    fn enter(&self, instance: &str, chain: &[&str], service: &Service) -> bool {
         let (previous, calls) = {
             let mut state = self.lock();
             let mut previous = Vec::new();
             let mut calls = Vec::new();
             for interface in chain {
-                let service = Service { object: object.clone(), pid, number, _death: death.clone() };
-                previous.push(state.services.insert(((*interface).to_owned(), instance.to_owned()), service));
+                let key = ((*interface).to_owned(), instance.to_owned());
+                previous.push(state.services.insert(key, service.clone()));
                 let watchers = state.watchers.iter().filter(|watcher| watcher.wants(interface, instance));
                 calls.extend(watchers.map(|watcher| (watcher.callback.clone(), *interface)));
             }
             (previous, calls)
         };
         drop(previous);
+        if is_dead(&service.object) {
+            // Its notification may have come before there was anything to forget.
+            self.forget(|_, entry| entry.number == service.number);
+            return false;
+        }
         for (callback, interface) in calls {
             tell(&callback, interface, instance, false);
         }
@@ -172,19 +196,25 @@ impl Registry {
 
     /// Tells a callback of each registration, the present ones first. Whether it will hear.
     pub(crate) fn watch(self: &Arc<Self>, interface: &str, instance: &str, callback: &HwBinder) -> bool {
-        let (weak, dead) = (Arc::downgrade(self), callback.proxy().cloned());
+        self.listening(interface, instance, callback).is_some_and(|watcher| self.listen(watcher))
+    }
+
+    /// A callback as a watcher that is taken off when it dies; `None` if it is dead already.
+    fn listening(self: &Arc<Self>, interface: &str, instance: &str, callback: &HwBinder) -> Option<Watcher> {
+        let (weak, dead) = (Arc::downgrade(self), callback.clone());
         let gone = move || {
-            if let (Some(registry), Some(proxy)) = (weak.upgrade(), dead) {
-                registry.unwatch("", "", &HwBinder::from(crate::target::Binder::Remote(proxy)));
+            if let Some(registry) = weak.upgrade() {
+                registry.unwatch("", "", &dead);
             }
         };
-        let Ok(death) = link(callback, gone) else { return false };
-        let watcher = Watcher {
-            interface: interface.to_owned(),
-            instance: instance.to_owned(),
-            callback: callback.clone(),
-            _death: death,
-        };
+        let death = link(callback, gone).ok()?;
+        let (interface, instance) = (interface.to_owned(), instance.to_owned());
+        Some(Watcher { interface, instance, callback: callback.clone(), _death: death })
+    }
+
+    /// The rest of [`Self::watch`]. Whether the callback still lived.
+    fn listen(&self, watcher: Watcher) -> bool {
+        let callback = watcher.callback.clone();
         let present: Vec<Key> = {
             let mut state = self.lock();
             let wanted = state.services.keys().filter(|(name, instance)| watcher.wants(name, instance));
@@ -192,8 +222,13 @@ impl Registry {
             state.watchers.push(watcher);
             present
         };
+        if is_dead(&callback) {
+            // Its notification may have come before there was anything to take off.
+            self.unwatch("", "", &callback);
+            return false;
+        }
         for (interface, instance) in present {
-            tell(callback, &interface, &instance, true);
+            tell(&callback, &interface, &instance, true);
         }
         true
     }
@@ -263,36 +298,4 @@ fn tell(callback: &HwBinder, interface: &str, instance: &str, preexisting: bool)
     request.write_bool(preexisting);
     // A callback that is gone is taken off by its death notification.
     let _ = callback.oneway(ON_REGISTRATION, request);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_can_be_told_apart() {
-        for name in ["a.b@1.0::IFoo", "IFoo"] {
-            assert!(is_interface(name), "{name}");
-        }
-        for name in ["", "a/b", "a b", "ä", "a\0"] {
-            assert!(!is_interface(name), "{name}");
-        }
-        for name in ["default", "x-y_z", "legacy/0", "a b", "ä", "/"] {
-            assert!(is_instance(name), "{name}");
-        }
-        for name in ["", "a\0"] {
-            assert!(!is_instance(name), "{name:?}");
-        }
-    }
-
-    #[test]
-    fn declared_instances_are_those_of_the_interface() {
-        let registry = Registry::default();
-        for (interface, instance) in [("a@1.0::IA", "b"), ("a@1.0::IA", "a"), ("a@1.0::IAB", "c")] {
-            registry.declare(interface, instance);
-        }
-        assert_eq!(registry.declared("a@1.0::IA"), ["a", "b"]);
-        assert!(registry.knows("a@1.0::IAB", "c") && !registry.knows("a@1.0::IAB", "a"));
-        assert_eq!(registry.find("a@1.0::IA", "a"), None);
-    }
 }
