@@ -3,8 +3,8 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use ipc::hwbinder::manager::{INTERFACES, NoService, Services, Transport};
-use ipc::hwbinder::{CallError, Status, base};
+use ipc::hwbinder::manager::{INTERFACES, Method, NoService, Services, Transport};
+use ipc::hwbinder::{CallError, HwParcel, Incoming, Object, Status, base};
 use ipc::{Process, ProcessOptions};
 
 use crate::hwtoolbox::{HwToolbox, V1_0, V1_1};
@@ -126,13 +126,66 @@ fn every_version_of_the_manager_answers() {
     assert!(!services.try_unregister(V1_0, "default", &theirs).expect("answer"), "not ours");
     assert!(!services.register_client_callback(V1_0, "default", &theirs, &object).expect("answer"));
     assert!(services.register_client_callback(V1_0, "mine", &object, &object).expect("answer"));
-    assert!(services.unregister_client_callback(&object, &object).expect("answer"));
-    assert!(!services.unregister_client_callback(&object, &object).expect("answer"), "once");
+    assert!(services.unregister_client_callback(Some(&object), &object).expect("answer"));
+    assert!(!services.unregister_client_callback(Some(&object), &object).expect("answer"), "once");
     assert!(services.try_unregister(V1_0, "mine", &object).expect("answer"));
     assert_eq!(services.get(V1_1, "mine").expect("get"), None, "from each of its interfaces");
     let unknown = services.manager().call(15, services.manager().request(INTERFACES[0]));
     let Err(CallError::Status(status)) = unknown else { panic!("code 15 is known") };
     assert_eq!(status, Status::UNKNOWN_TRANSACTION);
+}
+
+/// A client callback is there once however often it was registered, and can be taken off a service,
+/// or all; null is no callback.
+#[test]
+fn client_callbacks_are_taken_back() {
+    let Some(bench) = bench_of(FLAVOUR) else { return };
+    let (_peer, process, services) = bench.hw_managed();
+    let object = || process.publish_hidl(HwToolbox::new((*process).clone()));
+    let (first, second, callback) = (object(), object(), object());
+    for (instance, service) in [("first", &first), ("second", &second), ("first", &first)] {
+        services.add(instance, service).expect("add");
+        let noted = services.register_client_callback(V1_0, instance, service, &callback);
+        assert!(noted.expect("answer"), "{instance}");
+    }
+    let unregister = |service| services.unregister_client_callback(service, &callback).expect("answer");
+    assert!(unregister(Some(&first)));
+    assert!(!unregister(Some(&first)), "it was there once");
+    assert!(unregister(None), "the other one's");
+    assert!(!unregister(Some(&second)) && !unregister(None));
+    let mut request = services.manager().request(Method::UnregisterClientCallback.interface());
+    request.write_nullable_binder(None);
+    request.write_nullable_binder(None);
+    let reply = services.manager().call(Method::UnregisterClientCallback.code(), request).expect("answer");
+    assert_eq!(reply.reader().read_bool(), Ok(false));
+}
+
+/// An object of the parent's interface replaces what was there under the child's interface, too.
+#[test]
+fn a_new_object_replaces_all_of_the_old_one() {
+    let Some(bench) = bench_of(FLAVOUR) else { return };
+    let (_peer, process, services) = bench.hw_managed();
+    let newer = process.publish_hidl(HwToolbox::new((*process).clone()));
+    let older = process.publish_hidl(Older);
+    services.add("slot", &newer).expect("add");
+    services.add("other", &newer).expect("add");
+    services.add("slot", &older).expect("replace");
+    assert_eq!(services.get(V1_0, "slot").expect("get"), Some(older));
+    assert_eq!(services.get(V1_1, "slot").expect("get"), None, "the old object's other interface");
+    assert_eq!(services.get(V1_1, "other").expect("get"), Some(newer), "another instance");
+}
+
+/// An object of [`V1_0`] alone.
+struct Older;
+
+impl Object for Older {
+    fn interfaces(&self) -> &[&str] {
+        &[V1_0]
+    }
+
+    fn on_transact<'t>(&self, _: &mut Incoming<'t>, _: &mut HwParcel<'t>) -> Result<(), Status> {
+        Err(Status::UNKNOWN_TRANSACTION)
+    }
 }
 
 /// A service whose process dies is forgotten under every name; what took its place is not.

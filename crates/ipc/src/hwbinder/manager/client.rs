@@ -294,17 +294,17 @@ impl Services {
         self.about(Method::RegisterClientCallback, (interface, instance), &[service, callback])
     }
 
-    /// Takes that back. Whether it was there.
+    /// Takes that back, from one service or, with `None`, from all. Whether it was there.
     ///
     /// # Errors
     /// See [`CallError`].
     pub fn unregister_client_callback(
         &self,
-        service: &HwBinder,
+        service: Option<&HwBinder>,
         callback: &HwBinder,
     ) -> Result<bool, CallError> {
         let reply = self.call(Method::UnregisterClientCallback, |request| {
-            request.write_binder(service);
+            request.write_nullable_binder(service);
             request.write_binder(callback);
         })?;
         Ok(reply.reader().read_bool()?)

@@ -52,6 +52,7 @@ struct Watcher {
 struct ClientCallback {
     service: HwBinder,
     callback: HwBinder,
+    _death: Option<DeathLink>,
 }
 
 type Key = (String, String);
@@ -120,17 +121,18 @@ impl Registry {
 
     /// The rest of [`Self::add`]. Whether the object still lived.
     fn enter(&self, instance: &str, chain: &[&str], service: &Service) -> bool {
+        let key = |interface: &str| (interface.to_owned(), instance.to_owned());
         let (previous, calls) = {
             let mut state = self.lock();
-            let mut previous = Vec::new();
+            let mut previous = state.take_predecessor(chain.first().copied().map(key).as_ref());
             let mut calls = Vec::new();
             for interface in chain {
-                let key = ((*interface).to_owned(), instance.to_owned());
-                previous.push(state.services.insert(key, service.clone()));
+                previous.extend(state.services.insert(key(interface), service.clone()));
                 let watchers = state.watchers.iter().filter(|watcher| watcher.wants(interface, instance));
                 calls.extend(watchers.map(|watcher| (watcher.callback.clone(), *interface)));
             }
-            (previous, calls)
+            let callbacks = state.take_callbacks_of(&previous);
+            ((previous, callbacks), calls)
         };
         drop(previous);
         if is_dead(&service.object) {
@@ -258,28 +260,89 @@ impl Registry {
 
     fn forget(&self, meant: impl Fn(&Key, &Service) -> bool) {
         let mut state = self.lock();
-        let gone: Vec<_> = state.services.extract_if(.., |key, service| meant(key, service)).collect();
-        let still = |object: &HwBinder| state.services.values().any(|service| service.object == *object);
-        let lost: Vec<HwBinder> = gone.iter().map(|(_, service)| service.object.clone()).collect();
-        let lost: Vec<HwBinder> = lost.into_iter().filter(|object| !still(object)).collect();
-        let callbacks: Vec<_> =
-            state.client_callbacks.extract_if(.., |entry| lost.contains(&entry.service)).collect();
+        let gone = state.take(meant);
+        let callbacks = state.take_callbacks_of(&gone);
         drop(state);
-        drop((gone, lost, callbacks));
+        drop((gone, callbacks));
     }
 
     /// Notes who wants to hear of a service's clients. It never does: no service here is started on
-    /// demand, so none is told that it may stop.
-    pub(crate) fn add_client_callback(&self, service: &HwBinder, callback: &HwBinder) {
-        let entry = ClientCallback { service: service.clone(), callback: callback.clone() };
-        self.lock().client_callbacks.push(entry);
+    /// demand, so none is told that it may stop. Whether it is noted: not when it is dead.
+    pub(crate) fn add_client_callback(self: &Arc<Self>, service: &HwBinder, callback: &HwBinder) -> bool {
+        self.calling_back(service, callback).is_some_and(|entry| self.note(entry))
     }
 
-    /// Takes that back. Whether it was there.
-    pub(crate) fn remove_client_callback(&self, service: &HwBinder, callback: &HwBinder) -> bool {
-        let meant = |entry: &mut ClientCallback| entry.service == *service && entry.callback == *callback;
+    /// An entry that is taken off when its callback dies; `None` if that is dead already.
+    fn calling_back(self: &Arc<Self>, service: &HwBinder, callback: &HwBinder) -> Option<ClientCallback> {
+        let (weak, dead) = (Arc::downgrade(self), callback.clone());
+        let gone = move || {
+            if let Some(registry) = weak.upgrade() {
+                registry.remove_client_callback(None, &dead);
+            }
+        };
+        let death = link(callback, gone).ok()?;
+        Some(ClientCallback { service: service.clone(), callback: callback.clone(), _death: death })
+    }
+
+    /// The rest of [`Self::add_client_callback`]. Whether the callback still lived.
+    fn note(&self, entry: ClientCallback) -> bool {
+        let callback = entry.callback.clone();
+        let again = {
+            let mut state = self.lock();
+            if state.client_callbacks.iter().any(|known| known.is(Some(&entry.service), &callback)) {
+                Some(entry)
+            } else {
+                state.client_callbacks.push(entry);
+                None
+            }
+        };
+        drop(again);
+        if is_dead(&callback) {
+            // Its notification may have come before there was anything to take off.
+            self.remove_client_callback(None, &callback);
+            return false;
+        }
+        true
+    }
+
+    /// Takes that back, from one service or from all. Whether it was there.
+    pub(crate) fn remove_client_callback(&self, service: Option<&HwBinder>, callback: &HwBinder) -> bool {
+        let meant = |entry: &mut ClientCallback| entry.is(service, callback);
         let gone: Vec<_> = self.lock().client_callbacks.extract_if(.., meant).collect();
         !gone.is_empty()
+    }
+}
+
+impl State {
+    /// Takes these entries out, to be dropped when the lock is let go.
+    fn take(&mut self, meant: impl Fn(&Key, &Service) -> bool) -> Vec<Service> {
+        self.services.extract_if(.., |key, service| meant(key, service)).map(|(_, service)| service).collect()
+    }
+
+    /// Takes out the object of this key, under all its interfaces: what extends the interface that is
+    /// registered anew is replaced with it.
+    fn take_predecessor(&mut self, key: Option<&Key>) -> Vec<Service> {
+        let Some((key, object)) = key.and_then(|key| Some((key, self.services.get(key)?.object.clone())))
+        else {
+            return Vec::new();
+        };
+        // The clone is not the last: what is taken has the object, too.
+        self.take(|(_, instance), service| *instance == key.1 && service.object == object)
+    }
+
+    /// Takes out the client callbacks of those that are registered no more.
+    fn take_callbacks_of(&mut self, gone: &[Service]) -> Vec<ClientCallback> {
+        let still = |object: &HwBinder| self.services.values().any(|service| service.object == *object);
+        let lost: Vec<&HwBinder> = gone.iter().map(|service| &service.object).collect();
+        let lost: Vec<&HwBinder> = lost.into_iter().filter(|object| !still(object)).collect();
+        self.client_callbacks.extract_if(.., |entry| lost.contains(&&entry.service)).collect()
+    }
+}
+
+impl ClientCallback {
+    /// Whether it is this callback of this service, or of any.
+    fn is(&self, service: Option<&HwBinder>, callback: &HwBinder) -> bool {
+        service.is_none_or(|service| self.service == *service) && self.callback == *callback
     }
 }
 

@@ -89,8 +89,14 @@ impl ServiceManager {
             return Ok(true);
         }
         let Some(callback) = call.read_nullable_binder()? else { return Ok(false) };
-        self.registry.add_client_callback(&service, &callback);
-        Ok(true)
+        Ok(self.registry.add_client_callback(&service, &callback))
+    }
+
+    /// No service is every service.
+    fn unregister_client_callback(&self, call: &mut Incoming<'_>) -> Result<bool, Status> {
+        let service = call.read_nullable_binder()?;
+        let Some(callback) = call.read_nullable_binder()? else { return Ok(false) };
+        Ok(self.registry.remove_client_callback(service.as_ref(), &callback))
     }
 
     fn adding(&self, method: Method, call: &mut Incoming<'_>) -> Result<bool, Status> {
@@ -136,8 +142,7 @@ impl ServiceManager {
                 reply.write_bool(self.owners_call(method, call)?);
             }
             Method::UnregisterClientCallback => {
-                let (service, callback) = (call.read_binder()?, call.read_binder()?);
-                reply.write_bool(self.registry.remove_client_callback(&service, &callback));
+                reply.write_bool(self.unregister_client_callback(call)?);
             }
         }
         Ok(())

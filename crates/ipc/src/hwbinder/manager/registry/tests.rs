@@ -59,6 +59,40 @@ fn a_callback_that_dies_between_link_and_entry_does_not_stay() {
 }
 
 #[test]
+fn a_client_callback_that_dies_does_not_stay() {
+    let registry = Arc::new(Registry::default());
+    let (service, mortal, early) = (Mortal::new(), Mortal::new(), Mortal::new());
+    let [service, callback, gone] = [&service, &mortal, &early].map(|mortal| HwBinder::from(mortal.binder()));
+    assert!(registry.add("default", &service, &["a@1.0::IA"], OWN_PID));
+    for _ in 0..2 {
+        assert!(registry.add_client_callback(&service, &callback));
+    }
+    assert_eq!(registry.lock().client_callbacks.len(), 1, "once");
+    mortal.die();
+    assert!(registry.lock().client_callbacks.is_empty());
+    assert!(!registry.add_client_callback(&service, &callback), "known to be dead");
+    let entry = registry.calling_back(&service, &gone).expect("alive");
+    early.die();
+    assert!(!registry.note(entry), "it was dead");
+    assert!(registry.lock().client_callbacks.is_empty());
+}
+
+#[test]
+fn client_callbacks_go_with_their_service() {
+    let registry = Arc::new(Registry::default());
+    let mortals = [Mortal::new(), Mortal::new(), Mortal::new()];
+    let [old, new, callback] = mortals.each_ref().map(|mortal| HwBinder::from(mortal.binder()));
+    let noted = || registry.lock().client_callbacks.len();
+    assert!(registry.add("default", &old, &["a@1.1::IA", "a@1.0::IA"], OWN_PID));
+    assert!(registry.add_client_callback(&old, &callback));
+    assert!(registry.add("default", &new, &["a@1.0::IA"], OWN_PID));
+    assert_eq!((registry.names(), noted()), (vec!["a@1.0::IA/default".to_owned()], 0), "replaced");
+    assert!(registry.add_client_callback(&new, &callback));
+    mortals[1].die();
+    assert_eq!((registry.names().len(), noted()), (0, 0), "dead");
+}
+
+#[test]
 fn who_dies_is_forgotten() {
     let registry = Arc::new(Registry::default());
     let mortal = Mortal::new();
