@@ -40,7 +40,8 @@ pub enum BackgroundGroup {
         /// Where they serve background callers.
         background: PathBuf,
     },
-    /// `SCHED_BATCH`, which Android took where a kernel had no groups.
+    /// `SCHED_BATCH`, which Android took where a kernel had no groups. Only `SCHED_OTHER` threads move:
+    /// a server that runs as `SCHED_BATCH` or `SCHED_IDLE` stays what it is.
     Batch,
 }
 
@@ -102,6 +103,16 @@ impl Mover {
             Self::Batch => sched::set_policy(0, if to_background { Policy::Batch } else { Policy::Other }),
         }
     }
+
+    /// Whether a thread of this policy has somewhere to go, and finds back. One that is `SCHED_BATCH`
+    /// or `SCHED_IDLE` all its life has no way into the background, least of all out of it.
+    fn takes(&self, policy: Policy) -> bool {
+        match self {
+            Self::Nobody => false,
+            Self::Cgroups { .. } => !policy.is_realtime(),
+            Self::Batch => policy == Policy::Other,
+        }
+    }
 }
 
 thread_local! {
@@ -153,7 +164,9 @@ impl Background {
             return Away(None);
         }
         // In the background already: it serves a call within a call.
-        let moves = nice >= Nice::BACKGROUND.value() && !AWAY.get() && !sched::is_realtime();
+        let moves = nice >= Nice::BACKGROUND.value()
+            && !AWAY.get()
+            && sched::policy_of(0).is_ok_and(|policy| self.mover.takes(policy));
         let moved = moves && self.mover.send(true).is_ok();
         if moved {
             AWAY.set(true);
@@ -209,6 +222,21 @@ mod tests {
                 (inside, policy())
             });
             assert_eq!(seen, (want, Policy::Other), "nice {nice}");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_runs_as_background_anyway_keeps_its_policy() {
+        for own in [Policy::Batch, Policy::Idle] {
+            let seen = at_nice(12, move || {
+                sched::set_policy(0, own).expect("less urgent is always allowed");
+                let background = batch();
+                let serving = background.serve();
+                let inside = policy();
+                drop(serving);
+                (inside, policy())
+            });
+            assert_eq!(seen, (own, own));
         }
     }
 
