@@ -1,20 +1,15 @@
 //! Room: how a process of this flavour sets itself up.
 //! Not here: opening and serving (`crate::process`).
 //! Facts: libhwbinder's `ProcessState.cpp` and `IPCThreadState.cpp`: no pool threads unless asked
-//! for, no spam detection, threads named `HwBinder:<pid>_<n>`.
+//! for, spam detection where the driver knows it, threads named `HwBinder:<pid>_<n>`.
 
 use crate::process::ProcessOptions;
 
 impl ProcessOptions {
-    /// As libhwbinder: the driver may ask for no threads, spam detection off.
+    /// As libhwbinder: the driver may ask for no threads; the rest is as in [`Self::default`].
     #[must_use]
     pub fn hwbinder() -> Self {
-        Self {
-            max_threads: 0,
-            spam_detection: false,
-            thread_prefix: "HwBinder".to_owned(),
-            ..Self::default()
-        }
+        Self { max_threads: 0, thread_prefix: "HwBinder".to_owned(), ..Self::default() }
     }
 
     /// libhwbinder's `setThreadPoolConfiguration`: as many threads in all, of which one is the pool's
@@ -29,6 +24,13 @@ impl ProcessOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Floods of oneway calls are reported to who makes them, in either flavour.
+    #[test]
+    fn spam_detection_is_on() {
+        assert!(ProcessOptions::hwbinder().spam_detection);
+        assert!(ProcessOptions::hwbinder_pool(4, true).spam_detection);
+    }
 
     #[test]
     fn the_driver_may_ask_for_what_is_left_of_the_pool() {
