@@ -22,7 +22,7 @@ use crate::received::Lent;
 use crate::scheduling::NodeOptions;
 use crate::serve::{Serve, Transaction, security_context};
 use crate::status_code::StatusCode;
-use crate::target::Binder;
+use crate::target::{Binder, own_euid};
 
 /// A service: an object of one interface and those that it extends. Its methods run on any pool
 /// thread, several at once.
@@ -45,7 +45,8 @@ pub trait Object: Send + Sync + 'static {
         vec![[0; base::HASH]; self.interfaces().len() + 1]
     }
 
-    /// Describes the object's state to a person.
+    /// Describes the object's state to a person. Not asked for by callers with an app's uid (Android's
+    /// 10000 and up), unless it is this process's own: they get `PERMISSION_DENIED`.
     ///
     /// # Errors
     /// Writing fails; ignored.
@@ -185,6 +186,9 @@ impl Served {
                 reply.set(array, 0, hashes.as_flattened());
             }
             base::DEBUG => {
+                if is_app(call.sender_euid) && call.sender_euid != own_euid() {
+                    return Err(StatusCode::PERMISSION_DENIED.into());
+                }
                 let handle = call.read_handle()?.ok_or(StatusCode::UNEXPECTED_NULL)?;
                 let options = call.read_str_vec()?;
                 let to = handle.fds.into_iter().next().ok_or(StatusCode::BAD_VALUE)?;
@@ -195,6 +199,13 @@ impl Served {
         }
         Ok(())
     }
+}
+
+/// Android runs apps under these uids, of each of its users.
+fn is_app(uid: u32) -> bool {
+    const PER_USER: u32 = 100_000;
+    const FIRST: u32 = 10_000;
+    uid % PER_USER >= FIRST
 }
 
 impl Serve for Served {
@@ -258,5 +269,65 @@ impl<C: Connection> Process<C> {
     pub fn become_hidl_context_manager(&self, object: impl Object) -> io::Result<HwBinder> {
         let node = self.become_context_manager_node(Served::new(object), NodeOptions::HWBINDER)?;
         Ok(HwBinder::from(Binder::Local(node)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Seek};
+
+    use super::*;
+    use crate::hwbinder::parcel::NativeHandle;
+
+    struct Talkative;
+
+    impl Object for Talkative {
+        fn interfaces(&self) -> &[&str] {
+            &["a@1.0::IA"]
+        }
+
+        fn on_transact<'t>(&self, _: &mut Incoming<'t>, _: &mut HwParcel<'t>) -> Result<(), Status> {
+            Err(Status::UNKNOWN_TRANSACTION)
+        }
+
+        fn debug(&self, to: &mut dyn io::Write, options: &[&str]) -> io::Result<()> {
+            write!(to, "secret {}", options.join(" "))
+        }
+    }
+
+    /// What a caller of this uid gets to read.
+    fn debug_as(uid: u32) -> Result<String, Status> {
+        let path = std::env::temp_dir().join(format!("ipc-debug-{}-{uid}", std::process::id()));
+        let mut file = File::options().create_new(true).read(true).write(true).open(&path).expect("a file");
+        std::fs::remove_file(&path).expect("removed");
+        let mut request = HwParcel::new();
+        request.write_header(base::DESCRIPTOR);
+        let fds = vec![file.try_clone().expect("a copy").into()];
+        request.write_handle(Some(NativeHandle { fds, ints: vec![] }));
+        request.write_str_vec(&["now"]);
+        request.seal();
+        let mut call = Incoming {
+            code: base::DEBUG,
+            flags: TransactionFlags::CALL,
+            sender_pid: 1,
+            sender_euid: uid,
+            security_context: None,
+            reader: request.sealed_reader(),
+        };
+        Served::new(Talkative).dispatch(&mut call, &mut HwParcel::new())?;
+        let mut text = String::new();
+        file.rewind().expect("rewind");
+        file.read_to_string(&mut text).expect("read");
+        Ok(text)
+    }
+
+    #[test]
+    fn apps_are_not_told_an_objects_state() {
+        for uid in [0, 1000, 2000, 9_999, 1_001_000, own_euid()] {
+            assert_eq!(debug_as(uid).as_deref(), Ok("secret now"), "{uid}");
+        }
+        for uid in [10_000, 19_999, 99_000, 1_010_123].into_iter().filter(|uid| *uid != own_euid()) {
+            assert_eq!(debug_as(uid), Err(StatusCode::PERMISSION_DENIED.into()), "{uid}");
+        }
     }
 }
