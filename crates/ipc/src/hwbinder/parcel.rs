@@ -6,7 +6,11 @@
 //! structures (a vector's 16 bytes) lie in memory of the parcel's own, which grows while it is
 //! written; so no address is filled in before [`HwParcel::with_payload`] hands the payload out.
 //!
-//! Parcels are recycled (`memory`), so that a steady stream of calls allocates nothing.
+//! Parcels are recycled (`memory`): a thread keeps the memory of four, so that a steady stream of calls
+//! allocates nothing once they have grown, however many vectors and strings they carry. What does
+//! allocate every time: more than four parcels at once on one thread (a call within a call within a
+//! call: the third request is the fifth), one of more than 1 MiB of bytes and structures, and calls to
+//! objects of the own process, whose results are copied.
 
 mod memory;
 

@@ -13,6 +13,11 @@ use crate::counting::{CountingContext, Counts};
 
 const INTERFACE: &str = "example@1.0::ICounted";
 
+/// `words(vec<string>) generates (vec<string>)`
+const WORDS: u32 = 3;
+/// More objects than a call's usual two.
+const SEVEN: [&str; 7] = ["a", "few", "strings", "", "of", "several", "lengths"];
+
 struct Counted;
 
 impl Object for Counted {
@@ -23,6 +28,8 @@ impl Object for Counted {
     fn on_transact<'t>(&self, call: &mut Incoming<'t>, reply: &mut HwParcel<'t>) -> Result<(), Status> {
         match call.code() {
             ECHO => reply.write_vec(call.read_bytes()?),
+            // Reading them makes a list; that is the reader's own.
+            WORDS => reply.write_str_vec(&SEVEN),
             COUNTS => {
                 let numbers = Counts::of_this_thread().numbers();
                 let array = reply.write_structs(numbers.len(), 8);
@@ -56,6 +63,12 @@ fn echo(service: &HwBinder, bytes: &[u8]) {
     assert_eq!(reply.reader().read_bytes().map(<[u8]>::len), Ok(bytes.len()));
 }
 
+fn words(service: &HwBinder) {
+    let mut request = service.request(INTERFACE);
+    request.write_str_vec(&SEVEN);
+    service.call(WORDS, request).expect("words");
+}
+
 fn counts_there(service: &HwBinder) -> Counts {
     let reply = service.call(COUNTS, service.request(INTERFACE)).expect("counts");
     Counts::from_numbers(reply.reader().read_vec().expect("numbers"))
@@ -76,4 +89,5 @@ fn a_hidl_call_allocates_nothing_and_takes_one_exchange_per_hop() {
     for size in [4, 4096, 65536] {
         check(size, |bytes| echo(&service, bytes), || counts_there(&service));
     }
+    check(0, |_| words(&service), || counts_there(&service));
 }
