@@ -131,7 +131,6 @@ pub(crate) unsafe fn copy_across(to: NonNull<u8>, from: NonNull<u8>, len: usize)
         unsafe { block(to.as_ptr(), from.as_ptr(), len) };
         return;
     }
-    let mut part = [0; 32];
     let mut done = 0;
     if (to.addr().get() | from.addr().get()).is_multiple_of(8) {
         while len - done >= 8 {
@@ -141,8 +140,16 @@ pub(crate) unsafe fn copy_across(to: NonNull<u8>, from: NonNull<u8>, len: usize)
             unsafe { word_at(to, done) }.store(word, Ordering::Relaxed);
             done += 8;
         }
+        if len - done >= 4 {
+            // SAFETY: four bytes from `done` are inside the caller's ranges, and aligned to 8 as `from` is.
+            let half = unsafe { half_at(from, done) }.load(Ordering::Relaxed);
+            // SAFETY: as for `from`.
+            unsafe { half_at(to, done) }.store(half, Ordering::Relaxed);
+            done += 4;
+        }
     }
     while done < len {
+        let mut part = [0; 32];
         let part = &mut part[..(len - done).min(32)];
         // SAFETY: `done < len`, so the place is inside the caller's range.
         let here = unsafe { from.add(done) };

@@ -20,14 +20,22 @@ const ROUNDS: u32 = 16;
 
 impl Process {
     /// Takes in everything that is there, for whichever thread it is. `me` needs no waking.
+    #[inline]
     pub(super) fn drain(&self, st: &mut State, me: u32) {
+        if self.anything_new() || !st.channels.is_quiet() {
+            self.drain_all(st, me);
+        }
+    }
+
+    #[inline(never)]
+    fn drain_all(&self, st: &mut State, me: u32) {
         // Whoever waits comes back; a peer that never stops must not keep the lock from the others.
-        for round in 0..ROUNDS {
-            if !self.anything_new() && (round > 0 || st.channels.is_quiet()) {
-                return;
-            }
+        for _ in 0..ROUNDS {
             self.drain_inbox(st, me);
             self.drain_lanes(st, me);
+            if !self.anything_new() {
+                return;
+            }
         }
     }
 
