@@ -20,13 +20,28 @@ pub fn allowed() -> io::Result<u64> {
     Ok(limits()?.rlim_cur)
 }
 
-/// Sets the soft limit to `most`, or to the hard limit if that is lower. Gives what it is now.
+/// Raises the soft limit to `most`, or to the hard limit if that is lower; one that is higher stays. Gives
+/// what it is now.
 ///
 /// # Errors
 /// None in normal work.
 pub fn allow(most: u64) -> io::Result<u64> {
-    let mut wanted = limits()?;
-    wanted.rlim_cur = most.min(wanted.rlim_max);
+    let now = limits()?;
+    let wanted = most.min(now.rlim_max);
+    if wanted <= now.rlim_cur { Ok(now.rlim_cur) } else { set(libc::rlimit { rlim_cur: wanted, ..now }) }
+}
+
+/// Sets the soft limit to `most`, or to the hard limit if that is lower, though it is lower than before.
+/// Gives what it is now.
+///
+/// # Errors
+/// None in normal work.
+pub fn allow_only(most: u64) -> io::Result<u64> {
+    let now = limits()?;
+    set(libc::rlimit { rlim_cur: most.min(now.rlim_max), ..now })
+}
+
+fn set(wanted: libc::rlimit) -> io::Result<u64> {
     // SAFETY: `wanted` is live and only read.
     if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const wanted) } < 0 {
         return Err(io::Error::last_os_error());
@@ -39,12 +54,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn never_more_than_the_hard_limit() {
+    fn raised_up_to_the_hard_limit_and_lowered_on_demand_alone() {
         let before = limits().expect("limits");
-        let got = allow(u64::MAX).expect("raised");
-        assert_eq!(got, before.rlim_max);
-        assert_eq!(limits().expect("limits").rlim_cur, got);
-        assert_eq!(allow(before.rlim_cur).expect("back"), before.rlim_cur);
+        assert_eq!(allow(u64::MAX).expect("raised"), before.rlim_max);
+        assert_eq!(allow(64).expect("nothing to raise"), before.rlim_max);
+        assert_eq!(allowed().expect("limits"), before.rlim_max);
+        assert_eq!(allow_only(before.rlim_cur).expect("back"), before.rlim_cur);
         assert_eq!(allowed().expect("limits"), before.rlim_cur);
     }
 }

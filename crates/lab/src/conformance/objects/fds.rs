@@ -149,7 +149,7 @@ impl NoMore {
         let allowed = done("getrlimit", open_files::allowed())?;
         // A new descriptor has the lowest free number; closed again, it tells where the limit goes.
         let lowest_free = done("opening a file", File::open("/dev/null"))?.as_raw_fd() as u64;
-        done("setrlimit", open_files::allow(lowest_free))?;
+        done("setrlimit", open_files::allow_only(lowest_free))?;
         let limit = Self { allowed };
         ensure(File::open("/dev/null").is_err(), || "RLIMIT_NOFILE does not keep files closed".into())?;
         Ok(limit)
@@ -159,7 +159,7 @@ impl NoMore {
 impl Drop for NoMore {
     fn drop(&mut self) {
         // Back to what it was, so it cannot fail.
-        let _ = open_files::allow(self.allowed);
+        let _ = open_files::allow_only(self.allowed);
     }
 }
 

@@ -49,7 +49,7 @@ fn without_descriptors_everyone_hears_so() {
 #[test]
 #[ignore = "the test above runs it in a process of its own"]
 fn in_a_process_of_its_own() {
-    sys::open_files::allow(64).expect("a lower limit");
+    sys::open_files::allow_only(64).expect("a lower limit");
     let broker = Broker::start(Folder::new());
     let mut client = Tester::open(&broker.folder);
     let socket = directory::socket(&broker.folder.0);
