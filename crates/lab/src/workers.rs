@@ -53,8 +53,8 @@ pub fn execute(ask: &Ask, observer: &mut dyn Observer) -> Result<Run, RunError> 
     let mut run = run::new_run(ask.for_record(), driver, class);
     run.cases = (0..).zip(&ask.groups).map(|(index, group)| case(ask, group, index)).collect();
     run.overloaded = run.cases.iter().any(|case| case.crowd.as_ref().is_some_and(|crowd| crowd.overloaded));
-    // Each worker's output is a pipe here.
-    let _ = sys::open_files::allow(u64::from(MOST_WORKERS) * 4);
+    // Workers inherit it.
+    let _ = sys::open_files::allow(ask.descriptors());
     sys::stop_signal::catch().map_err(RunError::Os)?;
     let program = std::env::current_exe().map_err(RunError::Os)?;
     observer.begins(&run);

@@ -18,6 +18,8 @@ pub const MOST_WORKERS: u32 = 512;
 const MOST_SAMPLES: usize = 1 << 26;
 /// More calls per second than any worker makes.
 const CALLS_PER_SECOND: f64 = 4e6;
+/// Memory for samples of all workers of a case that is there before they call, when the time is given.
+const READY_BYTES: u64 = 64 << 20;
 const SAMPLE_BYTES: u64 = size_of::<u64>() as u64;
 
 /// What the workers speak.
@@ -147,20 +149,25 @@ impl Group {
         }
     }
 
+    /// Processes that are started for it.
+    fn processes(&self) -> u64 {
+        match self.shape {
+            Shape::Services { count, .. } => u64::from(self.workers) + u64::from(count),
+            _ => self.workers.into(),
+        }
+    }
+
     fn check(&self, flavour: Flavour) -> Result<(), String> {
         let workers = self.workers;
         if workers == 0 {
             return Err("there must be a worker".to_owned());
         }
-        let processes = match self.shape {
-            Shape::Services { count: 0, .. } => return Err("there must be a service to call".to_owned()),
-            Shape::Services { count, .. } => u64::from(workers) + u64::from(count),
-            _ => workers.into(),
-        };
+        let processes = self.processes();
         if processes > MOST_WORKERS.into() {
             return Err(format!("{processes} processes are too many: the limit is {MOST_WORKERS}"));
         }
         match self.shape {
+            Shape::Services { count: 0, .. } => return Err("there must be a service to call".to_owned()),
             Shape::Random if workers == 1 => {
                 return Err("one worker has no other to call: use 2 or more".to_owned());
             }
@@ -242,7 +249,8 @@ impl Ask {
     /// Samples that each worker's memory has room for.
     pub(super) fn capacity(&self, group: &Group) -> Result<usize, String> {
         let memory = host::memory_bytes().unwrap_or(u64::MAX);
-        // The samples are there twice when they are sorted, and others want memory, too.
+        // Only those who call have room. Their samples are there twice when they are sorted, and others
+        // want memory, too.
         let most = memory / 4 / SAMPLE_BYTES / u64::from(group.clients().max(1));
         match self.length {
             MinTime::Iterations(calls) if calls > most => Err(format!(
@@ -259,6 +267,27 @@ impl Ask {
                 Ok(wanted.clamp(1, MOST_SAMPLES.min(usize::try_from(most).unwrap_or(usize::MAX))))
             }
         }
+    }
+
+    /// Samples of each worker for which memory is there before it calls: all when their number is known.
+    /// With a time most of the room is never used, so all workers have no more than a small share of the
+    /// machine's memory; it is more than they use in seconds.
+    pub(super) fn ready_samples(&self, group: &Group) -> usize {
+        match self.length {
+            MinTime::Iterations(_) => usize::MAX,
+            MinTime::Seconds(_) => {
+                let memory = host::memory_bytes().map_or(READY_BYTES, |memory| READY_BYTES.min(memory / 16));
+                (memory / SAMPLE_BYTES / u64::from(group.clients().max(1))) as usize
+            }
+        }
+    }
+
+    /// Descriptors that one of its processes may need: to each other one the embedded driver has a channel
+    /// in each direction, of two descriptors each. Here each worker's output is a pipe, which is less.
+    pub(super) fn descriptors(&self) -> u64 {
+        /// Everything else: the connection, standard streams, what libraries open.
+        const BESIDES: u64 = 256;
+        4 * self.groups.iter().map(Group::processes).max().unwrap_or(0) + BESIDES
     }
 
     pub(super) fn for_record(&self) -> record::Plan {
@@ -288,67 +317,4 @@ impl fmt::Display for Flavour {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn group(shape: Shape, workers: u32, payload: u32) -> Group {
-        Group { shape, workers, payload }
-    }
-
-    fn services(count: u32) -> Shape {
-        Shape::Services { count, more_threads: 0 }
-    }
-
-    #[test]
-    fn what_cannot_be_done_says_the_limit() {
-        for (bad, says) in [
-            (group(Shape::Random, 0, 0), "must be a worker"),
-            (group(Shape::Random, 1, 0), "2 or more"),
-            (group(Shape::Random, 513, 0), "limit is 512"),
-            (group(services(u32::MAX), u32::MAX, 0), "limit is 512"),
-            (group(services(0), 2, 0), "service to call"),
-            (group(Shape::Pairs, 3, 0), "even number"),
-            (group(Shape::Pairs, 2, 1_040_384), "limit is 1036288 B"),
-            (group(Shape::Random, 5, 300_000), "limit is 259072 B"),
-        ] {
-            let error = bad.check(Flavour::Binder).expect_err(says);
-            assert!(error.contains(says), "{error}");
-        }
-        for good in [
-            group(Shape::Random, 2, 0),
-            group(Shape::Pairs, 2, 1_036_288),
-            group(Shape::Random, 5, 259_072),
-            group(services(1), 511, 0),
-            group(Shape::Named("x".to_owned()), 1, 0),
-        ] {
-            assert_eq!(good.check(Flavour::Binder), Ok(()), "{good:?}");
-        }
-    }
-
-    #[test]
-    fn what_surrounds_a_payload_takes_space_too() {
-        let group = group(services(1), 4, 259_072);
-        assert_eq!(group.check(Flavour::Binder), Ok(()));
-        assert!(group.check(Flavour::Hwbinder).is_err_and(|error| error.contains("limit is 258816 B")));
-    }
-
-    #[test]
-    fn names_tell_cases_apart_and_fit_a_regular_expression() {
-        let names = [
-            group(Shape::Random, 4, 0),
-            group(Shape::Pairs, 4, 0),
-            group(services(2), 4, 0),
-            group(services(1), 4, 64),
-        ]
-        .map(|group| group.case_name(Flavour::Hwbinder));
-        assert_eq!(
-            names,
-            [
-                "workers_hwbinder/random:4/payload:0",
-                "workers_hwbinder/pairs:2/payload:0",
-                "workers_hwbinder/services:2/clients:4/payload:0",
-                "workers_hwbinder/services:1/clients:4/payload:64",
-            ]
-        );
-    }
-}
+mod tests;

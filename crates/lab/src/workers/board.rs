@@ -2,11 +2,13 @@
 //! each is doing, and every sample it took, so that nothing is lost when one dies.
 //! Not here: what happens at a step (`role`, `team`).
 //!
-//! Layout: words of all; a desk of 64 bytes for each process; room for each one's samples. A process
-//! writes its own desk and samples only, and publishes a sample by counting it.
+//! Layout: words of all; a desk of 64 bytes for each process; room for the samples of each that calls:
+//! the last of them (`layout`). A process writes its own desk and samples only, and publishes a sample by
+//! counting it.
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -47,14 +49,24 @@ pub(super) const FAILED: u32 = u32::MAX;
 pub(super) struct Size {
     /// Processes.
     pub(super) members: u32,
-    /// Samples of each.
+    /// How many of them call: the last ones.
+    pub(super) callers: u32,
+    /// Samples of each that calls.
     pub(super) samples: usize,
 }
 
 impl Size {
-    fn samples_at(self, member: u32) -> usize {
+    /// Where the samples of a process are; empty if it does not call.
+    fn room(self, member: u32) -> Range<usize> {
         let first = (DESKS + DESK * self.members as usize).next_multiple_of(PAGE);
-        first + (self.samples * SAMPLE).next_multiple_of(PAGE) * member as usize
+        let each = (self.samples * SAMPLE).next_multiple_of(PAGE);
+        let silent = self.members.saturating_sub(self.callers);
+        let start = first + each * member.saturating_sub(silent) as usize;
+        if member < silent { start..start } else { start..start + self.samples * SAMPLE }
+    }
+
+    fn bytes(self) -> usize {
+        self.room(self.members).start
     }
 }
 
@@ -68,14 +80,14 @@ pub(super) struct Board {
 impl Board {
     /// New memory. Its pages come to be as they are written.
     pub(super) fn create(size: Size) -> io::Result<Self> {
-        Ok(Self { memory: SharedMemory::create(size.samples_at(size.members))?, size })
+        Ok(Self { memory: SharedMemory::create(size.bytes())?, size })
     }
 
     /// The same memory in another process.
     pub(super) fn open(place: &str, size: Size) -> io::Result<Self> {
         let file = File::options().read(true).write(true).open(place)?;
         let memory = SharedMemory::map(file.into())?;
-        if memory.len() < size.samples_at(size.members) {
+        if memory.len() < size.bytes() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         Ok(Self { memory, size })
@@ -149,20 +161,36 @@ impl Board {
 
     /// What a process measured in this round, which it has finished, or was ended in.
     pub(super) fn part(&mut self, member: u32) -> Part {
-        let calls = self.calls(member);
-        let kept = self.size.samples.min(calls as usize);
-        let mut bytes = vec![0; kept * SAMPLE];
-        let at = self.size.samples_at(member);
-        self.memory.copy_out(at, &mut bytes);
-        let (words, _) = bytes.as_chunks();
         let desk = DESKS + DESK * member as usize;
         Part {
-            calls: calls.into(),
+            calls: self.calls(member).into(),
             busy: self.long(desk + BUSY),
             cpu: self.long(desk + CPU),
             end: self.long(desk + END),
-            samples: words.iter().map(|word| u64::from_ne_bytes(*word)).collect(),
         }
+    }
+
+    /// The samples of these processes in this round, one after the other's.
+    pub(super) fn samples(&mut self, members: &[u32]) -> Vec<u64> {
+        let kept = |room: Range<usize>, calls: u32| room.end.min(room.start + calls as usize * SAMPLE);
+        let rooms: Vec<Range<usize>> = members
+            .iter()
+            .map(|&member| {
+                let room = self.size.room(member);
+                room.start..kept(room, self.calls(member))
+            })
+            .collect();
+        let mut samples = Vec::with_capacity(rooms.iter().map(|room| room.len() / SAMPLE).sum());
+        let mut page = [0; PAGE];
+        for room in rooms {
+            for at in room.clone().step_by(PAGE) {
+                let bytes = &mut page[..PAGE.min(room.end - at)];
+                self.memory.copy_out(at, bytes);
+                let (words, _) = bytes.as_chunks();
+                samples.extend(words.iter().map(|word| u64::from_ne_bytes(*word)));
+            }
+        }
+        samples
     }
 }
 
@@ -171,13 +199,16 @@ impl Board {
 pub(super) struct Desk {
     board: Board,
     member: u32,
+    /// Where its samples go.
+    room: Range<usize>,
     busy: u64,
 }
 
 impl Desk {
     /// The place of this process.
     pub(super) fn at(board: Board, member: u32) -> Self {
-        Self { board, member, busy: 0 }
+        let room = board.size.room(member);
+        Self { board, member, room, busy: 0 }
     }
 
     /// Waits for a step to be released; returns when it was.
@@ -202,11 +233,10 @@ impl Desk {
         futex::wake_one(changes);
     }
 
-    /// Writes all room for samples once, so that keeping one never waits for memory.
-    pub(super) fn touch(&mut self) {
-        let (start, end) =
-            (self.board.size.samples_at(self.member), self.board.size.samples_at(self.member + 1));
-        for page in (start..end).step_by(PAGE) {
+    /// Writes the room for so many samples once, so that keeping one of them never waits for memory.
+    pub(super) fn touch(&mut self, samples: usize) {
+        let end = self.room.end.min(self.room.start.saturating_add(samples.saturating_mul(SAMPLE)));
+        for page in (self.room.start..end).step_by(PAGE) {
             self.board.set_long(page, 0);
         }
     }
@@ -235,8 +265,8 @@ impl Desk {
     #[inline]
     pub(super) fn keep(&mut self, start: u64, end: u64) -> u32 {
         let calls = self.board.desk(self.member, CALLS).load(Ordering::Relaxed);
-        if (calls as usize) < self.board.size.samples {
-            let at = self.board.size.samples_at(self.member) + calls as usize * SAMPLE;
+        let at = self.room.start + calls as usize * SAMPLE;
+        if at < self.room.end {
             self.board.set_long(at, end - start);
         }
         self.busy = self.busy.saturating_add(end - start);
@@ -261,78 +291,4 @@ impl Desk {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SIZE: Size = Size { members: 3, samples: 600 };
-
-    fn desk(board: &Board, member: u32) -> Desk {
-        Desk::at(Board::open(&board.place(), SIZE).expect("the same memory"), member)
-    }
-
-    #[test]
-    fn what_is_kept_at_one_desk_is_seen_from_outside_and_at_no_other() {
-        let mut board = Board::create(SIZE).expect("memory");
-        let mut second = desk(&board, 1);
-        second.touch();
-        second.call(2);
-        assert_eq!(board.callee(1), Some(2));
-        for call in 0..3 {
-            second.keep(call * 10, call * 10 + call + 1);
-        }
-        second.keep_cpu(77);
-        second.finish(4);
-        let want = Part { calls: 3, busy: 6, cpu: 77, end: 23, samples: vec![1, 2, 3] };
-        assert_eq!((board.part(1), board.done(1), board.callee(1)), (want, 4, None));
-        for other in [0, 2] {
-            assert_eq!((board.part(other), board.done(other)), (Part::default(), 0));
-        }
-        second.clear();
-        assert_eq!(board.part(1), Part::default());
-    }
-
-    #[test]
-    fn calls_beyond_the_room_for_samples_are_counted() {
-        let mut board = Board::create(SIZE).expect("memory");
-        let mut last = desk(&board, 2);
-        for _ in 0..700 {
-            last.keep(1, 3);
-        }
-        let part = board.part(2);
-        assert_eq!((part.calls, part.busy, part.samples.len()), (700, 1400, 600));
-        assert_eq!(board.part(1), Part::default());
-    }
-
-    #[test]
-    fn all_wait_for_a_step_and_are_released_at_once() {
-        let mut board = Board::create(SIZE).expect("memory");
-        let waiters: Vec<_> = (0..3)
-            .map(|member| {
-                let mut desk = desk(&board, member);
-                std::thread::spawn(move || {
-                    let begun = desk.wait_for(2);
-                    desk.finish(2);
-                    (begun, desk.is_stopped())
-                })
-            })
-            .collect();
-        board.release(1, 5);
-        std::thread::sleep(Duration::from_millis(20));
-        assert!((0..3).all(|member| board.done(member) == 0), "nobody goes ahead");
-        board.stop();
-        board.release(2, 7);
-        while (0..3).any(|member| board.done(member) != 2) {
-            board.wait_for_change(board.changes(), Duration::from_millis(10));
-        }
-        for waiter in waiters {
-            assert_eq!(waiter.join().expect("no panic"), (7, true));
-        }
-    }
-
-    #[test]
-    fn another_size_than_the_memory_has_is_refused() {
-        let board = Board::create(SIZE).expect("memory");
-        let larger = Size { members: 4, ..SIZE };
-        assert!(Board::open(&board.place(), larger).is_err());
-    }
-}
+mod tests;

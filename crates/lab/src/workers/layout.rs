@@ -16,7 +16,7 @@ pub(super) struct Member {
     pub(super) calls: Vec<u32>,
 }
 
-/// All processes of a case, services first; `served` is false where the callees need no process.
+/// All processes of a case, those who call last; `served` is false where the callees need no process.
 pub(super) fn members(group: &Group, served: bool) -> Vec<Member> {
     let workers = group.workers;
     let worker = |number: u32, serves: bool, calls: Vec<u32>| Member {
@@ -64,6 +64,13 @@ mod tests {
         let services = || Shape::Services { count: 2, more_threads: 0 };
         assert_eq!(calls(services(), 1, true), [(true, vec![]), (true, vec![]), (false, vec![0, 1])]);
         assert_eq!(calls(services(), 1, false), [(false, vec![0, 1])]);
+        for (shape, workers) in [(Shape::Random, 3), (Shape::Pairs, 4), (services(), 3)] {
+            let callers = Group { shape: shape.clone(), workers, payload: 0 }.clients() as usize;
+            let calls: Vec<bool> =
+                calls(shape, workers, true).iter().map(|(_, calls)| !calls.is_empty()).collect();
+            assert!(calls.iter().rev().take(callers).all(|calls| *calls), "those who call are last");
+            assert_eq!(calls.iter().filter(|calls| **calls).count(), callers);
+        }
         assert_eq!(calls(Shape::Named("x".to_owned()), 2, true), [(false, vec![0]), (false, vec![0])]);
     }
 }

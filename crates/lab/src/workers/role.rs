@@ -34,8 +34,12 @@ pub(super) struct Assignment {
     pub(super) board: String,
     /// Processes that share it.
     pub(super) members: u32,
-    /// Samples that it has room for.
+    /// How many of them call.
+    pub(super) callers: u32,
+    /// Samples that each of those has room for.
     pub(super) samples: usize,
+    /// For how many of them memory shall be there before the first round.
+    pub(super) ready_samples: usize,
     /// Which of them this is.
     pub(super) number: u32,
     /// What services are called, up to the number of their process.
@@ -86,7 +90,8 @@ pub fn play(words: &[String]) -> u8 {
         eprintln!("binderperf: {COMMAND} is started by binderperf itself");
         return 2;
     };
-    let size = Size { members: assignment.members, samples: assignment.samples };
+    let Assignment { members, callers, samples, .. } = assignment;
+    let size = Size { members, callers, samples };
     let board = match Board::open(&assignment.board, size) {
         Ok(board) => board,
         Err(error) => {
@@ -156,9 +161,7 @@ fn work<S: Scene>(mut scene: S, assignment: &Assignment, desk: &mut Desk) -> Res
         callee.call().map_err(|error| error.to_string())?;
         callees.push((number, callee));
     }
-    if assignment.most_time == u64::MAX {
-        desk.touch();
-    }
+    desk.touch(assignment.ready_samples);
     desk.finish(READY);
     if callees.is_empty() {
         loop {
@@ -238,7 +241,9 @@ mod tests {
             release: "16".to_owned(),
             board: String::new(),
             members: 2,
+            callers: 1,
             samples: 100,
+            ready_samples: 10,
             number: 0,
             names: "x.".to_owned(),
             calls: vec![1],
@@ -263,7 +268,7 @@ mod tests {
     }
 
     fn round(assignment: &Assignment, callees: Vec<(u32, Fake)>, stopped: bool) -> (Result<(), String>, u64) {
-        let size = Size { members: 2, samples: 100 };
+        let size = Size { members: 2, callers: 2, samples: 100 };
         let mut board = Board::create(size).expect("memory");
         let mut desk = Desk::at(Board::open(&board.place(), size).expect("the same"), 0);
         if stopped {

@@ -16,21 +16,23 @@ pub(super) struct Part {
     pub(super) cpu: u64,
     /// When the last one came back; 0 if none did.
     pub(super) end: u64,
-    /// The single calls: all of them, unless there was no more room.
-    pub(super) samples: Vec<u64>,
 }
 
 /// Percentiles that are kept exactly, with their counters' names.
 const EXACT: [(u64, &str); 4] = [(50, "exact_p50"), (90, "exact_p90"), (95, "exact_p95"), (99, "exact_p99")];
 
-/// The figures of a round that began at `begin`; `None` when nobody called. Calls longer than `expected`
-/// are counted.
-pub(super) fn measurement(begin: u64, parts: &[Part], expected: Option<u64>) -> Option<Measurement> {
+/// The figures of a round that began at `begin`, of these clients with these single calls: all of them,
+/// unless there was no more room. `None` when nobody called. Calls longer than `expected` are counted.
+pub(super) fn measurement(
+    begin: u64,
+    parts: &[Part],
+    mut samples: Vec<u64>,
+    expected: Option<u64>,
+) -> Option<Measurement> {
     let total = |of: fn(&Part) -> u64| parts.iter().map(of).fold(0, u64::saturating_add);
     let calls = total(|part| part.calls);
     let end = parts.iter().map(|part| part.end).max().filter(|_| calls > 0)?;
     let wall = end.saturating_sub(begin);
-    let mut samples: Vec<u64> = parts.iter().flat_map(|part| part.samples.iter().copied()).collect();
     samples.sort_unstable();
     let mut counters = Counters::default();
     if wall > 0 {
@@ -66,10 +68,17 @@ fn percentile(sorted: &[u64], percent: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn part(end: u64, samples: impl IntoIterator<Item = u64>) -> Part {
-        let samples: Vec<u64> = samples.into_iter().collect();
-        let (calls, busy) = (samples.len() as u64, samples.iter().sum());
-        Part { calls, busy, cpu: 7, end, samples }
+    /// A round of clients that ended then and whose calls took so long.
+    fn round(begin: u64, clients: &[(u64, Vec<u64>)], expected: Option<u64>) -> Measurement {
+        let part = |(end, samples): &(u64, Vec<u64>)| Part {
+            calls: samples.len() as u64,
+            busy: samples.iter().sum(),
+            cpu: 7,
+            end: *end,
+        };
+        let parts: Vec<Part> = clients.iter().map(part).collect();
+        let samples = clients.iter().flat_map(|(_, samples)| samples.clone()).collect();
+        measurement(begin, &parts, samples, expected).expect("calls")
     }
 
     fn counter(measured: &Measurement, name: &str) -> f64 {
@@ -78,9 +87,7 @@ mod tests {
 
     #[test]
     fn the_rate_counts_calls_that_were_made_until_the_last_end() {
-        // Two clients; two servers of theirs, who call nobody and do not count.
-        let parts = [part(1_500, [100; 30]), part(2_000, [50; 20]), Part::default(), Part::default()];
-        let measured = measurement(1_000, &parts, None).expect("calls");
+        let measured = round(1_000, &[(1_500, vec![100; 30]), (2_000, vec![50; 20])], None);
         assert_eq!(measured.iterations, 50);
         assert_eq!(counter(&measured, "wall"), 1_000.0);
         assert_eq!(counter(&measured, "calls_per_second"), 50.0 * 1e9 / 1_000.0);
@@ -92,9 +99,9 @@ mod tests {
     fn percentiles_are_those_of_all_samples_to_the_unit() {
         // 1 to 1000, shuffled over two clients, each value 1 ms apart and odd.
         let value = |rank: u64| rank * 1_000_001;
-        let odd = part(1, (1..=1000).rev().filter(|rank| rank % 2 == 1).map(value));
-        let even = part(1, (1..=1000).filter(|rank| rank % 2 == 0).map(value));
-        let measured = measurement(0, &[odd, even], Some(value(990))).expect("calls");
+        let odd = (1..=1000).rev().filter(|rank| rank % 2 == 1).map(value).collect();
+        let even = (1..=1000).filter(|rank| rank % 2 == 0).map(value).collect();
+        let measured = round(0, &[(1, odd), (1, even)], Some(value(990)));
         for (name, rank) in
             [("exact_p50", 500), ("exact_p90", 900), ("exact_p95", 950), ("exact_p99", 990), ("longer", 0)]
         {
@@ -106,18 +113,18 @@ mod tests {
 
     #[test]
     fn few_samples_have_percentiles_too_and_none_have_no_figures() {
-        let measured = measurement(0, &[part(10, [5])], None).expect("a call");
+        let measured = round(0, &[(10, vec![5])], None);
         assert_eq!((counter(&measured, "exact_p50"), counter(&measured, "exact_p99")), (5.0, 5.0));
         assert!(measured.counters.find("longer").is_none());
-        assert_eq!(measurement(0, &[Part::default()], None), None);
+        assert_eq!(measurement(0, &[Part::default()], vec![], None), None);
         assert_eq!(percentile(&[1, 2], 50), Some(1));
         assert_eq!(percentile(&[1, 2, 3], 50), Some(2));
     }
 
     #[test]
     fn calls_without_a_sample_count() {
-        let more = Part { calls: 10, busy: 100, samples: vec![10; 4], ..part(50, []) };
-        let measured = measurement(0, &[more], None).expect("calls");
+        let more = Part { calls: 10, busy: 100, cpu: 7, end: 50 };
+        let measured = measurement(0, &[more], vec![10; 4], None).expect("calls");
         assert_eq!((measured.iterations, measured.samples.count, measured.mean_real()), (10, 4, Some(10.0)));
     }
 }

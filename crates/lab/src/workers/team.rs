@@ -61,7 +61,7 @@ impl Team {
         let broken = |what: &str, why: &dyn fmt::Display| Trouble::Broken(format!("{what}: {why}"));
         let members = members(group, ask.flavour.has_manager());
         let samples = ask.capacity(group).map_err(Trouble::Broken)?;
-        let size = Size { members: members.len() as u32, samples };
+        let size = Size { members: members.len() as u32, callers: group.clients(), samples };
         let board = Board::create(size)
             .map_err(|error| broken("making shared memory", &sys::errno::describe(&error)))?;
         let patience = Duration::from_secs(ask.patience_s.max(1));
@@ -100,7 +100,9 @@ impl Team {
             release: ask.android.to_string(),
             board: self.board.place(),
             members: size.members,
+            callers: size.callers,
             samples: size.samples,
+            ready_samples: ask.ready_samples(group),
             number: number as u32,
             names: format!("binderperf.worker.{}.", std::process::id()),
             calls: member.calls.clone(),
@@ -125,7 +127,8 @@ impl Team {
         self.board.release(self.step, begin);
         let trouble = self.wait(self.step, &clients).err();
         let parts: Vec<Part> = clients.iter().map(|&client| self.board.part(client)).collect();
-        (tally::measurement(begin, &parts, expected_max), trouble)
+        let samples = self.board.samples(&clients);
+        (tally::measurement(begin, &parts, samples, expected_max), trouble)
     }
 
     /// Waits until each of these has done a step. If one cannot, all are told to stop, and ended when they

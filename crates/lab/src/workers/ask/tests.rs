@@ -1,0 +1,101 @@
+//! Room: tests of the question what can be done.
+
+use super::*;
+
+fn group(shape: Shape, workers: u32, payload: u32) -> Group {
+    Group { shape, workers, payload }
+}
+
+fn services(count: u32) -> Shape {
+    Shape::Services { count, more_threads: 0 }
+}
+
+#[test]
+fn what_cannot_be_done_says_the_limit() {
+    for (bad, says) in [
+        (group(Shape::Random, 0, 0), "must be a worker"),
+        (group(Shape::Random, 1, 0), "2 or more"),
+        (group(Shape::Random, 513, 0), "limit is 512"),
+        (group(services(u32::MAX), u32::MAX, 0), "limit is 512"),
+        (group(services(0), 2, 0), "service to call"),
+        (group(Shape::Pairs, 3, 0), "even number"),
+        (group(Shape::Pairs, 2, 1_040_384), "limit is 1036288 B"),
+        (group(Shape::Random, 5, 300_000), "limit is 259072 B"),
+    ] {
+        let error = bad.check(Flavour::Binder).expect_err(says);
+        assert!(error.contains(says), "{error}");
+    }
+    for good in [
+        group(Shape::Random, 2, 0),
+        group(Shape::Pairs, 2, 1_036_288),
+        group(Shape::Random, 5, 259_072),
+        group(services(1), 511, 0),
+        group(Shape::Named("x".to_owned()), 1, 0),
+    ] {
+        assert_eq!(good.check(Flavour::Binder), Ok(()), "{good:?}");
+    }
+}
+
+fn ask(group: Group, length: MinTime) -> Ask {
+    Ask {
+        test: "test".to_owned(),
+        flavour: Flavour::Binder,
+        groups: vec![group],
+        length,
+        rounds: 1,
+        training: false,
+        expected_max_ns: None,
+        seed: 1,
+        wanted: Wanted::default(),
+        android: Release::default(),
+        faults: Vec::new(),
+        patience_s: 1,
+        command_line: Vec::new(),
+    }
+}
+
+#[test]
+fn every_process_can_have_a_channel_to_every_other_and_back() {
+    let ask = ask(group(Shape::Random, MOST_WORKERS, 0), MinTime::Iterations(1));
+    let channels = 2 * (MOST_WORKERS - 1);
+    assert!(ask.descriptors() > u64::from(2 * channels) + 100, "{}", ask.descriptors());
+}
+
+#[test]
+fn memory_is_there_ahead_for_all_samples_or_for_a_bounded_part_of_all_workers() {
+    let ready = |workers, length| {
+        let group = group(services(1), workers, 0);
+        ask(group.clone(), length).ready_samples(&group)
+    };
+    assert_eq!(ready(511, MinTime::Iterations(1 << 30)), usize::MAX);
+    let (one, many) = (ready(1, MinTime::Seconds(60.0)), ready(500, MinTime::Seconds(60.0)));
+    assert!(one > 1000 && one as u64 * SAMPLE_BYTES <= READY_BYTES, "{one}");
+    assert!(many > 0 && many * 500 <= one, "{many}");
+}
+
+#[test]
+fn what_surrounds_a_payload_takes_space_too() {
+    let group = group(services(1), 4, 259_072);
+    assert_eq!(group.check(Flavour::Binder), Ok(()));
+    assert!(group.check(Flavour::Hwbinder).is_err_and(|error| error.contains("limit is 258816 B")));
+}
+
+#[test]
+fn names_tell_cases_apart_and_fit_a_regular_expression() {
+    let names = [
+        group(Shape::Random, 4, 0),
+        group(Shape::Pairs, 4, 0),
+        group(services(2), 4, 0),
+        group(services(1), 4, 64),
+    ]
+    .map(|group| group.case_name(Flavour::Hwbinder));
+    assert_eq!(
+        names,
+        [
+            "workers_hwbinder/random:4/payload:0",
+            "workers_hwbinder/pairs:2/payload:0",
+            "workers_hwbinder/services:2/clients:4/payload:0",
+            "workers_hwbinder/services:1/clients:4/payload:64",
+        ]
+    );
+}
