@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// To be done once when the process has ended.
-pub(super) type OnEnd = Box<dyn FnOnce() + Send>;
+pub(crate) type OnEnd = Box<dyn FnOnce() + Send>;
 
 /// A started process; ended and reaped on drop.
 pub(crate) struct Peer {
@@ -25,7 +25,7 @@ struct Started {
 impl Peer {
     /// Starts `program` with these words. It gets a process group of its own, so that a Ctrl-C in
     /// the terminal reaches only the one that measures and decides.
-    pub(super) fn spawn(
+    pub(crate) fn spawn(
         program: &Path,
         words: &[String],
         stdin: Stdio,
@@ -58,7 +58,7 @@ impl Peer {
     }
 
     /// How it ended, if it has or does so within this time.
-    pub(super) fn end_within(&self, time: Duration) -> Option<ExitStatus> {
+    pub(crate) fn end_within(&self, time: Duration) -> Option<ExitStatus> {
         let start = Instant::now();
         loop {
             let end = self.end();

@@ -22,6 +22,8 @@ use crate::stage::{Peer, Stage};
 const TICK: Duration = Duration::from_millis(250);
 /// How long the others may take to end their calls once one broke.
 const GRACE: Duration = Duration::from_secs(2);
+/// How long a process may take to end after others noticed: its descriptors close before that.
+const LAST_BREATH: Duration = Duration::from_secs(1);
 /// A pool as libbinder's: threads that the driver may ask for besides the first.
 const POOL: u32 = 15;
 
@@ -40,6 +42,32 @@ impl fmt::Display for Trouble {
             Self::Stopped(signal) => write!(f, "stopped by {signal}"),
             Self::Broken(why) => f.write_str(why),
         }
+    }
+}
+
+/// How far some processes are with a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// All have done it.
+    Done,
+    /// None has failed.
+    Under,
+    /// One has.
+    Failed,
+}
+
+impl Progress {
+    /// Each of them is looked at once: one that fails in the meantime has not done the step.
+    fn of(step: u32, done: impl Iterator<Item = u32>) -> Self {
+        let mut progress = Self::Done;
+        for done in done {
+            match done {
+                FAILED => return Self::Failed,
+                done if done < step => progress = Self::Under,
+                _ => {}
+            }
+        }
+        progress
     }
 }
 
@@ -138,11 +166,10 @@ impl Team {
         let mut looked = Instant::now();
         loop {
             let changes = self.board.changes();
-            if whom.iter().any(|&member| self.board.done(member) == FAILED) {
-                return Err(self.end(step, whom, Vec::new()));
-            }
-            if whom.iter().all(|&member| self.board.done(member) >= step) {
-                return Ok(());
+            match Progress::of(step, whom.iter().map(|&member| self.board.done(member))) {
+                Progress::Done => return Ok(()),
+                Progress::Failed => return Err(self.end(step, whom, Vec::new())),
+                Progress::Under => {}
             }
             if let Some(signal) = sys::stop_signal::received() {
                 self.end(step, whom, Vec::new());
@@ -189,6 +216,9 @@ impl Team {
         while at_work(self) && start.elapsed() < GRACE {
             self.board.wait_for_change(self.board.changes(), Duration::from_millis(20));
         }
+        let failed: Vec<u32> =
+            (0..self.members.len() as u32).filter(|n| self.board.done(*n) == FAILED).collect();
+        self.await_callees(&failed);
         let died: Vec<String> = self
             .members
             .iter()
@@ -196,8 +226,6 @@ impl Team {
             .filter_map(|(member, peer)| Some(format!("{} died ({})", member.title, peer.end()?)))
             .collect();
         self.peers.iter().for_each(|peer| peer.kill());
-        let failed: Vec<u32> =
-            (0..self.members.len() as u32).filter(|n| self.board.done(*n) == FAILED).collect();
         Trouble::Broken(match (died.first(), failed.first()) {
             // The calls of others break because of it.
             (Some(_), _) => died.join(", "),
@@ -210,6 +238,18 @@ impl Team {
             }
             (None, None) => self.tell_stuck(step, &stuck),
         })
+    }
+
+    /// Calls break when their callee dies, a moment before it counts as dead: waits for that.
+    fn await_callees(&self, failed: &[u32]) {
+        let start = Instant::now();
+        let callees: BTreeSet<u32> = failed.iter().filter_map(|&member| self.board.callee(member)).collect();
+        for callee in callees {
+            let serves = self.members.get(callee as usize).is_some_and(|member| member.serves);
+            if let Some(peer) = self.peers.get(callee as usize).filter(|_| serves) {
+                let _ = peer.end_within(LAST_BREATH.saturating_sub(start.elapsed()));
+            }
+        }
     }
 
     fn tell_stuck(&self, step: u32, stuck: &[u32]) -> String {
@@ -249,5 +289,75 @@ impl Team {
             Some(callee) => format!("calling {callee}: {said}"),
             None => said,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::process::Stdio;
+
+    use super::super::board::Desk;
+    use super::*;
+
+    #[test]
+    fn one_that_failed_has_not_done_a_step() {
+        let progress = |done: &[u32]| Progress::of(3, done.iter().copied());
+        assert_eq!(progress(&[3, 4]), Progress::Done);
+        assert_eq!(progress(&[3, 2, 3]), Progress::Under);
+        for failed in [[FAILED, 3, 3], [3, 2, FAILED], [2, FAILED, 2]] {
+            assert_eq!(progress(&failed), Progress::Failed, "{failed:?}");
+        }
+        // Each is asked once, as its answer may be another the next time.
+        let mut asked = 0;
+        Progress::of(3, [3, 3, 3].into_iter().inspect(|_| asked += 1));
+        assert_eq!(asked, 3);
+    }
+
+    /// A service, and the only one that calls it.
+    fn team(scripts: [&str; 2]) -> Team {
+        let member = |title: &str, serves, calls: &[u32]| Member {
+            title: title.to_owned(),
+            serves,
+            calls: calls.to_vec(),
+        };
+        let spawn = |script: &str| {
+            let words = ["-c".to_owned(), script.to_owned()];
+            let peer = Peer::spawn(Path::new("/bin/sh"), &words, Stdio::null(), Stdio::piped(), None);
+            Arc::new(peer.expect("a shell"))
+        };
+        let board = Board::create(Size { members: 2, callers: 1, samples: 1 }).expect("memory");
+        Team {
+            members: vec![member("service 0", true, &[]), member("worker 0", false, &[0])],
+            named: None,
+            peers: scripts.map(spawn).into(),
+            board,
+            step: READY,
+            patience: Duration::from_secs(30),
+        }
+    }
+
+    /// Why a round ends in which the worker's call of the service broke.
+    fn broken(scripts: [&str; 2]) -> String {
+        let mut team = team(scripts);
+        let size = Size { members: 2, callers: 1, samples: 1 };
+        let desk = Desk::at(Board::open(&team.board.place(), size).expect("the same memory"), 1);
+        desk.call(0);
+        desk.finish(FAILED);
+        let trouble = team.wait(READY + 1, &[1]).expect_err("it failed");
+        drop(team);
+        trouble.to_string()
+    }
+
+    #[test]
+    fn a_service_that_is_about_to_be_dead_is_the_reason_for_the_call_that_broke() {
+        let why = broken(["sleep 0.3; kill -ABRT $$", "sleep 60"]);
+        assert!(why.starts_with("service 0 died (signal: 6"), "{why}");
+    }
+
+    #[test]
+    fn a_call_that_broke_though_its_callee_lives_is_the_caller_s_trouble() {
+        let why = broken(["exec sleep 60", "echo it is full; exec sleep 60"]);
+        assert_eq!(why, "worker 0: calling service 0: it is full");
     }
 }
