@@ -357,6 +357,35 @@ fn scaling_has_a_case_for_each_step_and_a_line_where_the_overload_begins() {
 }
 
 #[test]
+fn what_was_measured_before_a_case_that_cannot_start_is_kept() {
+    let folder = Folder::new("scaling-stops");
+    let record = folder.path("r.json");
+    let scaling = |duration: &str| {
+        let words = format!("--shape=pairs --payload=0 -P 4 --duration={duration} --record={record}");
+        let program = env!("CARGO_BIN_EXE_binderperf");
+        // In blocks of 512 bytes: room for the samples of two clients for 0.4 s, but not of four.
+        let limit = "trap '' XFSZ && ulimit -f 61440";
+        let script = format!("{limit} && exec {program} throughput scaling --driver=embedded {words}");
+        call("sh", &["-c", &script], &[])
+    };
+    let says = "making shared memory: EFBIG";
+    let called = scaling("4");
+    assert_eq!(called.code, Some(3), "{}", called.stderr);
+    assert!(called.stderr.contains(says) && !called.stderr.contains("is kept"), "{}", called.stderr);
+
+    let called = scaling("0.4");
+    assert_eq!(called.code, Some(1), "{}", called.stderr);
+    assert!(called.stderr.contains(says) && called.stderr.contains("is kept"), "{}", called.stderr);
+    let run = support::read(&record);
+    assert!(run.incomplete_reason.as_ref().is_some_and(|why| why.contains(says)), "{}", called.stderr);
+    let measured: Vec<usize> = run.cases.iter().map(|case| case.measurements().count()).collect();
+    assert_eq!(measured, [1, 1, 0], "{}", called.stdout);
+    let last = run.cases[2].repetitions.first().map(|repetition| &repetition.outcome);
+    assert!(matches!(last, Some(Outcome::Failed { partial: None, .. })), "{last:?}");
+    assert!(called.stdout.contains("INCOMPLETE"), "{}", called.stdout);
+}
+
+#[test]
 fn a_time_in_place_of_a_number_of_calls_is_kept() {
     let folder = Folder::new("workers-time");
     let record = folder.path("r.json");

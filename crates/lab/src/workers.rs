@@ -137,6 +137,7 @@ impl Course<'_> {
         let mut team = match Team::start(self.ask, &self.ask.groups[index], &self.address, self.stage) {
             Ok(team) => team,
             Err(Trouble::Stopped(signal)) => return Ok(Some(Trouble::Stopped(signal))),
+            Err(trouble) if self.has_results() => return Ok(Some(self.keep(index, None, trouble))),
             Err(trouble) => return Err(RunError::Unready(trouble.to_string())),
         };
         if self.ask.training {
@@ -160,6 +161,11 @@ impl Course<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Whether there is anything to lose.
+    fn has_results(&self) -> bool {
+        self.run.cases.iter().any(|case| !case.repetitions.is_empty())
     }
 
     fn keep(&mut self, index: usize, partial: Option<record::Measurement>, trouble: Trouble) -> Trouble {
