@@ -7,6 +7,7 @@ use clap::{Parser, ValueEnum};
 use lab::plan::MinTime;
 use lab::workers::{Flavour, Group, MOST_WORKERS, Shape};
 
+use super::super::note;
 use super::super::show::Form;
 use super::crowd::{self, Common};
 
@@ -116,6 +117,27 @@ fn groups(whos: &[Who], payloads: &[u32], steps: &[u32]) -> Vec<Group> {
     groups
 }
 
+/// Leaves out what does not fit into a receiver's buffer because so many clients share it, and says so of
+/// each. A payload that is too large for even one client stays, to be refused.
+fn leave_out(groups: &mut Vec<Group>, flavour: Flavour) -> Vec<String> {
+    let mut notes = Vec::new();
+    groups.retain(|group| {
+        let alone = Group { workers: if group.shape == Shape::Pairs { 2 } else { 1 }, ..group.clone() };
+        match group.check_payload(flavour) {
+            Err(why) if alone.check_payload(flavour).is_ok() => {
+                let clients = group.clients();
+                notes.push(format!(
+                    "left out {clients} clients of one service with {} B: {why}",
+                    group.payload
+                ));
+                false
+            }
+            _ => true,
+        }
+    });
+    notes
+}
+
 /// Runs it, called by this name.
 pub(super) fn run(name: &str, words: Vec<String>) -> u8 {
     let args: ScalingArgs = match crowd::parse(name, words) {
@@ -123,12 +145,15 @@ pub(super) fn run(name: &str, words: Vec<String>) -> u8 {
         Err(status) => return status,
     };
     let most = args.most.unwrap_or_else(|| (lab::host::cpus() * 2).min(MOST_WORKERS / 2));
-    let groups = groups(&args.shape, &args.payload, &args.steps.up_to(most));
+    let mut groups = groups(&args.shape, &args.payload, &args.steps.up_to(most));
     let length = args.iterations.map_or(MinTime::Seconds(args.duration), MinTime::Iterations);
     let flavour = match args.flavour {
         Speak::Binder => Flavour::Binder,
         Speak::Hwbinder => Flavour::Hwbinder,
     };
+    for left_out in leave_out(&mut groups, flavour) {
+        note(format_args!("{left_out}\n"));
+    }
     let ask = args.common.ask("throughput scaling", flavour, groups, length);
     crowd::run(ask, &args.common, args.format)
 }
@@ -143,6 +168,22 @@ mod tests {
         assert_eq!(Steps::Powers.up_to(8), [1, 2, 4, 8]);
         assert_eq!(Steps::Powers.up_to(6), [1, 2, 4, 6]);
         assert_eq!(Steps::All.up_to(3), [1, 2, 3]);
+    }
+
+    #[test]
+    fn on_a_machine_with_many_cpus_what_does_not_fit_is_left_out_and_named() {
+        let steps = Steps::Powers.up_to(MOST_WORKERS / 2);
+        let all = groups(&[Who::Pairs, Who::OneService], &[0, 4096], &steps);
+        let mut kept = all.clone();
+        let notes = leave_out(&mut kept, Flavour::Binder);
+        let left_out: Vec<&Group> = all.iter().filter(|group| !kept.contains(group)).collect();
+        assert!(matches!(left_out[..], [Group { workers: 256, payload: 4096, .. }]), "{left_out:?}");
+        assert!(matches!(&notes[..], [note] if note.contains("256 clients of one service with 4096 B")));
+        assert!(kept.iter().all(|group| group.check_payload(Flavour::Binder).is_ok()));
+
+        let mut too_large = groups(&[Who::Pairs, Who::OneService], &[2_000_000], &[1, 2]);
+        assert!(leave_out(&mut too_large, Flavour::Binder).is_empty());
+        assert_eq!(too_large.len(), 4, "refused, not left out");
     }
 
     #[test]

@@ -181,7 +181,11 @@ impl Group {
         self.check_payload(flavour)
     }
 
-    fn check_payload(&self, flavour: Flavour) -> Result<(), String> {
+    /// Whether a receiver's buffer has room for the payloads of all calls that it may get at once.
+    ///
+    /// # Errors
+    /// What does not fit, and the limit.
+    pub fn check_payload(&self, flavour: Flavour) -> Result<(), String> {
         let (at_once, area) = (self.calls_at_once(), DEFAULT_MAP_SIZE as u64);
         // The driver takes space in steps of 8 bytes, and leaves some to the service manager's answers.
         let most = ((area - 4096) / u64::from(at_once)).saturating_sub(flavour.overhead()) / 8 * 8;
