@@ -1,5 +1,6 @@
 //! Room: how many instructions the release build spends on what needs no driver, held to a record.
-//! Not here: the same as time (`throughput serialisation`), guest instructions (`throughput_in_guest`).
+//! Not here: the same as time (`throughput serialisation`), guest instructions (`throughput_in_guest`),
+//! what receiving from a driver adds (`docs/reading-the-numbers.md` says what that is and who holds it).
 //! Facts: valgrind's callgrind counts each instruction of the program it runs, the same every time.
 //! Two runs with different numbers of calls differ by the calls alone.
 //!

@@ -1,6 +1,7 @@
 //! Room: what a `sendVec` call costs in serialisation alone: no driver, no other process.
 //! Not here: the whole round trip (`measure`), printing, counting instructions (a test does, from
-//! outside).
+//! outside); taking over a delivery and finding its buffers in the receiving area, which need a
+//! connection.
 //! One call is four steps: the client writes the request, the service reads it, the service writes the
 //! reply, the client reads that. Headers and status words are in it, as is the client's own copy of the
 //! vector, which its interface asks for; parcels are recycled as in a steady stream of calls.
