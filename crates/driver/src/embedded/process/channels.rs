@@ -1,6 +1,6 @@
 //! Room: calls that never see the broker: the books about which handles and nodes they may use.
 //!
-//! - [`caller`], [`callee`]: their way through the lanes, seen from either end.
+//! - [`channel`]: one end of a channel. - [`caller`], [`callee`]: their way through the lanes, seen from either end.
 //!
 //! Not here: the lanes' memory and states (`channel::lane`), the way through the broker (`transact`).
 //! Facts: contract TX-01 to TX-06, TX-10, REF-13, BUF-05. What ends a handle or node while a call
@@ -8,15 +8,18 @@
 
 mod callee;
 mod caller;
+mod channel;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 use abi::codes::{br, tf};
 use abi::layout::TransactionData;
 use abi::{CommandWord, Handle};
 use sys::sealed_memory::SealedMemory;
+
+pub(super) use channel::{Channel, Wake};
 
 use super::area::Lent;
 use super::state::{Calling, Frame, LaneCall, LaneTicket, Quick, State, Todo, Watched};
@@ -24,10 +27,7 @@ use super::write::lets_go;
 use super::{Guard, Process};
 use crate::embedded::channel::doorbell::Doorbells;
 use crate::embedded::channel::lane::{self, Lanes, Shape};
-use crate::embedded::priority;
-use crate::embedded::protocol::{
-    Answers, Item, Lineage, Link, ProcId, Request, Sched, ThreadKey, TransactKind,
-};
+use crate::embedded::protocol::{Answers, Item, Lineage, Link, ProcId, Request, ThreadKey, TransactKind};
 
 const EFAULT: i32 = 14;
 const EINVAL: i32 = 22;
@@ -36,33 +36,6 @@ const ENOSPC: i32 = 28;
 const NOBODY: i32 = 0;
 
 type Memory = Arc<SealedMemory>;
-
-/// A channel, seen from one end.
-#[derive(Debug)]
-pub(super) struct Channel {
-    pub(super) id: u32,
-    /// Its place in the callee's ready bits.
-    bit: u32,
-    peer: ProcId,
-    peer_pid: u32,
-    peer_euid: u32,
-    memory: Memory,
-    lanes: Lanes<Memory>,
-    /// The peer's.
-    bells: Doorbells<Memory>,
-    /// Lanes in use by this process's threads (as caller; changed under the lock).
-    busy: AtomicU32,
-    /// The peer is gone, or made no sense.
-    closed: AtomicBool,
-    /// The CPU where the peer was last seen.
-    peer_cpu: AtomicU32,
-    /// Lanes that a thread of the callee said it would look at (as caller).
-    watched: AtomicU32,
-    /// Lanes whose call was taken and not answered (as callee).
-    serving: [AtomicBool; lane::LANES as usize],
-    /// The last binding that this process heard of (as callee; changed under the lock).
-    last_binding: AtomicU32,
-}
 
 /// What calls of a handle go through.
 #[derive(Debug)]
@@ -148,30 +121,6 @@ impl LaneCall {
     }
 }
 
-/// A peer's thread that sleeps: found under the lock, woken without it.
-#[derive(Debug)]
-pub(super) struct Wake {
-    pub(super) channel: Arc<Channel>,
-    /// Slot of its bell.
-    slot: u32,
-    /// For a call: how the caller is scheduled, and the flags of the node.
-    call: Option<(Sched, u32)>,
-}
-
-impl Wake {
-    /// One system call, and before it those that raise the thread to its caller's priority where that
-    /// passes on.
-    pub(super) fn carry_out(&self) {
-        let Self { channel, slot, call } = self;
-        let Some(bell) = channel.bells.slot(*slot) else { return };
-        if let Some((caller, node_flags)) = *call {
-            let thread = priority::Thread { pid: channel.peer_pid, tid: bell.tid() };
-            priority::boost(thread, channel.bells.inherit(), caller, node_flags, false);
-        }
-        bell.wake();
-    }
-}
-
 impl Watched {
     /// Whether there is a call.
     pub(super) fn has_call(&self) -> bool {
@@ -196,76 +145,6 @@ impl LaneTicket {
     }
 }
 
-impl Channel {
-    fn ring(&self, thread: ThreadKey) {
-        if let Some(bell) = self.bells.slot(thread.slot)
-            && bell.ring()
-        {
-            bell.wake();
-        }
-    }
-
-    fn cpu_hint(&self) -> Option<u32> {
-        self.peer_cpu.load(Ordering::Relaxed).checked_sub(1)
-    }
-
-    fn saw_cpu(&self, cpu: u32) {
-        self.peer_cpu.store(cpu.saturating_add(1), Ordering::Relaxed);
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
-    }
-
-    /// A peer that makes no sense loses its channel; calls go through the broker from then on.
-    fn close_as(&self, reason: crate::embedded::channel::Corrupt) {
-        self.closed.store(true, Ordering::Relaxed);
-        self.lanes.close_as(reason);
-    }
-
-    /// Remembers whether the callee watches a lane.
-    fn note_watched(&self, lane: u32, watched: bool) {
-        let bits = self.watched.load(Ordering::Relaxed);
-        let wanted = if watched { bits | 1 << lane } else { bits & !(1 << lane) };
-        if wanted != bits {
-            self.watched.store(wanted, Ordering::Relaxed);
-        }
-    }
-
-    fn is_watched(&self, lane: u32) -> bool {
-        self.watched.load(Ordering::Relaxed) >> lane & 1 == 1
-    }
-
-    /// A call was taken; false if that lane has one already, which no honest caller does.
-    fn begin_serving(&self, lane: u32) -> bool {
-        let Some(serving) = self.serving.get(lane as usize) else { return false };
-        // Only under the process's lock.
-        let before = serving.load(Ordering::Relaxed);
-        serving.store(true, Ordering::Relaxed);
-        !before
-    }
-
-    /// It is about to be answered: from then on there may be another.
-    fn end_serving(&self, lane: u32) {
-        if let Some(serving) = self.serving.get(lane as usize) {
-            serving.store(false, Ordering::Relaxed);
-        }
-    }
-
-    /// A lane that no thread of this process uses.
-    fn free_lane(&self) -> Option<u32> {
-        let lane = self.busy.load(Ordering::Relaxed).trailing_ones();
-        (lane < lane::LANES).then_some(lane)
-    }
-
-    fn mark(&self, lane: u32, busy: bool) {
-        // Only under the process's lock.
-        let bits = self.busy.load(Ordering::Relaxed);
-        let bits = if busy { bits | 1 << lane } else { bits & !(1 << lane) };
-        self.busy.store(bits, Ordering::Relaxed);
-    }
-}
-
 /// The books.
 impl Process {
     pub(super) fn accept_channel(&self, st: &mut State, item: Item) {
@@ -280,22 +159,8 @@ impl Process {
                     return self.post(&Request::DropChannel { channel });
                 };
                 let Ok(lanes) = Lanes::new(memory.clone()) else { return };
-                let made = Arc::new(Channel {
-                    id: channel,
-                    bit,
-                    peer,
-                    peer_pid,
-                    peer_euid,
-                    memory,
-                    lanes,
-                    bells,
-                    busy: AtomicU32::new(0),
-                    closed: AtomicBool::new(false),
-                    peer_cpu: AtomicU32::new(0),
-                    watched: AtomicU32::new(0),
-                    serving: Default::default(),
-                    last_binding: AtomicU32::new(0),
-                });
+                let made =
+                    Arc::new(Channel::new((channel, bit), (peer, peer_pid, peer_euid), memory, lanes, bells));
                 if caller {
                     st.channels.outbound.insert(channel, made);
                 } else {

@@ -8,7 +8,7 @@
 //!   a lane ([`outgoing`]).
 //! - [`inbox`], [`channels`]: what comes in, and whose it is. - [`wait`]: until something comes.
 //! - [`ask`]: one request to the broker. - [`ioctls`]: everything beside `BINDER_WRITE_READ`.
-//! - [`state`]: what all of them work on. - [`area`]: buffers of calls that came through lanes.
+//! - [`state`], [`spares`]: what all of them work on. - [`area`]: buffers of calls that came through lanes.
 //! - [`sched`]: nice and real-time priorities.
 //!
 //! Locks: [`Process::state`] is taken by every call. It is not held while a thread waits, nor while a large
@@ -27,6 +27,7 @@ pub(super) mod ioctls;
 mod outgoing;
 mod read;
 mod sched;
+mod spares;
 mod state;
 #[cfg(test)]
 mod tests;
