@@ -69,6 +69,7 @@ bench: build
 	$(RELEASE) vm --icount -- throughput binder --driver kernel --controls pipe,raw --benchmark_filter='/4$$' --max x_raw=1.10
 	$(RELEASE) throughput embedded-speed
 	$(RELEASE) throughput serialisation
+	$(RELEASE) throughput compare-flavours --driver embedded
 
 # Needs a nightly compiler and `cargo install cargo-fuzz`. Seeds are in fuzz/seeds.
 FUZZ_SECONDS ?= 60

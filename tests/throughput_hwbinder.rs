@@ -161,6 +161,50 @@ fn what_is_not_there_is_named() {
     assert!(nobody.stderr.contains("service manager"), "nobody manages that context: {}", nobody.stderr);
 }
 
+#[test]
+fn flavours_are_compared_in_one_run() {
+    let folder = Folder::new("flavours");
+    let record = folder.path("r.json");
+    let compare = |words: &[&str]| {
+        binderperf(&[&["throughput", "compare-flavours", "--driver=embedded"][..], words].concat())
+    };
+    let called = compare(&["-s", "65536,4,4", "--rounds=2", "-i", "20", &format!("--record={record}")]);
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    let run = read(&record);
+    assert_eq!((run.cases.len(), run.plan.random_interleaving), (24, true), "12 ways at 2 payloads");
+    for case in &run.cases {
+        let skipped = |outcome: &Outcome| matches!(outcome, Outcome::Skipped { .. });
+        let spins_alone = case.family == "BM_sendVec_spin" && skipped(&case.repetitions[0].outcome);
+        assert!(case.measurements().count() == 2 || spins_alone, "{}", case.name);
+    }
+    for says in [
+        "hwbinder/binder",
+        "driver*",
+        "copy*/memcpy",
+        "* is a difference of two medians",
+        "Waking each other",
+    ] {
+        assert!(called.stdout.contains(says), "{says}: {}", called.stdout);
+    }
+    let limits = called.stdout.lines().filter(|line| line.ends_with(": met") || line.ends_with(": MISSED"));
+    assert_eq!(limits.count(), 2, "{}", called.stdout);
+    assert_eq!(binderperf(&["show", &record]).stdout, called.stdout, "the table is a view of the record");
+    for (words, says) in [
+        (&["-s", "2000000"][..], "the limit is 1036288 B"),
+        (&["-s", "-4"], "-4"),
+        (&["--rounds=0"], "rounds"),
+        (&["--device=hwbinder"], "a context of its own"),
+    ] {
+        let refused = compare(words);
+        assert_eq!(refused.code, Some(2), "{words:?}: {}", refused.stderr);
+        assert!(refused.stderr.contains(says), "{words:?}: {}", refused.stderr);
+    }
+    let fault = "--fault=kill-server=BM_sendVec_binderize/4";
+    let broken = compare(&["-s", "4", "--rounds=1", "-i", "20", fault]);
+    assert_eq!(broken.code, Some(1), "{}", broken.stderr);
+    assert!(broken.stdout.contains("SIGABRT"), "a case that broke is told: {}", broken.stdout);
+}
+
 /// A run goes on beside the ones that look for services.
 #[test]
 fn others_services_are_waited_for_by_name() {

@@ -7,7 +7,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lab::plan::{Controls, MinTime, Plan};
+use lab::plan::{Controls, Device, Family, MinTime, Plan};
 use lab::run::{Observer, RunError};
 use lab::vm::{Options, Sinks, kernel::Choice};
 use record::render::summary::summary;
@@ -18,7 +18,7 @@ use super::output::Sink;
 use super::progress::{Listener, StatusLine};
 use super::{complain, exit, note};
 
-/// Measure binder throughput beside pipe, socket, futex and spinning: on this machine's driver, else on the embedded one
+/// Measure binder and hwbinder throughput beside pipe, socket, futex and spinning: on this machine's driver, else on the embedded one
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
     /// A quarter of the time, for a first look
@@ -71,6 +71,8 @@ fn here(args: &RunArgs, line: &mut StatusLine) -> Result<Run, u8> {
         exit::USAGE
     })?;
     let plan = Plan {
+        test: "throughput all".to_owned(),
+        tests: tests(&wanted.device),
         controls: Controls::default_set(),
         min_time: MinTime::Seconds(args.min_time()),
         wanted,
@@ -88,6 +90,19 @@ fn here(args: &RunArgs, line: &mut StatusLine) -> Result<Run, u8> {
             note(IN_A_VM);
             Err(exit::UNABLE)
         }
+    }
+}
+
+/// What is measured: both flavours and no IPC; in a context that was named, what is spoken there.
+fn tests(device: &Device) -> Vec<Family> {
+    let name = match device {
+        Device::Auto | Device::Private => return Family::TESTS.to_vec(),
+        Device::Named(name) => name.clone(),
+        Device::Path(path) => path.display().to_string(),
+    };
+    match name.contains("hwbinder") {
+        true => vec![Family::Binderize, Family::Passthrough],
+        false => vec![Family::Binder],
     }
 }
 
@@ -131,8 +146,7 @@ fn boot(args: &RunArgs, kernel: &str, folder: &Path, line: &mut StatusLine) -> R
     };
     let binary = std::env::current_exe().map_err(|error| unable(format!("finding this program: {error}")))?;
     let min_time = format!("--benchmark_min_time={}s", args.min_time());
-    let words =
-        ["throughput", "binder", "--driver=kernel", "--progress", "--benchmark_format=json", &min_time];
+    let words = ["throughput", "all", "--driver=kernel", "--progress", "--benchmark_format=json", &min_time];
     let record = format!("--record={GUEST_RECORD}");
     let words = words.into_iter().chain([record.as_str()]).map(str::to_owned).collect();
     let given = if kernel.is_empty() { Vec::new() } else { vec![kernel.to_owned()] };

@@ -2,6 +2,7 @@
 //! Not here: Google Benchmark's flags (`lab::plan::gbench`), printing rows (`report`).
 
 mod crowd;
+mod flavours;
 mod hwbinder;
 mod own;
 mod report;
@@ -41,6 +42,7 @@ pub(crate) fn run(args: ThroughputArgs) -> u8 {
             benchmark(Test::Hwbinder, "binderperf throughput hwbinder", words.collect(), "default")
         }
         Some("all") => benchmark(Test::All, "binderperf throughput all", words.collect(), "default"),
+        Some("compare-flavours") => flavours::run("binderperf throughput compare-flavours", words.collect()),
         Some("workers") => workers("binderperf throughput workers", words.collect()),
         Some("hwbinder-workers") => {
             hwbinder_workers("binderperf throughput hwbinder-workers", words.collect())
@@ -59,10 +61,11 @@ pub(crate) fn run(args: ThroughputArgs) -> u8 {
 }
 
 /// The tests, and what each is.
-const TESTS: [(&str, &str); 8] = [
+const TESTS: [(&str, &str); 9] = [
     ("binder", "one client and one service, 4 B to 64 KiB, beside other ways; Android's libbinder_benchmark"),
     ("hwbinder", "the same through hwbinder, or in one process; Android's libhwbinder_benchmark"),
     ("all", "both, and without IPC"),
+    ("compare-flavours", "what binder, hwbinder and no IPC cost, and what each cost is made of"),
     ("workers", "many workers that call each other; Android's binderThroughputTest"),
     ("hwbinder-workers", "many workers and services; Android's hwbinderThroughputTest"),
     ("scaling", "1, 2, 4, ... pairs, and clients of one service"),

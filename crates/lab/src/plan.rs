@@ -24,10 +24,15 @@ pub use min_time::MinTime;
 pub use order::{fresh_seed, shuffled};
 pub use placement::Placement;
 
+use driver::connection::DEFAULT_MAP_SIZE;
 pub use driver::embedded::{Inherit, Settings, Waiting};
 pub use driver::locate::{Device, Driver, Wanted};
 pub use ipc::Release;
 use record::Case;
+
+/// The largest payload in bytes: what a receiver's area takes beside the header, the objects and the
+/// service manager's answers.
+pub const LARGEST_PAYLOAD: u64 = DEFAULT_MAP_SIZE as u64 - 4096;
 
 /// Everything a throughput run needs to know.
 #[derive(Clone, Debug)]

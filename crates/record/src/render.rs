@@ -2,6 +2,7 @@
 //! Not here: writing it anywhere, deciding on colours or terminals.
 
 pub mod crowd;
+pub mod flavours;
 pub mod gbench;
 mod grid;
 pub mod json;

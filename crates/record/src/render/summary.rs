@@ -3,6 +3,7 @@
 //! Not here: rows while they are measured (`super::gbench`).
 
 use super::crowd;
+use super::flavours;
 use super::gbench::human;
 use super::grid::{Row, grid};
 use super::printable;
@@ -39,11 +40,18 @@ pub fn summary(run: &Run, what_next: &str) -> String {
     text.push('\n');
     if crowd::has_crowds(run) {
         text += &crowd::table(run);
+    } else if flavours::compares_flavours(run) {
+        text += &flavours::tables(run);
     } else {
         let rows: Vec<Row> = shown.iter().map(|case| row(run, case, &controls)).collect();
         text += &table(run, &rows);
     }
     let mut notes: Vec<String> = shown.iter().flat_map(|case| partly_failed(case)).collect();
+    if flavours::compares_flavours(run) {
+        // That table has no row for a case without numbers.
+        let without = shown.iter().filter(|case| case.mean_real().is_none());
+        notes.extend(without.map(|case| format!("{}: {}", case.name, words(case))));
+    }
     if !controls_only {
         notes.extend(troubled_controls(run));
     }

@@ -1,0 +1,230 @@
+//! Room: a run that compares the flavours of binder: what a round trip costs by each way at each payload,
+//! what it is made of, and the limits that the flavours hold each other to.
+//! Not here: measuring any of it.
+//!
+//! Every figure is a median of this run: of each round the median, of those the one in the middle. Where
+//! two are subtracted the column says so, and what comes out negative is shown as it is.
+
+use std::fmt;
+
+use super::grid::{Row, grid};
+use super::summary::unit;
+use crate::schema::{Case, DriverKind, Measurement, Run};
+use crate::stats;
+
+/// What such a run is called in its plan.
+pub const TEST: &str = "throughput compare-flavours";
+
+/// The ways, by the last word of their families, as columns.
+const WAYS: [(&str, &str); 12] = [
+    ("memcpy", "memcpy"),
+    ("passthrough", "passthrough"),
+    ("spin", "spin"),
+    ("futex", "futex"),
+    ("eventfd", "eventfd"),
+    ("unix", "unix"),
+    ("pipe", "pipe"),
+    ("raw", "raw"),
+    ("binder", "binder"),
+    ("binderize", "hwbinder"),
+    ("parcel", "parcels"),
+    ("hwparcel", "hw parcels"),
+];
+
+/// The flavours that have a driver: family, name, the family of its parcels alone.
+const FLAVOURS: [(&str, &str, &str); 2] =
+    [("binder", "binder", "parcel"), ("binderize", "hwbinder", "hwparcel")];
+
+/// Whether a run is of this kind.
+pub(super) fn compares_flavours(run: &Run) -> bool {
+    run.plan.test == TEST
+}
+
+/// Figures by family and payload.
+struct Figures<'r>(&'r Run);
+
+impl Figures<'_> {
+    fn case(&self, word: &str, payload: u64) -> Option<&Case> {
+        let of_word = |case: &&Case| case.family.rsplit('_').next() == Some(word);
+        self.0.cases.iter().filter(of_word).find(|case| case.payload_bytes == payload)
+    }
+
+    /// Each round's median.
+    fn rounds(&self, word: &str, payload: u64) -> Vec<f64> {
+        let median = |numbers: &Measurement| numbers.samples.percentile(50.0).map(|value| value as f64);
+        self.case(word, payload).into_iter().flat_map(|case| case.measurements().filter_map(median)).collect()
+    }
+
+    fn median(&self, word: &str, payload: u64) -> Option<f64> {
+        stats::median(&self.rounds(word, payload))
+    }
+
+    fn payloads(&self) -> Vec<u64> {
+        let mut payloads: Vec<u64> = self.0.cases.iter().map(|case| case.payload_bytes).collect();
+        payloads.sort_unstable();
+        payloads.dedup();
+        payloads
+    }
+
+    /// The control that waits as the driver does.
+    fn control(&self) -> &'static str {
+        let embedded = self.0.driver.as_ref().and_then(|driver| driver.embedded.as_ref());
+        let spins = embedded.is_some_and(|settings| !settings.waiting.starts_with("sleep"));
+        if spins && self.0.plan.placement == "cross" { "spin" } else { "futex" }
+    }
+}
+
+fn whole(value: Option<f64>) -> String {
+    value.map(|value| format!("{value:.0}")).unwrap_or_default()
+}
+
+fn ratio(of: Option<f64>, to: Option<f64>) -> String {
+    let ratio = of.zip(to).filter(|(_, to)| *to > 0.0).map(|(of, to)| of / to);
+    ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default()
+}
+
+fn less(of: Option<f64>, what: Option<f64>) -> Option<f64> {
+    of.zip(what).map(|(of, what)| of - what)
+}
+
+/// The least cost of a memcpy, in clock units, that others are compared with.
+const LEAST_COPY: f64 = 10.0;
+
+/// All tables.
+pub(super) fn tables(run: &Run) -> String {
+    let figures = Figures(run);
+    let unit = unit(run);
+    let mut text = format!("A round trip by each way: medians in {unit}, payloads in bytes\n");
+    text += &ways(&figures);
+    text += &format!("\nWhat it is made of, in {unit}; * is a difference of two medians of this run\n");
+    text += &parts(&figures);
+    text += &legend(&figures);
+    let limits = limits(run);
+    if !limits.is_empty() {
+        text += "\nLimits\n";
+        text += &limits.iter().map(|limit| format!("{limit}\n")).collect::<String>();
+    }
+    text
+}
+
+fn ways(figures: &Figures<'_>) -> String {
+    let mut heads = vec!["payload"];
+    heads.extend(WAYS.iter().map(|(_, head)| *head));
+    heads.extend(["hwbinder/binder", "binder/raw", "hwbinder/raw"]);
+    let row = |payload: u64| {
+        let median = |word: &str| figures.median(word, payload);
+        let mut cells = vec![payload.to_string()];
+        cells.extend(WAYS.iter().map(|(word, _)| whole(median(word))));
+        let [binder, hwbinder, raw] = ["binder", "binderize", "raw"].map(median);
+        cells.extend([ratio(hwbinder, binder), ratio(binder, raw), ratio(hwbinder, raw)]);
+        Row::Numbers(cells)
+    };
+    grid(&heads, &figures.payloads().into_iter().map(row).collect::<Vec<_>>())
+}
+
+const PARTS: [&str; 10] =
+    ["payload", "", "whole", "control", "driver*", "runtime*", "parcels", "copy*", "memcpy", "copy*/memcpy"];
+
+fn parts(figures: &Figures<'_>) -> String {
+    let payloads = figures.payloads();
+    let Some(&least) = payloads.first() else { return String::new() };
+    let row = |payload: u64, (word, name, parcels): (&str, &str, &str)| {
+        let median = |word: &str| figures.median(word, payload);
+        let (total, raw, control) = (median(word), median("raw"), median(figures.control()));
+        let growth = less(total, figures.median(word, least)).filter(|_| payload > least);
+        let memcpy = median("memcpy");
+        // A copy of a nanosecond or two is no measure of anything.
+        let a_copy = memcpy.filter(|memcpy| *memcpy >= LEAST_COPY);
+        Row::Numbers(vec![
+            payload.to_string(),
+            name.to_owned(),
+            whole(total),
+            whole(control),
+            whole(less(raw, control)),
+            whole(less(total, raw)),
+            whole(median(parcels)),
+            whole(growth),
+            whole(memcpy),
+            ratio(growth, a_copy),
+        ])
+    };
+    let rows = payloads.iter().flat_map(|payload| FLAVOURS.map(|flavour| row(*payload, flavour)));
+    grid(&PARTS, &rows.collect::<Vec<_>>())
+}
+
+fn legend(figures: &Figures<'_>) -> String {
+    let control = figures.control();
+    let mut text = String::new();
+    if let Some(least) = figures.payloads().first() {
+        let wake = whole(figures.median(control, *least));
+        let unit = unit(figures.0);
+        text += &format!(
+            "Waking each other costs {wake} {unit}: the {control} control's {least} B there and back\n"
+        );
+    }
+    text + &format!(
+        "whole     = control + driver* + runtime*\n\
+         control   the {control} control at this payload: waking and copying without a driver\n\
+         driver*   raw less the control: the same bytes by bare exchanges with the driver\n\
+         runtime*  the whole less raw: parcels, dispatch, and what objects in a payload cost the driver\n\
+         parcels   writing and reading them alone, both directions, in one process: measured, not subtracted\n\
+         copy*     the whole less the whole of the least payload; beside it one memcpy of the payload\n"
+    )
+}
+
+/// A limit of hwbinder's cost in terms of binder's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// Bytes.
+    pub payload: u64,
+    /// Median of hwbinder over that of binder.
+    pub ratio: f64,
+    /// The most that it may be.
+    pub most: f64,
+    /// What is allowed on top: how far the middle half of binder's own rounds lies apart, in parts of
+    /// their median.
+    pub noise: Option<f64>,
+}
+
+/// Payloads with limits: the most that hwbinder may cost in terms of binder, and whether noise is added.
+const LIMITS: [(u64, f64, bool); 2] = [(4, 1.0, true), (65536, 1.1, false)];
+
+impl Limit {
+    /// Whether it is kept.
+    #[must_use]
+    pub fn is_met(&self) -> bool {
+        self.ratio <= self.most + self.noise.unwrap_or(0.0)
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { payload, ratio, most, noise } = self;
+        write!(f, "hwbinder/binder at {payload:>5} B  {ratio:.2}  at most {most:.2}")?;
+        if let Some(noise) = noise {
+            write!(f, " + {noise:.2} noise (the middle half of binder's own rounds)")?;
+        }
+        f.write_str(if self.is_met() { ": met" } else { ": MISSED" })
+    }
+}
+
+/// The limits that apply to a run, and how it keeps them: those of the embedded driver, for payloads that
+/// were measured.
+#[must_use]
+pub fn limits(run: &Run) -> Vec<Limit> {
+    if run.driver.as_ref().is_none_or(|driver| driver.kind != DriverKind::Embedded) {
+        return Vec::new();
+    }
+    let figures = Figures(run);
+    let limit = |(payload, most, with_noise): (u64, f64, bool)| {
+        let binder = figures.median("binder", payload).filter(|median| *median > 0.0)?;
+        let rounds = figures.rounds("binder", payload);
+        let [low, high] = [25.0, 75.0].map(|percent| stats::percentile(&rounds, percent));
+        let noise = if with_noise { less(high, low).map(|spread| spread / binder) } else { None };
+        Some(Limit { payload, ratio: figures.median("binderize", payload)? / binder, most, noise })
+    };
+    LIMITS.into_iter().filter_map(limit).collect()
+}
+
+#[cfg(test)]
+mod tests;
