@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_service_that_is_about_to_be_dead_is_the_reason_for_the_call_that_broke() {
-        let why = broken(["sleep 0.3; kill -ABRT $$", "sleep 60"]);
+        let why = broken(["sleep 0.3; kill -ABRT $$", "exec sleep 60"]);
         assert!(why.starts_with("service 0 died (signal: 6"), "{why}");
     }
 
