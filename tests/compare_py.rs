@@ -10,8 +10,10 @@ mod support;
 use support::{Called, Folder, binderperf, call};
 
 /// Programs whose JSON it must read, by their Android names, and the cases to run.
-const PROGRAMS: [(&str, &[&str]); 1] =
-    [("libbinder_benchmark", &["BM_sendVec_binder/4", "BM_sendVec_binder/4096"])];
+const PROGRAMS: [(&str, &[&str]); 2] = [
+    ("libbinder_benchmark", &["BM_sendVec_binder/4", "BM_sendVec_binder/4096"]),
+    ("libhwbinder_benchmark", &["BM_sendVec_binderize/4", "BM_sendVec_binderize/4096"]),
+];
 
 /// Debian's interpreter: its modules are not for another.
 const PYTHON: &str = "/usr/bin/python3";

@@ -8,8 +8,8 @@ use ipc::hwbinder::{CallError, HwBinder, HwParcel, NativeHandle, Status};
 use ipc::{Binder, Refusal, StatusCode};
 
 use crate::hwtoolbox::{
-    APPEND, BOUNCE, DESCRIPTORS, ECHO, HwToolbox, JOIN, LOG, OPEN, PANIC, READ_ALL, REFUSE, THREADS, V1_0,
-    V1_1, bounce,
+    APPEND, BOUNCE, DESCRIPTORS, ECHO, HwToolbox, IN_PLACE, JOIN, LOG, OPEN, PANIC, READ_ALL, REFUSE,
+    THREADS, V1_0, V1_1, bounce,
 };
 use crate::peer::{bench_of, eventually};
 use crate::toolbox::{nameless_file, open_descriptors};
@@ -37,6 +37,21 @@ fn obj_15_scattered_echo() {
         for _ in 0..20 {
             echo(&toolbox, &bytes);
         }
+    }
+}
+
+/// The vector that a service sees lies in its receiving area: nobody but the driver has copied it, and
+/// the service returns those very bytes.
+#[test]
+fn a_service_sees_a_vector_where_the_driver_put_it() {
+    let Some(bench) = bench_of(FLAVOUR) else { return };
+    let (_peer, _process, toolbox) = bench.hw_served(1);
+    for size in [1, 4096, 65536, 300_000] {
+        let bytes = vec![7u8; size];
+        let mut request = toolbox.request(V1_0);
+        request.write_vec(&bytes);
+        let reply = toolbox.call(IN_PLACE, request).expect("called");
+        assert_eq!(reply.reader().read_bool(), Ok(true), "{size} bytes");
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::{Arc, Mutex};
 
-use driver::AnyContext;
+use driver::{AnyContext, Connection};
 use ipc::hwbinder::manager::{ServiceManager, Services};
 use ipc::hwbinder::{CallError, HwBinder, HwParcel, Incoming, NativeHandle, Object, Status};
 use ipc::{Process, ProcessOptions, StatusCode};
@@ -39,6 +39,8 @@ pub(crate) const THREADS: u32 = 9;
 pub(crate) const DESCRIPTORS: u32 = 10;
 /// `join(vec<string>) generates (string)`
 pub(crate) const JOIN: u32 = 11;
+/// `inPlace(vec<uint8_t>) generates (bool)`: whether the service sees the driver's own bytes.
+pub(crate) const IN_PLACE: u32 = 12;
 
 pub(crate) struct HwToolbox {
     process: TestProcess,
@@ -109,6 +111,11 @@ impl Object for HwToolbox {
             PANIC => std::panic::resume_unwind(Box::new("asked to")),
             THREADS => reply.write_str_vec(&thread_names()),
             DESCRIPTORS => reply.write_i32(i32::try_from(open_descriptors()).expect("few")),
+            IN_PLACE => {
+                let bytes = call.read_bytes()?;
+                let lent = self.process.connection().lent(bytes.as_ptr() as u64, bytes.len() as u64);
+                reply.write_bool(lent.is_some_and(|lent| std::ptr::eq(lent, bytes)));
+            }
             JOIN => reply.write_str(&call.read_str_vec()?.join("+")),
             _ => return Err(Status::UNKNOWN_TRANSACTION),
         }
