@@ -67,12 +67,12 @@ mod tests {
     fn pvm_and_a_missing_device_both_mean_emulation() {
         let root = std::env::temp_dir().join(format!("binderperf-accel-{}", std::process::id()));
         assert!(!kvm_usable(&root), "no /dev/kvm");
-        std::fs::create_dir_all(root.join("dev")).unwrap();
-        std::fs::write(root.join("dev/kvm"), "").unwrap();
+        std::fs::create_dir_all(root.join("dev")).expect("made");
+        std::fs::write(root.join("dev/kvm"), "").expect("written");
         assert!(kvm_usable(&root));
-        std::fs::create_dir_all(root.join("sys/module/kvm_pvm")).unwrap();
+        std::fs::create_dir_all(root.join("sys/module/kvm_pvm")).expect("made");
         assert!(!kvm_usable(&root), "kvm_pvm");
-        std::fs::remove_dir_all(root).unwrap();
+        std::fs::remove_dir_all(root).expect("removed");
         assert_eq!(Accel::Kvm.first_class(true), HostClass::Icount);
     }
 

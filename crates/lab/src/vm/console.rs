@@ -157,9 +157,10 @@ mod tests {
 
     #[test]
     fn two_nameless_files_are_two_files() {
-        let (one, two) = (nameless_file("a test").unwrap(), nameless_file("a test").unwrap());
-        one.write_all_at(b"x", 0).unwrap();
-        assert_eq!(two.metadata().unwrap().len(), 0);
-        assert_eq!(std::fs::read(path_for_child(&one)).unwrap(), b"x");
+        let (one, two) =
+            (nameless_file("a test").expect("a memfd"), nameless_file("a test").expect("a memfd"));
+        one.write_all_at(b"x", 0).expect("written");
+        assert_eq!(two.metadata().expect("it is open").len(), 0);
+        assert_eq!(std::fs::read(path_for_child(&one)).expect("it is open"), b"x");
     }
 }

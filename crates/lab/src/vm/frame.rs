@@ -148,12 +148,12 @@ mod tests {
             Frame::Done(Status::Signal(9)),
         ];
         let mut bytes = Vec::new();
-        frames.iter().for_each(|frame| frame.write(&mut bytes).unwrap());
+        frames.iter().for_each(|frame| frame.write(&mut bytes).expect("memory takes it"));
         let mut source = bytes.as_slice();
         for frame in frames {
-            assert_eq!(Frame::read(&mut source).unwrap(), Some(frame));
+            assert_eq!(Frame::read(&mut source).expect("well formed"), Some(frame));
         }
-        assert_eq!(Frame::read(&mut source).unwrap(), None);
+        assert_eq!(Frame::read(&mut source).expect("well formed"), None);
     }
 
     #[test]

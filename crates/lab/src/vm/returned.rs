@@ -67,22 +67,22 @@ mod tests {
     fn files_land_in_the_folder_and_only_there() {
         let folder = std::env::temp_dir().join(format!("binderperf-returned-{}", std::process::id()));
         let mut returned = Returned::into_folder(Some(&folder));
-        returned.begin(&head("a/b.txt")).unwrap();
-        returned.append(b"one ").unwrap();
-        returned.append(b"two").unwrap();
+        returned.begin(&head("a/b.txt")).expect("a name inside");
+        returned.append(b"one ").expect("written");
+        returned.append(b"two").expect("written");
         for outside in ["../c", "/etc/c", "a/../../c", ""] {
             assert!(returned.begin(&head(outside)).is_err(), "'{outside}' must be refused");
         }
-        assert_eq!(std::fs::read_to_string(folder.join("a/b.txt")).unwrap(), "one two");
+        assert_eq!(std::fs::read_to_string(folder.join("a/b.txt")).expect("it was kept"), "one two");
         assert_eq!(returned.into_paths(), [folder.join("a/b.txt")]);
-        std::fs::remove_dir_all(folder).unwrap();
+        std::fs::remove_dir_all(folder).expect("removed");
     }
 
     #[test]
     fn without_a_folder_files_are_dropped() {
         let mut returned = Returned::into_folder(None);
-        returned.begin(&head("a")).unwrap();
-        returned.append(b"x").unwrap();
+        returned.begin(&head("a")).expect("a name inside");
+        returned.append(b"x").expect("written");
         assert!(returned.into_paths().is_empty());
     }
 }

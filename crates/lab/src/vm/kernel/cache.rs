@@ -180,7 +180,7 @@ mod tests {
 
     fn kernel(folder: &Path, release: &str) -> Kernel {
         let image = folder.join("image");
-        std::fs::write(&image, "bzImage").unwrap();
+        std::fs::write(&image, "bzImage").expect("written");
         let module = |name: &str| Module { name: name.into(), content: name.into() };
         Kernel { image, release: release.into(), modules: vec![module("virtio"), module("binder_linux")] }
     }
@@ -189,27 +189,34 @@ mod tests {
     fn a_kernel_comes_back_as_it_was_kept() {
         let root = std::env::temp_dir().join(format!("binderperf-cache-{}", std::process::id()));
         let cache = Cache::at(&root);
-        let name: Name = "rt".parse().unwrap();
-        assert!(cache.named(&name).unwrap().is_none(), "an empty cache has nothing");
-        let writing = cache.write(&mut |_| {}).unwrap();
+        let name: Name = "rt".parse().expect("a name");
+        assert!(cache.named(&name).expect("it can be read").is_none(), "an empty cache has nothing");
+        let writing = cache.write(&mut |_| {}).expect("it is free");
         for release in ["6.1.0-9-rt-amd64", "6.1.0-50-rt-amd64", "7.2.9-amd64"] {
-            let kept = writing.keep(release, &kernel(&writing.scratch, release), None).unwrap();
+            let kept = writing.keep(release, &kernel(&writing.scratch, release), None).expect("kept");
             assert_eq!(kept.image, root.join(release).join("vmlinuz"));
         }
-        writing.point(&name, "6.1.0-9-rt-amd64").unwrap();
+        writing.point(&name, "6.1.0-9-rt-amd64").expect("pointed");
         drop(writing);
         assert!(!root.join("scratch").exists(), "nothing but kernels stays");
-        let back = cache.named(&name).unwrap().expect("it was kept");
+        let back = cache.named(&name).expect("it can be read").expect("it was kept");
         assert_eq!(back.release, "6.1.0-9-rt-amd64");
         assert_eq!(
             back.modules.iter().map(|m| m.name.as_str()).collect::<Vec<_>>(),
             ["virtio", "binder_linux"]
         );
-        assert_eq!(cache.releases(&"6.1-rt".parse().unwrap()), ["6.1.0-50-rt-amd64", "6.1.0-9-rt-amd64"]);
         assert_eq!(
-            cache.named(&"7.2".parse().unwrap()).unwrap().expect("it was kept").release,
+            cache.releases(&"6.1-rt".parse().expect("a name")),
+            ["6.1.0-50-rt-amd64", "6.1.0-9-rt-amd64"]
+        );
+        assert_eq!(
+            cache
+                .named(&"7.2".parse().expect("a name"))
+                .expect("it can be read")
+                .expect("it was kept")
+                .release,
             "7.2.9-amd64"
         );
-        std::fs::remove_dir_all(root).unwrap();
+        std::fs::remove_dir_all(root).expect("removed");
     }
 }

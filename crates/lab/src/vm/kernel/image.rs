@@ -91,7 +91,7 @@ mod tests {
         let error = release(Path::new("/no/such/bzImage")).expect_err("not there");
         assert!(error.to_string().contains("no such file"), "{error}");
         assert_eq!(error.exit_code(), 2);
-        let this = std::env::current_exe().unwrap();
+        let this = std::env::current_exe().expect("own executable");
         assert!(release(&this).expect_err("a program").to_string().contains("no bzImage"));
     }
 }

@@ -139,8 +139,8 @@ mod tests {
         let root = std::env::temp_dir().join(format!("binderperf-modules-{test}-{}", std::process::id()));
         for (name, content) in files {
             let path = root.join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, content).unwrap();
+            std::fs::create_dir_all(path.parent().expect("inside the folder")).expect("made");
+            std::fs::write(path, content).expect("written");
         }
         root
     }
@@ -157,9 +157,10 @@ mod tests {
                 ("kernel/c/binder_linux.ko", b"\0depends=\0"),
             ],
         );
-        let names: Vec<_> = wanted(&root).unwrap().into_iter().map(|module| module.name).collect();
+        let names: Vec<_> =
+            wanted(&root).expect("its lists can be read").into_iter().map(|module| module.name).collect();
         assert_eq!(names, ["virtio", "virtio_ring", "virtio_console", "binder_linux"]);
-        std::fs::remove_dir_all(root).unwrap();
+        std::fs::remove_dir_all(root).expect("removed");
     }
 
     #[test]
@@ -167,7 +168,7 @@ mod tests {
         let root = folder("need", &[("binder_linux.ko", b"\0depends=lost\0")]);
         let error = wanted(&root).expect_err("lost is not there");
         assert!(error.to_string().contains("lost.ko"), "{error}");
-        std::fs::remove_dir_all(root).unwrap();
+        std::fs::remove_dir_all(root).expect("removed");
     }
 
     #[test]

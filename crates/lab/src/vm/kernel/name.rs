@@ -158,7 +158,7 @@ linux-image-7.2.12+deb14-cloud-amd64 - Linux 7.2.12 for x86-64 cloud
             ("6.1-rt", &["6.1.0-50-rt-amd64"]),
             ("5.10", &[]),
         ] {
-            assert_eq!(name.parse::<Name>().unwrap().releases(SEARCH), want, "{name}");
+            assert_eq!(name.parse::<Name>().expect("a name").releases(SEARCH), want, "{name}");
         }
         assert_eq!(Name::NEWEST.releases(SEARCH)[0], "7.2.12+deb14-amd64");
     }
@@ -169,7 +169,7 @@ linux-image-7.2.12+deb14-cloud-amd64 - Linux 7.2.12 for x86-64 cloud
             assert!(text.parse::<Name>().is_err(), "'{text}'");
         }
         for text in ["newest", "rt", "6.1", "6.12-rt", "7.2.13"] {
-            assert_eq!(text.parse::<Name>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<Name>().expect("a name").to_string(), text);
         }
     }
 

@@ -42,8 +42,8 @@ mod tests {
         let root = std::env::temp_dir().join(format!("binderperf-own-{}", std::process::id()));
         let put = |name: &str, text: &str| {
             let path = root.join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
+            std::fs::create_dir_all(path.parent().expect("inside the folder")).expect("made");
+            std::fs::write(path, text).expect("written");
         };
         assert!(newest_with_driver(&root).expect_err("no /boot").contains("no vmlinuz-*"));
         put("boot/vmlinuz-6.9.0-amd64", "");
@@ -55,6 +55,6 @@ mod tests {
         put("boot/vmlinuz-6.8.0-amd64", "");
         put("lib/modules/6.8.0-amd64/kernel/binder_linux.ko.zst", "");
         assert_eq!(newest_with_driver(&root).as_deref(), Ok("6.8.0-amd64"));
-        std::fs::remove_dir_all(root).unwrap();
+        std::fs::remove_dir_all(root).expect("removed");
     }
 }
