@@ -89,6 +89,7 @@ fn case(ask: &Ask, group: &Group, index: u32) -> Case {
             services: group.services(),
             overloaded: group.clients() > sys::sched::usable_cpus(),
         }),
+        latency: None,
         label: group.shape.label(),
         repetitions: Vec::new(),
     }

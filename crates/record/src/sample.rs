@@ -75,6 +75,7 @@ pub(crate) fn case(family: &str, payload: u64, index: u32, outcomes: Vec<Outcome
         payload_bytes: payload,
         threads: 1,
         crowd: None,
+        latency: None,
         label: None,
         repetitions: repetitions.collect(),
     }

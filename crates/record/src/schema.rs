@@ -4,11 +4,15 @@
 
 mod case;
 mod host;
+mod latency;
 
 pub use case::{
     Case, CaseKind, Counter, CounterKind, Counters, Crowd, CrowdShape, Measurement, Outcome, Repetition,
 };
 pub use host::{Cpu, CpuCache, Driver, DriverKind, EmbeddedSettings, Host, HostClass, Kernel};
+pub use latency::{
+    Class, Hop, Inheritance, Latency, LatencyTest, Level, Miss, Percentiles, Role, Sched, same_urgency,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +57,9 @@ pub struct Run {
     /// The user's own key/value pairs, in the order given.
     #[serde(default)]
     pub context: Vec<(String, String)>,
+    /// What all cases of a latency test share; `None` for other tests.
+    #[serde(default)]
+    pub latency: Option<LatencyTest>,
     /// The cases in the order they were planned.
     pub cases: Vec<Case>,
 }
@@ -185,6 +192,7 @@ impl Run {
             complete: false,
             incomplete_reason: None,
             context: Vec::new(),
+            latency: None,
             cases: Vec::new(),
         }
     }

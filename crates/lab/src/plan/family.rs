@@ -99,6 +99,7 @@ impl Family {
             payload_bytes: payload,
             threads: 1,
             crowd: None,
+            latency: None,
             label: None,
             repetitions: Vec::new(),
         }

@@ -1,6 +1,7 @@
 //! Room: what was measured: case, repetition, outcome, counters.
 //! Not here: the spread of single samples (`crate::distribution`), aggregates (`crate::stats`).
 
+use super::latency::Latency;
 use crate::distribution::Distribution;
 use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -28,6 +29,9 @@ pub struct Case {
     /// Who called whom, where many were at work; `None` for one client and its service.
     #[serde(default)]
     pub crowd: Option<Crowd>,
+    /// What a latency test found beside the times; `None` for other tests.
+    #[serde(default)]
+    pub latency: Option<Latency>,
     /// Free words shown behind the row.
     #[serde(default)]
     pub label: Option<String>,
