@@ -17,8 +17,8 @@ pub use distribution::Distribution;
 pub use read::ReadError;
 pub use sampler::Sampler;
 pub use schema::{
-    Case, CaseKind, Class, Clock, ClockUnit, Counter, CounterKind, Counters, Cpu, CpuCache, Crowd,
-    CrowdShape, Driver, DriverKind, EmbeddedSettings, Finding, Hop, Host, HostClass, Inheritance, Kernel,
-    Latency, LatencyTest, Level, Measurement, Miss, Outcome, Percentiles, Plan, Repetition, Role, Run, Sched,
-    Severity, Tool, same_urgency,
+    Case, CaseKind, Class, ClassTotals, Clock, ClockUnit, Counter, CounterKind, Counters, Cpu, CpuCache,
+    Crowd, CrowdShape, Driver, DriverKind, EmbeddedSettings, Finding, Hop, Host, HostClass, Inheritance,
+    Kernel, Latency, LatencyTest, Level, Measurement, Miss, Outcome, Percentiles, Plan, Repetition, Role,
+    Run, Sched, Severity, Tool, same_urgency,
 };

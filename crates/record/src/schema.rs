@@ -11,7 +11,8 @@ pub use case::{
 };
 pub use host::{Cpu, CpuCache, Driver, DriverKind, EmbeddedSettings, Host, HostClass, Kernel};
 pub use latency::{
-    Class, Hop, Inheritance, Latency, LatencyTest, Level, Miss, Percentiles, Role, Sched, same_urgency,
+    Class, ClassTotals, Hop, Inheritance, Latency, LatencyTest, Level, Miss, Percentiles, Role, Sched,
+    same_urgency,
 };
 
 use serde::{Deserialize, Serialize};

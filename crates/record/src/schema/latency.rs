@@ -117,6 +117,28 @@ pub struct Percentiles {
     pub p99: u64,
 }
 
+impl Percentiles {
+    /// Of these samples, which it sorts (nearest rank); `None` of nothing.
+    pub fn of(samples: &mut [u64]) -> Option<Percentiles> {
+        samples.sort_unstable();
+        let count = samples.len() as u128;
+        let ranked = |percent: u128| {
+            let rank = (count * percent).div_ceil(100).max(1) - 1;
+            samples.get(usize::try_from(rank).ok()?).copied()
+        };
+        Some(Percentiles { p50: ranked(50)?, p90: ranked(90)?, p95: ranked(95)?, p99: ranked(99)? })
+    }
+}
+
+/// What can only be told of the calls of all pairs together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassTotals {
+    /// Whose calls.
+    pub class: Class,
+    /// Exact percentiles of the times of all pairs, those of failed ones until then among them.
+    pub percentiles: Percentiles,
+}
+
 /// A latency test as a whole: what all its cases share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatencyTest {
@@ -136,6 +158,9 @@ pub struct LatencyTest {
     /// Why there was no real-time caller.
     #[serde(default)]
     pub realtime_problem: Option<String>,
+    /// All pairs together, for each class that made a call.
+    #[serde(default)]
+    pub all: Vec<ClassTotals>,
     /// Whether priorities were inherited.
     pub inheritance: Inheritance,
     /// Who took part, as seen in the first iteration of the first pair.
@@ -261,4 +286,22 @@ pub fn same_urgency(one: Sched, other: Sched) -> bool {
     one.policy == other.policy
         && one.priority == other.priority
         && (one.is_realtime() || one.nice == other.nice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_by_nearest_rank_and_exact() {
+        let mut samples: Vec<u64> = (1..=5000).rev().map(|n| n * 1001).collect();
+        let wanted = [2500, 4500, 4750, 4950].map(|n| n * 1001);
+        let found = Percentiles::of(&mut samples).expect("there are samples");
+        assert_eq!([found.p50, found.p90, found.p95, found.p99], wanted);
+        let one = Percentiles::of(&mut [7]).expect("there is one");
+        assert_eq!([one.p50, one.p90, one.p95, one.p99], [7; 4]);
+        let three = Percentiles::of(&mut [30, 10, 20]).expect("there are three");
+        assert_eq!([three.p50, three.p90, three.p95, three.p99], [20, 30, 30, 30]);
+        assert_eq!(Percentiles::of(&mut []), None);
+    }
 }
