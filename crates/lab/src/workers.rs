@@ -4,14 +4,13 @@
 //!
 //! - [`ask`]: what was asked for, validated; [`layout`]: who serves and who calls whom.
 //! - [`team`]: the processes of a case, from outside; [`role`]: one of them from inside.
-//! - [`board`]: the memory they share: a barrier, and every sample. - [`scene`]: the flavours.
+//! - [`scene`]: the flavours. The memory they share is a `crate::board`.
 //! - [`tally`]: samples into figures.
 //!
 //! Facts: AOSP `binderThroughputTest.cpp` (Android 14) and `Benchmark_throughput.cpp` of libhwbinder.
 //! Where those count wrongly this does not: `docs/reading-the-numbers.md` lists it.
 
 pub mod ask;
-mod board;
 mod layout;
 pub mod role;
 mod scene;

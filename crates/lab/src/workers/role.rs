@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use sys::clock::{monotonic_ns, thread_cpu_ns};
 
 use super::ask::Flavour;
-use super::board::{Board, Desk, FAILED, Size};
 use super::scene::{Callee, InProcess, Offstage, OnHwbinder, Scene};
+use crate::board::{Board, Desk, FAILED, Size};
 use crate::dice::Dice;
 use crate::measure::echo::Sabotage;
 
@@ -91,7 +91,7 @@ pub fn play(words: &[String]) -> u8 {
         return 2;
     };
     let Assignment { members, callers, samples, .. } = assignment;
-    let size = Size { members, callers, samples };
+    let size = Size { members, callers, samples, words: 1 };
     let board = match Board::open(&assignment.board, size) {
         Ok(board) => board,
         Err(error) => {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     fn round(assignment: &Assignment, callees: Vec<(u32, Fake)>, stopped: bool) -> (Result<(), String>, u64) {
-        let size = Size { members: 2, callers: 2, samples: 100 };
+        let size = Size { members: 2, callers: 2, samples: 100, words: 1 };
         let mut board = Board::create(size).expect("memory");
         let mut desk = Desk::at(Board::open(&board.place(), size).expect("the same"), 0);
         if stopped {

@@ -5,18 +5,7 @@
 
 use record::{CounterKind, Counters, Distribution, Measurement};
 
-/// One client's part.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Part {
-    /// Calls that came back.
-    pub(super) calls: u64,
-    /// Time spent in them, in clock units.
-    pub(super) busy: u64,
-    /// CPU time of the calling thread, in ns.
-    pub(super) cpu: u64,
-    /// When the last one came back; 0 if none did.
-    pub(super) end: u64,
-}
+use crate::board::Part;
 
 /// Percentiles that are kept exactly, with their counters' names.
 const EXACT: [(u64, &str); 4] = [(50, "exact_p50"), (90, "exact_p90"), (95, "exact_p95"), (99, "exact_p99")];

@@ -11,10 +11,10 @@ use record::Measurement;
 use sys::clock::monotonic_ns;
 
 use super::ask::{Ask, Group, Shape};
-use super::board::{Board, FAILED, Size};
 use super::layout::{Member, members};
 use super::role::{Assignment, READY, SERVING};
-use super::tally::{self, Part};
+use super::tally;
+use crate::board::{Board, FAILED, Part, Size};
 use crate::plan::MinTime;
 use crate::stage::{Peer, Stage};
 
@@ -89,7 +89,7 @@ impl Team {
         let broken = |what: &str, why: &dyn fmt::Display| Trouble::Broken(format!("{what}: {why}"));
         let members = members(group, ask.flavour.has_manager());
         let samples = ask.capacity(group).map_err(Trouble::Broken)?;
-        let size = Size { members: members.len() as u32, callers: group.clients(), samples };
+        let size = Size { members: members.len() as u32, callers: group.clients(), samples, words: 1 };
         let board = Board::create(size)
             .map_err(|error| broken("making shared memory", &sys::errno::describe(&error)))?;
         let patience = Duration::from_secs(ask.patience_s.max(1));
@@ -297,8 +297,8 @@ mod tests {
     use std::path::Path;
     use std::process::Stdio;
 
-    use super::super::board::Desk;
     use super::*;
+    use crate::board::Desk;
 
     #[test]
     fn one_that_failed_has_not_done_a_step() {
@@ -326,7 +326,7 @@ mod tests {
             let peer = Peer::spawn(Path::new("/bin/sh"), &words, Stdio::null(), Stdio::piped(), None);
             Arc::new(peer.expect("a shell"))
         };
-        let board = Board::create(Size { members: 2, callers: 1, samples: 1 }).expect("memory");
+        let board = Board::create(Size { members: 2, callers: 1, samples: 1, words: 1 }).expect("memory");
         Team {
             members: vec![member("service 0", true, &[]), member("worker 0", false, &[0])],
             named: None,
@@ -340,7 +340,7 @@ mod tests {
     /// Why a round ends in which the worker's call of the service broke.
     fn broken(scripts: [&str; 2]) -> String {
         let mut team = team(scripts);
-        let size = Size { members: 2, callers: 1, samples: 1 };
+        let size = Size { members: 2, callers: 1, samples: 1, words: 1 };
         let desk = Desk::at(Board::open(&team.board.place(), size).expect("the same memory"), 1);
         desk.call(0);
         desk.finish(FAILED);

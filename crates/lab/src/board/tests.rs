@@ -2,7 +2,7 @@
 
 use super::*;
 
-const SIZE: Size = Size { members: 3, callers: 2, samples: 600 };
+const SIZE: Size = Size { members: 3, callers: 2, samples: 600, words: 1 };
 
 fn desk(board: &Board, member: u32) -> Desk {
     Desk::at(Board::open(&board.place(), SIZE).expect("the same memory"), member)
@@ -35,8 +35,8 @@ fn what_is_kept_at_one_desk_is_seen_from_outside_and_at_no_other() {
 
 #[test]
 fn only_those_who_call_have_room_and_touch_no_more_than_they_are_told() {
-    let a_page = PAGE / SAMPLE;
-    let size = Size { members: 100, callers: 1, samples: 3 * a_page };
+    let a_page = PAGE / WORD;
+    let size = Size { members: 100, callers: 1, samples: 3 * a_page, words: 1 };
     assert_eq!(size.bytes(), (DESKS + 100 * DESK).next_multiple_of(PAGE) + 3 * PAGE);
     let mut board = Board::create(size).expect("memory");
     let [mut silent, mut caller] =
@@ -101,4 +101,24 @@ fn another_size_than_the_memory_has_is_refused() {
     let board = Board::create(SIZE).expect("memory");
     let larger = Size { callers: 3, ..SIZE };
     assert!(Board::open(&board.place(), larger).is_err());
+}
+
+#[test]
+fn notes_and_samples_of_many_words_keep_their_places() {
+    let size = Size { members: 2, callers: 1, samples: 2, words: 3 };
+    let mut board = Board::create(size).expect("memory");
+    let mut desk = Desk::at(Board::open(&board.place(), size).expect("the same memory"), 1);
+    for (call, words) in [[1, 2, 3], [4, 5, 6], [7, 8, 9]].iter().enumerate() {
+        desk.keep_words(0, call as u64, words);
+    }
+    desk.note(0, 11);
+    desk.note(NOTE_COUNT - 1, 12);
+    assert_eq!(board.samples(&[1]), [1, 2, 3, 4, 5, 6], "there is room for two");
+    assert_eq!((board.part(1).calls, board.part(1).end), (3, 2));
+    let notes = board.notes(1);
+    assert_eq!((notes[0], notes[1], notes[NOTE_COUNT - 1]), (11, 0, 12));
+    assert_eq!(board.notes(0), [0; NOTE_COUNT]);
+    assert!(!desk.is_stopped());
+    desk.stop_all();
+    assert!(desk.is_stopped());
 }
