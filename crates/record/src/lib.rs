@@ -12,6 +12,7 @@ mod sample;
 pub mod sampler;
 pub mod schema;
 pub mod stats;
+pub mod verdict;
 
 pub use distribution::Distribution;
 pub use read::ReadError;

@@ -94,6 +94,121 @@ pub(crate) fn measured(iterations: u64, real_total: u64, cpu_total: u64) -> Outc
     })
 }
 
+/// A pair of a latency test, for [`latency_run`].
+pub(crate) struct Pair {
+    pair: u32,
+    classes: Vec<Class>,
+    failed: Option<String>,
+    misses: u64,
+}
+
+impl Pair {
+    /// 1000 calls of either class, one of them 3 ms long; 900 of them served on the caller's CPU.
+    pub(crate) fn healthy(pair: u32) -> Pair {
+        Pair { pair, classes: Class::BOTH.to_vec(), failed: None, misses: 1 }
+    }
+
+    /// The same, broken after 10 calls of either class.
+    pub(crate) fn failed(pair: u32, reason: &str) -> Pair {
+        Pair { failed: Some(reason.to_owned()), misses: 0, ..Pair::healthy(pair) }
+    }
+
+    /// The same without one class.
+    pub(crate) fn without(self, class: Class) -> Pair {
+        Pair { classes: self.classes.into_iter().filter(|kept| *kept != class).collect(), ..self }
+    }
+
+    /// Times in ns: 50 us and a ns more with each call; 20 us more for other callers. The last is a miss.
+    fn times(&self, class: Class) -> Vec<u64> {
+        let calls = if self.failed.is_some() { 10 } else { 1000 };
+        let first = if class == Class::Fifo { 50_000 } else { 70_000 };
+        let mut times: Vec<u64> = (0..calls).map(|call| first + call).collect();
+        if self.misses > 0 {
+            times[999] = 3_000_000;
+        }
+        times
+    }
+
+    fn case(&self, class: Class, pairs: u32) -> Case {
+        let mut times = self.times(class);
+        let calls = times.len() as u64;
+        let numbers = Measurement {
+            iterations: calls,
+            real_total: times.iter().sum(),
+            cpu_total: 0,
+            samples: Distribution::of(times.iter().copied()),
+            counters: Counters::default(),
+        };
+        let outcome = match &self.failed {
+            Some(reason) => Outcome::Failed { reason: reason.clone(), partial: Some(numbers) },
+            None => Outcome::Measured(numbers),
+        };
+        let mut case = case("latency_hwbinder", 0, 0, vec![outcome]);
+        case.name = format!("latency_hwbinder/pair:{}/{}", self.pair, class.name());
+        case.latency = Some(Latency {
+            pair: self.pair,
+            class,
+            pairs,
+            deadline: 2_500_000,
+            misses: self.misses,
+            bubbles: self.misses,
+            same_cpu: calls / 10 * 9,
+            migrated: 0,
+            not_inherited: 0,
+            percentiles: Percentiles::of(&mut times),
+            raw: Vec::new(),
+            load: String::new(),
+            rate_hz: None,
+        });
+        case
+    }
+}
+
+/// A latency test of hwbinder on the embedded driver, of which each call inherited.
+pub(crate) fn latency_run(pairs: &[Pair]) -> Run {
+    let mut run = run();
+    run.plan.test = "latency hwbinder".to_owned();
+    let count = pairs.len() as u32;
+    run.cases =
+        pairs.iter().flat_map(|pair| pair.classes.iter().map(|&class| pair.case(class, count))).collect();
+    let all = Class::BOTH.into_iter().filter_map(|class| {
+        let of_class = pairs.iter().filter(|pair| pair.classes.contains(&class));
+        let mut times: Vec<u64> = of_class.flat_map(|pair| pair.times(class)).collect();
+        Some(ClassTotals { class, percentiles: Percentiles::of(&mut times)? })
+    });
+    let hop = |scene: &str, caller: Sched| Hop {
+        scene: scene.to_owned(),
+        caller,
+        idle: Sched::other(0),
+        served: Some(caller),
+        expected: Some(caller),
+        note: String::new(),
+    };
+    run.latency = Some(LatencyTest {
+        flavour: "hwbinder".to_owned(),
+        binderized: true,
+        pairs: count,
+        iterations: 1000,
+        deadline: 2_500_000,
+        realtime: Some(Sched::fifo(99)),
+        realtime_problem: None,
+        all: all.collect(),
+        inheritance: Inheritance {
+            calls: run.cases.iter().map(verdict::calls).sum(),
+            not_inherited: 0,
+            measured: Some(Level::Rt),
+            expected: Some(Level::Rt),
+            expected_reason: "the embedded driver passes real-time priorities on".to_owned(),
+            hops: vec![hop("call", Sched::fifo(99)), hop("call", Sched::other(-5))],
+        },
+        roles: Vec::new(),
+        injected: Vec::new(),
+        overhead: Some(125.5),
+        stopped_at: None,
+    });
+    run
+}
+
 /// Numbers that look random and are the same each time (Marsaglia's xorshift64).
 pub(crate) struct Xorshift(pub(crate) u64);
 

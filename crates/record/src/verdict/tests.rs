@@ -1,0 +1,86 @@
+//! Room: each verdict in both of its senses, and where there is none.
+
+use super::*;
+use crate::sample::{Pair, latency_run};
+use crate::schema::{Class, Level, Run, Sched};
+
+fn test(run: &Run) -> LatencyTest {
+    run.latency.clone().expect("the run is of a latency test")
+}
+
+#[test]
+fn sync_is_good_above_six_tenths_only() {
+    let sync = |same_cpu, calls, migrated| Served { calls, same_cpu, migrated }.sync();
+    assert_eq!(sync(61, 100, 0), Some(Sync::Good));
+    assert_eq!(sync(60, 100, 0), Some(Sync::Poor));
+    assert_eq!(sync(0, 100, 0), Some(Sync::Poor));
+    assert_eq!(sync(60, 100, 1), Some(Sync::Good), "a call that moved is no call served elsewhere");
+    assert_eq!(sync(0, 100, 100), None, "nothing is left to judge");
+    assert_eq!(sync(0, 0, 0), None);
+    assert_eq!(Served { calls: 10, same_cpu: 6, migrated: 2 }.ratio(), Some(0.75));
+}
+
+#[test]
+fn calls_of_failed_pairs_count_and_controls_do_not() {
+    let mut run = latency_run(&[Pair::healthy(0), Pair::failed(1, "the server was killed")]);
+    run.cases.push(crate::sample::case("BM_sendVec_pipe", 4, 0, vec![crate::sample::measured(10, 10, 10)]));
+    let served = Served::of(&run.cases);
+    let calls_of = |pair| {
+        let cases = run.cases.iter();
+        let of_pair = cases.filter(|case| case.latency.as_ref().is_some_and(|latency| latency.pair == pair));
+        of_pair.map(calls).sum::<u64>()
+    };
+    assert_eq!(served.calls, calls_of(0) + calls_of(1));
+    assert!(calls_of(1) > 0 && calls_of(1) < calls_of(0));
+}
+
+#[test]
+fn meeting_the_deadline() {
+    assert_eq!(met(2, 5000), Some(0.9996));
+    assert_eq!(met(0, 5000), Some(1.0));
+    assert_eq!(met(5000, 5000), Some(0.0));
+    assert_eq!(met(0, 0), None);
+}
+
+#[test]
+fn inheritance_passes_only_if_each_call_inherited() {
+    let run = latency_run(&[Pair::healthy(0)]);
+    let mut test = test(&run);
+    assert_eq!(Inherited::of(&test), Inherited::Pass);
+    test.inheritance.not_inherited = 1;
+    assert_eq!(
+        Inherited::of(&test),
+        Inherited::Fail,
+        "one call in {} is one too many",
+        test.inheritance.calls
+    );
+}
+
+#[test]
+fn inheritance_is_unknown_without_a_real_time_caller() {
+    let run = latency_run(&[Pair::healthy(0).without(Class::Fifo)]);
+    let mut test = test(&run);
+    test.realtime = None;
+    test.realtime_problem = Some("RLIMIT_RTPRIO is 0".to_owned());
+    assert_eq!(Inherited::of(&test), Inherited::Unknown { reason: "RLIMIT_RTPRIO is 0".to_owned() });
+    test.realtime_problem = None;
+    assert!(matches!(Inherited::of(&test), Inherited::Unknown { reason } if reason.contains("no real-time")));
+    test.realtime = Some(Sched::other(0));
+    assert!(matches!(Inherited::of(&test), Inherited::Unknown { .. }), "a caller that silently was not FIFO");
+    test.realtime = Some(Sched::fifo(99));
+    test.inheritance.calls = 0;
+    assert!(matches!(Inherited::of(&test), Inherited::Unknown { reason } if reason.contains("answered")));
+}
+
+#[test]
+fn what_a_driver_is_expected_to_do_is_another_question() {
+    let mut found =
+        Inheritance { measured: Some(Level::Nice), expected: Some(Level::Nice), ..Inheritance::default() };
+    assert_eq!(as_expected(&found), Some(true));
+    found.expected = Some(Level::Rt);
+    assert_eq!(as_expected(&found), Some(false));
+    found.expected = None;
+    assert_eq!(as_expected(&found), None);
+    (found.expected, found.measured) = (Some(Level::Rt), None);
+    assert_eq!(as_expected(&found), None);
+}
