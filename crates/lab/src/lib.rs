@@ -10,6 +10,7 @@ mod dice;
 pub mod host;
 pub mod measure;
 pub mod plan;
+pub mod realtime;
 pub mod run;
 pub mod serialisation;
 pub mod speed;
