@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use lab::stage::role;
-use lab::{broker, chaos, speed, workers};
+use lab::{broker, chaos, load, speed, workers};
 
 /// Performance tests for Linux Binder IPC, on any kernel
 #[derive(Debug, Parser)]
@@ -59,6 +59,7 @@ fn dispatch(words: &[String]) -> u8 {
         Some(broker::COMMAND) => return broker::play(&rest[1..]),
         Some(workers::role::COMMAND) => return workers::role::play(&rest[1..]),
         Some(chaos::COMMAND) => return chaos::play(&rest[1..]),
+        Some(load::role::COMMAND) => return load::role::play(&rest[1..]),
         _ => {}
     }
     if let Some((applet, rest)) = cli::applet::meant(program, rest) {

@@ -2,6 +2,7 @@
 //! Not here: what it does (`role`), noticing that it hangs (`watch`).
 
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -37,6 +38,11 @@ impl Peer {
         sys::tied_child::die_with_parent(&mut command);
         let child = command.spawn()?;
         Ok(Self { child: Mutex::new(Started { child, end: None, on_end }) })
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.lock().child.id()
     }
 
     fn lock(&self) -> MutexGuard<'_, Started> {
@@ -87,6 +93,30 @@ impl Peer {
             let _ = stdout.take(MOST).read_to_end(&mut said);
         }
         String::from_utf8_lossy(&said).trim().to_owned()
+    }
+
+    /// The first line of what it says, without its end; empty if it ends before. What follows is lost.
+    ///
+    /// # Errors
+    /// It says nothing in this time, or its output cannot be read.
+    pub(crate) fn first_line(&self, time: Duration) -> Result<String, String> {
+        let (start, mut said) = (Instant::now(), Vec::new());
+        let stdout = self.lock().child.stdout.take();
+        let Some(mut stdout) = stdout else { return Ok(String::new()) };
+        let os = |error: io::Error| format!("hearing of it: {}", sys::errno::describe(&error));
+        while !said.contains(&b'\n') {
+            let left = i32::try_from(time.saturating_sub(start.elapsed()).as_millis()).unwrap_or(i32::MAX);
+            let seen = sys::seqpacket::poll(stdout.as_fd(), left).map_err(os)?;
+            if !seen.readable && !seen.hung_up {
+                return Err(format!("it said nothing for {} s", time.as_secs()));
+            }
+            let mut some = [0; 512];
+            match stdout.read(&mut some).map_err(os)? {
+                0 => break,
+                count => said.extend_from_slice(&some[..count]),
+            }
+        }
+        Ok(String::from_utf8_lossy(&said).lines().next().unwrap_or_default().to_owned())
     }
 
     /// Waits for the line that a role prints when it is ready, or the reason why it never will be.
