@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use record::Run;
-use record::render::{gbench, summary};
+use record::render::{gbench, latency, summary};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(run) = Run::from_json(bytes) else { return };
@@ -11,4 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(again, run, "writing and reading changed it");
     let _ = gbench::replay(&run, &gbench::Options::default());
     let _ = summary::summary(&run, "");
+    let _ = (latency::table(&run), latency::roles(&run));
+    let text = latency::json(&run, &latency::Options { verbose: true, raw: true });
+    let _: serde_json::Value = serde_json::from_str(&text).expect("the JSON of a latency test is JSON");
 });

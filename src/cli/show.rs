@@ -3,12 +3,14 @@
 use std::fs::File;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use lab::plan::gbench::Color;
 use record::Run;
 use record::render::crowd::lines;
 use record::render::gbench::{Format, Options, context, replay};
 use record::render::summary::summary;
+use record::render::{latency, printable};
 
 use super::output::in_color;
 use super::{complain, exit, say};
@@ -19,11 +21,51 @@ pub(crate) struct ShowArgs {
     /// The record
     file: PathBuf,
     /// How to show it
-    #[arg(long, value_enum, default_value_t = Form::Summary)]
-    format: Form,
+    #[arg(long, value_enum, default_value_t = Shown::Any(Form::Summary))]
+    format: Shown,
 }
 
-/// Forms of a record.
+/// Forms of a stored record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    /// One that any record has.
+    Any(Form),
+    /// Only for a latency test.
+    Latency(LatencyForm),
+}
+
+impl ValueEnum for Shown {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[
+            Self::Any(Form::Summary),
+            Self::Any(Form::Console),
+            Self::Any(Form::Json),
+            Self::Any(Form::GbenchJson),
+            Self::Any(Form::Csv),
+            Self::Any(Form::Lines),
+            Self::Latency(LatencyForm::LatencyJson),
+            Self::Latency(LatencyForm::LatencyTable),
+        ]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Self::Any(form) => form.to_possible_value(),
+            Self::Latency(form) => form.to_possible_value(),
+        }
+    }
+}
+
+/// Forms of a latency test's record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LatencyForm {
+    /// The JSON of Android's latency tests, with all that the record has
+    LatencyJson,
+    /// The table of a latency test
+    LatencyTable,
+}
+
+/// Forms of any record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
     /// The table that `run` prints at its end
@@ -57,7 +99,18 @@ pub(crate) fn run(arguments: &ShowArgs) -> u8 {
             return exit::USAGE;
         }
     };
-    say(&arguments.format.of(&run))
+    match arguments.format {
+        Shown::Any(form) => say(&form.of(&run)),
+        Shown::Latency(_) if run.latency.is_none() => {
+            let test = printable(&run.plan.test);
+            complain(format_args!("{path} is not of a latency test but of {test:?}: use --format=summary"));
+            exit::USAGE
+        }
+        Shown::Latency(LatencyForm::LatencyJson) => {
+            say(&latency::json(&run, &latency::Options { verbose: true, raw: true }))
+        }
+        Shown::Latency(LatencyForm::LatencyTable) => say(&latency::table(&run)),
+    }
 }
 
 impl Form {

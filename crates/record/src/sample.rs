@@ -118,11 +118,12 @@ impl Pair {
         Pair { classes: self.classes.into_iter().filter(|kept| *kept != class).collect(), ..self }
     }
 
-    /// Times in ns: 50 us and a ns more with each call; 20 us more for other callers. The last is a miss.
+    /// Times in ns: 50 us, 20 more for other callers, one more for each pair, and a ns more for each call.
+    /// The last is a miss of 3 ms.
     fn times(&self, class: Class) -> Vec<u64> {
         let calls = if self.failed.is_some() { 10 } else { 1000 };
         let first = if class == Class::Fifo { 50_000 } else { 70_000 };
-        let mut times: Vec<u64> = (0..calls).map(|call| first + call).collect();
+        let mut times: Vec<u64> = (0..calls).map(|call| first + u64::from(self.pair) * 1000 + call).collect();
         if self.misses > 0 {
             times[999] = 3_000_000;
         }

@@ -1,6 +1,8 @@
 //! Room: the rules a document keeps beyond its types, so that renderers need not doubt it.
 //! Not here: parsing (`crate::read`).
 
+mod latency;
+
 use super::ReadError;
 use crate::distribution::{Distribution, bucket_width};
 use crate::schema::{Case, Measurement, Outcome, Run};
@@ -29,7 +31,7 @@ pub(super) fn run(run: &Run) -> Result<(), ReadError> {
             return Err(inconsistent(&case.name, "the name occurs twice".to_owned()));
         }
     }
-    Ok(())
+    latency::run(run).map_err(|problem| inconsistent("latency", problem))
 }
 
 fn case(case: &Case) -> Result<(), Problem> {
@@ -54,7 +56,7 @@ fn case(case: &Case) -> Result<(), Problem> {
             measurement(numbers).map_err(|problem| format!("repetition {}: {problem}", repetition.index))?;
         }
     }
-    Ok(())
+    latency::case(case)
 }
 
 fn name(name: &str) -> Result<(), Problem> {

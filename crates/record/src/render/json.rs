@@ -1,4 +1,4 @@
-//! Room: the `Run` itself as JSON text: indented, one distribution's buckets to a line.
+//! Room: the `Run` itself as JSON text: indented, one distribution's buckets or raw samples to a line.
 //! Not here: Google Benchmark's JSON (`super::gbench`).
 
 use crate::schema::Run;
@@ -17,8 +17,8 @@ impl Run {
     }
 }
 
-/// Indents like serde_json, except that lists under a key `buckets` stay on their line: they hold
-/// thousands of numbers that nobody reads one by one.
+/// Indents like serde_json, except that lists under a key `buckets` or `raw` stay on their line: they
+/// hold thousands of numbers that nobody reads one by one.
 #[derive(Default)]
 struct BucketsInLine {
     pretty: PrettyFormatter<'static>,
@@ -40,7 +40,7 @@ impl Formatter for BucketsInLine {
     }
 
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, text: &str) -> io::Result<()> {
-        self.at_buckets |= self.in_key && text == "buckets";
+        self.at_buckets |= self.in_key && ["buckets", "raw"].contains(&text);
         self.pretty.write_string_fragment(writer, text)
     }
 

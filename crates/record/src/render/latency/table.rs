@@ -1,0 +1,183 @@
+//! Room: a latency test as tables and verdicts for a person.
+//! Not here: where it ran (`crate::render::summary`).
+
+use super::{Calls, Group, short};
+use crate::render::grid::{Row, grid};
+use crate::render::printable;
+use crate::schema::{Class, ClockUnit, Hop, LatencyTest, Miss, Run};
+use crate::verdict::{Inherited, as_expected, calls, met};
+
+const HEADS: [&str; 11] =
+    ["Calls", "number", "median", "p99", "worst", "misses", "meetR", "SYNC", "migrated", "bubbles", ""];
+const HOPS: [&str; 7] = ["Hop", "caller", "idle", "served", "expected", "", ""];
+
+/// The whole of it: a row for each pair and class and for all together, then verdicts and what went wrong.
+pub fn table(run: &Run) -> String {
+    let mut text = body(run);
+    if run.overloaded {
+        text += "WARNING more ran at once than there are CPUs: the numbers tell of the overload\n";
+    }
+    text
+}
+
+/// The same without what `summary` says of every run.
+pub(in crate::render) fn body(run: &Run) -> String {
+    let Some(test) = &run.latency else { return "the run is of another test than latency\n".to_owned() };
+    let mut rows = Vec::new();
+    let mut groups = Group::of(run);
+    // The sum comes last in a table.
+    groups.rotate_left(1);
+    for group in &groups {
+        if group.pair.is_none() && !rows.is_empty() {
+            rows.push(Row::Rule(String::new()));
+        }
+        rows.extend(Class::BOTH.into_iter().filter_map(|class| row(run, test, group, class)));
+    }
+    let mut text = grid(&HEADS, &rows);
+    text.push('\n');
+    text += &settings(run, test);
+    text += &inheritance(test);
+    if !test.inheritance.hops.is_empty() {
+        text.push('\n');
+        text += &grid(&HOPS, &test.inheritance.hops.iter().map(hop).collect::<Vec<_>>());
+    }
+    let troubles = troubles(run, test);
+    if !troubles.is_empty() {
+        text.push('\n');
+        text += &troubles;
+    }
+    text
+}
+
+fn row(run: &Run, test: &LatencyTest, group: &Group, class: Class) -> Option<Row> {
+    let name = format!("{} {}", group.name(), class.name());
+    let trouble = group.trouble(Some(class));
+    let Some(Calls { samples, misses, bubbles, percentiles, served }) = group.calls(class, test) else {
+        group.of_class(class).next()?;
+        let reason = if trouble.is_empty() { "no calls".to_owned() } else { trouble.join("; ") };
+        return Some(Row::Words(name, reason));
+    };
+    let time = |value: u64| time(run, value);
+    let sync = served.sync().zip(served.ratio());
+    Some(Row::Numbers(vec![
+        name,
+        served.calls.to_string(),
+        percentiles.map(|percentiles| time(percentiles.p50)).unwrap_or_default(),
+        percentiles.map(|percentiles| time(percentiles.p99)).unwrap_or_default(),
+        time(samples.max),
+        misses.to_string(),
+        met(misses, served.calls).map(share).unwrap_or_default(),
+        sync.map_or("-".to_owned(), |(sync, ratio)| format!("{} {ratio:.2}", sync.name())),
+        served.migrated.to_string(),
+        bubbles.to_string(),
+        if trouble.is_empty() { String::new() } else { "INCOMPLETE".to_owned() },
+    ]))
+}
+
+/// Never 1 when there was a miss.
+fn share(share: f64) -> String {
+    if share < 1.0 { format!("{:.6}", share.min(0.999_999)) } else { "1".to_owned() }
+}
+
+/// With the unit that leaves one to three digits before the point.
+pub(in crate::render) fn time(run: &Run, value: u64) -> String {
+    match (run.clock.unit, value) {
+        (ClockUnit::Instructions, _) => format!("{value} insns"),
+        (ClockUnit::Ns, ..1_000_000) => format!("{:.2} us", value as f64 / 1e3),
+        (ClockUnit::Ns, ..1_000_000_000) => format!("{:.3} ms", value as f64 / 1e6),
+        (ClockUnit::Ns, _) => format!("{:.3} s", value as f64 / 1e9),
+    }
+}
+
+/// What the rows were measured under.
+fn settings(run: &Run, test: &LatencyTest) -> String {
+    let way = if test.binderized { "" } else { ", passthrough: called without IPC" };
+    let first = run.cases.iter().find_map(|case| case.latency.as_ref());
+    let mut lines = vec![format!("Deadline     {}{way}", time(run, test.deadline))];
+    if let Some(rate) = first.and_then(|latency| latency.rate_hz) {
+        lines.push(format!("Rate         {rate} calls/s; times count from the intended start"));
+    }
+    if let Some(load) = first.map(|latency| &latency.load).filter(|load| !load.is_empty()) {
+        lines.push(format!("Load         {load}"));
+    }
+    if let Some(cost) = test.overhead {
+        lines.push(format!("Overhead     {}, within each time", time(run, cost.max(0.0).round() as u64)));
+    }
+    match (test.realtime, &test.realtime_problem) {
+        (Some(caller), _) => lines.push(format!("Real-time    {}", short(caller))),
+        (None, Some(problem)) => lines.push(format!("Real-time    none: {problem}")),
+        (None, None) => lines.push("Real-time    none".to_owned()),
+    }
+    lines.iter().map(|line| printable(line).into_owned() + "\n").collect()
+}
+
+/// The verdict, and apart from it what this driver was expected to do.
+fn inheritance(test: &LatencyTest) -> String {
+    let found = &test.inheritance;
+    let verdict = Inherited::of(test);
+    let grounds = match &verdict {
+        Inherited::Pass => "each call was served at its caller's priority".to_owned(),
+        Inherited::Fail => {
+            let (part, whole) = (found.not_inherited, found.calls);
+            format!("{part} of {whole} calls were served at another priority than their caller's")
+        }
+        Inherited::Unknown { reason } => reason.clone(),
+    };
+    let mut line = format!("Inheritance  {}: {grounds}", verdict.name());
+    line += &format!("; measured {}", found.measured.map_or("nothing", crate::Level::name));
+    match (found.expected, as_expected(found)) {
+        (None, _) => line += ", nothing is known to expect of this driver",
+        (Some(_), Some(true)) => line += ", as expected of this driver",
+        (Some(level), _) => line += &format!(", expected {} of this driver", level.name()),
+    }
+    if !found.expected_reason.is_empty() {
+        line += &format!(" ({})", found.expected_reason);
+    }
+    printable(&line).into_owned() + "\n"
+}
+
+fn hop(hop: &Hop) -> Row {
+    let known = |sched: Option<crate::Sched>| sched.map_or("-".to_owned(), short);
+    let words = match hop.as_expected() {
+        Some(true) => "as expected",
+        Some(false) => "UNEXPECTED",
+        None => "",
+    };
+    Row::Numbers(vec![
+        printable(&hop.scene).into_owned(),
+        short(hop.caller),
+        short(hop.idle),
+        known(hop.served),
+        known(hop.expected),
+        words.to_owned(),
+        printable(&hop.note).into_owned(),
+    ])
+}
+
+/// Faults made on purpose, the miss that ended it, and pairs that failed.
+fn troubles(run: &Run, test: &LatencyTest) -> String {
+    let mut lines = Vec::new();
+    if !test.injected.is_empty() {
+        lines.push(format!("INJECTED {}", test.injected.join(", ")));
+    }
+    if let Some(Miss { pair, class, iteration, took }) = test.stopped_at {
+        let (class, took) = (class.name(), time(run, took));
+        lines.push(format!(
+            "STOPPED at a deadline missed: pair {pair}, {class}, iteration {iteration}, {took}"
+        ));
+    }
+    for group in Group::of(run).iter().filter(|group| group.pair.is_some()) {
+        let failed = group.cases.iter().any(|case| {
+            case.repetitions.iter().any(|rep| matches!(rep.outcome, crate::Outcome::Failed { .. }))
+        });
+        if failed {
+            let made: u64 = group.cases.iter().map(|case| calls(case)).fold(0, u64::saturating_add);
+            lines.push(format!(
+                "{} FAILED after {made} calls: {}",
+                group.name(),
+                group.trouble(None).join("; ")
+            ));
+        }
+    }
+    lines.iter().map(|line| printable(line).into_owned() + "\n").collect()
+}

@@ -1,0 +1,378 @@
+//! Room: known answers of made-up latency tests, in every look.
+
+use super::*;
+use crate::render::summary::summary;
+use crate::sample::{Pair, latency_run};
+use crate::schema::{Driver, DriverKind, Finding, Hop, Inheritance, Level, Miss, Repetition, Severity};
+use serde_json::Value;
+
+const ALL_OF_IT: Options = Options { verbose: true, raw: true };
+
+fn parsed(run: &Run) -> Value {
+    run.check().expect("the run is sound");
+    for options in [Options::default(), ALL_OF_IT] {
+        serde_json::from_str::<Value>(&json(run, &options)).expect("it is JSON");
+    }
+    serde_json::from_str(&json(run, &ALL_OF_IT)).expect("it is JSON")
+}
+
+fn test_of(run: &mut Run) -> &mut LatencyTest {
+    run.latency.as_mut().expect("a latency test")
+}
+
+fn found(run: &mut Run, case: usize) -> &mut crate::Latency {
+    run.cases[case].latency.as_mut().expect("a case of a latency test")
+}
+
+fn three_pairs() -> Run {
+    latency_run(&[Pair::healthy(0), Pair::healthy(1), Pair::healthy(2)])
+}
+
+/// What `libhwbinder_latency -i 1 -v` shows of its only iteration.
+fn seen_roles() -> Vec<Role> {
+    let role = |name: &str, pid, tid, cpu, sched| Role {
+        role: name.to_owned(),
+        pid,
+        tid,
+        cpu,
+        sched,
+        transitional: false,
+    };
+    let mut roles = vec![
+        role("service", 8674, 8674, 1, Sched::other(0)),
+        role("main", 8673, 8673, 1, Sched::other(0)),
+        role("client", 8677, 8677, 0, Sched::other(0)),
+        role("fifo-caller", 8677, 8678, 0, Sched::fifo(99)),
+        role("hwbinder", 8674, 8676, 0, Sched::fifo(99)),
+        role("other-caller", 8677, 8677, 0, Sched::other(-5)),
+        role("hwbinder", 8674, 8676, 0, Sched { policy: 7, priority: 0, nice: 0 }),
+    ];
+    roles[4].transitional = true;
+    roles
+}
+
+#[test]
+fn three_healthy_pairs_letter_by_letter() {
+    let run = three_pairs();
+    assert_eq!(json(&run, &Options::default()), include_str!("golden/healthy.json"));
+    assert_eq!(table(&run), include_str!("golden/healthy.txt"));
+}
+
+#[test]
+fn the_numbers_of_three_healthy_pairs() {
+    let shown = parsed(&three_pairs());
+    assert_eq!(shown["cfg"], serde_json::json!({"pair": 3, "iterations": 1000, "deadline_us": 2500}));
+    let first = &shown["P0"];
+    assert_eq!(
+        (&first["SYNC"], &first["S"], &first["I"], &first["R"]),
+        (&"GOOD".into(), &1800.into(), &2000.into(), &0.9.into())
+    );
+    // 999 x 50.499 us + 3 ms, over 1000.
+    assert_eq!(first["fifo_ms"]["avg"], 0.053449);
+    assert_eq!((&first["fifo_ms"]["bst"], &first["fifo_ms"]["wst"]), (&0.05.into(), &3.into()));
+    assert_eq!((&first["fifo_ms"]["miss"], &first["fifo_ms"]["meetR"]), (&1.into(), &0.999.into()));
+    assert_eq!(
+        first["fifodis"],
+        serde_json::json!({"p50": 0.050499, "p90": 0.050899, "p95": 0.050949, "p99": 0.050989})
+    );
+    let all = &shown["ALL"];
+    assert_eq!((&all["S"], &all["I"], &all["fifo_ms"]["miss"]), (&5400.into(), &6000.into(), &3.into()));
+    assert_eq!(
+        all["fifodis"],
+        serde_json::json!({"p50": 0.0515, "p90": 0.052701, "p95": 0.052851, "p99": 0.052971})
+    );
+    assert_eq!(all["other_ms"]["bst"], 0.07);
+    assert_eq!(shown["inheritance"], "PASS");
+    assert_eq!(shown["inheritance_detail"]["as_expected"], true);
+}
+
+#[test]
+fn keys_stand_in_the_order_of_the_original() {
+    let text = json(&three_pairs(), &ALL_OF_IT);
+    let places: Vec<Option<usize>> =
+        ["\"cfg\"", "\"ALL\"", "\"P0\"", "\"P1\"", "\"P2\"", "\"inheritance\"", "\"realtime\""]
+            .iter()
+            .map(|key| text.find(key))
+            .collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
+    let pair = &text[text.find("\"P0\"").expect("P0")..text.find("\"P1\"").expect("P1")];
+    let keys = [
+        "\"SYNC\"",
+        "\"S\"",
+        "\"I\"",
+        "\"R\"",
+        "\"other_ms\"",
+        "\"fifo_ms\"",
+        "\"otherdis\"",
+        "\"fifodis\"",
+        "\"M\"",
+    ];
+    let places: Vec<Option<usize>> = keys.iter().map(|key| pair.find(key)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
+}
+
+#[test]
+fn percentiles_of_all_are_never_those_of_buckets() {
+    let mut run = three_pairs();
+    test_of(&mut run).all.clear();
+    let shown = parsed(&run);
+    assert_eq!(shown["ALL"]["fifodis"], Value::Null, "rather nothing than something near it");
+    assert_eq!(shown["P1"]["fifodis"]["p50"], 0.051499);
+    let mut alone = latency_run(&[Pair::healthy(0)]);
+    test_of(&mut alone).all.clear();
+    assert_eq!(parsed(&alone)["ALL"]["fifodis"]["p50"], 0.050499, "one pair is all pairs");
+}
+
+#[test]
+fn sync_that_is_poor_is_said_and_migrations_stand_apart() {
+    let mut run = latency_run(&[Pair::healthy(0)]);
+    (found(&mut run, 0).same_cpu, found(&mut run, 0).migrated) = (300, 500);
+    found(&mut run, 1).same_cpu = 100;
+    let shown = parsed(&run);
+    let pair = &shown["P0"];
+    assert_eq!((&pair["SYNC"], &pair["S"], &pair["M"]), (&"POOR".into(), &400.into(), &500.into()));
+    assert_eq!(pair["R"], 400.0 / 1500.0);
+    let fifo = serde_json::json!({"SYNC": "POOR", "S": 300, "I": 1000, "R": 0.6, "M": 500});
+    assert_eq!(pair["fifosync"], fifo, "0.6 is not above 0.6");
+    (found(&mut run, 0).same_cpu, found(&mut run, 0).migrated) = (0, 1000);
+    let shown = parsed(&run);
+    assert_eq!(
+        (&shown["P0"]["fifosync"]["SYNC"], &shown["P0"]["fifosync"]["R"]),
+        (&Value::Null, &Value::Null)
+    );
+    assert!(table(&run).contains("POOR 0.10"), "{}", table(&run));
+}
+
+#[test]
+fn without_a_real_time_caller_nothing_is_zero_and_nothing_passes() {
+    let pairs = [0, 1].map(|pair| Pair::healthy(pair).without(Class::Fifo));
+    let mut run = latency_run(&pairs);
+    let test = test_of(&mut run);
+    test.realtime = None;
+    test.realtime_problem = Some("RLIMIT_RTPRIO is 0; raise it or run as root".to_owned());
+    let shown = parsed(&run);
+    for part in ["ALL", "P0", "P1"] {
+        assert_eq!(shown[part]["fifo_ms"], Value::Null);
+        assert_eq!(shown[part]["fifodis"], Value::Null);
+        assert_eq!(shown[part]["bubble"]["fifo"], Value::Null);
+    }
+    assert_eq!(shown["ALL"]["I"], 2000);
+    assert_eq!(shown["inheritance"], "UNKNOWN");
+    assert_eq!(shown["inheritance_detail"]["unknown_reason"], "RLIMIT_RTPRIO is 0; raise it or run as root");
+    assert_eq!(shown["realtime"], Value::Null);
+    let text = table(&run);
+    assert!(text.contains("Real-time    none: RLIMIT_RTPRIO is 0"), "{text}");
+    assert!(text.contains("Inheritance  UNKNOWN: RLIMIT_RTPRIO is 0"), "{text}");
+    assert!(!text.contains(" fifo"), "no row for calls that nobody made: {text}");
+}
+
+#[test]
+fn a_class_that_was_skipped_says_why() {
+    let mut run = latency_run(&[Pair::healthy(0)]);
+    run.cases[0].repetitions = vec![Repetition {
+        index: 0,
+        outcome: Outcome::Skipped { reason: "no real-time caller\u{1b}[2J".to_owned() },
+    }];
+    let latency = found(&mut run, 0);
+    (latency.misses, latency.bubbles, latency.same_cpu, latency.percentiles) = (0, 0, 0, None);
+    test_of(&mut run).all.retain(|all| all.class == Class::Other);
+    assert_eq!(parsed(&run)["P0"]["fifo_ms"], Value::Null);
+    let text = table(&run);
+    assert!(text.contains("P0 fifo    no real-time caller"), "{text}");
+    assert!(!text.contains('\u{1b}'), "a record cannot steer the terminal");
+}
+
+#[test]
+fn a_failed_pair_appears_with_its_reason_and_what_it_had() {
+    let run = latency_run(&[
+        Pair::healthy(0),
+        Pair::failed(1, "the server was killed by signal 9"),
+        Pair::healthy(2),
+    ]);
+    let shown = parsed(&run);
+    assert_eq!(shown["P0"]["failed"], Value::Null);
+    assert_eq!(shown["P1"]["failed"], "the server was killed by signal 9");
+    assert_eq!(shown["P1"]["I"], 20);
+    assert_eq!(shown["P1"]["fifo_ms"]["bst"], 0.051);
+    assert_eq!(shown["ALL"]["I"], 4020, "what it had measured counts");
+    assert_eq!(
+        shown["failed"][1],
+        serde_json::json!({"pair": 1, "class": "other", "reason": "the server was killed by signal 9"})
+    );
+    let text = table(&run);
+    assert!(text.contains("\nP1 FAILED after 20 calls: the server was killed by signal 9\n"), "{text}");
+    let row = text.lines().find(|line| line.starts_with("P1 fifo")).expect("its row");
+    assert!(row.ends_with("INCOMPLETE"), "{row}");
+}
+
+#[test]
+fn inheritance_that_fails_as_expected_of_the_driver_still_fails() {
+    let mut run = latency_run(&[Pair::healthy(0)]);
+    let hop = Hop {
+        scene: "call".to_owned(),
+        caller: Sched::fifo(99),
+        idle: Sched::other(0),
+        served: Some(Sched::other(0)),
+        expected: Some(Sched::other(0)),
+        note: String::new(),
+    };
+    test_of(&mut run).inheritance = Inheritance {
+        calls: 2000,
+        not_inherited: 1000,
+        measured: Some(Level::Nice),
+        expected: Some(Level::Nice),
+        expected_reason: "the kernel's C driver passes nice only".to_owned(),
+        hops: vec![
+            hop.clone(),
+            Hop { served: Some(Sched::other(5)), ..hop.clone() },
+            Hop { served: None, note: "no free thread".to_owned(), ..hop },
+        ],
+    };
+    let shown = parsed(&run);
+    assert_eq!(shown["inheritance"], "FAIL");
+    let detail = &shown["inheritance_detail"];
+    assert_eq!((&detail["measured"], &detail["as_expected"]), (&"nice".into(), &true.into()));
+    assert_eq!(
+        detail["hops"][0]["caller"],
+        serde_json::json!({"policy": "SCHED_FIFO", "priority": 99, "nice": 0})
+    );
+    assert_eq!(
+        (&detail["hops"][1]["as_expected"], &detail["hops"][2]["served"]),
+        (&false.into(), &Value::Null)
+    );
+    let text = table(&run);
+    let line = "Inheritance  FAIL: 1000 of 2000 calls were served at another priority than their caller's; \
+                measured nice, as expected of this driver (the kernel's C driver passes nice only)\n";
+    assert!(text.contains(line), "{text}");
+    assert!(text.contains("UNEXPECTED") && text.contains("no free thread"), "{text}");
+    test_of(&mut run).inheritance.measured = Some(Level::None);
+    assert!(table(&run).contains("measured none, expected nice of this driver"), "{}", table(&run));
+}
+
+#[test]
+fn passthrough_says_that_there_was_no_ipc() {
+    let mut run = latency_run(&[Pair::healthy(0)]);
+    run.driver = None;
+    test_of(&mut run).binderized = false;
+    for case in &mut run.cases {
+        case.name = case.name.replace("latency_hwbinder", "latency_passthrough");
+    }
+    let shown = parsed(&run);
+    assert_eq!((&shown["binderized"], &shown["driver"]), (&false.into(), &Value::Null));
+    assert!(table(&run).contains("passthrough"), "{}", table(&run));
+}
+
+#[test]
+fn a_stop_by_the_trace_is_told() {
+    let mut run = latency_run(&[Pair::healthy(0)]);
+    test_of(&mut run).stopped_at =
+        Some(Miss { pair: 0, class: Class::Fifo, iteration: 999, took: 3_000_000 });
+    run.complete = false;
+    run.incomplete_reason = Some("stopped at a deadline missed".to_owned());
+    let shown = parsed(&run);
+    assert_eq!(
+        shown["stopped_at"],
+        serde_json::json!({"pair": 0, "class": "fifo", "iteration": 999, "took_ms": 3})
+    );
+    assert_eq!(shown["complete"], false);
+    assert!(table(&run).contains("pair 0, fifo, iteration 999, 3.000 ms\n"), "{}", table(&run));
+}
+
+#[test]
+fn overload_load_rate_and_faults_are_told() {
+    let mut run = latency_run(&[Pair::healthy(0)]);
+    run.overloaded = true;
+    test_of(&mut run).injected = vec!["delay=500:0.1".to_owned()];
+    for case in 0..2 {
+        (found(&mut run, case).load, found(&mut run, case).rate_hz) = ("cpu:4".to_owned(), Some(1000.0));
+    }
+    let shown = parsed(&run);
+    assert_eq!((&shown["overloaded"], &shown["load"]), (&true.into(), &"cpu:4".into()));
+    assert_eq!((&shown["rate_hz"], &shown["injected"][0]), (&1000.into(), &"delay=500:0.1".into()));
+    let text = table(&run);
+    for said in
+        ["WARNING more ran", "Load         cpu:4\n", "Rate         1000 calls/s", "INJECTED delay=500:0.1\n"]
+    {
+        assert!(text.contains(said), "{said:?} is not in {text}");
+    }
+    assert_eq!(summary(&run, "").matches("WARNING more ran").count(), 1, "a summary says it once");
+}
+
+#[test]
+fn who_took_part_line_by_line() {
+    let mut run = latency_run(&[Pair::healthy(0)]);
+    test_of(&mut run).roles = seen_roles();
+    let expected = "\
+service pid: 8674 tid: 8674 cpu: 1 SCHED_OTHER 0
+main pid: 8673 tid: 8673 cpu: 1 SCHED_OTHER 0
+client pid: 8677 tid: 8677 cpu: 0 SCHED_OTHER 0
+fifo-caller pid: 8677 tid: 8678 cpu: 0 SCHED_FIFO 99
+hwbinder pid: 8674 tid: 8676 cpu: 0 SCHED_FIFO 99 (transitional)
+other-caller pid: 8677 tid: 8677 cpu: 0 SCHED_OTHER 0 nice -5
+hwbinder pid: 8674 tid: 8676 cpu: 0 ??? 0
+";
+    assert_eq!(roles(&run), expected);
+    let shown = parsed(&run);
+    let served = serde_json::json!({"role": "hwbinder", "pid": 8674, "tid": 8676, "cpu": 0,
+        "policy": "SCHED_FIFO", "priority": 99, "nice": 0, "transitional": true});
+    assert_eq!(shown["verbose"][4], served);
+    assert_eq!(
+        serde_json::from_str::<Value>(&json(&run, &Options::default())).expect("JSON")["verbose"],
+        Value::Null
+    );
+}
+
+#[test]
+fn raw_times_are_there_when_asked_for_and_recorded() {
+    let mut run = latency_run(&[Pair::failed(0, "lost reply")]);
+    found(&mut run, 0).raw = vec![1, 50_000, 3_600_000_000_001];
+    let shown = parsed(&run);
+    assert_eq!(shown["P0"]["fiforaw_ms"], serde_json::json!([0.000001, 0.05, 3600000.000001]));
+    assert_eq!(shown["P0"]["otherraw_ms"], Value::Null, "they were not recorded");
+    let text = json(&run, &ALL_OF_IT);
+    assert!(text.contains("[0.000001,0.05,3600000.000001]"), "no exponents: {text}");
+    assert!(!json(&run, &Options::default()).contains("raw_ms"));
+    assert!(run.to_json().contains("\"raw\": [1,50000,3600000000001]"), "one line in the record, too");
+}
+
+#[test]
+fn the_summary_of_a_latency_test() {
+    let mut run = latency_run(&[Pair::healthy(0), Pair::failed(1, "killed")]);
+    run.driver = run.driver.map(|driver| Driver { kind: DriverKind::Embedded, ..driver });
+    run.findings.push(Finding {
+        id: "x".to_owned(),
+        severity: Severity::Warning,
+        text: "the governor is powersave".to_owned(),
+        fix: None,
+    });
+    let text = summary(&run, "Record: run.json\n");
+    for said in [
+        "Driver  embedded",
+        "P0 fifo",
+        "ALL other",
+        "Inheritance  PASS",
+        "P1 FAILED",
+        "governor",
+        "Record: run.json",
+    ] {
+        assert_eq!(text.matches(said).count(), 1, "{said:?} in {text}");
+    }
+    assert!(!text.contains("bytes/s") && !text.contains("Benchmark"), "no columns of throughput: {text}");
+}
+
+#[test]
+fn instructions_are_not_shown_as_time() {
+    let mut run = latency_run(&[Pair::healthy(0)]);
+    run.clock.unit = ClockUnit::Instructions;
+    assert_eq!(parsed(&run)["clock_unit"], "instructions");
+    let text = table(&run);
+    assert!(text.contains("50499 insns") && !text.contains(" us") && !text.contains(" ms"), "{text}");
+}
+
+#[test]
+fn a_run_of_another_test_has_none_of_it() {
+    let run = crate::sample::run();
+    assert_eq!(json(&run, &ALL_OF_IT), "null\n");
+    assert!(table(&run).contains("another test"));
+    assert_eq!(roles(&run), "");
+}
