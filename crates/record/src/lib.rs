@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod distribution;
+pub mod inversion;
 pub mod read;
 pub mod render;
 #[cfg(test)]
@@ -20,6 +21,6 @@ pub use sampler::Sampler;
 pub use schema::{
     Case, CaseKind, Class, ClassTotals, Clock, ClockUnit, Counter, CounterKind, Counters, Cpu, CpuCache,
     Crowd, CrowdShape, Driver, DriverKind, EmbeddedSettings, Finding, Hop, Host, HostClass, Inheritance,
-    Kernel, Latency, LatencyTest, Level, Measurement, Miss, Outcome, Percentiles, Plan, Repetition, Role,
-    Run, Sched, Severity, Tool, same_urgency,
+    Inversion, InversionRow, Kernel, Latency, LatencyTest, Level, Measurement, Miss, Outcome, Percentiles,
+    Plan, Repetition, Role, Run, Sched, ServedAs, Setting, Severity, Tool, same_urgency,
 };

@@ -4,12 +4,14 @@
 
 mod case;
 mod host;
+mod inversion;
 mod latency;
 
 pub use case::{
     Case, CaseKind, Counter, CounterKind, Counters, Crowd, CrowdShape, Measurement, Outcome, Repetition,
 };
 pub use host::{Cpu, CpuCache, Driver, DriverKind, EmbeddedSettings, Host, HostClass, Kernel};
+pub use inversion::{Inversion, InversionRow, ServedAs, Setting};
 pub use latency::{
     Class, ClassTotals, Hop, Inheritance, Latency, LatencyTest, Level, Miss, Percentiles, Role, Sched,
     same_urgency,
@@ -61,6 +63,9 @@ pub struct Run {
     /// What all cases of a latency test share; `None` for other tests.
     #[serde(default)]
     pub latency: Option<LatencyTest>,
+    /// What the priority-inversion experiment found; `None` for other tests.
+    #[serde(default)]
+    pub inversion: Option<Inversion>,
     /// The cases in the order they were planned.
     pub cases: Vec<Case>,
 }
@@ -194,6 +199,7 @@ impl Run {
             incomplete_reason: None,
             context: Vec::new(),
             latency: None,
+            inversion: None,
             cases: Vec::new(),
         }
     }
