@@ -13,14 +13,16 @@ mod sample;
 pub mod sampler;
 pub mod schema;
 pub mod stats;
+pub mod sweep;
 pub mod verdict;
 
 pub use distribution::Distribution;
 pub use read::ReadError;
 pub use sampler::Sampler;
 pub use schema::{
-    Case, CaseKind, Class, ClassTotals, Clock, ClockUnit, Counter, CounterKind, Counters, Cpu, CpuCache,
-    Crowd, CrowdShape, Driver, DriverKind, EmbeddedSettings, Finding, Hop, Host, HostClass, Inheritance,
-    Inversion, InversionRow, Kernel, Latency, LatencyTest, Level, Measurement, Miss, Outcome, Percentiles,
-    Plan, Repetition, Role, Run, Sched, ServedAs, Setting, Severity, Tool, same_urgency,
+    Case, CaseKind, Cell, Class, ClassTotals, Clock, ClockUnit, Counter, CounterKind, Counters, Cpu,
+    CpuCache, Crowd, CrowdShape, Driver, DriverKind, EmbeddedSettings, Finding, Hop, Host, HostClass,
+    Inheritance, Inversion, InversionRow, Kernel, Latency, LatencyTest, Level, Measurement, Miss, Outcome,
+    Percentiles, Plan, Point, Repetition, Role, Run, Sched, ServedAs, Setting, Severity, Sweep, Tool,
+    same_urgency,
 };

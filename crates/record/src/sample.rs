@@ -206,6 +206,7 @@ pub(crate) fn latency_run(pairs: &[Pair]) -> Run {
         injected: Vec::new(),
         overhead: Some(125.5),
         stopped_at: None,
+        sweep: None,
     });
     run
 }

@@ -6,6 +6,7 @@ mod case;
 mod host;
 mod inversion;
 mod latency;
+mod sweep;
 
 pub use case::{
     Case, CaseKind, Counter, CounterKind, Counters, Crowd, CrowdShape, Measurement, Outcome, Repetition,
@@ -16,6 +17,7 @@ pub use latency::{
     Class, ClassTotals, Hop, Inheritance, Latency, LatencyTest, Level, Miss, Percentiles, Role, Sched,
     same_urgency,
 };
+pub use sweep::{Cell, Point, Sweep};
 
 use serde::{Deserialize, Serialize};
 

@@ -3,6 +3,7 @@
 //! Not here: the times (`super::case`), what of it is good or poor (`crate::verdict`).
 //! Facts: the words of Android's page: *SYNC*, *deadline*, *miss*; levels of inheritance: contract section 14.
 
+use super::sweep::Sweep;
 use serde::{Deserialize, Serialize};
 
 /// How a thread is scheduled.
@@ -176,6 +177,10 @@ pub struct LatencyTest {
     /// The miss at which tracing was stopped.
     #[serde(default)]
     pub stopped_at: Option<Miss>,
+    /// The grid that was measured, if it was more than one point. What the test says of pairs is then of the
+    /// most of them, and its deadline one of the sweep's.
+    #[serde(default)]
+    pub sweep: Option<Sweep>,
 }
 
 /// A deadline missed.

@@ -33,3 +33,47 @@ fn what_does_not_exist_is_none() {
 fn no_spread_is_zero_spread() {
     assert_eq!(stddev(&[4.0, 4.0, 4.0]), Some(0.0));
 }
+
+#[test]
+fn quantiles_of_the_normal_distribution_are_those_of_the_tables() {
+    let table = [
+        (0.5, 0.0),
+        (0.8, 0.841_621_233_572_914),
+        (0.9, 1.281_551_565_544_6),
+        (0.95, 1.644_853_626_951_472),
+        (0.975, 1.959_963_984_540_054),
+        (0.99, 2.326_347_874_040_841),
+        (0.999, 3.090_232_306_167_813),
+        (0.999_999, 4.753_424_308_822_899),
+    ];
+    for (probability, wanted) in table {
+        let found = normal_quantile(probability).expect("within 0.5 and 1");
+        assert!((found - wanted).abs() < 1e-9, "{probability}: {found}");
+    }
+    for beyond in [0.4, 1.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert_eq!(normal_quantile(beyond), None, "{beyond}");
+    }
+    assert!(normal_quantile(1.0 - f64::EPSILON).is_some_and(|z| z > 8.0 && z < 9.0));
+}
+
+#[test]
+fn wilson_s_bound_is_newcombe_s() {
+    // R. Newcombe, "Two-sided confidence intervals for the single proportion", 1998, table I, method 3: lower
+    // ends of two-sided intervals of 95 %, which are one-sided of 97.5 %.
+    for (successes, trials, wanted) in [(81, 263, 0.2553), (15, 148, 0.0624), (0, 20, 0.0), (1, 29, 0.0061)] {
+        let found = wilson_lower(successes, trials, 0.975).expect("there are trials");
+        assert!((found - wanted).abs() < 5e-5, "{successes} of {trials}: {found}");
+    }
+    // Without a failure it is n / (n + z^2).
+    let clean = wilson_lower(268, 268, 0.95).expect("there are trials");
+    assert!((clean - 268.0 / (268.0 + 2.705_543_454_095_404)).abs() < 1e-9, "{clean}");
+    assert!(clean >= 0.99 && wilson_lower(267, 267, 0.95).is_some_and(|bound| bound < 0.99));
+}
+
+#[test]
+fn wilson_s_bound_of_nonsense_does_not_exist() {
+    assert_eq!(wilson_lower(0, 0, 0.95), None);
+    assert_eq!(wilson_lower(2, 1, 0.95), None);
+    assert_eq!(wilson_lower(1, 2, 1.0), None);
+    assert!(wilson_lower(0, 10, 0.95).is_some_and(|bound| bound < 1e-9));
+}

@@ -2,13 +2,14 @@
 //! Not here: the times (`super`).
 
 use super::Problem;
-use crate::schema::{Case, Class, Inheritance, Latency, LatencyTest, Percentiles, Run};
+use crate::schema::{Case, Cell, Class, Inheritance, Latency, LatencyTest, Percentiles, Run, Sweep};
 use crate::verdict::{calls, numbers};
 use std::collections::HashSet;
 
 const MAX_PAIRS: u32 = 10_000;
 /// Longest list of hops, roles or injected faults.
 const MAX_LIST: usize = 1000;
+const MAX_CELLS: usize = 100_000;
 /// Longest word that says how much load there is.
 const MAX_LOAD: usize = 200;
 /// Most single times of a case, as many as fit into a document that can be read.
@@ -32,7 +33,8 @@ pub(super) fn run(run: &Run) -> Result<(), Problem> {
                 case.name, latency.pairs, test.pairs
             ));
         }
-        if !seen.insert((latency.pair, latency.class)) {
+        // A sweep has cases of each pair at many points.
+        if test.sweep.is_none() && !seen.insert((latency.pair, latency.class)) {
             let class = latency.class.name();
             return Err(format!("pair {} has two cases of class {class}", latency.pair));
         }
@@ -57,7 +59,45 @@ fn test(test: &LatencyTest) -> Result<(), Problem> {
     {
         return Err("a class of callers is added up twice".to_owned());
     }
-    test.all.iter().try_for_each(|of| ascending(of.percentiles))
+    test.all.iter().try_for_each(|of| ascending(of.percentiles))?;
+    test.sweep.as_ref().map_or(Ok(()), sweep)
+}
+
+fn sweep(sweep: &Sweep) -> Result<(), Problem> {
+    let deadlines = sweep.deadlines.len();
+    if !(1..=MAX_LIST).contains(&deadlines) || !sweep.deadlines.is_sorted_by(|one, next| one < next) {
+        return Err(format!("{deadlines} deadlines, which are not 1 to {MAX_LIST}, or do not ascend"));
+    }
+    if !(sweep.meet > 0.0 && sweep.meet < 1.0 && (0.5..1.0).contains(&sweep.confidence)) {
+        return Err(format!(
+            "a share of {} to meet a deadline with confidence {}",
+            sweep.meet, sweep.confidence
+        ));
+    }
+    if sweep.cells.len() > MAX_CELLS {
+        return Err(format!("{} cells, more than {MAX_CELLS}", sweep.cells.len()));
+    }
+    for (number, cell) in sweep.cells.iter().enumerate() {
+        self::cell(cell, deadlines).map_err(|problem| format!("cell {number}: {problem}"))?;
+    }
+    Ok(())
+}
+
+fn cell(cell: &Cell, deadlines: usize) -> Result<(), Problem> {
+    if !(1..=MAX_PAIRS).contains(&cell.point.pairs) {
+        return Err(format!("{} pairs, not 1 to {MAX_PAIRS}", cell.point.pairs));
+    }
+    load_and_rate(&cell.point.load, cell.point.rate_hz)?;
+    if cell.misses.len() != deadlines {
+        return Err(format!("misses of {} deadlines, there are {deadlines}", cell.misses.len()));
+    }
+    if !cell.misses.iter().rev().is_sorted() {
+        return Err("more misses of a later deadline".to_owned());
+    }
+    at_most("misses", cell.misses.first().copied().unwrap_or(0), "calls", cell.calls)?;
+    let Some(percentiles) = cell.percentiles else { return Ok(()) };
+    ascending(percentiles)?;
+    at_most("units of the 99th percentile", percentiles.p99, "units of the longest call", cell.worst)
 }
 
 /// One case.
@@ -73,12 +113,7 @@ pub(super) fn case(case: &Case) -> Result<(), Problem> {
     if latency.raw.len() > MAX_RAW {
         return Err(format!("{} single times, more than {MAX_RAW}", latency.raw.len()));
     }
-    if latency.load.len() > MAX_LOAD {
-        return Err(format!("{} bytes to say the load, more than {MAX_LOAD}", latency.load.len()));
-    }
-    if latency.rate_hz.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
-        return Err(format!("a rate of {} calls per second", latency.rate_hz.unwrap_or_default()));
-    }
+    load_and_rate(&latency.load, latency.rate_hz)?;
     let Some(percentiles) = latency.percentiles else { return Ok(()) };
     ascending(percentiles)?;
     let samples = numbers(case).map(|numbers| &numbers.samples).filter(|samples| samples.count > 0);
@@ -88,6 +123,16 @@ pub(super) fn case(case: &Case) -> Result<(), Problem> {
             Err("percentiles beyond the least or greatest time".to_owned())
         }
         Some(_) => Ok(()),
+    }
+}
+
+fn load_and_rate(load: &str, rate_hz: Option<f64>) -> Result<(), Problem> {
+    if load.len() > MAX_LOAD {
+        return Err(format!("{} bytes to say the load, more than {MAX_LOAD}", load.len()));
+    }
+    match rate_hz.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
+        Some(rate) => Err(format!("a rate of {rate} calls per second")),
+        None => Ok(()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Room: each rule of a latency test, broken.
 
 use crate::sample::{Pair, latency_run};
-use crate::schema::{Class, Latency, LatencyTest, Run};
+use crate::schema::{Cell, Class, Latency, LatencyTest, Percentiles, Point, Run, Sweep};
 use crate::{ReadError, Role, Sched};
 
 fn healthy() -> Run {
@@ -95,4 +95,48 @@ fn cases_that_do_not_belong_together() {
     let latency = run.cases[0].latency.as_mut().expect("a case of a latency test");
     *latency = Latency { misses: 0, bubbles: 0, same_cpu: 0, ..latency.clone() };
     assert!(said(&run).contains("percentiles of no calls"));
+}
+
+#[test]
+fn a_sweep_that_contradicts_itself() {
+    type Break = fn(&mut Sweep);
+    let table: [(Break, &str); 16] = [
+        (|sweep| sweep.deadlines.clear(), "0 deadlines"),
+        (|sweep| sweep.deadlines = vec![2, 2], "do not ascend"),
+        (|sweep| sweep.deadlines = vec![3, 2], "do not ascend"),
+        (|sweep| sweep.meet = 0.0, "a share of 0"),
+        (|sweep| sweep.meet = 1.0, "a share of 1"),
+        (|sweep| sweep.meet = f64::NAN, "a share of NaN"),
+        (|sweep| sweep.confidence = 1.0, "confidence 1"),
+        (|sweep| sweep.confidence = 0.4, "confidence 0.4"),
+        (|sweep| sweep.cells[0].point.pairs = 0, "cell 0: 0 pairs"),
+        (|sweep| sweep.cells[0].point.rate_hz = Some(f64::INFINITY), "a rate of inf"),
+        (|sweep| sweep.cells[0].point.load = "x".repeat(201), "bytes to say the load"),
+        (|sweep| sweep.cells[0].misses = vec![1], "misses of 1 deadlines, there are 2"),
+        (|sweep| sweep.cells[0].misses = vec![1, 2], "more misses of a later deadline"),
+        (|sweep| sweep.cells[0].misses = vec![101, 0], "101 misses of 100 calls"),
+        (|sweep| sweep.cells[0].worst = 3, "4 units of the 99th percentile of 3"),
+        (|sweep| sweep.cells = vec![sweep.cells[0].clone(); 100_001], "100001 cells"),
+    ];
+    let point = Point { pairs: 1, payload_bytes: 0, load: String::new(), rate_hz: Some(100.0) };
+    let cell = Cell {
+        point,
+        class: Class::Fifo,
+        calls: 100,
+        misses: vec![7, 3],
+        worst: 9,
+        percentiles: Percentiles::of(&mut [4]),
+        failed: None,
+    };
+    let sound = Sweep { deadlines: vec![5, 8], meet: 0.99, confidence: 0.95, cells: vec![cell] };
+    for (broken, expected) in table {
+        let mut run = healthy();
+        let mut sweep = sound.clone();
+        run.latency.as_mut().expect("a latency test").sweep = Some(sweep.clone());
+        run.check().expect("it is sound");
+        broken(&mut sweep);
+        run.latency.as_mut().expect("a latency test").sweep = Some(sweep);
+        let said = said(&run);
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
 }

@@ -1,0 +1,196 @@
+//! Room: a sweep put together from runs of its points, the search for the highest rate that holds, and what
+//! is sustained.
+//! Not here: measuring a point (`lab`), tables (`crate::render::latency`).
+
+use crate::schema::{Case, Cell, Class, LatencyTest, Outcome, Point, Run, Sweep};
+use crate::stats::wilson_lower;
+
+/// How many of the samples took longer than each of the deadlines.
+pub fn misses(samples: &[u64], deadlines: &[u64]) -> Vec<u64> {
+    let over = |deadline: &u64| samples.iter().filter(|sample| *sample > deadline).count() as u64;
+    deadlines.iter().map(over).collect()
+}
+
+/// The cells of a point, from its run, whose cases must hold every single time (`Latency::raw`).
+pub fn cells(run: &Run, point: &Point, deadlines: &[u64]) -> Vec<Cell> {
+    let all = run.latency.iter().flat_map(|test| &test.all);
+    let cell = |class: Class| {
+        let of_class = |case: &&Case| case.latency.as_ref().is_some_and(|latency| latency.class == class);
+        let cases: Vec<&Case> = run.cases.iter().filter(of_class).collect();
+        let found = cases.iter().filter_map(|case| case.latency.as_ref());
+        let times: Vec<u64> = found.flat_map(|latency| latency.raw.iter().copied()).collect();
+        Some(Cell {
+            point: point.clone(),
+            class,
+            calls: times.len() as u64,
+            misses: misses(&times, deadlines),
+            worst: times.iter().copied().max()?,
+            percentiles: all.clone().find(|all| all.class == class).map(|all| all.percentiles),
+            failed: cases.iter().find_map(|case| failure(case)),
+        })
+    };
+    Class::BOTH.into_iter().filter_map(cell).collect()
+}
+
+fn failure(case: &Case) -> Option<String> {
+    case.repetitions.iter().find_map(|repetition| match &repetition.outcome {
+        Outcome::Failed { reason, .. } => Some(reason.clone()),
+        Outcome::Measured(_) | Outcome::Skipped { .. } => None,
+    })
+}
+
+/// Whether a cell holds: the share of calls that met the deadline of this number is, with the sweep's
+/// confidence, as high as asked for. A pair that failed holds nothing.
+pub fn holds(sweep: &Sweep, cell: &Cell, deadline: usize) -> bool {
+    cell.failed.is_none() && met_at_least(sweep, cell, deadline).is_some_and(|bound| bound >= sweep.meet)
+}
+
+/// Least share of calls that meets the deadline of this number, with the sweep's confidence; `None` without
+/// calls.
+pub fn met_at_least(sweep: &Sweep, cell: &Cell, deadline: usize) -> Option<f64> {
+    let misses = *cell.misses.get(deadline)?;
+    wilson_lower(cell.calls.checked_sub(misses)?, cell.calls, sweep.confidence)
+}
+
+/// What is sustained at a point, by callers of a class, at a deadline.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sustained {
+    /// Without a rate.
+    pub point: Point,
+    /// Whose calls.
+    pub class: Class,
+    /// In clock units.
+    pub deadline: u64,
+    /// The highest rate measured that holds, in calls per second of each pair; `None` if none does.
+    pub rate_hz: Option<f64>,
+    /// The least higher one, which does not; `None` if the highest of all holds.
+    pub fails_at_hz: Option<f64>,
+}
+
+impl Sustained {
+    /// Calls per second of all pairs together.
+    pub fn total_hz(&self) -> Option<f64> {
+        self.rate_hz.map(|rate| rate * f64::from(self.point.pairs))
+    }
+}
+
+/// What is sustained at every point at which rates were measured.
+pub fn sustained(sweep: &Sweep) -> Vec<Sustained> {
+    let mut found: Vec<Sustained> = Vec::new();
+    for cell in sweep.cells.iter().filter(|cell| cell.point.rate_hz.is_some()) {
+        let point = cell.point.unpaced();
+        if found.iter().any(|known| known.point == point && known.class == cell.class) {
+            continue;
+        }
+        for number in 0..sweep.deadlines.len() {
+            found.push(at(sweep, &point, cell.class, number));
+        }
+    }
+    found
+}
+
+fn at(sweep: &Sweep, point: &Point, class: Class, number: usize) -> Sustained {
+    let here = sweep.cells.iter().filter(|cell| cell.class == class && cell.point.unpaced() == *point);
+    let mut rungs: Vec<(f64, bool)> =
+        here.filter_map(|cell| Some((cell.point.rate_hz?, holds(sweep, cell, number)))).collect();
+    rungs.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let highest = rungs.iter().rposition(|(_, holds)| *holds);
+    Sustained {
+        point: point.clone(),
+        class,
+        deadline: sweep.deadlines[number],
+        rate_hz: highest.map(|rung| rungs[rung].0),
+        fails_at_hz: rungs.get(highest.map_or(0, |rung| rung + 1)).map(|(rate, _)| *rate),
+    }
+}
+
+/// Finds, for each question, the highest of ascending rungs at which it holds, and measures no rung twice.
+/// It takes for granted that what fails at one rung fails at higher ones. `measure` answers all questions at
+/// a rung, with `None` for one that has no answer at any.
+///
+/// # Errors
+/// The first of `measure`; nothing is measured after it.
+pub fn climb<E>(
+    rungs: usize,
+    questions: usize,
+    mut measure: impl FnMut(usize) -> Result<Vec<Option<bool>>, E>,
+) -> Result<Vec<Option<usize>>, E> {
+    let mut known: Vec<Option<Vec<Option<bool>>>> = vec![None; rungs];
+    let mut highest = Vec::with_capacity(questions);
+    for question in 0..questions {
+        // All below `low` hold, none from `high` on.
+        let (mut low, mut high) = (0, rungs);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let answers = match &mut known[middle] {
+                Some(answers) => answers,
+                unknown => unknown.insert(measure(middle)?),
+            };
+            match answers.get(question).copied().flatten() {
+                Some(true) => low = middle + 1,
+                Some(false) => high = middle,
+                None => (low, high) = (0, 0),
+            }
+        }
+        highest.push(low.checked_sub(1));
+    }
+    Ok(highest)
+}
+
+/// Puts the run of a point to those of the points before it. Hosts, drivers and who took part are those of
+/// the first.
+pub fn join(whole: &mut Option<Run>, mut part: Run) {
+    let Some(run) = whole else {
+        if let Some(test) = &mut part.latency {
+            // They are of a point, not of the sweep; cells have them.
+            test.all.clear();
+        }
+        *whole = Some(part);
+        return;
+    };
+    run.elapsed_ns = run.elapsed_ns.saturating_add(part.elapsed_ns);
+    run.overloaded |= part.overloaded;
+    run.complete &= part.complete;
+    run.incomplete_reason = run.incomplete_reason.take().or(part.incomplete_reason);
+    for finding in part.findings {
+        if !run.findings.contains(&finding) {
+            run.findings.push(finding);
+        }
+    }
+    if let (Some(test), Some(of_part)) = (&mut run.latency, part.latency) {
+        join_tests(test, &of_part);
+    }
+    for mut case in part.cases {
+        case.per_family_instance_index = u32::try_from(run.cases.len()).unwrap_or(u32::MAX);
+        run.cases.push(case);
+    }
+}
+
+fn join_tests(test: &mut LatencyTest, of_part: &LatencyTest) {
+    test.pairs = test.pairs.max(of_part.pairs);
+    test.iterations = test.iterations.max(of_part.iterations);
+    test.realtime = test.realtime.and(of_part.realtime);
+    test.realtime_problem = test.realtime_problem.take().or_else(|| of_part.realtime_problem.clone());
+    let (found, more) = (&mut test.inheritance, &of_part.inheritance);
+    found.calls = found.calls.saturating_add(more.calls);
+    found.not_inherited = found.not_inherited.saturating_add(more.not_inherited);
+}
+
+/// Forgets the single times, which the cells have been counted from.
+pub fn forget_raw(run: &mut Run) {
+    run.cases
+        .iter_mut()
+        .filter_map(|case| case.latency.as_mut())
+        .for_each(|latency| latency.raw = Vec::new());
+}
+
+/// Calls of each pair that a rate must be measured with: those asked for, and as many as it takes that a
+/// backlog which grows outgrows the longest deadline. A rate beyond what can be served is then seen.
+pub fn calls_at(rate_hz: f64, asked: u64, longest_deadline_ns: u64) -> u64 {
+    const DEADLINES: f64 = 20.0;
+    let outlasting = rate_hz * longest_deadline_ns as f64 / 1e9 * DEADLINES;
+    asked.max(outlasting.ceil() as u64)
+}
+
+#[cfg(test)]
+mod tests;
