@@ -4,6 +4,7 @@
 
 mod json;
 mod object;
+mod sweep;
 mod table;
 
 pub use json::{Options, json};
@@ -126,6 +127,16 @@ fn short(sched: Sched) -> String {
         format!("{policy} {}", sched.priority)
     } else {
         format!("{policy} nice {}", sched.nice)
+    }
+}
+
+/// A round time: `100 us`, `2.5 ms`.
+fn short_time(run: &Run, value: u64) -> String {
+    match (run.clock.unit, value) {
+        (ClockUnit::Instructions, _) => format!("{value} insns"),
+        (ClockUnit::Ns, ..1_000_000) => format!("{} us", value as f64 / 1e3),
+        (ClockUnit::Ns, ..1_000_000_000) => format!("{} ms", value as f64 / 1e6),
+        (ClockUnit::Ns, _) => format!("{} s", value as f64 / 1e9),
     }
 }
 

@@ -22,12 +22,9 @@ pub struct Options {
 pub fn json(run: &Run, options: &Options) -> String {
     let Some(test) = &run.latency else { return "null\n".to_owned() };
     let mut text = Object::outer();
-    text.line(
-        "cfg",
-        &Cfg { pair: test.pairs, iterations: test.iterations, deadline_us: test.deadline as f64 / 1e3 },
-    );
-    for group in Group::of(run) {
-        text.object(&group.name(), block(&group, test, options));
+    match &test.sweep {
+        Some(sweep) => super::sweep::json(test, sweep, &mut text),
+        None => pairs(run, test, options, &mut text),
     }
     let inherited = Inherited::of(test);
     text.line("inheritance", &inherited.name());
@@ -37,6 +34,17 @@ pub fn json(run: &Run, options: &Options) -> String {
         text.line("verbose", &test.roles.iter().map(RoleSeen::of).collect::<Vec<_>>());
     }
     text.close()
+}
+
+/// What was asked for, all pairs, and each.
+fn pairs(run: &Run, test: &LatencyTest, options: &Options, text: &mut Object) {
+    text.line(
+        "cfg",
+        &Cfg { pair: test.pairs, iterations: test.iterations, deadline_us: test.deadline as f64 / 1e3 },
+    );
+    for group in Group::of(run) {
+        text.object(&group.name(), block(&group, test, options));
+    }
 }
 
 /// What was asked for.
@@ -141,7 +149,7 @@ impl Times {
 
 /// Exact percentiles.
 #[derive(Serialize)]
-struct Spread {
+pub(super) struct Spread {
     p50: f64,
     p90: f64,
     p95: f64,
@@ -149,7 +157,7 @@ struct Spread {
 }
 
 impl Spread {
-    fn of(percentiles: Percentiles) -> Spread {
+    pub(super) fn of(percentiles: Percentiles) -> Spread {
         let Percentiles { p50, p90, p95, p99 } = percentiles;
         Spread { p50: millis(p50), p90: millis(p90), p95: millis(p95), p99: millis(p99) }
     }
@@ -284,7 +292,7 @@ struct Stop {
 fn ours(run: &Run, test: &LatencyTest, text: &mut Object) {
     text.line("realtime", &test.realtime.map(Scheduled::of));
     text.beside("realtime_problem", &test.realtime_problem);
-    let first = run.cases.iter().find_map(|case| case.latency.as_ref());
+    let first = run.cases.iter().find_map(|case| case.latency.as_ref()).filter(|_| test.sweep.is_none());
     text.line("load", &first.map(|latency: &Latency| latency.load.as_str()).filter(|load| !load.is_empty()));
     text.beside("rate_hz", &first.and_then(|latency| latency.rate_hz));
     text.beside("overloaded", &run.overloaded);

@@ -37,6 +37,13 @@ impl Object {
         self.put(key, value.close().trim_end(), true);
     }
 
+    /// A list with an entry to a line.
+    pub(super) fn list<T: Serialize>(&mut self, key: &str, values: impl IntoIterator<Item = T>) {
+        let lines: Vec<String> =
+            values.into_iter().map(|value| "\n  ".to_owned() + &compact(&value)).collect();
+        self.put(key, &format!("[{}]", lines.join(",")), true);
+    }
+
     fn put(&mut self, key: &str, value: &str, own_line: bool) {
         let first = self.text.ends_with('{') || self.text.ends_with("{\n");
         if !first {
@@ -104,10 +111,12 @@ mod tests {
         let mut outer = Object::outer();
         outer.object("P0", inner);
         outer.line("end", &None::<u8>);
+        outer.list("none", [0; 0]);
+        outer.list("some", [1, 2]);
         let text = outer.close();
         assert_eq!(
             text,
-            "{\n\"P0\":{\"S\":1,\"\\\"I\\\"\":\"line\\n\\u001b[31m\",\n  \"x\":[0.5,1]},\n\"end\":null\n}\n"
+            "{\n\"P0\":{\"S\":1,\"\\\"I\\\"\":\"line\\n\\u001b[31m\",\n  \"x\":[0.5,1]},\n\"end\":null,\n\"none\":[],\n\"some\":[\n  1,\n  2]\n}\n"
         );
         let read: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
         assert_eq!(read["P0"]["x"][1], 1);

@@ -23,17 +23,10 @@ pub fn table(run: &Run) -> String {
 /// The same without what `summary` says of every run.
 pub(in crate::render) fn body(run: &Run) -> String {
     let Some(test) = &run.latency else { return "the run is of another test than latency\n".to_owned() };
-    let mut rows = Vec::new();
-    let mut groups = Group::of(run);
-    // The sum comes last in a table.
-    groups.rotate_left(1);
-    for group in &groups {
-        if group.pair.is_none() && !rows.is_empty() {
-            rows.push(Row::Rule(String::new()));
-        }
-        rows.extend(Class::BOTH.into_iter().filter_map(|class| row(run, test, group, class)));
-    }
-    let mut text = grid(&HEADS, &rows);
+    let mut text = match &test.sweep {
+        Some(sweep) => super::sweep::table(run, sweep),
+        None => pairs(run, test),
+    };
     text.push('\n');
     text += &settings(run, test);
     text += &inheritance(test);
@@ -47,6 +40,21 @@ pub(in crate::render) fn body(run: &Run) -> String {
         text += &troubles;
     }
     text
+}
+
+/// A row for each pair and class, and for all pairs.
+fn pairs(run: &Run, test: &LatencyTest) -> String {
+    let mut rows = Vec::new();
+    let mut groups = Group::of(run);
+    // The sum comes last in a table.
+    groups.rotate_left(1);
+    for group in &groups {
+        if group.pair.is_none() && !rows.is_empty() {
+            rows.push(Row::Rule(String::new()));
+        }
+        rows.extend(Class::BOTH.into_iter().filter_map(|class| row(run, test, group, class)));
+    }
+    grid(&HEADS, &rows)
 }
 
 fn row(run: &Run, test: &LatencyTest, group: &Group, class: Class) -> Option<Row> {
@@ -80,7 +88,7 @@ fn share(share: f64) -> String {
 }
 
 /// With the unit that leaves one to three digits before the point.
-pub(in crate::render) fn time(run: &Run, value: u64) -> String {
+pub(super) fn time(run: &Run, value: u64) -> String {
     match (run.clock.unit, value) {
         (ClockUnit::Instructions, _) => format!("{value} insns"),
         (ClockUnit::Ns, ..1_000_000) => format!("{:.2} us", value as f64 / 1e3),
@@ -92,8 +100,12 @@ pub(in crate::render) fn time(run: &Run, value: u64) -> String {
 /// What the rows were measured under.
 fn settings(run: &Run, test: &LatencyTest) -> String {
     let way = if test.binderized { "" } else { ", passthrough: called without IPC" };
-    let first = run.cases.iter().find_map(|case| case.latency.as_ref());
-    let mut lines = vec![format!("Deadline     {}{way}", time(run, test.deadline))];
+    let mut lines = match &test.sweep {
+        Some(_) => vec![format!("Flavour      {}{way}", test.flavour)],
+        None => vec![format!("Deadline     {}{way}", time(run, test.deadline))],
+    };
+    // Points of a sweep say their own.
+    let first = run.cases.iter().find_map(|case| case.latency.as_ref()).filter(|_| test.sweep.is_none());
     if let Some(rate) = first.and_then(|latency| latency.rate_hz) {
         lines.push(format!("Rate         {rate} calls/s; times count from the intended start"));
     }
@@ -166,7 +178,9 @@ fn troubles(run: &Run, test: &LatencyTest) -> String {
             "STOPPED at a deadline missed: pair {pair}, {class}, iteration {iteration}, {took}"
         ));
     }
-    for group in Group::of(run).iter().filter(|group| group.pair.is_some()) {
+    lines.extend(test.sweep.iter().flat_map(super::sweep::troubles));
+    let groups = if test.sweep.is_some() { Vec::new() } else { Group::of(run) };
+    for group in groups.iter().filter(|group| group.pair.is_some()) {
         let failed = group.cases.iter().any(|case| {
             case.repetitions.iter().any(|rep| matches!(rep.outcome, crate::Outcome::Failed { .. }))
         });
