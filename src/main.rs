@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use lab::stage::role;
-use lab::{broker, chaos, load, speed, workers};
+use lab::{broker, chaos, latency, load, speed, workers};
 
 /// Performance tests for Linux Binder IPC, on any kernel
 #[derive(Debug, Parser)]
@@ -25,6 +25,7 @@ struct Cli {
 enum Command {
     Run(cli::run::RunArgs),
     Throughput(cli::throughput::ThroughputArgs),
+    Latency(cli::latency::LatencyArgs),
     Show(cli::show::ShowArgs),
     Applet(cli::applet::AppletArgs),
     State(cli::state::StateArgs),
@@ -57,6 +58,7 @@ fn dispatch(words: &[String]) -> u8 {
         Some(role::COMMAND) => return role::play(&rest[1..]),
         Some(speed::role::COMMAND) => return speed::role::play(&rest[1..]),
         Some(broker::COMMAND) => return broker::play(&rest[1..]),
+        Some(latency::role::COMMAND) => return latency::role::play(&rest[1..]),
         Some(workers::role::COMMAND) => return workers::role::play(&rest[1..]),
         Some(chaos::COMMAND) => return chaos::play(&rest[1..]),
         Some(load::role::COMMAND) => return load::role::play(&rest[1..]),
@@ -68,6 +70,7 @@ fn dispatch(words: &[String]) -> u8 {
     match Cli::parse().command {
         Command::Run(args) => cli::run::run(&args),
         Command::Throughput(args) => cli::throughput::run(args),
+        Command::Latency(args) => cli::latency::run(args),
         Command::Show(args) => cli::show::run(&args),
         Command::Applet(args) => cli::applet::run(args),
         Command::State(args) => cli::state::run(&args),

@@ -3,8 +3,10 @@
 //! knows Google Benchmark's flags only, so a call with nothing but those means that tool, too.
 
 use clap::Args;
+use lab::latency::Flavour;
 use lab::plan::gbench;
 
+use super::latency;
 use super::throughput::{self, Test};
 use super::{complain, exit, say};
 
@@ -19,10 +21,21 @@ pub(crate) enum Applet {
     Workers,
     /// The same for hwbinder.
     HwbinderWorkers,
+    /// Its latency test.
+    Latency,
+    /// The same for hwbinder.
+    HwbinderLatency,
 }
 
 impl Applet {
-    const ALL: [Self; 4] = [Self::Benchmark, Self::HwbinderBenchmark, Self::Workers, Self::HwbinderWorkers];
+    const ALL: [Self; 6] = [
+        Self::Benchmark,
+        Self::HwbinderBenchmark,
+        Self::Workers,
+        Self::HwbinderWorkers,
+        Self::Latency,
+        Self::HwbinderLatency,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -30,6 +43,8 @@ impl Applet {
             Self::HwbinderBenchmark => "libhwbinder_benchmark",
             Self::Workers => "binderThroughputTest",
             Self::HwbinderWorkers => "hwbinderThroughputTest",
+            Self::Latency => "schd-dbg",
+            Self::HwbinderLatency => "libhwbinder_latency",
         }
     }
 
@@ -44,11 +59,13 @@ impl Applet {
             Self::HwbinderBenchmark => throughput::benchmark(Test::Hwbinder, self.name(), words, "none"),
             Self::Workers => throughput::workers(self.name(), words),
             Self::HwbinderWorkers => throughput::hwbinder_workers(self.name(), words),
+            Self::Latency => latency::test(Flavour::Binder, self.name(), words),
+            Self::HwbinderLatency => latency::test(Flavour::Hwbinder, self.name(), words),
         }
     }
 }
 
-/// Act as a tool of Android's: libbinder_benchmark, libhwbinder_benchmark, binderThroughputTest, hwbinderThroughputTest
+/// Act as a tool of Android's: libbinder_benchmark, libhwbinder_benchmark, binderThroughputTest, hwbinderThroughputTest, schd-dbg, libhwbinder_latency
 #[derive(Clone, Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct AppletArgs {
@@ -106,6 +123,8 @@ mod tests {
         let gbench = strings(&["--benchmark_list_tests"]);
         assert_eq!(meant("x", &gbench), Some((Applet::Benchmark, &gbench[..])));
         assert_eq!(meant("libhwbinder_benchmark", &[]), Some((Applet::HwbinderBenchmark, &[][..])));
+        assert_eq!(meant("schd-dbg", &flags), Some((Applet::Latency, &flags[..])));
+        assert_eq!(meant("x/libhwbinder_latency", &flags), Some((Applet::HwbinderLatency, &flags[..])));
         assert_eq!(meant("libbinder_benchmark", &[]), Some((Applet::Benchmark, &[][..])));
         assert_eq!(meant("binderperf", &flags), None);
     }

@@ -26,7 +26,7 @@ pub(crate) struct DriverArgs {
     #[arg(long, value_name = "DIR")]
     context_dir: Option<PathBuf>,
 
-    /// Embedded driver: priorities that calls pass on: none, nice, rt [default: nice]
+    /// Embedded driver: priorities that calls pass on: none, nice, rt [default: nice; in latency tests rt]
     #[arg(long, value_name = "MODE")]
     inherit: Option<Inherit>,
 
@@ -76,6 +76,14 @@ impl DriverArgs {
     /// # Errors
     /// The variable makes no sense, or a flag does not go with the driver.
     pub(crate) fn wanted(&self) -> Result<Wanted, String> {
+        self.wanted_inheriting(Settings::default().inherit)
+    }
+
+    /// The same, with priorities that an embedded driver passes on unless `--inherit` says otherwise.
+    ///
+    /// # Errors
+    /// As [`Self::wanted`].
+    pub(crate) fn wanted_inheriting(&self, usual: Inherit) -> Result<Wanted, String> {
         let driver = match (self.driver, std::env::var(VARIABLE)) {
             (Some(driver), _) => driver,
             (None, Ok(text)) => text.parse().map_err(|error| format!("{VARIABLE}: {error}"))?,
@@ -94,14 +102,14 @@ impl DriverArgs {
             driver,
             device: self.device(),
             context_dir: self.context_dir.clone(),
-            settings: self.settings(),
+            settings: self.settings(usual),
         })
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self, inherit: Inherit) -> Settings {
         let usual = Settings::default();
         Settings {
-            inherit: self.inherit.unwrap_or(usual.inherit),
+            inherit: self.inherit.unwrap_or(inherit),
             waiting: self.wait.map_or(usual.waiting, |wait| wait.waiting),
             spin_budget_ns: self.wait.and_then(|wait| wait.budget_ns).unwrap_or(usual.spin_budget_ns),
             lanes: self.lanes != Some(Switch::Off),

@@ -8,6 +8,7 @@ pub(crate) mod broker;
 pub(crate) mod chaos;
 pub(crate) mod conformance;
 mod driver;
+pub(crate) mod latency;
 mod output;
 mod progress;
 pub(crate) mod run;
@@ -31,6 +32,19 @@ pub(crate) mod exit {
     pub(crate) const UNABLE: u8 = 3;
     /// Something of our own went wrong, such as writing the result.
     pub(crate) const INTERNAL: u8 = 4;
+}
+
+/// Reads the words of a test; an exit status if that is all there is to do.
+fn parse<P: clap::Parser>(name: &str, words: Vec<String>) -> Result<P, u8> {
+    let command = P::command().bin_name(name.to_owned());
+    let matches = command.try_get_matches_from(std::iter::once(name.to_owned()).chain(words));
+    matches.and_then(|matches| P::from_arg_matches(&matches)).map_err(|error| {
+        if error.use_stderr() {
+            note(error);
+            return exit::USAGE;
+        }
+        say(&error.to_string())
+    })
 }
 
 /// Says what went wrong, on stderr.

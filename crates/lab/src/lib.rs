@@ -8,6 +8,7 @@ pub mod chaos;
 pub mod conformance;
 mod dice;
 pub mod host;
+pub mod latency;
 pub mod load;
 pub mod measure;
 pub mod plan;
@@ -21,3 +22,4 @@ pub mod vm;
 pub mod workers;
 
 pub use sys::errno::describe as describe_errno;
+pub use sys::sched::usable_cpus;

@@ -47,6 +47,11 @@ pub trait Observer {
         let _ = worst;
     }
 
+    /// So many of all calls of a test were made.
+    fn advanced(&mut self, made: u64, all: u64) {
+        let _ = (made, all);
+    }
+
     /// The last repetition of a case was made.
     fn case_done(&mut self, run: &Run, case: usize) {
         let _ = (run, case);

@@ -140,7 +140,11 @@ pub fn policy_of(thread: i32) -> io::Result<Policy> {
     // The kernel's range is 0..=99.
     let priority = priority[0] as u8;
     const RESET_ON_FORK: libc::c_int = 0x4000_0000;
-    Ok(match number & !RESET_ON_FORK {
+    Ok(known_policy(number & !RESET_ON_FORK, priority))
+}
+
+fn known_policy(number: libc::c_int, priority: u8) -> Policy {
+    match number {
         libc::SCHED_OTHER => Policy::Other,
         libc::SCHED_FIFO => Policy::Fifo(priority),
         libc::SCHED_RR => Policy::Rr(priority),
@@ -148,7 +152,7 @@ pub fn policy_of(thread: i32) -> io::Result<Policy> {
         libc::SCHED_IDLE => Policy::Idle,
         DEADLINE => Policy::Deadline,
         other => Policy::Unknown(other),
-    })
+    }
 }
 
 /// Changes the policy of a thread, by its kernel number in any process; 0 is the caller. Its nice
@@ -194,6 +198,35 @@ pub fn set_nice(thread: i32, nice: i32) -> io::Result<()> {
     let result = unsafe { libc::syscall(libc::SYS_setpriority, ONE_THREAD, thread, nice) };
     CHANGES.fetch_add(1, Ordering::Relaxed);
     checked(result).map(drop)
+}
+
+/// How the calling thread is scheduled, in one system call (`sched_getattr(2)`): under a real-time policy
+/// the nice, which does not count then, is 0.
+#[must_use]
+pub fn attributes() -> Own {
+    /// `struct sched_attr` as it first was.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime: u64,
+        deadline: u64,
+        period: u64,
+    }
+    let mut found = Attributes::default();
+    let size = size_of::<Attributes>();
+    // SAFETY: the kernel stores at most `size` bytes into `found`, which is live; 0 is the calling thread.
+    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut found, size, 0) };
+    if result < 0 {
+        // A sandbox without this call.
+        return own_now();
+    }
+    let priority = found.priority as u8;
+    Own { policy: known_policy(found.policy.cast_signed(), priority), nice: found.nice }
 }
 
 /// How the calling thread is scheduled.
@@ -296,6 +329,17 @@ mod tests {
         assert_eq!(nice_of(0).expect("own nice"), before);
         assert_eq!(nice_of(i32::MAX).expect_err("no thread").raw_os_error(), Some(libc::ESRCH));
         assert_eq!(set_nice(i32::MAX, 0).expect_err("no thread").raw_os_error(), Some(libc::ESRCH));
+    }
+
+    #[test]
+    fn one_question_answers_as_three() {
+        let (fair, real) = aside(|| {
+            set_nice(0, 7).expect("nicer is always allowed");
+            let fair = (attributes(), own_now());
+            (fair, set_policy(0, Policy::Fifo(3)).is_ok().then(|| attributes().policy))
+        });
+        assert_eq!(fair.0, fair.1);
+        assert!(real.is_none_or(|policy| policy == Policy::Fifo(3)));
     }
 
     #[test]

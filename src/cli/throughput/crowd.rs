@@ -14,7 +14,7 @@ use super::super::driver::{DriverArgs, chosen};
 use super::super::output::Sink;
 use super::super::progress::StatusLine;
 use super::super::show::Form;
-use super::super::{A_YEAR_S, complain, exit, note, say};
+use super::super::{A_YEAR_S, complain, exit, note};
 use lab::plan::MinTime;
 use record::render::crowd::{rate_line, time_lines};
 
@@ -86,19 +86,6 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
         Ok(seconds) if seconds > 0.0 && seconds <= LONGEST_S => Ok(seconds),
         _ => Err(format!("it is no time in seconds above 0 and up to {LONGEST_S}")),
     }
-}
-
-/// Reads the words of a test; an exit status if that is all there is to do.
-pub(super) fn parse<P: clap::Parser>(name: &str, words: Vec<String>) -> Result<P, u8> {
-    let command = P::command().bin_name(name.to_owned());
-    let matches = command.try_get_matches_from(std::iter::once(name.to_owned()).chain(words));
-    matches.and_then(|matches| P::from_arg_matches(&matches)).map_err(|error| {
-        if error.use_stderr() {
-            note(error);
-            return exit::USAGE;
-        }
-        say(&error.to_string())
-    })
 }
 
 /// Carries a plan out and prints it in this form; returns the exit status.

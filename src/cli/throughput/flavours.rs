@@ -116,7 +116,7 @@ impl FlavoursArgs {
 
 /// Runs it, called by this name.
 pub(super) fn run(name: &str, words: Vec<String>) -> u8 {
-    let args: FlavoursArgs = match crowd::parse(name, words) {
+    let args: FlavoursArgs = match super::super::parse(name, words) {
         Ok(args) => args,
         Err(status) => return status,
     };

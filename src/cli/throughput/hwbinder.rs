@@ -59,7 +59,7 @@ enum Mode {
 
 /// Runs it, called by this name.
 pub(crate) fn run(name: &str, words: Vec<String>) -> u8 {
-    let args: HwbinderArgs = match crowd::parse(name, words) {
+    let args: HwbinderArgs = match super::super::parse(name, words) {
         Ok(args) => args,
         Err(status) => return status,
     };

@@ -140,7 +140,7 @@ fn leave_out(groups: &mut Vec<Group>, flavour: Flavour) -> Vec<String> {
 
 /// Runs it, called by this name.
 pub(super) fn run(name: &str, words: Vec<String>) -> u8 {
-    let args: ScalingArgs = match crowd::parse(name, words) {
+    let args: ScalingArgs = match super::super::parse(name, words) {
         Ok(args) => args,
         Err(status) => return status,
     };

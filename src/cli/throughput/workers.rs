@@ -57,7 +57,7 @@ struct WorkersArgs {
 
 /// Runs it, called by this name.
 pub(crate) fn run(name: &str, words: Vec<String>) -> u8 {
-    let args: WorkersArgs = match crowd::parse(name, words) {
+    let args: WorkersArgs = match super::super::parse(name, words) {
         Ok(args) => args,
         Err(status) => return status,
     };

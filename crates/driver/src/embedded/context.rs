@@ -13,7 +13,7 @@ use super::directory;
 use super::line::Line;
 use super::process::ioctls::state_text;
 use super::protocol::{StateFile, ThreadKey};
-use super::settings::Settings;
+use super::settings::{Inherit, Settings};
 use super::wire::Hello;
 use crate::connection::{Context, OpenOptions};
 use crate::error::OpenError;
@@ -95,6 +95,12 @@ impl EmbeddedContext {
                 }
             }
         }
+    }
+
+    /// The same context for processes that take over their callers' priorities in another way.
+    #[must_use]
+    pub fn with_inherit(&self, inherit: Inherit) -> Self {
+        Self { settings: Settings { inherit, ..self.settings }, ..self.clone() }
     }
 
     /// What another process needs to open the same context, while this value lives.

@@ -1,0 +1,134 @@
+//! Room: what can be made to go wrong on purpose, so that every verdict can be seen failing: typed words.
+//! Not here: going wrong (`service`, `caller`, `pairs`).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Longest injected time in us.
+const LONGEST_US: u64 = 10_000_000;
+
+/// One fault. Typed `drop-inheritance`, `wrong-cpu`, `delay=US:P`, `lose-reply`, `stall-server=US`,
+/// `kill-server`, `spin-caller`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Injected {
+    /// Servers inherit no priority. The embedded driver's only: it is a setting of it.
+    DropInheritance,
+    /// Client and server are confined to different CPUs.
+    WrongCpu,
+    /// The service computes for so long before it replies: the deadline is missed while somebody runs.
+    Delay {
+        /// For how long.
+        us: u64,
+        /// How often: 0 for never, 1 for each call.
+        share: f64,
+    },
+    /// The first pair's service never answers one of its calls.
+    LoseReply,
+    /// The service sleeps for so long before it replies: a latency bubble.
+    StallServer {
+        /// For how long.
+        us: u64,
+    },
+    /// The first pair's server dies by a signal while it serves a call.
+    KillServer,
+    /// The first pair's real-time caller computes without an end.
+    SpinCaller,
+}
+
+impl Injected {
+    /// How they are typed.
+    pub const WORDS: &'static str =
+        "drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US, kill-server, spin-caller";
+
+    /// Whether it befalls only the first pair.
+    pub(super) fn is_of_one_pair(self) -> bool {
+        matches!(self, Self::LoseReply | Self::KillServer | Self::SpinCaller)
+    }
+}
+
+fn microseconds(text: &str) -> Result<u64, String> {
+    let us = text.parse().ok().filter(|us| *us <= LONGEST_US);
+    us.ok_or_else(|| format!("{text:?} is no time in us from 0 to {LONGEST_US}"))
+}
+
+impl FromStr for Injected {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (kind, value) = text.split_once('=').map_or((text, None), |(kind, value)| (kind, Some(value)));
+        match (kind, value) {
+            ("drop-inheritance", None) => Ok(Self::DropInheritance),
+            ("wrong-cpu", None) => Ok(Self::WrongCpu),
+            ("lose-reply", None) => Ok(Self::LoseReply),
+            ("kill-server", None) => Ok(Self::KillServer),
+            ("spin-caller", None) => Ok(Self::SpinCaller),
+            ("stall-server", Some(us)) => Ok(Self::StallServer { us: microseconds(us)? }),
+            ("delay", Some(value)) => {
+                let (us, share) = value.split_once(':').unwrap_or((value, "1"));
+                let share = share.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+                let share = share
+                    .ok_or_else(|| format!("{value:?} has no probability from 0 to 1 behind its colon"))?;
+                Ok(Self::Delay { us: microseconds(us)?, share })
+            }
+            _ => Err(format!("no fault {text:?}; there are {}", Self::WORDS)),
+        }
+    }
+}
+
+impl fmt::Display for Injected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DropInheritance => f.write_str("drop-inheritance"),
+            Self::WrongCpu => f.write_str("wrong-cpu"),
+            Self::Delay { us, share } => write!(f, "delay={us}:{share}"),
+            Self::LoseReply => f.write_str("lose-reply"),
+            Self::StallServer { us } => write!(f, "stall-server={us}"),
+            Self::KillServer => f.write_str("kill-server"),
+            Self::SpinCaller => f.write_str("spin-caller"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_read_back_as_typed() {
+        let words = [
+            "drop-inheritance",
+            "wrong-cpu",
+            "delay=500:0.25",
+            "lose-reply",
+            "stall-server=7000",
+            "kill-server",
+            "spin-caller",
+        ];
+        for word in words {
+            assert_eq!(word.parse::<Injected>().expect(word).to_string(), word);
+        }
+        assert_eq!("delay=5".parse(), Ok(Injected::Delay { us: 5, share: 1.0 }));
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_what_there_is() {
+        for bad in [
+            "",
+            "delay",
+            "delay=",
+            "delay=x:1",
+            "delay=1:2",
+            "delay=1:-1",
+            "delay=1:nan",
+            "stall-server",
+            "stall-server=99999999999",
+            "wrong-cpu=1",
+            "sleep",
+        ] {
+            assert!(bad.parse::<Injected>().is_err(), "{bad}");
+        }
+        assert!("sleep".parse::<Injected>().expect_err("unknown").contains("lose-reply"));
+    }
+}

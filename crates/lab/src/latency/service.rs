@@ -1,0 +1,142 @@
+//! Room: what the service of a pair does, the same behind either flavour and without IPC: it says which
+//! thread serves, on which CPU and how that is scheduled; and goes wrong where that was asked for.
+//! Not here: how the question reaches it (`scene`).
+//! Facts: Android's `IScheduleTest::send` and `schd-dbg`'s service compare the same of their caller inside;
+//! here the caller gets it, so that nothing is lost in one bit.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use sys::clock::{monotonic_ns, thread_cpu_ns};
+use sys::interrupt::ThreadId;
+use sys::sched;
+
+use super::fault::Injected;
+use super::sample::{Answer, pack};
+use crate::dice::Dice;
+use crate::realtime::of_own;
+
+/// The call with which the faults of one call come: enough went well before for something to be measured.
+const FATAL_CALL: u32 = 12;
+
+thread_local! {
+    static TID: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The calling thread's number, asked for once.
+fn own_tid() -> u32 {
+    if TID.get() == 0 {
+        TID.set(ThreadId::current().number().unsigned_abs());
+    }
+    TID.get()
+}
+
+/// What the calling thread can say of itself.
+#[inline]
+pub(super) fn look() -> Answer {
+    Answer {
+        tid: own_tid(),
+        cpu: sched::current_cpu(),
+        sched: pack(of_own(sched::attributes())),
+        cpu_ns: thread_cpu_ns(),
+    }
+}
+
+/// The service.
+#[derive(Debug, Default)]
+pub(super) struct Service {
+    /// Empty in every run but one with a fault.
+    faults: Vec<Injected>,
+    served: AtomicU32,
+    dice: Option<Mutex<Dice>>,
+}
+
+impl Service {
+    /// One that goes wrong in these ways.
+    pub(super) fn with(faults: &[Injected], seed: u64) -> Self {
+        let chance = faults.iter().any(|fault| matches!(fault, Injected::Delay { .. }));
+        let dice = chance.then(|| Mutex::new(Dice::new(seed)));
+        Self { faults: faults.to_vec(), served: AtomicU32::new(0), dice }
+    }
+
+    /// Serves one call.
+    #[inline]
+    pub(super) fn serve(&self) -> Answer {
+        if !self.faults.is_empty() {
+            self.go_wrong();
+        }
+        // Last, so that all that this thread did is contained.
+        look()
+    }
+
+    #[cold]
+    fn go_wrong(&self) {
+        let served = self.served.fetch_add(1, Ordering::Relaxed) + 1;
+        for fault in &self.faults {
+            match *fault {
+                Injected::Delay { us, share } if self.chance(share) => compute(us),
+                Injected::StallServer { us } => std::thread::sleep(Duration::from_micros(us)),
+                Injected::LoseReply if served == FATAL_CALL => loop {
+                    std::thread::park();
+                },
+                Injected::KillServer if served == FATAL_CALL => std::process::abort(),
+                _ => {}
+            }
+        }
+    }
+
+    fn chance(&self, share: f64) -> bool {
+        let Some(dice) = &self.dice else { return false };
+        let word = dice.lock().unwrap_or_else(PoisonError::into_inner).next();
+        // The upper 53 bits make an even number from 0 to 1.
+        ((word >> 11) as f64) < share * (1u64 << 53) as f64
+    }
+}
+
+/// Runs for so long.
+fn compute(us: u64) {
+    let end = monotonic_ns() + us * 1000;
+    while monotonic_ns() < end {
+        std::hint::spin_loop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_tells_of_the_thread_that_serves() {
+        let service = Service::default();
+        let here = service.serve();
+        assert_eq!(here.tid, ThreadId::current().number().unsigned_abs());
+        let there = std::thread::spawn(move || service.serve()).join().expect("no panic");
+        assert_ne!(here.tid, there.tid);
+        assert_eq!(here.sched, pack(of_own(sched::own_now())));
+    }
+
+    #[test]
+    fn a_delay_is_spent_running_and_a_stall_is_not() {
+        let spent = |fault| {
+            let service = Service::with(&[fault], 1);
+            let (start, cpu) = (monotonic_ns(), thread_cpu_ns());
+            service.serve();
+            (monotonic_ns() - start, thread_cpu_ns() - cpu)
+        };
+        let (wall, cpu) = spent(Injected::Delay { us: 3000, share: 1.0 });
+        assert!(wall >= 3_000_000 && cpu > 0);
+        let (wall, idle_cpu) = spent(Injected::StallServer { us: 3000 });
+        assert!(wall >= 3_000_000 && idle_cpu < wall / 2, "{idle_cpu} of {wall} ns");
+        let (wall, _) = spent(Injected::Delay { us: 10_000_000, share: 0.0 });
+        assert!(wall < 10_000_000_000, "a delay that never comes");
+    }
+
+    #[test]
+    fn chances_are_about_as_asked_for() {
+        let service = Service::with(&[Injected::Delay { us: 0, share: 0.25 }], 7);
+        let hits = (0..4000).filter(|_| service.chance(0.25)).count();
+        assert!((800..1200).contains(&hits), "{hits} of 4000");
+    }
+}

@@ -1,0 +1,191 @@
+//! Room: what the calls of a pair say together: times, misses, bubbles, the same CPU, the caller's priority.
+//! Not here: taking samples (`super::caller`), calling any of it good or poor (`record::verdict`).
+
+use std::collections::HashMap;
+
+use record::{Class, Distribution, Latency, Measurement, Percentiles, Sched};
+
+use super::sample::{Sample, unpack};
+
+/// What all pairs of a test share.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    pub(super) pairs: u32,
+    pub(super) deadline: u64,
+    pub(super) load: String,
+    pub(super) rate_hz: Option<f64>,
+    /// Whether single times are kept.
+    pub(super) raw: bool,
+}
+
+/// How the callers of a pair were scheduled.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Callers {
+    pub(super) fifo: Option<Sched>,
+    pub(super) other: Sched,
+}
+
+impl Callers {
+    fn of(&self, class: Class) -> Sched {
+        match class {
+            Class::Fifo => self.fifo.unwrap_or(self.other),
+            Class::Other => self.other,
+        }
+    }
+}
+
+/// Whether a call was served as urgently as it was made, or more so within the same class: a node may ask
+/// for a nice that is better than the caller's.
+fn inherited(caller: Sched, server: Sched) -> bool {
+    match (caller.is_realtime(), server.is_realtime()) {
+        (true, true) => (caller.policy, caller.priority) == (server.policy, server.priority),
+        (false, false) => server.nice <= caller.nice,
+        _ => false,
+    }
+}
+
+/// In order, for how much of each call neither side ran on a CPU, in ns; `None` where it is not known: the
+/// first call that a thread serves. The server's part is what its thread used since it last answered.
+fn idle(samples: &[Sample]) -> Vec<Option<u64>> {
+    let mut last: HashMap<u32, u64> = HashMap::new();
+    let of = |sample: &Sample| {
+        let answer = sample.answer;
+        let before = last.insert(answer.tid, answer.cpu_ns)?;
+        let running = sample.caller_ns.saturating_add(answer.cpu_ns.checked_sub(before)?);
+        Some(sample.took.saturating_sub(running))
+    };
+    samples.iter().map(of).collect()
+}
+
+/// The calls of one class, of all those of a pair in their order. No numbers if it made none.
+pub(super) fn class(
+    frame: &Frame,
+    pair: u32,
+    class: Class,
+    callers: &Callers,
+    samples: &[Sample],
+) -> (Option<Measurement>, Latency) {
+    let idle = idle(samples);
+    let calls: Vec<(&Sample, Option<u64>)> =
+        samples.iter().zip(idle).filter(|(sample, _)| sample.class == class).collect();
+    let times: Vec<u64> = calls.iter().map(|(sample, _)| sample.took).collect();
+    let count =
+        |holds: &dyn Fn(&Sample) -> bool| calls.iter().filter(|(sample, _)| holds(sample)).count() as u64;
+    let missed = |sample: &Sample| sample.took > frame.deadline;
+    let migrated = |sample: &Sample| sample.before != sample.after;
+    let caller = callers.of(class);
+    let bubbles = calls
+        .iter()
+        .filter(|(sample, idle)| missed(sample) && idle.is_some_and(|idle| idle > sample.took / 2));
+    let latency = Latency {
+        pair,
+        class,
+        pairs: frame.pairs,
+        deadline: frame.deadline,
+        misses: count(&missed),
+        bubbles: bubbles.count() as u64,
+        same_cpu: count(&|sample| !migrated(sample) && sample.before == sample.answer.cpu),
+        migrated: count(&migrated),
+        not_inherited: count(&|sample| !inherited(caller, unpack(sample.answer.sched))),
+        percentiles: Percentiles::of(&mut times.clone()),
+        raw: if frame.raw { times.clone() } else { Vec::new() },
+        load: frame.load.clone(),
+        rate_hz: frame.rate_hz,
+    };
+    let measurement = (!times.is_empty()).then(|| Measurement {
+        iterations: times.len() as u64,
+        real_total: times.iter().copied().fold(0, u64::saturating_add),
+        cpu_total: calls.iter().map(|(sample, _)| sample.caller_ns).fold(0, u64::saturating_add),
+        samples: Distribution::of(times.iter().copied()),
+        ..Measurement::default()
+    });
+    (measurement, latency)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{Answer, pack};
+    use super::*;
+
+    const FRAME: Frame = Frame { pairs: 1, deadline: 1000, load: String::new(), rate_hz: None, raw: true };
+    const CALLERS: Callers = Callers {
+        fifo: Some(Sched { policy: 1, priority: 99, nice: 0 }),
+        other: Sched { policy: 0, priority: 0, nice: 0 },
+    };
+
+    /// A call by CPU 0 that a thread of the same priority served there.
+    fn call(class: Class, took: u64) -> Sample {
+        let sched = pack(CALLERS.of(class));
+        let answer = Answer { tid: 9, cpu: 0, sched, cpu_ns: 0 };
+        Sample { class, took, caller_ns: 0, before: 0, after: 0, answer }
+    }
+
+    fn other(samples: &[Sample]) -> Latency {
+        class(&FRAME, 0, Class::Other, &CALLERS, samples).1
+    }
+
+    #[test]
+    fn each_class_has_its_own_times() {
+        let samples = [call(Class::Fifo, 10), call(Class::Other, 30), call(Class::Fifo, 20)];
+        let (measured, latency) = class(&FRAME, 4, Class::Fifo, &CALLERS, &samples);
+        let measured = measured.expect("calls");
+        assert_eq!((measured.iterations, measured.real_total, latency.pair), (2, 30, 4));
+        assert_eq!((latency.raw.as_slice(), latency.not_inherited), (&[10, 20][..], 0));
+        assert_eq!(latency.percentiles.expect("calls").p99, 20);
+        let (measured, latency) = class(&FRAME, 0, Class::Other, &CALLERS, &samples[..1]);
+        assert_eq!((measured, latency.percentiles, latency.misses), (None, None, 0), "it made no call");
+    }
+
+    #[test]
+    fn a_call_as_long_as_the_deadline_meets_it() {
+        let latency = other(&[call(Class::Other, 1000), call(Class::Other, 1001), call(Class::Other, 5)]);
+        assert_eq!(latency.misses, 1);
+    }
+
+    #[test]
+    fn a_migrated_caller_is_on_no_cpu_that_could_be_the_same() {
+        let mut samples = [call(Class::Other, 1); 4];
+        samples[1].answer.cpu = 1;
+        samples[2].after = 1;
+        samples[3] = Sample { after: 1, ..samples[1] };
+        let latency = other(&samples);
+        assert_eq!((latency.same_cpu, latency.migrated), (1, 2));
+    }
+
+    #[test]
+    fn a_miss_is_a_bubble_when_nobody_ran_for_most_of_it() {
+        let at = |took, caller_ns, cpu_ns| {
+            let mut sample = call(Class::Other, took);
+            (sample.caller_ns, sample.answer.cpu_ns) = (caller_ns, cpu_ns);
+            sample
+        };
+        // Of the first nothing is known; then one in which the server ran, one in which the caller did, one in
+        // which nobody did, and one that met the deadline.
+        let samples = [
+            at(5000, 0, 100),
+            at(5000, 100, 4600),
+            at(5000, 4000, 4700),
+            at(5000, 300, 4900),
+            at(900, 0, 4900),
+        ];
+        let latency = other(&samples);
+        assert_eq!((latency.misses, latency.bubbles), (4, 1));
+        assert_eq!(idle(&samples), [None, Some(400), Some(900), Some(4500), Some(900)]);
+    }
+
+    #[test]
+    fn inheritance_is_seen_in_both_directions() {
+        let served = |class: Class, sched: Sched| {
+            let mut sample = call(class, 1);
+            sample.answer.sched = pack(sched);
+            super::class(&FRAME, 0, class, &CALLERS, &[sample]).1.not_inherited
+        };
+        assert_eq!(served(Class::Fifo, Sched::fifo(99)), 0);
+        assert_eq!(served(Class::Fifo, Sched::fifo(98)), 1);
+        assert_eq!(served(Class::Fifo, Sched::other(0)), 1);
+        assert_eq!(served(Class::Other, Sched::other(0)), 0);
+        assert_eq!(served(Class::Other, Sched::other(-5)), 0, "a node may ask for more");
+        assert_eq!(served(Class::Other, Sched::other(10)), 1);
+        assert_eq!(served(Class::Other, Sched::fifo(99)), 1, "not given back");
+    }
+}

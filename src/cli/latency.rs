@@ -1,0 +1,421 @@
+//! Room: `latency`: which test; and the tests of either flavour, which are also Android's
+//! `libhwbinder_latency` and `schd-dbg`: words into a plan, a record into output and an exit status.
+//! Not here: carrying it out (`lab::latency`).
+//! Facts: flags and defaults of AOSP's `Latency.cpp` and `schd-dbg.cpp` (Android 14). Those begin with one
+//! dash, whatever their length; two are fine, too.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, ValueEnum};
+use lab::latency::{Ask, Flavour, Injected, ask};
+use lab::load::LoadSpec;
+use lab::plan::{Inherit, Release};
+use lab::run::{Observer, RunError};
+use record::render::latency::{Options, json, roles, table};
+use record::verdict::Inherited;
+use record::{Level, Outcome, Run};
+
+use super::driver::{DriverArgs, chosen};
+use super::output::Sink;
+use super::progress::StatusLine;
+use super::{A_YEAR_S, complain, exit, note, parse, say};
+
+/// Measure latency call by call, deadlines, priority inheritance: hwbinder, binder: `latency --help`
+#[derive(Clone, Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct LatencyArgs {
+    /// The test, then its flags
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<String>,
+}
+
+/// The tests, and what each is.
+const TESTS: [(&str, &str); 2] = [
+    ("hwbinder", "pairs of client and server through hwbinder; Android's libhwbinder_latency"),
+    ("binder", "the same through binder; Android's schd-dbg"),
+];
+
+/// Runs the test that the first word names.
+pub(crate) fn run(args: LatencyArgs) -> u8 {
+    let mut words = args.words.into_iter();
+    match words.next().as_deref() {
+        Some("hwbinder") => test(Flavour::Hwbinder, "binderperf latency hwbinder", words.collect()),
+        Some("binder") => test(Flavour::Binder, "binderperf latency binder", words.collect()),
+        Some("--help" | "-h") => say(&overview()),
+        other => {
+            let found = other.map_or("nothing".to_owned(), |name| format!("{name:?}"));
+            complain(format_args!("which latency test? found {found}"));
+            note(overview());
+            exit::USAGE
+        }
+    }
+}
+
+fn overview() -> String {
+    let lines: String = TESTS.iter().map(|(name, what)| format!("  {name:<10} {what}\n")).collect();
+    format!(
+        "Usage: binderperf latency TEST [FLAGS]\n\nTests:\n{lines}\nFlags of each: binderperf latency TEST --help\n"
+    )
+}
+
+/// Flags of a latency test.
+#[derive(Debug, Parser)]
+#[command(disable_version_flag = true, about = "Measure the latency of single calls, from a real-time and from an ordinary thread",
+    after_help = after_help())]
+struct TestArgs {
+    /// Iterations of each pair; each is one call from a SCHED_FIFO and one from a SCHED_OTHER thread
+    #[arg(short = 'i', long, value_name = "N", default_value_t = ask::USUAL_ITERATIONS, allow_negative_numbers = true)]
+    iterations: u64,
+
+    /// Pairs of client and server, each its own two processes; also -pair
+    #[arg(
+        short = 'w',
+        long,
+        alias = "pair",
+        value_name = "N",
+        default_value_t = 1,
+        allow_negative_numbers = true
+    )]
+    pairs: u32,
+
+    /// A call that takes longer misses its deadline; also -deadline_us
+    #[arg(long, value_name = "US", default_value_t = ask::USUAL_DEADLINE_US, allow_negative_numbers = true)]
+    deadline_us: u64,
+
+    /// Tell who took part: pid, tid, CPU, policy and priority of each
+    #[arg(short = 'v', long)]
+    verbose: bool,
+
+    /// Every single time, in the output and in the record; also -raw_data
+    #[arg(long)]
+    raw_data: bool,
+
+    /// Stop the kernel's tracing at the first miss, and the test with it; also -trace
+    #[arg(long)]
+    trace: bool,
+
+    /// BINDERIZE or PASSTHROUGH: the interface in the client's own process, without IPC
+    #[arg(short = 'm', long, value_name = "MODE", default_value_t = Mode::Binderize, ignore_case = true)]
+    mode: Mode,
+
+    /// Bytes that each call carries [default: 16 for binder, none for hwbinder]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
+    payload: Option<u32>,
+
+    /// Calls per second of each pair, counted from when each was intended [default: one right after the other]
+    #[arg(long, value_name = "HZ", allow_negative_numbers = true)]
+    rate: Option<f64>,
+
+    /// Load beside the test: cpu, memory, irq or io, with count and class (other, batch, idle, niceN, fifoN, rrN); again for more
+    #[arg(long, value_name = "KIND[:COUNT[:CLASS]]")]
+    load: Vec<LoadSpec>,
+
+    /// Whether the service's node lets real-time priorities pass [default: on for hwbinder, off for binder]
+    #[arg(long, value_name = "on|off")]
+    inherit_rt: Option<Switch>,
+
+    /// The level of inheritance without which the status is 1: rt, nice, none, or driver: what this one is known for
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Expected::Rt)]
+    expect: Expected,
+
+    /// Leave out the look at single situations: queued, nested and oneway calls, minimum, restoration
+    #[arg(long)]
+    no_scenes: bool,
+
+    /// What to print
+    #[arg(long, value_enum, default_value_t = Form::Json)]
+    format: Form,
+
+    /// Write the whole record to FILE; `binderperf show FILE` reads it
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+
+    /// Make something go wrong, to see it found: drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US, kill-server, spin-caller
+    #[arg(long, value_name = "FAULT")]
+    inject: Vec<Injected>,
+
+    /// Android release whose service manager is spoken to: 8 to 16, 15-qpr
+    #[arg(long, value_name = "N", default_value_t)]
+    android: Release,
+
+    /// Seconds without a reply after which a pair is given up
+    #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
+    patience: u64,
+
+    #[command(flatten)]
+    driver: DriverArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// As Android's tools print it, with more behind it
+    Json,
+    /// For people
+    Table,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "UPPER")]
+enum Mode {
+    Binderize,
+    Passthrough,
+}
+
+impl std::fmt::Display for Mode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if *self == Self::Binderize { "BINDERIZE" } else { "PASSTHROUGH" })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Expected {
+    Rt,
+    Nice,
+    None,
+    Driver,
+}
+
+fn after_help() -> String {
+    let cpus = lab::usable_cpus();
+    let advice = match cpus {
+        1 => "one pair is all that this machine's one CPU takes".to_owned(),
+        _ => format!("to stress this machine of {cpus} CPUs without overloading it: -pair {}", cpus - 1),
+    };
+    format!(
+        "Pairs: {advice}; with more pairs than CPUs, latency tells of the queue.\n\
+         Status: 0 every call inherited its caller's priority; 1 some did not (or less than --expect), a pair failed, or the\n\
+         test was stopped; 2 bad flags; 3 it cannot run here, or no real-time caller can."
+    )
+}
+
+/// Android's flags as this parser knows them: its long ones have one dash and underscores.
+fn modern(words: Vec<String>) -> Vec<String> {
+    const LONG: [(&str, &str); 4] = [
+        ("-pair", "--pairs"),
+        ("-deadline_us", "--deadline-us"),
+        ("-raw_data", "--raw-data"),
+        ("-trace", "--trace"),
+    ];
+    let known = |word: String| {
+        let bare = word.strip_prefix('-').filter(|rest| rest.starts_with('-')).unwrap_or(&word);
+        LONG.iter().find(|(old, _)| *old == bare).map_or(word.clone(), |(_, new)| (*new).to_owned())
+    };
+    words.into_iter().map(known).collect()
+}
+
+/// A latency test of this flavour, called by this name.
+pub(crate) fn test(flavour: Flavour, name: &str, words: Vec<String>) -> u8 {
+    let args: TestArgs = match parse(name, modern(words)) {
+        Ok(args) => args,
+        Err(status) => return status,
+    };
+    let ask = args.ask(flavour).and_then(|ask| ask.check().map(|()| ask));
+    match ask {
+        Ok(ask) => carry_out(&ask, &args),
+        Err(why) => {
+            complain(why);
+            exit::USAGE
+        }
+    }
+}
+
+impl TestArgs {
+    fn ask(&self, flavour: Flavour) -> Result<Ask, String> {
+        let flavour = match (self.mode, flavour) {
+            (Mode::Binderize, flavour) => flavour,
+            (Mode::Passthrough, Flavour::Binder) => return Err("binder has no mode PASSTHROUGH".to_owned()),
+            (Mode::Passthrough, _) => Flavour::Passthrough,
+        };
+        let usual = Ask::usual(flavour);
+        Ok(Ask {
+            pairs: self.pairs,
+            iterations: self.iterations,
+            deadline_us: self.deadline_us,
+            payload: self.payload.unwrap_or(usual.payload),
+            rate_hz: self.rate,
+            inherit_rt: self.inherit_rt.map_or(usual.inherit_rt, |switch| switch == Switch::On),
+            scenes: !self.no_scenes,
+            raw: self.raw_data,
+            trace: self.trace,
+            loads: self.load.clone(),
+            injected: self.inject.clone(),
+            // As on the phones that these tests were made for.
+            wanted: self.driver.wanted_inheriting(Inherit::Rt)?,
+            android: self.android,
+            patience_s: self.patience,
+            command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            ..usual
+        })
+    }
+}
+
+fn carry_out(ask: &Ask, args: &TestArgs) -> u8 {
+    let mut stdout = Sink::stdout();
+    let mut record = args.record.as_deref().map(Sink::file);
+    if let Some(trouble) = record.as_ref().and_then(Sink::trouble) {
+        complain(trouble);
+    }
+    let mut teller = Teller { line: StatusLine::new() };
+    let result = lab::latency::execute(ask, &mut teller);
+    teller.line.show("");
+    let run = match result {
+        Ok(run) => run,
+        Err(error) => {
+            complain(&error);
+            return match error {
+                RunError::NoDriver(_) | RunError::Unready(_) => exit::UNABLE,
+                RunError::NothingToRun { .. } => exit::USAGE,
+                RunError::Os(_) => exit::INTERNAL,
+            };
+        }
+    };
+    if args.verbose {
+        note(roles(&run));
+    }
+    stdout.put(&match args.format {
+        Form::Json => json(&run, &Options { verbose: args.verbose, raw: args.raw_data }),
+        Form::Table => table(&run),
+    });
+    if let Some(record) = &mut record {
+        record.put(&run.to_json());
+    }
+    let status = verdict(&run, args.expect);
+    let troubles: Vec<String> = std::iter::once(&stdout).chain(&record).filter_map(Sink::trouble).collect();
+    troubles.iter().for_each(complain);
+    if troubles.is_empty() { status } else { exit::INTERNAL }
+}
+
+/// The exit status; says on stderr why it is not 0.
+fn verdict(run: &Run, expected: Expected) -> u8 {
+    let mut status = exit::FINE;
+    if run.overloaded {
+        note("More pairs than CPUs: the machine is overloaded, and latency tells of the queue.\n");
+    }
+    for case in &run.cases {
+        for repetition in &case.repetitions {
+            if let Outcome::Failed { reason, .. } = &repetition.outcome {
+                complain(format_args!("{}: {reason}", case.name));
+                status = exit::FAILED;
+            }
+        }
+    }
+    let Some(test) = &run.latency else { return exit::INTERNAL };
+    if let Some(miss) = &test.stopped_at {
+        let log = lab::latency::trace_log().map_or(String::new(), |log| format!("log:{}\n", log.display()));
+        note(format_args!("deadline triggered: halt & stop trace\n{log}"));
+        note(format_args!(
+            "pair {} {} iteration {}: {} us\n",
+            miss.pair,
+            miss.class.name(),
+            miss.iteration,
+            miss.took / 1000
+        ));
+        status = exit::FAILED;
+    } else if let Some(reason) = &run.incomplete_reason {
+        complain(format_args!("{reason}; what was measured until then is kept"));
+        status = exit::FAILED;
+    }
+    let inheritance = &test.inheritance;
+    let level = match expected {
+        Expected::Rt => {
+            return match Inherited::of(test) {
+                Inherited::Pass => status,
+                Inherited::Fail => exit::FAILED,
+                Inherited::Unknown { reason } => {
+                    complain(format_args!("no verdict on inheritance: {reason}"));
+                    if status == exit::FINE { exit::UNABLE } else { status }
+                }
+            };
+        }
+        Expected::Nice => Some(Level::Nice),
+        Expected::None => Some(Level::None),
+        Expected::Driver => inheritance.expected,
+    };
+    let name = |level: Option<Level>| level.map_or("unknown", Level::name);
+    if level.is_none() || inheritance.measured != level {
+        complain(format_args!("inheritance is {}, not {}", name(inheritance.measured), name(level)));
+        return exit::FAILED;
+    }
+    status
+}
+
+/// Tells how far it is.
+struct Teller {
+    line: StatusLine,
+}
+
+impl Observer for Teller {
+    fn begins(&mut self, run: &Run) {
+        note(chosen(run).unwrap_or_default());
+    }
+
+    fn advanced(&mut self, made: u64, all: u64) {
+        self.line.show(&format!("{made} of {all} calls"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(words: &[&str]) -> Result<Ask, String> {
+        let words = modern(words.iter().map(|word| (*word).to_owned()).collect());
+        let all = std::iter::once("x".to_owned()).chain(words);
+        let args = TestArgs::try_parse_from(all).map_err(|error| error.to_string())?;
+        args.ask(Flavour::Hwbinder)
+    }
+
+    #[test]
+    fn androids_flags_are_understood_with_one_dash_or_two() {
+        for dash in ["-", "--"] {
+            let flag = |name: &str| format!("{dash}{name}");
+            let words = [
+                "-i",
+                "5000",
+                &flag("pair"),
+                "3",
+                &flag("deadline_us"),
+                "50000",
+                &flag("raw_data"),
+                "-v",
+                "-m",
+                "PASSTHROUGH",
+                &flag("trace"),
+            ];
+            let ask = parsed(&words).expect("Android's words");
+            assert_eq!((ask.iterations, ask.pairs, ask.deadline_us), (5000, 3, 50_000));
+            assert!(ask.raw && ask.trace && ask.flavour == Flavour::Passthrough);
+        }
+        assert_eq!(parsed(&["-w", "2"]).expect("-w is -pair").pairs, 2);
+        assert_eq!(parsed(&["--rate=100", "--load", "cpu:2"]).expect("ours").rate_hz, Some(100.0));
+    }
+
+    #[test]
+    fn defaults_are_androids_and_a_drivers_that_hands_real_time_on() {
+        let ask = parsed(&[]).expect("nothing needed");
+        assert_eq!((ask.iterations, ask.pairs, ask.deadline_us), (100, 1, 2500));
+        assert_eq!(ask.wanted.settings.inherit, Inherit::Rt);
+        let nice = parsed(&["--driver=embedded", "--inherit=nice"]).expect("chosen");
+        assert_eq!(nice.wanted.settings.inherit, Inherit::Nice);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for bad in [
+            &["-m", "SOMETIMES"][..],
+            &["-i"],
+            &["-i", "x"],
+            &["-pair", "-1"],
+            &["--inject", "x"],
+            &["--load", "x"],
+        ] {
+            assert!(parsed(bad).is_err(), "{bad:?}");
+        }
+    }
+}
