@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use lab::stage::role;
-use lab::{broker, chaos, latency, load, speed, workers};
+use lab::{broker, chaos, inheritance, latency, load, speed, workers};
 
 /// Performance tests for Linux Binder IPC, on any kernel
 #[derive(Debug, Parser)]
@@ -31,6 +31,7 @@ enum Command {
     State(cli::state::StateArgs),
     Conformance(cli::conformance::ConformanceArgs),
     Chaos(cli::chaos::ChaosArgs),
+    Inheritance(cli::inheritance::InheritanceArgs),
     #[command(name = lab::conformance::HELPER_COMMAND, hide = true)]
     ConformanceHelper(cli::conformance::HelperArgs),
     Broker(cli::broker::BrokerArgs),
@@ -62,6 +63,7 @@ fn dispatch(words: &[String]) -> u8 {
         Some(workers::role::COMMAND) => return workers::role::play(&rest[1..]),
         Some(chaos::COMMAND) => return chaos::play(&rest[1..]),
         Some(load::role::COMMAND) => return load::role::play(&rest[1..]),
+        Some(inheritance::COMMAND) => return inheritance::play(&rest[1..]),
         _ => {}
     }
     if let Some((applet, rest)) = cli::applet::meant(program, rest) {
@@ -76,6 +78,7 @@ fn dispatch(words: &[String]) -> u8 {
         Command::State(args) => cli::state::run(&args),
         Command::Conformance(args) => cli::conformance::run(&args),
         Command::Chaos(args) => cli::chaos::run(&args),
+        Command::Inheritance(args) => cli::inheritance::run(&args),
         Command::ConformanceHelper(args) => cli::conformance::help(&args),
         Command::Broker(args) => cli::broker::run(&args),
         Command::Vm(args) => cli::vm::run(args),

@@ -8,6 +8,7 @@ pub(crate) mod broker;
 pub(crate) mod chaos;
 pub(crate) mod conformance;
 mod driver;
+pub(crate) mod inheritance;
 pub(crate) mod latency;
 mod output;
 mod progress;

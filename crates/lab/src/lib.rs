@@ -8,6 +8,7 @@ pub mod chaos;
 pub mod conformance;
 mod dice;
 pub mod host;
+pub mod inheritance;
 pub mod latency;
 pub mod load;
 pub mod measure;

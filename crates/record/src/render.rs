@@ -5,6 +5,7 @@ pub mod crowd;
 pub mod flavours;
 pub mod gbench;
 mod grid;
+pub mod inheritance;
 pub mod json;
 pub mod latency;
 mod ratio;

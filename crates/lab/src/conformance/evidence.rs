@@ -71,6 +71,14 @@ pub struct Evidence {
     pub findings: Vec<String>,
 }
 
+impl Evidence {
+    /// Whether the kernel is named as one of Android's.
+    #[must_use]
+    pub fn is_android(&self) -> bool {
+        is_android(&self.release_name)
+    }
+}
+
 /// Where tracefs may be mounted.
 const TRACING: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
 
@@ -97,18 +105,26 @@ fn by_files(root: &Path, findings: &mut Vec<String>) -> Option<Kind> {
 }
 
 /// What a kernel's driver hands on of a caller's priority. Only Android's has the event that tells of
-/// changed policies.
-fn handed_on(kind: Kind, root: &Path, findings: &mut Vec<String>) -> Inherit {
+/// changed policies; where events cannot be seen, its release name tells.
+fn handed_on(kind: Kind, root: &Path, release_name: &str, findings: &mut Vec<String>) -> Inherit {
     if kind == Kind::Rust {
         return Inherit::None;
     }
     let event = "events/binder/binder_set_priority";
     let seen = TRACING.iter().any(|tracing| root.join(tracing).join(event).is_dir());
-    if !seen {
+    if seen {
+        findings.push("a trace event binder_set_priority, which Android's kernels have".to_owned());
+    } else if is_android(release_name) {
+        findings.push(format!("the release name {release_name} of an Android kernel"));
+    } else {
         return Inherit::Nice;
     }
-    findings.push("a trace event binder_set_priority, which Android's kernels have".to_owned());
     Inherit::Rt
+}
+
+/// Whether a release is named as those of Android's common kernels: `6.6.30-android15-8`.
+fn is_android(release_name: &str) -> bool {
+    release_name.contains("-android")
 }
 
 /// Finds out which driver is behind a context.
@@ -130,7 +146,7 @@ pub fn examine(subject: &dyn Subject) -> Result<Evidence, OpenError> {
     findings.push(format!("BINDER_VERSION with a null pointer gives {answer}"));
     let by_answer = if answer == "EFAULT" { Kind::Rust } else { Kind::C };
     let kind = by_files.unwrap_or(by_answer);
-    let inherit = handed_on(kind, Path::new("/"), &mut findings);
+    let inherit = handed_on(kind, Path::new("/"), &release_name, &mut findings);
     Ok(Evidence { kind, release, release_name, inherit, findings })
 }
 
@@ -164,8 +180,10 @@ mod tests {
             assert_eq!(by_files(&root, &mut findings), want, "{name}");
             assert_eq!(findings.is_empty(), groups.is_empty(), "{name}");
             let inherit = if name == "android" { Inherit::Rt } else { Inherit::Nice };
-            assert_eq!(handed_on(Kind::C, &root, &mut findings), inherit, "{name}");
-            assert_eq!(handed_on(Kind::Rust, &root, &mut findings), Inherit::None, "{name}");
+            let mut handed_on = |kind, release| handed_on(kind, &root, release, &mut findings);
+            assert_eq!(handed_on(Kind::C, "7.2.13"), inherit, "{name}");
+            assert_eq!(handed_on(Kind::C, "6.6.30-android15-8"), Inherit::Rt, "{name}");
+            assert_eq!(handed_on(Kind::Rust, "7.2.13"), Inherit::None, "{name}");
             let _ = fs::remove_dir_all(&root);
         }
     }

@@ -120,7 +120,7 @@ impl Peer {
     }
 
     /// Waits for the line that a role prints when it is ready, or the reason why it never will be.
-    pub(super) fn wait_until_ready(&self) -> Result<(), String> {
+    pub(crate) fn wait_until_ready(&self) -> Result<(), String> {
         let stdout = self.lock().child.stdout.take();
         let mut line = String::new();
         if let Some(stdout) = stdout {

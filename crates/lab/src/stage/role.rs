@@ -17,12 +17,12 @@ use crate::plan::{Dialect, FaultKind};
 /// The hidden command that makes this program a server.
 pub const COMMAND: &str = "__peer";
 /// The line by which a server that needs time to start says that it has.
-pub(super) const READY: &str = "ready";
+pub(crate) const READY: &str = "ready";
 /// In place of a fault's name.
 const NO_FAULT: &str = "-";
 
 /// The words that start a role.
-pub(super) fn words(role: &str, arguments: &[String], fault: Option<FaultKind>) -> Vec<String> {
+pub(crate) fn words(role: &str, arguments: &[String], fault: Option<FaultKind>) -> Vec<String> {
     let fault = fault.map_or(NO_FAULT, FaultKind::name);
     let head = [COMMAND, role, fault].map(str::to_owned);
     head.into_iter().chain(arguments.iter().cloned()).collect()

@@ -262,7 +262,8 @@ pub struct Inheritance {
 /// One hop of a call in one situation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hop {
-    /// The situation: `call`, `queued`, `nested-1`, `nested-2`, `oneway`, `minimum`, `restored`.
+    /// The situation: `call`, `queued`, `nested-1`, `nested-2`, `callback`, `oneway`, `minimum`, `restored`,
+    /// `after`.
     pub scene: String,
     /// The caller.
     pub caller: Sched,
@@ -271,7 +272,7 @@ pub struct Hop {
     /// How it was while it served (in `restored`: once it had replied).
     #[serde(default)]
     pub served: Option<Sched>,
-    /// What this driver is expected to make of it.
+    /// What this driver is expected to make of it; `None` if that is not known, or could not be tried.
     #[serde(default)]
     pub expected: Option<Sched>,
     /// Why it could not be looked at, or what else there is to say.
@@ -283,6 +284,11 @@ impl Hop {
     /// Whether it was as expected; `None` when either is not known.
     pub fn as_expected(&self) -> Option<bool> {
         Some(same_urgency(self.served?, self.expected?))
+    }
+
+    /// Whether it was tried, and nothing came of it: `note` says what broke.
+    pub fn is_broken(&self) -> bool {
+        self.served.is_none() && self.expected.is_some()
     }
 }
 
