@@ -119,7 +119,7 @@ struct TestArgs {
     expect: Expected,
 
     /// Leave out the look at single situations: queued, nested and oneway calls, minimum, restoration
-    #[arg(long)]
+    #[arg(long, conflicts_with = "expect")]
     no_scenes: bool,
 
     /// What to print

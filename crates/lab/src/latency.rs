@@ -29,13 +29,14 @@ pub use ask::{Ask, Flavour};
 use driver::AnyContext;
 pub use fault::Injected;
 use record::{
-    Case, CaseKind, Class, ClassTotals, Finding, Inheritance, LatencyTest, Measurement, Outcome, Percentiles,
-    Repetition, Role, Run, Sched, Severity,
+    Case, CaseKind, Class, ClassTotals, Finding, Inheritance, LatencyTest, Level, Measurement, Outcome,
+    Percentiles, Repetition, Role, Run, Sched, Severity,
 };
 
 use crate::host;
+use crate::inheritance::{self, Question};
 use crate::load::Loads;
-use crate::plan::{Dialect, Plan};
+use crate::plan::{Dialect, Inherit, Plan};
 use crate::realtime;
 use crate::run::{self, Observer, RunError};
 use crate::stage::{Contexts, Stage};
@@ -85,8 +86,12 @@ pub fn execute(ask: &Ask, observer: &mut dyn Observer) -> Result<Run, RunError> 
     }
     let addresses = addresses(ask, context.as_ref(), tracing, realtime.is_ok())?;
     measure(ask, &addresses, &stage, &program, &mut run, observer)?;
-    if let (true, Some(context), Some(dialect)) = (ask.scenes && run.complete, &context, dialect) {
-        look_at_scenes(ask, context, dialect, &program, &mut run);
+    match (&context, dialect) {
+        (Some(context), Some(dialect)) if ask.scenes && run.complete => {
+            look_at_scenes(ask, context, dialect, &mut run);
+        }
+        (None, _) => run.latency.iter_mut().for_each(without_ipc),
+        _ => {}
     }
     run.elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     Ok(run)
@@ -317,6 +322,30 @@ fn roles(ask: &Ask, result: &pairs::Result) -> Vec<Role> {
 }
 
 /// Single situations, with servers that inherit as the test's did.
-fn look_at_scenes(ask: &Ask, context: &AnyContext, dialect: Dialect, program: &Path, run: &mut Run) {
-    let _ = (ask, context, dialect, program, run);
+fn look_at_scenes(ask: &Ask, context: &AnyContext, dialect: Dialect, run: &mut Run) {
+    let dropped = ask.injected.contains(&Injected::DropInheritance);
+    let question =
+        Question { dialect, inherit_rt: ask.inherit_rt, servers_inherit: dropped.then_some(Inherit::None) };
+    let seen = inheritance::measure(context, &question);
+    let Some(test) = &mut run.latency else { return };
+    match seen {
+        Ok(seen) => {
+            let Inheritance { calls, not_inherited, .. } = test.inheritance;
+            test.inheritance = Inheritance { calls, not_inherited, ..seen };
+        }
+        Err(error) => run.findings.push(Finding {
+            id: "inheritance-scenes".to_owned(),
+            severity: Severity::Warning,
+            text: error.to_string(),
+            fix: None,
+        }),
+    }
+}
+
+/// Without IPC the caller's own thread serves, whatever a driver would do.
+fn without_ipc(test: &mut LatencyTest) {
+    let inheritance = &mut test.inheritance;
+    inheritance.expected = Some(Level::Rt);
+    inheritance.expected_reason = "without IPC the caller's own thread serves".to_owned();
+    inheritance.measured = (inheritance.not_inherited == 0 && test.realtime.is_some()).then_some(Level::Rt);
 }
