@@ -224,18 +224,27 @@ impl Stage {
         if self.hung.get() >= MOST_HUNG {
             return Err(Untold::Broken("not tried: scenes before it hung".to_owned()));
         }
-        let (tell, told) = mpsc::channel();
-        // Nobody listens any more to one that hung.
-        std::thread::spawn(move || drop(tell.send(job())));
-        match told.recv_timeout(PATIENCE) {
-            Ok(result) => result,
-            Err(RecvTimeoutError::Timeout) => {
-                self.hung.set(self.hung.get() + 1);
-                self.running.borrow_mut().clear();
-                Err(Untold::Broken(format!("no answer in {} s", PATIENCE.as_secs())))
-            }
-            Err(RecvTimeoutError::Disconnected) => Err(Untold::Broken("its thread panicked".to_owned())),
+        let result = within(PATIENCE, job);
+        if result.is_none() {
+            self.hung.set(self.hung.get() + 1);
+            self.running.borrow_mut().clear();
         }
+        result.unwrap_or_else(|| Err(Untold::Broken(format!("no answer in {} s", PATIENCE.as_secs()))))
+    }
+}
+
+/// Does something in a thread of its own, which is left behind if it takes longer; `None` then.
+fn within<T: Send + 'static>(
+    patience: Duration,
+    job: impl FnOnce() -> Result<T, Untold> + Send + 'static,
+) -> Option<Result<T, Untold>> {
+    let (tell, told) = mpsc::channel();
+    // Nobody listens any more to one that hung.
+    std::thread::spawn(move || drop(tell.send(job())));
+    match told.recv_timeout(patience) {
+        Ok(result) => Some(result),
+        Err(RecvTimeoutError::Timeout) => None,
+        Err(RecvTimeoutError::Disconnected) => Some(Err(Untold::Broken("its thread panicked".to_owned()))),
     }
 }
 
@@ -275,5 +284,46 @@ pub(super) fn settled(thread: i32, wanted: Sched) -> Result<Sched, Untold> {
             return Ok(found);
         }
         std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_hangs_is_left_behind_and_what_panics_is_told() {
+        let (keep, hang) = mpsc::channel::<()>();
+        let hung = move || Ok(hang.recv().is_ok());
+        assert_eq!(within(Duration::from_millis(20), hung), None);
+        drop(keep);
+        assert_eq!(within(PATIENCE, || Ok(7)), Some(Ok(7)));
+        let panicked = within::<()>(PATIENCE, || std::panic::resume_unwind(Box::new("asked to")));
+        assert_eq!(panicked, Some(Err(Untold::Broken("its thread panicked".to_owned()))));
+    }
+
+    #[test]
+    fn a_caller_is_what_was_asked_for_or_says_why_not() {
+        let outcome = within(PATIENCE, || become_caller(Caller::Fifo)).expect("at once");
+        assert!(match outcome {
+            Ok(sched) => sched.policy == Sched::fifo(0).policy && sched.priority > 0,
+            Err(Untold::NoRight(why)) => why.contains("SCHED_FIFO"),
+            Err(Untold::Broken(_)) => false,
+        });
+        let without = || {
+            let tried = sys::capability::without_sys_nice(|| become_caller(Caller::Nice(-20)));
+            tried.map_err(|error| Untold::Broken(error.to_string()))?
+        };
+        match within(PATIENCE, without).expect("at once") {
+            Err(Untold::NoRight(why)) => assert!(why.contains("RLIMIT_NICE"), "{why}"),
+            other => assert!(sys::sched::most_urgent_nice() <= -20, "{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_thread_that_never_settles_is_told_as_it_is() {
+        let thread = sys::interrupt::ThreadId::current().number();
+        assert_eq!(settled(thread, Sched::fifo(99)), Ok(realtime::own()));
+        assert!(matches!(settled(i32::MAX, Sched::fifo(99)), Err(Untold::Broken(_))));
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn find(context: &AnyContext, inherit_rt: bool) -> Result<Expectation
     let (rule, reason) = match context {
         AnyContext::Embedded(context) => {
             let inherit = context.settings().inherit;
-            (Some(inherit), format!("the embedded driver was told so (--inherit {inherit})"))
+            (Some(inherit), format!("it is the embedded driver's setting (--inherit {inherit})"))
         }
         AnyContext::Kernel(_) => of_kernel(&conformance::examine(context)?),
     };

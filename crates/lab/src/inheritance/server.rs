@@ -4,7 +4,6 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use driver::embedded::{EmbeddedContext, Settings};
 use driver::{AnyConnection, AnyContext};
 use ipc::binder::manager::Services;
 use ipc::hwbinder::{HwBinder, manager as hidl};
@@ -22,10 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) fn address(context: &AnyContext, question: &Question) -> Option<String> {
     match (context, question.servers_inherit) {
         (_, None) => Some(context.address()),
-        (AnyContext::Embedded(context), Some(inherit)) => {
-            let settings = Settings { inherit, ..context.settings() };
-            Some(EmbeddedContext::at(context.directory(), context.name(), settings).address())
-        }
+        (AnyContext::Embedded(context), Some(inherit)) => Some(context.with_inherit(inherit).address()),
         (AnyContext::Kernel(_), Some(_)) => None,
     }
 }
@@ -88,7 +84,7 @@ pub(super) fn serve(serving: &Serving) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driver::embedded::Inherit;
+    use driver::embedded::{EmbeddedContext, Inherit, Settings};
     use std::path::Path;
 
     #[test]
