@@ -4,6 +4,8 @@
 //! Facts: flags and defaults of AOSP's `Latency.cpp` and `schd-dbg.cpp` (Android 14). Those begin with one
 //! dash, whatever their length; two are fine, too.
 
+mod sweep;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, ValueEnum};
@@ -30,9 +32,10 @@ pub(crate) struct LatencyArgs {
 }
 
 /// The tests, and what each is.
-const TESTS: [(&str, &str); 2] = [
+const TESTS: [(&str, &str); 3] = [
     ("hwbinder", "pairs of client and server through hwbinder; Android's libhwbinder_latency"),
     ("binder", "the same through binder; Android's schd-dbg"),
+    ("sweep", "over a grid of pairs, payloads, loads and deadlines; calls per second that are sustained"),
 ];
 
 /// Runs the test that the first word names.
@@ -41,6 +44,7 @@ pub(crate) fn run(args: LatencyArgs) -> u8 {
     match words.next().as_deref() {
         Some("hwbinder") => test(Flavour::Hwbinder, "binderperf latency hwbinder", words.collect()),
         Some("binder") => test(Flavour::Binder, "binderperf latency binder", words.collect()),
+        Some("sweep") => sweep::run("binderperf latency sweep", words.collect()),
         Some("--help" | "-h") => say(&overview()),
         other => {
             let found = other.map_or("nothing".to_owned(), |name| format!("{name:?}"));
@@ -266,14 +270,7 @@ fn carry_out(ask: &Ask, args: &TestArgs) -> u8 {
     teller.line.show("");
     let run = match result {
         Ok(run) => run,
-        Err(error) => {
-            complain(&error);
-            return match error {
-                RunError::NoDriver(_) | RunError::Unready(_) => exit::UNABLE,
-                RunError::NothingToRun { .. } => exit::USAGE,
-                RunError::Os(_) => exit::INTERNAL,
-            };
-        }
+        Err(error) => return cannot_run(&error),
     };
     if args.verbose {
         note(roles(&run));
@@ -291,12 +288,19 @@ fn carry_out(ask: &Ask, args: &TestArgs) -> u8 {
     if troubles.is_empty() { status } else { exit::INTERNAL }
 }
 
-/// The exit status; says on stderr why it is not 0.
-fn verdict(run: &Run, expected: Expected) -> u8 {
-    let mut status = exit::FINE;
-    if run.overloaded {
-        note("More pairs than CPUs: the machine is overloaded, and latency tells of the queue.\n");
+/// Says why a test could not begin; the exit status for that.
+fn cannot_run(error: &RunError) -> u8 {
+    complain(error);
+    match error {
+        RunError::NoDriver(_) | RunError::Unready(_) => exit::UNABLE,
+        RunError::NothingToRun { .. } => exit::USAGE,
+        RunError::Os(_) => exit::INTERNAL,
     }
+}
+
+/// Says which pairs failed; the exit status for that.
+fn failures(run: &Run) -> u8 {
+    let mut status = exit::FINE;
     for case in &run.cases {
         for repetition in &case.repetitions {
             if let Outcome::Failed { reason, .. } = &repetition.outcome {
@@ -305,6 +309,15 @@ fn verdict(run: &Run, expected: Expected) -> u8 {
             }
         }
     }
+    status
+}
+
+/// The exit status; says on stderr why it is not 0.
+fn verdict(run: &Run, expected: Expected) -> u8 {
+    if run.overloaded {
+        note("More pairs than CPUs: the machine is overloaded, and latency tells of the queue.\n");
+    }
+    let mut status = failures(run);
     let Some(test) = &run.latency else { return exit::INTERNAL };
     if let Some(miss) = &test.stopped_at {
         let log = lab::latency::trace_log().map_or(String::new(), |log| format!("log:{}\n", log.display()));

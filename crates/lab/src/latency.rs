@@ -6,6 +6,7 @@
 //! - [`pairs`]: their processes, from outside; [`role`]: one of them from inside; [`caller`]: a client's two
 //!   threads; [`service`]: what is called; [`scene`]: the flavours; [`tracing`]: the kernel's switch.
 //! - [`sample`], [`notes`]: what is kept; [`tally`]: what it says.
+//! - [`sweep`]: all of it at every point of a grid.
 //!
 //! Facts: libhwbinder's `Latency.cpp` and `PerfTest.cpp`, frameworks/native's `schd-dbg.cpp` (Android 14).
 //! Where those err this does not: `docs/reading-the-numbers.md` lists it.
@@ -19,6 +20,7 @@ pub mod role;
 mod sample;
 mod scene;
 mod service;
+pub mod sweep;
 mod tally;
 mod tracing;
 

@@ -48,6 +48,10 @@ pub fn wilson_lower(successes: u64, trials: u64, confidence: f64) -> Option<f64>
         return None;
     }
     let z = normal_quantile(confidence)?;
+    if successes == 0 {
+        // Where rounding would leave a little above nothing.
+        return Some(0.0);
+    }
     let (n, z2) = (trials as f64, z * z);
     let share = successes as f64 / n;
     let spread = z * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt();

@@ -2,8 +2,8 @@
 //! is sustained.
 //! Not here: measuring a point (`lab`), tables (`crate::render::latency`).
 
-use crate::schema::{Case, Cell, Class, LatencyTest, Outcome, Point, Run, Sweep};
-use crate::stats::wilson_lower;
+use crate::schema::{Case, Cell, Class, Finding, LatencyTest, Outcome, Point, Run, Severity, Sweep};
+use crate::stats::{normal_quantile, wilson_lower};
 
 /// How many of the samples took longer than each of the deadlines.
 pub fn misses(samples: &[u64], deadlines: &[u64]) -> Vec<u64> {
@@ -137,8 +137,8 @@ pub fn climb<E>(
     Ok(highest)
 }
 
-/// Puts the run of a point to those of the points before it. Hosts, drivers and who took part are those of
-/// the first.
+/// Puts the run of a point to those of the points before it. Host, driver, iterations and who took part
+/// are those of the first.
 pub fn join(whole: &mut Option<Run>, mut part: Run) {
     let Some(run) = whole else {
         if let Some(test) = &mut part.latency {
@@ -153,7 +153,11 @@ pub fn join(whole: &mut Option<Run>, mut part: Run) {
     run.complete &= part.complete;
     run.incomplete_reason = run.incomplete_reason.take().or(part.incomplete_reason);
     for finding in part.findings {
-        if !run.findings.contains(&finding) {
+        // A machine that is busy is so at many points; what went wrong at one is told of each.
+        let known = |known: &Finding| {
+            known.id == finding.id && (known.text == finding.text || finding.severity < Severity::Error)
+        };
+        if !run.findings.iter().any(known) {
             run.findings.push(finding);
         }
     }
@@ -168,7 +172,6 @@ pub fn join(whole: &mut Option<Run>, mut part: Run) {
 
 fn join_tests(test: &mut LatencyTest, of_part: &LatencyTest) {
     test.pairs = test.pairs.max(of_part.pairs);
-    test.iterations = test.iterations.max(of_part.iterations);
     test.realtime = test.realtime.and(of_part.realtime);
     test.realtime_problem = test.realtime_problem.take().or_else(|| of_part.realtime_problem.clone());
     let (found, more) = (&mut test.inheritance, &of_part.inheritance);
@@ -190,6 +193,15 @@ pub fn calls_at(rate_hz: f64, asked: u64, longest_deadline_ns: u64) -> u64 {
     const DEADLINES: f64 = 20.0;
     let outlasting = rate_hz * longest_deadline_ns as f64 / 1e9 * DEADLINES;
     asked.max(outlasting.ceil() as u64)
+}
+
+/// Fewest calls, all of which meet the deadline, that show with this confidence that such a share does;
+/// `None` if none can.
+pub fn calls_needed(meet: f64, confidence: f64) -> Option<u64> {
+    let z = normal_quantile(confidence)?;
+    let needed = meet * z * z / (1.0 - meet);
+    // Wilson's bound of n successes in n trials is n / (n + z^2).
+    needed.is_finite().then(|| (needed.ceil() as u64).max(1))
 }
 
 #[cfg(test)]

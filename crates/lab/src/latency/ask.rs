@@ -23,7 +23,7 @@ const MOST_CALLS: u64 = 100_000_000;
 /// A longer deadline than any call takes: an hour.
 const LONGEST_DEADLINE_US: u64 = 3_600_000_000;
 /// Fewest and most calls per second.
-const RATES: std::ops::RangeInclusive<f64> = 0.01..=1e6;
+pub(super) const RATES: std::ops::RangeInclusive<f64> = 0.01..=1e6;
 
 /// What the pairs speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

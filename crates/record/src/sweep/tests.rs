@@ -193,6 +193,9 @@ fn a_joined_run_is_sound_and_counts_all() {
     for (pairs, at) in groups.iter().zip(&points) {
         let (mut run, found) = sweep_at(pairs, at);
         run.overloaded = at.pairs == 2;
+        let finding = |severity, text: String| Finding { id: "x".to_owned(), severity, text, fix: None };
+        run.findings.push(finding(Severity::Warning, format!("load {}", at.pairs)));
+        run.findings.push(finding(Severity::Error, format!("lost {}", at.pairs)));
         forget_raw(&mut run);
         cells.extend(found);
         join(&mut whole, run);
@@ -202,6 +205,8 @@ fn a_joined_run_is_sound_and_counts_all() {
     test.sweep = Some(Sweep { deadlines: vec![100_000], meet: 0.99, confidence: 0.95, cells });
     assert_eq!((test.pairs, test.inheritance.calls, run.cases.len()), (2, 4020, 6));
     assert!(run.overloaded && run.latency.as_ref().is_some_and(|test| test.all.is_empty()));
+    let said: Vec<&str> = run.findings.iter().map(|finding| finding.text.as_str()).collect();
+    assert_eq!(said, ["load 1", "lost 1", "lost 2"]);
     let name = "latency_hwbinder/pairs:2/payload:0/load:cpu:2_io:1/rate:0.5/pair:1/other";
     assert_eq!(run.cases[5].name, name);
     assert_eq!(run.cases[5].per_family_instance_index, 5);
@@ -213,4 +218,15 @@ fn a_backlog_is_given_the_time_to_show() {
     assert_eq!(calls_at(1000.0, 500, 2_500_000), 500, "50 calls in 20 deadlines are fewer than asked for");
     assert_eq!(calls_at(100_000.0, 500, 10_000_000), 20_000);
     assert_eq!(calls_at(0.5, 500, 10_000_000), 500);
+}
+
+#[test]
+fn so_many_calls_show_it_and_one_less_does_not() {
+    for (meet, confidence) in [(0.99, 0.95), (0.9, 0.99), (0.999, 0.95), (0.5, 0.5), (0.1, 0.95)] {
+        let needed = calls_needed(meet, confidence).expect("it can be shown");
+        let shows = |calls| wilson_lower(calls, calls, confidence).is_some_and(|bound| bound >= meet);
+        assert!(shows(needed) && (needed == 1 || !shows(needed - 1)), "{meet} {confidence}: {needed}");
+    }
+    assert_eq!(calls_needed(0.99, 0.95), Some(268));
+    assert_eq!((calls_needed(1.0, 0.95), calls_needed(0.9, 1.0)), (None, None));
 }

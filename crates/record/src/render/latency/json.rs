@@ -311,7 +311,9 @@ fn ours(run: &Run, test: &LatencyTest, text: &mut Object) {
             took_ms: millis(took),
         }),
     );
-    text.line("failed", &failures(run));
+    if test.sweep.is_none() {
+        text.line("failed", &failures(run));
+    }
     text.line("complete", &run.complete);
     text.beside("incomplete_reason", &run.incomplete_reason);
 }

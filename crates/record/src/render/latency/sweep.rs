@@ -68,36 +68,48 @@ fn row(run: &Run, cell: &Cell) -> Row {
         percentile(|percentiles| percentiles.p99),
         time(run, cell.worst),
     ];
-    cells.extend(cell.misses.iter().map(|misses| met(*misses, cell.calls).map(share).unwrap_or_default()));
+    cells.extend(cell.misses.iter().map(|misses| share(*misses, cell.calls)));
     cells.push(cell.failed.as_ref().map(|_| "INCOMPLETE".to_owned()).unwrap_or_default());
     Row::Numbers(cells)
 }
 
-/// Rounded down: never 1 when there was a miss.
-fn share(share: f64) -> String {
-    if share < 1.0 { format!("{:.4}", (share * 1e4).floor() / 1e4) } else { "1".to_owned() }
+/// Rounded down to four digits: never 1 when there was a miss.
+fn share(misses: u64, calls: u64) -> String {
+    let met = u128::from(calls.saturating_sub(misses));
+    match (met * 10_000).checked_div(u128::from(calls)) {
+        None => String::new(),
+        Some(_) if misses == 0 => "1".to_owned(),
+        Some(parts) => format!("0.{parts:04}"),
+    }
 }
 
+/// A row for each point and class, with the rate of each deadline.
 fn sustained_table(run: &Run, sweep: &Sweep, found: &[Sustained]) -> String {
-    const HEADS: [&str; 5] = ["Sustained calls/s", "deadline", "each pair", "all pairs", "fails at"];
-    let rate = |rate: Option<f64>| rate.map_or("none".to_owned(), |rate| rate.to_string());
-    let row = |at: &Sustained| {
-        Row::Numbers(vec![
-            format!("{} {}", at.point.name(), at.class.name()),
-            short_time(run, at.deadline),
-            rate(at.rate_hz),
-            rate(at.total_hz()),
-            at.fails_at_hz.map_or("beyond the rates measured".to_owned(), |rate| rate.to_string()),
-        ])
+    let mut heads = vec!["Sustained calls/s".to_owned()];
+    heads.extend(sweep.deadlines.iter().map(|deadline| short_time(run, *deadline)));
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let row = |of_one: &[Sustained]| {
+        let name = of_one.first().map(|at| format!("{} {}", at.point.name(), at.class.name()));
+        Row::Numbers(name.into_iter().chain(of_one.iter().map(rate)).collect())
     };
-    let rows: Vec<Row> = found.iter().map(row).collect();
-    grid(&HEADS, &rows)
+    let rows: Vec<Row> =
+        found.chunk_by(|one, next| one.point == next.point && one.class == next.class).map(row).collect();
+    grid(&heads, &rows)
         + &format!(
-            "A rate is sustained if at least {} % of the calls meet the deadline, with a confidence of {} % \
-             (Wilson, one-sided). Times count from the intended start, rates the calls of both classes.\n",
+            "Of all pairs and both classes together; a rate is sustained if at least {} % of the calls of this class meet\n\
+             the deadline, with a confidence of {} % (Wilson, one-sided). Times count from the intended start.\n",
             percent(sweep.meet),
             percent(sweep.confidence)
         )
+}
+
+/// Of all pairs; marked where no rate was too high.
+fn rate(at: &Sustained) -> String {
+    match at.total_hz() {
+        None => "none".to_owned(),
+        Some(rate) if at.fails_at_hz.is_none() => format!(">={rate}"),
+        Some(rate) => rate.to_string(),
+    }
 }
 
 /// Without the digits that binary fractions bring along.

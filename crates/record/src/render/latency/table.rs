@@ -17,6 +17,9 @@ pub fn table(run: &Run) -> String {
     if run.overloaded {
         text += "WARNING more ran at once than there are CPUs: the numbers tell of the overload\n";
     }
+    if let Some(reason) = run.incomplete_reason.as_deref().filter(|_| !run.complete) {
+        text += &format!("INCOMPLETE: {}\n", printable(reason));
+    }
     text
 }
 

@@ -275,7 +275,10 @@ fn a_stop_by_the_trace_is_told() {
         serde_json::json!({"pair": 0, "class": "fifo", "iteration": 999, "took_ms": 3})
     );
     assert_eq!(shown["complete"], false);
-    assert!(table(&run).contains("pair 0, fifo, iteration 999, 3.000 ms\n"), "{}", table(&run));
+    let text = table(&run);
+    assert!(text.contains("pair 0, fifo, iteration 999, 3.000 ms\n"), "{text}");
+    assert!(text.ends_with("INCOMPLETE: stopped at a deadline missed\n"), "{text}");
+    assert_eq!(summary(&run, "").matches("INCOMPLETE").count(), 1, "a summary says it once");
 }
 
 #[test]

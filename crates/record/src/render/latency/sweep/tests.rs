@@ -80,16 +80,16 @@ fn limits_that_no_rate_reached_are_said() {
     let mut run = swept();
     let sweep = run.latency.as_mut().and_then(|test| test.sweep.as_mut()).expect("a sweep");
     sweep.cells.retain(|cell| cell.point.rate_hz == Some(1000.0));
-    assert!(table(&run).contains("1000       2000  beyond the rates measured\n"), "{}", table(&run));
-    let sweep = run.latency.as_mut().and_then(|test| test.sweep.as_mut()).expect("a sweep");
     sweep.cells[0].misses = vec![5, 0];
-    assert!(table(&run).contains("100 us       none       none "), "{}", table(&run));
+    let row = "\npairs:2/payload:64 fifo    none  >=2000\n";
+    assert!(table(&run).contains(row), "{}", table(&run));
 }
 
 #[test]
 fn a_share_is_never_rounded_up_to_all() {
-    assert_eq!(share(0.999_999), "0.9999");
-    assert_eq!((share(1.0), share(0.0)), ("1".to_owned(), "0.0000".to_owned()));
+    assert_eq!(share(1, 1_000_000), "0.9999");
+    assert_eq!((share(0, 7), share(7, 7), share(0, 0)), ("1".to_owned(), "0.0000".to_owned(), String::new()));
+    assert_eq!(share(913, 1000), "0.0870", "which floats make 0.0869");
     assert_eq!((percent(0.99), percent(0.999), percent(0.95)), (99.0, 99.9, 95.0));
 }
 

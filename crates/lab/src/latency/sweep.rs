@@ -1,0 +1,403 @@
+//! Room: a latency test at every point of a grid, and at rising rates: which points, in which order, into
+//! one record.
+//! Not here: a single point (`super::execute`); the search, what holds, joining records (`record::sweep`).
+
+use record::{Class, Finding, Point, Run, Severity, Sweep};
+
+use super::ask::{Ask, RATES};
+use crate::load::{LoadSpec, MOST_PROCESSES};
+use crate::run::{Observer, RunError};
+
+/// More points are a slip of the pen.
+const MOST_POINTS: usize = 1000;
+/// More deadlines do not fit into a table.
+const MOST_DEADLINES: usize = 50;
+/// More rates take forever.
+const MOST_RATES: usize = 100;
+
+/// What is varied, and what stays.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    /// All that stays. What is varied is replaced at each point: pairs, payload, loads, rate; single
+    /// situations of inheritance are looked at once.
+    pub base: Ask,
+    /// Pairs at work at once.
+    pub pairs: Vec<u32>,
+    /// Bytes that each call carries.
+    pub payloads: Vec<u32>,
+    /// Loads beside it; an empty list is no load.
+    pub loads: Vec<Vec<LoadSpec>>,
+    /// Deadlines that every call is held against, in us, ascending.
+    pub deadlines_us: Vec<u64>,
+    /// Calls per second of each pair, both classes together, ascending, among which the highest is searched
+    /// that is sustained; none for no search.
+    pub rates: Vec<f64>,
+    /// A rate is sustained if this share of the calls meets the deadline, ...
+    pub meet: f64,
+    /// ... with this confidence.
+    pub confidence: f64,
+}
+
+impl Grid {
+    /// Whether it can be measured at all.
+    ///
+    /// # Errors
+    /// What cannot, and the limit.
+    pub fn check(&self) -> Result<(), String> {
+        self.check_axes()?;
+        if !(self.meet > 0.0 && self.meet < 1.0) {
+            return Err(format!(
+                "a share of {} cannot be asked to meet a deadline: use 0.5 to 0.9999",
+                self.meet
+            ));
+        }
+        if !(0.5..1.0).contains(&self.confidence) {
+            return Err(format!(
+                "no search ends with a confidence of {}: use 0.5 to 0.9999",
+                self.confidence
+            ));
+        }
+        self.check_numbers()?;
+        for point in self.points() {
+            self.ask_at(&point).check().map_err(|why| format!("{}: {why}", point.place.name()))?;
+            for rate in &self.rates {
+                self.ask_at(&point.paced(*rate))
+                    .check()
+                    .map_err(|why| format!("{}: {why}", point.place.name()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there are so many calls that something can be shown.
+    fn check_numbers(&self) -> Result<(), String> {
+        let fewest = u64::from(self.pairs.iter().copied().min().unwrap_or(1)).max(1);
+        let needed =
+            record::sweep::calls_needed(self.meet, self.confidence).unwrap_or(u64::MAX).div_ceil(fewest);
+        if self.rates.is_empty() || self.base.iterations >= needed {
+            return Ok(());
+        }
+        Err(format!(
+            "{} iterations cannot show that a share of {} meets a deadline with a confidence of {}: use -i {needed} \
+             or more, or --rates none",
+            self.base.iterations, self.meet, self.confidence
+        ))
+    }
+
+    fn check_axes(&self) -> Result<(), String> {
+        for (what, length, most) in [
+            ("deadlines", self.deadlines_us.len(), MOST_DEADLINES),
+            ("numbers of pairs", self.pairs.len(), MOST_POINTS),
+            ("payloads", self.payloads.len(), MOST_POINTS),
+            ("loads", self.loads.len(), MOST_POINTS),
+        ] {
+            if !(1..=most).contains(&length) {
+                return Err(format!("{length} {what} cannot be: use 1 to {most}"));
+            }
+        }
+        let points = self.pairs.len().saturating_mul(self.payloads.len()).saturating_mul(self.loads.len());
+        if points > MOST_POINTS {
+            return Err(format!("{points} points of the grid are too many: the limit is {MOST_POINTS}"));
+        }
+        if self.rates.len() > MOST_RATES {
+            return Err(format!("{} rates are too many: the limit is {MOST_RATES}", self.rates.len()));
+        }
+        if let Some(rate) = self.rates.iter().find(|rate| !RATES.contains(*rate)) {
+            return Err(format!(
+                "{rate} calls per second cannot be: use {} to {}",
+                RATES.start(),
+                RATES.end()
+            ));
+        }
+        let ascends = self.deadlines_us.is_sorted_by(|one, next| one < next)
+            && self.rates.is_sorted_by(|one, next| one < next);
+        if !ascends || self.deadlines_us[0] == 0 {
+            return Err("deadlines and rates must ascend, from above 0".to_owned());
+        }
+        let processes =
+            |loads: &Vec<LoadSpec>| loads.iter().map(|load| load.count).fold(0, u32::saturating_add);
+        match self.loads.iter().map(processes).find(|processes| *processes > MOST_PROCESSES) {
+            Some(processes) => Err(format!("{processes} processes of load: the limit is {MOST_PROCESSES}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Without rates, in the order in which they are measured.
+    fn points(&self) -> Vec<Planned> {
+        let mut points = Vec::new();
+        for loads in &self.loads {
+            for payload in &self.payloads {
+                for pairs in &self.pairs {
+                    let planned = Planned {
+                        place: Point {
+                            pairs: *pairs,
+                            payload_bytes: (*payload).into(),
+                            load: words(loads),
+                            rate_hz: None,
+                        },
+                        payload: *payload,
+                        loads: loads.clone(),
+                    };
+                    // Typed twice is meant once.
+                    if !points.contains(&planned) {
+                        points.push(planned);
+                    }
+                }
+            }
+        }
+        points
+    }
+
+    fn ask_at(&self, point: &Planned) -> Ask {
+        let longest = self.deadlines_us.last().copied().unwrap_or(self.base.deadline_us);
+        let asked = self.base.iterations;
+        let iterations = match point.place.rate_hz {
+            // An iteration is two calls.
+            Some(rate) => {
+                record::sweep::calls_at(rate, asked.saturating_mul(2), longest.saturating_mul(1000))
+                    .div_ceil(2)
+            }
+            None => asked,
+        };
+        Ask {
+            pairs: point.place.pairs,
+            payload: point.payload,
+            loads: point.loads.clone(),
+            rate_hz: point.place.rate_hz,
+            iterations,
+            deadline_us: longest,
+            raw: true,
+            trace: false,
+            cell: point.place.name(),
+            ..self.base.clone()
+        }
+    }
+}
+
+/// The load of a point as typed.
+fn words(loads: &[LoadSpec]) -> String {
+    loads.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// A point that is to be measured.
+#[derive(Clone, Debug, PartialEq)]
+struct Planned {
+    place: Point,
+    payload: u32,
+    loads: Vec<LoadSpec>,
+}
+
+impl Planned {
+    fn paced(&self, rate: f64) -> Self {
+        let mut paced = self.clone();
+        paced.place.rate_hz = Some(rate);
+        paced
+    }
+}
+
+/// Measures a grid that [`Grid::check`] let through. The observer is told of each point as of a case.
+/// A point that cannot be measured is left out and noted, and makes the record incomplete.
+///
+/// # Errors
+/// [`RunError`], if not even the first point can be measured.
+pub fn execute(grid: &Grid, observer: &mut dyn Observer) -> Result<Run, RunError> {
+    let points = grid.points();
+    let all = points.len() * (1 + grid.rates.len());
+    let sweep = Sweep {
+        deadlines: grid.deadlines_us.iter().map(|us| us.saturating_mul(1000)).collect(),
+        meet: grid.meet,
+        confidence: grid.confidence,
+        cells: Vec::new(),
+    };
+    let mut work = Work { grid, sweep, run: None, done: 0, all, observer };
+    for (number, point) in points.iter().enumerate() {
+        // Rates that need not be measured count as done.
+        work.done = number * (1 + grid.rates.len());
+        match work.point(point) {
+            Ok(()) => {}
+            Err(Stop::Nothing(error)) => return Err(error),
+            Err(Stop::Asked) => break,
+        }
+    }
+    let Work { sweep, run, .. } = work;
+    let mut run = run.ok_or_else(|| RunError::Unready("the grid has no point".to_owned()))?;
+    if !grid.base.raw {
+        record::sweep::forget_raw(&mut run);
+    }
+    if let Some(test) = &mut run.latency {
+        test.sweep = Some(sweep);
+    }
+    Ok(run)
+}
+
+/// Why no further point is measured.
+enum Stop {
+    /// Not even the first one could be.
+    Nothing(RunError),
+    /// A signal asked for it, or nobody wants the results.
+    Asked,
+}
+
+struct Work<'w> {
+    grid: &'w Grid,
+    sweep: Sweep,
+    run: Option<Run>,
+    done: usize,
+    all: usize,
+    observer: &'w mut dyn Observer,
+}
+
+impl Work<'_> {
+    /// A point without a rate, then as many of the rates as the search takes.
+    fn point(&mut self, point: &Planned) -> Result<(), Stop> {
+        self.measure(point)?;
+        let deadlines = self.sweep.deadlines.len();
+        let questions = Class::BOTH.len() * deadlines;
+        record::sweep::climb(self.grid.rates.len(), questions, |rung| {
+            let from = self.sweep.cells.len();
+            self.measure(&point.paced(self.grid.rates[rung]))?;
+            let answer = |class: Class, deadline: usize| {
+                let cell = self.sweep.cells[from..].iter().find(|cell| cell.class == class)?;
+                Some(record::sweep::holds(&self.sweep, cell, deadline))
+            };
+            let answers = Class::BOTH.iter().flat_map(|class| (0..deadlines).map(|at| answer(*class, at)));
+            Ok(answers.collect())
+        })
+        .map(|_| ())
+    }
+
+    /// One point into the record. One that cannot be measured leaves a note, unless it is the first.
+    fn measure(&mut self, point: &Planned) -> Result<(), Stop> {
+        if !self.observer.is_wanted() {
+            return Err(Stop::Asked);
+        }
+        let first = self.run.is_none();
+        let ask = Ask { scenes: self.grid.base.scenes && first, ..self.grid.ask_at(point) };
+        let mut relay = Relay { observer: self.observer, first, done: self.done, all: self.all };
+        let result = super::execute(&ask, &mut relay);
+        self.done += 1;
+        match (result, &mut self.run) {
+            (Ok(run), whole) => {
+                let stopped = !run.complete;
+                self.sweep.cells.extend(record::sweep::cells(&run, &point.place, &self.sweep.deadlines));
+                record::sweep::join(whole, run);
+                if stopped { Err(Stop::Asked) } else { Ok(()) }
+            }
+            (Err(error), None) => Err(Stop::Nothing(error)),
+            (Err(error), Some(run)) => {
+                run.findings.push(Finding {
+                    id: "point-left-out".to_owned(),
+                    severity: Severity::Error,
+                    text: format!("{} could not be measured: {error}", point.place.name()),
+                    fix: None,
+                });
+                run.complete = false;
+                run.incomplete_reason.get_or_insert_with(|| "not every point could be measured".to_owned());
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Tells the observer of points as of cases of one run.
+struct Relay<'r> {
+    observer: &'r mut dyn Observer,
+    first: bool,
+    done: usize,
+    all: usize,
+}
+
+impl Observer for Relay<'_> {
+    fn begins(&mut self, run: &Run) {
+        if self.first {
+            self.observer.begins(run);
+        }
+        self.observer.starts(run, 0, self.done, self.all);
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.observer.is_wanted()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ask::Flavour;
+    use super::*;
+
+    fn grid() -> Grid {
+        Grid {
+            base: Ask { iterations: 500, ..Ask::usual(Flavour::Hwbinder) },
+            pairs: vec![1, 2],
+            payloads: vec![0, 64],
+            loads: vec![Vec::new(), vec!["cpu:2".parse().expect("a load")]],
+            deadlines_us: vec![100, 10_000],
+            rates: vec![1000.0, 100_000.0],
+            meet: 0.99,
+            confidence: 0.95,
+        }
+    }
+
+    #[test]
+    fn points_are_every_combination_once() {
+        let mut twice = grid();
+        twice.pairs.push(1);
+        let names: Vec<String> = twice.points().iter().map(|point| point.place.name()).collect();
+        assert_eq!(
+            names,
+            [
+                "pairs:1/payload:0",
+                "pairs:2/payload:0",
+                "pairs:1/payload:64",
+                "pairs:2/payload:64",
+                "pairs:1/payload:0/load:cpu:2",
+                "pairs:2/payload:0/load:cpu:2",
+                "pairs:1/payload:64/load:cpu:2",
+                "pairs:2/payload:64/load:cpu:2",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_point_asks_for_what_it_names_and_for_single_times() {
+        let grid = grid();
+        let point = &grid.points()[7];
+        let ask = grid.ask_at(point);
+        assert_eq!((ask.pairs, ask.payload, ask.loads.len(), ask.iterations), (2, 64, 1, 500));
+        assert_eq!((ask.deadline_us, ask.raw, ask.rate_hz), (10_000, true, None));
+        assert_eq!(
+            ask.case_name(0, Class::Fifo),
+            "latency_hwbinder/pairs:2/payload:64/load:cpu:2/pair:0/fifo"
+        );
+        let fast = grid.ask_at(&point.paced(100_000.0));
+        assert_eq!((fast.rate_hz, fast.iterations), (Some(100_000.0), 10_000), "as long as 20 deadlines");
+        assert_eq!(grid.ask_at(&point.paced(1000.0)).iterations, 500);
+    }
+
+    #[test]
+    fn what_cannot_be_says_the_limit() {
+        let why = |change: fn(&mut Grid)| {
+            let mut grid = grid();
+            change(&mut grid);
+            grid.check().expect_err("cannot be")
+        };
+        assert_eq!(grid().check(), Ok(()));
+        assert!(why(|grid| grid.pairs.clear()).contains("0 numbers of pairs"));
+        assert!(why(|grid| grid.pairs = vec![0]).contains("0 pairs"));
+        assert!(why(|grid| grid.deadlines_us = vec![5, 5]).contains("ascend"));
+        assert!(why(|grid| grid.deadlines_us = vec![0, 5]).contains("above 0"));
+        assert!(why(|grid| grid.rates = vec![2.0, 1.0]).contains("ascend"));
+        assert!(why(|grid| grid.rates = vec![0.0]).contains("per second"));
+        assert!(why(|grid| grid.rates = vec![f64::NAN]).contains("per second"));
+        assert!(why(|grid| grid.meet = 1.0).contains("share of 1"));
+        assert!(why(|grid| grid.confidence = 0.2).contains("confidence of 0.2"));
+        assert!(why(|grid| grid.base.iterations = 267).contains("use -i 268"));
+        assert!(why(|grid| (grid.pairs, grid.base.iterations) = (vec![3, 2], 133)).contains("use -i 134"));
+        assert!(why(|grid| grid.payloads = vec![2 << 20]).contains("pairs:1/payload:2097152: "));
+        assert!(why(|grid| grid.payloads = (0..1001).collect()).contains("1001 payloads"));
+        assert!(
+            why(|grid| grid.loads = vec![vec!["cpu:200".parse().expect("a load"); 2]])
+                .contains("400 processes")
+        );
+    }
+}
