@@ -12,9 +12,11 @@ use abi::layout::{ExtendedError, TransactionData};
 
 use super::gather::gather;
 use super::outgoing::outgoing;
+use super::sched::Saved;
 use super::state::{Frame, Pending, Source, Todo};
 use super::{Guard, Process, sched};
 use crate::embedded::protocol::{Lineage, Request, Transact, TransactKind};
+use crate::embedded::settings::Inherit;
 
 const EPROTO: i32 = 71;
 const EMFILE: i32 = 24;
@@ -69,8 +71,10 @@ impl Process {
         };
         let Some(Frame::Serving { source, saved, .. }) = thread.stack.pop() else { return Ok(st) };
         self.show_depth(st.thread(slot));
-        // Before the caller can run again (contract SCH-03).
-        sched::restore(saved);
+        if !self.restores_late() {
+            // Before the caller can run again (contract SCH-03).
+            sched::restore(saved);
+        }
         let kind = match source {
             Source::Broker(transaction, _) => {
                 self.show_serving(st.thread(slot));
@@ -78,14 +82,43 @@ impl Process {
             }
             Source::Lane(call) => {
                 if let Some(payload) = outgoing(data, buffers_size, payload) {
-                    return Ok(self.reply_in_lane(st, slot, call, data, &payload));
+                    let st = self.reply_in_lane(st, slot, call, data, &payload);
+                    return Ok(self.restore_late(st, slot, saved));
                 }
                 call.leave_to_broker();
                 call.reply_through_broker()
             }
         };
         let transact = Transact { kind, ..blank(data) };
-        self.through_broker(st, slot, Pending::Reply, transact, (data, buffers_size, payload))
+        match self.through_broker(st, slot, Pending::Reply, transact, (data, buffers_size, payload)) {
+            Ok(st) => Ok(self.restore_late(st, slot, saved)),
+            Err(error) => {
+                if self.restores_late() {
+                    sched::restore(saved);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether a thread that has replied keeps its caller's priority until that was woken, as on Android's
+    /// kernels: without it whoever is between the two in urgency would come between reply and caller.
+    fn restores_late(&self) -> bool {
+        self.settings.inherit == Inherit::Rt
+    }
+
+    /// Wakes the caller that was replied to, and then undoes what serving it changed, if that was left.
+    fn restore_late<'p>(&'p self, st: Guard<'p>, slot: u32, saved: Saved) -> Guard<'p> {
+        if !self.restores_late() || saved == Saved::default() {
+            return st;
+        }
+        let wake = self.unlock(st, slot);
+        sched::restore(saved);
+        let mut st = self.lock();
+        if let Some(wake) = wake {
+            st.thread(slot).spares.keep(wake.channel);
+        }
+        st
     }
 
     fn through_broker<'p>(
