@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use lab::stage::role;
-use lab::{broker, chaos, inheritance, latency, load, speed, workers};
+use lab::{broker, chaos, inheritance, inversion, latency, load, speed, workers};
 
 /// Performance tests for Linux Binder IPC, on any kernel
 #[derive(Debug, Parser)]
@@ -32,6 +32,7 @@ enum Command {
     Conformance(cli::conformance::ConformanceArgs),
     Chaos(cli::chaos::ChaosArgs),
     Inheritance(cli::inheritance::InheritanceArgs),
+    Inversion(cli::inversion::InversionArgs),
     #[command(name = lab::conformance::HELPER_COMMAND, hide = true)]
     ConformanceHelper(cli::conformance::HelperArgs),
     Broker(cli::broker::BrokerArgs),
@@ -62,6 +63,7 @@ fn dispatch(words: &[String]) -> u8 {
         Some(latency::role::COMMAND) => return latency::role::play(&rest[1..]),
         Some(workers::role::COMMAND) => return workers::role::play(&rest[1..]),
         Some(chaos::COMMAND) => return chaos::play(&rest[1..]),
+        Some(inversion::role::COMMAND) => return inversion::role::play(&rest[1..]),
         Some(load::role::COMMAND) => return load::role::play(&rest[1..]),
         Some(inheritance::COMMAND) => return inheritance::play(&rest[1..]),
         _ => {}
@@ -79,6 +81,7 @@ fn dispatch(words: &[String]) -> u8 {
         Command::Conformance(args) => cli::conformance::run(&args),
         Command::Chaos(args) => cli::chaos::run(&args),
         Command::Inheritance(args) => cli::inheritance::run(&args),
+        Command::Inversion(args) => cli::inversion::run(&args),
         Command::ConformanceHelper(args) => cli::conformance::help(&args),
         Command::Broker(args) => cli::broker::run(&args),
         Command::Vm(args) => cli::vm::run(args),

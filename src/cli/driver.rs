@@ -71,6 +71,11 @@ impl DriverArgs {
         self.device.clone().unwrap_or_default()
     }
 
+    /// What the embedded driver shall inherit, if that was said.
+    pub(crate) fn inherit(&self) -> Option<Inherit> {
+        self.inherit
+    }
+
     /// Everything as one wish.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ pub(crate) mod chaos;
 pub(crate) mod conformance;
 mod driver;
 pub(crate) mod inheritance;
+pub(crate) mod inversion;
 pub(crate) mod latency;
 mod output;
 mod progress;

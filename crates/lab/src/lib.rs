@@ -9,6 +9,7 @@ pub mod conformance;
 mod dice;
 pub mod host;
 pub mod inheritance;
+pub mod inversion;
 pub mod latency;
 pub mod load;
 pub mod measure;

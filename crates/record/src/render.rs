@@ -6,6 +6,7 @@ pub mod flavours;
 pub mod gbench;
 mod grid;
 pub mod inheritance;
+pub mod inversion;
 pub mod json;
 pub mod latency;
 mod ratio;

@@ -6,6 +6,7 @@ use super::crowd;
 use super::flavours;
 use super::gbench::human;
 use super::grid::{Row, grid};
+use super::inversion;
 use super::latency;
 use super::printable;
 use super::ratio::Controls;
@@ -39,7 +40,9 @@ pub fn summary(run: &Run, what_next: &str) -> String {
     let shown = if controls_only { run.cases.iter().collect() } else { tests };
     let controls = Controls::of(&run.cases);
     text.push('\n');
-    if run.latency.is_some() {
+    if run.inversion.is_some() {
+        text += &inversion::report(run);
+    } else if run.latency.is_some() {
         text += &latency::body(run);
     } else if crowd::has_crowds(run) {
         text += &crowd::table(run);

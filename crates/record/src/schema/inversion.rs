@@ -27,7 +27,7 @@ pub struct Inversion {
     /// A call that took longer is late, in clock units; `None` when the reference tells nothing.
     #[serde(default)]
     pub limit: Option<u64>,
-    /// Whether they show inversion, row by row, in the order of [`Setting::ALL`].
+    /// What became of the calls in each setting, in the order of [`Setting::ALL`].
     pub rows: Vec<InversionRow>,
 }
 
@@ -80,6 +80,10 @@ pub struct InversionRow {
     pub calls: u64,
     /// Those of them that took longer than the limit.
     pub late: u64,
+    /// Late ones in which, for more than half of the time, neither side ran on a CPU.
+    pub bubbles: u64,
+    /// Calls that were served at another priority than the caller's.
+    pub not_inherited: u64,
     /// Exact percentiles of the times; `None` without calls.
     #[serde(default)]
     pub percentiles: Option<Percentiles>,

@@ -1,0 +1,204 @@
+//! Room: the priority-inversion experiment: its settings side by side, their distributions, and the verdict in
+//! words.
+//! Not here: the verdict itself (`crate::inversion`).
+
+use super::grid::{Row, grid};
+use super::summary::{trouble, unit};
+use crate::Distribution;
+use crate::inversion::{INVERTED_SHARE, LATE_BY, LATE_FACTOR};
+use crate::schema::{
+    ClockUnit, DriverKind, Inversion, InversionRow, Measurement, Outcome, Run, Sched, Setting,
+};
+
+const HEADS: [&str; 10] =
+    ["Setting", "calls", "p50", "p90", "p95", "p99", "max", "late", "served as", "inversion"];
+
+/// Table, distributions and verdict; empty for other runs.
+pub fn report(run: &Run) -> String {
+    let Some(experiment) = &run.inversion else { return String::new() };
+    let rows: Vec<Row> = experiment.rows.iter().map(|row| line(run, row)).collect();
+    let mut text = grid(&HEADS, &rows);
+    text += &distributions(run, experiment);
+    text.push('\n');
+    text += &words(run, experiment);
+    text
+}
+
+/// The experiment in a line, e.g. `SCHED_FIFO 99 caller, hwbinder server and 2 hogs (other) on CPU 1`.
+fn scene(experiment: &Inversion) -> String {
+    let Inversion { flavour, cpu, hogs, hog_class, caller, .. } = experiment;
+    let hogs = if *hogs == 1 { "1 hog".to_owned() } else { format!("{hogs} hogs") };
+    format!("{} caller, {flavour} server and {hogs} ({hog_class}), all on CPU {cpu}", scheduling(*caller))
+}
+
+fn scheduling(sched: Sched) -> String {
+    let name = sched.policy_name().unwrap_or("policy unknown").trim_start_matches("SCHED_");
+    match sched.is_realtime() {
+        true => format!("{name} {}", sched.priority),
+        false => format!("{name} nice {}", sched.nice),
+    }
+}
+
+fn samples(run: &Run, row: &InversionRow) -> Option<Distribution> {
+    let case = run.case(&row.case)?;
+    let measured = case.repetitions.iter().filter_map(|repetition| match &repetition.outcome {
+        Outcome::Measured(numbers) | Outcome::Failed { partial: Some(numbers), .. } => Some(numbers),
+        Outcome::Failed { .. } | Outcome::Skipped { .. } => None,
+    });
+    Distribution::merged(measured.map(|numbers: &Measurement| &numbers.samples))
+}
+
+fn line(run: &Run, row: &InversionRow) -> Row {
+    let (Some(percentiles), Some(samples)) = (row.percentiles, samples(run, row)) else {
+        let case = run.case(&row.case);
+        let broken = case.and_then(|case| case.repetitions.iter().find_map(|one| trouble(&one.outcome)));
+        return Row::Words(row.case.clone(), broken.unwrap_or_else(|| "not run".to_owned()));
+    };
+    let of_unit = |value: u64| time(run, value);
+    let served = row.served.first().map(|most| match row.served.len() {
+        1 => scheduling(most.sched),
+        _ => format!("{} ({:.0} %)", scheduling(most.sched), percent(most.calls, row.calls)),
+    });
+    let verdict = match (row.setting, row.inverted) {
+        (Setting::Raised, _) => "reference",
+        (_, Some(true)) => "YES",
+        (_, Some(false)) => "no",
+        (_, None) => "?",
+    };
+    Row::Numbers(vec![
+        row.case.clone(),
+        row.calls.to_string(),
+        of_unit(percentiles.p50),
+        of_unit(percentiles.p90),
+        of_unit(percentiles.p95),
+        of_unit(percentiles.p99),
+        of_unit(samples.max),
+        format!("{:.1} %", percent(row.late, row.calls)),
+        served.unwrap_or_default(),
+        verdict.to_owned(),
+    ])
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}
+
+/// Three digits, in us or ms.
+fn time(run: &Run, value: u64) -> String {
+    if run.clock.unit == ClockUnit::Instructions {
+        return format!("{value} {}", unit(run));
+    }
+    let us = value as f64 / 1e3;
+    match us {
+        ..9.995 => format!("{us:.2} us"),
+        ..99.95 => format!("{us:.1} us"),
+        ..999.5 => format!("{us:.0} us"),
+        ..9_995.0 => format!("{:.2} ms", us / 1e3),
+        ..99_950.0 => format!("{:.1} ms", us / 1e3),
+        _ => format!("{:.0} ms", us / 1e3),
+    }
+}
+
+/// Columns for each doubling of the time.
+const PER_DOUBLING: f64 = 2.0;
+/// From no call to most of them.
+const SHADES: &[u8] = b" .:-=+*#%@";
+
+fn column(value: u64, first: u64) -> usize {
+    let doublings = (value.max(1) as f64).log2() - (first.max(1) as f64).log2();
+    (doublings * PER_DOUBLING).floor().max(0.0) as usize
+}
+
+/// A line for each setting on one logarithmic axis: the darker, the more of its calls took so long.
+fn distributions(run: &Run, experiment: &Inversion) -> String {
+    let all: Vec<(&InversionRow, Distribution)> = experiment
+        .rows
+        .iter()
+        .filter_map(|row| Some((row, samples(run, row)?)))
+        .filter(|(_, samples)| samples.count > 0)
+        .collect();
+    let least = all.iter().map(|(_, samples)| samples.min).min();
+    let Some((least, most)) = least.zip(all.iter().map(|(_, samples)| samples.max).max()) else {
+        return String::new();
+    };
+    let first = 1 << least.max(1).ilog2();
+    let columns = column(most, first) + 1;
+    let width = all.iter().map(|(row, _)| row.setting.name().len()).max().unwrap_or(0);
+    let mut text = format!("\n{:width$}  {}\n", "", axis(run, first, columns));
+    for (row, samples) in &all {
+        let mut counts = vec![0u64; columns];
+        for &(value, count) in &samples.buckets {
+            counts[column(value, first).min(columns - 1)] += count;
+        }
+        let highest = counts.iter().copied().max().unwrap_or(1).max(1);
+        let shade = |count: &u64| {
+            // A single call is seen, too.
+            let step = (count * (SHADES.len() as u64 - 1)).div_ceil(highest);
+            char::from(SHADES[step as usize])
+        };
+        let shades: String = counts.iter().map(shade).collect();
+        text += &format!("{:width$} |{shades}|\n", row.setting.name());
+    }
+    text
+}
+
+/// The time at which every eighth column begins.
+fn axis(run: &Run, first: u64, columns: usize) -> String {
+    const STEP: usize = 8;
+    let each = (0..columns.div_ceil(STEP)).map(|step| {
+        let doublings = (step * STEP) as f64 / PER_DOUBLING;
+        format!("{:<STEP$}", time(run, (first as f64 * doublings.exp2()) as u64))
+    });
+    each.collect::<String>().trim_end().to_owned()
+}
+
+/// What it means.
+fn words(run: &Run, experiment: &Inversion) -> String {
+    let mut lines = vec![scene(experiment)];
+    if let Some(limit) = experiment.limit {
+        lines.push(format!(
+            "late: longer than {}; {LATE_FACTOR} times the reference's median, and {} more than it. Inversion: {:.0} % of \
+             the calls late beyond the reference's",
+            time(run, limit),
+            time(run, LATE_BY),
+            INVERTED_SHARE * 100.0,
+        ));
+    }
+    let means = experiment.rows.iter().map(|row| format!("{}: {}", row.setting.name(), row.means));
+    lines.push(means.collect::<Vec<_>>().join("; "));
+    lines.push(verdict(run, experiment));
+    lines.iter().map(|line| super::printable(line).into_owned() + "\n").collect()
+}
+
+/// The verdict as a sentence that begins with INVERSION, NO INVERSION or UNKNOWN.
+pub fn verdict(run: &Run, experiment: &Inversion) -> String {
+    let inverted = |setting| experiment.row(setting).and_then(|row| row.inverted);
+    let served = experiment.row(Setting::On).and_then(|row| row.served.first());
+    let as_served = served.map(|most| format!(" (served as {})", scheduling(most.sched))).unwrap_or_default();
+    match (inverted(Setting::On), inverted(Setting::Off)) {
+        (Some(false), Some(true)) => {
+            format!("NO INVERSION with inheritance{as_served}; without it there is")
+        }
+        (Some(false), Some(false)) => format!(
+            "NO INVERSION with inheritance{as_served}, yet none without it either: these hogs do not keep a server of \
+             normal priority waiting, so this says nothing about inheritance; try others (--hogs, --hog-class)"
+        ),
+        (Some(false), None) => {
+            format!("NO INVERSION with inheritance{as_served}; without it nothing was told")
+        }
+        (Some(true), _) => {
+            let mainline = match run.driver.as_ref().map(|driver| driver.kind) {
+                Some(DriverKind::KernelC) => {
+                    "; mainline's C driver passes on nice only, Android's kernels real-time too"
+                }
+                Some(DriverKind::KernelRust) => "; mainline's Rust driver passes on no priority at all",
+                _ => "",
+            };
+            format!("INVERSION although inheritance was asked for{as_served}{mainline}")
+        }
+        (None, _) => "UNKNOWN: too few calls were made to tell".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

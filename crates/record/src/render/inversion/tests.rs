@@ -1,0 +1,130 @@
+//! Room: the experiment's rendering, on made-up runs.
+
+use super::*;
+use crate::sample;
+use crate::schema::{Percentiles, Repetition, ServedAs};
+
+/// A row of calls that took so long.
+fn row(setting: Setting, times: &[u64], served: Sched, inverted: Option<bool>) -> (InversionRow, Vec<u64>) {
+    let row = InversionRow {
+        setting,
+        case: format!("inversion/{}", setting.name()),
+        means: "by magic".to_owned(),
+        calls: times.len() as u64,
+        late: times.iter().filter(|time| **time > 300_000).count() as u64,
+        bubbles: 0,
+        not_inherited: 0,
+        percentiles: Percentiles::of(&mut times.to_vec()),
+        served: vec![ServedAs { sched: served, calls: times.len() as u64 }],
+        inverted,
+    };
+    (row, times.to_vec())
+}
+
+fn run(rows: Vec<(InversionRow, Vec<u64>)>) -> Run {
+    let mut run = sample::run();
+    run.cases.clear();
+    for (index, (row, times)) in (0..).zip(&rows) {
+        let measured = Measurement {
+            iterations: times.len() as u64,
+            real_total: times.iter().sum(),
+            samples: Distribution::of(times.iter().copied()),
+            ..Measurement::default()
+        };
+        let repetition = Repetition { index: 0, outcome: Outcome::Measured(measured) };
+        let mut case = sample::case("inversion", 0, index, Vec::new());
+        case.name.clone_from(&row.case);
+        if !times.is_empty() {
+            case.repetitions.push(repetition);
+        }
+        run.cases.push(case);
+    }
+    run.inversion = Some(Inversion {
+        flavour: "hwbinder".to_owned(),
+        cpu: 1,
+        hogs: 2,
+        hog_class: "other".to_owned(),
+        caller: Sched::fifo(99),
+        iterations: 100,
+        rounds: 1,
+        limit: Some(300_000),
+        rows: rows.into_iter().map(|(row, _)| row).collect(),
+    });
+    run
+}
+
+fn whole(on: (&[u64], Sched, Option<bool>), off: Option<bool>) -> Run {
+    let fast = vec![20_000; 100];
+    run(vec![
+        row(Setting::Quiet, &fast, Sched::other(0), Some(false)),
+        row(Setting::Off, &vec![3_000_000; 100], Sched::other(0), off),
+        row(Setting::On, on.0, on.1, on.2),
+        row(Setting::Raised, &fast, Sched::fifo(99), Some(false)),
+    ])
+}
+
+fn said(run: &Run) -> String {
+    verdict(run, run.inversion.as_ref().expect("the experiment"))
+}
+
+#[test]
+fn settings_stand_side_by_side_with_their_distributions() {
+    let run = whole((&[21_000; 100], Sched::fifo(99), Some(false)), Some(true));
+    let text = report(&run);
+    let line = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap_or_default();
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert!(words(line("inversion/off")).join(" ").ends_with("3.00 ms 100.0 % OTHER nice 0 YES"), "{text}");
+    assert!(words(line("inversion/on")).join(" ").ends_with("21.0 us 0.0 % FIFO 99 no"), "{text}");
+    assert!(line("inversion/raised").ends_with("reference"), "{text}");
+    // 20 us are in the first doubling from 16.4 us on; 3 ms more than seven doublings later.
+    assert_eq!(line("quiet  |").find('@'), Some("quiet  |".len()), "{text}");
+    let off = line("off    |").find('@').expect("a shade");
+    assert_eq!(off, "off    |".len() + 15, "{text}");
+    assert!(text.contains("FIFO 99 caller, hwbinder server and 2 hogs (other), all on CPU 1"), "{text}");
+    assert!(text.contains("off: by magic") && text.contains("late: longer than 300 us"), "{text}");
+    assert!(crate::render::summary::summary(&run, "").contains(&text), "show prints it, too");
+}
+
+#[test]
+fn each_verdict_has_its_words() {
+    let fast: &[u64] = &[20_000; 100];
+    let slow: &[u64] = &[2_000_000; 100];
+    let fifo = Sched::fifo(99);
+    let good = said(&whole((fast, fifo, Some(false)), Some(true)));
+    assert!(good.starts_with("NO INVERSION with inheritance (served as FIFO 99); without"), "{good}");
+    let idle = said(&whole((fast, fifo, Some(false)), Some(false)));
+    assert!(idle.starts_with("NO INVERSION") && idle.contains("says nothing"), "{idle}");
+    let mut run = whole((slow, Sched::other(0), Some(true)), Some(true));
+    let bad = said(&run);
+    assert!(bad.starts_with("INVERSION although") && bad.contains("OTHER nice 0"), "{bad}");
+    assert!(bad.contains("mainline's C driver"), "{bad}");
+    if let Some(driver) = &mut run.driver {
+        driver.kind = DriverKind::Embedded;
+    }
+    assert!(!said(&run).contains("mainline"));
+    assert!(said(&whole((&[], fifo, None), None)).starts_with("UNKNOWN"));
+}
+
+#[test]
+fn a_setting_without_calls_has_a_row_all_the_same() {
+    let text = report(&whole((&[], Sched::fifo(99), None), Some(true)));
+    assert!(text.lines().any(|line| line.starts_with("inversion/on") && line.ends_with("not run")), "{text}");
+    let nothing = run(Vec::new());
+    assert!(report(&nothing).contains("UNKNOWN"), "no row at all is no panic");
+    assert_eq!(report(&sample::run()), "", "other runs");
+}
+
+#[test]
+fn times_have_three_digits() {
+    let run = sample::run();
+    for (ns, text) in [
+        (1_234, "1.23 us"),
+        (12_345, "12.3 us"),
+        (999_499, "999 us"),
+        (999_999, "1.00 ms"),
+        (12_345_678, "12.3 ms"),
+        (1_234_567_890, "1235 ms"),
+    ] {
+        assert_eq!(time(&run, ns), text);
+    }
+}

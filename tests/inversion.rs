@@ -1,0 +1,232 @@
+//! Room: the priority-inversion experiment as a user or a script calls it, on the embedded driver.
+//! Not here: the verdict's rules (`record::inversion`), load in general (`load`).
+//! Times are only compared with those of the same call's reference, by the command itself.
+
+mod support;
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use record::{Run, Sched, Setting};
+use support::{Called, Folder, binderperf};
+use sys::sched::{self, Policy};
+
+/// Held by each test that measures: all would use the same CPU.
+static CPU: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    // Whatever broke another test is over.
+    CPU.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn inversion(words: &[&str]) -> Called {
+    binderperf(&[&["inversion", "--driver=embedded", "-i", "40", "--rounds=2"], words].concat())
+}
+
+/// Whether this process may be real-time; says so if not.
+fn may_be_realtime() -> bool {
+    let may = std::thread::spawn(|| sched::set_policy(0, Policy::Fifo(99)).is_ok()).join().expect("no panic");
+    if !may {
+        println!("SKIP: this needs the right to be SCHED_FIFO 99 (CAP_SYS_NICE or RLIMIT_RTPRIO)");
+    }
+    may
+}
+
+fn inverted(run: &Run, setting: Setting) -> Option<bool> {
+    run.inversion.as_ref().expect("the experiment").row(setting).expect("its row").inverted
+}
+
+#[test]
+fn without_inheritance_there_is_inversion_and_with_it_there_is_none() {
+    if !may_be_realtime() {
+        return;
+    }
+    let _cpu = alone();
+    for flavour in ["hwbinder", "binder"] {
+        let folder = Folder::new(&format!("inversion-{flavour}"));
+        let record = folder.path("r.json");
+        let called = inversion(&["--flavour", flavour, "--record", &record]);
+        assert_eq!(called.code, Some(0), "{}\n{}", called.stdout, called.stderr);
+        assert!(called.stdout.contains("NO INVERSION with inheritance"), "{}", called.stdout);
+        let run = support::read(&record);
+        assert!(run.complete);
+        let [off, on] = [Setting::Off, Setting::On].map(|setting| inverted(&run, setting));
+        assert_eq!((off, on), (Some(true), Some(false)), "{}", called.stdout);
+        let experiment = run.inversion.as_ref().expect("the experiment");
+        assert_eq!(experiment.caller, Sched::fifo(99));
+        for (setting, want) in [
+            (Setting::Quiet, Sched::other(0)),
+            (Setting::Off, Sched::other(0)),
+            (Setting::On, Sched::fifo(99)),
+            (Setting::Raised, Sched::fifo(99)),
+        ] {
+            let row = experiment.row(setting).expect("a row");
+            assert_eq!((row.calls, row.served.len()), (80, 1), "{row:?}");
+            let served = row.served[0].sched;
+            assert_eq!((served.policy, served.priority), (want.policy, want.priority), "{row:?}");
+            assert!(run.case(&row.case).is_some_and(|case| case.repetitions.len() == 2), "{row:?}");
+        }
+        let shown = binderperf(&["show", &record]);
+        assert_eq!((shown.code, shown.stdout), (Some(0), called.stdout), "the table is the record's");
+    }
+}
+
+/// Nice is inherited and does not help: the verdict can be the other one.
+#[test]
+fn inheriting_nice_only_leaves_the_inversion() {
+    if !may_be_realtime() {
+        return;
+    }
+    let _cpu = alone();
+    let called = inversion(&["--inherit=nice", "--hogs=1", "--hog-class=fifo10"]);
+    assert_eq!(called.code, Some(1), "{}\n{}", called.stdout, called.stderr);
+    assert!(called.stdout.contains("\nINVERSION although"), "{}", called.stdout);
+    let called = inversion(&["--inherit=nice", "--hogs=1", "--hog-class=fifo10", "--expect=inversion"]);
+    assert_eq!(called.code, Some(0), "{}\n{}", called.stdout, called.stderr);
+}
+
+#[test]
+fn hogs_that_are_in_nobodys_way_show_nothing_and_it_says_so() {
+    if !may_be_realtime() {
+        return;
+    }
+    let _cpu = alone();
+    let called = inversion(&["--hog-class=idle", "--expect=none"]);
+    assert_eq!(called.code, Some(0), "{}\n{}", called.stdout, called.stderr);
+    assert!(called.stdout.contains("says nothing about inheritance"), "{}", called.stdout);
+}
+
+#[test]
+fn nonsense_is_refused() {
+    for (words, says) in [
+        (&["--hogs=0"][..], "1 to 64"),
+        (&["--hogs=65"], "1 to 64"),
+        (&["--hog-class=fifo99"], "1 to 98"),
+        (&["--work=50001"], "50000 at most"),
+        (&["-i", "0"], "1.."),
+        (&["--flavour=vndbinder"], "binder or hwbinder"),
+    ] {
+        let called = binderperf(&[&["inversion", "--driver=embedded"], words].concat());
+        assert_eq!(called.code, Some(2), "{words:?}: {}", called.stderr);
+        assert!(called.stderr.contains(says), "{words:?}: {}", called.stderr);
+    }
+    let few = binderperf(&["inversion", "--driver=embedded", "-i", "9", "--rounds=2"]);
+    assert_eq!(few.code, Some(2), "{}", few.stderr);
+    let nowhere = inversion(&["--cpu=60000"]);
+    assert_eq!(nowhere.code, Some(3), "{}", nowhere.stderr);
+    assert!(nowhere.stderr.contains("CPU 60000 may not be used here; use one of"), "{}", nowhere.stderr);
+}
+
+#[test]
+fn a_caller_that_may_not_be_real_time_is_no_experiment() {
+    const NOBODY: u32 = 65534;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_binderperf"));
+    command.args(["inversion", "--driver=embedded"]).stdin(Stdio::null()).env_remove("XDG_RUNTIME_DIR");
+    if sys::identity::effective_uid() == 0 {
+        command.uid(NOBODY);
+    } else if may_be_realtime() {
+        println!("SKIP: this process is allowed to be real-time and cannot become another user");
+        return;
+    }
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => {
+            println!("SKIP: another user cannot run this program: {error}");
+            return;
+        }
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("SCHED_FIFO 99") && said.contains("RLIMIT_RTPRIO"), "{said}");
+}
+
+/// One that takes long.
+fn start_long(record: &str) -> Child {
+    let words = [
+        "inversion",
+        "--driver=embedded",
+        "-i",
+        "1000",
+        "--rounds=1000",
+        "--format=json",
+        "--record",
+        record,
+    ];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_binderperf"));
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.spawn().expect("the program starts")
+}
+
+/// Processes below this one that were started with such a word.
+fn descendants(parent: u32, word: &str) -> Vec<u32> {
+    let text =
+        |pid: u32, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let pids = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|&pid| {
+        let ours = text(pid, "status").lines().any(|line| line == format!("PPid:\t{parent}"));
+        ours && text(pid, "cmdline").contains(word)
+    })
+    .collect()
+}
+
+/// Waits until hogs are at work, and then does this to the process or to one of its children.
+fn interrupted(record: &str, signal: &str, word: Option<&str>) -> (Output, Vec<u32>) {
+    let child = start_long(record);
+    let family = loop {
+        let hogs = descendants(child.id(), "__load");
+        let cast = descendants(child.id(), "__inversion");
+        if hogs.len() == 3 && cast.len() == 4 {
+            break [hogs, cast].concat();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    // Some calls are to be kept.
+    std::thread::sleep(Duration::from_millis(100));
+    let target = word.map_or(child.id(), |word| descendants(child.id(), word)[0]);
+    let kill = Command::new("/bin/sh").args(["-c", &format!("kill -{signal} {target}")]).status();
+    assert!(kill.expect("a shell").success());
+    (child.wait_with_output().expect("it ends"), family)
+}
+
+#[test]
+fn what_breaks_is_said_and_what_was_measured_is_kept() {
+    if !may_be_realtime() {
+        return;
+    }
+    let _cpu = alone();
+    let folder = Folder::new("inversion-broken");
+    for (name, signal, word, says) in [
+        ("server", "KILL", Some("\"raised\":true"), "the raised server"),
+        ("caller", "KILL", Some("Caller"), "the caller died (signal: 9"),
+        ("hog", "KILL", Some("__load"), "the load cpu:3 ended while it was needed"),
+        ("signal", "TERM", None, "stopped by SIGTERM"),
+    ] {
+        let record = folder.path(name);
+        let (output, family) = interrupted(&record, signal, word);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{name}: {said}");
+        assert!(said.contains(says), "{name}: {said}");
+        let run = support::read(&record);
+        assert!(!run.complete && run.incomplete_reason.is_some_and(|why| why.contains(says)), "{name}");
+        assert!(run.cases[0].repetitions[0].outcome.measured().is_some(), "{name}: the quiet ones were made");
+        let left: Vec<&u32> =
+            family.iter().filter(|pid| Path::new(&format!("/proc/{pid}/stat")).exists()).collect();
+        assert!(left.is_empty(), "{name}: {left:?}");
+    }
+}
+
+#[test]
+fn it_ends_when_its_time_is_over() {
+    if !may_be_realtime() {
+        return;
+    }
+    let _cpu = alone();
+    let words = ["inversion", "--driver=embedded", "-i", "1000000", "--time-limit=1"];
+    let called = binderperf(&words);
+    assert_eq!(called.code, Some(1), "{}", called.stderr);
+    assert!(called.stderr.contains("time limit"), "{}", called.stderr);
+}
