@@ -107,6 +107,13 @@ fn head(run: &Run) -> String {
     if !["", "default"].contains(&run.plan.placement.as_str()) {
         lines.push(format!("Placed  {}", placed(&run.plan.placement)));
     }
+    lines.extend(warnings(run));
+    lines.iter().map(|line| printable(line).into_owned() + "\n").collect()
+}
+
+/// Why the times are not what they seem.
+pub(super) fn warnings(run: &Run) -> Vec<String> {
+    let mut lines = Vec::new();
     if run.host.class == HostClass::Tcg {
         lines.push("WARNING emulated machine: timings are not real; ratios within this run are".into());
     }
@@ -116,7 +123,7 @@ fn head(run: &Run) -> String {
     if run.tool.debug_assertions {
         lines.push("WARNING built with debug assertions: not for comparing".into());
     }
-    lines.iter().map(|line| printable(line).into_owned() + "\n").collect()
+    lines
 }
 
 fn placed(placement: &str) -> &str {
@@ -227,7 +234,7 @@ fn troubled_controls(run: &Run) -> Vec<String> {
     counts.into_iter().map(note).collect()
 }
 
-fn findings(run: &Run) -> Vec<String> {
+pub(super) fn findings(run: &Run) -> Vec<String> {
     let grave = run.findings.iter().filter(|finding| finding.severity >= Severity::Warning);
     grave
         .map(|finding| match &finding.fix {

@@ -301,6 +301,7 @@ fn ours(run: &Run, test: &LatencyTest, text: &mut Object) {
     text.beside("binderized", &test.binderized);
     text.beside("driver", &run.driver.as_ref().map(|driver| driver.kind.name()));
     text.beside("clock_unit", &unit_name(run));
+    text.beside("host_class", &run.host.class.name());
     text.line("injected", &test.injected);
     text.line(
         "stopped_at",

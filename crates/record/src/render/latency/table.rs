@@ -4,6 +4,7 @@
 use super::{Calls, Group, short};
 use crate::render::grid::{Row, grid};
 use crate::render::printable;
+use crate::render::summary::{findings, warnings};
 use crate::schema::{Class, ClockUnit, Hop, LatencyTest, Miss, Run};
 use crate::verdict::{Inherited, as_expected, calls, met};
 
@@ -13,14 +14,16 @@ const HOPS: [&str; 7] = ["Hop", "caller", "idle", "served", "expected", "", ""];
 
 /// The whole of it: a row for each pair and class and for all together, then verdicts and what went wrong.
 pub fn table(run: &Run) -> String {
-    let mut text = body(run);
-    if run.overloaded {
-        text += "WARNING more ran at once than there are CPUs: the numbers tell of the overload\n";
+    let mut notes = warnings(run);
+    notes.extend(findings(run));
+    if !run.complete {
+        notes.push(format!(
+            "INCOMPLETE: {}",
+            run.incomplete_reason.as_deref().unwrap_or("the run did not end")
+        ));
     }
-    if let Some(reason) = run.incomplete_reason.as_deref().filter(|_| !run.complete) {
-        text += &format!("INCOMPLETE: {}\n", printable(reason));
-    }
-    text
+    let notes = notes.iter().map(|note| printable(note).into_owned() + "\n");
+    notes.fold(body(run), |text, note| text + &note)
 }
 
 /// The same without what `summary` says of every run.

@@ -3,7 +3,9 @@
 use super::*;
 use crate::render::summary::summary;
 use crate::sample::{Pair, latency_run};
-use crate::schema::{Driver, DriverKind, Finding, Hop, Inheritance, Level, Miss, Repetition, Severity};
+use crate::schema::{
+    Driver, DriverKind, Finding, Hop, HostClass, Inheritance, Level, Miss, Repetition, Severity,
+};
 use serde_json::Value;
 
 const ALL_OF_IT: Options = Options { verbose: true, raw: true };
@@ -361,6 +363,26 @@ fn the_summary_of_a_latency_test() {
         assert_eq!(text.matches(said).count(), 1, "{said:?} in {text}");
     }
     assert!(!text.contains("bytes/s") && !text.contains("Benchmark"), "no columns of throughput: {text}");
+}
+
+#[test]
+fn times_that_are_not_real_are_marked() {
+    let mut run = latency_run(&[Pair::healthy(0)]);
+    run.host.class = HostClass::Tcg;
+    run.findings.push(Finding {
+        id: "x".to_owned(),
+        severity: Severity::Warning,
+        text: "the governor is powersave\u{1b}[2J".to_owned(),
+        fix: Some("set performance".to_owned()),
+    });
+    let text = table(&run);
+    for said in
+        ["WARNING emulated machine", "WARNING the governor is powersave\\u{1b}[2J (set performance)\n"]
+    {
+        assert!(text.contains(said), "{said:?} is not in {text}");
+        assert_eq!(summary(&run, "").matches(said).count(), 1, "a summary says it once");
+    }
+    assert_eq!(parsed(&run)["host_class"], "tcg");
 }
 
 #[test]
