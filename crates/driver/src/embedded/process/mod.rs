@@ -245,8 +245,11 @@ impl Process {
 
     /// One `BINDER_WRITE_READ`.
     pub(super) fn write_read(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {
+        // Before anything is sent: whoever wakes this thread later may boost it first.
+        let entered = (self.settings.inherit == Inherit::Rt).then(sched::seen);
         let mut st = self.lock();
         let slot = self.enter(&mut st)?;
+        st.thread(slot).before = entered;
         let result = match self.write(st, slot, exchange) {
             Ok(st) => self.read(st, slot, exchange),
             Err(error) => {
@@ -256,9 +259,6 @@ impl Process {
             }
         };
         self.set_need_return(slot, false);
-        if self.settings.inherit == Inherit::Rt {
-            self.lock().thread(slot).before = Some(sched::own_now());
-        }
         let local = &self.locals[slot as usize];
         if local.owes_wake.load(Ordering::Relaxed) {
             // It neither waited nor read.

@@ -70,8 +70,7 @@ impl Process {
         loop {
             let proc = st.thread(slot).is_free();
             if proc {
-                let before = st.thread(slot).before;
-                self.home.settle(self.settings.inherit, before);
+                st.thread(slot).before = self.home.settle(self.settings.inherit);
             }
             st = self.wait_for_work(st, slot, proc)?;
             st = self.take(st, slot, proc, &mut out)?;

@@ -20,11 +20,9 @@ pub(super) struct Saved {
     before: Option<Sched>,
 }
 
-/// The process's own scheduling at its open.
+/// How the thread that opened the context was scheduled then.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Home {
-    nice: i32,
-}
+pub(super) struct Home(Sched);
 
 /// How the calling thread is scheduled; remembered for a few milliseconds, so that a call costs no
 /// system call for it.
@@ -32,9 +30,10 @@ pub(super) fn own() -> Sched {
     sched::own_lately().into()
 }
 
-/// The same, asked anew: somebody else may have changed it.
-pub(super) fn own_now() -> Sched {
-    sched::own_now().into()
+/// The same, asked anew in one system call: somebody else may have changed it. Without the nice under a
+/// real-time policy.
+pub(super) fn seen() -> Sched {
+    sched::attributes().into()
 }
 
 impl From<sched::Own> for Sched {
@@ -53,7 +52,7 @@ impl From<sched::Own> for Sched {
 /// Makes the calling thread so; failing is nothing to report here: what was reached is what the next
 /// look shows.
 fn become_like(wanted: Sched) {
-    let now = own_now();
+    let now: Sched = sched::own_now().into();
     if (now.policy, now.priority) != (wanted.policy, wanted.priority)
         && (now.policy != wanted.policy || is_realtime(wanted.policy))
     {
@@ -69,35 +68,46 @@ pub(super) fn is_realtime_now() -> bool {
     is_realtime(own().policy)
 }
 
-/// Undoes what serving a call changed.
-pub(super) fn restore(saved: Saved) {
-    if let Some(before) = saved.before {
-        become_like(before);
+/// Undoes what serving a call changed; how the thread is then, if that was anything.
+pub(super) fn restore(saved: Saved) -> Option<Sched> {
+    saved.before.inspect(|before| become_like(*before))
+}
+
+/// Gives up a real-time policy that this thread has and is not to have: it was raised for a call that it, or
+/// another, had taken already. One system call, unless that happened.
+pub(super) fn drop_vain_boost(wanted: Sched) {
+    if !is_realtime(wanted.policy) && sched::attributes().policy.is_realtime() {
+        become_like(wanted);
     }
 }
 
 impl Home {
     /// The calling thread's.
     pub(super) fn find() -> Self {
-        Self { nice: sched::nice_of(0).unwrap_or(0) }
+        Self(sched::own_now().into())
     }
 
-    /// A thread that waits for any work does so at the nice of the open (contract SCH-04), and without a
-    /// policy that a oneway call or a boost in vain left behind: `before` is how it waited last.
-    pub(super) fn settle(&self, mode: Inherit, before: Option<Sched>) {
+    /// A thread that waits for any work does so as the opener did (contract SCH-04): at its nice, and where
+    /// policies are inherited with its policy, whatever an earlier call or a boost in vain left behind.
+    /// Returns how it waits, where a boost may come before it is woken.
+    pub(super) fn settle(&self, mode: Inherit) -> Option<Sched> {
+        let Self(home) = *self;
         if mode == Inherit::None {
-            return;
+            return None;
         }
-        if let (Inherit::Rt, Some(before)) = (mode, before)
-            && is_realtime(own_now().policy)
-            && !is_realtime(before.policy)
-        {
-            become_like(with_nice(before, self.nice));
+        if mode == Inherit::Rt {
+            let now = seen();
+            if (now.policy, is_realtime(now.policy).then_some(now.priority))
+                != (home.policy, is_realtime(home.policy).then_some(home.priority))
+            {
+                become_like(home);
+            }
         }
         let now = own();
-        if now.nice != self.nice {
-            change(now, with_nice(now, self.nice));
+        if now.nice != home.nice {
+            change(now, with_nice(now, home.nice));
         }
+        (mode == Inherit::Rt).then_some(home)
     }
 
     /// What serving a call changes in a thread that waited as `before` says: it may have been boosted
@@ -120,6 +130,9 @@ impl Home {
             Inherit::Rt => realtime(now, caller, node_flags, oneway),
             _ => nice(now, caller, node_flags, oneway),
         };
+        if wanted == now && mode == Inherit::Rt {
+            drop_vain_boost(now);
+        }
         Saved { before: (wanted != now && change(now, wanted)).then_some(now) }
     }
 }
@@ -135,4 +148,48 @@ fn change(now: Sched, wanted: Sched) -> bool {
     }
     become_like(if is_realtime(wanted.policy) { wanted } else { with_nice(wanted, nice) });
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In a thread that may be real-time, or not at all.
+    fn as_fifo(job: impl FnOnce(Home) + Send + 'static) {
+        let aside = std::thread::spawn(|| {
+            let home = Home::find();
+            match sched::set_policy(0, Policy::Fifo(5)) {
+                Ok(()) => job(home),
+                Err(error) => println!("SKIP: this needs a real-time policy: {error}"),
+            }
+        });
+        aside.join().expect("no panic");
+    }
+
+    #[test]
+    fn sch_09_a_policy_that_was_only_lent_does_not_outlive_the_call() {
+        as_fifo(|home| {
+            assert_eq!(home.settle(Inherit::Rt), Some(home.0));
+            assert!(!is_realtime_now(), "a free thread waits as the opener did");
+        });
+        as_fifo(|home| {
+            // Raised for a call that another thread took; then an ordinary one comes.
+            let saved = home.serve(Inherit::Rt, Some(home.0), home.0, 0x13, false);
+            assert_eq!((saved, seen().policy), (Saved::default(), OTHER));
+        });
+        as_fifo(|home| {
+            drop_vain_boost(Sched { policy: FIFO, ..home.0 });
+            assert_eq!(seen().policy, FIFO, "its own");
+            drop_vain_boost(home.0);
+            assert_eq!(seen().policy, OTHER);
+        });
+    }
+
+    #[test]
+    fn sch_07_policies_are_left_alone_where_they_are_not_inherited() {
+        as_fifo(|home| {
+            assert_eq!((home.settle(Inherit::Nice), home.settle(Inherit::None)), (None, None));
+            assert_eq!(seen().policy, FIFO);
+        });
+    }
 }

@@ -216,8 +216,8 @@ pub(super) struct Thread {
     pub(super) answer: Option<Answer>,
     /// How it waits, and what it learnt of that; the thread has it while it waits.
     pub(super) waiter: Option<Waiter>,
-    /// How it was scheduled when it last left the driver or began to wait: whoever wakes it may boost it
-    /// first. Kept only where real-time policies are inherited.
+    /// How it was scheduled before anybody could boost it: as it entered the driver, or since it waits for any
+    /// work. Kept only where real-time policies are inherited.
     pub(super) before: Option<Sched>,
     /// The lane that it served last, which it looks at first while it spins for more.
     pub(super) watched: Option<Watched>,

@@ -113,8 +113,9 @@ impl Process {
             return st;
         }
         let wake = self.unlock(st, slot);
-        sched::restore(saved);
+        let before = sched::restore(saved);
         let mut st = self.lock();
+        st.thread(slot).before = before;
         if let Some(wake) = wake {
             st.thread(slot).spares.keep(wake.channel);
         }

@@ -9,7 +9,6 @@ use super::state::{Frame, LaneTicket, State, Watched};
 use super::{Guard, Process, sched};
 use crate::embedded::channel::wait::Waiter;
 pub(super) use crate::embedded::channel::wait::Woken;
-use crate::embedded::priority::is_realtime;
 use crate::embedded::settings::Inherit;
 
 /// What a thread waits for.
@@ -55,13 +54,11 @@ impl Process {
     /// Waits.
     pub(super) fn wait<'p>(&'p self, mut st: Guard<'p>, slot: u32, until: Until) -> (Guard<'p>, Woken) {
         let local = &self.locals[slot as usize];
-        if until != Until::Answer {
-            self.note_sched(&mut st, slot);
-        }
         local.kicked.store(false, Ordering::Relaxed);
         if self.look(&mut st, slot, until) {
             return (st, Woken::Ready);
         }
+        self.drop_vain_boost(&mut st, slot, until);
         let mut waiter = st.thread(slot).waiter.take();
         let woken = loop {
             self.list(&mut st, slot, until);
@@ -118,6 +115,7 @@ impl Process {
             if self.look(&mut st, slot, until) {
                 break Woken::Ready;
             }
+            self.drop_vain_boost(&mut st, slot, until);
         };
         self.unlist(&mut st, slot);
         self.bell(slot).end_waiting();
@@ -131,15 +129,12 @@ impl Process {
         there || self.give_up_lane(st, slot) && self.is_there(st, slot, until)
     }
 
-    /// Remembers how a thread is scheduled before whoever wakes it may boost it. One that is real-time
-    /// and was not when it left the driver has been boosted already.
-    pub(super) fn note_sched(&self, st: &mut State, slot: u32) {
-        if self.settings.inherit != Inherit::Rt {
-            return;
-        }
-        let (before, now) = (&mut st.thread(slot).before, sched::own_now());
-        if before.is_none() || !is_realtime(now.policy) {
-            *before = Some(now);
+    /// There is nothing to do: whoever wakes a thread raises it first, maybe for a call that this one had found by
+    /// itself meanwhile. (One that is raised as it falls asleep keeps that until it looks again.)
+    fn drop_vain_boost(&self, st: &mut State, slot: u32, until: Until) {
+        let before = st.thread(slot).before.filter(|_| until != Until::Answer);
+        if let (Inherit::Rt, Some(before)) = (self.settings.inherit, before) {
+            sched::drop_vain_boost(before);
         }
     }
 
