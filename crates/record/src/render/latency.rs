@@ -70,21 +70,34 @@ impl<'r> Group<'r> {
         })
     }
 
-    /// Why it broke, or was not tried; each reason once.
-    fn trouble(&self, class: Option<Class>) -> Vec<&'r str> {
-        let mut reasons: Vec<&str> = Vec::new();
-        let of_class =
-            |case: &&&Case| class.is_none() || case.latency.as_ref().map(|latency| latency.class) == class;
-        for repetition in self.cases.iter().filter(of_class).flat_map(|case| &case.repetitions) {
-            let (Outcome::Failed { reason, .. } | Outcome::Skipped { reason }) = &repetition.outcome else {
-                continue;
-            };
-            if !reasons.contains(&reason.as_str()) {
-                reasons.push(reason);
-            }
-        }
-        reasons
+    /// Why it broke; each reason once.
+    fn failures(&self) -> Vec<&'r str> {
+        let outcomes = self.cases.iter().flat_map(|case| &case.repetitions);
+        once(outcomes.filter_map(|repetition| match &repetition.outcome {
+            Outcome::Failed { reason, .. } => Some(reason.as_str()),
+            Outcome::Measured(_) | Outcome::Skipped { .. } => None,
+        }))
     }
+
+    /// Why calls of this class broke, or were not tried; each reason once.
+    fn trouble(&self, class: Class) -> Vec<&'r str> {
+        once(self.of_class(class).flat_map(|case| &case.repetitions).filter_map(|repetition| {
+            match &repetition.outcome {
+                Outcome::Failed { reason, .. } | Outcome::Skipped { reason } => Some(reason.as_str()),
+                Outcome::Measured(_) => None,
+            }
+        }))
+    }
+}
+
+fn once<'r>(reasons: impl Iterator<Item = &'r str>) -> Vec<&'r str> {
+    let mut seen: Vec<&str> = Vec::new();
+    for reason in reasons {
+        if !seen.contains(&reason) {
+            seen.push(reason);
+        }
+    }
+    seen
 }
 
 /// Numbers of calls that are told of together.

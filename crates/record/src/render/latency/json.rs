@@ -76,7 +76,7 @@ fn block(group: &Group, test: &LatencyTest, options: &Options) -> Object {
     let bubbles = |calls: &Option<Calls>| calls.as_ref().map(|calls| calls.bubbles);
     block.line("bubble", &Bubbles { other: bubbles(&other), fifo: bubbles(&fifo) });
     if group.pair.is_some() {
-        let reasons = group.trouble(None);
+        let reasons = group.failures();
         block.line("failed", &(!reasons.is_empty()).then(|| reasons.join("; ")));
         let raw = [("otherraw_ms", Class::Other), ("fiforaw_ms", Class::Fifo)]
             .map(|(key, class)| (key, raw(group, class)));

@@ -38,7 +38,7 @@ pub(in crate::render) fn body(run: &Run) -> String {
     text += &inheritance(test);
     if !test.inheritance.hops.is_empty() {
         text.push('\n');
-        text += &grid(&HOPS, &test.inheritance.hops.iter().map(hop).collect::<Vec<_>>());
+        text += &grid(&HOPS, &test.inheritance.hops.iter().map(|one| hop(test, one)).collect::<Vec<_>>());
     }
     let troubles = troubles(run, test);
     if !troubles.is_empty() {
@@ -65,7 +65,7 @@ fn pairs(run: &Run, test: &LatencyTest) -> String {
 
 fn row(run: &Run, test: &LatencyTest, group: &Group, class: Class) -> Option<Row> {
     let name = format!("{} {}", group.name(), class.name());
-    let trouble = group.trouble(Some(class));
+    let trouble: Vec<&str> = group.trouble(class).into_iter().map(|why| brief(test, why)).collect();
     let Some(Calls { samples, misses, bubbles, percentiles, served }) = group.calls(class, test) else {
         group.of_class(class).next()?;
         let reason = if trouble.is_empty() { "no calls".to_owned() } else { trouble.join("; ") };
@@ -129,6 +129,12 @@ fn settings(run: &Run, test: &LatencyTest) -> String {
     lines.iter().map(|line| printable(line).into_owned() + "\n").collect()
 }
 
+/// Why there was no real-time caller is long, and said once; elsewhere these words stand for it.
+fn brief<'r>(test: &LatencyTest, reason: &'r str) -> &'r str {
+    let known = !reason.is_empty() && test.realtime_problem.as_deref() == Some(reason);
+    if known { "no real-time caller" } else { reason }
+}
+
 /// The verdict, and apart from it what this driver was expected to do.
 fn inheritance(test: &LatencyTest) -> String {
     let found = &test.inheritance;
@@ -139,12 +145,16 @@ fn inheritance(test: &LatencyTest) -> String {
             let (part, whole) = (found.not_inherited, found.calls);
             format!("{part} of {whole} calls were served at another priority than their caller's")
         }
-        Inherited::Unknown { reason } => reason.clone(),
+        Inherited::Unknown { reason } => brief(test, reason).to_owned(),
     };
     let mut line = format!("Inheritance  {}: {grounds}", verdict.name());
-    line += &format!("; measured {}", found.measured.map_or("nothing", crate::Level::name));
+    match found.measured {
+        Some(level) => line += &format!("; measured {}", level.name()),
+        None if found.hops.is_empty() => line += "; single situations were not looked at",
+        None => line += "; no level could be measured",
+    }
     match (found.expected, as_expected(found)) {
-        (None, _) => line += ", nothing is known to expect of this driver",
+        (None, _) => {}
         (Some(_), Some(true)) => line += ", as expected of this driver",
         (Some(level), _) => line += &format!(", expected {} of this driver", level.name()),
     }
@@ -154,7 +164,7 @@ fn inheritance(test: &LatencyTest) -> String {
     printable(&line).into_owned() + "\n"
 }
 
-fn hop(hop: &Hop) -> Row {
+fn hop(test: &LatencyTest, hop: &Hop) -> Row {
     let known = |sched: Option<crate::Sched>| sched.map_or("-".to_owned(), short);
     let words = match hop.as_expected() {
         Some(true) => "as expected",
@@ -168,7 +178,7 @@ fn hop(hop: &Hop) -> Row {
         known(hop.served),
         known(hop.expected),
         words.to_owned(),
-        printable(&hop.note).into_owned(),
+        printable(brief(test, &hop.note)).into_owned(),
     ])
 }
 
@@ -187,16 +197,10 @@ fn troubles(run: &Run, test: &LatencyTest) -> String {
     lines.extend(test.sweep.iter().flat_map(super::sweep::troubles));
     let groups = if test.sweep.is_some() { Vec::new() } else { Group::of(run) };
     for group in groups.iter().filter(|group| group.pair.is_some()) {
-        let failed = group.cases.iter().any(|case| {
-            case.repetitions.iter().any(|rep| matches!(rep.outcome, crate::Outcome::Failed { .. }))
-        });
-        if failed {
+        let reasons = group.failures();
+        if !reasons.is_empty() {
             let made: u64 = group.cases.iter().map(|case| calls(case)).fold(0, u64::saturating_add);
-            lines.push(format!(
-                "{} FAILED after {made} calls: {}",
-                group.name(),
-                group.trouble(None).join("; ")
-            ));
+            lines.push(format!("{} FAILED after {made} calls: {}", group.name(), reasons.join("; ")));
         }
     }
     lines.iter().map(|line| printable(line).into_owned() + "\n").collect()

@@ -164,7 +164,8 @@ fn without_a_real_time_caller_nothing_is_zero_and_nothing_passes() {
     assert_eq!(shown["realtime"], Value::Null);
     let text = table(&run);
     assert!(text.contains("Real-time    none: RLIMIT_RTPRIO is 0"), "{text}");
-    assert!(text.contains("Inheritance  UNKNOWN: RLIMIT_RTPRIO is 0"), "{text}");
+    assert!(text.contains("Inheritance  UNKNOWN: no real-time caller"), "{text}");
+    assert_eq!(text.matches("RLIMIT_RTPRIO").count(), 1, "the reason is said once: {text}");
     assert!(!text.contains(" fifo"), "no row for calls that nobody made: {text}");
 }
 
@@ -178,7 +179,12 @@ fn a_class_that_was_skipped_says_why() {
     let latency = found(&mut run, 0);
     (latency.misses, latency.bubbles, latency.same_cpu, latency.percentiles) = (0, 0, 0, None);
     test_of(&mut run).all.retain(|all| all.class == Class::Other);
-    assert_eq!(parsed(&run)["P0"]["fifo_ms"], Value::Null);
+    let shown = parsed(&run);
+    assert_eq!(
+        (&shown["P0"]["fifo_ms"], &shown["P0"]["failed"]),
+        (&Value::Null, &Value::Null),
+        "nothing failed"
+    );
     let text = table(&run);
     assert!(text.contains("P0 fifo    no real-time caller"), "{text}");
     assert!(!text.contains('\u{1b}'), "a record cannot steer the terminal");
@@ -249,6 +255,11 @@ fn inheritance_that_fails_as_expected_of_the_driver_still_fails() {
     assert!(text.contains("UNEXPECTED") && text.contains("no free thread"), "{text}");
     test_of(&mut run).inheritance.measured = Some(Level::None);
     assert!(table(&run).contains("measured none, expected nice of this driver"), "{}", table(&run));
+    let found = &mut test_of(&mut run).inheritance;
+    (found.measured, found.expected, found.expected_reason) = (None, None, String::new());
+    assert!(table(&run).contains("caller's; no level could be measured\n"), "{}", table(&run));
+    test_of(&mut run).inheritance.hops.clear();
+    assert!(table(&run).contains("caller's; single situations were not looked at\n"), "{}", table(&run));
 }
 
 #[test]
