@@ -22,8 +22,12 @@ pub fn table(run: &Run) -> String {
             run.incomplete_reason.as_deref().unwrap_or("the run did not end")
         ));
     }
+    let mut text = body(run);
+    if !notes.is_empty() {
+        text.push('\n');
+    }
     let notes = notes.iter().map(|note| printable(note).into_owned() + "\n");
-    notes.fold(body(run), |text, note| text + &note)
+    text + &notes.collect::<String>()
 }
 
 /// The same without what `summary` says of every run.
