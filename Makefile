@@ -64,11 +64,13 @@ record-counts: build
 	BINDERPERF_RECORD_COUNTS=1 BINDERPERF_RELEASE=$(CURDIR)/$(RELEASE) cargo test --test instructions as_recorded
 
 # Cost of the runtime over raw ioctls and over a pipe, in guest instructions: the same every time. Then
-# the embedded driver beside this machine's floor, and what serialisation costs alone, with the targets.
+# the embedded driver beside this machine's floor, what serialisation costs alone, and whether known delays
+# are found, with the targets.
 bench: build
 	$(RELEASE) vm --icount -- throughput binder --driver kernel --controls pipe,raw --benchmark_filter='/4$$' --max x_raw=1.10
 	$(RELEASE) throughput embedded-speed
 	$(RELEASE) throughput serialisation
+	$(RELEASE) latency accuracy
 	$(RELEASE) throughput compare-flavours --driver embedded
 
 # Needs a nightly compiler and `cargo install cargo-fuzz`. Seeds are in fuzz/seeds.

@@ -4,6 +4,7 @@
 //! Facts: flags and defaults of AOSP's `Latency.cpp` and `schd-dbg.cpp` (Android 14). Those begin with one
 //! dash, whatever their length; two are fine, too.
 
+mod accuracy;
 mod sweep;
 
 use std::path::PathBuf;
@@ -32,10 +33,11 @@ pub(crate) struct LatencyArgs {
 }
 
 /// The tests, and what each is.
-const TESTS: [(&str, &str); 3] = [
+const TESTS: [(&str, &str); 4] = [
     ("hwbinder", "pairs of client and server through hwbinder; Android's libhwbinder_latency"),
     ("binder", "the same through binder; Android's schd-dbg"),
     ("sweep", "over a grid of pairs, payloads, loads and deadlines; calls per second that are sustained"),
+    ("accuracy", "whether known delays are found"),
 ];
 
 /// Runs the test that the first word names.
@@ -45,6 +47,7 @@ pub(crate) fn run(args: LatencyArgs) -> u8 {
         Some("hwbinder") => test(Flavour::Hwbinder, "binderperf latency hwbinder", words.collect()),
         Some("binder") => test(Flavour::Binder, "binderperf latency binder", words.collect()),
         Some("sweep") => sweep::run("binderperf latency sweep", words.collect()),
+        Some("accuracy") => accuracy::run("binderperf latency accuracy", words.collect()),
         Some("--help" | "-h") => say(&overview()),
         other => {
             let found = other.map_or("nothing".to_owned(), |name| format!("{name:?}"));

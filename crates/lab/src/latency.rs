@@ -11,6 +11,7 @@
 //! Facts: libhwbinder's `Latency.cpp` and `PerfTest.cpp`, frameworks/native's `schd-dbg.cpp` (Android 14).
 //! Where those err this does not: `docs/reading-the-numbers.md` lists it.
 
+pub mod accuracy;
 pub mod ask;
 mod caller;
 pub mod fault;

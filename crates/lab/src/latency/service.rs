@@ -7,9 +7,9 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use sys::clock::{monotonic_ns, thread_cpu_ns};
+use sys::clock_sleep;
 use sys::interrupt::ThreadId;
 use sys::sched;
 
@@ -77,7 +77,7 @@ impl Service {
         for fault in &self.faults {
             match *fault {
                 Injected::Delay { us, share } if self.chance(share) => compute(us),
-                Injected::StallServer { us } => std::thread::sleep(Duration::from_micros(us)),
+                Injected::StallServer { us } => stall(us),
                 Injected::LoseReply if served == FATAL_CALL => loop {
                     std::thread::park();
                 },
@@ -95,9 +95,21 @@ impl Service {
     }
 }
 
+/// Sleeps for so long, to the microsecond: a sleeper is always late, so the last part is spent awake.
+fn stall(us: u64) {
+    /// Later than this after its time hardly any sleeper comes.
+    const LATE_US: u64 = 300;
+    let start = monotonic_ns();
+    clock_sleep::until(start + (us - LATE_US.min(us / 4)) * 1000);
+    compute_until(start + us * 1000);
+}
+
 /// Runs for so long.
 fn compute(us: u64) {
-    let end = monotonic_ns() + us * 1000;
+    compute_until(monotonic_ns() + us * 1000);
+}
+
+fn compute_until(end: u64) {
     while monotonic_ns() < end {
         std::hint::spin_loop();
     }
