@@ -171,6 +171,8 @@ impl Place {
                 if let Some(bell) = self.bells.ring_listener() {
                     self.boost(&bell, item);
                     bell.wake();
+                } else if let Some(bell) = self.bells.listener_on_its_way() {
+                    self.boost(&bell, item);
                 }
             }
             // Whichever of them waits for an answer through a channel.

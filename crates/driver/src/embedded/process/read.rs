@@ -70,7 +70,11 @@ impl Process {
         loop {
             let proc = st.thread(slot).is_free();
             if proc {
-                st.thread(slot).before = self.home.settle(self.settings.inherit);
+                st.thread(slot).before = match self.home.if_boosted(self.settings.inherit) {
+                    // For a call that is there already: it keeps that until it has it.
+                    Some(home) if self.look(&mut st, slot, Until::Work { proc }) => Some(home),
+                    _ => self.home.settle(self.settings.inherit),
+                };
             }
             st = self.wait_for_work(st, slot, proc)?;
             st = self.take(st, slot, proc, &mut out)?;

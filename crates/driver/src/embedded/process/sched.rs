@@ -87,6 +87,14 @@ impl Home {
         Self(sched::own_now().into())
     }
 
+    /// How the opener was scheduled, if that was fair and the calling thread, which is free, is real-time where
+    /// policies are inherited: then most likely a caller raised it on its way here.
+    pub(super) fn if_boosted(&self, mode: Inherit) -> Option<Sched> {
+        let Self(home) = *self;
+        let may_be = mode == Inherit::Rt && !is_realtime(home.policy);
+        (may_be && is_realtime(seen().policy)).then_some(home)
+    }
+
     /// A thread that waits for any work does so as the opener did (contract SCH-04): at its nice, and where
     /// policies are inherited with its policy, whatever an earlier call or a boost in vain left behind.
     /// Returns how it waits, where a boost may come before it is woken.

@@ -19,6 +19,8 @@ const RETURNS: usize = 32;
 /// Calls of the broker that a thread shows to be serving; those further in do not show.
 pub const SERVING: usize = 6;
 
+/// Looper bits of a thread that joined the pool: registered or entered (contract DBG-01).
+pub const JOINED: u32 = 1 | 2;
 /// Looper bit beside those of the kernel's: the thread's next read returns at once.
 pub const NEED_RETURN: u32 = 1 << 31;
 

@@ -16,6 +16,7 @@ use super::super::{Guard, Process, sched};
 use super::{Channel, ENOSPC, NOBODY, Wake};
 use crate::embedded::channel::lane::{self, RequestHeader, Shape};
 use crate::embedded::channel::wait::Waiter;
+use crate::embedded::priority::is_realtime;
 use crate::embedded::protocol::ProcId;
 
 const EIO: i32 = 5;
@@ -109,7 +110,11 @@ impl Process {
         let bell = match to {
             _ if quietly => None,
             Some(key) => channel.bells.slot(key.slot).filter(|bell| bell.needs_wake()),
-            None => channel.bells.listener_to_wake(),
+            None => channel.bells.listener_to_wake().or_else(|| {
+                // Nobody sleeps, so whoever comes back for work is raised: or it might not come soon.
+                let on_its_way = || channel.bells.listener_on_its_way();
+                is_realtime(mine.policy).then(on_its_way).flatten()
+            }),
         };
         match bell.map(|bell| bell.number()) {
             Some(number) => {
