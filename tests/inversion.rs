@@ -74,6 +74,21 @@ fn without_inheritance_there_is_inversion_and_with_it_there_is_none() {
     }
 }
 
+/// Hogs that are real-time themselves leave a server of normal priority nothing, wherever it is on its way: a
+/// moment of that between two calls would show.
+#[test]
+fn inheritance_leaves_no_gap_for_real_time_hogs() {
+    if !may_be_realtime() {
+        return;
+    }
+    let _cpu = alone();
+    for words in [&["--work=1000"][..], &["--work=0"]] {
+        let called = inversion(&[&["--hogs=1", "--hog-class=fifo10"], words].concat());
+        assert_eq!(called.code, Some(0), "{}\n{}", called.stdout, called.stderr);
+        assert!(called.stdout.contains("without it there is"), "{}", called.stdout);
+    }
+}
+
 /// Nice is inherited and does not help: the verdict can be the other one.
 #[test]
 fn inheriting_nice_only_leaves_the_inversion() {

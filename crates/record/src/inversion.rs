@@ -5,7 +5,9 @@
 //! from some hundred us to several ticks of 1 to 10 ms. One that does is run at once. So a call counts as
 //! late when it took twice as long as the reference's usual one and longer by more than any wake-up
 //! takes; and a row is inverted when many of its calls are late, and many more than of the reference. The
-//! reference has the same hogs and meets the same disturbances of a shared machine, which so cancel out.
+//! reference has the same hogs and meets the same disturbances of a shared machine, which so cancel out. If its
+//! calls are late themselves, beside those without hogs, somebody else than the server waits behind the hogs,
+//! such as a process of the driver's own; then the calls without hogs are the reference.
 
 /// A late call takes more than so many times the reference's median ...
 pub const LATE_FACTOR: u64 = 2;
@@ -16,10 +18,11 @@ pub const INVERTED_SHARE: f64 = 0.1;
 /// With fewer calls nothing is told.
 pub const LEAST_CALLS: u64 = 20;
 
-/// What a call may take before it counts as late, by the reference's median in ns.
+/// What a call may take before it counts as late, by the usual time in ns: the median of the reference or of the
+/// calls without hogs, whichever is less.
 #[must_use]
-pub fn limit(reference_median: u64) -> u64 {
-    reference_median.saturating_mul(LATE_FACTOR).max(reference_median.saturating_add(LATE_BY))
+pub fn limit(usual: u64) -> u64 {
+    usual.saturating_mul(LATE_FACTOR).max(usual.saturating_add(LATE_BY))
 }
 
 /// Calls, and how many of them were late.

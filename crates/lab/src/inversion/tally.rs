@@ -85,11 +85,14 @@ impl Tally {
     /// Writes into the run what all calls together say.
     pub(super) fn conclude(mut self, run: &mut Run, means: impl Fn(Setting) -> String) {
         let Some(experiment) = &mut run.inversion else { return };
-        let reference_times = self.times(Setting::Raised).to_vec();
-        let median = Percentiles::of(&mut reference_times.clone()).map(|percentiles| percentiles.p50);
-        experiment.limit = median.map(limit);
+        let medians = [Setting::Quiet, Setting::Raised]
+            .map(|setting| Some(Percentiles::of(&mut self.times(setting).to_vec())?.p50));
+        experiment.limit = medians.into_iter().flatten().min().map(limit);
         let late_of = |times: &[u64]| experiment.limit.map(|limit| Lateness::of(times, limit));
-        let reference = late_of(&reference_times);
+        let (quiet, raised) = (late_of(self.times(Setting::Quiet)), late_of(self.times(Setting::Raised)));
+        let inverted = |own: Option<Lateness>, reference: Option<Lateness>| own?.is_inverted(reference?);
+        let raised_waits = inverted(raised, quiet);
+        let reference = if raised_waits == Some(true) { quiet } else { raised };
         for (setting, case) in Setting::ALL.into_iter().zip(&run.cases) {
             let of = self.settings.entry(setting).or_default();
             let lateness = late_of(&of.times);
@@ -105,7 +108,11 @@ impl Tally {
                 not_inherited: of.not_inherited,
                 percentiles,
                 served: served(&of.served),
-                inverted: lateness.zip(reference).and_then(|(own, reference)| own.is_inverted(reference)),
+                inverted: match setting {
+                    Setting::Quiet => None,
+                    Setting::Raised => raised_waits,
+                    Setting::Off | Setting::On => inverted(lateness, reference),
+                },
             });
         }
     }
@@ -184,7 +191,7 @@ mod tests {
         assert_eq!(experiment.limit, Some(270_000));
         let of = |setting| experiment.row(setting).expect("a row");
         let inverted = Setting::ALL.map(|setting| of(setting).inverted);
-        assert_eq!(inverted, [Some(false), Some(true), Some(false), Some(false)]);
+        assert_eq!(inverted, [None, Some(true), Some(false), Some(false)]);
         let on = of(Setting::On);
         assert_eq!((on.calls, on.late), (30, 1));
         let want = [ServedAs { sched: fifo, calls: 29 }, ServedAs { sched: other, calls: 1 }];
@@ -193,6 +200,22 @@ mod tests {
         assert_eq!((off.late, off.bubbles, off.not_inherited), (60, 30, 60));
         assert_eq!((on.bubbles, on.not_inherited), (1, 1));
         assert_eq!(of(Setting::Raised).not_inherited, 0);
+    }
+
+    /// As where every call goes through a process of normal priority.
+    #[test]
+    fn a_reference_that_waits_itself_is_none() {
+        let fifo = Sched::fifo(99);
+        let run = concluded(&[
+            (Setting::Quiet, calls(30, 100_000, Sched::other(0), 0)),
+            (Setting::Off, calls(30, 6_000_000, Sched::other(0), 0)),
+            (Setting::On, calls(30, 5_000_000, fifo, 0)),
+            (Setting::Raised, calls(30, 5_000_000, fifo, 0)),
+        ]);
+        let experiment = run.inversion.as_ref().expect("it is there");
+        assert_eq!(experiment.limit, Some(350_000));
+        let inverted = Setting::ALL.map(|setting| experiment.row(setting).expect("a row").inverted);
+        assert_eq!(inverted, [None, Some(true), Some(true), Some(true)]);
     }
 
     #[test]

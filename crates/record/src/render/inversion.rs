@@ -60,7 +60,8 @@ fn line(run: &Run, row: &InversionRow) -> Row {
         _ => format!("{} ({:.0} %)", scheduling(most.sched), percent(most.calls, row.calls)),
     });
     let verdict = match (row.setting, row.inverted) {
-        (Setting::Raised, _) => "reference",
+        (Setting::Quiet, _) => "no hogs",
+        (Setting::Raised, Some(false)) => "reference",
         (_, Some(true)) => "YES",
         (_, Some(false)) => "no",
         (_, None) => "?",
@@ -157,8 +158,8 @@ fn words(run: &Run, experiment: &Inversion) -> String {
     let mut lines = vec![scene(experiment)];
     if let Some(limit) = experiment.limit {
         lines.push(format!(
-            "late: longer than {}; {LATE_FACTOR} times the reference's median, and {} more than it. Inversion: {:.0} % of \
-             the calls late beyond the reference's",
+            "late: longer than {}; {LATE_FACTOR} times the usual time, and {} more than it. Inversion: {:.0} % of the calls \
+             late beyond the reference's",
             time(run, limit),
             time(run, LATE_BY),
             INVERTED_SHARE * 100.0,
@@ -187,6 +188,13 @@ pub fn verdict(run: &Run, experiment: &Inversion) -> String {
             format!("NO INVERSION with inheritance{as_served}; without it nothing was told")
         }
         (Some(true), _) => {
+            if inverted(Setting::Raised) == Some(true) {
+                return format!(
+                    "INVERSION although inheritance was asked for{as_served}; calls of a server that was raised by hand are \
+                     late as well, so it is not the server that waits behind the hogs: a process of the driver's own may \
+                     (the embedded driver's broker, with --lanes=off)"
+                );
+            }
             let mainline = match run.driver.as_ref().map(|driver| driver.kind) {
                 Some(DriverKind::KernelC) => {
                     "; mainline's C driver passes on nice only, Android's kernels real-time too"

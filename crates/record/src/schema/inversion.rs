@@ -24,7 +24,7 @@ pub struct Inversion {
     pub iterations: u64,
     /// Rounds, in each of which every row had its turn.
     pub rounds: u32,
-    /// A call that took longer is late, in clock units; `None` when the reference tells nothing.
+    /// A call that took longer is late, in clock units; `None` without calls to tell it by.
     #[serde(default)]
     pub limit: Option<u64>,
     /// What became of the calls in each setting, in the order of [`Setting::ALL`].
@@ -90,7 +90,8 @@ pub struct InversionRow {
     /// How the server was scheduled while it served, and how many calls so; the most frequent first.
     #[serde(default)]
     pub served: Vec<ServedAs>,
-    /// Whether this is inversion; `None` when it cannot be told.
+    /// Whether this is inversion; of [`Setting::Raised`], whether somebody else than the server waits behind the
+    /// hogs. `None` when it cannot be told, and without hogs.
     #[serde(default)]
     pub inverted: Option<bool>,
 }

@@ -56,7 +56,7 @@ fn run(rows: Vec<(InversionRow, Vec<u64>)>) -> Run {
 fn whole(on: (&[u64], Sched, Option<bool>), off: Option<bool>) -> Run {
     let fast = vec![20_000; 100];
     run(vec![
-        row(Setting::Quiet, &fast, Sched::other(0), Some(false)),
+        row(Setting::Quiet, &fast, Sched::other(0), None),
         row(Setting::Off, &vec![3_000_000; 100], Sched::other(0), off),
         row(Setting::On, on.0, on.1, on.2),
         row(Setting::Raised, &fast, Sched::fifo(99), Some(false)),
@@ -103,6 +103,11 @@ fn each_verdict_has_its_words() {
     }
     assert!(!said(&run).contains("mainline"));
     assert!(said(&whole((&[], fifo, None), None)).starts_with("UNKNOWN"));
+    let mut run = whole((slow, fifo, Some(true)), Some(true));
+    if let Some(row) = run.inversion.as_mut().and_then(|experiment| experiment.rows.last_mut()) {
+        row.inverted = Some(true);
+    }
+    assert!(said(&run).contains("raised by hand are late as well"), "{}", said(&run));
 }
 
 #[test]
