@@ -175,12 +175,13 @@ fn callback(stage: &Stage) -> Result<Hop, Untold> {
 fn oneway(stage: &Stage) -> Result<Hop, Untold> {
     let (callee, thread) = stage.server(Part::First)?;
     let idle = stage.idle(Part::First, thread)?;
-    let (caller, seen) = stage.from(Caller::Fifo, move |own| {
-        callee.note()?;
-        // The server's one thread serves this after it, or it comes later.
+    let sender = callee.clone();
+    let caller = stage.from(Caller::Fifo, move |own| sender.note().map(|()| own))?;
+    // Not from the same thread: a real-time call behind it could raise the server before it has looked.
+    let seen = stage.limited(move || {
         loop {
             if let Some(seen) = callee.noted()?.first() {
-                return Ok((own, *seen));
+                return Ok(*seen);
             }
             std::thread::sleep(Duration::from_millis(1));
         }

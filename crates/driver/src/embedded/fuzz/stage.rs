@@ -47,8 +47,13 @@ impl Stage {
 
     /// A context of its own with two who know each other.
     pub(in crate::embedded) fn pair(&self, number: u32) -> Pair {
+        self.pair_with(number, Settings::default())
+    }
+
+    /// The same with these settings.
+    pub(in crate::embedded) fn pair_with(&self, number: u32, settings: Settings) -> Pair {
         let name = format!("fuzz{number}");
-        let context = EmbeddedContext::at(self.context.directory(), &name, Settings::default());
+        let context = EmbeddedContext::at(self.context.directory(), &name, settings);
         let open = || {
             let options = OpenOptions { map_size: 1 << 18, nonblocking: true };
             let connection = context.open(options).expect("the broker lets in");

@@ -154,3 +154,66 @@ fn whoever_waits_at_a_scribbled_inbox_gets_an_error() {
     let waited = victim.write_read_uninterrupted(&mut Exchange::new(&[], &mut room));
     assert_eq!(waited.expect_err("nothing can come any more").kind(), std::io::ErrorKind::ConnectionReset);
 }
+
+/// Whoever wakes a thread for a real-time call raises it first, and may be late: the thread must not take
+/// that for its own, and be real-time for ever.
+#[test]
+fn a_boost_that_comes_late_does_not_stay() {
+    use crate::embedded::settings::{Inherit, Settings};
+    use std::sync::mpsc;
+    use sys::sched::{Policy, policy_of, set_policy};
+
+    let may = thread::spawn(|| set_policy(0, Policy::Fifo(1)).is_ok()).join().expect("no panic");
+    if !may {
+        return println!("SKIP: this needs CAP_SYS_NICE or RLIMIT_RTPRIO");
+    }
+    let stage = Stage::new();
+    let settings = Settings { inherit: Inherit::Rt, lanes: false, ..Settings::default() };
+    let Pair { victim, other, to_other, .. } = stage.pair_with(1, settings);
+    victim.set_nonblocking(false).expect("set");
+    other.set_nonblocking(false).expect("set");
+    let (tell, told) = mpsc::channel();
+    let over = AtomicBool::new(false);
+    let (victim, other, over) = (&victim, &other, &over);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            tell.send(sys::interrupt::ThreadId::current().number()).expect("heard");
+            write(other, |c| c.enter_looper());
+            loop {
+                let call = call_of(other);
+                if call.code == 2 {
+                    return;
+                }
+                reply(other, &call);
+            }
+        });
+        let server = told.recv().expect("its number");
+        let call = |code| {
+            write(victim, |c| c.transaction(to_other, code, TransactionFlags::CALL, Payload::default()));
+        };
+        let there_and_back = || {
+            call(1);
+            write(victim, |c| c.free_buffer(reply_of(victim).buffer));
+        };
+        // From here on it knows what it is by itself.
+        there_and_back();
+        let late = scope.spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                set_policy(server, Policy::Fifo(1)).expect("raised");
+                thread::sleep(std::time::Duration::from_micros(20));
+            }
+        });
+        (0..2000).for_each(|_| there_and_back());
+        over.store(true, Ordering::Relaxed);
+        late.join().expect("no panic");
+        there_and_back();
+        let began = Instant::now();
+        let mut found = policy_of(server).expect("it lives");
+        while found != Policy::Other && began.elapsed() < LOOK_AGAIN * 3 {
+            thread::yield_now();
+            found = policy_of(server).expect("it lives");
+        }
+        call(2);
+        assert_eq!(found, Policy::Other, "a waiting thread, long after");
+    });
+}

@@ -87,6 +87,18 @@ fn policy_before_reading(kit: &Kit, flags: u32, want: Policy, what: &str) -> Ver
     unnest(&scene)
 }
 
+/// A oneway call brings its node's policy, which goes when the thread looks for other work (SCH-04).
+fn oneway_brings_a_policy(kit: &Kit, minimum: u32) -> Verdict {
+    let scene = Scene::new(kit, 0, minimum)?;
+    for _ in 0..2 {
+        scene.oneway_served_at(7)?;
+        expect("serving a oneway call to a node that asks for FIFO 20", own_policy()?, Policy::Fifo(20))?;
+        scene.server.read_now()?;
+        expect("looking for work after a oneway call", own_policy()?, Policy::Other)?;
+    }
+    Ok(())
+}
+
 /// The same where a thread takes a policy on when it reads.
 fn handed_on_with_the_call(kit: &Kit, minimum: u32) -> Verdict {
     for (what, flags, want) in [
@@ -112,6 +124,7 @@ pub(super) fn sch_09_a_policy_is_handed_on_before_waking(kit: &Kit) -> Verdict {
     let kit = chosen.as_ref().unwrap_or(kit);
     can_be_urgent()?;
     let minimum = at_least(20) | FIFO << POLICY_SHIFT;
+    oneway_brings_a_policy(kit, minimum)?;
     if kit.is_embedded() {
         return handed_on_with_the_call(kit, minimum);
     }
