@@ -160,16 +160,8 @@ fn a_caller_that_may_not_be_real_time_is_no_experiment() {
 
 /// One that takes long.
 fn start_long(record: &str) -> Child {
-    let words = [
-        "inversion",
-        "--driver=embedded",
-        "-i",
-        "1000",
-        "--rounds=1000",
-        "--format=json",
-        "--record",
-        record,
-    ];
+    let words =
+        ["inversion", "--driver=embedded", "-i", "100", "--rounds=1000", "--format=json", "--record", record];
     let mut command = Command::new(env!("CARGO_BIN_EXE_binderperf"));
     command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command.spawn().expect("the program starts")
