@@ -5,4 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod event;
+pub mod file;
 mod number;
+pub mod report;

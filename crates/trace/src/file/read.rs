@@ -1,0 +1,309 @@
+//! Room: opening a trace file: its texts in memory, its pages by where they are.
+//! Not here: what is in a page (`raw`).
+
+use super::{
+    CHUNK_HEADER, Head, KIND_END, KIND_FORMAT, KIND_HEAD, KIND_PAGES, LARGEST_PAGE, MAGIC, MOST_CPUS, Part,
+    VERSION,
+};
+use crate::report::{Report, Sort};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::io::{self, Read, Seek, SeekFrom};
+
+/// The most bytes of texts, all together; the symbols of a large kernel are a tenth of it.
+const MOST_TEXT: u64 = 128 << 20;
+
+/// Why a file is no trace.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The source could not be read.
+    Io(io::Error),
+    /// There is nothing.
+    Empty,
+    /// Nothing that this program knows.
+    Foreign {
+        /// What it looks like.
+        found: String,
+    },
+    /// A trace file of ours, of a version that this program does not know.
+    Version {
+        /// The version it states.
+        found: u32,
+    },
+    /// Says that it is a trace, but what every trace has is missing or wrong.
+    Malformed {
+        /// Which.
+        detail: String,
+    },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "cannot read the trace: {error}"),
+            Self::Empty => f.write_str("the trace is empty; was the recording interrupted?"),
+            Self::Foreign { found } => write!(
+                f,
+                "this is no trace that binderperf reads: {found}; give it a file of its own, the text of ftrace, \
+                 atrace or systrace, or what trace-cmd report prints"
+            ),
+            Self::Version { found } => write!(
+                f,
+                "the trace has version {found}, this binderperf knows {VERSION}; read it with the binderperf that \
+                 wrote it, or a later one"
+            ),
+            Self::Malformed { detail } => write!(f, "the trace cannot be read: {detail}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Pages of one CPU that lie behind one another in the file.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    offset: u64,
+    pages: u64,
+}
+
+/// An opened trace file. Pages stay in the file until they are asked for.
+#[derive(Debug)]
+pub struct Container<R> {
+    input: R,
+    head: Head,
+    formats: Vec<(String, Vec<u8>)>,
+    texts: BTreeMap<(u32, u32), Vec<u8>>,
+    extents: BTreeMap<u32, VecDeque<Extent>>,
+    found: Report,
+}
+
+/// What the first pass over a file gathers.
+#[derive(Default)]
+struct Scan {
+    head: Option<Head>,
+    formats: Vec<(String, Vec<u8>)>,
+    texts: BTreeMap<(u32, u32), Vec<u8>>,
+    extents: BTreeMap<u32, VecDeque<Extent>>,
+    text_bytes: u64,
+    ended: bool,
+    found: Report,
+}
+
+impl<R: Read + Seek> Container<R> {
+    /// Opens a file: reads its texts and notes where its pages are.
+    ///
+    /// What breaks off or is damaged behind a sound beginning is a problem of the [`Report`], not an
+    /// error.
+    ///
+    /// # Errors
+    /// If it is no trace file of ours, of another version, or its head is unusable.
+    pub fn open(mut input: R) -> Result<Self, OpenError> {
+        let end = input.seek(SeekFrom::End(0))?;
+        input.rewind()?;
+        if end == 0 {
+            return Err(OpenError::Empty);
+        }
+        let mut start = [0; 12];
+        input
+            .read_exact(&mut start)
+            .map_err(|_| OpenError::Foreign { found: "too short for a trace".into() })?;
+        if start[..8] != MAGIC {
+            return Err(OpenError::Foreign { found: "it does not begin as one".into() });
+        }
+        let version = u32::from_le_bytes([start[8], start[9], start[10], start[11]]);
+        if version != VERSION {
+            return Err(OpenError::Version { found: version });
+        }
+        let mut scan = Scan::default();
+        let mut at = start.len() as u64;
+        while at < end && !scan.ended {
+            let Some(next) = scan.chunk(&mut input, at, end)? else { break };
+            at = next;
+        }
+        if !scan.ended {
+            scan.found
+                .note(Sort::Truncated, || "the recording was not ended; later events are missing".into());
+        }
+        let head = scan.head.ok_or_else(|| OpenError::Malformed { detail: "it has no head".into() })?;
+        let Scan { formats, texts, extents, found, .. } = scan;
+        Ok(Self { input, head, formats, texts, extents, found })
+    }
+
+    /// Reads the next pages of a CPU to the end of `space`, at most; empties and fills it with whole
+    /// pages, none if there are no more.
+    ///
+    /// # Errors
+    /// What the input says.
+    pub fn read_pages(&mut self, cpu: u32, space: &mut Vec<u8>, most: usize) -> io::Result<()> {
+        let size = u64::from(self.head.page_size);
+        space.clear();
+        let Some(extents) = self.extents.get_mut(&cpu) else { return Ok(()) };
+        let Some(first) = extents.front_mut() else { return Ok(()) };
+        let pages = first.pages.min((most as u64 / size).max(1));
+        self.input.seek(SeekFrom::Start(first.offset))?;
+        let bytes = usize::try_from(pages * size).map_err(io::Error::other)?;
+        space.resize(bytes, 0);
+        first.offset += pages * size;
+        first.pages -= pages;
+        if first.pages == 0 {
+            extents.pop_front();
+        }
+        self.input.read_exact(space)
+    }
+}
+
+impl<R> Container<R> {
+    /// What was known at the start of the recording.
+    #[must_use]
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// The `format` files, each with its group.
+    pub fn formats(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.formats.iter().map(|(group, text)| (group.as_str(), text.as_slice()))
+    }
+
+    /// A text, if the file has it; `cpu` counts for [`Part::Stats`] only.
+    #[must_use]
+    pub fn text(&self, part: Part, cpu: u32) -> Option<&[u8]> {
+        let cpu = if part == Part::Stats { cpu } else { 0 };
+        self.texts.get(&(part.kind(), cpu)).map(Vec::as_slice)
+    }
+
+    /// The CPUs that have pages.
+    pub fn cpus(&self) -> impl Iterator<Item = u32> {
+        self.extents.keys().copied()
+    }
+
+    /// The CPUs that have a text of this part.
+    pub fn cpus_with(&self, part: Part) -> impl Iterator<Item = u32> {
+        self.texts.keys().filter(move |(kind, _)| *kind == part.kind()).map(|(_, cpu)| *cpu)
+    }
+
+    /// What was wrong with the file's frame.
+    #[must_use]
+    pub fn report(&self) -> &Report {
+        &self.found
+    }
+}
+
+impl Scan {
+    /// Takes in the chunk at this offset; where the next one is, `None` if nothing can be read from here
+    /// on.
+    fn chunk(&mut self, input: &mut (impl Read + Seek), at: u64, end: u64) -> Result<Option<u64>, OpenError> {
+        if end - at < CHUNK_HEADER {
+            self.found.note(Sort::Truncated, || format!("in a chunk's header at byte {at}"));
+            return Ok(None);
+        }
+        let mut header = [0; CHUNK_HEADER as usize];
+        input.seek(SeekFrom::Start(at))?;
+        input.read_exact(&mut header)?;
+        let [a, b, c, d, e, f, g, h, length @ ..] = header;
+        let (kind, cpu) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
+        let length = u64::from_le_bytes(length);
+        let start = at + CHUNK_HEADER;
+        let here = length.min(end - start);
+        if here < length {
+            self.found.note(Sort::Truncated, || {
+                format!("the chunk at byte {at} says {length} bytes, {here} are left")
+            });
+        }
+        match kind {
+            KIND_END => self.ended = true,
+            KIND_PAGES => self.pages(cpu, start, here),
+            _ => self.content(input, kind, cpu, here)?,
+        }
+        Ok((here == length).then_some(start + length))
+    }
+
+    fn pages(&mut self, cpu: u32, offset: u64, bytes: u64) {
+        let size = self.head.as_ref().map_or(0, |head| u64::from(head.page_size));
+        if size == 0 || cpu >= MOST_CPUS {
+            return self.found.note(Sort::Corrupt, || format!("pages of CPU {cpu} at byte {offset}"));
+        }
+        let pages = bytes / size;
+        if pages == 0 {
+            return;
+        }
+        let extents = self.extents.entry(cpu).or_default();
+        match extents.back_mut() {
+            Some(last) if last.offset + last.pages * size == offset => last.pages += pages,
+            _ => extents.push_back(Extent { offset, pages }),
+        }
+    }
+
+    fn content(
+        &mut self,
+        input: &mut (impl Read + Seek),
+        kind: u32,
+        cpu: u32,
+        length: u64,
+    ) -> Result<(), OpenError> {
+        let part = Part::ALL.into_iter().find(|part| part.kind() == kind);
+        if part.is_none() && !matches!(kind, KIND_HEAD | KIND_FORMAT) {
+            // A later binderperf's addition, or damage; either way not ours to read.
+            self.found.note(Sort::Unsupported, || format!("a chunk of the unknown kind {kind}"));
+            return Ok(());
+        }
+        self.text_bytes = self.text_bytes.saturating_add(length);
+        if self.text_bytes > MOST_TEXT || cpu >= MOST_CPUS {
+            self.found.note(Sort::Corrupt, || format!("a chunk of kind {kind} has {length} bytes of text"));
+            return Ok(());
+        }
+        let mut text = Vec::new();
+        input.take(length).read_to_end(&mut text)?;
+        match part {
+            Some(part) => {
+                let cpu = if part == Part::Stats { cpu } else { 0 };
+                self.texts.insert((kind, cpu), text);
+            }
+            None if kind == KIND_HEAD => self.head = Some(head(&text)?),
+            None => {
+                let Some(line) = text.iter().position(|byte| *byte == b'\n') else {
+                    self.found.note(Sort::Corrupt, || "a format without its group".into());
+                    return Ok(());
+                };
+                let body = text.split_off(line + 1);
+                text.truncate(line);
+                self.formats.push((String::from_utf8_lossy(&text).into_owned(), body));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn head(text: &[u8]) -> Result<Head, OpenError> {
+    let text = String::from_utf8_lossy(text);
+    let value = |key: &str| {
+        let line = text.lines().find_map(|line| line.split_once('=').filter(|(name, _)| *name == key));
+        line.map(|(_, value)| value)
+            .ok_or_else(|| OpenError::Malformed { detail: format!("its head does not say {key}") })
+    };
+    let number = |key: &str, most: u32| {
+        let text = value(key)?;
+        text.parse().ok().filter(|number| (1..=most).contains(number)).ok_or_else(|| OpenError::Malformed {
+            detail: format!("its head says {key}={text}, which is not 1 to {most}"),
+        })
+    };
+    Ok(Head {
+        clock: value("clock")?.to_owned(),
+        page_size: number("page_size", LARGEST_PAGE)?,
+        cpus: number("cpus", MOST_CPUS)?,
+        kernel: value("kernel")?.to_owned(),
+    })
+}
