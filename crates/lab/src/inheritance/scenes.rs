@@ -59,7 +59,7 @@ fn several(stage: &Stage, names: [&str; 2], play: impl FnOnce() -> Result<[Hop; 
 /// A hop that was not seen. One that could have been is expected to have gone somehow, and so is known to
 /// have failed.
 fn untold(stage: &Stage, scene: &str, caller: Sched, why: Untold) -> Hop {
-    let idle = Sched::other(Part::First.nice());
+    let idle = own(Part::First);
     let (expected, note) = match why {
         Untold::NoRight(why) => (None, why),
         Untold::Broken(why) => {
@@ -71,16 +71,29 @@ fn untold(stage: &Stage, scene: &str, caller: Sched, why: Untold) -> Hop {
     Hop { scene: scene.to_owned(), caller, idle, served: None, expected, note }
 }
 
-/// A hop that was seen.
-fn hop(stage: &Stage, scene: &str, node: &NodeOptions, caller: Sched, idle: Sched, served: Sched) -> Hop {
+/// How the threads of a server are to wait, whatever earlier calls left behind.
+fn own(part: Part) -> Sched {
+    Sched::other(part.nice())
+}
+
+/// A hop that was seen, to a thread that was `idle` and should have been as `own` says.
+fn hop(
+    stage: &Stage,
+    scene: &str,
+    node: &NodeOptions,
+    caller: Sched,
+    (own, idle): (Sched, Sched),
+    served: Sched,
+) -> Hop {
     let oneway = scene == "oneway";
+    let note = if idle == own { "" } else { "it did not wait as it was started: a call before left that" };
     Hop {
         scene: scene.to_owned(),
         caller,
         idle,
         served: Some(served),
-        expected: stage.rule.map(|rule| expected::served(rule, node, caller, idle, oneway)),
-        note: String::new(),
+        expected: stage.rule.map(|rule| expected::served(rule, node, caller, own, oneway)),
+        note: note.to_owned(),
     }
 }
 
@@ -95,8 +108,8 @@ fn only(seen: &[Seen]) -> Result<Seen, String> {
 fn call(stage: &Stage, caller: Caller, part: Part, scene: &str) -> Result<Hop, Untold> {
     let (callee, thread) = stage.server(part)?;
     let idle = stage.idle(part, thread)?;
-    let (caller, seen) = stage.from(caller, move |own| Ok((own, only(&callee.look(0)?)?)))?;
-    Ok(hop(stage, scene, &stage.node(part)?, caller, idle, seen.sched))
+    let (caller, seen) = stage.from(caller, move |caller| Ok((caller, only(&callee.look(0)?)?)))?;
+    Ok(hop(stage, scene, &stage.node(part)?, caller, (own(part), idle), seen.sched))
 }
 
 /// A call that has to wait until the only thread has served another.
@@ -106,7 +119,7 @@ fn queued(stage: &Stage) -> Result<Hop, Untold> {
     // For how long the thread is busy. On a machine with more to do it takes longer to be sure of the order.
     for busy_ms in [40, 160, 640, 2560] {
         let (busy, waiting) = (callee.clone(), callee.clone());
-        let (caller, sent_ns, first, second) = stage.from(Caller::Fifo, move |own| {
+        let (caller, sent_ns, first, second) = stage.from(Caller::Fifo, move |caller| {
             std::thread::scope(|scope| {
                 // Started by a FIFO thread, it would be one.
                 let first = scope.spawn(move || back_to_normal().and_then(|()| only(&busy.look(busy_ms)?)));
@@ -114,14 +127,21 @@ fn queued(stage: &Stage) -> Result<Hop, Untold> {
                 let sent_ns = sys::clock::monotonic_ns();
                 let second = only(&waiting.look(0)?)?;
                 let first = first.join().map_err(|_| "the other caller panicked")??;
-                Ok((own, sent_ns, first, second))
+                Ok((caller, sent_ns, first, second))
             })
         })?;
         // Half of the time that the thread was still busy is enough for a call to arrive.
         let margin_ns = u64::from(busy_ms) * 1_000_000 / 4;
         let waited = first.from_ns < sent_ns && sent_ns + margin_ns < first.to_ns;
         if waited && first.to_ns <= second.from_ns {
-            return Ok(hop(stage, "queued", &stage.node(Part::First)?, caller, idle, second.sched));
+            return Ok(hop(
+                stage,
+                "queued",
+                &stage.node(Part::First)?,
+                caller,
+                (own(Part::First), idle),
+                second.sched,
+            ));
         }
     }
     Err(Untold::Broken("no call of several came while the server's thread was busy".to_owned()))
@@ -139,15 +159,15 @@ fn nested(stage: &Stage) -> Result<[Hop; 2], Untold> {
     let (second, second_thread) = stage.server(Part::Second)?;
     let idle = stage.idle(Part::First, first_thread)?;
     let second_idle = stage.idle(Part::Second, second_thread)?;
-    let (caller, seen) = stage.from(Caller::Fifo, move |own| Ok((own, first.pass(&second)?)))?;
+    let (caller, seen) = stage.from(Caller::Fifo, move |caller| Ok((caller, first.pass(&second)?)))?;
     let &[outer, inner] = &seen[..] else {
         return Err(Untold::Broken(format!("{} looks instead of two", seen.len())));
     };
     let node = stage.node(Part::First)?;
     // Each hop by itself: the second one's caller is what the first made of the server.
     Ok([
-        hop(stage, "nested-1", &node, caller, idle, outer.sched),
-        hop(stage, "nested-2", &node, outer.sched, second_idle, inner.sched),
+        hop(stage, "nested-1", &node, caller, (own(Part::First), idle), outer.sched),
+        hop(stage, "nested-2", &node, outer.sched, (own(Part::Second), second_idle), inner.sched),
     ])
 }
 
@@ -156,15 +176,15 @@ fn callback(stage: &Stage) -> Result<Hop, Untold> {
     let (callee, _) = stage.server(Part::First)?;
     let node = stage.node(Part::First)?;
     let (process, dialect) = (stage.process.clone(), stage.dialect);
-    let (caller, thread, seen) = stage.from(Caller::Fifo, move |own| {
+    let (caller, thread, seen) = stage.from(Caller::Fifo, move |caller| {
         let ours = Callee::publish(&process, dialect, node);
         let thread = sys::interrupt::ThreadId::current().number();
-        Ok((own, thread, callee.pass(&ours)?))
+        Ok((caller, thread, callee.pass(&ours)?))
     })?;
     let &[outer, inner] = &seen[..] else {
         return Err(Untold::Broken(format!("{} looks instead of two", seen.len())));
     };
-    let mut hop = hop(stage, "callback", &node, outer.sched, caller, inner.sched);
+    let mut hop = hop(stage, "callback", &node, outer.sched, (caller, caller), inner.sched);
     if inner.tid != thread {
         hop.note = "another thread than the waiting caller served it".to_owned();
     }
@@ -176,7 +196,7 @@ fn oneway(stage: &Stage) -> Result<Hop, Untold> {
     let (callee, thread) = stage.server(Part::First)?;
     let idle = stage.idle(Part::First, thread)?;
     let sender = callee.clone();
-    let caller = stage.from(Caller::Fifo, move |own| sender.note().map(|()| own))?;
+    let caller = stage.from(Caller::Fifo, move |caller| sender.note().map(|()| caller))?;
     // Not from the same thread: a real-time call behind it could raise the server before it has looked.
     let seen = stage.limited(move || {
         loop {
@@ -186,7 +206,7 @@ fn oneway(stage: &Stage) -> Result<Hop, Untold> {
             std::thread::sleep(Duration::from_millis(1));
         }
     })?;
-    Ok(hop(stage, "oneway", &stage.node(Part::First)?, caller, idle, seen.sched))
+    Ok(hop(stage, "oneway", &stage.node(Part::First)?, caller, (own(Part::First), idle), seen.sched))
 }
 
 /// What a thread that served a real-time caller is afterwards, and how it serves the next one.
@@ -194,14 +214,14 @@ fn restored(stage: &Stage) -> Result<[Hop; 2], Untold> {
     let (callee, thread) = stage.server(Part::First)?;
     let idle = stage.idle(Part::First, thread)?;
     let next = callee.clone();
-    let (caller, _) = stage.from(Caller::Fifo, move |own| Ok((own, only(&callee.look(0)?)?)))?;
-    let found = settled(thread, idle)?;
+    let (caller, _) = stage.from(Caller::Fifo, move |caller| Ok((caller, only(&callee.look(0)?)?)))?;
+    let found = settled(thread, own(Part::First))?;
     let restored = Hop {
         scene: "restored".to_owned(),
         caller,
         idle,
         served: Some(found),
-        expected: Some(idle),
+        expected: Some(own(Part::First)),
         note: String::new(),
     };
     // At once, so that a wait cannot have repaired it meanwhile.
@@ -211,5 +231,8 @@ fn restored(stage: &Stage) -> Result<[Hop; 2], Untold> {
         sys::sched::set_nice(0, 10).map_err(|error| sys::errno::describe(&error))?;
         Ok((realtime::own(), only(&next.look(0)?)?))
     })?;
-    Ok([restored, hop(stage, "after", &stage.node(Part::First)?, caller, idle, seen.sched)])
+    Ok([
+        restored,
+        hop(stage, "after", &stage.node(Part::First)?, caller, (own(Part::First), idle), seen.sched),
+    ])
 }
