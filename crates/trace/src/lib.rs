@@ -5,6 +5,12 @@
 #![forbid(unsafe_code)]
 
 pub mod event;
+mod fields;
 pub mod file;
 mod number;
+mod open;
+pub mod raw;
 pub mod report;
+pub mod text;
+
+pub use open::{Reader, open};

@@ -11,6 +11,31 @@ pub(crate) fn decimal(bytes: &[u8]) -> Option<(u64, &[u8])> {
     (at > 0).then(|| (value, &bytes[at..]))
 }
 
+/// A whole text as a number: decimal, with a sign, or hexadecimal after `0x`.
+pub(crate) fn any(bytes: &[u8]) -> Option<i64> {
+    if let Some(digits) = bytes.strip_prefix(b"0x") {
+        return hex(digits).map(u64::cast_signed);
+    }
+    if let Some(digits) = bytes.strip_prefix(b"-") {
+        let (value, rest) = decimal(digits)?;
+        return rest.is_empty().then(|| 0_i64.checked_sub_unsigned(value)).flatten();
+    }
+    let (value, rest) = decimal(bytes)?;
+    // A kernel prints some words unsigned that are larger than i64; keep the bits.
+    rest.is_empty().then(|| value.cast_signed())
+}
+
+/// A whole text of hexadecimal digits, without a prefix.
+pub(crate) fn hex(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || digits.len() > 16 {
+        return None;
+    }
+    digits.iter().try_fold(0_u64, |value, byte| {
+        let digit = char::from(*byte).to_digit(16)?;
+        Some(value << 4 | u64::from(digit))
+    })
+}
+
 /// Seconds with a fraction of up to nine digits as nanoseconds; a number without a point counts as
 /// nanoseconds or ticks of a counter already. The whole text must be the number.
 pub(crate) fn seconds(bytes: &[u8]) -> Option<u64> {
@@ -30,6 +55,17 @@ pub(crate) fn seconds(bytes: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_whole_or_none() {
+        assert_eq!(any(b"17"), Some(17));
+        assert_eq!(any(b"-17"), Some(-17));
+        assert_eq!(any(b"0x1F"), Some(31));
+        for bad in ["", "-", "0x", "1a", "0xg", "99999999999999999999", "--1"] {
+            assert_eq!(any(bad.as_bytes()), None, "{bad}");
+        }
+        assert_eq!(any(b"18446744073709551615"), Some(-1));
+    }
 
     #[test]
     fn seconds_become_nanoseconds() {

@@ -62,7 +62,7 @@ impl Report {
     }
 
     /// Notes a problem that is told apart from others of its sort by its detail.
-    pub fn note_apart(&mut self, sort: Sort, detail: String) {
+    pub(crate) fn note_apart(&mut self, sort: Sort, detail: String) {
         if let Some(known) =
             self.problems.iter_mut().find(|problem| problem.sort == sort && problem.detail == detail)
         {
@@ -73,11 +73,17 @@ impl Report {
     }
 
     /// Notes lost events.
-    pub fn lose(&mut self, count: Option<u64>) {
+    pub(crate) fn lose(&mut self, count: Option<u64>) {
         match count {
             Some(count) => self.lost = self.lost.saturating_add(count),
             None => self.gaps += 1,
         }
+    }
+
+    /// So many events are missing in so many gaps that were noted without a count.
+    pub(crate) fn count_gaps(&mut self, gaps: u64, lost: u64) {
+        self.gaps = self.gaps.saturating_sub(gaps);
+        self.lost = self.lost.saturating_add(lost);
     }
 
     /// Whether everything that was recorded is there and was understood.

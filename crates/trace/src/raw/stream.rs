@@ -1,0 +1,277 @@
+//! Room: the reader of raw traces: a page of each CPU at a time, merged by time.
+//! Not here: records (`page`), events (`decode`).
+
+use super::decode::{Common, Decoder};
+use super::format::Format;
+use super::layout::Layout;
+use super::page::{Cursor, Header, Missed, Record};
+use super::symbols::Symbols;
+use super::threads::Threads;
+use crate::event::{Context, Event, Kind, Name, Names};
+use crate::file::{Container, Head, Part};
+use crate::number;
+use crate::report::{Report, Sort};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{Read, Seek};
+
+/// How much of each CPU is in memory at most, in bytes, and of all of them together.
+const WINDOW: usize = 256 << 10;
+const ALL_WINDOWS: usize = 32 << 20;
+
+/// Reads a trace file of ours: an iterator of its events in the order of their times.
+///
+/// Memory does not grow with the trace: a window of each CPU, the texts, and the names met.
+#[derive(Debug)]
+pub struct RawReader<R> {
+    file: Container<R>,
+    header: Header,
+    decoder: Decoder,
+    report: Report,
+    lanes: Vec<Lane>,
+    /// How much of each CPU is in memory.
+    window: usize,
+    /// The time of each lane's next event, and the lane.
+    order: BinaryHeap<Reverse<(u64, usize)>>,
+}
+
+/// Where lanes get their pages from.
+struct Source<'s, R> {
+    file: &'s mut Container<R>,
+    header: Header,
+    window: usize,
+}
+
+/// One CPU's stream.
+#[derive(Debug)]
+struct Lane {
+    cpu: u32,
+    window: Vec<u8>,
+    /// Where in the window the page starts that the cursor is in.
+    page: usize,
+    cursor: Option<Cursor>,
+    ts: u64,
+    next: Option<Event>,
+    /// There are no more pages.
+    ended: bool,
+    /// What the CPU's statistics say it could not record.
+    dropped: u64,
+    /// What they say was overwritten before it was read, and is in no page's count so far.
+    overrun: u64,
+    /// How many pages only say that some are missing: a full page has no room for the count.
+    uncounted: u64,
+}
+
+impl<R: Read + Seek> RawReader<R> {
+    /// Begins to read an opened file.
+    pub fn new(file: Container<R>) -> Self {
+        let mut report = file.report().clone();
+        let text = |part| file.text(part, 0).unwrap_or_default();
+        let header = if text(Part::HeaderPage).is_empty() {
+            Header::default()
+        } else {
+            Header::parse(text(Part::HeaderPage)).unwrap_or_else(|| {
+                report.note(Sort::Unsupported, || "the pages' header is of an unknown form".into());
+                Header::default()
+            })
+        };
+        let mut names = Names::default();
+        let layouts = layouts(&file, &mut names, &mut report);
+        let threads = Threads::new(text(Part::SavedCmdlines), text(Part::SavedTgids), &mut names);
+        let symbols = Symbols::new(text(Part::Symbols), text(Part::PrintkFormats));
+        let mut cpus: Vec<u32> = file.cpus().chain(file.cpus_with(Part::Stats)).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        let window = (ALL_WINDOWS / cpus.len().max(1)).min(WINDOW);
+        let lanes = cpus.into_iter().map(|cpu| Lane::new(cpu, file.text(Part::Stats, cpu))).collect();
+        let decoder = Decoder { layouts, names, threads, symbols };
+        let mut reader = Self { file, header, decoder, report, lanes, window, order: BinaryHeap::new() };
+        for lane in 0..reader.lanes.len() {
+            reader.advance(lane);
+        }
+        reader
+    }
+
+    /// What the file says of itself.
+    pub fn head(&self) -> &Head {
+        self.file.head()
+    }
+
+    /// The names that events carry the numbers of.
+    pub fn names(&self) -> &Names {
+        &self.decoder.names
+    }
+
+    /// What was met so far.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Reads a lane's next event, if there is one, and puts the lane where it belongs in the order.
+    fn advance(&mut self, index: usize) {
+        let Self { file, header, decoder, report, lanes, window, order } = self;
+        let source = Source { file, header: *header, window: *window };
+        let Some(lane) = lanes.get_mut(index) else { return };
+        lane.next = lane.event(source, decoder, report);
+        if let Some(event) = &lane.next {
+            order.push(Reverse((event.ts, index)));
+        }
+    }
+}
+
+impl<R: Read + Seek> Iterator for RawReader<R> {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        let Reverse((_, index)) = self.order.pop()?;
+        let event = self.lanes.get_mut(index)?.next.take()?;
+        match event.kind {
+            Kind::Lost { count } => self.report.lose(count),
+            _ => self.report.events += 1,
+        }
+        self.advance(index);
+        Some(event)
+    }
+}
+
+impl Lane {
+    fn new(cpu: u32, stats: Option<&[u8]>) -> Self {
+        let value = |key: &[u8]| {
+            let mut lines = stats.unwrap_or_default().split(|byte| *byte == b'\n');
+            let value = lines.find_map(|line| line.strip_prefix(key))?;
+            number::decimal(value.trim_ascii()).map(|(value, _)| value)
+        };
+        let stat = |key| value(key).unwrap_or(0);
+        Self {
+            cpu,
+            window: Vec::new(),
+            page: 0,
+            cursor: None,
+            ts: 0,
+            next: None,
+            ended: false,
+            dropped: stat(b"dropped events:").saturating_add(stat(b"commit overrun:")),
+            overrun: stat(b"overrun:"),
+            uncounted: 0,
+        }
+    }
+
+    fn event<R: Read + Seek>(
+        &mut self,
+        mut source: Source<'_, R>,
+        decoder: &mut Decoder,
+        report: &mut Report,
+    ) -> Option<Event> {
+        let size = source.file.head().page_size as usize;
+        while !self.ended {
+            let Some(cursor) = &mut self.cursor else {
+                if let Some(lost) = self.open_page(&mut source, report) {
+                    return Some(lost);
+                }
+                continue;
+            };
+            let page = self.window.get(self.page..self.page + size).unwrap_or_default();
+            match cursor.next(page) {
+                Record::Data { ts, bytes } => {
+                    let Some(common) = Common::of(bytes) else {
+                        report.note(Sort::Corrupt, || {
+                            format!("an event of {} bytes on cpu {}", bytes.len(), self.cpu)
+                        });
+                        continue;
+                    };
+                    if ts < self.ts {
+                        let (cpu, back) = (self.cpu, self.ts - ts);
+                        report.note(Sort::ClockBackwards, || format!("by {back} ns to {ts} ns on cpu {cpu}"));
+                    }
+                    self.ts = ts;
+                    let kind = decoder.kind(common.id, bytes, report);
+                    let (comm, tgid) = decoder.threads.of(common.tid);
+                    let Common { tid, context, .. } = common;
+                    return Some(Event { ts, cpu: self.cpu, tid, tgid, comm, context, kind });
+                }
+                Record::Corrupt(what) => {
+                    let (cpu, ts) = (self.cpu, cursor.ts());
+                    report.note(Sort::Corrupt, || format!("{what}, on cpu {cpu} behind {ts} ns"));
+                    self.close_page(size);
+                    // Nobody knows how many events were behind it.
+                    return Some(self.lost(ts, None));
+                }
+                Record::End => self.close_page(size),
+            }
+        }
+        if self.uncounted > 0 && self.overrun > 0 {
+            report.count_gaps(std::mem::take(&mut self.uncounted), std::mem::take(&mut self.overrun));
+        }
+        let dropped = std::mem::take(&mut self.dropped);
+        (dropped > 0).then(|| self.lost(self.ts, Some(dropped)))
+    }
+
+    fn close_page(&mut self, size: usize) {
+        self.cursor = None;
+        self.page += size;
+    }
+
+    /// Opens the next page; what is missing before it.
+    fn open_page<R: Read + Seek>(
+        &mut self,
+        source: &mut Source<'_, R>,
+        report: &mut Report,
+    ) -> Option<Event> {
+        let size = source.file.head().page_size as usize;
+        if self.page >= self.window.len() {
+            self.page = 0;
+            if let Err(error) = source.file.read_pages(self.cpu, &mut self.window, source.window) {
+                self.window.clear();
+                report.note(Sort::Truncated, || format!("reading pages of cpu {}: {error}", self.cpu));
+            }
+            self.ended = self.window.is_empty();
+            if self.ended {
+                return None;
+            }
+        }
+        match Cursor::open(self.window.get(self.page..self.page + size).unwrap_or_default(), source.header) {
+            Ok(cursor) => {
+                self.cursor = Some(cursor);
+                match cursor.missed {
+                    Missed::Nothing => None,
+                    Missed::Some => {
+                        self.uncounted += 1;
+                        Some(self.lost(cursor.ts(), None))
+                    }
+                    Missed::Count(count) => {
+                        self.overrun = self.overrun.saturating_sub(count);
+                        Some(self.lost(cursor.ts(), Some(count)))
+                    }
+                }
+            }
+            Err(what) => {
+                report.note(Sort::Corrupt, || format!("{what}, on cpu {} behind {} ns", self.cpu, self.ts));
+                self.close_page(size);
+                Some(self.lost(self.ts, None))
+            }
+        }
+    }
+
+    fn lost(&self, ts: u64, count: Option<u64>) -> Event {
+        let (cpu, context) = (self.cpu, Context::default());
+        Event { ts, cpu, tid: -1, tgid: None, comm: Name::NONE, context, kind: Kind::Lost { count } }
+    }
+}
+
+/// A table of the formats by event number.
+fn layouts<R>(file: &Container<R>, names: &mut Names, report: &mut Report) -> Vec<Option<Layout>> {
+    let mut layouts: Vec<Option<Layout>> = Vec::new();
+    for (group, text) in file.formats() {
+        let Some(format) = Format::parse(group, text) else {
+            report
+                .note(Sort::Corrupt, || format!("a format of the group {group} without a name or a number"));
+            continue;
+        };
+        let index = usize::from(format.id);
+        if layouts.len() <= index {
+            layouts.resize(index + 1, None);
+        }
+        layouts[index] = Some(Layout::of(&format, names, report));
+    }
+    layouts
+}

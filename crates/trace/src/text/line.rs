@@ -1,0 +1,164 @@
+//! Room: one line of text: who, where, when, which event, and the event's own text.
+
+use crate::event::Context;
+use crate::number;
+
+/// A line, taken apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Line<'l> {
+    /// An event.
+    Event(EventLine<'l>),
+    /// The kernel says that it lost events of this CPU; how many, if it knows.
+    Lost { cpu: u32, count: Option<u64> },
+    /// This CPU's events begin only here, because older ones were overwritten.
+    Started { cpu: u32 },
+    /// How many events there are and how many were written, the difference being lost.
+    Written { kept: u64, written: u64 },
+    /// A comment, a heading, or nothing.
+    Quiet,
+    /// Anything else.
+    Strange,
+}
+
+/// An event's line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct EventLine<'l> {
+    pub(super) comm: &'l [u8],
+    pub(super) tid: i32,
+    pub(super) tgid: Option<i32>,
+    pub(super) cpu: u32,
+    pub(super) context: Context,
+    pub(super) ts: u64,
+    pub(super) name: &'l [u8],
+    pub(super) text: &'l [u8],
+}
+
+/// Whether the beginning of a file is ftrace's text.
+pub(crate) fn looks_like_trace(start: &[u8]) -> bool {
+    start.split(|byte| *byte == b'\n').any(|line| {
+        line.starts_with(b"# tracer:")
+            || matches!(parse(line.trim_ascii_end()), Line::Event(_) | Line::Lost { .. })
+    })
+}
+
+/// Takes a line apart. Without its end.
+pub(super) fn parse(line: &[u8]) -> Line<'_> {
+    match line.trim_ascii_start().first() {
+        None => return Line::Quiet,
+        Some(b'#') => return comment(line.trim_ascii_start()),
+        _ => {}
+    }
+    if let Some(found) = event(line) {
+        return Line::Event(found);
+    }
+    lost(line).unwrap_or_else(|| if is_heading(line) { Line::Quiet } else { Line::Strange })
+}
+
+/// `CPU:1 [LOST 12 EVENTS]`, `CPU:1 [LOST EVENTS]`, and trace-cmd's `CPU:1 [12 EVENTS DROPPED]`.
+fn lost(line: &[u8]) -> Option<Line<'_>> {
+    let (cpu, rest) = number::decimal(line.trim_ascii_start().strip_prefix(b"CPU:")?)?;
+    let inner = rest.trim_ascii().strip_prefix(b"[")?.strip_suffix(b"]")?;
+    let words = inner.strip_prefix(b"LOST").or_else(|| inner.strip_suffix(b"DROPPED"))?;
+    let words = words.trim_ascii().strip_suffix(b"EVENTS")?.trim_ascii();
+    let count = number::decimal(words).map(|(count, _)| count);
+    Some(Line::Lost { cpu: u32::try_from(cpu).ok()?, count })
+}
+
+/// What trace-cmd and atrace say besides events.
+fn is_heading(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    let known: [&[u8]; 8] = [
+        b"cpus=",
+        b"version",
+        b"CPU ",
+        b"TRACE:",
+        b"capturing trace",
+        b"trace-cmd",
+        b"overriding",
+        b"VERSION",
+    ];
+    known.iter().any(|start| line.starts_with(start)) || line == b"done"
+}
+
+fn comment(line: &[u8]) -> Line<'_> {
+    let text = line.trim_ascii_start();
+    let bare = text.strip_prefix(b"#").map_or(text, |text| text.trim_ascii_start());
+    if let Some(rest) = bare.strip_prefix(b"entries-in-buffer/entries-written:")
+        && let Some((kept, rest)) = number::decimal(rest.trim_ascii_start())
+        && let Some((written, _)) = rest.strip_prefix(b"/").and_then(number::decimal)
+    {
+        return Line::Written { kept, written };
+    }
+    let started = text.strip_prefix(b"##### CPU ").and_then(number::decimal);
+    match started {
+        Some((cpu, rest)) if rest.starts_with(b" buffer started") => {
+            u32::try_from(cpu).map_or(Line::Strange, |cpu| Line::Started { cpu })
+        }
+        _ => Line::Quiet,
+    }
+}
+
+fn event(line: &[u8]) -> Option<EventLine<'_>> {
+    // A thread's name may have brackets, so every bracket that could hold the CPU is tried.
+    let mut from = 0;
+    loop {
+        let bracket = from + line.get(from..)?.iter().position(|byte| *byte == b'[')?;
+        from = bracket + 1;
+        if bracket > 0
+            && line.get(bracket - 1) == Some(&b' ')
+            && let Some((cpu, rest)) = number::decimal(line.get(from..)?.trim_ascii_start())
+            && let Some(rest) = rest.strip_prefix(b"]")
+            && let Some(found) = around(line.get(..bracket)?, u32::try_from(cpu).ok()?, rest)
+        {
+            return Some(found);
+        }
+    }
+}
+
+fn around<'l>(before: &'l [u8], cpu: u32, behind: &'l [u8]) -> Option<EventLine<'l>> {
+    let (comm, tid, tgid) = task(before.trim_ascii())?;
+    let (word, rest) = word(behind)?;
+    // The column of flags is there or not (`nolatency` of old kernels, trace-cmd).
+    let (flags, stamp, rest) = match word.strip_suffix(b":") {
+        Some(stamp) => (b"".as_slice(), stamp, rest),
+        None => {
+            let (stamp, rest) = self::word(rest)?;
+            (word, stamp.strip_suffix(b":")?, rest)
+        }
+    };
+    let ts = number::seconds(stamp)?;
+    let rest = rest.trim_ascii_start();
+    let colon = rest.iter().position(|byte| *byte == b':')?;
+    let (name, text) = rest.split_at(colon);
+    if name.is_empty() || name.contains(&b' ') {
+        return None;
+    }
+    let text = text.get(1..)?;
+    let text = text.strip_prefix(b" ").unwrap_or(text);
+    // trace-cmd fills up with spaces behind the name.
+    let text = if name == b"tracing_mark_write" || name == b"print" { text } else { text.trim_ascii_start() };
+    Some(EventLine { comm, tid, tgid, cpu, context: Context::of_text(flags), ts, name, text })
+}
+
+fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let text = text.trim_ascii_start();
+    let end = text.iter().position(|byte| *byte == b' ').unwrap_or(text.len());
+    (end > 0).then(|| text.split_at(end))
+}
+
+/// `Binder:48_1-50      (     48)`: name, thread, perhaps process, which is `-----` when unknown.
+fn task(text: &[u8]) -> Option<(&[u8], i32, Option<i32>)> {
+    let (text, tgid) = match text.strip_suffix(b")") {
+        Some(inside) => {
+            let open = inside.iter().rposition(|byte| *byte == b'(')?;
+            let tgid = inside.get(open + 1..)?.trim_ascii();
+            let tgid = number::any(tgid).and_then(|tgid| i32::try_from(tgid).ok());
+            (inside.get(..open)?.trim_ascii_end(), tgid)
+        }
+        None => (text, None),
+    };
+    let dash = text.iter().rposition(|byte| *byte == b'-')?;
+    let tid = number::any(text.get(dash + 1..)?).and_then(|tid| i32::try_from(tid).ok())?;
+    let comm = text.get(..dash)?;
+    (tid >= 0).then_some((comm, tid, tgid.filter(|_| tid != 0)))
+}

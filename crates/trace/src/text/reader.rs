@@ -1,0 +1,225 @@
+//! Room: the reader of text: line after line, with what the lines say of lost events.
+
+use super::line::{self, EventLine, Line};
+use crate::event::{Context, Event, Kind, Name, Names};
+use crate::fields;
+use crate::report::{Report, Sort};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read};
+
+/// Bytes read at once.
+const WINDOW: usize = 256 << 10;
+
+/// The longest line; ftrace's own are cut at some kilobytes.
+const LONGEST: u64 = 64 << 10;
+
+/// The CPUs that are told apart when clocks are watched.
+const MOST_CPUS: usize = 8192;
+
+/// Reads ftrace's text: an iterator of its events in their order. Memory does not grow with the text.
+#[derive(Debug)]
+pub struct TextReader<R> {
+    input: BufReader<R>,
+    line: Vec<u8>,
+    number: u64,
+    names: Names,
+    report: Report,
+    /// The last time of each CPU.
+    last: HashMap<u32, u64>,
+    /// The name of the idle task, which kernels print in their own ways.
+    idle: Name,
+    /// The time of the last event, for lines without one.
+    ts: u64,
+    /// The heading said how many events were overwritten.
+    overwritten: bool,
+    html: Option<Html>,
+    done: bool,
+}
+
+/// Where in an HTML file we are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Html {
+    Before,
+    Inside,
+    After,
+}
+
+impl<R: Read> TextReader<R> {
+    /// Reads this text; of an HTML file, what is in its `trace-data` scripts.
+    pub fn new(input: R, html: bool) -> Self {
+        let mut names = Names::default();
+        let idle = names.intern("<idle>");
+        Self {
+            input: BufReader::with_capacity(WINDOW, input),
+            line: Vec::new(),
+            number: 0,
+            names,
+            report: Report::default(),
+            last: HashMap::new(),
+            idle,
+            ts: 0,
+            overwritten: false,
+            html: html.then_some(Html::Before),
+            done: false,
+        }
+    }
+
+    /// The names that events carry the numbers of.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// What was met so far.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Reads a line into `self.line`, without its end; whether there was one.
+    fn read_line(&mut self) -> bool {
+        self.line.clear();
+        let mut limited = (&mut self.input).take(LONGEST);
+        match limited.read_until(b'\n', &mut self.line) {
+            Ok(0) => return false,
+            Ok(_) => {}
+            Err(error) => {
+                // A compressed text that breaks off ends here, too.
+                let number = self.number;
+                self.report.note(Sort::Truncated, || format!("behind line {number}: {error}"));
+                self.done = true;
+                return !self.line.is_empty();
+            }
+        }
+        self.number += 1;
+        if self.line.ends_with(b"\n") {
+            self.line.pop();
+            if self.line.ends_with(b"\r") {
+                self.line.pop();
+            }
+        } else if self.line.len() as u64 >= LONGEST {
+            let number = self.number;
+            self.report.note(Sort::StrangeLine, || format!("line {number} is longer than {LONGEST} bytes"));
+        }
+        true
+    }
+
+    /// Whether this line of an HTML file is one of the trace; cuts off the tags around it.
+    fn enter(&mut self) -> bool {
+        match self.html {
+            None => true,
+            Some(Html::Inside) => {
+                if let Some(end) = find(&self.line, b"</script>") {
+                    self.line.truncate(end);
+                    self.html = Some(Html::After);
+                }
+                true
+            }
+            Some(Html::Before | Html::After) => {
+                let Some(tag) = find(&self.line, b"class=\"trace-data\"") else { return false };
+                let behind = self.line[tag..].iter().position(|byte| *byte == b'>').map(|end| tag + end + 1);
+                self.line.drain(..behind.unwrap_or(self.line.len()));
+                self.html = Some(Html::Inside);
+                self.enter()
+            }
+        }
+    }
+
+    /// The event of the line just read, if it is one.
+    fn event(&mut self) -> Option<Event> {
+        let line = std::mem::take(&mut self.line);
+        let event = match line::parse(&line) {
+            Line::Event(found) => Some(self.found(&found)),
+            Line::Lost { cpu, count } => {
+                self.report.lose(count);
+                Some(self.lost(cpu, count))
+            }
+            Line::Started { cpu } => {
+                if !self.overwritten {
+                    self.report.lose(None);
+                }
+                Some(self.lost(cpu, None))
+            }
+            Line::Written { kept, written } => {
+                if written > kept {
+                    self.overwritten = true;
+                    self.report.lose(Some(written - kept));
+                }
+                None
+            }
+            Line::Quiet => None,
+            Line::Strange => {
+                // Before the first event anything may stand: what a shell said, what adb said.
+                if self.report.events > 0 {
+                    let (number, end) = (self.number, line.len().min(60));
+                    let text = || format!("line {number}: {}", String::from_utf8_lossy(&line[..end]));
+                    self.report.note(Sort::StrangeLine, text);
+                }
+                None
+            }
+        };
+        self.line = line;
+        event
+    }
+
+    fn found(&mut self, line: &EventLine<'_>) -> Event {
+        let EventLine { tid, tgid, cpu, context, ts, .. } = *line;
+        self.report.events += 1;
+        self.ts = ts;
+        if self.last.len() < MOST_CPUS || self.last.contains_key(&cpu) {
+            let last = self.last.insert(cpu, ts).unwrap_or(0);
+            if ts < last {
+                let number = self.number;
+                let text = || format!("by {} ns to {ts} ns on cpu {cpu}, line {number}", last - ts);
+                self.report.note(Sort::ClockBackwards, text);
+            }
+        }
+        let comm = match line.comm {
+            _ if tid == 0 => self.idle,
+            // The kernel lost the name.
+            b"<...>" => Name::NONE,
+            comm => self.names.intern_bytes(comm),
+        };
+        let kind = fields::parse(line.name, line.text, &mut self.names).unwrap_or_else(|| {
+            let name = String::from_utf8_lossy(line.name);
+            self.report.note_apart(Sort::MissingField, format!("the text of {name} is of an unknown form"));
+            Kind::Other { name: self.names.intern_bytes(line.name) }
+        });
+        Event { ts, cpu, tid, tgid, comm, context, kind }
+    }
+
+    fn lost(&self, cpu: u32, count: Option<u64>) -> Event {
+        let (ts, context) = (self.ts, Context::default());
+        Event { ts, cpu, tid: -1, tgid: None, comm: Name::NONE, context, kind: Kind::Lost { count } }
+    }
+}
+
+impl<R: Read> Iterator for TextReader<R> {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        while !self.done {
+            if !self.read_line() {
+                self.done = true;
+                match self.html {
+                    Some(Html::Before) => self
+                        .report
+                        .note(Sort::Unsupported, || "this page has no script of the class trace-data".into()),
+                    Some(Html::Inside) => {
+                        self.report.note(Sort::Truncated, || "the page ends within its trace".into());
+                    }
+                    _ => {}
+                }
+                return None;
+            }
+            if self.enter()
+                && let Some(event) = self.event()
+            {
+                return Some(event);
+            }
+        }
+        None
+    }
+}
+
+fn find(line: &[u8], what: &[u8]) -> Option<usize> {
+    line.windows(what.len()).position(|window| window == what)
+}
