@@ -46,6 +46,19 @@ fn served(found: &Inheritance, scene: &str) -> Sched {
 const SCENES: [&str; 9] =
     ["call", "queued", "nested-1", "nested-2", "callback", "oneway", "minimum", "restored", "after"];
 
+/// Then nothing but the policy changes on a hop, and what is remembered of that must not be older than a boost.
+#[test]
+fn a_caller_as_nice_as_the_servers_passes_its_policy_on_all_the_same() {
+    if !privileged() {
+        return;
+    }
+    for lanes in ["on", "off"].repeat(4) {
+        let words = ["-n", "4", env!("CARGO_BIN_EXE_binderperf"), "inheritance", "--driver=embedded"];
+        let called = support::call("nice", &[&words[..], &["--inherit=rt", "--lanes", lanes]].concat(), &[]);
+        assert_eq!(called.code, Some(0), "lanes {lanes}: {}{}", called.stdout, called.stderr);
+    }
+}
+
 #[test]
 fn the_level_is_what_the_driver_was_set_to() {
     if !privileged() {

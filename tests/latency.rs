@@ -245,7 +245,40 @@ fn with_a_rate_a_stall_counts_for_the_calls_that_it_delays() {
     assert!(worst(&paced) > 50_000_000, "{} ns", worst(&paced));
     let raw = paced.cases.iter().filter_map(|case| case.latency.as_ref()).find(|it| it.class == Class::Other);
     let raw = &raw.expect("its facets").raw;
-    assert!(raw[raw.len() - 1] > 3 * raw[0], "lateness adds up: {raw:?}");
+    let (first, last) = (raw[..3].iter().min(), raw.last());
+    assert!(last.zip(first).is_some_and(|(last, first)| *last > 3 * first), "lateness adds up: {raw:?}");
+}
+
+#[test]
+fn what_computes_all_the_time_is_no_bubble_however_late_it_is() {
+    if !may_be_realtime() {
+        return;
+    }
+    let (_, run) = recorded(&["-i", "20", "--rate=400", "--inject=delay=5000:1"]);
+    let (missed, bubbles) = misses(&run, Class::Fifo);
+    assert!(missed == 20 && bubbles <= 4, "{bubbles} bubbles of {missed} misses");
+}
+
+#[test]
+fn a_rate_slower_than_the_patience_loses_no_reply() {
+    let (called, run) = recorded(&["-i", "2", "--rate=0.7", "--patience=1"]);
+    assert!(run.complete && !run.any_failed(), "{}", called.stderr);
+}
+
+#[test]
+fn what_was_expected_and_not_found_is_status_1() {
+    if !may_be_realtime() {
+        return;
+    }
+    for words in [["--inject=drop-inheritance", "--expect=driver"], ["--inherit=rt", "--expect=nice"]] {
+        let called = android("libhwbinder_latency", &[&["-i", "5"], &words[..]].concat());
+        assert_eq!(called.code, Some(1), "{words:?}: {}", called.stderr);
+        assert!(called.stderr.contains("binderperf: "), "{words:?} says why");
+    }
+    for words in [["--inherit=nice", "--expect=driver"], ["--inherit=none", "--expect=none"]] {
+        let called = android("libhwbinder_latency", &[&["-i", "5"], &words[..]].concat());
+        assert_eq!(called.code, Some(0), "{words:?}: {}", called.stderr);
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 mod accuracy;
 mod sweep;
+mod verdict;
 
 use std::path::PathBuf;
 
@@ -14,9 +15,8 @@ use lab::latency::{Ask, Flavour, Injected, ask};
 use lab::load::LoadSpec;
 use lab::plan::{Inherit, Release};
 use lab::run::{Observer, RunError};
+use record::Run;
 use record::render::latency::{Options, json, roles, table};
-use record::verdict::Inherited;
-use record::{Level, Outcome, Run};
 
 use super::driver::{DriverArgs, chosen};
 use super::output::Sink;
@@ -285,7 +285,7 @@ fn carry_out(ask: &Ask, args: &TestArgs) -> u8 {
     if let Some(record) = &mut record {
         record.put(&run.to_json());
     }
-    let status = verdict(&run, args.expect);
+    let status = verdict::tell(&run, args.expect);
     let troubles: Vec<String> = std::iter::once(&stdout).chain(&record).filter_map(Sink::trouble).collect();
     troubles.iter().for_each(complain);
     if troubles.is_empty() { status } else { exit::INTERNAL }
@@ -299,66 +299,6 @@ fn cannot_run(error: &RunError) -> u8 {
         RunError::NothingToRun { .. } => exit::USAGE,
         RunError::Os(_) => exit::INTERNAL,
     }
-}
-
-/// Says which pairs failed; the exit status for that.
-fn failures(run: &Run) -> u8 {
-    let mut status = exit::FINE;
-    for case in &run.cases {
-        for repetition in &case.repetitions {
-            if let Outcome::Failed { reason, .. } = &repetition.outcome {
-                complain(format_args!("{}: {reason}", case.name));
-                status = exit::FAILED;
-            }
-        }
-    }
-    status
-}
-
-/// The exit status; says on stderr why it is not 0.
-fn verdict(run: &Run, expected: Expected) -> u8 {
-    if run.overloaded {
-        note("More pairs than CPUs: the machine is overloaded, and latency tells of the queue.\n");
-    }
-    let mut status = failures(run);
-    let Some(test) = &run.latency else { return exit::INTERNAL };
-    if let Some(miss) = &test.stopped_at {
-        let log = lab::latency::trace_log().map_or(String::new(), |log| format!("log:{}\n", log.display()));
-        note(format_args!("deadline triggered: halt & stop trace\n{log}"));
-        note(format_args!(
-            "pair {} {} iteration {}: {} us\n",
-            miss.pair,
-            miss.class.name(),
-            miss.iteration,
-            miss.took / 1000
-        ));
-        status = exit::FAILED;
-    } else if let Some(reason) = &run.incomplete_reason {
-        complain(format_args!("{reason}; what was measured until then is kept"));
-        status = exit::FAILED;
-    }
-    let inheritance = &test.inheritance;
-    let level = match expected {
-        Expected::Rt => {
-            return match Inherited::of(test) {
-                Inherited::Pass => status,
-                Inherited::Fail => exit::FAILED,
-                Inherited::Unknown { reason } => {
-                    complain(format_args!("no verdict on inheritance: {reason}"));
-                    if status == exit::FINE { exit::UNABLE } else { status }
-                }
-            };
-        }
-        Expected::Nice => Some(Level::Nice),
-        Expected::None => Some(Level::None),
-        Expected::Driver => inheritance.expected,
-    };
-    let name = |level: Option<Level>| level.map_or("unknown", Level::name);
-    if level.is_none() || inheritance.measured != level {
-        complain(format_args!("inheritance is {}, not {}", name(inheritance.measured), name(level)));
-        return exit::FAILED;
-    }
-    status
 }
 
 /// Tells how far it is.

@@ -123,7 +123,11 @@ impl fmt::Display for RealtimeProblem {
         if let Some(answer) = &self.answer {
             write!(f, ": {answer}")?;
         }
-        write!(f, ": {}", self.cause)
+        write!(f, ": {}", self.cause)?;
+        match self.throttling {
+            Some(throttling) => write!(f, " ({throttling})"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub use sampler::Sampler;
 pub use schema::{
     Case, CaseKind, Cell, Class, ClassTotals, Clock, ClockUnit, Counter, CounterKind, Counters, Cpu,
     CpuCache, Crowd, CrowdShape, Driver, DriverKind, EmbeddedSettings, Finding, Hop, Host, HostClass,
-    Inheritance, Inversion, InversionRow, Kernel, Latency, LatencyTest, Level, Measurement, Miss, Outcome,
-    Percentiles, Plan, Point, Repetition, Role, Run, Sched, ServedAs, Setting, Severity, Sweep, Tool,
-    same_urgency,
+    Inheritance, Inversion, InversionRow, Kernel, LONGEST_LOAD, Latency, LatencyTest, Level, MOST_RAW,
+    Measurement, Miss, Outcome, Percentiles, Plan, Point, Repetition, Role, Run, Sched, ServedAs, Setting,
+    Severity, Sweep, Tool, same_urgency,
 };

@@ -14,8 +14,8 @@ pub use case::{
 pub use host::{Cpu, CpuCache, Driver, DriverKind, EmbeddedSettings, Host, HostClass, Kernel};
 pub use inversion::{Inversion, InversionRow, ServedAs, Setting};
 pub use latency::{
-    Class, ClassTotals, Hop, Inheritance, Latency, LatencyTest, Level, Miss, Percentiles, Role, Sched,
-    same_urgency,
+    Class, ClassTotals, Hop, Inheritance, LONGEST_LOAD, Latency, LatencyTest, Level, MOST_RAW, Miss,
+    Percentiles, Role, Sched, same_urgency,
 };
 pub use sweep::{Cell, Point, Sweep};
 

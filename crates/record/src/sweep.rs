@@ -19,14 +19,18 @@ pub fn cells(run: &Run, point: &Point, deadlines: &[u64]) -> Vec<Cell> {
         let cases: Vec<&Case> = run.cases.iter().filter(of_class).collect();
         let found = cases.iter().filter_map(|case| case.latency.as_ref());
         let times: Vec<u64> = found.flat_map(|latency| latency.raw.iter().copied()).collect();
+        let failed = cases.iter().find_map(|case| failure(case));
+        if times.is_empty() && failed.is_none() {
+            return None;
+        }
         Some(Cell {
             point: point.clone(),
             class,
             calls: times.len() as u64,
             misses: misses(&times, deadlines),
-            worst: times.iter().copied().max()?,
+            worst: times.iter().copied().max().unwrap_or(0),
             percentiles: all.clone().find(|all| all.class == class).map(|all| all.percentiles),
-            failed: cases.iter().find_map(|case| failure(case)),
+            failed,
         })
     };
     Class::BOTH.into_iter().filter_map(cell).collect()

@@ -17,7 +17,8 @@ use super::super::driver::{DriverArgs, chosen};
 use super::super::output::Sink;
 use super::super::progress::StatusLine;
 use super::super::{A_YEAR_S, complain, exit, note, parse};
-use super::{Form, Switch, cannot_run, failures};
+use super::verdict::failures;
+use super::{Form, Switch, cannot_run};
 
 /// Measure latency over a grid of pairs, payloads, loads and deadlines, and how many calls per second are
 /// sustained

@@ -46,7 +46,10 @@ pub(super) fn find(context: &AnyContext, inherit_rt: bool) -> Result<Expectation
         }
         AnyContext::Kernel(_) => of_kernel(&conformance::examine(context)?),
     };
-    Ok(limited(rule, reason, inherit_rt, sys::sched::most_urgent_nice()))
+    // Real-time policies have a right of their own.
+    let rights = sys::sched::most_urgent_nice() <= 19
+        || rule == Some(Inherit::Rt) && sys::rt_limit::most_priority() > 0;
+    Ok(limited(rule, reason, inherit_rt, rights))
 }
 
 /// What a kernel's driver hands on.
@@ -64,8 +67,8 @@ fn of_kernel(evidence: &Evidence) -> (Option<Inherit>, String) {
 }
 
 /// The same, as far as threads of this process's rights may follow.
-fn limited(rule: Option<Inherit>, reason: String, inherit_rt: bool, most_urgent: i32) -> Expectation {
-    if most_urgent > 19 && rule != Some(Inherit::None) {
+fn limited(rule: Option<Inherit>, reason: String, inherit_rt: bool, rights: bool) -> Expectation {
+    if !rights && rule != Some(Inherit::None) {
         let reason = format!(
             "{reason}; but the servers have no right to change their priority (no CAP_SYS_NICE, RLIMIT_NICE 0), so it \
              stays (SCH-05)"
@@ -201,7 +204,7 @@ mod tests {
             (Kind::Rust, "6.12.2-android16-1", Inherit::None, true, None),
         ] {
             let (rule, reason) = of_kernel(&evidence(kind, release, inherit));
-            let found = limited(rule, reason, rt, -20);
+            let found = limited(rule, reason, rt, true);
             assert_eq!(found.level(), want, "{kind} {release}");
             assert!(!found.reason.is_empty());
         }
@@ -211,10 +214,10 @@ mod tests {
 
     #[test]
     fn who_may_change_nothing_inherits_nothing() {
-        let found = limited(Some(Inherit::Nice), "mainline".to_owned(), true, 20);
+        let found = limited(Some(Inherit::Nice), "mainline".to_owned(), true, false);
         assert_eq!((found.rule, found.level()), (Some(Inherit::None), Some(Level::None)));
         assert!(found.reason.contains("RLIMIT_NICE 0"), "{}", found.reason);
-        assert_eq!(limited(None, String::new(), true, 20).level(), None, "still not known");
+        assert_eq!(limited(None, String::new(), true, false).level(), None, "still not known");
     }
 
     fn hop(caller: Sched, served: Option<Sched>) -> Hop {

@@ -1,7 +1,7 @@
 //! Room: whether the latency test is right: a known delay is put into the service, and looked for in the
 //! medians.
 //! Not here: delaying (`super::service`), measuring (`super`).
-//! Each round measures without a delay first, by the same way, so that a slow drift of the machine cancels.
+//! Both sides share a CPU. Each round measures without a delay first, by the same way, so that a slow drift of the machine cancels.
 
 use std::fmt;
 
@@ -100,11 +100,21 @@ fn medians(wanted: &Wanted, injected: Injected) -> Result<[Option<u64>; 2], RunE
         ..Ask::usual(Flavour::Hwbinder)
     };
     let run = execute(&ask, &mut Nobody)?;
+    if run.any_failed() || !run.complete {
+        let why = run.incomplete_reason.unwrap_or_else(|| "a pair broke".to_owned());
+        return Err(RunError::Unready(format!("{injected}: {why}")));
+    }
     let median = |run: &Run, class| {
         let all = &run.latency.as_ref()?.all;
         all.iter().find(|totals| totals.class == class).map(|totals| totals.percentiles.p50)
     };
     Ok(Class::BOTH.map(|class| median(&run, class)))
+}
+
+/// Rows for so many delays.
+#[must_use]
+pub fn rows(delays: usize) -> usize {
+    delays * 2 * Class::BOTH.len()
 }
 
 /// Injects each delay, in both ways, in so many rounds, on the embedded driver; tells about each once all are
@@ -121,11 +131,22 @@ pub fn measure(delays_us: &[u64], rounds: u32) -> Result<Vec<Found>, RunError> {
         .into_iter()
         .flat_map(|spent| delays_us.iter().map(move |us| (spent, *us)))
         .collect();
+    // On one CPU: a caller that waits for long wakes up from a deeper sleep of its CPU, which is latency, but not
+    // the delay.
+    let before = sys::sched::affinity().map_err(RunError::Os)?;
+    sys::sched::set_affinity(&before[before.len() - 1..]).map_err(RunError::Os)?;
+    let found = in_rounds(&wanted, &kinds, rounds);
+    // It was allowed before.
+    let _ = sys::sched::set_affinity(&before);
+    found
+}
+
+fn in_rounds(wanted: &Wanted, kinds: &[(Spent, u64)], rounds: u32) -> Result<Vec<Found>, RunError> {
     let mut differences = vec![[Vec::new(), Vec::new()]; kinds.len()];
     for _ in 0..rounds {
-        let without = medians(&wanted, Injected::Delay { us: 0, share: 1.0 })?;
+        let without = medians(wanted, Injected::Delay { us: 0, share: 1.0 })?;
         for ((spent, us), all) in kinds.iter().zip(&mut differences) {
-            let with = medians(&wanted, spent.inject(*us))?;
+            let with = medians(wanted, spent.inject(*us))?;
             for (list, (with, without)) in all.iter_mut().zip(with.into_iter().zip(without)) {
                 list.extend(with.zip(without).map(|(with, without)| (with as f64 - without as f64) / 1e3));
             }

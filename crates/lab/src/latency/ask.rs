@@ -159,6 +159,21 @@ impl Ask {
                 RATES.end()
             ));
         }
+        let load = self.load_words();
+        if load.len() > record::LONGEST_LOAD {
+            let most = record::LONGEST_LOAD;
+            return Err(format!(
+                "the load is too long to be noted: {} bytes, the limit is {most}; use counts",
+                load.len()
+            ));
+        }
+        if self.raw && self.iterations > record::MOST_RAW as u64 {
+            return Err(format!(
+                "every single time of {} calls is too much to keep: the limit is {}",
+                self.iterations,
+                record::MOST_RAW
+            ));
+        }
         self.check_faults()
     }
 
@@ -254,6 +269,10 @@ mod tests {
         assert!(why(|ask| ask.payload = 2 << 20).contains("buffer"));
         assert!(why(|ask| ask.rate_hz = Some(0.0)).contains("per second"));
         assert!(why(|ask| ask.rate_hz = Some(f64::NAN)).contains("per second"));
+        let much = |ask: &mut Ask| (ask.raw, ask.iterations) = (true, 30_000_000);
+        assert!(why(much).contains("20000000"));
+        let irq = "irq:1:nice10".parse().expect("a load");
+        assert!(why(|ask| ask.loads = vec![irq; 20]).contains("200"));
         assert!(
             why(|ask| {
                 ask.injected = vec![Injected::DropInheritance];

@@ -55,7 +55,7 @@ fn timed<C: Callee>(callee: &C, class: Class, intended: Option<u64>, terms: &Ter
     // Nothing comes before this: what led to the miss must not be overwritten.
     let stopped_tracing = took > terms.deadline && terms.switch.as_ref().is_some_and(Switch::off);
     let caller_ns = thread_cpu_ns() - cpu_before;
-    let sample = Sample { class, took, caller_ns, before, after, answer };
+    let sample = Sample { class, took, lasted: end - start, caller_ns, before, after, answer };
     Ok(Timed { start, end, sample, stopped_tracing })
 }
 

@@ -84,7 +84,9 @@ impl Pairs {
         let board = Board::create(size).map_err(|error| {
             format!("making shared memory for the samples: {}", sys::errno::describe(&error))
         })?;
-        let patience = Duration::from_secs(ask.patience_s.max(1));
+        // Between two calls of a slow rate nothing is missing.
+        let period = Duration::from_secs_f64(ask.rate_hz.map_or(0.0, |rate| 1.0 / rate));
+        let patience = Duration::from_secs(ask.patience_s.max(1)) + period;
         let mut all = Self { pairs: Vec::new(), board, servers, patience };
         for pair in 0..ask.pairs {
             let start = |side| -> std::result::Result<Arc<Peer>, String> {

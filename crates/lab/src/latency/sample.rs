@@ -1,10 +1,10 @@
-//! Room: one call as it is kept: five words, with all that is said of it later.
+//! Room: one call as it is kept: six words, with all that is said of it later.
 //! Not here: where they lie (`crate::board`), what they mean together (`super::tally`).
 
 use record::{Class, Sched};
 
 /// Words of a sample.
-pub(super) const WORDS: usize = 5;
+pub(super) const WORDS: usize = 6;
 
 /// Into 24 bits.
 pub(super) fn pack(sched: Sched) -> u64 {
@@ -37,6 +37,8 @@ pub(super) struct Sample {
     pub(super) class: Class,
     /// From its start, or the moment that was intended for it, to the reply; in clock units.
     pub(super) took: u64,
+    /// From its start to the reply, in clock units.
+    pub(super) lasted: u64,
     /// CPU time of the calling thread meanwhile, in ns.
     pub(super) caller_ns: u64,
     /// The caller's CPU before and after.
@@ -55,16 +57,16 @@ impl Sample {
         let cpus = cpus.iter().fold(0, |word, cpu| word << CPU_BITS | u64::from(*cpu) & CPU_MASK);
         let class = u64::from(self.class == Class::Fifo);
         let server = u64::from(self.answer.tid) << 32 | self.answer.sched & 0xff_ffff;
-        [self.took, self.caller_ns, class << (3 * CPU_BITS) | cpus, server, self.answer.cpu_ns]
+        [self.took, self.lasted, self.caller_ns, class << (3 * CPU_BITS) | cpus, server, self.answer.cpu_ns]
     }
 
     /// Reads what [`Self::words`] wrote.
     pub(super) fn of(words: &[u64; WORDS]) -> Self {
-        let [took, caller_ns, cpus, server, cpu_ns] = *words;
+        let [took, lasted, caller_ns, cpus, server, cpu_ns] = *words;
         let cpu = |place: u32| (cpus >> (place * CPU_BITS) & CPU_MASK) as u32;
         let class = if cpus >> (3 * CPU_BITS) & 1 == 1 { Class::Fifo } else { Class::Other };
         let answer = Answer { tid: (server >> 32) as u32, cpu: cpu(0), sched: server & 0xff_ffff, cpu_ns };
-        Self { class, took, caller_ns, before: cpu(2), after: cpu(1), answer }
+        Self { class, took, lasted, caller_ns, before: cpu(2), after: cpu(1), answer }
     }
 }
 
@@ -77,7 +79,15 @@ mod tests {
         for class in Class::BOTH {
             let sched = pack(Sched { policy: 1, priority: 99, nice: -20 });
             let answer = Answer { tid: 4_194_304, cpu: 1023, sched, cpu_ns: 1 << 40 };
-            let sample = Sample { class, took: 1 << 41, caller_ns: 77, before: 512, after: 0, answer };
+            let sample = Sample {
+                class,
+                took: 1 << 41,
+                lasted: 1 << 39,
+                caller_ns: 77,
+                before: 512,
+                after: 0,
+                answer,
+            };
             assert_eq!(Sample::of(&sample.words()), sample);
         }
     }

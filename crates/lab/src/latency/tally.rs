@@ -44,15 +44,15 @@ fn inherited(caller: Sched, server: Sched) -> bool {
     }
 }
 
-/// In order, for how much of each call neither side ran on a CPU, in ns; `None` where it is not known: the
-/// first call that a thread serves. The server's part is what its thread used since it last answered.
+/// In order, for how much of each call neither side ran on a CPU, in ns, the time before its start apart; `None`
+/// where it is not known: the first call that a thread serves. The server's part is what its thread used since it last answered.
 fn idle(samples: &[Sample]) -> Vec<Option<u64>> {
     let mut last: HashMap<u32, u64> = HashMap::new();
     let of = |sample: &Sample| {
         let answer = sample.answer;
         let before = last.insert(answer.tid, answer.cpu_ns)?;
         let running = sample.caller_ns.saturating_add(answer.cpu_ns.checked_sub(before)?);
-        Some(sample.took.saturating_sub(running))
+        Some(sample.lasted.saturating_sub(running))
     };
     samples.iter().map(of).collect()
 }
@@ -117,7 +117,7 @@ mod tests {
     fn call(class: Class, took: u64) -> Sample {
         let sched = pack(CALLERS.of(class));
         let answer = Answer { tid: 9, cpu: 0, sched, cpu_ns: 0 };
-        Sample { class, took, caller_ns: 0, before: 0, after: 0, answer }
+        Sample { class, took, lasted: took, caller_ns: 0, before: 0, after: 0, answer }
     }
 
     fn other(samples: &[Sample]) -> Latency {
@@ -171,6 +171,17 @@ mod tests {
         let latency = other(&samples);
         assert_eq!((latency.misses, latency.bubbles), (4, 1));
         assert_eq!(idle(&samples), [None, Some(400), Some(900), Some(4500), Some(900)]);
+    }
+
+    #[test]
+    fn what_a_call_waited_for_its_turn_is_no_bubble() {
+        // Intended long ago, and computed on from its start to its end.
+        let mut late = call(Class::Other, 50_000);
+        (late.lasted, late.answer.cpu_ns) = (5000, 10_000);
+        let before = call(Class::Other, 1);
+        assert_eq!(other(&[before, late]).bubbles, 0);
+        late.lasted = 50_000;
+        assert_eq!(other(&[before, late]).bubbles, 1);
     }
 
     #[test]

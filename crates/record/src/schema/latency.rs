@@ -6,6 +6,11 @@
 use super::sweep::Sweep;
 use serde::{Deserialize, Serialize};
 
+/// Longest text in `Latency::load`, in bytes.
+pub const LONGEST_LOAD: usize = 200;
+/// Most single times of a case, as many as fit into a document that can be read.
+pub const MOST_RAW: usize = 20_000_000;
+
 /// How a thread is scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Sched {

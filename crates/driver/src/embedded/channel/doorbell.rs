@@ -25,7 +25,7 @@ use sys::futex::Waited;
 use sys::sync::{AtomicU32, Ordering, full_fence};
 
 use super::{Corrupt, Memory, holds};
-pub use shown::{COUNTERS, JOINED, NEED_RETURN, SERVING, of_command, of_return};
+pub use shown::{COUNTERS, JOINED, NEED_RETURN, POLLS, SERVING, of_command, of_return};
 
 /// Threads that a process may have at a time.
 pub const SLOTS: u32 = 1024;
@@ -152,11 +152,11 @@ impl<M: Memory> Doorbells<M> {
     }
 
     /// After something was published for any thread and nobody sleeps: the listener's bell if that is a looper
-    /// without a call, which has answered its last one and comes back for work. Whoever is urgent may raise
-    /// it. A hint.
+    /// without a call, which has answered its last one and comes back for work, or serves a oneway call that
+    /// whoever is urgent waits for. It may be raised. Not one that polls: that has other things to do. A hint.
     pub fn listener_on_its_way(&self) -> Option<Bell<'_, M>> {
         let bell = self.slot(self.listener()?)?;
-        (bell.depth() == 0 && bell.looper() & JOINED != 0).then_some(bell)
+        (bell.depth() == 0 && bell.looper() & JOINED != 0 && bell.looper() & POLLS == 0).then_some(bell)
     }
 
     /// The mode of priority inheritance, a number of the broker's.

@@ -36,6 +36,16 @@ pub(super) fn seen() -> Sched {
     sched::attributes().into()
 }
 
+/// How the calling thread sends: `before` says how it entered the driver, or how it is since it replied.
+/// What is remembered might be older than a priority that somebody else lent it.
+pub(super) fn sending(before: Option<Sched>) -> Sched {
+    match before {
+        Some(real) if is_realtime(real.policy) => Sched { nice: own().nice, ..real },
+        Some(fair) => fair,
+        None => own(),
+    }
+}
+
 impl From<sched::Own> for Sched {
     fn from(own: sched::Own) -> Self {
         let (policy, priority) = match own.policy {
@@ -61,11 +71,6 @@ fn become_like(wanted: Sched) {
     if now.nice != wanted.nice {
         let _ = sched::set_nice(0, wanted.nice);
     }
-}
-
-/// Whether the calling thread has a real-time policy.
-pub(super) fn is_realtime_now() -> bool {
-    is_realtime(own().policy)
 }
 
 /// Undoes what serving a call changed; how the thread is then, if that was anything.
@@ -147,15 +152,28 @@ impl Home {
 
 /// Changes the calling thread as far as it may; whether it may at all.
 fn change(now: Sched, wanted: Sched) -> bool {
-    // Asked anew, as capabilities and limits are a thread's own and may change; only on this path.
-    let floor = sched::most_urgent_nice();
-    let fair = !is_realtime(now.policy) && !is_realtime(wanted.policy);
-    let nice = wanted.nice.max(floor);
-    if fair && (floor > 19 || nice > now.nice && floor > now.nice) {
+    if is_realtime(wanted.policy) {
+        // Its nice does not count meanwhile, and might not come back.
+        become_like(Sched { nice: now.nice, ..wanted });
+        return true;
+    }
+    if is_realtime(now.policy) && !may_be_realtime(now.priority) {
         return false;
     }
-    become_like(if is_realtime(wanted.policy) { wanted } else { with_nice(wanted, nice) });
+    // Asked anew, as capabilities and limits are a thread's own and may change; only on this path.
+    let floor = sched::most_urgent_nice();
+    let nice = wanted.nice.max(floor);
+    let stays = floor > 19 || nice > now.nice && floor > now.nice;
+    if stays && !is_realtime(now.policy) {
+        return false;
+    }
+    become_like(with_nice(wanted, if stays { now.nice } else { nice }));
     true
+}
+
+/// Whether the calling thread, once it is no more, may become real-time of this priority again.
+fn may_be_realtime(priority: i32) -> bool {
+    sys::capability::has_sys_nice() || i32::try_from(sys::rt_limit::most_priority()).unwrap_or(0) >= priority
 }
 
 #[cfg(test)]
@@ -178,7 +196,7 @@ mod tests {
     fn sch_09_a_policy_that_was_only_lent_does_not_outlive_the_call() {
         as_fifo(|home| {
             assert_eq!(home.settle(Inherit::Rt), Some(home.0));
-            assert!(!is_realtime_now(), "a free thread waits as the opener did");
+            assert!(!is_realtime(seen().policy), "a free thread waits as the opener did");
         });
         as_fifo(|home| {
             // Raised for a call that another thread took; then an ordinary one comes.

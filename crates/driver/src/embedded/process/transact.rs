@@ -49,6 +49,7 @@ impl Process {
         let transact = Transact {
             kind: TransactKind::Call { handle },
             lineage: st.thread(slot).lineage().map_or(Lineage::EMPTY, |lineage| *lineage),
+            sched: sched::sending(st.thread(slot).before),
             ..blank(data)
         };
         let pending = if oneway { Pending::Oneway } else { Pending::Call };

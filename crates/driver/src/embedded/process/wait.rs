@@ -9,6 +9,7 @@ use super::state::{Frame, LaneTicket, State, Watched};
 use super::{Guard, Process, sched};
 use crate::embedded::channel::wait::Waiter;
 pub(super) use crate::embedded::channel::wait::Woken;
+use crate::embedded::priority::is_realtime;
 use crate::embedded::settings::Inherit;
 
 /// What a thread waits for.
@@ -69,10 +70,11 @@ impl Process {
             // Its own nested calls come with a mark like anybody's, but only its own bell is rung.
             let nested = matches!(thread.stack.last(), Some(Frame::Calling(_)));
             let watched = if until == (Until::Work { proc: true }) { thread.watched.take() } else { None };
+            let realtime = is_realtime(sched::sending(thread.before).policy);
             let wake = self.unlock(st, slot);
             let waits = waiter.get_or_insert_with(|| self.new_waiter());
             if waits.ever_spins() {
-                waits.set_realtime(sched::is_realtime_now());
+                waits.set_realtime(realtime);
             }
             let deadline = match until {
                 Until::Readable { deadline, .. } => deadline,

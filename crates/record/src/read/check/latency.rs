@@ -2,7 +2,9 @@
 //! Not here: the times (`super`).
 
 use super::Problem;
-use crate::schema::{Case, Cell, Class, Inheritance, Latency, LatencyTest, Percentiles, Run, Sweep};
+use crate::schema::{
+    Case, Cell, Class, Inheritance, LONGEST_LOAD, Latency, LatencyTest, MOST_RAW, Percentiles, Run, Sweep,
+};
 use crate::verdict::{calls, numbers};
 use std::collections::HashSet;
 
@@ -10,10 +12,6 @@ const MAX_PAIRS: u32 = 10_000;
 /// Longest list of hops, roles or injected faults.
 const MAX_LIST: usize = 1000;
 const MAX_CELLS: usize = 100_000;
-/// Longest word that says how much load there is.
-const MAX_LOAD: usize = 200;
-/// Most single times of a case, as many as fit into a document that can be read.
-const MAX_RAW: usize = 20_000_000;
 
 /// The test as a whole, and its cases against each other.
 pub(super) fn run(run: &Run) -> Result<(), Problem> {
@@ -110,8 +108,8 @@ pub(super) fn case(case: &Case) -> Result<(), Problem> {
         return Err(format!("pair {} of {}", latency.pair, latency.pairs));
     }
     counts(latency, calls(case))?;
-    if latency.raw.len() > MAX_RAW {
-        return Err(format!("{} single times, more than {MAX_RAW}", latency.raw.len()));
+    if latency.raw.len() > MOST_RAW {
+        return Err(format!("{} single times, more than {MOST_RAW}", latency.raw.len()));
     }
     load_and_rate(&latency.load, latency.rate_hz)?;
     let Some(percentiles) = latency.percentiles else { return Ok(()) };
@@ -127,8 +125,8 @@ pub(super) fn case(case: &Case) -> Result<(), Problem> {
 }
 
 fn load_and_rate(load: &str, rate_hz: Option<f64>) -> Result<(), Problem> {
-    if load.len() > MAX_LOAD {
-        return Err(format!("{} bytes to say the load, more than {MAX_LOAD}", load.len()));
+    if load.len() > LONGEST_LOAD {
+        return Err(format!("{} bytes to say the load, more than {LONGEST_LOAD}", load.len()));
     }
     match rate_hz.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
         Some(rate) => Err(format!("a rate of {rate} calls per second")),

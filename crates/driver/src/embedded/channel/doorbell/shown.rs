@@ -21,6 +21,8 @@ pub const SERVING: usize = 6;
 
 /// Looper bits of a thread that joined the pool: registered or entered (contract DBG-01).
 pub const JOINED: u32 = 1 | 2;
+/// Looper flag of a thread that was asked whether it is readable.
+pub const POLLS: u32 = 0x20;
 /// Looper bit beside those of the kernel's: the thread's next read returns at once.
 pub const NEED_RETURN: u32 = 1 << 31;
 

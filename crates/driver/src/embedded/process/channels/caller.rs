@@ -48,7 +48,7 @@ impl Process {
         let channel = thread.spares.of(channel);
         let lineage = thread.lineage();
         let to = lineage.as_deref().and_then(|lineage| lineage.find(channel.peer));
-        let mine = sched::own();
+        let mine = sched::sending(thread.before);
         let header = RequestHeader {
             binding,
             code: data.code,

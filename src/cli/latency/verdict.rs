@@ -1,0 +1,104 @@
+//! Room: what a latency test came to, as an exit status, and on stderr why it is not 0.
+//! Not here: judging (`record::verdict`).
+
+use record::verdict::Inherited;
+use record::{Hop, LatencyTest, Level, Outcome, Run};
+
+use super::super::{complain, exit, note};
+use super::Expected;
+
+/// Says which pairs failed; the exit status for that.
+pub(super) fn failures(run: &Run) -> u8 {
+    let mut status = exit::FINE;
+    for case in &run.cases {
+        for repetition in &case.repetitions {
+            if let Outcome::Failed { reason, .. } = &repetition.outcome {
+                complain(format_args!("{}: {reason}", case.name));
+                status = exit::FAILED;
+            }
+        }
+    }
+    status
+}
+
+/// The exit status of a run of which so much inheritance is expected.
+pub(super) fn tell(run: &Run, expected: Expected) -> u8 {
+    if run.overloaded {
+        note("More pairs than CPUs: the machine is overloaded, and latency tells of the queue.\n");
+    }
+    let Some(test) = &run.latency else { return exit::INTERNAL };
+    let ended = failures(run).max(stopped(run, test));
+    let inherited = match expected {
+        Expected::Rt => androids(test),
+        Expected::Nice => level(test, Some(Level::Nice)),
+        Expected::None => level(test, Some(Level::None)),
+        Expected::Driver => level(test, test.inheritance.expected).max(hops(test)),
+    };
+    if expected != Expected::Driver {
+        // Worth a word in any case.
+        let _ = hops(test);
+    }
+    // What broke comes before what could not be told.
+    if ended == exit::FINE { inherited } else { ended }
+}
+
+fn stopped(run: &Run, test: &LatencyTest) -> u8 {
+    match (&test.stopped_at, &run.incomplete_reason) {
+        (Some(miss), _) => {
+            let log =
+                lab::latency::trace_log().map_or(String::new(), |log| format!("log:{}\n", log.display()));
+            note(format_args!("deadline triggered: halt & stop trace\n{log}"));
+            let (pair, class, us) = (miss.pair, miss.class.name(), miss.took / 1000);
+            note(format_args!("pair {pair} {class} iteration {}: {us} us\n", miss.iteration));
+            exit::FAILED
+        }
+        (None, Some(reason)) => {
+            complain(format_args!("{reason}; what was measured until then is kept"));
+            exit::FAILED
+        }
+        (None, None) => exit::FINE,
+    }
+}
+
+/// As Android's tools have it.
+fn androids(test: &LatencyTest) -> u8 {
+    match Inherited::of(test) {
+        Inherited::Pass => exit::FINE,
+        Inherited::Fail => exit::FAILED,
+        Inherited::Unknown { reason } => {
+            complain(format_args!("no verdict on inheritance: {reason}"));
+            exit::UNABLE
+        }
+    }
+}
+
+/// By the level that was measured; where that is all, by the test's own calls, too.
+fn level(test: &LatencyTest, wanted: Option<Level>) -> u8 {
+    let inheritance = &test.inheritance;
+    let name = |level: Option<Level>| level.map_or("unknown", Level::name);
+    if wanted.is_none() || inheritance.measured != wanted {
+        complain(format_args!("inheritance is {}, not {}", name(inheritance.measured), name(wanted)));
+        return exit::FAILED;
+    }
+    let lost = inheritance.not_inherited;
+    if wanted == Some(Level::Rt) && lost > 0 {
+        complain(format_args!(
+            "{lost} of {} calls did not inherit their caller's priority",
+            inheritance.calls
+        ));
+        return exit::FAILED;
+    }
+    exit::FINE
+}
+
+/// Single situations that went otherwise than known of the driver.
+fn hops(test: &LatencyTest) -> u8 {
+    let strange = |hop: &&Hop| hop.as_expected() == Some(false) || hop.is_broken();
+    let strange: Vec<&str> =
+        test.inheritance.hops.iter().filter(strange).map(|hop| hop.scene.as_str()).collect();
+    if strange.is_empty() {
+        return exit::FINE;
+    }
+    complain(format_args!("served otherwise than this driver is known for: {}", strange.join(", ")));
+    exit::FAILED
+}
