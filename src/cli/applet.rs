@@ -6,6 +6,7 @@ use clap::Args;
 use lab::latency::Flavour;
 use lab::plan::gbench;
 
+use super::atrace;
 use super::latency;
 use super::throughput::{self, Test};
 use super::{complain, exit, say};
@@ -25,16 +26,19 @@ pub(crate) enum Applet {
     Latency,
     /// The same for hwbinder.
     HwbinderLatency,
+    /// Its recorder of trace events.
+    Atrace,
 }
 
 impl Applet {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Benchmark,
         Self::HwbinderBenchmark,
         Self::Workers,
         Self::HwbinderWorkers,
         Self::Latency,
         Self::HwbinderLatency,
+        Self::Atrace,
     ];
 
     fn name(self) -> &'static str {
@@ -45,10 +49,11 @@ impl Applet {
             Self::HwbinderWorkers => "hwbinderThroughputTest",
             Self::Latency => "schd-dbg",
             Self::HwbinderLatency => "libhwbinder_latency",
+            Self::Atrace => "atrace",
         }
     }
 
-    fn named(name: &str) -> Option<Self> {
+    pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|applet| applet.name() == name)
     }
 
@@ -61,11 +66,12 @@ impl Applet {
             Self::HwbinderWorkers => throughput::hwbinder_workers(self.name(), words),
             Self::Latency => latency::test(Flavour::Binder, self.name(), words),
             Self::HwbinderLatency => latency::test(Flavour::Hwbinder, self.name(), words),
+            Self::Atrace => atrace::run(self.name(), words),
         }
     }
 }
 
-/// Act as a tool of Android's: libbinder_benchmark, libhwbinder_benchmark, binderThroughputTest, hwbinderThroughputTest, schd-dbg, libhwbinder_latency
+/// Act as a tool of Android's: libbinder_benchmark, libhwbinder_benchmark, binderThroughputTest, hwbinderThroughputTest, schd-dbg, libhwbinder_latency, atrace
 #[derive(Clone, Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct AppletArgs {
@@ -124,6 +130,7 @@ mod tests {
         assert_eq!(meant("x", &gbench), Some((Applet::Benchmark, &gbench[..])));
         assert_eq!(meant("libhwbinder_benchmark", &[]), Some((Applet::HwbinderBenchmark, &[][..])));
         assert_eq!(meant("schd-dbg", &flags), Some((Applet::Latency, &flags[..])));
+        assert_eq!(meant("/system/bin/atrace", &flags), Some((Applet::Atrace, &flags[..])));
         assert_eq!(meant("x/libhwbinder_latency", &flags), Some((Applet::HwbinderLatency, &flags[..])));
         assert_eq!(meant("libbinder_benchmark", &[]), Some((Applet::Benchmark, &[][..])));
         assert_eq!(meant("binderperf", &flags), None);

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 pub(crate) mod applet;
+mod atrace;
 pub(crate) mod broker;
 pub(crate) mod chaos;
 pub(crate) mod conformance;
@@ -17,6 +18,7 @@ pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod state;
 pub(crate) mod throughput;
+pub(crate) mod trace;
 pub(crate) mod vm;
 
 /// The longest limit in seconds that can be set: later than any run ends, and sums of it never overflow.

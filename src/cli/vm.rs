@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use lab::trace::switch::{FOLDER_VARIABLE, LOG_VARIABLE};
 use lab::vm::{Accel, CLASS_VARIABLE, Options, Sinks, VmError, kernel::Choice};
 
 use super::progress::StatusLine;
@@ -14,6 +15,9 @@ use super::{A_YEAR_S, exit, note, say};
 /// Variables that reach the guest's command: ours, the settings of the tools that we stand in for,
 /// and Rust's own.
 const PASSED_ON: [&str; 3] = ["BINDERPERF_", "BENCHMARK_", "RUST_"];
+
+/// The class is the guest's own, and a recording of this machine is none of the guest.
+const NOT_OURS_THERE: [&str; 3] = [CLASS_VARIABLE, FOLDER_VARIABLE, LOG_VARIABLE];
 
 /// Boot a real kernel with this binary as its first process, and run a command there
 #[derive(Clone, Debug, Args)]
@@ -155,11 +159,14 @@ fn options(args: VmArgs) -> Result<Options, String> {
     })
 }
 
-/// The part of the environment that goes into the guest. The class is the guest's own.
+/// The part of the environment that goes into the guest.
 fn passed_on() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| name != CLASS_VARIABLE && PASSED_ON.iter().any(|prefix| name.starts_with(prefix)))
+        .filter(|(name, _)| {
+            !NOT_OURS_THERE.contains(&name.as_str())
+                && PASSED_ON.iter().any(|prefix| name.starts_with(prefix))
+        })
         .collect()
 }
 

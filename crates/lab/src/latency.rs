@@ -4,7 +4,7 @@
 //!
 //! - [`ask`]: what was asked for, validated; [`fault`]: what shall go wrong.
 //! - [`pairs`]: their processes, from outside; [`role`]: one of them from inside; [`caller`]: a client's two
-//!   threads; [`service`]: what is called; [`scene`]: the flavours; [`tracing`]: the kernel's switch.
+//!   threads; [`service`]: what is called; [`scene`]: the flavours.
 //! - [`sample`], [`notes`]: what is kept; [`tally`]: what it says.
 //! - [`sweep`]: all of it at every point of a grid.
 //!
@@ -23,7 +23,6 @@ mod scene;
 mod service;
 pub mod sweep;
 mod tally;
-mod tracing;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -43,6 +42,7 @@ use crate::plan::{Dialect, Inherit, Plan};
 use crate::realtime;
 use crate::run::{self, Observer, RunError};
 use crate::stage::{Contexts, Stage};
+use crate::trace::switch;
 use notes::Seen;
 use pairs::{Addresses, Pairs};
 use tally::{Callers, Frame};
@@ -55,7 +55,7 @@ use tally::{Callers, Frame};
 /// in single pairs once others are ready is part of the record.
 pub fn execute(ask: &Ask, observer: &mut dyn Observer) -> Result<Run, RunError> {
     let start = Instant::now();
-    let tracing = if ask.trace { Some(tracing::running().map_err(unready)?) } else { None };
+    let tracing = if ask.trace { Some(switch::running().map_err(unready)?) } else { None };
     let dialect = ask.flavour.dialect(ask.android);
     let (context, driver) = match dialect {
         Some(dialect) => run::find_driver(&ask.wanted, dialect.context())
@@ -103,7 +103,7 @@ pub fn execute(ask: &Ask, observer: &mut dyn Observer) -> Result<Run, RunError> 
 /// Where a trace that was stopped can be read; `None` without tracefs.
 #[must_use]
 pub fn trace_log() -> Option<PathBuf> {
-    tracing::folder().ok().map(|folder| folder.join("trace"))
+    switch::log()
 }
 
 fn unready(why: impl std::fmt::Display) -> RunError {

@@ -20,6 +20,7 @@ pub mod serialisation;
 pub mod speed;
 pub mod stage;
 pub mod state;
+pub mod trace;
 pub mod vm;
 pub mod workers;
 

@@ -4,6 +4,7 @@
 pub mod binder_fd;
 pub mod binderfs;
 pub mod capability;
+pub mod child;
 pub mod clock;
 pub mod clock_sleep;
 pub mod counting_alloc;
@@ -21,6 +22,7 @@ pub mod local_time;
 mod mapping;
 pub mod mount;
 pub mod nice_limit;
+pub mod nonblocking;
 pub mod open_files;
 pub mod own_memory;
 pub mod pid_namespace;

@@ -11,6 +11,7 @@ use super::account::Fields;
 use super::evidence::Kind;
 use super::item::{Stop, Verdict, done};
 use super::kit::Kit;
+use crate::trace::tracefs::Tracefs;
 
 /// One recorded event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ impl Event {
 }
 
 /// Where events and instances are, and which group the driver's are in.
-fn place(kit: &Kit) -> Result<(&'static Path, &'static str), Stop> {
+fn place(kit: &Kit) -> Result<(PathBuf, &'static str), Stop> {
     let group = match kit.kind() {
         Kind::C => "binder",
         Kind::Rust => "rust_binder",
@@ -49,12 +50,9 @@ fn place(kit: &Kit) -> Result<(&'static Path, &'static str), Stop> {
             return Err(Stop::Skip("the embedded driver has no tracepoints".into()));
         }
     };
-    let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(Path::new);
-    match places.into_iter().find(|place| place.join("instances").is_dir()) {
-        Some(place) => Ok((place, group)),
-        None => Err(Stop::Skip(
-            "no tracefs is to be seen: as root, mount -t tracefs tracefs /sys/kernel/tracing".into(),
-        )),
+    match Tracefs::find() {
+        Ok(tracefs) => Ok((tracefs.root().to_owned(), group)),
+        Err(trouble) => Err(Stop::Skip(trouble.to_string())),
     }
 }
 

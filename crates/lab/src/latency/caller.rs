@@ -16,8 +16,8 @@ use sys::sched::current_cpu;
 use super::notes::{Seen, Who};
 use super::sample::Sample;
 use super::scene::Callee;
-use super::tracing::Switch;
 use crate::realtime;
+use crate::trace::switch::Switch;
 
 /// What is the same for both threads of a client.
 #[derive(Clone, Debug)]

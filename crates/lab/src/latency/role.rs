@@ -15,8 +15,8 @@ use super::notes::{Seen, Who, note_miss};
 use super::sample::WORDS;
 use super::scene::{Callee, InProcess, OnBinder, OnHwbinder, Scene};
 use super::service::Service;
-use super::tracing::Switch;
 use crate::board::{Board, Desk, FAILED, Size};
+use crate::trace::switch::Switch;
 
 /// The hidden command that makes this program one end of a pair.
 pub const COMMAND: &str = "__latency";

@@ -1,7 +1,6 @@
 //! Room: the kernel's tracing switch: is it on, and off at the moment of a miss.
-//! Not here: starting to trace, or reading a trace.
-//! Facts: `tracing_on` of tracefs, `Documentation/trace/ftrace.rst`; mounted at `/sys/kernel/tracing`, in
-//! older systems below debugfs, where Android's tools look.
+//! Not here: starting to trace (`atrace`), or reading a trace.
+//! Facts: `tracing_on` of tracefs, `Documentation/trace/ftrace.rst`.
 
 use std::fs::File;
 use std::io;
@@ -9,18 +8,24 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where tracefs may be.
-const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+use super::tracefs::{self, Tracefs};
+
+/// The variable that names the folder of the buffer to stop, for what `binderperf trace record` starts: an
+/// instance of tracefs. Without it, the buffer that everybody shares is meant.
+pub const FOLDER_VARIABLE: &str = "BINDERPERF_TRACING";
+
+/// The variable that names the file which a recording is written to.
+pub const LOG_VARIABLE: &str = "BINDERPERF_TRACE_LOG";
 
 /// The open switch.
 #[derive(Clone, Debug)]
-pub(super) struct Switch {
+pub(crate) struct Switch {
     file: Arc<File>,
 }
 
 /// Why there is nothing to stop.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+#[derive(Debug)]
+pub(crate) enum Trouble {
     /// No tracefs, or none that may be used.
     Missing(String),
     /// It is off.
@@ -30,11 +35,9 @@ pub(super) enum Trouble {
 impl std::fmt::Display for Trouble {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Missing(why) => write!(
-                f,
-                "-trace stops the kernel's tracing at a miss, and there is none: {why}; mount -t tracefs tracefs \
-                 /sys/kernel/tracing, and run it as root"
-            ),
+            Self::Missing(why) => {
+                write!(f, "-trace stops the kernel's tracing at a miss, and there is none: {why}")
+            }
             Self::Off(place) => write!(
                 f,
                 "-trace stops the kernel's tracing at a miss, and it is off; first start it, as with: echo 1 > {}",
@@ -44,22 +47,32 @@ impl std::fmt::Display for Trouble {
     }
 }
 
-/// The first folder with a switch.
-pub(super) fn folder() -> Result<PathBuf, Trouble> {
-    folder_among(&PLACES.map(Path::new))
+impl From<tracefs::Trouble> for Trouble {
+    fn from(trouble: tracefs::Trouble) -> Self {
+        Self::Missing(trouble.to_string())
+    }
 }
 
-fn folder_among(places: &[&Path]) -> Result<PathBuf, Trouble> {
-    let found = places.iter().find(|place| place.join("tracing_on").exists());
-    found.map(|place| place.to_path_buf()).ok_or_else(|| {
-        let places = places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>();
-        Trouble::Missing(format!("no tracing_on in {}", places.join(" or ")))
-    })
+/// The folder of the buffer that a miss stops: the one in [`FOLDER_VARIABLE`], or everybody's.
+pub(crate) fn folder() -> Result<PathBuf, Trouble> {
+    match std::env::var_os(FOLDER_VARIABLE) {
+        Some(folder) => Ok(Tracefs::among(&[Path::new(&folder)])?.root().to_owned()),
+        None => Ok(Tracefs::find()?.root().to_owned()),
+    }
+}
+
+/// Where a trace that was stopped can be read: the recorder's file, or tracefs itself; `None` without tracefs.
+#[must_use]
+pub(crate) fn log() -> Option<PathBuf> {
+    match std::env::var_os(LOG_VARIABLE) {
+        Some(file) => Some(PathBuf::from(file)),
+        None => folder().ok().map(|folder| folder.join("trace")),
+    }
 }
 
 impl Switch {
     /// Opens the switch of this folder.
-    pub(super) fn open(folder: &Path) -> Result<Self, Trouble> {
+    pub(crate) fn open(folder: &Path) -> Result<Self, Trouble> {
         let path = folder.join("tracing_on");
         let file = File::options().read(true).write(true).open(&path).map_err(|error| {
             Trouble::Missing(format!("opening {}: {}", path.display(), sys::errno::describe(&error)))
@@ -68,20 +81,20 @@ impl Switch {
     }
 
     /// Whether tracing is on.
-    pub(super) fn is_on(&self) -> io::Result<bool> {
+    pub(crate) fn is_on(&self) -> io::Result<bool> {
         let mut state = [0];
         Ok(self.file.read_at(&mut state, 0)? == 1 && state != *b"0")
     }
 
     /// Stops tracing, with one system call; whether that worked.
     #[inline]
-    pub(super) fn off(&self) -> bool {
+    pub(crate) fn off(&self) -> bool {
         self.file.write_at(b"0", 0).is_ok()
     }
 }
 
 /// The folder of a switch that is on.
-pub(super) fn running() -> Result<PathBuf, Trouble> {
+pub(crate) fn running() -> Result<PathBuf, Trouble> {
     let folder = folder()?;
     match Switch::open(&folder)?.is_on() {
         Ok(true) => Ok(folder),
@@ -99,9 +112,10 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("binderperf-switch-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let missing = Path::new("/no/such/folder");
-        assert!(matches!(folder_among(&[missing, &folder]), Err(Trouble::Missing(_))));
+        assert!(Tracefs::among(&[missing, &folder]).is_err());
         std::fs::write(folder.join("tracing_on"), "1\n").expect("a file");
-        assert_eq!(folder_among(&[missing, &folder]), Ok(folder.clone()));
+        let found = Tracefs::among(&[missing, &folder]).expect("there now");
+        assert_eq!(found.root(), folder);
         let switch = Switch::open(&folder).expect("the file");
         assert!(switch.is_on().expect("readable"));
         assert!(switch.off());

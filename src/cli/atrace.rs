@@ -1,0 +1,332 @@
+//! Room: Android's `atrace`: its flags into a plan, and the order of its steps.
+//! Not here: tracefs, and putting back what was there (`lab::trace::atrace`).
+//! Facts: frameworks/native `cmds/atrace/atrace.cpp` (Android 14): flags, defaults, what it prints and when.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use lab::trace::atrace::{Plan, Session};
+use lab::trace::categories::{self, Category};
+use lab::trace::tracefs::{Tracefs, Trouble};
+
+use super::trace::status;
+use super::{A_YEAR_S, complain, exit, note, parse, say};
+
+/// What Android's tool is called with.
+#[derive(Debug, Parser)]
+#[command(
+    disable_version_flag = true,
+    about = "Record the kernel's trace events in the buffer that all share, and put everything back, as Android's atrace",
+    after_help = "Categories: --list_categories. What was changed is kept in $XDG_RUNTIME_DIR or /tmp until --async_stop\n\
+        has put it back; after a crash, `binderperf trace restore` does.\n\
+        Status: 0 done; 1 a signal came; 2 bad flags; 3 no tracing to be had, or somebody else uses it; 4 the output failed."
+)]
+struct Words {
+    /// Applications whose own sections to record: switched by Android's system properties, which this leaves alone
+    #[arg(short = 'a', value_name = "APP,...")]
+    applications: Option<String>,
+
+    /// Size of each CPU's buffer in KB
+    #[arg(short = 'b', value_name = "KB", default_value_t = 2048, allow_negative_numbers = true)]
+    buffer_kb: u64,
+
+    /// Keep the newest events when the buffer is full, not the oldest
+    #[arg(short = 'c')]
+    circular: bool,
+
+    /// Categories from a file, too
+    #[arg(short = 'f', value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// Kernel functions whose calls to record
+    #[arg(short = 'k', value_name = "NAME,...", value_delimiter = ',')]
+    functions: Vec<String>,
+
+    /// Let signals end the program at once; `binderperf trace restore` then puts things back
+    #[arg(short = 'n')]
+    no_signals: bool,
+
+    /// Seconds to wait before recording
+    #[arg(short = 's', value_name = "SEC", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(0..=A_YEAR_S))]
+    sleep: u64,
+
+    /// Seconds to record
+    #[arg(short = 't', value_name = "SEC", default_value_t = 5, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(0..=A_YEAR_S))]
+    time: u64,
+
+    /// Compress the output with zlib
+    #[arg(short = 'z')]
+    compress: bool,
+
+    /// Write to a file, not to the standard output
+    #[arg(short = 'o', value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Begin to record, and leave it at that
+    #[arg(long = "async_start", group = "mode")]
+    async_start: bool,
+
+    /// Print what has been recorded so far
+    #[arg(long = "async_dump", group = "mode")]
+    async_dump: bool,
+
+    /// Stop, print it, and put everything back
+    #[arg(long = "async_stop", group = "mode")]
+    async_stop: bool,
+
+    /// Print events as they come, until a signal
+    #[arg(long, group = "mode")]
+    stream: bool,
+
+    /// Print what can be recorded here
+    #[arg(long = "list_categories", group = "mode")]
+    list_categories: bool,
+
+    /// Leave the kernel's events alone
+    #[arg(long = "only_userspace")]
+    only_userspace: bool,
+
+    /// Categories of events
+    categories: Vec<String>,
+}
+
+/// Why it ends otherwise than well.
+enum End {
+    /// Tracing refused.
+    Trouble(Trouble),
+    /// A signal came first.
+    Stopped,
+}
+
+impl From<Trouble> for End {
+    fn from(trouble: Trouble) -> Self {
+        Self::Trouble(trouble)
+    }
+}
+
+/// Does what its words say; the result is the exit status.
+pub(crate) fn run(name: &str, words: Vec<String>) -> u8 {
+    let words: Words = match parse(name, words) {
+        Ok(words) => words,
+        Err(status) => return status,
+    };
+    match words.carry_out() {
+        Ok(status) => status,
+        Err(End::Stopped) => exit::FAILED,
+        Err(End::Trouble(trouble)) => {
+            complain(&trouble);
+            status(&trouble)
+        }
+    }
+}
+
+/// Splits names into categories of the kernel and what belongs to userspace.
+///
+/// # Errors
+/// [`Trouble::Usage`] names the one that is neither, and those that are.
+pub(super) fn known(names: &[String]) -> Result<(Vec<&'static Category>, Vec<&str>), Trouble> {
+    let (mut kernel, mut userspace) = (Vec::new(), Vec::new());
+    for name in names {
+        match categories::named(name) {
+            Some(category) => kernel.push(category),
+            None if categories::OF_USERSPACE.contains(&name.as_str()) => userspace.push(name.as_str()),
+            None => {
+                return Err(Trouble::Usage(format!(
+                    "unknown tracing category {name:?}; there are: {}",
+                    categories::names()
+                )));
+            }
+        }
+    }
+    Ok((kernel, userspace))
+}
+
+/// Says of names that belong to userspace what becomes of them.
+pub(super) fn tell_of_userspace(names: &[&str]) {
+    if !names.is_empty() {
+        note(format_args!(
+            "{}: sections that Android's own programs write into the trace when a system property tells them to; this \
+             program sets none\n",
+            names.join(" ")
+        ));
+    }
+}
+
+impl Words {
+    fn carry_out(&self) -> Result<u8, End> {
+        if self.list_categories {
+            return Ok(say(&categories::list(&Tracefs::find()?.global())));
+        }
+        let names = self.all_names()?;
+        let (kernel, mut userspace) = known(&names)?;
+        userspace.extend(self.applications.as_deref().map(|_| "-a"));
+        tell_of_userspace(&userspace);
+        if self.only_userspace {
+            note("--only_userspace: nothing of the kernel's is switched\n");
+            return Ok(exit::FINE);
+        }
+        let session = Session::new()?;
+        if !self.no_signals {
+            sys_catch()?;
+        }
+        if self.async_dump || self.async_stop {
+            return self.end(&session);
+        }
+        // A bad path shows before anything is switched.
+        let mut output = self.open_output()?;
+        self.pause(self.sleep)?;
+        let notes = session.start(&self.plan(kernel))?;
+        notes.iter().for_each(|line| note(format_args!("{line}\n")));
+        if self.async_start {
+            return Ok(say("capturing trace..."));
+        }
+        let recorded = self.record(&session, &mut *output);
+        let restored = session.restore();
+        recorded?;
+        restored?;
+        Ok(exit::FINE)
+    }
+
+    fn all_names(&self) -> Result<Vec<String>, Trouble> {
+        let mut names = self.categories.clone();
+        if let Some(path) = &self.file {
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                Trouble::Usage(format!("reading {}: {}", path.display(), lab::describe_errno(&error)))
+            })?;
+            let separates = |letter: char| letter.is_whitespace() || letter == ',';
+            names.extend(text.split(separates).filter(|word| !word.is_empty()).map(str::to_owned));
+        }
+        Ok(names)
+    }
+
+    fn plan(&self, categories: Vec<&'static Category>) -> Plan {
+        Plan {
+            categories,
+            functions: self.functions.clone(),
+            buffer_kb: self.buffer_kb,
+            // What is stopped at a moment of interest must hold what led to it.
+            overwrite: self.circular || self.async_start,
+            lasting: self.async_start,
+        }
+    }
+
+    /// Records in the foreground.
+    fn record(&self, session: &Session, output: &mut dyn Write) -> Result<(), End> {
+        if self.stream {
+            return Ok(session.stream(output, self.place())?);
+        }
+        tell("capturing trace...")?;
+        if let Err(stopped) = self.pause(self.time) {
+            tell("\ntrace aborted.\n")?;
+            return Err(stopped);
+        }
+        session.stop()?;
+        self.dump(session, output)
+    }
+
+    /// `--async_dump` and `--async_stop`.
+    fn end(&self, session: &Session) -> Result<u8, End> {
+        session.must_be_ours()?;
+        let mut output = self.open_output()?;
+        if self.async_stop {
+            session.stop()?;
+        }
+        self.dump(session, &mut *output)?;
+        if self.async_stop {
+            session.restore()?;
+        } else {
+            session.buffer().clear()?;
+        }
+        Ok(exit::FINE)
+    }
+
+    fn dump(&self, session: &Session, output: &mut dyn Write) -> Result<(), End> {
+        tell(" done\n")?;
+        let writing = |error| Trouble::Output { place: self.place().to_owned(), error };
+        output.write_all(b"TRACE:\n").map_err(writing)?;
+        if self.compress {
+            session.dump_compressed(output, self.place())?;
+        } else {
+            session.dump(output, self.place())?;
+        }
+        output.flush().map_err(writing)?;
+        Ok(())
+    }
+
+    fn place(&self) -> &Path {
+        self.output.as_deref().unwrap_or(Path::new("the standard output"))
+    }
+
+    fn open_output(&self) -> Result<Box<dyn Write>, Trouble> {
+        match &self.output {
+            None => Ok(Box::new(io::stdout())),
+            Some(path) => match std::fs::File::create(path) {
+                Ok(file) => Ok(Box::new(file)),
+                Err(error) => Err(Trouble::Output { place: path.clone(), error }),
+            },
+        }
+    }
+
+    /// Waits for so many seconds, or for a signal.
+    fn pause(&self, seconds: u64) -> Result<(), End> {
+        let end = Instant::now() + Duration::from_secs(seconds);
+        loop {
+            if lab::trace::stop_asked().is_some() {
+                return Err(End::Stopped);
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(Duration::from_millis(50)));
+        }
+    }
+}
+
+fn sys_catch() -> Result<(), Trouble> {
+    lab::trace::catch_stops()
+        .map_err(|error| Trouble::Refused { tried: "catching signals".to_owned(), error })
+}
+
+/// Says how far it is, where Android's tool says it.
+fn tell(text: &str) -> Result<(), Trouble> {
+    let mut stdout = io::stdout();
+    stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+        .map_err(|error| Trouble::Output { place: PathBuf::from("the standard output"), error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn androids_flags_are_understood() {
+        let words = "x --async_start -b 8000 -c sched idle workq binder_driver sync freq";
+        let words = Words::try_parse_from(words.split(' ')).expect("the documented call");
+        assert!(words.async_start && words.circular && words.buffer_kb == 8000);
+        let (kernel, userspace) = known(&words.categories).expect("known");
+        assert_eq!((kernel.len(), userspace.len()), (6, 0));
+        let words = "x -z -n -s 1 -t 2 -k a,b -a app -f file -o out --only_userspace view";
+        let words = Words::try_parse_from(words.split(' ')).expect("all others");
+        assert_eq!((words.sleep, words.time, words.functions.len()), (1, 2, 2));
+        assert!(words.compress && words.only_userspace && words.no_signals);
+        for bad in
+            ["x -b -1", "x -b x", "x -t -1", "x --async_start --async_stop", "x --stream --list_categories"]
+        {
+            assert!(Words::try_parse_from(bad.split(' ')).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_category_is_said_with_those_there_are() {
+        let names = ["sched", "gfx", "skhed"].map(str::to_owned);
+        let (kernel, userspace) = known(&names[..2]).expect("known");
+        assert_eq!((kernel.len(), userspace), (1, vec!["gfx"]));
+        let trouble = known(&names).expect_err("unknown").to_string();
+        assert!(trouble.contains("\"skhed\"") && trouble.contains("binder_driver"), "{trouble}");
+    }
+}
