@@ -316,6 +316,8 @@ impl Tracing {
     fn found() -> Option<Self> {
         let file = Path::new("/sys/kernel/tracing/tracing_on");
         let file = std::fs::File::options().read(true).write(true).open(file).ok()?;
+        // All that switch the shared buffer take turns, whichever test program they are in.
+        file.lock().ok()?;
         let mut state = [0];
         file.read_at(&mut state, 0).ok()?;
         Some(Self(file, state[0]))

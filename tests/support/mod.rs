@@ -17,7 +17,8 @@ pub(crate) struct Called {
     pub(crate) stderr: String,
 }
 
-fn command(program: &str, words: &[&str]) -> Command {
+/// A program with these words, no input, and no variable of a benchmark's.
+pub(crate) fn command(program: &str, words: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::null());
     for (name, _) in std::env::vars_os() {
@@ -110,7 +111,8 @@ fn children(pid: u32) -> Vec<u32> {
     list.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-fn signal(pid: u32, signal: &str) {
+/// Sends a signal to a process.
+pub(crate) fn signal(pid: u32, signal: &str) {
     let status = Command::new("kill").args([format!("-{signal}"), pid.to_string()]).status();
     assert!(status.expect("kill starts").success());
 }

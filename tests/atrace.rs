@@ -1,0 +1,236 @@
+//! Room: `atrace` on this machine's shared trace buffer, which is left as it was.
+//! Not here: recordings in buffers of their own (`trace_record`).
+//! Without tracefs, or the right to use it, or while somebody else traces, these tests say so and look at nothing.
+
+mod support;
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use support::{Called, Folder, call, command, signal};
+
+const TRACEFS: &str = "/sys/kernel/tracing";
+
+const KNOBS: [&str; 7] = [
+    "tracing_on",
+    "trace_clock",
+    "current_tracer",
+    "options/overwrite",
+    "options/record-tgid",
+    "set_event",
+    "events/sched/sched_switch/enable",
+];
+
+fn knob(name: &str) -> String {
+    std::fs::read_to_string(format!("{TRACEFS}/{name}")).expect("tracefs").trim().to_owned()
+}
+
+fn set(name: &str, value: &str) {
+    std::fs::write(format!("{TRACEFS}/{name}"), value).expect("tracefs");
+}
+
+/// A turn with the shared buffer, and a place for `atrace` to keep its state.
+struct Turn {
+    folder: Folder,
+    before: Vec<String>,
+    /// Locked: all that switch the shared buffer take turns, whichever test program they are in.
+    _switch: File,
+}
+
+impl Turn {
+    fn take(name: &str) -> Option<Self> {
+        let switch = File::options().read(true).write(true).open(format!("{TRACEFS}/tracing_on"));
+        let Ok(switch) = switch else {
+            eprintln!("SKIPPED: no tracefs at {TRACEFS} that this user may write");
+            return None;
+        };
+        switch.lock().ok()?;
+        if knob("current_tracer") != "nop" || !knob("set_event").is_empty() {
+            eprintln!("SKIPPED: somebody else is tracing");
+            return None;
+        }
+        let before = KNOBS.map(knob).to_vec();
+        Some(Self { folder: Folder::new(&format!("atrace-{name}")), before, _switch: switch })
+    }
+
+    fn call(&self, words: &[&str]) -> Called {
+        let state = self.folder.path("");
+        call(env!("CARGO_BIN_EXE_binderperf"), words, &[("XDG_RUNTIME_DIR", &state)])
+    }
+
+    fn state_file(&self) -> Option<std::path::PathBuf> {
+        let entries = std::fs::read_dir(self.folder.path("")).expect("the folder").flatten();
+        entries.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|it| it == "json"))
+    }
+
+    fn is_as_before(&self) {
+        assert_eq!(self.before, KNOBS.map(knob));
+        assert!(!knob("buffer_size_kb").starts_with("8000") && self.state_file().is_none());
+    }
+
+    /// Starts a recording in the foreground, and waits until it records.
+    fn started(&self, words: &[&str]) -> std::process::Child {
+        let mut command = command(env!("CARGO_BIN_EXE_binderperf"), words);
+        command.env("XDG_RUNTIME_DIR", self.folder.path(""));
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+        let start = Instant::now();
+        while knob("tracing_on") == "0" || knob("set_event").is_empty() {
+            assert!(start.elapsed() < Duration::from_secs(60), "it does not record");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        child
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // Also when the test failed.
+        self.call(&["trace", "restore"]);
+    }
+}
+
+#[test]
+fn the_documented_session() {
+    let Some(turn) = Turn::take("session") else { return };
+    let words = "atrace --async_start -b 8000 -c sched idle workq binder_driver sync freq";
+    let words: Vec<&str> = words.split(' ').collect();
+    let called = turn.call(&words);
+    assert_eq!((called.code, called.stdout.as_str()), (Some(0), "capturing trace..."), "{}", called.stderr);
+    assert!(knob("set_event").contains("sched:sched_switch") && knob("tracing_on") == "1");
+    assert!(knob("buffer_size_kb").starts_with("8000") && knob("options/record-tgid") == "1");
+    let mode = std::fs::metadata(turn.state_file().expect("the state is kept")).expect("it").mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    let test = "libhwbinder_latency -deadline_us 1 -trace -i 50000 -pair 3 --driver=embedded";
+    let called = turn.call(&test.split(' ').collect::<Vec<_>>());
+    assert_eq!(called.code, Some(1), "{}", called.stderr);
+    let message = format!("deadline triggered: halt & stop trace\nlog:{TRACEFS}/trace\n");
+    assert!(called.stderr.contains(&message) && knob("tracing_on") == "0", "{}", called.stderr);
+
+    let called = turn.call(&["atrace", "--async_dump"]);
+    assert!(called.stdout.starts_with(" done\nTRACE:\n# tracer: nop\n"), "{:.100}", called.stdout);
+    assert!(
+        called.stdout.contains(": sched_switch: ")
+            && called.stdout.contains("trace_event_clock_sync: parent_ts=")
+    );
+    // Begun anew on top of itself: what was there first counts.
+    assert_eq!(turn.call(&["atrace", "--async_start", "-b", "64", "irq"]).code, Some(0));
+    assert!(!knob("set_event").contains("sched:sched_switch") && knob("set_event").contains("irq:"));
+    let called = turn.call(&["atrace", "--async_stop"]);
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    assert!(called.stdout.starts_with(" done\nTRACE:\n# tracer: nop\n"), "{:.100}", called.stdout);
+    turn.is_as_before();
+    assert_eq!(turn.call(&["atrace", "--async_stop"]).code, Some(2), "there is none any more");
+}
+
+#[test]
+fn a_recording_in_the_foreground_goes_to_a_file_also_compressed() {
+    let Some(turn) = Turn::take("file") else { return };
+    let file = turn.folder.path("t.atrace");
+    let names = turn.folder.path("names");
+    std::fs::write(&names, "sched, irq\n").expect("a file");
+    let called = turn.call(&["atrace", "-t", "0", "-f", &names, "-o", &file]);
+    assert_eq!(
+        (called.code, called.stdout.as_str()),
+        (Some(0), "capturing trace... done\n"),
+        "{}",
+        called.stderr
+    );
+    let plain = std::fs::read(&file).expect("the file");
+    assert!(plain.starts_with(b"TRACE:\n# tracer: nop\n"));
+    turn.is_as_before();
+    let called = turn.call(&["atrace", "-z", "-t", "0", "sched", "-o", &file]);
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    let packed = std::fs::read(&file).expect("the file");
+    let stream = packed.strip_prefix(b"TRACE:\n").expect("what is behind it is zlib's");
+    assert_eq!((stream[0], u16::from_be_bytes([stream[0], stream[1]]) % 31), (0x78, 0), "zlib's header");
+    turn.is_as_before();
+}
+
+#[test]
+fn a_signal_puts_everything_back_and_after_a_crash_restore_does() {
+    let Some(turn) = Turn::take("crash") else { return };
+    let child = turn.started(&["atrace", "-t", "1000", "-b", "8000", "sched"]);
+    assert!(turn.call(&["atrace", "-t", "0", "irq"]).stderr.contains(&format!("process {}", child.id())));
+    signal(child.id(), "TERM");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "capturing trace...\ntrace aborted.\n");
+    turn.is_as_before();
+
+    for next in [&["trace", "restore"][..], &["atrace", "-t", "0", "irq"]] {
+        let mut child = turn.started(&["atrace", "-t", "1000", "-b", "8000", "sched"]);
+        child.kill().expect("killed");
+        child.wait().expect("ours");
+        assert!(knob("set_event").contains("sched:"), "nobody has put it back");
+        assert_eq!(turn.call(next).code, Some(0));
+        turn.is_as_before();
+    }
+
+    let child = turn.started(&["atrace", "--stream", "sched"]);
+    std::thread::sleep(Duration::from_millis(300));
+    signal(child.id(), "INT");
+    let output = child.wait_with_output().expect("it ends");
+    assert!(String::from_utf8_lossy(&output.stdout).contains(": sched_switch: "));
+    turn.is_as_before();
+}
+
+#[test]
+fn somebody_elses_recording_is_left_alone() {
+    let Some(turn) = Turn::take("others") else { return };
+    let theirs = "events/sched/sched_process_exec/enable";
+    set(theirs, "1");
+    let outcome = std::panic::catch_unwind(|| {
+        for words in [
+            &["atrace", "--async_start", "irq"][..],
+            &["atrace", "-t", "0", "irq"],
+            &["atrace", "--async_stop"],
+        ] {
+            let called = turn.call(words);
+            assert_eq!(called.code, Some(3), "{words:?}: {}", called.stderr);
+            assert!(
+                called.stderr.contains("sched/sched_process_exec") && called.stderr.contains("left alone")
+            );
+        }
+        let file = turn.folder.path("t.trace");
+        let called = turn.call(&["trace", "record", "-o", &file, "irq", "--", "true"]);
+        assert_eq!(called.code, Some(0), "a buffer of its own is no trouble: {}", called.stderr);
+        assert!(called.stderr.contains("somebody else is tracing"), "{}", called.stderr);
+        assert_eq!(knob(theirs), "1");
+    });
+    set(theirs, "0");
+    outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    turn.is_as_before();
+}
+
+#[test]
+fn what_makes_no_sense_changes_nothing() {
+    let Some(turn) = Turn::take("bad") else { return };
+    let cases: [(&[&str], i32, &str); 7] = [
+        (&["-t", "0", "skhed"], 2, "unknown tracing category \"skhed\"; there are: sched "),
+        (&["-b", "0", "-t", "0", "sched"], 2, "records nothing"),
+        (&["-b", "18446744073709551615", "-t", "0", "sched"], 2, "more than half"),
+        (&["-f", "/no/such/file"], 2, "/no/such/file: ENOENT"),
+        (&["-o", "/no/such/folder/file", "-t", "0", "sched"], 4, "/no/such/folder/file: ENOENT"),
+        (&["-o", "/dev/full", "-t", "0", "sched"], 4, "ENOSPC"),
+        (&["--async_start", "--async_stop"], 2, "cannot be used with"),
+    ];
+    for (words, status, want) in cases {
+        let called = turn.call(&[&["atrace"], words].concat());
+        assert_eq!(called.code, Some(status), "{words:?}: {}", called.stderr);
+        assert!(called.stderr.contains(want), "{words:?}: {}", called.stderr);
+        turn.is_as_before();
+    }
+    // It does not exist, or this kernel records none at all, or lets nobody.
+    let called = turn.call(&["atrace", "-k", "no_such_function_anywhere", "-t", "0"]);
+    assert!(called.code == Some(2) || called.code == Some(3), "{}", called.stderr);
+    assert!(called.stderr.contains("-k: ") || called.stderr.contains("even to root"), "{}", called.stderr);
+    turn.is_as_before();
+    let called = turn.call(&["atrace", "--only_userspace", "--async_start", "view"]);
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    turn.is_as_before();
+    let listed = turn.call(&["atrace", "--list_categories"]).stdout;
+    assert!(listed.contains("sched - ") && listed.contains("binder_driver - "), "{listed}");
+}

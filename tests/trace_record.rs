@@ -1,0 +1,278 @@
+//! Room: recording on this machine's tracefs: `binderperf trace record` in instances of its own.
+//! Not here: the buffer that everybody shares (`atrace`), what a trace means.
+//! Without tracefs, or the right to use it, these tests say so and look at nothing.
+
+mod support;
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use support::{Called, Folder, binderperf, call, command, signal};
+use trace::file::{Container, Part};
+
+const TRACEFS: &str = "/sys/kernel/tracing";
+
+/// Recorders clean up after others, so those that are killed on purpose want to be alone.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn may_trace() -> bool {
+    let may = File::options().write(true).open(format!("{TRACEFS}/tracing_on")).is_ok();
+    if !may {
+        eprintln!("SKIPPED: no tracefs at {TRACEFS} that this user may write");
+    }
+    may
+}
+
+/// Instances that a recorder of this number made.
+fn instances_of(pid: u32) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(format!("{TRACEFS}/instances")).into_iter().flatten().flatten();
+    let start = format!("binderperf-record-{pid}-");
+    entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&start))
+        .map(|it| it.path())
+        .collect()
+}
+
+/// All recorders' numbers.
+fn instances() -> usize {
+    let entries = std::fs::read_dir(format!("{TRACEFS}/instances")).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("binderperf-record-")).count()
+}
+
+fn opened(path: &str) -> Container<File> {
+    Container::open(File::open(path).expect("a recording")).expect("a sound recording")
+}
+
+/// Pages of all CPUs.
+fn pages(trace: &mut Container<File>) -> usize {
+    let cpus: Vec<u32> = trace.cpus().collect();
+    let size = trace.head().page_size as usize;
+    let mut all = 0;
+    for cpu in cpus {
+        let mut space = Vec::new();
+        loop {
+            trace.read_pages(cpu, &mut space, size * 256).expect("readable");
+            if space.is_empty() {
+                break;
+            }
+            all += space.len() / size;
+        }
+    }
+    all
+}
+
+/// The number before this word.
+fn number_before(text: &str, word: &str) -> u64 {
+    let (before, _) = text.split_once(word).unwrap_or_else(|| panic!("{word:?} is not in {text}"));
+    before.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{text}"))
+}
+
+fn record(output: &str, words: &[&str]) -> Called {
+    binderperf(&[&["trace", "record", "-o", output], words].concat())
+}
+
+#[test]
+fn a_recording_has_all_that_its_reader_needs_and_leaves_nothing_behind() {
+    if !may_trace() {
+        return;
+    }
+    let folder = Folder::new("trace-time");
+    let file = folder.path("t.trace");
+    let switch =
+        || std::fs::read_to_string(format!("{TRACEFS}/events/sched/sched_switch/enable")).expect("it");
+    let before = switch();
+    let called = record(&file, &["-t", "1", "sched", "irq"]);
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    assert_eq!(before, switch(), "the shared buffer is left alone");
+    let events = number_before(&called.stderr, " events, ");
+    assert!(events > 10, "a second without events: {}", called.stderr);
+    let mut trace = opened(&file);
+    assert!(trace.report().is_whole(), "{:?}", trace.report());
+    let formats: Vec<String> = trace.formats().map(|(group, _)| group.to_owned()).collect();
+    for group in ["sched", "irq", "ftrace"] {
+        assert!(formats.iter().any(|format| format == group), "{group} of {formats:?}");
+    }
+    let header = trace.text(Part::HeaderPage, 0).expect("kept");
+    assert!(header.starts_with(b"\tfield:"), "{}", String::from_utf8_lossy(header));
+    assert!(trace.text(Part::SavedTgids, 0).is_some() && trace.text(Part::SavedCmdlines, 0).is_some());
+    assert!(pages(&mut trace) > 0);
+    let counted: u64 = trace
+        .cpus_with(Part::Stats)
+        .map(|cpu| String::from_utf8_lossy(trace.text(Part::Stats, cpu).expect("kept")).into_owned())
+        .filter_map(|stats| {
+            stats.lines().find_map(|line| line.strip_prefix("read events: ")?.parse::<u64>().ok())
+        })
+        .sum();
+    assert_eq!(counted, events, "what is said is what the kernel counted");
+}
+
+#[test]
+fn a_miss_stops_the_recording_and_not_the_shared_buffer() {
+    if !may_trace() {
+        return;
+    }
+    let folder = Folder::new("trace-miss");
+    let file = folder.path("t.trace");
+    for form in [&[][..], &["-c", "-b", "128"]] {
+        let test = ["--", "libhwbinder_latency", "-trace", "-deadline_us", "1", "-i", "2000", "-pair", "1"];
+        let called = record(&file, &[form, &test, &["--driver=embedded", "--no-scenes"]].concat());
+        // The test fails at its miss, and that is the status.
+        assert_eq!(called.code, Some(1), "{}", called.stderr);
+        let message = format!("deadline triggered: halt & stop trace\nlog:{file}\n");
+        assert!(called.stderr.contains(&message), "{}", called.stderr);
+        assert!(called.stderr.contains("recording was stopped before the end"), "{}", called.stderr);
+        let json: serde_json::Value = serde_json::from_str(&called.stdout).expect("the test's output only");
+        assert_eq!(json["stopped_at"]["iteration"], 0);
+        assert!(pages(&mut opened(&file)) > 0);
+    }
+    let called = record(
+        &file,
+        &["--", "libhwbinder_latency", "-trace", "-deadline_us", "60000000", "-i", "5", "--driver=embedded"],
+    );
+    assert!(!called.stderr.contains("stopped before the end"), "{}", called.stderr);
+}
+
+#[test]
+fn a_circular_recording_keeps_what_its_buffers_hold() {
+    if !may_trace() {
+        return;
+    }
+    let folder = Folder::new("trace-circular");
+    let file = folder.path("t.trace");
+    let many = ["binderperf", "latency", "hwbinder", "-i", "3000", "--driver=embedded", "--no-scenes"];
+    let called = record(&file, &[&["-c", "-b", "32", "sched", "--"], &many[..]].concat());
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    assert!(number_before(&called.stderr, " older ones overwritten") > 0, "{}", called.stderr);
+    let mut trace = opened(&file);
+    let most = trace.head().cpus as usize * (32 * 1024 / trace.head().page_size as usize + 4);
+    let pages = pages(&mut trace);
+    assert!(pages > 0 && pages <= most, "{pages} of {most}");
+}
+
+/// Starts a recording of a command that sleeps, and waits until it is under way.
+fn sleeping(file: &str) -> (Child, PathBuf) {
+    let words = ["trace", "record", "-o", file, "sched", "--", "sleep", "1000"];
+    let mut command = command(env!("CARGO_BIN_EXE_binderperf"), &words);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let start = Instant::now();
+    let children = format!("/proc/{0}/task/{0}/children", child.id());
+    while std::fs::read_to_string(&children).unwrap_or_default().is_empty() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it does not start its command");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let instance = instances_of(child.id()).pop().expect("its instance");
+    (child, instance)
+}
+
+#[test]
+fn a_signal_ends_a_recording_with_what_there_is() {
+    if !may_trace() {
+        return;
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = Folder::new("trace-signal");
+    let file = folder.path("t.trace");
+    for name in ["INT", "TERM"] {
+        let (child, instance) = sleeping(&file);
+        signal(child.id(), name);
+        let output = child.wait_with_output().expect("it ends");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(128 + 15), "the command was asked to end: {stderr}");
+        assert!(!instance.exists());
+        assert!(opened(&file).report().is_whole(), "{stderr}");
+    }
+}
+
+#[test]
+fn what_a_killed_recorder_leaves_the_next_one_removes() {
+    if !may_trace() {
+        return;
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = Folder::new("trace-killed");
+    let file = folder.path("t.trace");
+    let (mut child, instance) = sleeping(&file);
+    let before = instances();
+    child.kill().expect("killed");
+    child.wait().expect("ours");
+    // Other tests' recorders may have removed it already; nobody else can.
+    assert!(before > 0);
+    let called = record(&folder.path("u.trace"), &["sched", "--", "true"]);
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    assert!(!instance.exists(), "{}", instance.display());
+    // And what it wrote until then can be read.
+    let trace = opened(&file);
+    assert!(!trace.report().is_whole(), "it was not ended");
+}
+
+#[test]
+fn what_cannot_be_recorded_is_said() {
+    let folder = Folder::new("trace-bad");
+    let file = folder.path("t.trace");
+    let cases: [(&[&str], i32, &str); 7] = [
+        (&["-o", &file, "skhed", "-t", "1"], 2, "unknown tracing category \"skhed\"; there are: sched "),
+        (&["-o", &file, "-b", "0", "-t", "1"], 2, "records nothing"),
+        (&["-o", &file, "-b", "18446744073709551615", "-t", "1"], 2, "more than half"),
+        (&["-o", &file, "sched", "--", "no-such-command-anywhere"], 2, "no such command"),
+        (&["-o", &file, "sched", "--", "/etc/passwd"], 3, "EACCES"),
+        (&["-o", "/no/such/folder/t.trace", "-t", "1"], 4, "/no/such/folder/t.trace: ENOENT"),
+        (&["-o", "/dev/full", "-t", "1", "sched"], 4, "ENOSPC"),
+    ];
+    let may = may_trace();
+    for (words, status, want) in &cases[..if may { cases.len() } else { 1 }] {
+        let called = binderperf(&[&["trace", "record"], *words].concat());
+        assert_eq!(called.code, Some(*status), "{words:?}: {}", called.stderr);
+        assert!(called.stderr.contains(want), "{words:?}: {}", called.stderr);
+    }
+    for bad in [&[][..], &["-o", &file], &["-t", "1", "--", "true"]] {
+        assert_eq!(binderperf(&[&["trace", "record"], bad].concat()).code, Some(2), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_user_without_the_right_is_told() {
+    if !may_trace() {
+        return;
+    }
+    let folder = Folder::new("trace-nobody");
+    let program = folder.path("binderperf");
+    std::fs::copy(env!("CARGO_BIN_EXE_binderperf"), &program).expect("room for a copy");
+    let nobody = |words: &[&str]| {
+        let mut command = command(&program, words);
+        let output = command.uid(65534).gid(65534).current_dir("/").output().expect("it starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for words in [
+        &["trace", "record", "-t", "1", "-o", "/dev/null"][..],
+        &["atrace", "-t", "1", "sched"],
+        &["atrace", "--async_stop"],
+        &["atrace", "--list_categories"],
+        &["trace", "restore"],
+    ] {
+        let (status, stderr) = nobody(words);
+        assert_eq!(status, Some(3), "{words:?}: {stderr}");
+        assert!(stderr.contains("run it as root"), "{words:?}: {stderr}");
+    }
+}
+
+#[test]
+fn the_status_is_the_commands() {
+    if !may_trace() {
+        return;
+    }
+    let folder = Folder::new("trace-status");
+    let file = folder.path("t.trace");
+    for (script, want) in [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137)] {
+        let called = record(&file, &["sched", "--", "sh", "-c", script]);
+        assert_eq!(called.code, Some(want), "{script}: {}", called.stderr);
+    }
+    let script = "test -d \"$BINDERPERF_TRACING\" && echo \"$BINDERPERF_TRACE_LOG\"";
+    let program = env!("CARGO_BIN_EXE_binderperf");
+    let called = call(program, &["trace", "record", "-o", &file, "sched", "--", "sh", "-c", script], &[]);
+    assert_eq!((called.code, called.stdout.trim()), (Some(0), file.as_str()), "{}", called.stderr);
+    assert!(Path::new(&file).exists());
+}
