@@ -4,11 +4,13 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use abi::codes::ioctl;
 use abi::layout::{
     ExtendedError, FlatBinderObject, FreezeInfo, FrozenStatusInfo, NodeDebugInfo, NodeInfoForRef,
 };
 
 use super::context::EmbeddedContext;
+use super::marks::Marks;
 use super::process::Process;
 use super::protocol::StateFile;
 use crate::connection::{Connection, Exchange, OpenOptions};
@@ -26,7 +28,15 @@ impl EmbeddedConnection {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(context: &EmbeddedContext, options: OpenOptions) -> Result<Self, OpenError> {
-        let process = Process::open(context.directory(), context.name(), context.settings(), options)?;
+        let marks = match context.traced() {
+            Some(folder) => Some(Marks::open(folder).map_err(|source| OpenError::Os {
+                path: folder.to_owned(),
+                call: "opening the marker of a trace",
+                source,
+            })?),
+            None => Marks::as_requested(),
+        };
+        let process = Process::open(context.directory(), context.name(), context.settings(), options, marks)?;
         Ok(Self { process })
     }
 
@@ -89,43 +99,46 @@ impl Connection for EmbeddedConnection {
     }
 
     fn version(&self) -> io::Result<i32> {
-        self.process.version()
+        self.process.ioctl(ioctl::VERSION, |process| process.version())
     }
 
     fn set_max_threads(&self, threads: u32) -> io::Result<()> {
-        self.process.set_max_threads(threads)
+        self.process.ioctl(ioctl::SET_MAX_THREADS, |process| process.set_max_threads(threads))
     }
 
     fn become_context_manager(&self, node: Option<FlatBinderObject>) -> io::Result<()> {
-        self.process.become_context_manager(node)
+        let request = if node.is_some() { ioctl::SET_CONTEXT_MGR_EXT } else { ioctl::SET_CONTEXT_MGR };
+        self.process.ioctl(request, |process| process.become_context_manager(node))
     }
 
     fn thread_exit(&self) -> io::Result<()> {
-        self.process.thread_exit()
+        self.process.ioctl(ioctl::THREAD_EXIT, |process| process.thread_exit())
     }
 
     fn enable_oneway_spam_detection(&self, enable: bool) -> io::Result<()> {
-        self.process.enable_oneway_spam_detection(enable)
+        self.process.ioctl(ioctl::ENABLE_ONEWAY_SPAM_DETECTION, |process| {
+            process.enable_oneway_spam_detection(enable)
+        })
     }
 
     fn extended_error(&self) -> io::Result<ExtendedError> {
-        self.process.extended_error()
+        self.process.ioctl(ioctl::GET_EXTENDED_ERROR, |process| process.extended_error())
     }
 
     fn node_debug_info(&self, above: u64) -> io::Result<NodeDebugInfo> {
-        self.process.node_debug_info(above)
+        self.process.ioctl(ioctl::GET_NODE_DEBUG_INFO, |process| process.node_debug_info(above))
     }
 
     fn node_info_for_ref(&self, info: NodeInfoForRef) -> io::Result<NodeInfoForRef> {
-        self.process.node_info_for_ref(info)
+        self.process.ioctl(ioctl::GET_NODE_INFO_FOR_REF, |process| process.node_info_for_ref(info))
     }
 
     fn freeze(&self, info: FreezeInfo) -> io::Result<()> {
-        self.process.freeze(info)
+        self.process.ioctl(ioctl::FREEZE, |process| process.freeze(info))
     }
 
     fn frozen_info(&self, pid: u32) -> io::Result<FrozenStatusInfo> {
-        self.process.frozen_info(pid)
+        self.process.ioctl(ioctl::GET_FROZEN_INFO, |process| process.frozen_info(pid))
     }
 
     fn set_nonblocking(&self, on: bool) -> io::Result<()> {

@@ -29,6 +29,7 @@ pub struct EmbeddedContext {
     place: Arc<Place>,
     name: String,
     settings: Settings,
+    traced: Option<PathBuf>,
 }
 
 /// A directory with a broker. A private one is removed with the last that knows of it.
@@ -71,7 +72,7 @@ impl EmbeddedContext {
     #[must_use]
     pub fn at(directory: &Path, name: &str, settings: Settings) -> Self {
         let place = Place { directory: directory.to_owned(), private: false };
-        Self { place: Arc::new(place), name: name.to_owned(), settings }
+        Self { place: Arc::new(place), name: name.to_owned(), settings, traced: None }
     }
 
     /// A context with a directory and a broker of its own, gone with its last clone.
@@ -91,7 +92,7 @@ impl EmbeddedContext {
                 Err(error) => return Err(error),
                 Ok(()) => {
                     let place = Arc::new(Place { directory, private: true });
-                    return Ok(Self { place, name: name.to_owned(), settings });
+                    return Ok(Self { place, name: name.to_owned(), settings, traced: None });
                 }
             }
         }
@@ -103,10 +104,23 @@ impl EmbeddedContext {
         Self { settings: Settings { inherit, ..self.settings }, ..self.clone() }
     }
 
+    /// The same context for connections that write marks into this folder of tracefs, whatever the
+    /// environment or the user says ([`super::marks`]). Nothing of that is in the address.
+    #[must_use]
+    pub fn with_marks(&self, folder: &Path) -> Self {
+        Self { traced: Some(folder.to_owned()), ..self.clone() }
+    }
+
+    /// Where that is, if it was said.
+    #[must_use]
+    pub fn traced(&self) -> Option<&Path> {
+        self.traced.as_deref()
+    }
+
     /// What another process needs to open the same context, while this value lives.
     #[must_use]
     pub fn address(&self) -> String {
-        let Self { place, name, settings } = self;
+        let Self { place, name, settings, .. } = self;
         format!("{SCHEME}:{settings}:{name}:{}", place.directory.display())
     }
 
@@ -164,7 +178,7 @@ impl EmbeddedContext {
 }
 
 /// `$XDG_RUNTIME_DIR/binderperf`, or a directory with the user's number in its name.
-fn user_directory() -> io::Result<PathBuf> {
+pub(super) fn user_directory() -> io::Result<PathBuf> {
     match std::env::var_os("XDG_RUNTIME_DIR") {
         Some(given) if Path::new(&given).is_absolute() => Ok(Path::new(&given).join(FOLDER)),
         _ => {

@@ -50,7 +50,7 @@ pub(super) fn ensure(directory: &Path) -> Result<(), OpenError> {
 }
 
 /// Whether what was found may be used by user `me`.
-fn judge(found: &Metadata, me: u32) -> Result<(), String> {
+pub(super) fn judge(found: &Metadata, me: u32) -> Result<(), String> {
     let mode = found.mode() & 0o7777;
     if !found.is_dir() {
         Err("something else than a directory stands there; move it away, or name another place".to_owned())

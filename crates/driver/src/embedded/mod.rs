@@ -6,6 +6,7 @@
 //!   comes to be there. [`line`], [`wire`]: talking to it.
 //! - [`protocol`]: what broker and processes say to each other. [`objects`]: the rules of payloads that
 //!   both of them keep.
+//! - [`marks`]: what it writes into a trace where that is asked for.
 //! - `fuzz`: what fuzz targets call; no part of a shipped binary.
 //!
 //! Not here: the seam (`crate::connection`), choosing a backend (`crate::locate`).
@@ -18,6 +19,7 @@ mod directory;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 mod line;
+pub mod marks;
 mod objects;
 mod priority;
 mod process;

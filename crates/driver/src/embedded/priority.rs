@@ -27,6 +27,11 @@ pub(super) fn with_nice(now: Sched, nice: i32) -> Sched {
     Sched { nice, priority: if is_realtime(now.policy) { now.priority } else { nice }, ..now }
 }
 
+/// The number by which the kernel's scheduler and its trace events order threads: smaller is more urgent.
+pub(super) fn kernel_priority(of: Sched) -> i32 {
+    if is_realtime(of.policy) { 99 - of.priority } else { 120 + of.nice }
+}
+
 /// The policy as `sys` has it.
 pub(super) fn policy(wanted: Sched) -> Policy {
     // A real-time priority fits: the kernel has 1 to 99, and others are refused by it.
@@ -50,18 +55,23 @@ pub(super) struct Thread {
 /// Raises a thread before it is woken for a call, so that nothing can come between (Android's kernels do
 /// the same), if its process inherits real-time policies (`mode`, from its doorbells) and this call
 /// asks for one. The thread takes the same over itself when it reads. Without the right nothing
-/// happens, and the thread's own attempt shows that.
-pub(super) fn boost(thread: Thread, mode: u32, caller: Sched, node_flags: u32, oneway: bool) {
+/// happens, and the thread's own attempt shows that. Returns how it is now, if that was done.
+pub(super) fn boost(
+    thread: Thread,
+    mode: u32,
+    caller: Sched,
+    node_flags: u32,
+    oneway: bool,
+) -> Option<Sched> {
     if mode != Inherit::Rt as u32 {
-        return;
+        return None;
     }
     let wanted = realtime(other(0), caller, node_flags, oneway);
-    if let Ok(tid) = i32::try_from(thread.tid)
-        && is_realtime(wanted.policy)
-        && sys::interrupt::is_thread_of(thread.pid, tid)
-    {
-        let _ = sched::set_policy(tid, policy(wanted));
+    let tid = i32::try_from(thread.tid).ok()?;
+    if !is_realtime(wanted.policy) || !sys::interrupt::is_thread_of(thread.pid, tid) {
+        return None;
     }
+    sched::set_policy(tid, policy(wanted)).is_ok().then_some(wanted)
 }
 
 /// Mainline's rule: nice only, the caller's or the node's least, whichever is more urgent (contract

@@ -23,7 +23,7 @@ pub use objects::{Lineage, Link, Returns, Sched};
 
 /// Version of everything in this module and of the shared layouts; both sides must agree. A change of
 /// either needs the next number: `the_layouts_are_those_of_this_version` reminds of it.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Most descriptors that one transaction may carry: what one message of a unix socket takes
 /// (`SCM_MAX_FD`).
@@ -169,6 +169,14 @@ messages! {
         25 TakeChannel { channel: u32 },
         /// The library is done with a channel whose peer is gone. Not answered.
         26 DropChannel { channel: u32 },
+        /// What becomes of this transaction if it comes next, for a sender that traces: answer words its
+        /// number, the called node's (0 for a reply), the receiver's pid with the thread's tid above it
+        /// (0: any thread), the bytes behind its offsets. `sender_stops`: there is no room for it. An
+        /// errno: it reaches nobody. The process's next transaction has that number.
+        27 Foretell { transact: Transact },
+        /// Numbers for what the broker does not see, as many as nobody else has: answer words the first
+        /// and how many.
+        28 Numbers { },
     }
 }
 
@@ -204,8 +212,10 @@ messages! {
             buffer: u64,
             data_size: u64,
             offsets_size: u64,
-            /// Names the descriptors that it carries ([`Request::TakeFds`]).
-            fds_of: u32,
+            /// Bytes behind the offsets.
+            extra_size: u64,
+            /// Its number, which names the descriptors that it carries, too ([`Request::TakeFds`]).
+            number: u32,
             fds: u32,
         },
         /// There will be no reply: `BR_DEAD_REPLY`, `BR_FAILED_REPLY` (contract TX-10, TX-17).
@@ -218,8 +228,9 @@ messages! {
         6 Channel { channel: u32, caller: bool, bit: u32, peer: ProcId, peer_pid: u32, peer_euid: u32 },
         /// To the callee: calls with this binding in that channel mean this node.
         7 BindNode { channel: u32, binding: u32, ptr: u64, cookie: u64, flags: u32 },
-        /// To the caller: calls of this handle may use that binding; `flags` are the node's.
-        8 BindHandle { channel: u32, binding: u32, handle: u32, flags: u32 },
+        /// To the caller: calls of this handle may use that binding; `flags` are the node's, `node` is its
+        /// number.
+        8 BindHandle { channel: u32, binding: u32, handle: u32, flags: u32, node: u32 },
         /// The binding ends: no call may begin with it (caller), no call will come with it (callee).
         9 Unbind { channel: u32, binding: u32 },
         /// The other process of these channels is gone, and all its unanswered calls with it.
@@ -257,6 +268,8 @@ pub struct Delivery {
     pub data_size: u64,
     /// Bytes of offsets, which begin behind the data rounded up to 8.
     pub offsets_size: u64,
+    /// Bytes behind them: scattered buffers, the security context.
+    pub extra_size: u64,
     /// Offset in the arena of the sender's security context, if the node asked for it.
     pub security_context: Option<u64>,
     /// How many descriptors to fetch first.

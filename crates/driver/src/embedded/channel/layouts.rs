@@ -18,7 +18,7 @@ fn words(memory: &HeapMemory, until: usize) -> Vec<(usize, u32)> {
 
 #[test]
 fn the_layouts_are_those_of_this_version() {
-    assert_eq!(VERSION, 2, "{CHANGED}");
+    assert_eq!(VERSION, 3, "{CHANGED}");
     assert_eq!((lane::SIZE, doorbell::SIZE, ring::RECORD), (4_214_784, 331_776, 512), "{CHANGED}");
 
     let memory = HeapMemory::new(lane::SIZE);
@@ -32,6 +32,7 @@ fn the_layouts_are_those_of_this_version() {
         thread: ThreadKey { slot: 5, generation: 6 },
         cpu: 7,
         sched: Sched { policy: 8, priority: 9, nice: 11 },
+        mark: 12,
         lineage: Lineage::from_links(&[link]).map(Box::new),
     };
     lanes.publish(1, &header, &[30u8, 0, 0, 0][..]).expect("idle");
@@ -39,7 +40,7 @@ fn the_layouts_are_those_of_this_version() {
     let reply = ReplyHeader { code: 40, flags: 41, shape: header.shape, cpu: 42, watching: true };
     lanes.reply(request.taken(), &reply, &[50u8, 0, 0, 0][..]).expect("fits");
     let lane = 128 + 1152;
-    let request = [6, 1, 2, 3, 4, 5, 6, 7 | 1 << 24, 8, 9, 0, 11, 20, 21, 22, 0, 30];
+    let request = [6, 1, 2, 3, 4, 5, 6, 7 | 1 << 24, 8 | 11 << 16, 9, 0, 12, 20, 21, 22, 0, 30];
     let reply = [5, 40, 41, 4, 0, 42 | 1 << 31, 50];
     let at = |from, words: &[u32]| -> Vec<(usize, u32)> {
         words.iter().enumerate().map(|(index, word)| (from + 4 * index, *word)).collect()

@@ -43,6 +43,8 @@ struct Binding {
     channel: Arc<Channel>,
     number: u32,
     flags: u32,
+    /// The node's number, for people.
+    node: u32,
     /// Calls under way, and commands that wait for their end because they could end the handle.
     calls: u32,
     later: Vec<u32>,
@@ -180,9 +182,9 @@ impl Process {
                     channel.last_binding.store(binding, Ordering::Relaxed);
                 }
             }
-            Item::BindHandle { channel, binding, handle, flags } => {
+            Item::BindHandle { channel, binding, handle, flags, node } => {
                 if let Some(channel) = st.channels.outbound.get(&channel).cloned() {
-                    let made = Binding { channel, number: binding, flags, calls: 0, later: Vec::new() };
+                    let made = Binding { channel, number: binding, flags, node, calls: 0, later: Vec::new() };
                     st.channels.handles.insert(handle, made);
                 }
             }

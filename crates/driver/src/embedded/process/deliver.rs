@@ -12,9 +12,11 @@ use sys::sealed_memory::SealedMemory;
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::gather::round_up;
+use super::marking::me;
 use super::read::{Output, Step};
 use super::state::{Buffer, Frame, Reply, Source, State};
 use super::{Guard, Process, sched};
+use crate::embedded::marks::{What, Whom};
 use crate::embedded::protocol::{Delivery, Request, Sched};
 
 /// A delivered buffer in the arena, as far as its objects matter.
@@ -60,9 +62,13 @@ impl Process {
             self.post(&Request::Abandon { transaction });
             return Ok((st, Step::More));
         };
+        if let Some(marks) = &self.marks {
+            self.mark_raised(marks, st.thread(slot).before);
+        }
         if flags & tf::ONE_WAY == 0 {
             let saved = self.inherit(&mut st, slot, delivery.sched, delivery.node_flags, false);
-            let source = Source::Broker(transaction, Box::new(delivery.lineage));
+            let what = What { flags, code: delivery.code };
+            let source = Source::Broker(transaction, Box::new(delivery.lineage), what);
             let thread = st.thread(slot);
             thread.stack.push(Frame::Serving { source, saved });
             self.show_serving(st.thread(slot));
@@ -71,6 +77,9 @@ impl Process {
             self.inherit(&mut st, slot, delivery.sched, delivery.node_flags, true);
         }
         self.remember(&mut st, base, delivery.buffer, descriptors);
+        if let Some(marks) = &self.marks {
+            self.mark_delivered(marks, delivery, base.wrapping_add(delivery.buffer));
+        }
         let data = TransactionData {
             target: delivery.ptr,
             cookie: delivery.cookie,
@@ -88,6 +97,11 @@ impl Process {
                 self.put(slot, out, br::TRANSACTION_SEC_CTX, with.as_bytes());
             }
         }
+        if let Some(marks) = &self.marks
+            && flags & tf::ONE_WAY != 0
+        {
+            marks.freed(transaction, Whom { tid: 0, ..me() }, What { flags, code: delivery.code });
+        }
         Ok((st, Step::Last))
     }
 
@@ -100,7 +114,7 @@ impl Process {
     ) -> io::Result<(Guard<'p>, Step)> {
         let extent =
             Extent { buffer: reply.buffer, data_size: reply.data_size, offsets_size: reply.offsets_size };
-        let (mut st, fetched) = self.fetch_descriptors(st, slot, &extent, reply.fds_of, reply.fds);
+        let (mut st, fetched) = self.fetch_descriptors(st, slot, &extent, reply.number, reply.fds);
         let base = self.arena_base();
         let (Ok(descriptors), Some(base)) = (fetched, base) else {
             self.post(&Request::FreeBuffer { offset: reply.buffer });
@@ -108,6 +122,9 @@ impl Process {
             return Ok((st, Step::Last));
         };
         self.remember(&mut st, base, reply.buffer, descriptors);
+        if let Some(marks) = &self.marks {
+            self.mark_reply_delivered(marks, reply, base.wrapping_add(reply.buffer));
+        }
         let data = TransactionData {
             code: reply.code,
             flags: reply.flags,
@@ -115,6 +132,9 @@ impl Process {
             ..place(base, &extent)
         };
         self.put(slot, out, br::REPLY, data.as_bytes());
+        if let Some(marks) = &self.marks {
+            marks.freed(reply.number, me(), What { flags: reply.flags, code: reply.code });
+        }
         Ok((st, Step::Last))
     }
 
@@ -191,7 +211,8 @@ impl Process {
         oneway: bool,
     ) -> sched::Saved {
         let before = st.thread(slot).before;
-        self.home.serve(self.settings.inherit, before, caller, node_flags, oneway)
+        let asked = (caller, node_flags, oneway);
+        self.home.serve(self.settings.inherit, before, asked, self.marks.as_ref())
     }
 }
 

@@ -97,7 +97,8 @@ impl Process {
                 buffer,
                 data_size,
                 offsets_size,
-                fds_of,
+                extra_size,
+                number,
                 fds,
             } => {
                 if fds > 0 && refuses_descriptors(st, thread, answers) {
@@ -106,7 +107,8 @@ impl Process {
                     self.end_call(st, me, thread, answers, Todo::Word(br::FAILED_REPLY), Some(error));
                     return self.post(&Request::FreeBuffer { offset: buffer });
                 }
-                let reply = Reply { code, flags, euid, buffer, data_size, offsets_size, fds_of, fds };
+                let reply =
+                    Reply { code, flags, euid, buffer, data_size, offsets_size, extra_size, number, fds };
                 if !self.end_call(st, me, thread, answers, Todo::Reply(Box::new(reply)), None) {
                     // Its caller is gone (contract TX-18); only the buffer matters.
                     self.post(&Request::FreeBuffer { offset: buffer });
@@ -143,7 +145,7 @@ impl Process {
         if seq != thread.seq {
             return;
         }
-        if thread.pending != Pending::Plain {
+        if !matches!(thread.pending, Pending::Plain | Pending::Foretold) {
             thread.extended_error = error;
             match thread.pending {
                 // The broker knows of no such call any more: nobody waits for this (contract TX-18).

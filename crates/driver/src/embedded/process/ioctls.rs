@@ -196,7 +196,7 @@ impl Process {
 
     fn abandon(&self, source: Source) {
         match source {
-            Source::Broker(transaction, _) => self.post(&Request::Abandon { transaction }),
+            Source::Broker(transaction, ..) => self.post(&Request::Abandon { transaction }),
             Source::Lane(call) => call.dead(),
         }
     }

@@ -9,7 +9,7 @@
 //! - [`inbox`], [`channels`]: what comes in, and whose it is. - [`wait`]: until something comes.
 //! - [`ask`]: one request to the broker. - [`ioctls`]: everything beside `BINDER_WRITE_READ`.
 //! - [`state`], [`spares`]: what all of them work on. - [`area`]: buffers of calls that came through lanes.
-//! - [`sched`]: nice and real-time priorities.
+//! - [`sched`]: nice and real-time priorities. - [`marking`]: all of it in a trace, where that is asked for.
 //!
 //! Locks: [`Process::state`] is taken by every call. It is not held while a thread waits, nor while a large
 //! payload is copied; a small one is, as letting go and taking it again costs more. Peers that sleep are
@@ -24,6 +24,7 @@ mod deliver;
 mod gather;
 mod inbox;
 pub(super) mod ioctls;
+mod marking;
 mod outgoing;
 mod read;
 mod sched;
@@ -42,12 +43,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use abi::codes::ioctl;
 use sys::interrupt::ThreadId;
 use sys::sealed_memory::{LentMemory, SealedMemory};
 
 use super::channel::doorbell::{self, Doorbells};
 use super::channel::ring::{self, Consumer};
 use super::line::Line;
+use super::marks::Marks;
 use super::protocol::{ProcId, Request, ThreadKey};
 use super::settings::{Inherit, Settings};
 use super::wire::Hello;
@@ -103,6 +106,8 @@ pub(super) struct Process {
     locals: Box<[Local]>,
     area: Area,
     home: sched::Home,
+    /// Where what is done here is traced; `None`, nearly always: it is not.
+    marks: Option<Marks>,
     state: Mutex<State>,
     inbox: Mutex<Consumer<Arc<SealedMemory>>>,
     /// The same memory, to look whether there is anything without the lock.
@@ -134,6 +139,7 @@ impl Process {
         name: &str,
         settings: Settings,
         options: OpenOptions,
+        marks: Option<Marks>,
     ) -> Result<Self, OpenError> {
         static SERIAL: AtomicU64 = AtomicU64::new(1);
         let map_size = options.map_size.min(MAP_MAX);
@@ -168,6 +174,7 @@ impl Process {
             area: Area::new(if settings.lanes { map_size } else { 0 })
                 .map_err(os("making the area for calls through lanes"))?,
             home: sched::Home::find(),
+            marks,
             state: Mutex::new(State::new()),
             arena,
             map_size: options.map_size,
@@ -190,7 +197,7 @@ impl Process {
     fn wake_later(&self, st: &mut State, slot: u32, wake: Wake) {
         self.locals[slot as usize].owes_wake.store(true, Ordering::Relaxed);
         if let Some(earlier) = st.thread(slot).wake.replace(wake) {
-            earlier.carry_out();
+            earlier.carry_out(self.marks.as_ref());
         }
     }
 
@@ -200,7 +207,7 @@ impl Process {
         drop(st);
         if let Some(wake) = &wake {
             self.locals[slot as usize].owes_wake.store(false, Ordering::Relaxed);
-            wake.carry_out();
+            wake.carry_out(self.marks.as_ref());
         }
         wake
     }
@@ -246,16 +253,27 @@ impl Process {
     /// One `BINDER_WRITE_READ`.
     pub(super) fn write_read(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {
         // Before anything is sent: whoever wakes this thread later may boost it first.
+        if let Some(marks) = &self.marks {
+            marks.ioctl(ioctl::WRITE_READ);
+        }
         let entered = (self.settings.inherit == Inherit::Rt).then(sched::seen);
         let mut st = self.lock();
         let slot = self.enter(&mut st)?;
         st.thread(slot).before = entered;
-        let result = match self.write(st, slot, exchange) {
-            Ok(st) => self.read(st, slot, exchange),
+        let (reads, result) = match self.write(st, slot, exchange) {
+            Ok(st) => {
+                if let Some(marks) = &self.marks {
+                    self.mark_written(marks, exchange, None);
+                }
+                (!exchange.read.is_empty(), self.read(st, slot, exchange))
+            }
             Err(error) => {
+                if let Some(marks) = &self.marks {
+                    self.mark_written(marks, exchange, error.raw_os_error());
+                }
                 // A bad command takes the read part with it (contract WR-11).
                 exchange.read_consumed = 0;
-                Err(error)
+                (false, Err(error))
             }
         };
         self.set_need_return(slot, false);
@@ -269,6 +287,9 @@ impl Process {
             let ticket = self.lock().thread(slot).last_lane().cloned();
             self.tell(slot, ticket.as_ref());
             local.untold.store(false, Ordering::Relaxed);
+        }
+        if let Some(marks) = &self.marks {
+            self.mark_end(marks, reads, &result);
         }
         result
     }
@@ -286,7 +307,7 @@ impl Process {
     fn show_serving(&self, thread: &Thread) {
         let mut calls = [0; doorbell::SERVING];
         let serves = thread.stack.iter().filter_map(|frame| match frame {
-            Frame::Serving { source: Source::Broker(transaction, _), .. } => Some(*transaction),
+            Frame::Serving { source: Source::Broker(transaction, ..), .. } => Some(*transaction),
             _ => None,
         });
         calls.iter_mut().zip(serves).for_each(|(place, call)| *place = call);

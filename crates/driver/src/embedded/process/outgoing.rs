@@ -35,6 +35,11 @@ enum Bytes<'p> {
 }
 
 impl Outgoing<'_> {
+    /// How large its parts are.
+    pub(super) fn sizes(&self) -> Shape {
+        self.shape
+    }
+
     /// Bytes that the lane is to hold.
     #[inline]
     pub(super) fn len(&self) -> usize {

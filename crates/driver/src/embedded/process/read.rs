@@ -69,11 +69,14 @@ impl Process {
         }
         loop {
             let proc = st.thread(slot).is_free();
+            if let Some(marks) = &self.marks {
+                self.mark_wait(marks, &mut st, slot, proc);
+            }
             if proc {
                 st.thread(slot).before = match self.home.if_boosted(self.settings.inherit) {
                     // For a call that is there already: it keeps that until it has it.
                     Some(home) if self.look(&mut st, slot, Until::Work { proc }) => Some(home),
-                    _ => self.home.settle(self.settings.inherit),
+                    _ => self.home.settle(self.settings.inherit, self.marks.as_ref()),
                 };
             }
             st = self.wait_for_work(st, slot, proc)?;
@@ -176,6 +179,9 @@ impl Process {
     /// Appends a return and counts it.
     pub(super) fn put(&self, slot: u32, out: &mut Output<'_>, word: u32, payload: &[u8]) {
         self.bell(slot).count(of_return(word));
+        if let Some(marks) = &self.marks {
+            marks.returned(word);
+        }
         out.put(word, payload);
     }
 
@@ -213,6 +219,9 @@ impl Process {
             st.pool.requested = true;
             self.show_pool(st);
             self.bell(slot).count(of_return(br::SPAWN_LOOPER));
+            if let Some(marks) = &self.marks {
+                marks.returned(br::SPAWN_LOOPER);
+            }
             // There is room for one: the filler stood there.
             if let Some(head) = out.bytes.first_chunk_mut::<4>() {
                 *head = br::SPAWN_LOOPER.to_ne_bytes();

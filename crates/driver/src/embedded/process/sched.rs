@@ -8,6 +8,8 @@
 
 use sys::sched::{self, Policy};
 
+use super::marking::me;
+use crate::embedded::marks::Marks;
 use crate::embedded::priority::{
     BATCH, FIFO, IDLE, OTHER, RR, is_realtime, nice, policy, realtime, with_nice,
 };
@@ -46,6 +48,13 @@ pub(super) fn sending(before: Option<Sched>) -> Sched {
     }
 }
 
+/// The same of any thread, in two system calls; `None` if it is gone.
+pub(super) fn of(tid: u32) -> Option<Sched> {
+    let tid = i32::try_from(tid).ok()?;
+    let (policy, nice) = (sched::policy_of(tid).ok()?, sched::nice_of(tid).ok()?);
+    Some(sched::Own { policy, nice }.into())
+}
+
 impl From<sched::Own> for Sched {
     fn from(own: sched::Own) -> Self {
         let (policy, priority) = match own.policy {
@@ -61,7 +70,7 @@ impl From<sched::Own> for Sched {
 
 /// Makes the calling thread so; failing is nothing to report here: what was reached is what the next
 /// look shows.
-fn become_like(wanted: Sched) {
+fn become_like(wanted: Sched, marks: Option<&Marks>) {
     let now: Sched = sched::own_now().into();
     if (now.policy, now.priority) != (wanted.policy, wanted.priority)
         && (now.policy != wanted.policy || is_realtime(wanted.policy))
@@ -71,18 +80,21 @@ fn become_like(wanted: Sched) {
     if now.nice != wanted.nice {
         let _ = sched::set_nice(0, wanted.nice);
     }
+    if let Some(marks) = marks {
+        marks.priority(me(), now, sched::own_now().into(), wanted);
+    }
 }
 
 /// Undoes what serving a call changed; how the thread is then, if that was anything.
-pub(super) fn restore(saved: Saved) -> Option<Sched> {
-    saved.before.inspect(|before| become_like(*before))
+pub(super) fn restore(saved: Saved, marks: Option<&Marks>) -> Option<Sched> {
+    saved.before.inspect(|before| become_like(*before, marks))
 }
 
 /// Gives up a real-time policy that this thread has and is not to have: it was raised for a call that it, or
 /// another, had taken already. One system call, unless that happened.
-pub(super) fn drop_vain_boost(wanted: Sched) {
+pub(super) fn drop_vain_boost(wanted: Sched, marks: Option<&Marks>) {
     if !is_realtime(wanted.policy) && sched::attributes().policy.is_realtime() {
-        become_like(wanted);
+        become_like(wanted, marks);
     }
 }
 
@@ -103,7 +115,7 @@ impl Home {
     /// A thread that waits for any work does so as the opener did (contract SCH-04): at its nice, and where
     /// policies are inherited with its policy, whatever an earlier call or a boost in vain left behind.
     /// Returns how it waits, where a boost may come before it is woken.
-    pub(super) fn settle(&self, mode: Inherit) -> Option<Sched> {
+    pub(super) fn settle(&self, mode: Inherit, marks: Option<&Marks>) -> Option<Sched> {
         let Self(home) = *self;
         if mode == Inherit::None {
             return None;
@@ -113,12 +125,12 @@ impl Home {
             if (now.policy, is_realtime(now.policy).then_some(now.priority))
                 != (home.policy, is_realtime(home.policy).then_some(home.priority))
             {
-                become_like(home);
+                become_like(home, marks);
             }
         }
         let now = own();
         if now.nice != home.nice {
-            change(now, with_nice(now, home.nice));
+            change(now, with_nice(now, home.nice), marks);
         }
         (mode == Inherit::Rt).then_some(home)
     }
@@ -129,9 +141,8 @@ impl Home {
         &self,
         mode: Inherit,
         before: Option<Sched>,
-        caller: Sched,
-        node_flags: u32,
-        oneway: bool,
+        (caller, node_flags, oneway): (Sched, u32, bool),
+        marks: Option<&Marks>,
     ) -> Saved {
         let now = match (mode, before) {
             (Inherit::None, _) => return Saved::default(),
@@ -144,17 +155,17 @@ impl Home {
             _ => nice(now, caller, node_flags, oneway),
         };
         if wanted == now && mode == Inherit::Rt {
-            drop_vain_boost(now);
+            drop_vain_boost(now, marks);
         }
-        Saved { before: (wanted != now && change(now, wanted)).then_some(now) }
+        Saved { before: (wanted != now && change(now, wanted, marks)).then_some(now) }
     }
 }
 
 /// Changes the calling thread as far as it may; whether it may at all.
-fn change(now: Sched, wanted: Sched) -> bool {
+fn change(now: Sched, wanted: Sched, marks: Option<&Marks>) -> bool {
     if is_realtime(wanted.policy) {
         // Its nice does not count meanwhile, and might not come back.
-        become_like(Sched { nice: now.nice, ..wanted });
+        become_like(Sched { nice: now.nice, ..wanted }, marks);
         return true;
     }
     if is_realtime(now.policy) && !may_be_realtime(now.priority) {
@@ -167,7 +178,7 @@ fn change(now: Sched, wanted: Sched) -> bool {
     if stays && !is_realtime(now.policy) {
         return false;
     }
-    become_like(with_nice(wanted, if stays { now.nice } else { nice }));
+    become_like(with_nice(wanted, if stays { now.nice } else { nice }), marks);
     true
 }
 
@@ -195,18 +206,18 @@ mod tests {
     #[test]
     fn sch_09_a_policy_that_was_only_lent_does_not_outlive_the_call() {
         as_fifo(|home| {
-            assert_eq!(home.settle(Inherit::Rt), Some(home.0));
+            assert_eq!(home.settle(Inherit::Rt, None), Some(home.0));
             assert!(!is_realtime(seen().policy), "a free thread waits as the opener did");
         });
         as_fifo(|home| {
             // Raised for a call that another thread took; then an ordinary one comes.
-            let saved = home.serve(Inherit::Rt, Some(home.0), home.0, 0x13, false);
+            let saved = home.serve(Inherit::Rt, Some(home.0), (home.0, 0x13, false), None);
             assert_eq!((saved, seen().policy), (Saved::default(), OTHER));
         });
         as_fifo(|home| {
-            drop_vain_boost(Sched { policy: FIFO, ..home.0 });
+            drop_vain_boost(Sched { policy: FIFO, ..home.0 }, None);
             assert_eq!(seen().policy, FIFO, "its own");
-            drop_vain_boost(home.0);
+            drop_vain_boost(home.0, None);
             assert_eq!(seen().policy, OTHER);
         });
     }
@@ -214,7 +225,7 @@ mod tests {
     #[test]
     fn sch_07_policies_are_left_alone_where_they_are_not_inherited() {
         as_fifo(|home| {
-            assert_eq!((home.settle(Inherit::Nice), home.settle(Inherit::None)), (None, None));
+            assert_eq!((home.settle(Inherit::Nice, None), home.settle(Inherit::None, None)), (None, None));
             assert_eq!(seen().policy, FIFO);
         });
     }

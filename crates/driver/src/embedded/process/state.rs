@@ -18,6 +18,7 @@ use super::sched::Saved;
 use super::spares::Spares;
 use crate::embedded::channel::lane::{self, ReplyHeader};
 use crate::embedded::channel::wait::Waiter;
+use crate::embedded::marks::What;
 use crate::embedded::protocol::{Answers, Delivery, Lineage, Returns, Sched, ThreadKey};
 
 /// Keys here are small numbers and addresses that this process or its broker chose, so that a
@@ -109,6 +110,8 @@ pub(super) struct LaneTicket {
     pub(super) flags: u32,
     /// The callee gave its reply to the broker.
     pub(super) by_broker: bool,
+    /// The call's number in traces, 0 if this process does not trace.
+    pub(super) mark: u32,
 }
 
 impl LaneTicket {
@@ -133,7 +136,9 @@ pub(super) struct Reply {
     pub(super) buffer: u64,
     pub(super) data_size: u64,
     pub(super) offsets_size: u64,
-    pub(super) fds_of: u32,
+    pub(super) extra_size: u64,
+    /// Of the reply; it names its descriptors, too.
+    pub(super) number: u32,
     pub(super) fds: u32,
 }
 
@@ -153,8 +158,8 @@ pub(super) enum Frame {
 /// Where a call that is being served came from.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// The broker, under this number; who waits for it, nearest first.
-    Broker(u32, Box<Lineage>),
+    /// The broker, under this number; who waits for it, nearest first; what it asks for.
+    Broker(u32, Box<Lineage>, What),
     /// A lane.
     Lane(LaneCall),
 }
@@ -179,6 +184,8 @@ pub(super) enum Pending {
     Oneway,
     /// A reply.
     Reply,
+    /// Nothing yet: what becomes of the transaction that it sends next.
+    Foretold,
 }
 
 /// The broker's answer to a request.
@@ -328,7 +335,7 @@ impl Thread {
     /// The threads that wait for what this thread serves; `None` if it serves nothing.
     pub(super) fn lineage(&self) -> Option<Box<Lineage>> {
         self.stack.iter().rev().find_map(|frame| match frame {
-            Frame::Serving { source: Source::Broker(_, lineage), .. } => Some(lineage.clone()),
+            Frame::Serving { source: Source::Broker(_, lineage, _), .. } => Some(lineage.clone()),
             Frame::Serving { source: Source::Lane(call), .. } => Some(Box::new(call.lineage())),
             Frame::Calling(_) => None,
         })

@@ -15,6 +15,7 @@ use super::outgoing::outgoing;
 use super::sched::Saved;
 use super::state::{Frame, Pending, Source, Todo};
 use super::{Guard, Process, sched};
+use crate::embedded::marks::{Fate, What};
 use crate::embedded::protocol::{Lineage, Request, Transact, TransactKind};
 use crate::embedded::settings::Inherit;
 
@@ -34,6 +35,9 @@ impl Process {
         buffers_size: Option<u64>,
         payload: Payload<'_>,
     ) -> io::Result<Guard<'p>> {
+        if let Some(marks) = &self.marks {
+            st = self.stock_up(st, slot, marks);
+        }
         let oneway = data.flags & tf::ONE_WAY != 0;
         let handle = data.target as u32;
         if !oneway && !may_call(&mut st, slot) {
@@ -53,7 +57,7 @@ impl Process {
             ..blank(data)
         };
         let pending = if oneway { Pending::Oneway } else { Pending::Call };
-        self.through_broker(st, slot, pending, transact, (data, buffers_size, payload))
+        self.through_broker(st, slot, pending, (transact, None), (data, buffers_size, payload))
     }
 
     /// `BC_REPLY(_SG)`.
@@ -74,12 +78,12 @@ impl Process {
         self.show_depth(st.thread(slot));
         if !self.restores_late() {
             // Before the caller can run again (contract SCH-03).
-            sched::restore(saved);
+            sched::restore(saved, self.marks.as_ref());
         }
-        let kind = match source {
-            Source::Broker(transaction, _) => {
+        let (kind, answers) = match source {
+            Source::Broker(transaction, _, what) => {
                 self.show_serving(st.thread(slot));
-                TransactKind::Reply { transaction }
+                (TransactKind::Reply { transaction }, (transaction, what))
             }
             Source::Lane(call) => {
                 if let Some(payload) = outgoing(data, buffers_size, payload) {
@@ -87,15 +91,18 @@ impl Process {
                     return Ok(self.restore_late(st, slot, saved));
                 }
                 call.leave_to_broker();
-                call.reply_through_broker()
+                let header = &call.request.header;
+                let what = What { flags: header.flags, code: header.code };
+                (call.reply_through_broker(), (header.mark, what))
             }
         };
         let transact = Transact { kind, ..blank(data) };
+        let transact = (transact, Some(answers));
         match self.through_broker(st, slot, Pending::Reply, transact, (data, buffers_size, payload)) {
             Ok(st) => Ok(self.restore_late(st, slot, saved)),
             Err(error) => {
                 if self.restores_late() {
-                    sched::restore(saved);
+                    sched::restore(saved, self.marks.as_ref());
                 }
                 Err(error)
             }
@@ -114,7 +121,7 @@ impl Process {
             return st;
         }
         let wake = self.unlock(st, slot);
-        let before = sched::restore(saved);
+        let before = sched::restore(saved, self.marks.as_ref());
         let mut st = self.lock();
         st.thread(slot).before = before;
         if let Some(wake) = wake {
@@ -128,7 +135,7 @@ impl Process {
         mut st: Guard<'p>,
         slot: u32,
         pending: Pending,
-        mut transact: Transact,
+        (mut transact, answers): (Transact, Option<(u32, What)>),
         (data, buffers_size, payload): (&TransactionData, Option<u64>, Payload<'_>),
     ) -> io::Result<Guard<'p>> {
         // From here on: a reply's frame has left the stack already.
@@ -139,15 +146,24 @@ impl Process {
         let descriptors = gather(&outbox, data, buffers_size, payload, &mut transact);
         let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
         let request = Request::Transact { transact };
-        match self.ask(self.lock(), slot, pending, &request, &borrowed) {
+        let foretold = match &self.marks {
+            Some(marks) => self.mark_sending(marks, slot, &transact, answers)?,
+            None => None,
+        };
+        let asked = match self.ask(self.lock(), slot, pending, &request, &borrowed) {
             // The socket takes no more descriptors: without them it fails as the broker sees fit, so that
             // whoever waits for a reply learns of it.
             Err(error) if error.raw_os_error().is_some_and(|errno| SHORT.contains(&errno)) => {
                 transact.data_fault = EMFILE;
-                Ok(self.ask(self.lock(), slot, pending, &Request::Transact { transact }, &[])?.0)
+                self.ask(self.lock(), slot, pending, &Request::Transact { transact }, &[])
             }
-            asked => Ok(asked?.0),
+            asked => asked,
+        };
+        let (st, answer) = asked?;
+        if let (Some(marks), Some(buffer), true) = (&self.marks, foretold, answer.sender_stops) {
+            marks.buffer(Fate::Failed, buffer);
         }
+        Ok(st)
     }
 
     /// The stack is not one for this command.

@@ -136,7 +136,7 @@ impl Process {
     fn drop_vain_boost(&self, st: &mut State, slot: u32, until: Until) {
         let before = st.thread(slot).before.filter(|_| until != Until::Answer);
         if let (Inherit::Rt, Some(before)) = (self.settings.inherit, before) {
-            sched::drop_vain_boost(before);
+            sched::drop_vain_boost(before, self.marks.as_ref());
         }
     }
 

@@ -47,6 +47,9 @@ impl Process {
                 Err(BadCommand::Unsupported(_)) => return refused(EINVAL),
             };
             self.bell(slot).count(of_command(rest[0].into()));
+            if let Some(marks) = &self.marks {
+                marks.command(word(rest));
+            }
             st = self.obey(st, slot, command, exchange)?;
             exchange.write_consumed += len;
         }
@@ -135,6 +138,9 @@ impl Process {
         slot: u32,
         address: BufferAddress,
     ) -> io::Result<Guard<'p>> {
+        if let Some(marks) = &self.marks {
+            marks.release(address.0);
+        }
         if let Some(offset) = self.area.offset_of(address.0) {
             if let Some((len, Lent { clear, node })) = st.live.take_back(offset) {
                 if clear {
@@ -155,6 +161,11 @@ impl Process {
         }
         Ok(self.ask(st, slot, Pending::Plain, &Request::FreeBuffer { offset }, &[])?.0)
     }
+}
+
+/// The word at the head of a stream that has one.
+fn word(stream: &[u8]) -> u32 {
+    stream.first_chunk().map_or(0, |word| u32::from_ne_bytes(*word))
 }
 
 /// The counting commands that a call in a lane holds back: those that could end the handle.

@@ -216,7 +216,7 @@ structures! {
     }
     Delivery {
         transaction, to_thread, from, ptr, cookie, node_flags, code, flags, sender_pid, sender_euid, buffer,
-        data_size, offsets_size, security_context, fds, sched, lineage
+        data_size, offsets_size, extra_size, security_context, fds, sched, lineage
     }
 }
 
@@ -377,6 +377,7 @@ mod tests {
             buffer: 8,
             data_size: 64,
             offsets_size: 8,
+            extra_size: 16,
             security_context: Some(72),
             fds: 2,
             sched: Sched { policy: 0, priority: 19, nice: 19 },

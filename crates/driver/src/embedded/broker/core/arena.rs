@@ -83,11 +83,7 @@ impl Arena {
     /// # Errors
     /// [`NoSpace`]; nothing has changed then.
     pub fn alloc(&mut self, len: u64, oneway: bool, sender: u32) -> Result<Taken, NoSpace> {
-        let len = len.max(1).checked_next_multiple_of(ALIGN).ok_or(NoSpace)?;
-        if oneway && self.oneway_free < len {
-            return Err(NoSpace);
-        }
-        let (gap, offset) = self.by_length.range((len, 0)..).next().copied().ok_or(NoSpace)?;
+        let (len, gap, offset) = self.gap_for(len, oneway)?;
         self.remove_gap(offset, gap);
         if gap > len {
             self.add_gap(offset + len, gap - len);
@@ -96,6 +92,22 @@ impl Arena {
         self.used.insert(offset, Used { len, oneway_of: oneway.then_some(sender) });
         let suspect = oneway && self.charge(len, sender);
         Ok(Taken { offset, suspect })
+    }
+
+    /// Whether [`Self::alloc`] would find room now.
+    #[must_use]
+    pub fn fits(&self, len: u64, oneway: bool) -> bool {
+        self.gap_for(len, oneway).is_ok()
+    }
+
+    /// The length in whole units, and the gap's length and place.
+    fn gap_for(&self, len: u64, oneway: bool) -> Result<(u64, u64, u64), NoSpace> {
+        let len = len.max(1).checked_next_multiple_of(ALIGN).ok_or(NoSpace)?;
+        if oneway && self.oneway_free < len {
+            return Err(NoSpace);
+        }
+        let (gap, offset) = self.by_length.range((len, 0)..).next().copied().ok_or(NoSpace)?;
+        Ok((len, gap, offset))
     }
 
     /// Gives a buffer back; its length, `None` if none begins there.

@@ -38,12 +38,22 @@ pub(super) struct Route {
     pub(super) security_context: bool,
 }
 
+impl Route {
+    /// Of a reply to a call with these flags.
+    pub(super) fn of_reply(to: ProcId, call_flags: u32) -> Self {
+        let accepts_fds = call_flags & tf::ACCEPT_FDS != 0;
+        Self { to, target: None, oneway: false, accepts_fds, security_context: false }
+    }
+}
+
 /// A transaction that lies in the receiver's area.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cargo {
     pub(super) offset: u64,
     pub(super) fds: u32,
     pub(super) suspect: bool,
+    /// Bytes behind the offsets.
+    pub(super) extra_size: u64,
     pub(super) security_context: Option<u64>,
 }
 
@@ -62,6 +72,11 @@ impl Plan {
         let at = layout.end.checked_next_multiple_of(ALIGN)?;
         let total = at.checked_add((secctx as u64).checked_next_multiple_of(ALIGN)?)?;
         Some(Self { layout, secctx: at, total })
+    }
+
+    /// Bytes behind the offsets.
+    fn extra(&self) -> u64 {
+        self.total - self.layout.scattered
     }
 }
 
@@ -93,9 +108,10 @@ impl Core {
                     offset: taken.offset,
                     fds: fds.len() as u32,
                     suspect: taken.suspect,
+                    extra_size: plan.extra(),
                     security_context,
                 };
-                self.keep(&parcel, route, plan, &cargo, held, fds);
+                self.keep(&parcel, route, &cargo, held, fds);
                 Ok(cargo)
             }
             Err(refusal) => {
@@ -106,6 +122,15 @@ impl Core {
                 Err(refusal)
             }
         }
+    }
+
+    /// How many bytes it takes behind its offsets, and whether there is room for it; `None` if it cannot
+    /// lie there at all.
+    pub(super) fn room(&self, from: ProcId, transact: &Transact, route: &Route) -> Option<(u64, bool)> {
+        let receiver = self.procs.get(&route.to)?;
+        receiver.base()?;
+        let plan = Plan::of(transact, self.security_context(from, route).ok()?.len())?;
+        Some((plan.extra(), receiver.arena.fits(plan.total, route.oneway)))
     }
 
     /// The NUL-terminated text that the node asked for; empty if it did not.
@@ -159,7 +184,6 @@ impl Core {
         &mut self,
         parcel: &Parcel<'_>,
         route: &Route,
-        plan: Plan,
         cargo: &Cargo,
         held: Vec<Held>,
         fds: Vec<OwnedFd>,
@@ -171,7 +195,7 @@ impl Core {
             transaction: parcel.id,
             data_size: transact.data_size,
             offsets_size: transact.offsets_size,
-            extra: plan.total - plan.layout.scattered,
+            extra: cargo.extra_size,
             target: route.target,
             oneway: route.oneway,
             clear: transact.flags & tf::CLEAR_BUF != 0,

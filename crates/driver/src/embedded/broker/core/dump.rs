@@ -291,7 +291,7 @@ impl Core {
         text
     }
 
-    fn names(&self, link: Link, outside: &impl Outside) -> (u32, u32) {
+    pub(super) fn names(&self, link: Link, outside: &impl Outside) -> (u32, u32) {
         let pid = self.procs.get(&link.proc).map_or(0, |proc| proc.client.pid);
         (pid, self.tid(link, outside))
     }

@@ -126,9 +126,9 @@ impl Core {
         way.bindings.insert(binding, handle);
         self.set_bound(caller, handle, Some(Bound { channel, binding }));
         let Some(node) = self.nodes.get(&node) else { return };
-        let (ptr, cookie, flags) = (node.ptr, node.cookie, node.flags);
+        let (ptr, cookie, flags, number) = (node.ptr, node.cookie, node.flags, node.debug_id);
         outside.item(callee, Item::BindNode { channel, binding, ptr, cookie, flags });
-        outside.item(caller, Item::BindHandle { channel, binding, handle, flags });
+        outside.item(caller, Item::BindHandle { channel, binding, handle, flags, node: number });
     }
 
     /// A handle is let go of: its binding ends. Handle 0 needs no reference, so it keeps its own.

@@ -8,7 +8,7 @@
 //!   [`scatter`] (its objects), [`oneway`] (its turn)
 //! - [`context`], [`death`], [`freeze`], [`close`]
 //! - [`lanes`]: how plain calls come to pass the broker by
-//! - [`log`], [`dump`]: what it tells of itself
+//! - [`log`], [`dump`]: what it tells of itself; [`foretell`]: what a sender that traces must know before
 //!
 //! Not here: sockets, memory, rings (the broker's shell, behind [`Outside`]); threads, their stacks
 //! and queues (the library of each process).
@@ -24,6 +24,7 @@ mod context;
 mod count;
 mod death;
 mod dump;
+mod foretell;
 mod freeze;
 mod image;
 mod lanes;
@@ -54,7 +55,8 @@ use node::{Node, NodeKey};
 use proc::Proc;
 use transact::Call;
 
-/// The numbers that name transactions, nodes and refs to people (contract TP-13).
+/// The numbers that name transactions, nodes and refs to people (contract TP-13). A trace prints them as
+/// signed ones.
 #[derive(Debug, Default)]
 struct Ids {
     last: u32,
@@ -63,8 +65,15 @@ struct Ids {
 impl Ids {
     /// The next; 0 names nothing.
     fn take(&mut self) -> u32 {
-        self.last = self.last.checked_add(1).unwrap_or(1);
-        self.last
+        self.take_many(1)
+    }
+
+    /// The first of the next so many.
+    fn take_many(&mut self, count: u32) -> u32 {
+        let first = self.last.checked_add(1).filter(|first| first.saturating_add(count) <= i32::MAX as u32);
+        let first = first.unwrap_or(1);
+        self.last = first + (count - 1);
+        first
     }
 }
 
@@ -125,9 +134,14 @@ impl Core {
     fn next_transaction(&mut self) -> u32 {
         loop {
             let id = self.ids.take();
-            if !self.calls.contains_key(&id) && !self.buffer_of.contains_key(&id) {
+            if self.is_free(id) {
                 return id;
             }
         }
+    }
+
+    /// Whether no call and no buffer has this number.
+    fn is_free(&self, id: u32) -> bool {
+        !self.calls.contains_key(&id) && !self.buffer_of.contains_key(&id)
     }
 }

@@ -59,6 +59,8 @@ pub(super) struct Proc {
     pub(super) manager_bound: Option<Bound>,
     /// It asked for more than texts.
     pub(super) acted: bool,
+    /// The number of its next transaction, if it asked for that.
+    pub(super) foretold: Option<u32>,
 }
 
 impl Proc {
@@ -92,6 +94,7 @@ impl Proc {
             bits: Bits::default(),
             manager_bound: None,
             acted: false,
+            foretold: None,
         }
     }
 

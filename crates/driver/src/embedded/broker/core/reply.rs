@@ -2,7 +2,7 @@
 //! Not here: the bytes of a reply (`carry`), the end of a process (`close`).
 //! Facts: contract TX-03, TX-10, TX-17, TX-18, OBJ-12, EXT-01.
 
-use abi::codes::{br, tf};
+use abi::codes::br;
 use abi::layout::ExtendedError;
 
 use super::Core;
@@ -31,13 +31,7 @@ impl Core {
             return Verdict::replied(sending.id, true);
         };
         self.log_receiver(sending.id, caller.proc, Some(caller.thread), 0);
-        let route = Route {
-            to: caller.proc,
-            target: None,
-            oneway: false,
-            accepts_fds: call_flags & tf::ACCEPT_FDS != 0,
-            security_context: false,
-        };
+        let route = Route::of_reply(caller.proc, call_flags);
         match self.carry(sending.parcel(), &route, outside) {
             Ok(cargo) => {
                 self.hand_reply(sending, caller, answers, &cargo, outside);
@@ -70,7 +64,8 @@ impl Core {
             buffer: cargo.offset,
             data_size: transact.data_size,
             offsets_size: transact.offsets_size,
-            fds_of: sending.id,
+            extra_size: cargo.extra_size,
+            number: sending.id,
             fds: cargo.fds,
         };
         outside.item(caller.proc, item);

@@ -40,7 +40,7 @@ impl Verdict {
         }
     }
 
-    fn words(words: [u64; 4]) -> Self {
+    pub(super) fn words(words: [u64; 4]) -> Self {
         Self { words, ..Self::errno(0) }
     }
 
@@ -53,6 +53,11 @@ impl Verdict {
             }
             Err(errno) => Self::errno(errno),
         }
+    }
+
+    /// What a transaction will come to.
+    pub(super) fn foretold(words: [u64; 4], fits: bool) -> Self {
+        Self { sender_stops: !fits, ..Self::words(words) }
     }
 
     /// A call that was accepted.
@@ -90,7 +95,7 @@ impl Core {
         let link = Link { proc: from, thread };
         let verdict = match request {
             Request::Transact { transact } => {
-                let id = self.next_transaction();
+                let id = self.number_for(from);
                 self.totals.transactions += 1;
                 self.transact(Sending { id, from: link, transact: &transact, bytes, fds }, outside)
             }
@@ -146,6 +151,8 @@ impl Core {
                 self.abandon(proc, transaction, outside);
                 Verdict::errno(0)
             }
+            Request::Foretell { transact } => self.foretell(from, &transact, outside),
+            Request::Numbers {} => self.numbers(),
             Request::BecomeManager { node } => Verdict::errno(self.become_manager(proc, &node)),
             Request::NodeDebugInfo { above } => Verdict::words(self.node_debug_info(proc, above)),
             Request::NodeInfoForRef { info } => Verdict::from_words(self.node_info_for_ref(proc, &info)),

@@ -55,9 +55,9 @@ impl Sending<'_> {
 
 /// Where a call goes.
 #[derive(Clone, Copy, Debug)]
-struct Target {
-    node: NodeKey,
-    proc: ProcId,
+pub(super) struct Target {
+    pub(super) node: NodeKey,
+    pub(super) proc: ProcId,
 }
 
 impl Core {
@@ -108,7 +108,7 @@ impl Core {
         let node = self.nodes.get(&target.node).map_or(0, |node| node.debug_id);
         self.log_receiver(sending.id, target.proc, None, node);
         self.take_node(target.node, true);
-        let route = self.route_of_call(sending, target);
+        let route = self.route_of_call(sending.oneway(), target);
         let cargo = match self.carry(sending.parcel(), &route, outside) {
             Ok(cargo) => cargo,
             Err(refusal) => {
@@ -133,7 +133,7 @@ impl Core {
     }
 
     /// The node that a handle means, and its living owner (contract TX-07 to TX-09, CTX-05).
-    fn resolve(&self, from: ProcId, handle: u32) -> Result<Target, Refusal> {
+    pub(super) fn resolve(&self, from: ProcId, handle: u32) -> Result<Target, Refusal> {
         let sender = self.procs.get(&from).ok_or(Refusal::dead(EINVAL))?;
         let key = if handle == 0 {
             self.manager_of(from).ok_or(Refusal::dead(EINVAL))?
@@ -150,12 +150,12 @@ impl Core {
         Ok(Target { node: key, proc: owner })
     }
 
-    fn route_of_call(&self, sending: &Sending<'_>, target: Target) -> Route {
+    pub(super) fn route_of_call(&self, oneway: bool, target: Target) -> Route {
         let node = self.nodes.get(&target.node);
         Route {
             to: target.proc,
             target: Some(target.node),
-            oneway: sending.oneway(),
+            oneway,
             accepts_fds: node.is_some_and(|node| node.accepts_fds()),
             security_context: node.is_some_and(|node| node.wants_security_context()),
         }
@@ -200,6 +200,7 @@ impl Core {
             buffer: cargo.offset,
             data_size: transact.data_size,
             offsets_size: transact.offsets_size,
+            extra_size: cargo.extra_size,
             security_context: cargo.security_context,
             fds: cargo.fds,
             sched: transact.sched,

@@ -25,6 +25,10 @@ pub(super) type ReplyWords = [u32; REPLY_FIXED / 4 - 1];
 const CPU: u32 = (1 << LINKS_AT) - 1;
 const LINKS_AT: u32 = 24;
 
+/// Bits of the policy in a request's word, which has the nice value above them.
+const POLICY: u32 = (1 << NICE_AT) - 1;
+const NICE_AT: u32 = 16;
+
 /// What a call says beside its bytes. All of it is the caller's word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestHeader {
@@ -42,6 +46,8 @@ pub struct RequestHeader {
     pub cpu: u32,
     /// How it is scheduled.
     pub sched: Sched,
+    /// Its number in traces, 0 if its caller does not trace. Its reply has the next one.
+    pub mark: u32,
     /// Threads that wait for it; `None` for none, as in every call that is not nested.
     pub lineage: Option<Box<Lineage>>,
 }
@@ -68,10 +74,10 @@ impl RequestHeader {
             self.thread.slot,
             self.thread.generation,
             (self.cpu & CPU) | (self.links().len() as u32) << LINKS_AT,
-            self.sched.policy,
+            (self.sched.policy & POLICY) | (self.sched.nice as u32) << NICE_AT,
             self.sched.priority as u32,
             rest,
-            self.sched.nice as u32,
+            self.mark,
         ]
     }
 
@@ -86,7 +92,7 @@ impl RequestHeader {
 
     /// Back from those words, and as many bytes as [`request_len`] says.
     pub(super) fn decode(words: &RequestWords, more: &[u8]) -> Result<Self, Corrupt> {
-        let &[binding, code, flags, data_size, slot, generation, cpu, policy, priority, rest, nice] = words;
+        let &[binding, code, flags, data_size, slot, generation, cpu, sched, priority, rest, mark] = words;
         let shape = Shape::decode([data_size, rest])?;
         let mut lineage = None;
         let count = (cpu >> LINKS_AT) as usize;
@@ -107,7 +113,12 @@ impl RequestHeader {
             shape,
             thread: ThreadKey { slot, generation },
             cpu: cpu & CPU,
-            sched: Sched { policy, priority: priority as i32, nice: nice as i32 },
+            sched: Sched {
+                policy: sched & POLICY,
+                priority: priority as i32,
+                nice: (sched as i32) >> NICE_AT,
+            },
+            mark,
             lineage,
         })
     }

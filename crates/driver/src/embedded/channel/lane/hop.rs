@@ -33,6 +33,7 @@ fn header() -> RequestHeader {
         thread: ThreadKey { slot: 0, generation: 1 },
         cpu: sys::sched::current_cpu(),
         sched: Sched::default(),
+        mark: 0,
         lineage: None,
     }
 }

@@ -28,6 +28,7 @@ fn header() -> RequestHeader {
         thread: ThreadKey { slot: 0, generation: 1 },
         cpu: 0,
         sched: Sched::default(),
+        mark: 0,
         lineage: None,
     }
 }

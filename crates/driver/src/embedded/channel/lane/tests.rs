@@ -19,6 +19,7 @@ fn header(waiting: u32) -> RequestHeader {
         thread: ThreadKey { slot: 5, generation: 6 },
         cpu: 7,
         sched: Sched { policy: 1, priority: 99, nice: -20 },
+        mark: 12,
         lineage: (waiting > 0).then(|| {
             let links: Vec<_> = (0..waiting).map(link).collect();
             Box::new(Lineage::from_links(&links).expect("not too many"))

@@ -17,6 +17,7 @@ use super::{Channel, EFAULT, EINVAL, ENOSPC, Wake};
 use crate::embedded::channel::Corrupt;
 use crate::embedded::channel::lane::{self, ReplyHeader, Shape};
 use crate::embedded::channel::wait::Waiter;
+use crate::embedded::marks::What;
 
 impl Process {
     /// Takes in the calls of every channel that has some.
@@ -147,6 +148,9 @@ impl Process {
             sender_euid: channel.peer_euid,
             ..self.keep(&mut st, offset, shape, flags, Some(node.ptr))
         };
+        if let Some(marks) = &self.marks {
+            self.mark_lane_call_delivered(marks, &call, offset);
+        }
         st.thread(slot).stack.push(Frame::Serving { source: Source::Lane(call), saved });
         self.show_depth(st.thread(slot));
         self.put(slot, out, br::TRANSACTION, data.as_bytes());
@@ -168,6 +172,10 @@ impl Process {
         thread.push(Todo::Word(br::TRANSACTION_COMPLETE));
         thread.extended_error = NO_ERROR;
         thread.release_held();
+        if let Some(marks) = &self.marks {
+            let what = What { flags: data.flags, code: data.code };
+            self.mark_lane_reply(marks, &call, what, payload.sizes());
+        }
         let taken = call.request.taken();
         let (caller, channel) = (call.request.header.thread, call.channel);
         let lane = taken.lane;

@@ -16,6 +16,7 @@ use super::super::{Guard, Process, sched};
 use super::{Channel, ENOSPC, NOBODY, Wake};
 use crate::embedded::channel::lane::{self, RequestHeader, Shape};
 use crate::embedded::channel::wait::Waiter;
+use crate::embedded::marks::{Marks, Sent, What};
 use crate::embedded::priority::is_realtime;
 use crate::embedded::protocol::ProcId;
 
@@ -39,7 +40,7 @@ impl Process {
         else {
             return Err(st);
         };
-        let (channel, binding, node_flags) = (&bound.channel, bound.number, bound.flags);
+        let (channel, binding, node_flags, node) = (&bound.channel, bound.number, bound.flags, bound.node);
         if channel.lanes.gate() != 0 || channel.is_closed() {
             return Err(st);
         }
@@ -57,12 +58,21 @@ impl Process {
             thread: thread.key,
             cpu: sys::sched::current_cpu(),
             sched: mine,
+            mark: self.marks.as_ref().map_or(0, Marks::take_pair),
             lineage,
         };
+        if let Some(marks) = &self.marks {
+            let what = What { flags: data.flags, code: data.code };
+            let sent = Sent { number: header.mark, node, to: channel.whom(to), reply: false, what };
+            self.mark_lane_call(marks, &sent, payload.sizes());
+        }
         let call = match channel.lanes.publish(lane, &header, &payload) {
             Ok(call) => call,
             Err(corrupt) => {
                 channel.close_as(corrupt);
+                if let Some(marks) = &self.marks {
+                    self.mark_undone(marks, header.mark, payload.sizes());
+                }
                 return Err(st);
             }
         };
@@ -72,6 +82,7 @@ impl Process {
             handle,
             flags: data.flags,
             by_broker: false,
+            mark: header.mark,
         };
         bound.calls += 1;
         thread.extended_error = NO_ERROR;
@@ -100,6 +111,9 @@ impl Process {
             let mut st = held.unwrap_or_else(|| self.lock());
             // If the peer died meanwhile, the call has its end already.
             let undone = self.undo(&mut st, slot, &channel, call, acknowledgement);
+            if let (true, Some(marks)) = (undone, &self.marks) {
+                self.mark_undone(marks, header.mark, payload.sizes());
+            }
             return if undone { Err(st) } else { Ok(st) };
         }
         if quietly {
@@ -282,6 +296,9 @@ impl Process {
             self.put(slot, out, br::DEAD_REPLY, &[]);
             return (st, Step::Last);
         }
+        if let Some(marks) = &self.marks {
+            self.mark_lane_reply_delivered(marks, &ticket, shape, offset);
+        }
         let data = TransactionData {
             code: header.code,
             flags: header.flags,
@@ -289,6 +306,10 @@ impl Process {
             ..self.keep(&mut st, offset, shape, header.flags, None)
         };
         self.put(slot, out, br::REPLY, data.as_bytes());
+        if let Some(marks) = &self.marks {
+            let what = What { flags: header.flags, code: header.code };
+            self.mark_lane_reply_over(marks, &ticket, what);
+        }
         st.thread(slot).spares.keep(ticket.channel);
         (st, Step::Last)
     }

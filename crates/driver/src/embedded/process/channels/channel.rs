@@ -6,10 +6,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use super::super::sched;
 use super::Memory;
 use crate::embedded::channel::Corrupt;
 use crate::embedded::channel::doorbell::Doorbells;
 use crate::embedded::channel::lane::{self, Lanes};
+use crate::embedded::marks::{Marks, Whom};
 use crate::embedded::priority;
 use crate::embedded::protocol::{ProcId, Sched, ThreadKey};
 
@@ -65,6 +67,12 @@ impl Channel {
             serving: Default::default(),
             last_binding: AtomicU32::new(0),
         }
+    }
+
+    /// A thread of the peer, or any.
+    pub(in super::super) fn whom(&self, thread: Option<ThreadKey>) -> Whom {
+        let bell = thread.and_then(|thread| self.bells.slot(thread.slot));
+        Whom { pid: self.peer_pid, tid: bell.map_or(0, |bell| bell.tid()) }
     }
 
     pub(super) fn ring(&self, thread: ThreadKey) {
@@ -149,12 +157,16 @@ pub(in super::super) struct Wake {
 impl Wake {
     /// One system call, and before it those that raise the thread to its caller's priority where that
     /// passes on.
-    pub(in super::super) fn carry_out(&self) {
+    pub(in super::super) fn carry_out(&self, marks: Option<&Marks>) {
         let Self { channel, slot, call } = self;
         let Some(bell) = channel.bells.slot(*slot) else { return };
         if let Some((caller, node_flags)) = *call {
             let thread = priority::Thread { pid: channel.peer_pid, tid: bell.tid() };
-            priority::boost(thread, channel.bells.inherit(), caller, node_flags, false);
+            let before = marks.and_then(|_| sched::of(thread.tid));
+            let raised = priority::boost(thread, channel.bells.inherit(), caller, node_flags, false);
+            if let (Some(marks), Some(before), Some(raised)) = (marks, before, raised) {
+                marks.priority(Whom { pid: thread.pid, tid: thread.tid }, before, raised, raised);
+            }
         }
         bell.wake();
     }

@@ -121,12 +121,12 @@ fn obj_09_to_12_descriptors() {
     assert_eq!(world.refused(client).1.param, -EPERM);
     let asked = world.call(client, 0, tf::ACCEPT_FDS, b"");
     world.send_fds(server, &Message::reply(asked.id).fd().fd(), fds(2));
-    let Some(Item::Reply { buffer, fds_of, fds: 2, .. }) = world.next(client) else { panic!("a reply") };
+    let Some(Item::Reply { buffer, number, fds: 2, .. }) = world.next(client) else { panic!("a reply") };
     assert_eq!([world.word(client, buffer + 8), world.word(client, buffer + 32)], [0, 1], "their places");
     assert_eq!(world.word(client, buffer + 16), 9, "the cookie stays");
-    assert!(world.core.take_fds(server, fds_of).is_empty());
-    assert_eq!(world.core.take_fds(client, fds_of).len(), 2);
-    assert!(world.core.take_fds(client, fds_of).is_empty(), "once");
+    assert!(world.core.take_fds(server, number).is_empty());
+    assert_eq!(world.core.take_fds(client, number).len(), 2);
+    assert!(world.core.take_fds(client, number).is_empty(), "once");
     let (mut world, server, client) = setup(flat::ACCEPTS_FDS);
     let bad = Message { fault: (0, EBADF), ..Message::call(0).fd() };
     assert_eq!(world.send(client, &bad).failed(), failed(EBADF));

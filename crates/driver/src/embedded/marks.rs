@@ -1,0 +1,262 @@
+//! Room: what the embedded driver writes into a trace: the kernel driver's events, by its names and with its
+//! words, as marks among the kernel's own events, so that one reader understands both.
+//! Not here: which thread writes what and when (`process::marking`), reading a trace.
+//! Facts: contract section 18; `binder_trace.h`, Linux 7.2; `binder_set_priority` as Android's kernels print it;
+//! `trace_marker`: `Documentation/trace/ftrace.rst`.
+//!
+//! A process writes marks if that was asked for when it opened its context: by [`TRACING`] in its environment,
+//! or by [`announce`] for all processes of this user. That tracing is on says nothing, as it is on in every
+//! kernel. Each mark is one write of one line; where that fails, because tracing is off, it is no concern of
+//! the call that is traced.
+
+mod request;
+
+use std::collections::HashMap;
+use std::fmt::{self, Write as _};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use abi::codes::br;
+use abi::{CommandWord, ReturnWord};
+
+pub use request::{TRACING, announce, requested, withdraw};
+
+use super::priority::kernel_priority;
+use super::protocol::Sched;
+
+/// The file of a folder of tracefs that takes marks.
+const MARKER: &str = "trace_marker";
+
+/// Bytes of the longest mark.
+const LONGEST: usize = 256;
+
+/// A pid and a tid; a tid of 0 is any thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Whom {
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+}
+
+/// A transaction as its sender knows it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub(super) number: u32,
+    /// Of the called node; 0 for a reply.
+    pub(super) node: u32,
+    pub(super) to: Whom,
+    pub(super) reply: bool,
+    pub(super) what: What,
+}
+
+/// What a transaction asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct What {
+    pub(super) flags: u32,
+    pub(super) code: u32,
+}
+
+/// A buffer: whose it is, and its parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sized {
+    /// Of the transaction.
+    pub(super) number: u32,
+    pub(super) data: u64,
+    pub(super) offsets: u64,
+    pub(super) extra: u64,
+}
+
+/// What becomes of a buffer.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fate {
+    Taken,
+    Released,
+    /// The transaction failed after it was taken.
+    Failed,
+}
+
+/// An open place for marks.
+#[derive(Debug)]
+pub(super) struct Marks {
+    file: File,
+    /// Delivered buffers by their address, for their end.
+    buffers: Mutex<HashMap<u64, Sized>>,
+    /// Numbers that are this process's: the next one, above it the end.
+    numbers: AtomicU64,
+}
+
+impl Marks {
+    /// Marks in this folder of tracefs.
+    pub(super) fn open(folder: &Path) -> io::Result<Self> {
+        let file = File::options().write(true).open(folder.join(MARKER))?;
+        Ok(Self { file, buffers: Mutex::default(), numbers: AtomicU64::new(0) })
+    }
+
+    /// Marks where they were asked for. A folder that cannot be written to is no reason to refuse the context:
+    /// who traces sees that nothing comes.
+    pub(super) fn as_requested() -> Option<Self> {
+        Self::open(&requested()?).ok()
+    }
+
+    fn write(&self, text: fmt::Arguments<'_>) {
+        let mut line = Line { bytes: [0; LONGEST], len: 0 };
+        // None is longer; what is cut off would still be a line.
+        let _ = line.write_fmt(text);
+        let _ = (&self.file).write(&line.bytes[..line.len]);
+    }
+
+    /// Whether there is no pair of numbers left.
+    pub(super) fn needs_numbers(&self) -> bool {
+        let numbers = self.numbers.load(Ordering::Relaxed);
+        (numbers as u32).saturating_add(1) >= (numbers >> 32) as u32
+    }
+
+    /// From now on these.
+    pub(super) fn give_numbers(&self, first: u32, count: u32) {
+        let end = first.saturating_add(count);
+        self.numbers.store(u64::from(end) << 32 | u64::from(first), Ordering::Relaxed);
+    }
+
+    /// A number for a call, and behind it one for its reply; 0 if there is none. Under the process's lock.
+    pub(super) fn take_pair(&self) -> u32 {
+        if self.needs_numbers() {
+            return 0;
+        }
+        self.numbers.fetch_add(2, Ordering::Relaxed) as u32
+    }
+
+    fn buffers(&self) -> MutexGuard<'_, HashMap<u64, Sized>> {
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A buffer was delivered here.
+    pub(super) fn keep(&self, address: u64, buffer: Sized) {
+        self.buffers().insert(address, buffer);
+    }
+
+    /// That buffer is given back.
+    #[cold]
+    pub(super) fn release(&self, address: u64) {
+        let buffer = self.buffers().remove(&address);
+        if let Some(buffer) = buffer {
+            self.buffer(Fate::Released, buffer);
+        }
+    }
+}
+
+/// The events.
+impl Marks {
+    #[cold]
+    pub(super) fn ioctl(&self, request: u32) {
+        // Nothing here has an address that a driver would be given.
+        self.write(format_args!("binder_ioctl: cmd={request:#x} arg=0x0"));
+    }
+
+    #[cold]
+    pub(super) fn ioctl_done(&self, errno: i32) {
+        self.write(format_args!("binder_ioctl_done: ret={}", -errno));
+    }
+
+    #[cold]
+    pub(super) fn write_done(&self, errno: i32) {
+        self.write(format_args!("binder_write_done: ret={}", -errno));
+    }
+
+    #[cold]
+    pub(super) fn read_done(&self, errno: i32) {
+        self.write(format_args!("binder_read_done: ret={}", -errno));
+    }
+
+    #[cold]
+    pub(super) fn command(&self, word: u32) {
+        self.write(format_args!("binder_command: cmd={word:#x} {}", CommandWord(word)));
+    }
+
+    #[cold]
+    pub(super) fn returned(&self, word: u32) {
+        // The kernel's name goes by the number alone.
+        let name = ReturnWord(if word == br::TRANSACTION_SEC_CTX { br::TRANSACTION } else { word });
+        self.write(format_args!("binder_return: cmd={word:#x} {name}"));
+    }
+
+    #[cold]
+    pub(super) fn wait_for_work(&self, proc: bool, stack: bool, todo: bool) {
+        let [proc, stack, todo] = [proc, stack, todo].map(u32::from);
+        self.write(format_args!(
+            "binder_wait_for_work: proc_work={proc} transaction_stack={stack} thread_todo={todo}"
+        ));
+    }
+
+    #[cold]
+    pub(super) fn transaction(&self, sent: &Sent) {
+        let Sent { number, node, to, reply, what } = sent;
+        self.write(format_args!(
+            "binder_transaction: transaction={number} dest_node={node} dest_proc={} dest_thread={} reply={} \
+             flags={:#x} code={:#x}",
+            to.pid,
+            to.tid,
+            u32::from(*reply),
+            what.flags,
+            what.code
+        ));
+    }
+
+    #[cold]
+    pub(super) fn received(&self, number: u32) {
+        self.write(format_args!("binder_transaction_received: transaction={number}"));
+    }
+
+    /// The labels of the last two are each other's, as in the kernel (contract TP-09), so that one rule reads
+    /// both. The sender is gone from it by then, in the kernel, too.
+    #[cold]
+    pub(super) fn freed(&self, number: u32, to: Whom, what: What) {
+        self.write(format_args!(
+            "binder_txn_latency_free: transaction={number} from 0:0 to {}:{} flags={:#x} code={:#x}",
+            to.pid, to.tid, what.code, what.flags
+        ));
+    }
+
+    #[cold]
+    pub(super) fn buffer(&self, fate: Fate, buffer: Sized) {
+        let name = match fate {
+            Fate::Taken => "alloc_buf",
+            Fate::Released => "buffer_release",
+            Fate::Failed => "failed_buffer_release",
+        };
+        let Sized { number, data, offsets, extra } = buffer;
+        self.write(format_args!(
+            "binder_transaction_{name}: transaction={number} data_size={data} offsets_size={offsets} \
+             extra_buffers_size={extra}"
+        ));
+    }
+
+    /// A thread's priority was changed; nothing is written if it was so before.
+    #[cold]
+    pub(super) fn priority(&self, thread: Whom, old: Sched, new: Sched, desired: Sched) {
+        let [old, new, desired] = [old, new, desired].map(kernel_priority);
+        if old == desired {
+            return;
+        }
+        let Whom { pid, tid } = thread;
+        self.write(format_args!(
+            "binder_set_priority: proc={pid} thread={tid} old={old} => new={new} desired={desired}"
+        ));
+    }
+}
+
+/// A line being put together, without the heap.
+struct Line {
+    bytes: [u8; LONGEST],
+    len: usize,
+}
+
+impl fmt::Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = self.bytes.get_mut(self.len..self.len + text.len()).ok_or(fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.len += text.len();
+        Ok(())
+    }
+}
