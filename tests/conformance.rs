@@ -97,12 +97,18 @@ fn an_older_kernel_keeps_all_but_what_came_later() {
     assert!(found["WR-09"] != Line::Ok, "freeze notifications came with 6.12");
 }
 
-/// Items that the embedded driver cannot be asked about (docs/differences.md), beside tracepoints.
-const NOT_EMBEDDED: [&str; 1] = ["DBG-06"];
+/// Items that the embedded driver cannot be asked about (docs/differences.md): other drivers' promises.
+const NOT_EMBEDDED: [&str; 2] = ["DBG-06", "TP-14"];
 
 /// What a skip says where something around is missing, on any driver: a right, or a security module.
-const MISSING: [&str; 5] =
-    ["needs ", "may not raise", "no security module", "labels processes", "no thread got the number"];
+const MISSING: [&str; 6] = [
+    "needs ",
+    "may not raise",
+    "no security module",
+    "labels processes",
+    "no thread got the number",
+    "no tracefs",
+];
 
 /// Which items differ according to the results.
 fn differing(text: &str) -> BTreeSet<String> {
@@ -119,7 +125,7 @@ fn embedded(lanes: &str) {
     let differing = differing(&called.stdout);
     for item in catalogue() {
         let (id, end) = (item.id, &found[item.id]);
-        if id.starts_with("TP-") || NOT_EMBEDDED.contains(&id) {
+        if NOT_EMBEDDED.contains(&id) {
             assert!(matches!(end, Line::Skip(why) if !why.is_empty()), "{id}: {end:?}");
             continue;
         }

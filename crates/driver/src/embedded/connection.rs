@@ -28,7 +28,7 @@ impl EmbeddedConnection {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(context: &EmbeddedContext, options: OpenOptions) -> Result<Self, OpenError> {
-        let marks = match context.traced() {
+        let marks = match context.marks() {
             Some(folder) => Some(Marks::open(folder).map_err(|source| OpenError::Os {
                 path: folder.to_owned(),
                 call: "opening the marker of a trace",

@@ -112,8 +112,7 @@ impl EmbeddedContext {
     }
 
     /// Where that is, if it was said.
-    #[must_use]
-    pub fn traced(&self) -> Option<&Path> {
+    pub(super) fn marks(&self) -> Option<&Path> {
         self.traced.as_deref()
     }
 

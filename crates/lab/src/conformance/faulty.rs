@@ -350,6 +350,10 @@ impl Subject for FaultySubject {
         Some(Box::new(Self { inner: self.inner.inheriting(inherit)?, faults: self.faults.clone() }))
     }
 
+    fn traced(&self, folder: &Path) -> Option<Box<dyn Subject>> {
+        Some(Box::new(Self { inner: self.inner.traced(folder)?, faults: self.faults.clone() }))
+    }
+
     fn inherit(&self) -> Option<Inherit> {
         self.inner.inherit()
     }

@@ -1,5 +1,5 @@
-//! Room: recording the driver's tracepoints in a tracefs instance of the test's own, which hinders no
-//! other user of tracing and is removed afterwards.
+//! Room: recording the driver's tracepoints, or the marks that the embedded driver writes in place of them, in
+//! a tracefs instance of the test's own, which hinders no other user of tracing and is removed afterwards.
 //! Not here: what must be recorded (`tracepoints`).
 //! Facts: `Documentation/trace/ftrace.rst` (instances, `trace_clock`), `Documentation/trace/events.rst`.
 
@@ -13,6 +13,9 @@ use super::item::{Stop, Verdict, done};
 use super::kit::Kit;
 use crate::trace::tracefs::Tracefs;
 
+/// What the kernel calls a mark.
+const MARK: &str = "tracing_mark_write";
+
 /// One recorded event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Event {
@@ -25,12 +28,13 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// Reads a line of `trace`: `COMM-TID [CPU] FLAGS TIME: NAME: TEXT`.
+    /// Reads a line of `trace`: `COMM-TID [CPU] FLAGS TIME: NAME: TEXT`. A mark is the event that it tells of.
     fn read(line: &str) -> Option<Self> {
         let (who, rest) = line.split_once('[')?;
         let (_, tid) = who.trim().rsplit_once('-')?;
         let mut parts = rest.splitn(3, ": ");
         let (_, name, text) = (parts.next()?, parts.next()?, parts.next().unwrap_or(""));
+        let (name, text) = if name == MARK { text.split_once(": ")? } else { (name, text) };
         Some(Self { tid: tid.parse().ok()?, name: name.trim().to_owned(), text: text.trim().to_owned() })
     }
 
@@ -41,26 +45,33 @@ impl Event {
     }
 }
 
-/// Where events and instances are, and which group the driver's are in.
-fn place(kit: &Kit) -> Result<(PathBuf, &'static str), Stop> {
-    let group = match kit.kind() {
-        Kind::C => "binder",
-        Kind::Rust => "rust_binder",
-        Kind::Embedded => {
-            return Err(Stop::Skip("the embedded driver has no tracepoints".into()));
-        }
-    };
+/// The group of the driver's events; `None`: it has marks in place of them.
+fn group(kit: &Kit) -> Option<&'static str> {
+    match kit.kind() {
+        Kind::C => Some("binder"),
+        Kind::Rust => Some("rust_binder"),
+        Kind::Embedded => None,
+    }
+}
+
+/// Where the driver's events are.
+fn events(kit: &Kit) -> Result<PathBuf, Stop> {
+    let group = group(kit).ok_or_else(|| Stop::Skip("the embedded driver has no tracepoints".into()))?;
+    Ok(place()?.join("events").join(group))
+}
+
+/// Where events and instances are.
+fn place() -> Result<PathBuf, Stop> {
     match Tracefs::find() {
-        Ok(tracefs) => Ok((tracefs.root().to_owned(), group)),
+        Ok(tracefs) => Ok(tracefs.root().to_owned()),
         Err(trouble) => Err(Stop::Skip(trouble.to_string())),
     }
 }
 
 /// The names of the driver's tracepoints, sorted.
 pub(super) fn names(kit: &Kit) -> Result<Vec<String>, Stop> {
-    let (place, group) = place(kit)?;
-    let folder = place.join("events").join(group);
-    let entries = done(&format!("listing the events of the group {group}"), fs::read_dir(folder))?;
+    let folder = events(kit)?;
+    let entries = done(&format!("listing {}", folder.display()), fs::read_dir(folder))?;
     let folders = entries.flatten().filter(|entry| entry.path().is_dir());
     let mut names: Vec<String> =
         folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -70,8 +81,7 @@ pub(super) fn names(kit: &Kit) -> Result<Vec<String>, Stop> {
 
 /// The names of a tracepoint's own fields, in order.
 pub(super) fn layout(kit: &Kit, event: &str) -> Result<Vec<String>, Stop> {
-    let (place, group) = place(kit)?;
-    let path = place.join("events").join(group).join(event).join("format");
+    let path = events(kit)?.join(event).join("format");
     let text = done(&format!("reading the format of {event}"), fs::read_to_string(path))?;
     // `field:TYPE NAME;`, where an array's size stands behind its name.
     let fields = text.lines().filter_map(|line| line.trim().strip_prefix("field:")?.split(';').next());
@@ -89,8 +99,7 @@ const PREFIX: &str = "binderperf-conformance-";
 impl Recorder {
     /// Records from now on; skips the test where tracing is not to be had.
     pub(super) fn start(kit: &Kit) -> Result<Self, Stop> {
-        let (place, group) = place(kit)?;
-        let instances = place.join("instances");
+        let instances = place()?.join("instances");
         sweep(&instances);
         let folder = instances.join(format!("{PREFIX}{}", std::process::id()));
         match fs::create_dir(&folder) {
@@ -102,9 +111,17 @@ impl Recorder {
         let recorder = Self { folder };
         // A count, not a time: events of several CPUs are in order.
         recorder.set("trace_clock", "counter")?;
-        recorder.set(&format!("events/{group}/enable"), "1")?;
+        if let Some(group) = group(kit) {
+            recorder.set(&format!("events/{group}/enable"), "1")?;
+        }
         recorder.set("tracing_on", "1")?;
         Ok(recorder)
+    }
+
+    /// On a driver that writes marks, a kit with parties that do so; they must be gone before this is. `None`:
+    /// any kit's are recorded.
+    pub(super) fn kit(&self, kit: &Kit) -> Option<Kit> {
+        Some(kit.on(kit.subject.traced(&self.folder)?))
     }
 
     fn set(&self, file: &str, value: &str) -> Verdict {
@@ -159,6 +176,9 @@ mod tests {
         assert_eq!((event.tid, event.name.as_str()), (43, "binder_return"));
         assert_eq!(event.fields("cmd=0x{cmd} {name}").expect("as printed").hex("cmd"), Ok(0x7206));
         assert!(event.fields("cmd={cmd}").is_err());
+        let line = "   my-program-43      [001] ..... 15: tracing_mark_write: binder_read_done: ret=-11";
+        let event = Event::read(line).expect("a line");
+        assert_eq!((event.name.as_str(), event.text.as_str()), ("binder_read_done", "ret=-11"));
         assert_eq!(Event::read("no event"), None);
     }
 }

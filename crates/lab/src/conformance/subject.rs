@@ -55,6 +55,10 @@ pub trait Subject: Send + Sync {
     /// The same context for parties that hand on this of a caller's priority, where that can be chosen.
     fn inheriting(&self, inherit: Inherit) -> Option<Box<dyn Subject>>;
 
+    /// The same context for parties that write what they do as marks into this folder of tracefs, where the
+    /// driver has no tracepoints.
+    fn traced(&self, folder: &Path) -> Option<Box<dyn Subject>>;
+
     /// What the driver was told to hand on of a caller's priority, where that can be chosen.
     fn inherit(&self) -> Option<Inherit>;
 }
@@ -100,6 +104,10 @@ impl Subject for KernelContext {
     }
 
     fn inheriting(&self, _inherit: Inherit) -> Option<Box<dyn Subject>> {
+        None
+    }
+
+    fn traced(&self, _folder: &Path) -> Option<Box<dyn Subject>> {
         None
     }
 
@@ -155,6 +163,11 @@ impl Subject for EmbeddedContext {
         Some(Box::new(Self::at(self.directory(), self.name(), settings)))
     }
 
+    fn traced(&self, folder: &Path) -> Option<Box<dyn Subject>> {
+        let same = Self::at(self.directory(), self.name(), self.settings());
+        Some(Box::new(same.with_marks(folder)))
+    }
+
     fn inherit(&self) -> Option<Inherit> {
         Some(self.settings().inherit)
     }
@@ -187,6 +200,10 @@ impl Subject for AnyContext {
 
     fn inheriting(&self, inherit: Inherit) -> Option<Box<dyn Subject>> {
         on_context!(self, |context| context.inheriting(inherit))
+    }
+
+    fn traced(&self, folder: &Path) -> Option<Box<dyn Subject>> {
+        on_context!(self, |context| context.traced(folder))
     }
 
     fn inherit(&self) -> Option<Inherit> {

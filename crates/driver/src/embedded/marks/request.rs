@@ -28,17 +28,22 @@ const LONGEST: u64 = 4096;
 /// # Errors
 /// The folder takes no marks, or the user's directory cannot be used.
 pub fn announce(folder: &Path) -> Result<(), OpenError> {
-    let marker = folder.join(MARKER);
-    let os = |path: &Path, call| {
-        let path = path.to_owned();
-        move |source| OpenError::Os { path, call, source }
-    };
-    File::options().write(true).open(&marker).map_err(os(&marker, "opening the marker of a trace"))?;
     let place = user_directory().map_err(os(Path::new("/proc/self"), "asking for this process's user"))?;
+    announce_in(&place, folder)
+}
+
+fn os(path: &Path, call: &'static str) -> impl FnOnce(io::Error) -> OpenError {
+    let path = path.to_owned();
+    move |source| OpenError::Os { path, call, source }
+}
+
+fn announce_in(place: &Path, folder: &Path) -> Result<(), OpenError> {
+    let marker = folder.join(MARKER);
+    File::options().write(true).open(&marker).map_err(os(&marker, "opening the marker of a trace"))?;
     if let Some(parent) = place.parent() {
         fs::create_dir_all(parent).map_err(os(parent, "making the directory for the announcement"))?;
     }
-    directory::ensure(&place)?;
+    directory::ensure(place)?;
     // Under another name first: nobody is to read half of it.
     let (path, draft) = (place.join(FILE), place.join(format!("{FILE}.{}", std::process::id())));
     let written = OpenOptions::new()
@@ -106,11 +111,14 @@ mod tests {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("one's own");
         };
         assert_eq!(announced_in(&place), None, "nothing announced");
-        write(folder.as_os_str().as_bytes());
-        mode(&place.join(FILE), 0o600);
-        assert_eq!(announced_in(&place), None, "no marker there: it is over");
+        let refused = announce_in(&place, &folder).expect_err("no marker there");
+        assert!(refused.to_string().contains("opening the marker of a trace"), "{refused}");
         fs::write(folder.join(MARKER), "").expect("a marker");
+        announce_in(&place, &folder).expect("a marker and a directory");
         assert_eq!(announced_in(&place), Some(folder.clone()));
+        fs::remove_file(folder.join(MARKER)).expect("there");
+        assert_eq!(announced_in(&place), None, "no marker there any more: it is over");
+        fs::write(folder.join(MARKER), "").expect("a marker");
         mode(&place.join(FILE), 0o622);
         assert_eq!(announced_in(&place), None, "others may have written it");
         mode(&place.join(FILE), 0o600);

@@ -13,14 +13,14 @@ use super::super::item::{Verdict, done, ensure, expect};
 use super::super::kit::{Kit, Pair};
 use super::super::party::{Node, Party, expect_work};
 use super::super::recorder::{layout, names};
-use super::{ONLY_C, SIZES, Scene, TRANSACTION, ids, only_one};
+use super::{ONLY_C, SIZES, Scene, TRANSACTION, expect_layout, ids, only_one};
 
 pub(super) fn tp_05_buffers_are_traced(kit: &Kit) -> Verdict {
     kit.not_in_rust()?;
     let scene = Scene::new(kit)?;
-    let fields = ["debug_id", "data_size", "offsets_size", "extra_buffers_size"].map(str::to_owned).to_vec();
+    let fields = ["debug_id", "data_size", "offsets_size", "extra_buffers_size"];
     for event in ["alloc_buf", "buffer_release", "failed_buffer_release", "update_buffer_release"] {
-        expect(event, layout(kit, &format!("binder_transaction_{event}"))?, fields.clone())?;
+        expect_layout(kit, &format!("binder_transaction_{event}"), &fields)?;
     }
     scene.call(1)?;
     let (sent, allocated) = (
@@ -70,6 +70,13 @@ pub(super) fn tp_10_objects_are_traced(kit: &Kit) -> Verdict {
     let fd = FdObject { kind: object::FD, fd: sent.as_raw_fd() as u64, ..FdObject::new_zeroed() };
     send_object(client, *handle, server, fd.as_bytes())?;
     // Where the number stands in the object, which is at 0.
+    if kit.is_embedded() {
+        let order = scene.order()?;
+        let objects = ["fd_send", "fd_recv", "_to_ref", "_to_node"];
+        let told = |name: &&String| objects.iter().any(|object| name.ends_with(object));
+        expect("marks of objects", order.iter().filter(told).count(), 0)?;
+        return kit.differs("what becomes of objects is not traced");
+    }
     let left = one("fd_send", "transaction={id} src_fd={fd} offset={offset}")?;
     expect("the descriptor sent", (left.number("fd"), left.text("offset")), (Ok(sent.as_raw_fd()), "8"))?;
     let came = one("fd_recv", "transaction={id} dest_fd={fd} offset={offset}")?;
@@ -114,6 +121,13 @@ pub(super) fn tp_10_objects_are_traced(kit: &Kit) -> Verdict {
 pub(super) fn tp_11_pages_are_traced(kit: &Kit) -> Verdict {
     kit.not_in_rust()?;
     let scene = Scene::new(kit)?;
+    if kit.is_embedded() {
+        scene.oneway(1)?;
+        let order = scene.order()?;
+        let pages = |name: &&String| name.contains("page") || name.contains("lru");
+        expect("marks of pages", order.iter().filter(pages).count(), 0)?;
+        return kit.differs("no pages come and go: the receiving area is memory like any other");
+    }
     let range = ["proc", "allocate", "offset", "size"].map(str::to_owned).to_vec();
     expect("the fields of binder_update_page_range", layout(kit, "binder_update_page_range")?, range)?;
     for event in ONLY_C.iter().filter(|name| name.ends_with("_start") || name.ends_with("_end")) {
@@ -150,7 +164,7 @@ pub(super) fn tp_11_pages_are_traced(kit: &Kit) -> Verdict {
 pub(super) fn tp_12_reports_need_a_listener(kit: &Kit) -> Verdict {
     const REPORT: &str = "binder_netlink_report";
     kit.not_in_rust()?;
-    if !names(kit)?.iter().any(|name| name == REPORT) {
+    if !kit.is_embedded() && !names(kit)?.iter().any(|name| name == REPORT) {
         // Somewhere between the two; Linux 7.2 has it.
         kit.since(7, 2, "reports of failed calls")?;
     }
@@ -166,13 +180,17 @@ pub(super) fn tp_12_reports_need_a_listener(kit: &Kit) -> Verdict {
         "code",
         "data_size",
     ];
-    expect("the event's fields", layout(kit, REPORT)?, fields.map(str::to_owned).to_vec())?;
+    expect_layout(kit, REPORT, &fields)?;
     let scene = Scene::new(kit)?;
     let Pair { client, handle, .. } = &scene.pair;
     let payload = Payload { data: &vec![0; 8 << 20], ..Payload::default() };
     let got = client.call(*handle, 1, TransactionFlags::CALL, payload)?;
     expect_work("a call that fits no area", &got, "FAILED_REPLY")?;
-    expect("reports without a listener", scene.order()?.iter().any(|name| name == REPORT), false)
+    expect("reports without a listener", scene.order()?.iter().any(|name| name == REPORT), false)?;
+    if kit.is_embedded() {
+        return kit.differs("nobody can listen: calls that fail are in a log of the driver's (DBG-04)");
+    }
+    Ok(())
 }
 
 pub(super) fn tp_13_one_counter(kit: &Kit) -> Verdict {
@@ -185,6 +203,15 @@ pub(super) fn tp_13_one_counter(kit: &Kit) -> Verdict {
         .iter()
         .map(|event| event.number("id"))
         .collect::<Result<_, _>>()?;
+    if kit.is_embedded() {
+        let mut different = numbers.clone();
+        different.sort_unstable();
+        different.dedup();
+        ensure(different.len() == numbers.len() && different[0] > 0, || {
+            format!("the ids of transactions are not each its own: {numbers:?}")
+        })?;
+        return kit.differs("a process takes numbers of the one counter in advance, and ids do not rise");
+    }
     ensure(numbers.len() > 2 && numbers.windows(2).all(|two| two[0] < two[1]), || {
         format!("the ids of transactions do not rise: {numbers:?}")
     })?;
