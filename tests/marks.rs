@@ -286,3 +286,47 @@ fn nothing_is_written_unless_it_was_asked_for() {
     fs::write(instance.0.join("tracing_on"), "0").expect("off");
     assert_eq!(run(&[own, (ASKED, instance.folder())]), 0, "asked for while tracing is off");
 }
+
+/// Of one call from thread 1 to thread 2, and its reply.
+const GOOD: [&str; 5] = [
+    "1 binder_transaction: transaction=7 dest_node=3 dest_proc=2 dest_thread=0 reply=0 flags=0x10 code=0x1",
+    "2 binder_transaction_received: transaction=7",
+    "2 binder_command: cmd=0x40406301 BC_REPLY",
+    "2 binder_transaction: transaction=8 dest_node=0 dest_proc=1 dest_thread=1 reply=1 flags=0x0 code=0x0",
+    "1 binder_transaction_received: transaction=8",
+];
+
+fn made_up(lines: &[impl AsRef<str>]) -> Vec<Mark> {
+    let line = |line: &str| {
+        let (tid, text) = line.split_once(' ').expect("a thread");
+        Mark::read(&format!("  name-{tid} [000] ..... 5: tracing_mark_write: {text}"))
+    };
+    lines.iter().map(|text| line(text.as_ref())).collect()
+}
+
+#[test]
+fn a_trace_that_is_wrong_is_found_out() {
+    let good = follow(&made_up(&GOOD));
+    assert_eq!((good.calls, good.replies, good.lost.len()), (1, 1, 0));
+    let unreceived = follow(&made_up(&GOOD[..4]));
+    assert_eq!(unreceived.lost, BTreeSet::from([8]));
+    let mended = |place: usize, from: &str, to: &str| {
+        let mut lines = GOOD.map(str::to_owned);
+        lines[place] = lines[place].replace(from, to);
+        lines.to_vec()
+    };
+    let swapped = vec![GOOD[1], GOOD[0], GOOD[2], GOOD[3], GOOD[4]];
+    let wrong: [(&str, Vec<String>); 6] = [
+        ("received before it was sent", swapped.into_iter().map(str::to_owned).collect()),
+        ("one number twice", mended(3, "transaction=8", "transaction=7")),
+        ("no number", mended(0, "transaction=7", "transaction=0")),
+        ("a reply to somebody else", mended(3, "dest_thread=1", "dest_thread=5")),
+        ("received by somebody else", mended(4, "1 binder", "5 binder")),
+        ("no reply to anything", mended(2, "BC_REPLY", "BC_FREE_BUFFER")),
+    ];
+    for (what, lines) in wrong {
+        let marks = made_up(&lines);
+        let followed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| follow(&marks)));
+        assert!(followed.is_err(), "{what} was not found out");
+    }
+}
