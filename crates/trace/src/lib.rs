@@ -1,16 +1,19 @@
-//! Room: kernel traces as one stream of neutral events, whatever wrote them.
-//! Not here: recording (the laboratory's), what the events mean for a transaction, anything of an OS.
-//! A trace can be read on any machine.
+//! Room: kernel traces as one stream of neutral events, whatever wrote them, and what they say about
+//! transactions.
+//! Not here: recording (the laboratory's), pictures, anything of an OS. A trace can be read on any machine.
 
 #![forbid(unsafe_code)]
 
+pub mod cause;
 pub mod event;
 mod fields;
 pub mod file;
+pub mod model;
 mod number;
 mod open;
 pub mod raw;
 pub mod report;
 pub mod text;
+pub mod verdict;
 
 pub use open::{Reader, open};

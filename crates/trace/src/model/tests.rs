@@ -1,0 +1,364 @@
+//! Room: a small language for streams of events, and what the model makes of them: pairing, nesting, ends.
+//! Not here: what the time goes to (`causes`), streams that nobody thought of (`random`).
+
+mod causes;
+mod random;
+
+use super::*;
+use crate::event::{Buffer, Context, Irq, Place, Prio, Softirq, State, Task, Transaction as Sent, Wake};
+
+/// Events, one a line: time, CPU, the thread that runs, what happens. Priorities are 120 unless given.
+pub(super) struct Script {
+    pub(super) names: Names,
+    prios: Vec<(i32, i32)>,
+}
+
+impl Script {
+    pub(super) fn new(prios: &[(i32, i32)]) -> Self {
+        Self { names: Names::default(), prios: prios.to_vec() }
+    }
+
+    fn task(&mut self, tid: i32) -> Task {
+        let prio = self.prios.iter().find(|(of, _)| *of == tid).map_or(120, |(_, prio)| *prio);
+        let comm = if tid == 0 { "swapper".to_owned() } else { format!("t{tid}") };
+        Task { tid, comm: self.names.intern(&comm), prio: Prio(prio) }
+    }
+
+    pub(super) fn event(&mut self, line: &str) -> Event {
+        let mut words = line.split_whitespace();
+        let mut number = || words.next().expect("a number").parse::<i64>().expect("a number");
+        let (ts, cpu, tid) = (number() as u64, number() as u32, number() as i32);
+        let rest: Vec<&str> = words.collect();
+        let kind = self.kind(tid, &rest);
+        Event { ts, cpu, tid, tgid: None, comm: Name::NONE, context: Context::default(), kind }
+    }
+
+    fn kind(&mut self, tid: i32, words: &[&str]) -> Kind {
+        let at = |index: usize| words[index].parse::<i32>().expect("a number");
+        let binder = |binder| Kind::Binder(Flavour::C, binder);
+        let debug_id = words.get(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+        let sent = |to_thread, flags, reply| {
+            let to_proc = at(2);
+            binder(Binder::Transaction(Sent {
+                debug_id,
+                to_proc,
+                to_thread,
+                reply,
+                flags,
+                ..Sent::default()
+            }))
+        };
+        let wake = |script: &mut Self| Wake { task: script.task(at(1)), target_cpu: at(2).cast_unsigned() };
+        match words[0] {
+            "switch" => Kind::Switch {
+                prev: self.task(tid),
+                state: State::of_letter(words[1].as_bytes()[0]),
+                next: self.task(at(2)),
+            },
+            "waking" => Kind::Waking(wake(self)),
+            "wakeup" => Kind::Wakeup(wake(self)),
+            "migrate" => Kind::Migrate {
+                task: self.task(at(1)),
+                from_cpu: at(2).cast_unsigned(),
+                to_cpu: at(3).cast_unsigned(),
+            },
+            "blocked" => {
+                let symbol = self.names.intern(words[2]);
+                Kind::BlockedReason {
+                    tid: at(1),
+                    io_wait: words.len() > 3,
+                    caller: Place { address: 0, symbol },
+                }
+            }
+            "send" => sent(0, 0, false),
+            "back" => sent(at(3), 0, false),
+            "oneway" => sent(0, 1, false),
+            "reply" => sent(at(3), 0, true),
+            "recv" => binder(Binder::Received { debug_id }),
+            "alloc" => binder(Binder::AllocBuf(Buffer { debug_id, ..Buffer::default() })),
+            "wait" => {
+                binder(Binder::WaitForWork { proc_work: true, transaction_stack: false, thread_todo: false })
+            }
+            "ioctl" => binder(Binder::Ioctl { cmd: 0, arg: 0 }),
+            "done" => binder(Binder::IoctlDone { ret: 0 }),
+            "return" => binder(Binder::Return { cmd: u32::from_str_radix(words[1], 16).expect("hex") }),
+            "boost" => binder(Binder::SetPriority {
+                proc: 0,
+                thread: at(1),
+                old: Prio(120),
+                new: Prio(at(2)),
+                desired: Prio(at(2)),
+            }),
+            "idle" => Kind::CpuIdle { cpu: at(1).cast_unsigned(), state: at(2).try_into().ok() },
+            "khz" => Kind::CpuFrequency { cpu: at(1).cast_unsigned(), khz: at(2).cast_unsigned() },
+            "irq+" => Kind::IrqEntry { irq: Irq::Line(at(1)), name: self.names.intern("eth0") },
+            "irq-" => Kind::IrqExit { irq: Irq::Line(at(1)), name: Name::NONE },
+            "soft+" => Kind::SoftirqEntry(Softirq(debug_id.cast_unsigned())),
+            "soft-" => Kind::SoftirqExit(Softirq(debug_id.cast_unsigned())),
+            "reclaim+" => Kind::ReclaimBegin { order: 0 },
+            "reclaim-" => Kind::ReclaimEnd { reclaimed: 1 },
+            "print" => Kind::Print(words[1..].join(" ").into()),
+            "lost" => Kind::Lost { count: Some(1) },
+            other => panic!("no event {other}"),
+        }
+    }
+}
+
+/// The transactions of a stream.
+pub(super) fn rebuilt(prios: &[(i32, i32)], lines: &str) -> (Vec<Transaction>, Names) {
+    let mut script = Script::new(prios);
+    let mut model = Model::new();
+    let mut found = Vec::new();
+    for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let event = script.event(line);
+        model.take(&event, &script.names, &mut |call| found.push(call));
+    }
+    model.finish(&mut |call| found.push(call));
+    for call in &found {
+        whole(call);
+    }
+    (found, script.names)
+}
+
+/// The parts are the whole, without gap or overlap.
+pub(super) fn whole(call: &Transaction) {
+    let mut at = call.begin;
+    for part in &call.parts {
+        assert!(part.begin == at && part.end > at, "a gap or an overlap at {at}: {call:#?}");
+        at = part.end;
+    }
+    assert_eq!(at, call.end, "the parts end elsewhere: {call:#?}");
+}
+
+/// Client 10 on CPU 0 calls process 20, whose thread 20 sleeps on the idle CPU 1; both are seen before.
+pub(super) const START: &str = "
+    1 0 0 switch R 10
+    1 1 20 switch S 0
+";
+
+#[test]
+fn a_call_is_followed_to_its_reply() {
+    let (found, _) = rebuilt(
+        &[(10, 0)],
+        &format!(
+            "{START}
+        100 0 10 send 1 20
+        110 0 10 waking 20 1
+        112 0 10 wakeup 20 1
+        120 0 10 switch S 0
+        130 1 0 switch R 20
+        140 1 20 recv 1
+        200 1 20 reply 2 10 10
+        205 1 20 waking 10 0
+        206 1 20 wakeup 10 0
+        215 0 0 switch R 10
+        220 0 10 recv 2
+    "
+        ),
+    );
+    let [call] = found.as_slice() else { panic!("{found:#?}") };
+    assert_eq!((call.debug_id, call.begin, call.end, call.outcome), (1, 100, 220, Outcome::Replied));
+    assert_eq!((call.received, call.replied), (Some(140), Some(200)));
+    assert_eq!((call.client.tid, call.client.tgid, call.client.prio), (10, Some(10), Some(Prio(0))));
+    assert_eq!(call.server.map(|server| (server.tid, server.tgid)), Some((20, Some(20))));
+    assert!(call.is_sound() && !call.nested && !call.oneway);
+}
+
+#[test]
+fn the_ioctl_belongs_to_the_call_where_the_trace_shows_it() {
+    let (found, _) = rebuilt(
+        &[],
+        &format!(
+            "{START}
+        90 0 10 ioctl
+        100 0 10 send 1 20
+        140 1 20 recv 1
+        200 1 20 reply 2 10 10
+        220 0 10 recv 2
+        230 0 10 done
+    "
+        ),
+    );
+    assert_eq!((found.len(), found[0].end), (1, 230));
+}
+
+#[test]
+fn nested_calls_end_before_the_ones_they_were_made_for_and_fill_their_time() {
+    // 20 calls 30, which calls back into 10, the thread that waits at the bottom of it all.
+    let (found, _) = rebuilt(
+        &[],
+        &format!(
+            "{START}
+        100 0 10 send 1 20
+        110 1 20 recv 1
+        120 1 20 send 2 30
+        130 1 30 recv 2
+        140 1 30 back 3 10 10
+        150 0 10 recv 3
+        160 0 10 reply 4 30 30
+        170 1 30 recv 4
+        180 1 30 reply 5 20 20
+        190 1 20 recv 5
+        200 1 20 reply 6 10 10
+        210 0 10 recv 6
+    "
+        ),
+    );
+    let order: Vec<_> = found.iter().map(|call| (call.debug_id, call.nested, call.outcome)).collect();
+    assert_eq!(
+        order,
+        [(3, true, Outcome::Replied), (2, true, Outcome::Replied), (1, false, Outcome::Replied)]
+    );
+    let outer = &found[2];
+    assert!(outer.is_sound());
+    let deepest = outer.parts.iter().filter(|part| part.depth == 2).map(Part::ns).sum::<u64>();
+    assert_eq!(deepest, 30, "{:#?}", outer.parts);
+    assert!(outer.parts.iter().all(|part| (part.depth == 0) == (part.end <= 120 || part.begin >= 190)));
+}
+
+#[test]
+fn a_oneway_call_ends_where_it_is_received() {
+    let (found, _) = rebuilt(
+        &[],
+        &format!(
+            "{START}
+        100 0 10 oneway 1 20
+        150 0 10 oneway 2 20
+        160 1 20 recv 1
+        170 1 20 recv 2
+    "
+        ),
+    );
+    let ends: Vec<_> =
+        found.iter().map(|call| (call.debug_id, call.end, call.outcome, call.oneway)).collect();
+    assert_eq!(ends, [(1, 160, Outcome::Delivered, true), (2, 170, Outcome::Delivered, true)]);
+}
+
+#[test]
+fn failures_are_told_from_replies() {
+    for (line, outcome) in [
+        ("110 0 10 return 7211", Outcome::Failed),
+        ("110 0 10 return 7205", Outcome::Dead),
+        ("110 0 10 return 7212", Outcome::Frozen),
+        // Without the returns in the trace, the next call shows that the last one is over.
+        ("110 0 10 send 5 20", Outcome::Failed),
+        ("110 0 10 switch X 0", Outcome::Dead),
+    ] {
+        let (found, _) = rebuilt(&[], &format!("{START}\n100 0 10 send 1 20\n{line}"));
+        assert_eq!((found[0].debug_id, found[0].end, found[0].outcome), (1, 110, outcome), "{line}");
+        assert!(!found[0].is_sound());
+    }
+    // The same words in a thread that waits for nothing mean nothing.
+    let (found, _) = rebuilt(&[], &format!("{START}\n90 0 10 return 7211\n100 0 10 send 1 20"));
+    assert_eq!(found[0].outcome, Outcome::Cut);
+}
+
+#[test]
+fn a_trace_that_begins_and_ends_in_the_middle_joins_nothing_wrongly() {
+    let (found, _) = rebuilt(
+        &[],
+        "
+        100 1 20 reply 8 10 10
+        110 0 10 recv 8
+        120 1 21 recv 7
+        130 0 10 send 9 20
+        140 1 20 recv 9
+        150 1 20 reply 11 10 10
+        160 1 21 reply 10 12 12
+        170 0 12 recv 10
+        180 0 10 recv 11
+        190 0 10 send 12 20
+        200 1 20 recv 12
+    ",
+    );
+    let all: Vec<_> = found.iter().map(|call| (call.debug_id, call.outcome, call.doubtful)).collect();
+    assert_eq!(all, [(9, Outcome::Replied, false), (12, Outcome::Cut, false)]);
+}
+
+#[test]
+fn what_spans_lost_events_is_not_judged() {
+    let (found, _) = rebuilt(
+        &[],
+        &format!(
+            "{START}
+        100 0 10 send 1 20
+        140 1 20 recv 1
+        190 1 20 lost
+        200 1 20 reply 2 10 10
+        220 0 10 recv 2
+        300 0 10 send 3 20
+        340 1 20 recv 3
+        400 1 20 reply 4 10 10
+        420 0 10 recv 4
+    "
+        ),
+    );
+    let all: Vec<_> = found.iter().map(|call| (call.debug_id, call.doubtful)).collect();
+    assert_eq!(all, [(1, true), (3, false)]);
+}
+
+#[test]
+fn a_lost_reply_does_not_lend_its_call_to_the_next() {
+    let (found, _) = rebuilt(
+        &[],
+        &format!(
+            "{START}
+        100 0 10 send 1 20
+        140 1 20 recv 1
+        300 0 10 send 3 20
+        330 1 20 wait
+        340 1 20 recv 3
+        400 1 20 reply 4 10 10
+        420 0 10 recv 4
+    "
+        ),
+    );
+    let all: Vec<_> = found.iter().map(|call| (call.debug_id, call.outcome, call.is_sound())).collect();
+    assert_eq!(all, [(1, Outcome::Unanswered, false), (3, Outcome::Replied, true)]);
+}
+
+#[test]
+fn a_mark_names_the_next_call_of_its_thread() {
+    let (found, _) = rebuilt(
+        &[],
+        &format!(
+            "{START}
+        90 0 10 print binderperf: call pair=1 class=fifo number=7
+        95 0 11 send 9 20
+        96 0 10 oneway 8 20
+        100 0 10 send 1 20
+        140 1 20 recv 1
+        200 1 20 reply 2 10 10
+        220 0 10 recv 2
+        230 0 10 send 3 20
+    "
+        ),
+    );
+    let named: Vec<_> = found.iter().filter(|call| call.label.is_some()).map(|call| call.debug_id).collect();
+    assert_eq!(named, [1]);
+    assert_eq!(found[0].label.as_deref(), Some("pair=1 class=fifo number=7"));
+}
+
+#[test]
+fn drivers_count_apart() {
+    let mut script = Script::new(&[]);
+    let mut model = Model::new();
+    let mut found = Vec::new();
+    for (flavour, line) in [
+        (Flavour::C, "100 0 10 send 1 20"),
+        (Flavour::Embedded, "101 0 11 send 1 21"),
+        (Flavour::Embedded, "110 1 21 recv 1"),
+        (Flavour::C, "120 1 20 recv 1"),
+    ] {
+        let mut event = script.event(line);
+        if let Kind::Binder(of, _) = &mut event.kind {
+            *of = flavour;
+        }
+        model.take(&event, &script.names, &mut |call| found.push(call));
+    }
+    model.finish(&mut |call: Transaction| found.push(call));
+    let mut pairs: Vec<_> =
+        found.iter().map(|call| (call.client.tid, call.server.map(|server| server.tid))).collect();
+    pairs.sort_unstable();
+    assert_eq!(pairs, [(10, Some(20)), (11, Some(21))]);
+}

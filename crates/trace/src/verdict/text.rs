@@ -1,0 +1,239 @@
+//! Room: an analysis as text.
+//! Not here: what is true (`verdict`, `slow`).
+
+use std::fmt::{self, Write};
+
+use super::{Analysis, Before, Inversions, Reason, Slow, Sum, Who};
+use crate::event::Prio;
+
+/// Reasons below this share of a transaction are not told.
+const WORTH_TELLING: f64 = 0.03;
+
+/// A duration as people read it.
+struct Time(u64);
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(ns) = *self;
+        let (unit, one) = match ns {
+            0..1_000 => return write!(f, "{ns} ns"),
+            1_000..1_000_000 => ("us", 1_000),
+            1_000_000..1_000_000_000 => ("ms", 1_000_000),
+            _ => ("s", 1_000_000_000),
+        };
+        // Three digits that count.
+        let (whole, thousandths) = (ns / one, ns % one * 1000 / one);
+        match whole {
+            0..10 => write!(f, "{whole}.{:02} {unit}", thousandths / 10),
+            10..100 => write!(f, "{whole}.{} {unit}", thousandths / 100),
+            _ => write!(f, "{whole} {unit}"),
+        }
+    }
+}
+
+fn prio(prio: Option<i32>) -> String {
+    prio.map_or_else(|| "priority unknown".to_owned(), |prio| Prio(prio).to_string())
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let gap = if self.comm.is_empty() { "" } else { " " };
+        write!(f, "{}{gap}{}", self.comm, self.tid)
+    }
+}
+
+impl fmt::Display for Before {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.tid < 0 {
+            return f.write_str("a task that the trace does not show");
+        }
+        let gap = if self.comm.is_empty() { "" } else { " " };
+        write!(f, "{}{gap}{} ({})", self.comm, self.tid, prio(self.prio))
+    }
+}
+
+fn tasks(behind: &[Before]) -> String {
+    match behind {
+        [] => "others".to_owned(),
+        [one] => one.to_string(),
+        [one, two] => format!("{one} and {two}"),
+        [one, rest @ ..] => format!("{one} for {} and {} others", Time(one.ns), rest.len()),
+    }
+}
+
+impl Reason {
+    /// What happened, as a clause.
+    fn clause(&self) -> String {
+        let time = Time(self.ns);
+        let who = self.who.as_ref().map_or_else(|| "nobody".to_owned(), |who| format!("{} {who}", self.role));
+        let detail = self.detail.as_deref().unwrap_or("?");
+        let cpus: Vec<String> = self.cpus.iter().map(|cpu| format!("cpu{cpu}")).collect();
+        let cpus = cpus.join(", ");
+        let behind = tasks(&self.behind);
+        match self.cause.as_str() {
+            "client_running" | "server_running" => format!("{who} computed for {time}"),
+            "driver" => format!("the driver took {time} in {who}"),
+            "runnable_wait" => format!("{who} was runnable {time} on {cpus} behind {behind}"),
+            "wrong_cpu" => {
+                format!("{who} was runnable {time} on {cpus} behind {behind} while {detail} was idle")
+            }
+            "tracing" => format!("{who} waited {time} on {cpus} for the recording itself: {behind}"),
+            "handover" => format!("{who} waited {time} until the other side left {cpus}"),
+            "wakeup_latency" => format!("{who} was woken {time} before it ran"),
+            "wakeup_interrupt" => format!("{who} was woken, and the interrupt took {time} to reach {cpus}"),
+            "idle_exit" => format!("{who} waited {time} for {cpus} to leave idle state {detail}"),
+            "irq" => format!("interrupt {detail} took {time} of {cpus} from {who}"),
+            "softirq" => format!("softirq {detail} took {time} of {cpus} from {who}"),
+            "no_free_thread" => match &self.detail {
+                Some(call) => format!("no thread was free for {time}; {who} was busy with call {call}"),
+                None => format!("no thread was free for {time}"),
+            },
+            "oneway_queue" => format!("it was queued for {time}"),
+            "frozen" => format!("the receiver was frozen for {time}"),
+            "unknown" => format!("the trace does not show what {who} did for {time}"),
+            "sleep" | "uninterruptible_sleep" | "lock_wait" => {
+                let sort = match self.cause.as_str() {
+                    "sleep" => "slept",
+                    "lock_wait" => "waited for a lock of the kernel",
+                    _ => "slept uninterruptibly",
+                };
+                match &self.detail {
+                    Some(place) => format!("{who} {sort} {time} in {place}"),
+                    None => format!("{who} {sort} {time}, the trace does not say why"),
+                }
+            }
+            cause => format!("{who} waited {time}: {cause}"),
+        }
+    }
+}
+
+/// What a latency test says of its call, as it is spoken of: `P1 fifo #4211: `.
+fn tested(label: &str) -> String {
+    let value = |key: &str| label.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+    match (value("pair"), value("class"), value("number")) {
+        (Some(pair), Some(class), Some(number)) => format!("P{pair} {class} #{number}: "),
+        _ => format!("{label}: "),
+    }
+}
+
+/// A transaction in a sentence or two.
+pub(super) fn sentence(slow: &Slow) -> String {
+    let mut text = slow.label.as_deref().map(tested).unwrap_or_default();
+    let _ = write!(text, "call {} of {} ({}) ", slow.debug_id, slow.caller, prio(slow.caller.prio));
+    match &slow.server {
+        Some(server) => _ = write!(text, "to {server}"),
+        None => _ = write!(text, "to process {}", slow.server_process),
+    }
+    let _ = write!(text, " took {}", Time(slow.ns));
+    if let Some(deadline) = slow.deadline_ns.filter(|_| slow.missed) {
+        let _ = write!(text, " (deadline {})", Time(deadline));
+    }
+    let mut reasons = slow.reasons.iter();
+    if let Some(first) = reasons.next() {
+        let _ = write!(text, ": {}", first.clause());
+    }
+    if let Some(inversion) = &slow.inversion {
+        let waiter = &inversion.waiter;
+        let said = slow.reasons.first().is_some_and(|first| {
+            first.who.as_ref().is_some_and(|who| who.tid == waiter.tid) && !first.behind.is_empty()
+        });
+        if said {
+            text.push_str(": priority inversion");
+        } else {
+            let behind = tasks(&inversion.behind);
+            let _ = write!(text, ". Priority inversion: {} behind {behind}", Time(inversion.ns));
+        }
+        let (caller, waits) = (prio(slow.caller.prio), prio(waiter.prio));
+        let _ = write!(text, ", caller {caller}, {waiter} not boosted ({waits})");
+    } else if slow.late_preemption_ns > 0 && slow.late_preemption_ns >= slow.ns / 5 {
+        let _ = write!(text, ". Preempted late: {}", Time(slow.late_preemption_ns));
+    }
+    let more: Vec<String> =
+        reasons.filter(|reason| reason.share >= WORTH_TELLING).take(4).map(Reason::clause).collect();
+    if !more.is_empty() {
+        let _ = write!(text, ". Also: {}", more.join("; "));
+    }
+    if let Some((ns, khz)) = slow.slow_clock.filter(|(ns, _)| *ns >= slow.ns / 10) {
+        let _ = write!(text, ". For {} the CPU ran below its best, at {khz} kHz", Time(ns));
+    }
+    if slow.doubtful {
+        text.push_str(". Events are missing: not judged");
+    }
+    text
+}
+
+impl fmt::Display for Analysis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = &self.counts;
+        writeln!(f, "{} events in {}", self.events, Time(self.span_ns))?;
+        if self.lost > 0 || self.gaps > 0 {
+            writeln!(f, "WARNING: {} events lost, {} gaps of unknown size", self.lost, self.gaps)?;
+        }
+        for problem in &self.problems {
+            writeln!(f, "WARNING: {problem}")?;
+        }
+        write!(f, "{} calls ({} nested), {} oneway", counts.calls, counts.nested, counts.oneway)?;
+        for (count, what) in [
+            (counts.failed, "failed"),
+            (counts.cut, "cut off by the trace's end"),
+            (counts.doubtful, "not judged for missing events"),
+        ] {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        writeln!(f)?;
+        if let Some(deadline) = self.deadline_ns {
+            writeln!(f, "{} over the deadline of {}", counts.missed, Time(deadline))?;
+        }
+        if self.inversions.urgent_calls > 0 {
+            let Inversions { urgent_calls, calls, ns } = self.inversions;
+            writeln!(
+                f,
+                "priority inversion in {calls} of {urgent_calls} calls of urgent callers, {}",
+                Time(ns)
+            )?;
+        }
+        self.sums(f)?;
+        if !self.behind.is_empty() {
+            writeln!(f, "\nwaited behind")?;
+            for task in &self.behind {
+                writeln!(f, "  {:>9}  {task}", Time(task.ns).to_string())?;
+            }
+        }
+        if !self.slow.is_empty() {
+            writeln!(f, "\nslow calls")?;
+            for slow in &self.slow {
+                let mark = if slow.missed { "MISS " } else { "" };
+                writeln!(f, "- {mark}{}", slow.verdict)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Analysis {
+    fn sums(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (what, sum) in
+            [("all calls", &self.all), ("the slowest 1 %", &self.slowest), ("oneway calls", &self.oneway)]
+        {
+            if sum.calls == 0 {
+                continue;
+            }
+            let Sum { calls, ns, min_ns, p50_ns, p99_ns, max_ns, shares } = sum;
+            writeln!(
+                f,
+                "\n{what}: {calls}, together {}; least {}, median {}, 99 % {}, most {}",
+                Time(*ns),
+                Time(*min_ns),
+                Time(*p50_ns),
+                Time(*p99_ns),
+                Time(*max_ns),
+            )?;
+            for share in shares.iter().filter(|share| share.share >= 0.001) {
+                writeln!(f, "  {:>5.1} %  {:<25} {}", share.share * 100.0, share.cause, Time(share.ns))?;
+            }
+        }
+        Ok(())
+    }
+}
