@@ -16,4 +16,5 @@ pub mod report;
 pub mod text;
 pub mod verdict;
 
+pub use file::OpenError;
 pub use open::{Reader, open};

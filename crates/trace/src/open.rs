@@ -76,11 +76,12 @@ fn form_of_text(start: &[u8]) -> Result<bool, OpenError> {
     if begins(b"{") || begins(b"[{") {
         return found("it is JSON");
     }
-    if start.contains(&0) {
-        return found("it is binary, perhaps a protobuf trace of Perfetto");
-    }
+    // Before binary is told from text: a damaged byte must not cost the whole trace.
     if looks_like_trace(bare) || behind_trace_word(start).is_some() {
         return Ok(false);
+    }
+    if start.contains(&0) {
+        return found("it is binary, perhaps a protobuf trace of Perfetto");
     }
     found("it is text, but none of its first lines is an event")
 }

@@ -14,12 +14,5 @@ mod threads;
 pub use format::{At, Field, Format};
 pub use stream::RawReader;
 
-/// Runs the parser of format files over any bytes, for the fuzzer: it must not panic.
-#[cfg(feature = "fuzz")]
-pub fn fuzz_format(bytes: &[u8]) {
-    let _ = Format::parse("fuzz", bytes);
-    let _ = page::Header::parse(bytes);
-}
-
 #[cfg(test)]
 mod tests;

@@ -11,17 +11,5 @@ pub(crate) use input::Input;
 pub(crate) use line::looks_like_trace;
 pub use reader::TextReader;
 
-/// Runs the reader of lines over any bytes, for the fuzzer: it must not panic, and must end.
-#[cfg(feature = "fuzz")]
-pub fn fuzz_text(bytes: &[u8]) {
-    for html in [false, true] {
-        let mut reader = TextReader::new(bytes, html);
-        while let Some(event) = reader.next() {
-            let _ = reader.names().text(event.comm);
-        }
-        let _ = reader.report().to_string();
-    }
-}
-
 #[cfg(test)]
 mod tests;

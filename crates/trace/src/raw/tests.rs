@@ -2,6 +2,7 @@
 //! and the text of one recording say the same.
 
 mod alike;
+mod damage;
 mod made;
 
 use crate::event::{Event, Kind};
