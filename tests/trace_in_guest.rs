@@ -6,6 +6,7 @@ mod support;
 use std::fs::File;
 
 use support::{Folder, binderperf};
+use trace::event::{Binder, Flavour, Kind};
 use trace::file::Container;
 
 #[test]
@@ -26,8 +27,17 @@ fn binders_events_are_recorded_while_a_test_runs() {
         formats.iter().any(|(group, text)| *group == "binder" && text.starts_with(name.as_bytes()))
     };
     assert!(has("binder_transaction") && has("binder_transaction_received"));
-    // Only binder's events were on. Each of two calls is sent, and received, and so is its reply.
-    let before = called.stderr.split(" events, ").next().expect("text").rsplit(' ').next();
-    let events: u64 = before.and_then(|number| number.parse().ok()).expect("a count");
-    assert!(events >= ITERATIONS * 2 * 4, "{events}: {}", called.stderr);
+    // Each of two calls is sent, and received, and so is its reply.
+    let file = File::open(format!("{out}/t.trace")).expect("as before");
+    let (mut sent, mut received) = (0, 0);
+    for event in trace::open(file).expect("a recording") {
+        match event.kind {
+            Kind::Binder(Flavour::C, Binder::Transaction(_)) => sent += 1,
+            Kind::Binder(Flavour::C, Binder::Received { .. }) => received += 1,
+            _ => {}
+        }
+    }
+    assert!(sent >= ITERATIONS * 2 * 2 && received >= ITERATIONS * 2 * 2, "{sent} sent, {received} received");
+    let told = binderperf(&["trace", "info", &format!("{out}/t.trace")]).stdout;
+    assert!(told.contains(&format!("{sent} binder_transaction\n")), "{told}");
 }

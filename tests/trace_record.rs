@@ -108,6 +108,16 @@ fn a_recording_has_all_that_its_reader_needs_and_leaves_nothing_behind() {
         })
         .sum();
     assert_eq!(counted, events, "what is said is what the kernel counted");
+    let called = binderperf(&["trace", "info", &file]);
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    for told in [&format!(": {events} events"), "clock ", "cpu0: ", " sched_switch\n"] {
+        assert!(called.stdout.contains(told), "{told}: {}", called.stdout);
+    }
+    for (bad, why) in [("/no/such/file", "ENOENT"), (env!("CARGO_BIN_EXE_binderperf"), "no trace")] {
+        let called = binderperf(&["trace", "info", bad]);
+        assert_eq!((called.code, called.stdout.as_str()), (Some(2), ""));
+        assert!(called.stderr.contains(why), "{}", called.stderr);
+    }
 }
 
 #[test]

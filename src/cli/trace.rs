@@ -1,6 +1,7 @@
 //! Room: `binderperf trace`: which of its commands, and the exit status of what can go wrong with tracing.
 //! Not here: tracefs (`lab::trace`), Android's own recorder (`atrace`).
 
+mod info;
 mod record;
 
 use clap::{Args, Subcommand};
@@ -19,6 +20,7 @@ pub(crate) struct TraceArgs {
 #[derive(Clone, Debug, Subcommand)]
 enum Command {
     Record(record::RecordArgs),
+    Info(info::InfoArgs),
     /// Put back what `atrace` changed in the buffer that all share, also after a crash
     Restore,
 }
@@ -27,6 +29,7 @@ enum Command {
 pub(crate) fn run(args: TraceArgs) -> u8 {
     match args.command {
         Command::Record(args) => record::run(&args),
+        Command::Info(args) => info::run(&args),
         Command::Restore => restore(),
     }
 }

@@ -1,0 +1,143 @@
+//! Room: `binderperf trace info`: what is in a trace, counted.
+//! Not here: reading it (the crate `trace`), what its events mean.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use trace::Reader;
+use trace::event::{Binder, Kind, Name};
+
+use crate::cli::{complain, exit, say};
+
+/// Tell what is in a trace, whatever wrote it: CPUs, clock, time, events, what was lost
+#[derive(Clone, Debug, Args)]
+pub(crate) struct InfoArgs {
+    /// A file of `binderperf trace record`, or ftrace's text, as of atrace or systrace
+    file: PathBuf,
+}
+
+/// What was counted.
+#[derive(Debug, Default)]
+struct Counted {
+    events: BTreeMap<&'static str, u64>,
+    others: BTreeMap<Name, u64>,
+    cpus: BTreeMap<u32, u64>,
+    span: Option<(u64, u64)>,
+}
+
+/// Prints it; the result is the exit status.
+pub(super) fn run(args: &InfoArgs) -> u8 {
+    let opened = File::open(&args.file)
+        .map_err(|error| lab::describe_errno(&error))
+        .and_then(|file| trace::open(BufReader::new(file)).map_err(|error| error.to_string()));
+    match opened {
+        Ok(mut reader) => {
+            let counted = count(&mut reader);
+            say(&told(&args.file, &counted, &reader))
+        }
+        Err(why) => {
+            complain(format_args!("{}: {why}", args.file.display()));
+            exit::USAGE
+        }
+    }
+}
+
+fn count(reader: &mut Reader<BufReader<File>>) -> Counted {
+    let mut counted = Counted::default();
+    for event in reader.by_ref() {
+        match &event.kind {
+            // The report counts what is missing.
+            Kind::Lost { .. } => continue,
+            Kind::Other { name } => *counted.others.entry(*name).or_default() += 1,
+            known => *counted.events.entry(name_of(known)).or_default() += 1,
+        }
+        *counted.cpus.entry(event.cpu).or_default() += 1;
+        let (first, last) = counted.span.unwrap_or((event.ts, event.ts));
+        counted.span = Some((first.min(event.ts), last.max(event.ts)));
+    }
+    counted
+}
+
+/// An event's name, as the kernel has it.
+fn name_of(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Switch { .. } => "sched_switch",
+        Kind::Waking(_) => "sched_waking",
+        Kind::Wakeup(_) => "sched_wakeup",
+        Kind::WakeupNew(_) => "sched_wakeup_new",
+        Kind::BlockedReason { .. } => "sched_blocked_reason",
+        Kind::PiSetprio { .. } => "sched_pi_setprio",
+        Kind::Migrate { .. } => "sched_migrate_task",
+        Kind::IrqEntry { .. } => "interrupt entries",
+        Kind::IrqExit { .. } => "interrupt exits",
+        Kind::SoftirqRaise(_) => "softirq_raise",
+        Kind::SoftirqEntry(_) => "softirq_entry",
+        Kind::SoftirqExit(_) => "softirq_exit",
+        Kind::IpiSend { .. } => "ipi_send",
+        Kind::CpuIdle { .. } => "cpu_idle",
+        Kind::CpuFrequency { .. } => "cpu_frequency",
+        Kind::WorkStart { .. } => "workqueue_execute_start",
+        Kind::WorkEnd { .. } => "workqueue_execute_end",
+        Kind::ReclaimBegin { .. } => "mm_vmscan_direct_reclaim_begin",
+        Kind::ReclaimEnd { .. } => "mm_vmscan_direct_reclaim_end",
+        Kind::Binder(_, binder) => name_of_binders(binder),
+        Kind::Print(_) => "print",
+        _ => "others",
+    }
+}
+
+fn name_of_binders(event: &Binder) -> &'static str {
+    match event {
+        Binder::Transaction(_) => "binder_transaction",
+        Binder::Received { .. } => "binder_transaction_received",
+        Binder::AllocBuf(_) => "binder_transaction_alloc_buf",
+        Binder::BufferRelease(_) => "binder_transaction_buffer_release",
+        Binder::FailedBufferRelease(_) => "binder_transaction_failed_buffer_release",
+        Binder::UpdateBufferRelease(_) => "binder_transaction_update_buffer_release",
+        Binder::SetPriority { .. } => "binder_set_priority",
+        Binder::Lock { .. } => "binder_lock",
+        Binder::Locked { .. } => "binder_locked",
+        Binder::Unlock { .. } => "binder_unlock",
+        Binder::WaitForWork { .. } => "binder_wait_for_work",
+        Binder::Ioctl { .. } => "binder_ioctl",
+        Binder::IoctlDone { .. } => "binder_ioctl_done",
+        Binder::WriteDone { .. } => "binder_write_done",
+        Binder::ReadDone { .. } => "binder_read_done",
+        Binder::Command { .. } => "binder_command",
+        Binder::Return { .. } => "binder_return",
+        Binder::LatencyFree(_) => "binder_txn_latency_free",
+        Binder::FdSend { .. } => "binder_transaction_fd_send",
+        Binder::FdReceived { .. } => "binder_transaction_fd_recv",
+        _ => "others of binder",
+    }
+}
+
+fn told(file: &Path, counted: &Counted, reader: &Reader<BufReader<File>>) -> String {
+    let report = reader.report();
+    let mut text = format!("{}: {report}\n", file.display());
+    if let Some(head) = reader.head() {
+        text += &format!(
+            "kernel {}, clock {}, {} CPUs, pages of {} bytes\n",
+            head.kernel, head.clock, head.cpus, head.page_size
+        );
+    }
+    if let Some((first, last)) = counted.span {
+        let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+        text += &format!("from {} to {}: {} s\n", seconds(first), seconds(last), seconds(last - first));
+    }
+    for (cpu, events) in &counted.cpus {
+        text += &format!("cpu{cpu}: {events}\n");
+    }
+    let others = counted.others.iter().map(|(name, count)| (reader.names().text(*name), *count));
+    let mut events: Vec<(&str, u64)> =
+        counted.events.iter().map(|(name, count)| (*name, *count)).chain(others).collect();
+    // The most frequent first, and by name where that does not decide.
+    events.sort_unstable_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
+    for (name, count) in events {
+        text += &format!("{count:>12} {name}\n");
+    }
+    text
+}
