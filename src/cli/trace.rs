@@ -1,6 +1,7 @@
 //! Room: `binderperf trace`: which of its commands, and the exit status of what can go wrong with tracing.
 //! Not here: tracefs (`lab::trace`), Android's own recorder (`atrace`).
 
+mod analyze;
 mod info;
 mod record;
 
@@ -10,7 +11,7 @@ use lab::trace::tracefs::Trouble;
 
 use super::{complain, exit, say};
 
-/// Record the kernel's trace events and those of the embedded driver
+/// Record the kernel's trace events and those of the embedded driver, and say what they tell
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TraceArgs {
     #[command(subcommand)]
@@ -21,6 +22,7 @@ pub(crate) struct TraceArgs {
 enum Command {
     Record(record::RecordArgs),
     Info(info::InfoArgs),
+    Analyze(analyze::AnalyzeArgs),
     /// Put back what `atrace` changed in the buffer that all share, also after a crash
     Restore,
 }
@@ -30,6 +32,7 @@ pub(crate) fn run(args: TraceArgs) -> u8 {
     match args.command {
         Command::Record(args) => record::run(&args),
         Command::Info(args) => info::run(&args),
+        Command::Analyze(args) => analyze::run(&args),
         Command::Restore => restore(),
     }
 }

@@ -127,6 +127,16 @@ pub struct Analysis {
     pub slow: Vec<Slow>,
 }
 
+impl Analysis {
+    /// All of it as JSON, ending in a newline.
+    ///
+    /// # Errors
+    /// None that could be met: these are numbers and texts.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(self).map(|json| json + "\n")
+    }
+}
+
 /// Reads a trace to its end and answers.
 #[derive(Clone, Debug)]
 pub struct Analyst {

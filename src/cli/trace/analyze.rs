@@ -1,0 +1,100 @@
+//! Room: `binderperf trace analyze`: words into a question, its answer as text or JSON.
+//! Not here: the answer (`trace::verdict`).
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use trace::file::OpenError;
+use trace::verdict::{Analysis, Analyst, Filter, Question};
+
+use crate::cli::{complain, exit, say};
+
+/// Say what slow Binder transactions waited for
+///
+/// FILE is a recording of `trace record`, or ftrace's text from any machine: a `trace` file, atrace, systrace's HTML,
+/// what `trace-cmd report` prints. It needs binder_transaction and binder_transaction_received; with sched_switch and
+/// sched_waking it can say why. Exit status 1 if a call was longer than --deadline-us.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AnalyzeArgs {
+    /// The trace
+    file: PathBuf,
+
+    /// Tell of every call that took longer than this
+    #[arg(long, value_name = "N")]
+    deadline_us: Option<u64>,
+
+    /// Tell of the slowest N calls
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    worst: u32,
+
+    /// Only calls from or to this thread or process; more than one may be given
+    #[arg(long, value_name = "N")]
+    pid: Vec<i32>,
+
+    /// Only calls from or to threads with this in their name
+    #[arg(long, value_name = "TEXT")]
+    comm: Option<String>,
+
+    /// Only calls that a test of binderperf's marked as its own
+    #[arg(long)]
+    own: bool,
+
+    /// What to print
+    #[arg(long, value_enum, default_value_t = Form::Text)]
+    format: Form,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+/// Reads the trace and answers; the result is the exit status.
+pub(super) fn run(args: &AnalyzeArgs) -> u8 {
+    let analysis = match analyse(args) {
+        Ok(analysis) => analysis,
+        Err(why) => {
+            complain(format_args!("{}: {why}", args.file.display()));
+            return exit::USAGE;
+        }
+    };
+    let text = match args.format {
+        Form::Text => analysis.to_string(),
+        Form::Json => match analysis.to_json() {
+            Ok(json) => json,
+            Err(error) => {
+                complain(format_args!("could not write the answer as JSON: {error}"));
+                return exit::INTERNAL;
+            }
+        },
+    };
+    let printed = say(&text);
+    if printed != exit::FINE {
+        return printed;
+    }
+    let counts = analysis.counts;
+    if counts.calls + counts.oneway + counts.failed + counts.cut == 0 {
+        complain(
+            "no transaction in this trace was asked for; it needs the events binder_transaction and binder_transaction_received",
+        );
+        return exit::USAGE;
+    }
+    if counts.missed > 0 { exit::FAILED } else { exit::FINE }
+}
+
+fn analyse(args: &AnalyzeArgs) -> Result<Analysis, OpenError> {
+    let mut reader = trace::open(File::open(&args.file)?)?;
+    let mut analyst = Analyst::new(Question {
+        deadline_ns: args.deadline_us.map(|us| us.saturating_mul(1000)),
+        worst: args.worst as usize,
+        filter: Filter { pids: args.pid.clone(), comm: args.comm.clone(), own: args.own },
+    });
+    while let Some(event) = reader.next() {
+        analyst.take(&event, reader.names());
+    }
+    Ok(analyst.finish(reader.names(), reader.report()))
+}
