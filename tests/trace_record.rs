@@ -110,6 +110,10 @@ fn a_recording_has_all_that_its_reader_needs_and_leaves_nothing_behind() {
     assert_eq!(counted, events, "what is said is what the kernel counted");
     let called = binderperf(&["trace", "info", &file]);
     assert_eq!(called.code, Some(0), "{}", called.stderr);
+    // All of the texts were understood.
+    assert!(
+        trace::open(File::open(&file).expect("a recording")).expect("sound").report().problems.is_empty()
+    );
     for told in [&format!(": {events} events"), "clock ", "cpu0: ", " sched_switch\n"] {
         assert!(called.stdout.contains(told), "{told}: {}", called.stdout);
     }

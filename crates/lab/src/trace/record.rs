@@ -22,7 +22,7 @@ use super::atrace::use_of;
 use super::categories::{self, Category};
 use super::process::Process;
 use super::size::check_size;
-use super::tracefs::{Buffer, Instance, Tracefs, Trouble};
+use super::tracefs::{Buffer, Instance, Tracefs, Trouble, read_whole};
 use counts::Counts;
 use pages::{Pipe, Shared};
 use work::{Ended, Work};
@@ -161,7 +161,7 @@ fn write_formats(tracefs: &Tracefs, events: &[String], shared: &Shared) {
     let own = std::fs::read_dir(root.join("ftrace")).into_iter().flatten().flatten();
     let own = own.map(|entry| format!("ftrace/{}", entry.file_name().to_string_lossy()));
     for event in events.iter().cloned().chain(own) {
-        let format = std::fs::read(root.join(&event).join("format"));
+        let format = read_whole(&root.join(&event).join("format"));
         if let (Ok(format), Some((group, _))) = (format, event.split_once('/')) {
             shared.write(|writer| writer.format(group, &format));
         }
@@ -169,7 +169,7 @@ fn write_formats(tracefs: &Tracefs, events: &[String], shared: &Shared) {
 }
 
 fn write_text(path: &Path, part: Part, cpu: u32, shared: &Shared) {
-    if let Ok(text) = std::fs::read(path) {
+    if let Ok(text) = read_whole(path) {
         shared.write(|writer| writer.text(part, cpu, &text));
     }
 }

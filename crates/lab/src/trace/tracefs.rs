@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Where tracefs may be.
@@ -187,6 +187,23 @@ fn mount(why: &str) -> Result<Tracefs, Trouble> {
     }
 }
 
+/// Reads a file of tracefs. `events/header_page` is in the first read or not at all, so that must be a large one.
+///
+/// # Errors
+/// The system's.
+pub fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let (mut text, mut room) = (Vec::new(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut room) {
+            Ok(0) => return Ok(text),
+            Ok(count) => text.extend_from_slice(room.get(..count).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// The files of one trace buffer: everybody's, or an instance's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
@@ -262,7 +279,8 @@ impl Buffer {
         let kb = self.read("buffer_subbuf_size_kb").ok().and_then(|text| text.parse::<usize>().ok());
         // Header sizes are in `events/header_page`: `field: char data; offset:16; size:4080; signed:1;`
         let from_header = || {
-            let text = fs::read_to_string(self.events_folder().join("header_page")).ok()?;
+            let text = read_whole(&self.events_folder().join("header_page")).ok()?;
+            let text = String::from_utf8_lossy(&text);
             let line = text.lines().find(|line| line.contains(" data;"))?;
             let number = |key: &str| line.split(key).nth(1)?.split(';').next()?.trim().parse::<usize>().ok();
             Some(number("offset:")? + number("size:")?)
