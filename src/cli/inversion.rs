@@ -7,14 +7,14 @@ use clap::{Args, ValueEnum};
 use lab::inversion::{Ask, Flavour};
 use lab::load::Class;
 use lab::plan::{Release, fresh_seed};
-use lab::run::{Observer, RunError};
+use lab::run::Observer;
 use record::{Run, Setting};
 
 use super::driver::{DriverArgs, chosen};
 use super::output::Sink;
 use super::progress::StatusLine;
 use super::show::Form;
-use super::{A_YEAR_S, complain, exit, note};
+use super::{A_YEAR_S, cannot_run, complain, exit, note};
 
 /// Whether a server that does not inherit its real-time caller's priority keeps it waiting
 ///
@@ -133,14 +133,7 @@ pub(crate) fn run(args: &InversionArgs) -> u8 {
     teller.line.show("");
     let run = match result {
         Ok(run) => run,
-        Err(error) => {
-            complain(&error);
-            return match error {
-                RunError::NoDriver(_) | RunError::Unready(_) => exit::UNABLE,
-                RunError::NothingToRun { .. } => exit::USAGE,
-                RunError::Os(_) => exit::INTERNAL,
-            };
-        }
+        Err(error) => return cannot_run(&error),
     };
     stdout.put(&args.format.of(&run));
     if let Some(record) = &mut record {

@@ -14,14 +14,14 @@ use clap::{Args, Parser, ValueEnum};
 use lab::latency::{Ask, Flavour, Injected, ask};
 use lab::load::LoadSpec;
 use lab::plan::{Inherit, Release};
-use lab::run::{Observer, RunError};
+use lab::run::Observer;
 use record::Run;
 use record::render::latency::{Options, json, roles, table};
 
 use super::driver::{DriverArgs, chosen};
 use super::output::Sink;
 use super::progress::StatusLine;
-use super::{A_YEAR_S, complain, exit, note, parse, say};
+use super::{A_YEAR_S, cannot_run, complain, exit, note, parse, say};
 
 /// Measure latency call by call, deadlines, priority inheritance: hwbinder, binder: `latency --help`
 #[derive(Clone, Debug, Args)]
@@ -289,16 +289,6 @@ fn carry_out(ask: &Ask, args: &TestArgs) -> u8 {
     let troubles: Vec<String> = std::iter::once(&stdout).chain(&record).filter_map(Sink::trouble).collect();
     troubles.iter().for_each(complain);
     if troubles.is_empty() { status } else { exit::INTERNAL }
-}
-
-/// Says why a test could not begin; the exit status for that.
-fn cannot_run(error: &RunError) -> u8 {
-    complain(error);
-    match error {
-        RunError::NoDriver(_) | RunError::Unready(_) => exit::UNABLE,
-        RunError::NothingToRun { .. } => exit::USAGE,
-        RunError::Os(_) => exit::INTERNAL,
-    }
 }
 
 /// Tells how far it is.

@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use lab::run::RunError;
+
 pub(crate) mod applet;
 mod atrace;
 pub(crate) mod broker;
@@ -49,6 +51,16 @@ fn parse<P: clap::Parser>(name: &str, words: Vec<String>) -> Result<P, u8> {
         }
         say(&error.to_string())
     })
+}
+
+/// Says why a test could not begin; the exit status for that.
+fn cannot_run(error: &RunError) -> u8 {
+    complain(error);
+    match error {
+        RunError::NoDriver(_) | RunError::Unready(_) => exit::UNABLE,
+        RunError::NothingToRun { .. } => exit::USAGE,
+        RunError::Os(_) => exit::INTERNAL,
+    }
 }
 
 /// Says what went wrong, on stderr.

@@ -3,9 +3,8 @@
 
 use clap::Parser;
 use lab::latency::accuracy::{self, HEAD};
-use lab::run::RunError;
 
-use super::super::{complain, exit, parse, say};
+use super::super::{cannot_run, complain, exit, parse, say};
 
 /// Put known delays into the service, on the embedded driver, and see whether the latency test finds them: within 2 % + 20 us
 #[derive(Debug, Parser)]
@@ -44,12 +43,6 @@ pub(super) fn run(name: &str, words: Vec<String>) -> u8 {
             let wrong = args.strict && (found.len() < all || found.iter().any(|row| !row.is_right()));
             say(&format!("{HEAD}{rows}")).max(if wrong { exit::FAILED } else { exit::FINE })
         }
-        Err(error) => {
-            complain(&error);
-            match error {
-                RunError::Os(_) | RunError::NothingToRun { .. } => exit::INTERNAL,
-                RunError::NoDriver(_) | RunError::Unready(_) => exit::UNABLE,
-            }
-        }
+        Err(error) => cannot_run(&error),
     }
 }

@@ -16,9 +16,9 @@ use record::render::latency::{Options, json, table};
 use super::super::driver::{DriverArgs, chosen};
 use super::super::output::Sink;
 use super::super::progress::StatusLine;
-use super::super::{A_YEAR_S, complain, exit, note, parse};
+use super::super::{A_YEAR_S, cannot_run, complain, exit, note, parse};
 use super::verdict::failures;
-use super::{Form, Switch, cannot_run};
+use super::{Form, Switch};
 
 /// Measure latency over a grid of pairs, payloads, loads and deadlines, and how many calls per second are
 /// sustained

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lab::plan::{Fault, Release, fresh_seed};
-use lab::run::{Observer, RunError};
+use lab::run::Observer;
 use lab::workers::{Ask, Flavour, Group};
 use record::{Outcome, Run};
 
@@ -14,7 +14,7 @@ use super::super::driver::{DriverArgs, chosen};
 use super::super::output::Sink;
 use super::super::progress::StatusLine;
 use super::super::show::Form;
-use super::super::{A_YEAR_S, complain, exit, note};
+use super::super::{A_YEAR_S, cannot_run, complain, exit, note};
 use lab::plan::MinTime;
 use record::render::crowd::{rate_line, time_lines};
 
@@ -108,12 +108,7 @@ pub(super) fn run(ask: Result<Ask, String>, common: &Common, form: Form) -> u8 {
         Ok(run) => run,
         Err(error) => {
             teller.line.show("");
-            complain(&error);
-            return match error {
-                RunError::NoDriver(_) | RunError::Unready(_) => exit::UNABLE,
-                RunError::NothingToRun { .. } => exit::USAGE,
-                RunError::Os(_) => exit::INTERNAL,
-            };
+            return cannot_run(&error);
         }
     };
     teller.finish(&run);

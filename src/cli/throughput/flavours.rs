@@ -8,7 +8,7 @@ use clap::Parser;
 use lab::plan::{
     Controls, Device, Family, Fault, LARGEST_PAYLOAD, MinTime, Placement, Plan, Release, fresh_seed,
 };
-use lab::run::{Observer, RunError};
+use lab::run::Observer;
 use record::Run;
 use record::render::flavours::{self, Limit};
 
@@ -16,7 +16,7 @@ use super::super::driver::{DriverArgs, chosen};
 use super::super::output::Sink;
 use super::super::progress::StatusLine;
 use super::super::show::Form;
-use super::super::{A_YEAR_S, complain, exit, note};
+use super::super::{A_YEAR_S, cannot_run, complain, exit, note};
 use super::crowd;
 
 /// Compare binder with hwbinder, with the same interface without IPC, and with every control
@@ -137,14 +137,7 @@ pub(super) fn run(name: &str, words: Vec<String>) -> u8 {
     line.0.show("");
     let run = match measured {
         Ok(run) => run,
-        Err(error) => {
-            complain(&error);
-            return match error {
-                RunError::NoDriver(_) | RunError::Unready(_) => exit::UNABLE,
-                RunError::NothingToRun { .. } => exit::USAGE,
-                RunError::Os(_) => exit::INTERNAL,
-            };
-        }
+        Err(error) => return cannot_run(&error),
     };
     stdout.put(&args.format.of(&run));
     if let Some(record) = &mut record {

@@ -12,7 +12,7 @@ use super::tracefs::{self, Tracefs};
 
 /// The variable that names the folder of the buffer to stop, for what `binderperf trace record` starts: an
 /// instance of tracefs. Without it, the buffer that everybody shares is meant.
-pub const FOLDER_VARIABLE: &str = "BINDERPERF_TRACING";
+pub use driver::embedded::marks::TRACING as FOLDER_VARIABLE;
 
 /// The variable that names the file which a recording is written to.
 pub const LOG_VARIABLE: &str = "BINDERPERF_TRACE_LOG";
