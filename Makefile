@@ -16,7 +16,7 @@ build:
 	@tools/install-deps run
 	BINDERPERF_GIT="$$(git describe --always --dirty 2>/dev/null)" cargo build --release
 
-test: check unit embedded loom guest phone doc counts
+test: check doc unit embedded loom guest phone counts
 
 check:
 	@tools/install-deps test

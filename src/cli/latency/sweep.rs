@@ -37,7 +37,7 @@ struct SweepArgs {
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = [0, 4096])]
     payload: Vec<u32>,
 
-    /// Load beside it: none, or KIND[:COUNT[:CLASS]], several with commas; again for the grid's next
+    /// Load beside it: none, or the word that `latency --load` takes, several with commas; again for the grid's next
     #[arg(long, value_name = "none|LOAD,...", default_values_t = [Beside(Vec::new())])]
     load: Vec<Beside>,
 
