@@ -203,10 +203,14 @@ impl Process {
 
     /// Lets go of the lock and wakes whom [`Self::wake_later`] was told of.
     fn unlock(&self, mut st: Guard<'_>, slot: u32) -> Option<Wake> {
+        let owes = &self.locals[slot as usize].owes_wake;
+        if !owes.load(Ordering::Relaxed) {
+            return None;
+        }
         let wake = st.thread(slot).wake.take();
         drop(st);
+        owes.store(false, Ordering::Relaxed);
         if let Some(wake) = &wake {
-            self.locals[slot as usize].owes_wake.store(false, Ordering::Relaxed);
             wake.carry_out(self.marks.as_ref());
         }
         wake

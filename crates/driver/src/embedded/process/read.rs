@@ -53,6 +53,7 @@ pub(super) enum Step {
 
 impl Process {
     /// The read part of a `BINDER_WRITE_READ`.
+    #[inline(always)] // its one caller is the hot path, and it grew beyond what is inlined unasked
     pub(super) fn read<'p>(
         &'p self,
         mut st: Guard<'p>,

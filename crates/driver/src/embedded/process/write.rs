@@ -56,6 +56,7 @@ impl Process {
         Ok(st)
     }
 
+    #[inline(always)] // a command is large, and would be handed over through memory
     fn obey<'p>(
         &'p self,
         mut st: Guard<'p>,
