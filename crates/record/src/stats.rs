@@ -2,6 +2,12 @@
 //! Not here: percentiles of recorded samples (`crate::distribution`).
 //! A statistic that does not exist for so few values is `None`, never 0.
 
+pub mod change;
+pub mod dice;
+pub mod order;
+pub mod rank;
+pub mod shift;
+
 /// Arithmetic mean; `None` of nothing.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)

@@ -77,3 +77,67 @@ fn wilson_s_bound_of_nonsense_does_not_exist() {
     assert_eq!(wilson_lower(1, 2, 1.0), None);
     assert_eq!(wilson_lower(0, 10, 0.95), Some(0.0));
 }
+
+mod scipy;
+
+use super::dice::Dice;
+use super::{rank, shift};
+
+#[test]
+fn what_a_test_cannot_be_made_of_is_none() {
+    assert_eq!(rank::mann_whitney(&[], &[1.0]), None);
+    assert_eq!(rank::signed_rank(&[]), None);
+    assert_eq!(shift::hodges_lehmann(&[1.0], &[]), None);
+    assert_eq!(shift::between_groups(&[1.0], &[2.0, 3.0], 0.95, 1), None, "no spread of one value");
+    assert_eq!(shift::student_quantile(0.975, 0), None);
+}
+
+#[test]
+fn no_difference_at_all_is_no_evidence() {
+    let same = [5.0; 12];
+    assert_eq!(rank::mann_whitney(&same, &same).expect("groups").p, 1.0);
+    assert_eq!(rank::mann_whitney(&[5.0; 30], &[5.0; 30]).expect("groups").p, 1.0);
+    assert_eq!(rank::signed_rank(&[0.0; 9]).expect("pairs").p, 1.0);
+}
+
+#[test]
+fn holm_enlarges_the_least_most_and_keeps_their_order() {
+    assert_eq!(rank::holm(&[0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02]);
+    assert_eq!(rank::holm(&[0.6, 0.9]), [1.0, 1.0]);
+    assert_eq!(rank::holm(&[]), Vec::<f64>::new());
+}
+
+/// Shares of 400 intervals that hold the true shift, of groups with now and then an outlier.
+fn coverage(n: usize, paired: bool) -> f64 {
+    let mut dice = Dice::new(n as u64);
+    let mut value = |shift: f64| shift + dice.normal() * if dice.below(10) == 0 { 4.0 } else { 1.0 };
+    let held = (0..400).filter(|&seed| {
+        let first: Vec<f64> = (0..n).map(|_| value(0.0)).collect();
+        let second: Vec<f64> = (0..n).map(|_| value(0.5)).collect();
+        let found = if paired {
+            let differences: Vec<f64> = first.iter().zip(&second).map(|(low, high)| high - low).collect();
+            shift::between_pairs(&differences, 0.95, seed)
+        } else {
+            shift::between_groups(&first, &second, 0.95, seed)
+        };
+        found.is_some_and(|found| found.low <= 0.5 && 0.5 <= found.high)
+    });
+    held.count() as f64 / 400.0
+}
+
+#[test]
+fn intervals_hold_the_truth_as_often_as_they_say() {
+    for n in [5, 12] {
+        for paired in [false, true] {
+            let share = coverage(n, paired);
+            // 0.95 is asked for; 400 trials tell it to 0.02.
+            assert!((0.92..=0.999).contains(&share), "n {n}, paired {paired}: {share}");
+        }
+    }
+}
+
+#[test]
+fn an_interval_is_the_same_each_time() {
+    let (a, b) = ([1.0, 2.0, 4.0, 3.0], [2.0, 2.5, 5.0]);
+    assert_eq!(shift::between_groups(&a, &b, 0.95, 9), shift::between_groups(&a, &b, 0.95, 9));
+}
