@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use support::{Called, Folder, call, command, signal};
+use support::{Called, Folder, call, command, ends_with_the_miss, signal, stopped_at};
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 
@@ -65,6 +65,11 @@ impl Turn {
         entries.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|it| it == "json"))
     }
 
+    /// Whether the embedded driver's processes are told to write marks.
+    fn is_announced(&self) -> bool {
+        std::path::Path::new(&self.folder.path("binderperf/tracing")).exists()
+    }
+
     fn is_as_before(&self) {
         assert_eq!(self.before, KNOBS.map(knob));
         assert!(!knob("buffer_size_kb").starts_with("8000") && self.state_file().is_none());
@@ -103,11 +108,25 @@ fn the_documented_session() {
     let mode = std::fs::metadata(turn.state_file().expect("the state is kept")).expect("it").mode();
     assert_eq!(mode & 0o777, 0o600);
 
-    let test = "libhwbinder_latency -deadline_us 1 -trace -i 50000 -pair 3 --driver=embedded";
+    // The documented one is met, so that nothing is stopped; and one that is not.
+    let fine = "libhwbinder_latency -deadline_us 60000000 -trace -i 20 -pair 3 --driver=embedded --no-scenes";
+    let called = turn.call(&fine.split(' ').collect::<Vec<_>>());
+    assert!(called.code == Some(0) && knob("tracing_on") == "1", "{}", called.stderr);
+    let test = "libhwbinder_latency -deadline_us 500 -trace -i 50000 -pair 3 --driver=embedded";
     let called = turn.call(&test.split(' ').collect::<Vec<_>>());
     assert_eq!(called.code, Some(1), "{}", called.stderr);
     let message = format!("deadline triggered: halt & stop trace\nlog:{TRACEFS}/trace\n");
     assert!(called.stderr.contains(&message) && knob("tracing_on") == "0", "{}", called.stderr);
+    // What to do next is said, and does what it says.
+    let next = format!("binderperf trace analyze {TRACEFS}/trace");
+    assert!(called.stderr.contains(&next), "{}", called.stderr);
+    let (named, words) = stopped_at(&called.stdout);
+    let why = turn.call(&["trace", "analyze", &format!("{TRACEFS}/trace")]);
+    assert_eq!(why.code, Some(1), "{}", why.stderr);
+    let verdicts: Vec<&str> = why.stdout.lines().filter(|line| line.starts_with("- MISS ")).collect();
+    // Others may have missed in the moment before tracing was off.
+    assert!(verdicts.iter().any(|line| line.contains(&format!("{named}: call "))), "{named}: {}", why.stdout);
+    ends_with_the_miss(&std::fs::read_to_string(format!("{TRACEFS}/trace")).expect("tracefs"), &words);
 
     let called = turn.call(&["atrace", "--async_dump"]);
     assert!(called.stdout.starts_with(" done\nTRACE:\n# tracer: nop\n"), "{:.100}", called.stdout);
@@ -123,6 +142,44 @@ fn the_documented_session() {
     assert!(called.stdout.starts_with(" done\nTRACE:\n# tracer: nop\n"), "{:.100}", called.stdout);
     turn.is_as_before();
     assert_eq!(turn.call(&["atrace", "--async_stop"]).code, Some(2), "there is none any more");
+    assert!(!turn.is_announced());
+}
+
+#[test]
+fn the_embedded_drivers_processes_are_told_of_a_recording_of_binder_until_it_is_over() {
+    let Some(turn) = Turn::take("told") else { return };
+    let start = |categories: &[&str]| {
+        let called = turn.call(&[&["atrace", "--async_start"], categories].concat());
+        assert_eq!(called.code, Some(0), "{}", called.stderr);
+        called.stderr
+    };
+    start(&["sched"]);
+    assert!(!turn.is_announced(), "nobody asked for binder");
+    let said = start(&["sched", "binder_driver"]);
+    assert!(turn.is_announced());
+    let of_its_own = std::path::Path::new(TRACEFS).join("events/binder").exists();
+    assert!(
+        of_its_own || said.contains("binder_driver: this kernel has no binder driver; the embedded"),
+        "{said}"
+    );
+    start(&["sched"]);
+    assert!(!turn.is_announced(), "begun anew without it");
+    start(&["binder_driver"]);
+    assert_eq!(turn.call(&["atrace", "--async_stop", "-o", "/dev/null"]).code, Some(0));
+    assert!(!turn.is_announced());
+    for next in [&["trace", "restore"][..], &["atrace", "-t", "0", "irq"]] {
+        let mut child = turn.started(&["atrace", "-t", "1000", "sched", "binder_driver"]);
+        let start = Instant::now();
+        while !turn.is_announced() {
+            assert!(start.elapsed() < Duration::from_secs(60), "nobody is told");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        child.kill().expect("killed");
+        child.wait().expect("ours");
+        assert_eq!(turn.call(next).code, Some(0));
+        assert!(!turn.is_announced(), "{next:?} puts that back, too");
+        turn.is_as_before();
+    }
 }
 
 #[test]

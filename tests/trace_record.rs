@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use support::{Called, Folder, binderperf, call, command, signal};
 use trace::file::{Container, Part};
+use trace::verdict::{Analysis, Analyst, Filter, Question};
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 
@@ -122,6 +123,81 @@ fn a_recording_has_all_that_its_reader_needs_and_leaves_nothing_behind() {
         assert_eq!((called.code, called.stdout.as_str()), (Some(2), ""));
         assert!(called.stderr.contains(why), "{}", called.stderr);
     }
+}
+
+/// What a trace says.
+fn analysed(path: &str, question: Question) -> Analysis {
+    let mut reader = trace::open(File::open(path).expect("a recording")).expect("a sound recording");
+    let mut analyst = Analyst::new(question);
+    while let Some(event) = reader.next() {
+        analyst.take(&event, reader.names());
+    }
+    analyst.finish(reader.names(), reader.report())
+}
+
+#[test]
+fn a_recording_holds_the_embedded_drivers_calls_by_pair_class_and_number() {
+    if !may_trace() {
+        return;
+    }
+    let folder = Folder::new("trace-marks");
+    let file = folder.path("t.trace");
+    let test = [
+        "--",
+        "binderperf",
+        "latency",
+        "hwbinder",
+        "-i",
+        "25",
+        "-w",
+        "2",
+        "--driver=embedded",
+        "--no-scenes",
+    ];
+    // Whatever events are chosen: the driver's own come by themselves.
+    let called = record(&file, &[&["sched"], &test[..]].concat());
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    let own = Filter { own: true, ..Filter::default() };
+    let analysis = analysed(&file, Question { worst: 1000, filter: own, ..Question::default() });
+    assert_eq!(analysis.counts.calls, 25 * 2 * 2, "{analysis}");
+    let mut told: Vec<&str> = analysis.slow.iter().filter_map(|call| call.label.as_deref()).collect();
+    told.sort_unstable();
+    let mut made: Vec<String> = (0..2)
+        .flat_map(|pair| ["fifo", "other"].map(|class| (pair, class)))
+        .flat_map(|(pair, class)| {
+            (0..25).map(move |number| format!("pair={pair} class={class} number={number}"))
+        })
+        .collect();
+    made.sort_unstable();
+    assert_eq!(told, made);
+    for call in &analysis.slow {
+        let class =
+            if call.label.as_deref().is_some_and(|label| label.contains("fifo")) { 0..100 } else { 100..140 };
+        assert!(call.caller.prio.is_some_and(|prio| class.contains(&prio)), "{}", call.verdict);
+        let parts: u64 = call.parts.iter().map(|part| part.ns).sum();
+        assert_eq!(parts, call.ns, "{}", call.verdict);
+    }
+    let all = analysed(&file, Question::default());
+    assert!(all.counts.calls > analysis.counts.calls, "others' calls are there, too: {all}");
+}
+
+#[test]
+fn nothing_is_marked_where_nobody_records() {
+    if !may_trace() {
+        return;
+    }
+    let folder = Folder::new("trace-unmarked");
+    let file = folder.path("t.trace");
+    // Not told of the recording, though it is under way.
+    let program = env!("CARGO_BIN_EXE_binderperf");
+    let script =
+        format!("unset BINDERPERF_TRACING; {program} latency hwbinder -i 5 --driver=embedded --no-scenes");
+    let state = folder.path("");
+    let words = ["trace", "record", "-o", &file, "sched", "--", "sh", "-c", &script];
+    let called = call(program, &words, &[("XDG_RUNTIME_DIR", &state)]);
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    let analysis = analysed(&file, Question::default());
+    assert_eq!((analysis.counts.calls, analysis.counts.cut), (0, 0), "{analysis}");
 }
 
 #[test]

@@ -168,3 +168,31 @@ impl Drop for Folder {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
+
+/// The call that a latency test says it stopped at, as a trace's verdict names it: `P1 fifo #4211`; and how a mark does.
+pub(crate) fn stopped_at(json: &str) -> (String, String) {
+    let json: serde_json::Value = serde_json::from_str(json).expect("the test's output only");
+    let miss = &json["stopped_at"];
+    let (pair, class) =
+        (&miss["pair"], miss["class"].as_str().unwrap_or_else(|| panic!("no miss in {json}")));
+    let number = &miss["iteration"];
+    (format!("P{pair} {class} #{number}"), format!("pair={pair} class={class} number={number}"))
+}
+
+/// That a trace's text ends with a missed call: its reply, then the mark that tells of it, and nothing of its pair
+/// behind that.
+pub(crate) fn ends_with_the_miss(text: &str, words: &str) {
+    let lines: Vec<&str> = text.lines().collect();
+    let find = |verb: &str| {
+        let mark = format!("binderperf: {verb} {words}");
+        let of_it = |line: &&str| line.contains(&format!("{mark} ")) || line.ends_with(&mark);
+        lines.iter().rposition(of_it).unwrap_or_else(|| panic!("no {mark:?} in the trace"))
+    };
+    let (began, missed) = (find("call"), find("miss"));
+    assert!(began < missed);
+    let replied = |line: &&str| line.contains("binder_transaction_received: transaction=");
+    assert!(lines[began..missed].iter().filter(|line| replied(line)).count() >= 2, "without its reply");
+    let pair = words.split(' ').next().expect("words");
+    let next = format!("binderperf: call {pair} ");
+    assert!(!lines[missed..].iter().any(|line| line.contains(&next)), "the pair's next call is there, too");
+}

@@ -265,7 +265,8 @@ fn keep(ask: &Ask, addresses: &Addresses, results: &[pairs::Result], run: &mut R
     let faceted = run.cases.iter().filter_map(|case| case.latency.as_ref());
     test.inheritance.not_inherited = faceted.map(|latency| latency.not_inherited).sum();
     test.inheritance.calls = results.iter().map(|result| result.samples.len() as u64).sum();
-    test.stopped_at = results.iter().find_map(|result| result.miss);
+    let misses = results.iter().filter_map(|result| result.miss);
+    test.stopped_at = misses.min_by_key(|noted| noted.rank).map(|noted| noted.miss);
     test.roles = results.first().map(|result| roles(ask, result)).unwrap_or_default();
 }
 

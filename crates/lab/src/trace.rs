@@ -7,6 +7,7 @@
 //!   whether that crashed.
 //! - [`atrace`]: a recording in the buffer that everybody shares, as Android's `atrace` makes it.
 //! - [`record`]: a recording in a buffer of its own, into a file.
+//! - `stamp`: marks of our own among the events: which call of a test comes next, and which missed.
 //!
 //! Not here: what a trace means.
 
@@ -16,6 +17,7 @@ pub mod changes;
 pub mod process;
 pub mod record;
 pub mod size;
+pub(crate) mod stamp;
 pub mod switch;
 pub mod tracefs;
 

@@ -9,6 +9,8 @@ mod timeline;
 mod transaction;
 pub(crate) mod world;
 
+use std::collections::HashMap;
+
 use crate::cause::{Asked, Nested, Part, divide};
 use crate::event::{Binder, Event, Flavour, Kind, Mark, Name, Names, State, Wake};
 use calls::{Calls, Open};
@@ -23,7 +25,12 @@ pub struct Model {
     now: u64,
     first: Option<u64>,
     gap: Option<Gap>,
+    /// Threads whose mark says that a call comes, and since when, until that has ended.
+    announced: HashMap<i32, u64>,
 }
+
+/// The most threads for which the past is kept before their call comes.
+const MOST_ANNOUNCED: usize = 1024;
 
 impl Model {
     /// One that has seen nothing.
@@ -85,31 +92,43 @@ impl Model {
         if self.calls.ended.is_empty() {
             // Walking the queue for each event would cost more than it saves.
             if self.now.is_multiple_of(64) {
-                let oldest = self.calls.oldest().unwrap_or(self.now);
-                self.world.settle(oldest, self.now);
+                self.forget();
             }
             return;
         }
         for (slot, end, outcome) in std::mem::take(&mut self.calls.ended) {
             if let Some(open) = self.calls.take(slot) {
+                // Unless it says already that the next one comes.
+                if open.announced.is_some() && self.announced.get(&open.client).copied() == open.announced {
+                    self.announced.remove(&open.client);
+                }
                 ended(self.conclude(open, end, outcome));
             }
         }
+        self.forget();
+    }
+
+    /// Lets go of what nobody will ask for.
+    fn forget(&mut self) {
         let oldest = self.calls.oldest().unwrap_or(self.now);
+        let oldest = self.announced.values().copied().fold(oldest, u64::min);
         self.world.settle(oldest, self.now);
     }
 
     fn conclude(&mut self, open: Open, end: u64, outcome: Outcome) -> Transaction {
         let end = end.max(open.begin);
+        let begin = open.announced.map_or(open.begin, |said| said.min(open.begin));
         let parts = divide(
             &self.world,
             &Asked {
+                from: begin,
                 begin: open.begin,
                 sent: open.sending_done,
                 received: open.received,
                 replied: open.replied,
                 reply_sent: open.reply_done,
-                end,
+                end: open.returned.map_or(end, |returned| returned.clamp(open.begin, end)),
+                to: end,
                 client: open.client,
                 server: open.server,
                 server_free: open.server_free,
@@ -120,7 +139,7 @@ impl Model {
             },
         );
         if open.parent.is_some() {
-            self.calls.nest(open.parent, Nested { begin: open.begin, end, parts: parts.clone() });
+            self.calls.nest(open.parent, Nested { begin, end, parts: parts.clone() });
         }
         let client = self.world.thread(open.client);
         let server = open.server.map(|tid| {
@@ -146,7 +165,8 @@ impl Model {
             },
             to_proc: open.sent.to_proc,
             server,
-            begin: open.begin,
+            begin,
+            sent: open.begin,
             received: open.received,
             replied: open.replied,
             end,
@@ -195,6 +215,7 @@ impl Model {
             Kind::Switch { prev, state, next } => {
                 world.switch(ts, event.cpu, *prev, *state, *next);
                 if *state == State::Dead {
+                    self.announced.remove(&prev.tid);
                     self.calls.died(world, prev.tid, ts);
                 }
             }
@@ -272,9 +293,16 @@ impl Model {
             Some(Mark::Begin { name, .. }) => self.slice(event, Some(meaning(name))),
             Some(Mark::End) => self.slice(event, None),
             Some(Mark::Own { verb: "call", rest }) => {
+                self.calls.said_over(&mut self.world, event.tid, None);
                 if let Some(thread) = self.world.thread_mut(event.tid) {
-                    thread.label = Some(rest.into());
+                    thread.label = Some((event.ts, rest.into()));
+                    if self.announced.len() < MOST_ANNOUNCED {
+                        self.announced.insert(event.tid, event.ts);
+                    }
                 }
+            }
+            Some(Mark::Own { verb: "done" | "miss", .. }) => {
+                self.calls.said_over(&mut self.world, event.tid, Some(event.ts));
             }
             _ => {}
         }

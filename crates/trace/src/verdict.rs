@@ -4,6 +4,7 @@
 mod slow;
 mod sums;
 mod text;
+mod told;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,11 +13,13 @@ use serde::{Deserialize, Serialize};
 
 pub use slow::{Before, Inverted, Moment, Reason, Slow, Who};
 pub use sums::{Share, Sum};
+pub use told::Told;
 
 use crate::event::{Event, Kind, Name, Names};
 use crate::model::{Model, Outcome, Transaction};
 use crate::report::Report;
 use sums::Sums;
+use told::Misses;
 
 /// The most transactions over the deadline that are told one by one; the slowest of them are kept.
 const MOST_MISSES: usize = 256;
@@ -75,7 +78,7 @@ pub struct Counts {
     pub nested: u64,
     /// Oneway calls that were received.
     pub oneway: u64,
-    /// Over the deadline, without the doubtful ones.
+    /// Over the deadline that was asked for, without the doubtful ones, or told by the test itself.
     pub missed: u64,
     /// Failed, or to the dead or frozen.
     pub failed: u64,
@@ -154,21 +157,25 @@ struct Tally {
     inversions: Inversions,
     kept: Vec<Transaction>,
     missed: Vec<Transaction>,
+    told: Misses,
 }
 
 impl Analyst {
     /// One that has read nothing.
     #[must_use]
     pub fn new(question: Question) -> Self {
-        Self { question, model: Model::new(), tally: Tally::default() }
+        let tally = Tally { told: Misses::keeping(MOST_MISSES), ..Tally::default() };
+        Self { question, model: Model::new(), tally }
     }
 
     /// Takes the next event, in the order of their times. `names` are the reader's.
     pub fn take(&mut self, event: &Event, names: &Names) {
         let (tally, question) = (&mut self.tally, &self.question);
         self.model.take(event, names, &mut |call| tally.take(call, question, names));
+        tally.tell(event, question, names);
         if let (Kind::Lost { .. }, Some(gap)) = (&event.kind, self.model.last_gap()) {
-            for call in self.tally.kept.iter_mut().chain(&mut self.tally.missed) {
+            let told = self.tally.told.told.iter_mut().map(|(call, _)| call);
+            for call in self.tally.kept.iter_mut().chain(&mut self.tally.missed).chain(told) {
                 call.doubtful |= call.begin < gap.end && call.end > gap.begin;
             }
         }
@@ -180,14 +187,22 @@ impl Analyst {
         let (tally, question) = (&mut self.tally, &self.question);
         self.model.finish(&mut |call| tally.take(call, question, names));
         let tally = self.tally;
-        let mut slow = keep_slowest(tally.kept, self.question.worst);
-        for missed in tally.missed {
-            let known = |call: &Transaction| call.debug_id == missed.debug_id && call.begin == missed.begin;
+        let mut slow: Vec<(Transaction, Option<Told>)> =
+            tally.told.told.into_iter().map(|(call, told)| (call, Some(told))).collect();
+        for call in keep_slowest(tally.kept, self.question.worst).into_iter().chain(tally.missed) {
+            let known =
+                |(known, _): &(Transaction, _)| known.debug_id == call.debug_id && known.begin == call.begin;
             if !slow.iter().any(known) {
-                slow.push(missed);
+                slow.push((call, None));
             }
         }
-        slow.sort_by_key(|call| std::cmp::Reverse(call.ns()));
+        slow.sort_by_key(|(call, _)| std::cmp::Reverse(call.ns()));
+        // Those of calls that were not asked for are none.
+        let all = question.filter.pids.is_empty() && question.filter.comm.is_none();
+        let strays = tally.told.strays.iter().filter(|_| all);
+        let strays =
+            strays.map(|words| format!("the trace does not hold the call that this miss was: {words}"));
+        let problems = report.problems.iter().map(ToString::to_string).chain(strays).collect();
         let mut behind: Vec<Before> = tally.behind.into_values().collect();
         behind.sort_by_key(|task| (std::cmp::Reverse(task.ns), task.tid));
         behind.truncate(10);
@@ -198,7 +213,7 @@ impl Analyst {
             events: report.events,
             lost: report.lost,
             gaps: report.gaps,
-            problems: report.problems.iter().map(ToString::to_string).collect(),
+            problems,
             deadline_ns,
             counts: tally.counts,
             all: tally.calls.sum(1.0),
@@ -206,7 +221,10 @@ impl Analyst {
             oneway: tally.oneway.sum(1.0),
             behind,
             inversions: tally.inversions,
-            slow: slow.iter().map(|call| Slow::of(call, deadline_ns, &self.model, names)).collect(),
+            slow: slow
+                .iter()
+                .map(|(call, told)| Slow::of(call, (deadline_ns, *told), &self.model, names))
+                .collect(),
         }
     }
 }
@@ -225,6 +243,7 @@ impl Tally {
         if !question.filter.takes(&call, names) {
             return;
         }
+        self.told.ended(&call);
         if !self.count(&call) {
             return;
         }
@@ -251,6 +270,15 @@ impl Tally {
             if self.kept.len() >= 4 * question.worst + 64 {
                 self.kept = keep_slowest(std::mem::take(&mut self.kept), question.worst);
             }
+        }
+    }
+
+    /// A test may tell of a miss, which is a fact even where the trace lacks events.
+    fn tell(&mut self, event: &Event, question: &Question, names: &Names) {
+        let Some(call) = self.told.marked(event) else { return };
+        let counted = call.is_sound() && question.deadline_ns.is_some_and(|deadline| call.ns() > deadline);
+        if !counted && question.filter.takes(call, names) {
+            self.counts.missed += 1;
         }
     }
 

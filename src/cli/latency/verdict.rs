@@ -45,11 +45,14 @@ pub(super) fn tell(run: &Run, expected: Expected) -> u8 {
 fn stopped(run: &Run, test: &LatencyTest) -> u8 {
     match (&test.stopped_at, &run.incomplete_reason) {
         (Some(miss), _) => {
-            let log =
-                lab::latency::trace_log().map_or(String::new(), |log| format!("log:{}\n", log.display()));
-            note(format_args!("deadline triggered: halt & stop trace\n{log}"));
+            let log = lab::latency::trace_log();
+            let line = log.as_ref().map_or(String::new(), |log| format!("log:{}\n", log.display()));
+            note(format_args!("deadline triggered: halt & stop trace\n{line}"));
             let (pair, class, us) = (miss.pair, miss.class.name(), miss.took / 1000);
             note(format_args!("pair {pair} {class} iteration {}: {us} us\n", miss.iteration));
+            if let Some(log) = log {
+                note(format_args!("what it waited for: binderperf trace analyze {}\n", log.display()));
+            }
             exit::FAILED
         }
         (None, Some(reason)) => {

@@ -14,7 +14,8 @@ use crate::cli::{complain, exit, say};
 ///
 /// FILE is a recording of `trace record`, or ftrace's text from any machine: a `trace` file, atrace, systrace's HTML,
 /// what `trace-cmd report` prints. It needs binder_transaction and binder_transaction_received; with sched_switch and
-/// sched_waking it can say why. Exit status 1 if a call was longer than --deadline-us.
+/// sched_waking it can say why. Misses that a latency test of binderperf's marked in it are told in any case. Exit status 1
+/// if there is one, or a call was longer than --deadline-us.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AnalyzeArgs {
     /// The trace

@@ -19,6 +19,7 @@ use super::service::{Callee, Place, pack};
 use crate::board::{Board, Desk, FAILED, Size};
 use crate::dice::Dice;
 use crate::realtime::{self, HIGHEST};
+use crate::trace::stamp::Stamp;
 
 /// The hidden command that makes this program one of the experiment.
 pub const COMMAND: &str = "__inversion";
@@ -193,13 +194,14 @@ impl Caller {
         desk.note(CALLERS_SCHED, pack(sched));
         desk.finish(READY);
         let mut dice = Dice::new(seed);
+        let stamp = Stamp::into(None);
         for round in 0.. {
             for (setting, step) in order(round).into_iter().zip(first_step(round)..) {
                 desk.wait_for(step);
                 desk.clear();
                 let (callee, number) = self.callee(setting);
                 let cpu_start = thread_cpu_ns();
-                let result = calls(callee, number, assignment.iterations, &mut dice, desk);
+                let result = calls(callee, (setting, number), assignment.iterations, &mut dice, desk, &stamp);
                 desk.keep_cpu(thread_cpu_ns() - cpu_start);
                 result?;
                 desk.finish(step);
@@ -216,18 +218,27 @@ pub(super) fn first_step(round: u32) -> u32 {
 
 /// The calls of one setting in one round. The first one, which tells where the server's CPU time begins,
 /// is not kept.
-fn calls(callee: &Callee, number: u32, most: u32, dice: &mut Dice, desk: &mut Desk) -> Result<(), String> {
+fn calls(
+    callee: &Callee,
+    (setting, number): (Setting, u32),
+    most: u32,
+    dice: &mut Dice,
+    desk: &mut Desk,
+    stamp: &Stamp,
+) -> Result<(), String> {
     let mut servers = callee.call().map_err(|error| error.to_string())?.cpu_ns;
     let mut made = 0;
     while made < most && !desk.is_stopped() {
         let pause = PAUSE_US.0 + dice.below(PAUSE_US.1) as u64;
         clock_sleep::until(monotonic_ns() + pause * 1000);
         desk.call(number);
+        stamp.mark("call", format_args!("setting={} class=fifo number={made}", setting.name()));
         let own_start = thread_cpu_ns();
         let start = monotonic_ns();
         let result = callee.call();
         let end = monotonic_ns();
         let own = thread_cpu_ns() - own_start;
+        stamp.mark("done", format_args!("setting={} class=fifo number={made}", setting.name()));
         let served = result.map_err(|error| error.to_string())?;
         // What the server did since the call before, which was nothing but this and that one's end.
         let ran = own + served.cpu_ns.saturating_sub(servers);

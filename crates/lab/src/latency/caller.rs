@@ -1,10 +1,12 @@
 //! Room: the client of a pair: its two threads, the real-time one and the other, and the loop of iterations.
 //! Not here: where samples go (`crate::board`), which service is called (`super::scene`).
-//! Facts: between the two clock readings of a sample lies the call and nothing else. The real-time thread
+//! Facts: between the two clock readings of a sample lies the call and nothing else; the marks in a trace
+//! that say which call it is, and that it is over, come before the first and behind the second. The real-time thread
 //! lives as long as the test and sleeps between its calls; it is really real-time, or there is none.
 //! With a rate, latency counts from the moment that was intended for the call: a slow call that delays the
 //! next ones does not hide them (coordinated omission).
 
+use std::fmt;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -17,6 +19,7 @@ use super::notes::{Seen, Who};
 use super::sample::Sample;
 use super::scene::Callee;
 use crate::realtime;
+use crate::trace::stamp::Stamp;
 use crate::trace::switch::Switch;
 
 /// What is the same for both threads of a client.
@@ -26,6 +29,19 @@ pub(super) struct Terms {
     pub(super) deadline: u64,
     /// Stops tracing at the first miss.
     pub(super) switch: Option<Switch>,
+    /// Tells a trace which call comes next, and which one missed.
+    pub(super) stamp: Stamp,
+    /// Which pair this is.
+    pub(super) pair: u32,
+}
+
+/// A call to make.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Order {
+    /// Which one of its class, from 0.
+    pub(super) number: u64,
+    /// The moment that it is for, if not now.
+    pub(super) intended: Option<u64>,
 }
 
 /// One call, timed.
@@ -36,14 +52,28 @@ pub(super) struct Timed {
     pub(super) sample: Sample,
     /// Whether tracing was stopped because of it.
     pub(super) stopped_tracing: bool,
+    /// Whether the trace says that it missed its deadline: not if another pair's miss stopped tracing just before.
+    pub(super) marked: bool,
+}
+
+impl Terms {
+    /// A trace is told of a call, by the words of its class and number and more; whether there is one.
+    #[inline]
+    fn tell(&self, verb: &str, class: Class, number: u64, more: fmt::Arguments<'_>) -> bool {
+        let (pair, class) = (self.pair, class.name());
+        self.stamp.mark(verb, format_args!("pair={pair} class={class} number={number}{more}"))
+    }
 }
 
 /// Calls once, now or at the moment that was intended.
 #[inline]
-fn timed<C: Callee>(callee: &C, class: Class, intended: Option<u64>, terms: &Terms) -> Result<Timed, String> {
+fn timed<C: Callee>(callee: &C, class: Class, order: Order, terms: &Terms) -> Result<Timed, String> {
+    let Order { number, intended } = order;
     if let Some(moment) = intended {
         clock_sleep::until(moment);
     }
+    // Behind the sleep, or that would be part of what the trace tells of the call.
+    terms.tell("call", class, number, format_args!(""));
     let cpu_before = thread_cpu_ns();
     let before = current_cpu();
     let start = monotonic_ns();
@@ -52,11 +82,17 @@ fn timed<C: Callee>(callee: &C, class: Class, intended: Option<u64>, terms: &Ter
     let after = current_cpu();
     let answer = result.map_err(|error| error.to_string())?;
     let took = end - intended.map_or(start, |moment| moment.min(start));
-    // Nothing comes before this: what led to the miss must not be overwritten.
-    let stopped_tracing = took > terms.deadline && terms.switch.as_ref().is_some_and(Switch::off);
+    let (missed, deadline) = (took > terms.deadline, terms.deadline);
+    let marked =
+        missed && terms.tell("miss", class, number, format_args!(" took_ns={took} deadline_ns={deadline}"));
+    // Nothing but that mark comes before this: what led to the miss must not be overwritten.
+    let stopped_tracing = missed && terms.switch.as_ref().is_some_and(Switch::off);
     let caller_ns = thread_cpu_ns() - cpu_before;
+    if !missed {
+        terms.tell("done", class, number, format_args!(""));
+    }
     let sample = Sample { class, took, lasted: end - start, caller_ns, before, after, answer };
-    Ok(Timed { start, end, sample, stopped_tracing })
+    Ok(Timed { start, end, sample, stopped_tracing, marked })
 }
 
 /// The thread with normal priority: the one that leads.
@@ -66,9 +102,9 @@ pub(super) struct Caller<C> {
     urgent: Option<Urgent>,
 }
 
-/// The real-time thread, from outside. Each send hands over one call to make, if any with its moment.
+/// The real-time thread, from outside. Each send hands over one call to make.
 struct Urgent {
-    orders: SyncSender<Option<u64>>,
+    orders: SyncSender<Order>,
     results: Receiver<Result<Timed, String>>,
     _thread: JoinHandle<()>,
 }
@@ -78,7 +114,7 @@ const ENDED: &str = "the real-time thread ended";
 impl Urgent {
     /// Starts it; it has made one call when this returns, so that what the first one sets up is not measured.
     fn start<C: Callee>(callee: C, terms: Terms, spins: bool) -> Result<(Self, Seen), String> {
-        let (orders, taken) = sync_channel::<Option<u64>>(1);
+        let (orders, taken) = sync_channel::<Order>(1);
         let (given, results) = sync_channel(1);
         let (tells, told_of_itself) = sync_channel(1);
         let work = move || {
@@ -90,13 +126,13 @@ impl Urgent {
             if ready.is_err() {
                 let _ = tells.send(ready);
             }
-            while told && let Ok(intended) = taken.recv() {
+            while told && let Ok(order) = taken.recv() {
                 if spins {
                     loop {
                         std::hint::spin_loop();
                     }
                 }
-                told = given.send(timed(&callee, Class::Fifo, intended, &terms)).is_ok();
+                told = given.send(timed(&callee, Class::Fifo, order, &terms)).is_ok();
             }
         };
         let thread = std::thread::Builder::new().name("fifo-caller".to_owned()).spawn(work);
@@ -105,8 +141,8 @@ impl Urgent {
         Ok((Self { orders, results, _thread: thread }, seen))
     }
 
-    fn call(&self, intended: Option<u64>) -> Result<Timed, String> {
-        self.orders.send(intended).map_err(|_| ENDED.to_owned())?;
+    fn call(&self, order: Order) -> Result<Timed, String> {
+        self.orders.send(order).map_err(|_| ENDED.to_owned())?;
         self.results.recv().map_err(|_| ENDED.to_owned())?
     }
 }
@@ -138,10 +174,10 @@ impl<C: Callee> Caller<C> {
     }
 
     /// One call of this class.
-    pub(super) fn call(&self, class: Class, intended: Option<u64>) -> Result<Timed, String> {
+    pub(super) fn call(&self, class: Class, order: Order) -> Result<Timed, String> {
         match (class, &self.urgent) {
-            (Class::Fifo, Some(urgent)) => urgent.call(intended),
-            _ => timed(&self.callee, Class::Other, intended, &self.terms),
+            (Class::Fifo, Some(urgent)) => urgent.call(order),
+            _ => timed(&self.callee, Class::Other, order, &self.terms),
         }
     }
 }
@@ -194,13 +230,17 @@ mod tests {
     }
 
     fn terms() -> Terms {
-        Terms { deadline: u64::MAX, switch: None }
+        Terms { deadline: u64::MAX, switch: None, stamp: Stamp::default(), pair: 0 }
+    }
+
+    fn at(moment: u64) -> Order {
+        Order { number: 0, intended: Some(moment) }
     }
 
     #[test]
     fn a_late_call_counts_from_the_moment_that_was_intended() {
         let late = monotonic_ns() - 50_000_000;
-        let timed = timed(&Slow(100), Class::Other, Some(late), &terms()).expect("it answers");
+        let timed = timed(&Slow(100), Class::Other, at(late), &terms()).expect("it answers");
         assert!(timed.sample.took >= 50_100_000, "{timed:?}");
         assert!(timed.end - timed.start < timed.sample.took);
     }
@@ -208,7 +248,7 @@ mod tests {
     #[test]
     fn a_call_waits_for_its_moment_and_counts_from_it() {
         let moment = monotonic_ns() + 5_000_000;
-        let timed = timed(&Slow(100), Class::Other, Some(moment), &terms()).expect("it answers");
+        let timed = timed(&Slow(100), Class::Other, at(moment), &terms()).expect("it answers");
         assert!(timed.start >= moment && timed.sample.took >= timed.end - timed.start);
     }
 
@@ -225,7 +265,10 @@ mod tests {
         assert!(Caller::start(Slow(0), terms(), false, false).is_err());
         let (caller, seen) = Caller::start(Slow(1), terms(), false, false).expect("it answers");
         assert_eq!((caller.classes(), seen.len()), (&[Class::Other][..], 1));
-        assert_eq!(caller.call(Class::Other, None).expect("it answers").sample.class, Class::Other);
+        assert_eq!(
+            caller.call(Class::Other, Order::default()).expect("it answers").sample.class,
+            Class::Other
+        );
     }
 
     #[test]
@@ -234,7 +277,10 @@ mod tests {
             Ok((caller, seen)) => {
                 assert_eq!((caller.classes(), seen.len()), (&Class::BOTH[..], 2));
                 assert!(seen.iter().any(|(who, it)| *who == Who::Fifo && it.sched.is_realtime()));
-                assert_eq!(caller.call(Class::Fifo, None).expect("it answers").sample.class, Class::Fifo);
+                assert_eq!(
+                    caller.call(Class::Fifo, Order::default()).expect("it answers").sample.class,
+                    Class::Fifo
+                );
             }
             Err(why) => assert!(why.contains("SCHED_FIFO"), "{why}"),
         }

@@ -3,6 +3,7 @@
 
 use record::{Class, Miss, Sched};
 
+use super::caller::Timed;
 use super::sample::{pack, unpack};
 use crate::board::{Desk, NOTE_COUNT};
 use crate::realtime;
@@ -50,26 +51,38 @@ impl Seen {
 }
 
 /// Notes the miss at which tracing was stopped.
-pub(super) fn note_miss(desk: &mut Desk, class: Class, iteration: u64, took: u64) {
+pub(super) fn note_miss(desk: &mut Desk, class: Class, iteration: u64, timed: &Timed) {
     desk.note(MISS + 1, iteration);
-    desk.note(MISS + 2, took);
+    desk.note(MISS + 2, timed.sample.took);
+    desk.note(MISS + 3, timed.end);
+    desk.note(MISS + 4, timed.marked.into());
     desk.note(MISS, if class == Class::Fifo { 2 } else { 1 });
 }
 
+/// A miss, and how soon it was: those that the trace tells of come before those whose reply came when tracing had
+/// been stopped by another pair's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Noted {
+    pub(super) miss: Miss,
+    pub(super) rank: (bool, u64),
+}
+
 /// That miss, if there was one in this pair.
-pub(super) fn miss(notes: &[u64; NOTE_COUNT], pair: u32) -> Option<Miss> {
+pub(super) fn miss(notes: &[u64; NOTE_COUNT], pair: u32) -> Option<Noted> {
     let class = match notes[MISS] {
         1 => Class::Other,
         2 => Class::Fifo,
         _ => return None,
     };
-    Some(Miss { pair, class, iteration: notes[MISS + 1], took: notes[MISS + 2] })
+    let miss = Miss { pair, class, iteration: notes[MISS + 1], took: notes[MISS + 2] };
+    Some(Noted { miss, rank: (notes[MISS + 4] == 0, notes[MISS + 3]) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::board::{Board, Size};
+    use crate::latency::sample::Sample;
 
     #[test]
     fn notes_are_read_as_written() {
@@ -79,10 +92,14 @@ mod tests {
         let sched = Sched { policy: 1, priority: 99, nice: -3 };
         let seen = Seen { pid: 5, tid: u32::MAX, cpu: 700, sched };
         seen.note(&mut desk, Who::Other);
-        note_miss(&mut desk, Class::Fifo, 9, 1 << 40);
+        let sample = Sample::of(&[1 << 40, 1 << 40, 0, 0, 0, 0]);
+        let timed = Timed { start: 3, end: 1 << 41, sample, stopped_tracing: true, marked: true };
+        note_miss(&mut desk, Class::Fifo, 9, &timed);
         let notes = board.notes(0);
         assert_eq!((Seen::read(&notes, Who::Other), Seen::read(&notes, Who::Fifo)), (Some(seen), None));
-        assert_eq!(miss(&notes, 3), Some(Miss { pair: 3, class: Class::Fifo, iteration: 9, took: 1 << 40 }));
+        let noted = miss(&notes, 3).expect("noted");
+        assert_eq!(noted.miss, Miss { pair: 3, class: Class::Fifo, iteration: 9, took: 1 << 40 });
+        assert_eq!(noted.rank, (false, 1 << 41));
         assert_eq!(miss(&[0; NOTE_COUNT], 3), None);
     }
 

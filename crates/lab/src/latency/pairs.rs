@@ -5,12 +5,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use record::Miss;
 use sys::clock::monotonic_ns;
 
 use super::ask::{Ask, Flavour};
 use super::fault::Injected;
-use super::notes::{self, Seen, Who};
+use super::notes::{self, Noted, Seen, Who};
 use super::role::{Assignment, DONE, LONGEST_RUN_US, READY, SERVING, Side};
 use super::sample::{Sample, WORDS};
 use crate::board::{Board, FAILED, Size};
@@ -64,7 +63,7 @@ pub(super) struct Result {
     pub(super) client: Option<Seen>,
     pub(super) fifo: Option<Seen>,
     pub(super) other: Option<Seen>,
-    pub(super) miss: Option<Miss>,
+    pub(super) miss: Option<Noted>,
 }
 
 impl Pairs {
@@ -122,6 +121,7 @@ impl Pairs {
             callers: size.callers,
             samples: size.samples,
             number,
+            pair,
             name: format!("binderperf.latency.{}.{pair}", std::process::id()),
             payload: ask.payload,
             iterations: ask.iterations,

@@ -9,13 +9,14 @@ use record::Class;
 use serde::{Deserialize, Serialize};
 
 use super::ask::Flavour;
-use super::caller::{Caller, Pace, Terms};
+use super::caller::{Caller, Order, Pace, Terms};
 use super::fault::Injected;
 use super::notes::{Seen, Who, note_miss};
 use super::sample::WORDS;
 use super::scene::{Callee, InProcess, OnBinder, OnHwbinder, Scene};
 use super::service::Service;
 use crate::board::{Board, Desk, FAILED, Size};
+use crate::trace::stamp::Stamp;
 use crate::trace::switch::Switch;
 
 /// The hidden command that makes this program one end of a pair.
@@ -52,6 +53,8 @@ pub(super) struct Assignment {
     pub(super) samples: usize,
     /// Which of them this is.
     pub(super) number: u32,
+    /// Which pair it is one end of.
+    pub(super) pair: u32,
     /// What the pair's service is called.
     pub(super) name: String,
     pub(super) payload: u32,
@@ -183,7 +186,8 @@ fn play_on<S: Scene>(
 fn call_all<C: Callee>(callee: C, assignment: &Assignment, desk: &mut Desk) -> Result<(), String> {
     let switch = assignment.tracing.as_deref().map(Switch::open).transpose();
     let switch = switch.map_err(|trouble| trouble.to_string())?;
-    let terms = Terms { deadline: assignment.deadline, switch };
+    let stamp = Stamp::into(assignment.tracing.as_deref());
+    let terms = Terms { deadline: assignment.deadline, switch, stamp, pair: assignment.pair };
     let spins = assignment.has(Injected::SpinCaller);
     let (caller, seen) = Caller::start(callee, terms, assignment.realtime, spins)?;
     for (who, seen) in seen {
@@ -213,10 +217,10 @@ fn call_once<C: Callee>(
     pace: &mut Pace,
     desk: &mut Desk,
 ) -> Result<bool, String> {
-    let timed = caller.call(class, pace.next())?;
+    let timed = caller.call(class, Order { number: iteration, intended: pace.next() })?;
     if timed.stopped_tracing {
         desk.stop_all();
-        note_miss(desk, class, iteration, timed.sample.took);
+        note_miss(desk, class, iteration, &timed);
     }
     desk.keep_words(timed.start, timed.end, &timed.sample.words());
     Ok(desk.is_stopped())
@@ -246,6 +250,7 @@ mod tests {
             callers: 1,
             samples: 20,
             number: 1,
+            pair: 0,
             name: "x.0".to_owned(),
             payload: 4,
             iterations: 10,

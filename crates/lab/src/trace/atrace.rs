@@ -79,7 +79,15 @@ impl Session {
             let _ = changes.put_back(&self.state);
             return Err(trouble);
         }
-        Ok(found.notes)
+        let mut notes = found.notes;
+        // Where it cannot be done, there still is the rest.
+        let told = if plan.categories.iter().any(|category| category.is_of_binder()) {
+            changes.announce(&self.buffer, &self.state)
+        } else {
+            changes.withdraw(&self.state)
+        };
+        notes.extend(told.err().map(|trouble| format!("binder_driver: {trouble}")));
+        Ok(notes)
     }
 
     /// Changes that were made by us and wait; those of one that crashed are put back first.

@@ -77,6 +77,14 @@ categories! {
     thermal "Temperatures and cooling" ["thermal/thermal_temperature"] ["thermal/cdev_update"]
 }
 
+impl Category {
+    /// Whether the embedded driver's events belong to it, too, which it writes itself.
+    #[must_use]
+    pub fn is_of_binder(&self) -> bool {
+        matches!(self.name, "binder_driver" | "binder_detail")
+    }
+}
+
 /// Categories of Android's frameworks and applications: sections that these write through `trace_marker`
 /// themselves, when a system property of Android tells them to.
 pub const OF_USERSPACE: [&str; 26] = [
@@ -164,8 +172,9 @@ fn word(category: &Category, parts: &Parts) -> Option<String> {
     let name = category.name;
     if parts.events.is_empty() {
         return Some(match name {
-            "binder_driver" => format!(
-                "{name}: this kernel has no binder driver; only what the embedded driver writes through trace_marker"
+            _ if category.is_of_binder() => format!(
+                "{name}: this kernel has no binder driver; the embedded driver's processes write its events themselves, \
+                 through trace_marker"
             ),
             _ => format!("{name}: this kernel has nothing of it"),
         });
@@ -207,7 +216,7 @@ pub fn list(buffer: &Buffer) -> String {
     for category in CATEGORIES {
         let parts = parts(buffer, category);
         let lacks = match (parts.events.is_empty(), parts.required.as_slice()) {
-            (true, _) if category.name == "binder_driver" => " (the embedded one's events only)".to_owned(),
+            (true, _) if category.is_of_binder() => " (the embedded one's events only)".to_owned(),
             (true, _) => continue,
             (false, []) => String::new(),
             (false, required) => format!(" (without {})", required.join(" ")),

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use driver::embedded::marks;
 use serde::{Deserialize, Serialize};
 
 use super::process::Process;
@@ -24,6 +25,9 @@ pub struct Changes {
     keeper: Option<Process>,
     /// File and content, in the order in which they were changed.
     before: Vec<(String, String)>,
+    /// Whether the embedded driver's processes were told to write marks.
+    #[serde(default)]
+    announced: bool,
 }
 
 /// Where changes to the shared buffer are kept: in the user's runtime folder, or in `/tmp`.
@@ -56,7 +60,13 @@ impl Changes {
     /// No change of this buffer so far.
     #[must_use]
     pub fn none(buffer: &Buffer, keeper: Option<Process>) -> Self {
-        Self { boot: boot(), folder: buffer.folder().to_owned(), keeper, before: Vec::new() }
+        Self {
+            boot: boot(),
+            folder: buffer.folder().to_owned(),
+            keeper,
+            before: Vec::new(),
+            announced: false,
+        }
     }
 
     /// Those in a state file; `None` without one, or if the machine was booted since.
@@ -136,6 +146,33 @@ impl Changes {
         changed.into_iter().try_for_each(|(knob, value)| buffer.write(knob, value))
     }
 
+    /// Has every process of this user that opens an embedded context from now on write marks into the buffer, until
+    /// this is put back.
+    ///
+    /// # Errors
+    /// [`Trouble::Refused`]: it could not be kept, or announced; the latter is no reason not to record the rest.
+    pub fn announce(&mut self, buffer: &Buffer, path: &Path) -> Result<(), Trouble> {
+        self.announced = true;
+        self.save(path)?;
+        marks::announce(buffer.folder()).map_err(|error| Trouble::Refused {
+            tried: "telling the embedded driver's processes of this recording".to_owned(),
+            error: io::Error::other(error.to_string()),
+        })
+    }
+
+    /// Takes an announcement back, if there was one.
+    ///
+    /// # Errors
+    /// [`Trouble::Refused`]: it is still there, or that it is not could not be kept.
+    pub fn withdraw(&mut self, path: &Path) -> Result<(), Trouble> {
+        if !self.announced {
+            return Ok(());
+        }
+        withdraw()?;
+        self.announced = false;
+        self.save(path)
+    }
+
     /// Puts back what was there, the last change first, and forgets it; one that fails does not keep the rest
     /// from being put back.
     ///
@@ -143,7 +180,7 @@ impl Changes {
     /// The first failure. The state file stays then.
     pub fn put_back(self, path: &Path) -> Result<(), Trouble> {
         let buffer = Buffer::at(&self.folder);
-        let mut result = Ok(());
+        let mut result = if self.announced { withdraw() } else { Ok(()) };
         for (knob, said) in self.before.iter().rev() {
             let restored = buffer.write(knob, &restoring(knob, said));
             result = result.and(restored);
@@ -156,6 +193,13 @@ impl Changes {
             _ => Ok(()),
         }
     }
+}
+
+fn withdraw() -> Result<(), Trouble> {
+    marks::withdraw().map_err(|error| Trouble::Refused {
+        tried: "telling the embedded driver's processes that this recording is over".to_owned(),
+        error,
+    })
 }
 
 #[cfg(test)]

@@ -21,13 +21,19 @@ pub(crate) struct Nested {
 /// What is known of a transaction whose time is to be divided.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
+    /// When the caller began with it, which may be before it was sent.
+    pub(crate) from: u64,
+    /// When it was sent.
     pub(crate) begin: u64,
     /// When the sender was done with it, where an event says so.
     pub(crate) sent: Option<u64>,
     pub(crate) received: Option<u64>,
     pub(crate) replied: Option<u64>,
     pub(crate) reply_sent: Option<u64>,
+    /// When the driver was done with it.
     pub(crate) end: u64,
+    /// When the caller was, which may be later.
+    pub(crate) to: u64,
     pub(crate) client: i32,
     pub(crate) server: Option<i32>,
     /// When the server had nothing else to do any more; `None` if it never had anything else.
@@ -50,25 +56,10 @@ enum Role {
 /// The parts of a transaction; they begin and end with it and leave nothing out.
 pub(crate) fn divide(world: &World, asked: &Asked<'_>) -> Vec<Part> {
     let mut cut = Cut { world, client: asked.client, parts: Vec::new() };
-    let Asked { begin, end, client, .. } = *asked;
-    let (Some(received), Some(server)) = (asked.received, asked.server) else {
-        let handed = cut.leaves(client, begin, asked.sent, end);
-        cut.walk(client, begin, handed, Role::Handing);
-        cut.put(handed, end, Part { cause: waiting(asked), ..nobody() });
-        return cut.parts;
-    };
-    cut.request(asked, server, received.clamp(begin, end));
-    let received = received.clamp(begin, end);
-    let replied = asked.replied.unwrap_or(end).clamp(received, end);
-    let mut at = received;
-    for nested in asked.nested {
-        let (from, to) = (nested.begin.clamp(at, replied), nested.end.clamp(at, replied));
-        cut.walk(server, at, from, Role::Serving);
-        cut.adopt(nested, from, to);
-        at = to;
-    }
-    cut.walk(server, at, replied, Role::Serving);
-    cut.hand_over(server, client, (replied, end), asked.reply_sent);
+    // Outside the driver the caller does whatever it does, as a server that serves.
+    cut.walk(asked.client, asked.from, asked.begin, Role::Serving);
+    cut.inside(asked);
+    cut.walk(asked.client, asked.end, asked.to, Role::Serving);
     cut.parts
 }
 
@@ -92,6 +83,29 @@ struct Cut<'w> {
 }
 
 impl Cut<'_> {
+    /// From the sending until the caller has the reply.
+    fn inside(&mut self, asked: &Asked<'_>) {
+        let Asked { begin, end, client, .. } = *asked;
+        let (Some(received), Some(server)) = (asked.received, asked.server) else {
+            let handed = self.leaves(client, begin, asked.sent, end);
+            self.walk(client, begin, handed, Role::Handing);
+            self.put(handed, end, Part { cause: waiting(asked), ..nobody() });
+            return;
+        };
+        let received = received.clamp(begin, end);
+        self.request(asked, server, received);
+        let replied = asked.replied.unwrap_or(end).clamp(received, end);
+        let mut at = received;
+        for nested in asked.nested {
+            let (from, to) = (nested.begin.clamp(at, replied), nested.end.clamp(at, replied));
+            self.walk(server, at, from, Role::Serving);
+            self.adopt(nested, from, to);
+            at = to;
+        }
+        self.walk(server, at, replied, Role::Serving);
+        self.hand_over(server, client, (replied, end), asked.reply_sent);
+    }
+
     /// From the sending to the receiving.
     fn request(&mut self, asked: &Asked<'_>, server: i32, received: u64) {
         let (client, begin) = (asked.client, asked.begin);

@@ -51,6 +51,10 @@ pub(crate) struct Open {
     pub(crate) frozen: bool,
     pub(crate) doubtful: bool,
     pub(crate) label: Option<Box<str>>,
+    /// When its caller said that it comes.
+    pub(crate) announced: Option<u64>,
+    /// When the caller had the reply, if what it says of the call's end is waited for.
+    pub(crate) returned: Option<u64>,
     pub(crate) parent: Option<(usize, u64)>,
     pub(crate) nested: Vec<Nested>,
 }
@@ -134,6 +138,9 @@ impl Calls {
     pub(crate) fn sent(&mut self, world: &mut World, event: &Event, flavour: Flavour, sent: Sent) {
         self.drop_stale(world, event.tid, event.ts);
         let Some(thread) = world.thread_mut(event.tid) else { return };
+        // Nobody says when a oneway call is over.
+        let label = if sent.is_oneway() { None } else { thread.label.take() };
+        let (announced, label) = label.map_or((None, None), |(ts, label)| (Some(ts), Some(label)));
         let parent = thread.serving.last().and_then(|served| served.slot);
         let parent = parent.and_then(|slot| Some((slot, self.get(slot)?.serial)));
         self.serial += 1;
@@ -162,7 +169,9 @@ impl Calls {
             reply_received: None,
             frozen: false,
             doubtful: false,
-            label: if sent.is_oneway() { None } else { thread.label.take() },
+            label,
+            announced,
+            returned: None,
             parent: parent.filter(|_| !sent.is_oneway()),
             nested: Vec::new(),
         };
@@ -182,6 +191,7 @@ impl Calls {
     /// A thread that sends waits for nothing but what it waited for when it took the call that it serves.
     /// Anything else has ended, and the trace does not show how.
     fn drop_stale(&mut self, world: &mut World, tid: i32, ts: u64) {
+        self.said_over(world, tid, None);
         let Some(thread) = world.thread_mut(tid) else { return };
         let base = thread.serving.last().map_or(0, |served| served.base);
         let ending = thread.ending.take();
@@ -293,7 +303,29 @@ impl Calls {
             return;
         }
         thread.calling.retain(|calling| *calling != slot);
-        self.ended.push((slot, event.ts, Outcome::Replied));
+        self.over(world, client, slot, event.ts);
+    }
+
+    /// A thread has the reply of its call, which is over unless the thread itself says when it is.
+    fn over(&mut self, world: &mut World, tid: i32, slot: usize, ts: u64) {
+        let Some(open) = self.get_mut(slot) else { return };
+        let serial = open.serial;
+        if open.announced.is_none() {
+            self.ended.push((slot, ts, Outcome::Replied));
+        } else if let Some(thread) = world.thread_mut(tid) {
+            open.returned = Some(ts);
+            thread.returning = Some((slot, serial));
+        }
+    }
+
+    /// A thread says that its call is over; without a time, it does not say so any more.
+    pub(crate) fn said_over(&mut self, world: &mut World, tid: i32, ts: Option<u64>) {
+        let Some((slot, serial)) = world.thread_mut(tid).and_then(|thread| thread.returning.take()) else {
+            return;
+        };
+        if let Some(returned) = self.same(slot, serial).and_then(|open| open.returned) {
+            self.ended.push((slot, ts.unwrap_or(returned), Outcome::Replied));
+        }
     }
 
     /// Something was received that was sent before the trace, or in a gap.
@@ -341,7 +373,7 @@ impl Calls {
         let Some(thread) = world.thread_mut(tid) else { return };
         let Some(slot) = thread.ending.take() else { return };
         thread.calling.retain(|calling| *calling != slot);
-        self.ended.push((slot, ts, Outcome::Replied));
+        self.over(world, tid, slot, ts);
     }
 
     /// `binder_return`: some of these words end a call.
@@ -374,6 +406,7 @@ impl Calls {
 
     /// A thread has ended, and what it waited for with it.
     pub(crate) fn died(&mut self, world: &mut World, tid: i32, ts: u64) {
+        self.said_over(world, tid, None);
         let Some(thread) = world.thread_mut(tid) else { return };
         thread.serving.clear();
         (thread.ending, thread.sent, thread.free_since) = (None, None, None);

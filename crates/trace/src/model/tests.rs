@@ -340,6 +340,42 @@ fn a_mark_names_the_next_call_of_its_thread() {
 }
 
 #[test]
+fn a_call_that_its_caller_says_is_over_is_whole_from_mark_to_mark() {
+    // Preempted before it sends, and again once it has the reply; long before, so that the past would be forgotten.
+    let (found, _) = rebuilt(
+        &[],
+        &format!(
+            "{START}
+        90 0 10 print binderperf: call pair=1 class=fifo number=7
+        100 0 10 switch R 30
+        192 0 30 switch S 10
+        200 0 10 ioctl
+        210 0 10 send 1 20
+        240 1 20 recv 1
+        300 1 20 reply 2 10 10
+        320 0 10 recv 2
+        330 0 10 done
+        340 0 10 switch R 31
+        540 0 31 switch S 10
+        560 0 10 print binderperf: done pair=1 class=fifo number=7
+        600 0 10 send 3 20
+        640 1 20 recv 3
+        700 1 20 reply 4 10 10
+        720 0 10 recv 4
+    "
+        ),
+    );
+    let [marked, plain] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((marked.begin, marked.sent, marked.end), (90, 210, 560));
+    assert_eq!((plain.begin, plain.sent), (600, 600));
+    let behind = |tid| {
+        let of = |part: &&crate::cause::Part| part.cause.behind().is_some_and(|behind| behind.tid == tid);
+        marked.parts.iter().filter(of).map(crate::cause::Part::ns).sum::<u64>()
+    };
+    assert_eq!((behind(30), behind(31)), (92, 200), "{:#?}", marked.parts);
+}
+
+#[test]
 fn drivers_count_apart() {
     let mut script = Script::new(&[]);
     let mut model = Model::new();

@@ -67,14 +67,17 @@ pub struct Transaction {
     pub to_proc: i32,
     /// Who served, if anybody received it.
     pub server: Option<Peer>,
-    /// When it was sent, in nanoseconds of the trace's clock.
+    /// When it began, in nanoseconds of the trace's clock: was sent or, where a mark of binderperf's says so, when its
+    /// caller began with it.
     pub begin: u64,
+    /// When it was sent.
+    pub sent: u64,
     /// When the server had it.
     pub received: Option<u64>,
     /// When the server answered.
     pub replied: Option<u64>,
-    /// When the caller had the answer and, where the trace shows that, was out of the driver; of a oneway
-    /// call, when the server had it.
+    /// When the caller had the answer and, where the trace shows that, was out of the driver or, where a mark says so,
+    /// done with the call; of a oneway call, when the server had it.
     pub end: u64,
     /// How it ended.
     pub outcome: Outcome,

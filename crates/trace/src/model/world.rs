@@ -108,8 +108,10 @@ pub(crate) struct Thread {
     pub(crate) free_since: Option<u64>,
     /// It was seen serving: a `None` above then means busy.
     pub(crate) has_served: bool,
-    /// What a mark of binderperf's said of its next call.
-    pub(crate) label: Option<Box<str>>,
+    /// What a mark of binderperf's said of its next call, and when.
+    pub(crate) label: Option<(u64, Box<str>)>,
+    /// A call with such a mark whose reply it has: place and serial number.
+    pub(crate) returning: Option<(usize, u64)>,
     /// The call that it took last.
     pub(crate) last_taken: Option<i32>,
     /// What it sent last: place and serial number of the call, and whether that was the reply.

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::sums::ratio;
+use super::told::Told;
 use crate::cause::{Behind, Cause, Inversion, Part};
 use crate::event::{Name, Names, Place, Prio};
 use crate::model::{Model, Outcome, Peer, Transaction};
@@ -115,8 +116,11 @@ pub struct Slow {
     pub ns: u64,
     /// The deadline that was asked for.
     pub deadline_ns: Option<u64>,
-    /// Whether it took longer than that.
+    /// Whether it took longer than that, or its caller told of a miss.
     pub missed: bool,
+    /// What the caller itself told of the miss.
+    #[serde(default)]
+    pub told: Option<Told>,
     /// Who called.
     pub caller: Who,
     /// Its process, where the trace knows it.
@@ -180,7 +184,12 @@ fn suffered(call: &Transaction, what: Inversion) -> impl Iterator<Item = &Part> 
 }
 
 impl Slow {
-    pub(super) fn of(call: &Transaction, deadline_ns: Option<u64>, model: &Model, names: &Names) -> Self {
+    pub(super) fn of(
+        call: &Transaction,
+        (deadline_ns, told): (Option<u64>, Option<Told>),
+        model: &Model,
+        names: &Names,
+    ) -> Self {
         let teller = Teller { call, model, names };
         let mut slow = Self {
             debug_id: call.debug_id,
@@ -189,7 +198,9 @@ impl Slow {
             begin_ns: call.begin,
             ns: call.ns(),
             deadline_ns,
-            missed: deadline_ns.is_some_and(|deadline| call.ns() > deadline) && !call.doubtful,
+            missed: told.is_some()
+                || deadline_ns.is_some_and(|deadline| call.ns() > deadline) && !call.doubtful,
+            told,
             caller: teller.peer(call.client),
             caller_process: call.client.tgid,
             server: call.server.map(|server| teller.peer(server)),

@@ -65,6 +65,44 @@ fn misses_are_all_counted_and_the_slowest_told() {
 }
 
 #[test]
+fn a_miss_that_a_test_told_of_is_the_call_it_was_told_of() {
+    let mut feed = Feed::new(Question { worst: 1, ..Question::default() });
+    let own = |verb: &str, words: &str| Kind::Print(format!("binderperf: {verb} {words}").into());
+    for number in 0..100_u64 {
+        let ts = 1000 + number * 1_000_000;
+        feed.take(ts, 0, 10, own("call", &format!("pair=0 class=fifo number={number}")));
+        // The slowest one is another.
+        feed.call(ts + 10, if number == 7 { 9000 } else { 2000 }, i32::try_from(number * 2).expect("small"));
+        if number == 42 {
+            let words = "pair=0 class=fifo number=42 took_ns=2600 deadline_ns=2500";
+            feed.take(ts + 2700, 0, 10, own("miss", words));
+        }
+        if number == 50 {
+            let words = "pair=0 class=fifo number=49 took_ns=2600 deadline_ns=2500";
+            feed.take(ts + 2700, 0, 10, own("miss", words));
+        }
+    }
+    let analysis = feed.finish();
+    assert_eq!(analysis.counts.missed, 1);
+    let [slowest, missed] = &analysis.slow[..] else { panic!("{:?}", analysis.slow) };
+    assert!(!slowest.missed && slowest.ns == 9010);
+    assert_eq!(missed.label.as_deref(), Some("pair=0 class=fifo number=42"));
+    assert_eq!(missed.told, Some(Told { took_ns: 2600, deadline_ns: 2500 }));
+    assert!(missed.verdict.starts_with("P0 fifo #42: call 84 "), "{}", missed.verdict);
+    assert!(
+        missed.verdict.contains("(2.60 us by the caller's clock, deadline 2.50 us)"),
+        "{}",
+        missed.verdict
+    );
+    assert_eq!(
+        analysis.problems.len(),
+        1,
+        "the other was told of a call that is not there: {:?}",
+        analysis.problems
+    );
+}
+
+#[test]
 fn a_gap_that_shows_late_takes_back_what_was_concluded_in_it() {
     let mut feed = Feed::new(Question { worst: 9, ..Question::default() });
     let idle = Kind::CpuIdle { cpu: 7, state: Some(1) };

@@ -125,8 +125,13 @@ pub(super) fn sentence(slow: &Slow) -> String {
         None => _ = write!(text, "to process {}", slow.server_process),
     }
     let _ = write!(text, " took {}", Time(slow.ns));
-    if let Some(deadline) = slow.deadline_ns.filter(|_| slow.missed) {
-        let _ = write!(text, " (deadline {})", Time(deadline));
+    match (slow.told, slow.deadline_ns) {
+        (Some(told), _) => {
+            let (took, deadline) = (Time(told.took_ns), Time(told.deadline_ns));
+            _ = write!(text, " ({took} by the caller's clock, deadline {deadline})");
+        }
+        (None, Some(deadline)) if slow.missed => _ = write!(text, " (deadline {})", Time(deadline)),
+        _ => {}
     }
     let mut reasons = slow.reasons.iter();
     if let Some(first) = reasons.next() {
@@ -183,8 +188,10 @@ impl fmt::Display for Analysis {
             }
         }
         writeln!(f)?;
-        if let Some(deadline) = self.deadline_ns {
-            writeln!(f, "{} over the deadline of {}", counts.missed, Time(deadline))?;
+        match self.deadline_ns {
+            Some(deadline) => writeln!(f, "{} over the deadline of {}", counts.missed, Time(deadline))?,
+            None if counts.missed > 0 => writeln!(f, "{} missed their test's deadline", counts.missed)?,
+            None => {}
         }
         if self.inversions.urgent_calls > 0 {
             let Inversions { urgent_calls, calls, ns } = self.inversions;
