@@ -39,6 +39,31 @@ fn json_has_the_same_answer() {
 }
 
 #[test]
+fn a_page_is_not_written_over_its_trace_nor_where_it_cannot_be() {
+    let trace = fixture("raised.txt");
+    let path = trace.to_str().expect("a path of ours");
+    for (words, code, why) in [
+        (["--html", path], 2, "is the trace itself"),
+        (["--html", "/no/such/folder/out.html"], 4, "could not be written"),
+        (["--html", "/dev/null/out.html"], 4, "could not be written"),
+        (["--pictures", "3"], 2, "--html"),
+    ] {
+        let output = analyze(&trace, &words);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {said}");
+        assert!(said.contains(why), "{words:?}: {said}");
+    }
+    assert!(std::fs::read(&trace).is_ok_and(|bytes| bytes.starts_with(b"# tracer")), "it is still there");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_binderperf"));
+    command
+        .args(["trace", "analyze", "/dev/stdin", "--html", "/dev/null"])
+        .stdin(std::process::Stdio::piped());
+    let output = command.output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("is read twice"), "{}", text(&output.stderr));
+}
+
+#[test]
 fn what_is_no_trace_is_exit_status_2_and_says_why() {
     for (file, words, why) in [
         (fixture("no-such-file"), &[][..], "no-such-file"),

@@ -2,6 +2,7 @@
 //! Not here: tracefs (`lab::trace`), Android's own recorder (`atrace`).
 
 mod analyze;
+mod draw;
 mod info;
 mod record;
 

@@ -1,6 +1,6 @@
 //! Room: kernel traces as one stream of neutral events, whatever wrote them, and what they say about
 //! transactions.
-//! Not here: recording (the laboratory's), pictures, anything of an OS. A trace can be read on any machine.
+//! Not here: recording (the laboratory's), anything of an OS. A trace can be read on any machine.
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ pub mod file;
 pub mod model;
 mod number;
 mod open;
+pub mod picture;
 pub mod raw;
 pub mod report;
 pub mod text;

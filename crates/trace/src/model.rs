@@ -27,6 +27,7 @@ pub struct Model {
     gap: Option<Gap>,
     /// Threads whose mark says that a call comes, and since when, until that has ended.
     announced: HashMap<i32, u64>,
+    held: Option<u64>,
 }
 
 /// The most threads for which the past is kept before their call comes.
@@ -76,6 +77,17 @@ impl Model {
         self.gap
     }
 
+    /// Keeps what threads and CPUs did since this time, whether or not a transaction asks for it, within the
+    /// model's limit; `None` ends that.
+    pub(crate) fn hold(&mut self, since: Option<u64>) {
+        self.held = since;
+    }
+
+    /// What threads and CPUs did, for as far back as it is kept.
+    pub(crate) fn world(&self) -> &World {
+        &self.world
+    }
+
     /// The name that a thread had last.
     #[must_use]
     pub fn name_of(&self, tid: i32) -> Name {
@@ -112,6 +124,7 @@ impl Model {
     fn forget(&mut self) {
         let oldest = self.calls.oldest().unwrap_or(self.now);
         let oldest = self.announced.values().copied().fold(oldest, u64::min);
+        let oldest = self.held.map_or(oldest, |held| held.min(oldest));
         self.world.settle(oldest, self.now);
     }
 

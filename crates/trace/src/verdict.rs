@@ -1,9 +1,10 @@
 //! Room: what a trace says about its transactions: the slow ones one by one, and where the time of all went.
-//! Not here: rebuilding transactions (`model`), pictures.
+//! Not here: rebuilding transactions (`model`), pictures (`picture`).
 
+mod busiest;
 mod slow;
 mod sums;
-mod text;
+pub(crate) mod text;
 mod told;
 
 use std::collections::HashMap;
@@ -11,6 +12,7 @@ use std::collections::hash_map::Entry;
 
 use serde::{Deserialize, Serialize};
 
+pub use busiest::Stretch;
 pub use slow::{Before, Inverted, Moment, Reason, Slow, Who};
 pub use sums::{Share, Sum};
 pub use told::Told;
@@ -18,6 +20,7 @@ pub use told::Told;
 use crate::event::{Event, Kind, Name, Names};
 use crate::model::{Model, Outcome, Transaction};
 use crate::report::Report;
+use busiest::Busiest;
 use sums::Sums;
 use told::Misses;
 
@@ -126,6 +129,9 @@ pub struct Analysis {
     pub behind: Vec<Before>,
     /// Priority inversion in all calls.
     pub inversions: Inversions,
+    /// The calls in a row that the most pairs made at once.
+    #[serde(default)]
+    pub busiest: Option<Stretch>,
     /// The slowest, and those over the deadline; the slowest first.
     pub slow: Vec<Slow>,
 }
@@ -155,6 +161,7 @@ struct Tally {
     oneway: Sums,
     behind: HashMap<i32, Before>,
     inversions: Inversions,
+    busiest: Busiest,
     kept: Vec<Transaction>,
     missed: Vec<Transaction>,
     told: Misses,
@@ -221,6 +228,7 @@ impl Analyst {
             oneway: tally.oneway.sum(1.0),
             behind,
             inversions: tally.inversions,
+            busiest: tally.busiest.found(),
             slow: slow
                 .iter()
                 .map(|(call, told)| Slow::of(call, (deadline_ns, *told), &self.model, names))
@@ -256,6 +264,7 @@ impl Tally {
             self.wait_behind(&call, names);
             if !call.oneway {
                 self.inversion(&call);
+                self.busiest.add(&call);
             }
         }
         if missed {

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use trace::file::OpenError;
 use trace::verdict::{Analysis, Analyst, Filter, Question};
 
+use super::draw::DrawArgs;
 use crate::cli::{complain, exit, say};
 
 /// Say what slow Binder transactions waited for
@@ -41,6 +42,9 @@ pub(crate) struct AnalyzeArgs {
     #[arg(long)]
     own: bool,
 
+    #[command(flatten)]
+    draw: DrawArgs,
+
     /// What to print
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
@@ -56,6 +60,9 @@ enum Form {
 
 /// Reads the trace and answers; the result is the exit status.
 pub(super) fn run(args: &AnalyzeArgs) -> u8 {
+    if let Err(status) = args.draw.check(&args.file) {
+        return status;
+    }
     let analysis = match analyse(args) {
         Ok(analysis) => analysis,
         Err(why) => {
@@ -76,6 +83,10 @@ pub(super) fn run(args: &AnalyzeArgs) -> u8 {
     let printed = say(&text);
     if printed != exit::FINE {
         return printed;
+    }
+    let drawn = args.draw.draw(&args.file, &analysis);
+    if drawn != exit::FINE {
+        return drawn;
     }
     let counts = analysis.counts;
     if counts.calls + counts.oneway + counts.failed + counts.cut == 0 {

@@ -114,6 +114,12 @@ pub struct Slow {
     pub begin_ns: u64,
     /// How long it took.
     pub ns: u64,
+    /// When the server had it, from the beginning.
+    #[serde(default)]
+    pub received_ns: Option<u64>,
+    /// When the server answered, from the beginning.
+    #[serde(default)]
+    pub replied_ns: Option<u64>,
     /// The deadline that was asked for.
     pub deadline_ns: Option<u64>,
     /// Whether it took longer than that, or its caller told of a miss.
@@ -197,6 +203,8 @@ impl Slow {
             code: call.code,
             begin_ns: call.begin,
             ns: call.ns(),
+            received_ns: call.received.map(|at| at.saturating_sub(call.begin)),
+            replied_ns: call.replied.map(|at| at.saturating_sub(call.begin)),
             deadline_ns,
             missed: told.is_some()
                 || deadline_ns.is_some_and(|deadline| call.ns() > deadline) && !call.doubtful,

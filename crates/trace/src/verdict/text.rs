@@ -10,7 +10,7 @@ use crate::event::Prio;
 const WORTH_TELLING: f64 = 0.03;
 
 /// A duration as people read it.
-struct Time(u64);
+pub(crate) struct Time(pub(crate) u64);
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -31,7 +31,7 @@ impl fmt::Display for Time {
     }
 }
 
-fn prio(prio: Option<i32>) -> String {
+pub(crate) fn prio(prio: Option<i32>) -> String {
     prio.map_or_else(|| "priority unknown".to_owned(), |prio| Prio(prio).to_string())
 }
 

@@ -1,0 +1,68 @@
+//! Room: what of a scene is kept when there is too much of it, and which threads belong together.
+//! Not here: looking at the world (`watch`).
+
+use super::scene::{Hop, Role, Slice, ThreadLane};
+
+/// Gives a number to each pair: threads that call or are called by one another, the first to call first.
+pub(super) fn number_pairs(threads: &mut [ThreadLane], hops: &[Hop]) {
+    let mut next = 1;
+    for hop in hops {
+        let of = |threads: &[ThreadLane], tid: i32| {
+            threads.iter().find(|thread| thread.who.tid == tid).map_or(0, |thread| thread.pair)
+        };
+        let known = of(threads, hop.caller).max(of(threads, hop.server));
+        let pair = if known > 0 { known } else { next };
+        next = next.max(pair + 1);
+        for thread in threads.iter_mut() {
+            if thread.pair == 0 && [hop.caller, hop.server].contains(&thread.who.tid) {
+                thread.pair = pair;
+            }
+        }
+    }
+    threads.sort_by_key(|thread| (thread.pair, thread.role == Role::Server));
+}
+
+/// Holds the slices of each lane to a number.
+pub(super) struct Kept {
+    most: usize,
+    dropped: usize,
+}
+
+impl Kept {
+    /// Holds each lane to so many.
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, dropped: 0 }
+    }
+
+    /// How many slices were left out by now.
+    pub(super) fn dropped(&self) -> usize {
+        self.dropped
+    }
+
+    /// The longest of them, in their order.
+    pub(super) fn of<T: PartialEq>(&mut self, slices: impl Iterator<Item = Slice<T>>) -> Vec<Slice<T>> {
+        let mut kept: Vec<Slice<T>> = Vec::new();
+        for slice in slices {
+            match kept.last_mut() {
+                Some(last) if last.end == slice.begin && last.what == slice.what => last.end = slice.end,
+                _ => kept.push(slice),
+            }
+            // Never twice as many as are wanted, however many there are.
+            if kept.len() >= 2 * self.most.max(1) {
+                self.thin(&mut kept);
+            }
+        }
+        self.thin(&mut kept);
+        kept
+    }
+
+    fn thin<T>(&mut self, slices: &mut Vec<Slice<T>>) {
+        if slices.len() <= self.most {
+            return;
+        }
+        self.dropped += slices.len() - self.most;
+        slices.sort_by_key(|slice| std::cmp::Reverse(slice.ns()));
+        slices.truncate(self.most);
+        slices.sort_by_key(|slice| slice.begin);
+    }
+}
