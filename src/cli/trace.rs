@@ -4,6 +4,7 @@
 mod analyze;
 mod draw;
 mod info;
+mod perfetto;
 mod record;
 
 use clap::{Args, Subcommand};

@@ -11,6 +11,7 @@ pub mod file;
 pub mod model;
 mod number;
 mod open;
+pub mod perfetto;
 pub mod picture;
 pub mod raw;
 pub mod report;

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use busiest::Stretch;
 pub use slow::{Before, Inverted, Moment, Reason, Slow, Who};
+pub(crate) use slow::{label, outcome};
 pub use sums::{Share, Sum};
 pub use told::Told;
 
@@ -146,6 +147,15 @@ impl Analysis {
     }
 }
 
+/// What an event made of transactions.
+#[derive(Clone, Copy, Debug)]
+pub enum Met<'c> {
+    /// This one ended.
+    Ended(&'c Transaction),
+    /// This one, which ended before, was a miss as its caller tells.
+    Missed(&'c Transaction, Told),
+}
+
 /// Reads a trace to its end and answers.
 #[derive(Clone, Debug)]
 pub struct Analyst {
@@ -177,9 +187,24 @@ impl Analyst {
 
     /// Takes the next event, in the order of their times. `names` are the reader's.
     pub fn take(&mut self, event: &Event, names: &Names) {
+        self.take_with(event, names, &mut |_| {});
+    }
+
+    /// As [`Analyst::take`]; `met` gets the transactions that were asked for and end with this event, and the
+    /// one that this event says was a miss.
+    pub fn take_with(&mut self, event: &Event, names: &Names, met: &mut impl FnMut(Met<'_>)) {
         let (tally, question) = (&mut self.tally, &self.question);
-        self.model.take(event, names, &mut |call| tally.take(call, question, names));
-        tally.tell(event, question, names);
+        self.model.take(event, names, &mut |call| {
+            if question.filter.takes(&call, names) {
+                met(Met::Ended(&call));
+                tally.take(call, question, names);
+            }
+        });
+        if tally.tell(event, question, names)
+            && let Some((call, told)) = tally.told.told.last()
+        {
+            met(Met::Missed(call, *told));
+        }
         if let (Kind::Lost { .. }, Some(gap)) = (&event.kind, self.model.last_gap()) {
             let told = self.tally.told.told.iter_mut().map(|(call, _)| call);
             for call in self.tally.kept.iter_mut().chain(&mut self.tally.missed).chain(told) {
@@ -188,12 +213,32 @@ impl Analyst {
         }
     }
 
+    /// The trace has ended, and with it what is open; `met` gets those transactions that were asked for.
+    /// [`Analyst::finish`] does this, too, for whoever does not want them.
+    pub fn end_with(&mut self, names: &Names, met: &mut impl FnMut(Met<'_>)) {
+        let (tally, question) = (&mut self.tally, &self.question);
+        self.model.finish(&mut |call| {
+            if question.filter.takes(&call, names) {
+                met(Met::Ended(&call));
+                tally.take(call, question, names);
+            }
+        });
+    }
+
+    /// What there is to tell of a transaction that was a miss: over the deadline that was asked for, or by what
+    /// its caller told. `None` of any other.
+    #[must_use]
+    pub fn tell_miss(&self, call: &Transaction, told: Option<Told>, names: &Names) -> Option<Slow> {
+        let deadline = self.question.deadline_ns;
+        let over = !call.oneway && call.is_sound() && deadline.is_some_and(|deadline| call.ns() > deadline);
+        (over || told.is_some()).then(|| Slow::of(call, (deadline, told), &self.model, names))
+    }
+
     /// The trace has ended; `report` is what its reader came to.
     #[must_use]
     pub fn finish(mut self, names: &Names, report: &Report) -> Analysis {
-        let (tally, question) = (&mut self.tally, &self.question);
-        self.model.finish(&mut |call| tally.take(call, question, names));
-        let tally = self.tally;
+        self.end_with(names, &mut |_| {});
+        let (tally, question) = (self.tally, &self.question);
         let mut slow: Vec<(Transaction, Option<Told>)> =
             tally.told.told.into_iter().map(|(call, told)| (call, Some(told))).collect();
         for call in keep_slowest(tally.kept, self.question.worst).into_iter().chain(tally.missed) {
@@ -248,9 +293,6 @@ fn keep_slowest(mut calls: Vec<Transaction>, most: usize) -> Vec<Transaction> {
 
 impl Tally {
     fn take(&mut self, call: Transaction, question: &Question, names: &Names) {
-        if !question.filter.takes(&call, names) {
-            return;
-        }
         self.told.ended(&call);
         if !self.count(&call) {
             return;
@@ -282,13 +324,14 @@ impl Tally {
         }
     }
 
-    /// A test may tell of a miss, which is a fact even where the trace lacks events.
-    fn tell(&mut self, event: &Event, question: &Question, names: &Names) {
-        let Some(call) = self.told.marked(event) else { return };
+    /// A test may tell of a miss, which is a fact even where the trace lacks events; whether this event does, of
+    /// a call that was asked for.
+    fn tell(&mut self, event: &Event, question: &Question, names: &Names) -> bool {
+        let Some(call) = self.told.marked(event) else { return false };
+        let asked_for = question.filter.takes(call, names);
         let counted = call.is_sound() && question.deadline_ns.is_some_and(|deadline| call.ns() > deadline);
-        if !counted && question.filter.takes(call, names) {
-            self.counts.missed += 1;
-        }
+        self.counts.missed += u64::from(asked_for && !counted);
+        asked_for
     }
 
     /// Counts it; whether it is to be judged.

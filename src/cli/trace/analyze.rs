@@ -1,14 +1,14 @@
 //! Room: `binderperf trace analyze`: words into a question, its answer as text or JSON.
-//! Not here: the answer (`trace::verdict`).
+//! Not here: the answer (`trace::verdict`), files for Perfetto (`perfetto`).
 
 use std::fs::File;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use trace::file::OpenError;
 use trace::verdict::{Analysis, Analyst, Filter, Question};
 
 use super::draw::DrawArgs;
+use super::perfetto::Export;
 use crate::cli::{complain, exit, say};
 
 /// Say what slow Binder transactions waited for
@@ -48,6 +48,10 @@ pub(crate) struct AnalyzeArgs {
     /// What to print
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
+
+    /// Write the trace for ui.perfetto.dev, too: its events, and the calls asked for with their causes
+    #[arg(long, value_name = "OUT")]
+    perfetto: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -65,9 +69,9 @@ pub(super) fn run(args: &AnalyzeArgs) -> u8 {
     }
     let analysis = match analyse(args) {
         Ok(analysis) => analysis,
-        Err(why) => {
-            complain(format_args!("{}: {why}", args.file.display()));
-            return exit::USAGE;
+        Err((status, why)) => {
+            complain(why);
+            return status;
         }
     };
     let text = match args.format {
@@ -98,15 +102,27 @@ pub(super) fn run(args: &AnalyzeArgs) -> u8 {
     if counts.missed > 0 { exit::FAILED } else { exit::FINE }
 }
 
-fn analyse(args: &AnalyzeArgs) -> Result<Analysis, OpenError> {
-    let mut reader = trace::open(File::open(&args.file)?)?;
+fn analyse(args: &AnalyzeArgs) -> Result<Analysis, (u8, String)> {
+    let unreadable = |why: &dyn std::fmt::Display| (exit::USAGE, format!("{}: {why}", args.file.display()));
+    let file = File::open(&args.file).map_err(|error| unreadable(&lab::describe_errno(&error)))?;
+    let mut export = args.perfetto.as_deref().map(|path| Export::check(path, &file)).transpose()?;
+    let mut reader = trace::open(file).map_err(|error| unreadable(&error))?;
+    if let Some(export) = &mut export {
+        export.begin(reader.head())?;
+    }
     let mut analyst = Analyst::new(Question {
         deadline_ns: args.deadline_us.map(|us| us.saturating_mul(1000)),
         worst: args.worst as usize,
         filter: Filter { pids: args.pid.clone(), comm: args.comm.clone(), own: args.own },
     });
     while let Some(event) = reader.next() {
-        analyst.take(&event, reader.names());
+        match &mut export {
+            Some(export) => export.take(&event, &mut analyst, reader.names()),
+            None => analyst.take(&event, reader.names()),
+        }
+    }
+    if let Some(export) = export {
+        export.finish(&mut analyst, reader.names())?;
     }
     Ok(analyst.finish(reader.names(), reader.report()))
 }

@@ -151,6 +151,22 @@ impl Context {
         )
     }
 
+    /// The `common_flags` that a raw event of this context has; [`Context::of_raw`] backwards.
+    #[must_use]
+    pub fn flags(self) -> u32 {
+        [
+            (Self::IRQS_OFF, 0x01),
+            (Self::NEED_RESCHED, 0x04),
+            (Self::HARDIRQ, 0x08),
+            (Self::SOFTIRQ, 0x10),
+            (Self::NMI, 0x40),
+        ]
+        .iter()
+        .filter(|(bit, _)| self.0 & bit != 0)
+        .map(|(_, flag)| flag)
+        .sum()
+    }
+
     /// From the flag columns of the kernel's text (`d.h2.`).
     /// Fact: `trace_print_lat_fmt` of `kernel/trace/trace_output.c`.
     #[must_use]
@@ -240,6 +256,7 @@ mod tests {
             (0x04, 0x00, ".n..."),
         ] {
             assert_eq!(Context::of_raw(flags, preempt), Context::of_text(columns.as_bytes()), "{columns}");
+            assert_eq!(Context::of_raw(flags, preempt).flags(), u32::from(flags), "{columns}");
         }
         assert!(Context::of_text(b"d.s2").in_interrupt() && !Context::of_text(b"d..2").in_interrupt());
         assert!(Context::of_text(b"").eq(&Context::default()));

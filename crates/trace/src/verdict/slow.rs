@@ -156,7 +156,7 @@ pub struct Slow {
 }
 
 /// The cause's name in results. Two are only visible with the whole transaction at hand.
-pub(super) fn label(part: &Part, call: &Transaction, names: &Names) -> &'static str {
+pub(crate) fn label(part: &Part, call: &Transaction, names: &Names) -> &'static str {
     let tracer = |behind: Behind| TRACERS.contains(&names.text(behind.comm));
     if part.cause.behind().is_some_and(tracer) {
         "tracing"
@@ -228,7 +228,7 @@ impl Slow {
     }
 }
 
-fn outcome(outcome: Outcome) -> &'static str {
+pub(crate) fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Replied => "replied",
         Outcome::Delivered => "delivered",
