@@ -1,6 +1,8 @@
 //! Room: what a transaction's time can have gone to, and when that is priority inversion.
 //! Not here: sums over many transactions and sentences about them (`verdict`).
-//! Facts: reasons that Perfetto's `android/binder_breakdown.sql` has a name for carry that name.
+//! Facts: reasons that Perfetto's `android/binder_breakdown.sql` has a name for carry that name: `kernel_memory_reclaim`,
+//! `userspace_memory_reclaim`, `monitor_contention`, `art_lock_contention`, `binder`, `mutex_contention`, `io`. It goes by
+//! slices and by the scheduler's state; where the kernel itself says more (a futex, I/O), so do we.
 
 mod divide;
 

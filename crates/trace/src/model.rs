@@ -336,15 +336,19 @@ impl Model {
     }
 }
 
-/// Slices that the Android runtime puts around its waits.
-/// Fact: the names that Perfetto's `android/binder_breakdown.sql` and `android/monitor_contention.sql` look for.
+/// Slices that the Android runtime and its C library put around their waits.
+/// Fact: the names that `_binder_reason` of Perfetto's `android/binder_breakdown.sql` looks for, in its order;
+/// `WaitForGcToComplete` is what older runtimes call the same wait.
 fn meaning(name: &str) -> Option<Over> {
-    if name.starts_with("monitor contention with") {
-        Some(Over::Monitor)
-    } else if name.starts_with("Lock contention on") {
-        Some(Over::ArtLock)
-    } else if name.starts_with("GC: Wait For") || name.starts_with("WaitForGcToComplete") {
+    let begins = |with: &str| name.starts_with(with);
+    if begins("GC: Wait For") || begins("WaitForGcToComplete") {
         Some(Over::UserReclaim)
+    } else if begins("monitor contention") || begins("Lock contention on a monitor lock") {
+        Some(Over::Monitor)
+    } else if begins("Lock contention") {
+        Some(Over::ArtLock)
+    } else if name == "Contending for pthread mutex" {
+        Some(Over::Mutex)
     } else {
         None
     }

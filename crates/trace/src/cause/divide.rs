@@ -209,7 +209,7 @@ impl Cut<'_> {
         };
         for (begin, end, run) in thread.run.slices(from, to) {
             for (begin, end, over) in thread.over.slices(begin, end) {
-                match (run, over.flatten()) {
+                match (run, over.flatten().filter(|over| over.counts_in(run))) {
                     (Some(Run::Runnable { cpu, prio, waker, queued }), _) => {
                         let part = Part { tid, prio, cpu: Some(cpu), ..nobody() };
                         let queue = if queued { None } else { queue_after(thread, begin) };
@@ -396,6 +396,7 @@ impl From<Over> for Cause {
             Over::UserReclaim => Self::UserReclaim,
             Over::Monitor => Self::Monitor,
             Over::ArtLock => Self::ArtLock,
+            Over::Mutex => Self::Mutex,
         }
     }
 }

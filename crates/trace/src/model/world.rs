@@ -69,6 +69,22 @@ pub(crate) enum Over {
     UserReclaim,
     Monitor,
     ArtLock,
+    Mutex,
+}
+
+impl Over {
+    /// Whether this is what a thread does that is seen so: freeing memory takes computing, too, while who waits
+    /// for a lock sleeps, interruptibly, or where nobody knows.
+    /// Fact: as in Perfetto's `_binder_reason`, where locks count only in state `S`.
+    pub(crate) fn counts_in(self, run: Option<Run>) -> bool {
+        match run {
+            Some(Run::Running { .. }) => matches!(self, Self::KernelReclaim | Self::UserReclaim),
+            Some(Run::Sleeping { state, .. }) => {
+                matches!(self, Self::KernelReclaim | Self::UserReclaim) || state == State::Sleeping
+            }
+            _ => true,
+        }
+    }
 }
 
 /// What interrupted a CPU.

@@ -340,8 +340,17 @@ fn sleeping_while_serving_is_told_by_what_it_slept_in() {
         ("D", "", "180 0 9 blocked 20 rwsem_down_read_slowpath", "lock_wait", 30),
         ("S", "", "180 0 9 blocked 20 __refrigerator", "frozen", 30),
         ("D", "145 1 20 reclaim+", "", "kernel_memory_reclaim", 40),
-        ("S", "145 1 20 print B|20|monitor contention with owner t9", "", "monitor_contention", 40),
-        ("S", "145 1 20 print B|20|Lock contention on thread list lock", "", "art_lock_contention", 40),
+        ("S", "145 1 20 print B|20|monitor contention with owner t9", "", "monitor_contention", 30),
+        (
+            "S",
+            "145 1 20 print B|20|Lock contention on a monitor lock (owner tid: 9)",
+            "",
+            "monitor_contention",
+            30,
+        ),
+        ("S", "145 1 20 print B|20|Contending for pthread mutex", "", "mutex_contention", 30),
+        ("D", "145 1 20 print B|20|Contending for pthread mutex", "", "uninterruptible_sleep", 30),
+        ("S", "145 1 20 print B|20|Lock contention on thread list lock", "", "art_lock_contention", 30),
         ("S", "145 1 20 print B|20|GC: Wait For Completion Alloc", "", "userspace_memory_reclaim", 40),
     ] {
         assert_eq!(asleep(state, before, after), (want.to_owned(), ns), "{state} {before} {after}");
