@@ -112,6 +112,17 @@ impl Distribution {
         Some(self.max)
     }
 
+    /// Ascending, how many samples do not exceed which value, as [`Self::percentile`] has it.
+    pub(crate) fn steps(&self) -> Vec<(u64, f64)> {
+        let mut seen = 0u64;
+        let step = |&(value, count): &(u64, u64)| {
+            seen = seen.saturating_add(count);
+            let top = value.saturating_add(bucket_width(value, self.significant_digits) - 1);
+            (seen, top.clamp(self.min, self.max) as f64)
+        };
+        self.buckets.iter().map(step).collect()
+    }
+
     /// All samples of several distributions as one; `None` when there is none or their precisions
     /// differ.
     pub fn merged<'a>(parts: impl IntoIterator<Item = &'a Distribution>) -> Option<Distribution> {

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod compare;
 pub mod distribution;
 pub mod inversion;
 pub mod read;

@@ -157,7 +157,8 @@ pub struct EmbeddedSettings {
 }
 
 impl EmbeddedSettings {
-    fn describe(&self) -> String {
+    /// The settings in words.
+    pub(crate) fn describe(&self) -> String {
         let waiting = match self.waiting.as_str() {
             "sleep" => "waiting asleep".to_owned(),
             other => format!("waiting {other} (spins {} us)", self.spin_budget_ns as f64 / 1000.0),

@@ -1,0 +1,191 @@
+//! Room: what differed around the runs of two groups, and what makes their numbers incomparable.
+//! Not here: the numbers.
+
+use super::{CannotCompare, Group};
+use crate::render::printable;
+use crate::schema::{ClockUnit, HostClass, Run, Severity};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Something that differed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What.
+    pub what: String,
+    /// In the first group; several values if its runs differ.
+    pub a: String,
+    /// In the second.
+    pub b: String,
+    /// How much it spoils the comparison, if it is not what shall be compared.
+    pub severity: Severity,
+}
+
+/// A fact of a run: its name, how much a difference spoils, and how to tell it.
+type Fact = (&'static str, Severity, fn(&Run) -> String);
+
+const FACTS: [Fact; 27] = [
+    ("driver", Severity::Info, |run| {
+        run.driver.as_ref().map_or("none", |driver| driver.kind.name()).to_owned()
+    }),
+    ("driver's protocol", Severity::Info, |run| {
+        number(run.driver.as_ref().map(|driver| driver.protocol_version))
+    }),
+    ("driver's features", Severity::Info, |run| {
+        run.driver.as_ref().map_or_else(unknown, |driver| driver.features.join(" "))
+    }),
+    ("driver's settings", Severity::Info, |run| {
+        let settings = run.driver.as_ref().and_then(|driver| driver.embedded.as_ref());
+        settings.map_or_else(unknown, crate::EmbeddedSettings::describe)
+    }),
+    ("kernel", Severity::Info, |run| run.host.kernel.release.clone()),
+    ("kernel's build", Severity::Info, |run| run.host.kernel.version.clone()),
+    ("architecture", Severity::Warning, |run| run.host.kernel.machine.clone()),
+    ("preemption", Severity::Info, |run| run.host.kernel.preemption.clone().unwrap_or_else(unknown)),
+    ("machine", Severity::Warning, |run| run.host.class.name().to_owned()),
+    ("host", Severity::Info, |run| run.host.host_name.clone()),
+    ("CPU", Severity::Warning, |run| run.host.cpu.model.clone()),
+    ("CPUs", Severity::Warning, |run| run.host.cpu.count.to_string()),
+    ("governor", Severity::Warning, |run| run.host.cpu.governor.clone().unwrap_or_else(unknown)),
+    ("clock scaling", Severity::Warning, |run| run.host.cpu.scaling_enabled.map_or_else(unknown, yes)),
+    ("clock source", Severity::Warning, |run| run.host.clocksource.clone().unwrap_or_else(unknown)),
+    ("memory in MiB", Severity::Info, |run| number(run.host.memory_bytes.map(|bytes| bytes >> 20))),
+    ("address randomisation", Severity::Info, |run| run.host.aslr_enabled.map_or_else(unknown, yes)),
+    ("overloaded", Severity::Warning, |run| yes(run.overloaded)),
+    ("binderperf", Severity::Info, |run| {
+        let git = run.tool.git.as_ref().map(|git| format!(" ({git})")).unwrap_or_default();
+        run.tool.version.clone() + &git
+    }),
+    ("binderperf's build", Severity::Warning, |run| run.tool.build_profile.clone()),
+    ("test", Severity::Warning, |run| run.plan.test.clone()),
+    ("least time of a case", Severity::Info, |run| run.plan.min_time.clone()),
+    ("repetitions", Severity::Info, |run| run.plan.repetitions.to_string()),
+    ("placement", Severity::Warning, |run| run.plan.placement.clone()),
+    ("device", Severity::Info, |run| run.plan.device.clone()),
+    ("iterations", Severity::Info, |run| number(run.latency.as_ref().map(|test| test.iterations))),
+    ("injected", Severity::Info, |run| {
+        run.latency.as_ref().map_or_else(unknown, |test| test.injected.join(" "))
+    }),
+];
+
+fn unknown() -> String {
+    String::new()
+}
+
+fn yes(is: bool) -> String {
+    if is { "yes" } else { "no" }.to_owned()
+}
+
+fn number(value: Option<impl ToString>) -> String {
+    value.map_or_else(unknown, |value| value.to_string())
+}
+
+/// What differs, or is mixed within a group, the gravest first.
+pub(super) fn differences(a: &Group, b: &Group) -> Vec<Difference> {
+    let facts = FACTS.iter().filter_map(|(what, severity, tell)| {
+        let (of_a, of_b) = (values(a, tell), values(b, tell));
+        (of_a != of_b || of_a.len() > 1).then(|| Difference {
+            what: (*what).to_owned(),
+            a: listed(&of_a),
+            b: listed(&of_b),
+            severity: *severity,
+        })
+    });
+    let mut all: Vec<Difference> =
+        facts.chain(load(a, b)).chain(findings(a, b)).chain(incomplete(a, b)).collect();
+    // Stable: among equals the order of the facts.
+    all.sort_by_key(|difference| std::cmp::Reverse(difference.severity));
+    all
+}
+
+fn values(group: &Group, tell: &fn(&Run) -> String) -> BTreeSet<String> {
+    group.members.iter().map(|member| printable(&tell(&member.run)).into_owned()).collect()
+}
+
+fn listed(values: &BTreeSet<String>) -> String {
+    const SHOWN: usize = 3;
+    let words =
+        values.iter().take(SHOWN).map(|value| if value.is_empty() { "not known" } else { value.as_str() });
+    let more =
+        if values.len() > SHOWN { format!(" and {} more", values.len() - SHOWN) } else { String::new() };
+    words.collect::<Vec<_>>().join(", ") + &more
+}
+
+/// Load at the start, if the middle runs of both sides differ by half a CPU of each.
+fn load(a: &Group, b: &Group) -> Option<Difference> {
+    let of = |group: &Group| {
+        let each = group.members.iter().filter_map(|member| {
+            Some(member.run.host.load_avg.first()? / f64::from(member.run.host.cpu.count.max(1)))
+        });
+        crate::stats::median(&each.collect::<Vec<f64>>())
+    };
+    let (a, b) = of(a).zip(of(b))?;
+    ((a - b).abs() > 0.5).then(|| Difference {
+        what: "load by CPU".to_owned(),
+        a: format!("{a:.1}"),
+        b: format!("{b:.1}"),
+        severity: Severity::Warning,
+    })
+}
+
+/// Findings of the checks that not all runs of both sides have.
+fn findings(a: &Group, b: &Group) -> Vec<Difference> {
+    let all = [a, b].into_iter().flat_map(|group| &group.members).flat_map(|member| &member.run.findings);
+    let ids: BTreeSet<&str> = all.map(|finding| finding.id.as_str()).collect();
+    let in_group = |group: &Group, id: &str| -> (usize, Severity) {
+        let found =
+            group.members.iter().filter_map(|member| member.run.findings.iter().find(|one| one.id == id));
+        found.fold((0, Severity::Info), |(count, worst), one| (count + 1, worst.max(one.severity)))
+    };
+    let told = |count: usize, group: &Group| format!("in {count} of {} runs", group.members.len());
+    let differs = ids.into_iter().filter_map(|id| {
+        let ((of_a, bad), (of_b, worse)) = (in_group(a, id), in_group(b, id));
+        // In all or in none of both it is no difference, nor is a share that is about the same.
+        let alike = of_a * b.members.len() == of_b * a.members.len();
+        (!alike).then(|| Difference {
+            what: format!("finding {}", printable(id)),
+            a: told(of_a, a),
+            b: told(of_b, b),
+            severity: bad.max(worse),
+        })
+    });
+    differs.collect()
+}
+
+fn incomplete(a: &Group, b: &Group) -> Option<Difference> {
+    let of = |group: &Group| group.members.iter().filter(|member| !member.run.complete).count();
+    let (of_a, of_b) = (of(a), of(b));
+    (of_a + of_b > 0).then(|| Difference {
+        what: "stopped early".to_owned(),
+        a: format!("{of_a} of {} runs", a.members.len()),
+        b: format!("{of_b} of {} runs", b.members.len()),
+        severity: Severity::Warning,
+    })
+}
+
+/// The unit of all runs, if their numbers mean the same.
+pub(super) fn check(a: &Group, b: &Group, force: bool) -> Result<ClockUnit, CannotCompare> {
+    let runs = || a.members.iter().chain(&b.members).map(|member| &member.run);
+    let unit = a.members[0].run.clock.unit;
+    if runs().any(|run| run.clock.unit != unit) {
+        return Err(CannotCompare::Clocks);
+    }
+    let unlike = |what: &'static str, kind: &dyn Fn(&Run) -> String| {
+        let of = |group: &Group| {
+            group.members.iter().map(|member| kind(&member.run)).collect::<BTreeSet<String>>()
+        };
+        let (of_a, of_b) = (of(a), of(b));
+        let all: BTreeSet<&String> = of_a.iter().chain(&of_b).collect();
+        (all.len() > 1).then(|| CannotCompare::Unlike { what, a: listed(&of_a), b: listed(&of_b) })
+    };
+    let clock = |run: &Run| match run.host.class {
+        HostClass::Tcg | HostClass::Icount => "emulated",
+        HostClass::Bare | HostClass::Virtual | HostClass::Kvm => "real CPUs",
+    };
+    let build = |run: &Run| if run.tool.debug_assertions { "with debug assertions" } else { "optimised" };
+    let found = unlike("kind of machine", &|run| clock(run).to_owned())
+        .or_else(|| unlike("build of binderperf", &|run| build(run).to_owned()));
+    match found {
+        Some(unlike) if !force => Err(unlike),
+        _ => Ok(unit),
+    }
+}

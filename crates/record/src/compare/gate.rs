@@ -1,0 +1,99 @@
+//! Room: whether the second side keeps a limit: it fails only beyond doubt, and says so where there is doubt.
+//! Not here: the exit status (`cli`).
+
+use super::judge::{COUNTED_STEP, RUN_TO_RUN};
+use super::{Basis, CannotCompare, CaseComparison, Comparison, Group, NoMatch, Options, compare};
+use crate::schema::CaseKind;
+use serde::Serialize;
+
+/// What became of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// All of the interval keeps it.
+    Kept,
+    /// The interval holds values on both sides of it.
+    CannotTell,
+    /// It is exceeded, and chance rarely makes that.
+    Exceeded,
+}
+
+impl Outcome {
+    /// The word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Kept => "kept",
+            Outcome::CannotTell => "cannot tell",
+            Outcome::Exceeded => "exceeded",
+        }
+    }
+}
+
+/// A comparison held to a limit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Gated {
+    /// How much slower a case may be, as a share.
+    pub limit: f64,
+    /// The worst of all cases.
+    pub outcome: Outcome,
+    /// One for each subject: its name, and what became of the limit.
+    pub cases: Vec<(String, Outcome)>,
+    /// Cases that the first side has and that failed in the second, which exceeds every limit.
+    pub broken: Vec<(String, String)>,
+    /// The comparison.
+    pub comparison: Comparison,
+}
+
+/// Compares, and holds every subject to a limit.
+///
+/// # Errors
+/// As [`compare`].
+pub fn gate(a: &Group, b: &Group, limit: f64, options: &Options) -> Result<Gated, CannotCompare> {
+    let compared = compare(a, b, &Options { limit: Some(limit), ..*options });
+    Ok(judge(compared?, limit, options))
+}
+
+/// The same of a comparison that was made with this limit.
+#[must_use]
+pub fn judge(comparison: Comparison, limit: f64, options: &Options) -> Gated {
+    let subjects = comparison.cases.iter().filter(|case| case.kind == CaseKind::Test);
+    let subjects: Vec<&CaseComparison> = subjects.collect();
+    let family = subjects.len();
+    let told = |case: &&CaseComparison| (case.name.clone(), outcome(case, limit, family, options));
+    let cases: Vec<(String, Outcome)> = subjects.iter().map(told).collect();
+    let broken: Vec<(String, String)> = comparison
+        .unmatched
+        .iter()
+        .filter_map(|one| match &one.why {
+            NoMatch::FailedB(why) => Some((one.name.clone(), why.clone())),
+            _ => None,
+        })
+        .collect();
+    let worst = cases.iter().map(|(_, outcome)| *outcome).max();
+    let outcome = if broken.is_empty() { worst.unwrap_or(Outcome::CannotTell) } else { Outcome::Exceeded };
+    Gated { limit, outcome, cases, broken, comparison }
+}
+
+fn outcome(case: &CaseComparison, limit: f64, family: usize, options: &Options) -> Outcome {
+    let chance = 1.0 - options.confidence;
+    let can_tell = case.basis.is_of_runs() && case.basis.can_tell(family, chance);
+    // What an interval does not cover, of too few runs or of one, is added on either side.
+    let (low, high) = match (case.basis, case.interval) {
+        (Basis::Counted, _) => (case.ratio / (1.0 + COUNTED_STEP), case.ratio * (1.0 + COUNTED_STEP)),
+        (_, None) => return Outcome::CannotTell,
+        (_, Some(bounds)) if can_tell => (bounds.low, bounds.high),
+        (_, Some(bounds)) => (bounds.low / (1.0 + RUN_TO_RUN), bounds.high * (1.0 + RUN_TO_RUN)),
+    };
+    let (beyond, within) = match can_tell {
+        true => (case.p_beyond.is_some_and(|p| p < chance), case.p_within.is_some_and(|p| p < chance)),
+        false => (true, high <= 1.0 + limit),
+    };
+    if beyond && low > 1.0 + limit {
+        Outcome::Exceeded
+    } else if within {
+        Outcome::Kept
+    } else {
+        Outcome::CannotTell
+    }
+}

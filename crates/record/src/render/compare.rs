@@ -1,0 +1,323 @@
+//! Room: a comparison for people: as text, as Markdown for a pull request.
+//! Not here: comparing (`crate::compare`), its JSON, which is the comparison itself ([`json`]).
+
+use super::grid::{Row, grid};
+use super::printable;
+use crate::compare::gate::{Gated, Outcome};
+use crate::compare::{Basis, Bounds, CaseComparison, Comparison, Metric, Side, Tail, Verdict};
+use crate::schema::{CaseKind, ClockUnit, Severity};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+const HEADS: [&str; 7] = ["Case", "A", "B", "B to A", "95 % interval", "p", "verdict"];
+const TAIL_HEADS: [&str; 9] =
+    ["Tails", "p99 A", "p99 B", "B to A", "verdict", "p99.9 A", "p99.9 B", "max A", "max B"];
+
+/// The value of `schema` in [`json`].
+pub const SCHEMA: &str = "binderperf.comparison";
+/// The value of `schema` in [`gated_json`].
+pub const GATE_SCHEMA: &str = "binderperf.gate";
+
+/// As text. What differed around the runs comes first.
+#[must_use]
+pub fn text(found: &Comparison) -> String {
+    let mut text = side("A", &found.a) + &side("B", &found.b);
+    text += &environment(found);
+    let rows: Vec<Row> = sorted(found).map(|case| Row::Numbers(cells(case, found.unit).to_vec())).collect();
+    let interval = format!("{:.0} % interval", found.confidence * 100.0);
+    let heads = HEADS.map(|head| if head == "95 % interval" { interval.as_str() } else { head });
+    text += &format!("\nThe {} of each run. B to A: + is slower.\n\n", metric(found.metric));
+    text += &grid(&heads, &rows);
+    let tails: Vec<Row> = found
+        .cases
+        .iter()
+        .filter(|case| !case.tails.is_empty())
+        .map(|case| Row::Numbers(tail_cells(case, found.unit).to_vec()))
+        .collect();
+    if !tails.is_empty() {
+        text += &format!("\n{}", grid(&TAIL_HEADS, &tails));
+    }
+    text += &notes(found).iter().map(|note| format!("{note}\n")).collect::<String>();
+    text + &format!("\n{}\n", verdict(found))
+}
+
+/// As Markdown.
+#[must_use]
+pub fn markdown(found: &Comparison) -> String {
+    let mut text = format!("**{}**\n\n", escaped(&verdict(found)));
+    for (name, side) in [("A", &found.a), ("B", &found.b)] {
+        text += &format!("{name}: {} ({})\n\n", escaped(&side.name), counted(side.files.len(), "run"));
+    }
+    if !found.environment.is_empty() {
+        text += "| differs | A | B |\n|---|---|---|\n";
+        for one in &found.environment {
+            let mark = if one.severity > Severity::Info { " :warning:" } else { "" };
+            text +=
+                &format!("| {}{mark} | {} | {} |\n", escaped(&one.what), escaped(&one.a), escaped(&one.b));
+        }
+        text.push('\n');
+    }
+    let heads = ["case", "A", "B", "B to A", "interval", "p", "verdict", "p99 A", "p99 B", "p99 verdict"];
+    text += &format!("| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
+    for case in sorted(found) {
+        let [name, a, b, ratio, interval, p, word] = cells(case, found.unit);
+        let tail = tail_cells(case, found.unit);
+        let plain = [name, a, b, ratio, interval, p].map(|cell| escaped(&cell)).join(" | ");
+        let word = if word == "no difference" { word } else { format!("**{}**", escaped(&word)) };
+        let tail = [&tail[1], &tail[2], &tail[4]].map(|cell| escaped(cell)).join(" | ");
+        text += &format!("| {plain} | {word} | {tail} |\n");
+    }
+    text.push('\n');
+    text + &notes(found).iter().map(|note| format!("- {}\n", escaped(note))).collect::<String>()
+}
+
+/// The comparison as JSON, with [`SCHEMA`].
+#[must_use]
+pub fn json(found: &Comparison) -> String {
+    document(SCHEMA, found.overall.word(), found)
+}
+
+/// The comparison and what became of the limit as JSON, with [`GATE_SCHEMA`].
+#[must_use]
+pub fn gated_json(found: &Gated) -> String {
+    document(GATE_SCHEMA, found.outcome.name(), found)
+}
+
+fn document(schema: &str, word: &str, found: &impl Serialize) -> String {
+    let mut whole = json!({ "schema": schema, "version": 1, "word": word });
+    if let (Some(whole), Ok(Value::Object(fields))) = (whole.as_object_mut(), serde_json::to_value(found)) {
+        whole.extend(fields);
+    }
+    format!("{whole:#}\n")
+}
+
+/// What became of a limit, as text behind the comparison.
+#[must_use]
+pub fn gated(found: &Gated) -> String {
+    let limit = format!("{:.3}", found.limit * 100.0);
+    let limit = limit.trim_end_matches('0').trim_end_matches('.');
+    let count = |outcome| found.cases.iter().filter(|(_, one)| *one == outcome).count();
+    let mut text = format!("Gate at +{limit} %: {}", found.outcome.name());
+    let others = [Outcome::Exceeded, Outcome::CannotTell, Outcome::Kept]
+        .map(|one| format!("{} {}", count(one), one.name()));
+    text += &format!(" ({})\n", others.join(", "));
+    for (name, outcome) in found.cases.iter().filter(|(_, outcome)| *outcome != Outcome::Kept) {
+        let Some(case) = found.comparison.cases.iter().find(|case| case.name == *name) else { continue };
+        let why = match (outcome, case.verdict) {
+            (Outcome::CannotTell, Verdict::CannotTell(why)) => format!("cannot tell: {}", why.text()),
+            (Outcome::CannotTell, _) => {
+                "cannot tell: the interval holds the limit; more runs make it narrower".to_owned()
+            }
+            (outcome, _) => outcome.name().to_owned(),
+        };
+        text += &format!("  {name}: {} [{}]: {why}\n", percent(case.ratio), within(case.interval));
+    }
+    for (name, why) in &found.broken {
+        text += &format!("  {name}: failed in B: {}\n", printable(why));
+    }
+    text
+}
+
+/// All in a sentence.
+#[must_use]
+pub fn verdict(found: &Comparison) -> String {
+    let overall = &found.overall;
+    let all = overall.slower + overall.faster + overall.same + overall.unknown;
+    let parts = [
+        (overall.slower, "slower"),
+        (overall.faster, "faster"),
+        (overall.same, "no difference"),
+        (overall.unknown, "cannot tell"),
+    ];
+    let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+    let mut text = format!("B is: {} ({} of {all})", overall.word(), parts.collect::<Vec<_>>().join(", "));
+    if matches!(overall.word(), "no difference" | "no difference found" | "cannot tell") {
+        text = format!(
+            "{}: {}",
+            capital(overall.word()),
+            text.split_once('(').map_or("", |(_, rest)| rest.trim_end_matches(')'))
+        );
+    }
+    for (count, word) in [(overall.tail_slower, "worse"), (overall.tail_faster, "better")] {
+        if count > 0 {
+            text += &format!("; p99 {word} in {count}");
+        }
+    }
+    text
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// Subjects first, then yardsticks.
+fn sorted(found: &Comparison) -> impl Iterator<Item = &CaseComparison> {
+    let of = |kind: CaseKind| found.cases.iter().filter(move |case| case.kind == kind);
+    of(CaseKind::Test).chain(of(CaseKind::Control))
+}
+
+fn side(name: &str, side: &Side) -> String {
+    let early =
+        if side.incomplete > 0 { format!(", {} stopped early", side.incomplete) } else { String::new() };
+    format!("{name}  {} ({}{early})\n", printable(&side.name), counted(side.files.len(), "run"))
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn environment(found: &Comparison) -> String {
+    if found.environment.is_empty() {
+        return "\nNothing else that is known differed between the two sides.\n".to_owned();
+    }
+    let rows: Vec<[String; 4]> = found
+        .environment
+        .iter()
+        .map(|one| {
+            let word = match one.severity {
+                Severity::Info => "",
+                Severity::Warning => "WARNING",
+                Severity::Error => "ERROR",
+            };
+            [&one.what, &one.a, &one.b, word].map(|cell| printable(cell).into_owned())
+        })
+        .collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).min(48);
+    let (what, a) = (width(0), width(1));
+    let lines = rows.iter().map(|[name, of_a, of_b, word]| {
+        let mark = if word.is_empty() { String::new() } else { format!("  {word}") };
+        format!("  {name:<what$}  {of_a:<a$}  |  {of_b}{mark}\n")
+    });
+    format!("\nWhat differed (A | B)\n{}", lines.collect::<String>())
+}
+
+fn metric(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Cpu => "CPU time per call",
+        other => other.name(),
+    }
+}
+
+fn cells(case: &CaseComparison, unit: ClockUnit) -> [String; 7] {
+    let word = match case.verdict {
+        Verdict::CannotTell(why) => format!("cannot tell: {}", why.text()),
+        other => other.name().to_owned(),
+    };
+    [
+        printable(&case.name).into_owned(),
+        time(case.a, unit),
+        time(case.b, unit),
+        percent(case.ratio),
+        within(case.interval),
+        case.p_adjusted.map(chance).unwrap_or_default(),
+        word,
+    ]
+}
+
+fn tail_cells(case: &CaseComparison, unit: ClockUnit) -> [String; 9] {
+    let find = |metric: Metric| case.tails.iter().find(|tail| tail.metric == metric);
+    let both = |metric: Metric| -> [String; 2] {
+        let side = |value: f64, bounds: Option<Bounds>| match bounds {
+            Some(bounds) => {
+                format!("{} [{}..{}]", time(value, unit), time(bounds.low, unit), time(bounds.high, unit))
+            }
+            None => time(value, unit),
+        };
+        find(metric).map_or_else(Default::default, |tail: &Tail| {
+            [side(tail.a, tail.within_a), side(tail.b, tail.within_b)]
+        })
+    };
+    let word = case.tail_verdict().map(|verdict| match verdict {
+        Verdict::Slower => "worse",
+        Verdict::Faster => "better",
+        other => other.name(),
+    });
+    let ratio = find(Metric::P99).map(|tail| percent(tail.ratio)).unwrap_or_default();
+    let ([p99_a, p99_b], [p999_a, p999_b], [max_a, max_b]) =
+        (both(Metric::P99), both(Metric::P999), both(Metric::Max));
+    let name = printable(&case.name).into_owned();
+    [name, p99_a, p99_b, ratio, word.unwrap_or_default().to_owned(), p999_a, p999_b, max_a, max_b]
+}
+
+/// What a reader must know of the figures.
+fn notes(found: &Comparison) -> Vec<String> {
+    let mut notes = Vec::new();
+    let has = |wanted: &dyn Fn(Basis) -> bool| found.cases.iter().any(|case| wanted(case.basis));
+    if has(&|basis| matches!(basis, Basis::Repetitions(..) | Basis::Samples)) {
+        notes.push(
+            "Note: with one run of a side, intervals cover only the noise within a run; from run to run there is more. \
+             Give several runs of each side."
+                .to_owned(),
+        );
+    }
+    if has(&|basis| matches!(basis, Basis::Pairs(_))) {
+        notes.push(
+            "Note: runs were made in turns and are compared pair by pair, so that drift cancels.".to_owned(),
+        );
+    }
+    if has(&|basis| basis == Basis::Counted) {
+        notes.push("Note: instructions are counted, not timed; medians repeat within 1 %.".to_owned());
+    }
+    let controls = found.cases.iter().filter(|case| case.kind == CaseKind::Control);
+    let moved = controls.filter(|case| matches!(case.verdict, Verdict::Slower | Verdict::Faster)).count();
+    if moved > 0 {
+        let cases = counted(moved, "control");
+        notes.push(format!("Note: {cases} changed as well, which no binder driver is part of: so did the machine or the kernel."));
+    }
+    let failed: usize = found.cases.iter().map(|case| case.failed.len()).sum();
+    if failed > 0 {
+        notes.push(format!("Note: {} failed and are not in the figures.", counted(failed, "repetition")));
+    }
+    for one in &found.unmatched {
+        notes.push(format!("Not compared: {}: {}", printable(&one.name), printable(&one.why.to_string())));
+    }
+    if !notes.is_empty() {
+        notes.insert(0, String::new());
+    }
+    notes
+}
+
+fn percent(ratio: f64) -> String {
+    match (ratio - 1.0) * 100.0 {
+        change if change.abs() < 1000.0 => format!("{change:+.1} %"),
+        _ => format!("{ratio:.1} x"),
+    }
+}
+
+fn within(bounds: Option<Bounds>) -> String {
+    bounds.map_or(String::new(), |bounds| format!("{}..{}", percent(bounds.low), percent(bounds.high)))
+}
+
+fn chance(p: f64) -> String {
+    if p < 0.0001 { "<0.0001".to_owned() } else { format!("{p:.4}") }
+}
+
+/// Four digits.
+fn time(value: f64, unit: ClockUnit) -> String {
+    if unit == ClockUnit::Instructions {
+        return format!("{value:.0} instr");
+    }
+    let (value, unit) = match value {
+        ..1e4 => (value, "ns"),
+        ..1e7 => (value / 1e3, "us"),
+        _ => (value / 1e6, "ms"),
+    };
+    let digits = (3 - value.max(1.0).log10().floor() as i32).clamp(0, 3) as usize;
+    format!("{value:.digits$} {unit}")
+}
+
+/// Text that Markdown shows as it is, in a table too.
+fn escaped(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for letter in printable(text).chars() {
+        if "|*`<[\\".contains(letter) {
+            shown.push('\\');
+        }
+        shown.push(letter);
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,43 @@
+//! Room: `compare`: two groups of records into a table.
+//! Not here: comparing (`record::compare`), reading the records (`super::records`).
+
+use clap::Args;
+use record::compare::compare;
+
+use super::records::{CompareFlags, cannot_compare, deliver, group};
+use super::{complain, exit};
+
+/// Compare records, or groups of them: what differed around them, how much slower or faster each case is
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A and B are each a record, a folder of records, or several with commas between. Several runs of each side \
+(12 find 5 % on a noisy machine) say far more than one.\n\
+Status: 0 compared, whatever came of it; 2 they cannot be compared. `binderperf gate` fails on a regression."
+)]
+pub(crate) struct CompareArgs {
+    /// What B is held against
+    a: String,
+
+    /// What is slower or faster
+    b: String,
+
+    #[command(flatten)]
+    flags: CompareFlags,
+}
+
+/// Compares them.
+pub(crate) fn run(args: &CompareArgs) -> u8 {
+    let read = || Ok((args.flags.options()?, group(&args.a)?, group(&args.b)?));
+    let (options, a, b) = match read() {
+        Ok(read) => read,
+        Err(why) => {
+            let why: String = why;
+            complain(why);
+            return exit::USAGE;
+        }
+    };
+    match compare(&a, &b, &options) {
+        Ok(found) => deliver(args.flags.sink(), &args.flags.format.of(&found), exit::FINE),
+        Err(error) => cannot_compare(&error),
+    }
+}

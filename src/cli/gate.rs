@@ -1,0 +1,85 @@
+//! Room: `gate`: records held to a limit of how much slower than a baseline they may be.
+//! Not here: judging (`record::compare::gate`), reading the records (`super::records`).
+
+use clap::{Args, ValueEnum};
+use record::compare::gate::{Gated, Outcome, gate};
+use record::render::compare::{gated, gated_json, markdown, text};
+
+use super::records::{CompareFlags, Form, Percent, cannot_compare, deliver, group};
+use super::{complain, exit};
+
+/// Fail if records are slower than a baseline by more than a limit, beyond doubt
+#[derive(Debug, Args)]
+#[command(after_help = "A and B are each a record, a folder of records, or several with commas between.\n\
+Status: 0 every case keeps the limit; 1 a case exceeds it beyond doubt, or no longer runs; 2 they cannot be compared; 3 it cannot be \
+told, as an interval holds the limit (see --cannot-tell).")]
+pub(crate) struct GateArgs {
+    /// What B is held against
+    #[arg(long, value_name = "A")]
+    baseline: String,
+
+    /// How much slower a case may be
+    #[arg(long, value_name = "PERCENT", default_value = "5%")]
+    max_regress: Percent,
+
+    /// The status if it cannot be told whether the limit is kept
+    #[arg(long, value_enum, default_value_t = CannotTell::Unable)]
+    cannot_tell: CannotTell,
+
+    /// What is held to the limit
+    b: String,
+
+    #[command(flatten)]
+    flags: CompareFlags,
+}
+
+/// What becomes of doubt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum CannotTell {
+    /// Status 3: it could not be measured well enough
+    Unable,
+    /// Status 0
+    Pass,
+    /// Status 1
+    Fail,
+}
+
+impl CannotTell {
+    /// The exit status for an outcome.
+    pub(super) fn status(self, outcome: Outcome) -> u8 {
+        match (outcome, self) {
+            (Outcome::Kept, _) | (Outcome::CannotTell, Self::Pass) => exit::FINE,
+            (Outcome::Exceeded, _) | (Outcome::CannotTell, Self::Fail) => exit::FAILED,
+            (Outcome::CannotTell, Self::Unable) => exit::UNABLE,
+        }
+    }
+}
+
+/// Judges them.
+pub(crate) fn run(args: &GateArgs) -> u8 {
+    let read = || Ok((args.flags.options()?, group(&args.baseline)?, group(&args.b)?));
+    let (options, a, b) = match read() {
+        Ok(read) => read,
+        Err(why) => {
+            let why: String = why;
+            complain(why);
+            return exit::USAGE;
+        }
+    };
+    match gate(&a, &b, args.max_regress.0, &options) {
+        Ok(found) => {
+            let status = args.cannot_tell.status(found.outcome);
+            deliver(args.flags.sink(), &shown(&found, args.flags.format), status)
+        }
+        Err(error) => cannot_compare(&error),
+    }
+}
+
+/// A gated comparison in a form.
+pub(super) fn shown(found: &Gated, form: Form) -> String {
+    match form {
+        Form::Text => format!("{}\n{}", text(&found.comparison), gated(found)),
+        Form::Markdown => format!("{}\n```\n{}```\n", markdown(&found.comparison), gated(found)),
+        Form::Json => gated_json(found),
+    }
+}
