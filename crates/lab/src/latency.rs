@@ -210,12 +210,8 @@ fn measure(
     let all = ask.iterations * classes * u64::from(ask.pairs);
     let ended = pairs.run(&mut |made| observer.advanced(made, all));
     if let Err(error) = loads.check() {
-        run.findings.push(Finding {
-            id: "load-lost".to_owned(),
-            severity: Severity::Error,
-            text: format!("the load beside the test was not what was asked for: {error}"),
-            fix: None,
-        });
+        let text = format!("the load beside the test was not what was asked for: {error}");
+        run.findings.push(Finding::new("load-lost", Severity::Error, text));
     }
     drop(loads);
     let results = pairs.results();
@@ -337,12 +333,9 @@ fn look_at_scenes(ask: &Ask, context: &AnyContext, dialect: Dialect, run: &mut R
             let Inheritance { calls, not_inherited, .. } = test.inheritance;
             test.inheritance = Inheritance { calls, not_inherited, ..seen };
         }
-        Err(error) => run.findings.push(Finding {
-            id: "inheritance-scenes".to_owned(),
-            severity: Severity::Warning,
-            text: error.to_string(),
-            fix: None,
-        }),
+        Err(error) => {
+            run.findings.push(Finding::new("inheritance-scenes", Severity::Warning, error.to_string()));
+        }
     }
 }
 

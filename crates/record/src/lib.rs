@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod checkup;
 pub mod compare;
 pub mod distribution;
 pub mod inversion;
@@ -22,8 +23,8 @@ pub use read::ReadError;
 pub use sampler::Sampler;
 pub use schema::{
     Case, CaseKind, Cell, Class, ClassTotals, Clock, ClockUnit, Counter, CounterKind, Counters, Cpu,
-    CpuCache, Crowd, CrowdShape, Driver, DriverKind, EmbeddedSettings, Finding, Hop, Host, HostClass,
-    Inheritance, Inversion, InversionRow, Kernel, LONGEST_LOAD, Latency, LatencyTest, Level, MOST_RAW,
-    Measurement, Miss, Outcome, Percentiles, Plan, Point, Repetition, Role, Run, Sched, ServedAs, Setting,
-    Severity, Sweep, Tool, same_urgency,
+    CpuCache, Crowd, CrowdShape, Driver, DriverKind, EmbeddedSettings, Evidence, Finding, Hop, Host,
+    HostClass, Inheritance, Inversion, InversionRow, Kernel, LONGEST_LOAD, Latency, LatencyTest, Level,
+    MOST_RAW, Measurement, Miss, Outcome, Percentiles, Plan, Point, Repetition, Role, Run, Sched, ServedAs,
+    Setting, Severity, Sweep, Tool, same_urgency,
 };

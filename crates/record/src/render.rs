@@ -1,6 +1,7 @@
 //! Room: a `Run` as something to look at; one submodule per look.
 //! Not here: writing it anywhere, deciding on colours or terminals.
 
+pub mod checkup;
 pub mod compare;
 pub mod crowd;
 pub mod flavours;

@@ -165,9 +165,42 @@ pub struct Finding {
     pub severity: Severity,
     /// What was found.
     pub text: String,
+    /// What it does to the numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<String>,
     /// What to do about it.
     #[serde(default)]
     pub fix: Option<String>,
+    /// The files that say so, each with what it says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
+    /// A command that shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<String>,
+}
+
+impl Finding {
+    /// A finding that knows neither cause nor cure.
+    pub fn new(id: impl Into<String>, severity: Severity, text: impl Into<String>) -> Finding {
+        Finding {
+            id: id.into(),
+            severity,
+            text: text.into(),
+            effect: None,
+            fix: None,
+            evidence: Vec::new(),
+            proof: None,
+        }
+    }
+}
+
+/// What one file, or one measurement, says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The file's path on the machine, or what was measured.
+    pub source: String,
+    /// What it says, shortened where it is long.
+    pub says: String,
 }
 
 /// How much a finding spoils the numbers.

@@ -285,12 +285,8 @@ impl Work<'_> {
             }
             (Err(error), None) => Err(Stop::Nothing(error)),
             (Err(error), Some(run)) => {
-                run.findings.push(Finding {
-                    id: "point-left-out".to_owned(),
-                    severity: Severity::Error,
-                    text: format!("{} could not be measured: {error}", point.place.name()),
-                    fix: None,
-                });
+                let text = format!("{} could not be measured: {error}", point.place.name());
+                run.findings.push(Finding::new("point-left-out", Severity::Error, text));
                 run.complete = false;
                 run.incomplete_reason.get_or_insert_with(|| "not every point could be measured".to_owned());
                 Ok(())

@@ -193,7 +193,7 @@ fn a_joined_run_is_sound_and_counts_all() {
     for (pairs, at) in groups.iter().zip(&points) {
         let (mut run, found) = sweep_at(pairs, at);
         run.overloaded = at.pairs == 2;
-        let finding = |severity, text: String| Finding { id: "x".to_owned(), severity, text, fix: None };
+        let finding = |severity, text: String| Finding::new("x", severity, text);
         run.findings.push(finding(Severity::Warning, format!("load {}", at.pairs)));
         run.findings.push(finding(Severity::Error, format!("lost {}", at.pairs)));
         forget_raw(&mut run);

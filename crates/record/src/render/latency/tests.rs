@@ -355,12 +355,7 @@ fn raw_times_are_there_when_asked_for_and_recorded() {
 fn the_summary_of_a_latency_test() {
     let mut run = latency_run(&[Pair::healthy(0), Pair::failed(1, "killed")]);
     run.driver = run.driver.map(|driver| Driver { kind: DriverKind::Embedded, ..driver });
-    run.findings.push(Finding {
-        id: "x".to_owned(),
-        severity: Severity::Warning,
-        text: "the governor is powersave".to_owned(),
-        fix: None,
-    });
+    run.findings.push(Finding::new("x", Severity::Warning, "the governor is powersave"));
     let text = summary(&run, "Record: run.json\n");
     for said in [
         "Driver  embedded",
@@ -380,12 +375,8 @@ fn the_summary_of_a_latency_test() {
 fn times_that_are_not_real_are_marked() {
     let mut run = latency_run(&[Pair::healthy(0)]);
     run.host.class = HostClass::Tcg;
-    run.findings.push(Finding {
-        id: "x".to_owned(),
-        severity: Severity::Warning,
-        text: "the governor is powersave\u{1b}[2J".to_owned(),
-        fix: Some("set performance".to_owned()),
-    });
+    let found = Finding::new("x", Severity::Warning, "the governor is powersave\u{1b}[2J");
+    run.findings.push(Finding { fix: Some("set performance".to_owned()), ..found });
     let text = table(&run);
     for said in
         ["WARNING emulated machine", "WARNING the governor is powersave\\u{1b}[2J (set performance)\n"]

@@ -60,12 +60,8 @@ fn what_went_wrong_is_said() {
     run.overloaded = true;
     run.complete = false;
     run.incomplete_reason = Some("interrupted".to_owned());
-    run.findings.push(Finding {
-        id: "cpu-governor".to_owned(),
-        severity: Severity::Warning,
-        text: "the governor is powersave".to_owned(),
-        fix: Some("set performance".to_owned()),
-    });
+    let found = Finding::new("cpu-governor", Severity::Warning, "the governor is powersave");
+    run.findings.push(Finding { fix: Some("set performance".to_owned()), ..found });
     let text = summary(&run, "Record: run.json\nNext: binderperf show run.json\n");
     for said in [
         "WARNING emulated machine: timings are not real; ratios within this run are\n",
