@@ -5,7 +5,7 @@ mod support;
 
 use std::sync::{Mutex, PoisonError};
 
-use record::{CaseKind, ClockUnit, HostClass, Outcome, Run};
+use record::{CaseKind, ClockUnit, DriverKind, HostClass, Outcome, Run};
 use support::{Called, Folder, binderperf, read};
 
 /// Guests boot one after the other: emulated CPUs want real ones.
@@ -234,31 +234,40 @@ fn a_limit_that_is_exceeded_fails_the_run() {
     assert!(run.complete && !run.any_failed(), "all was measured");
 }
 
+/// What `run` says of throughput on its one screen.
+const ON_THE_SCREEN: [&str; 2] = ["binder throughput", "hwbinder throughput"];
+
 #[test]
-fn run_ends_with_the_table_and_a_record() {
+fn run_ends_with_a_summary_records_and_a_report() {
     let _guest = ONE_GUEST.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Folder::new("guest-run");
     let out = folder.path("out");
     let called = binderperf(&["run", "--quick", "--vm", "--out", &out]);
-    assert_eq!(called.code, Some(0), "{}", called.stderr);
-    let rows = called.stdout.lines().filter(|line| line.starts_with("BM_sendVec_binder/")).count();
-    assert_eq!(rows, 15, "{}", called.stdout);
-    let files: Vec<_> = std::fs::read_dir(&out).expect("the folder was made").flatten().collect();
-    assert_eq!(files.len(), 1, "the record and nothing else: {files:?}");
-    let path = files[0].path().display().to_string();
-    assert!(called.stdout.contains(&path), "the last words name it: {}", called.stdout);
-    assert!(read(&path).complete);
-    assert_eq!(binderperf(&["show", &path]).code, Some(0));
+    assert_eq!(called.code, Some(0), "{}{}", called.stdout, called.stderr);
+    for line in ON_THE_SCREEN.into_iter().chain(["binder latency", "hwbinder latency", "report.html"]) {
+        assert!(called.stdout.contains(line), "{line}: {}", called.stdout);
+    }
+    for name in ["throughput.json", "latency-binder.json", "latency-hwbinder.json"] {
+        let run = read(&format!("{out}/{name}"));
+        assert!(
+            run.complete && run.driver.is_some_and(|driver| driver.kind != DriverKind::Embedded),
+            "{name}"
+        );
+    }
+    let page = std::fs::read_to_string(format!("{out}/report.html")).expect("a report");
+    assert!(page.contains("what they waited for"), "slow calls were recorded in the guest");
+    assert_eq!(binderperf(&["show", &format!("{out}/throughput.json")]).code, Some(0));
 }
 
 #[test]
-fn a_record_that_cannot_be_written_leaves_the_table() {
+fn results_that_cannot_be_written_leave_the_summary() {
     let _guest = ONE_GUEST.lock().unwrap_or_else(PoisonError::into_inner);
     // Exists, and takes no files from anybody.
-    let called = binderperf(&["run", "--quick", "--vm", "--out", "/proc"]);
+    let called = binderperf(&["run", "--quick", "--no-trace", "--vm", "--out", "/proc"]);
     assert_eq!(called.code, Some(4), "{}", called.stderr);
-    assert!(called.stderr.contains("/proc/binderperf-"), "it says which file: {}", called.stderr);
-    let rows = called.stdout.lines().filter(|line| line.starts_with("BM_sendVec_binder/")).count();
-    assert_eq!(rows, 15, "{}", called.stdout);
-    assert!(!called.stdout.contains("Record:"), "there is none: {}", called.stdout);
+    assert!(called.stderr.contains("/proc/throughput.json"), "it says which file: {}", called.stderr);
+    for line in ON_THE_SCREEN {
+        assert!(called.stdout.contains(line), "{line}: {}", called.stdout);
+    }
+    assert!(!called.stdout.contains("report.html"), "there is none: {}", called.stdout);
 }

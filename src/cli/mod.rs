@@ -19,6 +19,7 @@ pub(crate) mod latency;
 mod output;
 mod progress;
 mod records;
+pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod state;

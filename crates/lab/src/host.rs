@@ -72,6 +72,11 @@ pub fn tool() -> Tool {
     }
 }
 
+/// This moment, RFC 3339 with offset, in local time.
+pub fn now() -> String {
+    sys::local_time::LocalTime::now().to_string()
+}
+
 /// CPUs that this program may run on; at least 1.
 #[must_use]
 pub fn cpus() -> u32 {

@@ -20,6 +20,7 @@ pub mod serialisation;
 pub mod speed;
 pub mod stage;
 pub mod state;
+pub mod suite;
 pub mod trace;
 pub mod vm;
 pub mod workers;

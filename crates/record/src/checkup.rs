@@ -117,6 +117,23 @@ impl Checkup {
         self.checks.iter().filter(move |check| check.verdict == verdict)
     }
 
+    /// Parses a document. Fields that this version does not know are passed over.
+    ///
+    /// # Errors
+    /// Why it is none, or one that this version does not know.
+    pub fn from_json(bytes: &[u8]) -> Result<Checkup, String> {
+        let checkup: Checkup = serde_json::from_slice(bytes).map_err(|error| {
+            format!("the checkup is damaged: {}", crate::render::printable(&error.to_string()))
+        })?;
+        if checkup.schema != SCHEMA || checkup.version != VERSION {
+            let (found, version) = (crate::render::printable(&checkup.schema), checkup.version);
+            return Err(format!(
+                "expected {SCHEMA} of version {VERSION}, found {found:?} of version {version}"
+            ));
+        }
+        Ok(checkup)
+    }
+
     /// The document.
     pub fn to_json(&self) -> String {
         // Strings, numbers and lists only: nothing in it can fail to be JSON.

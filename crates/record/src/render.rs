@@ -12,6 +12,7 @@ pub mod inversion;
 pub mod json;
 pub mod latency;
 mod ratio;
+pub mod report;
 pub mod summary;
 
 use std::borrow::Cow;

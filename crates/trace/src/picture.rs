@@ -16,7 +16,7 @@ mod scene;
 mod svg;
 mod watch;
 
-pub use page::page;
+pub use page::{FRAGMENT_CLASS, fragment, page};
 pub use scene::{CpuLane, Doing, Has, Hop, LeftOut, Role, Scene, Slice, ThreadLane};
 pub use watch::Watch;
 

@@ -75,9 +75,12 @@ impl RecordArgs {
         tell_of_userspace(&userspace);
         let work = match (self.time, self.command.as_slice()) {
             (Some(seconds), _) => Work::Time(Duration::from_secs(seconds)),
-            (None, [name, words @ ..]) => {
-                Work::Command { program: program(name)?, name: name.clone(), words: words.to_vec() }
-            }
+            (None, [name, words @ ..]) => Work::Command {
+                program: program(name)?,
+                name: name.clone(),
+                words: words.to_vec(),
+                silent: false,
+            },
             (None, []) => return Err(Trouble::Usage("record what? give -t SEC or a command".to_owned())),
         };
         Ok(Plan {
@@ -168,7 +171,7 @@ mod tests {
         let args = parsed("x -o f -b 64 sched irq -- libhwbinder_latency -i 5 -trace").expect("a command");
         assert_eq!((args.categories.len(), args.command.len()), (2, 4));
         let plan = args.plan().expect("a plan");
-        let Work::Command { program, name, words } = plan.work else { panic!("a command") };
+        let Work::Command { program, name, words, .. } = plan.work else { panic!("a command") };
         assert_eq!(program, std::env::current_exe().expect("a test is a program"));
         assert_eq!((name.as_str(), words.len()), ("libhwbinder_latency", 3));
         let plan = parsed("x -t 2").expect("a time").plan().expect("a plan");

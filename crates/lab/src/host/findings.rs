@@ -11,7 +11,7 @@ pub fn findings(host: &Host, tool: &Tool) -> Vec<Finding> {
 }
 
 fn finding(id: &str, severity: Severity, text: String, fix: &str) -> Finding {
-    Finding { id: id.to_owned(), severity, text, fix: (!fix.is_empty()).then(|| fix.to_owned()) }
+    Finding { fix: (!fix.is_empty()).then(|| fix.to_owned()), ..Finding::new(id, severity, text) }
 }
 
 fn debug_build(tool: &Tool) -> Option<Finding> {

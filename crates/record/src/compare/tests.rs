@@ -173,12 +173,7 @@ fn differences_around_the_runs_come_gravest_first_and_none_is_none() {
         run.driver = Some(Driver { kind: DriverKind::KernelRust, ..run.driver.clone().expect("one") });
         run.tool.version = "0.2.0".to_owned();
     }
-    b.members[0].run.findings.push(Finding {
-        id: "debug-kernel".to_owned(),
-        severity: Severity::Error,
-        text: "lockdep".to_owned(),
-        fix: None,
-    });
+    b.members[0].run.findings.push(Finding::new("debug-kernel", Severity::Error, "lockdep"));
     let found = compared(&a, &b).environment;
     let names: Vec<&str> = found.iter().map(|one| one.what.as_str()).collect();
     assert_eq!(names, ["finding debug-kernel", "governor", "load by CPU", "driver", "kernel", "binderperf"]);

@@ -36,14 +36,44 @@ pub fn page(
         <header>\n<h1>Binder transactions</h1>\n<p class=\"faint\">{title}</p>\n</header>\n<main>\n",
         svg::STORE
     )?;
-    facts(&mut out, analysis)?;
-    sums(&mut out, analysis)?;
-    if let Some(scene) = busiest {
-        stretch(&mut out, analysis, scene)?;
-    }
-    calls(&mut out, analysis, slow)?;
+    all(&mut out, analysis, (busiest, slow))?;
     out.push_str("</main>\n</body>\n</html>\n");
     Ok(out)
+}
+
+/// The class of the element that [`fragment`] belongs into.
+pub const FRAGMENT_CLASS: &str = "binder-transactions";
+
+/// The same without the page around it, for a page of somebody else's: the rules for its looks, which touch
+/// nothing outside of an element of the class [`FRAGMENT_CLASS`], and the HTML of that element. The other page is to
+/// leave it as much room as [`page`] would.
+///
+/// # Errors
+/// As [`page`].
+pub fn fragment(
+    analysis: &Analysis,
+    (busiest, slow): (Option<&Scene>, &[Scene]),
+) -> Result<(String, String), fmt::Error> {
+    let mut out = String::new();
+    write!(out, "<div class=\"{FRAGMENT_CLASS}\">\n{}", svg::STORE)?;
+    all(&mut out, analysis, (busiest, slow))?;
+    out.push_str("</div>\n");
+    Ok((scoped(STYLE), out))
+}
+
+/// Rules for a page as rules for an element in it. The page's own margins are the other's.
+fn scoped(style: &str) -> String {
+    let inside = style.replace(":root", "&").replace("\nbody {", "\n& {").replace("\nhtml {", "\n& {");
+    format!(".{FRAGMENT_CLASS} {{\n{inside}\nmargin: 0; padding: 0; max-width: none;\n}}\n")
+}
+
+fn all(out: &mut String, analysis: &Analysis, (busiest, slow): (Option<&Scene>, &[Scene])) -> fmt::Result {
+    facts(out, analysis)?;
+    sums(out, analysis)?;
+    if let Some(scene) = busiest {
+        stretch(out, analysis, scene)?;
+    }
+    calls(out, analysis, slow)
 }
 
 fn fact(out: &mut String, bad: bool, what: &str, value: &str) -> fmt::Result {

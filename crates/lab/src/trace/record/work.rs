@@ -4,7 +4,7 @@
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::trace::switch::{FOLDER_VARIABLE, LOG_VARIABLE};
@@ -27,6 +27,8 @@ pub enum Work {
         name: String,
         /// What it is told.
         words: Vec<String>,
+        /// Whether nobody is to hear what it says.
+        silent: bool,
     },
     /// Whatever happens for so long.
     Time(Duration),
@@ -53,8 +55,11 @@ impl Work {
     pub(super) fn start(&self, folder: &Path, log: &Path) -> Result<Running, Trouble> {
         match self {
             Self::Time(time) => Ok(Running::Until(Instant::now() + *time)),
-            Self::Command { program, name, words } => {
+            Self::Command { program, name, words, silent } => {
                 let mut command = Command::new(program);
+                if *silent {
+                    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+                }
                 command.arg0(name).args(words).env(FOLDER_VARIABLE, folder).env(LOG_VARIABLE, log);
                 sys::tied_child::die_with_parent(&mut command);
                 match command.spawn() {

@@ -1,0 +1,41 @@
+//! Room: where a run took place, as the rows of a table.
+//! Not here: what is wrong there (`Finding`s).
+
+use crate::schema::Run;
+
+/// What, and what it was; what is not known is left out.
+pub(super) fn rows(run: &Run) -> Vec<(&'static str, String)> {
+    let (host, kernel, cpu, tool) = (&run.host, &run.host.kernel, &run.host.cpu, &run.tool);
+    let git = tool.git.as_ref().map_or(String::new(), |git| format!(" ({git})"));
+    let clock = match run.clock.read_cost {
+        Some(cost) => {
+            format!("{}, {cost:.0} {} a pair of readings", run.clock.name, crate::render::summary::unit(run))
+        }
+        None => run.clock.name.clone(),
+    };
+    let known: [(&'static str, Option<String>); 15] = [
+        ("tool", Some(format!("{} {}{git}, {} build", tool.name, tool.version, tool.build_profile))),
+        ("machine", Some(format!("{}, {}", host.host_name, host.class.name()))),
+        ("kernel", Some(format!("{} {}", kernel.release, kernel.machine).trim_end().to_owned())),
+        ("kernel build", Some(kernel.version.clone())),
+        ("preemption", kernel.preemption.clone()),
+        ("driver", run.driver.as_ref().map(|driver| format!("{}, {}", driver.kind.name(), driver.details()))),
+        ("driver chosen", run.driver.as_ref().map(|driver| driver.reason.clone())),
+        ("CPUs", Some(format!("{} {}", cpu.count, cpu.model).trim_end().to_owned())),
+        ("CPU clock", cpu.mhz.map(|mhz| format!("{mhz:.0} MHz"))),
+        ("governor", cpu.governor.clone()),
+        ("memory", host.memory_bytes.map(|bytes| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)))),
+        (
+            "load at the start",
+            (!host.load_avg.is_empty())
+                .then(|| host.load_avg.iter().map(|load| format!("{load:.2}")).collect::<Vec<_>>().join(" ")),
+        ),
+        ("clock source", host.clocksource.clone()),
+        ("clock", Some(clock)),
+        ("took", Some(super::number::nanoseconds(run.elapsed_ns as f64))),
+    ];
+    known
+        .into_iter()
+        .filter_map(|(what, value)| Some((what, value.filter(|value| !value.is_empty())?)))
+        .collect()
+}

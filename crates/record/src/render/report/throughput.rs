@@ -1,0 +1,175 @@
+//! Room: throughput in a report: what a call costs by its payload, each way beside the others.
+//! Not here: the full table (`crate::render::summary`).
+
+use super::chart::{Chart, Dot, Series, Tick, percent};
+use super::number::{bytes, time};
+use super::scale::Scale;
+use crate::render::ratio::Controls;
+use crate::schema::{Case, CaseKind, Run};
+
+/// The cases of one family, by payload.
+pub(super) struct Family<'r> {
+    pub(super) name: String,
+    pub(super) kind: CaseKind,
+    pub(super) cases: Vec<&'r Case>,
+}
+
+/// What people call the families.
+const NAMES: [(&str, &str); 4] = [
+    ("BM_sendVec_binder", "binder"),
+    ("BM_sendVec_binderize", "hwbinder"),
+    ("BM_sendVec_passthrough", "hwbinder passthrough"),
+    ("BM_sendVec_raw", "raw ioctls"),
+];
+
+/// A family's name without what they all have in common.
+pub(super) fn name_of(family: &str) -> String {
+    let known = NAMES.iter().find(|(long, _)| *long == family).map(|(_, name)| (*name).to_owned());
+    known.unwrap_or_else(|| family.rsplit_once("sendVec_").map_or(family, |(_, word)| word).to_owned())
+}
+
+/// The families of a run of the plain throughput test, tests first. Empty for other tests.
+pub(super) fn families(run: &Run) -> Vec<Family<'_>> {
+    if run.latency.is_some() || run.inversion.is_some() {
+        return Vec::new();
+    }
+    let mut families: Vec<Family<'_>> = Vec::new();
+    for case in run.cases.iter().filter(|case| case.crowd.is_none()) {
+        match families.iter_mut().find(|family| family.cases[0].family == case.family) {
+            Some(family) => family.cases.push(case),
+            None => families.push(Family { name: name_of(&case.family), kind: case.kind, cases: vec![case] }),
+        }
+    }
+    families.iter_mut().for_each(|family| family.cases.sort_by_key(|case| case.payload_bytes));
+    families.sort_by_key(|family| family.kind == CaseKind::Control);
+    families
+}
+
+/// Median cost against payload; `None` where nothing has a payload and a cost.
+pub(super) fn chart(run: &Run) -> Option<Chart> {
+    let families = families(run);
+    // Calls without IPC cost next to nothing: beside them no other line could be told from the next.
+    let (families, without): (Vec<Family<'_>>, Vec<Family<'_>>) =
+        families.into_iter().partition(|family| !family.cases[0].family.ends_with("_passthrough"));
+    let points = |family: &Family<'_>| -> Vec<(f64, f64, String)> {
+        let each = family.cases.iter().filter(|case| case.payload_bytes > 0);
+        each.filter_map(|case| {
+            let median = case.median_real()?;
+            let (size, cost) = (bytes(case.payload_bytes), time(run, median));
+            Some((case.payload_bytes as f64, median, format!("{}, {size}: {cost}", family.name)))
+        })
+        .collect()
+    };
+    let all: Vec<(f64, f64, String)> = families.iter().flat_map(points).collect();
+    let sizes = || all.iter().map(|(size, ..)| *size);
+    let (least, most) = (sizes().reduce(f64::min)?, sizes().reduce(f64::max)?);
+    let across = Scale::between(least, most);
+    let up = Scale::around(all.iter().map(|(_, cost, _)| *cost))?;
+    let (mut tests, mut controls) = (0, 0);
+    let series = families.iter().filter(|family| family.cases.len() > 1).map(|family| {
+        let look = match family.kind {
+            CaseKind::Control => {
+                controls += 1;
+                format!("control-{controls}")
+            }
+            CaseKind::Test => {
+                tests += 1;
+                tests.to_string()
+            }
+        };
+        let dots = points(family)
+            .into_iter()
+            .map(|(size, cost, title)| Dot::new(across.at(size), up.at(cost), title));
+        Series { name: family.name.clone(), look, dots: dots.collect(), dotted: true }
+    });
+    let series: Vec<Series> = series.filter(|series| !series.dots.is_empty()).collect();
+    if series.is_empty() {
+        return None;
+    }
+    Some(Chart {
+        caption: caption(&without),
+        across: "payload".to_owned(),
+        columns: columns(least, most, across),
+        rows: rows(run, up),
+        series,
+        limits: Vec::new(),
+    })
+}
+
+fn caption(without: &[Family<'_>]) -> String {
+    let mut caption =
+        "Median cost of a round trip by payload, each way. Both axes are logarithmic; lower is better."
+            .to_owned();
+    if !without.is_empty() {
+        caption += " Calls without IPC are in the table only.";
+    }
+    caption
+}
+
+/// Powers of four, as the tests have powers of two.
+fn columns(least: f64, most: f64, across: Scale) -> Vec<Tick> {
+    let sizes = (0..32).map(|power| 1u64 << (2 * power).min(62)).filter(|size| {
+        let size = *size as f64;
+        size >= least * 0.999 && size <= most * 1.001
+    });
+    let tick = |(index, size): (usize, u64)| Tick {
+        percent: percent(across.at(size as f64)),
+        label: bytes(size),
+        wide: index % 2 == 1,
+    };
+    sizes.enumerate().map(tick).collect()
+}
+
+/// Ticks of an axis of costs.
+pub(super) fn rows(run: &Run, up: Scale) -> Vec<Tick> {
+    let tick =
+        |value: f64| Tick { percent: percent(1.0 - up.at(value)), label: short(run, value), wide: false };
+    up.ticks().into_iter().map(tick).collect()
+}
+
+/// A round value without zeros behind the point.
+fn short(run: &Run, value: f64) -> String {
+    let text = time(run, value);
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
+}
+
+/// A row for each payload: the cost of each way that was measured. Heads, then cells.
+pub(super) fn table(run: &Run) -> (Vec<String>, Vec<Vec<String>>) {
+    let families = families(run);
+    let mut sizes: Vec<u64> =
+        families.iter().flat_map(|family| family.cases.iter()).map(|case| case.payload_bytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let heads = ["payload".to_owned()].into_iter().chain(families.iter().map(|family| family.name.clone()));
+    let cell = |family: &Family<'_>, size: u64| {
+        let case = family.cases.iter().find(|case| case.payload_bytes == size);
+        case.map_or(String::new(), |case| {
+            case.median_real().map_or("-".to_owned(), |median| time(run, median))
+        })
+    };
+    let row = |size: u64| {
+        [bytes(size)].into_iter().chain(families.iter().map(|family| cell(family, size))).collect()
+    };
+    (heads.collect(), sizes.into_iter().map(row).collect())
+}
+
+/// What one family comes to, in the fewest numbers: the smallest and the largest payload.
+pub(super) fn in_short(run: &Run, family: &Family<'_>) -> Option<String> {
+    let controls = Controls::of(&run.cases);
+    let measured: Vec<(&Case, f64)> =
+        family.cases.iter().filter_map(|case| Some((*case, case.median_real()?))).collect();
+    let one = |(case, median): &(&Case, f64)| {
+        // What is no IPC at all is no part of one.
+        let pipe = controls.ratios(case, *median).find(|(name, ratio)| name == "x_pipe" && *ratio >= 0.05);
+        let beside = pipe.map_or(String::new(), |(_, ratio)| format!(" ({ratio:.2}x a pipe)"));
+        format!("{} {}{beside}", bytes(case.payload_bytes), time(run, *median))
+    };
+    let (first, last) = (measured.first()?, measured.last()?);
+    let words = if measured.len() > 1 { vec![one(first), one(last)] } else { vec![one(first)] };
+    Some(words.join(", "))
+}

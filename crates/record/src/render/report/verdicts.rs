@@ -1,0 +1,295 @@
+//! Room: what each test of a bundle says, in one line: its verdict, the number that matters, what to look at.
+//! Not here: the numbers themselves.
+//!
+//! A throughput test has no limit of its own: it was measured, or it was not. Whether it became slower is for
+//! a comparison with another record to say.
+
+use serde::Serialize;
+
+use super::number::time;
+use super::{Bundle, latency, throughput};
+use crate::render::printable;
+use crate::render::summary::warnings;
+use crate::schema::{Case, CaseKind, Class, LatencyTest, Outcome, Run, Setting, Severity};
+use crate::verdict::{Inherited, Sync, as_expected};
+
+/// How a line is to be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Grade {
+    /// As it should be.
+    Good,
+    /// Worth a look.
+    Note,
+    /// Something failed, or is not as this driver is known to be.
+    Bad,
+}
+
+/// One line of the summary.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// e.g. `hwbinder latency`.
+    pub test: String,
+    /// How to take it.
+    pub grade: Grade,
+    /// e.g. `inheritance PASS, SYNC GOOD`.
+    pub words: String,
+    /// The numbers that matter most.
+    pub number: String,
+    /// What to look at, where there is something.
+    pub look: Option<String>,
+}
+
+/// The lines of all runs, in their order.
+pub fn verdicts(bundle: &Bundle) -> Vec<Verdict> {
+    let missing = bundle.missing.iter().map(|missing| Verdict {
+        test: missing.test.clone(),
+        grade: Grade::Bad,
+        words: "NOT RUN".to_owned(),
+        number: String::new(),
+        look: Some(missing.reason.clone()),
+    });
+    bundle.runs.iter().flat_map(|entry| of(&entry.run)).chain(missing).collect()
+}
+
+/// The lines of one run.
+fn of(run: &Run) -> Vec<Verdict> {
+    let mut lines = match &run.latency {
+        Some(test) => vec![of_latency(run, test)],
+        None if run.inversion.is_some() => vec![of_inversion(run)],
+        None => of_throughput(run),
+    };
+    if !run.complete {
+        let why = run.incomplete_reason.as_deref().unwrap_or("the run did not end");
+        for line in &mut lines {
+            line.grade = Grade::Bad;
+            line.words = format!("INCOMPLETE, {}", line.words);
+            line.look = Some(format!("it stopped early: {why}"));
+        }
+    }
+    lines
+}
+
+fn failures<'r>(cases: impl IntoIterator<Item = &'r Case>) -> Vec<&'r str> {
+    let outcomes =
+        cases.into_iter().flat_map(|case| case.repetitions.iter().map(|repetition| &repetition.outcome));
+    outcomes
+        .filter_map(|outcome| match outcome {
+            Outcome::Failed { reason, .. } => Some(reason.as_str()),
+            Outcome::Measured(_) | Outcome::Skipped { .. } => None,
+        })
+        .collect()
+}
+
+fn of_throughput(run: &Run) -> Vec<Verdict> {
+    let families = throughput::families(run);
+    let tests = families.iter().filter(|family| family.kind == CaseKind::Test);
+    let lines: Vec<Verdict> = tests
+        .map(|family| {
+            let of_family = || family.cases.iter().copied();
+            let failed = failures(of_family());
+            let measured = of_family().filter(|case| case.measurements().next().is_some()).count();
+            let all = family.cases.len();
+            let (grade, words, look) = match failed.first() {
+                Some(why) => (
+                    Grade::Bad,
+                    format!("FAILED in {} of {all} cases", failed.len()),
+                    Some((*why).to_owned()),
+                ),
+                None if measured == 0 => (Grade::Note, "not measured".to_owned(), skipped(family.cases[0])),
+                None if measured < all => {
+                    (Grade::Note, format!("measured in {measured} of {all} cases"), None)
+                }
+                None => (Grade::Good, "measured".to_owned(), None),
+            };
+            let number = throughput::in_short(run, family).unwrap_or_default();
+            Verdict { test: format!("{} throughput", family.name), grade, words, number, look }
+        })
+        .collect();
+    if lines.is_empty() { vec![of_other(run)] } else { lines }
+}
+
+fn skipped(case: &Case) -> Option<String> {
+    case.repetitions.iter().find_map(|repetition| match &repetition.outcome {
+        Outcome::Skipped { reason } => Some(reason.clone()),
+        Outcome::Measured(_) | Outcome::Failed { .. } => None,
+    })
+}
+
+/// Tests with many at work, and what else there may be.
+fn of_other(run: &Run) -> Verdict {
+    let failed = failures(&run.cases);
+    let (grade, words) = match failed.len() {
+        0 => (Grade::Good, "measured".to_owned()),
+        some => (Grade::Bad, format!("FAILED in {some} of {} cases", run.cases.len())),
+    };
+    let rate = |case: &Case| {
+        case.measurements()
+            .filter_map(|numbers| Some(numbers.counters.find("items_per_second")?.value))
+            .reduce(f64::max)
+    };
+    let best = run.cases.iter().filter_map(rate).reduce(f64::max);
+    let number = best.map_or(String::new(), |rate| format!("at most {rate:.0} calls/s"));
+    let look = failed.first().map(|why| (*why).to_owned());
+    Verdict { test: run.plan.test.clone(), grade, words, number, look }
+}
+
+fn of_latency(run: &Run, test: &LatencyTest) -> Verdict {
+    let classes = latency::classes(run, test);
+    let served = crate::verdict::Served::of(&run.cases);
+    let inherited = Inherited::of(test);
+    let known = as_expected(&test.inheritance);
+    let misses: u64 = classes.iter().map(|calls| calls.misses).fold(0, u64::saturating_add);
+    let failed = failures(&run.cases);
+    let mut words = vec![format!("inheritance {}", inherited.name())];
+    words.extend(served.sync().map(|sync| format!("SYNC {}", sync.name())));
+    let look = if let Some(why) = failed.first() {
+        words.push("FAILED".to_owned());
+        Some((Grade::Bad, (*why).to_owned()))
+    } else if known == Some(false) {
+        let level = |level: Option<crate::Level>| level.map_or("unknown", crate::Level::name);
+        let (measured, expected) = (level(test.inheritance.measured), level(test.inheritance.expected));
+        Some((
+            Grade::Bad,
+            format!("this driver inherits less or more than it should: {measured}, expected {expected}"),
+        ))
+    } else if let Inherited::Unknown { reason } = &inherited {
+        Some((Grade::Note, format!("inheritance cannot be told: {reason}")))
+    } else if misses > 0 {
+        Some((Grade::Note, format!("{misses} deadlines missed: what those calls waited for")))
+    } else if inherited == Inherited::Fail {
+        let why = if known == Some(true) { ", as is known of this driver" } else { "" };
+        Some((Grade::Note, format!("real-time callers are served at a lower priority{why}")))
+    } else if served.sync() == Some(Sync::Poor) {
+        Some((Grade::Note, "most calls are served on another CPU than their caller's".to_owned()))
+    } else {
+        None
+    };
+    Verdict {
+        test: format!("{} latency", test.flavour),
+        grade: look.as_ref().map_or(Grade::Good, |(grade, _)| *grade),
+        words: words.join(", "),
+        number: latency_number(run, test, &classes, misses),
+        look: look.map(|(_, look)| look),
+    }
+}
+
+fn latency_number(run: &Run, test: &LatencyTest, classes: &[latency::Calls], misses: u64) -> String {
+    let of = |calls: &latency::Calls| {
+        let worst = time(run, calls.samples.max as f64);
+        match calls.class {
+            Class::Fifo => format!("fifo p99 {}, worst {worst}", time(run, calls.p99 as f64)),
+            Class::Other => format!("other worst {worst}"),
+        }
+    };
+    let made = latency::made(run);
+    let over = format!("{misses} of {made} over {}", time(run, test.deadline as f64));
+    classes.iter().map(of).chain([over]).collect::<Vec<_>>().join(", ")
+}
+
+fn of_inversion(run: &Run) -> Verdict {
+    let row = |setting| run.inversion.as_ref().and_then(|inversion| inversion.row(setting));
+    let (grade, words) = match row(Setting::On).and_then(|row| row.inverted) {
+        Some(true) => (Grade::Bad, "INVERSION"),
+        Some(false) => (Grade::Good, "no inversion"),
+        None => (Grade::Note, "cannot be told"),
+    };
+    let late = |setting| {
+        let row = row(setting).filter(|row| row.calls > 0)?;
+        Some(format!("{:.1} % late {}", row.late as f64 * 100.0 / row.calls as f64, row.means))
+    };
+    let number: Vec<String> = [Setting::Off, Setting::On].into_iter().filter_map(late).collect();
+    let look = (grade == Grade::Bad).then(|| "an urgent caller waits for less urgent tasks".to_owned());
+    Verdict {
+        test: "priority inversion".to_owned(),
+        grade,
+        words: words.to_owned(),
+        number: number.join(", "),
+        look,
+    }
+}
+
+/// What to look at first, if there is anything: a failure, else what spoils all numbers, else the first hint.
+pub fn look_first(bundle: &Bundle) -> Option<String> {
+    let lines = verdicts(bundle);
+    let hint = |grade: Grade| {
+        lines
+            .iter()
+            .find(|line| line.grade == grade && line.look.is_some())
+            .map(|line| format!("{}: {}", line.test, line.look.as_deref().unwrap_or_default()))
+    };
+    let spoilt = || {
+        let finding = bundle.findings().into_iter().find(|finding| finding.severity == Severity::Error)?;
+        Some(format!("doctor: {}", finding.text))
+    };
+    hint(Grade::Bad).or_else(spoilt).or_else(|| hint(Grade::Note))
+}
+
+/// Longest line of the findings.
+const LONGEST: usize = 150;
+/// Most findings of the summary.
+const MOST_FINDINGS: usize = 4;
+
+/// All of it on one screen of a terminal; `report` says where the rest is, and may be empty.
+pub fn summary(bundle: &Bundle, report: &str) -> String {
+    let mut text = bundle.runs.first().map_or(String::new(), |entry| head(&entry.run));
+    let lines = verdicts(bundle);
+    if !lines.is_empty() {
+        text += "\n";
+        text += &columns(&lines);
+    }
+    let mut notes = Vec::new();
+    notes.extend(look_first(bundle).map(|look| format!("Look first at  {look}")));
+    let grave = bundle.grave();
+    notes.extend(grave.iter().take(MOST_FINDINGS).map(|finding| {
+        let name = if finding.severity == Severity::Error { "SPOILS NUMBERS" } else { "Doctor" };
+        format!("{name:<14} {}", cut(&finding.text))
+    }));
+    if grave.len() > MOST_FINDINGS {
+        notes.push(format!("{:<14} {} more", "Doctor", grave.len() - MOST_FINDINGS));
+    }
+    if !report.is_empty() {
+        notes.push(format!("{:<14} {report}", "Report"));
+    }
+    if !notes.is_empty() {
+        text += "\n";
+        notes.iter().for_each(|line| text += &(printable(line).into_owned() + "\n"));
+    }
+    text
+}
+
+/// All columns to the left: they are words.
+fn columns(lines: &[Verdict]) -> String {
+    let rows = lines
+        .iter()
+        .map(|line| [&line.test, &line.words, &line.number].map(|cell| printable(cell).into_owned()));
+    let heads = ["Test", "Verdict", "The number that matters"].map(str::to_owned);
+    let rows: Vec<[String; 3]> = [heads].into_iter().chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let (first, second) = (width(0), width(1));
+    let row = |[test, words, number]: &[String; 3]| {
+        format!("{test:<first$}  {words:<second$}  {number}").trim_end().to_owned() + "\n"
+    };
+    let rule = "-".repeat(first + second + width(2) + 4) + "\n";
+    row(&rows[0]) + &rule + &rows[1..].iter().map(row).collect::<String>()
+}
+
+fn cut(text: &str) -> String {
+    if text.chars().count() <= LONGEST {
+        return text.to_owned();
+    }
+    text.chars().take(LONGEST - 1).chain(['…']).collect()
+}
+
+fn head(run: &Run) -> String {
+    let driver =
+        run.driver.as_ref().map_or("no driver".to_owned(), |driver| format!("{} driver", driver.kind.name()));
+    let (kernel, cpu) = (&run.host.kernel.release, &run.host.cpu);
+    let class = run.host.class.name();
+    let mut lines = vec![format!(
+        "{} {}, {}: {driver}, Linux {kernel}, {class}, {} CPU {}",
+        run.tool.name, run.tool.version, run.started, cpu.count, cpu.model
+    )];
+    lines.extend(warnings(run));
+    lines.iter().map(|line| printable(line.trim_end()).into_owned() + "\n").collect()
+}

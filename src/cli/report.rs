@@ -1,0 +1,166 @@
+//! Room: `report`: records of one or several tests as one page, as Markdown, or as the summary of `run`.
+//! Not here: what a report says (`record::render::report`).
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use record::checkup::Checkup;
+use record::render::report::{Bundle, Entry, Fragment, html, markdown, summary};
+
+use record::{ReadError, Run};
+use trace::picture::{Watch, fragment};
+use trace::verdict::{Analyst, Filter, Question};
+
+use super::output::Sink;
+use super::{complain, exit, say};
+
+/// One page from records: verdicts, curves, findings, and what they rest on
+///
+/// PATH is a record, or a folder as `run --out` fills it: every record in it, and what the doctor found. The page
+/// needs nothing but itself: no script, no network.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Records, or folders of records
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+
+    /// What to make of them
+    #[arg(long, value_enum, default_value_t = Form::Html)]
+    format: Form,
+
+    /// Where to; `-` for stdout [default: binderperf-report.html for a page, stdout for the others]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// One self-contained page
+    Html,
+    /// For a pull request
+    Markdown,
+    /// The summary that `run` prints at its end
+    Summary,
+}
+
+/// The slowest calls of a recording get a picture, so many of them.
+const TOLD: usize = 5;
+/// Where a page goes unless something else was said.
+const PAGE: &str = "binderperf-report.html";
+
+/// Makes it.
+pub(crate) fn run(args: &ReportArgs) -> u8 {
+    let bundle = match read(&args.paths) {
+        Ok(bundle) => bundle,
+        Err(why) => {
+            complain(why);
+            return exit::USAGE;
+        }
+    };
+    let text = match args.format {
+        Form::Html => match html(&bundle) {
+            Ok(page) => page,
+            Err(why) => {
+                complain(why);
+                return exit::INTERNAL;
+            }
+        },
+        Form::Markdown => markdown(&bundle),
+        Form::Summary => summary(&bundle, ""),
+    };
+    let usual = if args.format == Form::Html { PAGE } else { "-" };
+    let path = args.output.clone().unwrap_or_else(|| PathBuf::from(usual));
+    if path == Path::new("-") {
+        return say(&text);
+    }
+    let mut file = Sink::file(&path);
+    file.put(&text);
+    if let Some(trouble) = file.trouble() {
+        complain(trouble);
+        return exit::INTERNAL;
+    }
+    say(&format!("{}\n", path.display()))
+}
+
+/// Everything that the paths hold.
+pub(super) fn read(paths: &[PathBuf]) -> Result<Bundle, String> {
+    let mut bundle = Bundle::default();
+    for path in paths {
+        let failed =
+            |error: &io::Error| format!("cannot read {}: {}", path.display(), lab::describe_errno(error));
+        let about = fs::metadata(path).map_err(|error| failed(&error))?;
+        if !about.is_dir() {
+            let run = File::open(path).map_err(|error| failed(&error))?;
+            let run = Run::read(run).map_err(|error| format!("{}: {error}", path.display()))?;
+            bundle.runs.push(Entry { name: name_of(path), run });
+            continue;
+        }
+        let listed = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let mut files: Vec<PathBuf> =
+            listed.map_err(|error| failed(&error))?.iter().map(fs::DirEntry::path).collect();
+        files.sort();
+        let of_kind = |kind: &'static str| {
+            files.iter().filter(move |file| file.extension().is_some_and(|end| end == kind))
+        };
+        for file in of_kind("json") {
+            take(&mut bundle, file)?;
+        }
+        for file in of_kind("bptrace") {
+            bundle.causes.extend(causes(file)?);
+        }
+    }
+    if bundle.runs.is_empty() && bundle.checkup.is_none() {
+        let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        return Err(format!("no record in {}; `binderperf run --out DIR` leaves some", paths.join(", ")));
+    }
+    Ok(bundle)
+}
+
+/// What the slowest calls of a recording waited for, in pictures; nothing if no call of a test's own is in it.
+pub(super) fn causes(recording: &Path) -> Result<Option<Fragment>, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", recording.display());
+    let open = || {
+        let file = File::open(recording).map_err(|error| failed(&lab::describe_errno(&error)))?;
+        trace::open(file).map_err(|error| failed(&error))
+    };
+    let mut reader = open()?;
+    let filter = Filter { own: true, ..Filter::default() };
+    let mut analyst = Analyst::new(Question { deadline_ns: None, worst: TOLD, filter });
+    while let Some(event) = reader.next() {
+        analyst.take(&event, reader.names());
+    }
+    let analysis = analyst.finish(reader.names(), reader.report());
+    if analysis.counts.calls == 0 {
+        return Ok(None);
+    }
+    let mut reader = open()?;
+    let mut watch = Watch::new(&analysis, TOLD);
+    while let Some(event) = reader.next() {
+        watch.take(&event, reader.names());
+    }
+    let (busiest, slow) = watch.finish(reader.names());
+    let (style, html) = fragment(&analysis, (busiest.as_ref(), &slow)).map_err(|error| failed(&error))?;
+    let title = format!("The {TOLD} slowest calls of {}, and what they waited for", name_of(recording));
+    Ok(Some(Fragment { title, style, html }))
+}
+
+/// One file of a folder: a record, what the doctor found, or something else, which is left alone.
+fn take(bundle: &mut Bundle, file: &Path) -> Result<(), String> {
+    let bytes = fs::read(file)
+        .map_err(|error| format!("cannot read {}: {}", file.display(), lab::describe_errno(&error)))?;
+    match Run::from_json(&bytes) {
+        Ok(run) => bundle.runs.push(Entry { name: name_of(file), run }),
+        // What is neither is somebody else's.
+        Err(ReadError::Foreign { .. }) => {
+            bundle.checkup = Checkup::from_json(&bytes).ok().or(bundle.checkup.take());
+        }
+        Err(error) => return Err(format!("{}: {error}", file.display())),
+    }
+    Ok(())
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
