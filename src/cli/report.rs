@@ -107,6 +107,8 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Bundle, String> {
         for file in of_kind("json") {
             take(&mut bundle, file)?;
         }
+        // As they were run: files have their names' order.
+        bundle.runs.sort_by(|one, other| one.run.started.cmp(&other.run.started));
         for file in of_kind("bptrace") {
             bundle.causes.extend(causes(file)?);
         }

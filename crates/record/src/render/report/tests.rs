@@ -1,3 +1,5 @@
+//! Room: tests of a whole report: verdicts, what is looked at first, what a page may hold.
+
 use super::*;
 use crate::sample::{self, Pair, case, latency_run, measured};
 use crate::{Level, Outcome};
