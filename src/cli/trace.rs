@@ -2,6 +2,7 @@
 //! Not here: tracefs (`lab::trace`), Android's own recorder (`atrace`).
 
 mod analyze;
+mod ask;
 mod draw;
 mod info;
 mod perfetto;

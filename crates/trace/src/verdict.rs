@@ -39,11 +39,13 @@ pub struct Filter {
     pub comm: Option<String>,
     /// Only calls that binderperf's own marks name.
     pub own: bool,
+    /// Part of what such a mark says.
+    pub mark: Option<String>,
 }
 
 impl Filter {
     fn is_empty(&self) -> bool {
-        self.pids.is_empty() && self.comm.is_none() && !self.own
+        self.pids.is_empty() && self.comm.is_none() && !self.own && self.mark.is_none()
     }
 
     fn takes(&self, call: &Transaction, names: &Names) -> bool {
@@ -55,8 +57,11 @@ impl Filter {
             let has = |name: Name| names.text(name).contains(comm.as_str());
             has(call.client.comm) || call.server.is_some_and(|server| has(server.comm))
         };
+        let by_mark =
+            |mark: &String| call.label.as_deref().is_some_and(|label| label.contains(mark.as_str()));
         let named = !self.own || call.label.is_some();
         named
+            && self.mark.as_ref().is_none_or(by_mark)
             && (self.pids.is_empty() || self.pids.iter().any(by_pid))
             && self.comm.as_ref().is_none_or(by_comm)
     }

@@ -11,6 +11,8 @@ use lab::trace::record::work::{Ended, Work};
 use lab::trace::record::{Observer, Plan, Summary, record};
 use lab::trace::tracefs::Trouble;
 
+use super::ask::AskArgs;
+use super::draw::DrawArgs;
 use crate::cli::applet::Applet;
 use crate::cli::atrace::{known, tell_of_userspace};
 use crate::cli::progress::StatusLine;
@@ -48,17 +50,42 @@ pub(crate) struct RecordArgs {
     /// The command to record
     #[arg(last = true)]
     command: Vec<String>,
+
+    #[command(flatten, next_help_heading = "The page")]
+    draw: DrawArgs,
+
+    #[command(flatten, next_help_heading = "The page")]
+    ask: AskArgs,
 }
 
 /// Records; the result is the exit status.
 pub(super) fn run(args: &RecordArgs) -> u8 {
+    let wrong = match &args.draw.html {
+        Some(html) if *html == args.output => {
+            "the recording and the page cannot be one file; give another to --html"
+        }
+        None if args.ask.is_particular() => {
+            "which calls to tell of matters with --html only; give it a file to write"
+        }
+        _ => "",
+    };
+    if !wrong.is_empty() {
+        complain(wrong);
+        return exit::USAGE;
+    }
     let mut teller = Teller { line: StatusLine::new() };
     let outcome = args.plan().and_then(|plan| record(&plan, &mut teller));
     teller.line.show("");
     match outcome {
         Ok(summary) => {
             note(told(&summary, args));
-            status(summary.ended)
+            let ended = status(summary.ended);
+            // What the command came to goes before what became of its picture.
+            match args.drawn() {
+                exit::FINE => ended,
+                trouble if ended == exit::FINE => trouble,
+                _ => ended,
+            }
         }
         Err(trouble) => {
             complain(&trouble);
@@ -68,6 +95,24 @@ pub(super) fn run(args: &RecordArgs) -> u8 {
 }
 
 impl RecordArgs {
+    /// Draws what was recorded, if that was asked for; the result is the exit status.
+    fn drawn(&self) -> u8 {
+        if self.draw.html.is_none() {
+            return exit::FINE;
+        }
+        let analysis = match self.ask.analyse(&self.output, None) {
+            Ok(analysis) => analysis,
+            Err((_, why)) => {
+                complain(why);
+                return exit::INTERNAL;
+            }
+        };
+        for slow in &analysis.slow {
+            note(format_args!("- {}{}\n", if slow.missed { "MISS " } else { "" }, slow.verdict));
+        }
+        self.draw.draw(&self.output, &analysis)
+    }
+
     fn plan(&self) -> Result<Plan, Trouble> {
         let usual = || categories::USUAL.map(str::to_owned).to_vec();
         let names = if self.categories.is_empty() { usual() } else { self.categories.clone() };

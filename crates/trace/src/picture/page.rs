@@ -282,9 +282,10 @@ fn legend(out: &mut String, layout: &Layout) -> fmt::Result {
             "<li><svg aria-hidden=\"true\"><rect class=\"{class}\" width=\"22\" height=\"12\"/></svg>{meaning}</li>"
         )?;
     }
-    for (reply, meaning) in
-        [(false, "request, to the server's wake-up"), (true, "reply, to the caller's wake-up")]
-    {
+    for (reply, meaning) in [
+        (false, "request, until the server is woken or takes it"),
+        (true, "reply, until the caller is woken or has it"),
+    ] {
         if layout.arrows.iter().any(|arrow| arrow.reply == reply) {
             let class = if reply { "arrow reply" } else { "arrow" };
             writeln!(
