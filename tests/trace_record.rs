@@ -182,6 +182,45 @@ fn a_recording_holds_the_embedded_drivers_calls_by_pair_class_and_number() {
 }
 
 #[test]
+fn a_recording_is_drawn_by_the_command_that_makes_it() {
+    let folder = Folder::new("trace-drawn");
+    let (file, page) = (folder.path("t.trace"), folder.path("out.html"));
+    // Said before anything is recorded, so that it holds without tracefs, too.
+    for (words, why) in [
+        (&["--html", &file][..], "cannot be one file"),
+        (&["--mark", "class=fifo"], "with --html only"),
+        (&["--deadline-us", "10"], "with --html only"),
+    ] {
+        let called = record(&file, &[words, &["--", "true"]].concat());
+        assert_eq!(called.code, Some(2), "{words:?}: {}", called.stderr);
+        assert!(called.stderr.contains(why), "{words:?}: {}", called.stderr);
+    }
+    if !may_trace() {
+        return;
+    }
+    let drawn = ["--html", &page, "--mark", "class=fifo", "--worst", "2"];
+    let test = [
+        "--",
+        "libhwbinder_latency",
+        "-i",
+        "25",
+        "--driver=embedded",
+        "--no-scenes",
+        "-deadline_us",
+        "1000000",
+    ];
+    let called = record(&file, &[&drawn[..], &test[..]].concat());
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    let json: serde_json::Value =
+        serde_json::from_str(&called.stdout).expect("the command's own output alone");
+    assert_eq!(json["cfg"]["iterations"], 25);
+    let page = std::fs::read_to_string(&page).expect("it was written");
+    assert_eq!(page.matches("role=\"img\"").count(), 3, "two calls, and everybody's");
+    assert!(page.contains("P0 fifo #") && !page.contains("P0 other #"), "those whose mark says so");
+    assert!(called.stderr.contains("- P0 fifo #"), "{}", called.stderr);
+}
+
+#[test]
 fn nothing_is_marked_where_nobody_records() {
     if !may_trace() {
         return;

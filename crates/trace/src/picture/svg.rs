@@ -16,7 +16,7 @@ pub(super) const STORE: &str = r#"<svg class="store" aria-hidden="true" focusabl
 <pattern id="p-queued" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)"><rect class="b-queued" width="7" height="7" opacity=".3"/><line class="k-queued" x1="1.5" y1="0" x2="1.5" y2="7" stroke-width="3"/></pattern>
 <pattern id="p-blocked" width="8" height="8" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="b-blocked" width="8" height="8" opacity=".25"/><path class="k-blocked" d="M0 4H8M4 0V8" stroke-width="1.6"/></pattern>
 <pattern id="p-unknown" width="6" height="6" patternUnits="userSpaceOnUse"><circle class="k-unknown" cx="1.5" cy="1.5" r="1"/></pattern>
-<pattern id="p-sleeps" width="24" height="24" patternUnits="userSpaceOnUse"><line class="k-sleeps" x1="0" y1="12" x2="24" y2="12" stroke-width="1"/></pattern>
+<pattern id="p-sleeps" width="1" height="1" patternContentUnits="objectBoundingBox"><rect class="k-sleeps" x="0" y=".47" width="1" height=".06"/></pattern>
 <marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" markerUnits="userSpaceOnUse" orient="auto"><path class="arrow-head" d="M0 0L8 4L0 8z"/></marker>
 </defs></svg>
 "#;
