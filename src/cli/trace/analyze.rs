@@ -39,7 +39,7 @@ pub(crate) struct AnalyzeArgs {
 enum Form {
     /// For people
     Text,
-    /// For programs
+    /// For programs: all of it, but not what only the pictures of --html need
     Json,
 }
 

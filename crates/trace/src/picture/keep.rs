@@ -19,6 +19,10 @@ pub(super) fn number_pairs(threads: &mut [ThreadLane], hops: &[Hop]) {
             }
         }
     }
+    if next <= 2 {
+        // A single pair needs no number, and no hue of its own.
+        threads.iter_mut().for_each(|thread| thread.pair = 0);
+    }
     threads.sort_by_key(|thread| (thread.pair, thread.role == Role::Server));
 }
 

@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 
 use super::escape::Escaped;
 use super::layout::Layout;
+use super::paint::Paint;
 use super::scene::Scene;
 use super::svg;
 use crate::verdict::text::{Time, prio};
@@ -187,8 +188,11 @@ fn stretch(out: &mut String, analysis: &Analysis, scene: &Scene) -> fmt::Result 
     out.push_str("<h2>Who called whom</h2>\n<figure id=\"busiest\">\n");
     svg::write(out, &layout, &said)?;
     legend(out, &layout)?;
-    let hues =
-        if busy.pairs > 1 { " Each pair has a hue of its own, the server's is the lighter one." } else { "" };
+    let hues = if busy.pairs > 1 {
+        " Each pair has a hue of its own, the server's is the lighter one; the legend has pair 1's."
+    } else {
+        ""
+    };
     writeln!(out, "<figcaption><p>{said}{hues}</p>")?;
     left_out(out, scene, &layout)?;
     out.push_str("</figcaption>\n</figure>\n");
@@ -275,11 +279,13 @@ fn words(reason: &Reason) -> String {
 /// What the fills and arrows of this picture mean.
 fn legend(out: &mut String, layout: &Layout) -> fmt::Result {
     out.push_str("<ul class=\"legend\">\n");
+    let pairs = layout.lanes.iter().flat_map(|lane| &lane.bars).any(|bar| bar.pair > 0);
     for paint in layout.paints() {
         let (class, meaning) = (paint.class(), paint.legend());
+        let hue = if pairs && matches!(paint, Paint::Caller | Paint::Server) { " pair1" } else { "" };
         writeln!(
             out,
-            "<li><svg aria-hidden=\"true\"><rect class=\"{class}\" width=\"22\" height=\"12\"/></svg>{meaning}</li>"
+            "<li><svg aria-hidden=\"true\"><rect class=\"{class}{hue}\" width=\"22\" height=\"12\"/></svg>{meaning}</li>"
         )?;
     }
     for (reply, meaning) in [

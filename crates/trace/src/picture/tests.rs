@@ -59,7 +59,11 @@ impl Made {
     }
 
     fn sent(debug_id: i32, reply: bool, to_thread: i32) -> Kind {
-        let sent = Sent { debug_id, reply, to_thread, to_proc: 20, ..Sent::default() };
+        Self::sent_to(20, debug_id, reply, to_thread)
+    }
+
+    fn sent_to(to_proc: i32, debug_id: i32, reply: bool, to_thread: i32) -> Kind {
+        let sent = Sent { debug_id, reply, to_thread, to_proc, ..Sent::default() };
         Kind::Binder(Flavour::C, Binder::Transaction(sent))
     }
 
@@ -156,6 +160,35 @@ fn a_queue_and_everybodys_calls_are_drawn() {
         drawn.analysis.slow.iter().position(|slow| slow.debug_id == 853).expect("the call that waits");
     let layout = Layout::new(&drawn.slow[queued], Some(&drawn.analysis.slow[queued]));
     assert!(layout.paints().contains(&Paint::Queued));
+}
+
+#[test]
+fn pairs_have_hues_and_a_single_one_has_none() {
+    let mut made = Made::default();
+    for round in 0..8 {
+        for pair in 0..2_i32 {
+            let (client, server, id) = (10 + pair, 20 + pair, 100 + round * 8 + pair * 2);
+            let ts = u64::from(id.unsigned_abs()) * 1000;
+            made.take(ts, 0, client, Made::sent_to(20 + pair, id, false, 0));
+            made.take(ts + 100, 1, server, Made::received(id));
+            made.take(ts + 200, 1, server, Made::sent_to(10 + pair, id + 1, true, client));
+            made.take(ts + 300, 0, client, Made::received(id + 1));
+        }
+    }
+    let drawn = made.drawn(0);
+    let several = drawn.busiest.as_ref().expect("there are calls");
+    let pairs: Vec<_> =
+        several.threads.iter().map(|thread| (thread.who.tid, thread.pair, thread.role)).collect();
+    assert_eq!(
+        pairs,
+        [(10, 1, Role::Caller), (20, 1, Role::Server), (11, 2, Role::Caller), (21, 2, Role::Server)]
+    );
+    assert!(drawn.page().contains("a hue of its own"));
+    let drawn = recorded("inversion.txt", Question::default(), 0);
+    let single = drawn.busiest.as_ref().expect("there are calls");
+    assert!(
+        single.threads.iter().all(|thread| thread.pair == 0) && !drawn.page().contains("a hue of its own")
+    );
 }
 
 #[test]
