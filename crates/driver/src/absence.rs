@@ -6,6 +6,8 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::kernel_config::KernelConfig;
+
 /// Why there is no binder device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -62,13 +64,12 @@ impl Absence {
                 module: Path::new("/").join(module.strip_prefix(root).unwrap_or(&module)),
             };
         }
-        let config = read(&format!("boot/config-{release}"));
-        match config.lines().find(|line| line.contains("CONFIG_ANDROID_BINDER_IPC")) {
-            Some(line) if line.ends_with("=m") => Self::ModuleNotInstalled { release },
-            Some(line) if line.ends_with("=y") => Self::NoDeviceNode { devices },
-            Some(_) => Self::NotBuilt { release },
-            None if !config.is_empty() => Self::NotBuilt { release },
-            None => Self::Unknown { release },
+        let Some(config) = KernelConfig::find(root) else { return Self::Unknown { release } };
+        // One kernel has the driver in C, a module maybe, or the one in Rust, or neither.
+        match config.value("ANDROID_BINDER_IPC").or_else(|| config.value("ANDROID_BINDER_IPC_RUST")) {
+            Some("m") => Self::ModuleNotInstalled { release },
+            Some("y") => Self::NoDeviceNode { devices },
+            _ => Self::NotBuilt { release },
         }
     }
 }
@@ -191,6 +192,15 @@ mod tests {
                 &[RELEASE, (&config, "# CONFIG_ANDROID_BINDER_IPC is not set\n")],
                 Absence::NotBuilt { release: release.clone() },
                 "without CONFIG_ANDROID_BINDER_IPC",
+            ),
+            (
+                "rust",
+                &[
+                    RELEASE,
+                    (&config, "# CONFIG_ANDROID_BINDER_IPC is not set\nCONFIG_ANDROID_BINDER_IPC_RUST=y\n"),
+                ],
+                Absence::NoDeviceNode { devices: Vec::new() },
+                "made no devices",
             ),
             ("none", &[RELEASE], Absence::Unknown { release: release.clone() }, "6.1.0-1-amd64"),
         ];

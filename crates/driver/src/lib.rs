@@ -5,6 +5,7 @@
 //! - [`kernel`]: the backend over a real driver. [`embedded`]: the driver in user space.
 //! - [`locate`]: which context of this machine to use. [`any`]: either behind one type.
 //! - [`kernel_state`]: the driver's own account of itself.
+//! - [`kernel_config`]: the running kernel's configuration.
 //! - [`absence`]: why there is none, and how to get one.
 //!
 //! Not here: threads, parcels, names of services.
@@ -16,6 +17,7 @@ pub mod connection;
 pub mod embedded;
 pub mod error;
 pub mod kernel;
+pub mod kernel_config;
 pub mod kernel_state;
 pub mod locate;
 pub mod manager;

@@ -1,23 +1,28 @@
 //! Room: what must be known about a machine to judge the numbers it gave.
-//! Not here: judging them (`findings`), the document's form (`record::schema`).
+//! Not here: judging them (`crate::doctor`), the document's form (`record::schema`).
 //! Each fact is read from a file of the kernel's; what cannot be read is left out, never guessed.
 
 mod class;
 mod cpu;
 mod driver;
-mod findings;
 mod kernel;
 
 pub use class::class;
+pub(crate) use class::class_of;
 pub use driver::driver;
-pub use findings::findings;
+pub(crate) use driver::kind;
+pub(crate) use kernel::kernel;
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use record::{Host, HostClass, Tool};
 
-/// The files of a machine; `/` except in tests.
+/// The most that is read of one file.
+const LONGEST: u64 = 4 << 20;
+
+/// The files of a machine; `/`, or a folder of copied ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Root(PathBuf);
 
@@ -26,7 +31,6 @@ impl Root {
         Self(PathBuf::from("/"))
     }
 
-    #[cfg(test)]
     pub(crate) fn at(path: PathBuf) -> Self {
         Self(path)
     }
@@ -37,7 +41,9 @@ impl Root {
 
     /// A file's text without the white space around it; `None` when it cannot be read or is empty.
     pub(crate) fn text(&self, path: impl AsRef<Path>) -> Option<String> {
-        let text = String::from_utf8_lossy(&fs::read(self.path(path)).ok()?).trim().to_owned();
+        let mut bytes = Vec::new();
+        File::open(self.path(path)).ok()?.take(LONGEST).read_to_end(&mut bytes).ok()?;
+        let text = String::from_utf8_lossy(&bytes).trim().to_owned();
         (!text.is_empty()).then_some(text)
     }
 }

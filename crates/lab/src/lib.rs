@@ -7,6 +7,7 @@ pub mod broker;
 pub mod chaos;
 pub mod conformance;
 mod dice;
+pub mod doctor;
 pub mod host;
 pub mod inheritance;
 pub mod inversion;

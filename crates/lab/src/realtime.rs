@@ -8,6 +8,7 @@
 use std::fmt;
 use std::io;
 
+use driver::kernel_config::KernelConfig;
 use record::Sched;
 use sys::sched::{self, Own, Policy};
 
@@ -257,9 +258,7 @@ fn group(root: &Root) -> Option<Cause> {
             }
         }
     }
-    let release = root.text("proc/sys/kernel/osrelease")?;
-    let config = root.text(format!("boot/config-{release}"))?;
-    config.lines().any(|line| line == "CONFIG_RT_GROUP_SCHED=y").then_some(Cause::GroupScheduling)
+    KernelConfig::find(&root.path(""))?.is_on("RT_GROUP_SCHED").then_some(Cause::GroupScheduling)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use driver::{AnyContext, Connection, Context, OpenError, OpenOptions};
 use record::{Clock, ClockUnit, HostClass, Outcome, Repetition, Run, Sampler};
 use sys::local_time::LocalTime;
 
+use crate::doctor;
 use crate::host;
 use crate::measure::{Sequence, overhead};
 use crate::plan::{Dialect, Plan, Planned, Wanted};
@@ -139,7 +140,7 @@ pub(crate) fn new_run(plan: record::Plan, driver: Option<record::Driver>, class:
     let (started, host) = (LocalTime::now().to_string(), host::facts(class));
     let mut run = Run::new(host::tool(), started, plan, host, clock(class));
     run.driver = driver;
-    run.findings = host::findings(&run.host, &run.tool);
+    run.findings = doctor::at_start(class, run.driver.as_ref().map(|driver| driver.kind));
     run
 }
 

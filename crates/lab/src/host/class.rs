@@ -13,7 +13,7 @@ pub fn class() -> HostClass {
     class_of(std::env::var(CLASS_VARIABLE).ok().as_deref(), &Root::of_this_machine())
 }
 
-pub(super) fn class_of(told: Option<&str>, root: &Root) -> HostClass {
+pub(crate) fn class_of(told: Option<&str>, root: &Root) -> HostClass {
     match told {
         Some("kvm") => HostClass::Kvm,
         Some("tcg") => HostClass::Tcg,

@@ -54,7 +54,7 @@ fn features(context: &KernelContext) -> Vec<String> {
     features
 }
 
-pub(super) fn kind(root: &Root) -> DriverKind {
+pub(crate) fn kind(root: &Root) -> DriverKind {
     let traced = |group| {
         ["sys/kernel/tracing/events", "sys/kernel/debug/tracing/events"]
             .iter()

@@ -7,7 +7,7 @@ use record::Kernel;
 
 use super::Root;
 
-pub(super) fn kernel(root: &Root) -> Kernel {
+pub(crate) fn kernel(root: &Root) -> Kernel {
     let version = root.text("proc/sys/kernel/version").unwrap_or_default();
     Kernel {
         release: root.text("proc/sys/kernel/osrelease").unwrap_or_default(),

@@ -1,5 +1,7 @@
 //! Room: machines made of files, and what is read from them.
 
+use std::fs;
+
 use super::*;
 use record::DriverKind;
 
@@ -115,22 +117,4 @@ fn this_machine_has_a_name_a_kernel_and_memory() {
     assert!(host.cpu.count >= 1);
     assert!(host.memory_bytes.is_some_and(|bytes| bytes > 1 << 20));
     assert_eq!(host.load_avg.len(), 3);
-}
-
-#[test]
-fn what_spoils_numbers_is_found() {
-    let mut host = facts(HostClass::Bare);
-    let mut tool = tool();
-    (host.load_avg, host.cpu.count, host.cpu.governor) = (vec![0.1], 4, Some("performance".to_owned()));
-    tool.debug_assertions = false;
-    let ids = |host: &Host, tool: &Tool| -> Vec<String> {
-        let found = findings(host, tool);
-        found.into_iter().map(|finding| finding.id).collect()
-    };
-    assert!(ids(&host, &tool).is_empty());
-    (host.load_avg, host.cpu.governor) = (vec![2.5], Some("powersave".to_owned()));
-    tool.debug_assertions = true;
-    assert_eq!(ids(&host, &tool), ["debug-build", "cpu-governor", "load"]);
-    (host.class, host.cpu.governor) = (HostClass::Tcg, None);
-    assert_eq!(ids(&host, &tool), ["debug-build", "emulation"]);
 }

@@ -18,6 +18,8 @@ pub(super) struct Contents<'a> {
     /// Other programs, each under its own file name in `/bin`.
     pub(super) programs: &'a [&'a Path],
     pub(super) modules: &'a [Module],
+    /// The kernel's release and its configuration, for whoever asks where distributions keep it.
+    pub(super) config: Option<(&'a str, &'a Path)>,
     pub(super) job: &'a Job,
 }
 
@@ -38,6 +40,12 @@ pub(super) fn write(contents: &Contents<'_>, sink: impl Write) -> Result<(), VmE
         let name = format!("modules/{}", module.file_name());
         let len = module.content.len() as u64;
         archive.file(&name, 0o644, len, module.content.as_slice()).map_err(doing())?;
+    }
+    if let Some((release, path)) = contents.config {
+        let text = std::fs::read(path).map_err(VmError::host(format!("reading {}", path.display())))?;
+        archive.folder("boot").map_err(doing())?;
+        let name = format!("boot/config-{release}");
+        archive.file(&name, 0o644, text.len() as u64, text.as_slice()).map_err(doing())?;
     }
     let job = serde_json::to_vec(contents.job).map_err(io::Error::from).map_err(doing())?;
     archive.file(JOB_PATH, 0o644, job.len() as u64, job.as_slice()).map_err(doing())?;

@@ -124,8 +124,14 @@ pub fn run(options: &Options, sinks: &mut Sinks<'_>) -> Result<Outcome, VmError>
     let initramfs = console::nameless_file("the guest's root filesystem")?;
     let job = job_of(options, &kernel)?;
     let programs: Vec<&Path> = options.exec.iter().map(PathBuf::as_path).collect();
-    let contents =
-        Contents { binary: &options.binary, programs: &programs, modules: &kernel.modules, job: &job };
+    let config = kernel.config();
+    let contents = Contents {
+        binary: &options.binary,
+        programs: &programs,
+        modules: &kernel.modules,
+        config: config.as_deref().map(|path| (kernel.release.as_str(), path)),
+        job: &job,
+    };
     initramfs::write(&contents, &initramfs)?;
     let boot = Boot {
         program: &program,

@@ -41,6 +41,16 @@ pub(super) struct Kernel {
     pub(super) modules: Vec<Module>,
 }
 
+impl Kernel {
+    /// The kernel's configuration, where it lies beside the image under a name that leaves no doubt: as the
+    /// cache keeps them, and as `/boot` does.
+    pub(super) fn config(&self) -> Option<PathBuf> {
+        let is_kept = self.image.file_name().is_some_and(|name| name == "vmlinuz");
+        let name = if is_kept { "config".to_owned() } else { format!("config-{}", self.release) };
+        Some(self.image.with_file_name(name)).filter(|path| path.is_file())
+    }
+}
+
 /// Finds, and fetches if it must, the kernel of choice.
 ///
 /// # Errors

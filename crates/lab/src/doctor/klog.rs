@@ -1,0 +1,259 @@
+//! Room: what the kernel wrote to its log while something ran: warnings, and complaints of the binder driver.
+//! Not here: what ran; the log of a guest's boot (`crate::vm`).
+//! Facts: `Documentation/ABI/testing/dev-kmsg`: a record is `PRIORITY,SEQUENCE,USECONDS,FLAGS[,...];TEXT`, then
+//! lines with a blank in front; priority is 8 times the facility plus the level, 4 is a warning; a read gives one
+//! record, `EPIPE` when records were overwritten. binder.c's messages begin with `binder`, the Rust driver's
+//! with `rust_binder`, and are mostly of level 6.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// One message of the kernel's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// 0 (the system is unusable) to 7 (debugging).
+    pub level: u8,
+    /// Its number since boot.
+    pub sequence: u64,
+    /// When, in us since boot.
+    pub time_us: u64,
+    /// What it says.
+    pub text: String,
+}
+
+/// Levels up to this one are warnings or worse.
+const WARNING: u8 = 4;
+/// The longest record, with its additional lines.
+const LONGEST_RECORD: usize = 8192;
+/// The most records that are read at the end; a kernel that floods its log has said enough by then.
+const MOST_RECORDS: usize = 100_000;
+
+impl Message {
+    /// Reads one record of `/dev/kmsg`; `None` if it is none, or not the kernel's own.
+    #[must_use]
+    pub fn parse(record: &str) -> Option<Self> {
+        let (head, rest) = record.split_once(';')?;
+        let mut fields = head.split(',');
+        let priority: u32 = fields.next()?.parse().ok()?;
+        let sequence = fields.next()?.parse().ok()?;
+        let time_us = fields.next()?.parse().ok()?;
+        // What user space writes into the log has another facility.
+        if priority >> 3 != 0 {
+            return None;
+        }
+        let text = rest.lines().next().unwrap_or_default().to_owned();
+        Some(Self { level: (priority & 7) as u8, sequence, time_us, text })
+    }
+
+    /// Whether it tells of something that went wrong: a warning, or the binder driver at any level.
+    #[must_use]
+    pub fn is_complaint(&self) -> bool {
+        self.level <= WARNING || self.is_of_driver()
+    }
+
+    /// Whether the binder driver wrote it.
+    #[must_use]
+    pub fn is_of_driver(&self) -> bool {
+        let start = self.text.trim_start();
+        ["binder:", "binder_", "rust_binder"].iter().any(|word| start.starts_with(word))
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.time_us as f64 / 1e6;
+        write!(f, "[{seconds:.6}] <{}> {}", self.level, self.text)
+    }
+}
+
+/// What was written while something ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// Warnings, and messages of the binder driver, in their order.
+    pub complaints: Vec<Message>,
+    /// All messages of the kernel's.
+    pub messages: u64,
+    /// Whether some were overwritten before they could be read.
+    pub lost: bool,
+}
+
+impl Account {
+    /// Nothing went wrong, as far as the log tells, and it told everything.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.complaints.is_empty() && !self.lost
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 20;
+        for message in self.complaints.iter().take(SHOWN) {
+            writeln!(f, "{message}")?;
+        }
+        if let Some(more) = self.complaints.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+            writeln!(f, "... and {more} more: dmesg")?;
+        }
+        if self.lost {
+            writeln!(f, "some messages were overwritten before they could be read")?;
+        }
+        Ok(())
+    }
+}
+
+/// Why the log cannot be read.
+#[derive(Debug)]
+pub struct NoLog(io::Error);
+
+impl fmt::Display for NoLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the kernel's log /dev/kmsg cannot be read: {}", sys::errno::describe(&self.0))?;
+        match self.0.kind() {
+            ErrorKind::PermissionDenied => {
+                f.write_str("; run as root, with CAP_SYSLOG, or with kernel.dmesg_restrict=0")
+            }
+            ErrorKind::NotFound => f.write_str("; in a container, hand in the device"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for NoLog {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+/// The kernel's log from a moment on.
+#[derive(Debug)]
+pub struct Watch<R = File> {
+    log: R,
+}
+
+impl Watch {
+    /// Notes where the log ends now.
+    ///
+    /// # Errors
+    /// [`NoLog`]: no permission, no such device.
+    pub fn begin() -> Result<Self, NoLog> {
+        let mut log = sys::nonblocking::open(Path::new("/dev/kmsg")).map_err(NoLog)?;
+        log.seek(SeekFrom::End(0)).map_err(NoLog)?;
+        Ok(Self { log })
+    }
+}
+
+impl<R: Read> Watch<R> {
+    /// What was written since.
+    ///
+    /// # Errors
+    /// [`NoLog`].
+    pub fn end(mut self) -> Result<Account, NoLog> {
+        let mut account = Account::default();
+        let mut record = vec![0; LONGEST_RECORD];
+        for _ in 0..MOST_RECORDS {
+            match self.log.read(&mut record) {
+                Ok(0) => return Ok(account),
+                Ok(length) => {
+                    let text = String::from_utf8_lossy(&record[..length]);
+                    if let Some(message) = Message::parse(&text) {
+                        account.messages += 1;
+                        account.complaints.extend(Some(message).filter(Message::is_complaint));
+                    }
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => return Ok(account),
+                    ErrorKind::Interrupted => {}
+                    ErrorKind::BrokenPipe => account.lost = true,
+                    _ => return Err(NoLog(error)),
+                },
+            }
+        }
+        account.lost = true;
+        Ok(account)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A log of these records, each read on its own as the kernel gives them; an empty one stands for records
+    /// that were overwritten.
+    struct Records(std::vec::IntoIter<&'static str>);
+
+    impl Read for Records {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            match self.0.next() {
+                None => Err(io::Error::from(ErrorKind::WouldBlock)),
+                Some("") => Err(io::Error::from(ErrorKind::BrokenPipe)),
+                Some(record) => record.as_bytes().read(buffer),
+            }
+        }
+    }
+
+    fn account(records: &[&'static str]) -> Account {
+        Watch { log: Records(records.to_vec().into_iter()) }.end().expect("it can be read")
+    }
+
+    #[test]
+    fn records_are_read_as_the_kernel_writes_them() {
+        let message = Message::parse(
+            "4,1205,5300012,-;WARNING: CPU: 1 PID: 9 at kernel/x.c:1 f+0x1/0x2\n SUBSYSTEM=x\n DEVICE=y\n",
+        );
+        let want = "WARNING: CPU: 1 PID: 9 at kernel/x.c:1 f+0x1/0x2";
+        let message = message.expect("a record");
+        assert_eq!((message.level, message.sequence, message.time_us), (4, 1205, 5_300_012));
+        assert_eq!(message.text, want);
+        assert_eq!(message.to_string(), format!("[5.300012] <4> {want}"));
+        assert_eq!(Message::parse("6,1,2,-,caller=T9;x").expect("with a caller").text, "x");
+        for bad in ["", "x", "4,1,2", "4,x,2,-;text", "12,1,2,-;systemd[1]: from user space"] {
+            assert_eq!(Message::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn warnings_and_the_drivers_messages_are_complaints() {
+        for (record, want) in [
+            ("6,1,1,-;binder: 12:13 ioctl 40046210 7ffd returned -22", true),
+            ("6,1,1,-;binder_alloc: 12: binder_alloc_buf size 9 failed, no address space", true),
+            ("6,1,1,-;rust_binder: 12: Failed to parse", true),
+            ("4,1,1,-;x: module verification failed", true),
+            ("3,1,1,-;BUG: unable to handle", true),
+            ("6,1,1,-;usb 1-1: new device", false),
+            ("5,1,1,-;binding something", false),
+        ] {
+            assert_eq!(Message::parse(record).expect("a record").is_complaint(), want, "{record}");
+        }
+    }
+
+    #[test]
+    fn an_account_has_all_that_went_wrong_and_says_what_it_missed() {
+        let clean = account(&["6,1,1,-;x", "12,2,2,-;from user space"]);
+        assert!(clean.is_clean() && clean.messages == 1 && clean.to_string().is_empty());
+        let bad = account(&["4,1,1,-;first", "6,2,2,-;fine", "6,3,3,-;binder: second"]);
+        let texts: Vec<&str> = bad.complaints.iter().map(|message| message.text.as_str()).collect();
+        assert_eq!(texts, ["first", "binder: second"]);
+        assert!(!bad.is_clean() && bad.to_string().contains("<6> binder: second"), "{bad}");
+        let lost = account(&["", "6,9,9,-;x"]);
+        assert!(lost.lost && !lost.is_clean() && lost.to_string().contains("overwritten"));
+        let flood = account(&["4,1,1,-;w"; 30]);
+        assert!(flood.to_string().contains("and 10 more"), "{flood}");
+    }
+
+    #[test]
+    fn a_forbidden_log_is_told_with_the_way_to_it() {
+        let text = NoLog(io::Error::from_raw_os_error(1)).to_string();
+        assert!(text.contains("EPERM") && text.contains("root"), "{text}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_record_is_taken(text in "(?s).{0,200}", head in "[0-9,-]{0,30}") {
+            let _ = Message::parse(&text);
+            let _ = Message::parse(&format!("{head};{text}"));
+        }
+    }
+}
