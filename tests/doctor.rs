@@ -54,7 +54,9 @@ fn the_worst_comes_first_and_everything_can_be_shown() {
     assert!(short.stdout.lines().count() < 50, "it fits a screen: {}", short.stdout);
     assert_eq!(short.code, Some(1), "an emulated machine's numbers are not to be trusted");
     let all = doctor(&["--from", &folder, "--all"]).stdout;
-    for said in ["Nothing wrong with", "driver-kind", "says: /proc/sys/kernel/osrelease: 7.2.13", "show: uname -r"] {
+    for said in
+        ["Nothing wrong with", "driver-kind", "says: /proc/sys/kernel/osrelease: 7.2.13", "show: uname -r"]
+    {
         assert!(all.contains(said), "{said}: {all}");
     }
 }
@@ -67,7 +69,9 @@ fn exit_statuses_follow_the_worst() {
         put(folder, "proc/version", "Linux version 6.1.0 (x) #1\n");
     }
     put(&warned, "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
-    for (folder, strict, want) in [(&warned, false, 0), (&warned, true, 1), (&fine, false, 0), (&fine, true, 0)] {
+    for (folder, strict, want) in
+        [(&warned, false, 0), (&warned, true, 1), (&fine, false, 0), (&fine, true, 0)]
+    {
         let words = ["--from", folder.as_str(), "--strict"];
         let called = doctor(if strict { &words } else { &words[..2] });
         assert_eq!(called.code, Some(want), "{folder} {strict}: {}", called.stdout);
@@ -101,7 +105,11 @@ fn a_saved_machine_is_told_of_as_the_machine() {
 fn what_is_no_snapshot_and_bad_words_are_refused() {
     let folder = Folder::new("doctor-bad");
     put(&folder.path("empty"), "x", "");
-    put(&folder.path("newer"), "binderperf-snapshot.json", r#"{"schema":"binderperf.snapshot","version":99}"#);
+    put(
+        &folder.path("newer"),
+        "binderperf-snapshot.json",
+        r#"{"schema":"binderperf.snapshot","version":99}"#,
+    );
     for (words, want) in [
         (&["--from", "/nonexistent"][..], "ENOENT"),
         (&["--from", &folder.path("empty")], "no snapshot"),
@@ -129,7 +137,8 @@ fn garbage_in_every_file_is_survived() {
             if path.is_dir() {
                 folders.push(path);
             } else if entry.file_name() != "binderperf-snapshot.json" {
-                std::fs::write(path, [0xff, 0, b'9', b'\n', 0x1b, b'[', b'2', b'J']).expect("it was written before");
+                std::fs::write(path, [0xff, 0, b'9', b'\n', 0x1b, b'[', b'2', b'J'])
+                    .expect("it was written before");
             }
         }
     }
@@ -171,7 +180,8 @@ fn a_run_keeps_what_was_found() {
 
 #[test]
 fn the_page_lists_every_probe_and_no_other() {
-    let page = std::fs::read_to_string(format!("{}/docs/doctor.md", env!("CARGO_MANIFEST_DIR"))).expect("the page");
+    let page =
+        std::fs::read_to_string(format!("{}/docs/doctor.md", env!("CARGO_MANIFEST_DIR"))).expect("the page");
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
     let listed: Vec<(&str, &str)> = rows.collect();
     let known: Vec<&str> = lab::doctor::catalogue().map(|(_, probe)| probe.id).collect();

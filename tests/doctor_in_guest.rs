@@ -10,9 +10,20 @@ use support::{Folder, binderperf};
 fn a_guests_driver_and_configuration_are_told_and_its_kernel_does_not_complain() {
     let folder = Folder::new("guest-doctor");
     let out = folder.path("out");
-    let called =
-        binderperf(&["vm", "--out", &out, "--", "doctor", "--klog-check", "--save", "snap", "--format", "json"]);
-    let start = called.stdout.find('{').unwrap_or_else(|| panic!("status {:?}: {}", called.code, called.stderr));
+    let called = binderperf(&[
+        "vm",
+        "--out",
+        &out,
+        "--",
+        "doctor",
+        "--klog-check",
+        "--save",
+        "snap",
+        "--format",
+        "json",
+    ]);
+    let start =
+        called.stdout.find('{').unwrap_or_else(|| panic!("status {:?}: {}", called.code, called.stderr));
     let document: Value = serde_json::from_str(&called.stdout[start..]).expect("JSON");
     let check = |id: &str| {
         let checks = document["checks"].as_array().expect("checks");

@@ -182,20 +182,20 @@ mod tests {
 
     /// A log of these records, each read on its own as the kernel gives them; an empty one stands for records
     /// that were overwritten.
-    struct Records(std::vec::IntoIter<&'static str>);
+    struct Records<'r>(std::slice::Iter<'r, &'static str>);
 
-    impl Read for Records {
+    impl Read for Records<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             match self.0.next() {
                 None => Err(io::Error::from(ErrorKind::WouldBlock)),
-                Some("") => Err(io::Error::from(ErrorKind::BrokenPipe)),
+                Some(&"") => Err(io::Error::from(ErrorKind::BrokenPipe)),
                 Some(record) => record.as_bytes().read(buffer),
             }
         }
     }
 
     fn account(records: &[&'static str]) -> Account {
-        Watch { log: Records(records.to_vec().into_iter()) }.end().expect("it can be read")
+        Watch { log: Records(records.iter()) }.end().expect("it can be read")
     }
 
     #[test]

@@ -164,7 +164,11 @@ pub(super) fn wanted(snapshot: &Snapshot) -> Vec<String> {
     let own = own.into_iter().chain(of_groups).chain(PROPERTIES.map(str::to_owned));
     let mut found: Vec<String> = own.filter(|path| snapshot.root().join(path).exists()).collect();
     found.extend(modules(snapshot, &release));
-    found.extend(FILES.iter().flat_map(|pattern| matching(snapshot.root(), pattern)));
+    // The older place of tracefs is not touched where the newer is there: looking at it mounts it, and newer
+    // kernels warn.
+    let newer = snapshot.root().join("sys/kernel/tracing/current_tracer").exists();
+    let patterns = FILES.iter().filter(|pattern| !newer || !pattern.starts_with("sys/kernel/debug/tracing"));
+    found.extend(patterns.flat_map(|pattern| matching(snapshot.root(), pattern)));
     found.extend(
         LINKS
             .iter()

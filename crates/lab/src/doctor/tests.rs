@@ -44,8 +44,9 @@ impl Machine {
         machine.put(FACTS, "{\"schema\":\"binderperf.snapshot\",\"version\":1}");
         for (path, text) in files {
             match *path {
-                FACTS => machine
-                    .put(FACTS, &format!("{{\"schema\":\"binderperf.snapshot\",\"version\":1,{text}}}")),
+                FACTS => {
+                    machine.put(FACTS, format!("{{\"schema\":\"binderperf.snapshot\",\"version\":1,{text}}}"))
+                }
                 path => machine.put(path, text),
             }
         }

@@ -55,11 +55,10 @@ fn features(context: &KernelContext) -> Vec<String> {
 }
 
 pub(crate) fn kind(root: &Root) -> DriverKind {
-    let traced = |group| {
-        ["sys/kernel/tracing/events", "sys/kernel/debug/tracing/events"]
-            .iter()
-            .any(|events| root.path(events).join(group).exists())
-    };
+    // The second is not touched where the first is there: looking at it mounts it, and newer kernels warn.
+    let events = ["sys/kernel/tracing/events", "sys/kernel/debug/tracing/events"];
+    let events = events.iter().find(|events| root.path(events).exists());
+    let traced = |group| events.is_some_and(|events| root.path(events).join(group).exists());
     let loaded = |module| root.path("sys/module").join(module).exists();
     if traced("rust_binder") || loaded("rust_binder") {
         DriverKind::KernelRust

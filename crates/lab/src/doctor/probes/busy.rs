@@ -82,7 +82,7 @@ fn load(snapshot: &Snapshot) -> Result<Said, Unread> {
     let online = format!("{CPUS}/online");
     let counted = snapshot.maybe(&online)?.and_then(|text| cpu_list(&text)).map(|cpus| cpus.len());
     let cpus = counted.or(snapshot.facts().usable_cpus.map(|count| count as usize));
-    let cpus = cpus.ok_or_else(|| Unread::Absent(online))?;
+    let cpus = cpus.ok_or(Unread::Absent(online))?;
     let said = match load > cpus as f64 / 2.0 {
         true => Said::warning(format!("the machine is busy: load {load:.2} on {cpus} CPUs"))
             .effect("the test shares CPUs with other work: every number is too large, tails most of all")

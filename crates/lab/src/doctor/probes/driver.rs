@@ -329,7 +329,9 @@ fn features(snapshot: &Snapshot) -> Result<Said, Unread> {
         return Ok(Said::fine("no kernel driver to tell of"));
     }
     let Some(found) = &snapshot.facts().features else {
-        return Err(Unread::Absent("dev/binderfs/features: no binderfs is seen to be mounted there".to_owned()));
+        return Err(Unread::Absent(
+            "dev/binderfs/features: no binderfs is seen to be mounted there".to_owned(),
+        ));
     };
     let missing: Vec<&str> =
         FEATURES.iter().copied().filter(|feature| !found.iter().any(|found| found == feature)).collect();
