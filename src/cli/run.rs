@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use lab::doctor;
 use lab::suite::{self, Ask, Depth, Ended, Part, Watcher};
+use record::checkup::Checkup;
 use record::render::report::{Grade, Missing, verdicts};
 use record::{DriverKind, Run};
 
@@ -105,7 +107,8 @@ fn here(args: &RunArgs, folder: &mut Folder) -> Result<(), u8> {
         recording: (!args.no_trace).then(|| folder.recording()),
         command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
     };
-    let mut teller = Teller { line: StatusLine::new(), for_a_copy: args.progress, folder };
+    let checkup = Some(doctor::examine_here());
+    let mut teller = Teller { line: StatusLine::new(), for_a_copy: args.progress, folder, checkup };
     let ended = suite::execute(&ask, &mut teller);
     teller.line.show("");
     match ended {
@@ -127,10 +130,15 @@ struct Teller<'f> {
     line: StatusLine,
     for_a_copy: bool,
     folder: &'f mut Folder,
+    /// What the doctor found before the first test; kept once there is one.
+    checkup: Option<Checkup>,
 }
 
 impl Watcher for Teller<'_> {
     fn begins(&mut self, run: &Run) {
+        if let Some(checkup) = self.checkup.take() {
+            self.folder.keep_checkup(checkup);
+        }
         self.line.show("");
         note(chosen(run).unwrap_or_default());
         let by_itself = run.driver.as_ref().filter(|driver| driver.choice == "auto");

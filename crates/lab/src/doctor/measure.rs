@@ -18,7 +18,7 @@ const LONGEST_NS: u64 = 1_500_000_000;
 /// A real-time thread of this process that does not sleep for so long is ended with it.
 const RUNAWAY_US: u64 = 200_000;
 
-/// Measures. The process gets a limit on real-time CPU time, which stays.
+/// Measures. Meanwhile the process has a limit on real-time CPU time.
 #[must_use]
 pub fn measure() -> Measured {
     let before = ticks();
@@ -37,8 +37,11 @@ fn ticks() -> Option<(u64, u64)> {
 
 /// A thread that tries to be real-time and then only sleeps.
 fn sleeper() -> (Option<Wake>, Option<Realtime>) {
-    // Without the limit no thread of this process becomes real-time.
-    let limited = sys::rt_limit::limit_realtime_us(RUNAWAY_US, 2 * RUNAWAY_US).map_err(|error| {
+    // Without the limit no thread of this process becomes real-time. Only the soft one is changed, which may be
+    // put back.
+    let (soft, hard) = sys::rt_limit::realtime_us();
+    let hard = hard.unwrap_or(u64::MAX);
+    let limited = sys::rt_limit::limit_realtime_us(RUNAWAY_US.min(hard), hard).map_err(|error| {
         format!("no limit on real-time CPU time could be set: {}", sys::errno::describe(&error))
     });
     let refused = limited.err().or_else(|| become_fifo(1).err().map(|problem| problem.to_string()));
@@ -52,6 +55,8 @@ fn sleeper() -> (Option<Wake>, Option<Realtime>) {
         late.push(monotonic_ns().saturating_sub(until));
     }
     let wake = quantiles(&late, refused.is_none());
+    // It may always be raised up to the hard one; the thread is real-time no longer than until here.
+    let _ = sys::rt_limit::limit_realtime_us(soft.unwrap_or(hard), hard);
     (wake, Some(Realtime { refused }))
 }
 
@@ -74,7 +79,9 @@ mod tests {
 
     #[test]
     fn everything_is_measured_and_no_sleeper_wakes_early() {
+        let before = sys::rt_limit::realtime_us();
         let measured = measure();
+        assert_eq!(sys::rt_limit::realtime_us(), before, "the limit is put back");
         let wake = measured.wake.expect("it slept");
         assert!(wake.sleeps > 0 && wake.p50_ns <= wake.p99_ns && wake.p99_ns <= wake.max_ns, "{wake:?}");
         assert!(measured.clock_pair_ns.is_some_and(|ns| ns > 0.0));

@@ -53,6 +53,12 @@ pub fn examine(snapshot: &Snapshot) -> Checkup {
     }
 }
 
+/// Looks at this machine with every probe, and measures.
+#[must_use]
+pub fn examine_here() -> Checkup {
+    examine(&Snapshot::live(Facts { measured: measure(), ..gather(true) }))
+}
+
 /// Probes of which every rendering of a run says the same by itself, from the record's own fields.
 const SAID_ANYWAY: [&str; 2] = ["debug-build", "emulation"];
 
