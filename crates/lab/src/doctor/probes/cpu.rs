@@ -214,14 +214,16 @@ fn offline(snapshot: &Snapshot) -> Result<Said, Unread> {
 
 fn smt(snapshot: &Snapshot) -> Result<Said, Unread> {
     let file = format!("{CPUS}/smt/active");
-    let said = match snapshot.maybe_value::<u32>(&file)? {
-        None => return Ok(Said::fine("the kernel does not tell of threads that share a core")),
-        Some(0) => Said::fine("no CPU shares its core"),
-        Some(_) => Said::info("CPUs share cores (SMT)")
+    let Some(active) = snapshot.maybe_value::<u32>(&file)? else {
+        return Ok(Said::fine("the kernel does not tell of threads that share a core"));
+    };
+    let said = match active {
+        0 => Said::fine("no CPU shares its core"),
+        _ => Said::info("CPUs share cores (SMT)")
             .effect("two busy threads of one core slow each other by a third or more: numbers depend on placement")
             .fix("echo off > /sys/devices/system/cpu/smt/control for steady numbers"),
     };
-    Ok(said.seen(&file, "0 or 1"))
+    Ok(said.seen(&file, active.to_string()))
 }
 
 fn numa(snapshot: &Snapshot) -> Result<Said, Unread> {

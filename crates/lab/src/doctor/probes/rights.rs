@@ -130,16 +130,16 @@ fn tracefs(snapshot: &Snapshot) -> Result<Said, Unread> {
 
 fn policy(snapshot: &Snapshot) -> Result<Said, Unread> {
     const FILE: &str = "sys/fs/selinux/enforce";
-    let said = match snapshot.maybe(FILE)?.as_deref() {
-        None => return Ok(Said::fine("SELinux is not in use")),
-        Some("1") => Said::info("SELinux enforces its policy")
+    let Some(enforce) = snapshot.maybe(FILE)? else { return Ok(Said::fine("SELinux is not in use")) };
+    let said = match enforce.as_str() {
+        "1" => Said::info("SELinux enforces its policy")
             .effect("each call, each handle and each descriptor is checked, as on every phone: a little on each call, and \
                      refusals of what the policy does not know")
             .fix("nothing, where products run so; compare with machines that do the same"),
-        Some(_) => Said::info("SELinux looks on and lets everything pass (permissive)")
+        _ => Said::info("SELinux looks on and lets everything pass (permissive)")
             .effect("each call is checked as if it enforced; what would be refused is written to the log, which takes time"),
     };
-    Ok(said.seen(FILE, "0 or 1"))
+    Ok(said.seen(FILE, enforce))
 }
 
 #[cfg(test)]
