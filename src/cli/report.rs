@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use record::checkup::Checkup;
-use record::render::report::{Bundle, Entry, Fragment, html, markdown, summary};
+use record::render::report::{Bundle, Entry, Fragment, Trouble, Troubles, html, markdown, summary};
 
 use record::{ReadError, Run};
 use trace::picture::{Watch, fragment};
@@ -110,7 +110,10 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Bundle, String> {
         // As they were run: files have their names' order.
         bundle.runs.sort_by(|one, other| one.run.started.cmp(&other.run.started));
         for file in of_kind("bptrace") {
-            bundle.causes.extend(causes(file)?);
+            match causes(file) {
+                Ok(found) => bundle.causes.extend(found),
+                Err(why) => bundle.troubles.push(unreadable(file, &why)),
+            }
         }
     }
     if bundle.runs.is_empty() && bundle.checkup.is_none() {
@@ -154,13 +157,19 @@ fn take(bundle: &mut Bundle, file: &Path) -> Result<(), String> {
         .map_err(|error| format!("cannot read {}: {}", file.display(), lab::describe_errno(&error)))?;
     match Run::from_json(&bytes) {
         Ok(run) => bundle.runs.push(Entry { name: name_of(file), run }),
-        // What is neither is somebody else's.
+        // What is none of the three is somebody else's.
         Err(ReadError::Foreign { .. }) => {
             bundle.checkup = Checkup::from_json(&bytes).ok().or(bundle.checkup.take());
+            bundle.troubles.extend(Troubles::from_json(&bytes).into_iter().flatten());
         }
-        Err(error) => return Err(format!("{}: {error}", file.display())),
+        // One bad file does not take the others with it.
+        Err(error) => bundle.troubles.push(unreadable(file, &error.to_string())),
     }
     Ok(())
+}
+
+fn unreadable(file: &Path, why: &str) -> Trouble {
+    Trouble { words: "UNREADABLE".to_owned(), ..Trouble::not_run(name_of(file), why) }
 }
 
 fn name_of(path: &Path) -> String {

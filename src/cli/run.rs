@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use lab::doctor;
+use lab::doctor::{self, klog};
 use lab::suite::{self, Ask, Depth, Ended, Part, Watcher};
 use record::checkup::Checkup;
-use record::render::report::{Grade, Missing, verdicts};
+use record::render::report::{Grade, Trouble, verdicts};
 use record::{DriverKind, Run};
 
 use super::driver::{DriverArgs, chosen};
@@ -39,6 +39,10 @@ pub(crate) struct RunArgs {
     /// Folder for records, recordings and the report [default: binderperf-run-TIME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+
+    /// Fail if the kernel warned, or its binder driver complained, meanwhile
+    #[arg(long)]
+    klog_check: bool,
 
     /// Leave out the recording of slow calls
     #[arg(long)]
@@ -107,10 +111,19 @@ fn here(args: &RunArgs, folder: &mut Folder) -> Result<(), u8> {
         recording: (!args.no_trace).then(|| folder.recording()),
         command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
     };
+    let watch = args.klog_check.then(klog::Watch::begin).transpose().map_err(|why| {
+        complain(why);
+        exit::UNABLE
+    })?;
+    let mut line = StatusLine::new();
+    line.show("looking at the machine");
     let checkup = Some(doctor::examine_here());
-    let mut teller = Teller { line: StatusLine::new(), for_a_copy: args.progress, folder, checkup };
+    let mut teller = Teller { line, for_a_copy: args.progress, folder, checkup };
     let ended = suite::execute(&ask, &mut teller);
     teller.line.show("");
+    if !matches!(ended, Ended::NoDriver(_)) {
+        watch.into_iter().for_each(|watch| folder.keep_complaints(watch.end()));
+    }
     match ended {
         Ended::Whole => Ok(()),
         Ended::Interrupted => {
@@ -161,8 +174,12 @@ impl Watcher for Teller<'_> {
     }
 
     fn missing(&mut self, part: Part, why: String) {
-        let missing = Missing { test: part.name().to_owned(), reason: why };
-        self.folder.bundle.missing.push(missing);
+        let trouble = match part {
+            // No result needs it.
+            Part::Recorded(_) => Trouble::not_here(part.name(), why),
+            Part::Throughput | Part::Latency(_) => Trouble::not_run(part.name(), why),
+        };
+        self.folder.bundle.troubles.push(trouble);
     }
 }
 
@@ -174,10 +191,11 @@ fn present(folder: &mut Folder) -> u8 {
     let troubles = folder.troubles();
     troubles.iter().for_each(complain);
     let bad = verdicts(&folder.bundle).iter().any(|line| line.grade == Grade::Bad);
-    let complete = !folder.bundle.runs.is_empty();
     if !troubles.is_empty() || printed != exit::FINE {
         exit::INTERNAL
-    } else if bad || !complete {
+    } else if folder.bundle.runs.is_empty() {
+        exit::UNABLE
+    } else if bad {
         exit::FAILED
     } else {
         exit::FINE

@@ -11,7 +11,7 @@ pub use depth::Depth;
 use record::Run;
 
 use crate::latency::{self, Flavour};
-use crate::plan::{Controls, Device, Family, Inherit, Plan, Settings, Wanted};
+use crate::plan::{Controls, Device, Driver, Family, Inherit, Plan, Settings, Wanted};
 use crate::run::{self, Observer, RunError};
 use crate::trace::categories;
 use crate::trace::record::work::Work;
@@ -191,9 +191,15 @@ fn record(ask: &Ask, flavour: Flavour) -> Result<(), String> {
             silent: true,
         },
     };
-    let summary = recorder::record(&plan, &mut Quiet).map_err(|trouble| trouble.to_string())?;
+    let recorded = recorder::record(&plan, &mut Quiet);
+    if std::fs::metadata(output).is_ok_and(|file| file.len() == 0) {
+        // It was begun, and nothing came.
+        let _ = std::fs::remove_file(output);
+    }
+    let summary = recorded.map_err(|trouble| trouble.to_string())?;
     match summary.ended {
-        recorder::work::Ended::Command(status) if matches!(status.code(), Some(0 | 1)) => Ok(()),
+        // 3: no real-time caller may run here; the other one's calls were recorded.
+        recorder::work::Ended::Command(status) if matches!(status.code(), Some(0 | 1 | 3)) => Ok(()),
         recorder::work::Ended::Command(status) => {
             Err(format!("the latency test that was recorded ended with {status}"))
         }
@@ -208,8 +214,13 @@ fn words(ask: &Ask, flavour: Flavour) -> Vec<String> {
     words.push(format!("--iterations={}", ask.depth.recorded_iterations()));
     words.push(format!("--driver={}", wanted.driver));
     words.push(format!("--device={}", wanted.device));
-    if let Some(folder) = &wanted.context_dir {
-        words.push(format!("--context-dir={}", folder.display()));
+    // Settings of the embedded driver, which the kernel's would refuse.
+    if wanted.driver != Driver::Kernel {
+        let settings = latency_ask(ask, flavour).wanted.settings;
+        words.push(format!("--inherit={}", settings.inherit));
+        words.push(format!("--wait={}:{}", settings.waiting, settings.spin_budget_ns / 1000));
+        words.push(format!("--lanes={}", if settings.lanes { "on" } else { "off" }));
+        words.extend(wanted.context_dir.iter().map(|folder| format!("--context-dir={}", folder.display())));
     }
     words
 }

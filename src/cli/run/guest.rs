@@ -7,6 +7,7 @@ use std::path::Path;
 
 use lab::suite::Depth;
 use lab::vm::{Options, Sinks, kernel::Choice};
+use record::render::report::Trouble;
 
 use super::RunArgs;
 use super::keep::Folder;
@@ -22,15 +23,24 @@ pub(super) fn run(args: &RunArgs, kernel: &str, folder: &mut Folder) -> Result<(
         return Err(exit::INTERNAL);
     }
     let mut line = StatusLine::new();
-    let result = boot(args, kernel, &own, &mut line).and_then(|said| take_over(&own, folder, &said));
+    let result = boot(args, kernel, &own, &mut line).and_then(|back| take_over(&own, folder, back));
     line.show("");
     // What is worth keeping of it was moved.
     let _ = std::fs::remove_dir_all(&own);
     result
 }
 
-/// What the copy in the guest said besides its results.
-fn boot(args: &RunArgs, kernel: &str, own: &Path, line: &mut StatusLine) -> Result<String, u8> {
+/// How the copy in the guest ended, and what it said besides its results.
+struct Back {
+    /// Its exit status, or why that is not known.
+    status: Result<u8, String>,
+    said: String,
+}
+
+/// So long for each second that the parts usually take elsewhere: emulation is slow.
+const PATIENCE: u32 = 20;
+
+fn boot(args: &RunArgs, kernel: &str, own: &Path, line: &mut StatusLine) -> Result<Back, u8> {
     let binary = std::env::current_exe().map_err(|error| {
         complain(format_args!("finding this program: {error}"));
         exit::INTERNAL
@@ -41,14 +51,17 @@ fn boot(args: &RunArgs, kernel: &str, own: &Path, line: &mut StatusLine) -> Resu
         Depth::Usual => {}
         Depth::Thorough => words.push("--thorough"),
     }
-    if args.no_trace {
-        words.push("--no-trace");
+    for (given, word) in [(args.no_trace, "--no-trace"), (args.klog_check, "--klog-check")] {
+        if given {
+            words.push(word);
+        }
     }
     let words = words.into_iter().map(str::to_owned).collect();
     let given = if kernel.is_empty() { Vec::new() } else { vec![kernel.to_owned()] };
     let options = Options {
         kernel: Choice { given, ..Choice::default() },
         out: Some(own.to_owned()),
+        timeout: args.depth().usual_whole() * PATIENCE,
         ..Options::new(binary, words)
     };
     let mut booting = StatusLine::new();
@@ -62,11 +75,10 @@ fn boot(args: &RunArgs, kernel: &str, own: &Path, line: &mut StatusLine) -> Resu
     let said = std::mem::take(&mut listener.said);
     booting.show("");
     match outcome {
-        Ok(_) => Ok(said),
+        Ok(outcome) => Ok(Back { status: Ok(outcome.status.exit_code()), said }),
         // A panic or a lost guest may have left results behind all the same.
         Err(error) if own.read_dir().is_ok_and(|mut files| files.next().is_some()) => {
-            complain(&error);
-            Ok(said)
+            Ok(Back { status: Err(error.to_string()), said })
         }
         Err(error) => {
             complain(&error);
@@ -77,16 +89,25 @@ fn boot(args: &RunArgs, kernel: &str, own: &Path, line: &mut StatusLine) -> Resu
 }
 
 /// The guest's results as if they had been measured here.
-fn take_over(own: &Path, folder: &mut Folder, said: &str) -> Result<(), u8> {
-    match report::read(&[own.to_owned()]) {
-        Ok(bundle) => {
-            folder.take_over(bundle, own);
-            Ok(())
-        }
+fn take_over(own: &Path, folder: &mut Folder, back: Back) -> Result<(), u8> {
+    let bundle = match report::read(&[own.to_owned()]) {
+        Ok(bundle) => bundle,
         Err(why) => {
-            note(said);
+            note(back.said);
             complain(format_args!("the run in the guest left no results: {why}"));
-            Err(exit::INTERNAL)
+            // Such as 3: its kernel has no driver that can be used.
+            return Err(back.status.ok().filter(|status| *status > exit::FAILED).unwrap_or(exit::INTERNAL));
         }
-    }
+    };
+    folder.take_over(bundle, own);
+    let trouble = match back.status {
+        Ok(exit::FINE | exit::FAILED) => return Ok(()),
+        Ok(status) => format!("the run in the guest ended with status {status}"),
+        Err(why) => why,
+    };
+    folder
+        .bundle
+        .troubles
+        .push(Trouble { words: "ENDED EARLY".to_owned(), ..Trouble::not_run("the guest", trouble) });
+    Ok(())
 }

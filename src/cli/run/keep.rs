@@ -4,19 +4,35 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lab::doctor::klog::{Account, NoLog};
 use record::Run;
 use record::checkup::Checkup;
-use record::render::report::{Bundle, Entry, Missing, html, summary};
+use record::render::report::{Bundle, Entry, Trouble, Troubles, html, summary};
 
 use crate::cli::output::Sink;
 use crate::cli::report;
 
 /// The recording of slow calls.
 const RECORDING: &str = "slow-calls.bptrace";
+/// What the kernel complained of meanwhile.
+const COMPLAINTS: &str = "kernel-complaints.txt";
 /// What the doctor found.
 const CHECKUP: &str = "checkup.json";
 /// The page.
 const REPORT: &str = "report.html";
+
+/// What went wrong beside the tests that have a record.
+const TROUBLES: &str = "troubles.json";
+/// Files that only a run leaves.
+const LEFT_BY_A_RUN: [&str; 7] = [
+    "throughput.json",
+    "latency-binder.json",
+    "latency-hwbinder.json",
+    RECORDING,
+    COMPLAINTS,
+    CHECKUP,
+    TROUBLES,
+];
 
 /// A folder, and the same results in memory, so that nothing is lost if it takes no files.
 pub(super) struct Folder {
@@ -32,6 +48,12 @@ impl Folder {
     pub(super) fn make(named: Option<PathBuf>) -> Result<Self, String> {
         let path = named.unwrap_or_else(|| PathBuf::from(format!("binderperf-run-{}", digits_of_now())));
         let is_new = !path.exists();
+        if let Some(name) = LEFT_BY_A_RUN.iter().find(|name| path.join(name).exists()) {
+            return Err(format!(
+                "{} holds {name} of an earlier run, and a report tells of one run only: give another folder",
+                path.display()
+            ));
+        }
         let failed =
             |error: io::Error| format!("cannot write to {}: {}", path.display(), lab::describe_errno(&error));
         std::fs::create_dir_all(&path).map_err(failed)?;
@@ -52,13 +74,18 @@ impl Folder {
 
     /// Keeps what another copy of this program left in a folder of its own.
     pub(super) fn take_over(&mut self, bundle: Bundle, from: &Path) {
-        let Bundle { runs, checkup, .. } = bundle;
+        let Bundle { runs, checkup, troubles, .. } = bundle;
+        self.bundle.troubles.extend(troubles);
         for Entry { name, run } in runs {
             self.put(&name, &run.to_json());
             self.bundle.runs.push(Entry { name, run });
         }
         if let Some(checkup) = checkup {
             self.keep_checkup(checkup);
+        }
+        // What they were is among the troubles.
+        if let Ok(text) = std::fs::read_to_string(from.join(COMPLAINTS)) {
+            self.put(COMPLAINTS, &text);
         }
         let recording = from.join(RECORDING);
         if recording.exists()
@@ -73,6 +100,25 @@ impl Folder {
     pub(super) fn keep_checkup(&mut self, checkup: Checkup) {
         self.put(CHECKUP, &checkup.to_json());
         self.bundle.checkup = Some(checkup);
+    }
+
+    /// Keeps what the kernel wrote into its log meanwhile, if that was no good.
+    pub(super) fn keep_complaints(&mut self, account: Result<Account, NoLog>) {
+        match account {
+            Ok(account) if account.is_clean() => {}
+            Ok(account) => {
+                let text = account.to_string();
+                self.put(COMPLAINTS, &text);
+                self.complained(&text);
+            }
+            Err(why) => self.bundle.troubles.push(Trouble::not_run("kernel log", why.to_string())),
+        }
+    }
+
+    fn complained(&mut self, text: &str) {
+        let reason = text.lines().next().unwrap_or("messages were lost").to_owned();
+        let words = "COMPLAINTS".to_owned();
+        self.bundle.troubles.push(Trouble { words, ..Trouble::not_run("kernel log", reason) });
     }
 
     fn put(&mut self, name: &str, text: &str) -> Option<PathBuf> {
@@ -96,12 +142,15 @@ impl Folder {
         }
         match report::causes(&recording) {
             Ok(causes) => self.bundle.causes.extend(causes),
-            Err(why) => self.bundle.missing.push(Missing { test: "slow calls".to_owned(), reason: why }),
+            Err(why) => self.bundle.troubles.push(Trouble::not_run("slow calls", why)),
         }
     }
 
-    /// Writes the page; where it is.
+    /// Writes the page, and what it needs to be made again; where it is.
     pub(super) fn report(&mut self) -> Option<PathBuf> {
+        if !self.bundle.troubles.is_empty() {
+            self.put(TROUBLES, &Troubles::to_json(&self.bundle.troubles));
+        }
         match html(&self.bundle) {
             Ok(page) => self.put(REPORT, &page),
             Err(why) => {

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::Part;
+use crate::latency::Flavour;
 use crate::plan::MinTime;
 
 /// How long all of it may take.
@@ -68,5 +69,14 @@ impl Depth {
             (_, Part::Recorded(_)) => 5,
         };
         Duration::from_secs(seconds)
+    }
+
+    /// The same for all parts.
+    #[must_use]
+    pub fn usual_whole(self) -> Duration {
+        let latency = Part::Latency(Flavour::Binder);
+        let all = [Part::Throughput, latency, latency, Part::Recorded(Flavour::Hwbinder)];
+        // And what comes before and after them.
+        all.into_iter().map(|part| self.usual_time(part)).sum::<Duration>() + Duration::from_secs(30)
     }
 }

@@ -86,6 +86,26 @@ fn a_shortfall_that_the_driver_is_known_for_is_a_note() {
 }
 
 #[test]
+fn a_driver_known_for_more_than_it_did_is_bad() {
+    let mut lost = healthy();
+    lost.latency.as_mut().expect("of a latency test").inheritance.not_inherited = 40;
+    let mut hop = healthy();
+    hop.latency.as_mut().expect("of a latency test").inheritance.hops.push(crate::Hop {
+        scene: "nested-1".to_owned(),
+        caller: crate::Sched::fifo(99),
+        idle: crate::Sched::other(0),
+        served: Some(crate::Sched::other(0)),
+        expected: Some(crate::Sched::fifo(99)),
+        note: String::new(),
+    });
+    for (run, why) in [(lost, "40 of"), (hop, "nested-1 was not as expected")] {
+        let line = verdicts(&bundle(vec![run])).pop().expect("one");
+        assert_eq!(line.grade, Grade::Bad, "{line:?}");
+        assert!(line.look.expect("a reason").contains(why));
+    }
+}
+
+#[test]
 fn nothing_in_a_record_is_markup() {
     let mut run = throughput();
     let hostile = "</script><img src=x onerror=alert(1)>\u{1b}[2J|`*";
@@ -145,4 +165,17 @@ fn an_empty_bundle_is_a_page_too() {
     assert!(page.contains("binderperf report"));
     assert_eq!(summary(&Bundle::default(), ""), "");
     assert!(markdown(&Bundle::default()).starts_with("# binderperf report"));
+}
+
+#[test]
+fn what_was_not_run_fails_the_whole() {
+    let mut bundle = bundle(vec![healthy()]);
+    bundle.troubles.push(Trouble::not_run("latency-binder", "no such device"));
+    let line = verdicts(&bundle).pop().expect("a line for it");
+    assert_eq!((line.grade, line.words.as_str()), (Grade::Bad, "NOT RUN"));
+    let kept = Troubles::from_json(Troubles::to_json(&bundle.troubles).as_bytes()).expect("a document");
+    assert_eq!(kept, bundle.troubles);
+    assert_eq!(Troubles::from_json(b"{\"schema\": \"x\", \"troubles\": []}"), None);
+    assert_eq!(look_first(&bundle).as_deref(), Some("latency-binder: no such device"));
+    assert!(summary(&bundle, "").contains("NOT RUN") && markdown(&bundle).contains("NOT RUN"));
 }

@@ -4,17 +4,17 @@
 //! A throughput test has no limit of its own: it was measured, or it was not. Whether it became slower is for
 //! a comparison with another record to say.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::number::time;
 use super::{Bundle, latency, throughput};
 use crate::render::printable;
 use crate::render::summary::warnings;
-use crate::schema::{Case, CaseKind, Class, LatencyTest, Outcome, Run, Setting, Severity};
+use crate::schema::{Case, CaseKind, Class, Hop, LatencyTest, Level, Outcome, Run, Setting, Severity};
 use crate::verdict::{Inherited, Sync, as_expected};
 
 /// How a line is to be taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Grade {
     /// As it should be.
@@ -42,14 +42,14 @@ pub struct Verdict {
 
 /// The lines of all runs, in their order.
 pub fn verdicts(bundle: &Bundle) -> Vec<Verdict> {
-    let missing = bundle.missing.iter().map(|missing| Verdict {
-        test: missing.test.clone(),
-        grade: Grade::Bad,
-        words: "NOT RUN".to_owned(),
+    let troubles = bundle.troubles.iter().map(|trouble| Verdict {
+        test: trouble.test.clone(),
+        grade: trouble.grade,
+        words: trouble.words.clone(),
         number: String::new(),
-        look: Some(missing.reason.clone()),
+        look: Some(trouble.reason.clone()),
     });
-    bundle.runs.iter().flat_map(|entry| of(&entry.run)).chain(missing).collect()
+    bundle.runs.iter().flat_map(|entry| of(&entry.run)).chain(troubles).collect()
 }
 
 /// The lines of one run.
@@ -70,15 +70,15 @@ fn of(run: &Run) -> Vec<Verdict> {
     lines
 }
 
+/// The first reason of each case of which a repetition failed.
 fn failures<'r>(cases: impl IntoIterator<Item = &'r Case>) -> Vec<&'r str> {
-    let outcomes =
-        cases.into_iter().flat_map(|case| case.repetitions.iter().map(|repetition| &repetition.outcome));
-    outcomes
-        .filter_map(|outcome| match outcome {
+    let reason = |case: &'r Case| {
+        case.repetitions.iter().find_map(|repetition| match &repetition.outcome {
             Outcome::Failed { reason, .. } => Some(reason.as_str()),
             Outcome::Measured(_) | Outcome::Skipped { .. } => None,
         })
-        .collect()
+    };
+    cases.into_iter().filter_map(reason).collect()
 }
 
 fn of_throughput(run: &Run) -> Vec<Verdict> {
@@ -96,7 +96,7 @@ fn of_throughput(run: &Run) -> Vec<Verdict> {
                     format!("FAILED in {} of {all} cases", failed.len()),
                     Some((*why).to_owned()),
                 ),
-                None if measured == 0 => (Grade::Note, "not measured".to_owned(), skipped(family.cases[0])),
+                None if measured == 0 => (Grade::Bad, "NOT MEASURED".to_owned(), skipped(family.cases[0])),
                 None if measured < all => {
                     (Grade::Note, format!("measured in {measured} of {all} cases"), None)
                 }
@@ -119,7 +119,12 @@ fn skipped(case: &Case) -> Option<String> {
 /// Tests with many at work, and what else there may be.
 fn of_other(run: &Run) -> Verdict {
     let failed = failures(&run.cases);
+    let measured = run.cases.iter().filter(|case| case.measurements().next().is_some()).count();
     let (grade, words) = match failed.len() {
+        0 if measured == 0 => (Grade::Bad, "NOT MEASURED".to_owned()),
+        0 if measured < run.cases.len() => {
+            (Grade::Note, format!("measured in {measured} of {} cases", run.cases.len()))
+        }
         0 => (Grade::Good, "measured".to_owned()),
         some => (Grade::Bad, format!("FAILED in {some} of {} cases", run.cases.len())),
     };
@@ -146,13 +151,8 @@ fn of_latency(run: &Run, test: &LatencyTest) -> Verdict {
     let look = if let Some(why) = failed.first() {
         words.push("FAILED".to_owned());
         Some((Grade::Bad, (*why).to_owned()))
-    } else if known == Some(false) {
-        let level = |level: Option<crate::Level>| level.map_or("unknown", crate::Level::name);
-        let (measured, expected) = (level(test.inheritance.measured), level(test.inheritance.expected));
-        Some((
-            Grade::Bad,
-            format!("this driver inherits less or more than it should: {measured}, expected {expected}"),
-        ))
+    } else if let Some(why) = less_than_known(test) {
+        Some((Grade::Bad, why))
     } else if let Inherited::Unknown { reason } = &inherited {
         Some((Grade::Note, format!("inheritance cannot be told: {reason}")))
     } else if misses > 0 {
@@ -172,6 +172,24 @@ fn of_latency(run: &Run, test: &LatencyTest) -> Verdict {
         number: latency_number(run, test, &classes, misses),
         look: look.map(|(_, look)| look),
     }
+}
+
+/// How the driver fell short of, or went beyond, what it is known for; `None` if it did not, or nothing is known.
+fn less_than_known(test: &LatencyTest) -> Option<String> {
+    let found = &test.inheritance;
+    let level = |level: Option<Level>| level.map_or("unknown", Level::name);
+    if as_expected(found) == Some(false) {
+        let (measured, expected) = (level(found.measured), level(found.expected));
+        return Some(format!("this driver inherits {measured}, expected {expected}"));
+    }
+    if found.expected == Some(Level::Rt) && found.not_inherited > 0 {
+        let (part, whole) = (found.not_inherited, found.calls);
+        return Some(format!("{part} of {whole} calls were served at another priority than their caller's"));
+    }
+    let wrong = |hop: &&Hop| hop.as_expected() == Some(false) || hop.is_broken();
+    let hop = found.hops.iter().find(wrong)?;
+    let how = if hop.is_broken() { "broke" } else { "was not as expected" };
+    Some(format!("the hop {} {how} {}", hop.scene, hop.note).trim_end().to_owned())
 }
 
 fn latency_number(run: &Run, test: &LatencyTest, classes: &[latency::Calls], misses: u64) -> String {
