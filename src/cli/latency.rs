@@ -113,9 +113,21 @@ struct TestArgs {
     #[arg(long, value_name = "HZ", allow_negative_numbers = true)]
     rate: Option<f64>,
 
+    /// Priority of the real-time caller, 1 to 99
+    #[arg(long, value_name = "N", default_value_t = 99, value_parser = clap::value_parser!(u8).range(1..=99))]
+    priority: u8,
+
+    /// Keep clients to one CPU and servers to one, which may be the same
+    #[arg(long, value_name = "CLIENT,SERVER", value_parser = two_cpus)]
+    cpus: Option<[u32; 2]>,
+
     /// Load beside the test: cpu, memory, irq or io, with count and class (other, batch, idle, niceN, fifoN, rrN); again for more
     #[arg(long, value_name = "KIND[:COUNT[:CLASS]]")]
     load: Vec<LoadSpec>,
+
+    /// Keep the load to this CPU
+    #[arg(long, value_name = "CPU")]
+    load_cpu: Option<u32>,
 
     /// Whether the service's node lets real-time priorities pass [default: on for hwbinder, off for binder]
     #[arg(long, value_name = "on|off")]
@@ -137,7 +149,7 @@ struct TestArgs {
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
-    /// Make something go wrong, to see it found: drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US, kill-server, spin-caller
+    /// Make something go wrong, to see it found: drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US, kill-server, spin-caller, lock-server=US, busy-loopers=US, timers=N
     #[arg(long, value_name = "FAULT")]
     inject: Vec<Injected>,
 
@@ -186,6 +198,13 @@ enum Expected {
     Nice,
     None,
     Driver,
+}
+
+/// `0,1`: a client's CPU, and a server's.
+fn two_cpus(text: &str) -> Result<[u32; 2], String> {
+    let cpus =
+        text.split_once(',').and_then(|(client, server)| Some([client.parse().ok()?, server.parse().ok()?]));
+    cpus.ok_or_else(|| format!("{text:?} are not two CPUs: use CLIENT,SERVER as in 0,1"))
 }
 
 fn after_help() -> String {
@@ -250,7 +269,10 @@ impl TestArgs {
             scenes: !self.no_scenes,
             raw: self.raw_data,
             trace: self.trace,
+            priority: self.priority,
+            cpus: self.cpus,
             loads: self.load.clone(),
+            load_cpu: self.load_cpu,
             injected: self.inject.clone(),
             // As on the phones that these tests were made for.
             wanted: self.driver.wanted_inheriting(Inherit::Rt)?,

@@ -1,10 +1,12 @@
 //! Room: `binderperf trace`: which of its commands, and the exit status of what can go wrong with tracing.
 //! Not here: tracefs (`lab::trace`), Android's own recorder (`atrace`).
 
+mod accuracy;
 mod analyze;
 mod ask;
 mod draw;
 mod info;
+mod overhead;
 mod perfetto;
 mod record;
 
@@ -26,6 +28,8 @@ enum Command {
     Record(record::RecordArgs),
     Info(info::InfoArgs),
     Analyze(analyze::AnalyzeArgs),
+    Accuracy(accuracy::AccuracyArgs),
+    Overhead(overhead::OverheadArgs),
     /// Put back what `atrace` changed in the buffer that all share, also after a crash
     Restore,
 }
@@ -36,6 +40,8 @@ pub(crate) fn run(args: TraceArgs) -> u8 {
         Command::Record(args) => record::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Analyze(args) => analyze::run(&args),
+        Command::Accuracy(args) => accuracy::run(&args),
+        Command::Overhead(args) => overhead::run(&args),
         Command::Restore => restore(),
     }
 }

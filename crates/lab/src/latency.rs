@@ -4,7 +4,7 @@
 //!
 //! - [`ask`]: what was asked for, validated; [`fault`]: what shall go wrong.
 //! - [`pairs`]: their processes, from outside; [`role`]: one of them from inside; [`caller`]: a client's two
-//!   threads; [`service`]: what is called; [`scene`]: the flavours.
+//!   threads; [`service`]: what is called; [`scene`]: the flavours; `disturbance`: what others do on purpose.
 //! - [`sample`], [`notes`]: what is kept; [`tally`]: what it says.
 //! - [`sweep`]: all of it at every point of a grid.
 //!
@@ -14,6 +14,7 @@
 pub mod accuracy;
 pub mod ask;
 mod caller;
+mod disturbance;
 pub mod fault;
 mod notes;
 mod pairs;
@@ -115,7 +116,8 @@ fn try_realtime(ask: &Ask) -> Result<Sched, String> {
     if !ask.realtime {
         return Err("none was asked for".to_owned());
     }
-    let tried = std::thread::spawn(|| realtime::become_fifo(realtime::HIGHEST)).join();
+    let priority = ask.priority;
+    let tried = std::thread::spawn(move || realtime::become_fifo(priority)).join();
     match tried {
         Ok(Ok(sched)) => Ok(sched),
         Ok(Err(problem)) => Err(problem.to_string()),
@@ -205,7 +207,8 @@ fn measure(
     observer: &mut dyn Observer,
 ) -> Result<(), RunError> {
     let mut pairs = Pairs::start(ask, addresses, stage).map_err(RunError::Unready)?;
-    let loads = Loads::start(&ask.loads, program, None).map_err(unready)?;
+    let loads = Loads::start(&ask.loads, program, ask.load_cpu.as_ref().map(std::slice::from_ref))
+        .map_err(unready)?;
     let classes = if addresses.realtime { 2 } else { 1 };
     let all = ask.iterations * classes * u64::from(ask.pairs);
     let ended = pairs.run(&mut |made| observer.advanced(made, all));

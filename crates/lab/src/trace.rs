@@ -7,13 +7,16 @@
 //!   whether that crashed.
 //! - [`atrace`]: a recording in the buffer that everybody shares, as Android's `atrace` makes it.
 //! - [`record`]: a recording in a buffer of its own, into a file.
+//! - [`accuracy`]: whether known causes are named by the analysis; [`overhead`]: what recording costs a call.
 //! - `stamp`: marks of our own among the events: which call of a test comes next, and which missed.
 //!
 //! Not here: what a trace means.
 
+pub mod accuracy;
 pub mod atrace;
 pub mod categories;
 pub mod changes;
+pub mod overhead;
 pub mod process;
 pub mod record;
 pub mod size;

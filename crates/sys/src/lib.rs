@@ -39,4 +39,5 @@ pub mod stop_signal;
 pub mod sync;
 pub mod thread_uid;
 pub mod tied_child;
+pub mod timer_fd;
 pub mod timer_slack;

@@ -85,6 +85,13 @@ pub enum Cause {
     Nested,
     /// It slept and could not be interrupted, and the trace does not say why.
     Uninterruptible(Place),
+    /// It slept until a thread of its own process woke it: a lock or a condition of that process.
+    Thread {
+        /// The thread that woke it.
+        waker: i32,
+        /// That thread's name.
+        comm: Name,
+    },
     /// It slept, and the trace does not say why.
     Sleeping(Place),
     /// It was stopped, or a debugger held it.
@@ -120,6 +127,7 @@ impl Cause {
             Self::KernelLock(_) => "lock_wait",
             Self::Nested => "binder",
             Self::Uninterruptible(_) => "uninterruptible_sleep",
+            Self::Thread { .. } => "thread_wait",
             Self::Sleeping(_) => "sleep",
             Self::Stopped => "stopped",
             Self::Unknown => "unknown",

@@ -47,6 +47,7 @@ impl Model {
         if let Kind::Lost { .. } = event.kind {
             self.lose(event);
         } else {
+            self.world.seen(event.ts, event.cpu, event.tid);
             self.schedule(event, names);
             if let Some(cpu) = self.world.cpu_mut(event.cpu) {
                 cpu.last_event = Some(event.ts);
@@ -183,6 +184,8 @@ impl Model {
             received: open.received,
             replied: open.replied,
             end,
+            client_cpu: open.client_cpu,
+            server_cpu: open.server_cpu,
             outcome,
             doubtful: open.doubtful,
             label: open.label,
@@ -232,7 +235,12 @@ impl Model {
                     self.calls.died(world, prev.tid, ts);
                 }
             }
-            Kind::Waking(Wake { task, target_cpu }) => world.waking(ts, waker, *task, *target_cpu),
+            Kind::Waking(Wake { task, target_cpu }) => {
+                if let (Some(_), Some(thread)) = (event.tgid, world.thread_mut(waker)) {
+                    thread.tgid = event.tgid;
+                }
+                world.waking(ts, waker, *task, *target_cpu);
+            }
             Kind::Wakeup(Wake { task, target_cpu }) | Kind::WakeupNew(Wake { task, target_cpu }) => {
                 world.wakeup(ts, waker, *task, *target_cpu);
             }

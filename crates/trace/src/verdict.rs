@@ -85,6 +85,9 @@ pub struct Counts {
     pub calls: u64,
     /// Of them, made while serving another call.
     pub nested: u64,
+    /// Of the calls, received on the CPU that they were sent on.
+    #[serde(default)]
+    pub same_cpu: u64,
     /// Oneway calls that were received.
     pub oneway: u64,
     /// Over the deadline that was asked for, without the doubtful ones, or told by the test itself.
@@ -346,6 +349,7 @@ impl Tally {
             Outcome::Replied => {
                 counts.calls += 1;
                 counts.nested += u64::from(call.nested);
+                counts.same_cpu += u64::from(call.server_cpu == Some(call.client_cpu));
             }
             Outcome::Delivered => counts.oneway += 1,
             Outcome::Failed | Outcome::Dead | Outcome::Frozen => counts.failed += 1,

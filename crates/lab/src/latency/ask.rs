@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::fault::Injected;
 use crate::load::LoadSpec;
 use crate::plan::{Dialect, Driver, Release, Wanted};
+use crate::realtime::HIGHEST;
 
 /// Iterations of each pair, if not said otherwise.
 pub const USUAL_ITERATIONS: u64 = 100;
@@ -84,8 +85,14 @@ pub struct Ask {
     pub raw: bool,
     /// Whether the kernel's tracing stops at the first miss, and the test with it.
     pub trace: bool,
+    /// The priority of the real-time caller.
+    pub priority: u8,
+    /// The CPU that clients may use, and the one for servers; `None` for any.
+    pub cpus: Option<[u32; 2]>,
     /// Load beside the test.
     pub loads: Vec<LoadSpec>,
+    /// The CPU that it may use; `None` for any.
+    pub load_cpu: Option<u32>,
     /// Deliberate breakage.
     pub injected: Vec<Injected>,
     /// Which driver, and which context of it.
@@ -117,7 +124,10 @@ impl Ask {
             scenes: true,
             raw: false,
             trace: false,
+            priority: HIGHEST,
+            cpus: None,
             loads: Vec::new(),
+            load_cpu: None,
             injected: Vec::new(),
             wanted: Wanted::default(),
             android: Release::default(),
@@ -174,6 +184,12 @@ impl Ask {
                 record::MOST_RAW
             ));
         }
+        let wanted = self.cpus.iter().flatten().chain(&self.load_cpu);
+        let usable = sys::sched::affinity().unwrap_or_default();
+        if let Some(cpu) = wanted.copied().find(|cpu| !usable.contains(cpu)) {
+            let list = usable.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+            return Err(format!("CPU {cpu} may not be used here; use one of {list}"));
+        }
         self.check_faults()
     }
 
@@ -191,6 +207,9 @@ impl Ask {
             }
             if *fault == Injected::WrongCpu && sys::sched::usable_cpus() < 2 {
                 return Err(format!("{fault} needs two CPUs"));
+            }
+            if *fault == Injected::WrongCpu && self.cpus.is_some() {
+                return Err(format!("{fault} chooses CPUs itself, without --cpus"));
             }
             if *fault == Injected::SpinCaller && !self.realtime {
                 return Err(format!("{fault} needs a real-time caller"));

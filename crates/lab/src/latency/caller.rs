@@ -7,6 +7,7 @@
 //! next ones does not hide them (coordinated omission).
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -15,6 +16,7 @@ use sys::clock::{monotonic_ns, thread_cpu_ns};
 use sys::clock_sleep;
 use sys::sched::current_cpu;
 
+use super::disturbance::Timers;
 use super::notes::{Seen, Who};
 use super::sample::Sample;
 use super::scene::Callee;
@@ -33,6 +35,8 @@ pub(super) struct Terms {
     pub(super) stamp: Stamp,
     /// Which pair this is.
     pub(super) pair: u32,
+    /// Timers that expire during each call; none but where that was asked for.
+    pub(super) timers: Arc<Timers>,
 }
 
 /// A call to make.
@@ -72,6 +76,7 @@ fn timed<C: Callee>(callee: &C, class: Class, order: Order, terms: &Terms) -> Re
     if let Some(moment) = intended {
         clock_sleep::until(moment);
     }
+    terms.timers.arm();
     // Behind the sleep, or that would be part of what the trace tells of the call.
     terms.tell("call", class, number, format_args!(""));
     let cpu_before = thread_cpu_ns();
@@ -113,12 +118,12 @@ const ENDED: &str = "the real-time thread ended";
 
 impl Urgent {
     /// Starts it; it has made one call when this returns, so that what the first one sets up is not measured.
-    fn start<C: Callee>(callee: C, terms: Terms, spins: bool) -> Result<(Self, Seen), String> {
+    fn start<C: Callee>(callee: C, terms: Terms, priority: u8, spins: bool) -> Result<(Self, Seen), String> {
         let (orders, taken) = sync_channel::<Order>(1);
         let (given, results) = sync_channel(1);
         let (tells, told_of_itself) = sync_channel(1);
         let work = move || {
-            let ready = realtime::become_fifo(realtime::HIGHEST)
+            let ready = realtime::become_fifo(priority)
                 .map_err(|problem| problem.to_string())
                 .and_then(|_| callee.call().map_err(|error| error.to_string()))
                 .map(|_| Seen::own());
@@ -152,12 +157,12 @@ impl<C: Callee> Caller<C> {
     pub(super) fn start(
         callee: C,
         terms: Terms,
-        realtime: bool,
+        realtime: Option<u8>,
         spins: bool,
     ) -> Result<(Self, Vec<(Who, Seen)>), String> {
         let mut seen = Vec::with_capacity(2);
-        let urgent = if realtime {
-            let (urgent, it) = Urgent::start(callee.clone(), terms.clone(), spins)?;
+        let urgent = if let Some(priority) = realtime {
+            let (urgent, it) = Urgent::start(callee.clone(), terms.clone(), priority, spins)?;
             seen.push((Who::Fifo, it));
             Some(urgent)
         } else {
@@ -230,7 +235,7 @@ mod tests {
     }
 
     fn terms() -> Terms {
-        Terms { deadline: u64::MAX, switch: None, stamp: Stamp::default(), pair: 0 }
+        Terms { deadline: u64::MAX, switch: None, stamp: Stamp::default(), pair: 0, timers: Arc::default() }
     }
 
     fn at(moment: u64) -> Order {
@@ -262,8 +267,8 @@ mod tests {
 
     #[test]
     fn a_call_that_breaks_says_why_in_either_thread() {
-        assert!(Caller::start(Slow(0), terms(), false, false).is_err());
-        let (caller, seen) = Caller::start(Slow(1), terms(), false, false).expect("it answers");
+        assert!(Caller::start(Slow(0), terms(), None, false).is_err());
+        let (caller, seen) = Caller::start(Slow(1), terms(), None, false).expect("it answers");
         assert_eq!((caller.classes(), seen.len()), (&[Class::Other][..], 1));
         assert_eq!(
             caller.call(Class::Other, Order::default()).expect("it answers").sample.class,
@@ -273,7 +278,7 @@ mod tests {
 
     #[test]
     fn the_real_time_thread_is_real_time_or_says_why_not() {
-        match Caller::start(Slow(1), terms(), true, false) {
+        match Caller::start(Slow(1), terms(), Some(realtime::HIGHEST), false) {
             Ok((caller, seen)) => {
                 assert_eq!((caller.classes(), seen.len()), (&Class::BOTH[..], 2));
                 assert!(seen.iter().any(|(who, it)| *who == Who::Fifo && it.sched.is_realtime()));

@@ -1,5 +1,5 @@
 //! Room: what can be made to go wrong on purpose, so that every verdict can be seen failing: typed words.
-//! Not here: going wrong (`service`, `caller`, `pairs`).
+//! Not here: going wrong (`service`, `caller`, `pairs`, `disturbance`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 
 /// Longest injected time in us.
 const LONGEST_US: u64 = 10_000_000;
+/// Each timer is a descriptor of the client's.
+const MOST_TIMERS: u32 = 10_000;
 
 /// One fault. Typed `drop-inheritance`, `wrong-cpu`, `delay=US:P`, `lose-reply`, `stall-server=US`,
-/// `kill-server`, `spin-caller`.
+/// `kill-server`, `spin-caller`, `lock-server=US`, `busy-loopers=US`, `timers=N`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Injected {
     /// Servers inherit no priority. The embedded driver's only: it is a setting of it.
@@ -35,12 +37,27 @@ pub enum Injected {
     KillServer,
     /// The first pair's real-time caller computes without an end.
     SpinCaller,
+    /// The service takes a lock that another thread of its process holds for so long, again and again.
+    LockServer {
+        /// For how long.
+        us: u64,
+    },
+    /// The server's only looper serves somebody else's calls of so long, again and again.
+    BusyLoopers {
+        /// For how long.
+        us: u64,
+    },
+    /// So many timers expire at once on the caller's CPU while it calls.
+    Timers {
+        /// How many.
+        count: u32,
+    },
 }
 
 impl Injected {
     /// How they are typed.
-    pub const WORDS: &'static str =
-        "drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US, kill-server, spin-caller";
+    pub const WORDS: &'static str = "drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US, kill-server, spin-caller, lock-server=US, \
+         busy-loopers=US, timers=N";
 
     /// Whether it befalls only the first pair.
     pub(super) fn is_of_one_pair(self) -> bool {
@@ -64,6 +81,14 @@ impl FromStr for Injected {
             ("lose-reply", None) => Ok(Self::LoseReply),
             ("kill-server", None) => Ok(Self::KillServer),
             ("spin-caller", None) => Ok(Self::SpinCaller),
+            ("lock-server", Some(us)) => Ok(Self::LockServer { us: microseconds(us)? }),
+            ("busy-loopers", Some(us)) => Ok(Self::BusyLoopers { us: microseconds(us)? }),
+            ("timers", Some(count)) => {
+                let most = MOST_TIMERS;
+                let number = count.parse().ok().filter(|count| (1..=most).contains(count));
+                let why = || format!("{count:?} is no number of timers from 1 to {most}");
+                Ok(Self::Timers { count: number.ok_or_else(why)? })
+            }
             ("stall-server", Some(us)) => Ok(Self::StallServer { us: microseconds(us)? }),
             ("delay", Some(value)) => {
                 let (us, share) = value.split_once(':').unwrap_or((value, "1"));
@@ -87,6 +112,9 @@ impl fmt::Display for Injected {
             Self::StallServer { us } => write!(f, "stall-server={us}"),
             Self::KillServer => f.write_str("kill-server"),
             Self::SpinCaller => f.write_str("spin-caller"),
+            Self::LockServer { us } => write!(f, "lock-server={us}"),
+            Self::BusyLoopers { us } => write!(f, "busy-loopers={us}"),
+            Self::Timers { count } => write!(f, "timers={count}"),
         }
     }
 }
@@ -105,6 +133,9 @@ mod tests {
             "stall-server=7000",
             "kill-server",
             "spin-caller",
+            "lock-server=4000",
+            "busy-loopers=4000",
+            "timers=3000",
         ];
         for word in words {
             assert_eq!(word.parse::<Injected>().expect(word).to_string(), word);
@@ -125,6 +156,10 @@ mod tests {
             "stall-server",
             "stall-server=99999999999",
             "wrong-cpu=1",
+            "lock-server",
+            "busy-loopers=x",
+            "timers=0",
+            "timers=10001",
             "sleep",
         ] {
             assert!(bad.parse::<Injected>().is_err(), "{bad}");

@@ -128,7 +128,7 @@ impl Pairs {
             deadline: ask.deadline(),
             rate_hz: ask.rate_hz,
             inherit_rt: ask.inherit_rt,
-            realtime: addresses.realtime,
+            realtime: addresses.realtime.then_some(ask.priority),
             tracing: addresses.tracing.clone(),
             faults: ask.faults_of(pair),
             cpus: cpus_of(ask, side),
@@ -271,6 +271,9 @@ impl Pairs {
 
 /// Where an end may run: anywhere, unless it shall be wrong.
 fn cpus_of(ask: &Ask, side: Side) -> Option<Vec<u32>> {
+    if let Some([client, server]) = ask.cpus {
+        return Some(vec![if side == Side::Client { client } else { server }]);
+    }
     if !ask.injected.contains(&Injected::WrongCpu) {
         return None;
     }

@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use driver::{AnyContext, on_context};
 use record::Class;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ask::Flavour;
 use super::caller::{Caller, Order, Pace, Terms};
+use super::disturbance::{self, Timers};
 use super::fault::Injected;
 use super::notes::{Seen, Who, note_miss};
 use super::sample::WORDS;
@@ -63,8 +65,8 @@ pub(super) struct Assignment {
     pub(super) deadline: u64,
     pub(super) rate_hz: Option<f64>,
     pub(super) inherit_rt: bool,
-    /// Whether there is a real-time caller.
-    pub(super) realtime: bool,
+    /// The real-time caller's priority, if there is one.
+    pub(super) realtime: Option<u8>,
     /// The folder of the tracing switch that a miss puts off.
     pub(super) tracing: Option<PathBuf>,
     pub(super) faults: Vec<Injected>,
@@ -83,6 +85,28 @@ impl Assignment {
     fn parse(words: &[String]) -> Option<Self> {
         let [word] = words else { return None };
         serde_json::from_str(word).ok()
+    }
+
+    /// For how long somebody else's calls keep the server's looper.
+    fn busy_us(&self) -> Option<u64> {
+        self.faults.iter().find_map(|fault| match *fault {
+            Injected::BusyLoopers { us } => Some(us),
+            _ => None,
+        })
+    }
+
+    /// The name of the service that those call.
+    fn others_name(&self) -> String {
+        format!("{}.busy", self.name)
+    }
+
+    fn timers(&self) -> Result<Timers, String> {
+        let count = self.faults.iter().find_map(|fault| match *fault {
+            Injected::Timers { count } => Some(count),
+            _ => None,
+        });
+        Timers::new(count.unwrap_or(0))
+            .map_err(|error| format!("making timers: {}", sys::errno::describe(&error)))
     }
 
     fn has(&self, fault: Injected) -> bool {
@@ -166,6 +190,11 @@ fn play_on<S: Scene>(
             let service = Service::with(&assignment.faults, assignment.seed);
             let offered = scene.offer(&assignment.name, service, assignment.inherit_rt);
             offered.map_err(|error| error.to_string())?;
+            if let Some(us) = assignment.busy_us() {
+                let other = Service::with(&[Injected::StallServer { us }], assignment.seed);
+                let offered = scene.offer(&assignment.others_name(), other, false);
+                offered.map_err(|error| error.to_string())?;
+            }
             for step in [SERVING, READY, DONE] {
                 desk.finish(step);
             }
@@ -178,6 +207,10 @@ fn play_on<S: Scene>(
             desk.wait_for(READY);
             let payload = assignment.payload as usize;
             let callee = scene.find(&assignment.name, payload).map_err(|error| error.to_string())?;
+            if let Some(us) = assignment.busy_us() {
+                let other = scene.find(&assignment.others_name(), payload);
+                disturbance::occupy(other.map_err(|error| error.to_string())?, us)?;
+            }
             call_all(callee, assignment, desk)
         }
     }
@@ -187,7 +220,8 @@ fn call_all<C: Callee>(callee: C, assignment: &Assignment, desk: &mut Desk) -> R
     let switch = assignment.tracing.as_deref().map(Switch::open).transpose();
     let switch = switch.map_err(|trouble| trouble.to_string())?;
     let stamp = Stamp::into(assignment.tracing.as_deref());
-    let terms = Terms { deadline: assignment.deadline, switch, stamp, pair: assignment.pair };
+    let timers = Arc::new(assignment.timers()?);
+    let terms = Terms { deadline: assignment.deadline, switch, stamp, pair: assignment.pair, timers };
     let spins = assignment.has(Injected::SpinCaller);
     let (caller, seen) = Caller::start(callee, terms, assignment.realtime, spins)?;
     for (who, seen) in seen {
@@ -257,7 +291,7 @@ mod tests {
             deadline: 2_500_000,
             rate_hz: Some(99.5),
             inherit_rt: true,
-            realtime: true,
+            realtime: Some(99),
             tracing: Some("/sys/kernel/tracing".into()),
             faults: vec![Injected::Delay { us: 3, share: 0.5 }],
             cpus: Some(vec![0]),

@@ -6,13 +6,14 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sys::clock::{monotonic_ns, thread_cpu_ns};
 use sys::clock_sleep;
 use sys::interrupt::ThreadId;
 use sys::sched;
 
+use super::disturbance;
 use super::fault::Injected;
 use super::sample::{Answer, pack};
 use crate::dice::Dice;
@@ -51,6 +52,7 @@ pub(super) struct Service {
     faults: Vec<Injected>,
     served: AtomicU32,
     dice: Option<Mutex<Dice>>,
+    lock: Option<Arc<Mutex<()>>>,
 }
 
 impl Service {
@@ -58,7 +60,11 @@ impl Service {
     pub(super) fn with(faults: &[Injected], seed: u64) -> Self {
         let chance = faults.iter().any(|fault| matches!(fault, Injected::Delay { .. }));
         let dice = chance.then(|| Mutex::new(Dice::new(seed)));
-        Self { faults: faults.to_vec(), served: AtomicU32::new(0), dice }
+        let lock = faults.iter().find_map(|fault| match *fault {
+            Injected::LockServer { us } => Some(disturbance::held_lock(us)),
+            _ => None,
+        });
+        Self { faults: faults.to_vec(), served: AtomicU32::new(0), dice, lock }
     }
 
     /// Serves one call.
@@ -78,6 +84,10 @@ impl Service {
             match *fault {
                 Injected::Delay { us, share } if self.chance(share) => compute(us),
                 Injected::StallServer { us } => stall(us),
+                Injected::LockServer { .. } => {
+                    // What it guards is nothing; waiting for it is all.
+                    drop(self.lock.as_ref().map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner)));
+                }
                 Injected::LoseReply if served == FATAL_CALL => loop {
                     std::thread::park();
                 },

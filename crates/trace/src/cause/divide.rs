@@ -223,7 +223,11 @@ impl Cut<'_> {
                     }
                     (Some(Run::Running { cpu }), None) => self.running(tid, thread, cpu, (begin, end), role),
                     (Some(Run::Sleeping { state, place, slept }), None) => {
-                        let cause = asleep(state, place, slept, role);
+                        let woken = || self.woken_by_its_own(thread, begin);
+                        let cause = match asleep(state, place, slept, role) {
+                            Cause::Sleeping(place) => woken().unwrap_or(Cause::Sleeping(place)),
+                            cause => cause,
+                        };
                         self.put(begin, end, Part { cause, tid, ..nobody() });
                     }
                     (Some(Run::Unknown) | None, None) => {
@@ -246,6 +250,15 @@ impl Cut<'_> {
                 cut.put(begin, end, Part { cause, ..part });
             }
         });
+    }
+
+    /// A sleep that ends when another thread of the same process wakes the sleeper.
+    fn woken_by_its_own(&self, sleeper: &Thread, ts: u64) -> Option<Cause> {
+        let woken = sleeper.run.after(ts).next();
+        let Some((_, Run::Runnable { waker, .. })) = woken else { return None };
+        let other = self.world.thread(waker)?;
+        let same = sleeper.tgid.is_some() && sleeper.tgid == other.tgid;
+        same.then_some(Cause::Thread { waker, comm: other.comm })
     }
 
     /// Who had the CPU that a thread waited for?

@@ -43,6 +43,8 @@ pub(crate) struct Open {
     pub(crate) received: Option<u64>,
     pub(crate) server: Option<i32>,
     pub(crate) server_prio: Option<crate::event::Prio>,
+    pub(crate) client_cpu: u32,
+    pub(crate) server_cpu: Option<u32>,
     pub(crate) server_free: Option<u64>,
     pub(crate) busy_with: Option<i32>,
     pub(crate) replied: Option<u64>,
@@ -162,6 +164,8 @@ impl Calls {
             received: None,
             server: None,
             server_prio: None,
+            client_cpu: event.cpu,
+            server_cpu: None,
             server_free: None,
             busy_with: None,
             replied: None,
@@ -265,6 +269,7 @@ impl Calls {
         let (to_process, oneway) = (open.sent.to_thread == 0, open.sent.is_oneway());
         open.received = Some(event.ts);
         open.server = Some(event.tid);
+        open.server_cpu = Some(event.cpu);
         open.server_prio = thread.prio;
         open.server_free = match thread.free_since {
             None if thread.has_served && to_process => Some(event.ts),

@@ -79,6 +79,10 @@ pub struct Transaction {
     /// When the caller had the answer and, where the trace shows that, was out of the driver or, where a mark says so,
     /// done with the call; of a oneway call, when the server had it.
     pub end: u64,
+    /// The CPU that it was sent on.
+    pub client_cpu: u32,
+    /// The CPU that it was received on.
+    pub server_cpu: Option<u32>,
     /// How it ended.
     pub outcome: Outcome,
     /// Events are missing, so that nothing should be concluded.
@@ -98,6 +102,12 @@ impl Transaction {
     #[must_use]
     pub fn ns(&self) -> u64 {
         self.end.saturating_sub(self.begin)
+    }
+
+    /// The CPUs of both sides where they are not the same one.
+    #[must_use]
+    pub fn crossed(&self) -> Option<(u32, u32)> {
+        self.server_cpu.filter(|cpu| *cpu != self.client_cpu).map(|cpu| (self.client_cpu, cpu))
     }
 
     /// Whether its time means anything: it came to its end, and nothing of it is missing.

@@ -253,6 +253,20 @@ impl World {
         self.steps = self.steps.saturating_sub(gone);
     }
 
+    /// An event of a thread tells that it has this CPU. Where nobody is known to have it, or the idle task, its switch is
+    /// missing in the trace, and came after the CPU's event before.
+    /// Fact: seen on Linux 6.18, where a task that an interrupt woke on an idle CPU ran without one.
+    pub(crate) fn seen(&mut self, ts: u64, cpu: u32, tid: i32) {
+        let Some(there) = self.cpu(cpu).filter(|_| tid > 0) else { return };
+        if there.occupant.last().is_some_and(|who| who.tid > 0) {
+            return;
+        }
+        let since = there.last_event.unwrap_or(ts).min(ts);
+        let (comm, prio) = self.thread(tid).map_or((Name::NONE, None), |thread| (thread.comm, thread.prio));
+        self.of_cpu(cpu, |cpu| cpu.occupant.push(since, Occupant { tid, comm, prio }));
+        self.of_thread(tid, |thread| thread.run.push(since, Run::Running { cpu }));
+    }
+
     /// `next` has the CPU that `prev` left.
     pub(crate) fn switch(&mut self, ts: u64, cpu: u32, prev: Task, state: State, next: Task) {
         let who = Occupant { tid: next.tid, comm: next.comm, prio: Some(next.prio) };

@@ -135,6 +135,9 @@ pub struct Slow {
     pub server: Option<Who>,
     /// The process called.
     pub server_process: i32,
+    /// The CPUs on which it was sent and received, if those are two.
+    #[serde(default)]
+    pub crossed: Option<(u32, u32)>,
     /// `replied`, `delivered`, `failed`, `dead`, `frozen`, `unanswered`, `cut`.
     pub outcome: String,
     /// Events are missing; nothing should be concluded.
@@ -213,6 +216,7 @@ impl Slow {
             caller_process: call.client.tgid,
             server: call.server.map(|server| teller.peer(server)),
             server_process: call.to_proc,
+            crossed: call.crossed(),
             outcome: outcome(call.outcome).to_owned(),
             doubtful: call.doubtful,
             nested: call.nested,
@@ -280,6 +284,10 @@ impl Teller<'_> {
             Cause::SoftInterrupt(softirq) => Some(softirq.name().to_owned()),
             Cause::IdleExit { state } => Some(state.to_string()),
             Cause::NoFreeThread { busy_with } => busy_with.map(|call| call.to_string()),
+            Cause::Thread { waker, comm } => {
+                let comm = self.names.text(*comm);
+                Some(format!("{comm}{}{waker}", if comm.is_empty() { "" } else { " " }))
+            }
             Cause::WrongCpu { idle_cpu, .. } => Some(format!("cpu{idle_cpu}")),
             Cause::KernelLock(at) | Cause::Uninterruptible(at) | Cause::Sleeping(at) => place(at),
             _ => None,

@@ -88,6 +88,9 @@ impl Reason {
                 Some(call) => format!("no thread was free for {time}; {who} was busy with call {call}"),
                 None => format!("no thread was free for {time}"),
             },
+            "thread_wait" => format!(
+                "{who} slept {time} until {detail} of its own process woke it, as for a lock or a condition"
+            ),
             "oneway_queue" => format!("it was queued for {time}"),
             "frozen" => format!("the receiver was frozen for {time}"),
             "unknown" => format!("the trace does not show what {who} did for {time}"),
@@ -158,6 +161,9 @@ pub(super) fn sentence(slow: &Slow) -> String {
     if !more.is_empty() {
         let _ = write!(text, ". Also: {}", more.join("; "));
     }
+    if let Some((sent, received)) = slow.crossed {
+        let _ = write!(text, ". Over two CPUs: sent on cpu{sent}, received on cpu{received}");
+    }
     if let Some((ns, khz)) = slow.slow_clock.filter(|(ns, _)| *ns >= slow.ns / 10) {
         let _ = write!(text, ". For {} the CPU ran below its best, at {khz} kHz", Time(ns));
     }
@@ -192,6 +198,10 @@ impl fmt::Display for Analysis {
             Some(deadline) => writeln!(f, "{} over the deadline of {}", counts.missed, Time(deadline))?,
             None if counts.missed > 0 => writeln!(f, "{} missed their test's deadline", counts.missed)?,
             None => {}
+        }
+        if counts.calls > 0 {
+            let (calls, same) = (counts.calls, counts.same_cpu);
+            writeln!(f, "both sides on one CPU in {same} of {calls} calls")?;
         }
         if self.inversions.urgent_calls > 0 {
             let Inversions { urgent_calls, calls, ns } = self.inversions;

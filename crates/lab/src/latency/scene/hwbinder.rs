@@ -50,7 +50,10 @@ impl<C: Connection> Scene for OnHwbinder<C> {
     type Callee = Found;
 
     fn offer(&mut self, name: &str, service: Service, inherit_rt: bool) -> Result<(), CallError> {
-        self.process.start_thread_pool().map_err(CallError::os("starting the thread pool"))?;
+        // One thread for all services, as in Android's tests.
+        if self.held.is_empty() {
+            self.process.start_thread_pool().map_err(CallError::os("starting the thread pool"))?;
+        }
         let options = NodeOptions { inherit_rt, ..NodeOptions::HWBINDER };
         let service = self.process.publish_hidl_with(Offered(service), options);
         let added = self.services.add(name, &service);

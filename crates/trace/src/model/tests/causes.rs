@@ -454,3 +454,64 @@ fn a_thread_that_left_its_cpu_while_it_was_woken_is_runnable() {
     );
     assert!(sums.contains(&("runnable_wait".to_owned(), 30, 12)), "{sums:?}");
 }
+
+#[test]
+fn a_server_that_its_own_process_wakes_waited_for_that_thread() {
+    for (of_its_own, want) in [(true, "thread_wait"), (false, "sleep")] {
+        let mut script = Script::new(&[]);
+        let mut model = Model::new();
+        let mut found = Vec::new();
+        let lines = format!(
+            "{START}
+            100 0 10 send 1 20
+            110 0 10 waking 20 1
+            110 1 0 switch R 20
+            110 0 10 switch S 0
+            140 1 20 recv 1
+            150 1 20 switch S 0
+            180 0 9 waking 20 1
+            180 1 0 switch R 20
+            200 1 20 reply 2 10 10
+            210 0 10 recv 2
+        "
+        );
+        for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let mut event = script.event(line);
+            // The server's process is 20.
+            event.tgid = (event.tid == 9).then_some(if of_its_own { 20 } else { 7 });
+            model.take(&event, &script.names, &mut |call| found.push(call));
+        }
+        model.finish(&mut |call| found.push(call));
+        let slept: Vec<_> = found[0].parts.iter().filter(|part| part.cause.name() == want).collect();
+        assert_eq!(slept.iter().map(|part| part.ns()).sum::<u64>(), 30, "{:?}", found[0].parts);
+        let waker = match slept[0].cause {
+            Cause::Thread { waker, .. } => waker,
+            _ => 0,
+        };
+        assert_eq!(waker == 9, of_its_own);
+        assert_eq!(found[0].crossed(), Some((0, 1)));
+    }
+}
+
+#[test]
+fn a_task_that_got_its_cpu_without_a_switch_is_seen_there_all_the_same() {
+    // 30 was woken on the idle CPU 1, and is there when an interrupt comes at 108; the switch to it is missing.
+    let sums = causes(
+        &[],
+        1,
+        &format!(
+            "{START}
+        100 0 10 send 1 20
+        105 1 0 waking 30 1
+        106 1 0 wakeup 30 1
+        108 1 30 irq+ 5
+        109 1 30 irq- 5
+        110 0 10 waking 20 1
+        110 0 10 wakeup 20 1
+        110 0 10 switch S 0
+        135 1 30 switch S 20 {REST}
+    "
+        ),
+    );
+    assert!(sums.contains(&("runnable_wait".to_owned(), 30, 25)), "{sums:?}");
+}

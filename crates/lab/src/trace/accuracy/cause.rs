@@ -1,0 +1,179 @@
+//! Room: the causes that are put in: how, and what an analysis must say to have named them.
+//! Not here: putting them in and counting (`super`).
+
+use std::fmt;
+use std::str::FromStr;
+
+use trace::verdict::{Reason, Slow};
+
+/// Priority of the hog that is more urgent than the server, as it is asked for and as the kernel counts it.
+const HOG: u8 = 50;
+const HOG_PRIO: i32 = 49;
+/// Hogs that are less urgent than the caller.
+const HOGS: &str = "cpu:2";
+/// For how long a lock is held and a looper is kept, in us.
+const HELD_US: u64 = 4000;
+/// Timers that expire at once.
+const TIMERS: u32 = 4000;
+/// Work of the service in calls that something shall come in between of, in us.
+const WORK_US: u64 = 300;
+/// The same for something short.
+const LITTLE_WORK_US: u64 = 100;
+/// The same where the cause comes and goes by itself: less than what counts as longer than usual, or a call could be
+/// befallen and still have spent most of its time at work.
+const MORE_WORK_US: u64 = 600;
+/// The share of calls with such work: at random, or a regular test meets a regular cause always with the same call.
+const SHARE: f64 = 0.8;
+
+/// Something that makes calls slow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A real-time task on the server's CPU, more urgent than caller and server.
+    RtHog,
+    /// Ordinary tasks on the server's CPU, whose caller is real-time and whose server is not.
+    Inversion,
+    /// A lock that another thread of the server holds.
+    Lock,
+    /// A server whose only looper serves others.
+    Busy,
+    /// Caller and server on two CPUs.
+    Apart,
+    /// Timers that expire while the call is served.
+    Timers,
+}
+
+impl Cause {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::RtHog, Self::Inversion, Self::Lock, Self::Busy, Self::Apart, Self::Timers];
+
+    /// Its name, as it is typed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RtHog => "rt-hog",
+            Self::Inversion => "inversion",
+            Self::Lock => "lock",
+            Self::Busy => "busy",
+            Self::Apart => "apart",
+            Self::Timers => "timers",
+        }
+    }
+
+    /// What is done to the calls.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::RtHog => "a SCHED_FIFO 50 hog on the server's CPU, caller SCHED_FIFO 10",
+            Self::Inversion => "two SCHED_OTHER hogs on the CPU, caller SCHED_FIFO 99, server not boosted",
+            Self::Lock => "another thread of the server holds a lock for 4 ms",
+            Self::Busy => "the only looper serves somebody else's call of 4 ms",
+            Self::Apart => "caller and server on two CPUs",
+            Self::Timers => "4000 timers expire at once while the call is served",
+        }
+    }
+
+    /// CPUs that it takes.
+    pub(super) fn cpus(self) -> usize {
+        if self == Self::Apart { 2 } else { 1 }
+    }
+
+    /// Of the latency test: words that are the same with the cause and without, and those that put it in.
+    pub(super) fn words(self, embedded: bool, [first, second]: [u32; 2]) -> (String, String) {
+        let same = format!("--cpus {second},{second}");
+        match self {
+            Self::RtHog => (
+                format!("--cpus {first},{second} --priority 10 --inject delay={WORK_US}:{SHARE}"),
+                format!("--load cpu:1:fifo{HOG} --load-cpu {second}"),
+            ),
+            // The embedded driver's servers are boosted unless it is told not to, so the hogs are there in any case.
+            Self::Inversion if embedded => (
+                format!("{same} --inject delay={WORK_US}:{SHARE} --load {HOGS} --load-cpu {second}"),
+                "--inject drop-inheritance".to_owned(),
+            ),
+            Self::Inversion => (
+                format!("{same} --inject delay={WORK_US}:{SHARE}"),
+                format!("--load {HOGS} --load-cpu {second}"),
+            ),
+            Self::Lock => (
+                format!("{same} --inject delay={MORE_WORK_US}:{SHARE}"),
+                format!("--inject lock-server={HELD_US}"),
+            ),
+            Self::Busy => (
+                format!("{same} --inject delay={MORE_WORK_US}:{SHARE}"),
+                format!("--inject busy-loopers={HELD_US}"),
+            ),
+            Self::Apart => (String::new(), String::new()),
+            Self::Timers => {
+                (format!("{same} --inject delay={LITTLE_WORK_US}:1"), format!("--inject timers={TIMERS}"))
+            }
+        }
+    }
+
+    /// Words that choose the CPUs of [`Cause::Apart`], with it and without.
+    pub(super) fn places(self, with: bool, [first, second]: [u32; 2]) -> String {
+        match (self, with) {
+            (Self::Apart, true) => format!("--cpus {first},{second}"),
+            (Self::Apart, false) => format!("--cpus {second},{second}"),
+            _ => String::new(),
+        }
+    }
+
+    /// How much longer than usual a call takes that it befell, in ns; `None` if it befalls each, however long that
+    /// takes.
+    pub(super) fn excess_ns(self) -> Option<u64> {
+        match self {
+            Self::Apart => None,
+            Self::Timers => Some(150_000),
+            _ => Some(1_000_000),
+        }
+    }
+
+    /// Whether a verdict says that this was why. `strictly` it must be the very one that was put in, not only one of
+    /// its kind.
+    pub(super) fn is_claimed(self, call: &Slow, strictly: bool) -> bool {
+        let Some(first) = call.reasons.first() else { return false };
+        let behind =
+            |is_it: &dyn Fn(i32) -> bool| first.behind.first().and_then(|task| task.prio).is_some_and(is_it);
+        match self {
+            Self::RtHog => {
+                is_of(first, &["runnable_wait", "wrong_cpu"])
+                    && behind(&|prio| if strictly { prio == HOG_PRIO } else { (0..100).contains(&prio) })
+            }
+            // Whoever is in the way of a server that is not boosted: on a busy machine that need not be the hogs.
+            Self::Inversion => call.inversion.is_some(),
+            Self::Lock => {
+                let holder = first.detail.as_deref().is_some_and(|detail| detail.starts_with("lock-holder"));
+                is_of(first, &["mutex_contention", "lock_wait"])
+                    || is_of(first, &["thread_wait"]) && (!strictly || holder)
+            }
+            Self::Busy => is_of(first, &["no_free_thread"]),
+            Self::Apart => call.crossed.is_some(),
+            Self::Timers => {
+                let detail = first.detail.as_deref().unwrap_or_default().to_lowercase();
+                is_of(first, &["irq", "softirq"]) && (!strictly || detail.contains("timer"))
+            }
+        }
+    }
+}
+
+fn is_of(reason: &Reason, causes: &[&str]) -> bool {
+    causes.contains(&reason.cause.as_str())
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Cause {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|cause| cause.name() == text).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("no cause {text:?}; there are {names}")
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! Room: `binderperf trace accuracy`: words into causes, what was found into a table and an exit status.
+//! Not here: putting causes in and looking for them (`lab::trace::accuracy`).
+
+use std::path::PathBuf;
+
+use clap::Args;
+use lab::plan::Driver;
+use lab::trace::accuracy::{self, Ask, Cause, Found, LEAST_AFFECTED, LEAST_NAMED, MOST_ALARMS, Trouble};
+
+use crate::cli::{complain, exit, note, say};
+
+/// Put known causes into calls, and see whether the analysis of a trace names them
+///
+/// Each cause is put into a latency test, which is recorded, as is the same test without it. Which calls it befell is
+/// told by the caller's own clock. Exit status 1 if fewer than 95 % of them are named, or the cause is named for more
+/// than 2 % of the calls that were not befallen; 3 if there is no tracing or no driver to be had.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AccuracyArgs {
+    /// Which: rt-hog, inversion, lock, busy, apart, timers
+    #[arg(long, value_name = "CAUSE,...", value_delimiter = ',', default_values_t = Cause::ALL)]
+    causes: Vec<Cause>,
+
+    /// Calls of the real-time caller with each cause, and as many without
+    #[arg(short = 'i', long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    iterations: u32,
+
+    /// Driver: auto (the kernel's if it can be used, else embedded), kernel, embedded
+    #[arg(long, value_name = "DRIVER", default_value_t = Driver::Auto)]
+    driver: Driver,
+
+    /// Keep recordings and records in this folder
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+}
+
+const HEAD: &str = "cause      calls affected named            clean alarms            disturbed\n";
+
+/// Measures and prints a row for each cause, with some verdicts that were wrong.
+pub(super) fn run(args: &AccuracyArgs) -> u8 {
+    let ask = Ask {
+        causes: args.causes.clone(),
+        driver: args.driver,
+        iterations: args.iterations,
+        keep: args.keep.clone(),
+    };
+    let mut status = say(HEAD);
+    let result = accuracy::measure(&ask, &mut |found| {
+        let right = if found.is_right() { exit::FINE } else { exit::FAILED };
+        status = status.max(right).max(say(&row(found)));
+    });
+    match result {
+        Ok(left_out) => {
+            left_out.iter().for_each(|cause| note(format_args!("{cause}: left out, as it takes two CPUs\n")));
+            status
+        }
+        Err(trouble) => {
+            complain(&trouble);
+            match trouble {
+                Trouble::Tracing(trouble) => super::status(&trouble),
+                Trouble::Unready(_) => exit::UNABLE,
+            }
+        }
+    }
+}
+
+fn row(found: &Found) -> String {
+    let Found { cause, calls, affected, named, clean, alarms, disturbed, wrong } = found;
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let verdict = match (found.is_right(), found.is_enough()) {
+        (true, _) => "right".to_owned(),
+        (false, true) => {
+            format!("WRONG: at least {} named, at most {} alarms", percent(LEAST_NAMED), percent(MOST_ALARMS))
+        }
+        (false, false) => {
+            format!("TOO FEW: at least {LEAST_AFFECTED} must be affected; more iterations (-i)")
+        }
+    };
+    let mut text = format!(
+        "{:<10} {calls:>5} {affected:>8} {named:>5} {:>9} {clean:>6} {alarms:>6} {:>9} {disturbed:>6}  {verdict}\n           {}\n",
+        cause.name(),
+        percent(found.share_named()),
+        percent(found.share_alarms()),
+        cause.title(),
+    );
+    for example in wrong {
+        text += &format!("           {example}\n");
+    }
+    text
+}

@@ -1,0 +1,89 @@
+//! Room: whether known causes are named by the analysis of a recording: on the embedded driver on this machine's tracefs,
+//! and on the kernel's driver in a guest that counts instructions, so that this machine's other work does not show.
+//! Not here: single situations (`crates/trace`).
+//! Without tracefs, or the right to use it, the first says so and looks at nothing.
+
+mod support;
+
+use std::fs::File;
+
+use support::{Called, binderperf};
+
+/// The row of a cause, and whether it is right.
+fn row<'o>(called: &'o Called, cause: &str) -> (&'o str, bool) {
+    let row = called.stdout.lines().find(|line| line.starts_with(cause));
+    let row = row.unwrap_or_else(|| panic!("no row {cause}: {}{}", called.stdout, called.stderr));
+    (row, row.ends_with("  right"))
+}
+
+#[test]
+fn every_cause_that_is_put_in_is_named_and_no_other_call_is_accused() {
+    if File::options().write(true).open("/sys/kernel/tracing/tracing_on").is_err() {
+        eprintln!("SKIPPED: no tracefs that this user may write");
+        return;
+    }
+    let look = |causes: &str, iterations: &str| {
+        binderperf(&["trace", "accuracy", "--driver=embedded", "--causes", causes, "-i", iterations])
+    };
+    let called = look("rt-hog,inversion,lock,busy,apart,timers", "200");
+    let mut all_right = true;
+    for cause in ["rt-hog", "inversion", "lock", "busy", "apart", "timers"] {
+        if cause == "apart" && called.stderr.contains("apart: left out") {
+            continue;
+        }
+        let right = row(&called, cause).1;
+        all_right &= right;
+        // A machine that is busy with something else for a moment gets another chance.
+        let again = (!right).then(|| look(cause, "300"));
+        assert!(
+            again.as_ref().is_none_or(|again| row(again, cause).1),
+            "{}{}",
+            called.stdout,
+            again.expect("it").stdout
+        );
+    }
+    assert_eq!(called.code == Some(0), all_right, "the status is the verdict: {}", called.stdout);
+}
+
+#[test]
+fn too_few_calls_and_nonsense_are_no_success() {
+    let may = File::options().write(true).open("/sys/kernel/tracing/tracing_on").is_ok();
+    let called = binderperf(&["trace", "accuracy", "--driver=embedded", "--causes", "lock", "-i", "1"]);
+    if may {
+        // The one call may have met the lock, or not.
+        let enough = row(&called, "lock").1;
+        assert_eq!(called.code, Some(i32::from(!enough)), "{}{}", called.stdout, called.stderr);
+    } else {
+        assert_eq!(called.code, Some(3), "{}", called.stderr);
+    }
+    let called = binderperf(&["trace", "accuracy", "--causes", "moon"]);
+    assert_eq!(called.code, Some(2));
+    assert!(called.stderr.contains("rt-hog, inversion, lock, busy, apart, timers"), "{}", called.stderr);
+}
+
+#[test]
+fn causes_on_the_kernels_driver_are_named_too() {
+    let words = ["vm", "--icount", "--", "trace", "accuracy", "--driver=kernel", "-i", "200"];
+    let called = binderperf(&words);
+    assert_eq!(called.code, Some(0), "{}{}", called.stdout, called.stderr);
+    for cause in ["rt-hog", "inversion", "lock", "busy", "timers"] {
+        assert!(row(&called, cause).1, "{}", called.stdout);
+    }
+    assert!(called.stderr.contains("apart: left out"), "{}", called.stderr);
+}
+
+#[test]
+fn what_recording_costs_is_said() {
+    if File::options().write(true).open("/sys/kernel/tracing/tracing_on").is_err() {
+        eprintln!("SKIPPED: no tracefs that this user may write");
+        return;
+    }
+    let called = binderperf(&["trace", "overhead", "--driver=embedded", "-i", "200", "--rounds", "1"]);
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    let ratio = |way: &str| {
+        let (row, _) = row(&called, way);
+        row.rsplit(' ').next().and_then(|word| word.parse::<f64>().ok()).unwrap_or_else(|| panic!("{row}"))
+    };
+    assert!((ratio("nothing") - 1.0).abs() < 1e-9, "{}", called.stdout);
+    assert!(ratio("binder_driver") > 0.0 && ratio("the usual") > 0.0, "{}", called.stdout);
+}
