@@ -11,6 +11,7 @@ pub(crate) mod broker;
 pub(crate) mod chaos;
 pub(crate) mod compare;
 pub(crate) mod conformance;
+pub(crate) mod convert;
 pub(crate) mod doctor;
 mod driver;
 pub(crate) mod gate;

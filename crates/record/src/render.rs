@@ -3,6 +3,7 @@
 
 pub mod checkup;
 pub mod compare;
+pub mod convert;
 pub mod crowd;
 pub mod flavours;
 pub mod gbench;
