@@ -228,7 +228,7 @@ impl Scan {
             KIND_PAGES => self.pages(cpu, start, here),
             _ => self.content(input, kind, cpu, here)?,
         }
-        Ok((here == length).then_some(start + length))
+        Ok((here == length).then_some(start + here))
     }
 
     fn pages(&mut self, cpu: u32, offset: u64, bytes: u64) {

@@ -100,6 +100,21 @@ fn a_chunk_of_a_later_version_is_skipped_and_said() {
 }
 
 #[test]
+fn a_chunk_of_any_length_is_a_trace_that_breaks_off() {
+    for length in [4_u64, 1 << 40, i64::MAX as u64, u64::MAX - 15, u64::MAX] {
+        for kind in [KIND_FORMAT, KIND_PAGES, KIND_END, 99] {
+            let mut bytes = sample(false);
+            bytes.extend_from_slice(&kind.to_le_bytes());
+            bytes.extend_from_slice(&[0; 4]);
+            bytes.extend_from_slice(&length.to_le_bytes());
+            bytes.extend_from_slice(b"abc");
+            let file = Container::open(Cursor::new(bytes)).expect("what is before it is sound");
+            assert!(file.report().to_string().contains("breaks off"), "{kind} {length}: {}", file.report());
+        }
+    }
+}
+
+#[test]
 fn half_pages_are_refused_when_written() {
     let mut writer = Writer::create(Vec::new(), &head()).expect("written");
     assert!(writer.pages(0, b"abc").is_err());
