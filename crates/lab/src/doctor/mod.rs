@@ -2,7 +2,7 @@
 //! Not here: the document and its rendering (`record::checkup`), typed words (`cli::doctor`).
 //!
 //! Each probe (`probe`, `probes/`) is a pure function of a [`Snapshot`]: the machine's files, live or copied
-//! ([`save`]), and the [`Facts`] that no file tells (`gather`, `measure`). So what is said of a phone can be
+//! ([`save()`]), and the [`Facts`] that no file tells (`gather`, `measure`). So what is said of a phone can be
 //! said elsewhere, and each probe is tested on files.
 
 mod distribution;
