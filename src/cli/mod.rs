@@ -5,8 +5,10 @@ use std::io::{self, Write};
 
 use lab::run::RunError;
 
+pub(crate) mod ab;
 pub(crate) mod applet;
 mod atrace;
+pub(crate) mod bisect;
 pub(crate) mod broker;
 pub(crate) mod chaos;
 pub(crate) mod compare;
@@ -15,6 +17,7 @@ pub(crate) mod convert;
 pub(crate) mod doctor;
 mod driver;
 pub(crate) mod gate;
+pub(crate) mod history;
 pub(crate) mod inheritance;
 pub(crate) mod inversion;
 pub(crate) mod latency;

@@ -2,6 +2,7 @@
 //! Not here: terminal output; whoever calls is told through [`run::Observer`] and gets a record.
 #![forbid(unsafe_code)]
 
+pub mod ab;
 mod board;
 pub mod broker;
 pub mod chaos;

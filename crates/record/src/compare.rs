@@ -36,8 +36,10 @@ pub const USUAL_RUNS: usize = 12;
 pub struct Options {
     /// What of each run is compared.
     pub metric: Metric,
-    /// Confidence of intervals, and 1 less the chance that a comparison of equals finds any difference.
+    /// Confidence of intervals, and that "no difference" overlooks none of the resolution.
     pub confidence: f64,
+    /// The chance that a comparison of equals, all cases together, finds any difference.
+    pub false_alarm: f64,
     /// "No difference" is said if the runs exclude one of this share.
     pub resolution: f64,
     /// Compare what should not be, with a warning.
@@ -51,7 +53,15 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         let metric = Metric::Median;
-        Options { metric, confidence: 0.95, resolution: 0.05, force: false, limit: None, seed: 1 }
+        Options {
+            metric,
+            confidence: 0.95,
+            false_alarm: 0.02,
+            resolution: 0.05,
+            force: false,
+            limit: None,
+            seed: 1,
+        }
     }
 }
 

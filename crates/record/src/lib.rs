@@ -7,6 +7,7 @@
 pub mod checkup;
 pub mod compare;
 pub mod distribution;
+pub mod history;
 pub mod inversion;
 pub mod read;
 pub mod render;

@@ -8,6 +8,7 @@ pub mod crowd;
 pub mod flavours;
 pub mod gbench;
 mod grid;
+pub mod history;
 pub mod inheritance;
 pub mod inversion;
 pub mod json;

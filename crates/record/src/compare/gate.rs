@@ -1,7 +1,7 @@
 //! Room: whether the second side keeps a limit: it fails only beyond doubt, and says so where there is doubt.
 //! Not here: the exit status (`cli`).
 
-use super::judge::{COUNTED_STEP, RUN_TO_RUN};
+use super::judge::COUNTED_STEP;
 use super::{Basis, CannotCompare, CaseComparison, Comparison, Group, NoMatch, Options, compare};
 use crate::schema::CaseKind;
 use serde::Serialize;
@@ -76,22 +76,22 @@ pub fn judge(comparison: Comparison, limit: f64, options: &Options) -> Gated {
 }
 
 fn outcome(case: &CaseComparison, limit: f64, family: usize, options: &Options) -> Outcome {
-    let chance = 1.0 - options.confidence;
-    let can_tell = case.basis.is_of_runs() && case.basis.can_tell(family, chance);
-    // What an interval does not cover, of too few runs or of one, is added on either side.
-    let (low, high) = match (case.basis, case.interval) {
-        (Basis::Counted, _) => (case.ratio / (1.0 + COUNTED_STEP), case.ratio * (1.0 + COUNTED_STEP)),
-        (_, None) => return Outcome::CannotTell,
-        (_, Some(bounds)) if can_tell => (bounds.low, bounds.high),
-        (_, Some(bounds)) => (bounds.low / (1.0 + RUN_TO_RUN), bounds.high * (1.0 + RUN_TO_RUN)),
-    };
-    let (beyond, within) = match can_tell {
-        true => (case.p_beyond.is_some_and(|p| p < chance), case.p_within.is_some_and(|p| p < chance)),
-        false => (true, high <= 1.0 + limit),
-    };
-    if beyond && low > 1.0 + limit {
+    let most = 1.0 + limit;
+    if case.basis == Basis::Counted {
+        return match case.ratio {
+            ratio if ratio > most * (1.0 + COUNTED_STEP) => Outcome::Exceeded,
+            ratio if ratio * (1.0 + COUNTED_STEP) <= most => Outcome::Kept,
+            _ => Outcome::CannotTell,
+        };
+    }
+    let chance = options.false_alarm;
+    if !case.basis.is_of_runs() || !case.basis.can_tell(family, chance) {
+        return Outcome::CannotTell;
+    }
+    let is_above = case.interval.is_some_and(|bounds| bounds.low > most);
+    if is_above && case.p_beyond.is_some_and(|p| p < chance) {
         Outcome::Exceeded
-    } else if within {
+    } else if case.p_within.is_some_and(|p| p < 1.0 - options.confidence) {
         Outcome::Kept
     } else {
         Outcome::CannotTell

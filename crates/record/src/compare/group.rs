@@ -131,6 +131,21 @@ impl OfRun {
 }
 
 impl Group {
+    /// A group of one.
+    pub(crate) fn of_run(run: &Run) -> Group {
+        Group { name: String::new(), members: vec![Member { file: String::new(), run: run.clone() }] }
+    }
+
+    /// The value of each case and metric that has one; all runs as one number.
+    pub(crate) fn numbers(&self, metrics: &[Metric]) -> Vec<(String, Metric, f64)> {
+        let all = self.series().unwrap_or_default();
+        let of_case = |series: &Series| {
+            let told = metrics.iter().filter_map(|metric| Some((*metric, metric.of(&series.parts())?)));
+            told.map(|(metric, value)| (series.name.clone(), metric, value)).collect::<Vec<_>>()
+        };
+        all.iter().flat_map(of_case).collect()
+    }
+
     /// The cases of all runs, in the order in which they first occur.
     pub(super) fn series(&self) -> Result<Vec<Series>, CannotCompare> {
         let mut all: Vec<Series> = Vec::new();

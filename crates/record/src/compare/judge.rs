@@ -10,9 +10,6 @@ use crate::stats::shift::{self, Estimate, between_groups, between_pairs, student
 use crate::stats::{mean, median, rank, stddev};
 use serde::Serialize;
 
-/// Two runs of the same thing differ by up to this share now and then, and a single run cannot know by how much. It is
-/// more than ten runs of the embedded driver on a busy virtual machine were seen to.
-pub(super) const RUN_TO_RUN: f64 = 0.10;
 /// Counted medians repeat from boot to boot within this share.
 pub(super) const COUNTED_STEP: f64 = 0.01;
 /// One run against so many others is held against their spread.
@@ -349,25 +346,24 @@ pub(super) struct Evidence {
 /// The word about a ratio, one of a family of so many.
 pub(super) fn word(evidence: Evidence, family: usize, options: &Options) -> Verdict {
     let Evidence { ratio, interval, basis, p, p_unlike } = evidence;
-    let chance = 1.0 - options.confidence;
+    let chance = options.false_alarm;
     if basis == Basis::Counted {
         return beyond(Bounds { low: ratio, high: ratio }, COUNTED_STEP).unwrap_or(Verdict::Same);
     }
     let Some(bounds) = interval else { return Verdict::CannotTell(Why::Wide) };
     if !basis.is_of_runs() {
-        return beyond(bounds, RUN_TO_RUN).unwrap_or(Verdict::CannotTell(Why::OneRun));
+        // However far off: where the scheduler happened to place a run makes it three times as long.
+        return Verdict::CannotTell(Why::OneRun);
     }
     if !basis.can_tell(family, chance) {
-        // No test can say it, but so much more than runs differ by may be seen without.
-        let needed = needed(basis, family, chance);
-        return beyond(bounds, RUN_TO_RUN).unwrap_or(Verdict::CannotTell(Why::FewRuns(needed)));
+        return Verdict::CannotTell(Why::FewRuns(needed(basis, family, chance)));
     }
     if p.is_some_and(|p| p < chance)
         && let Some(verdict) = beyond(bounds, 0.0)
     {
         return verdict;
     }
-    match p_unlike.is_some_and(|p| p < chance) {
+    match p_unlike.is_some_and(|p| p < 1.0 - options.confidence) {
         true => Verdict::Same,
         false => Verdict::CannotTell(Why::Wide),
     }
@@ -393,8 +389,8 @@ fn needed(basis: Basis, family: usize, chance: f64) -> usize {
     (2..200).find(enough).unwrap_or(200)
 }
 
-/// How many pairs of runs can tell so many cases apart.
+/// How many pairs of runs can tell so many cases apart, with this chance of a false alarm.
 #[must_use]
-pub fn pairs_needed(cases: usize, confidence: f64) -> usize {
-    needed(Basis::Pairs(0), cases, 1.0 - confidence)
+pub fn pairs_needed(cases: usize, false_alarm: f64) -> usize {
+    needed(Basis::Pairs(0), cases, false_alarm)
 }

@@ -79,14 +79,13 @@ fn equals_are_no_difference_and_wide_spreads_tell_nothing() {
 }
 
 #[test]
-fn few_runs_tell_only_what_is_far_more_than_runs_differ_by() {
+fn few_runs_tell_nothing_however_far_apart_they_are() {
     let (a, b) = (around("a", 50_000.0, 3, 1), around("b", 54_000.0, 3, 2));
     assert_eq!(verdict(&a, &b), Verdict::CannotTell(Why::FewRuns(5)));
-    assert_eq!(verdict(&a, &around("b", 100_000.0, 3, 3)), Verdict::Slower);
+    assert_eq!(verdict(&a, &around("b", 100_000.0, 3, 3)), Verdict::CannotTell(Why::FewRuns(5)));
     let one = |level, seed| around("one", level, 1, seed);
     assert_eq!(verdict(&one(50_000.0, 1), &one(53_000.0, 2)), Verdict::CannotTell(Why::OneRun));
-    assert_eq!(verdict(&one(50_000.0, 1), &one(60_000.0, 2)), Verdict::Slower);
-    assert_eq!(verdict(&one(60_000.0, 1), &one(50_000.0, 2)), Verdict::Faster);
+    assert_eq!(verdict(&one(50_000.0, 1), &one(100_000.0, 2)), Verdict::CannotTell(Why::OneRun));
     let found = compared(&one(50_000.0, 1), &one(50_000.0, 2));
     assert!(found.cases[0].basis == Basis::Samples && found.cases[0].p.is_none());
 }
@@ -252,15 +251,12 @@ fn a_gate_fails_beyond_its_limit_passes_within_and_says_when_it_cannot_tell() {
     let few = |level: f64| gate(&three, &around("b", level, 3, 2), 0.05, &Options::default());
     assert_eq!(few(56_000.0).expect("comparable").outcome, Kept::CannotTell, "three runs");
     assert_eq!(few(50_000.0).expect("comparable").outcome, Kept::CannotTell, "three runs");
-    assert_eq!(few(80_000.0).expect("comparable").outcome, Kept::Exceeded, "three runs, far beyond");
+    assert_eq!(few(80_000.0).expect("comparable").outcome, Kept::CannotTell, "three runs, far beyond");
     assert_eq!(outcome(60_000.0, 1, 0.05), Kept::Exceeded, "one run beside the spread of ten");
     let one = |level, seed| around("one", level, 1, seed);
     let gated =
         |b: f64| gate(&one(50_000.0, 1), &one(b, 2), 0.05, &Options::default()).expect("fine").outcome;
-    assert_eq!(
-        [gated(50_000.0), gated(70_000.0), gated(40_000.0)],
-        [Kept::CannotTell, Kept::Exceeded, Kept::Kept]
-    );
+    assert_eq!([gated(50_000.0), gated(70_000.0), gated(40_000.0)], [Kept::CannotTell; 3]);
 }
 
 #[test]

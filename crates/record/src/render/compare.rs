@@ -129,15 +129,14 @@ pub fn verdict(found: &Comparison) -> String {
         (overall.same, "no difference"),
         (overall.unknown, "cannot tell"),
     ];
-    let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
-    let mut text = format!("B is: {} ({} of {all})", overall.word(), parts.collect::<Vec<_>>().join(", "));
-    if matches!(overall.word(), "no difference" | "no difference found" | "cannot tell") {
-        text = format!(
-            "{}: {}",
-            capital(overall.word()),
-            text.split_once('(').map_or("", |(_, rest)| rest.trim_end_matches(')'))
-        );
-    }
+    let parts: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+    let cases = counted(all, "case");
+    let mut text = match (overall.slower + overall.faster, parts.len()) {
+        (0, 0 | 1) => format!("{} in {cases}", capital(overall.word())),
+        (0, _) => format!("{} in {cases}: {}", capital(overall.word()), parts.join(", ")),
+        _ => format!("B is {} in {cases}: {}", overall.word(), parts.join(", ")),
+    };
     for (count, word) in [(overall.tail_slower, "worse"), (overall.tail_faster, "better")] {
         if count > 0 {
             text += &format!("; p99 {word} in {count}");
@@ -278,7 +277,7 @@ fn notes(found: &Comparison) -> Vec<String> {
     notes
 }
 
-fn percent(ratio: f64) -> String {
+pub(super) fn percent(ratio: f64) -> String {
     match (ratio - 1.0) * 100.0 {
         change if change.abs() < 1000.0 => format!("{change:+.1} %"),
         _ => format!("{ratio:.1} x"),
@@ -294,7 +293,7 @@ fn chance(p: f64) -> String {
 }
 
 /// Four digits.
-fn time(value: f64, unit: ClockUnit) -> String {
+pub(super) fn time(value: f64, unit: ClockUnit) -> String {
     if unit == ClockUnit::Instructions {
         return format!("{value:.0} instr");
     }

@@ -32,7 +32,7 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<RankTest> {
         return None;
     }
     let all: Vec<f64> = first.iter().chain(second).copied().collect();
-    let Ranks { doubled, ties } = ranks(&all);
+    let Ranks { doubled, ties } = ranked(&all);
     let sum: usize = doubled[..m].iter().sum();
     let u = (sum as f64 - (m * (m + 1)) as f64) / 2.0;
     if all.len() <= COUNTED {
@@ -62,7 +62,7 @@ pub fn signed_rank(differences: &[f64]) -> Option<RankTest> {
     }
     let told: Vec<f64> = differences.iter().copied().filter(|difference| *difference != 0.0).collect();
     let sizes: Vec<f64> = told.iter().map(|difference| difference.abs()).collect();
-    let Ranks { doubled, ties } = ranks(&sizes);
+    let Ranks { doubled, ties } = ranked(&sizes);
     let positive = doubled.iter().zip(&told).filter(|(_, difference)| **difference > 0.0);
     let sum: usize = positive.map(|(rank, _)| rank).sum();
     let statistic = sum as f64 / 2.0;
@@ -95,13 +95,19 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
+/// The rank of each value, from 1; those of ties are the middle of theirs.
+#[must_use]
+pub fn ranks(values: &[f64]) -> Vec<f64> {
+    ranked(values).doubled.into_iter().map(|rank| rank as f64 / 2.0).collect()
+}
+
 /// Twice the ranks, so that those of ties are whole, and the sum of t^3 - t over the ties.
 struct Ranks {
     doubled: Vec<usize>,
     ties: f64,
 }
 
-fn ranks(values: &[f64]) -> Ranks {
+fn ranked(values: &[f64]) -> Ranks {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|one, other| values[*one].total_cmp(&values[*other]));
     let mut ranks = Ranks { doubled: vec![0; values.len()], ties: 0.0 };

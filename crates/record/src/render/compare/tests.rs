@@ -31,14 +31,14 @@ fn what_differed_comes_before_any_figure() {
     let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} in\n{text}"));
     assert!(place("kernel") < place("Case") && place("6.12.9-amd64") < place("7.2.13"), "{text}");
     assert!(text.contains("base (8 runs)") && text.contains("+10.0 %"), "{text}");
-    assert!(text.trim_end().ends_with("B is: slower (1 slower of 1); p99 worse in 1"), "{text}");
+    assert!(text.trim_end().ends_with("B is slower in 1 case: 1 slower; p99 worse in 1"), "{text}");
 }
 
 #[test]
 fn each_word_has_its_sentence() {
-    assert_eq!(verdict(&compared(1.0, 8)), "No difference: 1 no difference of 1");
-    assert!(verdict(&compared(0.9, 8)).starts_with("B is: faster"));
-    assert_eq!(verdict(&compared(1.0, 1)), "Cannot tell: 1 cannot tell of 1");
+    assert_eq!(verdict(&compared(1.0, 8)), "No difference in 1 case");
+    assert!(verdict(&compared(0.9, 8)).starts_with("B is faster"));
+    assert_eq!(verdict(&compared(1.0, 1)), "Cannot tell in 1 case");
     let one = text(&compared(1.0, 1));
     assert!(
         one.contains("only the noise within a run") && one.contains("cannot tell: one run a side"),
@@ -51,7 +51,7 @@ fn markdown_begins_with_the_verdict_and_keeps_its_tables_whole() {
     let mut found = compared(1.1, 8);
     found.environment[0].a = "a|b".to_owned();
     let markdown = markdown(&found);
-    assert!(markdown.starts_with("**B is: slower"), "{markdown}");
+    assert!(markdown.starts_with("**B is slower"), "{markdown}");
     let row = markdown.lines().find(|line| line.starts_with("| BM_sendVec_binder/4 |")).expect("the case");
     assert!(row.contains("**slower**") && row.matches('|').count() == 11, "{row}");
     assert!(markdown.contains("a\\|b"), "{markdown}");

@@ -1,0 +1,173 @@
+//! Room: one run of one side: a child that leaves a record.
+//! Not here: how many, in which order (`super`).
+
+use std::fmt;
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use record::Run;
+use record::compare::Member;
+
+use super::Side;
+
+/// How often a child is looked at.
+const STEP: Duration = Duration::from_millis(20);
+/// A child that was asked to end has so long: a guest's command has 20 s for it.
+const FAREWELL: Duration = Duration::from_secs(30);
+/// The exit status of wrong usage.
+const USAGE: i32 = 2;
+/// Lines of a failed run that are shown.
+const SHOWN_LINES: usize = 6;
+
+/// Why there is no record of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RunFailure {
+    /// The test was called wrongly.
+    Usage(String),
+    /// It ended without a record that can be used.
+    Broken(String),
+    /// Something here did not work.
+    Here(String),
+}
+
+impl fmt::Display for RunFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Usage(why) | Self::Broken(why) | Self::Here(why)) = self;
+        f.write_str(why)
+    }
+}
+
+/// Runs tests, one after the other, and keeps their records.
+pub struct Bench {
+    program: PathBuf,
+    test: Vec<String>,
+    folder: PathBuf,
+    patience: Duration,
+    icount: bool,
+}
+
+impl Bench {
+    /// For this test; its records go to the folder, which is made. From now on signals are caught.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or the test is none.
+    pub fn new(test: &[String], folder: &Path, patience: Duration, icount: bool) -> Result<Self, RunFailure> {
+        if test.is_empty() {
+            return Err(RunFailure::Usage("which test? give its words behind --".to_owned()));
+        }
+        let here = |what: String| {
+            move |error: io::Error| RunFailure::Here(format!("{what}: {}", sys::errno::describe(&error)))
+        };
+        fs::create_dir_all(folder).map_err(here(format!("cannot make {}", folder.display())))?;
+        let program = std::env::current_exe().map_err(here("finding this program's file".to_owned()))?;
+        sys::stop_signal::catch().map_err(here("catching signals".to_owned()))?;
+        Ok(Self { program, test: test.to_vec(), folder: folder.to_owned(), patience, icount })
+    }
+
+    /// One run, under this name, with a mark in its record's context.
+    ///
+    /// # Errors
+    /// [`RunFailure`]; what the run said is kept beside the records.
+    pub fn run(&self, side: &Side, name: &str, mark: (String, String)) -> Result<Member, RunFailure> {
+        let record = self.folder.join(format!("{name}.json"));
+        let log = self.folder.join(format!("{name}.log"));
+        let guest = self.icount || side.is_guest();
+        // Files come back from a guest into a folder of their own.
+        let back = self.folder.join(format!("{name}.guest"));
+        let (left, words) = match guest {
+            true => {
+                DirBuilder::new()
+                    .recursive(true)
+                    .mode(0o700)
+                    .create(&back)
+                    .map_err(|error| unwritten(&back, &error))?;
+                let words = side.words(&self.test, &back, Path::new("record.json"), self.icount);
+                (back.join("record.json"), words)
+            }
+            false => (record.clone(), side.words(&self.test, &self.folder, &record, false)),
+        };
+        let status = self.child(side, &words, &log)?;
+        let run = File::open(&left).map_err(|_| "it left no record".to_owned());
+        let run = run.and_then(|file| Run::read(file).map_err(|error| error.to_string()));
+        let outcome = match (run, status.code()) {
+            (Ok(run), Some(0 | 1)) if !run.cases.is_empty() => self.keep(run, &record, mark),
+            (_, Some(USAGE)) => Err(RunFailure::Usage(told(&words, "was called wrongly", &log))),
+            (Ok(_), _) => Err(RunFailure::Broken(told(&words, &format!("ended with {status}"), &log))),
+            (Err(why), _) => {
+                Err(RunFailure::Broken(told(&words, &format!("ended with {status}: {why}"), &log)))
+            }
+        };
+        if guest {
+            // What is worth keeping of it was read.
+            let _ = fs::remove_dir_all(&back);
+        }
+        if outcome.is_ok() {
+            let _ = fs::remove_file(&log);
+        } else {
+            // An empty or broken record would be in the way of reading the folder.
+            let _ = fs::remove_file(&record);
+        }
+        outcome
+    }
+
+    /// Writes the record where it stays.
+    fn keep(&self, mut run: Run, record: &Path, mark: (String, String)) -> Result<Member, RunFailure> {
+        run.context.retain(|(key, _)| *key != mark.0);
+        run.context.push(mark);
+        fs::write(record, run.to_json()).map_err(|error| unwritten(record, &error))?;
+        Ok(Member { file: record.display().to_string(), run })
+    }
+
+    fn child(&self, side: &Side, words: &[String], log: &Path) -> Result<ExitStatus, RunFailure> {
+        let said = File::create(log).map_err(|error| unwritten(log, &error))?;
+        let program = side.binary.as_ref().unwrap_or(&self.program);
+        let mut command = Command::new(program);
+        command.args(words).envs(side.env.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+        sys::tied_child::die_with_parent(&mut command);
+        let failed = |error: io::Error| {
+            RunFailure::Usage(format!("{}: {}", program.display(), sys::errno::describe(&error)))
+        };
+        let mut child = command.spawn().map_err(failed)?;
+        wait(&mut child, self.patience)
+            .map_err(|error| RunFailure::Here(format!("waiting for a run: {}", sys::errno::describe(&error))))
+    }
+}
+
+/// Until it has ended; one that takes too long, or whose parent was asked to stop, is asked to end, then killed.
+fn wait(child: &mut Child, patience: Duration) -> io::Result<ExitStatus> {
+    let start = Instant::now();
+    let mut asked: Option<Instant> = None;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        match asked {
+            None if sys::stop_signal::received().is_some() || start.elapsed() > patience => {
+                asked = Some(Instant::now());
+                sys::child::ask_to_end(child)?;
+            }
+            Some(since) if since.elapsed() > FAREWELL => child.kill()?,
+            _ => {}
+        }
+        std::thread::sleep(STEP);
+    }
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> RunFailure {
+    RunFailure::Here(format!("cannot write {}: {}", path.display(), sys::errno::describe(error)))
+}
+
+/// What was run, how it ended, and the last that it said.
+fn told(words: &[String], how: &str, log: &Path) -> String {
+    let said = fs::read(log).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(SHOWN_LINES)..].iter().map(|line| format!("\n    {line}"));
+    format!("binderperf {} {how}{}", words.join(" "), last.collect::<String>())
+}

@@ -1,0 +1,106 @@
+//! Room: a history for people: each series in a line, and the changes of it.
+//! Not here: finding them (`crate::history`).
+
+use super::compare::{percent, time};
+use super::grid::{Row, grid};
+use super::printable;
+use crate::history::Series;
+
+const HEADS: [&str; 6] = ["Case", "metric", "runs", "first", "last", "now"];
+
+/// As text: series by environment, each with its changes below.
+#[must_use]
+pub fn text(all: &[Series]) -> String {
+    let mut environments: Vec<&str> = all.iter().map(|series| series.environment.as_str()).collect();
+    environments.sort_unstable();
+    environments.dedup();
+    let mut text = String::new();
+    for environment in environments {
+        let own: Vec<&Series> = all.iter().filter(|series| series.environment == environment).collect();
+        text += &format!("{}\n\n", printable(environment));
+        text += &grid(&HEADS, &own.iter().map(|series| line(series)).collect::<Vec<Row>>());
+        let changes: String = own.iter().map(|series| changes(series)).collect();
+        text += if changes.is_empty() { "\nNo change of any series was found.\n" } else { "\nChanges\n" };
+        text += &changes;
+        text.push('\n');
+    }
+    text
+}
+
+/// Every number and change as JSON.
+#[must_use]
+pub fn json(all: &[Series]) -> String {
+    format!("{:#}\n", serde_json::json!({ "schema": "binderperf.history", "version": 1, "series": all }))
+}
+
+fn day(date: &str) -> String {
+    printable(date.get(..10).unwrap_or(date)).into_owned()
+}
+
+fn line(series: &Series) -> Row {
+    let (Some(first), Some(last)) = (series.entries.first(), series.entries.last()) else {
+        return Row::Words(printable(&series.case).into_owned(), "nothing".to_owned());
+    };
+    Row::Numbers(vec![
+        printable(&series.case).into_owned(),
+        series.metric.name().to_owned(),
+        series.entries.len().to_string(),
+        day(&first.date),
+        day(&last.date),
+        time(last.value, series.unit),
+    ])
+}
+
+fn changes(series: &Series) -> String {
+    let each = series.changes.iter().filter_map(|turn| {
+        let (before, after) = (series.entries.get(turn.at.checked_sub(1)?)?, series.entries.get(turn.at)?);
+        let mut text = format!(
+            "  {} {}: {} from {}: {} -> {} (p {:.4})",
+            printable(&series.case),
+            series.metric.name(),
+            percent(turn.after / turn.before),
+            printable(&after.date),
+            time(turn.before, series.unit),
+            time(turn.after, series.unit),
+            turn.p,
+        );
+        for (what, was, is) in
+            [("kernel", &before.kernel, &after.kernel), ("binderperf", &before.tool, &after.tool)]
+        {
+            if was != is {
+                text += &format!("; {what} {} -> {}", printable(was), printable(is));
+            }
+        }
+        Some(text + "\n")
+    });
+    each.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{Entry, entries, series};
+    use crate::sample;
+
+    #[test]
+    fn a_change_is_shown_with_what_else_changed_then() {
+        let entry = |at: usize| {
+            let mut run = sample::run();
+            run.started = format!("2026-01-{:02}T12:00:00+00:00", at + 1);
+            run.host.kernel.release = if at < 14 { "6.12.9" } else { "7.2.13" }.to_owned();
+            let value = if at < 14 { 2500.0 } else { 2750.0 } + (at % 3) as f64;
+            Entry { value, ..entries(&run).remove(0) }
+        };
+        let text = text(&series(&(0..28).map(entry).collect::<Vec<_>>()));
+        let line = text.lines().find(|line| line.starts_with("  BM_sendVec_binder/4 median: +10.0 %"));
+        let line = line.unwrap_or_else(|| panic!("no change in\n{text}"));
+        assert!(line.contains("from 2026-01-15") && line.ends_with("kernel 6.12.9 -> 7.2.13"), "{line}");
+        assert!(text.contains("board; bare"), "{text}");
+    }
+
+    #[test]
+    fn without_a_change_it_says_so() {
+        let text = text(&series(&entries(&sample::run())));
+        assert!(text.contains("No change") && text.contains("2026-01-31"), "{text}");
+    }
+}

@@ -1,0 +1,220 @@
+//! Room: `ab`: two kernels, drivers or settings measured in turns and compared.
+//! Not here: measuring them (`lab::ab`), comparing (`record::compare`), what a gate is (`super::gate`).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use lab::ab::{Ask, Ended, Observer, Outcome, RunFailure, Side, execute};
+use record::compare::Options;
+use record::compare::gate::judge;
+
+use super::gate::{CannotTell, shown};
+use super::progress::StatusLine;
+use super::records::{CompareFlags, Percent, cannot_compare, deliver};
+use super::{A_YEAR_S, complain, exit, note};
+
+/// Measure two kernels, drivers or settings in turns until it is clear which is slower
+#[derive(Debug, Args)]
+#[command(after_help = "A side is KEY=VALUE, several with commas between, or '' for the test as it is:\n  \
+kernel=FILE-OR-NAME   boot it (as vm --kernel); vm.FLAG=VALUE are further flags of vm\n  \
+binary=FILE           another build of binderperf\n  \
+env.NAME=VALUE        a variable\n  \
+FLAG=VALUE            any flag of the test, without its dashes\n\
+Examples:\n  \
+binderperf ab --a wait=sleep --b wait=spin -- throughput binder --driver embedded --benchmark_filter=/4$\n  \
+binderperf ab --a kernel=6.12 --b kernel=arch/x86/boot/bzImage -- throughput binder\n  \
+binderperf ab --icount --a kernel=old.bzImage --b kernel=new.bzImage -- throughput binder\n\
+Status: 0 compared, whatever came of it; 1 B exceeds --max-regress, or failed; 2 bad words; 3 a side cannot be measured, or\n\
+with --max-regress it cannot be told; 4 an output cannot be written.")]
+pub(crate) struct AbArgs {
+    /// One side
+    #[arg(long, value_name = "SIDE", allow_hyphen_values = true)]
+    a: Side,
+
+    /// The side that is slower or faster than it
+    #[arg(long, value_name = "SIDE", allow_hyphen_values = true)]
+    b: Side,
+
+    /// No pair of runs is begun that would not be over by then: 90, 90s, 5m, 1h
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration)]
+    budget: Duration,
+
+    /// Stop once every interval is so narrow: this much to either side
+    #[arg(long, value_name = "PERCENT", default_value = "1%")]
+    until_width: Percent,
+
+    /// Stop after so many pairs of runs
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pairs: Option<u32>,
+
+    /// Count guest instructions, of one boot of each side, instead of timing
+    #[arg(long, conflicts_with_all = ["budget", "until_width", "pairs"])]
+    icount: bool,
+
+    /// Fail if B is slower by more than this, beyond doubt
+    #[arg(long, value_name = "PERCENT")]
+    max_regress: Option<Percent>,
+
+    /// The status if it cannot be told whether that is kept
+    #[arg(long, value_enum, default_value_t = CannotTell::Unable, requires = "max_regress")]
+    cannot_tell: CannotTell,
+
+    /// Folder for the records [default: binderperf-ab-TIME]
+    #[arg(long, value_name = "DIR")]
+    records: Option<PathBuf>,
+
+    /// Longest time of one run in seconds
+    #[arg(long, value_name = "S", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
+    patience: u64,
+
+    /// Seed of the order of sides [default: the time]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    #[command(flatten)]
+    flags: CompareFlags,
+
+    /// The test and its flags
+    #[arg(value_name = "TEST", trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    test: Vec<String>,
+}
+
+/// A time such as `90`, `90s`, `5m` or `1h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("{text:?} is no time such as 90s, 5m or 1h")),
+    };
+    let seconds = digits.parse::<f64>().ok().map(|number| number * unit);
+    let seconds = seconds.filter(|seconds| (0.0..=A_YEAR_S as f64).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| format!("{text:?} is no time such as 90s, 5m or 1h"))
+}
+
+/// Measures and compares.
+pub(crate) fn run(args: &AbArgs) -> u8 {
+    let ask = match args.ask() {
+        Ok(ask) => ask,
+        Err(why) => {
+            complain(why);
+            return exit::USAGE;
+        }
+    };
+    let sink = args.flags.sink();
+    if let Some(trouble) = sink.trouble() {
+        complain(trouble);
+        return exit::INTERNAL;
+    }
+    let mut teller = Teller { line: StatusLine::new(), ask: &ask };
+    let outcome = execute(&ask, &mut teller);
+    teller.line.show("");
+    match outcome {
+        Ok(outcome) => present(args, &ask, outcome, sink),
+        Err(why) => cannot_begin(&why),
+    }
+}
+
+/// Says why nothing was measured; the exit status for that.
+pub(super) fn cannot_begin(why: &RunFailure) -> u8 {
+    complain(why);
+    match why {
+        RunFailure::Usage(_) => exit::USAGE,
+        RunFailure::Here(_) => exit::INTERNAL,
+        _ => exit::UNABLE,
+    }
+}
+
+impl AbArgs {
+    fn ask(&self) -> Result<Ask, String> {
+        let seed = self.seed.unwrap_or_else(lab::plan::fresh_seed);
+        let limit = self.max_regress.map(|limit| limit.0);
+        Ok(Ask {
+            sides: [self.a.clone(), self.b.clone()],
+            test: self.test.clone(),
+            budget: self.budget,
+            until_width: self.until_width.0,
+            pairs: self.pairs.map(|pairs| pairs as usize),
+            icount: self.icount,
+            folder: self.records.clone().unwrap_or_else(|| PathBuf::from(format!("binderperf-ab-{seed:x}"))),
+            patience: Duration::from_secs(self.patience),
+            options: Options { limit, ..self.flags.options()? },
+            seed,
+        })
+    }
+}
+
+fn present(args: &AbArgs, ask: &Ask, outcome: Outcome, sink: super::output::Sink) -> u8 {
+    let [a, b] = &outcome.groups;
+    note(format_args!(
+        "{} and {} runs, {}. Records: {}\n",
+        a.members.len(),
+        b.members.len(),
+        outcome.ended,
+        ask.folder.display()
+    ));
+    let broken = matches!(outcome.ended, Ended::Broken(_));
+    let stopped = matches!(outcome.ended, Ended::Stopped(_));
+    let found = match outcome.compared {
+        Ok(found) => found,
+        Err(_) if broken || a.members.is_empty() || b.members.is_empty() => {
+            complain("nothing to compare: one side has no run");
+            return match outcome.ended {
+                Ended::Broken('B') if args.max_regress.is_some() => exit::FAILED,
+                _ => exit::UNABLE,
+            };
+        }
+        Err(error) => return cannot_compare(&error),
+    };
+    let format = args.flags.format;
+    let (text, status) = match args.max_regress {
+        Some(limit) => {
+            let gated = judge(found, limit.0, &ask.options);
+            let status = args.cannot_tell.status(gated.outcome);
+            (shown(&gated, format), status)
+        }
+        None => (format.of(&found), exit::FINE),
+    };
+    let status = match status {
+        exit::FINE if broken => exit::UNABLE,
+        exit::FINE if stopped => exit::FAILED,
+        status => status,
+    };
+    deliver(sink, &text, status)
+}
+
+/// Tells how far it is.
+pub(super) struct Teller<'t> {
+    line: StatusLine,
+    ask: &'t Ask,
+}
+
+impl Observer for Teller<'_> {
+    fn starts(&mut self, pair: usize, side: char, elapsed: Duration, half_width: Option<f64>) {
+        let width = half_width.map(|half| format!(", intervals +-{:.1} %", half * 100.0)).unwrap_or_default();
+        let (elapsed, budget) = (elapsed.as_secs(), self.ask.budget.as_secs());
+        self.line.show(&format!("pair {} {side}, {elapsed} of at most {budget} s{width}", pair + 1));
+    }
+
+    fn failed(&mut self, side: char, why: &RunFailure) {
+        self.line.show("");
+        complain(format_args!("side {side}: {why}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        for (text, seconds) in [("90", 90.0), ("1.5s", 1.5), ("5m", 300.0), ("1h", 3600.0), ("0", 0.0)] {
+            assert_eq!(duration(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
+        }
+        for bad in ["", "m", "-1", "5 minutes", "1d", "nan", "1e99"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Room: `history`: numbers of runs kept in one file over time, shown with their changes.
+//! Not here: what a line is, series and changes (`record::history`).
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use record::compare::Metric;
+use record::history::{Entry, Series, csv, entries, fresh, parse, series};
+use record::render::history::text;
+
+use super::output::Sink;
+use super::records::{deliver, group};
+use super::{complain, exit, note};
+
+/// Keep the numbers of runs over time, and see where they changed
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The file is $XDG_STATE_HOME/binderperf/history.jsonl, or that below ~/.local/state: a line of JSON for each number, \
+only ever appended to.\n\
+Status: 0 also when something changed; 2 bad words, records or file; 4 it could not be written."
+)]
+pub(crate) struct HistoryArgs {
+    /// Keep the numbers of these records (a file, a folder, or several with commas); each run is kept once
+    #[arg(long, value_name = "RECORDS")]
+    add: Vec<String>,
+
+    /// Only cases whose name contains this
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    case: String,
+
+    /// Only this metric: median, p99 or mean
+    #[arg(long, value_name = "METRIC")]
+    metric: Option<Metric>,
+
+    /// Only environments (machine, driver, settings) that contain this
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    environment: String,
+
+    /// A table that Apache Otava reads: a row for each run, of one environment
+    #[arg(long, conflicts_with = "format")]
+    csv: bool,
+
+    /// How to show it
+    #[arg(long, value_enum, default_value_t = Form::Text)]
+    format: Form,
+
+    /// Another file
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// Write it to FILE instead of the standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// Forms of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// A table, and the changes
+    Text,
+    /// Every number and change
+    Json,
+}
+
+/// Adds, or shows.
+pub(crate) fn run(args: &HistoryArgs) -> u8 {
+    let Some(path) = args.file.clone().or_else(usual_file) else {
+        complain("where is the history? neither XDG_STATE_HOME nor HOME is set: give --file FILE");
+        return exit::USAGE;
+    };
+    match args.add.as_slice() {
+        [] => args.show(&path),
+        words => add(words, &path),
+    }
+}
+
+fn usual_file() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")))?;
+    Some(state.join("binderperf/history.jsonl"))
+}
+
+fn add(words: &[String], path: &Path) -> u8 {
+    let mut found = Vec::new();
+    for word in words {
+        match group(word) {
+            Ok(group) => found.extend(group.members.iter().flat_map(|member| entries(&member.run))),
+            Err(why) => {
+                complain(why);
+                return exit::USAGE;
+            }
+        }
+    }
+    let all = found.len();
+    match append(path, found) {
+        Ok(added) => {
+            let known = if added < all { format!(" ({} were there)", all - added) } else { String::new() };
+            note(format_args!("{added} numbers added to {}{known}\n", path.display()));
+            exit::FINE
+        }
+        Err(error) => {
+            complain(format_args!("cannot write {}: {}", path.display(), lab::describe_errno(&error)));
+            exit::INTERNAL
+        }
+    }
+}
+
+/// Appends what is not there yet, with one write; how many that were.
+fn append(path: &Path, found: Vec<Entry>) -> io::Result<usize> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+    // Two that add at once shall not both find a run missing.
+    file.lock()?;
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.read_to_end(&mut bytes)?;
+    let (known, _) = parse(&String::from_utf8_lossy(&bytes));
+    let added = fresh(&known, found);
+    // A line that was cut short ends here.
+    let start = if bytes.last().is_some_and(|byte| *byte != b'\n') { "\n" } else { "" };
+    let lines: String = added.iter().map(Entry::line).collect();
+    if !lines.is_empty() {
+        file.write_all(format!("{start}{lines}").as_bytes())?;
+    }
+    Ok(added.len())
+}
+
+impl HistoryArgs {
+    fn show(&self, path: &Path) -> u8 {
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                complain(format_args!(
+                    "there is no history {}: `binderperf history --add RECORD` begins one",
+                    path.display()
+                ));
+                return exit::USAGE;
+            }
+            Err(error) => {
+                complain(format_args!("cannot read {}: {}", path.display(), lab::describe_errno(&error)));
+                return exit::USAGE;
+            }
+        };
+        let (entries, strange) = parse(&String::from_utf8_lossy(&bytes));
+        if let Some(first) = strange.first() {
+            let more =
+                if strange.len() > 1 { format!(" and {} more", strange.len() - 1) } else { String::new() };
+            note(format_args!("{}: line {first}{more}: no number of a run, passed over\n", path.display()));
+        }
+        let wanted = |entry: &Entry| {
+            entry.case.contains(&self.case)
+                && entry.environment.contains(&self.environment)
+                && self.metric.is_none_or(|metric| metric == entry.metric)
+        };
+        let entries: Vec<Entry> = entries.into_iter().filter(wanted).collect();
+        if entries.is_empty() {
+            complain(format_args!("{} has no such number", path.display()));
+            return exit::USAGE;
+        }
+        let all = series(&entries);
+        match self.rendered(&all) {
+            Ok(text) => deliver(self.out.as_deref().map_or_else(Sink::stdout, Sink::file), &text, exit::FINE),
+            Err(why) => {
+                complain(why);
+                exit::USAGE
+            }
+        }
+    }
+
+    fn rendered(&self, all: &[Series]) -> Result<String, String> {
+        if !self.csv {
+            return Ok(match self.format {
+                Form::Text => text(all),
+                Form::Json => record::render::history::json(all),
+            });
+        }
+        let mut environments: Vec<&str> = all.iter().map(|series| series.environment.as_str()).collect();
+        environments.sort_unstable();
+        environments.dedup();
+        match environments.as_slice() {
+            [_] => Ok(csv(all)),
+            several => Err(format!(
+                "a table is of one environment; choose one with --environment TEXT of\n  {}",
+                several.join("\n  ")
+            )),
+        }
+    }
+}
