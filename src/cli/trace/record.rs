@@ -100,6 +100,10 @@ impl RecordArgs {
         if self.draw.html.is_none() {
             return exit::FINE;
         }
+        // Only now is there a file that another spelling of its name could mean.
+        if let Err(status) = self.draw.check(&self.output) {
+            return status;
+        }
         let analysis = match self.ask.analyse(&self.output, None) {
             Ok(analysis) => analysis,
             Err((_, why)) => {

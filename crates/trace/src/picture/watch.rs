@@ -1,7 +1,7 @@
 //! Room: the second reading of a trace: the world around the calls that are to be drawn.
 //! Not here: what a scene is (`scene`), which calls are slow (`verdict`).
 //!
-//! Memory: the model's own limit, and for each picture at most [`MOST_SLICES`] slices and [`MOST_CALLS`] calls.
+//! Memory: the model's own limit, and for each picture at most [`MOST_SLICES`] slices and twice [`MOST_CALLS`] calls.
 
 use super::keep::{Kept, number_pairs};
 use super::scene::{CpuLane, Doing, Has, Hop, LeftOut, Role, Scene, Slice, ThreadLane};
@@ -128,8 +128,11 @@ fn note(asked: &mut [Request], call: &Transaction) {
         if request.scene.is_some() || call.end < request.from || call.begin > request.to {
             continue;
         }
-        if request.calls.len() >= MOST_CALLS {
-            request.missed_calls += 1;
+        // On a busy system strangers fill the room long before a nested call has ended.
+        let own = request.is_of_its_cast(call.client.tid);
+        let room = if own { 2 * MOST_CALLS } else { MOST_CALLS };
+        if request.calls.len() >= room {
+            request.missed_calls += usize::from(own);
             continue;
         }
         request.calls.push(Seen {
@@ -145,6 +148,13 @@ fn note(asked: &mut [Request], call: &Transaction) {
 }
 
 impl Request {
+    /// Whether a call of this thread's is to be seen in the picture, as far as can be told before the slow call has
+    /// ended: of a slow call those of its own two threads, of a stretch all.
+    fn is_of_its_cast(&self, tid: i32) -> bool {
+        let Some(slow) = &self.slow else { return true };
+        slow.caller.tid == tid || slow.server.as_ref().is_some_and(|server| server.tid == tid)
+    }
+
     fn new(begin: u64, ns: u64, slow: Option<Slow>) -> Self {
         // A little before and after, so that the edges are seen.
         let margin = (ns / 16).max(1000);
