@@ -2,7 +2,7 @@
 //! Not here: the numbers it is judged by (`crate::schema`), how it is shown (`crate::render::latency`).
 //! Facts: the words and the limit of 0.6: AOSP `libhwbinder_latency`.
 
-use crate::schema::{Case, Inheritance, LatencyTest, Measurement, Outcome};
+use crate::schema::{Case, Hop, Inheritance, LatencyTest, Level, Measurement, Outcome};
 
 /// SYNC is good if more than this share of the calls was served on the CPU that they were made on.
 pub const GOOD_ABOVE: f64 = 0.6;
@@ -127,6 +127,24 @@ impl Inherited {
 /// than Android asks for; `None` if either level is not known.
 pub fn as_expected(inheritance: &Inheritance) -> Option<bool> {
     Some(inheritance.measured? == inheritance.expected?)
+}
+
+/// How a driver did less, or more, than it is known for; `None` if it did not, or if nothing is known of it.
+pub fn short_of_known(test: &LatencyTest) -> Option<String> {
+    let found = &test.inheritance;
+    let level = |level: Option<Level>| level.map_or("unknown", Level::name);
+    if as_expected(found) == Some(false) {
+        let (measured, expected) = (level(found.measured), level(found.expected));
+        return Some(format!("this driver inherits {measured}, expected {expected}"));
+    }
+    if found.expected == Some(Level::Rt) && found.not_inherited > 0 {
+        let (part, whole) = (found.not_inherited, found.calls);
+        return Some(format!("{part} of {whole} calls were served at another priority than their caller's"));
+    }
+    let wrong = |hop: &&Hop| hop.as_expected() == Some(false) || hop.is_broken();
+    let hop = found.hops.iter().find(wrong)?;
+    let how = if hop.is_broken() { "broke" } else { "was not as expected" };
+    Some(format!("the hop {} {how} {}", hop.scene, hop.note).trim_end().to_owned())
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use super::number::time;
 use super::{Bundle, latency, throughput};
 use crate::render::printable;
 use crate::render::summary::warnings;
-use crate::schema::{Case, CaseKind, Class, Hop, LatencyTest, Level, Outcome, Run, Setting, Severity};
-use crate::verdict::{Inherited, Sync, as_expected};
+use crate::schema::{Case, CaseKind, Class, LatencyTest, Outcome, Run, Setting, Severity};
+use crate::verdict::{Inherited, Sync, as_expected, short_of_known};
 
 /// How a line is to be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -151,7 +151,7 @@ fn of_latency(run: &Run, test: &LatencyTest) -> Verdict {
     let look = if let Some(why) = failed.first() {
         words.push("FAILED".to_owned());
         Some((Grade::Bad, (*why).to_owned()))
-    } else if let Some(why) = less_than_known(test) {
+    } else if let Some(why) = short_of_known(test) {
         Some((Grade::Bad, why))
     } else if let Inherited::Unknown { reason } = &inherited {
         Some((Grade::Note, format!("inheritance cannot be told: {reason}")))
@@ -172,24 +172,6 @@ fn of_latency(run: &Run, test: &LatencyTest) -> Verdict {
         number: latency_number(run, test, &classes, misses),
         look: look.map(|(_, look)| look),
     }
-}
-
-/// How the driver fell short of, or went beyond, what it is known for; `None` if it did not, or nothing is known.
-fn less_than_known(test: &LatencyTest) -> Option<String> {
-    let found = &test.inheritance;
-    let level = |level: Option<Level>| level.map_or("unknown", Level::name);
-    if as_expected(found) == Some(false) {
-        let (measured, expected) = (level(found.measured), level(found.expected));
-        return Some(format!("this driver inherits {measured}, expected {expected}"));
-    }
-    if found.expected == Some(Level::Rt) && found.not_inherited > 0 {
-        let (part, whole) = (found.not_inherited, found.calls);
-        return Some(format!("{part} of {whole} calls were served at another priority than their caller's"));
-    }
-    let wrong = |hop: &&Hop| hop.as_expected() == Some(false) || hop.is_broken();
-    let hop = found.hops.iter().find(wrong)?;
-    let how = if hop.is_broken() { "broke" } else { "was not as expected" };
-    Some(format!("the hop {} {how} {}", hop.scene, hop.note).trim_end().to_owned())
 }
 
 fn latency_number(run: &Run, test: &LatencyTest, classes: &[latency::Calls], misses: u64) -> String {
