@@ -212,16 +212,20 @@ pub fn compare(a: &Group, b: &Group, options: &Options) -> Result<Comparison, Ca
     let mut cases = Vec::new();
     for one in &of_a {
         match of_b.iter().find(|other| other.name == one.name) {
-            None => unmatched.push(Unmatched { name: one.name.clone(), why: NoMatch::OnlyA }),
+            None => unmatched.push(Unmatched { name: one.name.clone(), kind: one.kind, why: NoMatch::OnlyA }),
             Some(other) => match case(one, other, unit, options) {
                 Ok(case) => cases.push(case),
-                Err(why) => unmatched.push(Unmatched { name: one.name.clone(), why }),
+                Err(why) => unmatched.push(Unmatched { name: one.name.clone(), kind: one.kind, why }),
             },
         }
     }
     let known: BTreeSet<&str> = of_a.iter().map(|series| series.name.as_str()).collect();
     let further = of_b.iter().filter(|series| !known.contains(series.name.as_str()));
-    unmatched.extend(further.map(|series| Unmatched { name: series.name.clone(), why: NoMatch::OnlyB }));
+    unmatched.extend(further.map(|series| Unmatched {
+        name: series.name.clone(),
+        kind: series.kind,
+        why: NoMatch::OnlyB,
+    }));
     if cases.is_empty() {
         return Err(CannotCompare::NothingInCommon { unmatched });
     }

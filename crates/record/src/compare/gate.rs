@@ -39,7 +39,8 @@ pub struct Gated {
     pub outcome: Outcome,
     /// One for each subject: its name, and what became of the limit.
     pub cases: Vec<(String, Outcome)>,
-    /// Cases that the first side has and that failed in the second, which exceeds every limit.
+    /// Cases that the first side has and that failed, are missing or are something else in the second: that exceeds
+    /// every limit.
     pub broken: Vec<(String, String)>,
     /// The comparison.
     pub comparison: Comparison,
@@ -65,9 +66,12 @@ pub fn judge(comparison: Comparison, limit: f64, options: &Options) -> Gated {
     let broken: Vec<(String, String)> = comparison
         .unmatched
         .iter()
+        .filter(|one| one.kind == CaseKind::Test)
         .filter_map(|one| match &one.why {
             NoMatch::FailedB(why) => Some((one.name.clone(), why.clone())),
-            _ => None,
+            // What was held to a limit and is gone, or is something else now, is held to none.
+            NoMatch::OnlyA | NoMatch::Shape(_) => Some((one.name.clone(), one.why.to_string())),
+            NoMatch::OnlyB | NoMatch::FailedA(_) => None,
         })
         .collect();
     let worst = cases.iter().map(|(_, outcome)| *outcome).max();

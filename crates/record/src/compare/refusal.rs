@@ -1,6 +1,7 @@
 //! Room: what is not compared, a case or all of it, and why.
 //! Not here: noticing it.
 
+use crate::schema::CaseKind;
 use serde::Serialize;
 use std::fmt;
 
@@ -9,6 +10,8 @@ use std::fmt;
 pub struct Unmatched {
     /// The case.
     pub name: String,
+    /// Whether it is a subject or a yardstick.
+    pub kind: CaseKind,
     /// Why.
     pub why: NoMatch,
 }

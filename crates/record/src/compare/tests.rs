@@ -187,8 +187,10 @@ fn cases_of_one_side_are_listed_and_failed_ones_say_why() {
     let mut b = group("b", vec![run_of_cases(&[("BM_x_binder", 4, &times), ("BM_x_binder", 16, &times)]); 2]);
     let found = compared(&a, &b);
     let listed = [("BM_x_binder/8", NoMatch::OnlyA), ("BM_x_binder/16", NoMatch::OnlyB)];
-    let listed = listed.map(|(name, why)| Unmatched { name: name.to_owned(), why });
+    let listed = listed.map(|(name, why)| Unmatched { name: name.to_owned(), kind: CaseKind::Test, why });
     assert_eq!(found.unmatched, listed);
+    let gated = gate(&a, &b, 0.5, &Options::default()).expect("one case is left");
+    assert_eq!(gated.outcome, Kept::Exceeded, "a case that is no longer there tells nothing of its cost");
     for member in &mut b.members {
         let failed = Outcome::Failed { reason: "server died".to_owned(), partial: None };
         member.run.cases[0].repetitions[0].outcome = failed;
