@@ -1,5 +1,5 @@
 //! Room: a comparison for people: as text, as Markdown for a pull request.
-//! Not here: comparing (`crate::compare`), its JSON, which is the comparison itself ([`json`]).
+//! Not here: comparing (`crate::compare`), its JSON, which is the comparison itself ([`json()`]).
 
 use super::grid::{Row, grid};
 use super::printable;
@@ -13,7 +13,7 @@ const HEADS: [&str; 7] = ["Case", "A", "B", "B to A", "95 % interval", "p", "ver
 const TAIL_HEADS: [&str; 9] =
     ["Tails", "p99 A", "p99 B", "B to A", "verdict", "p99.9 A", "p99.9 B", "max A", "max B"];
 
-/// The value of `schema` in [`json`].
+/// The value of `schema` in [`json()`].
 pub const SCHEMA: &str = "binderperf.comparison";
 /// The value of `schema` in [`gated_json`].
 pub const GATE_SCHEMA: &str = "binderperf.gate";
