@@ -9,7 +9,7 @@ mod support;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use support::{Called, Folder, binderperf, command, read, signal};
+use support::{Called, Folder, binderperf, call, command, read, signal};
 
 /// A test of a few milliseconds, without inheritance to be judged.
 const TEST: [&str; 8] =
@@ -28,25 +28,25 @@ fn last_line(called: &Called) -> &str {
 #[test]
 fn a_delay_in_one_side_is_found_and_gated_and_compared_again_from_the_records() {
     let folder = Folder::new("ab-delay");
-    // Twice as long, far beyond what this machine's other work does to a run.
-    let sides = ["inject=delay=100", "inject=delay=200"];
-    let called = ab(&folder, sides, &["--pairs=8", "--until-width=0%", "--max-regress=5%"]);
+    // Four times as long, far beyond what this machine's other work does to a run.
+    let sides = ["inject=delay=300", "inject=delay=1200"];
+    let called = ab(&folder, sides, &["--pairs=12", "--until-width=0%", "--max-regress=5%"]);
     assert_eq!(called.code, Some(1), "{}\n{}", called.stdout, called.stderr);
     assert!(
         called.stdout.contains("Gate at +5 %: exceeded") && called.stdout.contains("injected"),
         "{}",
         called.stdout
     );
-    assert!(called.stderr.contains("8 and 8 runs, all pairs are measured"), "{}", called.stderr);
+    assert!(called.stderr.contains("12 and 12 runs, all pairs are measured"), "{}", called.stderr);
 
     // In turns: each pair has one run of either side, and who was first changes.
     let record = |side: char, pair: u32| read(&folder.path(&format!("records/{side}-{pair:03}.json")));
     let mark = |side, pair| record(side, pair).context.iter().find(|(key, _)| key == "ab.pair").cloned();
-    assert!((1..=8).all(|pair| mark('a', pair).is_some() && mark('a', pair) == mark('b', pair)));
+    assert!((1..=12).all(|pair| mark('a', pair).is_some() && mark('a', pair) == mark('b', pair)));
     assert_ne!(mark('a', 1), mark('a', 2));
 
     let files = |side: char| {
-        let each = (1..=8).map(|pair| folder.path(&format!("records/{side}-{pair:03}.json")));
+        let each = (1..=12).map(|pair| folder.path(&format!("records/{side}-{pair:03}.json")));
         each.collect::<Vec<String>>().join(",")
     };
     let again = binderperf(&["compare", &files('b'), &files('a')]);
@@ -186,7 +186,10 @@ fn a_bisection_is_told_good_bad_skip_and_stop() {
 fn trials(count: usize, sides: [&str; 2], wanted: &str) -> usize {
     let right = (0..count).filter(|trial| {
         let folder = Folder::new(&format!("ab-trial-{trial}"));
-        let called = ab(&folder, sides, &[]);
+        // All of it on one CPU: whether both sides of a call share one is otherwise luck, and a matter of 1 to 3.
+        let records = folder.path("records");
+        let own = ["-c", "0", env!("CARGO_BIN_EXE_binderperf"), "ab", "--records", &records];
+        let called = call("taskset", &[&own[..], &["--a", sides[0], "--b", sides[1]], &TEST].concat(), &[]);
         eprintln!("{trial}: {}; {}", last_line(&called), called.stderr.lines().last().unwrap_or_default());
         last_line(&called).starts_with(wanted)
     });
