@@ -116,6 +116,18 @@ fn one_bad_file_does_not_take_the_others_with_it() {
 }
 
 #[test]
+fn results_that_cannot_be_written_leave_the_summary() {
+    // Exists, and takes no files from anybody.
+    let called = binderperf(&["run", "--quick", "--no-trace", "--driver=embedded", "--out", "/proc"]);
+    assert_eq!(called.code, Some(4), "{}", called.stderr);
+    assert!(called.stderr.contains("/proc/throughput.json"), "it says which file: {}", called.stderr);
+    for line in ["binder throughput", "hwbinder throughput", "binder latency", "hwbinder latency"] {
+        assert!(called.stdout.contains(line), "{line}: {}", called.stdout);
+    }
+    assert!(!called.stdout.contains("report.html"), "there is none: {}", called.stdout);
+}
+
+#[test]
 fn no_driver_leaves_no_folder() {
     let folder = Folder::new("run-nodriver");
     let out = folder.path("out");
