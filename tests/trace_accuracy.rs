@@ -52,9 +52,8 @@ fn too_few_calls_and_nonsense_are_no_success() {
     let may = File::options().write(true).open("/sys/kernel/tracing/tracing_on").is_ok();
     let called = binderperf(&["trace", "accuracy", "--driver=embedded", "--causes", "lock", "-i", "1"]);
     if may {
-        // The one call may have met the lock, or not.
-        let enough = row(&called, "lock").1;
-        assert_eq!(called.code, Some(i32::from(!enough)), "{}{}", called.stdout, called.stderr);
+        assert!(!row(&called, "lock").1, "one call tells nothing: {}", called.stdout);
+        assert_eq!(called.code, Some(1), "{}{}", called.stdout, called.stderr);
     } else {
         assert_eq!(called.code, Some(3), "{}", called.stderr);
     }
@@ -87,5 +86,6 @@ fn what_recording_costs_is_said() {
         row.rsplit(' ').next().and_then(|word| word.parse::<f64>().ok()).unwrap_or_else(|| panic!("{row}"))
     };
     assert!((ratio("nothing") - 1.0).abs() < 1e-9, "{}", called.stdout);
-    assert!(ratio("binder_driver") > 0.0 && ratio("the usual") > 0.0, "{}", called.stdout);
+    // Each call writes a dozen marks: where that costs nothing, nothing was recorded.
+    assert!(ratio("binder_driver") > 1.3 && ratio("the usual") > 1.3, "{}", called.stdout);
 }

@@ -84,10 +84,10 @@ impl Found {
         share(self.alarms, self.clean)
     }
 
-    /// Whether enough calls were affected for a judgement.
+    /// Whether there is enough for a judgement: calls that were affected, and most of the others undisturbed.
     #[must_use]
     pub fn is_enough(&self) -> bool {
-        self.affected >= LEAST_AFFECTED.min(self.calls) && self.clean > 0
+        self.affected >= LEAST_AFFECTED && self.clean > self.disturbed
     }
 
     /// Whether both limits hold.
