@@ -41,4 +41,5 @@ fn a_kernel_that_does_not_boot_is_reported_and_the_other_side_kept() {
     let called = binderperf(&[&words[..], &TEST].concat());
     assert!(matches!(called.code, Some(2 | 3)), "{:?} {}", called.code, called.stderr);
     assert!(called.stderr.contains("is no kernel to boot"), "{}", called.stderr);
+    assert!(!read(&format!("{records}/a-001.json")).cases.is_empty(), "the other side was measured");
 }

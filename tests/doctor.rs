@@ -89,8 +89,22 @@ fn a_saved_machine_is_told_of_as_the_machine() {
     let (here, there) = (parsed(&here), parsed(&there));
     assert_eq!(here["release"], there["release"]);
     let checks = here["checks"].as_array().expect("checks");
-    // What changes between two looks, and each probe's files are read twice.
-    let fleeting = ["load", "pressure-cpu", "pressure-io", "pressure-memory", "memory-free"];
+    // What changes between two looks, and each probe's files are read twice; binder users come and go.
+    let fleeting = [
+        "load",
+        "pressure-cpu",
+        "pressure-io",
+        "pressure-memory",
+        "memory-free",
+        "swap-used",
+        "thermal",
+        "cpu-frequency-limit",
+        "steal-time",
+        "binder-backlog",
+        "binder-buffers",
+        "binder-threads",
+        "binder-users",
+    ];
     for check in checks {
         let id = check["id"].as_str().expect("an id");
         if !fleeting.contains(&id) {
@@ -153,7 +167,10 @@ fn the_kernels_log_is_watched_or_said_to_be_closed() {
     let called = doctor(&["--klog-check", "--no-measure"]);
     match called.code {
         Some(3) => assert!(called.stderr.contains("/dev/kmsg"), "{}", called.stderr),
-        code => assert!(matches!(code, Some(0 | 1)), "{code:?} {}", called.stderr),
+        code => {
+            let bad = called.stderr.contains("complained") || called.stdout.contains("Serious");
+            assert_eq!(code, Some(i32::from(bad)), "{}{}", called.stdout, called.stderr);
+        }
     }
 }
 
