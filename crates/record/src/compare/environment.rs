@@ -23,7 +23,7 @@ pub struct Difference {
 /// A fact of a run: its name, how much a difference spoils, and how to tell it.
 type Fact = (&'static str, Severity, fn(&Run) -> String);
 
-const FACTS: [Fact; 27] = [
+const FACTS: [Fact; 26] = [
     ("driver", Severity::Info, |run| {
         run.driver.as_ref().map_or("none", |driver| driver.kind.name()).to_owned()
     }),
@@ -56,7 +56,6 @@ const FACTS: [Fact; 27] = [
         run.tool.version.clone() + &git
     }),
     ("binderperf's build", Severity::Warning, |run| run.tool.build_profile.clone()),
-    ("test", Severity::Warning, |run| run.plan.test.clone()),
     ("least time of a case", Severity::Info, |run| run.plan.min_time.clone()),
     ("repetitions", Severity::Info, |run| run.plan.repetitions.to_string()),
     ("placement", Severity::Warning, |run| run.plan.placement.clone()),
@@ -79,26 +78,48 @@ fn number(value: Option<impl ToString>) -> String {
     value.map_or_else(unknown, |value| value.to_string())
 }
 
-/// What differs, or is mixed within a group, the gravest first.
+/// What differs, or is mixed within the runs of one test, the gravest first.
 pub(super) fn differences(a: &Group, b: &Group) -> Vec<Difference> {
+    let tests = |group: &Group| -> BTreeSet<String> {
+        group.members.iter().map(|member| member.run.plan.test.clone()).collect()
+    };
+    let (tests_a, tests_b) = (tests(a), tests(b));
     let facts = FACTS.iter().filter_map(|(what, severity, tell)| {
-        let (of_a, of_b) = (values(a, tell), values(b, tell));
-        (of_a != of_b || of_a.len() > 1).then(|| Difference {
+        // Tests that both sides have are held against each other, each with itself: that a latency test is another
+        // than one of throughput is no difference between the sides.
+        let differs = match tests_a.intersection(&tests_b).next() {
+            None => values(a, None, tell) != values(b, None, tell),
+            Some(_) => tests_a.intersection(&tests_b).any(|test| {
+                let (of_a, of_b) = (values(a, Some(test), tell), values(b, Some(test), tell));
+                of_a != of_b || of_a.len() > 1
+            }),
+        };
+        let difference = |of_a: &BTreeSet<String>, of_b: &BTreeSet<String>| Difference {
             what: (*what).to_owned(),
-            a: listed(&of_a),
-            b: listed(&of_b),
+            a: listed(of_a),
+            b: listed(of_b),
             severity: *severity,
-        })
+        };
+        differs.then(|| difference(&values(a, None, tell), &values(b, None, tell)))
+    });
+    let others = (tests_a != tests_b).then(|| Difference {
+        what: "test".to_owned(),
+        a: listed(&tests_a),
+        b: listed(&tests_b),
+        severity: Severity::Warning,
     });
     let mut all: Vec<Difference> =
-        facts.chain(load(a, b)).chain(findings(a, b)).chain(incomplete(a, b)).collect();
+        facts.chain(others).chain(load(a, b)).chain(findings(a, b)).chain(incomplete(a, b)).collect();
     // Stable: among equals the order of the facts.
     all.sort_by_key(|difference| std::cmp::Reverse(difference.severity));
     all
 }
 
-fn values(group: &Group, tell: &fn(&Run) -> String) -> BTreeSet<String> {
-    group.members.iter().map(|member| printable(&tell(&member.run)).into_owned()).collect()
+/// What the runs of a test say, or those of all.
+fn values(group: &Group, test: Option<&String>, tell: &fn(&Run) -> String) -> BTreeSet<String> {
+    let runs = group.members.iter().map(|member| &member.run);
+    let runs = runs.filter(|run| test.is_none_or(|test| run.plan.test == *test));
+    runs.map(|run| printable(&tell(run)).into_owned()).collect()
 }
 
 fn listed(values: &BTreeSet<String>) -> String {

@@ -181,6 +181,27 @@ fn differences_around_the_runs_come_gravest_first_and_none_is_none() {
 }
 
 #[test]
+fn that_several_tests_of_a_side_differ_from_each_other_is_no_difference_of_the_sides() {
+    let side = |name: &str, seed: u64| {
+        let mut side = around(name, 50_000.0, 3, seed);
+        for (member, test) in
+            side.members.iter_mut().zip(["throughput", "latency binder", "latency hwbinder"])
+        {
+            member.run.plan.test = test.to_owned();
+            member.run.plan.placement = format!("that of {test}");
+        }
+        side
+    };
+    let (a, mut b) = (side("a", 1), side("b", 2));
+    assert_eq!(compared(&a, &b).environment, []);
+    b.members[2].run.plan.placement = "another".to_owned();
+    let names = |b: &Group| compared(&a, b).environment.into_iter().map(|one| one.what).collect::<Vec<_>>();
+    assert_eq!(names(&b), ["placement"]);
+    b.members[2].run.plan.test = "latency vndbinder".to_owned();
+    assert_eq!(names(&b), ["test"], "what only one side has is held against nothing");
+}
+
+#[test]
 fn cases_of_one_side_are_listed_and_failed_ones_say_why() {
     let times = [5000; 100];
     let a = group("a", vec![run_of_cases(&[("BM_x_binder", 4, &times), ("BM_x_binder", 8, &times)]); 2]);
