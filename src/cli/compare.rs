@@ -4,8 +4,8 @@
 use clap::Args;
 use record::compare::compare;
 
-use super::records::{CompareFlags, cannot_compare, deliver, group};
-use super::{complain, exit};
+use super::exit;
+use super::records::{CompareFlags, cannot_compare, deliver};
 
 /// Compare records, or groups of them: what differed around them, how much slower or faster each case is
 #[derive(Debug, Args)]
@@ -27,14 +27,9 @@ pub(crate) struct CompareArgs {
 
 /// Compares them.
 pub(crate) fn run(args: &CompareArgs) -> u8 {
-    let read = || Ok((args.flags.options()?, group(&args.a)?, group(&args.b)?));
-    let (options, a, b) = match read() {
+    let (options, a, b) = match args.flags.read(&args.a, &args.b) {
         Ok(read) => read,
-        Err(why) => {
-            let why: String = why;
-            complain(why);
-            return exit::USAGE;
-        }
+        Err(status) => return status,
     };
     match compare(&a, &b, &options) {
         Ok(found) => deliver(args.flags.sink(), &args.flags.format.of(&found), exit::FINE),

@@ -5,13 +5,13 @@ use clap::{Args, ValueEnum};
 use record::compare::gate::{Gated, Outcome, gate};
 use record::render::compare::{gated, gated_json, markdown, text};
 
-use super::records::{CompareFlags, Form, Percent, cannot_compare, deliver, group};
-use super::{complain, exit};
+use super::exit;
+use super::records::{CompareFlags, Form, Percent, cannot_compare, deliver};
 
 /// Fail if records are slower than a baseline by more than a limit, beyond doubt
 #[derive(Debug, Args)]
 #[command(after_help = "A and B are each a record, a folder of records, or several with commas between.\n\
-Status: 0 every case keeps the limit; 1 a case exceeds it beyond doubt, or no longer runs; 2 they cannot be compared; 3 it cannot be \
+Status: 0 every case keeps the limit; 1 a case exceeds it beyond doubt, no longer runs, or is gone; 2 they cannot be compared; 3 it cannot be \
 told, as an interval holds the limit (see --cannot-tell).")]
 pub(crate) struct GateArgs {
     /// What B is held against
@@ -57,14 +57,9 @@ impl CannotTell {
 
 /// Judges them.
 pub(crate) fn run(args: &GateArgs) -> u8 {
-    let read = || Ok((args.flags.options()?, group(&args.baseline)?, group(&args.b)?));
-    let (options, a, b) = match read() {
+    let (options, a, b) = match args.flags.read(&args.baseline, &args.b) {
         Ok(read) => read,
-        Err(why) => {
-            let why: String = why;
-            complain(why);
-            return exit::USAGE;
-        }
+        Err(status) => return status,
     };
     match gate(&a, &b, args.max_regress.0, &options) {
         Ok(found) => {

@@ -72,6 +72,15 @@ impl CompareFlags {
         Ok(Options { metric, force, resolution: self.resolution.0, ..Options::default() })
     }
 
+    /// How to compare, and the two groups that these words name. The error is an exit status; why has been said.
+    pub(super) fn read(&self, a: &str, b: &str) -> Result<(Options, Group, Group), u8> {
+        let read = || Ok((self.options()?, group(a)?, group(b)?));
+        read().map_err(|why: String| {
+            complain(why);
+            exit::USAGE
+        })
+    }
+
     /// Opens the place for the result, before anything that takes long.
     pub(super) fn sink(&self) -> Sink {
         self.out.as_deref().map_or_else(Sink::stdout, Sink::file)
@@ -153,17 +162,12 @@ fn member(path: &Path) -> Result<Member, Unread> {
 
 /// Every record among the `.json` files of a folder; other JSON is passed over.
 fn folder(path: &Path) -> Result<Vec<Member>, String> {
-    let shown = path.display();
-    let entries = std::fs::read_dir(path);
-    let entries =
-        entries.map_err(|error| format!("cannot look into {shown}: {}", lab::describe_errno(&error)))?;
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "json") && file.is_file());
-    files.sort();
     let mut members = Vec::new();
-    for file in &files {
+    for file in &files_of(path, "json")? {
         match member(file) {
             Ok(member) => members.push(member),
+            // What `run` leaves beside its records.
+            Err(Unread::Content(ReadError::Foreign { found })) if found.starts_with("\"binderperf.") => {}
             Err(Unread::Content(ReadError::Foreign { .. })) => {
                 note(format_args!("{}: no record, passed over\n", file.display()));
             }
@@ -171,9 +175,20 @@ fn folder(path: &Path) -> Result<Vec<Member>, String> {
         }
     }
     if members.is_empty() {
+        let shown = path.display();
         return Err(format!("the folder {shown} has no record (a .json file that --record wrote)"));
     }
     Ok(members)
+}
+
+/// The files of a folder whose names end so, in their order.
+pub(super) fn files_of(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
+    let entries = std::fs::read_dir(folder)
+        .map_err(|error| format!("cannot look into {}: {}", folder.display(), lab::describe_errno(&error)))?;
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|file| file.extension().is_some_and(|end| end == extension) && file.is_file());
+    files.sort();
+    Ok(files)
 }
 
 #[cfg(test)]

@@ -10,10 +10,12 @@ use record::checkup::Checkup;
 use record::render::report::{Bundle, Entry, Fragment, Trouble, Troubles, html, markdown, summary};
 
 use record::{ReadError, Run};
-use trace::picture::{Watch, fragment};
-use trace::verdict::{Analyst, Filter, Question};
+use trace::picture::fragment;
+use trace::verdict::{Filter, Question};
 
 use super::output::Sink;
+use super::records::files_of;
+use super::trace::{answer, scenes};
 use super::{complain, exit, say};
 
 /// One page from records: verdicts, curves, findings, and what they rest on
@@ -97,19 +99,12 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Bundle, String> {
             bundle.runs.push(Entry { name: name_of(path), run });
             continue;
         }
-        let listed = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-        let mut files: Vec<PathBuf> =
-            listed.map_err(|error| failed(&error))?.iter().map(fs::DirEntry::path).collect();
-        files.sort();
-        let of_kind = |kind: &'static str| {
-            files.iter().filter(move |file| file.extension().is_some_and(|end| end == kind))
-        };
-        for file in of_kind("json") {
+        for file in &files_of(path, "json")? {
             take(&mut bundle, file)?;
         }
         // As they were run: files have their names' order.
         bundle.runs.sort_by(|one, other| one.run.started.cmp(&other.run.started));
-        for file in of_kind("bptrace") {
+        for file in &files_of(path, "bptrace")? {
             match causes(file) {
                 Ok(found) => bundle.causes.extend(found),
                 Err(why) => bundle.troubles.push(unreadable(file, &why)),
@@ -125,27 +120,14 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Bundle, String> {
 
 /// What the slowest calls of a recording waited for, in pictures; nothing if no call of a test's own is in it.
 pub(super) fn causes(recording: &Path) -> Result<Option<Fragment>, String> {
-    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", recording.display());
-    let open = || {
-        let file = File::open(recording).map_err(|error| failed(&lab::describe_errno(&error)))?;
-        trace::open(file).map_err(|error| failed(&error))
-    };
-    let mut reader = open()?;
     let filter = Filter { own: true, ..Filter::default() };
-    let mut analyst = Analyst::new(Question { deadline_ns: None, worst: TOLD, filter });
-    while let Some(event) = reader.next() {
-        analyst.take(&event, reader.names());
-    }
-    let analysis = analyst.finish(reader.names(), reader.report());
+    let question = Question { deadline_ns: None, worst: TOLD, filter };
+    let analysis = answer(question, recording, None).map_err(|(_, why)| why)?;
     if analysis.counts.calls == 0 {
         return Ok(None);
     }
-    let mut reader = open()?;
-    let mut watch = Watch::new(&analysis, TOLD);
-    while let Some(event) = reader.next() {
-        watch.take(&event, reader.names());
-    }
-    let (busiest, slow) = watch.finish(reader.names());
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", recording.display());
+    let (busiest, slow) = scenes(recording, &analysis, TOLD).map_err(|error| failed(&error))?;
     let (style, html) = fragment(&analysis, (busiest.as_ref(), &slow)).map_err(|error| failed(&error))?;
     let title = format!("The {TOLD} slowest calls of {}, and what they waited for", name_of(recording));
     Ok(Some(Fragment { title, style, html }))

@@ -10,6 +10,9 @@ mod overhead;
 mod perfetto;
 mod record;
 
+pub(super) use ask::answer;
+pub(super) use draw::scenes;
+
 use clap::{Args, Subcommand};
 use lab::trace::atrace::Session;
 use lab::trace::tracefs::Trouble;

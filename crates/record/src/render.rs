@@ -34,3 +34,15 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     };
     Cow::Owned(text.chars().map(visible).collect())
 }
+
+/// Text that Markdown shows as it is, in a table too.
+fn in_markdown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for letter in printable(text).chars() {
+        if "|*`<[\\".contains(letter) {
+            shown.push('\\');
+        }
+        shown.push(letter);
+    }
+    shown
+}

@@ -47,24 +47,7 @@ impl AskArgs {
     /// Reads a trace to its end and answers, on the way writing a file for Perfetto, if one is asked for. The error
     /// is the exit status and what to say.
     pub(super) fn analyse(&self, trace: &Path, perfetto: Option<&Path>) -> Result<Analysis, (u8, String)> {
-        let unreadable = |why: &dyn std::fmt::Display| (exit::USAGE, format!("{}: {why}", trace.display()));
-        let file = File::open(trace).map_err(|error| unreadable(&lab::describe_errno(&error)))?;
-        let mut export = perfetto.map(|path| Export::check(path, &file)).transpose()?;
-        let mut reader = trace::open(file).map_err(|error| unreadable(&error))?;
-        if let Some(export) = &mut export {
-            export.begin(reader.head())?;
-        }
-        let mut analyst = Analyst::new(self.question());
-        while let Some(event) = reader.next() {
-            match &mut export {
-                Some(export) => export.take(&event, &mut analyst, reader.names()),
-                None => analyst.take(&event, reader.names()),
-            }
-        }
-        if let Some(export) = export {
-            export.finish(&mut analyst, reader.names())?;
-        }
-        Ok(analyst.finish(reader.names(), reader.report()))
+        answer(self.question(), trace, perfetto)
     }
 
     fn question(&self) -> Question {
@@ -79,4 +62,30 @@ impl AskArgs {
             },
         }
     }
+}
+
+/// Reads a trace to its end and answers, as [`AskArgs::analyse`].
+pub(in crate::cli) fn answer(
+    question: Question,
+    trace: &Path,
+    perfetto: Option<&Path>,
+) -> Result<Analysis, (u8, String)> {
+    let unreadable = |why: &dyn std::fmt::Display| (exit::USAGE, format!("{}: {why}", trace.display()));
+    let file = File::open(trace).map_err(|error| unreadable(&lab::describe_errno(&error)))?;
+    let mut export = perfetto.map(|path| Export::check(path, &file)).transpose()?;
+    let mut reader = trace::open(file).map_err(|error| unreadable(&error))?;
+    if let Some(export) = &mut export {
+        export.begin(reader.head())?;
+    }
+    let mut analyst = Analyst::new(question);
+    while let Some(event) = reader.next() {
+        match &mut export {
+            Some(export) => export.take(&event, &mut analyst, reader.names()),
+            None => analyst.take(&event, reader.names()),
+        }
+    }
+    if let Some(export) = export {
+        export.finish(&mut analyst, reader.names())?;
+    }
+    Ok(analyst.finish(reader.names(), reader.report()))
 }

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use trace::picture::{Watch, page};
+use trace::file::OpenError;
+use trace::picture::{Scene, Watch, page};
 use trace::verdict::Analysis;
 
 use crate::cli::{complain, exit};
@@ -55,15 +56,24 @@ impl DrawArgs {
     }
 
     fn text(&self, trace: &Path, analysis: &Analysis) -> Result<String, Box<dyn std::error::Error>> {
-        let mut reader = trace::open(File::open(trace)?)?;
-        let mut watch = Watch::new(analysis, self.pictures as usize);
-        while let Some(event) = reader.next() {
-            watch.take(&event, reader.names());
-        }
-        let (busiest, slow) = watch.finish(reader.names());
+        let (busiest, slow) = scenes(trace, analysis, self.pictures as usize)?;
         let name = trace.file_name().unwrap_or(trace.as_os_str()).to_string_lossy();
         Ok(page(&name, analysis, (busiest.as_ref(), &slow))?)
     }
+}
+
+/// The second reading of a trace: what is seen of the most pairs at work, and of so many slow calls.
+pub(in crate::cli) fn scenes(
+    trace: &Path,
+    analysis: &Analysis,
+    most: usize,
+) -> Result<(Option<Scene>, Vec<Scene>), OpenError> {
+    let mut reader = trace::open(File::open(trace)?)?;
+    let mut watch = Watch::new(analysis, most);
+    while let Some(event) = reader.next() {
+        watch.take(&event, reader.names());
+    }
+    Ok(watch.finish(reader.names()))
 }
 
 fn same_file(one: &Path, other: &Path) -> bool {

@@ -2,7 +2,7 @@
 //! Not here: comparing (`crate::compare`), its JSON, which is the comparison itself ([`json()`]).
 
 use super::grid::{Row, grid};
-use super::printable;
+use super::{in_markdown as escaped, printable};
 use crate::compare::gate::{Gated, Outcome};
 use crate::compare::{Basis, Bounds, CaseComparison, Comparison, Metric, Side, Tail, Verdict};
 use crate::schema::{CaseKind, ClockUnit, Severity};
@@ -304,18 +304,6 @@ pub(super) fn time(value: f64, unit: ClockUnit) -> String {
     };
     let digits = (3 - value.max(1.0).log10().floor() as i32).clamp(0, 3) as usize;
     format!("{value:.digits$} {unit}")
-}
-
-/// Text that Markdown shows as it is, in a table too.
-fn escaped(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for letter in printable(text).chars() {
-        if "|*`<[\\".contains(letter) {
-            shown.push('\\');
-        }
-        shown.push(letter);
-    }
-    shown
 }
 
 #[cfg(test)]

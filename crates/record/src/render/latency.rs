@@ -10,7 +10,7 @@ mod table;
 pub use json::{Options, json};
 pub use table::table;
 
-pub(super) use table::body;
+pub(super) use table::{HEADS, HOPS, body, hop_cells, pair_cells};
 
 use crate::Distribution;
 use crate::schema::{
@@ -20,7 +20,7 @@ use crate::verdict::{Served, numbers};
 use std::collections::BTreeSet;
 
 /// Calls that are told of together: those of one pair, or of all.
-struct Group<'r> {
+pub(super) struct Group<'r> {
     /// Which pair; `None` for all.
     pair: Option<u32>,
     cases: Vec<&'r Case>,
@@ -28,7 +28,7 @@ struct Group<'r> {
 
 impl<'r> Group<'r> {
     /// All pairs together, then each of them.
-    fn of(run: &'r Run) -> Vec<Group<'r>> {
+    pub(super) fn of(run: &'r Run) -> Vec<Group<'r>> {
         let cases = || run.cases.iter().filter_map(|case| Some((case.latency.as_ref()?.pair, case)));
         let pairs: BTreeSet<u32> = cases().map(|(pair, _)| pair).collect();
         let all = Group { pair: None, cases: cases().map(|(_, case)| case).collect() };
@@ -51,7 +51,7 @@ impl<'r> Group<'r> {
     }
 
     /// The calls of one class; `None` without any.
-    fn calls(&self, class: Class, test: &LatencyTest) -> Option<Calls> {
+    pub(super) fn calls(&self, class: Class, test: &LatencyTest) -> Option<Calls> {
         let cases: Vec<&Case> = self.of_class(class).collect();
         let numbers: Vec<&Measurement> = cases.iter().filter_map(|case| numbers(case)).collect();
         let found = || cases.iter().filter_map(|case| case.latency.as_ref());
@@ -101,13 +101,13 @@ fn once<'r>(reasons: impl Iterator<Item = &'r str>) -> Vec<&'r str> {
 }
 
 /// Numbers of calls that are told of together.
-struct Calls {
-    samples: Distribution,
-    misses: u64,
+pub(super) struct Calls {
+    pub(super) samples: Distribution,
+    pub(super) misses: u64,
     bubbles: u64,
     /// `None` where nobody could tell them exactly.
-    percentiles: Option<Percentiles>,
-    served: Served,
+    pub(super) percentiles: Option<Percentiles>,
+    pub(super) served: Served,
 }
 
 /// The lines of `-v`, one for each role: what it is, where and how it ran. A priority that was only lent is

@@ -8,9 +8,11 @@ use crate::render::summary::{findings, warnings};
 use crate::schema::{Class, ClockUnit, Hop, LatencyTest, Miss, Run};
 use crate::verdict::{Inherited, as_expected, calls, met};
 
-const HEADS: [&str; 11] =
+/// Heads of a row for each pair and class.
+pub(in crate::render) const HEADS: [&str; 11] =
     ["Calls", "number", "median", "p99", "worst", "misses", "meetR", "SYNC", "migrated", "bubbles", ""];
-const HOPS: [&str; 7] = ["Hop", "caller", "idle", "served", "expected", "", ""];
+/// Heads of a row for each hop.
+pub(in crate::render) const HOPS: [&str; 7] = ["Hop", "caller", "idle", "served", "expected", "", ""];
 
 /// The whole of it: a row for each pair and class and for all together, then verdicts and what went wrong.
 pub fn table(run: &Run) -> String {
@@ -42,7 +44,8 @@ pub(in crate::render) fn body(run: &Run) -> String {
     text += &inheritance(test);
     if !test.inheritance.hops.is_empty() {
         text.push('\n');
-        text += &grid(&HOPS, &test.inheritance.hops.iter().map(|one| hop(test, one)).collect::<Vec<_>>());
+        let hops = test.inheritance.hops.iter().map(|hop| Row::Numbers(hop_cells(test, hop)));
+        text += &grid(&HOPS, &hops.collect::<Vec<_>>());
     }
     let troubles = troubles(run, test);
     if !troubles.is_empty() {
@@ -54,6 +57,20 @@ pub(in crate::render) fn body(run: &Run) -> String {
 
 /// A row for each pair and class, and for all pairs.
 fn pairs(run: &Run, test: &LatencyTest) -> String {
+    grid(&HEADS, &rows(run, test))
+}
+
+/// The same as bare cells, for [`HEADS`]; words in place of numbers are one cell.
+pub(in crate::render) fn pair_cells(run: &Run, test: &LatencyTest) -> Vec<Vec<String>> {
+    let cells = |row| match row {
+        Row::Numbers(cells) => Some(cells),
+        Row::Words(name, words) => Some(vec![name, words]),
+        Row::Rule(_) => None,
+    };
+    rows(run, test).into_iter().filter_map(cells).collect()
+}
+
+fn rows(run: &Run, test: &LatencyTest) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut groups = Group::of(run);
     // The sum comes last in a table.
@@ -64,7 +81,7 @@ fn pairs(run: &Run, test: &LatencyTest) -> String {
         }
         rows.extend(Class::BOTH.into_iter().filter_map(|class| row(run, test, group, class)));
     }
-    grid(&HEADS, &rows)
+    rows
 }
 
 fn row(run: &Run, test: &LatencyTest, group: &Group, class: Class) -> Option<Row> {
@@ -168,14 +185,16 @@ fn inheritance(test: &LatencyTest) -> String {
     printable(&line).into_owned() + "\n"
 }
 
-fn hop(test: &LatencyTest, hop: &Hop) -> Row {
+/// A hop as cells, for [`HOPS`].
+pub(in crate::render) fn hop_cells(test: &LatencyTest, hop: &Hop) -> Vec<String> {
     let known = |sched: Option<crate::Sched>| sched.map_or("-".to_owned(), short);
     let words = match hop.as_expected() {
         Some(true) => "as expected",
         Some(false) => "UNEXPECTED",
+        None if hop.is_broken() => "BROKEN",
         None => "",
     };
-    Row::Numbers(vec![
+    vec![
         printable(&hop.scene).into_owned(),
         short(hop.caller),
         short(hop.idle),
@@ -183,7 +202,7 @@ fn hop(test: &LatencyTest, hop: &Hop) -> Row {
         known(hop.expected),
         words.to_owned(),
         printable(brief(test, &hop.note)).into_owned(),
-    ])
+    ]
 }
 
 /// Faults made on purpose, the miss that ended it, and pairs that failed.

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::chart::Chart;
 use super::verdicts::{Verdict, look_first, verdicts};
 use super::{Bundle, Entry, environment, latency, throughput};
+use crate::render::latency::{HEADS, HOPS, hop_cells, pair_cells};
 use crate::render::printable;
 use crate::render::summary::{summary, warnings};
 use crate::schema::{Finding, Run};
@@ -31,7 +32,8 @@ struct Part {
     heads: Vec<String>,
     rows: Vec<Vec<String>>,
     inheritance: Option<String>,
-    hops: Vec<latency::Told>,
+    hop_heads: Vec<&'static str>,
+    hops: Vec<Vec<String>>,
     /// The run as text, where there is no better look at it.
     text: Option<String>,
     environment: Vec<(&'static str, String)>,
@@ -136,6 +138,7 @@ fn part(index: usize, entry: &Entry) -> Part {
         heads: Vec::new(),
         rows: Vec::new(),
         inheritance: None,
+        hop_heads: Vec::new(),
         hops: Vec::new(),
         text: None,
         environment: environment::rows(run),
@@ -147,10 +150,11 @@ fn part(index: usize, entry: &Entry) -> Part {
     match &run.latency {
         Some(test) if test.sweep.is_none() => {
             part.chart = latency::chart(run, test);
-            part.heads = latency::HEADS.map(str::to_owned).to_vec();
-            part.rows = latency::table(run, test);
+            part.heads = HEADS.map(str::to_owned).to_vec();
+            part.rows = pair_cells(run, test);
             part.inheritance = Some(inheritance(test));
-            part.hops = test.inheritance.hops.iter().map(latency::Told::of).collect();
+            part.hop_heads = HOPS.to_vec();
+            part.hops = test.inheritance.hops.iter().map(|hop| hop_cells(test, hop)).collect();
         }
         None if !throughput::families(run).is_empty() => {
             part.chart = throughput::chart(run);

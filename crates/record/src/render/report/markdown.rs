@@ -1,8 +1,9 @@
 //! Room: the report as Markdown, for a pull request or a mail: verdicts, numbers, what spoils them.
 //! Not here: curves and pictures, which only the page has.
 
-use super::{Bundle, latency, look_first, throughput, verdicts};
-use crate::render::printable;
+use super::{Bundle, look_first, throughput, verdicts};
+use crate::render::in_markdown;
+use crate::render::latency::{HEADS, pair_cells};
 use crate::schema::Severity;
 
 /// The whole text.
@@ -22,7 +23,7 @@ pub fn markdown(bundle: &Bundle) -> String {
             host.cpu.model,
             host.class.name()
         );
-        text += &format!("\n{}\n", inline(&line));
+        text += &format!("\n{}\n", in_markdown(&line));
     }
     let lines = verdicts(bundle);
     let rows = lines.iter().map(|line| {
@@ -35,14 +36,14 @@ pub fn markdown(bundle: &Bundle) -> String {
     text +=
         &table(&["test", "verdict", "the number that matters"].map(str::to_owned), &rows.collect::<Vec<_>>());
     if let Some(look) = look_first(bundle) {
-        text += &format!("\n**Look first at** {}\n", inline(&look));
+        text += &format!("\n**Look first at** {}\n", in_markdown(&look));
     }
     for entry in &bundle.runs {
         let run = &entry.run;
         let (title, heads, rows) = match &run.latency {
             Some(test) if test.sweep.is_none() => {
-                let heads = latency::HEADS.map(str::to_owned).to_vec();
-                (format!("{} latency", test.flavour), heads, latency::table(run, test))
+                let heads = HEADS.map(str::to_owned).to_vec();
+                (format!("{} latency", test.flavour), heads, pair_cells(run, test))
             }
             None => {
                 let (heads, rows) = throughput::table(run);
@@ -51,7 +52,7 @@ pub fn markdown(bundle: &Bundle) -> String {
             Some(_) => continue,
         };
         if !rows.is_empty() {
-            text += &format!("\n## {}\n", inline(&title));
+            text += &format!("\n## {}\n", in_markdown(&title));
             text += &table(&heads, &rows);
         }
     }
@@ -65,28 +66,16 @@ pub fn markdown(bundle: &Bundle) -> String {
             Severity::Warning => "**warning**",
             Severity::Info => "note",
         };
-        let fix = finding.fix.as_ref().map_or(String::new(), |fix| format!(" Mend it: {}", inline(fix)));
-        text += &format!("- {severity}: {}{fix}\n", inline(&finding.text));
+        let fix = finding.fix.as_ref().map_or(String::new(), |fix| format!(" Mend it: {}", in_markdown(fix)));
+        text += &format!("- {severity}: {}{fix}\n", in_markdown(&finding.text));
     }
     text
 }
 
 fn table(heads: &[String], rows: &[Vec<String>]) -> String {
     let line = |cells: &[String]| {
-        format!("| {} |\n", cells.iter().map(|cell| inline(cell)).collect::<Vec<_>>().join(" | "))
+        format!("| {} |\n", cells.iter().map(|cell| in_markdown(cell)).collect::<Vec<_>>().join(" | "))
     };
     let rule = format!("|{}\n", "---|".repeat(heads.len()));
     format!("\n{}{rule}{}", line(heads), rows.iter().map(|row| line(row)).collect::<String>())
-}
-
-/// Text that stays text, and on its line.
-fn inline(text: &str) -> String {
-    let mut out = String::new();
-    for character in printable(text).chars() {
-        if matches!(character, '|' | '`' | '*' | '_' | '<' | '>' | '[' | ']' | '\\' | '#') {
-            out.push('\\');
-        }
-        out.push(character);
-    }
-    out
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::number::time;
 use super::{Bundle, latency, throughput};
+use crate::render::latency::Calls;
 use crate::render::printable;
 use crate::render::summary::warnings;
 use crate::schema::{Case, CaseKind, Class, LatencyTest, Outcome, Run, Setting, Severity};
@@ -144,7 +145,7 @@ fn of_latency(run: &Run, test: &LatencyTest) -> Verdict {
     let served = crate::verdict::Served::of(&run.cases);
     let inherited = Inherited::of(test);
     let known = as_expected(&test.inheritance);
-    let misses: u64 = classes.iter().map(|calls| calls.misses).fold(0, u64::saturating_add);
+    let misses: u64 = classes.iter().map(|(_, calls)| calls.misses).fold(0, u64::saturating_add);
     let failed = failures(&run.cases);
     let mut words = vec![format!("inheritance {}", inherited.name())];
     words.extend(served.sync().map(|sync| format!("SYNC {}", sync.name())));
@@ -174,15 +175,16 @@ fn of_latency(run: &Run, test: &LatencyTest) -> Verdict {
     }
 }
 
-fn latency_number(run: &Run, test: &LatencyTest, classes: &[latency::Calls], misses: u64) -> String {
-    let of = |calls: &latency::Calls| {
+fn latency_number(run: &Run, test: &LatencyTest, classes: &[(Class, Calls)], misses: u64) -> String {
+    let of = |(class, calls): &(Class, Calls)| {
         let worst = time(run, calls.samples.max as f64);
-        match calls.class {
-            Class::Fifo => format!("fifo p99 {}, worst {worst}", time(run, calls.p99 as f64)),
-            Class::Other => format!("other worst {worst}"),
+        let p99 = calls.percentiles.map(|exact| exact.p99).or_else(|| calls.samples.percentile(99.0));
+        match (class, p99) {
+            (Class::Fifo, Some(p99)) => format!("fifo p99 {}, worst {worst}", time(run, p99 as f64)),
+            _ => format!("{} worst {worst}", class.name()),
         }
     };
-    let made = latency::made(run);
+    let made: u64 = classes.iter().map(|(_, calls)| calls.served.calls).fold(0, u64::saturating_add);
     let over = format!("{misses} of {made} over {}", time(run, test.deadline as f64));
     classes.iter().map(of).chain([over]).collect::<Vec<_>>().join(", ")
 }
