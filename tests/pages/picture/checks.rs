@@ -244,18 +244,3 @@ fn fills(pictures: &[Value]) -> Vec<String> {
     faults.dedup();
     faults
 }
-
-/// How much text and page differ, as WCAG 2 has it: 1 to 21.
-pub(crate) fn contrast(page: &Value) -> f64 {
-    let luminance = |key: &str| {
-        let digits = word(page, key).trim_start_matches("rgb(").trim_end_matches(')');
-        let parts: Vec<f64> = digits.split(',').map(|part| part.trim().parse().expect("a colour")).collect();
-        let linear = |part: f64| {
-            let part = part / 255.0;
-            if part <= 0.03928 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
-        };
-        0.2126 * linear(parts[0]) + 0.7152 * linear(parts[1]) + 0.0722 * linear(parts[2])
-    };
-    let (one, other) = (luminance("page"), luminance("text"));
-    (one.max(other) + 0.05) / (one.min(other) + 0.05)
-}

@@ -1,18 +1,20 @@
-//! Room: the page of `trace analyze --html`, rendered by a browser: what is where, on a phone and on a desk.
-//! Not here: the geometry in numbers (`trace::picture`'s tests).
-//!
-//! Each check is also seen to object: a page is broken in one way, and must be found broken in that way.
+//! Room: the page of `trace analyze --html`: names, bars, arrows and legends where they belong.
+//! Not here: the report of a run (`report`).
 
-mod browser;
 mod checks;
-#[path = "../support/mod.rs"]
-mod support;
 
 use std::path::Path;
 
-use browser::{Scheme, next, probe};
-use checks::{contrast, faults};
-use support::{Folder, binderperf};
+use crate::browser::{self, Scheme, next};
+use crate::support::{Folder, binderperf};
+use crate::{contrast, piece};
+use checks::faults;
+use serde_json::Value;
+
+/// Where a browser puts everything.
+fn probe(page: &str, width: u32, scheme: Scheme) -> Value {
+    browser::probe(page, include_str!("picture/probe.js"), width, scheme)
+}
 
 /// The page of a recording of the trace crate's.
 fn page(fixture: &str, words: &[&str]) -> String {
@@ -44,7 +46,9 @@ fn pages_are_sound_on_a_phone_and_on_a_desk_in_light_and_dark() {
             assert_eq!(probe["width"], width, "the window is as wide as was asked for");
             let faults = faults(&probe);
             assert!(faults.is_empty(), "{fixture} at {width}: {faults:#?}");
-            assert!(contrast(&probe) > 7.0, "{fixture} {scheme:?}: {}", contrast(&probe));
+            let color = |key: &str| probe[key].as_str().expect("a colour").to_owned();
+            let contrast = contrast(&color("page"), &color("text"));
+            assert!(contrast > 7.0, "{fixture} {scheme:?}: {contrast}");
         }
     }
 }
@@ -85,13 +89,6 @@ fn is_noticed(page: &str, width: u32, from: &str, to: &str, words: &str) {
     let broken = page.replacen(from, to, 1);
     let faults = faults(&probe(&broken, width, Scheme::Light));
     assert!(faults.iter().any(|fault| fault.contains(words)), "{words}: not noticed: {faults:#?}");
-}
-
-/// The first piece of the page after `from` up to `to`, with what stands before it in the line.
-fn piece<'p>(page: &'p str, from: &str, to: &str) -> &'p str {
-    let begin = page.find(from).unwrap_or_else(|| panic!("{from} is in the page"));
-    let end = page[begin..].find(to).unwrap_or_else(|| panic!("{to} comes after {from}"));
-    &page[begin..begin + end + to.len()]
 }
 
 #[test]
