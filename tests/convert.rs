@@ -1,4 +1,5 @@
-//! Room: `binderperf convert` as the programs see it that these formats are of.
+//! Room: `binderperf convert` as the programs see it that these formats are of, and files of every format as they are to
+//! stay: `BINDERPERF_GOLDEN=write` writes them anew where a change is meant.
 //! Not here: what stands where in each format (`record::render::convert`'s tests).
 //! Facts: kcidb-io 141 has KCIDB's schema; the XML schema is Jenkins' junit-10.xsd, as pytest's source carries it; `prove`
 //! reads TAP and passes over the line by which KTAP differs; Otava 0.8 reads CSV by a configuration.
@@ -22,6 +23,38 @@ fn taken(kind: &str, file: &str) -> Result<(), String> {
     let script = format!("{}/tests/support/formats.py", env!("CARGO_MANIFEST_DIR"));
     let called = call(&tool("bin/python"), &[&script, kind, file], &[]);
     if called.code == Some(0) { Ok(()) } else { Err(called.stderr) }
+}
+
+/// The records of a guest with Debian's 7.2 that every later version must read, each with what it becomes.
+const GOLDEN: [&str; 2] = ["throughput", "latency"];
+const FORMATS: [(&str, &str); 6] = [
+    ("gbench", "gbench.json"),
+    ("junit", "junit.xml"),
+    ("ktap", "tap"),
+    ("lava", "lava.txt"),
+    ("kcidb", "kcidb.json"),
+    ("csv", "csv"),
+];
+
+fn golden(name: &str, end: &str) -> String {
+    format!("{}/tests/golden/{name}.{end}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn what_consumers_have_read_stays_as_it_was() {
+    for name in GOLDEN {
+        for (format, end) in FORMATS {
+            let called = binderperf(&["convert", "--to", format, &golden(name, "json")]);
+            assert_eq!(called.code, Some(0), "{name} as {format}: {}", called.stderr);
+            let file = golden(name, end);
+            if std::env::var_os("BINDERPERF_GOLDEN").is_some_and(|wanted| wanted == "write") {
+                std::fs::write(&file, &called.stdout).expect("the tree is ours");
+            }
+            let want = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+            let apart = want.lines().zip(called.stdout.lines()).find(|(was, is)| was != is);
+            assert!(want == called.stdout, "{file} and what is written now are apart: {apart:?}");
+        }
+    }
 }
 
 fn converted(record: &str, to: &str, out: &str) -> Called {
@@ -65,6 +98,7 @@ fn records(folder: &Folder) -> Vec<String> {
     let path = folder.path("troubled.json");
     std::fs::write(&path, json.to_string()).expect("written");
     records.push(path);
+    records.extend(GOLDEN.map(|name| golden(name, "json")));
     records
 }
 

@@ -37,6 +37,7 @@ fn all_fifteen_cases_beside_their_controls() {
     assert_eq!(called.code, Some(0), "{}", called.stderr);
     assert!(run.complete);
     assert!(matches!(run.host.class, HostClass::Tcg | HostClass::Kvm), "{:?}", run.host.class);
+    assert_eq!(run.host.host_name, "guest");
     let driver = run.driver.as_ref().expect("a driver served");
     assert_eq!(driver.protocol_version, 8);
     let tests: Vec<_> = run.cases.iter().filter(|case| case.kind == CaseKind::Test).collect();

@@ -57,6 +57,7 @@ pub fn main() -> ! {
 /// The whole life as one list of calls. The error is for the console: all others went to the host.
 fn serve() -> Result<Infallible, String> {
     machine::mount_all()?;
+    machine::take_name();
     let text =
         std::fs::read(Path::new("/").join(JOB_PATH)).map_err(|error| format!("reading the job: {error}"))?;
     let mut job: Job = serde_json::from_slice(&text).map_err(|error| format!("reading the job: {error}"))?;
