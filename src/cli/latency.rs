@@ -149,7 +149,7 @@ struct TestArgs {
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
-    /// Make something go wrong, to see it found: drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US, kill-server, spin-caller, lock-server=US, busy-loopers=US, timers=N
+    /// Make something go wrong, to see it found: drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US, kill-server, spin-caller, lock-server=US, busy-loopers=US, timers=N[:late]
     #[arg(long, value_name = "FAULT")]
     inject: Vec<Injected>,
 

@@ -158,6 +158,7 @@ impl Pair {
             not_inherited: 0,
             percentiles: Percentiles::of(&mut times),
             raw: Vec::new(),
+            spared: Vec::new(),
             load: String::new(),
             rate_hz: None,
         });

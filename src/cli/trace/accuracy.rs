@@ -64,7 +64,7 @@ pub(super) fn run(args: &AccuracyArgs) -> u8 {
 }
 
 fn row(found: &Found) -> String {
-    let Found { cause, calls, affected, named, clean, alarms, disturbed, wrong } = found;
+    let Found { cause, calls, spared, affected, named, clean, alarms, disturbed, wrong } = found;
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let verdict = match (found.is_right(), found.is_enough()) {
         (true, _) => "right".to_owned(),
@@ -75,8 +75,12 @@ fn row(found: &Found) -> String {
             format!("TOO FEW: at least {LEAST_AFFECTED} must be affected; more iterations (-i)")
         }
     };
+    let spared = match spared {
+        0 => String::new(),
+        spared => format!("; too early or too late for {spared} calls, which do not count"),
+    };
     let mut text = format!(
-        "{:<10} {calls:>5} {affected:>8} {named:>5} {:>9} {clean:>6} {alarms:>6} {:>9} {disturbed:>6}  {verdict}\n           {}\n",
+        "{:<10} {calls:>5} {affected:>8} {named:>5} {:>9} {clean:>6} {alarms:>6} {:>9} {disturbed:>6}  {verdict}\n           {}{spared}\n",
         cause.name(),
         percent(found.share_named()),
         percent(found.share_alarms()),

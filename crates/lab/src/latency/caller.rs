@@ -76,7 +76,7 @@ fn timed<C: Callee>(callee: &C, class: Class, order: Order, terms: &Terms) -> Re
     if let Some(moment) = intended {
         clock_sleep::until(moment);
     }
-    terms.timers.arm();
+    let expire = terms.timers.arm();
     // Behind the sleep, or that would be part of what the trace tells of the call.
     terms.tell("call", class, number, format_args!(""));
     let cpu_before = thread_cpu_ns();
@@ -96,7 +96,8 @@ fn timed<C: Callee>(callee: &C, class: Class, order: Order, terms: &Terms) -> Re
     if !missed {
         terms.tell("done", class, number, format_args!(""));
     }
-    let sample = Sample { class, took, lasted: end - start, caller_ns, before, after, answer };
+    let spared = expire.is_some_and(|moment| !(start..end).contains(&moment));
+    let sample = Sample { class, took, lasted: end - start, caller_ns, before, after, spared, answer };
     Ok(Timed { start, end, sample, stopped_tracing, marked })
 }
 

@@ -13,6 +13,11 @@ use super::scene::Callee;
 /// Time to arm a timer, in ns, with some to spare; and how long before they expire the call is made.
 const TO_ARM_ONE: u64 = 1_500;
 const AHEAD: u64 = 40_000;
+/// Arming is tried so often, each time with twice the time for it: together 15 times the first, which is far below what
+/// a real-time thread may run without sleeping.
+const TRIES: u32 = 4;
+/// Timers that are not to disturb the call expire so long after it, or never, as the next call arms them anew.
+const LATE: u64 = 10_000_000_000;
 
 /// A lock that a thread of this process holds for so long, and then leaves alone for a quarter of that, until the
 /// process ends.
@@ -49,38 +54,57 @@ fn rest(us: u64) {
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     all: Vec<TimerFd>,
+    late: bool,
 }
 
 impl Timers {
-    /// So many, none of them armed.
+    /// So many, none of them armed. `late` ones cost the caller the same, and expire when its call is over.
     ///
     /// # Errors
     /// There are not so many descriptors.
-    pub(super) fn new(count: u32) -> io::Result<Self> {
+    pub(super) fn new(count: u32, late: bool) -> io::Result<Self> {
         if count > 0 {
             sys::open_files::allow(u64::from(count) + 256)?;
         }
-        Ok(Self { all: (0..count).map(|_| TimerFd::new()).collect::<io::Result<_>>()? })
+        Ok(Self { all: (0..count).map(|_| TimerFd::new()).collect::<io::Result<_>>()?, late })
     }
 
-    /// Has them expire shortly after this returns, on this CPU. If arming took too long, they have already.
+    /// Has them expire shortly after this returns, on this CPU; the moment, if there are any.
     #[inline]
-    pub(super) fn arm(&self) {
-        if !self.all.is_empty() {
-            self.arm_all();
-        }
+    pub(super) fn arm(&self) -> Option<u64> {
+        (!self.all.is_empty()).then(|| self.arm_all())
     }
 
+    /// Arming may take longer than was allowed for, and whoever waits for the moment may lose the CPU; then the first
+    /// ones expire before the call is made. So it is tried again. The moment tells the caller whether that helped.
     #[cold]
-    fn arm_all(&self) {
-        let moment = monotonic_ns() + self.all.len() as u64 * TO_ARM_ONE + AHEAD;
+    fn arm_all(&self) -> u64 {
+        let mut allowed = if self.late { LATE } else { self.all.len() as u64 * TO_ARM_ONE };
+        let mut moment = self.arm_for(monotonic_ns() + allowed + AHEAD);
+        for _ in 1..TRIES {
+            if self.is_near(moment) {
+                break;
+            }
+            allowed *= 2;
+            moment = self.arm_for(monotonic_ns() + allowed + AHEAD);
+        }
+        moment
+    }
+
+    /// Waits until the call may be made; whether it is not too late for that.
+    fn is_near(&self, moment: u64) -> bool {
+        while !self.late && monotonic_ns() + AHEAD < moment {
+            std::hint::spin_loop();
+        }
+        monotonic_ns() + AHEAD / 2 < moment
+    }
+
+    fn arm_for(&self, moment: u64) -> u64 {
         for timer in &self.all {
             // It is armed, or one fewer expires.
             let _ = timer.arm(moment);
         }
-        while monotonic_ns() + AHEAD < moment {
-            std::hint::spin_loop();
-        }
+        moment
     }
 }
 
@@ -100,10 +124,19 @@ mod tests {
 
     #[test]
     fn timers_expire_after_the_call_has_begun() {
-        let timers = Timers::new(10).expect("descriptors");
+        let timers = Timers::new(10, false).expect("descriptors");
         let before = monotonic_ns();
-        timers.arm();
+        let moment = timers.arm().expect("ten");
         assert!(monotonic_ns() - before >= 10 * TO_ARM_ONE);
-        Timers::default().arm();
+        assert!(moment - before >= 10 * TO_ARM_ONE + AHEAD);
+        assert_eq!(Timers::default().arm(), None);
+    }
+
+    #[test]
+    fn late_timers_expire_long_after_the_call_and_nobody_waits_for_them() {
+        let timers = Timers::new(10, true).expect("descriptors");
+        let before = monotonic_ns();
+        assert!(timers.arm().expect("ten") >= before + LATE);
+        assert!(monotonic_ns() - before < LATE, "it did not spin until then");
     }
 }

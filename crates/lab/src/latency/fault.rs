@@ -12,7 +12,7 @@ const LONGEST_US: u64 = 10_000_000;
 const MOST_TIMERS: u32 = 10_000;
 
 /// One fault. Typed `drop-inheritance`, `wrong-cpu`, `delay=US:P`, `lose-reply`, `stall-server=US`,
-/// `kill-server`, `spin-caller`, `lock-server=US`, `busy-loopers=US`, `timers=N`.
+/// `kill-server`, `spin-caller`, `lock-server=US`, `busy-loopers=US`, `timers=N`, `timers=N:late`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Injected {
     /// Servers inherit no priority. The embedded driver's only: it is a setting of it.
@@ -51,13 +51,15 @@ pub enum Injected {
     Timers {
         /// How many.
         count: u32,
+        /// Not before the call is over: what arming them does to the caller, without their interrupts.
+        late: bool,
     },
 }
 
 impl Injected {
     /// How they are typed.
     pub const WORDS: &'static str = "drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US, kill-server, spin-caller, lock-server=US, \
-         busy-loopers=US, timers=N";
+         busy-loopers=US, timers=N[:late]";
 
     /// Whether it befalls only the first pair.
     pub(super) fn is_of_one_pair(self) -> bool {
@@ -83,11 +85,12 @@ impl FromStr for Injected {
             ("spin-caller", None) => Ok(Self::SpinCaller),
             ("lock-server", Some(us)) => Ok(Self::LockServer { us: microseconds(us)? }),
             ("busy-loopers", Some(us)) => Ok(Self::BusyLoopers { us: microseconds(us)? }),
-            ("timers", Some(count)) => {
+            ("timers", Some(value)) => {
+                let (count, late) = value.strip_suffix(":late").map_or((value, false), |count| (count, true));
                 let most = MOST_TIMERS;
                 let number = count.parse().ok().filter(|count| (1..=most).contains(count));
                 let why = || format!("{count:?} is no number of timers from 1 to {most}");
-                Ok(Self::Timers { count: number.ok_or_else(why)? })
+                Ok(Self::Timers { count: number.ok_or_else(why)?, late })
             }
             ("stall-server", Some(us)) => Ok(Self::StallServer { us: microseconds(us)? }),
             ("delay", Some(value)) => {
@@ -114,7 +117,9 @@ impl fmt::Display for Injected {
             Self::SpinCaller => f.write_str("spin-caller"),
             Self::LockServer { us } => write!(f, "lock-server={us}"),
             Self::BusyLoopers { us } => write!(f, "busy-loopers={us}"),
-            Self::Timers { count } => write!(f, "timers={count}"),
+            Self::Timers { count, late } => {
+                write!(f, "timers={count}{}", if *late { ":late" } else { "" })
+            }
         }
     }
 }
@@ -136,6 +141,7 @@ mod tests {
             "lock-server=4000",
             "busy-loopers=4000",
             "timers=3000",
+            "timers=3000:late",
         ];
         for word in words {
             assert_eq!(word.parse::<Injected>().expect(word).to_string(), word);
@@ -160,6 +166,7 @@ mod tests {
             "busy-loopers=x",
             "timers=0",
             "timers=10001",
+            "timers=9:later",
             "sleep",
         ] {
             assert!(bad.parse::<Injected>().is_err(), "{bad}");

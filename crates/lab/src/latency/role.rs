@@ -101,12 +101,12 @@ impl Assignment {
     }
 
     fn timers(&self) -> Result<Timers, String> {
-        let count = self.faults.iter().find_map(|fault| match *fault {
-            Injected::Timers { count } => Some(count),
+        let wanted = self.faults.iter().find_map(|fault| match *fault {
+            Injected::Timers { count, late } => Some((count, late)),
             _ => None,
         });
-        Timers::new(count.unwrap_or(0))
-            .map_err(|error| format!("making timers: {}", sys::errno::describe(&error)))
+        let (count, late) = wanted.unwrap_or_default();
+        Timers::new(count, late).map_err(|error| format!("making timers: {}", sys::errno::describe(&error)))
     }
 
     fn has(&self, fault: Injected) -> bool {

@@ -44,6 +44,8 @@ pub(super) struct Sample {
     /// The caller's CPU before and after.
     pub(super) before: u32,
     pub(super) after: u32,
+    /// Timers were to expire while it lasted, and by the caller's clock did not.
+    pub(super) spared: bool,
     pub(super) answer: Answer,
 }
 
@@ -55,7 +57,7 @@ impl Sample {
     pub(super) fn words(&self) -> [u64; WORDS] {
         let cpus = [self.before, self.after, self.answer.cpu];
         let cpus = cpus.iter().fold(0, |word, cpu| word << CPU_BITS | u64::from(*cpu) & CPU_MASK);
-        let class = u64::from(self.class == Class::Fifo);
+        let class = u64::from(self.spared) << 1 | u64::from(self.class == Class::Fifo);
         let server = u64::from(self.answer.tid) << 32 | self.answer.sched & 0xff_ffff;
         [self.took, self.lasted, self.caller_ns, class << (3 * CPU_BITS) | cpus, server, self.answer.cpu_ns]
     }
@@ -66,7 +68,8 @@ impl Sample {
         let cpu = |place: u32| (cpus >> (place * CPU_BITS) & CPU_MASK) as u32;
         let class = if cpus >> (3 * CPU_BITS) & 1 == 1 { Class::Fifo } else { Class::Other };
         let answer = Answer { tid: (server >> 32) as u32, cpu: cpu(0), sched: server & 0xff_ffff, cpu_ns };
-        Self { class, took, lasted, caller_ns, before: cpu(2), after: cpu(1), answer }
+        let spared = cpus >> (3 * CPU_BITS) & 2 != 0;
+        Self { class, took, lasted, caller_ns, before: cpu(2), after: cpu(1), spared, answer }
     }
 }
 
@@ -86,6 +89,7 @@ mod tests {
                 caller_ns: 77,
                 before: 512,
                 after: 0,
+                spared: class == Class::Other,
                 answer,
             };
             assert_eq!(Sample::of(&sample.words()), sample);

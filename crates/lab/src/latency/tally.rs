@@ -57,6 +57,11 @@ fn idle(samples: &[Sample]) -> Vec<Option<u64>> {
     samples.iter().map(of).collect()
 }
 
+/// The numbers of those that it holds of.
+fn numbers(calls: &[(&Sample, Option<u64>)], holds: impl Fn(&Sample) -> bool) -> Vec<u64> {
+    (0..).zip(calls).filter(|(_, (sample, _))| holds(sample)).map(|(number, _)| number).collect()
+}
+
 /// The calls of one class, of all those of a pair in their order. No numbers if it made none.
 pub(super) fn class(
     frame: &Frame,
@@ -89,6 +94,7 @@ pub(super) fn class(
         not_inherited: count(&|sample| !inherited(caller, unpack(sample.answer.sched))),
         percentiles: Percentiles::of(&mut times.clone()),
         raw: if frame.raw { times.clone() } else { Vec::new() },
+        spared: numbers(&calls, |sample| frame.raw && sample.spared),
         load: frame.load.clone(),
         rate_hz: frame.rate_hz,
     };
@@ -117,7 +123,7 @@ mod tests {
     fn call(class: Class, took: u64) -> Sample {
         let sched = pack(CALLERS.of(class));
         let answer = Answer { tid: 9, cpu: 0, sched, cpu_ns: 0 };
-        Sample { class, took, lasted: took, caller_ns: 0, before: 0, after: 0, answer }
+        Sample { class, took, lasted: took, caller_ns: 0, before: 0, after: 0, spared: false, answer }
     }
 
     fn other(samples: &[Sample]) -> Latency {
@@ -134,6 +140,15 @@ mod tests {
         assert_eq!(latency.percentiles.expect("calls").p99, 20);
         let (measured, latency) = class(&FRAME, 0, Class::Other, &CALLERS, &samples[..1]);
         assert_eq!((measured, latency.percentiles, latency.misses), (None, None, 0), "it made no call");
+    }
+
+    #[test]
+    fn calls_that_no_timer_expired_in_are_known_by_their_numbers() {
+        let spared = Sample { spared: true, ..call(Class::Other, 7) };
+        let samples = [call(Class::Other, 7), call(Class::Fifo, 7), spared, call(Class::Other, 7)];
+        assert_eq!(other(&samples).spared, [1]);
+        let frame = Frame { raw: false, ..FRAME };
+        assert!(class(&frame, 0, Class::Other, &CALLERS, &samples).1.spared.is_empty(), "not asked for");
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! - [`cause`]: what is put in, and what names it.
 //!
 //! Which calls a cause befell is told by the caller's own clock, never by the trace: those of the real-time caller
-//! that took so much longer than the median without it. Without the cause such a call was disturbed by somebody else, of
+//! that took so much longer than the median without it. What was to happen during a call and, by that clock, happened
+//! before or after it, did not befall it. Without the cause such a call was disturbed by somebody else, of
 //! whom this knows nothing; it counts for nothing.
 
 pub mod cause;
@@ -57,7 +58,9 @@ pub struct Found {
     pub cause: Cause,
     /// Calls with it.
     pub calls: usize,
-    /// Of them, those that it befell.
+    /// Of them, those that it came too early or too late for, by the caller's clock.
+    pub spared: usize,
+    /// Of the others, those that it befell.
     pub affected: usize,
     /// Of those, those whose verdict names it.
     pub named: usize,
@@ -180,6 +183,8 @@ impl Drop for Folder {
 struct Recorded {
     /// What the real-time caller's calls took, in their order, in ns.
     took: Vec<u64>,
+    /// Numbers of those that the cause came too early or too late for.
+    spared: Vec<u64>,
     /// How many of them were served on the caller's CPU, by the service's own account.
     same_cpu: u64,
     analysis: Analysis,
@@ -222,7 +227,7 @@ impl Rig<'_> {
             "latency hwbinder -i {} --driver {driver} --no-scenes --raw-data --deadline-us 60000000 {always} {} {}",
             self.ask.iterations,
             if with { puts_in.as_str() } else { "" },
-            cause.places(with, self.cpus),
+            cause.either(with, self.cpus),
         );
         let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         words.extend(["--record".to_owned(), document.display().to_string()]);
@@ -254,7 +259,12 @@ impl Rig<'_> {
         if analysis.lost > 0 || analysis.gaps > 0 {
             return Err(failed(format!("the recording lost {} events", analysis.lost)));
         }
-        Ok(Recorded { took: latency.raw.clone(), same_cpu: latency.same_cpu, analysis })
+        Ok(Recorded {
+            took: latency.raw.clone(),
+            spared: latency.spared.clone(),
+            same_cpu: latency.same_cpu,
+            analysis,
+        })
     }
 }
 
@@ -284,6 +294,7 @@ fn judge(cause: Cause, with: &Recorded, without: &Recorded) -> Found {
     let mut found = Found {
         cause,
         calls: with.took.len(),
+        spared: with.spared.len(),
         affected: 0,
         named: 0,
         clean: 0,
@@ -291,7 +302,9 @@ fn judge(cause: Cause, with: &Recorded, without: &Recorded) -> Found {
         disturbed: 0,
         wrong: Vec::new(),
     };
-    for (number, _) in with.took.iter().enumerate().filter(|(_, took)| befell(**took)) {
+    let spared = |number: usize| with.spared.binary_search(&(number as u64)).is_ok();
+    let slower = with.took.iter().enumerate().filter(|(_, took)| befell(**took));
+    for (number, _) in slower.filter(|(number, _)| !spared(*number)) {
         found.affected += 1;
         match with.verdict(number) {
             Some(call) if cause.is_claimed(call, true) => found.named += 1,

@@ -102,6 +102,9 @@ pub struct Latency {
     /// Every single time in clock units in the order of the calls, if that was asked for.
     #[serde(default)]
     pub raw: Vec<u64>,
+    /// Of those, the places of calls in which timers were to expire and, by the caller's clock, did not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spared: Vec<u64>,
     /// The load beside the test, as typed, e.g. `cpu:4`; empty for none.
     #[serde(default)]
     pub load: String,

@@ -104,17 +104,19 @@ impl Cause {
                 format!("--inject busy-loopers={HELD_US}"),
             ),
             Self::Apart => (String::new(), String::new()),
-            Self::Timers => {
-                (format!("{same} --inject delay={LITTLE_WORK_US}:1"), format!("--inject timers={TIMERS}"))
-            }
+            Self::Timers => (format!("{same} --inject delay={LITTLE_WORK_US}:1"), String::new()),
         }
     }
 
-    /// Words that choose the CPUs of [`Cause::Apart`], with it and without.
-    pub(super) fn places(self, with: bool, [first, second]: [u32; 2]) -> String {
+    /// Words that are others with the cause than without: the CPUs of [`Cause::Apart`], the moment of
+    /// [`Cause::Timers`], which are armed in any case, or the calls without them would be faster by what arming does
+    /// to the caches.
+    pub(super) fn either(self, with: bool, [first, second]: [u32; 2]) -> String {
         match (self, with) {
             (Self::Apart, true) => format!("--cpus {first},{second}"),
             (Self::Apart, false) => format!("--cpus {second},{second}"),
+            (Self::Timers, true) => format!("--inject timers={TIMERS}"),
+            (Self::Timers, false) => format!("--inject timers={TIMERS}:late"),
             _ => String::new(),
         }
     }
