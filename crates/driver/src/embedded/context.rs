@@ -160,7 +160,7 @@ impl EmbeddedContext {
     pub fn state(&self, which: StateFile) -> Result<Option<String>, OpenError> {
         let hello = Hello { context: self.name.clone(), map_size: 0, lanes: false };
         let Some(line) = Line::open_running(self.directory(), &hello)? else { return Ok(None) };
-        let nobody = ThreadKey { slot: 0, generation: 0 };
+        let nobody = ThreadKey::NOBODY;
         let os = |source| OpenError::Os {
             path: self.directory().to_owned(),
             call: "asking its broker for its state",

@@ -16,7 +16,7 @@ use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use abi::codes::br;
@@ -85,13 +85,26 @@ pub(super) struct Marks {
     buffers: Mutex<HashMap<u64, Sized>>,
     /// Numbers that are this process's: the next one, above it the end.
     numbers: AtomicU64,
+    /// Those for when these are used up, likewise; empty at 0.
+    spare: AtomicU64,
+    /// Whether the broker was asked for them.
+    asked: AtomicBool,
 }
 
 impl Marks {
     /// Marks in this folder of tracefs.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
-        let file = File::options().write(true).open(folder.join(MARKER))?;
-        Ok(Self { file, buffers: Mutex::default(), numbers: AtomicU64::new(0) })
+        File::options().write(true).open(folder.join(MARKER)).map(Self::writing_to)
+    }
+
+    fn writing_to(file: File) -> Self {
+        Self {
+            file,
+            buffers: Mutex::default(),
+            numbers: AtomicU64::new(0),
+            spare: AtomicU64::new(0),
+            asked: AtomicBool::new(false),
+        }
     }
 
     /// Marks where they were asked for. A folder that cannot be written to is no reason to refuse the context:
@@ -107,22 +120,30 @@ impl Marks {
         let _ = (&self.file).write(&line.bytes[..line.len]);
     }
 
-    /// Whether there is no pair of numbers left.
-    pub(super) fn needs_numbers(&self) -> bool {
-        let numbers = self.numbers.load(Ordering::Relaxed);
-        (numbers as u32).saturating_add(1) >= (numbers >> 32) as u32
+    /// Whether the broker is to be asked for numbers now: there are none in reserve, and it was not asked yet. Under
+    /// the process's lock.
+    pub(super) fn wants_numbers(&self) -> bool {
+        self.spare.load(Ordering::Relaxed) == 0 && !self.asked.swap(true, Ordering::Relaxed)
     }
 
-    /// From now on these.
+    /// The broker's answer: at once, or when the others are used up. Under the process's lock.
     pub(super) fn give_numbers(&self, first: u32, count: u32) {
         let end = first.saturating_add(count);
-        self.numbers.store(u64::from(end) << 32 | u64::from(first), Ordering::Relaxed);
+        let given = u64::from(end) << 32 | u64::from(first);
+        self.asked.store(false, Ordering::Relaxed);
+        let place =
+            if is_used_up(self.numbers.load(Ordering::Relaxed)) { &self.numbers } else { &self.spare };
+        place.store(given, Ordering::Relaxed);
     }
 
     /// A number for a call, and behind it one for its reply; 0 if there is none. Under the process's lock.
     pub(super) fn take_pair(&self) -> u32 {
-        if self.needs_numbers() {
-            return 0;
+        if is_used_up(self.numbers.load(Ordering::Relaxed)) {
+            let spare = self.spare.swap(0, Ordering::Relaxed);
+            if is_used_up(spare) {
+                return 0;
+            }
+            self.numbers.store(spare, Ordering::Relaxed);
         }
         self.numbers.fetch_add(2, Ordering::Relaxed) as u32
     }
@@ -246,6 +267,11 @@ impl Marks {
     }
 }
 
+/// Whether numbers, the next one and above it the end, have no pair any more.
+fn is_used_up(numbers: u64) -> bool {
+    (numbers as u32).saturating_add(1) >= (numbers >> 32) as u32
+}
+
 /// A line being put together, without the heap.
 struct Line {
     bytes: [u8; LONGEST],
@@ -258,5 +284,39 @@ impl fmt::Write for Line {
         room.copy_from_slice(text.as_bytes());
         self.len += text.len();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks() -> Marks {
+        let file = File::options().write(true).open("/dev/null").expect("it is everywhere");
+        Marks::writing_to(file)
+    }
+
+    #[test]
+    fn numbers_are_asked_for_once_and_long_before_they_are_used_up() {
+        let marks = marks();
+        assert_eq!(marks.take_pair(), 0, "none yet");
+        assert!(marks.wants_numbers() && !marks.wants_numbers(), "asked once");
+        marks.give_numbers(10, 4);
+        assert_eq!(marks.take_pair(), 10);
+        assert!(marks.wants_numbers(), "there is a pair left, and nothing in reserve");
+        marks.give_numbers(50, 4);
+        assert!(!marks.wants_numbers());
+        assert_eq!([marks.take_pair(), marks.take_pair()], [12, 50]);
+        assert!(marks.wants_numbers(), "the reserve is in use");
+        assert_eq!([marks.take_pair(), marks.take_pair()], [52, 0], "nobody waits: a call goes without");
+        marks.give_numbers(90, 2);
+        assert_eq!([marks.take_pair(), marks.take_pair()], [90, 0]);
+    }
+
+    #[test]
+    fn numbers_at_the_end_of_all_are_no_trap() {
+        let marks = marks();
+        marks.give_numbers(u32::MAX - 2, 1 << 16);
+        assert_eq!([marks.take_pair(), marks.take_pair()], [u32::MAX - 2, 0]);
     }
 }

@@ -47,6 +47,11 @@ pub struct ThreadKey {
     pub generation: u32,
 }
 
+impl ThreadKey {
+    /// Of no thread: the first user of a slot is its generation 1.
+    pub const NOBODY: Self = Self { slot: 0, generation: 0 };
+}
+
 /// What a transaction is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactKind {

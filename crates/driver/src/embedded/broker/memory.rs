@@ -219,6 +219,8 @@ enum To {
 
 fn addressee(item: &Item) -> To {
     match item {
+        // Found by whoever looks next.
+        Item::Answer { thread, .. } if *thread == ThreadKey::NOBODY => To::Nobody,
         Item::Answer { thread, .. } | Item::Reply { thread, .. } | Item::Refused { thread, .. } => {
             To::Thread(*thread)
         }

@@ -53,14 +53,7 @@ impl Stage {
     /// The same with these settings.
     pub(in crate::embedded) fn pair_with(&self, number: u32, settings: Settings) -> Pair {
         let name = format!("fuzz{number}");
-        let context = EmbeddedContext::at(self.context.directory(), &name, settings);
-        let open = || {
-            let options = OpenOptions { map_size: 1 << 18, nonblocking: true };
-            let connection = context.open(options).expect("the broker lets in");
-            connection.version().expect("answered");
-            connection
-        };
-        Pair::acquaint(open(), open(), open())
+        Pair::of(&EmbeddedContext::at(self.context.directory(), &name, settings))
     }
 }
 
@@ -76,6 +69,17 @@ pub(in crate::embedded) struct Pair {
 }
 
 impl Pair {
+    /// In a context in which nobody is yet.
+    pub(in crate::embedded) fn of(context: &EmbeddedContext) -> Self {
+        let open = || {
+            let options = OpenOptions { map_size: 1 << 18, nonblocking: true };
+            let connection = context.open(options).expect("the broker lets in");
+            connection.version().expect("answered");
+            connection
+        };
+        Self::acquaint(open(), open(), open())
+    }
+
     /// By a detour: nobody may call the manager of the same OS process by handle 0 (contract CTX-05),
     /// but by the number that it gets when handle 0 still names one that died (REF-07).
     fn acquaint(first: EmbeddedConnection, victim: EmbeddedConnection, other: EmbeddedConnection) -> Self {

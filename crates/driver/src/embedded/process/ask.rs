@@ -10,10 +10,10 @@ use super::{Guard, Process};
 use crate::embedded::protocol::{Request, ThreadKey};
 
 impl Process {
-    /// Sends a request that nobody waits for.
+    /// Sends a request that nobody waits for. Of their answers only one means anything ([`Process::stocked`]).
     pub(super) fn post(&self, request: &Request) {
         // A broker that is gone is noticed by whoever waits for something; there is nothing to add.
-        let _ = self.line.send(ThreadKey { slot: 0, generation: 0 }, 0, request, &[]);
+        let _ = self.line.send(ThreadKey::NOBODY, 0, request, &[]);
     }
 
     /// Sends a request and waits for its answer; signals do not interrupt that, as they do not

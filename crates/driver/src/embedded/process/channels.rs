@@ -153,7 +153,7 @@ impl Process {
         match item {
             Item::Channel { channel, caller, bit, peer, peer_pid, peer_euid } => {
                 let request = Request::TakeChannel { channel };
-                let fetched = self.line.fetch(ThreadKey { slot: 0, generation: 0 }, &request);
+                let fetched = self.line.fetch(ThreadKey::NOBODY, &request);
                 let memory = fetched.ok().filter(|(errno, _)| *errno == 0);
                 let Some((memory, bells)) = memory.and_then(|(_, descriptors)| open_channel(descriptors))
                 else {
@@ -316,7 +316,7 @@ impl Process {
         drop(st);
         let take = |channel: &u32| {
             let request = Request::TakeChannel { channel: *channel };
-            let (_, descriptors) = self.line.fetch(ThreadKey { slot: 0, generation: 0 }, &request).ok()?;
+            let (_, descriptors) = self.line.fetch(ThreadKey::NOBODY, &request).ok()?;
             let [lanes, bells] = <[_; 2]>::try_from(descriptors).ok()?;
             let bells = SealedMemory::map(bells, crate::embedded::channel::doorbell::SIZE).ok()?;
             Some([SealedMemory::map(lanes, lane::SIZE).ok()?, bells])

@@ -140,6 +140,9 @@ impl Process {
         transaction: u32,
         error: ExtendedError,
     ) {
+        if key == ThreadKey::NOBODY {
+            return self.stocked(&answer);
+        }
         let Some(slot) = st.slot_of(key) else { return };
         let thread = st.thread(slot);
         if seq != thread.seq {

@@ -12,8 +12,8 @@
 
 use std::io;
 
-use super::state::{LaneCall, LaneTicket, Pending, Reply, State};
-use super::{Guard, Process, sched, tid};
+use super::state::{Answer, LaneCall, LaneTicket, Pending, Reply, State};
+use super::{Process, sched, tid};
 use crate::connection::Exchange;
 use crate::embedded::channel::lane::Shape;
 use crate::embedded::marks::{Fate, Marks, Sent, Sized, What, Whom};
@@ -82,21 +82,21 @@ impl Process {
 
 /// Transactions in lanes.
 impl Process {
-    /// Sees to it that there are numbers for the next call.
+    /// Sees to it that there are numbers for calls to come. Nobody waits for them: the broker may take its time as long
+    /// as those last that there are, some ten thousands. Without any a call in a lane has no marks.
     #[cold]
-    pub(super) fn stock_up<'p>(&'p self, st: Guard<'p>, slot: u32, marks: &Marks) -> Guard<'p> {
-        if !self.settings.lanes || !marks.needs_numbers() {
-            return st;
+    pub(super) fn stock_up(&self, marks: &Marks) {
+        if self.settings.lanes && marks.wants_numbers() {
+            self.post(&Request::Numbers {});
         }
-        match self.ask(st, slot, Pending::Plain, &Request::Numbers {}, &[]) {
-            Ok((st, answer)) => {
-                if answer.errno == 0 {
-                    marks.give_numbers(answer.words[0] as u32, answer.words[1] as u32);
-                }
-                st
-            }
-            // Without them calls in lanes have no marks; that the broker is gone is told soon enough.
-            Err(_) => self.lock(),
+    }
+
+    /// They came. The broker answers in order, so the first ones are here before a handle's first call is answered, and
+    /// only the next one is in a lane.
+    pub(super) fn stocked(&self, answer: &Answer) {
+        let [first, count, ..] = answer.words;
+        if let Some(marks) = self.marks.as_ref().filter(|_| answer.errno == 0 && count > 0) {
+            marks.give_numbers(first as u32, count as u32);
         }
     }
 

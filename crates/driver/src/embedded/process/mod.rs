@@ -184,6 +184,9 @@ impl Process {
         if let Some(arena) = &process.arena {
             process.post(&Request::Mapped { base: arena.lent.base() });
         }
+        if let Some(marks) = &process.marks {
+            process.stock_up(marks);
+        }
         Ok(process)
     }
 

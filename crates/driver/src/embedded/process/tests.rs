@@ -2,6 +2,7 @@
 //! Not here: the contract (`lab::conformance`), lanes and doorbells by themselves (`channel`).
 
 mod cost;
+mod numbers;
 mod scattered;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -36,7 +36,7 @@ impl Process {
         payload: Payload<'_>,
     ) -> io::Result<Guard<'p>> {
         if let Some(marks) = &self.marks {
-            st = self.stock_up(st, slot, marks);
+            self.stock_up(marks);
         }
         let oneway = data.flags & tf::ONE_WAY != 0;
         let handle = data.target as u32;

@@ -243,7 +243,7 @@ impl Field for Lineage {
         if len > LINEAGE_MAX {
             return Err(Malformed);
         }
-        let mut links = [Link { proc: ProcId(0), thread: ThreadKey { slot: 0, generation: 0 } }; LINEAGE_MAX];
+        let mut links = [Link { proc: ProcId(0), thread: ThreadKey::NOBODY }; LINEAGE_MAX];
         for link in &mut links[..len] {
             link.proc = Field::take(from)?;
             let word = from.take()?;

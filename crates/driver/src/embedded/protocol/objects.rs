@@ -36,10 +36,8 @@ pub struct Lineage {
 
 impl Lineage {
     /// Nobody waits.
-    pub const EMPTY: Self = Self {
-        len: 0,
-        links: [Link { proc: ProcId(0), thread: ThreadKey { slot: 0, generation: 0 } }; LINEAGE_MAX],
-    };
+    pub const EMPTY: Self =
+        Self { len: 0, links: [Link { proc: ProcId(0), thread: ThreadKey::NOBODY }; LINEAGE_MAX] };
 
     /// Those who wait, nearest first.
     #[must_use]

@@ -97,8 +97,7 @@ impl RequestHeader {
         let mut lineage = None;
         let count = (cpu >> LINKS_AT) as usize;
         if count > 0 {
-            let mut links =
-                [Link { proc: ProcId(0), thread: ThreadKey { slot: 0, generation: 0 } }; LINEAGE_MAX];
+            let mut links = [Link { proc: ProcId(0), thread: ThreadKey::NOBODY }; LINEAGE_MAX];
             let links = links.get_mut(..count).ok_or(Corrupt::Lineage)?;
             for (link, bytes) in links.iter_mut().zip(more.as_chunks::<LINK>().0) {
                 let [proc, slot, generation] = zerocopy::transmute!(*bytes);
