@@ -7,7 +7,7 @@ GUEST_RUNNER := CARGO_TARGET_$(shell echo $(HOST) | tr 'a-z-' 'A-Z_')_RUNNER="$(
 EXAMPLES := $(basename $(notdir $(wildcard examples/*.rs)))
 ARGS ?=
 
-.PHONY: run build test check unit embedded loom guest phone doc counts record-counts bench trials fuzz clean
+.PHONY: run build test check unit embedded loom guest phone doc counts record-counts bench trials fuzz install clean
 
 run: build
 	$(RELEASE) run $(ARGS)
@@ -76,6 +76,19 @@ bench: build
 # How often `ab` is right on this machine: 20 times the same twice, 10 times 5 % more. Minutes.
 trials:
 	cargo test --test ab -- --ignored --nocapture --test-threads=1
+
+# The program, its manual, its completions and the documents that they name.
+PREFIX ?= /usr/local
+SHARE := $(DESTDIR)$(PREFIX)/share
+install: build
+	install -D $(RELEASE) $(DESTDIR)$(PREFIX)/bin/binderperf
+	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions \
+		$(SHARE)/fish/vendor_completions.d $(SHARE)/doc/binderperf/docs
+	$(RELEASE) man --out $(SHARE)/man/man1
+	$(RELEASE) completions bash >$(SHARE)/bash-completion/completions/binderperf
+	$(RELEASE) completions zsh >$(SHARE)/zsh/site-functions/_binderperf
+	$(RELEASE) completions fish >$(SHARE)/fish/vendor_completions.d/binderperf.fish
+	install -m 644 docs/*.md $(SHARE)/doc/binderperf/docs
 
 # Needs a nightly compiler and `cargo install cargo-fuzz`. Seeds are in fuzz/seeds.
 FUZZ_SECONDS ?= 60

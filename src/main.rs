@@ -9,46 +9,8 @@ mod cli;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
 use lab::stage::role;
 use lab::{broker, chaos, inheritance, inversion, latency, load, speed, workers};
-
-/// Performance tests for Linux Binder IPC, on any kernel
-#[derive(Debug, Parser)]
-#[command(name = "binderperf", version)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    Run(cli::run::RunArgs),
-    Throughput(cli::throughput::ThroughputArgs),
-    Latency(cli::latency::LatencyArgs),
-    Doctor(cli::doctor::DoctorArgs),
-    Show(cli::show::ShowArgs),
-    Compare(cli::compare::CompareArgs),
-    Gate(cli::gate::GateArgs),
-    Report(cli::report::ReportArgs),
-    Convert(cli::convert::ConvertArgs),
-    Ab(Box<cli::ab::AbArgs>),
-    BisectStep(cli::bisect::BisectArgs),
-    History(cli::history::HistoryArgs),
-    Trace(cli::trace::TraceArgs),
-    Applet(cli::applet::AppletArgs),
-    State(cli::state::StateArgs),
-    Conformance(cli::conformance::ConformanceArgs),
-    Chaos(cli::chaos::ChaosArgs),
-    Inheritance(cli::inheritance::InheritanceArgs),
-    Inversion(cli::inversion::InversionArgs),
-    #[command(name = lab::conformance::HELPER_COMMAND, hide = true)]
-    ConformanceHelper(cli::conformance::HelperArgs),
-    Broker(cli::broker::BrokerArgs),
-    Vm(cli::vm::VmArgs),
-    #[command(hide = true)]
-    GuestProbe(cli::vm::ProbeArgs),
-}
 
 fn main() -> ExitCode {
     if lab::vm::guest::is_guest_init() {
@@ -80,29 +42,5 @@ fn dispatch(words: &[String]) -> u8 {
     if let Some((applet, rest)) = cli::applet::meant(program, rest) {
         return applet.start(rest.to_vec());
     }
-    match Cli::parse().command {
-        Command::Run(args) => cli::run::run(&args),
-        Command::Throughput(args) => cli::throughput::run(args),
-        Command::Latency(args) => cli::latency::run(args),
-        Command::Doctor(args) => cli::doctor::run(&args),
-        Command::Show(args) => cli::show::run(&args),
-        Command::Compare(args) => cli::compare::run(&args),
-        Command::Gate(args) => cli::gate::run(&args),
-        Command::Report(args) => cli::report::run(&args),
-        Command::Convert(args) => cli::convert::run(&args),
-        Command::Ab(args) => cli::ab::run(&args),
-        Command::BisectStep(args) => cli::bisect::run(args),
-        Command::History(args) => cli::history::run(&args),
-        Command::Trace(args) => cli::trace::run(args),
-        Command::Applet(args) => cli::applet::run(args),
-        Command::State(args) => cli::state::run(&args),
-        Command::Conformance(args) => cli::conformance::run(&args),
-        Command::Chaos(args) => cli::chaos::run(&args),
-        Command::Inheritance(args) => cli::inheritance::run(&args),
-        Command::Inversion(args) => cli::inversion::run(&args),
-        Command::ConformanceHelper(args) => cli::conformance::help(&args),
-        Command::Broker(args) => cli::broker::run(&args),
-        Command::Vm(args) => cli::vm::run(args),
-        Command::GuestProbe(args) => cli::vm::probe(&args),
-    }
+    cli::tree::run(rest)
 }

@@ -15,18 +15,14 @@ use super::records::{CompareFlags, Percent, cannot_compare, deliver};
 use super::{A_YEAR_S, complain, exit, note};
 
 /// Measure two kernels, drivers or settings in turns until it is clear which is slower
+///
+/// A side is KEY=VALUE, several with commas between, or '' for the test as it is:
+///   kernel=FILE-OR-NAME   boot it (as vm --kernel); vm.FLAG=VALUE are further flags of vm
+///   binary=FILE           another build of binderperf
+///   env.NAME=VALUE        a variable
+///   FLAG=VALUE            any flag of the test, without its dashes
 #[derive(Debug, Args)]
-#[command(after_help = "A side is KEY=VALUE, several with commas between, or '' for the test as it is:\n  \
-kernel=FILE-OR-NAME   boot it (as vm --kernel); vm.FLAG=VALUE are further flags of vm\n  \
-binary=FILE           another build of binderperf\n  \
-env.NAME=VALUE        a variable\n  \
-FLAG=VALUE            any flag of the test, without its dashes\n\
-Examples:\n  \
-binderperf ab --a wait=sleep --b wait=spin -- throughput binder --driver embedded --benchmark_filter=/4$\n  \
-binderperf ab --a kernel=6.12 --b kernel=arch/x86/boot/bzImage -- throughput binder\n  \
-binderperf ab --icount --a kernel=old.bzImage --b kernel=new.bzImage -- throughput binder\n\
-Status: 0 compared, whatever came of it; 1 B exceeds --max-regress, or failed; 2 bad words; 3 a side cannot be measured, or\n\
-with --max-regress it cannot be told; 4 an output cannot be written.")]
+#[command(verbatim_doc_comment)]
 pub(crate) struct AbArgs {
     /// One side
     #[arg(long, value_name = "SIDE", allow_hyphen_values = true)]
@@ -37,15 +33,15 @@ pub(crate) struct AbArgs {
     b: Side,
 
     /// No pair of runs is begun that would not be over by then: 90, 90s, 5m, 1h
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration)]
+    #[arg(help_heading = "When to stop", long, value_name = "TIME", default_value = "5m", value_parser = duration)]
     budget: Duration,
 
     /// Stop once every interval is so narrow: this much to either side
-    #[arg(long, value_name = "PERCENT", default_value = "1%")]
+    #[arg(help_heading = "When to stop", long, value_name = "PERCENT", default_value = "1%")]
     until_width: Percent,
 
     /// Stop after so many pairs of runs
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(help_heading = "When to stop", long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pairs: Option<u32>,
 
     /// Count guest instructions, of one boot of each side, instead of timing
@@ -53,19 +49,19 @@ pub(crate) struct AbArgs {
     icount: bool,
 
     /// Fail if B is slower by more than this, beyond doubt
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(help_heading = "Verdict", long, value_name = "PERCENT")]
     max_regress: Option<Percent>,
 
     /// The status if it cannot be told whether that is kept
-    #[arg(long, value_enum, default_value_t = CannotTell::Unable, requires = "max_regress")]
+    #[arg(help_heading = "Verdict", long, value_enum, default_value_t = CannotTell::Unable, requires = "max_regress")]
     cannot_tell: CannotTell,
 
-    /// Folder for the records [default: binderperf-ab-TIME]
-    #[arg(long, value_name = "DIR")]
+    /// Folder for the records [default: binderperf-ab-SEED]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     records: Option<PathBuf>,
 
     /// Longest time of one run in seconds
-    #[arg(long, value_name = "S", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
+    #[arg(help_heading = "When to stop", long, value_name = "S", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     patience: u64,
 
     /// Seed of the order of sides [default: the time]

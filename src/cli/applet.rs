@@ -2,14 +2,14 @@
 //! Facts: the Android page calls the binder throughput test `libbinder_benchmark`; its test harness
 //! knows Google Benchmark's flags only, so a call with nothing but those means that tool, too.
 
-use clap::Args;
+use clap::{Args, Command, CommandFactory};
 use lab::latency::Flavour;
 use lab::plan::gbench;
 
 use super::atrace;
 use super::latency;
-use super::throughput::{self, Test};
-use super::{complain, exit, say};
+use super::throughput::{self, Test, hwbinder, workers};
+use super::{complain, exit, help, parse};
 
 /// A tool of Android's that this program can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) enum Applet {
 }
 
 impl Applet {
-    const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::Benchmark,
         Self::HwbinderBenchmark,
         Self::Workers,
@@ -41,7 +41,7 @@ impl Applet {
         Self::Atrace,
     ];
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Benchmark => "libbinder_benchmark",
             Self::HwbinderBenchmark => "libhwbinder_benchmark",
@@ -62,8 +62,8 @@ impl Applet {
         match self {
             Self::Benchmark => throughput::benchmark(Test::Binder, self.name(), words, "none"),
             Self::HwbinderBenchmark => throughput::benchmark(Test::Hwbinder, self.name(), words, "none"),
-            Self::Workers => throughput::workers(self.name(), words),
-            Self::HwbinderWorkers => throughput::hwbinder_workers(self.name(), words),
+            Self::Workers => parse(self.name(), words).map_or_else(|status| status, workers::run),
+            Self::HwbinderWorkers => parse(self.name(), words).map_or_else(|status| status, hwbinder::run),
             Self::Latency => latency::test(Flavour::Binder, self.name(), words),
             Self::HwbinderLatency => latency::test(Flavour::Hwbinder, self.name(), words),
             Self::Atrace => atrace::run(self.name(), words),
@@ -71,13 +71,37 @@ impl Applet {
     }
 }
 
-/// Act as a tool of Android's: libbinder_benchmark, libhwbinder_benchmark, binderThroughputTest, hwbinderThroughputTest, schd-dbg, libhwbinder_latency, atrace
+impl Applet {
+    /// What reads its words.
+    fn definition(self) -> Command {
+        let definition = match self {
+            Self::Benchmark => throughput::own::definition(Test::Binder),
+            Self::HwbinderBenchmark => throughput::own::definition(Test::Hwbinder),
+            Self::Workers => workers::WorkersArgs::command(),
+            Self::HwbinderWorkers => hwbinder::HwbinderArgs::command(),
+            Self::Latency => latency::TestArgs::command().about(latency::ABOUT_BINDER),
+            Self::HwbinderLatency => latency::TestArgs::command().about(latency::ABOUT_HWBINDER),
+            Self::Atrace => atrace::Words::command(),
+        };
+        definition.name(self.name())
+    }
+}
+
+/// Act as a tool of Android's, by its name and with its flags
+///
+/// A link to this program by such a name is that tool, and so is its name as the first word. With nothing but Google
+/// Benchmark's flags this program is libbinder_benchmark, for harnesses that know no other words.
 #[derive(Clone, Debug, Args)]
-#[command(disable_help_flag = true)]
-pub(crate) struct AppletArgs {
+#[command(disable_help_flag = true, subcommand_value_name = "TOOL", subcommand_help_heading = "Tools")]
+pub(super) struct AppletArgs {
     /// The tool's name, then its flags
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
+}
+
+/// What reads the words of `applet`: each tool with its own.
+pub(super) fn definition() -> Command {
+    Command::new("applet").subcommands(Applet::ALL.map(Applet::definition))
 }
 
 /// The applet that a call means: by the program's name, by the first word, or by having Google Benchmark's
@@ -97,20 +121,42 @@ pub(crate) fn meant<'w>(program: &str, words: &'w [String]) -> Option<(Applet, &
 }
 
 /// Runs an applet; the first word names it.
-pub(crate) fn run(args: AppletArgs) -> u8 {
+pub(super) fn run(args: AppletArgs) -> u8 {
     let names = Applet::ALL.map(Applet::name).join(", ");
     let mut words = args.words.into_iter();
     let first = words.next();
     match first.as_deref() {
-        Some("--help" | "-h") => say(&format!(
-            "Usage: binderperf applet NAME [FLAGS]\nNames: {names}\nFlags of each: binderperf applet NAME --help\n"
-        )),
+        Some(word @ ("--help" | "-h")) => help::of(&["applet"], word == "-h"),
         Some(name) if let Some(applet) = Applet::named(name) => applet.start(words.collect()),
         other => {
             let found = other.map_or("no name".to_owned(), |name| format!("{name:?}"));
             complain(format_args!("there are the applets {names}; found {found}"));
             exit::USAGE
         }
+    }
+}
+
+#[cfg(test)]
+impl AppletArgs {
+    /// Reads the words that the parser handed on.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let (name, words) = self.words.split_first().ok_or("no tool is named")?;
+        Applet::named(name).ok_or_else(|| format!("no tool {name:?}"))?.check(words.to_vec())
+    }
+}
+
+#[cfg(test)]
+impl Applet {
+    /// Reads its words, and leaves it at that.
+    pub(super) fn check(self, words: Vec<String>) -> Result<(), String> {
+        let words = match self {
+            Self::Benchmark => return throughput::check(Test::Binder, words),
+            Self::HwbinderBenchmark => return throughput::check(Test::Hwbinder, words),
+            Self::Latency | Self::HwbinderLatency => latency::modern(words),
+            Self::Workers | Self::HwbinderWorkers | Self::Atrace => words,
+        };
+        let words = std::iter::once(self.name().to_owned()).chain(words);
+        self.definition().try_get_matches_from(words).map(drop).map_err(|error| error.to_string())
     }
 }
 

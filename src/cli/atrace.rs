@@ -18,12 +18,12 @@ use super::{A_YEAR_S, complain, exit, note, parse, say};
 #[derive(Debug, Parser)]
 #[command(
     disable_version_flag = true,
-    about = "Record the kernel's trace events in the buffer that all share, and put everything back, as Android's atrace",
-    after_help = "Categories: --list_categories. What was changed is kept in $XDG_RUNTIME_DIR or /tmp until --async_stop\n\
-        has put it back; after a crash, `binderperf trace restore` does.\n\
-        Status: 0 done; 1 a signal came; 2 bad flags; 3 no tracing to be had, or somebody else uses it; 4 the output failed."
+    about = "Record the kernel's trace events in the buffer that all share, and put everything back; Android's atrace",
+    long_about = "Record the kernel's trace events in the buffer that all share, and put everything back; Android's atrace\n\n\
+        What was changed is kept in $XDG_RUNTIME_DIR or /tmp until --async_stop has put it back; after a crash, \
+        `binderperf trace restore` does."
 )]
-struct Words {
+pub(super) struct Words {
     /// Applications whose own sections to record: switched by Android's system properties, which this leaves alone
     #[arg(short = 'a', value_name = "APP,...")]
     applications: Option<String>,
@@ -57,31 +57,31 @@ struct Words {
     time: u64,
 
     /// Compress the output with zlib
-    #[arg(short = 'z')]
+    #[arg(help_heading = "Output", short = 'z')]
     compress: bool,
 
     /// Write to a file, not to the standard output
-    #[arg(short = 'o', value_name = "FILE")]
+    #[arg(help_heading = "Output", short = 'o', value_name = "FILE")]
     output: Option<PathBuf>,
 
     /// Begin to record, and leave it at that
-    #[arg(long = "async_start", group = "mode")]
+    #[arg(help_heading = "Mode", long = "async_start", group = "mode")]
     async_start: bool,
 
     /// Print what has been recorded so far
-    #[arg(long = "async_dump", group = "mode")]
+    #[arg(help_heading = "Mode", long = "async_dump", group = "mode")]
     async_dump: bool,
 
     /// Stop, print it, and put everything back
-    #[arg(long = "async_stop", group = "mode")]
+    #[arg(help_heading = "Mode", long = "async_stop", group = "mode")]
     async_stop: bool,
 
     /// Print events as they come, until a signal
-    #[arg(long, group = "mode")]
+    #[arg(help_heading = "Mode", long, group = "mode")]
     stream: bool,
 
     /// Print what can be recorded here
-    #[arg(long = "list_categories", group = "mode")]
+    #[arg(help_heading = "Mode", long = "list_categories", group = "mode")]
     list_categories: bool,
 
     /// Leave the kernel's events alone

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::Args;
 use lab::ab::{Bench, Ended, RunFailure, Side};
 use record::compare::gate::{Outcome, gate};
 use record::compare::{CannotCompare, Group, USUAL_RUNS};
@@ -18,29 +18,17 @@ const GOOD: u8 = exit::FINE;
 const BAD: u8 = exit::FAILED;
 const SKIP: u8 = 125;
 /// What is wrong would be wrong at each step.
-const STOP: u8 = 128;
+pub(super) const STOP: u8 = 128;
+
+/// The command's name.
+pub(super) const NAME: &str = "bisect-step";
 
 /// Say good, bad or skip to `git bisect run`: is this commit slower than a baseline?
-#[derive(Clone, Debug, clap::Args)]
-#[command(disable_help_flag = true)]
-pub(crate) struct BisectArgs {
-    /// `bisect-step --help` lists them
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    words: Vec<String>,
-}
-
-#[derive(Debug, Parser)]
-#[command(
-    disable_version_flag = true,
-    about = "Say good, bad or skip to `git bisect run`: is this commit slower than a baseline?",
-    after_help = "Example: find the commit that made binder slower, on kernels that each step builds:\n  \
-binderperf vm --kernel good.bzImage ... --record, twelve times, into good/; then\n  \
-git bisect run sh -c 'make bzImage || exit 125; binderperf bisect-step --baseline good/ --side kernel=arch/x86/boot/bzImage -- \
-throughput binder --driver kernel --benchmark_filter=/4$'\n\
-Status: 0 good: the limit is kept; 1 bad: exceeded beyond doubt; 125 skip: it could not be measured, or cannot be told; 128 stop: \
-the words or the baseline are wrong, as they would be at every step."
-)]
-struct StepArgs {
+///
+/// A gate with git's exit statuses. A commit that cannot be measured is skipped. The baseline is measured once, best
+/// twelve times, on the machine that the bisection runs on.
+#[derive(Debug, Args)]
+pub(super) struct BisectArgs {
     /// Records of a good commit: a file, a folder, or several with commas between
     #[arg(long, value_name = "RECORDS")]
     baseline: String,
@@ -50,11 +38,17 @@ struct StepArgs {
     max_regress: Percent,
 
     /// What to measure, as `ab` has it: kernel=FILE, binary=FILE, FLAG=VALUE
-    #[arg(long, value_name = "SIDE", default_value = "", allow_hyphen_values = true)]
+    #[arg(
+        help_heading = "Measuring",
+        long,
+        value_name = "SIDE",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
     side: Side,
 
     /// How often
-    #[arg(long, value_name = "N", default_value_t = USUAL_RUNS as u32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(help_heading = "Measuring", long, value_name = "N", default_value_t = USUAL_RUNS as u32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     runs: u32,
 
     /// A commit that cannot be measured, as it does not boot, is bad instead of skipped
@@ -62,11 +56,11 @@ struct StepArgs {
     broken_is_bad: bool,
 
     /// Folder for the records of this step [default: one that goes away]
-    #[arg(long, value_name = "DIR")]
+    #[arg(help_heading = "Measuring", long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     records: Option<PathBuf>,
 
     /// Longest time of one run in seconds
-    #[arg(long, value_name = "S", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
+    #[arg(help_heading = "Measuring", long, value_name = "S", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     patience: u64,
 
     #[command(flatten)]
@@ -82,12 +76,7 @@ struct StepArgs {
 }
 
 /// One step.
-pub(crate) fn run(args: BisectArgs) -> u8 {
-    let args: StepArgs = match super::parse("binderperf bisect-step", args.words) {
-        Ok(args) => args,
-        Err(exit::FINE) => return exit::FINE,
-        Err(_) => return STOP,
-    };
+pub(super) fn run(args: &BisectArgs) -> u8 {
     let read = || Ok((args.flags.options()?, group(&args.baseline)?));
     let (options, baseline) = match read() {
         Ok(read) => read,
@@ -122,7 +111,7 @@ pub(crate) fn run(args: BisectArgs) -> u8 {
     }
 }
 
-impl StepArgs {
+impl BisectArgs {
     /// The runs of this commit, or a status.
     fn measured(&self) -> Result<Group, u8> {
         if let Some(given) = &self.given {

@@ -11,7 +11,7 @@ use super::{complain, exit, note};
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BrokerArgs {
     /// The directory that the processes share [default: the user's]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     context_dir: Option<PathBuf>,
 }
 

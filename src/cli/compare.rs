@@ -8,12 +8,10 @@ use super::exit;
 use super::records::{CompareFlags, cannot_compare, deliver};
 
 /// Compare records, or groups of them: what differed around them, how much slower or faster each case is
+///
+/// A and B are each a record, a folder of records, or several with commas between. Several runs of each side (12 find 5 %
+/// on a noisy machine) say far more than one. `binderperf gate` fails on a regression.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "A and B are each a record, a folder of records, or several with commas between. Several runs of each side \
-(12 find 5 % on a noisy machine) say far more than one.\n\
-Status: 0 compared, whatever came of it; 2 they cannot be compared. `binderperf gate` fails on a regression."
-)]
 pub(crate) struct CompareArgs {
     /// What B is held against
     a: String,

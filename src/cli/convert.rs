@@ -12,10 +12,7 @@ use record::render::convert::{Target, convert};
 use super::output::Sink;
 use super::{complain, exit, say};
 
-/// Convert a stored record for another program
-///
-/// Exit status 0 whatever the record's verdict is: the file says it. 2 for what is no record, or lacks what the format
-/// needs; 4 if the result could not be written.
+/// Convert a stored record for another program: Google Benchmark, JUnit, KTAP, LAVA, KCIDB, CSV
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArgs {
     /// The record; with --to csv one or more, a row each

@@ -15,19 +15,14 @@ use super::{complain, exit, note, say};
 /// Looks at how the kernel was built and runs, the binder driver and who uses it, scheduler, CPUs, other work,
 /// temperature, memory and rights; measures how late sleepers are woken, what the clock costs and what a
 /// hypervisor takes. Serious findings come first.
-///
-/// Exit status: 0; 1 if numbers taken now are not to be trusted (with --strict: if anything is worse than a
-/// remark; with --klog-check: if the kernel complained); 2 if it was called wrongly or --from names no
-/// snapshot; 3 if the kernel's log cannot be read; 4 if the result cannot be written.
 #[derive(Clone, Debug, Args)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct DoctorArgs {
     /// Look at a snapshot of another machine instead: a folder made by --save, or of files copied by hand
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["save", "klog_check"])]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, conflicts_with_all = ["save", "klog_check"])]
     from: Option<PathBuf>,
 
     /// Also copy everything that was looked at into this empty or new folder
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     save: Option<PathBuf>,
 
     /// Show everything: what is fine, what could not be told, evidence, and commands that show it

@@ -4,38 +4,43 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use lab::plan::{Device, Driver, Inherit, Settings, Waiting, Wanted};
 use record::Run;
+
+use super::choice;
 
 /// Where `--driver` comes from when it is not given: a tool of Android's has no flag for it.
 const VARIABLE: &str = "BINDERPERF_DRIVER";
 
+/// The drivers that one may ask for.
+pub(crate) const DRIVERS: [Driver; 3] = [Driver::Auto, Driver::Kernel, Driver::Embedded];
+
 /// Which driver and context, and how the embedded driver behaves.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DriverArgs {
-    /// Driver: auto (the kernel's if it can be used, else embedded), kernel, embedded [default: $BINDERPERF_DRIVER, else auto]
-    #[arg(long, value_name = "DRIVER")]
+    /// The kernel's driver, the embedded one in user space, or the kernel's if it can be used [default: $BINDERPERF_DRIVER, else auto]
+    #[arg(long, help_heading = "Driver", value_name = "DRIVER", value_parser = choice::of(DRIVERS))]
     driver: Option<Driver>,
 
     /// Binder context: auto (private if possible), private, a name (binder, hwbinder, ...), or the path of a kernel's device
-    #[arg(long, value_name = "DEVICE")]
+    #[arg(long, help_heading = "Driver", value_name = "DEVICE")]
     device: Option<Device>,
 
     /// Embedded driver: the directory that its processes share [default: a private one; the user's for a named context]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, help_heading = "Driver", value_name = "DIR", value_hint = ValueHint::DirPath)]
     context_dir: Option<PathBuf>,
 
-    /// Embedded driver: priorities that calls pass on: none, nice, rt [default: nice; in latency tests rt]
-    #[arg(long, value_name = "MODE")]
+    /// Embedded driver: priorities that calls pass on [default: nice; in latency tests rt]
+    #[arg(long, help_heading = "Driver", value_name = "MODE", value_parser = choice::of([Inherit::None, Inherit::Nice, Inherit::Rt]))]
     inherit: Option<Inherit>,
 
     /// Embedded driver: how threads wait: sleep, spin, adaptive, with the longest spin in us [default: adaptive:50]
-    #[arg(long, value_name = "HOW[:US]")]
+    #[arg(long, help_heading = "Driver", value_name = "HOW[:US]")]
     wait: Option<Wait>,
 
     /// Embedded driver: whether calls without objects but scattered buffers go from process to process [default: on]
-    #[arg(long, value_name = "on|off")]
+    #[arg(long, help_heading = "Driver", value_name = "on|off")]
     lanes: Option<Switch>,
 }
 

@@ -9,10 +9,9 @@ use super::exit;
 use super::records::{CompareFlags, Form, Percent, cannot_compare, deliver};
 
 /// Fail if records are slower than a baseline by more than a limit, beyond doubt
+///
+/// A and B are each a record, a folder of records, or several with commas between.
 #[derive(Debug, Args)]
-#[command(after_help = "A and B are each a record, a folder of records, or several with commas between.\n\
-Status: 0 every case keeps the limit; 1 a case exceeds it beyond doubt, no longer runs, or is gone; 2 they cannot be compared; 3 it cannot be \
-told, as an interval holds the limit (see --cannot-tell).")]
 pub(crate) struct GateArgs {
     /// What B is held against
     #[arg(long, value_name = "A")]

@@ -11,16 +11,14 @@ use record::history::{Entry, Series, csv, entries, fresh, parse, series};
 use record::render::history::text;
 
 use super::output::Sink;
-use super::records::{deliver, group};
+use super::records::{deliver, group, metrics};
 use super::{complain, exit, note};
 
 /// Keep the numbers of runs over time, and see where they changed
+///
+/// The file is $XDG_STATE_HOME/binderperf/history.jsonl, or that below ~/.local/state: a line of JSON for each number, only
+/// ever appended to.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The file is $XDG_STATE_HOME/binderperf/history.jsonl, or that below ~/.local/state: a line of JSON for each number, \
-only ever appended to.\n\
-Status: 0 also when something changed; 2 bad words, records or file; 4 it could not be written."
-)]
 pub(crate) struct HistoryArgs {
     /// Keep the numbers of these records (a file, a folder, or several with commas); each run is kept once
     #[arg(long, value_name = "RECORDS")]
@@ -30,8 +28,8 @@ pub(crate) struct HistoryArgs {
     #[arg(long, value_name = "TEXT", default_value = "")]
     case: String,
 
-    /// Only this metric: median, p99 or mean
-    #[arg(long, value_name = "METRIC")]
+    /// Only this metric; median, p99 and mean are kept
+    #[arg(long, value_name = "METRIC", value_parser = metrics())]
     metric: Option<Metric>,
 
     /// Only environments (machine, driver, settings) that contain this

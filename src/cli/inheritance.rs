@@ -12,8 +12,7 @@ use super::{complain, exit, say};
 /// See whose priority a thread takes over that serves a call: direct, queued, nested, oneway, and afterwards
 ///
 /// The servers wait at nice 4, so that a thread that was left alone looks different from one that took over
-/// nice 0. Exit status: 0 when every hop is as expected of this driver, 1 when one is not, 3 when it cannot
-/// be tried or is not known what to expect.
+/// nice 0.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InheritanceArgs {
     #[command(flatten)]

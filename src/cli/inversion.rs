@@ -10,23 +10,24 @@ use lab::plan::{Release, fresh_seed};
 use lab::run::Observer;
 use record::{Run, Setting};
 
+use super::choice;
 use super::driver::{DriverArgs, chosen};
 use super::output::Sink;
 use super::progress::StatusLine;
 use super::show::Form;
 use super::{A_YEAR_S, cannot_run, complain, exit, note};
 
-/// Whether a server that does not inherit its real-time caller's priority keeps it waiting
+/// See whether a server without its real-time caller's priority keeps that caller waiting
 ///
-/// A SCHED_FIFO caller, its server and CPU hogs share one CPU. Exit status 0 if there is no priority inversion with
-/// inheritance, 1 if there is; --expect inversion turns that.
+/// A SCHED_FIFO caller, its server and CPU hogs share one CPU. With inheritance the server runs ahead of the hogs;
+/// without it the caller waits for all of them.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InversionArgs {
     #[command(flatten)]
     driver: DriverArgs,
 
-    /// What is spoken: hwbinder, binder
-    #[arg(long, value_name = "FLAVOUR", default_value_t)]
+    /// What is spoken
+    #[arg(help_heading = "Service", long, value_name = "FLAVOUR", default_value_t, value_parser = choice::of([Flavour::Hwbinder, Flavour::Binder]))]
     flavour: Flavour,
 
     /// Processes that hog the CPU
@@ -56,11 +57,11 @@ pub(crate) struct InversionArgs {
     rounds: u32,
 
     /// What makes the exit status 0
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = Expected::None)]
+    #[arg(help_heading = "Verdict", long, value_enum, value_name = "WHAT", default_value_t = Expected::None)]
     expect: Expected,
 
     /// Android release whose service manager is spoken to: 8 to 16, 15-qpr
-    #[arg(long, value_name = "N", default_value_t)]
+    #[arg(help_heading = "Service", long, value_name = "N", default_value_t)]
     android: Release,
 
     /// Seed of the pauses between calls [default: the time]
@@ -68,15 +69,15 @@ pub(crate) struct InversionArgs {
     seed: Option<u64>,
 
     /// Write the whole record to FILE; `binderperf show FILE` reads it
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     record: Option<PathBuf>,
 
     /// What to print
-    #[arg(long, value_enum, default_value_t = Form::Summary)]
+    #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Summary)]
     format: Form,
 
     /// Seconds after which all of it is given up
-    #[arg(long, value_name = "S", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
+    #[arg(help_heading = "Verdict", long, value_name = "S", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     time_limit: u64,
 
     /// Seconds without a call after which it is given up

@@ -10,7 +10,7 @@ mod verdict;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use lab::latency::{Ask, Flavour, Injected, ask};
 use lab::load::LoadSpec;
 use lab::plan::{Inherit, Release};
@@ -21,55 +21,53 @@ use record::render::latency::{Options, json, roles, table};
 use super::driver::{DriverArgs, chosen};
 use super::output::Sink;
 use super::progress::StatusLine;
-use super::{A_YEAR_S, cannot_run, complain, exit, note, parse, say};
+use super::{A_YEAR_S, cannot_run, complain, exit, note, parse};
 
-/// Measure latency call by call, deadlines, priority inheritance: hwbinder, binder: `latency --help`
-#[derive(Clone, Debug, Args)]
-#[command(disable_help_flag = true)]
-pub(crate) struct LatencyArgs {
-    /// The test, then its flags
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    words: Vec<String>,
+/// Measure calls one by one: deadlines, priority inheritance, whether client and server share a CPU
+///
+/// Each iteration is one call from a real-time thread and one from an ordinary one. `hwbinder` and `binder` take the flags
+/// of Android's tools, whose long ones have one dash.
+#[derive(Debug, Args)]
+#[command(subcommand_value_name = "TEST", subcommand_help_heading = "Tests")]
+pub(super) struct LatencyArgs {
+    #[command(subcommand)]
+    test: Test,
 }
 
-/// The tests, and what each is.
-const TESTS: [(&str, &str); 4] = [
-    ("hwbinder", "pairs of client and server through hwbinder; Android's libhwbinder_latency"),
-    ("binder", "the same through binder; Android's schd-dbg"),
-    ("sweep", "over a grid of pairs, payloads, loads and deadlines; calls per second that are sustained"),
-    ("accuracy", "whether known delays are found"),
-];
+#[derive(Debug, Subcommand)]
+enum Test {
+    #[command(about = ABOUT_HWBINDER)]
+    Hwbinder(Box<TestArgs>),
+    #[command(about = ABOUT_BINDER)]
+    Binder(Box<TestArgs>),
+    Sweep(Box<sweep::SweepArgs>),
+    Accuracy(accuracy::AccuracyArgs),
+}
 
-/// Runs the test that the first word names.
-pub(crate) fn run(args: LatencyArgs) -> u8 {
-    let mut words = args.words.into_iter();
-    match words.next().as_deref() {
-        Some("hwbinder") => test(Flavour::Hwbinder, "binderperf latency hwbinder", words.collect()),
-        Some("binder") => test(Flavour::Binder, "binderperf latency binder", words.collect()),
-        Some("sweep") => sweep::run("binderperf latency sweep", words.collect()),
-        Some("accuracy") => accuracy::run("binderperf latency accuracy", words.collect()),
-        Some("--help" | "-h") => say(&overview()),
-        other => {
-            let found = other.map_or("nothing".to_owned(), |name| format!("{name:?}"));
-            complain(format_args!("which latency test? found {found}"));
-            note(overview());
-            exit::USAGE
-        }
+/// What the tests of the flavours are for.
+pub(super) const ABOUT_HWBINDER: &str =
+    "Measure pairs of client and server through hwbinder, call by call; Android's libhwbinder_latency";
+pub(super) const ABOUT_BINDER: &str =
+    "Measure pairs of client and server through binder, call by call; Android's schd-dbg";
+
+/// Runs the test that was named.
+pub(super) fn run(args: LatencyArgs) -> u8 {
+    match args.test {
+        Test::Hwbinder(args) => measure(Flavour::Hwbinder, &args),
+        Test::Binder(args) => measure(Flavour::Binder, &args),
+        Test::Sweep(args) => sweep::run(&args),
+        Test::Accuracy(args) => accuracy::run(&args),
     }
-}
-
-fn overview() -> String {
-    let lines: String = TESTS.iter().map(|(name, what)| format!("  {name:<10} {what}\n")).collect();
-    format!(
-        "Usage: binderperf latency TEST [FLAGS]\n\nTests:\n{lines}\nFlags of each: binderperf latency TEST --help\n"
-    )
 }
 
 /// Flags of a latency test.
 #[derive(Debug, Parser)]
-#[command(disable_version_flag = true, about = "Measure the latency of single calls, from a real-time and from an ordinary thread",
-    after_help = after_help())]
-struct TestArgs {
+#[command(
+    disable_version_flag = true,
+    about = "Measure the latency of single calls, from a real-time and from an ordinary thread",
+    long_about = LONG
+)]
+pub(super) struct TestArgs {
     /// Iterations of each pair; each is one call from a SCHED_FIFO and one from a SCHED_OTHER thread
     #[arg(short = 'i', long, value_name = "N", default_value_t = ask::USUAL_ITERATIONS, allow_negative_numbers = true)]
     iterations: u64,
@@ -90,15 +88,15 @@ struct TestArgs {
     deadline_us: u64,
 
     /// Tell who took part: pid, tid, CPU, policy and priority of each
-    #[arg(short = 'v', long)]
+    #[arg(help_heading = "Output", short = 'v', long)]
     verbose: bool,
 
     /// Every single time, in the output and in the record; also -raw_data
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     raw_data: bool,
 
     /// Stop the kernel's tracing at the first miss, and the test with it; also -trace
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     trace: bool,
 
     /// BINDERIZE or PASSTHROUGH: the interface in the client's own process, without IPC
@@ -122,43 +120,43 @@ struct TestArgs {
     cpus: Option<[u32; 2]>,
 
     /// Load beside the test: cpu, memory, irq or io, with count and class (other, batch, idle, niceN, fifoN, rrN); again for more
-    #[arg(long, value_name = "KIND[:COUNT[:CLASS]]")]
+    #[arg(help_heading = "Load and faults", long, value_name = "KIND[:COUNT[:CLASS]]")]
     load: Vec<LoadSpec>,
 
     /// Keep the load to this CPU
-    #[arg(long, value_name = "CPU")]
+    #[arg(help_heading = "Load and faults", long, value_name = "CPU")]
     load_cpu: Option<u32>,
 
     /// Whether the service's node lets real-time priorities pass [default: on for hwbinder, off for binder]
-    #[arg(long, value_name = "on|off")]
+    #[arg(help_heading = "Service", long, value_name = "on|off")]
     inherit_rt: Option<Switch>,
 
     /// The level of inheritance without which the status is 1: rt, nice, none, or driver: what this one is known for
-    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Expected::Rt)]
+    #[arg(help_heading = "Verdict", long, value_name = "LEVEL", value_enum, default_value_t = Expected::Rt)]
     expect: Expected,
 
     /// Leave out the look at single situations: queued, nested and oneway calls, minimum, restoration
-    #[arg(long, conflicts_with = "expect")]
+    #[arg(help_heading = "Verdict", long, conflicts_with = "expect")]
     no_scenes: bool,
 
     /// What to print
-    #[arg(long, value_enum, default_value_t = Form::Json)]
+    #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Json)]
     format: Form,
 
     /// Write the whole record to FILE; `binderperf show FILE` reads it
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     record: Option<PathBuf>,
 
     /// Make something go wrong, to see it found: drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US, kill-server, spin-caller, lock-server=US, busy-loopers=US, timers=N[:late]
-    #[arg(long, value_name = "FAULT")]
+    #[arg(help_heading = "Load and faults", long, value_name = "FAULT")]
     inject: Vec<Injected>,
 
     /// Android release whose service manager is spoken to: 8 to 16, 15-qpr
-    #[arg(long, value_name = "N", default_value_t)]
+    #[arg(help_heading = "Service", long, value_name = "N", default_value_t)]
     android: Release,
 
     /// Seconds without a reply after which a pair is given up
-    #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
+    #[arg(help_heading = "Service", long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     patience: u64,
 
     #[command(flatten)]
@@ -207,21 +205,13 @@ fn two_cpus(text: &str) -> Result<[u32; 2], String> {
     cpus.ok_or_else(|| format!("{text:?} are not two CPUs: use CLIENT,SERVER as in 0,1"))
 }
 
-fn after_help() -> String {
-    let cpus = lab::usable_cpus();
-    let advice = match cpus {
-        1 => "one pair is all that this machine's one CPU takes".to_owned(),
-        _ => format!("to stress this machine of {cpus} CPUs without overloading it: -pair {}", cpus - 1),
-    };
-    format!(
-        "Pairs: {advice}; with more pairs than CPUs, latency tells of the queue.\n\
-         Status: 0 every call inherited its caller's priority; 1 some did not (or less than --expect), a pair failed, or the\n\
-         test was stopped; 2 bad flags; 3 it cannot run here, or no real-time caller can."
-    )
-}
+const LONG: &str = "Measure the latency of single calls, from a real-time and from an ordinary thread\n\n\
+    Each pair is two processes that call each other alone. To stress a machine without overloading it, take one pair less \
+    than it has CPUs: with more pairs than CPUs, latency tells of the queue. A call that takes longer than --deadline-us is a \
+    miss; a service that did not get its real-time caller's priority fails the test.";
 
 /// Android's flags as this parser knows them: its long ones have one dash and underscores.
-fn modern(words: Vec<String>) -> Vec<String> {
+pub(super) fn modern(words: Vec<String>) -> Vec<String> {
     const LONG: [(&str, &str); 4] = [
         ("-pair", "--pairs"),
         ("-deadline_us", "--deadline-us"),
@@ -235,15 +225,28 @@ fn modern(words: Vec<String>) -> Vec<String> {
     words.into_iter().map(known).collect()
 }
 
-/// A latency test of this flavour, called by this name.
-pub(crate) fn test(flavour: Flavour, name: &str, words: Vec<String>) -> u8 {
-    let args: TestArgs = match parse(name, modern(words)) {
-        Ok(args) => args,
-        Err(status) => return status,
-    };
+/// The words behind the program's name, with Android's flags as this parser knows them where they may stand.
+pub(super) fn with_modern_flags(words: &[String]) -> Vec<String> {
+    match words {
+        [command, test, flags @ ..] if command == "latency" && (test == "hwbinder" || test == "binder") => {
+            [command.clone(), test.clone()].into_iter().chain(modern(flags.to_vec())).collect()
+        }
+        _ => words.to_vec(),
+    }
+}
+
+/// A latency test of this flavour, called by the name of Android's tool.
+pub(super) fn test(flavour: Flavour, name: &str, words: Vec<String>) -> u8 {
+    match parse::<TestArgs>(name, modern(words)) {
+        Ok(args) => measure(flavour, &args),
+        Err(status) => status,
+    }
+}
+
+fn measure(flavour: Flavour, args: &TestArgs) -> u8 {
     let ask = args.ask(flavour).and_then(|ask| ask.check().map(|()| ask));
     match ask {
-        Ok(ask) => carry_out(&ask, &args),
+        Ok(ask) => carry_out(&ask, args),
         Err(why) => {
             complain(why);
             exit::USAGE

@@ -5,32 +5,38 @@ use std::io::{self, Write};
 
 use lab::run::RunError;
 
-pub(crate) mod ab;
+mod ab;
 pub(crate) mod applet;
 mod atrace;
-pub(crate) mod bisect;
-pub(crate) mod broker;
-pub(crate) mod chaos;
-pub(crate) mod compare;
-pub(crate) mod conformance;
-pub(crate) mod convert;
-pub(crate) mod doctor;
+mod bisect;
+mod broker;
+mod chaos;
+mod choice;
+mod compare;
+mod completions;
+mod conformance;
+mod convert;
+mod doctor;
 mod driver;
-pub(crate) mod gate;
-pub(crate) mod history;
-pub(crate) mod inheritance;
-pub(crate) mod inversion;
-pub(crate) mod latency;
+mod gate;
+mod help;
+mod history;
+mod inheritance;
+mod inversion;
+mod latency;
+mod lessons;
+mod man;
 mod output;
 mod progress;
 mod records;
-pub(crate) mod report;
-pub(crate) mod run;
-pub(crate) mod show;
-pub(crate) mod state;
-pub(crate) mod throughput;
-pub(crate) mod trace;
-pub(crate) mod vm;
+mod report;
+mod run;
+mod show;
+mod state;
+mod throughput;
+mod trace;
+pub(crate) mod tree;
+mod vm;
 
 /// The longest limit in seconds that can be set: later than any run ends, and sums of it never overflow.
 pub(crate) const A_YEAR_S: u64 = 365 * 24 * 3600;
@@ -49,9 +55,9 @@ pub(crate) mod exit {
     pub(crate) const INTERNAL: u8 = 4;
 }
 
-/// Reads the words of a test; an exit status if that is all there is to do.
+/// Reads the words of a tool of Android's, called by this name; an exit status if that is all there is to do.
 fn parse<P: clap::Parser>(name: &str, words: Vec<String>) -> Result<P, u8> {
-    let command = P::command().bin_name(name.to_owned());
+    let command = lessons::teach(P::command().bin_name(name.to_owned()), &format!("applet {name}"));
     let matches = command.try_get_matches_from(std::iter::once(name.to_owned()).chain(words));
     matches.and_then(|matches| P::from_arg_matches(&matches)).map_err(|error| {
         if error.use_stderr() {

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use record::compare::{CannotCompare, Comparison, Group, Member, Metric, Options};
 use record::render::compare::{json, markdown, text};
@@ -28,27 +29,32 @@ impl FromStr for Percent {
     }
 }
 
+/// Every metric's name.
+pub(super) fn metrics() -> impl TypedValueParser<Value = Metric> {
+    PossibleValuesParser::new(Metric::ALL.map(Metric::name)).try_map(|name| name.parse::<Metric>())
+}
+
 /// How to compare, and how to show it.
 #[derive(Clone, Debug, Args)]
 pub(super) struct CompareFlags {
-    /// What of each run is compared: median, mean, min, p90, p95, p99, p999, max, cpu
-    #[arg(long, value_name = "METRIC", default_value = "median")]
+    /// What of each run is compared
+    #[arg(help_heading = "Comparing", long, value_name = "METRIC", default_value = "median", value_parser = metrics())]
     metric: Metric,
 
     /// "No difference" is said only if one of this size can be excluded
-    #[arg(long, value_name = "PERCENT", default_value = "5%")]
+    #[arg(help_heading = "Comparing", long, value_name = "PERCENT", default_value = "5%")]
     resolution: Percent,
 
     /// Compare what should not be: emulated with real CPUs, builds with debug assertions with others
-    #[arg(long)]
+    #[arg(help_heading = "Comparing", long)]
     force: bool,
 
     /// How to show it
-    #[arg(long, value_enum, default_value_t = Form::Text)]
+    #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Text)]
     pub(super) format: Form,
 
     /// Write it to FILE instead of the standard output
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 

@@ -18,7 +18,7 @@ use super::records::files_of;
 use super::trace::{answer, scenes};
 use super::{complain, exit, say};
 
-/// One page from records: verdicts, curves, findings, and what they rest on
+/// Make one page of records: verdicts, curves, findings, and what they rest on
 ///
 /// PATH is a record, or a folder as `run --out` fills it: every record in it, and what the doctor found. The page
 /// needs nothing but itself: no script, no network.

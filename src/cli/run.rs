@@ -25,7 +25,6 @@ use keep::Folder;
 ///
 /// On this machine's driver, else on the embedded one. Ctrl-C keeps what was measured until then. The summary is on
 /// stdout; the folder holds a record of each test, what the doctor found, a recording of slow calls, and report.html.
-/// Exit status 1 if a test failed, ended early, or found less than its driver is known for.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
     /// Under a minute, for a first look
@@ -37,7 +36,7 @@ pub(crate) struct RunArgs {
     thorough: bool,
 
     /// Folder for records, recordings and the report [default: binderperf-run-TIME]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     out: Option<PathBuf>,
 
     /// Fail if the kernel warned, or its binder driver complained, meanwhile

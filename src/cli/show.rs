@@ -15,7 +15,7 @@ use record::render::{latency, printable};
 use super::output::in_color;
 use super::{complain, exit, say};
 
-/// Show a stored record
+/// Show a stored record, as tables or for other programs
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
     /// The record

@@ -8,7 +8,17 @@ use lab::conformance::Device;
 use lab::plan::Driver;
 use lab::state::{self, StateFile};
 
+use super::choice;
+use super::driver::DRIVERS;
 use super::{complain, exit, say};
+
+const FILES: [StateFile; 5] = [
+    StateFile::State,
+    StateFile::Stats,
+    StateFile::Transactions,
+    StateFile::TransactionLog,
+    StateFile::FailedTransactionLog,
+];
 
 /// Show the driver's own state: processes, threads, nodes, references, buffers, calls under way, counters
 #[derive(Clone, Debug, Args)]
@@ -17,16 +27,16 @@ pub(crate) struct StateArgs {
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     device: Device,
 
-    /// Driver: auto (the embedded one where the kernel has none, or with --context-dir), kernel, embedded
-    #[arg(long, value_name = "DRIVER", default_value = "auto")]
+    /// The kernel's driver, or the embedded one: also where the kernel has none, or with --context-dir
+    #[arg(long, value_name = "DRIVER", default_value = "auto", value_parser = choice::of(DRIVERS))]
     driver: Driver,
 
     /// Embedded driver: the directory that its processes share [default: the user's]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     context_dir: Option<PathBuf>,
 
-    /// What to show: state, stats, transactions, log (the last calls) or failed (the last that failed)
-    #[arg(default_value_t)]
+    /// What to show: everything, counters, calls under way, the last calls, the last that failed
+    #[arg(default_value_t, value_name = "WHICH", value_parser = choice::of(FILES))]
     which: StateFile,
 }
 

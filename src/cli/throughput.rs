@@ -3,102 +3,131 @@
 
 mod crowd;
 mod flavours;
-mod hwbinder;
-mod own;
+pub(super) mod hwbinder;
+pub(super) mod own;
 mod report;
 mod scaling;
 mod serialisation;
 mod speed;
-mod workers;
+pub(super) mod workers;
 
-use clap::Args;
+use clap::{Args, Command, Subcommand};
 use lab::plan::Plan;
-use lab::plan::gbench::{self, Flags, Question};
+use lab::plan::gbench::{Flags, Question};
 use lab::run::RunError;
 use record::Run;
 use record::render::gbench::{FOLLOWED_VERSION, Format};
 
 use super::output::Sink;
-use super::{complain, exit, note, say};
+use super::{complain, exit, lessons, note, say};
 use own::Own;
-pub(crate) use own::Test;
+pub(super) use own::Test;
 use report::Report;
 
-/// Measure throughput: binder, hwbinder (with Google Benchmark's flags), workers, scaling, ...: `throughput --help`
-#[derive(Clone, Debug, Args)]
+/// Measure what calls cost, of binder and hwbinder, of one pair or of many at once
+///
+/// Payloads of 4 B to 64 KiB go to a service and come back, beside other ways of communication (controls) on the same
+/// machine: a ratio tells more than a time. `binder` and `hwbinder` take Google Benchmark's flags.
+#[derive(Debug, Args)]
+#[command(subcommand_value_name = "TEST", subcommand_help_heading = "Tests")]
+pub(super) struct ThroughputArgs {
+    #[command(subcommand)]
+    test: Wanted,
+}
+
+#[derive(Debug, Subcommand)]
+enum Wanted {
+    #[command(about = Test::Binder.about())]
+    Binder(Dialect),
+    #[command(about = Test::Hwbinder.about())]
+    Hwbinder(Dialect),
+    #[command(about = Test::All.about())]
+    All(Dialect),
+    CompareFlavours(flavours::FlavoursArgs),
+    Workers(workers::WorkersArgs),
+    HwbinderWorkers(hwbinder::HwbinderArgs),
+    Scaling(scaling::ScalingArgs),
+    Serialisation(serialisation::SerialisationArgs),
+    EmbeddedSpeed(speed::SpeedArgs),
+}
+
+/// Words that Google Benchmark's rules are for.
+#[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
-pub(crate) struct ThroughputArgs {
-    /// The test, then its flags
+struct Dialect {
+    /// The test's flags
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }
 
-/// Runs the test that the first word names.
-pub(crate) fn run(args: ThroughputArgs) -> u8 {
-    let mut words = args.words.into_iter();
-    match words.next().as_deref() {
-        Some("binder") => benchmark(Test::Binder, "binderperf throughput binder", words.collect(), "default"),
-        Some("hwbinder") => {
-            benchmark(Test::Hwbinder, "binderperf throughput hwbinder", words.collect(), "default")
-        }
-        Some("all") => benchmark(Test::All, "binderperf throughput all", words.collect(), "default"),
-        Some("compare-flavours") => flavours::run("binderperf throughput compare-flavours", words.collect()),
-        Some("workers") => workers("binderperf throughput workers", words.collect()),
-        Some("hwbinder-workers") => {
-            hwbinder_workers("binderperf throughput hwbinder-workers", words.collect())
-        }
-        Some("scaling") => scaling::run("binderperf throughput scaling", words.collect()),
-        Some("embedded-speed") => speed::run(words.collect()),
-        Some("serialisation") => serialisation::run(words.collect()),
-        Some("--help" | "-h") => say(&overview()),
-        other => {
-            let found = other.map_or("nothing".to_owned(), |name| format!("{name:?}"));
-            complain(format_args!("which throughput test? found {found}"));
-            note(overview());
-            exit::USAGE
+/// Runs the test that was named.
+pub(super) fn run(args: ThroughputArgs) -> u8 {
+    let measure = |test: Test, dialect: Dialect| {
+        benchmark(test, &format!("binderperf throughput {}", test.word()), dialect.words, CONTROLS)
+    };
+    match args.test {
+        Wanted::Binder(dialect) => measure(Test::Binder, dialect),
+        Wanted::Hwbinder(dialect) => measure(Test::Hwbinder, dialect),
+        Wanted::All(dialect) => measure(Test::All, dialect),
+        Wanted::CompareFlavours(args) => flavours::run(&args),
+        Wanted::Workers(args) => workers::run(args),
+        Wanted::HwbinderWorkers(args) => hwbinder::run(args),
+        Wanted::Scaling(args) => scaling::run(args),
+        Wanted::Serialisation(args) => serialisation::run(args),
+        Wanted::EmbeddedSpeed(args) => speed::run(args),
+    }
+}
+
+#[cfg(test)]
+impl ThroughputArgs {
+    /// Reads the words that the parser handed on.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match &self.test {
+            Wanted::Binder(dialect) => check(Test::Binder, dialect.words.clone()),
+            Wanted::Hwbinder(dialect) => check(Test::Hwbinder, dialect.words.clone()),
+            Wanted::All(dialect) => check(Test::All, dialect.words.clone()),
+            _ => Ok(()),
         }
     }
 }
 
-/// The tests, and what each is.
-const TESTS: [(&str, &str); 9] = [
-    ("binder", "one client and one service, 4 B to 64 KiB, beside other ways; Android's libbinder_benchmark"),
-    ("hwbinder", "the same through hwbinder, or in one process; Android's libhwbinder_benchmark"),
-    ("all", "both, and without IPC"),
-    ("compare-flavours", "what binder, hwbinder and no IPC cost, and what each cost is made of"),
-    ("workers", "many workers that call each other; Android's binderThroughputTest"),
-    ("hwbinder-workers", "many workers and services; Android's hwbinderThroughputTest"),
-    ("scaling", "1, 2, 4, ... pairs, and clients of one service"),
-    ("serialisation", "what writing and reading a call's arguments costs, without a driver"),
-    ("embedded-speed", "the embedded driver beside this machine's floor, with its targets"),
-];
-
-fn overview() -> String {
-    let lines: String = TESTS.iter().map(|(name, what)| format!("  {name:<17} {what}\n")).collect();
-    format!(
-        "Usage: binderperf throughput TEST [FLAGS]\n\nTests:\n{lines}\n\
-         Flags of each: binderperf throughput TEST --help\n"
-    )
+/// Reads a test's words, and leaves it at that.
+#[cfg(test)]
+pub(super) fn check(test: Test, words: Vec<String>) -> Result<(), String> {
+    Call::parse(test, words, CONTROLS).map(drop)
 }
 
-fn usage(test: Test, name: &str) -> String {
-    format!("Usage: {name}\n{}{}", gbench::usage(), own::usage(test))
+/// Controls of a test that is not called as Android's tool.
+const CONTROLS: &str = "default";
+
+/// What reads the words of a test in Google Benchmark's dialect, of this name.
+pub(super) fn definition(name: &str) -> Option<Command> {
+    let test = [Test::Binder, Test::Hwbinder, Test::All].into_iter().find(|test| test.word() == name)?;
+    Some(own::definition(test))
+}
+
+/// The definition of a test that is called by this name, with its lesson.
+fn called(test: Test, name: &str) -> Command {
+    let path = name.strip_prefix("binderperf ").map_or_else(|| format!("applet {name}"), str::to_owned);
+    lessons::teach(own::definition(test).bin_name(name.to_owned()), &path)
 }
 
 /// A throughput test with Google Benchmark's flags, called by this name, with these words and, unless they
 /// say otherwise, these controls.
 pub(crate) fn benchmark(test: Test, name: &str, words: Vec<String>, controls: &str) -> u8 {
-    let compatible = words.iter().any(|word| word == own::COMPATIBLE);
+    let has = |wanted: &str| words.iter().any(|word| word == wanted);
+    let (compatible, brief) = (has(own::COMPATIBLE), has("-h"));
     let call = match Call::parse(test, words, controls) {
         Ok(call) => call,
         Err(why) => {
             complain(why);
-            note(usage(test, name));
+            note(format_args!("{}\nMore: {name} --help\n", called(test, name).render_usage()));
             return if compatible { exit::FAILED } else { exit::USAGE };
         }
     };
     let end = match call.flags.question {
-        Some(Question::Help) => answer(&usage(test, name)),
+        Some(Question::Help) if brief => answer(&called(test, name).render_help().to_string()),
+        Some(Question::Help) => answer(&called(test, name).render_long_help().to_string()),
         Some(Question::Version) => {
             let version = env!("CARGO_PKG_VERSION");
             answer(&format!("binderperf {version} (Google Benchmark {FOLLOWED_VERSION})\n"))
@@ -107,16 +136,6 @@ pub(crate) fn benchmark(test: Test, name: &str, words: Vec<String>, controls: &s
         None => call.measure(),
     };
     if compatible { end.compatible_code() } else { end.code() }
-}
-
-/// The binder throughput test with many workers, called by this name.
-pub(crate) fn workers(name: &str, words: Vec<String>) -> u8 {
-    workers::run(name, words)
-}
-
-/// The hwbinder throughput test with many workers, called by this name.
-pub(crate) fn hwbinder_workers(name: &str, words: Vec<String>) -> u8 {
-    hwbinder::run(name, words)
 }
 
 /// How a call went.

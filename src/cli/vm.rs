@@ -9,6 +9,7 @@ use clap::Args;
 use lab::trace::switch::{FOLDER_VARIABLE, LOG_VARIABLE};
 use lab::vm::{Accel, CLASS_VARIABLE, Options, Sinks, VmError, kernel::Choice};
 
+use super::choice;
 use super::progress::StatusLine;
 use super::{A_YEAR_S, exit, note, say};
 
@@ -23,27 +24,27 @@ const NOT_OURS_THERE: [&str; 3] = [CLASS_VARIABLE, FOLDER_VARIABLE, LOG_VARIABLE
 #[derive(Clone, Debug, Args)]
 pub(crate) struct VmArgs {
     /// bzImage, Debian kernel package (.deb, may be repeated), or a name to fetch with apt: 6.1, 6.12, 7.2, rt
-    #[arg(long, value_name = "X")]
+    #[arg(help_heading = "Kernel", long, value_name = "X")]
     kernel: Vec<String>,
 
     /// Folder with the modules of a bzImage [default: lib/modules/RELEASE near it]
-    #[arg(long, value_name = "DIR")]
+    #[arg(help_heading = "Kernel", long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     modules: Option<PathBuf>,
 
     /// Look for a newer kernel of that name than the cached one
-    #[arg(long)]
+    #[arg(help_heading = "Kernel", long)]
     refresh: bool,
 
     /// Guest CPUs [default: this machine's, at most 4]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=255))]
+    #[arg(help_heading = "Guest", long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=255))]
     smp: Option<u32>,
 
     /// Guest memory in MiB
-    #[arg(long, value_name = "M", default_value_t = 1024, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(128..))]
+    #[arg(help_heading = "Guest", long, value_name = "M", default_value_t = 1024, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(128..))]
     memory: u32,
 
     /// Words added to the guest kernel's command line
-    #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
+    #[arg(help_heading = "Guest", long, value_name = "WORDS", allow_hyphen_values = true)]
     append: Vec<String>,
 
     /// Longest time in seconds that the command may take, and that the boot before it may take
@@ -51,19 +52,19 @@ pub(crate) struct VmArgs {
     timeout: u64,
 
     /// Count guest instructions instead of time: one CPU, 1 ns of the guest's clock is one instruction
-    #[arg(long)]
+    #[arg(help_heading = "Guest", long)]
     icount: bool,
 
-    /// KVM or emulation: auto, kvm, tcg
-    #[arg(long, value_name = "WHICH", default_value = "auto")]
+    /// KVM, emulation, or KVM where it works
+    #[arg(help_heading = "Guest", long, value_name = "WHICH", default_value = "auto", value_parser = choice::of([Accel::Auto, Accel::Kvm, Accel::Tcg]))]
     accel: Accel,
 
     /// Bring the files that the command leaves in its working folder back into DIR
-    #[arg(long, value_name = "DIR")]
+    #[arg(help_heading = "Output", long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     out: Option<PathBuf>,
 
     /// Keep the guest's whole kernel log in FILE
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     klog: Option<PathBuf>,
 
     /// Run another statically linked program instead of binderperf; all words after FILE are its own

@@ -1,15 +1,14 @@
 //! Room: `latency accuracy`: whether known delays are found by the latency test.
 //! Not here: injecting and finding them (`lab::latency::accuracy`).
 
-use clap::Parser;
+use clap::Args;
 use lab::latency::accuracy::{self, HEAD};
 
-use super::super::{cannot_run, complain, exit, parse, say};
+use super::super::{cannot_run, complain, exit, say};
 
 /// Put known delays into the service, on the embedded driver, and see whether the latency test finds them: within 2 % + 20 us
-#[derive(Debug, Parser)]
-#[command(disable_version_flag = true)]
-struct AccuracyArgs {
+#[derive(Debug, Args)]
+pub(super) struct AccuracyArgs {
     /// Delays in us
     #[arg(long, value_name = "US,...", value_delimiter = ',', default_values_t = [100, 1000, 5000],
         value_parser = clap::value_parser!(u64).range(1..=100_000))]
@@ -25,11 +24,7 @@ struct AccuracyArgs {
 }
 
 /// Measures and prints a row for each delay, way and class.
-pub(super) fn run(name: &str, words: Vec<String>) -> u8 {
-    let args: AccuracyArgs = match parse(name, words) {
-        Ok(args) => args,
-        Err(status) => return status,
-    };
+pub(super) fn run(args: &AccuracyArgs) -> u8 {
     match accuracy::measure(&args.delays, args.rounds) {
         Ok(found) => {
             let rows: String = found.iter().map(|row| format!("{row}\n")).collect();

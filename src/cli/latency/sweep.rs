@@ -16,7 +16,7 @@ use record::render::latency::{Options, json, table};
 use super::super::driver::{DriverArgs, chosen};
 use super::super::output::Sink;
 use super::super::progress::StatusLine;
-use super::super::{A_YEAR_S, cannot_run, complain, exit, note, parse};
+use super::super::{A_YEAR_S, cannot_run, complain, exit, note};
 use super::verdict::failures;
 use super::{Form, Switch};
 
@@ -24,7 +24,7 @@ use super::{Form, Switch};
 /// sustained
 #[derive(Debug, Parser)]
 #[command(disable_version_flag = true)]
-struct SweepArgs {
+pub(super) struct SweepArgs {
     /// What the pairs speak
     #[arg(long, value_enum, default_value_t = Speak::Hwbinder)]
     flavour: Speak,
@@ -50,43 +50,43 @@ struct SweepArgs {
     iterations: u64,
 
     /// Calls per second of each pair among which the highest that is sustained is searched; none for no search
-    #[arg(long, value_name = "none|HZ,...", default_value_t = Rates(vec![500.0, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4]))]
+    #[arg(help_heading = "Rates", long, value_name = "none|HZ,...", default_value_t = Rates(vec![500.0, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4]))]
     rates: Rates,
 
     /// A rate is sustained if this share of the calls meets the deadline
-    #[arg(long, value_name = "SHARE", default_value_t = 0.99)]
+    #[arg(help_heading = "Rates", long, value_name = "SHARE", default_value_t = 0.99)]
     meet: f64,
 
     /// With this confidence, one-sided
-    #[arg(long, value_name = "SHARE", default_value_t = 0.95)]
+    #[arg(help_heading = "Rates", long, value_name = "SHARE", default_value_t = 0.95)]
     confidence: f64,
 
     /// Whether the service's node lets real-time priorities pass [default: on for hwbinder, off for binder]
-    #[arg(long, value_name = "on|off")]
+    #[arg(help_heading = "Service", long, value_name = "on|off")]
     inherit_rt: Option<Switch>,
 
     /// What to print
-    #[arg(long, value_enum, default_value_t = Form::Table)]
+    #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Table)]
     format: Form,
 
     /// Write the whole record to FILE; `binderperf show FILE` reads it
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     record: Option<PathBuf>,
 
     /// Every single time in the record
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     raw_data: bool,
 
     /// Make something go wrong, to see it found: as in the other latency tests
-    #[arg(long, value_name = "FAULT")]
+    #[arg(help_heading = "Service", long, value_name = "FAULT")]
     inject: Vec<Injected>,
 
     /// Android release whose service manager is spoken to: 8 to 16, 15-qpr
-    #[arg(long, value_name = "N", default_value_t)]
+    #[arg(help_heading = "Service", long, value_name = "N", default_value_t)]
     android: Release,
 
     /// Seconds without a reply after which a pair is given up
-    #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
+    #[arg(help_heading = "Service", long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     patience: u64,
 
     #[command(flatten)]
@@ -203,12 +203,8 @@ fn usual_pairs(cpus: u32) -> Vec<u32> {
     pairs
 }
 
-/// Runs it, called by this name.
-pub(super) fn run(name: &str, words: Vec<String>) -> u8 {
-    let args: SweepArgs = match parse(name, words) {
-        Ok(args) => args,
-        Err(status) => return status,
-    };
+/// Runs it; the result is the exit status.
+pub(super) fn run(args: &SweepArgs) -> u8 {
     let grid = match args.grid() {
         Ok(grid) => grid,
         Err(why) => {

@@ -25,7 +25,7 @@ pub(super) struct Common {
     driver: DriverArgs,
 
     /// Android release whose service manager is spoken to: 8 to 16, 15-qpr
-    #[arg(long, value_name = "N", default_value_t)]
+    #[arg(help_heading = "Service", long, value_name = "N", default_value_t)]
     android: Release,
 
     /// Rounds of every case
@@ -38,7 +38,7 @@ pub(super) struct Common {
     seed: Option<u64>,
 
     /// Write the whole record to FILE; `binderperf show FILE` reads it
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     record: Option<PathBuf>,
 
     /// Break something on purpose: KIND=WORKER with kill-server or hang-server, and worker3 or service0

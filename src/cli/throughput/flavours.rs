@@ -12,6 +12,7 @@ use lab::run::Observer;
 use record::Run;
 use record::render::flavours::{self, Limit};
 
+use super::super::choice;
 use super::super::driver::{DriverArgs, chosen};
 use super::super::output::Sink;
 use super::super::progress::StatusLine;
@@ -21,8 +22,8 @@ use super::crowd;
 
 /// Compare binder with hwbinder, with the same interface without IPC, and with every control
 #[derive(Debug, Parser)]
-#[command(about, disable_version_flag = true)]
-struct FlavoursArgs {
+#[command(disable_version_flag = true)]
+pub(super) struct FlavoursArgs {
     #[command(flatten)]
     driver: DriverArgs,
 
@@ -45,8 +46,9 @@ struct FlavoursArgs {
         value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     iterations: Option<u64>,
 
-    /// Where both sides of every case run: default (the scheduler decides), same (one CPU), cross (two); spinning always has two
-    #[arg(long, value_name = "WHERE", default_value_t = Placement::Same)]
+    /// Where both sides of every case run: where the scheduler puts them, on one CPU, on two; spinning always has two
+    #[arg(long, value_name = "WHERE", default_value_t = Placement::Same,
+        value_parser = choice::of([Placement::Default, Placement::Same, Placement::Cross]))]
     placement: Placement,
 
     /// Android release whose wire format binder speaks: 8 to 16, 15-qpr
@@ -58,15 +60,15 @@ struct FlavoursArgs {
     seed: Option<u64>,
 
     /// Exit with 1 when a limit is missed
-    #[arg(long)]
+    #[arg(help_heading = "Verdict", long)]
     strict: bool,
 
     /// What to print
-    #[arg(long, value_enum, default_value_t = Form::Summary)]
+    #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Summary)]
     format: Form,
 
     /// Write the whole record to FILE; `binderperf show FILE` reads it
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     record: Option<PathBuf>,
 
     /// Break something on purpose: KIND=CASE with kill-server, hang-server or corrupt-reply
@@ -114,12 +116,8 @@ impl FlavoursArgs {
     }
 }
 
-/// Runs it, called by this name.
-pub(super) fn run(name: &str, words: Vec<String>) -> u8 {
-    let args: FlavoursArgs = match super::super::parse(name, words) {
-        Ok(args) => args,
-        Err(status) => return status,
-    };
+/// Runs it; the result is the exit status.
+pub(super) fn run(args: &FlavoursArgs) -> u8 {
     let plan = match args.plan() {
         Ok(plan) => plan,
         Err(why) => {

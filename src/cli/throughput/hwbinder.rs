@@ -10,10 +10,10 @@ use lab::workers::{Flavour, Group, Shape};
 use super::super::show::Form;
 use super::crowd::{self, Common};
 
-/// Measure hwbinder throughput with many workers that call services at random
+/// Measure hwbinder throughput with many workers that call services; Android's hwbinderThroughputTest
 #[derive(Debug, Parser)]
 #[command(disable_version_flag = true)]
-struct HwbinderArgs {
+pub(crate) struct HwbinderArgs {
     /// Calls to other processes, or to the same objects in each worker's own
     #[arg(short = 'm', long, value_name = "MODE", value_enum, default_value_t = Mode::Binderize)]
     mode: Mode,
@@ -40,7 +40,7 @@ struct HwbinderArgs {
     payload: u32,
 
     /// What to print
-    #[arg(long, value_enum, default_value_t = Form::Lines)]
+    #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Lines)]
     format: Form,
 
     #[command(flatten)]
@@ -57,12 +57,8 @@ enum Mode {
     Passthrough,
 }
 
-/// Runs it, called by this name.
-pub(crate) fn run(name: &str, words: Vec<String>) -> u8 {
-    let args: HwbinderArgs = match super::super::parse(name, words) {
-        Ok(args) => args,
-        Err(status) => return status,
-    };
+/// Runs it; the result is the exit status.
+pub(crate) fn run(args: HwbinderArgs) -> u8 {
     let flavour = match args.mode {
         Mode::Binderize => Flavour::Hwbinder,
         Mode::Passthrough => Flavour::Passthrough,

@@ -4,9 +4,11 @@
 use std::path::PathBuf;
 
 use super::super::A_YEAR_S;
+use super::super::choice;
 use super::super::driver::DriverArgs;
-use clap::{CommandFactory, Parser, ValueEnum};
-use lab::plan::gbench::Flags;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Args as _, Command, Parser, ValueEnum, ValueHint};
+use lab::plan::gbench::{self, Flags};
 use lab::plan::{Controls, Device, Family, Fault, Gate, MinTime, Placement, Plan, Release};
 
 /// Which tests are asked for.
@@ -21,8 +23,21 @@ pub(crate) enum Test {
 }
 
 impl Test {
+    /// What it is for.
+    pub(super) fn about(self) -> &'static str {
+        match self {
+            Self::Binder => {
+                "Measure binder calls of 4 B to 64 KiB, beside other ways; Android's libbinder_benchmark"
+            }
+            Self::Hwbinder => {
+                "Measure hwbinder calls, or the same without IPC; Android's libhwbinder_benchmark"
+            }
+            Self::All => "Measure binder, hwbinder and the same without IPC in one run",
+        }
+    }
+
     /// The word behind `throughput`.
-    fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Self::Binder => "binder",
             Self::Hwbinder => "hwbinder",
@@ -60,15 +75,15 @@ pub(super) struct Own {
     driver: DriverArgs,
 
     /// Write the whole record to FILE; `binderperf show FILE` reads it
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
 
     /// Families to compare with: default, all, none, or a list of pipe, unix, futex, eventfd, spin, raw, memcpy, parcel, hwparcel
     #[arg(long, value_name = "LIST")]
     controls: Option<Controls>,
 
-    /// Where both sides of every case run: default (the scheduler decides), same (one CPU), cross (two)
-    #[arg(long, value_name = "WHERE", default_value_t)]
+    /// Where both sides of every case run: where the scheduler puts them, on one CPU, on two
+    #[arg(long, value_name = "WHERE", default_value_t, value_parser = choice::of([Placement::Default, Placement::Same, Placement::Cross]))]
     placement: Placement,
 
     /// Android release whose wire format binder speaks: 8 to 16, 15-qpr [default: 16]
@@ -76,7 +91,7 @@ pub(super) struct Own {
     android: Option<Release>,
 
     /// Fail when the test costs more than RATIO times a control, as in x_raw=1.10
-    #[arg(long, value_name = "x_CONTROL=RATIO")]
+    #[arg(help_heading = "Verdict", long, value_name = "x_CONTROL=RATIO")]
     pub(super) max: Vec<Gate>,
 
     /// Seed of the drawn order under --benchmark_enable_random_interleaving [default: the time]
@@ -84,7 +99,7 @@ pub(super) struct Own {
     seed: Option<u64>,
 
     /// Exit status as Google Benchmark's: 0 even if cases fail or none matches
-    #[arg(long)]
+    #[arg(help_heading = "Verdict", long)]
     pub(super) gbench_compat: bool,
 
     /// Tell how far it is on stderr, for another copy of this program
@@ -100,17 +115,29 @@ pub(super) struct Own {
     patience: u64,
 }
 
-/// The usage text's part about these flags.
-pub(super) fn usage(test: Test) -> String {
+/// A test as users meet it: Google Benchmark's flags, and ours that go with it.
+pub(crate) fn definition(test: Test) -> Command {
     let strange: &[&str] = match test {
         Test::Binder => &["mode", "service"],
         Test::Hwbinder => &["android"],
         Test::All => &["mode", "service", "device"],
     };
-    let hide = |command: clap::Command, name: &&str| command.mut_arg(*name, |arg| arg.hide(true));
-    let command = strange.iter().fold(Own::command(), hide);
-    let help = command.help_template("\n{options}\n").render_help().to_string();
-    help.replace("\n\n\n", "\n")
+    let definition = Command::new(test.word()).args(gbench::FLAGS.iter().map(flag));
+    let whole = Own::augment_args(definition).about(test.about());
+    let whole = whole.disable_help_flag(false).no_binary_name(false);
+    strange.iter().fold(whole, |command, name| command.mut_arg(*name, |arg| arg.hide(true)))
+}
+
+/// A flag of Google Benchmark's.
+fn flag(about: &gbench::About) -> Arg {
+    let arg = Arg::new(about.name).long(about.name).help(about.help).value_name(about.value);
+    let arg = arg.require_equals(true).help_heading("Google Benchmark's flags");
+    let arg = if about.needs_value { arg } else { arg.num_args(0..=1) };
+    match about.words {
+        [] if about.value == "FILE" => arg.value_hint(ValueHint::FilePath),
+        [] => arg,
+        words => arg.value_parser(PossibleValuesParser::new(words)),
+    }
 }
 
 impl Own {
@@ -255,9 +282,14 @@ mod tests {
     }
 
     #[test]
-    fn usage_names_what_users_need_and_hides_the_rest() {
-        let usage = usage(Test::Binder);
-        assert!(usage.contains("--record") && usage.contains("--gbench-compat"), "{usage}");
-        assert!(!usage.contains("--fault"), "{usage}");
+    fn what_is_shown_is_what_is_read() {
+        for test in [Test::Binder, Test::Hwbinder, Test::All] {
+            let shown = definition(test).render_long_help().to_string();
+            assert!(shown.contains("--record") && shown.contains("--gbench-compat"), "{shown}");
+            assert!(!shown.contains("--fault") && shown.contains("--benchmark_filter=<REGEX>"), "{shown}");
+        }
+        assert!(definition(Test::Binder).render_help().to_string().contains("--android"));
+        assert!(!definition(Test::Hwbinder).render_help().to_string().contains("--android"));
+        definition(Test::All).debug_assert();
     }
 }

@@ -14,7 +14,7 @@ use super::crowd::{self, Common};
 /// Measure how binder throughput and latency change with 1, 2, 4, ... pairs, and clients of one service
 #[derive(Debug, Parser)]
 #[command(disable_version_flag = true)]
-struct ScalingArgs {
+pub(super) struct ScalingArgs {
     /// Most pairs, and most clients of one service [default: twice the CPUs]
     #[arg(short = 'P', long, value_name = "N", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_WORKERS / 2)))]
@@ -46,7 +46,7 @@ struct ScalingArgs {
     iterations: Option<u64>,
 
     /// What to print
-    #[arg(long, value_enum, default_value_t = Form::Summary)]
+    #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Summary)]
     format: Form,
 
     #[command(flatten)]
@@ -138,12 +138,8 @@ fn leave_out(groups: &mut Vec<Group>, flavour: Flavour) -> Vec<String> {
     notes
 }
 
-/// Runs it, called by this name.
-pub(super) fn run(name: &str, words: Vec<String>) -> u8 {
-    let args: ScalingArgs = match super::super::parse(name, words) {
-        Ok(args) => args,
-        Err(status) => return status,
-    };
+/// Runs it; the result is the exit status.
+pub(super) fn run(args: ScalingArgs) -> u8 {
     let most = args.most.unwrap_or_else(|| (lab::host::cpus() * 2).min(MOST_WORKERS / 2));
     let mut groups = groups(&args.shape, &args.payload, &args.steps.up_to(most));
     let length = args.iterations.map_or(MinTime::Seconds(args.duration), MinTime::Iterations);

@@ -1,15 +1,15 @@
 //! Room: `throughput serialisation`: what a call costs in serialisation alone.
 //! Not here: the steps and their limit (`lab::serialisation`).
 
-use clap::Parser;
+use clap::Args;
 use lab::serialisation::{self, Flavour};
 
-use super::super::{complain, exit, note, say};
+use super::super::choice;
+use super::super::{complain, exit, say};
 
-/// What a sendVec call costs in serialisation alone: both directions, each written and read
-#[derive(Debug, Parser)]
-#[command(name = "binderperf throughput serialisation")]
-struct SerialisationArgs {
+/// Measure what writing and reading a call's arguments costs, both ways, without any driver
+#[derive(Debug, Args)]
+pub(super) struct SerialisationArgs {
     /// Bytes of the vector; the limit is for 4
     #[arg(long, value_name = "BYTES", default_value_t = serialisation::LIMIT_PAYLOAD as u64,
         value_parser = clap::value_parser!(u64).range(0..=serialisation::LARGEST_PAYLOAD as u64))]
@@ -21,7 +21,7 @@ struct SerialisationArgs {
     rounds: u64,
 
     /// Only this flavour
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = choice::of(Flavour::ALL))]
     flavour: Option<Flavour>,
 
     /// Make just so many calls, and print nothing: for a counter of instructions
@@ -34,16 +34,7 @@ struct SerialisationArgs {
 }
 
 /// Measures and prints a row per flavour.
-pub(super) fn run(words: Vec<String>) -> u8 {
-    let name = "binderperf throughput serialisation".to_owned();
-    let args = match SerialisationArgs::try_parse_from(std::iter::once(name).chain(words)) {
-        Ok(args) => args,
-        Err(error) if error.use_stderr() => {
-            note(error);
-            return exit::USAGE;
-        }
-        Err(help) => return say(&help.to_string()),
-    };
+pub(super) fn run(args: SerialisationArgs) -> u8 {
     // Checked against a limit that fits.
     let payload = args.payload as usize;
     let flavours =

@@ -3,16 +3,15 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::Args;
 use lab::speed::{self, Effort};
 
 use super::super::output::Sink;
 use super::super::{complain, exit, say};
 
-/// Hold the embedded driver to its targets
-#[derive(Debug, Parser)]
-#[command(name = "binderperf throughput embedded-speed")]
-struct SpeedArgs {
+/// Hold the embedded driver to its targets, beside the floor of this machine
+#[derive(Debug, Args)]
+pub(super) struct SpeedArgs {
     /// Exit with 1 when a target is missed, or a row could not be measured
     #[arg(long)]
     strict: bool,
@@ -32,16 +31,7 @@ struct SpeedArgs {
 }
 
 /// Measures and prints every row.
-pub(super) fn run(words: Vec<String>) -> u8 {
-    let name = "binderperf throughput embedded-speed".to_owned();
-    let args = match SpeedArgs::try_parse_from(std::iter::once(name).chain(words)) {
-        Ok(args) => args,
-        Err(error) if error.use_stderr() => {
-            super::super::note(error);
-            return exit::USAGE;
-        }
-        Err(help) => return say(&help.to_string()),
-    };
+pub(super) fn run(args: SpeedArgs) -> u8 {
     let mut record = args.record.as_deref().map(Sink::file);
     let mut end = say(&speed::head());
     let tell = |row: Result<&speed::Row, (&str, &str)>| {

@@ -9,10 +9,10 @@ use lab::workers::{Flavour, Group, Shape};
 use super::super::show::Form;
 use super::crowd::{self, Common};
 
-/// Measure binder throughput with many workers that call each other
+/// Measure binder throughput with many workers that call each other; Android's binderThroughputTest
 #[derive(Debug, Parser)]
 #[command(disable_version_flag = true)]
-struct WorkersArgs {
+pub(crate) struct WorkersArgs {
     /// Workers, each a process
     #[arg(short = 'w', long, value_name = "N", default_value_t = 2, allow_negative_numbers = true)]
     workers: u32,
@@ -35,12 +35,12 @@ struct WorkersArgs {
     pairs: bool,
 
     /// Longest time in us that a call is expected to take; those that took longer are counted
-    #[arg(short = 'm', long, value_name = "US", allow_negative_numbers = true,
+    #[arg(help_heading = "Times that are expected", short = 'm', long, value_name = "US", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     expected_max: Option<u64>,
 
     /// A round ahead; twice the longest call of it is then the longest expected
-    #[arg(short = 't', long)]
+    #[arg(help_heading = "Times that are expected", short = 't', long)]
     training: bool,
 
     /// Ping this service instead, which somebody else registered
@@ -48,19 +48,15 @@ struct WorkersArgs {
     service: Option<String>,
 
     /// What to print
-    #[arg(long, value_enum, default_value_t = Form::Lines)]
+    #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Lines)]
     format: Form,
 
     #[command(flatten)]
     common: Common,
 }
 
-/// Runs it, called by this name.
-pub(crate) fn run(name: &str, words: Vec<String>) -> u8 {
-    let args: WorkersArgs = match super::super::parse(name, words) {
-        Ok(args) => args,
-        Err(status) => return status,
-    };
+/// Runs it; the result is the exit status.
+pub(crate) fn run(args: WorkersArgs) -> u8 {
     let shape = match (&args.service, args.pairs) {
         (Some(name), _) => Shape::Named(name.clone()),
         (None, true) => Shape::Pairs,

@@ -7,29 +7,31 @@ use clap::Args;
 use lab::plan::Driver;
 use lab::trace::accuracy::{self, Ask, Cause, Found, LEAST_AFFECTED, LEAST_NAMED, MOST_ALARMS, Trouble};
 
+use crate::cli::choice;
+use crate::cli::driver::DRIVERS;
 use crate::cli::{complain, exit, note, say};
 
 /// Put known causes into calls, and see whether the analysis of a trace names them
 ///
 /// Each cause is put into a latency test, which is recorded, as is the same test without it. Which calls it befell is
-/// told by the caller's own clock. Exit status 1 if fewer than 95 % of them are named, or the cause is named for more
-/// than 2 % of the calls that were not befallen; 3 if there is no tracing or no driver to be had.
+/// told by the caller's own clock. At least 95 % of them must be named, and the cause for at most 2 % of the calls that
+/// were not befallen.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AccuracyArgs {
-    /// Which: rt-hog, inversion, lock, busy, apart, timers
-    #[arg(long, value_name = "CAUSE,...", value_delimiter = ',', default_values_t = Cause::ALL)]
+    /// Which of them
+    #[arg(long, value_name = "CAUSE,...", value_delimiter = ',', default_values_t = Cause::ALL, value_parser = choice::of(Cause::ALL))]
     causes: Vec<Cause>,
 
     /// Calls of the real-time caller with each cause, and as many without
     #[arg(short = 'i', long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     iterations: u32,
 
-    /// Driver: auto (the kernel's if it can be used, else embedded), kernel, embedded
-    #[arg(long, value_name = "DRIVER", default_value_t = Driver::Auto)]
+    /// The kernel's driver, the embedded one in user space, or the kernel's if it can be used
+    #[arg(long, value_name = "DRIVER", default_value_t = Driver::Auto, value_parser = choice::of(DRIVERS))]
     driver: Driver,
 
     /// Keep recordings and records in this folder
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     keep: Option<PathBuf>,
 }
 

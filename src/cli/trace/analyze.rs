@@ -13,17 +13,16 @@ use crate::cli::{complain, exit, say};
 ///
 /// FILE is a recording of `trace record`, or ftrace's text from any machine: a `trace` file, atrace, systrace's HTML,
 /// what `trace-cmd report` prints. It needs binder_transaction and binder_transaction_received; with sched_switch and
-/// sched_waking it can say why. Misses that a latency test of binderperf's marked in it are told in any case. Exit status 1
-/// if there is one, or a call was longer than --deadline-us.
+/// sched_waking it can say why. Misses that a latency test of binderperf's marked in it are told in any case.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AnalyzeArgs {
     /// The trace
     file: PathBuf,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Which calls")]
     ask: AskArgs,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "The page")]
     draw: DrawArgs,
 
     /// What to print

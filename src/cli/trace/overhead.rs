@@ -6,6 +6,8 @@ use lab::plan::Driver;
 use lab::trace::accuracy::Trouble;
 use lab::trace::overhead::{self, Ask, Found};
 
+use crate::cli::choice;
+use crate::cli::driver::DRIVERS;
 use crate::cli::{complain, exit, say};
 
 /// Say what recording costs a 4 B round trip: nothing, binder's events and the usual categories recorded in turns
@@ -19,8 +21,8 @@ pub(crate) struct OverheadArgs {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// Driver: auto (the kernel's if it can be used, else embedded), kernel, embedded
-    #[arg(long, value_name = "DRIVER", default_value_t = Driver::Auto)]
+    /// The kernel's driver, the embedded one in user space, or the kernel's if it can be used
+    #[arg(long, value_name = "DRIVER", default_value_t = Driver::Auto, value_parser = choice::of(DRIVERS))]
     driver: Driver,
 }
 

@@ -19,14 +19,10 @@ use crate::cli::progress::StatusLine;
 use crate::cli::{A_YEAR_S, complain, exit, note};
 
 /// Record while a command runs, in a trace buffer of its own
+///
+/// COMMAND may be `binderperf ...` or one of Android's tools (see `binderperf applet`), which mean this program, or any
+/// other. A latency test with -trace stops the recording at its first miss.
 #[derive(Clone, Debug, Args)]
-#[command(
-    after_help = "COMMAND may be `binderperf ...` or one of Android's tools (see `binderperf applet`), which mean this program, or any\n\
-    other. A latency test with -trace stops the recording at its first miss: $BINDERPERF_TRACING names the folder whose\n\
-    tracing_on it writes, $BINDERPERF_TRACE_LOG this recording's file.\n\
-    Status: the command's, 128 and its number for a signal; 0 with -t; 2 no such command or category; 3 no tracing to\n\
-    be had; 4 the file could not be written."
-)]
 pub(crate) struct RecordArgs {
     /// The file to write
     #[arg(short = 'o', long, value_name = "FILE", default_value = "binderperf.trace")]

@@ -128,33 +128,76 @@ impl fmt::Display for FlagError {
 
 impl std::error::Error for FlagError {}
 
-/// Every flag that has a value, with its help. `--help` and `--version` have none.
-const FLAGS: &[(&str, &str)] = &[
-    ("benchmark_list_tests", "[={true|false}]"),
-    ("benchmark_filter", "=<regex>"),
-    ("benchmark_min_time", "=`<integer>x` OR `<float>s`"),
-    ("benchmark_min_warmup_time", "=<min_warmup_time>"),
-    ("benchmark_repetitions", "=<num_repetitions>"),
-    ("benchmark_dry_run", "[={true|false}]"),
-    ("benchmark_enable_random_interleaving", "[={true|false}]"),
-    ("benchmark_report_aggregates_only", "[={true|false}]"),
-    ("benchmark_display_aggregates_only", "[={true|false}]"),
-    ("benchmark_format", "=<console|json|csv>"),
-    ("benchmark_out", "=<filename>"),
-    ("benchmark_out_format", "=<json|console|csv>"),
-    ("benchmark_color", "[={auto|true|false}]"),
-    ("benchmark_counters_tabular", "[={true|false}]"),
-    ("benchmark_perf_counters", "=<counter>,..."),
-    ("benchmark_context", "=<key>=<value>,..."),
-    ("benchmark_time_unit", "={ns|us|ms|s}"),
-    ("v", "=<verbosity>"),
-];
-
-/// The usage text's part about these flags, one line each.
-#[must_use]
-pub fn usage() -> String {
-    FLAGS.iter().map(|(name, value)| format!("          [--{name}{value}]\n")).collect()
+/// One of Google Benchmark's flags, as a usage text, a manual or a shell needs to know it.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// Its name without dashes.
+    pub name: &'static str,
+    /// What stands for its value.
+    pub value: &'static str,
+    /// The values to choose from; empty where there are too many.
+    pub words: &'static [&'static str],
+    /// Whether it means nothing without a value.
+    pub needs_value: bool,
+    /// What it does, in a sentence.
+    pub help: &'static str,
 }
+
+const fn switch(name: &'static str, help: &'static str) -> About {
+    About { name, value: "BOOL", words: &["true", "false"], needs_value: false, help }
+}
+
+const fn text(name: &'static str, value: &'static str, help: &'static str) -> About {
+    About { name, value, words: &[], needs_value: true, help }
+}
+
+const fn choice(name: &'static str, words: &'static [&'static str], help: &'static str) -> About {
+    About { name, value: "WORD", words, needs_value: true, help }
+}
+
+/// Every flag that has a value. `--help` and `--version` have none.
+pub const FLAGS: &[About] = &[
+    switch("benchmark_list_tests", "Print the names of the cases and measure nothing"),
+    text(
+        "benchmark_filter",
+        "REGEX",
+        "Only cases whose name this regular expression finds; with - before it, all others",
+    ),
+    text(
+        "benchmark_min_time",
+        "TIME",
+        "How long a repetition takes at least, 0.5s; or how many iterations it makes, 1000x",
+    ),
+    text("benchmark_min_warmup_time", "S", "Seconds of iterations before those that count"),
+    text(
+        "benchmark_repetitions",
+        "N",
+        "Repetitions of each case, with mean, median, stddev and cv behind them",
+    ),
+    switch("benchmark_dry_run", "One iteration of each case, to see that it works"),
+    switch("benchmark_enable_random_interleaving", "Repetitions of all cases in one drawn order"),
+    switch("benchmark_report_aggregates_only", "Of repetitions, only what they come to together"),
+    switch("benchmark_display_aggregates_only", "The same on the standard output only"),
+    choice("benchmark_format", &["console", "json", "csv"], "Form of the standard output"),
+    text("benchmark_out", "FILE", "Write the result to this file, too"),
+    choice("benchmark_out_format", &["json", "console", "csv"], "Form of that file"),
+    About {
+        name: "benchmark_color",
+        value: "WHEN",
+        words: &["auto", "true", "false"],
+        needs_value: false,
+        help: "Colours on the standard output; auto is on a terminal",
+    },
+    switch("benchmark_counters_tabular", "Counters in columns of their own"),
+    text(
+        "benchmark_perf_counters",
+        "COUNTER,...",
+        "Taken for the sake of harnesses; hardware counters are not read",
+    ),
+    text("benchmark_context", "KEY=VALUE,...", "Words of yours that go into the result"),
+    choice("benchmark_time_unit", &["ns", "us", "ms", "s"], "Unit of printed times"),
+    text("v", "N", "From 1 on, how the number of iterations was found"),
+];
 
 /// Whether a word is one of Google Benchmark's, known or not.
 #[must_use]
@@ -174,7 +217,7 @@ impl Flags {
     ) -> Result<(Self, Vec<String>), FlagError> {
         let mut flags = Self::default();
         // A variable named `V` means other things to other programs, so that flag has none.
-        for (name, _) in FLAGS.iter().filter(|(name, _)| *name != "v") {
+        for About { name, .. } in FLAGS.iter().filter(|flag| flag.name != "v") {
             let place = name.to_uppercase();
             if let Some(text) = env(&place) {
                 flags.set(name, Some(&text)).map_err(|problem| FlagError::Value { place, problem })?;
@@ -208,7 +251,7 @@ impl Flags {
                     Some((name, text)) => (name, Some(text)),
                     None => (flag, None),
                 };
-                if !FLAGS.iter().any(|(known, _)| *known == name) {
+                if !FLAGS.iter().any(|known| known.name == name) {
                     return Ok(false);
                 }
                 self.set(name, text)

@@ -1,6 +1,7 @@
 //! Room: whether this machine's KVM can be trusted with a guest.
 //! Not here: starting over in emulation when it fails all the same (`session`).
 
+use std::fmt;
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::str::FromStr;
@@ -29,6 +30,16 @@ impl FromStr for Accel {
             "tcg" => Ok(Self::Tcg),
             other => Err(format!("'{other}' is none of auto, kvm, tcg")),
         }
+    }
+}
+
+impl fmt::Display for Accel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::Kvm => "kvm",
+            Self::Tcg => "tcg",
+        })
     }
 }
 

@@ -44,8 +44,8 @@ fn every_flag_can_be_given_in_both_places() {
         assert_eq!(shown(&found), shown(&typed), "{name} from the environment");
     }
     let named: Vec<&str> = GOOD.iter().map(|(name, _)| *name).collect();
-    for (name, _) in FLAGS.iter().filter(|(name, _)| *name != "v") {
-        assert!(named.contains(name), "{name} is not tested");
+    for name in FLAGS.iter().map(|flag| flag.name).filter(|name| *name != "v") {
+        assert!(named.contains(&name), "{name} is not tested");
     }
 }
 
@@ -114,5 +114,18 @@ fn questions() {
     ] {
         assert_eq!(parse(&[word], &[]).expect(word).0.question, Some(question));
     }
-    assert!(FLAGS.iter().all(|(name, _)| usage().contains(name)));
+}
+
+#[test]
+fn what_is_said_of_a_flag_is_true() {
+    for About { name, words, needs_value, help, .. } in FLAGS {
+        assert!(!help.is_empty() && !help.ends_with('.'), "{name}");
+        assert_eq!(parse(&[&format!("--{name}")], &[]).is_err(), *needs_value, "{name} without a value");
+        for word in *words {
+            parse(&[&format!("--{name}={word}")], &[]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+        if !words.is_empty() {
+            parse(&[&format!("--{name}=nonsense")], &[]).expect_err(name);
+        }
+    }
 }

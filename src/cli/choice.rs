@@ -1,0 +1,37 @@
+//! Room: options whose values are a few words of a type that is none of the command line's: the words as help and shells
+//! show them, and as they are read.
+//! Not here: the words themselves (each type's `Display` and `FromStr`).
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+/// Reads one of these values.
+pub(super) fn of<T>(values: impl IntoIterator<Item = T>) -> impl TypedValueParser<Value = T>
+where
+    T: FromStr<Err = String> + Display + Clone + Send + Sync + 'static,
+{
+    let words: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
+    PossibleValuesParser::new(words).try_map(|word| word.parse::<T>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Arg, Command};
+    use lab::plan::Driver;
+
+    #[test]
+    fn a_value_is_one_of_those_and_its_type_reads_it() {
+        let read = |word: &str| {
+            let argument = Arg::new("driver").value_parser(of([Driver::Auto, Driver::Kernel]));
+            let command = Command::new("x").no_binary_name(true).arg(argument);
+            command.try_get_matches_from([word]).map(|found| found.get_one::<Driver>("driver").copied())
+        };
+        assert_eq!(read("kernel").expect("one of them"), Some(Driver::Kernel));
+        let wrong = read("kernal").expect_err("a slip").to_string();
+        assert!(wrong.contains("auto, kernel") && wrong.contains("similar"), "{wrong}");
+        assert!(read("embedded").is_err(), "not among those");
+    }
+}

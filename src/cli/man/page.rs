@@ -1,0 +1,203 @@
+//! Room: one page of the manual: a command's definition and its lesson, in roff.
+//! Not here: how options look there (`clap_mangen`), where pages go (`super`).
+
+use clap::Command as Definition;
+use clap_mangen::Man;
+use clap_mangen::roff::{Inline, Roff, bold, roman};
+
+use super::super::applet::Applet;
+use super::super::lessons::{self, Lesson};
+use super::super::tree;
+
+/// A page.
+pub(super) struct Page {
+    /// Its name, as `binderperf-throughput-binder`.
+    pub(super) name: String,
+    /// Its text, in roff.
+    pub(super) text: String,
+}
+
+/// The page of the program, then those of its commands.
+pub(super) fn all() -> Vec<Page> {
+    let mut pages = Vec::new();
+    gather(&tree::shown(), "", &mut pages);
+    pages
+}
+
+fn gather(definition: &Definition, path: &str, pages: &mut Vec<Page>) {
+    pages.push(Page { name: name_of(path), text: text(definition, path) });
+    for command in definition.get_subcommands() {
+        let below = format!("{path} {}", command.get_name());
+        gather(command, below.trim_start(), pages);
+    }
+}
+
+/// The page of a command.
+fn name_of(path: &str) -> String {
+    format!("{} {path}", tree::NAME).trim_end().replace(' ', "-")
+}
+
+/// The day, as manuals have it.
+fn today() -> String {
+    lab::host::now().chars().take_while(|letter| *letter != 'T').collect()
+}
+
+fn text(definition: &Definition, path: &str) -> String {
+    let name = name_of(path);
+    let man = Man::new(definition.clone())
+        .title(name.clone())
+        .date(today())
+        .source(format!("{} {}", tree::NAME, env!("CARGO_PKG_VERSION")))
+        .manual("Binder performance tests");
+    let mut page = Vec::new();
+    let mut text = String::new();
+    // Nothing that is written into memory fails.
+    let _ = man.render_title(&mut page);
+    text += &drained(&mut page);
+    text += &names(definition, path).to_roff();
+    let _ = man.render_synopsis_section(&mut page).and_then(|()| man.render_description_section(&mut page));
+    text += &drained(&mut page);
+    let _ = man.render_options_section(&mut page);
+    text += &options(&drained(&mut page));
+    text += &commands(definition, path).to_roff();
+    let lesson = lessons::of(path);
+    text += &statuses(lesson).to_roff();
+    text += &variables(definition, lesson).to_roff();
+    if let Some(lesson) = lesson {
+        text += &terms("FILES", lesson.files).to_roff();
+        text += &examples(lesson).to_roff();
+    }
+    text + &see_also(path, lesson).to_roff()
+}
+
+fn drained(bytes: &mut Vec<u8>) -> String {
+    String::from_utf8_lossy(&std::mem::take(bytes)).into_owned()
+}
+
+/// A tool of Android's is found by its own name, too.
+fn names(definition: &Definition, path: &str) -> Roff {
+    let tool = path.strip_prefix("applet ").and_then(Applet::named);
+    let names = tool.map(|tool| format!("{}, ", tool.name())).unwrap_or_default() + &name_of(path);
+    let about = definition.get_about().map(ToString::to_string).unwrap_or_default();
+    let mut roff = Roff::new();
+    roff.control("SH", ["NAME"]).text([roman(format!("{names} - {about}"))]);
+    roff
+}
+
+/// Groups of options are parts of one section; and a break beside an empty line is one too many.
+fn options(section: &str) -> String {
+    let text = section.replace("\n.br\n\n.br\n", "\n.sp\n");
+    match text.split_once("\n.SH OPTIONS\n") {
+        Some((before, groups)) => format!("{before}\n.SH OPTIONS\n{}", groups.replace("\n.SH ", "\n.SS ")),
+        None => text,
+    }
+}
+
+/// The commands below: those of the program by what one wants.
+fn commands(definition: &Definition, path: &str) -> Roff {
+    let mut roff = Roff::new();
+    let names: Vec<&str> = definition.get_subcommands().map(Definition::get_name).collect();
+    if names.is_empty() {
+        return roff;
+    }
+    roff.control("SH", ["COMMANDS"]);
+    if !path.is_empty() {
+        list(&mut roff, definition, path, &names);
+        return roff;
+    }
+    for group in &lessons::GROUPS {
+        let names: Vec<&str> = group.commands().collect();
+        roff.control("SS", [group.title]);
+        list(&mut roff, definition, path, &names);
+    }
+    roff
+}
+
+fn list(roff: &mut Roff, definition: &Definition, path: &str, names: &[&str]) {
+    for name in names {
+        let about = definition.find_subcommand(name).and_then(Definition::get_about);
+        let below = format!("{path} {name}");
+        roff.control("TP", []).text(reference(below.trim_start()));
+        roff.text([roman(about.map(ToString::to_string).unwrap_or_default())]);
+    }
+}
+
+/// A page, as other pages name it.
+fn reference(path: &str) -> Vec<Inline> {
+    vec![bold(name_of(path)), roman("(1)")]
+}
+
+fn statuses(lesson: Option<&Lesson>) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["EXIT STATUS"]);
+    for (status, when) in lesson.map_or(lessons::STATUSES, |lesson| lesson.statuses) {
+        roff.control("TP", []).text([bold(status.to_string())]).text([roman(*when)]);
+    }
+    roff
+}
+
+fn variables(definition: &Definition, lesson: Option<&Lesson>) -> Roff {
+    let has_driver = definition.get_arguments().any(|argument| argument.get_long() == Some("driver"));
+    let of_drivers = if has_driver { lessons::OF_DRIVERS } else { &[] };
+    let own = match lesson {
+        Some(lesson) => lesson.variables.to_vec(),
+        None => lessons::every_variable(),
+    };
+    terms("ENVIRONMENT", &[of_drivers, &own].concat())
+}
+
+/// A section of names with what they mean; nothing if there are none.
+fn terms(title: &str, terms: &[(&str, &str)]) -> Roff {
+    let mut roff = Roff::new();
+    if !terms.is_empty() {
+        roff.control("SH", [title]);
+    }
+    for (name, meaning) in terms {
+        roff.control("TP", []).text([bold(*name)]).text([roman(*meaning)]);
+    }
+    roff
+}
+
+fn examples(lesson: &Lesson) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["EXAMPLES"]);
+    for (at, (what, words)) in lesson.examples.iter().enumerate() {
+        if at > 0 {
+            roff.control("PP", []);
+        }
+        roff.text([roman(format!("{what}:"))]);
+        roff.control("PP", []).control("RS", ["4"]).control("nf", []).text([roman(*words)]);
+        roff.control("fi", []).control("RE", []);
+    }
+    roff
+}
+
+fn see_also(path: &str, lesson: Option<&Lesson>) -> Roff {
+    let mut pages: Vec<&str> = lesson.map(|lesson| lesson.see.to_vec()).unwrap_or_default();
+    if let Some((parent, _)) = path.rsplit_once(' ').filter(|(parent, _)| !pages.contains(parent)) {
+        pages.push(parent);
+    }
+    if !path.is_empty() {
+        pages.push("");
+    }
+    let mut roff = Roff::new();
+    if pages.is_empty() {
+        return roff;
+    }
+    roff.control("SH", ["SEE ALSO"]);
+    let mut line: Vec<Inline> = Vec::new();
+    for page in pages {
+        if !line.is_empty() {
+            line.push(roman(", "));
+        }
+        line.extend(reference(page));
+    }
+    roff.text(line);
+    let docs = lesson.map(|lesson| lesson.docs).unwrap_or_default();
+    if !docs.is_empty() {
+        let docs: Vec<String> = docs.iter().map(|name| format!("docs/{name}.md")).collect();
+        roff.control("PP", [])
+            .text([roman(format!("The numbers and words are explained in {}.", docs.join(", ")))]);
+    }
+    roff
+}
