@@ -126,7 +126,7 @@ fn nonsense_is_refused() {
         (&["--hog-class=fifo99"], "1 to 98"),
         (&["--work=50001"], "50000 at most"),
         (&["-i", "0"], "1.."),
-        (&["--flavour=vndbinder"], "binder or hwbinder"),
+        (&["--flavour=vndbinder"], "hwbinder, binder"),
     ] {
         let called = binderperf(&[&["inversion", "--driver=embedded"], words].concat());
         assert_eq!(called.code, Some(2), "{words:?}: {}", called.stderr);

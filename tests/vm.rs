@@ -200,7 +200,7 @@ fn bad_input_is_told_before_anything_is_booted() {
         (&["--smp", "0", "--", "guest-probe"], "'--smp <N>'"),
         (&["--timeout", "-5", "--", "guest-probe"], "invalid value '-5' for '--timeout <S>'"),
         (&["--timeout", "18446744073709551615", "--", "guest-probe"], "'--timeout <S>'"),
-        (&["--accel", "abacus", "--", "guest-probe"], "none of auto, kvm, tcg"),
+        (&["--accel", "abacus", "--", "guest-probe"], "auto, kvm, tcg"),
         (&[], "<COMMAND>"),
     ] {
         let (code, stdout, stderr) = run(binderperf(&["vm"]).args(arguments));
