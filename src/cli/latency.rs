@@ -147,7 +147,7 @@ pub(super) struct TestArgs {
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     record: Option<PathBuf>,
 
-    /// Make something go wrong, to see it found: drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US, kill-server, spin-caller, lock-server=US, busy-loopers=US, timers=N[:late]
+    /// Make something go wrong, to see it found: drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US, kill-server, spin-caller, lock-server=US, busy-loopers=US, timers=N, timers=N:late
     #[arg(help_heading = "Load and faults", long, value_name = "FAULT")]
     inject: Vec<Injected>,
 
