@@ -195,6 +195,13 @@ fn help_of_a_command_is_the_same_wherever_it_is_asked_for() {
             short.stdout
         );
     }
+    let whole = binderperf(&["help"]);
+    assert_eq!((whole.code, whole.stdout.clone()), (Some(0), binderperf(&["--help"]).stdout));
+    assert!(
+        whole.stdout.contains("\nMeasure:\n") && whole.stdout.contains("\nExit status:\n  0 "),
+        "{}",
+        whole.stdout
+    );
     let unknown = binderperf(&["help", "nothing"]);
     assert!(unknown.code == Some(2) && unknown.stderr.contains("nothing"), "{}", unknown.stderr);
     let step = binderperf(&["bisect-step", "--nonsense"]);

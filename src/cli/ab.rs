@@ -53,7 +53,7 @@ pub(crate) struct AbArgs {
     max_regress: Option<Percent>,
 
     /// The status if it cannot be told whether that is kept
-    #[arg(help_heading = "Verdict", long, value_enum, default_value_t = CannotTell::Unable, requires = "max_regress")]
+    #[arg(help_heading = "Verdict", long, value_enum, value_name = "WHAT", default_value_t = CannotTell::Unable, requires = "max_regress")]
     cannot_tell: CannotTell,
 
     /// Folder for the records [default: binderperf-ab-SEED]

@@ -22,7 +22,7 @@ pub(crate) struct GateArgs {
     max_regress: Percent,
 
     /// The status if it cannot be told whether the limit is kept
-    #[arg(long, value_enum, default_value_t = CannotTell::Unable)]
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = CannotTell::Unable)]
     cannot_tell: CannotTell,
 
     /// What is held to the limit

@@ -16,7 +16,8 @@ pub(super) struct HelpArgs {
 /// Tells it; the result is the exit status.
 pub(super) fn run(args: &HelpArgs) -> u8 {
     let words: Vec<&str> = args.words.iter().map(String::as_str).collect();
-    of(&words, false)
+    // Of the whole program there is a brief one only.
+    of(&words, words.is_empty())
 }
 
 /// The help of a command in the tree, long or brief.

@@ -135,6 +135,11 @@ pub(super) fn teach(command: Command, path: &str) -> Command {
     taught.after_help("Examples, exit status and more: --help").after_long_help(lesson.text())
 }
 
+/// A line for each status.
+pub(super) fn listed(statuses: &[(u8, &str)]) -> String {
+    statuses.iter().map(|(status, when)| format!("  {status:<4} {when}\n")).collect()
+}
+
 /// Lines as long as a terminal takes; those that begin with a space stay as they are.
 fn wrapped(text: &str) -> String {
     const WIDTH: usize = 100;
@@ -162,10 +167,7 @@ impl Lesson {
         for (what, words) in self.examples {
             text += &format!("  # {what}\n  {words}\n");
         }
-        text += "\nExit status:\n";
-        for (status, when) in self.statuses {
-            text += &format!("  {status:<4} {when}\n");
-        }
+        text += &format!("\nExit status:\n{}", listed(self.statuses));
         if !self.docs.is_empty() {
             let docs: Vec<String> = self.docs.iter().map(|name| format!("docs/{name}.md")).collect();
             text += &format!("\nExplained in {}\n", docs.join(", "));

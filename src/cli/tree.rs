@@ -112,8 +112,9 @@ impl Command {
 /// A definition of the whole program with its lessons, and its commands in their groups.
 fn taught(definition: Definition) -> Definition {
     let groups = groups(&definition);
+    let statuses = lessons::listed(lessons::STATUSES);
     let template = format!(
-        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{groups}Options:\n{{options}}\n\n\
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{groups}Options:\n{{options}}\n\nExit status:\n{statuses}\n\
          Each command tells more: {NAME} COMMAND --help. A first look: {NAME} run --quick\n"
     );
     lessons::teach(definition, "").help_template(template)
