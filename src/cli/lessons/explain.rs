@@ -110,7 +110,11 @@ pub(super) const LESSONS: &[Lesson] = &[
         )],
         statuses: &[
             (0, "causes are named as they should be"),
-            (1, "fewer than 95 % of the calls with a cause have it named, or more than 2 % of the others"),
+            (
+                1,
+                "fewer than 95 % of the calls with a cause have it named, or more than 2 % of the others, or a signal \
+                 ended it: what was found until then is told",
+            ),
             (2, "bad words"),
             (3, "no tracing or no driver to be had"),
             (4, "the result could not be written"),
@@ -122,6 +126,13 @@ pub(super) const LESSONS: &[Lesson] = &[
     Lesson {
         command: "trace overhead",
         examples: &[("With fewer round trips", "binderperf trace overhead -i 1000 --rounds 3")],
+        statuses: &[
+            (0, "it was measured"),
+            (1, "a signal ended it: the whole rounds until then are told"),
+            (2, "bad words"),
+            (3, "no tracing or no driver to be had"),
+            (4, "the result could not be written"),
+        ],
         docs: &["reading-the-numbers"],
         see: &["trace record"],
         ..NOTHING

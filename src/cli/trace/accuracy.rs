@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lab::plan::Driver;
-use lab::trace::accuracy::{self, Ask, Cause, Found, LEAST_AFFECTED, LEAST_NAMED, MOST_ALARMS, Trouble};
+use lab::trace::accuracy::{
+    self, Ask, Cause, Found, LEAST_AFFECTED, LEAST_NAMED, MOST_ALARMS, Rest, Trouble,
+};
 
 use crate::cli::choice;
 use crate::cli::driver::DRIVERS;
@@ -51,9 +53,11 @@ pub(super) fn run(args: &AccuracyArgs) -> u8 {
         status = status.max(right).max(say(&row(found)));
     });
     match result {
-        Ok(left_out) => {
+        Ok(Rest { left_out, stopped_by }) => {
             left_out.iter().for_each(|cause| note(format_args!("{cause}: left out, as it takes two CPUs\n")));
-            status
+            let Some(signal) = stopped_by else { return status };
+            complain(format_args!("stopped by {signal}; what was found until then is told"));
+            exit::FAILED
         }
         Err(trouble) => {
             complain(&trouble);

@@ -4,7 +4,7 @@
 use clap::Args;
 use lab::plan::Driver;
 use lab::trace::accuracy::Trouble;
-use lab::trace::overhead::{self, Ask, Found};
+use lab::trace::overhead::{self, Ask, Found, Measured};
 
 use crate::cli::choice;
 use crate::cli::driver::DRIVERS;
@@ -26,13 +26,18 @@ pub(crate) struct OverheadArgs {
     driver: Driver,
 }
 
+const HEAD: &str = "recorded                4 B round trip   ratio\n";
+
 /// Measures and prints a row for each way.
 pub(super) fn run(args: &OverheadArgs) -> u8 {
     let ask = Ask { driver: args.driver, iterations: args.iterations, rounds: args.rounds };
     match overhead::measure(&ask) {
-        Ok(found) => {
+        Ok(Measured { found, rounds, stopped_by }) => {
             let rows: String = found.iter().map(row).collect();
-            say(&format!("recorded                4 B round trip   ratio\n{rows}"))
+            let said = if found.is_empty() { exit::FINE } else { say(&format!("{HEAD}{rows}")) };
+            let Some(signal) = stopped_by else { return said };
+            complain(format_args!("stopped by {signal}; this is of {rounds} of {} rounds", args.rounds));
+            exit::FAILED
         }
         Err(Trouble::Tracing(trouble)) => {
             complain(&trouble);

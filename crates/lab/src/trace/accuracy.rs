@@ -128,12 +128,22 @@ fn unready(what: &str, error: &io::Error) -> Trouble {
     Trouble::Unready(format!("{what}: {}", sys::errno::describe(error)))
 }
 
-/// Puts in one cause after the other; tells of each when it is done. This program is started again for the tests. Gives
-/// the causes that one CPU is too few for.
+/// What there is to say beside what was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rest {
+    /// Causes that one CPU is too few for.
+    pub left_out: Vec<Cause>,
+    /// The signal that ended it.
+    pub stopped_by: Option<&'static str>,
+}
+
+/// Puts in one cause after the other; tells of each when it is done. This program is started again for the tests. A
+/// signal ends it: of the cause that it came in, the calls until then are told of, if there are some with it.
 ///
 /// # Errors
 /// No tracing, no driver, or a test that did not come to its end.
-pub fn measure(ask: &Ask, tell: &mut dyn FnMut(&Found)) -> Result<Vec<Cause>, Trouble> {
+pub fn measure(ask: &Ask, tell: &mut dyn FnMut(&Found)) -> Result<Rest, Trouble> {
+    sys::stop_signal::catch().map_err(|error| unready("catching signals", &error))?;
     let wanted = Wanted { driver: ask.driver, ..Wanted::default() };
     let found = run::find_driver(&wanted, Dialect::Hwbinder.context());
     let (context, _) = found.map_err(|error| Trouble::Unready(error.to_string()))?;
@@ -150,10 +160,17 @@ pub fn measure(ask: &Ask, tell: &mut dyn FnMut(&Found)) -> Result<Vec<Cause>, Tr
     let rig = Rig { ask, embedded, cpus, program, folder };
     let (can, cannot): (Vec<Cause>, Vec<Cause>) =
         ask.causes.iter().partition(|cause| cause.cpus() <= usable.len());
+    let mut rest = Rest { left_out: cannot, stopped_by: None };
     for cause in can {
-        tell(&rig.look(cause)?);
+        if let Some(found) = rig.look(cause)? {
+            tell(&found);
+        }
+        rest.stopped_by = sys::stop_signal::received();
+        if rest.stopped_by.is_some() {
+            break;
+        }
     }
-    Ok(cannot)
+    Ok(rest)
 }
 
 /// Where recordings are.
@@ -207,17 +224,21 @@ struct Rig<'a> {
 }
 
 impl Rig<'_> {
-    fn look(&self, cause: Cause) -> Result<Found, Trouble> {
-        let without = self.record(cause, false)?;
-        let with = self.record(cause, true)?;
+    /// `None` if a signal came before there was anything to find.
+    fn look(&self, cause: Cause) -> Result<Option<Found>, Trouble> {
+        let Some(without) = self.record(cause, false)? else { return Ok(None) };
+        if sys::stop_signal::received().is_some() {
+            return Ok(None);
+        }
+        let Some(with) = self.record(cause, true)? else { return Ok(None) };
         if cause == Cause::Apart && with.same_cpu > 0 {
             return Err(Trouble::Unready("the caller and its server were not kept apart".to_owned()));
         }
-        Ok(judge(cause, &with, &without))
+        Ok(Some(judge(cause, &with, &without)))
     }
 
-    /// A latency test with a cause or without, recorded and analysed.
-    fn record(&self, cause: Cause, with: bool) -> Result<Recorded, Trouble> {
+    /// A latency test with a cause or without, recorded and analysed; `None` if a signal left nothing of it.
+    fn record(&self, cause: Cause, with: bool) -> Result<Option<Recorded>, Trouble> {
         let way = if with { "with" } else { "without" };
         let path = |end: &str| self.folder.path.join(format!("{cause}-{way}.{end}"));
         let (file, document) = (path("trace"), path("json"));
@@ -246,25 +267,32 @@ impl Rig<'_> {
         };
         recorder::record(&plan, &mut Nobody).map_err(Trouble::Tracing)?;
         let failed = |why: String| Trouble::Unready(format!("{cause}: binderperf {typed}: {why}"));
-        let run = File::open(&document).map_err(|error| failed(sys::errno::describe(&error)))?;
-        let run = Run::read(run).map_err(|error| failed(error.to_string()))?;
-        if !run.complete || run.any_failed() {
+        let run = File::open(&document).map_err(|error| failed(sys::errno::describe(&error)));
+        let run = run.and_then(|file| Run::read(file).map_err(|error| failed(error.to_string())));
+        let stopped = sys::stop_signal::received().is_some();
+        let run = match run {
+            Err(_) if stopped => return Ok(None),
+            run => run?,
+        };
+        if !stopped && (!run.complete || run.any_failed()) {
             return Err(failed(run.incomplete_reason.unwrap_or_else(|| "a pair broke".to_owned())));
         }
         let latency = run.cases.iter().filter_map(|case| case.latency.as_ref());
         let latency =
             latency.into_iter().find(|latency| latency.class == Class::Fifo && !latency.raw.is_empty());
-        let latency = latency.ok_or_else(|| failed("no real-time caller".to_owned()))?;
+        let Some(latency) = latency else {
+            return if stopped { Ok(None) } else { Err(failed("no real-time caller".to_owned())) };
+        };
         let analysis = analyse(&file).map_err(|error| failed(error.to_string()))?;
         if analysis.lost > 0 || analysis.gaps > 0 {
             return Err(failed(format!("the recording lost {} events", analysis.lost)));
         }
-        Ok(Recorded {
+        Ok(Some(Recorded {
             took: latency.raw.clone(),
             spared: latency.spared.clone(),
             same_cpu: latency.same_cpu,
             analysis,
-        })
+        }))
     }
 }
 

@@ -4,7 +4,8 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use record::{Outcome, Run};
@@ -17,6 +18,8 @@ use crate::plan::Driver;
 
 /// Of each CPU, in KB.
 const BUFFER_KB: u64 = 8192;
+/// How often it is looked whether a run that is not recorded has ended.
+const STEP: Duration = Duration::from_millis(10);
 
 /// What is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,11 +78,24 @@ pub struct Found {
     pub ratio: f64,
 }
 
-/// Measures all ways in turns. This program is started again for each.
+/// What was measured.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// Each way's figures; none if a signal came in the first round.
+    pub found: Vec<Found>,
+    /// Whole rounds.
+    pub rounds: usize,
+    /// The signal that ended it.
+    pub stopped_by: Option<&'static str>,
+}
+
+/// Measures all ways in turns. This program is started again for each. A signal ends it, with the whole rounds until
+/// then.
 ///
 /// # Errors
 /// No tracing, no driver, or a run that did not come to its end.
-pub fn measure(ask: &Ask) -> Result<Vec<Found>, Trouble> {
+pub fn measure(ask: &Ask) -> Result<Measured, Trouble> {
+    sys::stop_signal::catch().map_err(|error| unready("catching signals", &error))?;
     let folder = std::env::temp_dir().join(format!("binderperf-overhead-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|error| unready(&format!("making {}", folder.display()), &error))?;
     let result = in_rounds(ask, &folder);
@@ -91,20 +107,33 @@ fn unready(what: &str, error: &io::Error) -> Trouble {
     Trouble::Unready(format!("{what}: {}", sys::errno::describe(error)))
 }
 
-fn in_rounds(ask: &Ask, folder: &Path) -> Result<Vec<Found>, Trouble> {
+fn in_rounds(ask: &Ask, folder: &Path) -> Result<Measured, Trouble> {
     let program = std::env::current_exe().map_err(|error| unready("finding this program's file", &error))?;
-    let mut all = Way::ALL.map(|_| Vec::with_capacity(ask.rounds as usize));
-    for _ in 0..ask.rounds {
-        for (way, medians) in Way::ALL.into_iter().zip(&mut all) {
-            medians.push(once(ask, way, &program, folder)?);
+    let mut rounds = Vec::with_capacity(ask.rounds as usize);
+    let mut stopped_by = None;
+    while rounds.len() < ask.rounds as usize && stopped_by.is_none() {
+        let round =
+            Way::ALL.iter().map(|way| once(ask, *way, &program, folder)).collect::<Result<Vec<_>, _>>();
+        stopped_by = sys::stop_signal::received();
+        match round {
+            // Whatever else went wrong with it, it is not whole.
+            _ if stopped_by.is_some() => {}
+            round => rounds.push(round?),
         }
     }
-    let found = Way::ALL.into_iter().zip(&all).filter_map(|(way, medians)| {
-        let ratios: Vec<f64> = medians.iter().zip(&all[0]).map(|(with, without)| with / without).collect();
-        let [median, ratio] = [medians, &ratios].map(|list| record::stats::median(list));
+    Ok(Measured { found: figures(&rounds), rounds: rounds.len(), stopped_by })
+}
+
+/// Of rounds, each with the medians of all ways.
+fn figures(rounds: &[Vec<f64>]) -> Vec<Found> {
+    let found = Way::ALL.into_iter().enumerate().filter_map(|(place, way)| {
+        let medians: Vec<f64> = rounds.iter().filter_map(|round| round.get(place).copied()).collect();
+        let ratios: Vec<f64> =
+            rounds.iter().filter_map(|round| Some(round.get(place)? / round.first()?)).collect();
+        let [median, ratio] = [&medians, &ratios].map(|list| record::stats::median(list));
         Some(Found { way, median: median?, ratio: ratio? })
     });
-    Ok(found.collect())
+    found.collect()
 }
 
 /// The median of a round trip.
@@ -122,7 +151,8 @@ fn once(ask: &Ask, way: Way, program: &Path, folder: &Path) -> Result<f64, Troub
         let mut command = Command::new(program);
         command.args(&words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         sys::tied_child::die_with_parent(&mut command);
-        command.status().map_err(|error| unready("starting a run", &error))?;
+        let child = command.spawn().map_err(|error| unready("starting a run", &error))?;
+        wait(child).map_err(|error| unready("waiting for a run", &error))?;
     } else {
         let plan = Plan {
             categories: way.categories(),
@@ -150,9 +180,35 @@ fn once(ask: &Ask, way: Way, program: &Path, folder: &Path) -> Result<f64, Troub
     median.map(|median| median as f64).ok_or_else(|| failed("it measured nothing".to_owned()))
 }
 
+/// Until it ends; a signal ends it sooner.
+fn wait(mut child: Child) -> io::Result<()> {
+    let mut told = false;
+    while child.try_wait()?.is_none() {
+        if !told && sys::stop_signal::received().is_some() {
+            sys::child::ask_to_end(&mut child)?;
+            told = true;
+        }
+        thread::sleep(STEP);
+    }
+    Ok(())
+}
+
 struct Nobody;
 
 impl Observer for Nobody {
     fn begins(&mut self, _notes: &[String]) {}
     fn advanced(&mut self, _elapsed: Duration, _bytes: u64) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_medians_of_rounds_and_of_each_rounds_ratio() {
+        let rounds = [vec![10.0, 30.0, 40.0], vec![20.0, 30.0, 60.0], vec![10.0, 50.0, 40.0]];
+        let found: Vec<(f64, f64)> = figures(&rounds).iter().map(|way| (way.median, way.ratio)).collect();
+        assert_eq!(found, [(10.0, 1.0), (30.0, 3.0), (40.0, 4.0)]);
+        assert!(figures(&[]).is_empty(), "stopped in the first round");
+    }
 }
