@@ -6,8 +6,11 @@
 mod support;
 
 use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+use std::time::Duration;
 
-use support::{Called, binderperf};
+use support::{Called, binderperf, command, signal};
 
 /// The row of a cause, and whether it is right.
 fn row<'o>(called: &'o Called, cause: &str) -> (&'o str, bool) {
@@ -58,6 +61,51 @@ fn too_few_calls_and_nonsense_are_no_success() {
     let called = binderperf(&["trace", "accuracy", "--causes", "moon"]);
     assert_eq!(called.code, Some(2));
     assert!(called.stderr.contains("rt-hog, inversion, lock, busy, apart, timers"), "{}", called.stderr);
+}
+
+/// Of a command that is interrupted once it is said to be under way: status, output, complaints.
+fn interrupted(
+    words: &[&str],
+    is_under_way: impl Fn(&mut dyn BufRead) -> String,
+) -> (Option<i32>, String, String) {
+    let mut command = command(env!("CARGO_BIN_EXE_binderperf"), words);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+    let mut said = is_under_way(&mut stdout);
+    signal(child.id(), "INT");
+    stdout.read_to_string(&mut said).expect("text");
+    let output = child.wait_with_output().expect("it ends");
+    (output.status.code(), said, String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn an_interruption_keeps_what_was_found_and_says_so() {
+    if File::options().write(true).open("/sys/kernel/tracing/tracing_on").is_err() {
+        eprintln!("SKIPPED: no tracefs that this user may write");
+        return;
+    }
+    // Until the first row is there; the second cause is then under way.
+    let words = ["trace", "accuracy", "--driver=embedded", "--causes=lock,busy", "-i", "40"];
+    let first_row = |out: &mut dyn BufRead| {
+        let mut said = String::new();
+        while !said.lines().any(|line| line.starts_with("lock ")) {
+            assert!(out.read_line(&mut said).expect("text") > 0, "it ended before: {said}");
+        }
+        said
+    };
+    let (code, said, complaints) = interrupted(&words, first_row);
+    assert_eq!(code, Some(1), "{said}{complaints}");
+    assert!(complaints.contains("stopped by SIGINT"), "{complaints}");
+
+    let words = ["trace", "overhead", "--driver=embedded", "-i", "100", "--rounds", "1000"];
+    let some_rounds = |_: &mut dyn BufRead| {
+        std::thread::sleep(Duration::from_secs(5));
+        String::new()
+    };
+    let (code, said, complaints) = interrupted(&words, some_rounds);
+    assert_eq!(code, Some(1), "{said}{complaints}");
+    assert!(complaints.contains("stopped by SIGINT; this is of"), "{complaints}");
+    assert_eq!(said.is_empty(), complaints.contains(" of 0 of 1000 rounds"), "{said}{complaints}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod divide;
 
 pub(crate) use divide::{Asked, Nested, divide};
 
-use crate::event::{Irq, Name, Place, Prio, Softirq};
+use crate::event::{Irq, LockSort, Name, Place, Prio, Softirq};
 
 /// Who had the CPU that somebody else waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,6 +81,8 @@ pub enum Cause {
     Io,
     /// It slept in a lock of the kernel.
     KernelLock(Place),
+    /// It waited for a lock of the kernel of this sort, computing or asleep.
+    Contention(LockSort),
     /// A call of its own, of which the trace does not show the parts.
     Nested,
     /// It slept and could not be interrupted, and the trace does not say why.
@@ -124,7 +126,7 @@ impl Cause {
             Self::ArtLock => "art_lock_contention",
             Self::Mutex => "mutex_contention",
             Self::Io => "io",
-            Self::KernelLock(_) => "lock_wait",
+            Self::KernelLock(_) | Self::Contention(_) => "lock_wait",
             Self::Nested => "binder",
             Self::Uninterruptible(_) => "uninterruptible_sleep",
             Self::Thread { .. } => "thread_wait",

@@ -1,14 +1,16 @@
 //! Room: the neutral event: what happened, when, on which CPU, while which thread ran.
 //! Not here: reading events (`raw`, `text`); joining them into transactions.
-//! Facts: `include/trace/events/{sched,irq,power,workqueue,vmscan,ipi}.h`, Linux 7.2; Android's kernels
+//! Facts: `include/trace/events/{sched,irq,power,workqueue,vmscan,ipi,lock}.h`, Linux 7.2; Android's kernels
 //! for `sched_blocked_reason`.
 
 mod binder;
+mod lock;
 mod mark;
 mod names;
 mod task;
 
 pub use binder::{Binder, Buffer, Flavour, LatencyFree, Transaction};
+pub use lock::LockSort;
 pub use mark::{Mark, own_mark};
 pub use names::{Name, Names};
 pub use task::{Context, Prio, State, Task};
@@ -144,6 +146,11 @@ pub enum Kind {
         /// Pages freed.
         reclaimed: u64,
     },
+    /// `contention_begin`: this thread waits for a lock of the kernel from now on, computing or asleep. A mutex may have
+    /// two of these and one end.
+    ContentionBegin(LockSort),
+    /// `contention_end`: it has it, or gave up.
+    ContentionEnd,
     /// One of a binder driver's events.
     Binder(Flavour, Binder),
     /// Text from `trace_marker` or `trace_printk`; parsed by [`Mark::parse`].

@@ -6,7 +6,7 @@
 mod binder;
 mod cut;
 
-use crate::event::{Flavour, Irq, Kind, Name, Names, Place, Prio, Softirq, State, Task, Wake};
+use crate::event::{Flavour, Irq, Kind, LockSort, Name, Names, Place, Prio, Softirq, State, Task, Wake};
 use cut::Cut;
 
 /// Printed text as an event: the embedded driver's where it is one (`binder_transaction: transaction=...`),
@@ -69,6 +69,10 @@ pub(crate) fn parse(name: &[u8], text: &[u8], names: &mut Names) -> Option<Kind>
         b"mm_vmscan_direct_reclaim_end" => {
             Kind::ReclaimEnd { reclaimed: cut.long(b"nr_reclaimed=")?.cast_unsigned() }
         }
+        b"contention_begin" => {
+            Kind::ContentionBegin(LockSort::of_words(cut.word_of(b"(flags=")?.strip_suffix(b")")?))
+        }
+        b"contention_end" => Kind::ContentionEnd,
         b"tracing_mark_write" => mark(&String::from_utf8_lossy(text), names),
         b"print" => {
             // trace-cmd's name for it, with the function that printed before the text.

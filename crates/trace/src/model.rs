@@ -12,7 +12,7 @@ pub(crate) mod world;
 use std::collections::HashMap;
 
 use crate::cause::{Asked, Nested, Part, divide};
-use crate::event::{Binder, Event, Flavour, Kind, Mark, Name, Names, State, Wake};
+use crate::event::{Binder, Event, Flavour, Kind, LockSort, Mark, Name, Names, State, Wake};
 use calls::{Calls, Open};
 pub use transaction::{Gap, Outcome, Peer, SlowClock, Transaction};
 use world::{Interrupt, Over, Slept, World};
@@ -219,6 +219,7 @@ impl Model {
         let begin = begin.or(self.first).unwrap_or(event.ts).min(event.ts);
         self.gap = Some(Gap { cpu: event.cpu, begin, end: event.ts });
         self.world.blind(event.cpu, begin);
+        self.world.forget_locks(event.ts);
         for open in self.calls.all_mut() {
             open.doubtful = true;
         }
@@ -252,6 +253,8 @@ impl Model {
             Kind::Binder(flavour, binder) => self.binder(event, *flavour, binder),
             Kind::ReclaimBegin { .. } => self.slice(event, Some(Some(Over::KernelReclaim))),
             Kind::ReclaimEnd { .. } => self.slice(event, None),
+            Kind::ContentionBegin(sort) => self.contention(event, Some(*sort)),
+            Kind::ContentionEnd => self.contention(event, None),
             Kind::Print(text) => self.mark(event, text),
             _ => self.interrupt(event),
         }
@@ -339,7 +342,18 @@ impl Model {
                     thread.slices.pop();
                 }
             }
-            thread.over.push(event.ts, thread.slices.iter().rev().find_map(|slice| *slice))
+            thread.over.push(event.ts, thread.is_over())
+        });
+    }
+
+    /// A thread waits for a lock of the kernel, or does not any more. What an interrupt waits for is the interrupt's.
+    fn contention(&mut self, event: &Event, lock: Option<LockSort>) {
+        if event.context.in_interrupt() {
+            return;
+        }
+        self.world.of_thread(event.tid, |thread| {
+            thread.lock = lock;
+            thread.over.push(event.ts, thread.is_over())
         });
     }
 }

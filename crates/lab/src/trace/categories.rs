@@ -31,7 +31,7 @@ macro_rules! categories {
     };
 }
 
-// The last three of sched, irq_vectors and binder_detail are ours: migrations, first wake-ups, the x86 names of timer and
+// The last three of sched, irq_vectors, lock and binder_detail are ours: migrations, first wake-ups, the x86 names of timer and
 // reschedule interrupts, and whatever else a driver traces.
 categories! {
     sched "CPU scheduling"
@@ -60,6 +60,7 @@ categories! {
         ["vmscan/mm_vmscan_direct_reclaim_begin" "vmscan/mm_vmscan_direct_reclaim_end"
          "vmscan/mm_vmscan_kswapd_wake" "vmscan/mm_vmscan_kswapd_sleep"]
         ["lowmemorykiller"]
+    lock "Contended locks of the kernel" ["lock/contention_begin" "lock/contention_end"] []
     disk "Disk I/O"
         ["block/block_rq_issue" "block/block_rq_complete"]
         ["f2fs/f2fs_sync_file_enter" "f2fs/f2fs_sync_file_exit" "f2fs/f2fs_write_begin" "f2fs/f2fs_write_end"

@@ -410,6 +410,7 @@ impl From<Over> for Cause {
             Over::Monitor => Self::Monitor,
             Over::ArtLock => Self::ArtLock,
             Over::Mutex => Self::Mutex,
+            Over::KernelLock(sort) => Self::Contention(sort),
         }
     }
 }

@@ -216,6 +216,17 @@ fn power_and_memory_events_are_read() {
         ("cpu_frequency", "state=1800000 cpu_id=4", Kind::CpuFrequency { cpu: 4, khz: 1_800_000 }),
         ("mm_vmscan_direct_reclaim_begin", "order=0 gfp_flags=GFP_KERNEL", Kind::ReclaimBegin { order: 0 }),
         ("mm_vmscan_direct_reclaim_end", "nr_reclaimed=37", Kind::ReclaimEnd { reclaimed: 37 }),
+        (
+            "contention_begin",
+            "000000007c1bb2b7 (flags=SPIN|MUTEX)",
+            Kind::ContentionBegin(crate::event::LockSort::Mutex),
+        ),
+        (
+            "contention_begin",
+            "000000007c1bb2b7 (flags=)",
+            Kind::ContentionBegin(crate::event::LockSort::Semaphore),
+        ),
+        ("contention_end", "000000007c1bb2b7 (ret=0)", Kind::ContentionEnd),
     ] {
         assert_eq!(read(name, text).0, Some(want), "{name}");
     }

@@ -97,6 +97,8 @@ impl Script {
             "soft-" => Kind::SoftirqExit(Softirq(debug_id.cast_unsigned())),
             "reclaim+" => Kind::ReclaimBegin { order: 0 },
             "reclaim-" => Kind::ReclaimEnd { reclaimed: 1 },
+            "lock+" => Kind::ContentionBegin(LockSort::of_words(words[1].as_bytes())),
+            "lock-" => Kind::ContentionEnd,
             "print" => Kind::Print(words[1..].join(" ").into()),
             "lost" => Kind::Lost { count: Some(1) },
             other => panic!("no event {other}"),

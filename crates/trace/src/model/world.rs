@@ -8,7 +8,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use super::calls::Served;
 use super::timeline::Timeline;
-use crate::event::{Irq, Name, Place, Prio, Softirq, State, Task};
+use crate::event::{Irq, LockSort, Name, Place, Prio, Softirq, State, Task};
 
 /// The most threads that are followed; only a forged trace has more.
 const MOST_THREADS: usize = 1 << 18;
@@ -70,18 +70,18 @@ pub(crate) enum Over {
     Monitor,
     ArtLock,
     Mutex,
+    KernelLock(LockSort),
 }
 
 impl Over {
     /// Whether this is what a thread does that is seen so: freeing memory takes computing, too, while who waits
-    /// for a lock sleeps, interruptibly, or where nobody knows.
+    /// for a lock sleeps, interruptibly, or where nobody knows. Locks of the kernel are computed for, too.
     /// Fact: as in Perfetto's `_binder_reason`, where locks count only in state `S`.
     pub(crate) fn counts_in(self, run: Option<Run>) -> bool {
+        let always = matches!(self, Self::KernelReclaim | Self::UserReclaim | Self::KernelLock(_));
         match run {
-            Some(Run::Running { .. }) => matches!(self, Self::KernelReclaim | Self::UserReclaim),
-            Some(Run::Sleeping { state, .. }) => {
-                matches!(self, Self::KernelReclaim | Self::UserReclaim) || state == State::Sleeping
-            }
+            Some(Run::Running { .. }) => always,
+            Some(Run::Sleeping { state, .. }) => always || state == State::Sleeping,
             _ => true,
         }
     }
@@ -114,6 +114,8 @@ pub(crate) struct Thread {
     pub(crate) in_driver: Timeline<bool>,
     /// Slices that it is in, of which only some matter.
     pub(crate) slices: Vec<Option<Over>>,
+    /// The lock of the kernel that it waits for.
+    pub(crate) lock: Option<LockSort>,
     /// Woken, by whom, before it had left its CPU.
     pub(crate) early_waker: Option<i32>,
     /// Calls that it waits for, the innermost last.
@@ -134,6 +136,14 @@ pub(crate) struct Thread {
     pub(crate) sent: Option<(usize, u64, bool)>,
     /// The call whose reply it has, while still in the ioctl that brought it.
     pub(crate) ending: Option<usize>,
+}
+
+impl Thread {
+    /// What it says of itself now, the innermost first.
+    pub(crate) fn is_over(&self) -> Option<Over> {
+        let slice = || self.slices.iter().rev().find_map(|slice| *slice);
+        self.lock.map(Over::KernelLock).or_else(slice)
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -356,6 +366,15 @@ impl World {
             }
             false
         });
+    }
+
+    /// Events are missing, perhaps those that tell that somebody waits for a lock no more.
+    pub(crate) fn forget_locks(&mut self, ts: u64) {
+        for thread in self.threads.values_mut().filter(|thread| thread.lock.is_some()) {
+            thread.lock = None;
+            let over = thread.is_over();
+            self.steps += thread.over.push(ts, over);
+        }
     }
 
     /// Nobody knows what happened on a CPU since its last event.

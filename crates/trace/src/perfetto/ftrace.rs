@@ -200,6 +200,10 @@ fn rest(out: &mut Message, event: &Event, names: &Names, symbols: &mut Symbols) 
         Kind::WorkEnd { work } => out.nested(57, |out| out.unsigned(1, *work)),
         Kind::ReclaimBegin { order } => out.nested(46, |out| out.signed(1, *order)),
         Kind::ReclaimEnd { reclaimed } => out.nested(47, |out| out.unsigned(1, *reclaimed)),
+        Kind::ContentionBegin(sort) => {
+            generic(out, "contention_begin", &[("lock", Value::Text(sort.name()))])
+        }
+        Kind::ContentionEnd => generic(out, "contention_end", &[]),
         Kind::Print(text) if is_convention(text) => {
             let text = of_process(text, event.tgid);
             out.nested(3, |out| out.text(2, &text));

@@ -257,9 +257,15 @@ fn call(out: &mut String, number: usize, slow: &Slow, scene: &Scene) -> fmt::Res
 
 /// A reason in a few words, for a table.
 fn words(reason: &Reason) -> String {
-    let mut text = reason.cause.replace('_', " ");
+    // Who computed is in its name already, but for whoever works for the server.
+    let (mut text, role) = match (reason.cause.as_str(), reason.role.as_str()) {
+        ("client_running", _) => ("caller running".to_owned(), None),
+        ("server_running", "server") => ("server running".to_owned(), None),
+        ("server_running", _) => ("another thread running for this call".to_owned(), None),
+        (cause, role) => (cause.replace('_', " "), Some(role)),
+    };
     if let Some(who) = &reason.who {
-        let _ = write!(text, ", {} {who}", reason.role);
+        let _ = write!(text, ", {}{who}", role.map(|role| format!("{role} ")).unwrap_or_default());
         if who.prio.is_some() {
             let _ = write!(text, " ({})", prio(who.prio));
         }

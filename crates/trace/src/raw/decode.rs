@@ -7,8 +7,8 @@ use super::printk;
 use super::symbols::Symbols;
 use super::threads::Threads;
 use crate::event::{
-    Binder, Buffer, Context, Irq, Kind, LatencyFree, Name, Names, Place, Prio, Softirq, State, Task,
-    Transaction, Wake,
+    Binder, Buffer, Context, Irq, Kind, LatencyFree, LockSort, Name, Names, Place, Prio, Softirq, State,
+    Task, Transaction, Wake,
 };
 use crate::fields;
 use crate::report::{Report, Sort};
@@ -100,6 +100,8 @@ impl<'e> Event<'e> {
             What::WorkEnd => Kind::WorkEnd { work: self.long(0)? },
             What::ReclaimBegin => Kind::ReclaimBegin { order: self.int(0)? },
             What::ReclaimEnd => Kind::ReclaimEnd { reclaimed: self.long(0)? },
+            What::ContentionBegin => Kind::ContentionBegin(LockSort::of_flags(self.word(0)?)),
+            What::ContentionEnd => Kind::ContentionEnd,
             What::Print | What::Bprint | What::Bputs => return self.print(),
             What::Other => Kind::Other { name: self.layout.name },
             _ => return self.interrupt().or_else(|| Some(Kind::Binder(self.layout.flavour, self.binder()?))),

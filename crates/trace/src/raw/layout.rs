@@ -34,6 +34,8 @@ pub(super) enum What {
     WorkEnd,
     ReclaimBegin,
     ReclaimEnd,
+    ContentionBegin,
+    ContentionEnd,
     Print,
     Bprint,
     Bputs,
@@ -64,7 +66,7 @@ const WAKE: &[&str] = &["comm", "pid", "prio", "target_cpu"];
 const BUFFER: &[&str] = &["debug_id", "data_size", "offsets_size", "extra_buffers_size"];
 
 /// Group (empty for any), event, what it is, its fields.
-const WANTED: [(&str, &str, What, &[&str]); 26] = [
+const WANTED: [(&str, &str, What, &[&str]); 28] = [
     (
         "sched",
         "sched_switch",
@@ -93,6 +95,8 @@ const WANTED: [(&str, &str, What, &[&str]); 26] = [
     ("workqueue", "workqueue_execute_end", What::WorkEnd, &["work"]),
     ("vmscan", "mm_vmscan_direct_reclaim_begin", What::ReclaimBegin, &["order"]),
     ("vmscan", "mm_vmscan_direct_reclaim_end", What::ReclaimEnd, &["nr_reclaimed"]),
+    ("lock", "contention_begin", What::ContentionBegin, &["flags"]),
+    ("lock", "contention_end", What::ContentionEnd, &["ret"]),
     ("ftrace", "print", What::Print, &["buf"]),
     ("ftrace", "bprint", What::Bprint, &["fmt", "buf"]),
     ("ftrace", "bputs", What::Bputs, &["str"]),

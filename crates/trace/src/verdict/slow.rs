@@ -158,7 +158,7 @@ pub struct Slow {
     pub verdict: String,
 }
 
-/// The cause's name in results. Two are only visible with the whole transaction at hand.
+/// The cause's name in results. Some are only visible with the whole transaction at hand.
 pub(crate) fn label(part: &Part, call: &Transaction, names: &Names) -> &'static str {
     let tracer = |behind: Behind| TRACERS.contains(&names.text(behind.comm));
     if part.cause.behind().is_some_and(tracer) {
@@ -166,7 +166,12 @@ pub(crate) fn label(part: &Part, call: &Transaction, names: &Names) -> &'static 
     } else if is_handover(part, call) {
         "handover"
     } else {
-        part.cause.name()
+        match part.cause {
+            // In a call that the server makes meanwhile, the names are those of the call that it serves.
+            Cause::ClientRunning | Cause::ServerRunning if part.tid == call.client.tid => "client_running",
+            Cause::ClientRunning => "server_running",
+            cause => cause.name(),
+        }
     }
 }
 
@@ -289,6 +294,7 @@ impl Teller<'_> {
                 Some(format!("{comm}{}{waker}", if comm.is_empty() { "" } else { " " }))
             }
             Cause::WrongCpu { idle_cpu, .. } => Some(format!("cpu{idle_cpu}")),
+            Cause::Contention(sort) => Some(sort.name().to_owned()),
             Cause::KernelLock(at) | Cause::Uninterruptible(at) | Cause::Sleeping(at) => place(at),
             _ => None,
         }

@@ -148,3 +148,38 @@ fn a_tracer_in_the_way_is_called_tracing() {
     let reason = &analysis.slow[0].reasons[0];
     assert_eq!((reason.cause.as_str(), reason.ns), ("tracing", 80));
 }
+
+#[test]
+fn who_computes_for_a_call_that_the_server_makes_back_has_the_name_that_the_outer_call_gives() {
+    let mut feed = Feed::new(Question { worst: 9, ..Question::default() });
+    let task = |tid| crate::event::Task { tid, comm: Name::NONE, prio: Prio(120) };
+    let sleeps = crate::event::State::Sleeping;
+    for (cpu, tid) in [(0, 10), (1, 20)] {
+        feed.take(1, cpu, 0, Kind::Switch { prev: task(0), state: sleeps, next: task(tid) });
+    }
+    let sent = |debug_id, to_proc, reply| {
+        let to_thread = if reply { to_proc } else { 0 };
+        let sent = Sent { debug_id, to_proc, to_thread, reply, ..Sent::default() };
+        Kind::Binder(Flavour::C, Binder::Transaction(sent))
+    };
+    let received = |debug_id| Kind::Binder(Flavour::C, Binder::Received { debug_id });
+    // 10 calls 20, which calls 10 back.
+    for (ts, tid, kind) in [
+        (10, 10, sent(1, 20, false)),
+        (20, 20, received(1)),
+        (120, 20, sent(2, 10, false)),
+        (130, 10, received(2)),
+        (430, 10, sent(3, 20, true)),
+        (440, 20, received(3)),
+        (540, 20, sent(4, 10, true)),
+        (550, 10, received(4)),
+    ] {
+        feed.take(ts, u32::from(tid == 20), tid, kind);
+    }
+    let analysis = feed.finish();
+    let call = &analysis.slow[0];
+    let computed: Vec<_> = call.reasons.iter().filter(|reason| reason.cause.ends_with("_running")).collect();
+    let computed: Vec<_> =
+        computed.iter().map(|reason| (reason.cause.as_str(), reason.role.as_str(), reason.ns)).collect();
+    assert_eq!(computed, [("client_running", "caller", 300), ("server_running", "server", 200)]);
+}

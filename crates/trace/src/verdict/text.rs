@@ -94,12 +94,12 @@ impl Reason {
             "oneway_queue" => format!("it was queued for {time}"),
             "frozen" => format!("the receiver was frozen for {time}"),
             "unknown" => format!("the trace does not show what {who} did for {time}"),
-            "sleep" | "uninterruptible_sleep" | "lock_wait" => {
-                let sort = match self.cause.as_str() {
-                    "sleep" => "slept",
-                    "lock_wait" => "waited for a lock of the kernel",
-                    _ => "slept uninterruptibly",
-                };
+            "lock_wait" => match &self.detail {
+                Some(lock) => format!("{who} waited {time} for a lock of the kernel: {lock}"),
+                None => format!("{who} waited {time} for a lock of the kernel"),
+            },
+            "sleep" | "uninterruptible_sleep" => {
+                let sort = if self.cause == "sleep" { "slept" } else { "slept uninterruptibly" };
                 match &self.detail {
                     Some(place) => format!("{who} {sort} {time} in {place}"),
                     None => format!("{who} {sort} {time}, the trace does not say why"),

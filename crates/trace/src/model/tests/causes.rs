@@ -358,6 +358,34 @@ fn sleeping_while_serving_is_told_by_what_it_slept_in() {
 }
 
 #[test]
+fn a_lock_of_the_kernel_is_waited_for_by_computing_and_asleep() {
+    // A mutex is hoped for first; then the server sleeps, until the other one wakes it.
+    let sums = causes(
+        &[],
+        1,
+        &format!(
+            "{START}
+        100 0 10 send 1 20
+        110 0 10 waking 20 1
+        110 1 0 switch R 20
+        110 0 10 switch S 0
+        140 1 20 recv 1
+        145 1 20 lock+ SPIN|MUTEX
+        155 1 20 lock+ MUTEX
+        160 1 20 switch D 0
+        180 0 9 waking 20 1
+        180 1 0 switch R 20
+        185 1 20 lock-
+        200 1 20 reply 2 10 10
+        210 0 10 recv 2
+    "
+        ),
+    );
+    let locked = sums.iter().find(|sum| sum.0 == "lock_wait").map(|sum| (sum.1, sum.2));
+    assert_eq!(locked, Some((20, 40)), "{sums:?}");
+}
+
+#[test]
 fn inversion_is_told_with_and_without_a_boost() {
     // The caller is rt 99; the server waits for 25 behind 30.
     let waits = |prios: &[(i32, i32)]| {
@@ -514,4 +542,26 @@ fn a_task_that_got_its_cpu_without_a_switch_is_seen_there_all_the_same() {
         ),
     );
     assert!(sums.contains(&("runnable_wait".to_owned(), 30, 25)), "{sums:?}");
+}
+
+#[test]
+fn whoever_waited_for_a_lock_when_events_were_lost_may_have_it() {
+    let sums = causes(
+        &[],
+        1,
+        &format!(
+            "{START}
+        50 1 20 lock+ MUTEX
+        60 1 0 lost
+        100 0 10 send 1 20
+        110 0 10 waking 20 1
+        110 1 0 switch R 20
+        110 0 10 switch S 0
+        140 1 20 recv 1
+        200 1 20 reply 2 10 10
+        210 0 10 recv 2
+    "
+        ),
+    );
+    assert!(sums.iter().all(|sum| sum.0 != "lock_wait"), "{sums:?}");
 }
