@@ -14,6 +14,10 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 #[cfg(target_arch = "x86_64")]
 const BLOCK: usize = 256;
 
+/// From so many bytes on, two words at once beat one.
+#[cfg(target_arch = "x86_64")]
+const PAIR: usize = 16;
+
 /// Copies `bytes` to shared memory.
 ///
 /// # Safety
@@ -26,6 +30,12 @@ pub(crate) unsafe fn copy_in(to: NonNull<u8>, bytes: &[u8]) {
         // SAFETY: both ranges are `bytes.len()` long: `to` as this function's caller promises,
         // `bytes` as a slice is.
         unsafe { block(to.as_ptr(), bytes.as_ptr(), bytes.len()) };
+        return;
+    }
+    #[cfg(target_arch = "x86_64")]
+    if bytes.len() >= PAIR {
+        // SAFETY: as above, and there are so many.
+        unsafe { pairs(to.as_ptr(), bytes.as_ptr(), bytes.len()) };
         return;
     }
     let mut at = 0;
@@ -131,6 +141,12 @@ pub(crate) unsafe fn copy_across(to: NonNull<u8>, from: NonNull<u8>, len: usize)
         unsafe { block(to.as_ptr(), from.as_ptr(), len) };
         return;
     }
+    #[cfg(target_arch = "x86_64")]
+    if len >= PAIR {
+        // SAFETY: as above, and there are so many.
+        unsafe { pairs(to.as_ptr(), from.as_ptr(), len) };
+        return;
+    }
     let mut done = 0;
     if (to.addr().get() | from.addr().get()).is_multiple_of(8) {
         while len - done >= 8 {
@@ -220,6 +236,36 @@ unsafe fn block(to: *mut u8, from: *const u8, len: usize) {
             inout("rsi") from => _,
             inout("rdi") to => _,
             options(nostack, preserves_flags)
+        );
+    }
+}
+
+/// Two words at a time, and the last two once more where less is left.
+///
+/// # Safety
+/// As [`block`], of at least [`PAIR`] bytes.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+unsafe fn pairs(to: *mut u8, from: *const u8, len: usize) {
+    // SAFETY: `at` is below `last` but for the first turn, and `last + PAIR == len`, so nothing but those
+    // ranges is read or written, and besides only registers that are named. Its accesses are the CPU's, as
+    // in `block`; bytes that are copied twice are what such a loop may do as well.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "movups {pair}, [{from} + {at}]",
+            "movups [{to} + {at}], {pair}",
+            "add {at}, 16",
+            "cmp {at}, {last}",
+            "jb 2b",
+            "movups {pair}, [{from} + {last}]",
+            "movups [{to} + {last}], {pair}",
+            pair = out(xmm_reg) _,
+            from = in(reg) from,
+            to = in(reg) to,
+            at = inout(reg) 0usize => _,
+            last = in(reg) len - PAIR,
+            options(nostack)
         );
     }
 }

@@ -251,7 +251,8 @@ impl LentMemory {
     ///
     /// Only for a range that a delivery named and that was not given back: until then the driver's
     /// two halves (the broker, and the library that delivers what came through a channel) write
-    /// nothing there; the holder of the delivery keeps that order.
+    /// nothing there; the holder of the delivery keeps that order. And for the library itself, of a range
+    /// that it has filled and is about to deliver, as long as it writes nothing there.
     #[must_use]
     #[inline]
     pub fn lent(&self, offset: u64, len: u64) -> Option<&[u8]> {
@@ -281,11 +282,17 @@ mod tests {
     fn both_mappings_see_the_same_bytes_and_words() {
         let (here, there) = twice(10_000);
         let bytes: Vec<u8> = (0..9_000u32).map(|n| (n * 7) as u8).collect();
-        let mut got = vec![0; 9_000];
-        for (offset, len) in [(0, 0), (1, 1), (3, 9), (8, 64), (7, 300), (1000, 9_000)] {
+        let mut got = vec![0; 9_001];
+        let lens = (0..300).map(|len| (len % 11, len));
+        for (offset, len) in lens.chain([(0, 0), (1, 1), (3, 9), (8, 64), (7, 300), (1000, 9_000)]) {
             here.copy_in(offset, &bytes[..len]);
             there.copy_out(offset, &mut got[..len]);
             assert!(got[..len] == bytes[..len], "{len} bytes at {offset}");
+            // To a place that is aligned otherwise as well.
+            let (other, _) = twice(10_000);
+            other.copy_from(offset / 2, &there, offset, len);
+            other.copy_out(offset / 2, &mut got[..len + 1]);
+            assert!(got[..len] == bytes[..len] && got[len] == 0, "{len} bytes across from {offset}");
         }
         there.word(4).expect("inside").store(7, Ordering::Release);
         assert_eq!(here.word(4).expect("inside").load(Ordering::Acquire), 7);

@@ -6,11 +6,16 @@
 //! `binder_validate_fixup`, `binder_fixup_parent`, Linux 7.2. An offset of 0 means "no object" in the C
 //! driver, so a buffer that stands there can never be a parent.
 //!
-//! Refusals are errnos. Where several things are wrong the C driver's order decides.
+//! Refusals are errnos. Where several things are wrong the C driver's order decides. [`few`] is the quick way
+//! for most payloads, which says only yes.
+
+mod few;
 
 use abi::codes::object;
 use abi::layout::{BufferObject, FdArrayObject, FdObject, FlatBinderObject};
 use zerocopy::FromBytes;
+
+pub(super) use few::{FEW, Piece, few};
 
 const EFAULT: i32 = 14;
 const EINVAL: i32 = 22;

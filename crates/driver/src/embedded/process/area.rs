@@ -5,11 +5,12 @@
 
 use std::io;
 
+use abi::layout::BufferObject;
 use sys::sealed_memory::{LentMemory, SealedMemory};
 
 use crate::embedded::channel::Corrupt;
 use crate::embedded::channel::lane::Shape;
-use crate::embedded::objects::{Layout, View, Walk};
+use crate::embedded::objects::{FEW, Layout, Piece, View, Walk, few};
 
 /// The memory; none if there are no lanes.
 #[derive(Debug)]
@@ -60,6 +61,16 @@ impl Area {
         let layout = shape.layout();
         let mut arrived = Arrived { memory, start: offset, layout };
         let base = lent.base() + offset;
+        let mut pieces = [Piece::default(); FEW];
+        // Looked at first and written to afterwards.
+        let (data, offsets) =
+            lent.lent(offset, layout.scattered)?.split_at_checked(layout.offsets as usize)?;
+        if few(&layout, data.get(..layout.data_size as usize)?, offsets, &mut pieces).is_some() {
+            for piece in pieces.iter().take(shape.objects.into()) {
+                arrived.settle(piece, base + piece.place);
+            }
+            return Some(());
+        }
         let mut walk = Walk::new(&layout);
         while let Some(pointer) = walk.next_pointer(&arrived) {
             walk.place(&mut arrived, pointer.ok()?, base).ok()?;
@@ -85,6 +96,9 @@ impl Area {
     }
 }
 
+/// Where a PTR object has its address.
+const ADDRESS: u64 = std::mem::offset_of!(BufferObject, buffer) as u64;
+
 /// A payload that was copied into an area. Until it is delivered nobody else writes or reads there.
 struct Arrived<'a> {
     memory: &'a SealedMemory,
@@ -96,6 +110,16 @@ impl Arrived<'_> {
     fn place(&self, at: u64, len: usize) -> Option<usize> {
         let end = at.checked_add(len as u64)?;
         (end <= self.layout.end).then_some((self.start + at) as usize)
+    }
+
+    /// Writes a buffer's address into its object and into what points to it.
+    #[inline]
+    fn settle(&self, piece: &Piece, address: u64) {
+        let address: [u32; 2] = zerocopy::transmute!(address);
+        self.memory.put_words((self.start + piece.at + ADDRESS) as usize, address);
+        if piece.pointer != 0 {
+            self.memory.put_words((self.start + piece.pointer) as usize, address);
+        }
     }
 }
 

@@ -37,14 +37,14 @@ pub(super) const fn round_up(len: u64) -> Option<u64> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vouched<'p> {
     payload: Payload<'p>,
-    /// The buffer that was wanted last: they are most often wanted in their order.
-    last: usize,
+    /// The buffer behind the one that was wanted last: they are most often wanted in their order, and whole.
+    next: usize,
 }
 
 impl<'p> Vouched<'p> {
     #[inline]
     pub(super) fn new(payload: Payload<'p>) -> Self {
-        Self { payload, last: 0 }
+        Self { payload, next: 0 }
     }
 
     /// The data that a command points to.
@@ -64,16 +64,24 @@ impl<'p> Vouched<'p> {
         self.payload.buffers
     }
 
-    /// The bytes that a PTR object points to.
+    /// The bytes that a PTR object points to, by their address and length.
     #[inline]
-    pub(super) fn buffer(&mut self, object: &BufferObject) -> Option<&'p [u8]> {
-        if object.length == 0 {
-            return Some(&[]);
+    pub(super) fn buffer(&mut self, address: u64, len: u64) -> Option<&'p [u8]> {
+        match self.payload.buffers.get(self.next) {
+            Some(bytes) if bytes.as_ptr() as u64 == address && bytes.len() as u64 == len => {
+                self.next += 1;
+                Some(bytes)
+            }
+            _ if len == 0 => Some(&[]),
+            _ => self.find_buffer(address, len),
         }
+    }
+
+    fn find_buffer(&mut self, address: u64, len: u64) -> Option<&'p [u8]> {
         let buffers = self.payload.buffers;
-        for index in (self.last..buffers.len()).chain(0..self.last.min(buffers.len())) {
-            if let Some(bytes) = part(buffers[index], object.buffer, object.length) {
-                self.last = index;
+        for index in (self.next..buffers.len()).chain(0..self.next.min(buffers.len())) {
+            if let Some(bytes) = part(buffers[index], address, len) {
+                self.next = index + 1;
                 return Some(bytes);
             }
         }
@@ -84,7 +92,7 @@ impl<'p> Vouched<'p> {
     fn find(&mut self, address: u64, len: u64) -> Option<&'p [u8]> {
         part(self.payload.data, address, len)
             .or_else(|| part(self.payload.offsets.as_bytes(), address, len))
-            .or_else(|| self.buffer(&BufferObject { buffer: address, length: len, ..Default::default() }))
+            .or_else(|| self.buffer(address, len))
     }
 
     /// Reads the bytes at an address, if need be through the kernel.

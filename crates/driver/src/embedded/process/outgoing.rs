@@ -13,10 +13,7 @@ use abi::layout::{BufferObject, TransactionData};
 use super::gather::Vouched;
 use crate::embedded::channel::Corrupt;
 use crate::embedded::channel::lane::{LARGEST, Shape, Source};
-use crate::embedded::objects::{ALIGN, Layout, View, Walk};
-
-/// As many buffers as most payloads have.
-const FEW: usize = 3;
+use crate::embedded::objects::{ALIGN, FEW, Layout, Piece, View, Walk, few};
 
 /// A payload that a lane carries.
 #[derive(Debug)]
@@ -86,29 +83,47 @@ enum Lent<'p> {
     Unfit,
 }
 
+#[inline]
 fn lent<'p>(data: &TransactionData, bytes: &'p [u8], layout: Layout, mut vouched: Vouched<'p>) -> Lent<'p> {
     let Some(offsets) = vouched.offsets(data) else { return Lent::InPart };
-    let mut draft = Draft { layout, data: bytes, offsets };
-    let mut walk = Walk::new(&layout);
     let mut first = [&[][..]; FEW];
-    loop {
-        let buffer = match step(&mut walk, &mut draft) {
-            Ok(None) => break,
-            Ok(Some(buffer)) => buffer,
-            Err(NoLane) => return Lent::Unfit,
-        };
-        let Some(bytes) = vouched.buffer(&buffer) else { return Lent::InPart };
-        if let Some(place) = first.get_mut(walk.count() as usize - 1) {
-            *place = bytes;
+    let mut pieces = [Piece::default(); FEW];
+    let end = match few(&layout, bytes, offsets, &mut pieces) {
+        Some(end) => {
+            for (place, piece) in first.iter_mut().zip(&pieces).take(offsets.len() / ALIGN as usize) {
+                let Some(bytes) = vouched.buffer(piece.buffer, piece.length) else { return Lent::InPart };
+                *place = bytes;
+            }
+            end
         }
-    }
-    match Shape::of(&layout, walk.cursor()) {
+        None => match find(Draft { layout, data: bytes, offsets }, &mut vouched, &mut first) {
+            Ok(end) => end,
+            Err(lent) => return lent,
+        },
+    };
+    match Shape::of(&layout, end) {
         Ok(shape) => Lent::All(Outgoing {
             shape,
             bytes: Bytes::Lent { data: bytes, offsets, first, others: vouched.buffers() },
         }),
         Err(_) => Lent::Unfit,
     }
+}
+
+/// Finds each object's bytes, the first of them for good; returns where the last buffer ends.
+fn find<'p>(
+    mut draft: Draft<'_>,
+    vouched: &mut Vouched<'p>,
+    first: &mut [&'p [u8]; FEW],
+) -> Result<u64, Lent<'p>> {
+    let mut walk = Walk::new(&draft.layout);
+    while let Some(buffer) = step(&mut walk, &mut draft).map_err(|NoLane| Lent::Unfit)? {
+        let bytes = vouched.buffer(buffer.buffer, buffer.length).ok_or(Lent::InPart)?;
+        if let Some(place) = first.get_mut(walk.count() as usize - 1) {
+            *place = bytes;
+        }
+    }
+    Ok(walk.cursor())
 }
 
 fn copied<'p>(data: &TransactionData, layout: Layout, mut vouched: Vouched<'p>) -> Option<Outgoing<'p>> {
@@ -139,7 +154,6 @@ fn copied<'p>(data: &TransactionData, layout: Layout, mut vouched: Vouched<'p>) 
 struct NoLane;
 
 /// The next object's buffer, if the object keeps the rules and is one.
-#[inline]
 fn step(walk: &mut Walk, draft: &mut Draft<'_>) -> Result<Option<BufferObject>, NoLane> {
     let Some(pointer) = walk.next_pointer(draft) else { return Ok(None) };
     let pointer = pointer.map_err(|_| NoLane)?;
@@ -191,18 +205,26 @@ impl Source for Outgoing<'_> {
         }
         let layout = self.shape.layout();
         give(layout.offsets as usize, offsets);
-        let draft = Draft { layout, data, offsets };
-        let mut vouched = Vouched::new(Payload { buffers: others, ..Payload::default() });
         let mut at = layout.scattered as usize;
-        for index in 0..usize::from(self.shape.objects) {
-            let bytes = first.get(index).copied().or_else(|| {
-                // Found before, in the same bytes.
-                let object = draft.pointer(draft.offset(index as u64)?)?;
-                vouched.buffer(&object)
-            });
-            let bytes = bytes.unwrap_or_default();
+        let mut give = |bytes: &[u8]| {
             give(at, bytes);
             at += bytes.len().next_multiple_of(ALIGN as usize);
+        };
+        let objects = usize::from(self.shape.objects);
+        first.iter().take(objects).for_each(|bytes| give(bytes));
+        if objects > FEW {
+            rest(Draft { layout, data, offsets }, objects, others, give);
         }
+    }
+}
+
+/// The buffers behind the first few, found again in the same bytes.
+#[cold]
+fn rest(draft: Draft<'_>, objects: usize, buffers: &[&[u8]], mut give: impl FnMut(&[u8])) {
+    let mut vouched = Vouched::new(Payload { buffers, ..Payload::default() });
+    for index in FEW..objects {
+        let object = draft.offset(index as u64).and_then(|at| draft.pointer(at));
+        let bytes = object.and_then(|object| vouched.buffer(object.buffer, object.length));
+        give(bytes.unwrap_or_default());
     }
 }

@@ -16,6 +16,9 @@ use crate::hwbinder::writer::{COUNT, NATIVE_HANDLE, VEC};
 use crate::received::translated;
 use crate::status_code::StatusCode;
 
+/// Bytes of a vector's two objects.
+const PAIR: usize = 2 * size_of::<BufferObject>();
+
 /// A structure, or an array of them, where the driver put it.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'t> {
@@ -201,10 +204,39 @@ impl<'t> Reader<'t> {
     /// As [`Self::read_struct`].
     #[inline]
     pub fn read_structs(&mut self, size: usize) -> Read<Seen<'t>> {
+        if let Some(elements) = self.take_vec(size) {
+            return Ok(elements);
+        }
         self.attempt(|reader| {
             let vec = reader.take_top(VEC as u64)?;
             reader.take_elements(vec, 0, size, false)
         })
+    }
+
+    /// The elements of a vector as every sender writes it, both objects looked at at once: what most
+    /// calls carry. `None`, and nothing taken, for any other, which the steps one by one accept or refuse.
+    #[inline]
+    fn take_vec(&mut self, size: usize) -> Option<Seen<'t>> {
+        let [at, index] = [self.at as u64, self.next as u64];
+        let [vec, elements]: [BufferObject; 2] =
+            zerocopy::transmute!(*self.data[self.at..].first_chunk::<PAIR>()?);
+        let listed: [u64; 2] = zerocopy::transmute!(*self.offsets.get(8 * self.next..)?.first_chunk::<16>()?);
+        let is_vec = (vec.kind, vec.flags, vec.length) == (object::PTR, 0, VEC as u64);
+        let is_child = (elements.kind, elements.flags) == (object::PTR, object::BUFFER_FLAG_HAS_PARENT)
+            && (elements.parent, elements.parent_offset) == (index, 0);
+        if listed != [at, at + (PAIR / 2) as u64] || !is_vec || !is_child {
+            return None;
+        }
+        let [pointer, count]: [u64; 2] =
+            zerocopy::transmute!(*self.described(self.next, &vec).ok()?.first_chunk::<VEC>()?);
+        let len = u64::from(count as u32).checked_mul(size as u64)?;
+        if pointer != elements.buffer || elements.length != len {
+            return None;
+        }
+        let bytes = self.described(self.next + 1, &elements).ok()?;
+        self.at += PAIR;
+        self.next += 2;
+        Some(Seen { bytes, object: index + 1 })
     }
 
     /// `string`, in place.
