@@ -63,9 +63,9 @@ fn fs_01_each_mount_is_a_world(kit: &Kit) -> Verdict {
     if kit.is_embedded() {
         return contexts::each_directory_is_a_world(kit);
     }
-    const MAGIC: u64 = 0x6c6f_6f70;
+    let magic = kit.by_driver(0x6c6f_6f70, 0x6c6f_6f71);
     let (one, two) = (instance(kit, &[])?, instance(kit, &[])?);
-    expect("the file system's magic", done("fstatfs", one.magic())?, MAGIC)?;
+    expect("the file system's magic", done("fstatfs", one.magic())?, magic)?;
     let devices = defaults(&one)?;
     let first = devices.first().ok_or_else(|| Stop::Skip("this kernel has no default devices".into()))?;
     for name in devices.iter().map(String::as_str).chain(["binder-control"]) {

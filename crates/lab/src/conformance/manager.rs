@@ -6,13 +6,15 @@ use std::time::Instant;
 
 use abi::layout::FlatBinderObject;
 use abi::{Cookie, Handle, NodePtr, Payload, TransactionFlags};
+use sys::thread_uid;
 use zerocopy::FromZeros;
 
-use super::item::{Stop, Verdict, done, ensure, expect, expect_errno, items};
+use super::item::{Stop, Verdict, done, ensure, errno, expect, expect_errno, items};
 use super::kit::{Kit, finish};
 use super::lobby;
 use super::open::{as_stdin, context};
 use super::party::{PATIENCE, Party, expect_work};
+use super::worker::Worker;
 
 items! {
     "CTX-01" Both [seen differs] ctx_01_there_is_one_manager "a second manager is EBUSY, whoever asks";
@@ -29,6 +31,14 @@ const NOBODY: u32 = 65534;
 fn ask_as_nobody(kit: &Kit, party: &Party) -> Result<String, Stop> {
     if !kit.is_root() {
         return Err(Stop::Skip("needs root, to ask as another user".into()));
+    }
+    if kit.is_rust() {
+        // It refuses every process but the one that opened the device (OPN-11).
+        let (worker, conn) = (Worker::new()?, party.conn.clone());
+        let asked = worker.run(move || {
+            thread_uid::set_effective(NOBODY).map(|()| errno(&conn.become_context_manager(None)))
+        })?;
+        return done("changing a thread's effective uid", asked);
     }
     let Some(device) = party.conn.device() else {
         let mut helper = kit.helper("manage", &[]);

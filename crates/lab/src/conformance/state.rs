@@ -6,11 +6,14 @@ use driver::OpenOptions;
 use driver::kernel_state::StateFile;
 
 use super::account::{Block, Fields, block_with};
-use super::evidence::Kind;
 use super::item::{Stop, Verdict, done, ensure, expect, items};
 use super::kit::{Kit, Pair};
 use super::party::{Node, expect_work};
 use super::worker::Worker;
+
+mod rust;
+
+use rust::dbg_06_what_the_rust_driver_writes;
 
 items! {
     "DBG-01" C [seen] dbg_01_processes_and_threads "the state has a block for each open and a line for each thread";
@@ -18,7 +21,7 @@ items! {
     "DBG-03" C [] dbg_03_calls_under_way "the state lists calls under way where they wait";
     "DBG-04" C [seen differs] dbg_04_the_last_calls "the log holds the last 32 calls, another one those that failed";
     "DBG-05" C [seen] dbg_05_counters "the stats count what each open holds and every word but NOOP";
-    "DBG-06" Rust [free] dbg_06_what_the_rust_driver_writes "the Rust driver's state and stats have fewer and other words";
+    "DBG-06" Rust [] dbg_06_what_the_rust_driver_writes "the Rust driver's state and stats have fewer and other words";
 }
 
 const THREAD: &str = "  thread {tid}: l {l} need_return {need_return} tr {tr}";
@@ -58,7 +61,9 @@ fn find_call(block: &Block, head: &str, payload: bool, code: u64) -> Result<Fiel
 /// A server's block: the one with this node.
 fn owner(text: &str, node: Node) -> Result<Block, Stop> {
     let is_it = |fields: &Fields| fields.hex("ptr") == Ok(node.ptr);
-    block_with(text, NODE_HELD, is_it).or_else(|_| block_with(text, NODE, is_it))
+    block_with(text, NODE_HELD, is_it)
+        .or_else(|_| block_with(text, NODE, is_it))
+        .or_else(|missing| block_with(text, rust::NODE, is_it).map_err(|_| missing))
 }
 
 /// A client's block: the one with a reference by this handle.
@@ -100,13 +105,14 @@ fn dbg_01_processes_and_threads(kit: &Kit) -> Verdict {
     }
     for (what, worker, want) in threads {
         let tid = worker.thread.number();
-        let line = block.find(&[THREAD], |fields| fields.number("tid") == Ok(tid))?;
+        let line = block.find(&[THREAD, rust::THREAD], |fields| fields.number("tid") == Ok(tid))?;
         expect(what, line.hex("l")?, want)?;
     }
     Ok(())
 }
 
 fn dbg_02_nodes_references_buffers(kit: &Kit) -> Verdict {
+    kit.not_in_rust()?;
     let Pair { server, client, handle, node } = kit.pair_of(kit.server()?, kit.server()?, Node::number(1))?;
     client.send_oneway(handle, 1, b"read")?;
     client.send_oneway(handle, 1, b"waiting")?;
@@ -149,6 +155,7 @@ fn dbg_02_nodes_references_buffers(kit: &Kit) -> Verdict {
 }
 
 fn dbg_03_calls_under_way(kit: &Kit) -> Verdict {
+    kit.not_in_rust()?;
     let Pair { server, client, handle, node } = kit.pair()?;
     client.send_oneway(handle, 0x71, b"one")?;
     client.send_oneway(handle, 0x72, b"two")?;
@@ -277,6 +284,7 @@ fn stats_of(kit: &Kit, max_threads: u32) -> Result<Block, Stop> {
 fn dbg_05_counters(kit: &Kit) -> Verdict {
     const SERVER: u32 = 40_961;
     const CLIENT: u32 = 40_962;
+    kit.not_in_rust()?;
     let Pair { server, client, handle, .. } = kit.pair()?;
     done("SET_MAX_THREADS", server.conn.set_max_threads(SERVER))?;
     done("SET_MAX_THREADS", client.conn.set_max_threads(CLIENT))?;
@@ -329,29 +337,4 @@ fn dbg_05_counters(kit: &Kit) -> Verdict {
         ensure(active <= total && total > 0, || format!("{kind}: active {active} total {total}"))?;
     }
     Ok(())
-}
-
-fn dbg_06_what_the_rust_driver_writes(kit: &Kit) -> Verdict {
-    const MAX: u32 = 40_963;
-    if kit.kind() != Kind::Rust {
-        return Err(Stop::Skip(format!("a promise of the Rust driver only; this is the {}", kit.kind())));
-    }
-    // Nothing is mapped, so nothing needs a driver that maps.
-    let party = kit.open_mapped(0)?;
-    party.enter_looper()?;
-    done("SET_MAX_THREADS", party.conn.set_max_threads(MAX))?;
-    let stats = stats_of(kit, MAX)?;
-    expect("threads", counted(&stats, "threads")?, "1")?;
-    expect("outstanding transactions", counted(&stats, "outstanding transactions")?, "0")?;
-    ensure(counted(&stats, "pending transactions").is_err(), || {
-        "the stats have the C driver's words".into()
-    })?;
-    ensure(counted(&stats, "free async space").is_err(), || "the stats have the C driver's words".into())?;
-    let text = kit.account(StateFile::State)?;
-    let thread = "  thread {tid}: l {l} need_return {bool}";
-    let tid = Worker::current();
-    let is_me = |fields: &Fields| fields.number("tid") == Ok(tid);
-    let line = block_with(&text, thread, is_me)?.find(&[thread], is_me)?;
-    expect("l", line.hex("l")?, 0x02)?;
-    ensure(["true", "false"].contains(&line.text("bool")), || format!("need_return {}", line.text("bool")))
 }

@@ -283,8 +283,14 @@ fn tp_08_ioctls_and_waits(kit: &Kit) -> Verdict {
     let scene = Scene::new(kit)?;
     let server = &scene.pair.server;
     expect("an empty read", server.read_now()?.is_none(), true)?;
+    let mut order = scene.order()?;
+    if kit.is_rust() {
+        // The filler that it traces (TP-06) is written before it looks for more.
+        expect("the filler", order.iter().position(|name| name == "binder_return"), Some(2))?;
+        order.remove(2);
+    }
     let read = ["binder_ioctl", "binder_wait_for_work", "binder_read_done", "binder_ioctl_done"];
-    expect("events of an empty read", scene.order()?, read.map(str::to_owned).to_vec())?;
+    expect("events of an empty read", order, read.map(str::to_owned).to_vec())?;
     let one = |name: &str, template: &str| only_one(scene.traced(name, template)?, name);
     expect("the request", one("binder_ioctl", "cmd=0x{cmd} arg=0x{arg}")?.hex("cmd"), Ok(0xc030_6201))?;
     let wait = one("binder_wait_for_work", "proc_work={p} transaction_stack={s} thread_todo={t}")?;
