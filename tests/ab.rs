@@ -182,14 +182,17 @@ fn a_bisection_is_told_good_bad_skip_and_stop() {
     assert_eq!(measure("nosuchflag=1").code, Some(128), "the same at each step");
 }
 
+/// All of it on one CPU: whether both sides of a call share one is otherwise luck, and a matter of 1 to 3.
+fn pinned(folder: &Folder, sides: [&str; 2], more: &[&str]) -> Called {
+    let records = folder.path("records");
+    let own = ["-c", "0", env!("CARGO_BIN_EXE_binderperf"), "ab", "--records", &records];
+    call("taskset", &[&own[..], &["--a", sides[0], "--b", sides[1]], more, &TEST].concat(), &[])
+}
+
 /// How many of so many trials end with such a line.
 fn trials(count: usize, sides: [&str; 2], wanted: &str) -> usize {
     let right = (0..count).filter(|trial| {
-        let folder = Folder::new(&format!("ab-trial-{trial}"));
-        // All of it on one CPU: whether both sides of a call share one is otherwise luck, and a matter of 1 to 3.
-        let records = folder.path("records");
-        let own = ["-c", "0", env!("CARGO_BIN_EXE_binderperf"), "ab", "--records", &records];
-        let called = call("taskset", &[&own[..], &["--a", sides[0], "--b", sides[1]], &TEST].concat(), &[]);
+        let called = pinned(&Folder::new(&format!("ab-trial-{trial}")), sides, &[]);
         eprintln!("{trial}: {}; {}", last_line(&called), called.stderr.lines().last().unwrap_or_default());
         last_line(&called).starts_with(wanted)
     });
@@ -208,7 +211,7 @@ fn trials_of_equals() {
 fn trials_of_five_percent() {
     // A whole number of us that is 5 % of a call: as much service in A that a call takes 20 us, one us more in B.
     let folder = Folder::new("ab-trial-base");
-    let base = ab(&folder, ["", ""], &["--pairs=12", "--until-width=0%"]);
+    let base = pinned(&folder, ["", ""], &["--pairs=12", "--until-width=0%"]);
     assert_eq!(base.code, Some(0), "{}", base.stderr);
     let run = read(&folder.path("records/a-006.json"));
     let took = run.cases[0].median_real().expect("calls") / 1000.0;
