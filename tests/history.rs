@@ -88,6 +88,9 @@ fn what_cannot_be_kept_or_shown_is_said() {
     let day = days(&folder, 1, 9).remove(0);
     let unwritable = folder.path("first.json/history.jsonl");
     assert_eq!(history(&folder, &["--add", &day, "--file", &unwritable]).code, Some(4));
+    // Neither ends, nor is it a file of ours.
+    assert_eq!(history(&folder, &["--add", &day, "--file", "/dev/full"]).code, Some(4));
+    assert_eq!(history(&folder, &["--file", "/dev/zero"]).code, Some(2));
     assert_eq!(history(&folder, &["--add", &day]).code, Some(0));
     assert_eq!(history(&folder, &["--case=nothing"]).code, Some(2));
     // Numbers of two machines are no table.

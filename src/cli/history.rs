@@ -1,13 +1,14 @@
 //! Room: `history`: numbers of runs kept in one file over time, shown with their changes.
 //! Not here: what a line is, series and changes (`record::history`).
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use record::compare::Metric;
 use record::history::{Entry, Series, csv, entries, fresh, parse, series};
+use record::read::MAX_BYTES;
 use record::render::history::text;
 
 use super::output::Sink;
@@ -113,9 +114,8 @@ fn append(path: &Path, found: Vec<Entry>) -> io::Result<usize> {
     let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
     // Two that add at once shall not both find a run missing.
     file.lock()?;
-    let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(0))?;
-    file.read_to_end(&mut bytes)?;
+    let bytes = whole(&file)?;
     let (known, _) = parse(&String::from_utf8_lossy(&bytes));
     let added = fresh(&known, found);
     // A line that was cut short ends here.
@@ -127,9 +127,24 @@ fn append(path: &Path, found: Vec<Entry>) -> io::Result<usize> {
     Ok(added.len())
 }
 
+/// All of a history's file; a device or a pipe might never end, and none of ours is so large.
+fn whole(file: &File) -> io::Result<Vec<u8>> {
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    if file.take(MAX_BYTES + 1).read_to_end(&mut bytes)? as u64 > MAX_BYTES {
+        return Err(io::Error::other(format!(
+            "it is larger than {} MiB, so it is no history",
+            MAX_BYTES >> 20
+        )));
+    }
+    Ok(bytes)
+}
+
 impl HistoryArgs {
     fn show(&self, path: &Path) -> u8 {
-        let bytes = match fs::read(path) {
+        let bytes = match File::open(path).and_then(|file| whole(&file)) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 complain(format_args!(

@@ -11,7 +11,7 @@ pub use class::class;
 pub(crate) use class::class_of;
 pub use driver::driver;
 pub(crate) use driver::kind;
-pub(crate) use kernel::kernel;
+pub(crate) use kernel::{preemption_as_built, preemption_in_force};
 
 use std::fs::File;
 use std::io::Read;
@@ -78,7 +78,7 @@ pub fn tool() -> Tool {
     }
 }
 
-/// This moment, RFC 3339 with offset, in local time.
+/// This moment, RFC 3339 with offset and milliseconds, in local time.
 pub fn now() -> String {
     sys::local_time::LocalTime::now().to_string()
 }

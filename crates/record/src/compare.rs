@@ -15,6 +15,7 @@ mod refusal;
 mod tail;
 
 pub use environment::Difference;
+pub(crate) use group::Number;
 pub use group::{Group, Member, PAIR_KEY};
 pub use judge::{Basis, Verdict, Why, pairs_needed};
 pub use metric::Metric;
@@ -204,6 +205,9 @@ pub fn compare(a: &Group, b: &Group, options: &Options) -> Result<Comparison, Ca
     for group in [a, b] {
         if group.members.is_empty() {
             return Err(CannotCompare::Empty { group: group.name.clone() });
+        }
+        if let Some(copies) = group.copies() {
+            return Err(copies);
         }
     }
     let unit = environment::check(a, b, options.force)?;

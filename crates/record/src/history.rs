@@ -3,7 +3,8 @@
 //!
 //! Lines are only ever appended. One that was cut short, by a full disk or a kill, costs itself and no other.
 
-use crate::compare::{Group, Metric};
+use crate::compare::{Group, Metric, Number};
+use crate::date::milliseconds;
 use crate::schema::{ClockUnit, Run};
 use crate::stats::change::changes;
 use crate::stats::median;
@@ -44,15 +45,19 @@ pub struct Entry {
 #[must_use]
 pub fn entries(run: &Run) -> Vec<Entry> {
     let group = Group::of_run(run);
-    let environment = environment(run);
+    let settings = environment(run);
     let git = run.tool.git.as_ref().map(|git| format!(" {git}")).unwrap_or_default();
-    let entry = |(case, metric, value): (String, Metric, f64)| Entry {
+    let entry = |Number { case, circumstances, metric, value }: Number| Entry {
         date: run.started.clone(),
         case,
         metric,
         value,
         unit: run.clock.unit,
-        environment: environment.clone(),
+        environment: [settings.as_str(), circumstances.as_str()].join(if circumstances.is_empty() {
+            ""
+        } else {
+            "; "
+        }),
         kernel: run.host.kernel.release.clone(),
         tool: format!("{}{git}", run.tool.version),
     };
@@ -96,7 +101,11 @@ pub fn parse(text: &str) -> (Vec<Entry>, Vec<usize>) {
     let (mut entries, mut strange) = (Vec::new(), Vec::new());
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         match serde_json::from_str::<Entry>(line) {
-            Ok(entry) if entry.value.is_finite() && entry.value > 0.0 => entries.push(entry),
+            Ok(entry)
+                if entry.value.is_finite() && entry.value > 0.0 && milliseconds(&entry.date).is_some() =>
+            {
+                entries.push(entry);
+            }
             _ => strange.push(number),
         }
     }
@@ -147,8 +156,8 @@ pub fn series(entries: &[Entry]) -> Vec<Series> {
     let mut all: BTreeMap<(&str, Metric, &str, bool), Vec<&Entry>> = BTreeMap::new();
     entries.iter().for_each(|entry| all.entry(entry.key()).or_default().push(entry));
     let one = |((case, metric, environment, _), mut entries): (_, Vec<&Entry>)| {
-        // RFC 3339 of one zone sorts as text; stable for those of one second.
-        entries.sort_by(|one, other| one.date.cmp(&other.date));
+        // Stable for those of one moment.
+        entries.sort_by_key(|entry| milliseconds(&entry.date));
         let (case, environment): (&str, &str) = (case, environment);
         Series {
             case: case.to_owned(),
@@ -183,16 +192,18 @@ fn turns(entries: &[&Entry]) -> Vec<Turn> {
 /// metric. Empty cells are left so.
 #[must_use]
 pub fn csv(all: &[Series]) -> String {
-    let mut rows: BTreeMap<(&str, &str, &str), BTreeMap<usize, f64>> = BTreeMap::new();
+    type Row<'e> = (Option<i64>, &'e str, &'e str, &'e str);
+    let mut rows: BTreeMap<Row<'_>, BTreeMap<usize, f64>> = BTreeMap::new();
     for (column, series) in all.iter().enumerate() {
         for entry in &series.entries {
-            let row = rows.entry((&entry.date, &entry.kernel, &entry.tool)).or_default();
+            let row = (milliseconds(&entry.date), &*entry.date, &*entry.kernel, &*entry.tool);
+            let row = rows.entry(row).or_default();
             row.insert(column, entry.value);
         }
     }
     let names: Vec<String> = all.iter().map(|series| quoted(&column(series))).collect();
     let mut text = format!("time,kernel,tool,{}\n", names.join(","));
-    for ((date, kernel, tool), values) in &rows {
+    for ((_, date, kernel, tool), values) in &rows {
         let cells = (0..all.len()).map(|at| values.get(&at).map_or(String::new(), ToString::to_string));
         let cells = cells.collect::<Vec<_>>().join(",");
         let _ = writeln!(text, "{},{},{},{cells}", quoted(date), quoted(kernel), quoted(tool));

@@ -6,6 +6,7 @@
 
 pub mod checkup;
 pub mod compare;
+pub mod date;
 pub mod distribution;
 pub mod history;
 pub mod inversion;

@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct LocalTime {
     date: [i32; 3],
     time: [i32; 3],
+    milliseconds: u32,
     offset_seconds: i64,
 }
 
@@ -17,8 +18,8 @@ impl LocalTime {
     /// Now.
     #[must_use]
     pub fn now() -> Self {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        let seconds = i64::try_from(since_epoch).unwrap_or(i64::MAX);
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let seconds = i64::try_from(since_epoch.as_secs()).unwrap_or(i64::MAX);
         // SAFETY: a tm is integers and a pointer, for which all-zero bytes are a value.
         let mut tm: libc::tm = unsafe { std::mem::zeroed() };
         // SAFETY: both pointers are to live values of the right types.
@@ -26,6 +27,7 @@ impl LocalTime {
         Self {
             date: [tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday],
             time: [tm.tm_hour, tm.tm_min, tm.tm_sec],
+            milliseconds: since_epoch.subsec_millis(),
             offset_seconds: tm.tm_gmtoff,
         }
     }
@@ -38,11 +40,15 @@ impl LocalTime {
     }
 }
 
-/// RFC 3339 with offset: `2026-01-31T12:00:00+01:00`.
+/// RFC 3339 with offset: `2026-01-31T12:00:00.250+01:00`.
 impl fmt::Display for LocalTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ([year, month, day], [hour, minute, second]) = (self.date, self.time);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}",
+            self.milliseconds
+        )?;
         let sign = if self.offset_seconds < 0 { '-' } else { '+' };
         let minutes = self.offset_seconds.abs() / 60;
         write!(f, "{sign}{:02}:{:02}", minutes / 60, minutes % 60)
@@ -55,10 +61,11 @@ mod tests {
 
     #[test]
     fn offsets_west_of_greenwich_and_of_half_an_hour() {
-        let mut moment = LocalTime { date: [2026, 1, 2], time: [3, 4, 5], offset_seconds: -12_600 };
-        assert_eq!(moment.to_string(), "2026-01-02T03:04:05-03:30");
+        let mut moment =
+            LocalTime { date: [2026, 1, 2], time: [3, 4, 5], milliseconds: 70, offset_seconds: -12_600 };
+        assert_eq!(moment.to_string(), "2026-01-02T03:04:05.070-03:30");
         moment.offset_seconds = 3600;
-        assert_eq!(moment.to_string(), "2026-01-02T03:04:05+01:00");
+        assert_eq!(moment.to_string(), "2026-01-02T03:04:05.070+01:00");
         assert_eq!(moment.compact(), "20260102-030405");
     }
 

@@ -52,6 +52,15 @@ pub(crate) struct Part {
     pub(crate) cpu: u64,
 }
 
+/// One number of one case of a run.
+pub(crate) struct Number {
+    pub(crate) case: String,
+    /// What the case's name does not say of how it was measured; empty if that is as usual.
+    pub(crate) circumstances: String,
+    pub(crate) metric: Metric,
+    pub(crate) value: f64,
+}
+
 /// What must be the same of a case for its times to mean the same.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Shape {
@@ -74,6 +83,14 @@ impl Shape {
             load: latency.map_or(String::new(), |latency| latency.load.clone()),
             rate_hz: latency.and_then(|latency| latency.rate_hz),
         }
+    }
+
+    /// What names of cases do not say: several pairs, a load, a rate.
+    fn circumstances(&self) -> String {
+        let pairs = self.pairs.filter(|pairs| *pairs > 1).map(|pairs| format!("{pairs} pairs"));
+        let load = (!self.load.is_empty()).then(|| format!("load {}", self.load));
+        let rate = self.rate_hz.map(|rate| format!("{rate} calls a second"));
+        [pairs, load, rate].into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 
     /// How they differ; `None` if they do not.
@@ -137,13 +154,31 @@ impl Group {
     }
 
     /// The value of each case and metric that has one; all runs as one number.
-    pub(crate) fn numbers(&self, metrics: &[Metric]) -> Vec<(String, Metric, f64)> {
+    pub(crate) fn numbers(&self, metrics: &[Metric]) -> Vec<Number> {
         let all = self.series().unwrap_or_default();
         let of_case = |series: &Series| {
-            let told = metrics.iter().filter_map(|metric| Some((*metric, metric.of(&series.parts())?)));
-            told.map(|(metric, value)| (series.name.clone(), metric, value)).collect::<Vec<_>>()
+            let number = |metric: &Metric| {
+                let value = metric.of(&series.parts())?;
+                let (case, circumstances) = (series.name.clone(), series.shape.circumstances());
+                Some(Number { case, circumstances, metric: *metric, value })
+            };
+            metrics.iter().filter_map(number).collect::<Vec<_>>()
         };
         all.iter().flat_map(of_case).collect()
+    }
+
+    /// Two members that are one run, as when a file was copied.
+    pub(super) fn copies(&self) -> Option<CannotCompare> {
+        let mut seen: BTreeMap<&str, Vec<&Member>> = BTreeMap::new();
+        for member in &self.members {
+            let of_the_moment = seen.entry(&member.run.started).or_default();
+            if let Some(one) = of_the_moment.iter().find(|one| one.run.cases == member.run.cases) {
+                let (one, other) = (one.file.clone(), member.file.clone());
+                return Some(CannotCompare::Copies { group: self.name.clone(), one, other });
+            }
+            of_the_moment.push(member);
+        }
+        None
     }
 
     /// The cases of all runs, in the order in which they first occur.

@@ -53,6 +53,15 @@ pub enum CannotCompare {
         /// Which.
         group: String,
     },
+    /// A run is in a group twice, so there are fewer runs than it seems.
+    Copies {
+        /// In which group.
+        group: String,
+        /// Its file.
+        one: String,
+        /// Its other file.
+        other: String,
+    },
     /// One counts instructions, the other measures time.
     Clocks,
     /// Their numbers mean different things.
@@ -84,6 +93,10 @@ impl fmt::Display for CannotCompare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CannotCompare::Empty { group } => write!(f, "{group} has no record"),
+            CannotCompare::Copies { group, one, other } => write!(
+                f,
+                "{one} and {other} of {group} are the same run, and copies of a run tell no more than it does: leave one out"
+            ),
             CannotCompare::Clocks => f.write_str(
                 "one side counts instructions (--icount), the other measures time: measure both the same way",
             ),

@@ -31,7 +31,11 @@ fn run_of_cases(cases: &[(&str, u64, &[u64])]) -> Run {
 }
 
 fn group(name: &str, runs: Vec<Run>) -> Group {
-    let named = |(at, run)| Member { file: format!("{name}-{at}.json"), run };
+    // Each a minute after the one before.
+    let named = |(at, run): (usize, Run)| {
+        let started = format!("2026-01-31T{:02}:{:02}:00+01:00", at / 60, at % 60);
+        Member { file: format!("{name}-{at}.json"), run: Run { started, ..run } }
+    };
     Group { name: name.to_owned(), members: runs.into_iter().enumerate().map(named).collect() }
 }
 
@@ -199,6 +203,17 @@ fn that_several_tests_of_a_side_differ_from_each_other_is_no_difference_of_the_s
     assert_eq!(names(&b), ["placement"]);
     b.members[2].run.plan.test = "latency vndbinder".to_owned();
     assert_eq!(names(&b), ["test"], "what only one side has is held against nothing");
+}
+
+#[test]
+fn a_run_that_is_there_twice_is_refused() {
+    let (mut a, b) = (around("a", 50_000.0, 3, 1), around("b", 50_000.0, 3, 2));
+    a.members[2].run = a.members[0].run.clone();
+    let copies = compare(&a, &b, &Options::default()).expect_err("two of three runs are one");
+    assert!(copies.to_string().contains("a-0.json and a-2.json of a are the same run"), "{copies}");
+    // Other numbers of the same moment are another run.
+    a.members[2].run.cases = around("a", 50_000.0, 1, 7).members[0].run.cases.clone();
+    assert!(compare(&a, &b, &Options::default()).is_ok());
 }
 
 #[test]

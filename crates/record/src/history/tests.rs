@@ -52,6 +52,32 @@ fn the_same_run_is_added_once() {
 }
 
 #[test]
+fn what_is_measured_under_other_circumstances_is_another_series() {
+    let mut run = sample::latency_run(&[sample::Pair::healthy(0)]);
+    let alone = entries(&run);
+    for case in &mut run.cases {
+        let latency = case.latency.as_mut().expect("a latency case");
+        (latency.pairs, latency.load) = (2, "cpu:1".to_owned());
+    }
+    let loaded = entries(&run);
+    assert!(loaded[0].environment.ends_with("; 2 pairs; load cpu:1"), "{}", loaded[0].environment);
+    assert_eq!(series(&[alone.clone(), loaded].concat()).len(), 2 * series(&alone).len());
+}
+
+#[test]
+fn runs_are_in_the_order_in_which_they_began_wherever_their_clocks_stood() {
+    let mut entries = daily("x", &[1.0, 2.0]);
+    entries[0].date = "2026-10-25T02:30:00+02:00".to_owned();
+    entries[1].date = "2026-10-25T02:10:00.5+01:00".to_owned();
+    entries.reverse();
+    let all = series(&entries);
+    assert_eq!(all[0].entries.iter().map(|entry| entry.value).collect::<Vec<_>>(), [1.0, 2.0]);
+    assert!(csv(&all).lines().nth(1).expect("a row").starts_with("2026-10-25T02:30"), "{}", csv(&all));
+    let strange = entries[0].line().replace("2026-10-25T02:10:00.5+01:00", "yesterday");
+    assert_eq!(parse(&strange), (vec![], vec![1]));
+}
+
+#[test]
 fn a_step_is_found_with_its_levels_and_noise_has_none() {
     let entries = daily("x", &steps(30, 20));
     let found = series(&entries);

@@ -24,6 +24,9 @@ pub(super) fn run(run: &Run) -> Result<(), ReadError> {
         let problem = format!("{} cases, more than {MAX_CASES}", run.cases.len());
         return Err(inconsistent("cases", problem));
     }
+    if crate::date::milliseconds(&run.started).is_none() {
+        return Err(inconsistent("started", "it is no date of RFC 3339".to_owned()));
+    }
     let mut names = HashSet::new();
     for case in &run.cases {
         self::case(case).map_err(|problem| inconsistent(&case.name, problem))?;

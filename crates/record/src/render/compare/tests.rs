@@ -14,6 +14,7 @@ fn group(name: &str, factor: f64, runs: usize) -> Group {
             sample::case("BM_sendVec_binder", 4, 0, vec![sample::measured(1000, 1000 * each, 1_000_000)]),
             sample::case("BM_sendVec_pipe", 4, 0, vec![sample::measured(1000, 1_250_000, 1_000_000)]),
         ];
+        run.started = format!("2026-01-31T12:{at:02}:00+01:00");
         Member { file: format!("{name}/{at}.json"), run }
     };
     Group { name: name.to_owned(), members: (0..runs).map(member).collect() }

@@ -36,8 +36,8 @@ pub(super) fn table(runs: &[Run]) -> Result<String, ConvertError> {
     if columns.is_empty() {
         return Err(ConvertError::Lacks { what: "measured case", format: "csv" });
     }
-    // By the text, which is by time as long as all are of one time zone; Otava sorts by itself.
-    rows.sort_by(|(one, _), (other, _)| one.started.cmp(&other.started));
+    // Wherever their clocks stood.
+    rows.sort_by_key(|(run, _)| crate::date::milliseconds(&run.started));
     let heads = HEADS.iter().map(|head| (*head).to_owned()).chain(columns.iter().cloned());
     let mut text = heads.collect::<Vec<_>>().join(",") + "\n";
     for (run, cells) in rows {
