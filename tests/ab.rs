@@ -109,6 +109,25 @@ fn a_side_that_fails_in_the_middle_is_compared_with_what_there_is() {
 }
 
 #[test]
+fn a_test_that_cannot_tell_all_is_compared_by_what_it_tells() {
+    let folder = Folder::new("ab-unable");
+    // As without the right to SCHED_FIFO: everything is measured, and the status is 3.
+    let script = folder.path("unable");
+    let text = format!("#!/bin/sh\n{} \"$@\"\nexit 3\n", env!("CARGO_BIN_EXE_binderperf"));
+    std::fs::write(&script, text).expect("written");
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
+    let called = ab(&folder, ["", &format!("binary={script}")], &["--pairs=2"]);
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    assert!(called.stderr.contains("2 and 2 runs, all pairs are measured"), "{}", called.stderr);
+    // A run that is refused leaves what it has.
+    let text = format!("#!/bin/sh\n{} \"$@\"\nexit 4\n", env!("CARGO_BIN_EXE_binderperf"));
+    std::fs::write(&script, text).expect("written");
+    let broken = Folder::new("ab-refused");
+    assert_eq!(ab(&broken, ["", &format!("binary={script}")], &["--pairs=1"]).code, Some(3));
+    assert!(!read(&broken.path("records/b-001.refused")).cases.is_empty());
+}
+
+#[test]
 fn an_interruption_keeps_what_was_measured() {
     let folder = Folder::new("ab-signal");
     let records = folder.path("records");
@@ -173,7 +192,17 @@ fn a_bisection_is_told_good_bad_skip_and_stop() {
     assert_eq!(measure("binary=/bin/false").code, Some(125), "cannot be measured");
     let bad = step(&good, &[&["--broken-is-bad", "--side", "binary=/bin/false"][..], &TEST].concat());
     assert_eq!(bad.code, Some(1));
-    let one = folder.path("records/b-001.json");
+    assert_eq!(measure("binary=/nonexistent").code, Some(125), "what was not built cannot be measured");
+    assert_eq!(measure("kernel=/nonexistent/bzImage").code, Some(125), "nor booted");
+    let (one, told) = (folder.path("records/b-001.json"), folder.path("told.txt"));
+    let written = step(&good, &["--out", &told, &files('b')]);
+    assert_eq!((written.code, written.stdout.as_str()), (Some(0), ""), "{}", written.stderr);
+    assert!(std::fs::read_to_string(&told).expect("it was written").contains("Gate at"));
+    assert_eq!(
+        step(&good, &["--out", "/dev/full", &files('b')]).code,
+        Some(128),
+        "no verdict is lost silently"
+    );
     let doubt = binderperf(&["bisect-step", "--baseline", &one, "--max-regress=1%", &one]);
     assert_eq!(doubt.code, Some(125), "cannot tell: {}", doubt.stdout);
     assert_eq!(step(&good, &[&folder.path("missing.json")]).code, Some(125), "no record of this commit");

@@ -11,7 +11,7 @@ use record::compare::gate::{Outcome, gate};
 use record::compare::{CannotCompare, Group, USUAL_RUNS};
 
 use super::gate::shown;
-use super::records::{CompareFlags, Percent, group};
+use super::records::{CompareFlags, Percent, deliver, group};
 use super::{A_YEAR_S, complain, exit, note, say};
 
 const GOOD: u8 = exit::FINE;
@@ -92,8 +92,16 @@ pub(super) fn run(args: &BisectArgs) -> u8 {
     };
     match gate(&baseline, &measured, args.max_regress.0, &options) {
         Ok(found) => {
-            // git looks at the status alone; a reader that went away changes no commit.
-            let _ = say(&shown(&found, args.flags.format));
+            let text = shown(&found, args.flags.format);
+            if args.flags.has_file() {
+                // Neither good nor bad, and the same at each step.
+                if deliver(args.flags.sink(), &text, GOOD) != GOOD {
+                    return STOP;
+                }
+            } else {
+                // git looks at the status alone; a reader that went away changes no commit.
+                let _ = say(&text);
+            }
             match found.outcome {
                 Outcome::Kept => GOOD,
                 Outcome::Exceeded => BAD,

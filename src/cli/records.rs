@@ -87,6 +87,11 @@ impl CompareFlags {
         })
     }
 
+    /// Whether a file was named for the result.
+    pub(super) fn has_file(&self) -> bool {
+        self.out.is_some()
+    }
+
     /// Opens the place for the result, before anything that takes long.
     pub(super) fn sink(&self) -> Sink {
         self.out.as_deref().map_or_else(Sink::stdout, Sink::file)

@@ -20,6 +20,8 @@ const STEP: Duration = Duration::from_millis(20);
 const FAREWELL: Duration = Duration::from_secs(30);
 /// The exit status of wrong usage.
 const USAGE: i32 = 2;
+/// The exit status of a test that this machine cannot do all of.
+const CANNOT: i32 = 3;
 /// Lines of a failed run that are shown.
 const SHOWN_LINES: usize = 6;
 
@@ -96,21 +98,26 @@ impl Bench {
         let run = run.and_then(|file| Run::read(file).map_err(|error| error.to_string()));
         let outcome = match (run, status.code()) {
             (Ok(run), Some(0 | 1)) if !run.cases.is_empty() => self.keep(run, &record, mark),
+            // It may not tell all that it was asked, as without the right to SCHED_FIFO; what it measured, it measured.
+            (Ok(run), Some(CANNOT)) if run.complete && measured(&run) => self.keep(run, &record, mark),
+            (_, Some(USAGE)) if !side.can_start() => {
+                Err(RunFailure::Broken(told(&words, "could not start", &log)))
+            }
             (_, Some(USAGE)) => Err(RunFailure::Usage(told(&words, "was called wrongly", &log))),
             (Ok(_), _) => Err(RunFailure::Broken(told(&words, &format!("ended with {status}"), &log))),
             (Err(why), _) => {
                 Err(RunFailure::Broken(told(&words, &format!("ended with {status}: {why}"), &log)))
             }
         };
-        if guest {
-            // What is worth keeping of it was read.
-            let _ = fs::remove_dir_all(&back);
-        }
         if outcome.is_ok() {
             let _ = fs::remove_file(&log);
         } else {
-            // An empty or broken record would be in the way of reading the folder.
-            let _ = fs::remove_file(&record);
+            // What there is of it stays, under a name that is not in the way of reading the folder.
+            let _ = fs::rename(&left, self.folder.join(format!("{name}.refused")));
+        }
+        if guest {
+            // What is worth keeping of it was read.
+            let _ = fs::remove_dir_all(&back);
         }
         outcome
     }
@@ -131,12 +138,19 @@ impl Bench {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
         sys::tied_child::die_with_parent(&mut command);
         let failed = |error: io::Error| {
-            RunFailure::Usage(format!("{}: {}", program.display(), sys::errno::describe(&error)))
+            let why = format!("{}: {}", program.display(), sys::errno::describe(&error));
+            // A side's own program is what is measured, and may be missing like a kernel that was not built.
+            if side.binary.is_some() { RunFailure::Broken(why) } else { RunFailure::Here(why) }
         };
         let mut child = command.spawn().map_err(failed)?;
         wait(&mut child, self.patience)
             .map_err(|error| RunFailure::Here(format!("waiting for a run: {}", sys::errno::describe(&error))))
     }
+}
+
+/// Whether any case has numbers.
+fn measured(run: &Run) -> bool {
+    run.cases.iter().any(|case| case.measurements().next().is_some())
 }
 
 /// Until it has ended; one that takes too long, or whose parent was asked to stop, is asked to end, then killed.

@@ -70,6 +70,12 @@ impl Side {
         !self.kernels.is_empty() || !self.vm_flags.is_empty()
     }
 
+    /// Whether what it is measured on is there: a file of a kernel that is one, a program.
+    pub(super) fn can_start(&self) -> bool {
+        self.kernels.iter().all(|kernel| crate::vm::may_boot(kernel))
+            && self.binary.as_ref().is_none_or(|binary| binary.is_file())
+    }
+
     /// The words for a test that leaves its record there; in a guest `record` is a name in `folder`.
     pub(super) fn words(&self, test: &[String], folder: &Path, record: &Path, icount: bool) -> Vec<String> {
         let mut words: Vec<String> = Vec::new();
@@ -105,6 +111,13 @@ mod tests {
             words("driver=embedded, wait=spin:50,no-scenes,inject=delay=50:1", false),
             "latency binder --driver=embedded --wait=spin:50 --no-scenes --inject=delay=50:1 --record=r.json"
         );
+    }
+
+    #[test]
+    fn what_was_not_built_cannot_start() {
+        let can = |side: &str| side.parse::<Side>().expect(side).can_start();
+        assert!(can("") && can("kernel=6.1") && can("binary=/bin/sh"));
+        assert!(!can("kernel=/nonexistent/bzImage") && !can("kernel=/bin/sh") && !can("binary=/nonexistent"));
     }
 
     #[test]

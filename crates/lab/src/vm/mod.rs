@@ -33,6 +33,7 @@ pub use session::Sinks;
 use initramfs::Contents;
 use job::{Job, ModuleLoad};
 use kernel::Kernel;
+pub(crate) use kernel::may_boot;
 use qemu::Machine;
 use session::{Attempt, Boot, Report};
 

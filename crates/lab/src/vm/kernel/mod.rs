@@ -56,10 +56,11 @@ impl Kernel {
 /// # Errors
 /// [`VmError::BadKernel`], [`VmError::NoKernel`], [`VmError::Tool`], [`VmError::Host`].
 pub(super) fn resolve(choice: &Choice, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
-    let is_file = |given: &String| given.contains('/') || Path::new(given).is_file();
     match choice.given.as_slice() {
         [] => newest(choice.refresh, progress),
-        files if files.iter().all(is_file) => from_files(files, choice.modules.as_deref(), progress),
+        files if files.iter().all(|given| is_file(given)) => {
+            from_files(files, choice.modules.as_deref(), progress)
+        }
         [name] => {
             let bad = |why| VmError::BadKernel { given: name.clone(), why };
             named(&name.parse().map_err(bad)?, choice.refresh, progress)
@@ -69,6 +70,15 @@ pub(super) fn resolve(choice: &Choice, progress: &mut dyn FnMut(&str)) -> Result
             why: "--kernel may be repeated for the packages of one kernel, not for names".into(),
         }),
     }
+}
+
+fn is_file(given: &str) -> bool {
+    given.contains('/') || Path::new(given).is_file()
+}
+
+/// Whether a word of `--kernel` is a file that can be booted, or no file but a name.
+pub(crate) fn may_boot(given: &str) -> bool {
+    !is_file(given) || image::release(Path::new(given)).is_ok() || deb::is_package(Path::new(given))
 }
 
 /// The newest kernel that can be had: from the cache, from Debian, and where that fails whatever
