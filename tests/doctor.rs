@@ -190,7 +190,8 @@ fn a_run_keeps_what_was_found() {
     let called = binderperf(&[&words[..], &["--benchmark_min_time=5x", "--record", &record]].concat());
     assert_eq!(called.code, Some(0), "{}", called.stderr);
     let run = support::read(&record);
-    assert!(run.findings.iter().any(|finding| finding.id == "debug-build"), "{:?}", run.findings);
+    let found = run.findings.iter().any(|finding| finding.id == "debug-build");
+    assert_eq!(found, cfg!(debug_assertions), "{:?}", run.findings);
     assert!(run.findings.iter().all(|finding| finding.proof.is_some() && !finding.evidence.is_empty()));
     assert!(!run.findings.iter().any(|finding| finding.id == "driver-missing"), "another driver served");
 }

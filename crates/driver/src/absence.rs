@@ -28,6 +28,8 @@ pub enum Absence {
     ModuleNotInstalled {
         /// The kernel's release.
         release: String,
+        /// Which of [`MODULES`].
+        module: &'static str,
     },
     /// The kernel was built without the driver.
     NotBuilt {
@@ -65,12 +67,28 @@ impl Absence {
             };
         }
         let Some(config) = KernelConfig::find(root) else { return Self::Unknown { release } };
-        // One kernel has the driver in C, a module maybe, or the one in Rust, or neither.
-        match config.value("ANDROID_BINDER_IPC").or_else(|| config.value("ANDROID_BINDER_IPC_RUST")) {
-            Some("m") => Self::ModuleNotInstalled { release },
-            Some("y") => Self::NoDeviceNode { devices },
+        // One kernel has the driver in C or the one in Rust, either perhaps a module, or neither.
+        match (config.value("ANDROID_BINDER_IPC"), config.value("ANDROID_BINDER_IPC_RUST")) {
+            (Some("m"), _) => Self::ModuleNotInstalled { release, module: MODULES[0] },
+            (_, Some("m")) => Self::ModuleNotInstalled { release, module: MODULES[1] },
+            (Some("y"), _) => Self::NoDeviceNode { devices },
+            // It makes no devices by itself, whatever is asked for at boot.
+            (_, Some("y")) => Self::BinderfsNotMounted,
             _ => Self::NotBuilt { release },
         }
+    }
+}
+
+/// Modules that have been the driver: the one in C, the one in Rust.
+pub const MODULES: [&str; 2] = ["binder_linux", "rust_binder"];
+
+/// What to type for a module of [`MODULES`].
+#[must_use]
+pub fn modprobe(module: &str) -> &'static str {
+    if module.starts_with(MODULES[1]) {
+        "modprobe rust_binder && mkdir -p /dev/binderfs && mount -t binder binder /dev/binderfs"
+    } else {
+        "modprobe binder_linux devices=binder,hwbinder,vndbinder"
     }
 }
 
@@ -80,8 +98,13 @@ fn find_module(folder: &Path) -> Option<PathBuf> {
     let relative = listed
         .lines()
         .filter_map(|line| line.split_once(':').map(|(file, _)| file))
-        .find(|file| file.rsplit('/').next().is_some_and(|name| name.starts_with("binder_linux.ko")))?;
+        .find(|file| MODULES.iter().any(|module| is_module(Path::new(file), module)))?;
     Some(folder.join(relative)).filter(|path| path.exists())
+}
+
+fn is_module(file: &Path, module: &str) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_prefix(module).is_some_and(|end| end.starts_with(".ko"))
 }
 
 impl fmt::Display for Absence {
@@ -102,13 +125,15 @@ impl fmt::Display for Absence {
             ),
             Self::ModuleNotLoaded { module } => write!(
                 f,
-                "the module {} is not loaded: modprobe binder_linux devices=binder,hwbinder,vndbinder",
-                module.display()
+                "the module {} is not loaded: {}",
+                module.display(),
+                modprobe(&module.file_name().unwrap_or_default().to_string_lossy())
             ),
-            Self::ModuleNotInstalled { release } => write!(
+            Self::ModuleNotInstalled { release, module } => write!(
                 f,
                 "kernel {release} has binder as a module that is not installed: install the package with this \
-                 kernel's extra modules (Ubuntu: linux-modules-extra-{release}), then modprobe binder_linux"
+                 kernel's extra modules (Ubuntu: linux-modules-extra-{release}), then {}",
+                modprobe(module)
             ),
             Self::NotBuilt { release } => write!(
                 f,
@@ -161,6 +186,7 @@ mod tests {
         let dep = format!("kernel/a.ko: kernel/b.ko\n{module}:\n");
         let module_file = format!("lib/modules/{release}/{module}");
         let module_dep = format!("lib/modules/{release}/modules.dep");
+        let rust_file = module_file.replace("binder_linux", "rust_binder");
         let config = format!("boot/config-{release}");
         let cases: &[Case<'_>] = &[
             (
@@ -184,8 +210,20 @@ mod tests {
             (
                 "extra",
                 &[RELEASE, (&config, "CONFIG_ANDROID_BINDER_IPC=m\n")],
-                Absence::ModuleNotInstalled { release: release.clone() },
+                Absence::ModuleNotInstalled { release: release.clone(), module: MODULES[0] },
                 "linux-modules-extra-6.1.0-1-amd64",
+            ),
+            (
+                "rust-extra",
+                &[RELEASE, (&config, "CONFIG_ANDROID_BINDER_IPC_RUST=m\n")],
+                Absence::ModuleNotInstalled { release: release.clone(), module: MODULES[1] },
+                "modprobe rust_binder && ",
+            ),
+            (
+                "rust-module",
+                &[RELEASE, (&module_dep, &dep.replace("binder_linux", "rust_binder")), (&rust_file, "")],
+                Absence::ModuleNotLoaded { module: Path::new("/").join(&rust_file) },
+                "modprobe rust_binder && ",
             ),
             (
                 "off",
@@ -199,6 +237,12 @@ mod tests {
                     RELEASE,
                     (&config, "# CONFIG_ANDROID_BINDER_IPC is not set\nCONFIG_ANDROID_BINDER_IPC_RUST=y\n"),
                 ],
+                Absence::BinderfsNotMounted,
+                "mount -t binder",
+            ),
+            (
+                "built-in",
+                &[RELEASE, (&config, "CONFIG_ANDROID_BINDER_IPC=y\n")],
                 Absence::NoDeviceNode { devices: Vec::new() },
                 "made no devices",
             ),

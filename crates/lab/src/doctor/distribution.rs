@@ -6,7 +6,7 @@
 //! same pull request). openSUSE: not built (openSUSE/kernel-source pull request 21, 2026). NixOS:
 //! `boot.kernelPatches`; postmarketOS and Android: the device's kernel must have it.
 
-use driver::absence::Absence;
+use driver::absence::{Absence, modprobe};
 
 /// The way to a driver for this kind of absence, on the distribution of this `os-release`.
 pub(super) fn advice(absence: &Absence, os_release: &str, release: &str) -> String {
@@ -14,16 +14,19 @@ pub(super) fn advice(absence: &Absence, os_release: &str, release: &str) -> Stri
     let here = "or let `binderperf vm` boot a kernel that has it, or measure the embedded driver (--driver embedded)";
     match absence {
         Absence::ModuleNotInstalled { .. } | Absence::Unknown { .. } | Absence::NotBuilt { .. } => {
-            let way = kind.way(matches!(absence, Absence::NotBuilt { .. }), release);
+            let module = if let Absence::ModuleNotInstalled { module, .. } = absence { *module } else { "" };
+            let way = kind.way(matches!(absence, Absence::NotBuilt { .. }), release, module);
             format!("{way}; {here}")
         }
-        Absence::ModuleNotLoaded { .. } => format!(
-            "modprobe binder_linux devices=binder,hwbinder,vndbinder{}",
-            match kind {
-                Distribution::Nix => " (boot.kernelModules = [ \"binder_linux\" ]; keeps it loaded)",
-                _ => " (a line binder_linux in /etc/modules-load.d/binder.conf keeps it loaded)",
-            }
-        ),
+        Absence::ModuleNotLoaded { module } => {
+            let file = module.file_name().unwrap_or_default().to_string_lossy();
+            let name = file.split('.').next().unwrap_or_default();
+            let keep = match kind {
+                Distribution::Nix => format!("boot.kernelModules = [ \"{name}\" ];"),
+                _ => format!("a line {name} in /etc/modules-load.d/binder.conf"),
+            };
+            format!("{} ({keep} keeps it loaded)", modprobe(name))
+        }
         // These two need nothing from the distribution; their own words say what to do.
         other => other.to_string(),
     }
@@ -34,6 +37,7 @@ enum Distribution {
     Ubuntu,
     Debian,
     Fedora,
+    Rhel,
     Arch,
     Suse,
     Nix,
@@ -54,7 +58,8 @@ impl Distribution {
             Some(match id {
                 "ubuntu" => Self::Ubuntu,
                 "debian" => Self::Debian,
-                "fedora" | "rhel" => Self::Fedora,
+                "rhel" | "centos" | "rocky" | "almalinux" => Self::Rhel,
+                "fedora" => Self::Fedora,
                 "arch" | "archarm" => Self::Arch,
                 "opensuse" | "suse" | "opensuse-tumbleweed" => Self::Suse,
                 "nixos" => Self::Nix,
@@ -67,11 +72,11 @@ impl Distribution {
     }
 
     /// Where a kernel with the driver, or its missing module, comes from.
-    fn way(self, not_built: bool, release: &str) -> String {
+    fn way(self, not_built: bool, release: &str, module: &str) -> String {
         const OPTIONS: &str = "CONFIG_ANDROID_BINDER_IPC and CONFIG_ANDROID_BINDERFS";
         match (self, not_built) {
             (Self::Ubuntu, false) => {
-                format!("apt install linux-modules-extra-{release} && modprobe binder_linux")
+                format!("apt install linux-modules-extra-{release} && {}", modprobe(module))
             }
             (Self::Ubuntu, true) => {
                 "boot Ubuntu's linux-image-generic, whose linux-modules-extra has it".to_owned()
@@ -89,6 +94,9 @@ impl Distribution {
                     .to_owned()
             }
             (Self::Suse, _) => format!("openSUSE's kernels are built without: build one with {OPTIONS}"),
+            (Self::Rhel, _) => {
+                format!("RHEL's kernels, and those made of them, are built without: build one with {OPTIONS}")
+            }
             (Self::Nix, _) => "boot.kernelPatches with structuredExtraConfig = { ANDROID_BINDER_IPC = yes; \
                                ANDROID_BINDERFS = yes; }, or boot.kernelPackages = pkgs.linuxPackages_zen"
                 .to_owned(),
@@ -112,7 +120,8 @@ mod tests {
 
     #[test]
     fn each_distribution_has_its_way() {
-        let missing = Absence::ModuleNotInstalled { release: "6.8.0-1-generic".to_owned() };
+        let release = "6.8.0-1-generic".to_owned();
+        let missing = Absence::ModuleNotInstalled { release, module: "binder_linux" };
         let not_built = Absence::NotBuilt { release: "6.8.0".to_owned() };
         for (os_release, absence, want) in [
             ("NAME=x\nID=ubuntu\n", &missing, "apt install linux-modules-extra-6.8.0-1-generic"),
@@ -120,6 +129,11 @@ mod tests {
             ("ID=ubuntu\n", &not_built, "linux-image-generic"),
             ("ID=debian\n", &not_built, "cloud kernels"),
             ("ID=fedora\n", &not_built, "Fedora's own kernel"),
+            (
+                "ID=rocky\nID_LIKE=\"rhel centos fedora\"\n",
+                &not_built,
+                "RHEL's kernels, and those made of them",
+            ),
             ("ID=manjaro\nID_LIKE=arch\n", &not_built, "pacman -S linux"),
             ("ID=\"opensuse-tumbleweed\"\nID_LIKE=\"opensuse suse\"\n", &not_built, "built without"),
             ("ID=nixos\n", &not_built, "structuredExtraConfig"),
@@ -131,9 +145,12 @@ mod tests {
             assert!(said.contains(want), "{os_release}: {said}");
             assert!(said.contains("binderperf vm") && said.contains("embedded"), "{said}");
         }
-        let not_loaded = Absence::ModuleNotLoaded { module: "/lib/modules/x.ko".into() };
+        let not_loaded = Absence::ModuleNotLoaded { module: "/lib/modules/binder_linux.ko".into() };
         assert!(advice(&not_loaded, "ID=debian", "6").contains("modprobe binder_linux devices="));
         assert!(advice(&not_loaded, "ID=nixos", "6").contains("boot.kernelModules"));
+        let rust = Absence::ModuleNotLoaded { module: "/lib/modules/6/rust_binder.ko.zst".into() };
+        assert!(advice(&rust, "", "6").starts_with("modprobe rust_binder && "), "{}", advice(&rust, "", "6"));
+        assert!(advice(&rust, "", "6").contains("a line rust_binder in"));
         assert!(advice(&Absence::BinderfsNotMounted, "", "6").contains("mount -t binder"));
     }
 }

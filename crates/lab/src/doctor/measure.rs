@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_measured_and_no_sleeper_wakes_early() {
+    fn everything_is_measured_and_the_limit_is_put_back() {
         let before = sys::rt_limit::realtime_us();
         let measured = measure();
         assert_eq!(sys::rt_limit::realtime_us(), before, "the limit is put back");

@@ -1,8 +1,10 @@
 //! Room: the running kernel, and how it lets tasks be preempted.
 //! Facts: `/sys/kernel/debug/sched/preempt` marks the model in force with parentheses (kernels with
-//! `PREEMPT_DYNAMIC`); others say it in their build line; `/sys/kernel/realtime` is 1 on RT kernels;
+//! `PREEMPT_DYNAMIC`, which an RT kernel may be too); others say it in their build line, and all in their
+//! configuration, which has a dynamic kernel's default; `/sys/kernel/realtime` is 1 on RT kernels that have the file;
 //! `personality(2)` bit 0x0040000 and `kernel.randomize_va_space` switch address randomisation.
 
+use driver::kernel_config::KernelConfig;
 use record::Kernel;
 
 use super::Root;
@@ -11,25 +13,41 @@ pub(crate) fn kernel(root: &Root) -> Kernel {
     let version = root.text("proc/sys/kernel/version").unwrap_or_default();
     Kernel {
         release: root.text("proc/sys/kernel/osrelease").unwrap_or_default(),
-        preemption: preemption(root, &version),
+        preemption: preemption_in_force(root, &version).or_else(|| {
+            let config = KernelConfig::find(&root.path(""))?;
+            preemption_as_built(&config).map(|(_, model)| model.to_owned())
+        }),
         version,
         machine: root.text("proc/sys/kernel/arch").unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
     }
 }
 
-fn preemption(root: &Root, version: &str) -> Option<String> {
-    if root.text("sys/kernel/realtime").as_deref() == Some("1") {
+/// The option and the model that a kernel was built with.
+pub(crate) fn preemption_as_built(config: &KernelConfig) -> Option<(&'static str, &'static str)> {
+    const MODELS: [(&str, &str); 5] = [
+        ("PREEMPT_RT", "rt"),
+        ("PREEMPT_LAZY", "lazy"),
+        ("PREEMPT", "full"),
+        ("PREEMPT_VOLUNTARY", "voluntary"),
+        ("PREEMPT_NONE", "none"),
+    ];
+    MODELS.into_iter().find(|(option, _)| config.is_on(option))
+}
+
+/// The model that the running kernel tells of itself.
+pub(crate) fn preemption_in_force(root: &Root, version: &str) -> Option<String> {
+    let built = |word| version.split_whitespace().any(|part| part == word);
+    // First: beside it a dynamic kernel tells of a model, too.
+    if built("PREEMPT_RT") || root.text("sys/kernel/realtime").as_deref() == Some("1") {
         return Some("rt".to_owned());
     }
     if let Some(models) = root.text("sys/kernel/debug/sched/preempt") {
         let marked = models.split_whitespace().find_map(|word| word.strip_prefix('(')?.strip_suffix(')'));
         return marked.map(str::to_owned);
     }
-    let built = |word| version.split_whitespace().any(|part| part == word);
     let command_line = root.text("proc/cmdline").unwrap_or_default();
     let asked = command_line.split_whitespace().filter_map(|word| word.strip_prefix("preempt=")).next_back();
     match asked {
-        _ if built("PREEMPT_RT") => Some("rt"),
         // Without a word on the command line, the default of a dynamic kernel is in its build only.
         Some(model) if built("PREEMPT_DYNAMIC") => Some(model),
         _ if built("PREEMPT_LAZY") => Some("lazy"),

@@ -90,6 +90,23 @@ fn preemption_models() {
             Some("none"),
         ),
         ("plain", &[("proc/sys/kernel/version", "#1 SMP Debian\n")], None),
+        (
+            "both",
+            &[
+                ("proc/sys/kernel/version", "#1 SMP PREEMPT_RT Debian\n"),
+                ("sys/kernel/debug/sched/preempt", "(full) lazy\n"),
+            ],
+            Some("rt"),
+        ),
+        (
+            "configured",
+            &[
+                ("proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian\n"),
+                ("proc/sys/kernel/osrelease", "7.2.13\n"),
+                ("boot/config-7.2.13", "CONFIG_PREEMPT_VOLUNTARY=y\nCONFIG_PREEMPT_DYNAMIC=y\n"),
+            ],
+            Some("voluntary"),
+        ),
     ] {
         let fixture = Fixture::new(name, files);
         assert_eq!(kernel::kernel(&fixture.root()).preemption.as_deref(), want, "{name}");

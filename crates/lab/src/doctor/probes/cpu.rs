@@ -35,7 +35,7 @@ pub(super) const PROBES: &[Probe] = &[
         id: "cpu-idle-states",
         looks_at: "how long the way out of the deepest idle state takes, by the driver's word",
         source: "Documentation/admin-guide/pm/cpuidle.rst: latency, disable",
-        proof: "grep . /sys/devices/system/cpu/cpu0/cpuidle/state*/{name,latency,disable}",
+        proof: "grep . /sys/devices/system/cpu/cpu*/cpuidle/state*/{name,latency,disable}",
         look: idle_states,
     },
     Probe {
@@ -145,20 +145,36 @@ fn boost(snapshot: &Snapshot) -> Result<Said, Unread> {
 }
 
 fn idle_states(snapshot: &Snapshot) -> Result<Said, Unread> {
-    let folder = format!("{CPUS}/cpu0/cpuidle");
+    // CPUs of one machine differ: big and small, performance and efficiency.
     let mut deepest: Option<(u64, String, String)> = None;
-    for state in snapshot.numbered(&folder, "state")? {
-        let Some(latency) = snapshot.maybe_value::<u64>(&format!("{folder}/{state}/latency"))? else {
-            continue;
+    let mut absent = None;
+    for cpu in snapshot.numbered(CPUS, "cpu")? {
+        let folder = format!("{CPUS}/{cpu}/cpuidle");
+        let states = match snapshot.numbered(&folder, "state") {
+            // A snapshot need not have every CPU's.
+            Err(Unread::Absent(path)) => {
+                absent = absent.or(Some(path));
+                continue;
+            }
+            states => states?,
         };
-        let off = snapshot.maybe(&format!("{folder}/{state}/disable"))?.is_some_and(|text| text != "0");
-        if !off && deepest.as_ref().is_none_or(|(most, ..)| latency > *most) {
-            let name = snapshot.maybe(&format!("{folder}/{state}/name"))?.unwrap_or_else(|| state.clone());
-            deepest = Some((latency, name, format!("{folder}/{state}/latency")));
+        for state in states {
+            let Some(latency) = snapshot.maybe_value::<u64>(&format!("{folder}/{state}/latency"))? else {
+                continue;
+            };
+            let off = snapshot.maybe(&format!("{folder}/{state}/disable"))?.is_some_and(|text| text != "0");
+            if !off && deepest.as_ref().is_none_or(|(most, ..)| latency > *most) {
+                let name = snapshot.maybe(&format!("{folder}/{state}/name"))?;
+                let name = format!("{} of {cpu}", name.unwrap_or_else(|| state.clone()));
+                deepest = Some((latency, name, format!("{folder}/{state}/latency")));
+            }
         }
     }
     let Some((latency, name, file)) = deepest else {
-        return Ok(Said::fine("the kernel tells of no idle states"));
+        return absent.map_or_else(
+            || Ok(Said::fine("the kernel tells of no idle states")),
+            |path| Err(Unread::Absent(path)),
+        );
     };
     const EFFECT: &str =
         "a call that wakes a thread on a CPU which slept deeply takes that much longer, twice per round trip";
@@ -285,6 +301,12 @@ mod cases {
                 ("sys/devices/system/cpu/cpu0/cpuidle/state2/disable", "1\n"),
                 ("sys/devices/system/cpu/cpu0/cpuidle/state0/latency", "1\n"),
             ],
+        ),
+        case(
+            "cpu-idle-states",
+            Warning,
+            "of cpu4, takes 3000 us",
+            &[(STATE, "1\n"), ("sys/devices/system/cpu/cpu4/cpuidle/state1/latency", "3000\n")],
         ),
         case("cpu-idle-states", Ok, "no idle states", &[]),
         case("cpu-idle-exit", Warning, "150 us", &[(FACTS, SLOW)]),

@@ -157,7 +157,7 @@ fn cause(absence: &Absence) -> String {
         Absence::NotBuilt { release } => {
             format!("kernel {release} was built without CONFIG_ANDROID_BINDER_IPC (not built)")
         }
-        Absence::ModuleNotInstalled { release } => {
+        Absence::ModuleNotInstalled { release, .. } => {
             format!(
                 "kernel {release} has it as a module that is in a package which is not installed (extra package)"
             )

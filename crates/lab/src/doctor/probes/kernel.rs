@@ -72,24 +72,16 @@ fn version(snapshot: &Snapshot) -> Result<Said, Unread> {
 
 /// The model in force, and what tells it.
 fn model(snapshot: &Snapshot) -> Result<(String, String, String), Unread> {
-    let kernel = host::kernel(&snapshot.as_root());
-    if let Some(model) = kernel.preemption {
+    let version = snapshot.maybe("proc/sys/kernel/version")?.unwrap_or_default();
+    if let Some(model) = host::preemption_in_force(&snapshot.as_root(), &version) {
         let seen = match snapshot.maybe("sys/kernel/debug/sched/preempt") {
-            Ok(Some(models)) => ("sys/kernel/debug/sched/preempt", models),
-            _ => ("proc/sys/kernel/version", kernel.version),
+            Ok(Some(models)) if model != "rt" => ("sys/kernel/debug/sched/preempt", models),
+            _ => ("proc/sys/kernel/version", version),
         };
         return Ok((model, seen.0.to_owned(), seen.1));
     }
     let config = snapshot.config()?;
-    let options = [
-        ("PREEMPT_RT", "rt"),
-        ("PREEMPT_LAZY", "lazy"),
-        ("PREEMPT", "full"),
-        ("PREEMPT_VOLUNTARY", "voluntary"),
-        ("PREEMPT_NONE", "none"),
-    ];
-    let set = options.iter().find(|(option, _)| config.is_on(option));
-    let (option, model) = set.ok_or_else(|| {
+    let (option, model) = host::preemption_as_built(config).ok_or_else(|| {
         Unread::Nonsense(
             config.source.trim_start_matches('/').to_owned(),
             "no CONFIG_PREEMPT* is set".to_owned(),
@@ -99,7 +91,7 @@ fn model(snapshot: &Snapshot) -> Result<(String, String, String), Unread> {
     let default =
         if config.is_on("PREEMPT_DYNAMIC") { ", the default of a kernel that can change it" } else { "" };
     Ok((
-        (*model).to_owned(),
+        model.to_owned(),
         config.source.trim_start_matches('/').to_owned(),
         format!("CONFIG_{option}=y{default}"),
     ))

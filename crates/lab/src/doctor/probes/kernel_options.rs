@@ -1,13 +1,13 @@
 //! Room: options that the kernel was built with and that cost time on binder's path.
-//! Not here: how it preempts (`kernel`), the scheduler's options (`sched`).
+//! Not here: how it preempts (`kernel`), the scheduler's options (`sched`), checks of memory (`memory_debug`).
 //! Facts: help texts of `lib/Kconfig.debug`, `lib/Kconfig.kasan`, `lib/Kconfig.kcsan`, `lib/Kconfig.kmsan`,
-//! `mm/Kconfig.debug`, `security/Kconfig.hardening`, `kernel/Kconfig.hz`, `kernel/trace/Kconfig`; Android's
+//! `kernel/Kconfig.hz`, `kernel/trace/Kconfig`; Android's
 //! page names `DEBUG_PREEMPT` and `DEBUG_SPINLOCK`.
 
 use driver::kernel_config::KernelConfig;
 use record::checkup::Verdict;
 
-use crate::doctor::parse::parameter;
+use super::memory_debug;
 use crate::doctor::probe::{Probe, Said};
 use crate::doctor::snapshot::{Snapshot, Unread};
 
@@ -37,13 +37,7 @@ pub(super) const PROBES: &[Probe] = &[
         proof: "zcat /proc/config.gz | grep -E 'LOCKDEP|PROVE_LOCKING|LOCK_STAT|DEBUG_(SPINLOCK|MUTEXES|PREEMPT|ATOMIC)'",
         look: lock_debug,
     },
-    Probe {
-        id: "kernel-memory-debug",
-        looks_at: "checks of memory: SLUB, page allocation, kmemleak, VM, poisoning",
-        source: "mm/Kconfig.debug, lib/Kconfig.debug, security/Kconfig.hardening",
-        proof: "zcat /proc/config.gz | grep -E 'SLUB_DEBUG_ON|DEBUG_(PAGEALLOC|VM|OBJECTS|KMEMLEAK)|INIT_ON'; cat /proc/cmdline",
-        look: memory_debug,
-    },
+    memory_debug::PROBE,
     Probe {
         id: "kernel-latency-tracers",
         looks_at: "tracers that watch every switching off of interrupts and preemption",
@@ -85,14 +79,6 @@ const LOCKS: &[Costly] = &[
     ("DEBUG_PREEMPT", Verdict::Warning),
     ("DEBUG_ATOMIC_SLEEP", Verdict::Warning),
     ("DEBUG_IRQFLAGS", Verdict::Warning),
-];
-
-const MEMORY: &[Costly] = &[
-    ("SLUB_DEBUG_ON", Verdict::Error),
-    ("DEBUG_PAGEALLOC_ENABLE_DEFAULT", Verdict::Error),
-    ("DEBUG_OBJECTS", Verdict::Warning),
-    ("DEBUG_VM", Verdict::Warning),
-    ("DEBUG_SG", Verdict::Info),
 ];
 
 const TRACERS: &[Costly] = &[
@@ -156,42 +142,6 @@ fn lock_debug(snapshot: &Snapshot) -> Result<Said, Unread> {
     judged(snapshot, LOCKS, "the kernel does not check locks", effect)
 }
 
-fn memory_debug(snapshot: &Snapshot) -> Result<Said, Unread> {
-    let command_line = snapshot.text("proc/cmdline").unwrap_or_default();
-    let asked = ["slub_debug", "slab_debug"].iter().any(|word| {
-        let plain = command_line.split_whitespace().any(|given| given == *word);
-        plain || parameter(&command_line, word).is_some_and(|value| value != "-")
-    });
-    let zeroed = |option: &str, word: &str, config: &KernelConfig| match parameter(&command_line, word) {
-        Some(value) => matches!(value, "1" | "on" | "y"),
-        None => config.is_on(option),
-    };
-    if asked {
-        return Ok(Said::error("checks of all kernel allocations were asked for at boot")
-            .effect("each transaction allocates; each allocation is filled, checked and traced")
-            .fix("boot without slub_debug and slab_debug")
-            .seen("proc/cmdline", &command_line));
-    }
-    let config = snapshot.config()?;
-    let (on, _) = found(config, MEMORY);
-    let leaks = config.is_on("DEBUG_KMEMLEAK") && !config.is_on("DEBUG_KMEMLEAK_DEFAULT_OFF");
-    if on.is_empty() && leaks && parameter(&command_line, "kmemleak") != Some("off") {
-        return Ok(Said::warning("the kernel looks for memory leaks (kmemleak)")
-            .effect("each allocation of a transaction is recorded, and the scan takes a CPU now and then")
-            .fix("boot with kmemleak=off, or echo off > /sys/kernel/debug/kmemleak")
-            .because(&config.source, "CONFIG_DEBUG_KMEMLEAK=y"));
-    }
-    if on.is_empty() && zeroed("INIT_ON_FREE_DEFAULT_ON", "init_on_free", config) {
-        return Ok(Said::info("the kernel clears memory when it is freed (init_on_free)")
-            .effect("each transaction's kernel memory is written once more")
-            .fix("boot with init_on_free=0 where hardening is not what is measured")
-            .because(&config.source, "CONFIG_INIT_ON_FREE_DEFAULT_ON, or init_on_free=1 at boot"));
-    }
-    let effect =
-        "each allocation of a transaction is checked: every number is too large, and tails are longer";
-    judged(snapshot, MEMORY, "the kernel does not check its memory", effect)
-}
-
 fn latency_tracers(snapshot: &Snapshot) -> Result<Said, Unread> {
     let effect = "each time interrupts or preemption are switched off, which every spinlock does, costs more, whether \
                   the tracers are in use or not";
@@ -248,28 +198,6 @@ mod cases {
             &[(CONFIG, "CONFIG_DEBUG_PREEMPT=y\nCONFIG_DEBUG_SPINLOCK=y\n")],
         ),
         case("kernel-lock-debug", Ok, "does not check locks", &[(CONFIG, PLAIN)]),
-        case("kernel-memory-debug", Error, "SLUB_DEBUG_ON", &[(CONFIG, "CONFIG_SLUB_DEBUG_ON=y\n")]),
-        case(
-            "kernel-memory-debug",
-            Error,
-            "asked for at boot",
-            &[(CONFIG, PLAIN), ("proc/cmdline", "quiet slub_debug=FZ\n")],
-        ),
-        case("kernel-memory-debug", Ok, "", &[(CONFIG, PLAIN), ("proc/cmdline", "quiet slub_debug=-\n")]),
-        case("kernel-memory-debug", Warning, "kmemleak", &[(CONFIG, "CONFIG_DEBUG_KMEMLEAK=y\n")]),
-        case(
-            "kernel-memory-debug",
-            Ok,
-            "",
-            &[(CONFIG, "CONFIG_DEBUG_KMEMLEAK=y\nCONFIG_DEBUG_KMEMLEAK_DEFAULT_OFF=y\n")],
-        ),
-        case("kernel-memory-debug", Info, "init_on_free", &[(CONFIG, "CONFIG_INIT_ON_FREE_DEFAULT_ON=y\n")]),
-        case(
-            "kernel-memory-debug",
-            Ok,
-            "",
-            &[(CONFIG, "CONFIG_INIT_ON_FREE_DEFAULT_ON=y\n"), ("proc/cmdline", "init_on_free=0")],
-        ),
         case("kernel-latency-tracers", Warning, "IRQSOFF_TRACER", &[(CONFIG, "CONFIG_IRQSOFF_TRACER=y\n")]),
         case("kernel-latency-tracers", Ok, "", &[(CONFIG, PLAIN)]),
         case("kernel-hz", Info, "100 times", &[(CONFIG, "CONFIG_HZ_100=y\nCONFIG_HZ=100\n")]),

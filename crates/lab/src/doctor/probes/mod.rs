@@ -8,6 +8,7 @@ mod driver;
 mod kernel;
 mod kernel_options;
 pub(super) mod machine;
+mod memory_debug;
 mod rights;
 pub(super) mod sched;
 pub(super) mod users;
@@ -47,6 +48,7 @@ pub(super) fn cases() -> impl Iterator<Item = &'static super::tests::Case> {
         users::CASES,
         kernel::CASES,
         kernel_options::CASES,
+        memory_debug::CASES,
         sched::CASES,
         cpu::CASES,
         machine::CASES,

@@ -210,16 +210,28 @@ fn asymmetry(snapshot: &Snapshot) -> Result<Said, Unread> {
 }
 
 fn isolation(snapshot: &Snapshot) -> Result<Said, Unread> {
-    let file = format!("{CPUS}/isolated");
-    let list = snapshot.text(&file)?;
-    let cpus = cpu_list(&list).ok_or_else(|| Unread::Nonsense(file.clone(), "no list of CPUs".to_owned()))?;
-    let said = match cpus.as_slice() {
-        [] => Said::fine("no CPU is isolated"),
-        some => Said::info(format!("the CPUs {} are isolated from the scheduler", ranges(some)))
+    let file = |name: &str| format!("{CPUS}/{name}");
+    let nonsense = |name: &str| Unread::Nonsense(file(name), "no list of CPUs".to_owned());
+    let list = snapshot.text(&file("isolated"))?;
+    let isolated = cpu_list(&list).ok_or_else(|| nonsense("isolated"))?;
+    // Kernels without it have no such file, and some say "(null)" where none is.
+    let quiet = match snapshot.text(&file("nohz_full")) {
+        Err(Unread::Absent(_)) => String::new(),
+        text => text?,
+    };
+    let tickless = cpu_list(&quiet).or(quiet.contains("null").then(Vec::new));
+    let tickless = tickless.ok_or_else(|| nonsense("nohz_full"))?;
+    let said = match (isolated.as_slice(), tickless.as_slice()) {
+        ([], []) => Said::fine("no CPU is isolated"),
+        ([], some) => Said::info(format!("the CPUs {} have no tick while one thread runs (nohz_full)", ranges(some)))
+            .effect("each entry to the kernel is accounted there, which makes every transaction a little slower")
+            .fix("measure these CPUs and the others each by themselves (taskset)"),
+        (some, _) => Said::info(format!("the CPUs {} are isolated from the scheduler", ranges(some)))
             .effect("threads do not move there by themselves: the test runs on the others, beside everything else")
             .fix("taskset -c onto them to measure without disturbance, or boot without isolcpus"),
     };
-    Ok(said.seen(&file, list))
+    let said = said.seen(&file("isolated"), list);
+    Ok(if quiet.is_empty() { said } else { said.seen(&file("nohz_full"), quiet) })
 }
 
 fn affinity(snapshot: &Snapshot) -> Result<Said, Unread> {

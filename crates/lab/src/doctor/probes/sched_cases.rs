@@ -52,6 +52,18 @@ pub(in crate::doctor) const CASES: &[Case] = &[
     case("cpu-asymmetry", Unknown, "no value", &[CAPACITY_0, (CAPACITY_1, "\n")]),
     case("cpu-isolation", Info, "2-3", &[("sys/devices/system/cpu/isolated", "2-3\n")]),
     case("cpu-isolation", Ok, "no CPU", &[("sys/devices/system/cpu/isolated", "\n")]),
+    case(
+        "cpu-isolation",
+        Info,
+        "2-3 have no tick",
+        &[("sys/devices/system/cpu/isolated", "\n"), ("sys/devices/system/cpu/nohz_full", "2-3\n")],
+    ),
+    case(
+        "cpu-isolation",
+        Ok,
+        "no CPU",
+        &[("sys/devices/system/cpu/isolated", "\n"), ("sys/devices/system/cpu/nohz_full", "(null)\n")],
+    ),
     case("cpu-isolation", Unknown, "no list", &[("sys/devices/system/cpu/isolated", "all\n")]),
     case("cpu-affinity", Warning, "one CPU", &[(ONLINE, "0-3\n"), (FACTS, r#""usable_cpus":1"#)]),
     case("cpu-affinity", Info, "2 of 4", &[(ONLINE, "0-3\n"), (FACTS, r#""usable_cpus":2"#)]),
