@@ -116,15 +116,40 @@ fn one_bad_file_does_not_take_the_others_with_it() {
 }
 
 #[test]
-fn results_that_cannot_be_written_leave_the_summary() {
-    // Exists, and takes no files from anybody.
-    let called = binderperf(&["run", "--quick", "--no-trace", "--driver=embedded", "--out", "/proc"]);
+fn results_that_can_be_written_no_more_leave_the_summary() {
+    let folder = Folder::new("run-vanished");
+    let out = folder.path("out");
+    let words = ["run", "--quick", "--no-trace", "--driver=embedded", "--out", &out];
+    let mut command = command(env!("CARGO_BIN_EXE_binderperf"), &words);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let start = Instant::now();
+    while !Path::new(&out).exists() {
+        assert!(start.elapsed() < PATIENCE, "no folder was made");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // What is in it by now is what the doctor found.
+    while fs::remove_dir_all(&out).is_err() {
+        assert!(start.elapsed() < PATIENCE, "the folder does not go");
+    }
+    let called = ended(child);
     assert_eq!(called.code, Some(4), "{}", called.stderr);
-    assert!(called.stderr.contains("/proc/throughput.json"), "it says which file: {}", called.stderr);
+    assert!(called.stderr.contains("/throughput.json"), "it says which file: {}", called.stderr);
     for line in ["binder throughput", "hwbinder throughput", "binder latency", "hwbinder latency"] {
         assert!(called.stdout.contains(line), "{line}: {}", called.stdout);
     }
     assert!(!called.stdout.contains("report.html"), "there is none: {}", called.stdout);
+}
+
+#[test]
+fn a_folder_that_takes_no_files_is_known_before_anything_is_measured() {
+    let folder = Folder::new("run-unwritable");
+    let file = folder.path("file");
+    fs::write(&file, "").expect("a file");
+    for out in ["/proc", "/proc/nothing", &file] {
+        let called = binderperf(&["run", "--quick", "--driver=embedded", "--out", out]);
+        assert_eq!((called.code, called.stdout.as_str()), (Some(4), ""), "{out}: {}", called.stderr);
+        assert!(called.stderr.contains("cannot write to"), "{out}: {}", called.stderr);
+    }
 }
 
 #[test]

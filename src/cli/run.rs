@@ -69,9 +69,9 @@ const IN_A_VM: &str = "binderperf run --vm measures the driver of a real kernel,
 pub(crate) fn run(args: &RunArgs) -> u8 {
     let mut folder = match Folder::make(args.out.clone()) {
         Ok(folder) => folder,
-        Err(why) => {
+        Err((status, why)) => {
             complain(why);
-            return exit::USAGE;
+            return status;
         }
     };
     let measured = match &args.vm {

@@ -1,7 +1,6 @@
 //! Room: the folder of a run: what is in it, and what could not be put there.
 //! Not here: what is measured.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use lab::doctor::klog::{Account, NoLog};
@@ -10,7 +9,7 @@ use record::checkup::Checkup;
 use record::render::report::{Bundle, Entry, Trouble, Troubles, html, summary};
 
 use crate::cli::output::Sink;
-use crate::cli::report;
+use crate::cli::{exit, report};
 
 /// The recording of slow calls.
 const RECORDING: &str = "slow-calls.bptrace";
@@ -44,19 +43,26 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// The folder that was named, or one that is named by the time.
-    pub(super) fn make(named: Option<PathBuf>) -> Result<Self, String> {
+    /// The folder that was named, or one that is named by the time. The error is the exit status and what to say.
+    pub(super) fn make(named: Option<PathBuf>) -> Result<Self, (u8, String)> {
         let path = named.unwrap_or_else(|| PathBuf::from(format!("binderperf-run-{}", digits_of_now())));
         let is_new = !path.exists();
         if let Some(name) = LEFT_BY_A_RUN.iter().find(|name| path.join(name).exists()) {
-            return Err(format!(
+            let why = format!(
                 "{} holds {name} of an earlier run, and a report tells of one run only: give another folder",
                 path.display()
-            ));
+            );
+            return Err((exit::USAGE, why));
         }
-        let failed =
-            |error: io::Error| format!("cannot write to {}: {}", path.display(), lab::describe_errno(&error));
-        std::fs::create_dir_all(&path).map_err(failed)?;
+        // Known before minutes of measuring, not after.
+        let first = path.join(format!(".binderperf-{}", std::process::id()));
+        std::fs::create_dir_all(&path)
+            .and_then(|()| std::fs::File::create_new(&first))
+            .and_then(|_| std::fs::remove_file(&first))
+            .map_err(|error| {
+                let why = format!("cannot write to {}: {}", path.display(), lab::describe_errno(&error));
+                (exit::INTERNAL, why)
+            })?;
         Ok(Self { path, is_new, bundle: Bundle::default(), troubles: Vec::new() })
     }
 
