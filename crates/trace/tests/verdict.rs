@@ -115,3 +115,17 @@ fn the_answer_survives_json() {
     };
     assert_eq!(told(&back), told(&analysis));
 }
+
+#[test]
+fn the_rust_drivers_calls_are_put_together_and_named() {
+    let analysis = all("binder-rust.bptrace");
+    // Four calls of each class, and those that arrange the test.
+    assert_eq!(analysis.slow.len(), 14, "{analysis}");
+    assert!(
+        analysis.slow.iter().all(|call| call.server.is_some() && call.replied_ns.is_some()),
+        "{analysis}"
+    );
+    let labels: Vec<_> = analysis.slow.iter().filter_map(|call| call.label.as_deref()).collect();
+    let of = |class: &str| labels.iter().filter(|label| label.contains(&format!("class={class}"))).count();
+    assert_eq!((of("fifo"), of("other")), (4, 4), "{labels:?}");
+}

@@ -134,7 +134,14 @@ fn a_kernels_age_goes_by_its_release() {
 
 #[test]
 fn each_event_is_in_a_bundle_of_its_cpu_in_the_order_of_times() {
-    for name in ["binder-c.bptrace", "binder-c.txt", "sched.bptrace", "inversion.txt", "queued.txt"] {
+    for name in [
+        "binder-c.bptrace",
+        "binder-rust.bptrace",
+        "binder-c.txt",
+        "sched.bptrace",
+        "inversion.txt",
+        "queued.txt",
+    ] {
         let trace = fixture(name);
         let mut want: BTreeMap<u64, u64> = BTreeMap::new();
         let reader = crate::open(Cursor::new(&trace)).expect("a trace");
@@ -186,7 +193,7 @@ fn slices(file: &[u8]) -> BTreeMap<u64, Vec<(usize, u64, u64, String)>> {
 
 #[test]
 fn a_calls_parts_are_all_of_it_and_within_it() {
-    for name in ["binder-c.bptrace", "inversion.txt", "queued.txt", "raised.txt"] {
+    for name in ["binder-c.bptrace", "binder-rust.bptrace", "inversion.txt", "queued.txt", "raised.txt"] {
         let (file, written) = exported(&fixture(name), Some(2_000_000));
         let tracks = slices(&file);
         let mut calls = 0;

@@ -1,7 +1,8 @@
 //! Room: recordings of real kernels, read from their raw pages and from the kernel's own text of the same
 //! buffer: each event must be the same.
 //! Facts: the fixtures come from Linux 7.2.13 with the C driver, in a guest that ran a binder test, and from
-//! a 6.18 kernel whose buffer ran over: `cat trace`, then `per_cpu/cpuN/trace_pipe_raw`.
+//! a 6.18 kernel whose buffer ran over: `cat trace`, then `per_cpu/cpuN/trace_pipe_raw`. The Rust driver's is
+//! of `trace record` around four calls of each class, on 7.2.13.
 
 use crate::event::{Binder, Event, Flavour, Irq, Kind, Name, Names, Place};
 use crate::open;
@@ -112,6 +113,22 @@ fn the_c_driver_reads_alike_raw_and_as_text() {
     ] {
         assert_eq!(counts.get(kind), Some(&count), "{kind}: {counts:?}");
     }
+}
+
+/// TP-01: the group is another, names and fields are the same.
+#[test]
+fn the_rust_drivers_events_are_read_as_its_own() {
+    let raw = read(include_bytes!("../../../fixtures/binder-rust.bptrace"));
+    assert!(raw.report.problems.is_empty(), "{}", raw.report);
+    let counts = census(&raw);
+    for (kind, count) in [("Transaction", 28), ("Received", 28), ("Switch", 337), ("Print", 16)] {
+        assert_eq!(counts.get(kind), Some(&count), "{kind}: {counts:?}");
+    }
+    let binder = raw.events.iter().filter_map(|event| match &event.kind {
+        Kind::Binder(flavour, _) => Some(*flavour),
+        _ => None,
+    });
+    assert!(binder.clone().count() == 56 && binder.clone().all(|flavour| flavour == Flavour::Rust));
 }
 
 /// TP-09: the kernel's text has flags and code swapped; both sources must agree with the transaction.
