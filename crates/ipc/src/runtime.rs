@@ -184,7 +184,18 @@ impl<C: Connection> Inner<C> {
 
     /// Follows an acknowledged call to its answer.
     fn answer_of(&self, thread: &Rc<ThreadState>, call: Accepted) -> Result<Answer<'_>, TransactError> {
-        let word = self.await_own(thread, Payload::default())?;
+        let awaits = thread.awaits();
+        let word = loop {
+            // Only what was executed below can have brought it.
+            if let Some(by) = awaits.early() {
+                return Ok(Answer::Refused(by));
+            }
+            match thread.peek()? {
+                None => self.exchange(thread, Read::Wait, Payload::default())?,
+                Some(word) if concerns_call(word) => break word,
+                Some(word) => self.execute(thread, word)?,
+            }
+        };
         match call.on(word)? {
             AfterAccepted::Refused(by) => {
                 thread.take_word();
@@ -301,7 +312,15 @@ impl<C: Connection> Inner<C> {
         let range = thread.queue_payload(|out| out.reply(flags, payload));
         // Queues its BC_FREE_BUFFER behind the reply.
         drop(answered);
-        match self.acknowledgement(thread, range.end, payload) {
+        let taken = loop {
+            match self.acknowledgement(thread, range.end, payload) {
+                // No replier is told so (TX-18): the call that this thread itself waits for has come to its end with the
+                // chain that died (TX-19). The Rust driver says that first, and then acknowledges the reply.
+                Ok(AfterSent::Refused(Refusal::Dead)) if thread.keep_early(Refusal::Dead) => {}
+                taken => break taken,
+            }
+        };
+        match taken {
             Ok(AfterSent::Accepted(..)) => Ok(()),
             Ok(AfterSent::Refused(by)) => {
                 Err(TransactError::Refused { target: Handle(0), code: 0, by: self.explain(by) })
