@@ -5,6 +5,7 @@
 
 mod browser;
 mod picture;
+mod probed;
 mod report;
 #[path = "../support/mod.rs"]
 mod support;

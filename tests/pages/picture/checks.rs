@@ -5,20 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::probed::{list, number, overlap, word};
+
 /// Pixels that rounding may cost.
 const SLACK: f64 = 1.5;
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-fn number(value: &Value, key: &str) -> f64 {
-    value[key].as_f64().unwrap_or_else(|| panic!("{key} of {value}"))
-}
-
-fn word<'v>(value: &'v Value, key: &str) -> &'v str {
-    value[key].as_str().unwrap_or_else(|| panic!("{key} of {value}"))
-}
 
 /// Everything that is wrong with a page.
 pub(crate) fn faults(page: &Value) -> Vec<String> {
@@ -59,13 +49,6 @@ fn contains(outer: &Value, inner: &Value) -> bool {
         && number(inner, "right") <= number(outer, "right") + SLACK
         && number(inner, "top") >= number(outer, "top") - SLACK
         && number(inner, "bottom") <= number(outer, "bottom") + SLACK
-}
-
-fn overlap(one: &Value, other: &Value) -> bool {
-    let apart = |low: &str, high: &str| {
-        number(one, high) <= number(other, low) || number(other, high) <= number(one, low)
-    };
-    !apart("left", "right") && !apart("top", "bottom")
 }
 
 /// Texts are where there is room for them.

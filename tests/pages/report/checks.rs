@@ -4,21 +4,10 @@
 use serde_json::Value;
 
 use crate::contrast;
+use crate::probed::{list, number, overlap, word};
 
 /// Least contrast of a text, as WCAG 2 asks for text of this size.
 const LEAST_CONTRAST: f64 = 4.5;
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-fn number(value: &Value, key: &str) -> f64 {
-    value[key].as_f64().unwrap_or_else(|| panic!("{key} of {value}"))
-}
-
-fn word<'v>(value: &'v Value, key: &str) -> &'v str {
-    value[key].as_str().unwrap_or_else(|| panic!("{key} of {value}"))
-}
 
 /// Everything that is wrong with a report.
 pub(super) fn faults(page: &Value) -> Vec<String> {
@@ -59,13 +48,6 @@ fn texts(page: &Value) -> Vec<String> {
         }
     }
     faults
-}
-
-fn overlap(one: &Value, other: &Value) -> bool {
-    let apart = |low: &str, high: &str| {
-        number(one, high) <= number(other, low) || number(other, high) <= number(one, low)
-    };
-    !apart("left", "right") && !apart("top", "bottom")
 }
 
 /// Both axes have numbers that can be read.
