@@ -7,7 +7,8 @@
 //! - [`received`]: a delivered buffer; [`error`], [`StatusCode`], [`Taken`]: outcomes.
 //!
 //! Inside: `process` over `looper` (the pool's threads) over `runtime` (what every thread does with
-//! the driver) over `thread` (one thread's buffers); `call` has the states of a transaction, `node`,
+//! the driver) over `thread` (one thread's buffers); `call` has the states of a transaction, `own` tells
+//! nested ones apart, `node`,
 //! `proxy` and `death` the tables, `background` what a thread does about itself. The flavour
 //! [`binder`] adds AIDL's parcels, headers and service manager, the flavour [`hwbinder`] adds HIDL's.
 //! Deliberately absent: which driver is in use, statistics.
@@ -61,6 +62,7 @@ pub mod error;
 pub mod hwbinder;
 mod looper;
 mod node;
+mod own;
 mod process;
 mod proxy;
 pub mod received;

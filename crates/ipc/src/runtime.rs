@@ -21,6 +21,7 @@ use crate::death::Deaths;
 use crate::error::{Refusal, TransactError};
 use crate::looper::Pool;
 use crate::node::Nodes;
+use crate::own::SentAt;
 use crate::proxy::Proxies;
 use crate::received::Received;
 use crate::release::Release;
@@ -144,47 +145,56 @@ impl<C: Connection> Inner<C> {
         result.map_err(|source| TransactError::Os { call: "BINDER_WRITE_READ", source })
     }
 
-    /// The next return that speaks about this thread's own transaction, left where it is; everything
-    /// else that comes meanwhile, nested calls included, is done.
-    fn await_own(&self, thread: &Rc<ThreadState>, payload: Payload<'_>) -> Result<ReturnWord, TransactError> {
+    /// The next return, left where it is.
+    #[inline]
+    fn next_return(&self, thread: &ThreadState, payload: Payload<'_>) -> Result<ReturnWord, TransactError> {
         loop {
             match thread.peek()? {
                 None => self.exchange(thread, Read::Wait, payload)?,
-                Some(word) if concerns_call(word) => return Ok(word),
-                Some(word) => self.execute(thread, word)?,
+                Some(word) => return Ok(word),
             }
         }
     }
 
-    /// Follows a written transaction to its acknowledgement. `end` is where its command ends in the
-    /// stream: returns that come before the driver took it are left over from an abandoned one.
+    /// Follows a written transaction to its acknowledgement; everything else that comes meanwhile, nested calls
+    /// included, is done. Returns that come before the driver took its command are left over from an
+    /// abandoned one.
     fn acknowledgement(
         &self,
         thread: &Rc<ThreadState>,
-        end: u64,
+        sent: SentAt,
         payload: Payload<'_>,
     ) -> Result<AfterSent, TransactError> {
         loop {
             let before = thread.written.get();
-            let word = match self.await_own(thread, payload) {
+            let word = match self.next_return(thread, payload) {
                 // An earlier command was refused, and dropped (WR-11); this one is still to come.
-                Err(TransactError::Os { .. }) if (before + 1..end).contains(&thread.written.get()) => {
+                Err(TransactError::Os { .. }) if (before + 1..sent.end).contains(&thread.written.get()) => {
                     continue;
                 }
                 result => result?,
             };
-            if thread.written.get() >= end {
+            if !concerns_call(word) {
+                let unacknowledged = thread.own.leave_unacknowledged(sent);
+                self.execute(thread, word)?;
+                if let Some(after) = unacknowledged.found() {
+                    return Ok(after);
+                }
+            } else if thread.own.is_for_one_further_out(word, thread.written.get())? {
+                thread.take_word();
+            } else if thread.written.get() >= sent.end {
                 let after = Sent.on(word)?;
                 thread.take_word();
                 return Ok(after);
+            } else {
+                self.execute(thread, word)?;
             }
-            self.execute(thread, word)?;
         }
     }
 
     /// Follows an acknowledged call to its answer.
     fn answer_of(&self, thread: &Rc<ThreadState>, call: Accepted) -> Result<Answer<'_>, TransactError> {
-        let awaits = thread.awaits();
+        let awaits = thread.own.await_answer();
         let word = loop {
             // Only what was executed below can have brought it.
             if let Some(by) = awaits.early() {
@@ -217,7 +227,7 @@ impl<C: Connection> Inner<C> {
         oneway: bool,
         payload: Payload<'_>,
     ) -> Result<Answer<'_>, TransactError> {
-        match self.acknowledgement(thread, end, payload)? {
+        match self.acknowledgement(thread, SentAt { end, reply: false }, payload)? {
             AfterSent::Refused(by) => Ok(Answer::Refused(by)),
             AfterSent::Accepted(_, taken) if oneway => Ok(Answer::Given(Outcome::Taken(taken))),
             AfterSent::Accepted(accepted, _) => self.answer_of(thread, accepted),
@@ -313,10 +323,10 @@ impl<C: Connection> Inner<C> {
         // Queues its BC_FREE_BUFFER behind the reply.
         drop(answered);
         let taken = loop {
-            match self.acknowledgement(thread, range.end, payload) {
+            match self.acknowledgement(thread, SentAt { end: range.end, reply: true }, payload) {
                 // No replier is told so (TX-18): the call that this thread itself waits for has come to its end with the
                 // chain that died (TX-19). The Rust driver says that first, and then acknowledges the reply.
-                Ok(AfterSent::Refused(Refusal::Dead)) if thread.keep_early(Refusal::Dead) => {}
+                Ok(AfterSent::Refused(Refusal::Dead)) if thread.own.keep_early(Refusal::Dead) => {}
                 taken => break taken,
             }
         };

@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use abi::codes::br;
 use abi::{BufferAddress, Commands, DecodeError, Delivery, Return, ReturnWord, Returns};
 
-use crate::error::Refusal;
 use crate::node::Node;
+use crate::own::OwnTransactions;
 use crate::runtime::Runtime;
 
 /// Room for returns, as libbinder gives; a call and its acknowledgements need 80 (contract WR-08).
@@ -82,10 +82,8 @@ pub(crate) struct ThreadState {
     /// Nodes that the driver let go of. The last hold runs the user's code, which may call; behind
     /// the release in the same read there may be a call to serve, which must be answered first.
     parting: RefCell<Vec<Node>>,
-    /// Own calls whose answers are awaited, each within the one before.
-    awaited: Cell<u32>,
-    /// Answers that came while a nested call was being replied to, with the place of their call among the awaited.
-    early: RefCell<Vec<(u32, Refusal)>>,
+    /// What it sent and has not heard the end of.
+    pub(crate) own: OwnTransactions,
 }
 
 impl ThreadState {
@@ -102,8 +100,7 @@ impl ThreadState {
             counted: Cell::new(0),
             looper: Cell::new(false),
             parting: RefCell::new(Vec::new()),
-            awaited: Cell::new(0),
-            early: RefCell::new(Vec::new()),
+            own: OwnTransactions::default(),
         })
     }
 
@@ -258,48 +255,11 @@ impl ThreadState {
         self.depth.get() == 0
     }
 
-    /// Notes that the answer of an own call is awaited, until the result is dropped.
-    #[inline]
-    pub(crate) fn awaits(&self) -> Awaits<'_> {
-        self.awaited.set(self.awaited.get() + 1);
-        Awaits(self)
-    }
-
-    /// Keeps a refusal for the call that is awaited; `false` if none is.
-    pub(crate) fn keep_early(&self, by: Refusal) -> bool {
-        let awaited = self.awaited.get();
-        if awaited > 0 {
-            self.early.borrow_mut().push((awaited, by));
-        }
-        awaited > 0
-    }
-
     /// Notes that an exchange will follow, until the result is dropped.
     #[inline]
     pub(crate) fn deeper(&self) -> Deeper<'_> {
         self.depth.set(self.depth.get() + 1);
         Deeper(self)
-    }
-}
-
-/// See [`ThreadState::awaits`].
-pub(crate) struct Awaits<'t>(&'t ThreadState);
-
-impl Awaits<'_> {
-    /// The refusal that came early for this call.
-    #[inline]
-    pub(crate) fn early(&self) -> Option<Refusal> {
-        let mut early = self.0.early.borrow_mut();
-        let place = self.0.awaited.get();
-        early.pop_if(|(of, _)| *of == place).map(|(_, by)| by)
-    }
-}
-
-impl Drop for Awaits<'_> {
-    fn drop(&mut self) {
-        // What came for it and was not taken, as it was abandoned, is nobody else's.
-        let _ = self.early();
-        self.0.awaited.set(self.0.awaited.get() - 1);
     }
 }
 

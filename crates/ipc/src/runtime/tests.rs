@@ -1,6 +1,7 @@
 //! Room: what a thread does with every answer that a driver may give, on a driver that follows a
 //! script.
 
+mod acknowledgements;
 mod mortal;
 mod pool;
 mod script;
@@ -184,29 +185,6 @@ fn tx_06_a_call_that_comes_back_is_served_while_waiting() {
     assert_eq!(call(&proxy(&process)).expect("answered"), b"out");
     assert_eq!(served.load(Ordering::Relaxed), 1);
     process.connection().assert_finished();
-}
-
-#[test]
-fn tx_19_a_death_told_before_the_reply_is_acknowledged_is_the_outer_call_s() {
-    let nested = all(&[complete(), delivery(br::TRANSACTION, 0, NodePtr(1), 1, b"in")]);
-    // Once with the acknowledgement in the same read, once in the next.
-    for returns in [
-        vec![Step::new(&[bc::REPLY, bc::FREE_BUFFER], all(&[simple(br::DEAD_REPLY), complete()]))],
-        vec![Step::new(&[bc::REPLY, bc::FREE_BUFFER], simple(br::DEAD_REPLY)), Step::new(&[], complete())],
-    ] {
-        let again = Step::new(&[bc::TRANSACTION], all(&[complete(), reply(b"next")]));
-        let steps =
-            [vec![acquisition(), Step::new(&[bc::TRANSACTION], nested.clone())], returns, vec![again]];
-        let process = on(steps.concat());
-        let served = Arc::new(AtomicU32::new(0));
-        let _node = process.publish_node(Box::new(Echo(served.clone())), NodeOptions::default());
-        let proxy = proxy(&process);
-        let refused = call(&proxy).expect_err("its callee died");
-        assert!(matches!(refused, TransactError::Refused { by: Refusal::Dead, .. }), "{refused}");
-        assert_eq!(served.load(Ordering::Relaxed), 1, "and the nested call was served");
-        assert_eq!(call(&proxy).expect("the thread goes on"), b"next");
-        process.connection().assert_finished();
-    }
 }
 
 #[test]

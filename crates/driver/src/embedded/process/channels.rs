@@ -200,6 +200,8 @@ impl Process {
     /// Every call that the peer has not answered is dead-replied; calls of the peer are served to
     /// their end and their replies dropped.
     pub(super) fn accept_peer_gone(&self, st: &mut State, me: u32, peer: ProcId) {
+        // What it sent before its end counts.
+        self.drain_lanes(st, me);
         let Channels { outbound, inbound, by_bit, handles, nodes, early, .. } = &mut st.channels;
         for (handle, bound) in handles.extract_if(|_, bound| bound.channel.peer == peer) {
             // What waited for the end of its calls.

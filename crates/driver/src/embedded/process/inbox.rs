@@ -161,9 +161,7 @@ impl Process {
                 _ => thread.push(Todo::Word(outcome)),
             }
             thread.pending = Pending::Plain;
-            for todo in std::mem::take(&mut thread.early) {
-                self.route_call(st, me, Some(key), todo);
-            }
+            self.release_early(st, me, slot);
             st.thread(slot).release_held();
         }
         st.thread(slot).answer = Some(answer);
@@ -214,8 +212,7 @@ impl Process {
     /// Queues something for one thread and wakes it.
     pub(super) fn give(&self, st: &mut State, me: u32, slot: u32, todo: Todo) {
         let thread = st.thread(slot);
-        if thread.is_sending() && matches!(todo, Todo::Call(_) | Todo::LaneCall(_)) {
-            // Serving it, it would take the answer to its transaction for the next one's.
+        if todo.is_call() && thread.is_engaged() {
             return thread.early.push(todo);
         }
         thread.push(todo);
@@ -226,11 +223,25 @@ impl Process {
         }
     }
 
-    /// A call: to the thread that waits further out in its chain, else to whoever is free.
+    /// Queues the calls that came before a thread could read one; it is told in [`Self::give`].
+    #[inline]
+    pub(super) fn release_early(&self, st: &mut State, me: u32, slot: u32) {
+        let thread = st.thread(slot);
+        if !thread.early.is_empty() {
+            let key = thread.key;
+            for todo in std::mem::take(&mut thread.early) {
+                self.route_call(st, me, Some(key), todo);
+            }
+        }
+    }
+
+    /// A call: to the thread that waits further out in its chain, else to whoever is free. That thread may serve
+    /// another one of its chain meanwhile, whose caller died (contract TX-19, as it is here).
     pub(super) fn route_call(&self, st: &mut State, me: u32, to: Option<ThreadKey>, todo: Todo) {
         let waits = |st: &mut State, slot: u32| {
             let thread = st.thread(slot);
-            thread.pending == Pending::Call || matches!(thread.stack.last(), Some(Frame::Calling(_)))
+            let calls = |frame: &Frame| matches!(frame, Frame::Calling(_));
+            thread.pending == Pending::Call || thread.stack.iter().any(calls)
         };
         match to.and_then(|key| st.slot_of(key)).filter(|slot| waits(st, *slot)) {
             Some(slot) => self.give(st, me, slot, todo),

@@ -188,7 +188,7 @@ impl Process {
                 Frame::Calling(Calling::Broker(_)) => {}
             }
         }
-        for todo in gone.todo {
+        for todo in gone.todo.into_iter().chain(gone.early) {
             self.drop_todo(&mut st, todo);
         }
         Ok(())

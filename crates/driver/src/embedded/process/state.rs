@@ -81,7 +81,12 @@ pub(super) enum Todo {
 impl Todo {
     /// Whether it is a call, or the answer to one.
     pub(super) fn is_transaction(&self) -> bool {
-        matches!(self, Self::Call(_) | Self::LaneCall(_) | Self::Reply(_) | Self::LaneReply(_))
+        self.is_call() || matches!(self, Self::Reply(_) | Self::LaneReply(_))
+    }
+
+    /// Whether it is a call.
+    pub(super) fn is_call(&self) -> bool {
+        matches!(self, Self::Call(_) | Self::LaneCall(_))
     }
 }
 
@@ -208,7 +213,7 @@ pub(super) struct Thread {
     pub(super) todo: VecDeque<Todo>,
     /// How many of those are transactions.
     unread: u32,
-    /// Calls that came before the broker's answer to its transaction, which it must read first.
+    /// Calls that came while it was engaged.
     pub(super) early: Vec<Todo>,
     /// Ends of calls, each for when the stack is no deeper than this.
     held: Vec<(usize, Todo)>,
@@ -307,6 +312,14 @@ impl Thread {
         self.pending != Pending::Plain
     }
 
+    /// Whether it must not find a call yet: before it has read what became of its transaction it would take that
+    /// for the next one's, and of two calls it would find the second before the end of the first.
+    pub(super) fn is_engaged(&self) -> bool {
+        self.is_sending()
+            || matches!(self.stack.last(), Some(Frame::Serving { .. }))
+            || self.todo.iter().any(Todo::is_call)
+    }
+
     /// Ends a call of its stack, at `place`; whoever calls then calls [`Self::release_held`].
     pub(super) fn end_frame(&mut self, place: usize, end: Todo) -> Frame {
         for (depth, _) in &mut self.held {
@@ -320,8 +333,7 @@ impl Thread {
     /// a chain of calls from its far end: a thread never learns of a call's end while it serves, or
     /// has yet to read, one that came back to it from there. It would take that for its next one's.
     pub(super) fn release_held(&mut self) -> bool {
-        let serves = |todo: &Todo| matches!(todo, Todo::Call(_) | Todo::LaneCall(_));
-        if self.held.is_empty() || self.is_sending() || self.todo.iter().any(serves) {
+        if self.held.is_empty() || self.is_sending() || self.todo.iter().any(Todo::is_call) {
             return false;
         }
         let before = self.held.len();

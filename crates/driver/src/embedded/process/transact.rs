@@ -46,7 +46,10 @@ impl Process {
         }
         if !oneway {
             match self.call_in_lane(st, slot, data, buffers_size, payload) {
-                Ok(st) => return Ok(st),
+                Ok(mut st) => {
+                    self.release_early(&mut st, slot, slot);
+                    return Ok(st);
+                }
                 Err(guard) => st = guard,
             }
         }
@@ -87,7 +90,8 @@ impl Process {
             }
             Source::Lane(call) => {
                 if let Some(payload) = outgoing(data, buffers_size, payload) {
-                    let st = self.reply_in_lane(st, slot, call, data, &payload);
+                    let mut st = self.reply_in_lane(st, slot, call, data, &payload);
+                    self.release_early(&mut st, slot, slot);
                     return Ok(self.restore_late(st, slot, saved));
                 }
                 call.leave_to_broker();
@@ -178,8 +182,7 @@ impl Process {
 /// own queue (contract TX-13, TX-15).
 fn may_call(st: &mut Guard<'_>, slot: u32) -> bool {
     let thread = st.thread(slot);
-    !matches!(thread.stack.last(), Some(Frame::Calling(_)))
-        && !matches!(thread.todo.front(), Some(Todo::Call(_) | Todo::LaneCall(_)))
+    !matches!(thread.stack.last(), Some(Frame::Calling(_))) && !thread.todo.front().is_some_and(Todo::is_call)
 }
 
 /// A transaction with what its command says beside the payload.

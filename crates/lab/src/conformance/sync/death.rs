@@ -57,7 +57,13 @@ pub(super) fn tx_18_a_reply_to_nobody_is_dropped(kit: &Kit) -> Verdict {
     server.read()?.call()?;
     drop(client);
     watch.wait_for_death()?;
-    expect_work("replying to a process that closed", &server.answer(b"")?, "COMPLETE")
+    expect_work("replying to a process that closed", &server.answer(b"")?, "COMPLETE")?;
+    for used in [false, true] {
+        for at_once in [true, false] {
+            called_back_twice(kit, used, at_once)?;
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn tx_19_a_chain_breaks_at_its_end(kit: &Kit) -> Verdict {
@@ -80,4 +86,61 @@ pub(super) fn tx_19_a_chain_breaks_at_its_end(kit: &Kit) -> Verdict {
     first.expect_silence("the first caller, while the end of the chain still serves")?;
     expect_work("answering at the end of the chain", &last.answer(b"")?, "COMPLETE")?;
     expect_work("the first caller", &first.ending()?, "COMPLETE DEAD_REPLY")
+}
+
+/// Whoever replies to nobody reads of that before the next call. A call comes back twice to the thread that began
+/// the chain: from a process that then dies, and from the one before that. `used`: each way was called before;
+/// `at_once`: the first one is read before the death.
+fn called_back_twice(kit: &Kit, used: bool, at_once: bool) -> Verdict {
+    let (first, middle, last) = (kit.server()?, kit.server()?, kit.server()?);
+    let to_middle = kit.hand_over(&middle, &first, Node::number(2))?;
+    let to_last = kit.hand_over(&last, &middle, Node::number(3))?;
+    let back_from_last = kit.hand_over(&first, &last, Node::number(1))?;
+    let back_from_middle = kit.hand_over(&first, &middle, Node::number(1))?;
+    let watch = kit.watch(&last, Node::number(3))?;
+    let ways = [
+        (&first, to_middle, &middle),
+        (&middle, to_last, &last),
+        (&last, back_from_last, &first),
+        (&middle, back_from_middle, &first),
+    ];
+    for (caller, handle, server) in ways.into_iter().filter(|_| used) {
+        caller.start_call(handle, 9, b"")?;
+        server.acknowledge_call()?;
+        caller.free(&caller.ending()?.reply()?)?;
+    }
+    first.start_call(to_middle, 1, b"")?;
+    expect_work("the first call", &middle.read()?, "TRANSACTION")?;
+    middle.start_call(to_last, 2, b"")?;
+    expect_work("the second call", &last.read()?, "TRANSACTION")?;
+    last.start_call(back_from_last, 3, b"")?;
+    let called_back = || expect_work("the first call back", &first.read()?, "COMPLETE TRANSACTION");
+    if at_once {
+        called_back()?;
+    }
+    drop(last);
+    watch.wait_for_death()?;
+    let again = || {
+        expect_work("the middle's call", &middle.ending()?, "COMPLETE DEAD_REPLY")?;
+        middle.start_call(back_from_middle, 4, b"")
+    };
+    if kit.is_embedded() {
+        again()?;
+    }
+    if !at_once {
+        called_back()?;
+    }
+    let mut told = first.answer(b"")?;
+    if !kit.is_embedded() {
+        again()?;
+    }
+    while told.call().is_err() {
+        told.returns.extend(first.read()?.returns);
+    }
+    expect_work("what follows the first answer", &told, "COMPLETE TRANSACTION")?;
+    expect("the code of the call that came second", told.call()?.code, 4)?;
+    expect_work("the second answer", &first.answer(b"")?, "COMPLETE")?;
+    expect_work("the middle's second call", &middle.ending()?, "COMPLETE REPLY")?;
+    expect_work("answering the first call", &middle.answer(b"")?, "COMPLETE")?;
+    expect_work("the first call", &first.ending()?, "REPLY")
 }

@@ -1,0 +1,105 @@
+//! Room: whose an acknowledgement or an end is, where calls are nested.
+
+use std::sync::OnceLock;
+
+use super::*;
+
+#[test]
+fn tx_19_a_death_told_before_the_reply_is_acknowledged_is_the_outer_call_s() {
+    let nested = all(&[complete(), delivery(br::TRANSACTION, 0, NodePtr(1), 1, b"in")]);
+    // Once with the acknowledgement in the same read, once in the next.
+    for returns in [
+        vec![Step::new(&[bc::REPLY, bc::FREE_BUFFER], all(&[simple(br::DEAD_REPLY), complete()]))],
+        vec![Step::new(&[bc::REPLY, bc::FREE_BUFFER], simple(br::DEAD_REPLY)), Step::new(&[], complete())],
+    ] {
+        let again = Step::new(&[bc::TRANSACTION], all(&[complete(), reply(b"next")]));
+        let steps =
+            [vec![acquisition(), Step::new(&[bc::TRANSACTION], nested.clone())], returns, vec![again]];
+        let process = on(steps.concat());
+        let served = Arc::new(AtomicU32::new(0));
+        let _node = process.publish_node(Box::new(Echo(served.clone())), NodeOptions::default());
+        let proxy = proxy(&process);
+        let refused = call(&proxy).expect_err("its callee died");
+        assert!(matches!(refused, TransactError::Refused { by: Refusal::Dead, .. }), "{refused}");
+        assert_eq!(served.load(Ordering::Relaxed), 1, "and the nested call was served");
+        assert_eq!(call(&proxy).expect("the thread goes on"), b"next");
+        process.connection().assert_finished();
+    }
+}
+
+/// Calls whoever called it before it answers, if told so.
+#[derive(Default)]
+struct CallsBack(Arc<(OnceLock<Proxy>, AtomicU32)>);
+
+impl Serve for CallsBack {
+    fn serve(&self, served: Transaction<'_>) {
+        let (proxy, count) = &*self.0;
+        if served.received().is_some_and(|received| received.data() == b"call") {
+            assert_eq!(call(proxy.get().expect("set")).expect("answered"), b"inner");
+        }
+        count.fetch_add(1, Ordering::Relaxed);
+        served.reply(TransactionFlags::default(), Payload::default()).expect("answered");
+    }
+}
+
+/// Calls, is called, and is called again with `data` before it has read what became of its reply. `then`: what
+/// follows. Says what came of the call.
+fn called_again(data: &[u8], then: Vec<Step>) -> Result<Vec<u8>, TransactError> {
+    let comes = |data: &[u8]| delivery(br::TRANSACTION, 0, NodePtr(1), 1, data);
+    let before = vec![
+        acquisition(),
+        Step::new(&[bc::TRANSACTION], all(&[complete(), comes(b"plain")])),
+        Step::new(&[bc::REPLY, bc::FREE_BUFFER], comes(data)),
+    ];
+    let process = on([before, then].concat());
+    let (object, proxy) = (CallsBack::default(), proxy(&process));
+    let (back, served) = &*object.0.clone();
+    assert!(back.set(proxy.clone()).is_ok(), "set once");
+    let _node = process.publish_node(Box::new(object), NodeOptions::default());
+    let result = call(&proxy);
+    assert_eq!(served.load(Ordering::Relaxed), 2, "both calls were served");
+    process.connection().assert_finished();
+    result
+}
+
+#[test]
+fn tx_19_replies_are_acknowledged_in_the_order_of_their_writing() {
+    let second = &[bc::REPLY, bc::FREE_BUFFER];
+    for then in [
+        vec![Step::new(second, all(&[complete(), complete()])), Step::new(&[], reply(b"outer"))],
+        vec![Step::new(second, complete()), Step::new(&[], all(&[complete(), reply(b"outer")]))],
+        // The first one's was in the error slot: until it was read, nothing more was written (WR-13).
+        vec![
+            Step::new(&[], complete()).leaving(second),
+            Step::new(second, all(&[complete(), reply(b"outer")])),
+        ],
+    ] {
+        assert_eq!(called_again(b"plain", then).expect("answered"), b"outer");
+    }
+}
+
+#[test]
+fn tx_19_a_call_does_not_take_the_acknowledgement_of_the_reply_before_it() {
+    let answer = &[bc::FREE_BUFFER, bc::REPLY, bc::FREE_BUFFER];
+    for inner in [
+        vec![Step::new(&[bc::TRANSACTION], all(&[complete(), complete(), reply(b"inner")]))],
+        vec![
+            Step::new(&[bc::TRANSACTION], complete()),
+            Step::new(&[], complete()),
+            Step::new(&[], reply(b"inner")),
+        ],
+    ] {
+        let last = Step::new(answer, all(&[complete(), reply(b"outer")]));
+        let then = [inner, vec![last]].concat();
+        assert_eq!(called_again(b"call", then).expect("answered"), b"outer");
+    }
+}
+
+#[test]
+fn tx_19_a_death_told_before_two_acknowledgements_is_the_outer_call_s() {
+    let answer = &[bc::FREE_BUFFER, bc::REPLY, bc::FREE_BUFFER];
+    let inner = all(&[simple(br::DEAD_REPLY), complete(), complete(), reply(b"inner")]);
+    let then = vec![Step::new(&[bc::TRANSACTION], inner), Step::new(answer, complete())];
+    let refused = called_again(b"call", then).expect_err("its callee died");
+    assert!(matches!(refused, TransactError::Refused { by: Refusal::Dead, .. }), "{refused}");
+}
