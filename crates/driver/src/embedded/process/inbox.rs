@@ -191,7 +191,8 @@ impl Process {
         };
         let thread = st.thread(slot);
         let Some(place) = thread.stack.iter().rposition(waits) else { return false };
-        let frame = thread.end_frame(place, todo);
+        let Some(frame) = thread.take_frame(place) else { return false };
+        let now = thread.end(place, todo);
         // A refusal without a reason leaves the record of the last command alone (contract TX-20).
         if let Some(error) = error.filter(|error| error.command != br::OK) {
             thread.extended_error = error;
@@ -199,7 +200,7 @@ impl Process {
         if let Frame::Calling(Calling::Lane(ticket)) = frame {
             self.leave_lane(st, &ticket);
         }
-        if st.thread(slot).release_held() {
+        if now {
             self.unlist(st, slot);
             if slot != me {
                 self.ring(slot);

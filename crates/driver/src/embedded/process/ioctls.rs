@@ -175,12 +175,12 @@ impl Process {
         let slot = self.enter(&mut st)?;
         self.look(&mut st, slot, Until::Answer);
         self.unlist(&mut st, slot);
-        let Some(gone) = st.exit(slot) else { return Ok(()) };
+        let Some(mut gone) = st.exit(slot) else { return Ok(()) };
         if self.bells.listener() == Some(slot) {
             self.bells.set_listener(None);
         }
         self.bell(slot).move_out();
-        for frame in gone.stack {
+        for frame in std::mem::take(&mut gone.stack) {
             match frame {
                 Frame::Serving { source, .. } => self.abandon(source),
                 // Its server is not told; the reply is dropped when it comes.
@@ -188,7 +188,7 @@ impl Process {
                 Frame::Calling(Calling::Broker(_)) => {}
             }
         }
-        for todo in gone.todo.into_iter().chain(gone.early) {
+        for todo in gone.unread() {
             self.drop_todo(&mut st, todo);
         }
         Ok(())

@@ -145,6 +145,7 @@ impl Process {
             st = guard;
             // A call may have come to nothing.
             st.thread(slot).release_held();
+            self.release_early(&mut st, slot, slot);
             self.show_depth(st.thread(slot));
             if let Step::Last = step {
                 break;

@@ -212,7 +212,7 @@ pub(super) struct Thread {
     pub(super) stack: Vec<Frame>,
     pub(super) todo: VecDeque<Todo>,
     /// How many of those are transactions.
-    unread: u32,
+    unread_transactions: u32,
     /// Calls that came while it was engaged.
     pub(super) early: Vec<Todo>,
     /// Ends of calls, each for when the stack is no deeper than this.
@@ -249,7 +249,7 @@ impl Thread {
             looper: 0,
             stack: Vec::with_capacity(8),
             todo: VecDeque::with_capacity(8),
-            unread: 0,
+            unread_transactions: 0,
             early: Vec::new(),
             held: Vec::new(),
             urgent: false,
@@ -274,7 +274,7 @@ impl Thread {
 
     /// Queues something that can wait for the next real thing.
     pub(super) fn push_deferred(&mut self, todo: Todo) {
-        self.unread += u32::from(todo.is_transaction());
+        self.unread_transactions += u32::from(todo.is_transaction());
         self.todo.push_back(todo);
     }
 
@@ -287,7 +287,7 @@ impl Thread {
     /// The oldest thing to read.
     pub(super) fn pop(&mut self) -> Option<Todo> {
         let todo = self.todo.pop_front()?;
-        self.unread -= u32::from(todo.is_transaction());
+        self.unread_transactions -= u32::from(todo.is_transaction());
         if self.todo.is_empty() {
             self.urgent = false;
         }
@@ -299,7 +299,7 @@ impl Thread {
 
     /// Length of its stack, with the transactions that it has not read.
     pub(super) fn depth(&self) -> u32 {
-        self.stack.len() as u32 + self.unread
+        self.stack.len() as u32 + self.unread_transactions
     }
 
     /// Whether it may take what any thread may take (contract WR-10, LP-09).
@@ -320,13 +320,38 @@ impl Thread {
             || self.todo.iter().any(Todo::is_call)
     }
 
-    /// Ends a call of its stack, at `place`; whoever calls then calls [`Self::release_held`].
-    pub(super) fn end_frame(&mut self, place: usize, end: Todo) -> Frame {
+    /// Whether it has been given a transaction that it has not read.
+    pub(super) fn has_unread(&self) -> bool {
+        self.unread_transactions > 0
+    }
+
+    /// Takes a frame out of its stack, at `place`, which ends the call there.
+    #[inline]
+    pub(super) fn take_frame(&mut self, place: usize) -> Option<Frame> {
         for (depth, _) in &mut self.held {
             *depth -= usize::from(*depth > place);
         }
+        match place + 1 == self.stack.len() {
+            true => self.stack.pop(),
+            false => (place < self.stack.len()).then(|| self.stack.remove(place)),
+        }
+    }
+
+    /// Has it read the end of the call whose frame was at `place`, once it may; whether that is now.
+    #[inline]
+    pub(super) fn end(&mut self, place: usize, end: Todo) -> bool {
+        if place == self.stack.len() && self.held.is_empty() && !self.is_sending() && !self.has_unread() {
+            self.push(end);
+            return true;
+        }
         self.held.push((place, end));
-        self.stack.remove(place)
+        self.release_held()
+    }
+
+    /// What it will not read any more, as it exits.
+    pub(super) fn unread(self) -> impl Iterator<Item = Todo> {
+        let held = self.held.into_iter().map(|(_, end)| end);
+        self.todo.into_iter().chain(self.early).chain(held)
     }
 
     /// Queues the ends of calls that it may learn of now; whether there were any. The kernel unwinds

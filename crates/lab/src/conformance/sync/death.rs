@@ -1,7 +1,7 @@
 //! Room: contract section 5: calls whose other side goes away.
 
 use abi::codes::br;
-use abi::{Payload, TransactionFlags};
+use abi::{Handle, Payload, TransactionFlags};
 
 use super::served;
 use crate::conformance::item::{Stop, Verdict, done, expect};
@@ -58,9 +58,9 @@ pub(super) fn tx_18_a_reply_to_nobody_is_dropped(kit: &Kit) -> Verdict {
     drop(client);
     watch.wait_for_death()?;
     expect_work("replying to a process that closed", &server.answer(b"")?, "COMPLETE")?;
-    for used in [false, true] {
-        for at_once in [true, false] {
-            called_back_twice(kit, used, at_once)?;
+    for (used, at_once) in [(false, false), (false, true), (true, false), (true, true)] {
+        for next in [Next::CallsBack, Next::Answers, Next::AnswersAndCloses] {
+            called_back_by_the_dead(kit, used, at_once, next)?;
         }
     }
     Ok(())
@@ -88,10 +88,18 @@ pub(super) fn tx_19_a_chain_breaks_at_its_end(kit: &Kit) -> Verdict {
     expect_work("the first caller", &first.ending()?, "COMPLETE DEAD_REPLY")
 }
 
-/// Whoever replies to nobody reads of that before the next call. A call comes back twice to the thread that began
-/// the chain: from a process that then dies, and from the one before that. `used`: each way was called before;
-/// `at_once`: the first one is read before the death.
-fn called_back_twice(kit: &Kit, used: bool, at_once: bool) -> Verdict {
+/// What the middle of a chain does once it knows that the end died.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    CallsBack,
+    Answers,
+    AnswersAndCloses,
+}
+
+/// Whoever replies to nobody reads of that before anything else. A call comes back to the thread that began the
+/// chain, from a process that then dies; the one before that goes on. `used`: each way was called before;
+/// `at_once`: the call back is read before the death.
+fn called_back_by_the_dead(kit: &Kit, used: bool, at_once: bool, next: Next) -> Verdict {
     let (first, middle, last) = (kit.server()?, kit.server()?, kit.server()?);
     let to_middle = kit.hand_over(&middle, &first, Node::number(2))?;
     let to_last = kit.hand_over(&last, &middle, Node::number(3))?;
@@ -114,25 +122,29 @@ fn called_back_twice(kit: &Kit, used: bool, at_once: bool) -> Verdict {
     middle.start_call(to_last, 2, b"")?;
     expect_work("the second call", &last.read()?, "TRANSACTION")?;
     last.start_call(back_from_last, 3, b"")?;
-    let called_back = || expect_work("the first call back", &first.read()?, "COMPLETE TRANSACTION");
+    let called_back = || expect_work("the call back", &first.read()?, "COMPLETE TRANSACTION");
     if at_once {
         called_back()?;
     }
     drop(last);
     watch.wait_for_death()?;
-    let again = || {
-        expect_work("the middle's call", &middle.ending()?, "COMPLETE DEAD_REPLY")?;
-        middle.start_call(back_from_middle, 4, b"")
-    };
+    // Only the embedded driver tells the middle at once (TX-19).
+    let mut middle = Some(middle);
     if kit.is_embedded() {
-        again()?;
+        go_on(kit, &mut middle, back_from_middle, next)?;
     }
     if !at_once {
         called_back()?;
     }
     let mut told = first.answer(b"")?;
     if !kit.is_embedded() {
-        again()?;
+        go_on(kit, &mut middle, back_from_middle, next)?;
+    }
+    if next != Next::CallsBack {
+        while told.reply().is_err() {
+            told.returns.extend(first.read()?.returns);
+        }
+        return expect_work("what follows the answer", &told, "COMPLETE REPLY");
     }
     while told.call().is_err() {
         told.returns.extend(first.read()?.returns);
@@ -140,7 +152,24 @@ fn called_back_twice(kit: &Kit, used: bool, at_once: bool) -> Verdict {
     expect_work("what follows the first answer", &told, "COMPLETE TRANSACTION")?;
     expect("the code of the call that came second", told.call()?.code, 4)?;
     expect_work("the second answer", &first.answer(b"")?, "COMPLETE")?;
+    let middle = middle.ok_or_else(|| Stop::Fail("the middle is gone".into()))?;
     expect_work("the middle's second call", &middle.ending()?, "COMPLETE REPLY")?;
     expect_work("answering the first call", &middle.answer(b"")?, "COMPLETE")?;
     expect_work("the first call", &first.ending()?, "REPLY")
+}
+
+/// The middle hears of the death and goes on.
+fn go_on(kit: &Kit, place: &mut Option<Party>, back: Handle, next: Next) -> Verdict {
+    let Some(middle) = place else { return Ok(()) };
+    expect_work("the middle's call", &middle.ending()?, "COMPLETE DEAD_REPLY")?;
+    if next == Next::CallsBack {
+        return middle.start_call(back, 4, b"");
+    }
+    expect_work("answering the first call", &middle.answer(b"")?, "COMPLETE")?;
+    if next == Next::AnswersAndCloses {
+        let watch = kit.watch(middle, Node::number(2))?;
+        *place = None;
+        watch.wait_for_death()?;
+    }
+    Ok(())
 }

@@ -14,13 +14,20 @@ use super::super::read::{Output, Step};
 use super::super::state::{Calling, Frame, LaneReply, LaneTicket, NO_ERROR, State, Todo};
 use super::super::{Guard, Process, sched};
 use super::{Channel, ENOSPC, NOBODY, Wake};
-use crate::embedded::channel::lane::{self, RequestHeader, Shape};
+use crate::embedded::channel::lane::{self, ReplyHeader, RequestHeader, Shape};
 use crate::embedded::channel::wait::Waiter;
 use crate::embedded::marks::{Marks, Sent, What};
 use crate::embedded::priority::is_realtime;
 use crate::embedded::protocol::ProcId;
 
 const EIO: i32 = 5;
+
+/// How a call in a lane ended.
+enum Ended {
+    Replied(ReplyHeader),
+    /// With this return.
+    Refused(u32),
+}
 
 impl Process {
     /// Calls through a lane, if the handle has one; gives the lock back if it has none or the lane
@@ -205,63 +212,90 @@ impl Process {
         true
     }
 
-    /// Takes in the replies of a callee that answered before it went.
+    /// Takes in the replies of a callee that answered before it went, also those to threads that serve somebody
+    /// else meanwhile.
     pub(super) fn collect_last_replies(&self, st: &mut State, me: u32, peer: ProcId) {
-        let answered = st.threads.iter().flatten().filter(|thread| {
-            let ticket = thread.awaited_lane();
-            ticket.is_some_and(|ticket| ticket.channel.peer == peer && ticket.has_outcome())
-        });
-        let answered: Vec<u32> = answered.map(|thread| thread.key.slot).collect();
-        for slot in answered {
-            self.collect_lane_reply(st, slot);
-            if slot != me {
-                self.ring(slot);
+        let answered = |frame: &Frame| match frame {
+            Frame::Calling(Calling::Lane(ticket)) => ticket.channel.peer == peer && ticket.has_outcome(),
+            _ => false,
+        };
+        let slots: Vec<u32> = st.threads.iter().flatten().map(|thread| thread.key.slot).collect();
+        for slot in slots {
+            for place in (0..st.thread(slot).stack.len()).rev() {
+                if !st.thread(slot).stack.get(place).is_some_and(answered) {
+                    continue;
+                }
+                if let Some(end) = self.outcome_in_lane(st, slot, place) {
+                    self.end_in_lane(st, slot, place, end);
+                    if slot != me {
+                        self.ring(slot);
+                    }
+                }
             }
         }
     }
 
-    /// Queues the reply that came in this thread's lane, if one did.
+    /// Queues the reply that came in this thread's lane, if one did and it has read every call before.
     pub(in super::super) fn collect_lane_reply(&self, st: &mut State, slot: u32) {
         let thread = st.thread(slot);
-        if thread.is_sending() {
+        if thread.is_sending() || thread.has_unread() {
             return;
         }
-        let Some(Frame::Calling(Calling::Lane(ticket))) = thread.stack.last_mut() else { return };
+        let Some(Frame::Calling(Calling::Lane(ticket))) = thread.stack.last() else { return };
         if !ticket.has_outcome() {
             return;
         }
+        let place = thread.stack.len() - 1;
+        if let Some(end) = self.outcome_in_lane(st, slot, place) {
+            self.end_in_lane(st, slot, place, end);
+        }
+    }
+
+    /// How the call at that place of a thread's stack ended, by its lane.
+    fn outcome_in_lane(&self, st: &mut State, slot: u32, place: usize) -> Option<Ended> {
+        let thread = st.thread(slot);
+        let Some(Frame::Calling(Calling::Lane(ticket))) = thread.stack.get_mut(place) else { return None };
         self.locals[slot as usize].untold.store(false, Ordering::Relaxed);
-        let outcome = match ticket.channel.lanes.poll_reply(ticket.call) {
-            Ok(None) => return,
+        match ticket.channel.lanes.poll_reply(ticket.call) {
+            Ok(None) => None,
             Ok(Some(lane::Outcome::RepliedByBroker)) => {
                 ticket.by_broker = true;
-                return;
-            }
-            Ok(Some(outcome)) => Some(outcome),
-            Err(corrupt) => {
-                ticket.channel.close_as(corrupt);
                 None
             }
-        };
-        let Some(Frame::Calling(Calling::Lane(ticket))) = thread.stack.pop() else { return };
-        let over = match outcome {
-            Some(lane::Outcome::Replied(header)) => {
+            Ok(Some(lane::Outcome::Replied(header))) => {
                 ticket.channel.saw_cpu(header.cpu);
                 ticket.channel.note_watched(ticket.call.lane, header.watching);
-                thread.push(Todo::LaneReply(LaneReply { ticket, header }));
-                return self.show_depth(thread);
+                Some(Ended::Replied(header))
             }
-            Some(lane::Outcome::Failed(NOBODY)) => br::DEAD_REPLY,
-            Some(lane::Outcome::Failed(errno)) => {
-                thread.extended_error =
-                    ExtendedError { id: 0, command: br::FAILED_REPLY, param: errno.saturating_neg() };
-                br::FAILED_REPLY
+            Ok(Some(lane::Outcome::Failed(NOBODY))) => Some(Ended::Refused(br::DEAD_REPLY)),
+            Ok(Some(lane::Outcome::Failed(errno))) => {
+                let param = errno.saturating_neg();
+                thread.extended_error = ExtendedError { id: 0, command: br::FAILED_REPLY, param };
+                Some(Ended::Refused(br::FAILED_REPLY))
             }
-            _ => br::FAILED_REPLY,
-        };
-        thread.push(Todo::Word(over));
-        self.show_depth(thread);
-        self.leave_lane(st, &ticket);
+            Err(corrupt) => {
+                ticket.channel.close_as(corrupt);
+                Some(Ended::Refused(br::FAILED_REPLY))
+            }
+        }
+    }
+
+    /// Ends the call at that place of a thread's stack.
+    #[inline]
+    fn end_in_lane(&self, st: &mut State, slot: u32, place: usize, end: Ended) {
+        let thread = st.thread(slot);
+        let Some(Frame::Calling(Calling::Lane(ticket))) = thread.take_frame(place) else { return };
+        match end {
+            Ended::Replied(header) => {
+                thread.end(place, Todo::LaneReply(LaneReply { ticket, header }));
+                self.show_depth(thread);
+            }
+            Ended::Refused(word) => {
+                thread.end(place, Todo::Word(word));
+                self.show_depth(thread);
+                self.leave_lane(st, &ticket);
+            }
+        }
     }
 
     pub(in super::super) fn give_out_lane_reply<'p>(
