@@ -9,7 +9,7 @@ use lab::chaos::{self, Fault, Options, Trouble};
 use super::driver::DriverArgs;
 use super::{A_YEAR_S, complain, exit, say};
 
-/// Test the driver with random traffic among processes that are killed at random
+/// Test the driver with random traffic among processes that are killed and paused at random
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ChaosArgs {
     #[command(flatten)]

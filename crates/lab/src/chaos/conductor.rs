@@ -19,6 +19,10 @@ use crate::dice::Dice;
 const COMPLAINTS: usize = 12;
 /// Between two kills, in ms: at least, and how much more at most.
 const BETWEEN_KILLS: (u64, usize) = (20, 300);
+/// Between two pauses and how long one is, in ms: at least, and how much more at most. A process that is as late as
+/// that finds calls, replies and deaths in every mixture.
+const BETWEEN_PAUSES: (u64, usize) = (1, 40);
+const PAUSE: (u64, usize) = (20, 200);
 /// Until a killed process has a successor, in ms, at most.
 const VACANCY: usize = 60;
 /// How long to go on listening after a failure.
@@ -39,6 +43,9 @@ pub(super) struct Conductor<'t> {
     pub(super) manager: Player,
     places: Vec<Place>,
     pub(super) killed: BTreeSet<Instance>,
+    /// Who is paused, and how often somebody was.
+    paused: Option<Instance>,
+    pub(super) pauses: usize,
     pub(super) complaints: Vec<String>,
     hung: bool,
     leaving: bool,
@@ -68,6 +75,8 @@ impl<'t> Conductor<'t> {
             manager,
             places,
             killed: BTreeSet::new(),
+            paused: None,
+            pauses: 0,
             complaints: Vec::new(),
             hung: false,
             leaving: false,
@@ -135,12 +144,13 @@ impl<'t> Conductor<'t> {
         Ok(())
     }
 
-    /// Traffic and kills, until the time is up or something fails. Half-way it asks for memory.
+    /// Traffic, kills and pauses, until the time is up or something fails. Half-way it asks for memory.
     pub(super) fn play(&mut self) -> Result<(), Trouble> {
         let start = Instant::now();
         let (half, end) = (start + self.options.length / 2, start + self.options.length);
         let mut asked = false;
-        let mut next_kill = start + self.until_kill();
+        let mut next_kill = start + self.within(BETWEEN_KILLS);
+        let mut next_pause = start + self.within(BETWEEN_PAUSES);
         while Instant::now() < end && self.fine() {
             self.listen(Duration::from_millis(10));
             if self.options.kill && Instant::now() >= next_kill {
@@ -148,7 +158,11 @@ impl<'t> Conductor<'t> {
                 if self.dice.below(6) == 0 {
                     self.kill_one();
                 }
-                next_kill = Instant::now() + self.until_kill();
+                next_kill = Instant::now() + self.within(BETWEEN_KILLS);
+            }
+            if Instant::now() >= next_pause {
+                let next = if self.pause_or_go_on() { PAUSE } else { BETWEEN_PAUSES };
+                next_pause = Instant::now() + self.within(next);
             }
             if !asked && Instant::now() >= half {
                 asked = true;
@@ -156,11 +170,32 @@ impl<'t> Conductor<'t> {
             }
             self.fill()?;
         }
+        if self.paused.is_some() {
+            self.pause_or_go_on();
+        }
         Ok(())
     }
 
-    fn until_kill(&mut self) -> Duration {
-        Duration::from_millis(BETWEEN_KILLS.0 + self.dice.below(BETWEEN_KILLS.1) as u64)
+    /// A random time, in ms: at least, and how much more at most.
+    fn within(&mut self, (least, more): (u64, usize)) -> Duration {
+        Duration::from_millis(least + self.dice.below(more) as u64)
+    }
+
+    /// Has the paused process go on, or pauses one; whether one is paused now. Mostly the first: it lives long enough to
+    /// find everything.
+    fn pause_or_go_on(&mut self) -> bool {
+        if let Some(who) = self.paused.take() {
+            if let Some(player) = self.player(who) {
+                player.pause(false);
+            }
+            return false;
+        }
+        let number = if self.dice.below(4) > 0 { 0 } else { self.dice.below(self.places.len()) };
+        let Some(player) = &mut self.places[number].player else { return false };
+        player.pause(true);
+        self.paused = Some(player.instance);
+        self.pauses += 1;
+        true
     }
 
     /// Kills any process but the first, which sees all the others come and go.

@@ -42,6 +42,7 @@ impl Conductor<'_> {
             tally: self.tally,
             started: self.started(),
             kills: self.killed.len(),
+            pauses: self.pauses,
             growth_kib,
             notes: note.into_iter().collect(),
         };

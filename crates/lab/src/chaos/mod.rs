@@ -1,5 +1,5 @@
 //! Room: the chaos test: processes that are clients and servers at once, in random traffic, while some
-//! are killed at random instants. In the end nothing may be lost, duplicated, leaked or hung.
+//! are killed and paused at random instants. In the end nothing may be lost, duplicated, leaked or hung.
 //!
 //! - [`conductor`], [`ending`]: the test from outside; [`player`]: one process as seen from there.
 //! - [`member`]: one process from inside. - [`words`]: what they say to each other.
@@ -65,6 +65,8 @@ pub struct Summary {
     pub started: usize,
     /// Processes killed.
     pub kills: usize,
+    /// How often a process was stopped for a while.
+    pub pauses: usize,
     /// The most that a process's resident memory grew from the middle to the end, in KiB; `None` if
     /// no process lived through both.
     pub growth_kib: Option<u64>,
@@ -74,7 +76,8 @@ pub struct Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; processes {}, kills {}", self.tally, self.started, self.kills)?;
+        write!(f, "{}; processes {}, kills {}, ", self.tally, self.started, self.kills)?;
+        write!(f, "pauses {}", self.pauses)?;
         match self.growth_kib {
             Some(kib) => write!(f, "; memory grew by at most {kib} KiB from the middle to the end")?,
             None => write!(f, "; no process lived long enough to compare its memory")?,

@@ -1,4 +1,4 @@
-//! Room: one process of the test as its conductor has it: started, told, heard, killed.
+//! Room: one process of the test as its conductor has it: started, told, heard, paused, killed.
 //! Not here: when and why (`conductor`), what it says (`member`).
 
 use std::io::{self, BufRead, BufReader, Write};
@@ -88,6 +88,12 @@ impl Player {
     /// Whether and how it ended.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
+    }
+
+    /// Stops it where it is, for a while, or lets it go on.
+    pub(super) fn pause(&mut self, on: bool) {
+        // It may have ended by itself, which shows otherwise.
+        let _ = if on { sys::child::pause(&mut self.child) } else { sys::child::go_on(&mut self.child) };
     }
 
     /// SIGKILL, now.

@@ -157,7 +157,8 @@ impl Process {
                 let memory = fetched.ok().filter(|(errno, _)| *errno == 0);
                 let Some((memory, bells)) = memory.and_then(|(_, descriptors)| open_channel(descriptors))
                 else {
-                    // Out of descriptors or memory: calls go through the broker as before.
+                    // Out of descriptors or memory: calls go through the broker as before, but for one that is in the
+                    // lane already, which fails (`give_up_lane`).
                     return self.post(&Request::DropChannel { channel });
                 };
                 let Ok(lanes) = Lanes::new(memory.clone()) else { return };
