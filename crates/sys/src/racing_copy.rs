@@ -133,7 +133,7 @@ pub(crate) unsafe fn words<const N: usize>(from: NonNull<u8>) -> [u32; N] {
 ///
 /// # Safety
 /// As [`copy_in`], of `to` and of `from`, which do not overlap.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn copy_across(to: NonNull<u8>, from: NonNull<u8>, len: usize) {
     #[cfg(target_arch = "x86_64")]
     if len >= BLOCK {

@@ -6,16 +6,18 @@
 //! `binder_validate_fixup`, `binder_fixup_parent`, Linux 7.2. An offset of 0 means "no object" in the C
 //! driver, so a buffer that stands there can never be a parent.
 //!
-//! Refusals are errnos. Where several things are wrong the C driver's order decides. [`few`] is the quick way
-//! for most payloads, which says only yes.
+//! Refusals are errnos. Where several things are wrong the C driver's order decides. [`few`] and [`Vector`] are the
+//! quick ways for most payloads, which say only yes.
 
 mod few;
+mod vector;
 
 use abi::codes::object;
 use abi::layout::{BufferObject, FdArrayObject, FdObject, FlatBinderObject};
 use zerocopy::FromBytes;
 
 pub(super) use few::{FEW, Piece, few};
+pub(super) use vector::{PAIR, STRUCTURE, Vector};
 
 const EFAULT: i32 = 14;
 const EINVAL: i32 = 22;

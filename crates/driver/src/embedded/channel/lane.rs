@@ -29,6 +29,7 @@ use super::{Corrupt, Memory, holds};
 use header::{REPLY_FIXED, REQUEST_FIXED, REQUEST_MORE};
 pub use header::{ReplyHeader, RequestHeader};
 pub use pour::{CUT_FROM, Piece};
+pub(in crate::embedded) use shape::behind_head;
 pub use shape::{Shape, Source};
 
 /// Calls that may be under way in a channel.
@@ -208,7 +209,7 @@ impl<M: Memory> Lanes<M> {
             let more = &header.encode_links()[..len - REQUEST_FIXED];
             self.memory.copy_in(base(lane) + REQUEST_FIXED, more);
         }
-        self.put(&Place::request(lane, len, shape.len()), data);
+        self.put(&Place::request(lane, len, shape.sent()), data);
         let number = before.wrapping_add(STATE + 1) & !STATE;
         // Release: header and data are seen by whoever sees the call. Guarded by loom_a_call_arrives_whole.
         word.store(number | CALLED, Ordering::Release);
@@ -382,7 +383,7 @@ impl<M: Memory> Lanes<M> {
         gone: impl FnMut() -> bool,
         copy: impl FnMut(Piece),
     ) -> Result<(), Corrupt> {
-        let size = request.header.shape.len();
+        let size = request.header.shape.sent();
         self.fetch(&Place::request(request.lane, request.header.len(), size), gone, copy)
     }
 
@@ -400,7 +401,7 @@ impl<M: Memory> Lanes<M> {
         let shape = data.shape()?;
         let words = header.encode(shape);
         self.memory.put_words(base(taken.lane) + REPLY + 4, words);
-        self.put(&Place::reply(taken.lane, shape.len()), data);
+        self.put(&Place::reply(taken.lane, shape.sent()), data);
         self.answer(taken, REPLIED);
         Ok(())
     }

@@ -4,8 +4,9 @@
 
 use super::doorbell::{self, Doorbells};
 use super::heap::HeapMemory;
-use super::lane::{self, Lanes, ReplyHeader, RequestHeader, Shape};
-use super::{Memory, ring};
+use super::lane::{self, Lanes, ReplyHeader, RequestHeader, Shape, Source};
+use super::{Corrupt, Memory, ring};
+use crate::embedded::objects::Vector;
 use crate::embedded::protocol::{Lineage, Link, ProcId, Sched, ThreadKey, VERSION};
 
 const CHANGED: &str = "a shared layout differs: give `protocol::VERSION` its next number, and mend this test";
@@ -16,9 +17,24 @@ fn words(memory: &HeapMemory, until: usize) -> Vec<(usize, u32)> {
     (0..until).step_by(4).map(|at| (at, word(at))).filter(|(_, word)| *word != 0).collect()
 }
 
+/// A packed payload: 4 bytes of data and of elements.
+struct Packed;
+
+impl Source for Packed {
+    fn shape(&self) -> Result<Shape, Corrupt> {
+        Shape::packed(Vector { head: 4, elements: 4 }).ok_or(Corrupt::LaneSize)
+    }
+
+    fn parts(&self, mut give: impl FnMut(usize, &[u8])) {
+        for (at, byte) in [(0, 60), (8, 61), (16, 62)] {
+            give(at, &[byte, 0, 0, 0]);
+        }
+    }
+}
+
 #[test]
 fn the_layouts_are_those_of_this_version() {
-    assert_eq!(VERSION, 3, "{CHANGED}");
+    assert_eq!(VERSION, 4, "{CHANGED}");
     assert_eq!((lane::SIZE, doorbell::SIZE, ring::RECORD), (4_214_784, 331_776, 512), "{CHANGED}");
 
     let memory = HeapMemory::new(lane::SIZE);
@@ -39,15 +55,18 @@ fn the_layouts_are_those_of_this_version() {
     let request = lanes.take(1).expect("sane").expect("published");
     let reply = ReplyHeader { code: 40, flags: 41, shape: header.shape, cpu: 42, watching: true };
     lanes.reply(request.taken(), &reply, &[50u8, 0, 0, 0][..]).expect("fits");
+    lanes.publish(2, &RequestHeader { lineage: None, ..header }, &Packed).expect("idle");
     let lane = 128 + 1152;
+    let packed = [5, 1, 2, 3, 84 | 1 << 31, 5, 6, 7, 8 | 11 << 16, 9, 2 | 4 << 16, 12, 60, 0, 61, 0, 62];
     let request = [6, 1, 2, 3, 4, 5, 6, 7 | 1 << 24, 8 | 11 << 16, 9, 0, 12, 20, 21, 22, 0, 30];
     let reply = [5, 40, 41, 4, 0, 42 | 1 << 31, 50];
     let at = |from, words: &[u32]| -> Vec<(usize, u32)> {
         words.iter().enumerate().map(|(index, word)| (from + 4 * index, *word)).collect()
     };
-    let mut want = vec![(8, 2)];
+    let mut want = vec![(8, 3)];
     want.extend(at(lane, &request));
     want.extend(at(lane + 512, &reply));
+    want.extend(at(lane + 1152, &packed));
     want.retain(|(_, word)| *word != 0);
     assert_eq!(words(&memory, 20 << 10), want, "{CHANGED}");
 

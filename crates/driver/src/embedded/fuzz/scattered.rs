@@ -7,7 +7,7 @@ use abi::layout::BufferObject;
 use zerocopy::IntoBytes;
 
 use super::source::Source;
-use crate::embedded::objects::{self, FEW, Layout, Piece, View, Walk, few};
+use crate::embedded::objects::{self, FEW, Layout, Piece, STRUCTURE, Vector, View, Walk, few};
 
 /// What the buffers are taken from.
 static BYTES: [u8; 512] = [7; 512];
@@ -31,8 +31,15 @@ impl Scattered {
             buffers_size: 0,
             vouched: source.byte() < 128,
         };
-        for _ in 0..count {
-            let object = pointer(source, count);
+        // A third of two end with a vector, to begin with.
+        let vector = count == 2 && source.byte() < 85;
+        for index in 0..count {
+            let mut object = pointer(source, count);
+            if vector && source.byte() < 250 {
+                object.flags = if index == 0 { 0 } else { object::BUFFER_FLAG_HAS_PARENT };
+                (object.parent, object.parent_offset) = (0, 0);
+                object.length = if index == 0 { STRUCTURE } else { object.length };
+            }
             let at = if source.byte() < 250 { made.data.len() as u64 } else { source.word() };
             made.offsets.push(at);
             made.data.extend_from_slice(object.as_bytes());
@@ -119,7 +126,7 @@ pub(super) fn any(source: &mut Source<'_>) {
         bytes.get_mut(at..at + 1).into_iter().flatten().for_each(|byte| *byte = source.byte());
     }
     bytes.resize(layout.end as usize, 3);
-    let quick = quick(Bytes { layout, bytes: bytes.clone(), arrives: true });
+    let quick = [quick, unpacked].map(|way| way(Bytes { layout, bytes: bytes.clone(), arrives: true }));
     let [sent, arrived] = [false, true].map(|arrives| {
         let mut view = Bytes { layout, bytes: bytes.clone(), arrives };
         let mut walk = Walk::new(&layout);
@@ -133,7 +140,7 @@ pub(super) fn any(source: &mut Source<'_>) {
     if arrived.0.is_ok() {
         pointers(&arrived.1);
     }
-    if let Some((end, view)) = quick {
+    for (end, view) in quick.into_iter().flatten() {
         assert_eq!(arrived.0, Ok(end), "the quick way says yes");
         assert!(arrived.1.bytes == view.bytes, "fixed up otherwise");
     }
@@ -153,6 +160,21 @@ fn quick(mut view: Bytes) -> Option<(u64, Bytes)> {
         }
     }
     Some((end, view))
+}
+
+/// What a receiver makes of a packed vector, if this is one: all of it but what is sent is written anew.
+fn unpacked(mut view: Bytes) -> Option<(u64, Bytes)> {
+    let layout = view.layout;
+    let (data, offsets) = view.bytes[..layout.scattered as usize].split_at(layout.offsets as usize);
+    let (vector, _) = Vector::of(&layout, &data[..layout.data_size as usize], offsets)?;
+    let structure = layout.scattered as usize;
+    let second = *view.bytes[structure + 8..].first_chunk::<8>().expect("room for the structure");
+    let address = BASE + layout.scattered;
+    let objects = vector.objects_at(address);
+    view.bytes[vector.head..layout.data_size as usize].copy_from_slice(objects.as_bytes());
+    let words = vector.structure_at(address, zerocopy::transmute!(second));
+    view.bytes[layout.offsets as usize..structure + STRUCTURE as usize].copy_from_slice(words.as_bytes());
+    Some((layout.scattered + STRUCTURE + vector.elements.next_multiple_of(8), view))
 }
 
 /// Buffers follow one another, and who has a parent is named there.

@@ -9,8 +9,8 @@ use abi::layout::BufferObject;
 use sys::sealed_memory::{LentMemory, SealedMemory};
 
 use crate::embedded::channel::Corrupt;
-use crate::embedded::channel::lane::Shape;
-use crate::embedded::objects::{FEW, Layout, Piece, View, Walk, few};
+use crate::embedded::channel::lane::{self, Shape, behind_head};
+use crate::embedded::objects::{FEW, Layout, Piece, STRUCTURE, Vector, View, Walk, few};
 
 /// The memory; none if there are no lanes.
 #[derive(Debug)]
@@ -37,10 +37,14 @@ impl Area {
         self.memory.as_ref().map_or(0, |(_, lent)| lent.base())
     }
 
-    /// Copies from a channel's memory to an allocated place.
-    pub(super) fn copy_from(&self, channel: &SealedMemory, from: usize, offset: u64, len: usize) {
-        if let Some((memory, _)) = &self.memory {
-            memory.copy_from(offset as usize, channel, from, len);
+    /// Copies a piece of a payload from a channel's memory to its allocated place. One that is packed comes
+    /// as one piece, and is unpacked.
+    #[inline]
+    pub(super) fn take_in(&self, channel: &SealedMemory, piece: lane::Piece, offset: u64, shape: Shape) {
+        let Some((memory, lent)) = &self.memory else { return };
+        match shape.vector() {
+            None => memory.copy_from(offset as usize + piece.at, channel, piece.from, piece.len),
+            Some(vector) => unpack((memory, lent), (channel, piece.from), offset, shape.layout(), vector),
         }
     }
 
@@ -50,7 +54,7 @@ impl Area {
     /// [`Corrupt::Objects`]: something that the sender's library would have left to the broker.
     #[inline]
     pub(super) fn settle(&self, offset: u64, shape: Shape) -> Result<(), Corrupt> {
-        if shape.objects == 0 {
+        if shape.objects == 0 || shape.is_packed() {
             return Ok(());
         }
         self.settle_objects(offset, shape).ok_or(Corrupt::Objects)
@@ -94,6 +98,25 @@ impl Area {
         let (_, lent) = self.memory.as_ref()?;
         lent.lent(address.checked_sub(lent.base())?, len)
     }
+}
+
+/// Makes the whole of a packed payload: objects and offsets are this side's own.
+#[inline(never)]
+fn unpack(
+    (memory, lent): (&SealedMemory, &LentMemory),
+    (channel, from): (&SealedMemory, usize),
+    offset: u64,
+    layout: Layout,
+    vector: Vector,
+) {
+    let to = offset as usize;
+    let structure = lent.base() + offset + layout.scattered;
+    let second = from + behind_head(vector.head);
+    memory.copy_from(to, channel, from, vector.head);
+    memory.put_words(to + vector.head, vector.objects_at(structure));
+    memory.put_words(to + layout.offsets as usize, vector.structure_at(structure, channel.words(second)));
+    let elements = to + (layout.scattered + STRUCTURE) as usize;
+    memory.copy_from(elements, channel, second + size_of::<u64>(), vector.elements as usize);
 }
 
 /// Where a PTR object has its address.

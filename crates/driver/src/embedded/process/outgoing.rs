@@ -12,8 +12,8 @@ use abi::layout::{BufferObject, TransactionData};
 
 use super::gather::Vouched;
 use crate::embedded::channel::Corrupt;
-use crate::embedded::channel::lane::{LARGEST, Shape, Source};
-use crate::embedded::objects::{ALIGN, FEW, Layout, Piece, View, Walk, few};
+use crate::embedded::channel::lane::{LARGEST, Shape, Source, behind_head};
+use crate::embedded::objects::{ALIGN, FEW, Layout, Piece, STRUCTURE, Vector, View, Walk, few};
 
 /// A payload that a lane carries.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ enum Bytes<'p> {
     /// The caller has them, and vouches for that: data, offsets, the first few buffers, where each was
     /// found, and where the others are.
     Lent { data: &'p [u8], offsets: &'p [u8], first: [&'p [u8]; FEW], others: &'p [&'p [u8]] },
+    /// What is sent of a packed payload, in its order.
+    Packed { head: &'p [u8], second: &'p [u8], elements: &'p [u8] },
     /// They were somewhere else; laid out as they are sent.
     Copied(Vec<u8>),
 }
@@ -37,7 +39,7 @@ impl Outgoing<'_> {
         self.shape
     }
 
-    /// Bytes that the lane is to hold.
+    /// Bytes that arrive.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.shape.len()
@@ -65,13 +67,32 @@ pub(super) fn outgoing<'p>(
                 bytes: Bytes::Lent { data: bytes, offsets: &[], first: [&[]; FEW], others: &[] },
             })
         }
-        Some(bytes) => match lent(data, bytes, layout, vouched) {
-            Lent::All(outgoing) => Some(outgoing),
-            Lent::InPart => copied(data, layout, vouched),
-            Lent::Unfit => None,
+        Some(bytes) => match packed(data, bytes, &layout, vouched) {
+            Some(outgoing) => Some(outgoing),
+            None => match lent(data, bytes, layout, vouched) {
+                Lent::All(outgoing) => Some(outgoing),
+                Lent::InPart => copied(data, layout, vouched),
+                Lent::Unfit => None,
+            },
         },
         None => copied(data, layout, vouched),
     }
+}
+
+/// A small payload that ends with a vector. `None`: it is another, or some of it is elsewhere.
+#[inline]
+fn packed<'p>(
+    data: &TransactionData,
+    bytes: &'p [u8],
+    layout: &Layout,
+    mut vouched: Vouched<'p>,
+) -> Option<Outgoing<'p>> {
+    let (vector, [structure, elements]) = Vector::of(layout, bytes, vouched.offsets(data)?)?;
+    let shape = Shape::packed(vector)?;
+    let second = &vouched.buffer(structure, STRUCTURE)?[size_of::<u64>()..];
+    let elements = vouched.buffer(elements, vector.elements)?;
+    let head = &bytes[..vector.head];
+    Some(Outgoing { shape, bytes: Bytes::Packed { head, second, elements } })
 }
 
 /// What came of looking at objects where the caller has them.
@@ -197,6 +218,12 @@ impl Source for Outgoing<'_> {
     fn parts(&self, mut give: impl FnMut(usize, &[u8])) {
         let (data, offsets, first, others) = match &self.bytes {
             Bytes::Copied(bytes) => return give(0, bytes),
+            Bytes::Packed { head, second, elements } => {
+                let behind = behind_head(head.len());
+                give(0, head);
+                give(behind, second);
+                return give(behind + second.len(), elements);
+            }
             Bytes::Lent { data, offsets, first, others } => (*data, *offsets, first, *others),
         };
         give(0, data);

@@ -52,7 +52,7 @@ impl<M: Memory> Lanes<M> {
     #[inline]
     pub(super) fn pour(&self, place: impl Fn(usize) -> Place, data: &(impl Source + ?Sized)) {
         let Ok(shape) = data.shape() else { return };
-        let place = place(shape.len());
+        let place = place(shape.sent());
         let Some(written) = place.written else { return };
         let written = self.memory.word(written);
         let mut counted = 0;

@@ -123,9 +123,7 @@ impl Process {
         };
         let copied;
         (st, copied) = self.copying(st, slot, shape.len(), || {
-            let copy = |piece: lane::Piece| {
-                self.area.copy_from(&channel.memory, piece.from, offset + piece.at as u64, piece.len);
-            };
+            let copy = |piece| self.area.take_in(&channel.memory, piece, offset, shape);
             channel.lanes.pieces_of_request(&call.request, || channel.is_closed(), copy)?;
             self.area.settle(offset, shape)
         });

@@ -317,10 +317,8 @@ impl Process {
         let channel = &ticket.channel;
         let copied;
         (st, copied) = self.copying(st, slot, size, || {
-            let copy = |piece: lane::Piece| {
-                self.area.copy_from(&channel.memory, piece.from, offset + piece.at as u64, piece.len);
-            };
-            channel.lanes.pieces_of_reply(ticket.call, size, || channel.is_closed(), copy)?;
+            let copy = |piece| self.area.take_in(&channel.memory, piece, offset, shape);
+            channel.lanes.pieces_of_reply(ticket.call, shape.sent(), || channel.is_closed(), copy)?;
             self.area.settle(offset, shape)
         });
         self.leave_lane(&mut st, &ticket);

@@ -13,8 +13,9 @@ use crate::connection::{Connection, Exchange};
 use crate::embedded::EmbeddedConnection;
 use crate::embedded::channel::Corrupt;
 use crate::embedded::channel::doorbell::Doorbells;
-use crate::embedded::channel::lane::{CLOSED, LANES, LARGEST, Lanes, Shape, Source};
+use crate::embedded::channel::lane::{self, CLOSED, LANES, LARGEST, Lanes, Shape, Source};
 use crate::embedded::fuzz::stage::{Stage, drain, read, wait_for, write};
+use crate::embedded::objects::Layout;
 
 /// A vector as HIDL sends it: its head, which points to its elements. The head is not at offset 0, where
 /// it could not be a parent (contract OBJ-18).
@@ -25,6 +26,9 @@ pub(super) struct Vector {
 }
 
 const OFFSETS: [u64; 2] = [8, 48];
+
+/// Elements of the largest that lanes carry packed.
+const PACKED_MOST: usize = lane::CUT_FROM - 8 - 88 - 16 - 16;
 
 fn pointer(buffer: u64, length: u64, parent: Option<(u64, u64)>) -> BufferObject {
     let flags = if parent.is_some() { object::BUFFER_FLAG_HAS_PARENT } else { 0 };
@@ -41,9 +45,13 @@ impl Vector {
         let elements = pointer(made.elements.as_ptr() as u64, len as u64, Some((0, 0)));
         made.data.extend_from_slice(head.as_bytes());
         made.data.extend_from_slice(elements.as_bytes());
-        // Nothing ends at a multiple of 8 that need not.
-        made.data.push(9);
         made
+    }
+
+    /// With more data behind: lanes carry it as it is, and nothing ends at a multiple of 8 that need not.
+    fn and_more(mut self: Box<Self>) -> Box<Self> {
+        self.data.push(9);
+        self
     }
 
     fn buffers_size(&self) -> u64 {
@@ -91,7 +99,10 @@ impl Vector {
         let lent = |address, len| connection.lent(address, len).expect("lent");
         let data = lent(delivery.buffer.0, delivery.data_size);
         assert_eq!((data.len(), data[..8].to_vec()), (self.data.len(), vec![0x55; 8]));
-        assert_eq!((lent(delivery.offsets, delivery.offsets_size), data[88]), (OFFSETS.as_bytes(), 9));
+        assert_eq!(
+            (lent(delivery.offsets, delivery.offsets_size), &data[88..]),
+            (OFFSETS.as_bytes(), &self.data[88..])
+        );
         let objects = [8, 48].map(|at| BufferObject::read_from_prefix(&data[at..]).expect("whole").0);
         let [head, elements] = objects.map(|object| lent(object.buffer, object.length));
         assert_eq!(head, [objects[1].buffer, self.elements.len() as u64].as_bytes(), "the head");
@@ -137,9 +148,10 @@ fn scattered_buffers_go_there_and_back_without_the_broker() {
     write(victim, |c| c.free_buffer(reply.buffer));
     drain(other);
     let before = [requests(victim), requests(other)];
-    for size in [0, 1, 4, 300, 5000, 16 << 10, 65_536, LARGEST - 8 - 88 - 16 - 16] {
-        for vouch in VOUCHES {
+    for size in [0, 1, 4, 300, 5000, PACKED_MOST, PACKED_MOST + 1, 65_536, LARGEST - 8 - 88 - 16 - 16] {
+        for (vouch, more) in VOUCHES.into_iter().flat_map(|vouch| [(vouch, false), (vouch, true)]) {
             let vector = Vector::new(size);
+            let vector = if more { vector.and_more() } else { vector };
             vector.send(victim, vouch, |c, payload| {
                 c.transaction(pair.to_other, 5, TransactionFlags::CALL, payload);
             });
@@ -155,7 +167,7 @@ fn scattered_buffers_go_there_and_back_without_the_broker() {
     }
     assert_eq!([requests(victim), requests(other)], before, "nobody asked the broker");
     // The count would be worth nothing if it saw no request.
-    let longer = Vector::new(LARGEST - 88 - 16 - 16);
+    let longer = Vector::new(LARGEST - 88 - 16 - 16).and_more();
     longer.send(victim, Vouch::All, |c, payload| {
         c.transaction(pair.to_other, 5, TransactionFlags::CALL, payload);
     });
@@ -210,7 +222,9 @@ impl Raw {
             offsets.push(bytes.len() as u64);
             bytes.extend_from_slice(object);
         }
-        let shape = Shape { data_size: bytes.len() as u32, objects: objects.len() as u16, scattered };
+        let layout = Layout::of(bytes.len() as u64, objects.len() as u64 * 8, 0).expect("small");
+        let end = layout.scattered + u64::from(scattered) * 8;
+        let shape = Shape::of(&layout, end).expect("small");
         bytes.extend_from_slice(offsets.as_bytes());
         bytes.resize(shape.len(), 3);
         Self { shape, bytes }
@@ -238,7 +252,8 @@ fn a_peer_that_sends_what_no_library_would_loses_its_channel_and_nothing_else() 
     let at = out_of_order.shape.layout().offsets as usize;
     out_of_order.bytes[at + 8..at + 16].copy_from_slice(&8u64.to_ne_bytes());
     let mut without_data = Raw::of(&[first.as_bytes()], 2);
-    without_data.shape.data_size = 0;
+    let layout = Layout::of(0, 8, 16).expect("small");
+    without_data.shape = Shape::of(&layout, layout.end).expect("small");
     without_data.bytes.truncate(without_data.shape.len());
     let cases = [
         ("a descriptor", Raw::of(&[fd.as_bytes()], 0)),
