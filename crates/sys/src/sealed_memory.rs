@@ -185,6 +185,7 @@ impl SealedMemory {
         }
     }
 
+    #[inline]
     fn range(&self, offset: usize, len: usize) -> NonNull<u8> {
         self.mapping.range(offset, len).expect("outside the shared memory")
     }

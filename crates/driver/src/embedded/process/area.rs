@@ -39,7 +39,7 @@ impl Area {
 
     /// Copies a piece of a payload from a channel's memory to its allocated place. One that is packed comes
     /// as one piece, and is unpacked.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_in(&self, channel: &SealedMemory, piece: lane::Piece, offset: u64, shape: Shape) {
         let Some((memory, lent)) = &self.memory else { return };
         match shape.vector() {
@@ -52,7 +52,7 @@ impl Area {
     ///
     /// # Errors
     /// [`Corrupt::Objects`]: something that the sender's library would have left to the broker.
-    #[inline]
+    #[inline(always)]
     pub(super) fn settle(&self, offset: u64, shape: Shape) -> Result<(), Corrupt> {
         if shape.objects == 0 || shape.is_packed() {
             return Ok(());

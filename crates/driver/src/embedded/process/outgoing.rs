@@ -24,11 +24,12 @@ pub(super) struct Outgoing<'p> {
 
 #[derive(Debug)]
 enum Bytes<'p> {
-    /// The caller has them, and vouches for that: data, offsets, the first few buffers, where each was
-    /// found, and where the others are.
-    Lent { data: &'p [u8], offsets: &'p [u8], first: [&'p [u8]; FEW], others: &'p [&'p [u8]] },
+    /// Data and nothing else. As in the next two, the caller has them, and vouches for that.
+    Plain(&'p [u8]),
     /// What is sent of a packed payload, in its order.
-    Packed { head: &'p [u8], second: &'p [u8], elements: &'p [u8] },
+    Packed { head: &'p [u8], second: &'p [u8; 8], elements: &'p [u8] },
+    /// Data, offsets, the first few buffers, where each was found, and where the others are.
+    Lent { data: &'p [u8], offsets: &'p [u8], first: [&'p [u8]; FEW], others: &'p [&'p [u8]] },
     /// They were somewhere else; laid out as they are sent.
     Copied(Vec<u8>),
 }
@@ -61,11 +62,7 @@ pub(super) fn outgoing<'p>(
     let vouched = Vouched::new(payload);
     match vouched.data(data) {
         Some(bytes) if data.offsets_size == 0 => {
-            let shape = Shape::plain(bytes.len()).ok()?;
-            Some(Outgoing {
-                shape,
-                bytes: Bytes::Lent { data: bytes, offsets: &[], first: [&[]; FEW], others: &[] },
-            })
+            Some(Outgoing { shape: Shape::plain(bytes.len()).ok()?, bytes: Bytes::Plain(bytes) })
         }
         Some(bytes) => match packed(data, bytes, &layout, vouched) {
             Some(outgoing) => Some(outgoing),
@@ -89,7 +86,7 @@ fn packed<'p>(
 ) -> Option<Outgoing<'p>> {
     let (vector, [structure, elements]) = Vector::of(layout, bytes, vouched.offsets(data)?)?;
     let shape = Shape::packed(vector)?;
-    let second = &vouched.buffer(structure, STRUCTURE)?[size_of::<u64>()..];
+    let second = vouched.buffer(structure, STRUCTURE)?.last_chunk()?;
     let elements = vouched.buffer(elements, vector.elements)?;
     let head = &bytes[..vector.head];
     Some(Outgoing { shape, bytes: Bytes::Packed { head, second, elements } })
@@ -217,11 +214,12 @@ impl Source for Outgoing<'_> {
     #[inline]
     fn parts(&self, mut give: impl FnMut(usize, &[u8])) {
         let (data, offsets, first, others) = match &self.bytes {
+            Bytes::Plain(bytes) => return give(0, bytes),
             Bytes::Copied(bytes) => return give(0, bytes),
             Bytes::Packed { head, second, elements } => {
                 let behind = behind_head(head.len());
                 give(0, head);
-                give(behind, second);
+                give(behind, *second);
                 return give(behind + second.len(), elements);
             }
             Bytes::Lent { data, offsets, first, others } => (*data, *offsets, first, *others),
