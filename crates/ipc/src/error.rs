@@ -11,7 +11,7 @@ use abi::{DecodeError, Handle, ReturnWord};
 pub enum Refusal {
     /// `BR_DEAD_REPLY`: the callee's process is gone, or there is no context manager.
     Dead,
-    /// `BR_FAILED_REPLY`, with the errno of the driver's extended error where it keeps one.
+    /// `BR_FAILED_REPLY`, with the errno (positive) of the driver's extended error where it keeps one.
     Failed(Option<i32>),
     /// `BR_FROZEN_REPLY`: the callee's process is frozen.
     Frozen,
@@ -23,8 +23,8 @@ impl fmt::Display for Refusal {
             Self::Dead => f.write_str("BR_DEAD_REPLY: its process is gone"),
             Self::Failed(None) => f.write_str("BR_FAILED_REPLY, without a reason; see the kernel's log"),
             Self::Failed(Some(errno)) => {
-                let reason = io::Error::from_raw_os_error(errno.saturating_neg());
-                write!(f, "BR_FAILED_REPLY: {reason}")
+                let reason = io::Error::from_raw_os_error(*errno);
+                write!(f, "BR_FAILED_REPLY: {}", sys::errno::describe(&reason))
             }
             Self::Frozen => f.write_str("BR_FROZEN_REPLY: its process is frozen"),
         }
@@ -130,5 +130,20 @@ impl From<ProtocolError> for TransactError {
 impl From<DecodeError> for TransactError {
     fn from(error: DecodeError) -> Self {
         Self::Protocol(ProtocolError::Undecodable(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_its_errno_by_name() {
+        let by = Refusal::Failed(Some(28));
+        let error = TransactError::Refused { target: Handle(1), code: 1, by };
+        assert_eq!(
+            error.to_string(),
+            "transaction 0x1 to handle 1 was refused: BR_FAILED_REPLY: ENOSPC (No space left on device)"
+        );
     }
 }
