@@ -90,6 +90,9 @@ fn less(of: Option<f64>, what: Option<f64>) -> Option<f64> {
 /// The least cost of a memcpy, in clock units, that others are compared with.
 const LEAST_COPY: f64 = 10.0;
 
+/// The largest payload in bytes whose copies are nothing beside waking each other.
+const MOST_FOR_WAKING: u64 = 64;
+
 /// All tables.
 pub(super) fn tables(run: &Run) -> String {
     let figures = Figures(run);
@@ -155,7 +158,7 @@ fn parts(figures: &Figures<'_>) -> String {
 fn legend(figures: &Figures<'_>) -> String {
     let control = figures.control();
     let mut text = String::new();
-    if let Some(least) = figures.payloads().first() {
+    if let Some(least) = figures.payloads().first().filter(|least| **least <= MOST_FOR_WAKING) {
         let wake = whole(figures.median(control, *least));
         let unit = unit(figures.0);
         text += &format!(

@@ -58,6 +58,15 @@ fn the_parts_add_up_and_a_negative_one_stays_negative() {
 }
 
 #[test]
+fn a_large_payload_s_control_is_not_what_waking_costs() {
+    let text = |payload| tables(&run(&[("futex", payload, &[100]), ("binder", payload, &[200])]));
+    assert!(text(64).contains("Waking each other costs 100 ns"), "{}", text(64));
+    for payload in [65, 65536] {
+        assert!(!text(payload).contains("Waking"), "{}", text(payload));
+    }
+}
+
+#[test]
 fn the_control_waits_as_the_driver_does() {
     let mut run = run(&[("spin", 4, &[7]), ("futex", 4, &[100]), ("binder", 4, &[9])]);
     assert_eq!(Figures(&run).control(), "futex");
