@@ -92,6 +92,15 @@ fn the_newest_kernel_loses_nothing_either() {
 }
 
 #[test]
+fn a_stopped_test_tells_its_seed() {
+    let _guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let words = ["chaos", "--driver", "embedded", "--seconds", "60", "--seed", "7"];
+    let called = support::stopped_when_servers_run(&words, "INT");
+    assert_eq!(called.code, Some(1), "{}", called.stderr);
+    assert!(called.stdout.starts_with("chaos: stopped by SIGINT, seed 7; "), "{}", called.stdout);
+}
+
+#[test]
 fn wrong_calls_say_how_to_call() {
     for words in [&["--processes", "1"][..], &["--seconds", "0"], &["--inject", "burn"], &["--seed", "x"]] {
         let called = chaos(words);

@@ -247,6 +247,21 @@ fn a_hanging_driver_does_not_hang_the_suite() {
 }
 
 #[test]
+fn a_stopped_suite_tells_what_it_has_and_a_reader_may_leave() {
+    let words = ["conformance", "--driver", "embedded"];
+    let called = support::stopped_when_servers_run(&words, "TERM");
+    assert_eq!(called.code, Some(1), "{}", called.stderr);
+    assert!(called.stderr.contains("stopped by SIGTERM"), "{}", called.stderr);
+    assert!(
+        called.stdout.contains("# Totals: pass:") && called.stdout.contains(" fail:0 "),
+        "{}",
+        called.stdout
+    );
+    let unread = support::with_stdout_unread(&words);
+    assert_eq!((unread.code, unread.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
 fn wrong_calls_say_how_to_call() {
     for words in [&["conformance", "--filter", "no such item"][..], &["conformance", "--device", ""]] {
         let called = binderperf(words);

@@ -70,6 +70,12 @@ pub(crate) fn run(args: &ChaosArgs) -> u8 {
             complain(why);
             exit::UNABLE
         }
+        Err(Trouble::Stopped(signal, tally)) => {
+            let until = format!("nothing had failed until then: {tally}");
+            // As above: that it was cut short is what counts.
+            let _ = say(&format!("chaos: stopped by {signal}, seed {}; {until}\n", options.seed));
+            exit::FAILED
+        }
         Err(Trouble::Failed(complaints)) => {
             // The verdict is what counts, also when nobody reads it.
             let _ = say(&format!("chaos: FAILED, seed {}:\n  {}\n", options.seed, complaints.join("\n  ")));

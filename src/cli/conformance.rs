@@ -2,6 +2,7 @@
 //! `lab::conformance`.
 //! Not here: the tests, the lines they are reported in (`lab::conformance`).
 
+use std::io;
 use std::time::Duration;
 
 use clap::Args;
@@ -56,10 +57,30 @@ pub(crate) fn run(args: &ConformanceArgs) -> u8 {
     match test(args, &items) {
         Ok(Totals { failed: 0, .. }) => exit::FINE,
         Ok(_) => exit::FAILED,
-        Err((why, status)) => {
+        // A reader that has gone, as `head` does, had enough.
+        Err(Stop::Unread) => exit::FINE,
+        Err(Stop::Because(why, status)) => {
             complain(why);
             status
         }
+    }
+}
+
+/// Why not all items were tested.
+enum Stop {
+    /// Nobody reads the results any more.
+    Unread,
+    /// This, with this exit status.
+    Because(String, u8),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::Unread;
+        }
+        let what = lab::describe_errno(&error);
+        Self::Because(format!("could not write all of the result to standard output: {what}"), exit::INTERNAL)
     }
 }
 
@@ -72,18 +93,16 @@ fn listed(item: &Item) -> String {
     format!("{:7} {drivers:5} {}\n", item.id, item.title)
 }
 
-fn test(args: &ConformanceArgs, items: &[&Item]) -> Result<Totals, (String, u8)> {
-    let no_driver = |error: conformance::OpenError| (error.to_string(), exit::UNABLE);
-    let no_output = |error: std::io::Error| (format!("writing the results: {error}"), exit::INTERNAL);
-    let wanted = args.driver.wanted().map_err(|why| (why, exit::USAGE))?;
+fn test(args: &ConformanceArgs, items: &[&Item]) -> Result<Totals, Stop> {
+    let no_driver = |error: conformance::OpenError| Stop::Because(error.to_string(), exit::UNABLE);
+    let wanted = args.driver.wanted().map_err(|why| Stop::Because(why, exit::USAGE))?;
     let located = conformance::find(&wanted).map_err(no_driver)?;
     let context = located.context;
     let mut evidence = conformance::examine(&context).map_err(no_driver)?;
     evidence.findings.push(format!("why this driver: {}", located.reason));
-    conformance::check_unmanaged(&context).map_err(|why| (why, exit::UNABLE))?;
+    conformance::check_unmanaged(&context).map_err(|why| Stop::Because(why, exit::UNABLE))?;
     let about = conformance::Subject::describe(&context);
-    let mut ktap =
-        Ktap::begin(std::io::stdout().lock(), items.len(), &about, &evidence).map_err(no_output)?;
+    let mut ktap = Ktap::begin(io::stdout().lock(), items.len(), &about, &evidence)?;
     let mut broken = None;
     let options = Options { faults: args.inject.clone(), limit: Duration::from_secs(args.limit) };
     let mut report = |item: &Item, outcome: &Outcome, notes: &[String]| {
@@ -92,10 +111,17 @@ fn test(args: &ConformanceArgs, items: &[&Item]) -> Result<Totals, (String, u8)>
         }
         broken.is_none()
     };
-    conformance::run(&context, items, &options, &mut report);
-    match broken {
-        Some(error) => Err(no_output(error)),
-        None => ktap.end().map_err(no_output),
+    let stopped = conformance::run(&context, items, &options, &mut report);
+    if let Some(error) = broken {
+        return Err(error.into());
+    }
+    let totals = ktap.end()?;
+    match stopped {
+        Some(signal) => {
+            let why = format!("stopped by {signal}: not all of the {} items were tested", items.len());
+            Err(Stop::Because(why, exit::FAILED))
+        }
+        None => Ok(totals),
     }
 }
 

@@ -152,6 +152,7 @@ impl<'t> Conductor<'t> {
         let mut next_kill = start + self.within(BETWEEN_KILLS);
         let mut next_pause = start + self.within(BETWEEN_PAUSES);
         while Instant::now() < end && self.fine() {
+            self.heed_signals()?;
             self.listen(Duration::from_millis(10));
             if self.options.kill && Instant::now() >= next_kill {
                 self.kill_one();
@@ -174,6 +175,14 @@ impl<'t> Conductor<'t> {
             self.pause_or_go_on();
         }
         Ok(())
+    }
+
+    /// Ends the test as it is when somebody wants to stop; the processes go with this value.
+    fn heed_signals(&mut self) -> Result<(), Trouble> {
+        let Some(signal) = sys::stop_signal::received().filter(|_| self.fine()) else { return Ok(()) };
+        let tallies: Vec<_> = self.players().map(|player| player.tally).collect();
+        tallies.into_iter().for_each(|tally| self.tally += tally);
+        Err(Trouble::Stopped(signal, self.tally))
     }
 
     /// A random time, in ms: at least, and how much more at most.
@@ -216,6 +225,7 @@ impl<'t> Conductor<'t> {
     pub(super) fn all_at(&mut self, stage: Stage, limit: Duration) -> Result<(), Trouble> {
         let end = Instant::now() + limit;
         loop {
+            self.heed_signals()?;
             self.fill()?;
             let complete = self.places.iter().all(|place| place.player.is_some());
             let late = self.players().find(|player| player.stage < stage).map(|player| player.instance);

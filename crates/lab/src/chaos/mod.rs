@@ -91,6 +91,8 @@ impl fmt::Display for Summary {
 pub enum Trouble {
     /// It cannot be run here; the text says why.
     Unable(String),
+    /// This signal asked to stop; until then nothing had failed, and this was done.
+    Stopped(&'static str, Tally),
     /// It failed: the first complaints, and at the end the driver's state.
     Failed(Vec<String>),
 }
@@ -101,11 +103,12 @@ impl Trouble {
     }
 }
 
-/// Runs the test in a context that has no manager.
+/// Runs the test in a context that has no manager. SIGINT and SIGTERM stop it.
 ///
 /// # Errors
 /// See [`Trouble`].
 pub fn run(context: &AnyContext, options: &Options) -> Result<Summary, Trouble> {
+    sys::stop_signal::catch().map_err(Trouble::starting)?;
     let mut conductor = conductor::Conductor::begin(context, options)?;
     conductor.play()?;
     conductor.finish()

@@ -2,6 +2,7 @@
 //! Not here: when and why (`conductor`), what it says (`member`).
 
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
 
@@ -49,6 +50,8 @@ impl Player {
     ) -> io::Result<Self> {
         let mut command = Command::new("/proc/self/exe");
         command.arg(COMMAND).args(given).stdin(Stdio::piped()).stdout(Stdio::piped());
+        // A Ctrl-C in the terminal reaches only the one that decides.
+        command.process_group(0);
         sys::tied_child::die_with_parent(&mut command);
         let mut child = command.spawn()?;
         let (input, output) = (child.stdin.take(), child.stdout.take());

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::faulty::{Fault, FaultySubject};
 use super::item::{Item, Outcome, Slot};
@@ -45,15 +45,21 @@ pub fn check_unmanaged(subject: &dyn Subject) -> Result<(), String> {
 }
 
 /// Runs items in order; each outcome goes to `report` with the item's diagnostics, which says
-/// whether to go on.
+/// whether to go on. SIGINT and SIGTERM end that, too; the item under way is then not reported. Returns
+/// the signal that did.
 pub fn run(
     subject: &dyn Subject,
     items: &[&Item],
     options: &Options,
     report: &mut dyn FnMut(&Item, &Outcome, &[String]) -> bool,
-) {
+) -> Option<&'static str> {
+    // Without it a signal ends this process, which is no worse than before.
+    let _ = sys::stop_signal::catch();
     let mut open: Option<lobby::Open> = None;
     for item in items {
+        if let Some(signal) = sys::stop_signal::received() {
+            return Some(signal);
+        }
         let mut notes = Vec::new();
         if let Some(lobby) = open.take_if(|lobby| lobby.has_ended() || item.slot == Slot::Free)
             && let Some(why) = lobby.close()
@@ -67,14 +73,35 @@ pub fn run(
                     if report(item, &Outcome::Failed(stop.why()), &notes) {
                         continue;
                     }
-                    return;
+                    return None;
                 }
             }
         }
         let (outcome, said) = run_one(subject, item, options);
+        // A terminal's signal reaches the item's process, too, and what that then did says nothing.
+        if let Some(signal) = sys::stop_signal::received() {
+            return Some(signal);
+        }
         notes.extend(said);
         if !report(item, &outcome, &notes) {
-            return;
+            return None;
+        }
+    }
+    None
+}
+
+/// How often it is looked whether somebody wants to stop.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What was sent, unless that takes longer than `limit` or somebody wants to stop.
+fn within<T>(limit: Duration, sent: &mpsc::Receiver<T>) -> Option<T> {
+    let start = Instant::now();
+    loop {
+        match sent.recv_timeout(TICK.min(limit.saturating_sub(start.elapsed()))) {
+            Ok(value) => return Some(value),
+            Err(mpsc::RecvTimeoutError::Timeout)
+                if start.elapsed() < limit && sys::stop_signal::received().is_none() => {}
+            Err(_) => return None,
         }
     }
 }
@@ -93,13 +120,13 @@ fn run_one(subject: &dyn Subject, item: &Item, options: &Options) -> (Outcome, V
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let complaints = std::thread::spawn(move || read_all(stderr));
     std::thread::spawn(move || send.send(read_all(stdout)));
-    let said = ended.recv_timeout(options.limit);
+    let said = within(options.limit, &ended);
     // After the output's end the process is ending too; after the limit it must.
-    if said.is_err() {
+    if said.is_none() {
         let _ = child.kill();
     }
     let status = child.wait();
-    let Ok(said) = said else {
+    let Some(said) = said else {
         return (Outcome::Failed(format!("it did not end within {:?}", options.limit)), Vec::new());
     };
     let mut notes = Vec::new();
