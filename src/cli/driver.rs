@@ -70,6 +70,18 @@ impl FromStr for Wait {
     }
 }
 
+/// The driver that was asked for: by a flag, else by the environment.
+///
+/// # Errors
+/// The variable makes no sense.
+pub(crate) fn asked_for(flag: Option<Driver>) -> Result<Driver, String> {
+    match (flag, std::env::var(VARIABLE)) {
+        (Some(driver), _) => Ok(driver),
+        (None, Ok(text)) => text.parse().map_err(|error| format!("{VARIABLE}: {error}")),
+        (None, Err(_)) => Ok(Driver::Auto),
+    }
+}
+
 impl DriverArgs {
     /// The context that was asked for.
     pub(crate) fn device(&self) -> Device {
@@ -94,11 +106,7 @@ impl DriverArgs {
     /// # Errors
     /// As [`Self::wanted`].
     pub(crate) fn wanted_inheriting(&self, usual: Inherit) -> Result<Wanted, String> {
-        let driver = match (self.driver, std::env::var(VARIABLE)) {
-            (Some(driver), _) => driver,
-            (None, Ok(text)) => text.parse().map_err(|error| format!("{VARIABLE}: {error}"))?,
-            (None, Err(_)) => Driver::Auto,
-        };
+        let driver = asked_for(self.driver)?;
         let settings = [
             ("--context-dir", self.context_dir.is_some()),
             ("--inherit", self.inherit.is_some()),

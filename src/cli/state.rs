@@ -9,7 +9,7 @@ use lab::plan::Driver;
 use lab::state::{self, StateFile};
 
 use super::choice;
-use super::driver::DRIVERS;
+use super::driver::{DRIVERS, asked_for};
 use super::{complain, exit, say};
 
 const FILES: [StateFile; 5] = [
@@ -27,9 +27,9 @@ pub(crate) struct StateArgs {
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     device: Device,
 
-    /// The kernel's driver, or the embedded one: also where the kernel has none, or with --context-dir
-    #[arg(long, value_name = "DRIVER", default_value = "auto", value_parser = choice::of(DRIVERS))]
-    driver: Driver,
+    /// The kernel's driver, or the embedded one: also where the kernel has none, or with --context-dir [default: $BINDERPERF_DRIVER, else auto]
+    #[arg(long, value_name = "DRIVER", value_parser = choice::of(DRIVERS))]
+    driver: Option<Driver>,
 
     /// Embedded driver: the directory that its processes share [default: the user's]
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
@@ -44,17 +44,25 @@ pub(crate) struct StateArgs {
 pub(crate) fn run(args: &StateArgs) -> u8 {
     let embedded = || state::of_embedded(args.context_dir.as_deref(), args.which);
     let kernel = || state::of_device(&args.device, args.which);
-    let account = match args.driver {
-        Driver::Embedded => embedded(),
-        Driver::Kernel => kernel(),
-        Driver::Auto if args.context_dir.is_some() => embedded(),
-        // If neither has anything to tell, the reason why there is no driver says most.
-        Driver::Auto => kernel().or_else(|why| embedded().map_err(|_| why)),
+    let alone = |trouble| vec![trouble];
+    let account = match asked_for(args.driver) {
+        Err(why) => {
+            complain(why);
+            return exit::USAGE;
+        }
+        Ok(Driver::Kernel) if args.context_dir.is_some() => {
+            complain("--context-dir is a setting of the embedded driver, and --driver is kernel");
+            return exit::USAGE;
+        }
+        Ok(Driver::Embedded) => embedded().map_err(alone),
+        Ok(Driver::Kernel) => kernel().map_err(alone),
+        Ok(Driver::Auto) if args.context_dir.is_some() => embedded().map_err(alone),
+        Ok(Driver::Auto) => kernel().or_else(|none| embedded().map_err(|other| vec![none, other])),
     };
     match account {
         Ok(text) => say(&text),
-        Err(trouble) => {
-            complain(trouble);
+        Err(troubles) => {
+            troubles.iter().for_each(complain);
             exit::UNABLE
         }
     }

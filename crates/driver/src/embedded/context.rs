@@ -50,22 +50,17 @@ impl Drop for Place {
 
 impl EmbeddedContext {
     /// The context of this name in the user's own directory: the one below `$XDG_RUNTIME_DIR`, else
-    /// below the directory for temporary files.
+    /// below the directory for temporary files. Nothing is made or opened yet.
     ///
     /// # Errors
-    /// The directory cannot be made, or is not the user's alone.
+    /// It cannot be told who this process's user is.
     pub fn named(name: &str, settings: Settings) -> Result<Self, OpenError> {
         let directory = user_directory().map_err(|source| OpenError::Os {
             path: PathBuf::from("/proc/self"),
             call: "asking for this process's user",
             source,
         })?;
-        match DirBuilder::new().recursive(true).mode(0o700).create(&directory) {
-            Ok(()) => Ok(Self::at(&directory, name, settings)),
-            Err(source) => {
-                Err(OpenError::Os { path: directory, call: "making the directory of the broker", source })
-            }
-        }
+        Ok(Self::at(&directory, name, settings))
     }
 
     /// The context of this name in a directory; nothing is made or opened yet.
@@ -78,7 +73,7 @@ impl EmbeddedContext {
     /// A context with a directory and a broker of its own, gone with its last clone.
     ///
     /// # Errors
-    /// As making a directory for temporary files.
+    /// As making a directory for temporary files; its path is too long for a socket.
     pub fn private(name: &str, settings: Settings) -> io::Result<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         directory::sweep(&std::env::temp_dir());
@@ -86,6 +81,7 @@ impl EmbeddedContext {
             let number = MADE.fetch_add(1, Ordering::Relaxed);
             let directory = format!("{}{}-{number}", directory::PRIVATE, std::process::id());
             let directory = std::env::temp_dir().join(directory);
+            directory::fits(&directory).map_err(io::Error::other)?;
             match DirBuilder::new().mode(0o700).create(&directory) {
                 // Left behind by a process of the same number.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

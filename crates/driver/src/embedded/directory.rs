@@ -26,12 +26,41 @@ fn lock_file(directory: &Path) -> PathBuf {
     directory.join("broker.lock")
 }
 
+/// The longest path of a socket in bytes (`unix(7)`: `sun_path`, less the 0 behind it).
+const LONGEST: usize = 107;
+
+/// Whether the path of the broker's socket is short enough for the system. To be asked before anything
+/// is made.
+///
+/// # Errors
+/// How long it is, and what to make shorter.
+pub(super) fn fits(directory: &Path) -> Result<(), String> {
+    // A broker has another working directory.
+    let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let len = socket(&absolute).as_os_str().len();
+    if len <= LONGEST {
+        return Ok(());
+    }
+    let private = directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PRIVATE));
+    let users = super::context::user_directory().is_ok_and(|users| users == directory);
+    let shorter = match (private, users) {
+        (true, _) => "set TMPDIR to a directory with a shorter path",
+        (false, true) => "set XDG_RUNTIME_DIR (else TMPDIR counts) to a directory with a shorter path",
+        (false, false) => "name a directory with a shorter path (--context-dir)",
+    };
+    Err(format!(
+        "the path of the socket in {} would have {len} bytes, and no socket's may have more than {LONGEST}: {shorter}",
+        absolute.display()
+    ))
+}
+
 /// Makes the directory if it is missing, and makes sure that nobody else can reach into it.
 ///
 /// # Errors
 /// What stands there instead, and what to do about it.
 pub(super) fn ensure(directory: &Path) -> Result<(), OpenError> {
     let refused = |why| OpenError::Embedded { directory: directory.to_owned(), why };
+    fits(directory).map_err(refused)?;
     match DirBuilder::new().mode(0o700).create(directory) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -182,6 +211,21 @@ pub(super) mod tests {
         assert_eq!(fs::metadata(&inner).expect("there").mode() & 0o7777, 0o700);
         let text = ensure(&folder.0.join("a/b")).expect_err("no parent").to_string();
         assert!(text.contains("ENOENT") && text.contains("XDG_RUNTIME_DIR"), "{text}");
+    }
+
+    #[test]
+    fn a_directory_too_deep_for_a_socket_is_refused_before_it_is_made() {
+        let folder = Folder::new();
+        let rest = |len: usize| len - folder.0.as_os_str().len() - "//broker.sock".len();
+        let longest = folder.0.join("x".repeat(rest(LONGEST)));
+        ensure(&longest).expect("just short enough");
+        drop(std::os::unix::net::UnixListener::bind(socket(&longest)).expect("the system takes it"));
+        let beyond = folder.0.join("x".repeat(rest(LONGEST + 1)));
+        let text = ensure(&beyond).expect_err("one byte too many").to_string();
+        assert!(text.contains("108 bytes") && text.contains("--context-dir"), "{text}");
+        assert!(!beyond.exists());
+        let private = beyond.join(format!("{PRIVATE}1-0"));
+        assert!(fits(&private).is_err_and(|why| why.contains("TMPDIR")));
     }
 
     #[test]

@@ -97,6 +97,7 @@ impl Line {
     /// As `open`.
     pub(crate) fn open_running(directory: &Path, hello: &Hello) -> Result<Option<Self>, OpenError> {
         let refused = |why| OpenError::Embedded { directory: directory.to_owned(), why };
+        directory::fits(directory).map_err(refused)?;
         match Self::join(directory, hello) {
             Ok((line, _)) => Ok(Some(line)),
             Err(Failed::NoBroker | Failed::Ending) => Ok(None),
