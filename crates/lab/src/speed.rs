@@ -81,6 +81,27 @@ pub fn head() -> String {
     )
 }
 
+/// The titles of all rows and groups of rows.
+fn titles() -> Vec<String> {
+    let trips = trip::TRIPS.iter().map(|trip| trip.title.to_owned());
+    let crowds = crowd::crowds().map(crowd::Crowd::title);
+    trips.chain(crowds).chain(growth::GROWTHS.iter().map(|growth| growth.title())).collect()
+}
+
+impl Effort {
+    /// Whether there is anything to measure.
+    ///
+    /// # Errors
+    /// No row is meant; which there are.
+    pub fn check(&self) -> Result<(), String> {
+        let titles = titles();
+        if titles.iter().any(|title| title.contains(&self.only)) {
+            return Ok(());
+        }
+        Err(format!("no row has {:?} in its title; there are: {}", self.only, titles.join("; ")))
+    }
+}
+
 fn heed_signals() -> Result<(), String> {
     match sys::stop_signal::received() {
         Some(signal) => Err(format!("stopped by {signal}")),
@@ -174,6 +195,16 @@ mod tests {
         let mut unmeasured = table(&[1.0]);
         unmeasured.unmeasured.push(("a row".to_owned(), "there is one CPU".to_owned()));
         assert!(!unmeasured.is_met());
+    }
+
+    #[test]
+    fn a_table_without_rows_is_refused_with_the_rows_there_are() {
+        let only = |only: &str| Effort { only: only.to_owned(), ..Effort::default() };
+        for fine in ["", "sleeping", "pair", "nodes"] {
+            assert_eq!(only(fine).check(), Ok(()), "{fine}");
+        }
+        let why = only("nosuchrow").check().expect_err("no such row");
+        assert!(why.contains("nosuchrow") && why.contains("sleeping, one CPU, 4 B"), "{why}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, Args as _, Command, Parser, ValueEnum, ValueHint};
 use lab::plan::gbench::{self, Flags};
 use lab::plan::{Controls, Device, Family, Fault, Gate, MinTime, Placement, Plan, Release};
+use record::CaseKind;
 
 /// Which tests are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,7 +215,7 @@ impl Own {
                 ));
             }
         }
-        Ok(Plan {
+        let plan = Plan {
             test: format!("throughput {}", test.word()),
             tests: self.tests(test),
             service: self.service.clone(),
@@ -235,7 +236,24 @@ impl Own {
             context: flags.context.clone(),
             command_line,
             ..Plan::default()
-        })
+        };
+        self.check_judged(&plan)?;
+        Ok(plan)
+    }
+
+    /// Refuses limits that no case would be held to. A filter that lets nothing through is told of
+    /// elsewhere.
+    fn check_judged(&self, plan: &Plan) -> Result<(), String> {
+        let cases = plan.cases();
+        let judges = cases.is_empty() || cases.iter().any(|planned| planned.case.kind == CaseKind::Test);
+        match self.max.first() {
+            Some(gate) if !judges => Err(format!(
+                "--max x_{} has no case to judge: the filter {:?} lets only controls through",
+                gate.control.word(),
+                plan.filter.as_str()
+            )),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -279,6 +297,20 @@ mod tests {
         );
         let with = own(&["--max=x_raw=1.1", "--controls=raw"]).expect("fine");
         assert!(with.plan(Test::Binder, &flags, Vec::new()).is_ok());
+    }
+
+    #[test]
+    fn a_limit_needs_a_case_to_judge() {
+        let plan = |filter: &str| {
+            let words = vec![format!("--benchmark_filter={filter}")];
+            let (flags, _) = Flags::parse(words, |_| None).expect("fine");
+            let own = own(&["--max=x_eventfd=100", "--controls=eventfd"]).expect("fine");
+            own.plan(Test::Binder, &flags, Vec::new())
+        };
+        let why = plan("BM_sendVec_eventfd/4$").expect_err("only the control");
+        assert!(why.contains("no case to judge") && why.contains("eventfd"), "{why}");
+        assert!(plan("/4$").is_ok());
+        assert!(plan("nothing").is_ok(), "told elsewhere");
     }
 
     #[test]

@@ -32,6 +32,11 @@ pub(super) struct SpeedArgs {
 
 /// Measures and prints every row.
 pub(super) fn run(args: SpeedArgs) -> u8 {
+    let effort = Effort { rounds: args.rounds as usize, only: args.only };
+    if let Err(why) = effort.check() {
+        complain(why);
+        return exit::USAGE;
+    }
     let mut record = args.record.as_deref().map(Sink::file);
     let mut end = say(&speed::head());
     let tell = |row: Result<&speed::Row, (&str, &str)>| {
@@ -41,7 +46,6 @@ pub(super) fn run(args: SpeedArgs) -> u8 {
         };
         end = end.max(say(&text));
     };
-    let effort = Effort { rounds: args.rounds as usize, only: args.only };
     let table = match speed::measure(effort, tell) {
         Ok(table) => table,
         Err(why) => {
