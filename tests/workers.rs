@@ -143,8 +143,8 @@ fn what_cannot_be_done_says_so_before_anything_is_started() {
         (&["-p", "-w", "3"], "even number"),
         (&["-i", "0"], "'0'"),
         (&["-i", "1000000000", "-w", "512"], "limit is"),
-        (&["-s", "1040385"], "limit is 1036288 B"),
-        (&["-s", "400000", "-w", "4"], "limit is 345424 B"),
+        (&["-s", "345425"], "limit is 345424 B"),
+        (&["-s", "400000", "-w", "4"], "limit is 115136 B"),
         (&["-s", "1k"], "1k"),
         (&["-m", "0"], "'0'"),
         (&["--duration=0"], "'0'"),
@@ -171,6 +171,18 @@ fn what_cannot_be_done_says_so_before_anything_is_started() {
         assert_eq!(called.code, Some(2), "{words:?}: {}", called.stderr);
         assert!(called.stdout.is_empty() && called.stderr.contains(says), "{words:?}: {}", called.stderr);
     }
+}
+
+#[test]
+fn the_largest_payload_that_is_allowed_goes_through() {
+    for words in [&["-p", "-s", "345424"][..], &["-w", "2", "-s", "345424"], &["-w", "4", "-s", "115136"]] {
+        let called = workers(&[words, &["-i", "200"]].concat());
+        assert_eq!(called.code, Some(0), "{words:?}: {}", called.stderr);
+    }
+    let called = hwbinder(&["-w", "1", "-s", "1", "-i", "200", "--payload=517888"]);
+    assert_eq!(called.code, Some(0), "{}", called.stderr);
+    let called = hwbinder(&["-w", "1", "-s", "1", "--payload=517889"]);
+    assert_eq!(called.code, Some(2), "{}", called.stderr);
 }
 
 #[test]
@@ -221,11 +233,20 @@ fn a_stopped_run_keeps_what_it_has_and_no_worker_outlives_a_killed_one() {
 
 #[test]
 fn a_service_that_nobody_registered_is_waited_for_and_named() {
-    let called = workers(&["--service=no.such.service"]);
+    let called = workers(&["--service=no.such.service", "--device=private"]);
+    assert_eq!(called.code, Some(2), "{}", called.stderr);
+    let folder = Folder::new("workers-nobody");
+    let called = in_users(&folder, &["--service=no.such.service"]);
     assert_eq!(called.code, Some(3), "{}", called.stderr);
-    assert!(called.stderr.contains("nobody registered no.such.service"), "{}", called.stderr);
+    assert!(called.stderr.contains("no service manager"), "{}", called.stderr);
     let missing = binderperf(&["throughput", "workers", "--device=/nonexistent/binder"]);
     assert_eq!(missing.code, Some(3), "{}", missing.stderr);
+}
+
+/// The test in the context of a user whose directory this is, where others' services are looked for.
+fn in_users(folder: &Folder, words: &[&str]) -> Called {
+    let words = [&["throughput", "workers", "--driver=embedded"], words].concat();
+    call(env!("CARGO_BIN_EXE_binderperf"), &words, &[("XDG_RUNTIME_DIR", &folder.path(""))])
 }
 
 /// A process that ends with the value.
@@ -260,15 +281,22 @@ impl Drop for Started {
 #[test]
 fn a_service_of_somebody_else_is_pinged() {
     let folder = Folder::new("workers-service");
-    let directory = folder.path("context");
+    let directory = folder.path("binderperf");
     let context = EmbeddedContext::at(Path::new(&directory), "binder", Settings::default());
     let address = context.address();
     let _broker = Started::new(&["broker", "--context-dir", &directory]);
     let _manager = Started::role(&["manager", "-", &address, "16"]);
     let _service = Started::role(&["service", "-", &address, "16", "test.echo"]);
-    let called = workers(&["--context-dir", &directory, "--service=test.echo", "-i", "30"]);
-    assert_eq!(called.code, Some(0), "{}", called.stderr);
-    assert!(figure(&called, "iterations per sec: ") > 0.0);
+    for called in [
+        workers(&["--context-dir", &directory, "--service=test.echo", "-i", "30"]),
+        in_users(&folder, &["--service=test.echo", "-i", "30"]),
+    ] {
+        assert_eq!(called.code, Some(0), "{}", called.stderr);
+        assert!(figure(&called, "iterations per sec: ") > 0.0);
+    }
+    let nobody = in_users(&folder, &["--service=no.such.service"]);
+    assert_eq!(nobody.code, Some(3), "{}", nobody.stderr);
+    assert!(nobody.stderr.contains("nobody registered no.such.service within 5 s"), "{}", nobody.stderr);
 }
 
 fn hwbinder(words: &[&str]) -> Called {

@@ -10,6 +10,7 @@ pub use overhead::{Overhead, overhead};
 
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 use record::{Measurement, Sampler};
 use sys::clock::{monotonic_ns, thread_cpu_ns};
@@ -83,6 +84,15 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// Handle 0 leads to nobody: there was no service manager although it was waited for so long.
+    pub(crate) fn no_manager(waited: Duration) -> Self {
+        Self::Refused(format!(
+            "no service manager (of hwbinder: hwservicemanager) came to this context within {} s: start it, or name \
+             the --device where it is",
+            waited.as_secs()
+        ))
+    }
+
     pub(crate) fn os(call: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| match source.kind() {
             io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe => Self::Closed,

@@ -30,9 +30,14 @@ pub use driver::locate::{Device, Driver, Wanted};
 pub use ipc::Release;
 use record::Case;
 
-/// The largest payload in bytes: what a receiver's area takes beside the header, the objects and the
-/// service manager's answers.
-pub const LARGEST_PAYLOAD: u64 = DEFAULT_MAP_SIZE as u64 - 4096;
+/// Calls of one client that may lie in a receiver's area at once: a server gives the last one's space back
+/// behind its reply, and the next may come before that.
+pub(crate) const CALLS_IN_AREA: u64 = 2;
+/// What is left of a receiver's area for headers, objects and the service manager's answers, in bytes.
+pub(crate) const SPARE: u64 = 4096;
+
+/// The largest payload in bytes of one client that calls again and again.
+pub const LARGEST_PAYLOAD: u64 = (DEFAULT_MAP_SIZE as u64 - SPARE) / CALLS_IN_AREA - 512;
 
 /// Everything a throughput run needs to know.
 #[derive(Clone, Debug)]

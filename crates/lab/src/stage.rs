@@ -31,7 +31,7 @@ use crate::plan::{Dialect, Family, FaultKind, Placement, Plan, Planned};
 use crate::serialisation;
 pub(crate) use contexts::{Contexts, Place};
 use contexts::{Manager, Managers};
-pub(crate) use peer::Peer;
+pub(crate) use peer::{Peer, Streams};
 
 /// The measuring end of a case, ready to go.
 pub(crate) enum Subject {
@@ -184,6 +184,13 @@ impl<'p> Stage<'p> {
         fault: Option<FaultKind>,
     ) -> Result<Subject, StageError> {
         match planned.family {
+            Family::Pipe | Family::Unix if len == 0 => {
+                // A write of nothing leaves nothing to read, and a message of nothing looks like the end.
+                Err(StageError::Unfit(format!(
+                    "no vector of 0 B goes through {}",
+                    if planned.family == Family::Pipe { "a pipe" } else { "a unix socket" }
+                )))
+            }
             Family::Memcpy => Ok(Subject::Memcpy(Copying::new(len))),
             Family::Parcel => {
                 Ok(Subject::Parcel(Serialising::new(serialisation::binder::Call::new(len), len)))
@@ -299,7 +306,16 @@ impl<'p> Stage<'p> {
         stdout: Stdio,
         on_end: Option<peer::OnEnd>,
     ) -> Result<Arc<Peer>, StageError> {
-        let peer = Peer::spawn(&self.program, words, stdin, stdout, on_end)
+        self.start_with(words, Streams { stdin, stdout, stderr: Stdio::inherit() }, on_end)
+    }
+
+    fn start_with(
+        &self,
+        words: &[String],
+        streams: Streams,
+        on_end: Option<peer::OnEnd>,
+    ) -> Result<Arc<Peer>, StageError> {
+        let peer = Peer::spawn_with(&self.program, words, streams, on_end)
             .map_err(os_failed("starting the server process"))?;
         let peer = Arc::new(peer);
         self.watch.mind(&peer);
@@ -315,6 +331,10 @@ impl<'p> Stage<'p> {
     }
 
     fn unix(&mut self, len: usize, fault: Option<FaultKind>) -> Result<Subject, StageError> {
+        if !unix::takes(len).map_err(os_failed("making a socket pair"))? {
+            let why = format!("a unix socket takes no message of {len} B here; raise net.core.wmem_default");
+            return Err(StageError::Unfit(why));
+        }
         let (ours, theirs) = sys::socket_pair::seqpacket().map_err(os_failed("making a socket pair"))?;
         let words = role::words("unix", &[len.to_string()], fault);
         self.server = Some(self.start(&words, theirs.into(), Stdio::null(), None)?);
@@ -367,6 +387,12 @@ impl<'p> Stage<'p> {
             Ok(()) => Ok(server),
             Err(why) => Err(StageError::Failed(format!("the {what} did not start: {why}"))),
         }
+    }
+
+    /// The same, whose complaints are kept, too, for [`Peer::complaints`].
+    pub(crate) fn start_heard_worker(&self, words: &[String]) -> Result<Arc<Peer>, StageError> {
+        let streams = Streams { stdin: Stdio::null(), stdout: Stdio::piped(), stderr: Stdio::piped() };
+        self.start_with(words, streams, None)
     }
 
     /// A process with these words, whose output is kept for [`Peer::last_words`].

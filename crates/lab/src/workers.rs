@@ -5,12 +5,13 @@
 //! - [`ask`]: what was asked for, validated; [`layout`]: who serves and who calls whom.
 //! - [`team`]: the processes of a case, from outside; [`role`]: one of them from inside.
 //! - [`scene`]: the flavours. The memory they share is a `crate::board`.
-//! - [`tally`]: samples into figures.
+//! - [`tally`]: samples into figures. [`cause`]: why one ended.
 //!
 //! Facts: AOSP `binderThroughputTest.cpp` (Android 14) and `Benchmark_throughput.cpp` of libhwbinder.
 //! Where those count wrongly this does not: `docs/reading-the-numbers.md` lists it.
 
 pub mod ask;
+mod cause;
 mod layout;
 pub mod role;
 mod scene;
@@ -63,7 +64,9 @@ pub fn execute(ask: &Ask, observer: &mut dyn Observer) -> Result<Run, RunError> 
     };
     let contexts = Contexts::only(dialect, context.clone());
     let mut stage = Stage::new(&plan, &program, contexts, class);
-    if ask.flavour.has_manager() {
+    // A manager of ours would know of nobody else's service.
+    let others = ask.groups.iter().all(|group| matches!(group.shape, Shape::Named(_)));
+    if ask.flavour.has_manager() && !others {
         stage.manage(dialect).map_err(|error| RunError::Unready(error.to_string()))?;
     }
     let address = context.map(|context| context.address()).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Room: every unsafe line of binderperf; one small safe type per file.
 //! Not here: what the bytes mean (`abi`), what a driver promises (`driver`).
 
+pub mod address_space;
 pub mod binder_fd;
 pub mod binderfs;
 pub mod capability;

@@ -90,7 +90,8 @@ impl FlavoursArgs {
         }
         if let Some(payload) = self.payload.iter().find(|payload| **payload > LARGEST_PAYLOAD) {
             return Err(format!(
-                "a payload of {payload} B does not fit into a receiver's buffer: the limit is {LARGEST_PAYLOAD} B"
+                "a payload of {payload} B does not fit into a receiver's buffer, in which a client's last call may lie \
+                 beside its next one: the limit is {LARGEST_PAYLOAD} B"
             ));
         }
         let mut payloads = self.payload.clone();

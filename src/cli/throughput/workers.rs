@@ -3,7 +3,7 @@
 //! Facts: flags and defaults of AOSP `binderThroughputTest.cpp` (Android 14).
 
 use clap::Parser;
-use lab::plan::MinTime;
+use lab::plan::{Device, MinTime};
 use lab::workers::{Flavour, Group, Shape};
 
 use super::super::show::Form;
@@ -55,6 +55,17 @@ pub(crate) struct WorkersArgs {
     common: Common,
 }
 
+/// Where somebody else's service can be.
+fn of_others(device: Device) -> Result<Device, String> {
+    match device {
+        Device::Auto => Ok(Device::Named("binder".to_owned())),
+        Device::Private => {
+            Err("nobody has registered --service in a private context: name its --device".to_owned())
+        }
+        named => Ok(named),
+    }
+}
+
 /// Runs it; the result is the exit status.
 pub(crate) fn run(args: WorkersArgs) -> u8 {
     let shape = match (&args.service, args.pairs) {
@@ -65,10 +76,26 @@ pub(crate) fn run(args: WorkersArgs) -> u8 {
     let groups = vec![Group { shape, workers: args.workers, payload: args.payload }];
     let length = args.duration.map_or(MinTime::Iterations(args.iterations), MinTime::Seconds);
     let ask = args.common.ask("throughput workers", Flavour::Binder, groups, length);
-    let ask = ask.map(|ask| lab::workers::Ask {
-        training: args.training,
-        expected_max_ns: args.expected_max.map(|us| us * 1000),
-        ..ask
+    let ask = ask.and_then(|mut ask| {
+        if args.service.is_some() {
+            ask.wanted.device = of_others(ask.wanted.device)?;
+        }
+        ask.training = args.training;
+        ask.expected_max_ns = args.expected_max.map(|us| us * 1000);
+        Ok(ask)
     });
     crowd::run(ask, &args.common, args.format)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_services_are_in_no_context_of_our_own() {
+        assert_eq!(of_others(Device::Auto), Ok(Device::Named("binder".to_owned())));
+        let other = Device::Named("vndbinder".to_owned());
+        assert_eq!(of_others(other.clone()), Ok(other));
+        assert!(of_others(Device::Private).is_err_and(|why| why.contains("--device")));
+    }
 }

@@ -12,6 +12,24 @@ use std::time::{Duration, Instant};
 /// To be done once when the process has ended.
 pub(crate) type OnEnd = Box<dyn FnOnce() + Send>;
 
+/// What a process reads and writes.
+pub(crate) struct Streams {
+    pub(crate) stdin: Stdio,
+    pub(crate) stdout: Stdio,
+    pub(crate) stderr: Stdio,
+}
+
+fn all_of(stream: Option<impl Read>) -> String {
+    /// More than any reason.
+    const MOST: u64 = 4096;
+    let mut said = Vec::new();
+    if let Some(stream) = stream {
+        // What cannot be read was not said.
+        let _ = stream.take(MOST).read_to_end(&mut said);
+    }
+    String::from_utf8_lossy(&said).trim().to_owned()
+}
+
 /// A started process; ended and reaped on drop.
 pub(crate) struct Peer {
     child: Mutex<Started>,
@@ -24,8 +42,7 @@ struct Started {
 }
 
 impl Peer {
-    /// Starts `program` with these words. It gets a process group of its own, so that a Ctrl-C in
-    /// the terminal reaches only the one that measures and decides.
+    /// Starts `program` with these words; it complains where this process does.
     pub(crate) fn spawn(
         program: &Path,
         words: &[String],
@@ -33,8 +50,19 @@ impl Peer {
         stdout: Stdio,
         on_end: Option<OnEnd>,
     ) -> io::Result<Self> {
+        Self::spawn_with(program, words, Streams { stdin, stdout, stderr: Stdio::inherit() }, on_end)
+    }
+
+    /// Starts `program` with these words. It gets a process group of its own, so that a Ctrl-C in
+    /// the terminal reaches only the one that measures and decides.
+    pub(crate) fn spawn_with(
+        program: &Path,
+        words: &[String],
+        Streams { stdin, stdout, stderr }: Streams,
+        on_end: Option<OnEnd>,
+    ) -> io::Result<Self> {
         let mut command = Command::new(program);
-        command.args(words).stdin(stdin).stdout(stdout).process_group(0);
+        command.args(words).stdin(stdin).stdout(stdout).stderr(stderr).process_group(0);
         sys::tied_child::die_with_parent(&mut command);
         let child = command.spawn()?;
         Ok(Self { child: Mutex::new(Started { child, end: None, on_end }) })
@@ -83,16 +111,16 @@ impl Peer {
 
     /// Ends it, if it has not, and returns what it said that nobody read.
     pub(crate) fn last_words(&self) -> String {
-        /// More than any reason.
-        const MOST: u64 = 4096;
         self.kill();
         let stdout = self.lock().child.stdout.take();
-        let mut said = Vec::new();
-        if let Some(stdout) = stdout {
-            // What cannot be read was not said.
-            let _ = stdout.take(MOST).read_to_end(&mut said);
-        }
-        String::from_utf8_lossy(&said).trim().to_owned()
+        all_of(stdout)
+    }
+
+    /// Ends it, if it has not, and returns what it said on its standard error, if that is kept.
+    pub(crate) fn complaints(&self) -> String {
+        self.kill();
+        let stderr = self.lock().child.stderr.take();
+        all_of(stderr)
     }
 
     /// The first line of what it says, without its end; empty if it ends before. What follows is lost.

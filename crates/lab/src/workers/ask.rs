@@ -9,7 +9,7 @@ use record::CrowdShape;
 use serde::{Deserialize, Serialize};
 
 use crate::host;
-use crate::plan::{Fault, FaultKind, MinTime, Release, Wanted};
+use crate::plan::{CALLS_IN_AREA, Fault, FaultKind, MinTime, Release, SPARE, Wanted};
 
 /// More processes in one case are a slip of the pen.
 pub const MOST_WORKERS: u32 = 512;
@@ -128,14 +128,16 @@ impl Group {
         }
     }
 
-    /// Calls that may be in one service's receiving area at once.
-    fn calls_at_once(&self) -> u32 {
-        match self.shape {
-            Shape::Random => self.workers.saturating_sub(1),
-            Shape::Pairs => 1,
-            Shape::Services { .. } | Shape::Named(_) => self.workers,
-        }
-        .max(1)
+    /// Calls that may lie in one service's area at once. With a pool a client's next call may find one more thread
+    /// that has replied and not come to giving the space back.
+    fn calls_in_area(&self) -> u64 {
+        let (clients, has_pool) = match self.shape {
+            Shape::Random => (self.workers.saturating_sub(1), true),
+            Shape::Pairs => (1, true),
+            Shape::Services { more_threads, .. } => (self.workers, more_threads > 0),
+            Shape::Named(_) => (self.workers, true),
+        };
+        u64::from(clients.max(1)) * (CALLS_IN_AREA + u64::from(has_pool))
     }
 
     pub(super) fn case_name(&self, flavour: Flavour) -> String {
@@ -186,18 +188,16 @@ impl Group {
     /// # Errors
     /// What does not fit, and the limit.
     pub fn check_payload(&self, flavour: Flavour) -> Result<(), String> {
-        let (at_once, area) = (self.calls_at_once(), DEFAULT_MAP_SIZE as u64);
+        let at_once = self.calls_in_area();
+        let area = DEFAULT_MAP_SIZE as u64;
         // The driver takes space in steps of 8 bytes, and leaves some to the service manager's answers.
-        let most = ((area - 4096) / u64::from(at_once)).saturating_sub(flavour.overhead()) / 8 * 8;
+        let most = ((area - SPARE) / at_once).saturating_sub(flavour.overhead()) / 8 * 8;
         if u64::from(self.payload) <= most {
             return Ok(());
         }
-        let each = match at_once {
-            1 => String::new(),
-            calls => format!(" shared by up to {calls} calls at once"),
-        };
         Err(format!(
-            "a payload of {} B exceeds the receiver's buffer of {area} B{each}: the limit is {most} B",
+            "a payload of {} B does not fit into the receiver's buffer of {area} B, in which up to {at_once} calls lie \
+             at once (a client's next one beside those whose space is not given back yet): the limit is {most} B",
             self.payload
         ))
     }

@@ -11,6 +11,7 @@ use record::Measurement;
 use sys::clock::monotonic_ns;
 
 use super::ask::{Ask, Group, Shape};
+use super::cause::cause;
 use super::layout::{Member, members};
 use super::role::{Assignment, READY, SERVING};
 use super::tally;
@@ -98,8 +99,9 @@ impl Team {
         for number in 0..team.members.len() {
             let assignment = team.assignment(ask, group, address, size, number);
             let words = assignment.words().map_err(|error| broken("describing a worker", &error))?;
-            let peer =
-                stage.start_worker(&words).map_err(|error| broken(&team.members[number].title, &error))?;
+            let peer = stage
+                .start_heard_worker(&words)
+                .map_err(|error| broken(&team.members[number].title, &error))?;
             team.peers.push(peer);
         }
         let everybody: Vec<u32> = (0..size.members).collect();
@@ -223,7 +225,10 @@ impl Team {
             .members
             .iter()
             .zip(&self.peers)
-            .filter_map(|(member, peer)| Some(format!("{} died ({})", member.title, peer.end()?)))
+            .filter_map(|(member, peer)| {
+                let end = peer.end()?;
+                Some(format!("{} died ({})", member.title, cause(&end.to_string(), &peer.complaints())))
+            })
             .collect();
         self.peers.iter().for_each(|peer| peer.kill());
         Trouble::Broken(match (died.first(), failed.first()) {

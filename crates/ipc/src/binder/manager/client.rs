@@ -21,7 +21,7 @@ use crate::status_code::StatusCode;
 use crate::target::Binder;
 
 /// How long [`Services::get`] waits for a service, as libbinder does.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub const PATIENCE: Duration = Duration::from_secs(5);
 /// How long between two looks.
 const BETWEEN: Duration = Duration::from_millis(5);
 
@@ -137,7 +137,7 @@ impl Services {
         }
     }
 
-    /// The object of a name; waits five seconds for it to be registered.
+    /// The object of a name; waits [`PATIENCE`] for it to be registered.
     ///
     /// # Errors
     /// `NAME_NOT_FOUND`: nobody registered it. See [`CallError`].

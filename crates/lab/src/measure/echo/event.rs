@@ -20,10 +20,10 @@ fn reply_at(len: usize) -> usize {
     len.next_multiple_of(128)
 }
 
-/// Bytes of shared memory for vectors of `len` bytes.
+/// Bytes of shared memory for vectors of `len` bytes; at least one, as none cannot be mapped.
 #[must_use]
 pub fn memory_size(len: usize) -> usize {
-    reply_at(len) + len
+    (reply_at(len) + len).max(1)
 }
 
 fn add(counter: &mut File, value: u64) -> Result<(), CallError> {

@@ -65,7 +65,9 @@ impl<X: Context> Rendezvous<'_, X> {
                 services.get(self.name).map_err(refused(format_args!("looking up {}", self.name)))?
             }
             Dialect::Hwbinder => {
-                let services = hidl::Services::of(&process).map_err(refused(CALLING))?;
+                let services = hidl::Services::wait(&process, ABSENCE).map_err(|error| {
+                    if error.is_dead() { CallError::no_manager(ABSENCE) } else { refused(CALLING)(error) }
+                })?;
                 let found = services.wait_for(interface, self.name, ABSENCE);
                 found.map_err(|error| CallError::Refused(error.to_string()))?.as_binder().clone()
             }

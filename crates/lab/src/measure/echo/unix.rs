@@ -38,6 +38,17 @@ impl RoundTrip for Client {
     }
 }
 
+/// Whether the system's sockets take a message of `len` bytes: it must fit into the sender's buffer.
+///
+/// # Errors
+/// As making a socket pair.
+pub(crate) fn takes(len: usize) -> io::Result<bool> {
+    let (here, _there) = sys::socket_pair::seqpacket()?;
+    let too_long = |error: &io::Error| error.raw_os_error().and_then(sys::errno::name) == Some("EMSGSIZE");
+    // Nothing is in the buffer yet, so this does not block.
+    Ok(!File::from(here).write(&vec![0; len]).is_err_and(|error| too_long(&error)))
+}
+
 fn send(socket: &mut File, bytes: &[u8]) -> Result<(), CallError> {
     // A message goes whole or not at all, so `write_all` makes one call.
     socket.write_all(bytes).map_err(CallError::os("write to the socket"))
@@ -70,5 +81,16 @@ pub(crate) fn serve(mut socket: File, len: usize, mut sabotage: Sabotage) -> Res
         }
         sabotage.apply(&mut bytes);
         send(&mut socket, &bytes)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_larger_than_every_buffer_is_not_taken() {
+        assert!(takes(4096).expect("a pair"));
+        assert!(!takes(1 << 28).expect("a pair"));
     }
 }

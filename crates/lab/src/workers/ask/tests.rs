@@ -19,16 +19,16 @@ fn what_cannot_be_done_says_the_limit() {
         (group(services(u32::MAX), u32::MAX, 0), "limit is 512"),
         (group(services(0), 2, 0), "service to call"),
         (group(Shape::Pairs, 3, 0), "even number"),
-        (group(Shape::Pairs, 2, 1_040_384), "limit is 1036288 B"),
-        (group(Shape::Random, 5, 300_000), "limit is 259072 B"),
+        (group(Shape::Pairs, 2, 345_425), "limit is 345424 B"),
+        (group(Shape::Random, 5, 86_353), "limit is 86352 B"),
     ] {
         let error = bad.check(Flavour::Binder).expect_err(says);
         assert!(error.contains(says), "{error}");
     }
     for good in [
         group(Shape::Random, 2, 0),
-        group(Shape::Pairs, 2, 1_036_288),
-        group(Shape::Random, 5, 259_072),
+        group(Shape::Pairs, 2, 345_424),
+        group(Shape::Random, 5, 86_352),
         group(services(1), 511, 0),
         group(Shape::Named("x".to_owned()), 1, 0),
     ] {
@@ -75,9 +75,9 @@ fn memory_is_there_ahead_for_all_samples_or_for_a_bounded_part_of_all_workers() 
 
 #[test]
 fn what_surrounds_a_payload_takes_space_too() {
-    let group = group(services(1), 4, 259_072);
+    let group = group(services(1), 4, 129_536);
     assert_eq!(group.check(Flavour::Binder), Ok(()));
-    assert!(group.check(Flavour::Hwbinder).is_err_and(|error| error.contains("limit is 258816 B")));
+    assert!(group.check(Flavour::Hwbinder).is_err_and(|error| error.contains("limit is 129280 B")));
 }
 
 #[test]

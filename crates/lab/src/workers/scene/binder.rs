@@ -9,7 +9,7 @@ use std::time::Duration;
 use abi::codes::tf;
 use abi::{Payload, TransactionFlags};
 use driver::{Connection, Context};
-use ipc::binder::manager::Services;
+use ipc::binder::manager::{self, Services};
 use ipc::binder::{CallError as Refused, Status, special};
 use ipc::serve::{Serve, Transaction};
 use ipc::{Binder, NodeOptions, Outcome, Process, ProcessOptions, Proxy, Release, StatusCode};
@@ -22,6 +22,8 @@ use crate::measure::echo::Sabotage;
 const NOP: u32 = 1;
 /// How long a service manager that was just started may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long somebody else's is waited for.
+const ABSENCE: Duration = Duration::from_secs(5);
 
 /// A worker before it knows which driver it is on.
 #[derive(Clone, Debug)]
@@ -48,7 +50,14 @@ impl Offstage {
         if self.pool.is_some() {
             process.start_thread_pool().map_err(CallError::os("starting the thread pool"))?;
         }
-        let services = Services::wait(&process, PATIENCE).map_err(refused("calling the service manager"))?;
+        let patience = if self.pings { ABSENCE } else { PATIENCE };
+        let services = Services::wait(&process, patience).map_err(|error| {
+            if error.is_dead() {
+                CallError::no_manager(patience)
+            } else {
+                refused("calling the service manager")(error)
+            }
+        })?;
         let code = if self.pings { special::PING } else { NOP };
         Ok(OnBinder { process, services, held: Vec::new(), request: vec![0; self.payload].into(), code })
     }
@@ -81,9 +90,10 @@ impl<C: Connection> Scene for OnBinder<C> {
 
     fn find(&mut self, name: &str) -> Result<Found, CallError> {
         let found = self.services.get(name).map_err(|error| match error {
-            Refused::Status(Status::Code(StatusCode::NAME_NOT_FOUND)) => {
-                CallError::Refused(format!("nobody registered {name} while it was waited for, some seconds"))
-            }
+            Refused::Status(Status::Code(StatusCode::NAME_NOT_FOUND)) => CallError::Refused(format!(
+                "nobody registered {name} within {} s; start the service, or name the --device where it is",
+                manager::client::PATIENCE.as_secs()
+            )),
             error => refused(format_args!("looking up {name}"))(error),
         })?;
         match found {
