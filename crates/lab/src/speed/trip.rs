@@ -189,6 +189,7 @@ pub(super) fn measure(
     let mut beside = if trip.or_asleep { Some(Site::new(&asleep, program, class)?) } else { None };
     let mut tools = Tools::new(super::LAP_S);
     let mut made = Vec::new();
+    let rounds = if trip.placement == Placement::Default { rounds * MORE } else { rounds };
     for _ in 0..rounds {
         let mut floors = Vec::new();
         for &family in trip.floors {
@@ -209,80 +210,124 @@ pub(super) fn measure(
     row(trip, &made, limit)
 }
 
+/// So many times the rounds where placement is luck: each is one throw of the dice for each side.
+const MORE: usize = 3;
+
 /// A round trip under so many floors of one CPU was made on one CPU.
 const TOGETHER: f64 = 3.0;
 
+/// Rounds that a placement must have had, of the driver and of a floor, to count: two repetitions at least.
+const REPEATED: usize = 2;
+
 fn row(trip: Trip, rounds: &[Round], together_below: f64) -> Result<Row, String> {
-    let compared = |which: fn(&Round) -> f64| {
-        rounds
-            .iter()
-            .filter_map(|round| compare(which(round), round, rounds, together_below))
-            .collect::<Vec<_>>()
-    };
-    let driver = compared(|round| round.driver);
-    let ratios: Vec<f64> = driver.iter().map(Compared::ratio).collect();
-    let alone = "no floor was placed as the driver was, in any round";
-    let ratio = Spread::of(&ratios).ok_or(alone)?;
-    let median = |values: Vec<f64>| record::stats::median(&values).ok_or(alone);
-    let measured = median(driver.iter().map(|compared| compared.value).collect())?;
-    let floor = median(driver.iter().map(|compared| compared.floor).collect())?;
-    let wins = |family: Family| driver.iter().filter(|compared| compared.family == family).count();
-    let family = driver.iter().map(|compared| compared.family).max_by_key(|family| wins(*family));
-    let family = family.ok_or(alone)?;
+    let driver = Compared::of(rounds, |round| round.driver, together_below)?;
     let target = Limit::AtMost(trip.target);
-    let beside = Some((family.word().to_owned(), floor));
-    let mut row = Row::new(trip.title, Unit::Ns, measured, beside, ratio, target)
+    let beside = Some((driver.family.word().to_owned(), driver.floor));
+    let mut row = Row::new(trip.title, Unit::Ns, driver.value, beside, driver.ratio, target)
         .with_goal(trip.goal.map(Limit::AtMost));
-    row.runtime = record::stats::median(
-        &compared(|round| round.runtime).iter().map(Compared::ratio).collect::<Vec<_>>(),
-    );
-    row.note = together_below.is_finite().then(|| luck(rounds, driver.len(), together_below));
+    row.runtime =
+        Compared::of(rounds, |round| round.runtime, together_below).ok().map(|made| made.ratio.median);
+    row.note = together_below.is_finite().then(|| luck(rounds, &driver.places));
     Ok(row)
 }
 
-/// Tells how the scheduler placed things.
-fn luck(rounds: &[Round], compared: usize, together_below: f64) -> String {
-    let together =
-        |values: &mut dyn Iterator<Item = f64>| values.filter(|value| *value < together_below).count();
-    let driver = together(&mut rounds.iter().map(|round| round.driver));
-    let floors = || rounds.iter().flat_map(|round| round.floors.iter().map(|(_, value)| *value));
-    format!(
-        "on one CPU: driver {driver} of {}, floors {} of {}; {compared} rounds had a floor placed likewise",
-        rounds.len(),
-        together(&mut floors()),
-        floors().count()
-    )
+/// Tells how the scheduler placed things, and what came of each.
+fn luck(rounds: &[Round], places: &[Place]) -> String {
+    let told = places.iter().map(|place| {
+        let Place { name, value, floor, share, made, .. } = place;
+        let (value, floor, ratio) = (value / 1e3, floor / 1e3, value / floor);
+        format!(
+            "{name}: {value:.2} us beside {floor:.2}, {ratio:.2}, {made} of {} rounds, weight {share:.2}",
+            rounds.len()
+        )
+    });
+    told.collect::<Vec<_>>().join("; ")
 }
 
-/// A figure and the floor that it is compared with.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Where both sides ran, and what a round trip took there.
+#[derive(Clone, Debug, PartialEq)]
+struct Place {
+    name: &'static str,
+    /// Medians of what is compared, and of the best floor.
+    value: f64,
+    floor: f64,
+    family: Family,
+    /// How often all that was measured was placed so, of 1.
+    share: f64,
+    /// Rounds in which what is compared was.
+    made: usize,
+    ratios: Vec<f64>,
+}
+
+impl Place {
+    /// `None` if it came about too seldom.
+    fn of(
+        (name, is_here): (&'static str, &dyn Fn(f64) -> bool),
+        rounds: &[Round],
+        which: fn(&Round) -> f64,
+    ) -> Option<Self> {
+        let needed = REPEATED.min(rounds.len());
+        let enough = |values: &Vec<f64>| values.len() >= needed;
+        let values: Vec<f64> = rounds.iter().map(which).filter(|value| is_here(*value)).collect();
+        let floors = rounds.first()?.floors.iter().filter_map(|(family, _)| {
+            let all = rounds.iter().flat_map(|round| &round.floors);
+            let here = all.filter(|(other, value)| other == family && is_here(*value));
+            let here: Vec<f64> = here.map(|(_, value)| *value).collect();
+            Some((*family, record::stats::median(&here).filter(|_| enough(&here))?))
+        });
+        let (family, floor) = floors.min_by(|one, other| one.1.total_cmp(&other.1))?;
+        let own = |round: &Round| {
+            let floor_then = round.floors.iter().find(|(other, value)| *other == family && is_here(*value));
+            let value = which(round);
+            is_here(value).then(|| value / floor_then.map_or(floor, |(_, then)| *then))
+        };
+        let all = || {
+            rounds.iter().flat_map(|round| round.floors.iter().map(|(_, value)| *value).chain([which(round)]))
+        };
+        Some(Self {
+            name,
+            value: record::stats::median(&values).filter(|_| enough(&values))?,
+            floor,
+            family,
+            share: all().filter(|value| is_here(*value)).count() as f64 / all().count() as f64,
+            made: values.len(),
+            ratios: rounds.iter().filter_map(own).collect(),
+        })
+    }
+}
+
+/// A figure beside its floor. Where the scheduler places both sides, each place that came about is compared by
+/// itself, and the two are weighted alike on both sides, by how often anything was placed there: so it is what
+/// the driver and its floor would take if they had the same luck.
 struct Compared {
     value: f64,
     floor: f64,
     family: Family,
+    ratio: Spread,
+    places: Vec<Place>,
 }
 
 impl Compared {
-    fn ratio(&self) -> f64 {
-        self.value / self.floor
+    fn of(rounds: &[Round], which: fn(&Round) -> f64, together_below: f64) -> Result<Self, String> {
+        let alone = "nothing was placed as its floor was, in so many rounds as it takes";
+        let together = |value: f64| value < together_below;
+        let apart = |value: f64| value >= together_below;
+        let sites: [(_, &dyn Fn(f64) -> bool); 2] = [("on one CPU", &together), ("on two", &apart)];
+        let places: Vec<Place> =
+            sites.into_iter().filter_map(|site| Place::of(site, rounds, which)).collect();
+        let ratios: Vec<f64> = places.iter().flat_map(|place| place.ratios.clone()).collect();
+        let mut ratio = Spread::of(&ratios).ok_or(alone)?;
+        let most = |place: &&Place| (place.share * 1e6) as u64;
+        let family = places.iter().max_by_key(most).ok_or(alone)?.family;
+        let weight: f64 = places.iter().map(|place| place.share).sum();
+        let weighted =
+            |of: fn(&Place) -> f64| places.iter().map(|place| of(place) * place.share).sum::<f64>() / weight;
+        let (value, floor) = (weighted(|place| place.value), weighted(|place| place.floor));
+        if places.len() > 1 {
+            ratio.median = value / floor;
+        }
+        Ok(Self { value, floor, family, ratio, places })
     }
-}
-
-/// The floor of this round if it was placed alike, else its median where it was; `None` if no floor ever
-/// was.
-fn compare(value: f64, round: &Round, rounds: &[Round], together_below: f64) -> Option<Compared> {
-    let alike = |floor: f64| (floor < together_below) == (value < together_below);
-    let of = |round: &Round, family: Family| {
-        round.floors.iter().find(|(other, floor)| *other == family && alike(*floor)).map(|(_, floor)| *floor)
-    };
-    let all = |family| -> Vec<f64> { rounds.iter().filter_map(|round| of(round, family)).collect() };
-    let families = || round.floors.iter().map(|(family, _)| *family);
-    let most = families().map(|family| all(family).len()).max()?;
-    // One that was placed so much more seldom has a median of luck.
-    let often = families().filter(|family| all(*family).len() * 2 >= most);
-    let medians = often.filter_map(|family| Some((family, record::stats::median(&all(family))?)));
-    let (family, usual) = medians.min_by(|one, other| one.1.total_cmp(&other.1))?;
-    Some(Compared { value, floor: of(round, family).unwrap_or(usual), family })
 }
 
 #[cfg(test)]
@@ -324,19 +369,34 @@ mod tests {
     }
 
     #[test]
-    fn where_placement_is_luck_like_is_compared_with_like() {
+    fn where_placement_is_luck_both_sides_are_given_the_same() {
         let rounds = [
             // The driver had luck, one floor had not.
             round(2400.0, 3000.0, 70_000.0, 2000.0),
             // The driver had none, nor had one floor.
             round(77_000.0, 2600.0, 70_000.0, 2000.0),
-            // Only the driver had none: compared with the best such floor of any round.
+            // Only the driver had none.
             round(84_000.0, 80_000.0, 2000.0, 2000.0),
+            round(2600.0, 80_000.0, 2000.0, 2000.0),
         ];
         let row = row(TRIPS[1], &rounds, 6000.0).expect("a row");
-        assert_eq!((row.ratio.least, row.ratio.median, row.ratio.most), (1.1, 1.2, 1.2));
+        // 8 of 12 figures on one CPU: 2500 beside 2000 there, 80,500 beside 70,000 on two.
+        let want = (2500.0 * 2.0 + 80_500.0) / (2000.0 * 2.0 + 70_000.0);
+        assert!((row.ratio.median - want).abs() < 1e-9, "{:?}", row.ratio);
+        assert_eq!((row.ratio.least, row.ratio.most), (1.1, 1.3));
         let note = row.note.expect("a note");
-        assert!(note.starts_with("on one CPU: driver 1 of 3, floors 4 of 6; 3 rounds"), "{note}");
+        assert!(
+            note.starts_with("on one CPU: 2.50 us beside 2.00, 1.25, 2 of 4 rounds, weight 0.67; on two"),
+            "{note}"
+        );
+    }
+
+    #[test]
+    fn a_place_that_came_about_once_is_not_compared() {
+        let luck = |driver| round(driver, driver, 2000.0, 2000.0);
+        let rounds = [luck(2400.0), luck(2600.0), luck(90_000.0)];
+        let row = row(TRIPS[1], &rounds, 6000.0).expect("a row");
+        assert_eq!((row.measured, row.ratio.median), (2500.0, 1.25));
     }
 
     #[test]
