@@ -61,7 +61,36 @@ pub fn first(stream: &[u8]) -> Result<Option<(Command, usize)>, BadCommand> {
         return Ok(None);
     }
     let (word, payload) = stream.split_first_chunk::<4>().ok_or(BadCommand::Truncated)?;
-    let word = CommandWord(u32::from_ne_bytes(*word));
+    let word = u32::from_ne_bytes(*word);
+    match frequent(word, payload) {
+        Some(found) => Ok(Some(found)),
+        None => any(CommandWord(word), payload),
+    }
+}
+
+/// The commands of a plain call, decoded without looking at what else there may be.
+#[inline]
+fn frequent(word: u32, payload: &[u8]) -> Option<(Command, usize)> {
+    const DATA: usize = size_of::<TransactionData>();
+    match word {
+        bc::TRANSACTION => {
+            let data = zerocopy::transmute!(*payload.first_chunk::<DATA>()?);
+            Some((Command::Transaction(data, None), 4 + DATA))
+        }
+        bc::REPLY => {
+            let data = zerocopy::transmute!(*payload.first_chunk::<DATA>()?);
+            Some((Command::Reply(data, None), 4 + DATA))
+        }
+        bc::FREE_BUFFER => {
+            let address = u64::from_ne_bytes(*payload.first_chunk()?);
+            Some((Command::FreeBuffer(BufferAddress(address)), 4 + 8))
+        }
+        _ => None,
+    }
+}
+
+#[inline(never)]
+fn any(word: CommandWord, payload: &[u8]) -> Result<Option<(Command, usize)>, BadCommand> {
     let len = word.payload_len();
     match payload.get(..len).map(|payload| decode(word, payload)) {
         Some(Some(command)) => Ok(Some((command, 4 + len))),
@@ -74,7 +103,6 @@ fn is_supported(word: CommandWord) -> bool {
     !matches!(word.0, bc::ACQUIRE_RESULT | bc::ATTEMPT_ACQUIRE) && word.name().is_some()
 }
 
-#[inline]
 fn decode(word: CommandWord, payload: &[u8]) -> Option<Command> {
     let data = || TransactionData::read_from_bytes(payload).ok();
     let with_buffers = || {

@@ -14,6 +14,7 @@ pub mod detached_child;
 pub mod epoll;
 pub mod errno;
 pub mod event_fd;
+pub mod fixed_memory;
 pub mod futex;
 pub mod held_signals;
 pub mod identity;

@@ -39,6 +39,22 @@ pub fn full_fence() {
     }
 }
 
+/// As `word.fetch_or(bits, Release)` and a [`full_fence`] behind it; on x86-64 one locked instruction is both.
+#[inline]
+pub fn set_bits_and_fence(word: &AtomicU32, bits: u32) {
+    #[cfg(any(loom, not(target_arch = "x86_64")))]
+    {
+        word.fetch_or(bits, Ordering::Release);
+        full_fence();
+    }
+    // SAFETY: the word is live and aligned, and the instruction accesses it as an atomic does. For the fence
+    // see `full_fence`: this, too, is a locked instruction in a block that may read and write any memory.
+    #[cfg(all(not(loom), target_arch = "x86_64"))]
+    unsafe {
+        std::arch::asm!("lock or dword ptr [{word}], {bits:e}", word = in(reg) word.as_ptr(), bits = in(reg) bits);
+    }
+}
+
 /// Sleeps while `word` holds `seen`, until [`wake_one`] or until `until_ns` on the monotonic clock; may
 /// return for no reason.
 ///

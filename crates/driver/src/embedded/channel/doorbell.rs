@@ -21,8 +21,9 @@ mod shown;
 
 use std::io;
 
+use sys::fixed_memory::FixedMemory;
 use sys::futex::Waited;
-use sys::sync::{AtomicU32, Ordering, full_fence};
+use sys::sync::{AtomicU32, Ordering, full_fence, set_bits_and_fence};
 
 use super::{Corrupt, Memory, holds};
 pub use shown::{COUNTERS, JOINED, NEED_RETURN, POLLS, SERVING, of_command, of_return};
@@ -54,6 +55,9 @@ const TID: usize = 8;
 const GENERATION: usize = 12;
 const LOOPER: usize = 16;
 const DEPTH: usize = 20;
+
+/// Where they lie.
+pub type BellMemory = FixedMemory<SIZE>;
 
 /// All doorbells of a process.
 #[derive(Clone, Debug)]
@@ -112,11 +116,12 @@ impl<M: Memory> Doorbells<M> {
             let word = channel / 32;
             // Release each: who finds the summary finds the bit, who finds the bit finds the call.
             self.ready_word(word).fetch_or(1 << (channel % 32), Ordering::Release);
-            self.memory.word(SUMMARY).fetch_or(1 << word, Ordering::Release);
+            // Its fence pairs with those in `announce_sleep` and `hand_over`, and with that of `Lanes::shut`.
+            // Guarded by loom_a_call_wakes_a_sleeper, loom_the_gate_or_the_caller.
+            set_bits_and_fence(self.memory.word(SUMMARY), 1 << word);
+        } else {
+            full_fence();
         }
-        // Pairs with the fences in `announce_sleep` and `hand_over`, and with that of `Lanes::shut`.
-        // Guarded by loom_a_call_wakes_a_sleeper, loom_the_gate_or_the_caller.
-        full_fence();
     }
 
     /// Whether any channel seems to have calls: one load.
@@ -186,6 +191,7 @@ impl<M: Memory> Doorbells<M> {
     }
 
     /// `word` is below 32.
+    #[inline]
     fn ready_word(&self, word: u32) -> &AtomicU32 {
         self.memory.word(READY + word as usize * 4)
     }
@@ -285,6 +291,7 @@ impl<M: Memory> Bell<'_, M> {
     }
 
     /// The thread will [`sleep`](Self::sleep) unless it finds something now.
+    #[inline]
     pub fn announce_sleep(&self) {
         self.word(SLEEPING).store(1, Ordering::Relaxed);
         // Pairs with the fences in `post`, `ring_listener` and `ring`: either the thread finds what was
@@ -303,6 +310,7 @@ impl<M: Memory> Bell<'_, M> {
     }
 
     /// The thread looks for itself again.
+    #[inline]
     pub fn awake(&self) {
         // Most often the waker has done it; then the line need not be written. Acquire: pairs with the
         // Release in `needs_wake`.
@@ -312,6 +320,7 @@ impl<M: Memory> Bell<'_, M> {
     }
 
     /// After something was published for this thread: whether it must be woken, by [`wake`](Self::wake).
+    #[inline]
     #[must_use]
     pub fn ring(&self) -> bool {
         // As the fence in `post`. Guarded by loom_a_reply_wakes_its_caller.
@@ -320,6 +329,7 @@ impl<M: Memory> Bell<'_, M> {
     }
 
     /// [`ring`](Self::ring) without its fence: after [`Doorbells::post`].
+    #[inline]
     #[must_use]
     pub fn needs_wake(&self) -> bool {
         let sleeping = self.word(SLEEPING);
@@ -377,6 +387,7 @@ impl<M: Memory> Bell<'_, M> {
     }
 
     /// Sets it.
+    #[inline]
     pub fn set_depth(&self, depth: u32) {
         self.word(DEPTH).store(depth, Ordering::Relaxed);
     }

@@ -23,6 +23,7 @@ pub mod header;
 pub mod pour;
 pub mod shape;
 
+use sys::fixed_memory::FixedMemory;
 use sys::sync::{AtomicU32, Ordering, full_fence};
 
 use super::{Corrupt, Memory, holds};
@@ -56,6 +57,9 @@ const AREA: usize = 512;
 
 /// Bytes of a channel's memory.
 pub const SIZE: usize = LARGE + 2 * LANES as usize * LARGEST;
+
+/// Where it lies.
+pub type LaneMemory = FixedMemory<SIZE>;
 
 const STATE: u32 = 3;
 // States of a request's word.
@@ -129,6 +133,12 @@ impl<M: Memory> Lanes<M> {
     pub fn new(memory: M) -> Result<Self, Corrupt> {
         holds(&memory, SIZE)?;
         Ok(Self { memory, next: AtomicU32::new(0) })
+    }
+
+    /// What it lies in.
+    #[inline]
+    pub fn memory(&self) -> &M {
+        &self.memory
     }
 
     /// The gate's bits. A caller looks before it publishes, and again after
@@ -299,11 +309,10 @@ impl<M: Memory> Lanes<M> {
     /// A header that makes no sense.
     pub fn take_next(&self) -> Result<Option<Request>, Corrupt> {
         let used = self.memory.word(USED).load(Ordering::Acquire).min(LANES);
-        let start = self.next.load(Ordering::Relaxed);
-        for turn in 0..used {
-            let lane = (start + turn) % used;
+        let start = self.next.load(Ordering::Relaxed).min(used);
+        for lane in (start..used).chain(0..start) {
             if let Some(request) = self.take(lane)? {
-                self.next.store((lane + 1) % used, Ordering::Relaxed);
+                self.next.store(lane + 1, Ordering::Relaxed);
                 return Ok(Some(request));
             }
         }

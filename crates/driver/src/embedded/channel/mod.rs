@@ -29,6 +29,8 @@ mod layouts;
 use std::fmt;
 use std::sync::Arc;
 
+use sys::fixed_memory::FixedMemory;
+use sys::sealed_memory::SealedMemory;
 use sys::sync::AtomicU32;
 use zerocopy::IntoBytes;
 
@@ -73,43 +75,49 @@ pub trait Memory {
 /// What was compared with the memory's length before is inside.
 const INSIDE: &str = "a layout was compared with the memory's length";
 
-impl Memory for sys::sealed_memory::SealedMemory {
-    #[inline]
-    fn len(&self) -> usize {
-        self.len()
-    }
+macro_rules! sealed {
+    ([$($size:tt)*] $memory:ty) => {
+        impl<$($size)*> Memory for $memory {
+            #[inline]
+            fn len(&self) -> usize {
+                SealedMemory::len(self)
+            }
 
-    #[cfg(not(loom))]
-    #[inline]
-    fn word(&self, offset: usize) -> &AtomicU32 {
-        self.word(offset).expect(INSIDE)
-    }
+            #[cfg(not(loom))]
+            #[inline]
+            fn word(&self, offset: usize) -> &AtomicU32 {
+                SealedMemory::word(self, offset).expect(INSIDE)
+            }
 
-    #[cfg(loom)]
-    fn word(&self, _offset: usize) -> &AtomicU32 {
-        unreachable!("loom's words lie in no mapping; its models have memory of their own")
-    }
+            #[cfg(loom)]
+            fn word(&self, _offset: usize) -> &AtomicU32 {
+                unreachable!("loom's words lie in no mapping; its models have memory of their own")
+            }
 
-    #[inline]
-    fn copy_in(&self, offset: usize, bytes: &[u8]) {
-        self.copy_in(offset, bytes);
-    }
+            #[inline]
+            fn copy_in(&self, offset: usize, bytes: &[u8]) {
+                SealedMemory::copy_in(self, offset, bytes);
+            }
 
-    #[inline]
-    fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
-        self.copy_out(offset, bytes);
-    }
+            #[inline]
+            fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
+                SealedMemory::copy_out(self, offset, bytes);
+            }
 
-    #[inline]
-    fn put_words<const N: usize>(&self, offset: usize, words: [u32; N]) {
-        self.put_words(offset, words);
-    }
+            #[inline]
+            fn put_words<const N: usize>(&self, offset: usize, words: [u32; N]) {
+                SealedMemory::put_words(self, offset, words);
+            }
 
-    #[inline]
-    fn words<const N: usize>(&self, offset: usize) -> [u32; N] {
-        self.words(offset)
-    }
+            #[inline]
+            fn words<const N: usize>(&self, offset: usize) -> [u32; N] {
+                SealedMemory::words(self, offset)
+            }
+        }
+    };
 }
+sealed!([] SealedMemory);
+sealed!([const LEN: usize] FixedMemory<LEN>);
 
 macro_rules! pointers {
     ($($pointer:ty)*) => {$(

@@ -8,6 +8,7 @@
 //! When the ring is full the producer keeps what it has and leaves word in `starved`; the consumer,
 //! having drained the ring, finds that and asks for more.
 
+use sys::fixed_memory::FixedMemory;
 use sys::sync::{AtomicU32, Ordering, full_fence};
 
 use super::{Corrupt, Memory, holds};
@@ -25,6 +26,9 @@ const RECORDS: usize = 256;
 
 /// Bytes of a shipping ring.
 pub const SIZE: usize = size_of_ring(SLOTS);
+
+/// Where it lies.
+pub type RingMemory = FixedMemory<SIZE>;
 
 const fn size_of_ring(slots: u32) -> usize {
     RECORDS + slots as usize * RECORD

@@ -17,6 +17,7 @@ use std::sync::atomic::Ordering;
 use abi::codes::{br, tf};
 use abi::layout::TransactionData;
 use abi::{CommandWord, Handle};
+use sys::fixed_memory::FixedMemory;
 use sys::sealed_memory::SealedMemory;
 
 pub(super) use channel::{Channel, Wake};
@@ -25,8 +26,8 @@ use super::area::Lent;
 use super::state::{Calling, Frame, LaneCall, LaneTicket, Quick, State, Todo, Watched};
 use super::write::lets_go;
 use super::{Guard, Process};
-use crate::embedded::channel::doorbell::Doorbells;
-use crate::embedded::channel::lane::{self, Lanes, Shape};
+use crate::embedded::channel::doorbell::{self, BellMemory, Doorbells};
+use crate::embedded::channel::lane::{self, LaneMemory, Lanes, Shape};
 use crate::embedded::protocol::{Answers, Item, Lineage, Link, ProcId, Request, ThreadKey, TransactKind};
 
 const EFAULT: i32 = 14;
@@ -34,8 +35,6 @@ const EINVAL: i32 = 22;
 const ENOSPC: i32 = 28;
 /// In place of an errno: the thread that served the call is gone.
 const NOBODY: i32 = 0;
-
-type Memory = Arc<SealedMemory>;
 
 /// What calls of a handle go through.
 #[derive(Debug)]
@@ -155,15 +154,14 @@ impl Process {
                 let request = Request::TakeChannel { channel };
                 let fetched = self.line.fetch(ThreadKey::NOBODY, &request);
                 let memory = fetched.ok().filter(|(errno, _)| *errno == 0);
-                let Some((memory, bells)) = memory.and_then(|(_, descriptors)| open_channel(descriptors))
+                let Some((lanes, bells)) = memory.and_then(|(_, descriptors)| open_channel(descriptors))
                 else {
                     // Out of descriptors or memory: calls go through the broker as before, but for one that is in the
                     // lane already, which fails (`give_up_lane`).
                     return self.post(&Request::DropChannel { channel });
                 };
-                let Ok(lanes) = Lanes::new(memory.clone()) else { return };
-                let made =
-                    Arc::new(Channel::new((channel, bit), (peer, peer_pid, peer_euid), memory, lanes, bells));
+                let peer = (peer, peer_pid, peer_euid);
+                let made = Arc::new(Channel::new((channel, bit), peer, lanes, bells));
                 if caller {
                     st.channels.outbound.insert(channel, made);
                 } else {
@@ -303,11 +301,13 @@ impl Process {
     }
 }
 
-fn open_channel(descriptors: Vec<std::os::fd::OwnedFd>) -> Option<(Memory, Doorbells<Memory>)> {
+fn open_channel(
+    descriptors: Vec<std::os::fd::OwnedFd>,
+) -> Option<(Lanes<LaneMemory>, Doorbells<BellMemory>)> {
     let [lanes, bells] = <[_; 2]>::try_from(descriptors).ok()?;
-    let lanes = SealedMemory::map(lanes, lane::SIZE).ok()?;
-    let bells = SealedMemory::map(bells, crate::embedded::channel::doorbell::SIZE).ok()?;
-    Some((Arc::new(lanes), Doorbells::new(Arc::new(bells)).ok()?))
+    let lanes = FixedMemory::new(SealedMemory::map(lanes, lane::SIZE).ok()?).ok()?;
+    let bells = FixedMemory::new(SealedMemory::map(bells, doorbell::SIZE).ok()?).ok()?;
+    Some((Lanes::new(lanes).ok()?, Doorbells::new(bells).ok()?))
 }
 
 #[cfg(any(test, feature = "fuzz"))]
@@ -321,7 +321,7 @@ impl Process {
             let request = Request::TakeChannel { channel: *channel };
             let (_, descriptors) = self.line.fetch(ThreadKey::NOBODY, &request).ok()?;
             let [lanes, bells] = <[_; 2]>::try_from(descriptors).ok()?;
-            let bells = SealedMemory::map(bells, crate::embedded::channel::doorbell::SIZE).ok()?;
+            let bells = SealedMemory::map(bells, doorbell::SIZE).ok()?;
             Some([SealedMemory::map(lanes, lane::SIZE).ok()?, bells])
         };
         ids.iter().filter_map(take).collect()

@@ -40,6 +40,7 @@ impl Process {
     }
 
     /// Whether somebody should drain.
+    #[inline]
     pub(super) fn anything_new(&self) -> bool {
         self.bells.anything_ready() || self.inbox_has_records()
     }
@@ -227,12 +228,17 @@ impl Process {
     /// Queues the calls that came before a thread could read one; it is told in [`Self::give`].
     #[inline]
     pub(super) fn release_early(&self, st: &mut State, me: u32, slot: u32) {
+        if !st.thread(slot).early.is_empty() {
+            self.release_all_early(st, me, slot);
+        }
+    }
+
+    #[cold]
+    fn release_all_early(&self, st: &mut State, me: u32, slot: u32) {
         let thread = st.thread(slot);
-        if !thread.early.is_empty() {
-            let key = thread.key;
-            for todo in std::mem::take(&mut thread.early) {
-                self.route_call(st, me, Some(key), todo);
-            }
+        let key = thread.key;
+        for todo in std::mem::take(&mut thread.early) {
+            self.route_call(st, me, Some(key), todo);
         }
     }
 
@@ -253,6 +259,10 @@ impl Process {
     /// How many calls wait for any thread, for the broker's question (see `show_depth`).
     pub(super) fn show_queue(&self, st: &State) {
         let (mut calls, mut untaken) = (0, 0);
+        if st.queue.is_empty() {
+            self.bells.set_queued(0);
+            return self.bells.set_untaken(0);
+        }
         for todo in st.queue.iter().filter(|todo| todo.is_transaction()) {
             calls += 1;
             untaken += u32::from(!matches!(todo, Todo::Call(call) if call.flags & tf::ONE_WAY == 0));

@@ -44,11 +44,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use abi::codes::ioctl;
+use sys::fixed_memory::FixedMemory;
 use sys::interrupt::ThreadId;
 use sys::sealed_memory::{LentMemory, SealedMemory};
 
-use super::channel::doorbell::{self, Doorbells};
-use super::channel::ring::{self, Consumer};
+use super::channel::doorbell::{self, BellMemory, Doorbells};
+use super::channel::ring::{self, Consumer, RingMemory};
 use super::line::Line;
 use super::marks::Marks;
 use super::protocol::{ProcId, Request, ThreadKey};
@@ -65,6 +66,9 @@ const EMFILE: i32 = 24;
 
 /// Largest receiving area in use (contract OPN-06).
 const MAP_MAX: usize = 4 << 20;
+
+/// In errors.
+const LOOKING: &str = "looking at the broker's shared memory";
 
 type Guard<'p> = MutexGuard<'p, State>;
 
@@ -96,7 +100,7 @@ pub(super) struct Process {
     id: ProcId,
     settings: Settings,
     line: Line,
-    bells: Doorbells<Arc<SealedMemory>>,
+    bells: Doorbells<Arc<BellMemory>>,
     arena: Option<Arena>,
     map_size: usize,
     outbox: Mutex<SealedMemory>,
@@ -109,9 +113,9 @@ pub(super) struct Process {
     /// Where what is done here is traced; `None`, nearly always: it is not.
     marks: Option<Marks>,
     state: Mutex<State>,
-    inbox: Mutex<Consumer<Arc<SealedMemory>>>,
+    inbox: Mutex<Consumer<Arc<RingMemory>>>,
     /// The same memory, to look whether there is anything without the lock.
-    inbox_memory: Arc<SealedMemory>,
+    inbox_memory: Arc<RingMemory>,
     /// What lies there makes no sense: the broker can be heard no more.
     inbox_broken: AtomicBool,
 }
@@ -148,7 +152,7 @@ impl Process {
         let os = |call| move |source| OpenError::Os { path: directory.to_owned(), call, source };
         let broken = |_| OpenError::Os {
             path: directory.to_owned(),
-            call: "looking at the broker's shared memory",
+            call: LOOKING,
             source: io::ErrorKind::InvalidData.into(),
         };
         let arena = match welcome.arena {
@@ -158,12 +162,14 @@ impl Process {
             }
             None => None,
         };
-        let inbox_memory = Arc::new(welcome.inbox);
+        let bells = Arc::new(FixedMemory::new(welcome.doorbells).map_err(os(LOOKING))?);
+        let bells = Doorbells::new(bells).map_err(broken)?;
+        let inbox_memory = Arc::new(FixedMemory::new(welcome.inbox).map_err(os(LOOKING))?);
         let process = Self {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             id: welcome.proc,
             line,
-            bells: Doorbells::new(Arc::new(welcome.doorbells)).map_err(broken)?,
+            bells,
             inbox: Mutex::new(Consumer::new(inbox_memory.clone()).map_err(broken)?),
             inbox_memory,
             inbox_broken: AtomicBool::new(false),
@@ -205,14 +211,15 @@ impl Process {
     }
 
     /// Lets go of the lock and wakes whom [`Self::wake_later`] was told of.
+    #[inline]
     fn unlock(&self, mut st: Guard<'_>, slot: u32) -> Option<Wake> {
         let owes = &self.locals[slot as usize].owes_wake;
         if !owes.load(Ordering::Relaxed) {
             return None;
         }
         let wake = st.thread(slot).wake.take();
-        drop(st);
         owes.store(false, Ordering::Relaxed);
+        drop(st);
         if let Some(wake) = &wake {
             wake.carry_out(self.marks.as_ref());
         }
@@ -220,11 +227,17 @@ impl Process {
     }
 
     /// The calling thread's slot, made at its first call.
+    #[inline]
     fn enter<'p>(&self, st: &mut Guard<'p>) -> io::Result<u32> {
         let (serial, slot, generation) = LAST.get();
         if serial == self.serial && st.slot_of(ThreadKey { slot, generation }).is_some() {
             return Ok(slot);
         }
+        self.enter_anew(st)
+    }
+
+    #[cold]
+    fn enter_anew(&self, st: &mut State) -> io::Result<u32> {
         let tid = tid();
         let slot = match st.find(tid) {
             Some(slot) => slot,
@@ -234,7 +247,6 @@ impl Process {
         Ok(slot)
     }
 
-    #[cold]
     fn meet(&self, st: &mut State, tid: i32) -> io::Result<u32> {
         let slot =
             st.free_slot(doorbell::SLOTS as usize).ok_or_else(|| io::Error::from_raw_os_error(EMFILE))?;
@@ -244,7 +256,8 @@ impl Process {
         Ok(slot)
     }
 
-    fn bell(&self, slot: u32) -> doorbell::Bell<'_, Arc<SealedMemory>> {
+    #[inline]
+    fn bell(&self, slot: u32) -> doorbell::Bell<'_, Arc<BellMemory>> {
         self.bells.slot(slot).expect("slots are only given out below the number of doorbells")
     }
 
@@ -266,7 +279,9 @@ impl Process {
         let entered = (self.settings.inherit == Inherit::Rt).then(sched::seen);
         let mut st = self.lock();
         let slot = self.enter(&mut st)?;
-        st.thread(slot).before = entered;
+        if entered.is_some() {
+            st.thread(slot).before = entered;
+        }
         let (reads, result) = match self.write(st, slot, exchange) {
             Ok(st) => {
                 if let Some(marks) = &self.marks {
@@ -285,15 +300,8 @@ impl Process {
         };
         self.set_need_return(slot, false);
         let local = &self.locals[slot as usize];
-        if local.owes_wake.load(Ordering::Relaxed) {
-            // It neither waited nor read.
-            self.unlock(self.lock(), slot);
-        }
-        if local.untold.load(Ordering::Relaxed) {
-            // It did not come to wait.
-            let ticket = self.lock().thread(slot).last_lane().cloned();
-            self.tell(slot, ticket.as_ref());
-            local.untold.store(false, Ordering::Relaxed);
+        if local.owes_wake.load(Ordering::Relaxed) || local.untold.load(Ordering::Relaxed) {
+            self.catch_up(slot);
         }
         if let Some(marks) = &self.marks {
             self.mark_end(marks, reads, &result);
@@ -301,7 +309,21 @@ impl Process {
         result
     }
 
+    /// Does for others what a thread does that waits; this one neither waited nor read.
+    #[cold]
+    fn catch_up(&self, slot: u32) {
+        let ticket = {
+            let mut st = self.lock();
+            let ticket = st.thread(slot).last_lane().cloned();
+            self.unlock(st, slot);
+            ticket
+        };
+        self.tell(slot, ticket.as_ref());
+        self.locals[slot as usize].untold.store(false, Ordering::Relaxed);
+    }
+
     /// Whether the thread's next blocking read returns early (contract WR-05, EXT-07).
+    #[inline]
     fn set_need_return(&self, slot: u32, on: bool) {
         let flag = &self.locals[slot as usize].need_return;
         if flag.load(Ordering::Relaxed) != on {
@@ -327,6 +349,7 @@ impl Process {
     }
 
     /// Whether a thread has anything pending, for the broker's question at a freeze (contract FRZ-03).
+    #[inline]
     fn show_depth(&self, thread: &Thread) {
         self.bell(thread.key.slot).set_depth(thread.depth());
     }
@@ -367,6 +390,7 @@ impl Process {
         self.map_size
     }
 
+    #[inline]
     fn inbox_has_records(&self) -> bool {
         !self.inbox_broken.load(Ordering::Relaxed) && ring::has_records(&self.inbox_memory)
     }

@@ -14,6 +14,7 @@ use super::{Guard, Process};
 use crate::connection::Exchange;
 use crate::embedded::channel::doorbell::of_return;
 use crate::embedded::protocol::Request;
+use crate::embedded::settings::Inherit;
 
 const EAGAIN: i32 = 11;
 const EINTR: i32 = 4;
@@ -29,6 +30,7 @@ pub(super) struct Output<'b> {
 
 impl Output<'_> {
     /// Appends a return; whoever calls has seen that there is room.
+    #[inline]
     pub(super) fn put(&mut self, word: u32, payload: &[u8]) {
         let end = self.at + 4 + payload.len();
         if let Some(place) = self.bytes.get_mut(self.at..end) {
@@ -74,11 +76,7 @@ impl Process {
                 self.mark_wait(marks, &mut st, slot, proc);
             }
             if proc {
-                st.thread(slot).before = match self.home.if_boosted(self.settings.inherit) {
-                    // For a call that is there already: it keeps that until it has it.
-                    Some(home) if self.look(&mut st, slot, Until::Work { proc }) => Some(home),
-                    _ => self.home.settle(self.settings.inherit, self.marks.as_ref()),
-                };
+                self.settle(&mut st, slot);
             }
             st = self.wait_for_work(st, slot, proc)?;
             st = self.take(st, slot, proc, &mut out)?;
@@ -96,6 +94,21 @@ impl Process {
         }
         self.unlock(st, slot);
         Ok(())
+    }
+
+    /// A thread that may take any work is scheduled as whoever opened the context.
+    #[inline]
+    fn settle(&self, st: &mut Guard<'_>, slot: u32) {
+        let settle = || self.home.settle(self.settings.inherit, self.marks.as_ref());
+        if self.settings.inherit != Inherit::Rt {
+            settle();
+            return;
+        }
+        st.thread(slot).before = match self.home.if_boosted(Inherit::Rt) {
+            // For a call that is there already: it keeps that until it has it.
+            Some(home) if self.look(st, slot, Until::Work { proc: true }) => Some(home),
+            _ => settle(),
+        };
     }
 
     fn must_return(&self, slot: u32) -> bool {
@@ -130,6 +143,11 @@ impl Process {
         out: &mut Output<'_>,
     ) -> io::Result<Guard<'p>> {
         while out.has_room() {
+            // Most often it is the acknowledgement of what was sent, which changes nothing else.
+            if let Some(word) = st.thread(slot).pop_word() {
+                self.put(slot, out, word, &[]);
+                continue;
+            }
             let todo = match st.thread(slot).pop() {
                 Some(todo) => todo,
                 None if proc => match st.queue.pop_front() {
@@ -179,6 +197,7 @@ impl Process {
     }
 
     /// Appends a return and counts it.
+    #[inline]
     pub(super) fn put(&self, slot: u32, out: &mut Output<'_>, word: u32, payload: &[u8]) {
         self.bell(slot).count(of_return(word));
         if let Some(marks) = &self.marks {

@@ -227,7 +227,7 @@ pub(super) struct Thread {
     pub(super) pending: Pending,
     pub(super) answer: Option<Answer>,
     /// How it waits, and what it learnt of that; the thread has it while it waits.
-    pub(super) waiter: Option<Waiter>,
+    pub(super) waiter: Option<Box<Waiter>>,
     /// How it was scheduled before anybody could boost it: as it entered the driver, or since it waits for any
     /// work. Kept only where real-time policies are inherited.
     pub(super) before: Option<Sched>,
@@ -267,12 +267,14 @@ impl Thread {
     }
 
     /// Queues something that is worth waking for.
+    #[inline]
     pub(super) fn push(&mut self, todo: Todo) {
         self.push_deferred(todo);
         self.urgent = true;
     }
 
     /// Queues something that can wait for the next real thing.
+    #[inline]
     pub(super) fn push_deferred(&mut self, todo: Todo) {
         self.unread_transactions += u32::from(todo.is_transaction());
         self.todo.push_back(todo);
@@ -284,7 +286,18 @@ impl Thread {
         self.push(Todo::Refusal(word));
     }
 
+    /// Takes the oldest thing to read, if that is no more than a word.
+    #[inline]
+    pub(super) fn pop_word(&mut self) -> Option<u32> {
+        let Some(Todo::Word(word)) = self.todo.front() else { return None };
+        let word = *word;
+        self.todo.pop_front();
+        self.urgent &= !self.todo.is_empty();
+        Some(word)
+    }
+
     /// The oldest thing to read.
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<Todo> {
         let todo = self.todo.pop_front()?;
         self.unread_transactions -= u32::from(todo.is_transaction());
@@ -303,6 +316,7 @@ impl Thread {
     }
 
     /// Whether it may take what any thread may take (contract WR-10, LP-09).
+    #[inline]
     pub(super) fn is_free(&self) -> bool {
         self.stack.is_empty() && self.todo.is_empty() && self.held.is_empty()
     }
@@ -357,8 +371,14 @@ impl Thread {
     /// Queues the ends of calls that it may learn of now; whether there were any. The kernel unwinds
     /// a chain of calls from its far end: a thread never learns of a call's end while it serves, or
     /// has yet to read, one that came back to it from there. It would take that for its next one's.
+    #[inline]
     pub(super) fn release_held(&mut self) -> bool {
-        if self.held.is_empty() || self.is_sending() || self.todo.iter().any(Todo::is_call) {
+        !self.held.is_empty() && self.release_some()
+    }
+
+    #[cold]
+    fn release_some(&mut self) -> bool {
+        if self.is_sending() || self.todo.iter().any(Todo::is_call) {
             return false;
         }
         let before = self.held.len();
@@ -387,12 +407,14 @@ impl Thread {
     }
 
     /// The lane that this thread waits for, to look at without the lock.
+    #[inline]
     pub(super) fn lane_to_look_at(&mut self) -> Option<LaneTicket> {
         let Some(Frame::Calling(Calling::Lane(ticket))) = self.stack.last() else { return None };
         Some(LaneTicket { channel: self.spares.of(&ticket.channel), ..*ticket })
     }
 
     /// The lane that this thread waits for, if it waits for one.
+    #[inline]
     pub(super) fn awaited_lane(&self) -> Option<&LaneTicket> {
         match self.stack.last() {
             Some(Frame::Calling(Calling::Lane(ticket))) => Some(ticket),
@@ -464,7 +486,15 @@ impl State {
         self.threads[slot as usize].as_mut().expect("a thread's slot is filled while it is in a call")
     }
 
+    /// The same, and what any thread may take.
+    #[inline]
+    pub(super) fn thread_and_queue(&mut self, slot: u32) -> (&mut Thread, &VecDeque<Todo>) {
+        let thread = self.threads[slot as usize].as_mut();
+        (thread.expect("a thread's slot is filled while it is in a call"), &self.queue)
+    }
+
     /// The slot of a thread that still is the one meant.
+    #[inline]
     pub(super) fn slot_of(&self, key: ThreadKey) -> Option<u32> {
         let thread = self.threads.get(key.slot as usize)?.as_ref()?;
         (thread.key == key).then_some(key.slot)

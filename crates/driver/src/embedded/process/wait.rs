@@ -2,10 +2,11 @@
 //! Not here: spinning and sleeping themselves (`channel::wait`), what is done with work (`read`).
 //! Facts: contract LP-08, WR-05 to WR-07, POL-01 to POL-03; `binder_wait_for_work`, Linux 7.2.
 
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::state::{Frame, LaneTicket, State, Watched};
+use super::state::{Frame, LaneTicket, State, Thread, Todo, Watched};
 use super::{Guard, Process, sched};
 use crate::embedded::channel::wait::Waiter;
 pub(super) use crate::embedded::channel::wait::Woken;
@@ -32,24 +33,31 @@ pub(super) enum Until {
 }
 
 impl Process {
-    fn is_there(&self, st: &mut State, slot: u32, until: Until) -> bool {
-        let thread = st.thread(slot);
+    #[inline]
+    fn is_there(&self, thread: &Thread, queue: &VecDeque<Todo>, until: Until) -> bool {
         match until {
             Until::Answer => thread.answer.is_some(),
             Until::Work { proc } | Until::Readable { proc, .. } => {
                 thread.urgent
-                    || self.locals[slot as usize].need_return.load(Ordering::Relaxed)
-                    || proc && !st.queue.is_empty()
+                    || self.locals[thread.key.slot as usize].need_return.load(Ordering::Relaxed)
+                    || proc && !queue.is_empty()
             }
         }
     }
 
     /// Looks once, without waiting.
+    #[inline]
     pub(super) fn look(&self, st: &mut State, slot: u32, until: Until) -> bool {
         self.drain(st, slot);
+        let (thread, queue) = st.thread_and_queue(slot);
+        let answered = thread.awaited_lane().is_some_and(LaneTicket::has_outcome);
+        if !answered && thread.watched.is_none() {
+            return self.is_there(thread, queue, until);
+        }
         self.take_watched(st, slot);
         self.collect_lane_reply(st, slot);
-        self.is_there(st, slot, until)
+        let (thread, queue) = st.thread_and_queue(slot);
+        self.is_there(thread, queue, until)
     }
 
     /// Waits.
@@ -70,11 +78,11 @@ impl Process {
             // Its own nested calls come with a mark like anybody's, but only its own bell is rung.
             let nested = matches!(thread.stack.last(), Some(Frame::Calling(_)));
             let watched = if until == (Until::Work { proc: true }) { thread.watched.take() } else { None };
-            let realtime = is_realtime(sched::sending(thread.before).policy);
+            let before = thread.before;
             let wake = self.unlock(st, slot);
-            let waits = waiter.get_or_insert_with(|| self.new_waiter());
+            let waits = waiter.get_or_insert_with(|| Box::new(self.new_waiter()));
             if waits.ever_spins() {
-                waits.set_realtime(realtime);
+                waits.set_realtime(is_realtime(sched::sending(before).policy));
             }
             let deadline = match until {
                 Until::Readable { deadline, .. } => deadline,
@@ -128,14 +136,21 @@ impl Process {
     /// Looks after nothing came for so long: what was waited for may never come.
     fn look_after_long(&self, st: &mut State, slot: u32, until: Until) -> bool {
         let there = self.look(st, slot, until);
-        there || self.give_up_lane(st, slot) && self.is_there(st, slot, until)
+        there
+            || self.give_up_lane(st, slot) && {
+                let (thread, queue) = st.thread_and_queue(slot);
+                self.is_there(thread, queue, until)
+            }
     }
 
     /// There is nothing to do: whoever wakes a thread raises it first, maybe for a call that this one had found by
     /// itself meanwhile. (One that is raised as it falls asleep keeps that until it looks again.)
+    #[inline]
     fn drop_vain_boost(&self, st: &mut State, slot: u32, until: Until) {
-        let before = st.thread(slot).before.filter(|_| until != Until::Answer);
-        if let (Inherit::Rt, Some(before)) = (self.settings.inherit, before) {
+        if self.settings.inherit != Inherit::Rt {
+            return;
+        }
+        if let Some(before) = st.thread(slot).before.filter(|_| until != Until::Answer) {
             sched::drop_vain_boost(before, self.marks.as_ref());
         }
     }

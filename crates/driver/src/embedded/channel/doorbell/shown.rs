@@ -96,6 +96,7 @@ impl<M: Memory> Doorbells<M> {
 }
 
 impl<M: Memory> Bell<'_, M> {
+    #[inline]
     fn own(&self, offset: usize) -> &sys::sync::AtomicU32 {
         self.memory.word(COUNTS + self.slot as usize * COUNT + offset)
     }

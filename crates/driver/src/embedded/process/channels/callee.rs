@@ -123,7 +123,7 @@ impl Process {
         };
         let copied;
         (st, copied) = self.copying(st, slot, shape.len(), || {
-            let copy = |piece| self.area.take_in(&channel.memory, piece, offset, shape);
+            let copy = |piece| self.area.take_in(channel.lanes.memory(), piece, offset, shape);
             channel.lanes.pieces_of_request(&call.request, || channel.is_closed(), copy)?;
             self.area.settle(offset, shape)
         });
@@ -179,8 +179,9 @@ impl Process {
         let lane = taken.lane;
         let nonblocking = self.nonblocking.load(Ordering::Relaxed);
         let thread = st.thread(slot);
-        let watching =
-            !nonblocking && thread.stack.is_empty() && thread.waiter.as_ref().is_some_and(Waiter::will_spin);
+        let watching = !nonblocking
+            && thread.stack.is_empty()
+            && thread.waiter.as_deref().is_some_and(Waiter::will_spin);
         thread.watched = watching.then(|| Watched { channel: thread.spares.of(&channel), lane });
         let header = ReplyHeader {
             code: data.code,
@@ -206,10 +207,9 @@ impl Process {
                 channel.lanes.pour_reply(taken, payload);
             }
             st = self.lock();
-        } else if channel.bells.slot(caller.slot).is_some_and(|bell| bell.ring()) {
-            let wake = Wake { channel: st.thread(slot).spares.of(&channel), slot: caller.slot, call: None };
-            self.wake_later(&mut st, slot, wake);
         }
+        let wakes = payload.len() < lane::CUT_FROM || !sent;
+        let wakes = wakes && channel.bells.slot(caller.slot).is_some_and(|bell| bell.ring());
         if !sent || channel.is_closed() {
             // A reply that fails, or that nobody waits for, stops the write as an error does (contract
             // TX-17, TX-18).
@@ -217,7 +217,11 @@ impl Process {
             thread.todo[acknowledgement] = Todo::Refusal(br::TRANSACTION_COMPLETE);
             thread.refused = true;
         }
-        st.thread(slot).spares.keep(channel);
+        if wakes {
+            self.wake_later(&mut st, slot, Wake { channel, slot: caller.slot, call: None });
+        } else {
+            st.thread(slot).spares.keep(channel);
+        }
         st
     }
 }

@@ -170,7 +170,7 @@ impl Process {
     /// Whether the thread is likely to spin for its reply, so that it can tell the callee later.
     fn will_spin(&self, st: &mut Guard<'_>, slot: u32) -> bool {
         !self.nonblocking.load(Ordering::Relaxed)
-            && st.thread(slot).waiter.as_ref().is_some_and(Waiter::will_spin)
+            && st.thread(slot).waiter.as_deref().is_some_and(Waiter::will_spin)
     }
 
     /// Tells the callee of a call that it has not found by itself, once.
@@ -317,7 +317,7 @@ impl Process {
         let channel = &ticket.channel;
         let copied;
         (st, copied) = self.copying(st, slot, size, || {
-            let copy = |piece| self.area.take_in(&channel.memory, piece, offset, shape);
+            let copy = |piece| self.area.take_in(channel.lanes.memory(), piece, offset, shape);
             channel.lanes.pieces_of_reply(ticket.call, shape.sent(), || channel.is_closed(), copy)?;
             self.area.settle(offset, shape)
         });

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::super::sched;
-use super::Memory;
 use crate::embedded::channel::Corrupt;
-use crate::embedded::channel::doorbell::Doorbells;
-use crate::embedded::channel::lane::{self, Lanes};
+use crate::embedded::channel::doorbell::{BellMemory, Doorbells};
+use crate::embedded::channel::lane::{self, LaneMemory, Lanes};
 use crate::embedded::marks::{Marks, Whom};
 use crate::embedded::priority;
 use crate::embedded::protocol::{ProcId, Sched, ThreadKey};
@@ -24,10 +23,9 @@ pub(in super::super) struct Channel {
     pub(super) peer: ProcId,
     pub(super) peer_pid: u32,
     pub(super) peer_euid: u32,
-    pub(super) memory: Memory,
-    pub(super) lanes: Lanes<Memory>,
+    pub(super) lanes: Lanes<LaneMemory>,
     /// The peer's.
-    pub(super) bells: Doorbells<Memory>,
+    pub(super) bells: Doorbells<BellMemory>,
     /// Lanes in use by this process's threads (as caller; changed under the lock).
     pub(super) busy: AtomicU32,
     /// The peer is gone, or made no sense.
@@ -43,13 +41,12 @@ pub(in super::super) struct Channel {
 }
 
 impl Channel {
-    /// Its number and place, its peer, and the memory.
+    /// Its number and place, its peer, and what they share.
     pub(super) fn new(
         (id, bit): (u32, u32),
         (peer, peer_pid, peer_euid): (ProcId, u32, u32),
-        memory: Memory,
-        lanes: Lanes<Memory>,
-        bells: Doorbells<Memory>,
+        lanes: Lanes<LaneMemory>,
+        bells: Doorbells<BellMemory>,
     ) -> Self {
         Self {
             id,
@@ -57,7 +54,6 @@ impl Channel {
             peer,
             peer_pid,
             peer_euid,
-            memory,
             lanes,
             bells,
             busy: AtomicU32::new(0),
