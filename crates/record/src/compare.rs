@@ -29,6 +29,9 @@ use judge::Evidence;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
+/// The finding that counts of one and the same call have more than one median.
+const COUNTING: &str = "counting";
+
 /// Runs of a side with which 5 % are found on a noisy machine; what is measured unless asked otherwise.
 pub const USUAL_RUNS: usize = 12;
 
@@ -211,13 +214,14 @@ pub fn compare(a: &Group, b: &Group, options: &Options) -> Result<Comparison, Ca
         }
     }
     let unit = environment::check(a, b, options.force)?;
+    let counted = counted(unit, [a, b]);
     let (of_a, of_b) = (a.series()?, b.series()?);
     let mut unmatched = Vec::new();
     let mut cases = Vec::new();
     for one in &of_a {
         match of_b.iter().find(|other| other.name == one.name) {
             None => unmatched.push(Unmatched { name: one.name.clone(), kind: one.kind, why: NoMatch::OnlyA }),
-            Some(other) => match case(one, other, unit, options) {
+            Some(other) => match case(one, other, counted, options) {
                 Ok(case) => cases.push(case),
                 Err(why) => unmatched.push(Unmatched { name: one.name.clone(), kind: one.kind, why }),
             },
@@ -258,8 +262,20 @@ fn side(group: &Group) -> Side {
     }
 }
 
+/// What words rest on where instructions were counted, which need no test.
+fn counted(unit: ClockUnit, sides: [&Group; 2]) -> Option<Basis> {
+    let mut findings = sides.iter().flat_map(|side| &side.members).flat_map(|member| &member.run.findings);
+    let strays = findings.any(|finding| finding.id == COUNTING);
+    (unit == ClockUnit::Instructions).then_some(if strays { Basis::CountedLoosely } else { Basis::Counted })
+}
+
 /// A case without its final words, which depend on all others.
-fn case(a: &Series, b: &Series, unit: ClockUnit, options: &Options) -> Result<CaseComparison, NoMatch> {
+fn case(
+    a: &Series,
+    b: &Series,
+    counted: Option<Basis>,
+    options: &Options,
+) -> Result<CaseComparison, NoMatch> {
     if let Some(how) = a.shape.unlike(&b.shape) {
         return Err(NoMatch::Shape(how));
     }
@@ -268,7 +284,7 @@ fn case(a: &Series, b: &Series, unit: ClockUnit, options: &Options) -> Result<Ca
         false => NoMatch::FailedA(none(a)),
         true => NoMatch::FailedB(none(b)),
     })?;
-    let estimate = judged.estimate(unit, options);
+    let estimate = judged.estimate(counted, options);
     Ok(CaseComparison {
         name: a.name.clone(),
         kind: a.kind,
@@ -284,7 +300,7 @@ fn case(a: &Series, b: &Series, unit: ClockUnit, options: &Options) -> Result<Ca
         p_within: estimate.p_within,
         // Replaced once all p-values are known.
         verdict: Verdict::CannotTell(Why::Wide),
-        tails: tail::tails(a, b, unit, options),
+        tails: tail::tails(a, b, counted, options),
         failed: a.failed.iter().chain(&b.failed).cloned().collect(),
     })
 }

@@ -66,6 +66,7 @@ const FILES: &[&str] = &[
     "sys/devices/system/node/online",
     "sys/fs/selinux/enforce",
     "sys/hypervisor/type",
+    "sys/kernel/debug/sched/features",
     "sys/kernel/debug/sched/preempt",
     "sys/kernel/realtime",
     "sys/kernel/sched_ext/root/ops",

@@ -1,8 +1,7 @@
 //! Room: whether the second side keeps a limit: it fails only beyond doubt, and says so where there is doubt.
 //! Not here: the exit status (`cli`).
 
-use super::judge::COUNTED_STEP;
-use super::{Basis, CannotCompare, CaseComparison, Comparison, Group, NoMatch, Options, compare};
+use super::{CannotCompare, CaseComparison, Comparison, Group, NoMatch, Options, compare};
 use crate::schema::CaseKind;
 use serde::Serialize;
 
@@ -81,10 +80,10 @@ pub fn judge(comparison: Comparison, limit: f64, options: &Options) -> Gated {
 
 fn outcome(case: &CaseComparison, limit: f64, family: usize, options: &Options) -> Outcome {
     let most = 1.0 + limit;
-    if case.basis == Basis::Counted {
+    if let Some(step) = case.basis.counted_step() {
         return match case.ratio {
-            ratio if ratio > most * (1.0 + COUNTED_STEP) => Outcome::Exceeded,
-            ratio if ratio * (1.0 + COUNTED_STEP) <= most => Outcome::Kept,
+            ratio if ratio > most * (1.0 + step) => Outcome::Exceeded,
+            ratio if ratio * (1.0 + step) <= most => Outcome::Kept,
             _ => Outcome::CannotTell,
         };
     }

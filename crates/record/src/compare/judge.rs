@@ -5,13 +5,10 @@ use super::group::Series;
 use super::tail::Bounds;
 use super::{Metric, Options};
 use crate::Distribution;
-use crate::schema::ClockUnit;
 use crate::stats::shift::{self, Estimate, between_groups, between_pairs, student_below, student_quantile};
 use crate::stats::{mean, median, rank, stddev};
 use serde::Serialize;
 
-/// Counted medians repeat from boot to boot within this share.
-pub(super) const COUNTED_STEP: f64 = 0.01;
 /// One run against so many others is held against their spread.
 const ENOUGH_FOR_ONE: usize = 5;
 /// Repetitions of single runs that are compared as such.
@@ -35,6 +32,8 @@ pub enum Basis {
     Samples,
     /// Counted instructions, the same each time.
     Counted,
+    /// The same, on a kernel whose scheduler now and then takes another way (the finding `counting`).
+    CountedLoosely,
 }
 
 impl Basis {
@@ -42,6 +41,16 @@ impl Basis {
     #[must_use]
     pub fn is_of_runs(self) -> bool {
         matches!(self, Basis::Pairs(_) | Basis::Runs(..) | Basis::OneAgainst(_))
+    }
+
+    /// Of counted instructions: medians repeat from boot to boot within this share.
+    #[must_use]
+    pub fn counted_step(self) -> Option<f64> {
+        match self {
+            Basis::Counted => Some(0.01),
+            Basis::CountedLoosely => Some(0.02),
+            _ => None,
+        }
     }
 
     /// Whether a test of a family of so many cases can have a p-value below this chance.
@@ -55,7 +64,7 @@ impl Basis {
             Basis::Pairs(n) => 2.0 / 2f64.powi(n.min(1000) as i32),
             Basis::Runs(m, n) => 2.0 / ways(m, n),
             Basis::OneAgainst(_) => 0.0,
-            Basis::Repetitions(..) | Basis::Samples | Basis::Counted => 1.0,
+            Basis::Repetitions(..) | Basis::Samples | Basis::Counted | Basis::CountedLoosely => 1.0,
         }
     }
 }
@@ -153,10 +162,10 @@ impl Values<'_> {
         median(&self.of_b).unwrap_or(0.0)
     }
 
-    pub(super) fn estimate(&self, unit: ClockUnit, options: &Options) -> Judged {
+    pub(super) fn estimate(&self, counted: Option<Basis>, options: &Options) -> Judged {
         let plain = self.level_b() / self.level_a();
-        if unit == ClockUnit::Instructions {
-            return Judged::untested(plain, None, Basis::Counted);
+        if let (Some(basis), Metric::Median) = (counted, self.metric) {
+            return Judged::untested(plain, None, basis);
         }
         let pairs = self.pairs();
         if pairs.len() >= 2 {
@@ -347,8 +356,8 @@ pub(super) struct Evidence {
 pub(super) fn word(evidence: Evidence, family: usize, options: &Options) -> Verdict {
     let Evidence { ratio, interval, basis, p, p_unlike } = evidence;
     let chance = options.false_alarm;
-    if basis == Basis::Counted {
-        return beyond(Bounds { low: ratio, high: ratio }, COUNTED_STEP).unwrap_or(Verdict::Same);
+    if let Some(step) = basis.counted_step() {
+        return beyond(Bounds { low: ratio, high: ratio }, step).unwrap_or(Verdict::Same);
     }
     let Some(bounds) = interval else { return Verdict::CannotTell(Why::Wide) };
     if !basis.is_of_runs() {

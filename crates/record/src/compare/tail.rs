@@ -7,7 +7,6 @@
 use super::group::Series;
 use super::judge::{Basis, Evidence, Verdict, values, word};
 use super::{Metric, Options};
-use crate::schema::ClockUnit;
 use crate::stats::median;
 use crate::stats::order::quantile_ranks;
 use serde::Serialize;
@@ -53,20 +52,24 @@ pub struct Tail {
 
 impl Tail {
     pub(super) fn judge(&mut self, basis: Basis, p: Option<f64>, family: usize, options: &Options) {
+        if basis.counted_step().is_some() {
+            // Medians of counts repeat. Which calls an interrupt or the end of a time slice falls into does not.
+            return;
+        }
         let Tail { ratio, interval, p_unlike, .. } = *self;
         let evidence = Evidence { ratio, interval, basis, p: self.p.and(p), p_unlike };
         self.verdict = Some(word(evidence, family, options));
     }
 }
 
-pub(super) fn tails(a: &Series, b: &Series, unit: ClockUnit, options: &Options) -> Vec<Tail> {
+pub(super) fn tails(a: &Series, b: &Series, counted: Option<Basis>, options: &Options) -> Vec<Tail> {
     let wider = Options { limit: None, resolution: options.resolution * TAIL_FACTOR, ..*options };
     let tail = |metric: Metric| {
         let told = values(a, b, metric)?;
         if !is_told(a, metric) || !is_told(b, metric) {
             return None;
         }
-        let estimate = told.estimate(unit, &wider);
+        let estimate = told.estimate(counted, &wider);
         Some(Tail {
             metric,
             a: told.level_a(),

@@ -269,6 +269,13 @@ fn counts_need_one_run_and_differ_from_one_percent_on() {
     assert_eq!(verdict(&counted(29_000), &counted(29_100)), Verdict::Same);
     assert_eq!(verdict(&counted(29_000), &counted(29_600)), Verdict::Slower);
     assert_eq!(verdict(&counted(29_600), &counted(29_000)), Verdict::Faster);
+    let strays = |count: u64| {
+        let mut side = counted(count);
+        side.members[0].run.findings.push(Finding::new("counting", Severity::Warning, "another way"));
+        side
+    };
+    assert_eq!(verdict(&counted(29_000), &strays(29_500)), Verdict::Same, "1.5 % is nothing there");
+    assert_eq!(verdict(&strays(29_000), &strays(29_600)), Verdict::Slower);
     let gated = |b| gate(&counted(29_000), &counted(b), 0.05, &Options::default()).expect("fine").outcome;
     assert_eq!([gated(29_600), gated(31_000), gated(30_500)], [Kept::Kept, Kept::Exceeded, Kept::CannotTell]);
 }

@@ -255,8 +255,11 @@ fn notes(found: &Comparison) -> Vec<String> {
             "Note: runs were made in turns and are compared pair by pair, so that drift cancels.".to_owned(),
         );
     }
-    if has(&|basis| basis == Basis::Counted) {
-        notes.push("Note: instructions are counted, not timed; medians repeat within 1 %.".to_owned());
+    if let Some(step) = found.cases.iter().find_map(|case| case.basis.counted_step()) {
+        let percent = step * 100.0;
+        notes.push(format!(
+            "Note: instructions are counted, not timed; medians repeat within {percent:.0} %."
+        ));
     }
     let controls = found.cases.iter().filter(|case| case.kind == CaseKind::Control);
     let moved = controls.filter(|case| matches!(case.verdict, Verdict::Slower | Verdict::Faster)).count();

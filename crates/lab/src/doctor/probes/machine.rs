@@ -5,6 +5,7 @@
 
 use record::HostClass;
 
+use crate::conformance::Release;
 use crate::doctor::parse::total_and_stolen;
 use crate::doctor::probe::{Probe, Said};
 use crate::doctor::snapshot::{Snapshot, Unread};
@@ -24,6 +25,13 @@ pub(super) const PROBES: &[Probe] = &[
         source: "binderperf vm tells its guests; DMI otherwise does not tell",
         proof: "echo $BINDERPERF_HOST_CLASS",
         look: emulation,
+    },
+    Probe {
+        id: "counting",
+        looks_at: "whether counted instructions of the same call are the same each time",
+        source: "kernel/sched/features.h: DELAY_DEQUEUE (6.12)",
+        proof: "grep -w DELAY_DEQUEUE /sys/kernel/debug/sched/features",
+        look: counting,
     },
     Probe {
         id: "steal-time",
@@ -92,6 +100,27 @@ fn emulation(snapshot: &Snapshot) -> Result<Said, Unread> {
     Ok(said.because("kind of machine", snapshot.facts().class.map_or("not known", HostClass::name)))
 }
 
+const FEATURES: &str = "sys/kernel/debug/sched/features";
+
+/// `binderperf vm --icount` switches it off where it can.
+fn counting(snapshot: &Snapshot) -> Result<Said, Unread> {
+    if snapshot.facts().class != Some(HostClass::Icount) {
+        return Ok(Said::fine("no instructions are counted"));
+    }
+    let release = snapshot.release();
+    let (delays, how) = match snapshot.text(FEATURES) {
+        Ok(features) => (features.split_whitespace().any(|word| word == "DELAY_DEQUEUE"), "of its features"),
+        Err(_) => (Release::parse(&release) >= Release(6, 12), "by its age, for there is no debugfs"),
+    };
+    let said = match delays {
+        true => Said::warning("the scheduler keeps some sleeping threads on its list (DELAY_DEQUEUE): waking them takes another way")
+            .effect("a median of counted instructions may differ by 1.5 % from one run to the next; compare takes 2 % for the same")
+            .fix("a kernel with CONFIG_DEBUG_FS=y: binderperf vm --icount switches it off there"),
+        false => Said::fine("a call takes the same way through the scheduler each time"),
+    };
+    Ok(said.seen("proc/sys/kernel/osrelease", release).because("known", how))
+}
+
 fn steal(snapshot: &Snapshot) -> Result<Said, Unread> {
     let (share, how) = match snapshot.facts().measured.steal_share {
         Some(share) => (share, "measured just now"),
@@ -155,6 +184,8 @@ mod cases {
     use crate::doctor::tests::{Case, FACTS, Verdict::*, case};
 
     const SOURCE: &str = "sys/devices/system/clocksource/clocksource0/current_clocksource";
+    const RELEASE: &str = "proc/sys/kernel/osrelease";
+    const COUNTED: &str = r#""class":"icount""#;
     const CPUINFO: &str = "proc/cpuinfo";
 
     pub(in crate::doctor) const CASES: &[Case] = &[
@@ -166,6 +197,21 @@ mod cases {
         case("emulation", Info, "counts", &[(FACTS, r#""class":"icount""#)]),
         case("emulation", Ok, "", &[(FACTS, r#""class":"bare""#)]),
         case("emulation", Unknown, "not measured", &[]),
+        case("counting", Ok, "no instructions", &[(FACTS, r#""class":"tcg""#)]),
+        case(
+            "counting",
+            Ok,
+            "the same way",
+            &[(FACTS, COUNTED), (super::FEATURES, "PLACE_LAG NO_DELAY_DEQUEUE\n"), (RELEASE, "7.2.13\n")],
+        ),
+        case(
+            "counting",
+            Warning,
+            "DELAY_DEQUEUE",
+            &[(FACTS, COUNTED), (super::FEATURES, "PLACE_LAG DELAY_DEQUEUE\n")],
+        ),
+        case("counting", Ok, "the same way", &[(FACTS, COUNTED), (RELEASE, "6.1.0-50\n")]),
+        case("counting", Warning, "DELAY_DEQUEUE", &[(FACTS, COUNTED), (RELEASE, "6.12.1\n")]),
         case("steal-time", Error, "30 %", &[(FACTS, r#""measured":{"steal_share":0.3}"#)]),
         case("steal-time", Warning, "5.0 %", &[("proc/stat", "cpu  90 0 0 5 0 0 0 5 0 0\n")]),
         case("steal-time", Ok, "0.0 %", &[(FACTS, r#""measured":{"steal_share":0.0}"#)]),

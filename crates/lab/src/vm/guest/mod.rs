@@ -4,6 +4,7 @@
 
 mod binder;
 mod command;
+mod counting;
 mod files;
 mod machine;
 mod outbox;
@@ -82,8 +83,12 @@ fn work(job: &mut Job, outbox: &Outbox) -> Result<super::frame::Status, Trouble>
     let release = machine::release();
     binder::bring_up().map_err(|said| Trouble::NoBinder { said, release: release.clone() })?;
     let cmdline = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
-    if let Some(class) = HostClass::from_cmdline(&cmdline) {
+    let class = HostClass::from_cmdline(&cmdline);
+    if let Some(class) = class {
         job.env.insert(CLASS_VARIABLE.into(), class.name().into());
+    }
+    if class == Some(HostClass::Icount) {
+        counting::take_one_way().map_err(Trouble::Other)?;
     }
     machine::settle(Duration::from_millis(job.settle_ms));
     let other = |error: std::io::Error| Trouble::Other(sys::errno::describe(&error));
