@@ -39,7 +39,8 @@ pub enum Waited {
 pub fn wait_until(word: &AtomicU32, seen: u32, until_ns: u64) -> io::Result<Waited> {
     const SECOND: u64 = 1_000_000_000;
     let until = libc::timespec {
-        tv_sec: (until_ns / SECOND) as libc::time_t,
+        // Inferred: musl's `time_t` is about to change, and naming it is deprecated.
+        tv_sec: (until_ns / SECOND) as _,
         tv_nsec: (until_ns % SECOND) as libc::c_long,
     };
     let (until, unused) = (&raw const until, std::ptr::null::<u32>());

@@ -73,6 +73,7 @@ pub trait Memory {
 }
 
 /// What was compared with the memory's length before is inside.
+#[cfg(not(loom))]
 const INSIDE: &str = "a layout was compared with the memory's length";
 
 macro_rules! sealed {

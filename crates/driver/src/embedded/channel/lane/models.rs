@@ -7,7 +7,7 @@ use super::pour::STEP;
 use super::*;
 use crate::embedded::channel::doorbell::{Doorbells, models::bells};
 use crate::embedded::channel::heap::HeapMemory;
-use crate::embedded::protocol::{Lineage, Sched, ThreadKey};
+use crate::embedded::protocol::{Sched, ThreadKey};
 
 /// A channel of which the first lane can be used, the others seen idle.
 fn lanes() -> Arc<Lanes<HeapMemory>> {
