@@ -72,7 +72,7 @@ pub(super) struct TestArgs {
     #[arg(short = 'i', long, value_name = "N", default_value_t = ask::USUAL_ITERATIONS, allow_negative_numbers = true)]
     iterations: u64,
 
-    /// Pairs of client and server, each its own two processes; also -pair
+    /// Pairs of client and server, each its own two processes; as many as CPUs less one stress without overload; also -pair
     #[arg(
         short = 'w',
         long,
@@ -220,7 +220,9 @@ pub(super) fn modern(words: Vec<String>) -> Vec<String> {
     ];
     let known = |word: String| {
         let bare = word.strip_prefix('-').filter(|rest| rest.starts_with('-')).unwrap_or(&word);
-        LONG.iter().find(|(old, _)| *old == bare).map_or(word.clone(), |(_, new)| (*new).to_owned())
+        // What follows `=` goes with its flag.
+        let (flag, value) = bare.find('=').map_or((bare, ""), |at| bare.split_at(at));
+        LONG.iter().find(|(old, _)| *old == flag).map_or(word.clone(), |(_, new)| format!("{new}{value}"))
     };
     words.into_iter().map(known).collect()
 }
@@ -364,6 +366,7 @@ mod tests {
             assert!(ask.raw && ask.trace && ask.flavour == Flavour::Passthrough);
         }
         assert_eq!(parsed(&["-w", "2"]).expect("-w is -pair").pairs, 2);
+        assert_eq!(parsed(&["-pair=3"]).expect("one word").pairs, 3);
         assert_eq!(parsed(&["--rate=100", "--load", "cpu:2"]).expect("ours").rate_hz, Some(100.0));
     }
 

@@ -4,7 +4,7 @@
 //!
 //! - [`ask`]: what was asked for, validated; [`fault`]: what shall go wrong.
 //! - [`pairs`]: their processes, from outside; [`role`]: one of them from inside; [`caller`]: a client's two
-//!   threads; [`service`]: what is called; [`scene`]: the flavours; `disturbance`: what others do on purpose.
+//!   threads; `pace`: when they call; [`service`]: what is called; [`scene`]: the flavours; `disturbance`: what others do on purpose.
 //! - [`sample`], [`notes`]: what is kept; [`tally`]: what it says.
 //! - [`sweep`]: all of it at every point of a grid.
 //!
@@ -17,6 +17,7 @@ mod caller;
 mod disturbance;
 pub mod fault;
 mod notes;
+mod pace;
 mod pairs;
 pub mod role;
 mod sample;
@@ -207,6 +208,7 @@ fn measure(
     observer: &mut dyn Observer,
 ) -> Result<(), RunError> {
     let mut pairs = Pairs::start(ask, addresses, stage).map_err(RunError::Unready)?;
+    let ready = pairs.any_whole();
     let loads = Loads::start(&ask.loads, program, ask.load_cpu.as_ref().map(std::slice::from_ref))
         .map_err(unready)?;
     let classes = if addresses.realtime { 2 } else { 1 };
@@ -227,9 +229,8 @@ fn measure(
         run.complete = false;
         run.incomplete_reason.get_or_insert_with(|| "stopped at a missed deadline, as asked for".to_owned());
     }
-    let nothing = results.iter().all(|result| result.samples.is_empty());
     match results.into_iter().find_map(|result| result.broken) {
-        Some(why) if nothing && run.complete => Err(RunError::Unready(why)),
+        Some(why) if !ready && run.complete => Err(RunError::Unready(why)),
         _ => Ok(()),
     }
 }

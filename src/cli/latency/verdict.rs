@@ -1,24 +1,28 @@
 //! Room: what a latency test came to, as an exit status, and on stderr why it is not 0.
 //! Not here: judging (`record::verdict`).
 
-use record::verdict::Inherited;
-use record::{Hop, LatencyTest, Level, Outcome, Run};
+use record::verdict::{Inherited, as_expected};
+use record::{Hop, Inheritance, LatencyTest, Level, Outcome, Run};
 
 use super::super::{complain, exit, note};
 use super::Expected;
 
 /// Says which pairs failed; the exit status for that.
 pub(super) fn failures(run: &Run) -> u8 {
-    let mut status = exit::FINE;
+    let mut told = Vec::new();
     for case in &run.cases {
+        // What breaks a pair breaks the calls of both its classes, and is told once.
+        let pair = case.name.rsplit_once('/').map_or(case.name.as_str(), |(pair, _class)| pair);
         for repetition in &case.repetitions {
-            if let Outcome::Failed { reason, .. } = &repetition.outcome {
-                complain(format_args!("{}: {reason}", case.name));
-                status = exit::FAILED;
+            if let Outcome::Failed { reason, .. } = &repetition.outcome
+                && !told.contains(&(pair, reason))
+            {
+                complain(format_args!("{pair}: {reason}"));
+                told.push((pair, reason));
             }
         }
     }
-    status
+    if told.is_empty() { exit::FINE } else { exit::FAILED }
 }
 
 /// The exit status of a run of which so much inheritance is expected.
@@ -67,7 +71,21 @@ fn stopped(run: &Run, test: &LatencyTest) -> u8 {
 fn androids(test: &LatencyTest) -> u8 {
     match Inherited::of(test) {
         Inherited::Pass => exit::FINE,
-        Inherited::Fail => exit::FAILED,
+        Inherited::Fail => {
+            let Inheritance { calls, not_inherited, measured, .. } = &test.inheritance;
+            let known = if as_expected(&test.inheritance) == Some(true) {
+                let level = measured.map_or("unknown", Level::name);
+                format!(
+                    "; {level} is what this driver is known for, which --expect driver takes for a success"
+                )
+            } else {
+                String::new()
+            };
+            complain(format_args!(
+                "inheritance FAIL: {not_inherited} of {calls} calls were served at another priority than their caller's{known}"
+            ));
+            exit::FAILED
+        }
         Inherited::Unknown { reason } => {
             complain(format_args!("no verdict on inheritance: {reason}"));
             exit::UNABLE

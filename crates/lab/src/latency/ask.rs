@@ -211,6 +211,9 @@ impl Ask {
             if *fault == Injected::WrongCpu && self.cpus.is_some() {
                 return Err(format!("{fault} chooses CPUs itself, without --cpus"));
             }
+            if matches!(fault, Injected::Timers { .. }) && self.rate_hz.is_some() {
+                return Err(format!("{fault} is for one call after the other, without --rate"));
+            }
             if *fault == Injected::SpinCaller && !self.realtime {
                 return Err(format!("{fault} needs a real-time caller"));
             }

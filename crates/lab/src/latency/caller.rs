@@ -1,14 +1,16 @@
-//! Room: the client of a pair: its two threads, the real-time one and the other, and the loop of iterations.
-//! Not here: where samples go (`crate::board`), which service is called (`super::scene`).
+//! Room: the client of a pair: its two threads, the real-time one and the other, one call or a series of them.
+//! Not here: the loop of iterations (`super::role`), where samples go (`crate::board`), which service is called
+//! (`super::scene`).
 //! Facts: between the two clock readings of a sample lies the call and nothing else; the marks in a trace
 //! that say which call it is, and that it is over, come before the first and behind the second. The real-time thread
 //! lives as long as the test and sleeps between its calls; it is really real-time, or there is none.
 //! With a rate, latency counts from the moment that was intended for the call: a slow call that delays the
-//! next ones does not hide them (coordinated omission).
+//! next ones does not hide them (coordinated omission). Each class then has a clock of its own: an ordinary
+//! caller that load keeps waiting must not make an urgent one late.
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
 use std::thread::JoinHandle;
 
 use record::Class;
@@ -18,6 +20,7 @@ use sys::sched::current_cpu;
 
 use super::disturbance::Timers;
 use super::notes::{Seen, Who};
+use super::pace::Pace;
 use super::sample::Sample;
 use super::scene::Callee;
 use crate::realtime;
@@ -108,19 +111,28 @@ pub(super) struct Caller<C> {
     urgent: Option<Urgent>,
 }
 
-/// The real-time thread, from outside. Each send hands over one call to make.
+/// What the real-time thread is to do next.
+enum Task {
+    /// One call.
+    One(Order),
+    /// So many calls, each at its moment, until nobody wants to hear of them.
+    Series { calls: u64, pace: Pace, results: Sender<Result<Timed, String>> },
+}
+
+/// The real-time thread, from outside.
 struct Urgent {
-    orders: SyncSender<Order>,
+    tasks: SyncSender<Task>,
     results: Receiver<Result<Timed, String>>,
     _thread: JoinHandle<()>,
 }
 
+const FIFO_THREAD: &str = "fifo-caller";
 const ENDED: &str = "the real-time thread ended";
 
 impl Urgent {
     /// Starts it; it has made one call when this returns, so that what the first one sets up is not measured.
     fn start<C: Callee>(callee: C, terms: Terms, priority: u8, spins: bool) -> Result<(Self, Seen), String> {
-        let (orders, taken) = sync_channel::<Order>(1);
+        let (tasks, taken) = sync_channel::<Task>(1);
         let (given, results) = sync_channel(1);
         let (tells, told_of_itself) = sync_channel(1);
         let work = move || {
@@ -132,24 +144,77 @@ impl Urgent {
             if ready.is_err() {
                 let _ = tells.send(ready);
             }
-            while told && let Ok(order) = taken.recv() {
+            while told && let Ok(task) = taken.recv() {
                 if spins {
                     loop {
                         std::hint::spin_loop();
                     }
                 }
-                told = given.send(timed(&callee, Class::Fifo, order, &terms)).is_ok();
+                match task {
+                    Task::One(order) => {
+                        told = given.send(timed(&callee, Class::Fifo, order, &terms)).is_ok();
+                    }
+                    Task::Series { calls, pace, results } => series(&callee, &terms, calls, pace, &results),
+                }
             }
         };
-        let thread = std::thread::Builder::new().name("fifo-caller".to_owned()).spawn(work);
+        let thread = std::thread::Builder::new().name(FIFO_THREAD.to_owned()).spawn(work);
         let thread = thread.map_err(|error| format!("starting the real-time thread: {error}"))?;
         let seen = told_of_itself.recv().map_err(|_| ENDED.to_owned())??;
-        Ok((Self { orders, results, _thread: thread }, seen))
+        Ok((Self { tasks, results, _thread: thread }, seen))
     }
 
     fn call(&self, order: Order) -> Result<Timed, String> {
-        self.orders.send(order).map_err(|_| ENDED.to_owned())?;
+        self.tasks.send(Task::One(order)).map_err(|_| ENDED.to_owned())?;
         self.results.recv().map_err(|_| ENDED.to_owned())?
+    }
+
+    fn series(&self, calls: u64, pace: Pace) -> Result<Series, String> {
+        let (results, made) = channel();
+        self.tasks.send(Task::Series { calls, pace, results }).map_err(|_| ENDED.to_owned())?;
+        Ok(Series { made, heard: 0, calls })
+    }
+}
+
+/// Calls at each moment of the pace, until all calls are made, one breaks, or nobody listens.
+fn series<C: Callee>(
+    callee: &C,
+    terms: &Terms,
+    calls: u64,
+    mut pace: Pace,
+    results: &Sender<Result<Timed, String>>,
+) {
+    for number in 0..calls {
+        let result = timed(callee, Class::Fifo, Order { number, intended: Some(pace.next()) }, terms);
+        let broke = result.is_err();
+        if results.send(result).is_err() || broke {
+            return;
+        }
+    }
+}
+
+/// Calls that the real-time thread makes by its own clock. Dropping it ends them with the next one.
+pub(super) struct Series {
+    made: Receiver<Result<Timed, String>>,
+    heard: u64,
+    calls: u64,
+}
+
+impl Series {
+    /// The next call that was made, and which one it is; `None` if there is none yet, or will be none. With
+    /// `all` it is waited for.
+    pub(super) fn next(&mut self, all: bool) -> Result<Option<(u64, Timed)>, String> {
+        if self.heard == self.calls {
+            return Ok(None);
+        }
+        let result = match self.made.try_recv() {
+            Err(TryRecvError::Empty) if !all => return Ok(None),
+            Err(_) => self.made.recv().map_err(|_| ENDED.to_owned())?,
+            Ok(result) => result,
+        };
+        let number = self.heard;
+        self.heard += 1;
+        result.map(|timed| Some((number, timed)))
     }
 }
 
@@ -186,35 +251,16 @@ impl<C: Callee> Caller<C> {
             _ => timed(&self.callee, Class::Other, order, &self.terms),
         }
     }
-}
 
-/// When calls are to be made.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
-    /// The first one's moment.
-    begin: u64,
-    /// Between two calls, in ns; `None` for one right after the other.
-    period: Option<f64>,
-    made: u64,
-}
-
-impl Pace {
-    /// So many calls per second of both classes together, from now on.
-    pub(super) fn new(rate_hz: Option<f64>) -> Self {
-        Self { begin: monotonic_ns(), period: rate_hz.map(|rate| 1e9 / rate), made: 0 }
-    }
-
-    /// The moment of the next call.
-    pub(super) fn next(&mut self) -> Option<u64> {
-        let period = self.period?;
-        self.made += 1;
-        // Below 2^53 ns, which is 104 days, a float is exact.
-        Some(self.begin.saturating_add((self.made as f64 * period) as u64))
+    /// Has the real-time thread make so many calls by itself; `None` if there is no such thread.
+    pub(super) fn series(&self, calls: u64, pace: Pace) -> Result<Option<Series>, String> {
+        self.urgent.as_ref().map(|urgent| urgent.series(calls, pace)).transpose()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
     use super::*;
@@ -258,12 +304,43 @@ mod tests {
         assert!(timed.start >= moment && timed.sample.took >= timed.end - timed.start);
     }
 
+    /// Answers ordinary callers only once the real-time thread has called so often.
+    #[derive(Clone)]
+    struct OnlyAfterUrgent(Arc<AtomicU64>, u64);
+
+    impl Callee for OnlyAfterUrgent {
+        fn call(&self) -> Result<Answer, CallError> {
+            if std::thread::current().name() == Some(FIFO_THREAD) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+                return Ok(Answer::default());
+            }
+            let enough = || self.0.load(Ordering::Relaxed) >= self.1;
+            let given_up = monotonic_ns() + 20_000_000_000;
+            while !enough() && monotonic_ns() < given_up {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            if enough() { Ok(Answer::default()) } else { Err(CallError::Closed) }
+        }
+    }
+
     #[test]
-    fn moments_are_evenly_spaced_whatever_calls_take() {
-        let mut pace = Pace::new(Some(1000.0));
-        let (first, second) = (pace.next().expect("paced"), pace.next().expect("paced"));
-        assert_eq!((first - pace.begin, second - first), (1_000_000, 1_000_000));
-        assert_eq!(Pace::new(None).next(), None);
+    fn a_series_goes_on_while_an_ordinary_call_waits() {
+        let urgent_calls = Arc::new(AtomicU64::new(4));
+        let callee = OnlyAfterUrgent(Arc::clone(&urgent_calls), 4);
+        let Ok((caller, _)) = Caller::start(callee, terms(), Some(realtime::HIGHEST), false) else {
+            eprintln!("SKIPPED: no right to be real-time");
+            return;
+        };
+        urgent_calls.store(0, Ordering::Relaxed);
+        let pace = Pace::new(monotonic_ns(), 1000.0, 0, 2);
+        let mut series = caller.series(5, pace).expect("the thread lives").expect("there is one");
+        caller.call(Class::Other, Order::default()).expect("it did not wait for the ordinary call");
+        let mut made = 0;
+        while let Some((number, timed)) = series.next(true).expect("each call answers") {
+            assert_eq!((number, timed.sample.class), (made, Class::Fifo));
+            made += 1;
+        }
+        assert_eq!(made, 5);
     }
 
     #[test]

@@ -83,8 +83,8 @@ impl Pairs {
         let board = Board::create(size).map_err(|error| {
             format!("making shared memory for the samples: {}", sys::errno::describe(&error))
         })?;
-        // Between two calls of a slow rate nothing is missing.
-        let period = Duration::from_secs_f64(ask.rate_hz.map_or(0.0, |rate| 1.0 / rate));
+        // Between two calls of one class at a slow rate nothing is missing.
+        let period = Duration::from_secs_f64(ask.rate_hz.map_or(0.0, |rate| classes as f64 / rate));
         let patience = Duration::from_secs(ask.patience_s.max(1)) + period;
         let mut all = Self { pairs: Vec::new(), board, servers, patience };
         for pair in 0..ask.pairs {
@@ -134,6 +134,11 @@ impl Pairs {
             cpus: cpus_of(ask, side),
             seed: 1 + u64::from(pair),
         }
+    }
+
+    /// Whether any of them is not broken.
+    pub(super) fn any_whole(&self) -> bool {
+        self.pairs.iter().any(|pair| pair.broken.is_none())
     }
 
     /// Lets all pairs begin, and waits until each has made its calls or broke. `progress` is told now and then

@@ -8,12 +8,14 @@ use std::sync::Arc;
 use driver::{AnyContext, on_context};
 use record::Class;
 use serde::{Deserialize, Serialize};
+use sys::clock::monotonic_ns;
 
 use super::ask::Flavour;
-use super::caller::{Caller, Order, Pace, Terms};
+use super::caller::{Caller, Order, Series, Terms, Timed};
 use super::disturbance::{self, Timers};
 use super::fault::Injected;
 use super::notes::{Seen, Who, note_miss};
+use super::pace::Pace;
 use super::sample::WORDS;
 use super::scene::{Callee, InProcess, OnBinder, OnHwbinder, Scene};
 use super::service::Service;
@@ -93,6 +95,11 @@ impl Assignment {
             Injected::BusyLoopers { us } => Some(us),
             _ => None,
         })
+    }
+
+    /// Threads of the server: one, as in Android's tests, or with a rate, when both callers may call at once, two.
+    fn loopers(&self) -> u32 {
+        if self.rate_hz.is_some() && self.busy_us().is_none() { 2 } else { 1 }
     }
 
     /// The name of the service that those call.
@@ -187,6 +194,7 @@ fn play_on<S: Scene>(
     Seen::own().note(desk, Who::Main);
     match assignment.side {
         Side::Server => {
+            scene.start_pool(assignment.loopers()).map_err(|error| error.to_string())?;
             let service = Service::with(&assignment.faults, assignment.seed);
             let offered = scene.offer(&assignment.name, service, assignment.inherit_rt);
             offered.map_err(|error| error.to_string())?;
@@ -230,34 +238,67 @@ fn call_all<C: Callee>(callee: C, assignment: &Assignment, desk: &mut Desk) -> R
     desk.touch(assignment.samples);
     desk.finish(READY);
     desk.wait_for(DONE);
-    let mut pace = Pace::new(assignment.rate_hz);
-    for iteration in 0..assignment.iterations {
-        for class in caller.classes() {
-            if call_once(&caller, *class, iteration, &mut pace, desk)? {
-                desk.finish(DONE);
-                return Ok(());
-            }
-        }
+    match assignment.rate_hz {
+        Some(rate) => call_at_rate(&caller, assignment.iterations, rate, desk)?,
+        None => call_in_turns(&caller, assignment.iterations, desk)?,
     }
     desk.finish(DONE);
     Ok(())
 }
 
-/// Makes one call and keeps it; whether to make no further one.
-fn call_once<C: Callee>(
+/// One call after the other.
+fn call_in_turns<C: Callee>(caller: &Caller<C>, iterations: u64, desk: &mut Desk) -> Result<(), String> {
+    for number in 0..iterations {
+        for class in caller.classes() {
+            keep(desk, number, &caller.call(*class, Order { number, intended: None })?);
+            if desk.is_stopped() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Each class by its own clock, as if they were two clients: neither waits for the other's calls.
+fn call_at_rate<C: Callee>(
     caller: &Caller<C>,
-    class: Class,
-    iteration: u64,
-    pace: &mut Pace,
+    iterations: u64,
+    rate_hz: f64,
     desk: &mut Desk,
-) -> Result<bool, String> {
-    let timed = caller.call(class, Order { number: iteration, intended: pace.next() })?;
+) -> Result<(), String> {
+    let (begin, classes) = (monotonic_ns(), caller.classes().len());
+    let mut urgent = caller.series(iterations, Pace::new(begin, rate_hz, 0, classes))?;
+    let mut pace = Pace::new(begin, rate_hz, classes - 1, classes);
+    for number in 0..iterations {
+        let own = caller.call(Class::Other, Order { number, intended: Some(pace.next()) });
+        // First what the other thread did meanwhile: this call may be the one that breaks the pair.
+        keep_urgent(&mut urgent, false, desk)?;
+        keep(desk, number, &own?);
+        if desk.is_stopped() {
+            return Ok(());
+        }
+    }
+    keep_urgent(&mut urgent, true, desk)
+}
+
+/// Keeps what the real-time thread has made by itself, or will make.
+fn keep_urgent(series: &mut Option<Series>, all: bool, desk: &mut Desk) -> Result<(), String> {
+    while let Some(series) = series
+        && !desk.is_stopped()
+        && let Some((number, timed)) = series.next(all)?
+    {
+        keep(desk, number, &timed);
+    }
+    Ok(())
+}
+
+/// Keeps a call, and stops everybody if it was the one to stop at.
+fn keep(desk: &mut Desk, number: u64, timed: &Timed) {
     if timed.stopped_tracing {
         desk.stop_all();
-        note_miss(desk, class, iteration, &timed);
+        note_miss(desk, timed.sample.class, number, timed);
     }
     desk.keep_words(timed.start, timed.end, &timed.sample.words());
-    Ok(desk.is_stopped())
 }
 
 #[cfg(test)]

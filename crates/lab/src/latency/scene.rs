@@ -16,7 +16,13 @@ pub(super) trait Scene {
     /// A service that was found.
     type Callee: Callee;
 
-    /// Registers a service under this name, and serves it on another thread.
+    /// Starts so many threads that serve.
+    ///
+    /// # Errors
+    /// As `clone(2)`: `EAGAIN`.
+    fn start_pool(&mut self, threads: u32) -> Result<(), CallError>;
+
+    /// Registers a service under this name, which the pool serves.
     ///
     /// # Errors
     /// The name is refused, or there is nobody to register it at.

@@ -1,8 +1,6 @@
 //! Room: what the calls of a pair say together: times, misses, bubbles, the same CPU, the caller's priority.
 //! Not here: taking samples (`super::caller`), calling any of it good or poor (`record::verdict`).
 
-use std::collections::HashMap;
-
 use record::{Class, Distribution, Latency, Measurement, Percentiles, Sched};
 
 use super::sample::{Sample, unpack};
@@ -44,17 +42,21 @@ fn inherited(caller: Sched, server: Sched) -> bool {
     }
 }
 
-/// In order, for how much of each call neither side ran on a CPU, in ns, the time before its start apart; `None`
+/// For each sample, for how much of the call neither side ran on a CPU, in ns, the time before its start apart; `None`
 /// where it is not known: the first call that a thread serves. The server's part is what its thread used since it last answered.
 fn idle(samples: &[Sample]) -> Vec<Option<u64>> {
-    let mut last: HashMap<u32, u64> = HashMap::new();
-    let of = |sample: &Sample| {
-        let answer = sample.answer;
-        let before = last.insert(answer.tid, answer.cpu_ns)?;
-        let running = sample.caller_ns.saturating_add(answer.cpu_ns.checked_sub(before)?);
-        Some(sample.lasted.saturating_sub(running))
-    };
-    samples.iter().map(of).collect()
+    // Calls of two callers are kept class by class; a thread's own CPU time tells in which order it served them.
+    let mut served: Vec<usize> = (0..samples.len()).collect();
+    served.sort_by_key(|&at| (samples[at].answer.tid, samples[at].answer.cpu_ns));
+    let mut idle = vec![None; samples.len()];
+    for pair in served.windows(2) {
+        let (before, sample) = (samples[pair[0]].answer, &samples[pair[1]]);
+        if before.tid == sample.answer.tid {
+            let running = sample.caller_ns.saturating_add(sample.answer.cpu_ns - before.cpu_ns);
+            idle[pair[1]] = Some(sample.lasted.saturating_sub(running));
+        }
+    }
+    idle
 }
 
 /// The numbers of those that it holds of.
@@ -186,6 +188,22 @@ mod tests {
         let latency = other(&samples);
         assert_eq!((latency.misses, latency.bubbles), (4, 1));
         assert_eq!(idle(&samples), [None, Some(400), Some(900), Some(4500), Some(900)]);
+    }
+
+    #[test]
+    fn what_a_server_used_is_told_by_the_order_in_which_it_served() {
+        let mut samples = [100, 700, 400].map(|cpu_ns| {
+            let mut sample = call(Class::Other, 1000);
+            sample.answer.cpu_ns = cpu_ns;
+            sample
+        });
+        assert_eq!(
+            idle(&samples),
+            [None, Some(700), Some(700)],
+            "it answered the last one before the second"
+        );
+        samples[1].answer.tid += 1;
+        assert_eq!(idle(&samples), [None, None, Some(700)], "each thread by itself");
     }
 
     #[test]

@@ -49,11 +49,12 @@ impl<C: Connection> OnBinder<C> {
 impl<C: Connection> Scene for OnBinder<C> {
     type Callee = Found;
 
+    fn start_pool(&mut self, threads: u32) -> Result<(), CallError> {
+        let start = |_| self.process.start_thread_pool().map_err(CallError::os("starting the thread pool"));
+        (0..threads).try_for_each(start)
+    }
+
     fn offer(&mut self, name: &str, service: Service, inherit_rt: bool) -> Result<(), CallError> {
-        // One thread for all services, as in Android's tests.
-        if self.held.is_empty() {
-            self.process.start_thread_pool().map_err(CallError::os("starting the thread pool"))?;
-        }
         let options = NodeOptions { inherit_rt, ..NodeOptions::BINDER };
         let service = Binder::Local(self.process.publish_node(Box::new(Offered(service)), options));
         let added = self.services.add(name, &service);

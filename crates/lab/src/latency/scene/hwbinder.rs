@@ -49,11 +49,12 @@ impl<C: Connection> OnHwbinder<C> {
 impl<C: Connection> Scene for OnHwbinder<C> {
     type Callee = Found;
 
+    fn start_pool(&mut self, threads: u32) -> Result<(), CallError> {
+        let start = |_| self.process.start_thread_pool().map_err(CallError::os("starting the thread pool"));
+        (0..threads).try_for_each(start)
+    }
+
     fn offer(&mut self, name: &str, service: Service, inherit_rt: bool) -> Result<(), CallError> {
-        // One thread for all services, as in Android's tests.
-        if self.held.is_empty() {
-            self.process.start_thread_pool().map_err(CallError::os("starting the thread pool"))?;
-        }
         let options = NodeOptions { inherit_rt, ..NodeOptions::HWBINDER };
         let service = self.process.publish_hidl_with(Offered(service), options);
         let added = self.services.add(name, &service);
@@ -134,6 +135,10 @@ impl InProcess {
 
 impl Scene for InProcess {
     type Callee = Self;
+
+    fn start_pool(&mut self, _threads: u32) -> Result<(), CallError> {
+        Ok(())
+    }
 
     fn offer(&mut self, name: &str, _service: Service, _inherit_rt: bool) -> Result<(), CallError> {
         Err(refused(format_args!("{name} cannot be offered to other processes without IPC")))

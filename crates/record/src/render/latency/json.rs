@@ -28,10 +28,10 @@ pub fn json(run: &Run, options: &Options) -> String {
     }
     let inherited = Inherited::of(test);
     text.line("inheritance", &inherited.name());
-    text.line("inheritance_detail", &InheritanceDetail::of(test, &inherited));
+    text.object("inheritance_detail", inheritance(test, &inherited));
     ours(run, test, &mut text);
     if options.verbose {
-        text.line("verbose", &test.roles.iter().map(RoleSeen::of).collect::<Vec<_>>());
+        text.list("verbose", test.roles.iter().map(RoleSeen::of));
     }
     text.close()
 }
@@ -97,6 +97,11 @@ fn millis(time: u64) -> f64 {
     time as f64 / 1e6
 }
 
+/// A share in so many digits that one call of as many as a test can have still shows.
+fn plain(share: f64) -> f64 {
+    (share * 1e9).round() / 1e9
+}
+
 /// Where calls were served, by the original's letters.
 #[derive(Serialize)]
 struct Sync {
@@ -118,7 +123,7 @@ impl Sync {
             sync: served.sync().map(crate::verdict::Sync::name),
             s: served.same_cpu,
             i: served.calls,
-            r: served.ratio(),
+            r: served.ratio().map(plain),
             m: served.migrated,
         }
     }
@@ -142,7 +147,7 @@ impl Times {
             wst: millis(calls.samples.max),
             bst: millis(calls.samples.min),
             miss: calls.misses,
-            meet: met(calls.misses, calls.served.calls),
+            meet: met(calls.misses, calls.served.calls).map(plain),
         }
     }
 }
@@ -170,37 +175,23 @@ struct Bubbles {
     fifo: Option<u64>,
 }
 
-/// The verdict's grounds.
-#[derive(Serialize)]
-struct InheritanceDetail<'r> {
-    calls: u64,
-    not_inherited: u64,
-    /// Why there is no verdict.
-    unknown_reason: Option<&'r str>,
-    measured: Option<&'static str>,
-    expected: Option<&'static str>,
-    expected_reason: &'r str,
-    as_expected: Option<bool>,
-    hops: Vec<HopSeen<'r>>,
-}
-
-impl<'r> InheritanceDetail<'r> {
-    fn of(test: &'r LatencyTest, verdict: &'r Inherited) -> InheritanceDetail<'r> {
-        let found = &test.inheritance;
-        InheritanceDetail {
-            calls: found.calls,
-            not_inherited: found.not_inherited,
-            unknown_reason: match verdict {
-                Inherited::Unknown { reason } => Some(reason),
-                Inherited::Pass | Inherited::Fail => None,
-            },
-            measured: found.measured.map(crate::Level::name),
-            expected: found.expected.map(crate::Level::name),
-            expected_reason: &found.expected_reason,
-            as_expected: as_expected(found),
-            hops: found.hops.iter().map(HopSeen::of).collect(),
-        }
-    }
+/// The verdict's grounds, with a hop to a line.
+fn inheritance(test: &LatencyTest, verdict: &Inherited) -> Object {
+    let found = &test.inheritance;
+    let unknown = match verdict {
+        Inherited::Unknown { reason } => Some(reason),
+        Inherited::Pass | Inherited::Fail => None,
+    };
+    let mut detail = Object::inner();
+    detail.beside("calls", &found.calls);
+    detail.beside("not_inherited", &found.not_inherited);
+    detail.beside("unknown_reason", &unknown);
+    detail.beside("measured", &found.measured.map(crate::Level::name));
+    detail.beside("expected", &found.expected.map(crate::Level::name));
+    detail.beside("expected_reason", &found.expected_reason);
+    detail.beside("as_expected", &as_expected(found));
+    detail.list("hops", found.hops.iter().map(HopSeen::of));
+    detail
 }
 
 #[derive(Serialize)]

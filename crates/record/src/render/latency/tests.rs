@@ -133,7 +133,7 @@ fn sync_that_is_poor_is_said_and_migrations_stand_apart() {
     let shown = parsed(&run);
     let pair = &shown["P0"];
     assert_eq!((&pair["SYNC"], &pair["S"], &pair["M"]), (&"POOR".into(), &400.into(), &500.into()));
-    assert_eq!(pair["R"], 400.0 / 1500.0);
+    assert_eq!(pair["R"], 0.266_666_667, "400 of 1500, in digits that one reads");
     let fifo = serde_json::json!({"SYNC": "POOR", "S": 300, "I": 1000, "R": 0.6, "M": 500});
     assert_eq!(pair["fifosync"], fifo, "0.6 is not above 0.6");
     (found(&mut run, 0).same_cpu, found(&mut run, 0).migrated) = (0, 1000);
