@@ -6,7 +6,7 @@ mod support;
 use std::sync::{Mutex, PoisonError};
 
 use record::verdict::{Inherited, as_expected};
-use record::{Class, DriverKind, Level, Run};
+use record::{Class, DriverKind, HostClass, Level, Run};
 use support::{Called, Folder, binderperf, read};
 
 /// Guests boot one after the other: emulated CPUs want real ones.
@@ -43,6 +43,9 @@ fn is_mainlines(called: &Called, run: &Run, iterations: u64) {
         let want = if latency.class == Class::Fifo { iterations } else { 0 };
         assert_eq!(latency.not_inherited, want, "{}", case.name);
     }
+    assert!(called.stderr.contains("nice is what this driver is known for"), "{}", called.stderr);
+    let emulated = run.host.class == HostClass::Tcg;
+    assert_eq!(called.stderr.contains("Emulated machine"), emulated, "{}", called.stderr);
     let json: serde_json::Value = serde_json::from_str(&called.stdout).expect("stdout is JSON");
     assert_eq!(
         (&json["inheritance"], &json["ALL"]["I"]),

@@ -120,7 +120,7 @@ fn what_cannot_be_measured_fails_and_what_makes_no_sense_is_refused() {
         "{}",
         called.stdout
     );
-    assert!(called.stderr.contains("pairs:2/payload:0/pair:0/other: the server died"), "{}", called.stderr);
+    assert!(called.stderr.contains("pairs:2/payload:0/pair:0: the server died"), "{}", called.stderr);
     for bad in [
         "--rates=0",
         "--meet=1",

@@ -2,7 +2,7 @@
 //! Not here: judging (`record::verdict`).
 
 use record::verdict::{Inherited, as_expected};
-use record::{Hop, Inheritance, LatencyTest, Level, Outcome, Run};
+use record::{Hop, HostClass, Inheritance, LatencyTest, Level, Outcome, Run};
 
 use super::super::{complain, exit, note};
 use super::Expected;
@@ -29,6 +29,9 @@ pub(super) fn failures(run: &Run) -> u8 {
 pub(super) fn tell(run: &Run, expected: Expected) -> u8 {
     if run.overloaded {
         note("More pairs than CPUs: the machine is overloaded, and latency tells of the queue.\n");
+    }
+    if run.host.class == HostClass::Tcg {
+        note("Emulated machine: times and misses are not real; ratios within this run are.\n");
     }
     let Some(test) = &run.latency else { return exit::INTERNAL };
     let ended = failures(run).max(stopped(run, test));
