@@ -144,6 +144,34 @@ fn a_lane_that_is_called_twice_at_once_is_closed() {
     assert_eq!(closed.filter(|closed| *closed).count(), 1);
 }
 
+/// Lanes do not tell which of their calls came first, and who is raised for a real-time call must not serve another one.
+#[test]
+fn of_calls_that_wait_in_lanes_the_real_time_one_is_first_where_that_is_inherited() {
+    use crate::embedded::priority::FIFO;
+    use crate::embedded::settings::{Inherit, Settings};
+
+    let stage = Stage::new();
+    for (number, inherit, want) in [(1, Inherit::Nice, [1, 2, 3]), (2, Inherit::Rt, [2, 1, 3])] {
+        let pair = stage.pair_with(number, Settings { inherit, ..Settings::default() });
+        there_and_back(&pair);
+        // Of both channels: one of them leads to the victim.
+        for [lanes, bells] in pair.other.take_channels() {
+            let (lanes, bells) = (Lanes::new(lanes).expect("room"), Doorbells::new(bells).expect("room"));
+            for (code, policy) in [(1, 0), (2, FIFO), (3, 0)] {
+                let sched = Sched { policy, priority: 1, ..Sched::default() };
+                lanes.publish(code, &RequestHeader { code, sched, ..header() }, b"").expect("idle");
+            }
+            (0..2).for_each(|bit| bells.post(bit));
+        }
+        let served = want.map(|_| {
+            let call = call_of(&pair.victim);
+            reply(&pair.victim, &call);
+            call.code
+        });
+        assert_eq!(served, want, "{inherit}");
+    }
+}
+
 #[test]
 fn whoever_waits_at_a_scribbled_inbox_gets_an_error() {
     let stage = Stage::new();

@@ -18,6 +18,29 @@ use crate::embedded::channel::Corrupt;
 use crate::embedded::channel::lane::{self, ReplyHeader, Shape};
 use crate::embedded::channel::wait::Waiter;
 use crate::embedded::marks::What;
+use crate::embedded::priority::is_realtime;
+use crate::embedded::settings::Inherit;
+
+/// Calls that wait until the more urgent ones have been given to somebody, in their order. The first one, which
+/// most often is the only one, takes no memory.
+#[derive(Default)]
+struct Held {
+    first: Option<(Arc<Channel>, lane::Request)>,
+    others: Vec<(Arc<Channel>, lane::Request)>,
+}
+
+impl Held {
+    fn push(&mut self, call: (Arc<Channel>, lane::Request)) {
+        match self.first {
+            None => self.first = Some(call),
+            Some(_) => self.others.push(call),
+        }
+    }
+
+    fn each(self, give: impl FnMut((Arc<Channel>, lane::Request))) {
+        self.first.into_iter().chain(self.others).for_each(give);
+    }
+}
 
 impl Process {
     /// Takes in the calls of every channel that has some.
@@ -33,6 +56,7 @@ impl Process {
             let known: Vec<_> = st.channels.early.extract_if(.., known).collect();
             known.into_iter().for_each(|(channel, request)| self.accept_lane_call(st, me, &channel, request));
         }
+        let mut held = Held::default();
         for bit in self.bells.take_ready() {
             let State { threads, channels, .. } = &mut *st;
             let Some(Some(channel)) = channels.by_bit.get(bit as usize) else { continue };
@@ -41,6 +65,10 @@ impl Process {
             while !channel.is_closed() {
                 match channel.lanes.take_next() {
                     Ok(None) => break,
+                    Ok(Some(request)) if self.may_wait(&request) => {
+                        let channel = st.thread(me).spares.of(&channel);
+                        held.push((channel, request));
+                    }
                     Ok(Some(request)) => self.arrive(st, me, &channel, request),
                     Err(corrupt) => {
                         channel.close_as(corrupt);
@@ -50,6 +78,16 @@ impl Process {
             }
             st.thread(me).spares.keep(channel);
         }
+        held.each(|(channel, request)| {
+            self.arrive(st, me, &channel, request);
+            st.thread(me).spares.keep(channel);
+        });
+    }
+
+    /// Lanes do not tell which call came first. Where policies are inherited a real-time call goes before the others: the
+    /// thread that takes them in was most likely raised for it, and would give that up to serve another one.
+    fn may_wait(&self, request: &lane::Request) -> bool {
+        self.settings.inherit == Inherit::Rt && !is_realtime(request.header.sched.policy)
     }
 
     /// Takes in the call of the lane that this thread watches.
