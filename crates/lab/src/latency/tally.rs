@@ -33,12 +33,14 @@ impl Callers {
 }
 
 /// Whether a call was served as urgently as it was made, or more so within the same class: a node may ask
-/// for a nice that is better than the caller's.
-fn inherited(caller: Sched, server: Sched) -> bool {
+/// for a nice that is better than the caller's. Where both callers call at once, an ordinary call may be served by a
+/// thread that was raised for the other one's, a moment too late.
+fn inherited(caller: Sched, server: Sched, at_once: bool) -> bool {
     match (caller.is_realtime(), server.is_realtime()) {
         (true, true) => (caller.policy, caller.priority) == (server.policy, server.priority),
         (false, false) => server.nice <= caller.nice,
-        _ => false,
+        (false, true) => at_once,
+        (true, false) => false,
     }
 }
 
@@ -81,6 +83,7 @@ pub(super) fn class(
     let missed = |sample: &Sample| sample.took > frame.deadline;
     let migrated = |sample: &Sample| sample.before != sample.after;
     let caller = callers.of(class);
+    let at_once = frame.rate_hz.is_some() && callers.fifo.is_some();
     let bubbles = calls
         .iter()
         .filter(|(sample, idle)| missed(sample) && idle.is_some_and(|idle| idle > sample.took / 2));
@@ -93,7 +96,7 @@ pub(super) fn class(
         bubbles: bubbles.count() as u64,
         same_cpu: count(&|sample| !migrated(sample) && sample.before == sample.answer.cpu),
         migrated: count(&migrated),
-        not_inherited: count(&|sample| !inherited(caller, unpack(sample.answer.sched))),
+        not_inherited: count(&|sample| !inherited(caller, unpack(sample.answer.sched), at_once)),
         percentiles: Percentiles::of(&mut times.clone()),
         raw: if frame.raw { times.clone() } else { Vec::new() },
         spared: numbers(&calls, |sample| frame.raw && sample.spared),
@@ -219,11 +222,12 @@ mod tests {
 
     #[test]
     fn inheritance_is_seen_in_both_directions() {
-        let served = |class: Class, sched: Sched| {
+        let in_frame = |frame: &Frame, class: Class, sched: Sched| {
             let mut sample = call(class, 1);
             sample.answer.sched = pack(sched);
-            super::class(&FRAME, 0, class, &CALLERS, &[sample]).1.not_inherited
+            super::class(frame, 0, class, &CALLERS, &[sample]).1.not_inherited
         };
+        let served = |class: Class, sched: Sched| in_frame(&FRAME, class, sched);
         assert_eq!(served(Class::Fifo, Sched::fifo(99)), 0);
         assert_eq!(served(Class::Fifo, Sched::fifo(98)), 1);
         assert_eq!(served(Class::Fifo, Sched::other(0)), 1);
@@ -231,5 +235,12 @@ mod tests {
         assert_eq!(served(Class::Other, Sched::other(-5)), 0, "a node may ask for more");
         assert_eq!(served(Class::Other, Sched::other(10)), 1);
         assert_eq!(served(Class::Other, Sched::fifo(99)), 1, "not given back");
+        let at_once = Frame { rate_hz: Some(10.0), ..FRAME };
+        assert_eq!(
+            in_frame(&at_once, Class::Other, Sched::fifo(99)),
+            0,
+            "raised for the other caller's call"
+        );
+        assert_eq!(in_frame(&at_once, Class::Fifo, Sched::other(0)), 1);
     }
 }
