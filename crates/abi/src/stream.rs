@@ -72,6 +72,7 @@ pub fn first(stream: &[u8]) -> Result<Option<(Command, usize)>, BadCommand> {
 #[inline]
 fn frequent(word: u32, payload: &[u8]) -> Option<(Command, usize)> {
     const DATA: usize = size_of::<TransactionData>();
+    const WITH_BUFFERS: usize = size_of::<TransactionDataSg>();
     match word {
         bc::TRANSACTION => {
             let data = zerocopy::transmute!(*payload.first_chunk::<DATA>()?);
@@ -80,6 +81,14 @@ fn frequent(word: u32, payload: &[u8]) -> Option<(Command, usize)> {
         bc::REPLY => {
             let data = zerocopy::transmute!(*payload.first_chunk::<DATA>()?);
             Some((Command::Reply(data, None), 4 + DATA))
+        }
+        bc::TRANSACTION_SG => {
+            let with: TransactionDataSg = zerocopy::transmute!(*payload.first_chunk::<WITH_BUFFERS>()?);
+            Some((Command::Transaction(with.transaction_data, Some(with.buffers_size)), 4 + WITH_BUFFERS))
+        }
+        bc::REPLY_SG => {
+            let with: TransactionDataSg = zerocopy::transmute!(*payload.first_chunk::<WITH_BUFFERS>()?);
+            Some((Command::Reply(with.transaction_data, Some(with.buffers_size)), 4 + WITH_BUFFERS))
         }
         bc::FREE_BUFFER => {
             let address = u64::from_ne_bytes(*payload.first_chunk()?);

@@ -18,6 +18,10 @@ const BLOCK: usize = 256;
 #[cfg(target_arch = "x86_64")]
 const PAIR: usize = 16;
 
+/// From so many bytes on, two accesses that may overlap beat a loop.
+#[cfg(target_arch = "x86_64")]
+const HALF: usize = 4;
+
 /// Copies `bytes` to shared memory.
 ///
 /// # Safety
@@ -36,6 +40,12 @@ pub(crate) unsafe fn copy_in(to: NonNull<u8>, bytes: &[u8]) {
     if bytes.len() >= PAIR {
         // SAFETY: as above, and there are so many.
         unsafe { pairs(to.as_ptr(), bytes.as_ptr(), bytes.len()) };
+        return;
+    }
+    #[cfg(target_arch = "x86_64")]
+    if bytes.len() >= HALF {
+        // SAFETY: as above: no fewer than `HALF`, and fewer than `PAIR`.
+        unsafe { ends(to.as_ptr(), bytes.as_ptr(), bytes.len()) };
         return;
     }
     let mut at = 0;
@@ -145,6 +155,12 @@ pub(crate) unsafe fn copy_across(to: NonNull<u8>, from: NonNull<u8>, len: usize)
     if len >= PAIR {
         // SAFETY: as above, and there are so many.
         unsafe { pairs(to.as_ptr(), from.as_ptr(), len) };
+        return;
+    }
+    #[cfg(target_arch = "x86_64")]
+    if len >= HALF {
+        // SAFETY: as above: no fewer than `HALF`, and fewer than `PAIR`.
+        unsafe { ends(to.as_ptr(), from.as_ptr(), len) };
         return;
     }
     let mut done = 0;
@@ -266,6 +282,49 @@ unsafe fn pairs(to: *mut u8, from: *const u8, len: usize) {
             at = inout(reg) 0usize => _,
             last = in(reg) len - PAIR,
             options(nostack)
+        );
+    }
+}
+
+/// The first and the last word or half word.
+///
+/// # Safety
+/// As [`block`], of at least [`HALF`] bytes and fewer than [`PAIR`].
+#[cfg(target_arch = "x86_64")]
+#[inline]
+unsafe fn ends(to: *mut u8, from: *const u8, len: usize) {
+    if len >= 8 {
+        // SAFETY: `len` is 8 to 15, so eight bytes from the beginning and eight before the end are in the
+        // ranges, and all that is in them. As in `pairs` otherwise.
+        unsafe {
+            std::arch::asm!(
+                "mov {first}, [{from}]",
+                "mov {last}, [{from} + {len} - 8]",
+                "mov [{to}], {first}",
+                "mov [{to} + {len} - 8], {last}",
+                first = out(reg) _,
+                last = out(reg) _,
+                from = in(reg) from,
+                to = in(reg) to,
+                len = in(reg) len,
+                options(nostack, preserves_flags)
+            );
+        }
+        return;
+    }
+    // SAFETY: `len` is 4 to 7; as above, with four for eight.
+    unsafe {
+        std::arch::asm!(
+            "mov {first:e}, [{from}]",
+            "mov {last:e}, [{from} + {len} - 4]",
+            "mov [{to}], {first:e}",
+            "mov [{to} + {len} - 4], {last:e}",
+            first = out(reg) _,
+            last = out(reg) _,
+            from = in(reg) from,
+            to = in(reg) to,
+            len = in(reg) len,
+            options(nostack, preserves_flags)
         );
     }
 }
