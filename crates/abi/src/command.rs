@@ -48,6 +48,10 @@ pub struct Payload<'p> {
     /// objects. No part of the command, only a saving: the kernel follows the objects' addresses by
     /// itself, a driver in user space may read here what lies inside one of these.
     pub buffers: &'p [&'p [u8]],
+    /// The data ends with two PTR objects, the only ones: a structure of two words, and what its first word
+    /// points to, whose bytes `buffers` are (HIDL's vector or string). As those, only a saving, and only
+    /// believed where nobody but who says so is worse off if it is not true.
+    pub vector: bool,
 }
 
 /// A stream of commands, ready for `BINDER_WRITE_READ`. Reused: once grown it allocates no more.

@@ -34,18 +34,39 @@ pub struct Exchange<'b> {
     /// Only a saving: a driver in user space must not follow an address that nobody vouches for, and
     /// asks the kernel to read there when it is not inside these.
     pub payload: Payload<'b>,
+    /// Whether the reader knows of [`Self::vector`].
+    pub takes_vectors: bool,
+    /// The transaction or reply among the returns, of which there is at most one (contract WR-09), ends with
+    /// a vector (see [`Payload::vector`]) of so many bytes that stands there without its objects, as only a
+    /// driver in user space spares itself. Data is what is in front of them, no offsets are listed, and at the
+    /// next multiple of 8 behind the data lie the structure, as it would have arrived, and the bytes.
+    pub vector: Option<u64>,
 }
 
 impl<'b> Exchange<'b> {
     /// Writes `write`, then reads into `read`.
     pub fn new(write: &'b [u8], read: &'b mut [u8]) -> Self {
-        Self { write, write_consumed: 0, read, read_consumed: 0, payload: Payload::default() }
+        Self {
+            write,
+            write_consumed: 0,
+            read,
+            read_consumed: 0,
+            payload: Payload::default(),
+            takes_vectors: false,
+            vector: None,
+        }
     }
 
     /// The same with the bytes that its transaction points to.
     #[must_use]
     pub fn with_payload(self, payload: Payload<'b>) -> Self {
         Self { payload, ..self }
+    }
+
+    /// The same for a reader that knows of [`Self::vector`].
+    #[must_use]
+    pub fn with_vectors(self) -> Self {
+        Self { takes_vectors: true, ..self }
     }
 
     /// The returns that the driver filled in.

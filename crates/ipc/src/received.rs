@@ -2,6 +2,7 @@
 //! Not here: reading values out of it (`binder::reader`, `hwbinder::reader`).
 //! Facts: contract BUF-05, BUF-06, OBJ-11, OBJ-13, OW-02, TX-04.
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
@@ -9,7 +10,7 @@ use std::rc::Rc;
 use abi::codes::object;
 use abi::layout::{BufferObject, FlatBinderObject};
 use abi::{BufferAddress, Cookie, Delivery, Handle, NodePtr};
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::ProtocolError;
 use crate::runtime::Runtime;
@@ -28,6 +29,10 @@ pub struct Received<'t> {
     pub(crate) thread: Rc<ThreadState>,
     data: &'t [u8],
     offsets: &'t [u8],
+    /// Of a vector at the end that came without its objects: structure and elements. Else nothing.
+    vector: &'t [u8],
+    /// What data and offsets would be with those objects, made for whoever asks.
+    whole: OnceCell<Box<Whole>>,
     buffer: BufferAddress,
     fds: Vec<(u64, OwnedFd)>,
     /// Bytes of buffers behind PTR objects.
@@ -44,7 +49,24 @@ pub(crate) struct Lent<'t> {
     pub(crate) runtime: &'t dyn Runtime,
     pub(crate) data: &'t [u8],
     pub(crate) offsets: &'t [u8],
+    pub(crate) vector: &'t [u8],
 }
+
+/// Data and offsets.
+struct Whole {
+    data: Vec<u8>,
+    offsets: [u64; 2],
+}
+
+/// The objects of a vector that came without them.
+pub(crate) fn objects_of(vector: &[u8]) -> [BufferObject; 2] {
+    let structure = vector.as_ptr() as u64;
+    let length = (vector.len() as u64).saturating_sub(STRUCTURE);
+    BufferObject::of_vector([structure, structure + STRUCTURE], length, 0)
+}
+
+/// Bytes of a vector's structure.
+const STRUCTURE: u64 = 16;
 
 /// The object that a `flat_binder_object` of a delivery names.
 pub(crate) fn translated(runtime: &dyn Runtime, flat: &FlatBinderObject) -> Result<Binder, StatusCode> {
@@ -70,13 +92,28 @@ impl<'t> Received<'t> {
         delivery: &Delivery,
     ) -> Result<Self, ProtocolError> {
         let Delivery { buffer, data_size, offsets, offsets_size, .. } = *delivery;
-        let offsets = if offsets_size == 0 { Some(&[][..]) } else { runtime.lent(offsets, offsets_size) };
-        let (Some(data), Some(offsets)) = (runtime.lent(buffer.0, data_size), offsets) else {
+        let parts = match thread.vector.take() {
+            Some(elements) => with_vector(runtime, (buffer.0, data_size), elements),
+            None if offsets_size == 0 => runtime.lent(buffer.0, data_size).map(|data| [data, &[], &[]]),
+            None => with_offsets(runtime, (buffer.0, data_size), (offsets, offsets_size)),
+        };
+        let Some([data, offsets, vector]) = parts else {
             thread.queue_free(buffer, data_size, false);
             return Err(ProtocolError::OutsideMap { address: buffer.0, len: data_size });
         };
-        let mut received =
-            Self { runtime, thread, data, offsets, buffer, fds: Vec::new(), scattered: 0, plain: true };
+        let (whole, scattered) = (OnceCell::new(), vector.len() as u64);
+        let mut received = Self {
+            runtime,
+            thread,
+            data,
+            offsets,
+            vector,
+            whole,
+            buffer,
+            fds: Vec::new(),
+            scattered,
+            plain: true,
+        };
         if !received.offsets.is_empty() {
             received.take_objects();
         }
@@ -89,12 +126,15 @@ impl<'t> Received<'t> {
         for offset in object_offsets(self.offsets) {
             let start = usize::try_from(offset).unwrap_or(usize::MAX);
             let object = self.data.get(start..).unwrap_or_default();
+            if let Ok((BufferObject { kind: object::PTR, length, .. }, _)) =
+                BufferObject::read_from_prefix(object)
+            {
+                self.scattered = self.scattered.saturating_add(length);
+                continue;
+            }
             match object.first_chunk().map(|kind| u32::from_ne_bytes(*kind)) {
-                Some(object::PTR) => {
-                    let ptr = BufferObject::read_from_prefix(object);
-                    let length = ptr.map_or(0, |(ptr, _)| ptr.length);
-                    self.scattered = self.scattered.saturating_add(length);
-                }
+                // Cut short, as no driver delivers it.
+                Some(object::PTR) => {}
                 Some(object::FD) => {
                     self.plain = false;
                     if let Some(fd) = self.runtime.take_fd(self.buffer.0 + offset) {
@@ -109,19 +149,30 @@ impl<'t> Received<'t> {
     /// The bytes and what reads them, for as long as the driver leaves them here; see [`Lent`].
     #[inline]
     pub(crate) fn lent(&self) -> Lent<'t> {
-        Lent { runtime: self.runtime, data: self.data, offsets: self.offsets }
+        Lent { runtime: self.runtime, data: self.data, offsets: self.offsets, vector: self.vector }
     }
 
     /// The payload.
     #[must_use]
+    #[inline]
     pub fn data(&self) -> &[u8] {
-        self.data
+        if self.vector.is_empty() { self.data } else { &self.whole().data }
     }
 
     /// Where in the payload each object stands, as the driver stored it (8 bytes each).
     #[must_use]
     pub fn offsets(&self) -> &[u8] {
-        self.offsets
+        if self.vector.is_empty() { self.offsets } else { self.whole().offsets.as_bytes() }
+    }
+
+    /// Few want it: HIDL's reader needs no objects, and others' payloads end with no vector.
+    #[cold]
+    fn whole(&self) -> &Whole {
+        self.whole.get_or_init(|| {
+            let at = self.data.len() as u64;
+            let data = [self.data, objects_of(self.vector).as_bytes()].concat();
+            Box::new(Whole { data, offsets: [at, at + size_of::<BufferObject>() as u64] })
+        })
     }
 
     /// The descriptor that came with the object at `offset`.
@@ -129,6 +180,31 @@ impl<'t> Received<'t> {
     pub fn fd(&self, offset: u64) -> Option<BorrowedFd<'_>> {
         self.fds.iter().find(|(at, _)| *at == offset).map(|(_, fd)| fd.as_fd())
     }
+}
+
+/// Data, no offsets, and a vector without its objects.
+#[inline]
+fn with_vector(runtime: &dyn Runtime, (data, size): (u64, u64), elements: u64) -> Option<[&[u8]; 3]> {
+    let rounded = size.checked_next_multiple_of(8)?;
+    let whole = runtime.lent(data, rounded.checked_add(elements.checked_add(STRUCTURE)?)?)?;
+    let (data, vector) = whole.split_at_checked(rounded as usize)?;
+    Some([data.get(..size as usize)?, &[], vector])
+}
+
+/// Data and offsets, each by its address and length. Drivers put the offsets behind the data.
+#[inline(never)]
+fn with_offsets(
+    runtime: &dyn Runtime,
+    (data, data_size): (u64, u64),
+    (offsets, offsets_size): (u64, u64),
+) -> Option<[&[u8]; 3]> {
+    let rounded = data_size.checked_next_multiple_of(8)?;
+    if data.checked_add(rounded) != Some(offsets) {
+        return Some([runtime.lent(data, data_size)?, runtime.lent(offsets, offsets_size)?, &[]]);
+    }
+    let (head, offsets) =
+        runtime.lent(data, rounded.checked_add(offsets_size)?)?.split_at_checked(rounded as usize)?;
+    Some([head.get(..data_size as usize)?, offsets, &[]])
 }
 
 /// The positions in an offsets array.
@@ -150,8 +226,8 @@ impl fmt::Debug for Received<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Received")
             .field("buffer", &self.buffer)
-            .field("data_size", &self.data.len())
-            .field("objects", &(self.offsets.len() / 8))
+            .field("data_size", &self.data().len())
+            .field("objects", &(self.offsets().len() / 8))
             .finish_non_exhaustive()
     }
 }

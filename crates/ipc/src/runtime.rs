@@ -124,10 +124,11 @@ impl<C: Connection> Inner<C> {
         let mut input = thread.input.borrow_mut();
         let input = &mut *input;
         let room: &mut [u8] = if read == Read::Wait { &mut input.bytes } else { &mut [] };
-        let mut exchange = Exchange::new(out.as_bytes(), room).with_payload(payload);
+        let mut exchange = Exchange::new(out.as_bytes(), room).with_payload(payload).with_vectors();
         let result = self.connection.write_read_uninterrupted(&mut exchange);
         let (mut taken, filled) = (exchange.write_consumed, exchange.read_consumed);
         if read == Read::Wait {
+            thread.vector.set(exchange.vector);
             (input.at, input.len) = (0, filled);
         }
         if result.is_err()

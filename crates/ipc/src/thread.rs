@@ -68,6 +68,8 @@ pub(crate) struct ThreadState {
     runtime: Weak<dyn Runtime>,
     pub(crate) out: RefCell<Commands>,
     pub(crate) input: RefCell<Input>,
+    /// What `Exchange::vector` says of the delivery among them.
+    pub(crate) vector: Cell<Option<u64>>,
     /// Bytes of commands that the driver has taken so far.
     pub(crate) written: Cell<u64>,
     /// Calls being waited for or served, plus one in a looper: while not 0, an exchange will follow.
@@ -93,6 +95,7 @@ impl ThreadState {
             runtime,
             out: RefCell::new(Commands::with_capacity(READ_BYTES)),
             input: RefCell::new(Input { bytes: [0; READ_BYTES], at: 0, len: 0 }),
+            vector: Cell::new(None),
             written: Cell::new(0),
             depth: Cell::new(0),
             urgent: Cell::new(false),

@@ -58,6 +58,7 @@ impl Sent {
             offsets: &self.offsets,
             buffers_size: (!buffers.is_empty()).then(|| rounded.sum()),
             buffers: &buffers,
+            vector: false,
         };
         let vouched = match self.number % 4 {
             0 | 1 => payload,

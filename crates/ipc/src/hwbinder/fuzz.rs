@@ -160,6 +160,19 @@ fn spoil(delivered: &mut Delivered, source: &mut Source<'_>) -> bool {
     times > 0
 }
 
+/// What a reader sees is the same, whether a vector's objects were left out or not.
+fn read_both([mut one, mut other]: [Reader<'_>; 2], values: &[Value<'_>], from: u8) {
+    for value in values.iter().skip(usize::from(from % 3)) {
+        // Within the objects there are addresses, which are not the same.
+        if matches!(one.remaining(), 1..80) {
+            return;
+        }
+        assert_eq!(read(&mut one, *value), read(&mut other, *value), "another value");
+        assert_eq!(one.position(), other.position(), "another position");
+        assert_eq!(one.remaining(), other.remaining(), "another rest");
+    }
+}
+
 /// Writes, delivers, perhaps spoils, and reads.
 pub fn run(input: &[u8]) {
     let mut source = Source(input);
@@ -167,6 +180,9 @@ pub fn run(input: &[u8]) {
     let values: Vec<Value<'_>> = (0..count).map(|_| value(&mut source)).collect();
     let mut delivered = deliver(|parcel| values.iter().for_each(|value| write(parcel, *value)));
     let spoilt = spoil(&mut delivered, &mut source);
+    if let Some(bare) = delivered.bare() {
+        read_both([delivered.reader(), bare.reader()], &values, source.byte());
+    }
     let mut reader = delivered.reader();
     for value in &values {
         let mut ahead = reader;
@@ -208,6 +224,25 @@ mod tests {
     #[test]
     fn any_payload_is_read_or_refused() {
         (0..20_000).for_each(|seed| run(&noise(seed)));
+    }
+
+    /// A vector whose objects are left out, behind nothing but scalars, with what else may be read of it.
+    #[test]
+    fn a_vector_without_objects_reads_as_one_with_them() {
+        const INPUTS: [[u8; 2]; 9] = [[0, 3], [1, 3], [2, 3], [3, 3], [4, 3], [5, 3], [6, 3], [7, 3], [8, 3]];
+        let kinds = INPUTS.each_ref().map(|input| value(&mut Source(input)));
+        let short = [Value::Scalar(1), Value::Bytes(b"elements")];
+        for count in [8, 7, 0, 1 << 31] {
+            let mut delivered = deliver(|parcel| short.iter().for_each(|value| write(parcel, *value)));
+            delivered.area[1] = count | 1 << 32;
+            let bare = delivered.bare().expect("one vector at the end");
+            for first in &kinds {
+                for second in &kinds {
+                    let values = [Value::Scalar(1), *first, *second, short[1]];
+                    (0..3).for_each(|from| read_both([delivered.reader(), bare.reader()], &values, from));
+                }
+            }
+        }
     }
 
     /// Each value alone, unspoilt.

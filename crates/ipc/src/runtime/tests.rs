@@ -5,6 +5,7 @@ mod acknowledgements;
 mod mortal;
 mod pool;
 mod script;
+mod vectors;
 
 pub(crate) use mortal::Mortal;
 

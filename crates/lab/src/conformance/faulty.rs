@@ -203,8 +203,11 @@ impl Faulty {
             read: &mut *exchange.read,
             read_consumed: exchange.read_consumed,
             payload: exchange.payload,
+            takes_vectors: exchange.takes_vectors,
+            vector: None,
         };
         let result = self.inner.write_read(&mut inner);
+        exchange.vector = inner.vector;
         (exchange.write_consumed, exchange.read_consumed) = (inner.write_consumed, inner.read_consumed);
         result
     }

@@ -26,7 +26,7 @@ impl Source for Packed {
     }
 
     fn parts(&self, mut give: impl FnMut(usize, &[u8])) {
-        for (at, byte) in [(0, 60), (8, 61), (16, 62)] {
+        for (at, byte) in [(0, 60), (16, 61), (24, 62)] {
             give(at, &[byte, 0, 0, 0]);
         }
     }
@@ -34,7 +34,7 @@ impl Source for Packed {
 
 #[test]
 fn the_layouts_are_those_of_this_version() {
-    assert_eq!(VERSION, 4, "{CHANGED}");
+    assert_eq!(VERSION, 5, "{CHANGED}");
     assert_eq!((lane::SIZE, doorbell::SIZE, ring::RECORD), (4_214_784, 331_776, 512), "{CHANGED}");
 
     let memory = HeapMemory::new(lane::SIZE);
@@ -57,7 +57,8 @@ fn the_layouts_are_those_of_this_version() {
     lanes.reply(request.taken(), &reply, &[50u8, 0, 0, 0][..]).expect("fits");
     lanes.publish(2, &RequestHeader { lineage: None, ..header }, &Packed).expect("idle");
     let lane = 128 + 1152;
-    let packed = [5, 1, 2, 3, 84 | 1 << 31, 5, 6, 7, 8 | 11 << 16, 9, 2 | 4 << 16, 12, 60, 0, 61, 0, 62];
+    let packed =
+        [5, 1, 2, 3, 84 | 1 << 31, 5, 6, 7, 8 | 11 << 16, 9, 2 | 4 << 16, 12, 60, 0, 0, 0, 61, 0, 62];
     let request = [6, 1, 2, 3, 4, 5, 6, 7 | 1 << 24, 8 | 11 << 16, 9, 0, 12, 20, 21, 22, 0, 30];
     let reply = [5, 40, 41, 4, 0, 42 | 1 << 31, 50];
     let at = |from, words: &[u32]| -> Vec<(usize, u32)> {

@@ -60,6 +60,7 @@ impl Scattered {
             offsets: &self.offsets,
             buffers_size: Some(self.buffers_size),
             buffers: &[&BYTES[..256], &BYTES[256..]],
+            vector: false,
         };
         then(payload, if self.vouched { payload } else { Payload::default() })
     }
@@ -168,12 +169,11 @@ fn unpacked(mut view: Bytes) -> Option<(u64, Bytes)> {
     let (data, offsets) = view.bytes[..layout.scattered as usize].split_at(layout.offsets as usize);
     let (vector, _) = Vector::of(&layout, &data[..layout.data_size as usize], offsets)?;
     let structure = layout.scattered as usize;
-    let second = *view.bytes[structure + 8..].first_chunk::<8>().expect("room for the structure");
     let address = BASE + layout.scattered;
     let objects = vector.objects_at(address);
     view.bytes[vector.head..layout.data_size as usize].copy_from_slice(objects.as_bytes());
-    let words = vector.structure_at(address, zerocopy::transmute!(second));
-    view.bytes[layout.offsets as usize..structure + STRUCTURE as usize].copy_from_slice(words.as_bytes());
+    let words = vector.offsets_at(address);
+    view.bytes[layout.offsets as usize..structure + 8].copy_from_slice(words.as_bytes());
     Some((layout.scattered + STRUCTURE + vector.elements.next_multiple_of(8), view))
 }
 

@@ -7,7 +7,6 @@
 //! receiver that knows how long data and elements are makes objects, offsets and pointer by itself, so
 //! that no claim of its sender's is left to be checked. `fuzz::scattered` holds them to the walk's.
 
-use abi::codes::object;
 use abi::layout::BufferObject;
 
 use super::{BUFFER_SIZE, Layout, POINTER};
@@ -60,19 +59,8 @@ impl Vector {
 
     /// The objects, with these addresses.
     #[inline]
-    fn objects(&self, [structure, elements]: [u64; 2]) -> [BufferObject; 2] {
-        let (kind, parent, parent_offset) = (object::PTR, 0, 0);
-        [
-            BufferObject { kind, flags: 0, buffer: structure, length: STRUCTURE, parent, parent_offset },
-            BufferObject {
-                kind,
-                flags: object::BUFFER_FLAG_HAS_PARENT,
-                buffer: elements,
-                length: self.elements,
-                parent,
-                parent_offset,
-            },
-        ]
+    fn objects(&self, addresses: [u64; 2]) -> [BufferObject; 2] {
+        BufferObject::of_vector(addresses, self.elements, 0)
     }
 
     /// What stands behind the head, if the structure arrives at this address.
@@ -81,12 +69,11 @@ impl Vector {
         zerocopy::transmute!(self.objects([structure, structure + STRUCTURE]))
     }
 
-    /// The offsets, and behind them the structure at this address; `second` is its second word.
+    /// The offsets, and behind them the first word of the structure at this address.
     #[inline]
-    pub(in crate::embedded) fn structure_at(&self, structure: u64, second: [u32; 2]) -> [u32; 8] {
+    pub(in crate::embedded) fn offsets_at(&self, structure: u64) -> [u32; 6] {
         let [first, other] = self.listed();
-        let second: u64 = zerocopy::transmute!(second);
-        zerocopy::transmute!([first, other, structure + STRUCTURE, second])
+        zerocopy::transmute!([first, other, structure + STRUCTURE])
     }
 }
 

@@ -10,7 +10,27 @@ use sys::sealed_memory::{LentMemory, SealedMemory};
 
 use crate::embedded::channel::Corrupt;
 use crate::embedded::channel::lane::{self, Shape, behind_head};
-use crate::embedded::objects::{FEW, Layout, Piece, STRUCTURE, Vector, View, Walk, few};
+use crate::embedded::objects::{ALIGN, FEW, Layout, Piece, STRUCTURE, Vector, View, Walk, few};
+
+/// How a payload from a lane arrives.
+pub(super) struct Arriving {
+    shape: Shape,
+    /// Its parts once it is there.
+    pub(super) layout: Layout,
+    /// Bytes of the vector that it ends with, if that stays without objects.
+    pub(super) vector: Option<u64>,
+}
+
+impl Arriving {
+    /// At a reader that takes vectors without objects, or does not.
+    #[inline]
+    pub(super) fn new(shape: Shape, takes_vectors: bool) -> Self {
+        match shape.bare().filter(|_| takes_vectors) {
+            Some((vector, layout)) => Self { shape, layout, vector: Some(vector.elements) },
+            None => Self { shape, layout: shape.layout(), vector: None },
+        }
+    }
+}
 
 /// The memory; none if there are no lanes.
 #[derive(Debug)]
@@ -38,13 +58,21 @@ impl Area {
     }
 
     /// Copies a piece of a payload from a channel's memory to its allocated place. One that is packed comes
-    /// as one piece, and is unpacked.
+    /// as one piece, and is unpacked if its reader wants that.
     #[inline(always)]
-    pub(super) fn take_in(&self, channel: &SealedMemory, piece: lane::Piece, offset: u64, shape: Shape) {
+    pub(super) fn take_in(
+        &self,
+        channel: &SealedMemory,
+        piece: lane::Piece,
+        offset: u64,
+        arriving: &Arriving,
+    ) {
         let Some((memory, lent)) = &self.memory else { return };
-        match shape.vector() {
-            None => memory.copy_from(offset as usize + piece.at, channel, piece.from, piece.len),
-            Some(vector) => unpack((memory, lent), (channel, piece.from), offset, shape.layout(), vector),
+        match arriving.shape.vector() {
+            Some(vector) if arriving.vector.is_none() => {
+                unpack((memory, lent), (channel, piece.from), offset, arriving.layout, vector);
+            }
+            _ => memory.copy_from(offset as usize + piece.at, channel, piece.from, piece.len),
         }
     }
 
@@ -53,16 +81,28 @@ impl Area {
     /// # Errors
     /// [`Corrupt::Objects`]: something that the sender's library would have left to the broker.
     #[inline(always)]
-    pub(super) fn settle(&self, offset: u64, shape: Shape) -> Result<(), Corrupt> {
-        if shape.objects == 0 || shape.is_packed() {
+    pub(super) fn settle(&self, offset: u64, arriving: &Arriving) -> Result<(), Corrupt> {
+        if arriving.vector.is_some() {
+            self.point_behind(offset + arriving.layout.scattered);
             return Ok(());
         }
-        self.settle_objects(offset, shape).ok_or(Corrupt::Objects)
+        if arriving.shape.objects == 0 || arriving.shape.is_packed() {
+            return Ok(());
+        }
+        self.settle_objects(offset, arriving.layout).ok_or(Corrupt::Objects)
     }
 
-    fn settle_objects(&self, offset: u64, shape: Shape) -> Option<()> {
+    /// Makes a structure at this place point to what is behind it.
+    #[inline]
+    fn point_behind(&self, structure: u64) {
+        if let Some((memory, lent)) = &self.memory {
+            let elements: [u32; 2] = zerocopy::transmute!(lent.base() + structure + STRUCTURE);
+            memory.put_words(structure as usize, elements);
+        }
+    }
+
+    fn settle_objects(&self, offset: u64, layout: Layout) -> Option<()> {
         let (memory, lent) = self.memory.as_ref()?;
-        let layout = shape.layout();
         let mut arrived = Arrived { memory, start: offset, layout };
         let base = lent.base() + offset;
         let mut pieces = [Piece::default(); FEW];
@@ -70,7 +110,7 @@ impl Area {
         let (data, offsets) =
             lent.lent(offset, layout.scattered)?.split_at_checked(layout.offsets as usize)?;
         if few(&layout, data.get(..layout.data_size as usize)?, offsets, &mut pieces).is_some() {
-            for piece in pieces.iter().take(shape.objects.into()) {
+            for piece in pieces.iter().take((layout.offsets_size / ALIGN) as usize) {
                 arrived.settle(piece, base + piece.place);
             }
             return Some(());
@@ -100,7 +140,8 @@ impl Area {
     }
 }
 
-/// Makes the whole of a packed payload: objects and offsets are this side's own.
+/// Makes the whole of a packed payload: objects and offsets are this side's own. The structure's second word
+/// and the elements follow one another in the lane as here.
 #[inline(never)]
 fn unpack(
     (memory, lent): (&SealedMemory, &LentMemory),
@@ -111,12 +152,12 @@ fn unpack(
 ) {
     let to = offset as usize;
     let structure = lent.base() + offset + layout.scattered;
-    let second = from + behind_head(vector.head);
     memory.copy_from(to, channel, from, vector.head);
     memory.put_words(to + vector.head, vector.objects_at(structure));
-    memory.put_words(to + layout.offsets as usize, vector.structure_at(structure, channel.words(second)));
-    let elements = to + (layout.scattered + STRUCTURE) as usize;
-    memory.copy_from(elements, channel, second + size_of::<u64>(), vector.elements as usize);
+    memory.put_words(to + layout.offsets as usize, vector.offsets_at(structure));
+    let second = to + layout.scattered as usize + size_of::<u64>();
+    let rest = size_of::<u64>() + vector.elements as usize;
+    memory.copy_from(second, channel, from + behind_head(vector.head) + size_of::<u64>(), rest);
 }
 
 /// Where a PTR object has its address.

@@ -27,7 +27,8 @@ use super::state::{Calling, Frame, LaneCall, LaneTicket, Quick, State, Todo, Wat
 use super::write::lets_go;
 use super::{Guard, Process};
 use crate::embedded::channel::doorbell::{self, BellMemory, Doorbells};
-use crate::embedded::channel::lane::{self, LaneMemory, Lanes, Shape};
+use crate::embedded::channel::lane::{self, LaneMemory, Lanes};
+use crate::embedded::objects::Layout;
 use crate::embedded::protocol::{Answers, Item, Lineage, Link, ProcId, Request, ThreadKey, TransactKind};
 
 const EFAULT: i32 = 14;
@@ -352,11 +353,10 @@ impl Process {
         &self,
         st: &mut State,
         offset: u64,
-        shape: Shape,
+        layout: &Layout,
         flags: u32,
         node: Option<u64>,
     ) -> TransactionData {
-        let layout = shape.layout();
         let address = self.area.base() + offset;
         let clear = flags & tf::CLEAR_BUF != 0;
         st.live.lend(offset, Lent { clear, node });

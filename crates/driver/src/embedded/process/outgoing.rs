@@ -13,7 +13,7 @@ use abi::layout::{BufferObject, TransactionData};
 use super::gather::Vouched;
 use crate::embedded::channel::Corrupt;
 use crate::embedded::channel::lane::{LARGEST, Shape, Source, behind_head};
-use crate::embedded::objects::{ALIGN, FEW, Layout, Piece, STRUCTURE, Vector, View, Walk, few};
+use crate::embedded::objects::{ALIGN, FEW, Layout, PAIR, Piece, STRUCTURE, Vector, View, Walk, few};
 
 /// A payload that a lane carries.
 #[derive(Debug)]
@@ -55,6 +55,9 @@ pub(super) fn outgoing<'p>(
     buffers_size: Option<u64>,
     payload: Payload<'p>,
 ) -> Option<Outgoing<'p>> {
+    if let Some(vector) = told(data, buffers_size, &payload) {
+        return Some(vector);
+    }
     let layout = Layout::of(data.data_size, data.offsets_size, buffers_size.unwrap_or(0))?;
     if layout.end > LARGEST as u64 || !layout.is_aligned() {
         return None;
@@ -76,8 +79,31 @@ pub(super) fn outgoing<'p>(
     }
 }
 
-/// A small payload that ends with a vector. `None`: it is another, or some of it is elsewhere.
+/// A small payload that ends with a vector, as the caller says. If it does not, the receiver gets another
+/// than the command described: no harm to anybody else, as it makes the objects by itself.
 #[inline]
+fn told<'p>(
+    data: &TransactionData,
+    buffers_size: Option<u64>,
+    payload: &Payload<'p>,
+) -> Option<Outgoing<'p>> {
+    if !payload.vector {
+        return None;
+    }
+    let &[structure, elements] = payload.buffers else { return None };
+    let (bytes, room) = (payload.data, elements.len().next_multiple_of(ALIGN as usize) as u64 + STRUCTURE);
+    let same = data.buffer == bytes.as_ptr() as u64 && data.data_size == bytes.len() as u64;
+    if !same || data.offsets_size != 2 * ALIGN || buffers_size != Some(room) {
+        return None;
+    }
+    let vector = Vector { head: bytes.len().checked_sub(PAIR)?, elements: elements.len() as u64 };
+    let second = structure.as_array::<{ STRUCTURE as usize }>()?.last_chunk()?;
+    let shape = Shape::packed(vector).filter(|_| vector.is_sound())?;
+    Some(Outgoing { shape, bytes: Bytes::Packed { head: bytes.get(..vector.head)?, second, elements } })
+}
+
+/// A small payload that ends with a vector. `None`: it is another, or some of it is elsewhere.
+#[inline(never)]
 fn packed<'p>(
     data: &TransactionData,
     bytes: &'p [u8],
@@ -219,8 +245,8 @@ impl Source for Outgoing<'_> {
             Bytes::Packed { head, second, elements } => {
                 let behind = behind_head(head.len());
                 give(0, head);
-                give(behind, *second);
-                return give(behind + second.len(), elements);
+                give(behind + second.len(), *second);
+                return give(behind + STRUCTURE as usize, elements);
             }
             Bytes::Lent { data, offsets, first, others } => (*data, *offsets, first, *others),
         };

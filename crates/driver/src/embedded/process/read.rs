@@ -26,6 +26,9 @@ const ROOM: usize = 4 + size_of::<TransactionDataSecctx>();
 pub(super) struct Output<'b> {
     bytes: &'b mut [u8],
     pub(super) at: usize,
+    /// See `Exchange`.
+    pub(super) takes_vectors: bool,
+    pub(super) vector: Option<u64>,
 }
 
 impl Output<'_> {
@@ -63,7 +66,8 @@ impl Process {
         exchange: &mut Exchange<'_>,
     ) -> io::Result<()> {
         let at = exchange.read_consumed;
-        let mut out = Output { bytes: &mut *exchange.read, at };
+        let takes_vectors = exchange.takes_vectors;
+        let mut out = Output { bytes: &mut *exchange.read, at, takes_vectors, vector: None };
         if out.bytes.len() <= at {
             return Ok(());
         }
@@ -87,6 +91,7 @@ impl Process {
         }
         self.ask_for_looper(&mut st, slot, &mut out);
         exchange.read_consumed = out.at;
+        exchange.vector = out.vector;
         if !st.queue.is_empty()
             && let Some(next) = st.idle.last()
         {

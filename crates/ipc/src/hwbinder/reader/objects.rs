@@ -7,24 +7,21 @@
 
 use abi::codes::object;
 use abi::layout::{BufferObject, FdArrayObject, FlatBinderObject};
-use zerocopy::{FromBytes, Immutable, KnownLayout};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::{Read, Reader, Source};
+use super::{PAIR, Read, Reader, Source};
 use crate::hwbinder::client::HwBinder;
 use crate::hwbinder::parcel::NativeHandle;
 use crate::hwbinder::writer::{COUNT, NATIVE_HANDLE, VEC};
 use crate::received::translated;
 use crate::status_code::StatusCode;
 
-/// Bytes of a vector's two objects.
-const PAIR: usize = 2 * size_of::<BufferObject>();
-
 /// A structure, or an array of them, where the driver put it.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'t> {
-    bytes: &'t [u8],
+    pub(super) bytes: &'t [u8],
     /// Its index among the objects; [`NO_OBJECT`] for an empty one that was not listed.
-    object: u64,
+    pub(super) object: u64,
 }
 
 /// No object's index. A sender may claim it, but there is no pointer in what has no bytes.
@@ -47,10 +44,23 @@ impl<'t> Seen<'t> {
     }
 }
 
+/// A string's text.
+fn text(seen: Seen<'_>) -> Read<&str> {
+    let bytes = match seen.bytes.split_last() {
+        Some((0, bytes)) => bytes,
+        Some(_) => return Err(StatusCode::BAD_VALUE),
+        None => &[],
+    };
+    str::from_utf8(bytes).map_err(|_| StatusCode::BAD_VALUE)
+}
+
 impl<'t> Reader<'t> {
     /// The position of an object, as its sender listed it.
     #[inline]
     fn offset(&self, index: usize) -> Option<u64> {
+        if !self.vector.is_empty() {
+            return (index < 2).then(|| (self.data.len() + index * (PAIR / 2)) as u64);
+        }
         let at = index.checked_mul(8)?;
         self.offsets.get(at..)?.first_chunk().map(|chunk| u64::from_ne_bytes(*chunk))
     }
@@ -69,7 +79,7 @@ impl<'t> Reader<'t> {
     /// offsets ascend.
     #[cold]
     fn find_listed(&self, at: u64) -> Option<usize> {
-        let (mut low, mut high) = (0, self.offsets.len() / 8);
+        let (mut low, mut high) = (0, if self.vector.is_empty() { self.offsets.len() / 8 } else { 2 });
         while low < high {
             let middle = low + (high - low) / 2;
             match self.offset(middle)?.cmp(&at) {
@@ -82,14 +92,20 @@ impl<'t> Reader<'t> {
     }
 
     #[inline]
-    fn peek<T: FromBytes>(&self) -> Read<T> {
-        let bytes = self.data[self.at..].get(..size_of::<T>()).ok_or(StatusCode::NOT_ENOUGH_DATA)?;
-        T::read_from_bytes(bytes).map_err(|_| StatusCode::NOT_ENOUGH_DATA)
+    pub(super) fn peek<T: FromBytes + IntoBytes>(&self) -> Read<T> {
+        match self.rest().get(..size_of::<T>()) {
+            Some(bytes) => T::read_from_bytes(bytes).map_err(|_| StatusCode::NOT_ENOUGH_DATA),
+            None => {
+                let mut value = T::new_zeroed();
+                self.left_out(value.as_mut_bytes())?;
+                Ok(value)
+            }
+        }
     }
 
     /// Takes the listed object that stands here.
     #[inline]
-    fn take_listed<T: FromBytes>(&mut self) -> Read<(usize, T)> {
+    fn take_listed<T: FromBytes + IntoBytes>(&mut self) -> Read<(usize, T)> {
         let value = self.peek()?;
         let index = self.listed_here().ok_or(StatusCode::BAD_TYPE)?;
         self.at += size_of::<T>();
@@ -99,7 +115,7 @@ impl<'t> Reader<'t> {
 
     /// The bytes that a listed PTR object describes.
     #[inline]
-    fn described(&self, index: usize, ptr: &BufferObject) -> Read<&'t [u8]> {
+    pub(super) fn described(&self, index: usize, ptr: &BufferObject) -> Read<&'t [u8]> {
         if ptr.length == 0 {
             return Ok(&[]);
         }
@@ -130,7 +146,7 @@ impl<'t> Reader<'t> {
 
     /// Takes one that nothing points to.
     #[inline]
-    fn take_top(&mut self, len: u64) -> Read<Seen<'t>> {
+    pub(super) fn take_top(&mut self, len: u64) -> Read<Seen<'t>> {
         self.take_ptr(len, |ptr| ptr.flags == 0)
     }
 
@@ -158,7 +174,13 @@ impl<'t> Reader<'t> {
 
     /// What an embedded vector or string points to.
     #[inline]
-    fn take_elements(&mut self, parent: Seen<'t>, offset: usize, size: usize, nul: bool) -> Read<Seen<'t>> {
+    pub(super) fn take_elements(
+        &mut self,
+        parent: Seen<'t>,
+        offset: usize,
+        size: usize,
+        nul: bool,
+    ) -> Read<Seen<'t>> {
         let count: u32 = parent.field(offset.checked_add(COUNT).ok_or(StatusCode::BAD_INDEX)?)?;
         if count == 0 && self.take_unlisted_null() {
             return Ok(Seen { bytes: &[], object: NO_OBJECT });
@@ -198,55 +220,17 @@ impl<'t> Reader<'t> {
         <[T]>::ref_from_bytes(bytes).map_err(|_| StatusCode::BAD_VALUE)
     }
 
-    /// `vec<T>` of structures of this size.
-    ///
-    /// # Errors
-    /// As [`Self::read_struct`].
-    #[inline]
-    pub fn read_structs(&mut self, size: usize) -> Read<Seen<'t>> {
-        if let Some(elements) = self.take_vec(size) {
-            return Ok(elements);
-        }
-        self.attempt(|reader| {
-            let vec = reader.take_top(VEC as u64)?;
-            reader.take_elements(vec, 0, size, false)
-        })
-    }
-
-    /// The elements of a vector as every sender writes it, both objects looked at at once: what most
-    /// calls carry. `None`, and nothing taken, for any other, which the steps one by one accept or refuse.
-    #[inline]
-    fn take_vec(&mut self, size: usize) -> Option<Seen<'t>> {
-        let [at, index] = [self.at as u64, self.next as u64];
-        let [vec, elements]: [BufferObject; 2] =
-            zerocopy::transmute!(*self.data[self.at..].first_chunk::<PAIR>()?);
-        let listed: [u64; 2] = zerocopy::transmute!(*self.offsets.get(8 * self.next..)?.first_chunk::<16>()?);
-        let is_vec = (vec.kind, vec.flags, vec.length) == (object::PTR, 0, VEC as u64);
-        let is_child = (elements.kind, elements.flags) == (object::PTR, object::BUFFER_FLAG_HAS_PARENT)
-            && (elements.parent, elements.parent_offset) == (index, 0);
-        if listed != [at, at + (PAIR / 2) as u64] || !is_vec || !is_child {
-            return None;
-        }
-        let [pointer, count]: [u64; 2] =
-            zerocopy::transmute!(*self.described(self.next, &vec).ok()?.first_chunk::<VEC>()?);
-        let len = u64::from(count as u32).checked_mul(size as u64)?;
-        if pointer != elements.buffer || elements.length != len {
-            return None;
-        }
-        let bytes = self.described(self.next + 1, &elements).ok()?;
-        self.at += PAIR;
-        self.next += 2;
-        Some(Seen { bytes, object: index + 1 })
-    }
-
     /// `string`, in place.
     ///
     /// # Errors
     /// As [`Self::read_struct`]; `BAD_VALUE` also for one without its NUL, or that is no text.
     pub fn read_str(&mut self) -> Read<&'t str> {
-        self.attempt(|reader| {
-            let string = reader.take_top(VEC as u64)?;
-            reader.embedded_str(string, 0)
+        self.attempt(|reader| match reader.take_left_out(1, true) {
+            Some(seen) => text(seen),
+            None => {
+                let string = reader.take_top(VEC as u64)?;
+                reader.embedded_str(string, 0)
+            }
         })
     }
 
@@ -275,14 +259,7 @@ impl<'t> Reader<'t> {
     /// # Errors
     /// As [`Self::read_str`] and [`Self::embedded_structs`].
     pub fn embedded_str(&mut self, parent: Seen<'t>, offset: usize) -> Read<&'t str> {
-        self.attempt(|reader| {
-            let bytes = match reader.take_elements(parent, offset, 1, true)?.bytes.split_last() {
-                Some((0, bytes)) => bytes,
-                Some(_) => return Err(StatusCode::BAD_VALUE),
-                None => &[],
-            };
-            str::from_utf8(bytes).map_err(|_| StatusCode::BAD_VALUE)
-        })
+        self.attempt(|reader| text(reader.take_elements(parent, offset, 1, true)?))
     }
 
     /// The `hidl_vec<hidl_string>` at an offset of a structure.

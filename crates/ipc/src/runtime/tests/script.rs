@@ -28,6 +28,7 @@ pub(super) struct Step {
     leaves: Vec<u32>,
     returns: Vec<u8>,
     fails: Option<i32>,
+    vector: Option<u64>,
     reads: bool,
     resumes: bool,
 }
@@ -35,7 +36,8 @@ pub(super) struct Step {
 impl Step {
     /// Takes these commands and nothing else is there; returns these bytes.
     pub(super) fn new(takes: &[u32], returns: Vec<u8>) -> Self {
-        Self { takes: takes.to_vec(), leaves: vec![], returns, fails: None, reads: true, resumes: false }
+        let (takes, leaves) = (takes.to_vec(), vec![]);
+        Self { takes, leaves, returns, fails: None, vector: None, reads: true, resumes: false }
     }
 
     /// A pure write.
@@ -56,6 +58,11 @@ impl Step {
         const EINTR: i32 = 4;
         assert_eq!(kind, io::ErrorKind::Interrupted);
         self.failing_with(EINTR)
+    }
+
+    /// What it delivers ends with a vector without objects, of so many bytes.
+    pub(super) fn with_vector(self, elements: u64) -> Self {
+        Self { vector: Some(elements), ..self }
     }
 
     /// Fails; a pure write as well as a read.
@@ -118,7 +125,7 @@ impl Script {
     pub(super) fn new(mut steps: Vec<Step>) -> Self {
         let mut area = Vec::new();
         for step in &mut steps {
-            place_deliveries(&mut step.returns, &mut area);
+            place_deliveries(&mut step.returns, step.vector, &mut area);
         }
         area.resize(AREA, 0);
         Self { steps: Mutex::new(steps.into()), area, exits: AtomicUsize::new(0) }
@@ -142,7 +149,7 @@ impl Script {
     }
 }
 
-fn place_deliveries(returns: &mut Vec<u8>, area: &mut Vec<u8>) {
+fn place_deliveries(returns: &mut Vec<u8>, vector: Option<u64>, area: &mut Vec<u8>) {
     use abi::codes::br;
     let mut at = 0;
     while let Some(word) = returns.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
@@ -155,6 +162,9 @@ fn place_deliveries(returns: &mut Vec<u8>, area: &mut Vec<u8>) {
             let address = BASE + area.len() as u64 + shift;
             returns[at + 4 + 48..at + 4 + 56].copy_from_slice(&address.to_ne_bytes());
             area.extend(returns.drain(at + 68..at + 68 + size));
+            // Structure and elements are behind the data.
+            let data = vector.map_or(size, |elements| size.saturating_sub(16 + elements as usize));
+            returns[at + 4 + 32..at + 4 + 40].copy_from_slice(&(data as u64).to_ne_bytes());
         }
         at += 4 + payload;
     }
@@ -177,6 +187,7 @@ impl Connection for Script {
         }
         exchange.read[..step.returns.len()].copy_from_slice(&step.returns);
         exchange.read_consumed = step.returns.len();
+        exchange.vector = step.vector.filter(|_| exchange.takes_vectors);
         Ok(())
     }
 

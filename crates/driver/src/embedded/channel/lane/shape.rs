@@ -5,8 +5,9 @@
 //! rounded up to 8 bytes. Between them may be anything that the sender left there before.
 //!
 //! Or it is packed: of a small one that is a [`Vector`] there are the data in front of its objects, rounded
-//! up to 8 bytes, the structure's second word, and the elements. The receiver makes the rest. A call of 4 B
-//! so fills two lines of the cache, as one of binder's, and not four, its reply one and not three.
+//! up to 8 bytes, room for a pointer, the structure's second word, and the elements. The receiver makes the
+//! rest; for a reader that needs no objects that is the pointer. A call of 4 B so fills two lines of the
+//! cache, as one of binder's, and not four, its reply one and not three.
 
 use super::super::Corrupt;
 use super::{CUT_FROM, LARGEST};
@@ -26,6 +27,13 @@ pub struct Shape {
 
 /// Bit beside the data's size.
 const PACKED: u32 = 1 << 31;
+
+/// Most bytes in front of the objects of a packed payload, and most of its elements: together, and with what
+/// the receiver adds, too few to be poured. Two limits, not one for the sum, as each is a glance.
+const MOST_HEAD: usize = 4 << 10;
+pub(in crate::embedded) const MOST_ELEMENTS: u64 = 8 << 10;
+const _: () =
+    assert!(MOST_HEAD + PAIR + 2 * size_of::<u64>() + STRUCTURE as usize + 8 + (8 << 10) < CUT_FROM);
 
 impl Shape {
     /// Data and nothing else.
@@ -56,11 +64,9 @@ impl Shape {
     #[inline]
     pub(in crate::embedded) fn packed(vector: Vector) -> Option<Self> {
         let Vector { head, elements } = vector;
-        if head >= CUT_FROM || elements >= CUT_FROM as u64 {
-            return None;
-        }
-        let shape = Self { data: (head + PAIR) as u32 | PACKED, objects: 2, scattered: elements as u16 };
-        (shape.len() < CUT_FROM).then_some(shape)
+        let data = (head.wrapping_add(PAIR)) as u32 | PACKED;
+        let small = head <= MOST_HEAD && elements <= MOST_ELEMENTS;
+        small.then_some(Self { data, objects: 2, scattered: elements as u16 })
     }
 
     /// What is to be known of a packed payload.
@@ -88,7 +94,7 @@ impl Shape {
     pub fn sent(&self) -> usize {
         match self.vector() {
             None => self.len(),
-            Some(Vector { head, elements }) => behind_head(head) + size_of::<u64>() + elements as usize,
+            Some(Vector { head, elements }) => behind_head(head) + STRUCTURE as usize + elements as usize,
         }
     }
 
@@ -106,6 +112,15 @@ impl Shape {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Where the parts begin of a packed payload that arrives as it is sent, without objects.
+    #[inline]
+    pub(in crate::embedded) fn bare(&self) -> Option<(Vector, Layout)> {
+        let vector = self.vector()?;
+        let scattered = behind_head(vector.head) as u64;
+        let (data_size, end) = (vector.head as u64, scattered + STRUCTURE + vector.elements);
+        Some((vector, Layout { data_size, offsets: scattered, offsets_size: 0, scattered, end }))
     }
 
     /// Where the parts begin.
@@ -131,17 +146,11 @@ impl Shape {
     /// [`Corrupt::LaneSize`]: no lane holds so much. [`Corrupt::Objects`]: nothing that can be packed.
     pub(super) fn decode([data, rest]: [u32; 2]) -> Result<Self, Corrupt> {
         let shape = Self { data, objects: rest as u16, scattered: (rest >> 16) as u16 };
-        if shape.is_packed() {
-            return shape.packed_soundly().ok_or(Corrupt::Objects);
+        if let Some(vector) = shape.vector() {
+            let sound = vector.is_sound() && Self::packed(vector) == Some(shape);
+            return if sound { Ok(shape) } else { Err(Corrupt::Objects) };
         }
         if data as usize > LARGEST || shape.len() > LARGEST { Err(Corrupt::LaneSize) } else { Ok(shape) }
-    }
-
-    /// Itself, if it is packed as a sender would.
-    #[inline]
-    fn packed_soundly(self) -> Option<Self> {
-        let vector = self.vector()?;
-        (vector.is_sound() && Self::packed(vector) == Some(self)).then_some(self)
     }
 }
 
@@ -186,11 +195,18 @@ mod tests {
             let data = (head + PAIR) as u64;
             let layout = Layout::of(data, 16, STRUCTURE + elements.next_multiple_of(8)).expect("small");
             assert_eq!((shape.layout(), shape.len() as u64), (layout, layout.end));
-            assert_eq!(shape.sent() as u64, head.next_multiple_of(8) as u64 + 8 + elements);
+            assert_eq!(shape.sent() as u64, head.next_multiple_of(8) as u64 + 16 + elements);
+            let (vector, bare) = shape.bare().expect("packed");
+            assert_eq!(
+                (vector.elements, bare.end, bare.data_size),
+                (elements, shape.sent() as u64, head as u64)
+            );
+            assert_eq!(Some(bare), Layout::of(head as u64, 0, STRUCTURE + elements));
             assert_eq!(Shape::decode(shape.encode()), Ok(shape));
             assert_eq!(shape.vector(), Some(Vector { head, elements }));
             let plain = Shape::of(&layout, layout.end).expect("small");
             assert_eq!((plain.layout(), plain.sent(), plain.vector()), (layout, plain.len(), None));
+            assert_eq!(plain.bare(), None);
         }
     }
 
@@ -204,12 +220,13 @@ mod tests {
         {
             assert_eq!(Shape::decode([data | PACKED, rest]), Err(Corrupt::Objects), "{data}");
         }
-        for rest in [0, 1 | 4 << 16, 3 | 4 << 16, 2 | (CUT_FROM as u32) << 16, 2 | 0xffff << 16] {
+        for rest in [0, 1 | 4 << 16, 3 | 4 << 16, 2 | (MOST_ELEMENTS as u32 + 1) << 16, 2 | 0xffff << 16] {
             assert_eq!(Shape::decode([data, rest]), Err(Corrupt::Objects), "{rest:#x}");
         }
-        let most = (CUT_FROM - 56 - PAIR - 16 - 16) as u64;
-        assert_eq!(Shape::packed(Vector { head: 56, elements: most }), None, "poured");
-        assert!(Shape::packed(Vector { head: 56, elements: most - 8 }).is_some());
-        assert_eq!(Shape::packed(Vector { head: usize::MAX - 8, elements: u64::MAX }), None);
+        let packed = |head, elements| Shape::packed(Vector { head, elements });
+        let most = packed(MOST_HEAD, MOST_ELEMENTS).expect("as much as may be");
+        assert!(Shape::decode(most.encode()).is_ok() && most.len() < CUT_FROM, "not poured");
+        let more = [(MOST_HEAD + 4, 4), (4, MOST_ELEMENTS + 1), (usize::MAX - 3, 4), (4, u64::MAX)];
+        assert!(more.iter().all(|&(head, elements)| packed(head, elements).is_none()));
     }
 }

@@ -9,6 +9,7 @@ use abi::codes::br;
 use abi::layout::TransactionData;
 use zerocopy::IntoBytes;
 
+use super::super::area::Arriving;
 use super::super::outgoing::Outgoing;
 use super::super::read::{Output, Step};
 use super::super::state::{Frame, LaneCall, NO_ERROR, Source, State, Todo, Watched};
@@ -154,16 +155,17 @@ impl Process {
         let channel = &call.channel;
         let header = &call.request.header;
         let (shape, flags, code) = (header.shape, header.flags, header.code);
-        let Some(offset) = st.live.alloc(shape.len() as u64, self.area.size()) else {
+        let arriving = Arriving::new(shape, out.takes_vectors);
+        let Some(offset) = st.live.alloc(arriving.layout.end, self.area.size()) else {
             call.fail(ENOSPC);
             self.let_go(&mut st, slot, Some(call.node.ptr));
             return (st, Step::More);
         };
         let copied;
-        (st, copied) = self.copying(st, slot, shape.len(), || {
-            let copy = |piece| self.area.take_in(channel.lanes.memory(), piece, offset, shape);
+        (st, copied) = self.copying(st, slot, arriving.layout.end as usize, || {
+            let copy = |piece| self.area.take_in(channel.lanes.memory(), piece, offset, &arriving);
             channel.lanes.pieces_of_request(&call.request, || channel.is_closed(), copy)?;
-            self.area.settle(offset, shape)
+            self.area.settle(offset, &arriving)
         });
         if let Err(corrupt) = copied {
             // It may be no more than a caller that was stopped for long.
@@ -182,8 +184,9 @@ impl Process {
             flags,
             sender_pid: channel.peer_pid as i32,
             sender_euid: channel.peer_euid,
-            ..self.keep(&mut st, offset, shape, flags, Some(node.ptr))
+            ..self.keep(&mut st, offset, &arriving.layout, flags, Some(node.ptr))
         };
+        out.vector = arriving.vector;
         if let Some(marks) = &self.marks {
             self.mark_lane_call_delivered(marks, &call, offset);
         }

@@ -9,6 +9,7 @@ use abi::codes::br;
 use abi::layout::{ExtendedError, TransactionData};
 use zerocopy::IntoBytes;
 
+use super::super::area::Arriving;
 use super::super::outgoing::outgoing;
 use super::super::read::{Output, Step};
 use super::super::state::{Calling, Frame, LaneReply, LaneTicket, NO_ERROR, State, Todo};
@@ -306,8 +307,9 @@ impl Process {
         out: &mut Output<'_>,
     ) -> (Guard<'p>, Step) {
         let LaneReply { ticket, header } = reply;
-        let (shape, size) = (header.shape, header.shape.len());
-        let Some(offset) = st.live.alloc(size as u64, self.area.size()) else {
+        let shape = header.shape;
+        let arriving = Arriving::new(shape, out.takes_vectors);
+        let Some(offset) = st.live.alloc(arriving.layout.end, self.area.size()) else {
             st.thread(slot).extended_error =
                 ExtendedError { id: 0, command: br::FAILED_REPLY, param: -ENOSPC };
             self.leave_lane(&mut st, &ticket);
@@ -316,10 +318,10 @@ impl Process {
         };
         let channel = &ticket.channel;
         let copied;
-        (st, copied) = self.copying(st, slot, size, || {
-            let copy = |piece| self.area.take_in(channel.lanes.memory(), piece, offset, shape);
+        (st, copied) = self.copying(st, slot, arriving.layout.end as usize, || {
+            let copy = |piece| self.area.take_in(channel.lanes.memory(), piece, offset, &arriving);
             channel.lanes.pieces_of_reply(ticket.call, shape.sent(), || channel.is_closed(), copy)?;
-            self.area.settle(offset, shape)
+            self.area.settle(offset, &arriving)
         });
         self.leave_lane(&mut st, &ticket);
         if let Err(corrupt) = copied {
@@ -335,8 +337,9 @@ impl Process {
             code: header.code,
             flags: header.flags,
             sender_euid: channel.peer_euid,
-            ..self.keep(&mut st, offset, shape, header.flags, None)
+            ..self.keep(&mut st, offset, &arriving.layout, header.flags, None)
         };
+        out.vector = arriving.vector;
         self.put(slot, out, br::REPLY, data.as_bytes());
         if let Some(marks) = &self.marks {
             let what = What { flags: header.flags, code: header.code };

@@ -2,10 +2,11 @@
 //! Not here: the rules in full (`lab::conformance`, the model in `tests/`).
 
 use std::sync::PoisonError;
+use std::time::Instant;
 
 use abi::codes::object;
 use abi::layout::{BufferObject, FdObject, FlatBinderObject};
-use abi::{Commands, Delivery, Payload, Return, TransactionFlags};
+use abi::{Commands, Delivery, Payload, Return, Returns, TransactionFlags};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::{call_of, header, reply_of, there_and_back};
@@ -14,7 +15,7 @@ use crate::embedded::EmbeddedConnection;
 use crate::embedded::channel::Corrupt;
 use crate::embedded::channel::doorbell::Doorbells;
 use crate::embedded::channel::lane::{self, CLOSED, LANES, LARGEST, Lanes, Shape, Source};
-use crate::embedded::fuzz::stage::{Stage, drain, read, wait_for, write};
+use crate::embedded::fuzz::stage::{PATIENCE, Stage, drain, read, wait_for, write};
 use crate::embedded::objects::Layout;
 
 /// A vector as HIDL sends it: its head, which points to its elements. The head is not at offset 0, where
@@ -28,7 +29,7 @@ pub(super) struct Vector {
 const OFFSETS: [u64; 2] = [8, 48];
 
 /// Elements of the largest that lanes carry packed.
-const PACKED_MOST: usize = lane::CUT_FROM - 8 - 88 - 16 - 16;
+const PACKED_MOST: usize = lane::shape::MOST_ELEMENTS as usize;
 
 fn pointer(buffer: u64, length: u64, parent: Option<(u64, u64)>) -> BufferObject {
     let flags = if parent.is_some() { object::BUFFER_FLAG_HAS_PARENT } else { 0 };
@@ -67,8 +68,10 @@ impl Vector {
             offsets: &OFFSETS,
             buffers_size: Some(self.buffers_size()),
             buffers: &buffers,
+            vector: false,
         };
         let vouched = match vouched {
+            Vouch::Told => Payload { vector: self.data.len() == 88, ..command },
             Vouch::All => command,
             Vouch::Backwards => Payload { buffers: &backwards, ..command },
             Vouch::OneBuffer => Payload { buffers: &buffers[1..], ..command },
@@ -115,6 +118,8 @@ impl Vector {
 /// What a caller still has at hand.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Vouch {
+    /// All of it, and that it is a vector.
+    Told,
     All,
     Backwards,
     OneBuffer,
@@ -122,7 +127,8 @@ pub(super) enum Vouch {
     Nothing,
 }
 
-const VOUCHES: [Vouch; 5] = [Vouch::All, Vouch::Backwards, Vouch::OneBuffer, Vouch::NoData, Vouch::Nothing];
+const VOUCHES: [Vouch; 6] =
+    [Vouch::Told, Vouch::All, Vouch::Backwards, Vouch::OneBuffer, Vouch::NoData, Vouch::Nothing];
 
 /// Requests to the broker that threads of a connection have waited for.
 fn requests(connection: &EmbeddedConnection) -> u32 {
@@ -175,6 +181,91 @@ fn scattered_buffers_go_there_and_back_without_the_broker() {
     assert_eq!(requests(victim), before[0] + 1, "one byte too many for a lane");
 }
 
+/// The next call or reply, by a reader that takes vectors without objects.
+fn taken(connection: &EmbeddedConnection) -> (Delivery, Option<u64>) {
+    let began = Instant::now();
+    loop {
+        let mut room = [0; 256];
+        let mut exchange = Exchange::new(&[], &mut room).with_vectors();
+        if let Err(error) = connection.write_read_uninterrupted(&mut exchange) {
+            assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+        }
+        let vector = exchange.vector;
+        for item in Returns::new(exchange.returned()) {
+            match item.expect("whole") {
+                Return::Transaction(delivery) | Return::Reply(delivery) => return (delivery, vector),
+                other => assert!(!matches!(other, Return::FailedReply | Return::DeadReply), "{other:?}"),
+            }
+        }
+        assert!(began.elapsed() < PATIENCE, "nothing comes");
+    }
+}
+
+#[test]
+fn who_needs_no_objects_gets_vectors_without() {
+    let stage = Stage::new();
+    let pair = stage.pair(1);
+    there_and_back(&pair);
+    let (victim, other) = (&pair.victim, &pair.other);
+    for (size, more) in [0, 1, 4, 300, PACKED_MOST, PACKED_MOST + 1]
+        .into_iter()
+        .flat_map(|size| [(size, false), (size, true)])
+    {
+        let vector = Vector::new(size);
+        let vector = if more { vector.and_more() } else { vector };
+        let bare = (!more && size <= PACKED_MOST).then_some(size as u64);
+        let check = |connection: &EmbeddedConnection, (delivery, came): &(Delivery, Option<u64>)| {
+            assert_eq!(*came, bare, "{size} {more}");
+            if bare.is_none() {
+                return vector.check(connection, delivery);
+            }
+            assert_eq!((delivery.data_size, delivery.offsets_size), (8, 0));
+            let whole = connection.lent(delivery.buffer.0, 24 + size as u64).expect("all of it is lent");
+            let structure = [delivery.buffer.0 + 24, size as u64];
+            assert!(whole == [&[0x55; 8], structure.as_bytes(), &vector.elements].concat(), "{size}");
+        };
+        vector.send(victim, Vouch::Told, |c, payload| {
+            c.transaction(pair.to_other, 5, TransactionFlags::CALL, payload);
+        });
+        let call = taken(other);
+        check(other, &call);
+        vector.send(other, Vouch::Told, |c, payload| c.reply(TransactionFlags::default(), payload));
+        write(other, |c| c.free_buffer(call.0.buffer));
+        let reply = taken(victim);
+        check(victim, &reply);
+        write(victim, |c| c.free_buffer(reply.0.buffer));
+        drain(other);
+    }
+}
+
+/// The driver believes its caller that there is a vector; nobody else is worse off if there is none.
+#[test]
+fn a_false_word_of_a_vector_makes_one() {
+    let stage = Stage::new();
+    let pair = stage.pair(1);
+    there_and_back(&pair);
+    let (nonsense, structure) = ([0x77; 88], [0u64, 4]);
+    let payload = Payload {
+        data: &nonsense,
+        offsets: &[u64::MAX, 3],
+        buffers_size: Some(24),
+        buffers: &[structure.as_bytes(), b"four"],
+        vector: true,
+    };
+    let mut commands = Commands::default();
+    commands.transaction(pair.to_other, 5, TransactionFlags::CALL, payload);
+    let mut exchange = Exchange::new(commands.as_bytes(), &mut []).with_payload(payload);
+    pair.victim.write_read_uninterrupted(&mut exchange).expect("sent");
+    let call = call_of(&pair.other);
+    let data = pair.other.lent(call.buffer.0, call.data_size).expect("lent");
+    let objects: [BufferObject; 2] =
+        zerocopy::transmute!(*data[8..].first_chunk::<80>().expect("two objects"));
+    let address = call.offsets + 16;
+    assert_eq!(objects, BufferObject::of_vector([address, address + 16], 4, 0));
+    assert_eq!(pair.other.lent(address + 16, 4), Some(&b"four"[..]));
+    assert_eq!(pair.other.lent(call.offsets, 16), Some([8u64, 48].as_bytes()));
+}
+
 #[test]
 fn what_breaks_a_rule_is_refused_and_the_lane_stays() {
     let stage = Stage::new();
@@ -193,8 +284,13 @@ fn what_breaks_a_rule_is_refused_and_the_lane_stays() {
         let mut data = vec![0; 8];
         data.extend_from_slice(pointer(head.as_ptr() as u64, 16, None).as_bytes());
         data.extend_from_slice(second.as_bytes());
-        let payload =
-            Payload { data: &data, offsets: &OFFSETS, buffers_size: Some(32), buffers: &[head.as_bytes()] };
+        let payload = Payload {
+            data: &data,
+            offsets: &OFFSETS,
+            buffers_size: Some(32),
+            buffers: &[head.as_bytes()],
+            vector: false,
+        };
         let mut commands = Commands::default();
         commands.transaction(pair.to_other, 5, TransactionFlags::CALL, payload);
         let mut exchange = Exchange::new(commands.as_bytes(), &mut []).with_payload(payload);
