@@ -29,6 +29,7 @@ pub mod open_files;
 pub mod own_memory;
 pub mod pid_namespace;
 pub mod pid_one;
+mod prefetch;
 mod racing_copy;
 pub mod receive_map;
 pub mod rt_limit;

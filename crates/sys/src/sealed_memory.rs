@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::mapping::Mapping;
-use crate::racing_copy;
+use crate::{prefetch, racing_copy};
 
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
@@ -182,6 +182,19 @@ impl SealedMemory {
             let part = (len - done).min(ZEROS.len());
             self.copy_in(offset + done, &ZEROS[..part]);
             done += part;
+        }
+    }
+
+    /// Tells the CPU that `len` bytes at `offset` will soon be written: it gets them from other CPUs' caches
+    /// meanwhile. Changes nothing.
+    ///
+    /// # Panics
+    /// If the range is not inside the memory.
+    #[inline]
+    pub fn expect_writes(&self, offset: usize, len: usize) {
+        let start = self.range(offset, len);
+        for at in (0..len).step_by(prefetch::LINE) {
+            prefetch::for_writing(start.map_addr(|start| start.saturating_add(at)));
         }
     }
 

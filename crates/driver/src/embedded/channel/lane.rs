@@ -1,14 +1,14 @@
 //! Room: calls from one process to another through shared memory that no third one touches.
 //!
 //! - [`header`]: what a call and a reply carry beside their bytes.
-//! - [`shape`]: the parts of a payload.
+//! - [`shape`]: the parts of a payload. - `place`: where it lies.
 //! - [`pour`]: large payloads, copied by both sides at the same time.
 //!
 //! Not here: waking (`doorbell`), which handle leads to which channel (`process`).
 //!
 //! Layout: a line with the gate (u32), the reason for which a side closed the channel (u32) and the
 //! number of lanes that the caller has used (u32); from 128, 16 lanes of 9 x 128 bytes; from 20 KiB,
-//! 32 areas of 128 KiB for large payloads, of which only what is touched costs memory. A lane is
+//! 64 areas of 128 KiB for large payloads, of which only what is touched costs memory. A lane is
 //! - 512 bytes of request, first the request's word;
 //! - 512 bytes of reply, first the reply's word;
 //! - two lines for the `written` counts of large payloads.
@@ -20,6 +20,7 @@
 //! it disturbs nobody. The broker reads the words and writes the gate.
 
 pub mod header;
+mod place;
 pub mod pour;
 pub mod shape;
 
@@ -27,9 +28,11 @@ use sys::fixed_memory::FixedMemory;
 use sys::sync::{AtomicU32, Ordering, full_fence};
 
 use super::{Corrupt, Memory, holds};
-use header::{REPLY_FIXED, REQUEST_FIXED, REQUEST_MORE};
+use header::{REQUEST_FIXED, REQUEST_MORE};
 pub use header::{ReplyHeader, RequestHeader};
-pub use pour::{CUT_FROM, Piece};
+use place::Place;
+pub use place::SIZE;
+pub use pour::{Ahead, CUT_FROM, Piece};
 pub(in crate::embedded) use shape::behind_head;
 pub use shape::{Shape, Source};
 
@@ -49,14 +52,7 @@ const REASON: usize = 4;
 const USED: usize = 8;
 const FIRST: usize = 128;
 const REPLY: usize = 512;
-const REQUEST_WRITTEN: usize = 1024;
-const REPLY_WRITTEN: usize = 1088;
 const STRIDE: usize = 1152;
-const LARGE: usize = 20 << 10;
-const AREA: usize = 512;
-
-/// Bytes of a channel's memory.
-pub const SIZE: usize = LARGE + 2 * LANES as usize * LARGEST;
 
 /// Where it lies.
 pub type LaneMemory = FixedMemory<SIZE>;
@@ -122,6 +118,9 @@ pub struct Lanes<M> {
     memory: M,
     /// The lane to look at first for calls, so that no caller is passed over for ever. Private.
     next: AtomicU32,
+    /// Bytes of the last payload that this side poured: the next one is expected to be as long. Private, and only a
+    /// hint, so loom need not try every order of it.
+    poured: std::sync::atomic::AtomicU32,
 }
 
 /// For every side.
@@ -132,7 +131,7 @@ impl<M: Memory> Lanes<M> {
     /// [`Corrupt::TooSmall`].
     pub fn new(memory: M) -> Result<Self, Corrupt> {
         holds(&memory, SIZE)?;
-        Ok(Self { memory, next: AtomicU32::new(0) })
+        Ok(Self { memory, next: AtomicU32::new(0), poured: 0.into() })
     }
 
     /// What it lies in.
@@ -219,8 +218,8 @@ impl<M: Memory> Lanes<M> {
             let more = &header.encode_links()[..len - REQUEST_FIXED];
             self.memory.copy_in(base(lane) + REQUEST_FIXED, more);
         }
-        self.put(&Place::request(lane, len, shape.sent()), data);
-        let number = before.wrapping_add(STATE + 1) & !STATE;
+        let number = next(before);
+        self.put(&Place::request(lane, number, len, shape.sent()), data);
         // Release: header and data are seen by whoever sees the call. Guarded by loom_a_call_arrives_whole.
         word.store(number | CALLED, Ordering::Release);
         Ok(Call { lane, number })
@@ -229,7 +228,7 @@ impl<M: Memory> Lanes<M> {
     /// Copies a large payload, while the callee, if it is quick, copies it out. Nothing for a small one.
     pub fn pour_request(&self, call: Call, data: &(impl Source + ?Sized)) {
         // What is poured lies apart from its header.
-        self.pour(|len| Place::request(call.lane, 0, len), data);
+        self.pour(|len| Place::request(call.lane, call.number, 0, len), data);
     }
 
     /// Takes a call back that the callee has not taken; whether that was so. If not, it is being
@@ -273,7 +272,7 @@ impl<M: Memory> Lanes<M> {
     /// # Errors
     /// As [`copy_request`](Self::copy_request).
     pub fn copy_reply(&self, call: Call, into: &mut [u8], gone: impl FnMut() -> bool) -> Result<(), Corrupt> {
-        self.fetch(&Place::reply(call.lane, into.len()), gone, |piece| {
+        self.pieces_of_reply(call, into.len(), gone, |piece| {
             self.memory.copy_out(piece.from, &mut into[piece.at..piece.at + piece.len]);
         })
     }
@@ -290,7 +289,12 @@ impl<M: Memory> Lanes<M> {
         gone: impl FnMut() -> bool,
         copy: impl FnMut(Piece),
     ) -> Result<(), Corrupt> {
-        self.fetch(&Place::reply(call.lane, size), gone, copy)
+        self.fetch(&Place::reply(call.lane, call.number, size), self.next_request(call), gone, copy)
+    }
+
+    /// Where this caller's next call in that lane is expected to put its payload.
+    pub fn next_request(&self, call: Call) -> Ahead {
+        Ahead::of(self, |len| Place::request(call.lane, next(call.number), 0, len))
     }
 
     /// The caller is done with the call, its reply read: the lane is free.
@@ -357,6 +361,12 @@ impl<M: Memory> Lanes<M> {
         lane < LANES && self.request_word(lane).load(Ordering::Acquire) & STATE == CALLED
     }
 
+    /// Where the reply to the next call in that lane is expected to put its payload.
+    pub fn next_reply(&self, lane: u32) -> Ahead {
+        let last = self.request_word(lane.min(LANES - 1)).load(Ordering::Relaxed);
+        Ahead::of(self, |len| Place::reply(lane.min(LANES - 1), next(last), len))
+    }
+
     /// Whether a call waits in any lane.
     pub fn any_called(&self) -> bool {
         let used = self.memory.word(USED).load(Ordering::Acquire).min(LANES);
@@ -376,7 +386,7 @@ impl<M: Memory> Lanes<M> {
         into: &mut [u8],
         gone: impl FnMut() -> bool,
     ) -> Result<(), Corrupt> {
-        self.fetch(&Place::request(request.lane, request.header.len(), into.len()), gone, |piece| {
+        self.pieces_of_request(request, gone, |piece| {
             self.memory.copy_out(piece.from, &mut into[piece.at..piece.at + piece.len]);
         })
     }
@@ -392,8 +402,9 @@ impl<M: Memory> Lanes<M> {
         gone: impl FnMut() -> bool,
         copy: impl FnMut(Piece),
     ) -> Result<(), Corrupt> {
-        let size = request.header.shape.sent();
-        self.fetch(&Place::request(request.lane, request.header.len(), size), gone, copy)
+        let Request { lane, number, header } = request;
+        let place = Place::request(*lane, *number, header.len(), header.shape.sent());
+        self.fetch(&place, Ahead::of(self, |len| Place::reply(*lane, *number, len)), gone, copy)
     }
 
     /// Answers a call; then ring its thread and, for [`CUT_FROM`] bytes or more,
@@ -410,14 +421,14 @@ impl<M: Memory> Lanes<M> {
         let shape = data.shape()?;
         let words = header.encode(shape);
         self.memory.put_words(base(taken.lane) + REPLY + 4, words);
-        self.put(&Place::reply(taken.lane, shape.sent()), data);
+        self.put(&Place::reply(taken.lane, taken.number, shape.sent()), data);
         self.answer(taken, REPLIED);
         Ok(())
     }
 
     /// Copies a large reply, while the caller copies it out. Nothing for a small one.
     pub fn pour_reply(&self, taken: Taken, data: &(impl Source + ?Sized)) {
-        self.pour(|len| Place::reply(taken.lane, len), data);
+        self.pour(|len| Place::reply(taken.lane, taken.number, len), data);
     }
 
     /// Answers a call that has no reply.
@@ -460,35 +471,16 @@ impl<M: Memory> Lanes<M> {
     }
 }
 
+/// The number of the call behind the one of this number or word.
+#[inline]
+fn next(word: u32) -> u32 {
+    word.wrapping_add(STATE + 1) & !STATE
+}
+
 /// `lane` is below [`LANES`].
 #[inline]
 fn base(lane: u32) -> usize {
     FIRST + lane as usize * STRIDE
-}
-
-/// Where the bytes of a payload lie.
-struct Place {
-    at: usize,
-    len: usize,
-    /// The word that counts what is written, for a payload that is poured.
-    written: Option<usize>,
-}
-
-impl Place {
-    fn request(lane: u32, header: usize, len: usize) -> Self {
-        let base = base(lane);
-        Self::new(base, header, len, base + REQUEST_WRITTEN, 2 * lane as usize)
-    }
-
-    fn reply(lane: u32, len: usize) -> Self {
-        let base = base(lane);
-        Self::new(base + REPLY, REPLY_FIXED, len, base + REPLY_WRITTEN, 2 * lane as usize + 1)
-    }
-
-    fn new(area: usize, header: usize, len: usize, written: usize, large: usize) -> Self {
-        let at = if header + len <= AREA { area + header } else { LARGE + large * LARGEST };
-        Self { at, len, written: (len >= CUT_FROM).then_some(written) }
-    }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -60,6 +60,11 @@ pub trait Memory {
     /// # Panics
     /// If the range is not inside.
     fn copy_out(&self, offset: usize, bytes: &mut [u8]);
+    /// Says that `len` bytes from `offset` will soon be written. Nothing need come of it.
+    ///
+    /// # Panics
+    /// If the range is not inside.
+    fn expect_writes(&self, offset: usize, len: usize);
     /// As [`copy_in`](Self::copy_in), of words at a multiple of 4.
     fn put_words<const N: usize>(&self, offset: usize, words: [u32; N]) {
         self.copy_in(offset, words.as_bytes());
@@ -106,6 +111,11 @@ macro_rules! sealed {
             }
 
             #[inline]
+            fn expect_writes(&self, offset: usize, len: usize) {
+                SealedMemory::expect_writes(self, offset, len);
+            }
+
+            #[inline]
             fn put_words<const N: usize>(&self, offset: usize, words: [u32; N]) {
                 SealedMemory::put_words(self, offset, words);
             }
@@ -138,6 +148,10 @@ macro_rules! pointers {
             #[inline]
             fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
                 M::copy_out(self, offset, bytes);
+            }
+            #[inline]
+            fn expect_writes(&self, offset: usize, len: usize) {
+                M::expect_writes(self, offset, len);
             }
             #[inline]
             fn put_words<const N: usize>(&self, offset: usize, words: [u32; N]) {

@@ -92,25 +92,27 @@ impl Waiter {
         deadline: Option<Instant>,
         ready: impl FnMut() -> bool,
     ) -> Woken {
-        self.wait_or_tell(bell, peer, deadline, ready, || {})
+        self.wait_or_tell(bell, peer, deadline, ready, || false, || {})
     }
 
     /// [`wait`](Self::wait), and calls `tell` once if that takes longer than a short spin: for a caller
-    /// who expects its callee to look at its lane, and otherwise has to mark it and wake somebody.
+    /// who expects its callee to look at its lane, and otherwise has to mark it and wake somebody. `meanwhile`
+    /// does a little of something useful between two looks of a spin; `false` if there is nothing to do.
     pub fn wait_or_tell<M: Memory>(
         &mut self,
         bell: Bell<'_, M>,
         peer: Option<u32>,
         deadline: Option<Instant>,
         mut ready: impl FnMut() -> bool,
+        mut meanwhile: impl FnMut() -> bool,
         tell: impl FnOnce(),
     ) -> Woken {
         let spins = self.may_spin(peer);
-        if spins && self.look(&mut ready) {
+        if spins && self.look(&mut ready, &mut meanwhile) {
             return Woken::Ready;
         }
         tell();
-        if spins && self.spin(peer, deadline, &mut ready) {
+        if spins && self.spin(peer, deadline, &mut ready, &mut meanwhile) {
             return Woken::Ready;
         }
         bell.announce_sleep();
@@ -152,9 +154,11 @@ impl Waiter {
     }
 
     /// The beginning of a spin, without a clock.
-    fn look(&mut self, ready: &mut impl FnMut() -> bool) -> bool {
+    fn look(&mut self, ready: &mut impl FnMut() -> bool, meanwhile: &mut impl FnMut() -> bool) -> bool {
         for _ in 0..FIRST_LOOKS {
-            spin_loop();
+            if !meanwhile() {
+                spin_loop();
+            }
             if ready() {
                 self.learn(Duration::ZERO);
                 return true;
@@ -168,12 +172,15 @@ impl Waiter {
         peer: Option<u32>,
         deadline: Option<Instant>,
         ready: &mut impl FnMut() -> bool,
+        meanwhile: &mut impl FnMut() -> bool,
     ) -> bool {
         let begun = Instant::now();
         let budget = self.longest();
         loop {
             for _ in 0..LOOKS {
-                spin_loop();
+                if !meanwhile() {
+                    spin_loop();
+                }
                 if ready() {
                     self.learn(begun.elapsed());
                     return true;
@@ -246,7 +253,10 @@ mod tests {
     /// Waits in vain; whether it span.
     fn spins(waiter: &mut Waiter) -> bool {
         waiter.may_spin(None) && {
-            assert!(!waiter.look(&mut || false) && !waiter.spin(None, None, &mut || false));
+            assert!(
+                !waiter.look(&mut || false, &mut || false)
+                    && !waiter.spin(None, None, &mut || false, &mut || false)
+            );
             true
         }
     }
@@ -271,7 +281,7 @@ mod tests {
             assert_eq!(waiter.skip, LONGEST_SKIP);
             waiter.skipping = 0;
             for _ in 0..11 {
-                assert!(waiter.may_spin(None) && waiter.look(&mut || true));
+                assert!(waiter.may_spin(None) && waiter.look(&mut || true, &mut || false));
             }
             assert_eq!(waiter.skip, 0);
         }

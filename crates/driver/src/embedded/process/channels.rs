@@ -27,7 +27,7 @@ use super::state::{Calling, Frame, LaneCall, LaneTicket, Quick, State, Todo, Wat
 use super::write::lets_go;
 use super::{Guard, Process};
 use crate::embedded::channel::doorbell::{self, BellMemory, Doorbells};
-use crate::embedded::channel::lane::{self, LaneMemory, Lanes};
+use crate::embedded::channel::lane::{self, Ahead, LaneMemory, Lanes};
 use crate::embedded::objects::Layout;
 use crate::embedded::protocol::{Answers, Item, Lineage, Link, ProcId, Request, ThreadKey, TransactKind};
 
@@ -124,6 +124,11 @@ impl LaneCall {
 }
 
 impl Watched {
+    /// Where the reply to that lane's next call is expected to put its payload.
+    pub(super) fn ahead(&self) -> (&Channel, Ahead) {
+        (&self.channel, self.channel.lanes.next_reply(self.lane))
+    }
+
     /// Whether there is a call.
     pub(super) fn has_call(&self) -> bool {
         self.channel.lanes.has_call(self.lane) && !self.channel.is_closed()
@@ -131,6 +136,11 @@ impl Watched {
 }
 
 impl LaneTicket {
+    /// Where the next call is expected to put its payload.
+    pub(super) fn ahead(&self) -> (&Channel, Ahead) {
+        (&self.channel, self.channel.lanes.next_request(self.call))
+    }
+
     /// Whether the lane has what this call waits for.
     pub(super) fn has_outcome(&self) -> bool {
         !self.by_broker && self.channel.lanes.is_answered(self.call)

@@ -100,7 +100,9 @@ impl Process {
                     || self.bells.anything_ready() && (nested || self.bells.listener() == Some(slot))
             };
             let tell = || self.tell(slot, lane.as_ref());
-            let woken = waits.wait_or_tell(self.bell(slot), peer, deadline, ready, tell);
+            let mut ahead = lane.as_ref().map(LaneTicket::ahead).or(watched.as_ref().map(Watched::ahead));
+            let meanwhile = || ahead.as_mut().is_some_and(|(channel, ahead)| channel.get_ready(ahead));
+            let woken = waits.wait_or_tell(self.bell(slot), peer, deadline, ready, meanwhile, tell);
             st = self.lock();
             let thread = st.thread(slot);
             if watched.is_some() {

@@ -3,7 +3,7 @@
 //! dispatch.
 //! Not here: the runtime (`ipc`); it only lets the two processes find each other, so that the node
 //! called is one like any other, and is left alone from then on.
-//! Every buffer goes back with the next write. Facts: contract WR-09, WR-12, WR-15, TX-01.
+//! Every buffer is read where it came and goes back with the next write. Facts: contract WR-09, WR-12, WR-15, TX-01.
 
 use std::io;
 
@@ -36,6 +36,8 @@ pub struct Client<C: Connection> {
     handle: Handle,
     commands: Commands,
     payload: Payload,
+    /// Address and size of the last reply, which stays in place until the next write.
+    reply: Option<(u64, u64)>,
 }
 
 impl<C: Connection> Client<C> {
@@ -53,7 +55,7 @@ impl<C: Connection> Client<C> {
         process.flush();
         let commands = Commands::with_capacity(READ_SIZE);
         let payload = Payload::new(len);
-        Ok(Self { process, _service: service, held: Vec::new(), handle, commands, payload })
+        Ok(Self { process, _service: service, held: Vec::new(), handle, commands, payload, reply: None })
     }
 
     /// Gets handles of so many of the nodes that [`serve`] registered besides, and keeps them.
@@ -83,19 +85,14 @@ impl<C: Connection> RoundTrip for Client<C> {
         let carried = Carried { data: &self.payload.sent, ..Carried::default() };
         self.commands.transaction(self.handle, ECHO, TransactionFlags::CALL, carried);
         let mut read = [0; READ_SIZE];
+        self.reply = None;
         loop {
             let len = exchange(self.process.connection(), &mut self.commands, carried, &mut read)?;
             for item in Returns::new(&read[..len]) {
                 match item {
                     Ok(Return::Noop | Return::TransactionComplete) => {}
                     Ok(Return::Reply(reply)) => {
-                        let bytes = self
-                            .process
-                            .connection()
-                            .lent(reply.buffer.0, reply.data_size)
-                            .unwrap_or_default();
-                        self.payload.received.clear();
-                        self.payload.received.extend_from_slice(bytes);
+                        self.reply = Some((reply.buffer.0, reply.data_size));
                         self.commands.free_buffer(reply.buffer);
                         return Ok(());
                     }
@@ -107,7 +104,8 @@ impl<C: Connection> RoundTrip for Client<C> {
     }
 
     fn check(&self) -> Result<(), CallError> {
-        self.payload.check()
+        let reply = self.reply.and_then(|(at, len)| self.process.connection().lent(at, len));
+        self.payload.check_against(reply.unwrap_or_default())
     }
 }
 

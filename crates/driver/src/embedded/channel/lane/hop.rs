@@ -11,7 +11,7 @@ use sys::sealed_memory::SealedMemory;
 
 use super::*;
 use crate::embedded::channel::doorbell::{self, Doorbells};
-use crate::embedded::channel::wait::{Waiter, Woken};
+use crate::embedded::channel::wait::Waiter;
 use crate::embedded::protocol::{Sched, ThreadKey};
 use crate::embedded::settings::Waiting;
 
@@ -53,7 +53,8 @@ fn serve(pair: &Pair, cpu: u32, waiting: Waiting) {
     let stopped = || pair.stop.load(Ordering::Relaxed);
     while !stopped() {
         let ready = || pair.lanes.has_call(0) || pair.callee.anything_ready() || stopped();
-        waiter.wait(bell, peer, None, ready);
+        let mut ahead = pair.lanes.next_reply(0);
+        waiter.wait_or_tell(bell, peer, None, ready, || ahead.step(&pair.lanes), || {});
         if pair.callee.anything_ready() {
             pair.callee.take_ready().for_each(drop);
         }
@@ -93,8 +94,14 @@ fn call(pair: &Pair, waiter: &mut Waiter, last: ReplyHeader, data: &mut [u8]) ->
             tell();
         }
     };
-    let woken = waiter.wait_or_tell(bell, Some(last.cpu), None, || pair.lanes.is_answered(call), late);
-    assert_eq!(woken, Woken::Ready);
+    let mut ahead = pair.lanes.next_request(call);
+    let meanwhile = || ahead.step(&pair.lanes);
+    let answered = || pair.lanes.is_answered(call);
+    waiter.wait_or_tell(bell, Some(last.cpu), None, answered, meanwhile, late);
+    // A wake-up for the call before may come this late.
+    while !pair.lanes.is_answered(call) {
+        waiter.wait(bell, Some(last.cpu), None, answered);
+    }
     let Ok(Some(Outcome::Replied(reply))) = pair.lanes.poll_reply(call) else { panic!("no reply") };
     pair.lanes.copy_reply(call, data, || false).expect("whole");
     pair.lanes.release(call);

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::place::{AREA, REQUEST_WRITTEN, large};
 use super::pour::STEP;
 use super::*;
 use crate::embedded::channel::doorbell::{Doorbells, models::bells};
@@ -15,7 +16,8 @@ fn lanes() -> Arc<Lanes<HeapMemory>> {
     let words = [GATE, REASON, USED, first + REPLY, first + REQUEST_WRITTEN];
     let words = words.into_iter().chain((0..LANES).map(base));
     let small = [first + 4..first + AREA, first + REPLY + 4..first + REPLY + AREA];
-    let large = [LARGE..LARGE + STEP, LARGE + STEP..LARGE + 2 * STEP];
+    let large = large(0, 0, next(0));
+    let large = [large..large + STEP, large + STEP..large + 2 * STEP];
     Arc::new(Lanes::new(HeapMemory::new(SIZE, words, small.into_iter().chain(large))).expect("room"))
 }
 
@@ -83,11 +85,11 @@ fn loom_a_large_call_arrives_whole() {
         let callee = Arc::clone(&lanes);
         let serving = loom::thread::spawn(move || {
             let request = taken(&callee);
-            let mut data = vec![0; CUT_FROM];
+            let mut data = vec![0; 2 * STEP];
             callee.copy_request(&request, &mut data, || false).expect("whole");
             assert!(data.iter().all(|byte| *byte == 7));
         });
-        let data = vec![7; CUT_FROM];
+        let data = vec![7; 2 * STEP];
         let call = lanes.publish(0, &header(), &data).expect("idle");
         lanes.pour_request(call, &data);
         serving.join().expect("no panic");

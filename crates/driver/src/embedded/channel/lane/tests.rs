@@ -1,6 +1,10 @@
 //! Room: a lane's rules, and that no bytes in it make either side panic.
 //! Not here: its orders of memory (`models`).
 
+use std::ops::Range;
+use std::sync::Mutex;
+
+use super::place::REQUEST_WRITTEN;
 use super::*;
 use crate::embedded::channel::heap::HeapMemory;
 use crate::embedded::protocol::{Lineage, Link, ProcId, Sched, ThreadKey};
@@ -69,6 +73,69 @@ fn calls_and_replies_of_all_sizes_arrive_as_they_were_sent() {
             lanes.release(call);
             assert!(lanes.is_idle());
         }
+    }
+}
+
+/// Memory that notes what is expected to be written.
+struct Noting {
+    memory: HeapMemory,
+    expected: Mutex<Vec<Range<usize>>>,
+}
+
+impl Memory for Noting {
+    fn len(&self) -> usize {
+        self.memory.len()
+    }
+    fn word(&self, offset: usize) -> &AtomicU32 {
+        self.memory.word(offset)
+    }
+    fn copy_in(&self, offset: usize, bytes: &[u8]) {
+        self.memory.copy_in(offset, bytes);
+    }
+    fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
+        self.memory.copy_out(offset, bytes);
+    }
+    fn expect_writes(&self, offset: usize, len: usize) {
+        self.expected.lock().expect("no panic inside").push(offset..offset + len);
+    }
+}
+
+/// What is expected to be written, in one piece.
+fn expected(lanes: &Lanes<Noting>, mut ahead: Ahead) -> Range<usize> {
+    while ahead.step(lanes) {}
+    let ranges = std::mem::take(&mut *lanes.memory.expected.lock().expect("no panic inside"));
+    assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start), "{ranges:?}");
+    ranges.first().map_or(0, |first| first.start)..ranges.last().map_or(0, |last| last.end)
+}
+
+#[test]
+fn what_is_got_ready_is_what_the_next_large_payload_is_written_over() {
+    let memory = Noting { memory: HeapMemory::new(SIZE), expected: Mutex::default() };
+    let lanes = Lanes::new(memory).expect("room");
+    // What is expected to be written next, before and after a call.
+    let round_trip = |sent: &[u8], back: &[u8]| {
+        let call = lanes.publish(3, &header(0), sent).expect("idle");
+        lanes.pour_request(call, sent);
+        let request = lanes.take(3).expect("sane").expect("published");
+        lanes.reply(request.taken(), &ReplyHeader::default(), back).expect("fits");
+        lanes.pour_reply(request.taken(), back);
+        lanes.release(call);
+        [expected(&lanes, lanes.next_request(call)), expected(&lanes, lanes.next_reply(3))]
+    };
+    let nothing = [0..0, 0..0];
+    assert_eq!(round_trip(b"small", b"too"), nothing);
+    let mut before = nothing;
+    for size in [CUT_FROM, 3 * CUT_FROM + 20, 3 * CUT_FROM + 20, LARGEST, LARGEST] {
+        let (sent, back) = (payload(size), payload(size + 1)[1..].to_vec());
+        let after = round_trip(&sent, &back);
+        for ((before, after), bytes) in before.iter().zip(&after).zip([sent, back]) {
+            let mut there = vec![0; before.len()];
+            lanes.memory.copy_out(before.start, &mut there);
+            assert_eq!(there, bytes[..before.len()], "{size} bytes: not where they were expected");
+            assert_ne!(before.start, after.start, "an area that is still being read");
+            assert_eq!(after.len(), size);
+        }
+        before = after;
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use super::super::sched;
 use crate::embedded::channel::Corrupt;
 use crate::embedded::channel::doorbell::{BellMemory, Doorbells};
-use crate::embedded::channel::lane::{self, LaneMemory, Lanes};
+use crate::embedded::channel::lane::{self, Ahead, LaneMemory, Lanes};
 use crate::embedded::marks::{Marks, Whom};
 use crate::embedded::priority;
 use crate::embedded::protocol::{ProcId, Sched, ThreadKey};
@@ -69,6 +69,12 @@ impl Channel {
     pub(in super::super) fn whom(&self, thread: Option<ThreadKey>) -> Whom {
         let bell = thread.and_then(|thread| self.bells.slot(thread.slot));
         Whom { pid: self.peer_pid, tid: bell.map_or(0, |bell| bell.tid()) }
+    }
+
+    /// [`Ahead::step`].
+    #[inline]
+    pub(in super::super) fn get_ready(&self, ahead: &mut Ahead) -> bool {
+        ahead.step(&self.lanes)
     }
 
     pub(super) fn ring(&self, thread: ThreadKey) {

@@ -1,0 +1,58 @@
+//! Room: where the bytes of a payload lie.
+//! Not here: how they get there (`pour`), what else a lane holds (`super`).
+
+use super::header::REPLY_FIXED;
+use super::{CUT_FROM, LANES, LARGEST, REPLY, STATE, base};
+
+/// Where the `written` counts of a lane lie in it.
+pub(super) const REQUEST_WRITTEN: usize = 1024;
+const REPLY_WRITTEN: usize = 1088;
+
+/// Where the areas of large payloads begin.
+const LARGE: usize = 20 << 10;
+/// Bytes of a lane's own area for a request or a reply, header included.
+pub(super) const AREA: usize = 512;
+/// Areas that a lane's large requests, and its large replies, take by turns: one is got ready
+/// ([`Ahead`](super::Ahead)) while the other's bytes are on their way.
+const TURNS: u32 = 2;
+
+/// Bytes of a channel's memory.
+pub const SIZE: usize = LARGE + (LANES * 2 * TURNS) as usize * LARGEST;
+
+/// Where the bytes of a payload lie.
+pub(super) struct Place {
+    pub(super) at: usize,
+    pub(super) len: usize,
+    /// The word that counts what is written, for a payload that is poured.
+    pub(super) written: Option<usize>,
+}
+
+impl Place {
+    /// Of `len` bytes behind a header of `header`, in the request of the call of this number. The header does
+    /// not matter for one that is poured.
+    #[inline]
+    pub(super) fn request(lane: u32, number: u32, header: usize, len: usize) -> Self {
+        let base = base(lane);
+        Self::new(base, header, len, base + REQUEST_WRITTEN, large(lane, 0, number))
+    }
+
+    /// Of `len` bytes, in the reply to the call of this number.
+    #[inline]
+    pub(super) fn reply(lane: u32, number: u32, len: usize) -> Self {
+        let base = base(lane);
+        Self::new(base + REPLY, REPLY_FIXED, len, base + REPLY_WRITTEN, large(lane, 1, number))
+    }
+
+    #[inline]
+    fn new(area: usize, header: usize, len: usize, written: usize, large: usize) -> Self {
+        let at = if header + len <= AREA { area + header } else { large };
+        Self { at, len, written: (len >= CUT_FROM).then_some(written) }
+    }
+}
+
+/// Where large requests (`side` 0) or replies (1) of the call of this number lie.
+#[inline]
+pub(super) fn large(lane: u32, side: u32, number: u32) -> usize {
+    let turn = number / (STATE + 1) % TURNS;
+    LARGE + ((lane * 2 + side) * TURNS + turn) as usize * LARGEST
+}
