@@ -28,17 +28,24 @@ pub struct Received<'t> {
     pub(crate) runtime: &'t dyn Runtime,
     pub(crate) thread: Rc<ThreadState>,
     data: &'t [u8],
-    offsets: &'t [u8],
-    /// Of a vector at the end that came without its objects: structure and elements. Else nothing.
-    vector: &'t [u8],
-    /// What data and offsets would be with those objects, made for whoever asks.
-    whole: OnceCell<Box<Whole>>,
+    /// Offsets; or, if `bare`, structure and elements of a vector at the end that came without its objects.
+    tail: &'t [u8],
+    extra: OnceCell<Box<Extra>>,
     buffer: BufferAddress,
-    fds: Vec<(u64, OwnedFd)>,
     /// Bytes of buffers behind PTR objects.
     scattered: u64,
     /// Nothing in it keeps anybody's object or file: its return may wait.
     plain: bool,
+    bare: bool,
+}
+
+/// What few deliveries have; apart, as deliveries are handed from function to function.
+#[derive(Default)]
+struct Extra {
+    fds: Vec<(u64, OwnedFd)>,
+    /// Data and offsets with the objects that were left out, for whoever asks.
+    data: Vec<u8>,
+    offsets: [u64; 2],
 }
 
 /// What a delivery consists of, for readers whose values the reply may be made of. It is the
@@ -50,12 +57,6 @@ pub(crate) struct Lent<'t> {
     pub(crate) data: &'t [u8],
     pub(crate) offsets: &'t [u8],
     pub(crate) vector: &'t [u8],
-}
-
-/// Data and offsets.
-struct Whole {
-    data: Vec<u8>,
-    offsets: [u64; 2],
 }
 
 /// The objects of a vector that came without them.
@@ -92,29 +93,20 @@ impl<'t> Received<'t> {
         delivery: &Delivery,
     ) -> Result<Self, ProtocolError> {
         let Delivery { buffer, data_size, offsets, offsets_size, .. } = *delivery;
-        let parts = match thread.vector.take() {
+        let vector = thread.vector.take();
+        let parts = match vector {
             Some(elements) => with_vector(runtime, (buffer.0, data_size), elements),
-            None if offsets_size == 0 => runtime.lent(buffer.0, data_size).map(|data| [data, &[], &[]]),
+            None if offsets_size == 0 => runtime.lent(buffer.0, data_size).map(|data| [data, &[]]),
             None => with_offsets(runtime, (buffer.0, data_size), (offsets, offsets_size)),
         };
-        let Some([data, offsets, vector]) = parts else {
+        let Some([data, tail]) = parts else {
             thread.queue_free(buffer, data_size, false);
             return Err(ProtocolError::OutsideMap { address: buffer.0, len: data_size });
         };
-        let (whole, scattered) = (OnceCell::new(), vector.len() as u64);
-        let mut received = Self {
-            runtime,
-            thread,
-            data,
-            offsets,
-            vector,
-            whole,
-            buffer,
-            fds: Vec::new(),
-            scattered,
-            plain: true,
-        };
-        if !received.offsets.is_empty() {
+        let (extra, bare) = (OnceCell::new(), vector.is_some());
+        let mut received =
+            Self { runtime, thread, data, tail, extra, buffer, scattered: 0, plain: true, bare };
+        if !bare && !tail.is_empty() {
             received.take_objects();
         }
         Ok(received)
@@ -123,7 +115,7 @@ impl<'t> Received<'t> {
     /// Takes over every descriptor that came along, so that none outlives the buffer unread, and
     /// looks what else there is.
     fn take_objects(&mut self) {
-        for offset in object_offsets(self.offsets) {
+        for offset in object_offsets(self.tail) {
             let start = usize::try_from(offset).unwrap_or(usize::MAX);
             let object = self.data.get(start..).unwrap_or_default();
             if let Ok((BufferObject { kind: object::PTR, length, .. }, _)) =
@@ -138,7 +130,10 @@ impl<'t> Received<'t> {
                 Some(object::FD) => {
                     self.plain = false;
                     if let Some(fd) = self.runtime.take_fd(self.buffer.0 + offset) {
-                        self.fds.push((offset, fd));
+                        self.extra.get_or_init(Box::default);
+                        if let Some(extra) = self.extra.get_mut() {
+                            extra.fds.push((offset, fd));
+                        }
                     }
                 }
                 _ => self.plain = false,
@@ -149,46 +144,48 @@ impl<'t> Received<'t> {
     /// The bytes and what reads them, for as long as the driver leaves them here; see [`Lent`].
     #[inline]
     pub(crate) fn lent(&self) -> Lent<'t> {
-        Lent { runtime: self.runtime, data: self.data, offsets: self.offsets, vector: self.vector }
+        let (offsets, vector): (&[u8], &[u8]) = if self.bare { (&[], self.tail) } else { (self.tail, &[]) };
+        Lent { runtime: self.runtime, data: self.data, offsets, vector }
     }
 
     /// The payload.
     #[must_use]
     #[inline]
     pub fn data(&self) -> &[u8] {
-        if self.vector.is_empty() { self.data } else { &self.whole().data }
+        if self.bare { &self.whole().data } else { self.data }
     }
 
     /// Where in the payload each object stands, as the driver stored it (8 bytes each).
     #[must_use]
     pub fn offsets(&self) -> &[u8] {
-        if self.vector.is_empty() { self.offsets } else { self.whole().offsets.as_bytes() }
+        if self.bare { self.whole().offsets.as_bytes() } else { self.tail }
     }
 
     /// Few want it: HIDL's reader needs no objects, and others' payloads end with no vector.
     #[cold]
-    fn whole(&self) -> &Whole {
-        self.whole.get_or_init(|| {
+    fn whole(&self) -> &Extra {
+        self.extra.get_or_init(|| {
             let at = self.data.len() as u64;
-            let data = [self.data, objects_of(self.vector).as_bytes()].concat();
-            Box::new(Whole { data, offsets: [at, at + size_of::<BufferObject>() as u64] })
+            let data = [self.data, objects_of(self.tail).as_bytes()].concat();
+            let offsets = [at, at + size_of::<BufferObject>() as u64];
+            Box::new(Extra { fds: Vec::new(), data, offsets })
         })
     }
 
     /// The descriptor that came with the object at `offset`.
     #[must_use]
     pub fn fd(&self, offset: u64) -> Option<BorrowedFd<'_>> {
-        self.fds.iter().find(|(at, _)| *at == offset).map(|(_, fd)| fd.as_fd())
+        self.extra.get()?.fds.iter().find(|(at, _)| *at == offset).map(|(_, fd)| fd.as_fd())
     }
 }
 
-/// Data, no offsets, and a vector without its objects.
+/// Data and a vector without its objects.
 #[inline]
-fn with_vector(runtime: &dyn Runtime, (data, size): (u64, u64), elements: u64) -> Option<[&[u8]; 3]> {
+fn with_vector(runtime: &dyn Runtime, (data, size): (u64, u64), elements: u64) -> Option<[&[u8]; 2]> {
     let rounded = size.checked_next_multiple_of(8)?;
     let whole = runtime.lent(data, rounded.checked_add(elements.checked_add(STRUCTURE)?)?)?;
     let (data, vector) = whole.split_at_checked(rounded as usize)?;
-    Some([data.get(..size as usize)?, &[], vector])
+    Some([data.get(..size as usize)?, vector])
 }
 
 /// Data and offsets, each by its address and length. Drivers put the offsets behind the data.
@@ -197,14 +194,14 @@ fn with_offsets(
     runtime: &dyn Runtime,
     (data, data_size): (u64, u64),
     (offsets, offsets_size): (u64, u64),
-) -> Option<[&[u8]; 3]> {
+) -> Option<[&[u8]; 2]> {
     let rounded = data_size.checked_next_multiple_of(8)?;
     if data.checked_add(rounded) != Some(offsets) {
-        return Some([runtime.lent(data, data_size)?, runtime.lent(offsets, offsets_size)?, &[]]);
+        return Some([runtime.lent(data, data_size)?, runtime.lent(offsets, offsets_size)?]);
     }
     let (head, offsets) =
         runtime.lent(data, rounded.checked_add(offsets_size)?)?.split_at_checked(rounded as usize)?;
-    Some([head.get(..data_size as usize)?, offsets, &[]])
+    Some([head.get(..data_size as usize)?, offsets])
 }
 
 /// The positions in an offsets array.
@@ -215,7 +212,7 @@ pub(crate) fn object_offsets(offsets: &[u8]) -> impl Iterator<Item = u64> + '_ {
 impl Drop for Received<'_> {
     #[inline]
     fn drop(&mut self) {
-        let bytes = (self.data.len() + self.offsets.len()) as u64;
+        let bytes = (self.data.len() + self.tail.len()) as u64;
         // A length that no driver delivers must not overflow the count either.
         self.thread.queue_free(self.buffer, bytes.saturating_add(self.scattered), self.plain);
         self.runtime.settle(&self.thread);
