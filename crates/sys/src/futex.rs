@@ -31,6 +31,9 @@ pub enum Waited {
     TimedOut,
 }
 
+/// For [`wait_until`]: without an end, and so without a timer.
+pub const FOREVER: u64 = u64::MAX;
+
 /// [`wait`], but no longer than until this time on the monotonic clock. A time of its own for each wait
 /// costs more than one that many share: the kernel need not ask the clock.
 ///
@@ -44,8 +47,9 @@ pub fn wait_until(word: &AtomicU32, seen: u32, until_ns: u64) -> io::Result<Wait
         tv_nsec: (until_ns % SECOND) as libc::c_long,
     };
     let (until, unused) = (&raw const until, std::ptr::null::<u32>());
+    let until = if until_ns == FOREVER { std::ptr::null() } else { until };
     let (op, any) = (libc::FUTEX_WAIT_BITSET, libc::FUTEX_BITSET_MATCH_ANY);
-    // SAFETY: `word` is a live, aligned u32 and `until` a live timespec; the kernel only reads both.
+    // SAFETY: `word` is a live, aligned u32 and `until` a live timespec or null; the kernel only reads both.
     let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), op, seen, until, unused, any) };
     if result == 0 {
         return Ok(Waited::Woken);

@@ -3,7 +3,8 @@
 //! Not here: a pair (`role`).
 //! All pairs of a row begin together and count the round trips in each slice of a fixed time; the rate of a
 //! round is that of all pairs in the middle one of its slices, so that somebody else's burst of work does
-//! not count. It is divided by that of as many pairs on the best floor, in the same round.
+//! not count. The median of the rounds is divided by that of as many pairs on the best floor. Where the scheduler
+//! places the pairs there are more rounds: each is one throw of the dice for each side.
 
 use std::path::Path;
 
@@ -104,6 +105,7 @@ pub(super) fn measure(crowd: Crowd, program: &Path, rounds: usize) -> Result<Vec
         managed.push(stage);
     }
     let mut made = Vec::new();
+    let rounds = if crowd.placement == Placement::Default { rounds * trip::MORE } else { rounds };
     for _ in 0..rounds {
         super::heed_signals()?;
         let mut floors = Vec::new();
@@ -132,7 +134,9 @@ fn rows(title: &str, rounds: &[Round]) -> Result<Vec<Row>, String> {
     let row = |(index, waiting): (usize, &Waiting)| {
         let rates: Vec<f64> = rounds.iter().map(|round| round.driver[index]).collect();
         let ratios: Vec<f64> = rates.iter().zip(rates_of(family)).map(|(rate, floor)| rate / floor).collect();
-        let (rate, ratio) = (median(&rates).ok_or(none)?, Spread::of(&ratios).ok_or(none)?);
+        let (rate, mut ratio) = (median(&rates).ok_or(none)?, Spread::of(&ratios).ok_or(none)?);
+        // Rounds of the driver have nothing to do with those of the floor.
+        ratio.median = rate / floor;
         let beside = Some((family.word().to_owned(), floor));
         let title = format!("{title}, {waiting}");
         Ok(Row::new(&title, Unit::PerSecond, rate, beside, ratio, Limit::AtLeast(LEAST)))

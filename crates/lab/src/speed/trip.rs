@@ -211,7 +211,7 @@ pub(super) fn measure(
 }
 
 /// So many times the rounds where placement is luck: each is one throw of the dice for each side.
-const MORE: usize = 3;
+pub(super) const MORE: usize = 3;
 
 /// A round trip under so many floors of one CPU was made on one CPU.
 const TOGETHER: f64 = 3.0;

@@ -301,7 +301,7 @@ impl<M: Memory> Bell<'_, M> {
     }
 
     /// Sleeps until somebody rings, if nobody did since [`announce_sleep`](Self::announce_sleep); no
-    /// longer than until `until_ns` on the monotonic clock. May return for no reason.
+    /// longer than until `until_ns` on the monotonic clock (or `FOREVER`). May return for no reason.
     ///
     /// # Errors
     /// `EINTR`: a signal came.

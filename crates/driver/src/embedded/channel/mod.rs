@@ -2,6 +2,7 @@
 //!
 //! - [`ring`]: a process's inbox: records from the broker.
 //! - [`doorbell`]: a process's doorbells: which thread to wake, where there is something new.
+//! - [`lookout`]: what looks after threads that sleep often.
 //! - [`lane`]: the calls of one process to another that the broker never sees.
 //! - [`wait`]: spinning or sleeping until there is something.
 //!
@@ -18,6 +19,7 @@
 
 pub mod doorbell;
 pub mod lane;
+pub mod lookout;
 pub mod ring;
 pub mod wait;
 

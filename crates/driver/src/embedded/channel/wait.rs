@@ -6,13 +6,15 @@
 //! last seen on this CPU; and a spin that ran out without success is remembered: the next 1, 2, 4 ..
 //! 1024 waits sleep at once, half as many after each success.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sys::futex::Waited;
+use sys::futex::{FOREVER, Waited};
 use sys::sync::spin_loop;
 
 use super::Memory;
 use super::doorbell::Bell;
+use super::lookout::Lookout;
 use crate::embedded::settings::Waiting;
 
 /// Why a wait ended.
@@ -28,6 +30,9 @@ pub enum Woken {
 
 /// A sleeper looks again after this long at most, and half of it at least, should its waker have been killed in between.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Sleeps in half that time from which on a lookout costs less than their timers do: a thread of its own that wakes once.
+const OFTEN: u32 = 1000;
 
 /// Most waits that sleep at once after spins in vain.
 const LONGEST_SKIP: u32 = 1024;
@@ -55,6 +60,12 @@ pub struct Waiter {
     usual: Duration,
     /// When a sleep without a deadline ends.
     look_again_ns: u64,
+    /// Sleeps since that was chosen.
+    sleeps: u32,
+    /// They were many.
+    sleeps_often: bool,
+    /// Whoever may look again in its place.
+    lookout: Option<Arc<Lookout>>,
 }
 
 impl Waiter {
@@ -62,7 +73,33 @@ impl Waiter {
     /// (`sys::sched::usable_cpus`).
     #[must_use]
     pub fn new(waiting: Waiting, budget: Duration, cpus: u32) -> Self {
-        Self { waiting, budget, realtime: false, cpus, skip: 0, skipping: 0, usual: budget, look_again_ns: 0 }
+        Self {
+            waiting,
+            budget,
+            realtime: false,
+            cpus,
+            skip: 0,
+            skipping: 0,
+            usual: budget,
+            look_again_ns: 0,
+            sleeps: 0,
+            sleeps_often: false,
+            lookout: None,
+        }
+    }
+
+    /// Tells it who may look again in its place.
+    pub fn rely_on(&mut self, lookout: Arc<Lookout>) {
+        self.lookout = Some(lookout);
+    }
+
+    /// Whether it slept so often lately that a lookout is worth its while; not said twice.
+    pub fn wants_lookout(&mut self) -> bool {
+        std::mem::take(&mut self.sleeps_often)
+    }
+
+    fn rounds(&self) -> u32 {
+        self.lookout.as_deref().map_or(0, Lookout::rounds)
     }
 
     /// Tells it that the thread got or lost a real-time policy.
@@ -115,22 +152,33 @@ impl Waiter {
         if spins && self.spin(peer, deadline, &mut ready, &mut meanwhile) {
             return Woken::Ready;
         }
+        let rounds = self.rounds();
         bell.announce_sleep();
         if ready() {
             bell.awake();
             return Woken::Ready;
         }
-        let Some(until_ns) = self.sleep_until(deadline) else {
-            bell.awake();
-            return Woken::TimedOut;
+        let slept = match self.lookout.as_deref().filter(|it| deadline.is_none() && it.covers(bell.number()))
+        {
+            Some(lookout) => {
+                let slept = bell.sleep(FOREVER);
+                lookout.woke(bell.number());
+                slept
+            }
+            None => {
+                let Some(until_ns) = self.sleep_until(deadline) else {
+                    bell.awake();
+                    return Woken::TimedOut;
+                };
+                bell.sleep(until_ns)
+            }
         };
-        let slept = bell.sleep(until_ns);
         bell.awake();
         match slept {
-            Ok(Waited::Woken) => Woken::Ready,
+            Ok(Waited::Woken) if rounds == self.rounds() => Woken::Ready,
             _ if ready() => Woken::Ready,
             // Longer than anything takes that goes well: whoever waits looks what is wrong.
-            Ok(Waited::TimedOut) => Woken::TimedOut,
+            Ok(_) => Woken::TimedOut,
             Err(_) => Woken::Interrupted,
         }
     }
@@ -203,9 +251,11 @@ impl Waiter {
         let longest = LOOK_AGAIN.as_nanos() as u64;
         let Some(deadline) = deadline else {
             let now = sys::clock::coarse_ns();
+            self.sleeps = self.sleeps.saturating_add(1);
             if self.look_again_ns < now + longest / 2 {
-                self.look_again_ns = now + longest;
+                (self.look_again_ns, self.sleeps) = (now + longest, 0);
             }
+            self.sleeps_often |= self.sleeps == OFTEN;
             return Some(self.look_again_ns);
         };
         let left = deadline.saturating_duration_since(Instant::now()).as_nanos() as u64;

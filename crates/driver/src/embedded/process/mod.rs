@@ -7,6 +7,7 @@
 //! - [`transact`]: calls and replies on their way out, with their bytes to the broker ([`gather`]) or into
 //!   a lane ([`outgoing`]).
 //! - [`inbox`], [`channels`]: what comes in, and whose it is. - [`wait`]: until something comes.
+//! - [`lookout`]: a thread that looks after those that sleep often.
 //! - [`ask`]: one request to the broker. - [`ioctls`]: everything beside `BINDER_WRITE_READ`.
 //! - [`state`], [`spares`]: what all of them work on. - [`area`]: buffers of calls that came through lanes.
 //! - [`sched`]: nice and real-time priorities. - [`marking`]: all of it in a trace, where that is asked for.
@@ -24,6 +25,7 @@ mod deliver;
 mod gather;
 mod inbox;
 pub(super) mod ioctls;
+mod lookout;
 mod marking;
 mod outgoing;
 mod read;
@@ -59,6 +61,7 @@ use crate::connection::{Exchange, OpenOptions};
 use crate::error::OpenError;
 use area::Area;
 use channels::Wake;
+use lookout::LookoutThread;
 use state::{Frame, Source, State, Thread};
 
 /// The kernel's word of refusal for a thread too many; no driver has such a limit.
@@ -101,6 +104,7 @@ pub(super) struct Process {
     settings: Settings,
     line: Line,
     bells: Doorbells<Arc<BellMemory>>,
+    lookout: LookoutThread,
     arena: Option<Arena>,
     map_size: usize,
     outbox: Mutex<SealedMemory>,
@@ -169,6 +173,7 @@ impl Process {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             id: welcome.proc,
             line,
+            lookout: LookoutThread::new(bells.clone()),
             bells,
             inbox: Mutex::new(Consumer::new(inbox_memory.clone()).map_err(broken)?),
             inbox_memory,

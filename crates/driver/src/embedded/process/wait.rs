@@ -103,6 +103,9 @@ impl Process {
             let mut ahead = lane.as_ref().map(LaneTicket::ahead).or(watched.as_ref().map(Watched::ahead));
             let meanwhile = || ahead.as_mut().is_some_and(|(channel, ahead)| channel.get_ready(ahead));
             let woken = waits.wait_or_tell(self.bell(slot), peer, deadline, ready, meanwhile, tell);
+            if waits.wants_lookout() {
+                self.lookout.start();
+            }
             st = self.lock();
             let thread = st.thread(slot);
             if watched.is_some() {
@@ -160,7 +163,9 @@ impl Process {
     fn new_waiter(&self) -> Waiter {
         let budget = Duration::from_nanos(self.settings.spin_budget_ns);
         // All that are online: a thread that is bound to one CPU may well spin for a peer on another.
-        Waiter::new(self.settings.waiting, budget, sys::sched::online_cpus())
+        let mut waiter = Waiter::new(self.settings.waiting, budget, sys::sched::online_cpus());
+        waiter.rely_on(self.lookout.shared());
+        waiter
     }
 
     /// Offers a thread for new work.

@@ -1,0 +1,254 @@
+//! Room: what lets threads that sleep often sleep without an end of their own: one that looks after all.
+//! Not here: the thread that does it (`process::lookout`), sleeping itself (`wait`).
+//!
+//! A sleeper looks again after a while, should its waker have died before it woke it. The kernel keeps a timer for
+//! each such sleep: 75 ns of a hop that takes 1 us. While a lookout is on, sleepers leave that out, and it goes round
+//! once in that while and wakes those that have slept since the last round: nobody who is in the middle of
+//! something. It leaves when there were few sleeps since the last round, so that an idle process has none.
+//!
+//! The rule of leaving: it says that it is off, passes a full fence and wakes whoever sleeps or is about to; who
+//! wants to sleep says so, passes a full fence and then asks whether it is on. So nobody falls asleep behind its back.
+
+use sys::sync::{AtomicU32, Ordering, full_fence};
+
+use super::Memory;
+use super::doorbell::{Doorbells, SLOTS};
+
+/// Counts that no order matters to: loom need not try all of theirs.
+type Count = std::sync::atomic::AtomicU32;
+
+/// With fewer sleeps and wake-ups between two rounds, timers cost less than a thread.
+const FEW: u64 = 1000;
+
+/// One process's.
+#[derive(Debug)]
+pub struct Lookout {
+    on: AtomicU32,
+    /// Rounds that were begun.
+    rounds: AtomicU32,
+    /// For each slot: how often its thread fell asleep and woke, relying on it. Odd: it sleeps.
+    sleeps: Box<[Count]>,
+}
+
+impl Default for Lookout {
+    fn default() -> Self {
+        // Not derived: loom's words have no default.
+        Self {
+            on: AtomicU32::new(0),
+            rounds: AtomicU32::new(0),
+            sleeps: (0..SLOTS).map(|_| Count::new(0)).collect(),
+        }
+    }
+}
+
+impl Lookout {
+    /// It is on from here on, for one round at least.
+    pub fn begin(&self) {
+        self.on.store(1, Ordering::Relaxed);
+    }
+
+    /// Whether the thread of this slot, which has announced its sleep just now, may sleep without an end, relying on
+    /// it. If so, [`woke`](Self::woke) must follow.
+    #[inline]
+    pub fn covers(&self, slot: u32) -> bool {
+        // Behind the fence of `announce_sleep`. Guarded by loom_nobody_sleeps_behind_a_lookouts_back.
+        if self.on.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        self.count(slot);
+        true
+    }
+
+    /// That sleep is over.
+    #[inline]
+    pub fn woke(&self, slot: u32) {
+        self.count(slot);
+    }
+
+    /// Only a slot's own thread counts there.
+    #[inline]
+    fn count(&self, slot: u32) {
+        if let Some(sleeps) = self.sleeps.get(slot as usize) {
+            sleeps.store(sleeps.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        }
+    }
+
+    /// How often it went round: a sleeper whom it woke finds another number than before it announced its sleep.
+    #[inline]
+    pub fn rounds(&self) -> u32 {
+        self.rounds.load(Ordering::Relaxed)
+    }
+
+    /// Wakes everybody who has slept since the last round, of which `seen` holds the counts; leaves, and wakes all, if
+    /// there were few sleeps since. Whether it stays.
+    pub fn go_round<M: Memory>(&self, bells: &Doorbells<M>, seen: &mut Seen) -> bool {
+        let mut moves = 0;
+        let mut still = Vec::new();
+        for slot in 0..bells.used() {
+            let (now, before) = (self.sleeps[slot as usize].load(Ordering::Relaxed), seen.0[slot as usize]);
+            seen.0[slot as usize] = now;
+            moves += u64::from(now.wrapping_sub(before));
+            if now == before && now % 2 == 1 {
+                still.push(slot);
+            }
+        }
+        if moves < FEW {
+            self.end(bells);
+            return false;
+        }
+        self.wake(bells, still.into_iter());
+        true
+    }
+
+    /// Leaves.
+    pub fn end<M: Memory>(&self, bells: &Doorbells<M>) {
+        self.on.store(0, Ordering::Relaxed);
+        // Pairs with the fence in `announce_sleep`; see the room.
+        full_fence();
+        self.wake(bells, 0..bells.used());
+    }
+
+    fn wake<M: Memory>(&self, bells: &Doorbells<M>, slots: impl Iterator<Item = u32>) {
+        let rounds = self.rounds.load(Ordering::Relaxed);
+        self.rounds.store(rounds.wrapping_add(1), Ordering::Relaxed);
+        for bell in slots.filter_map(|slot| bells.slot(slot)) {
+            // Whatever the word says: its waker may have written it, and died.
+            let _ = bell.needs_wake();
+            bell.wake();
+        }
+    }
+}
+
+/// What a lookout saw on its last round.
+#[derive(Debug)]
+pub struct Seen(Box<[u32]>);
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self(vec![0; SLOTS as usize].into())
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::embedded::channel::doorbell::models::used_bell;
+
+    /// Guards the fences of `end` and `announce_sleep`. Under loom only whoever is woken goes on.
+    #[test]
+    fn loom_nobody_sleeps_behind_a_lookouts_back() {
+        loom::model(|| {
+            let (bells, lookout) = (used_bell(), Arc::new(Lookout::default()));
+            lookout.begin();
+            let (its_bells, it) = (Arc::clone(&bells), Arc::clone(&lookout));
+            let leaving = loom::thread::spawn(move || it.end(&its_bells));
+            let bell = bells.slot(0).expect("inside");
+            bell.announce_sleep();
+            if lookout.covers(0) {
+                bell.sleep(u64::MAX).expect("no signal");
+            }
+            leaving.join().expect("no panic");
+            assert!(!lookout.covers(0));
+        });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::embedded::channel::doorbell::SIZE;
+    use crate::embedded::channel::heap::HeapMemory;
+    use crate::embedded::channel::wait::{LOOK_AGAIN, Waiter, Woken};
+    use crate::embedded::settings::Waiting;
+
+    fn sleeper(lookout: &Arc<Lookout>) -> Waiter {
+        let mut waiter = Waiter::new(Waiting::Sleep, Duration::ZERO, 2);
+        waiter.rely_on(Arc::clone(lookout));
+        waiter
+    }
+
+    /// Bells of which the first two threads are there.
+    fn bells() -> Doorbells<HeapMemory> {
+        let bells = Doorbells::new(HeapMemory::new(SIZE)).expect("room");
+        for slot in 0..2 {
+            let _ = bells.slot(slot).expect("inside").move_in(1);
+        }
+        bells
+    }
+
+    /// So many sleeps of the second thread, as one that has much to do.
+    fn be_busy(lookout: &Lookout) {
+        for _ in 0..FEW {
+            assert!(lookout.covers(1));
+            lookout.woke(1);
+        }
+    }
+
+    #[test]
+    fn whoever_sleeps_on_is_woken_even_if_its_waker_died_and_nobody_else_is() {
+        let bells = bells();
+        let bell = bells.slot(0).expect("inside");
+        let lookout = Arc::new(Lookout::default());
+        lookout.begin();
+        let mut seen = Seen::default();
+        std::thread::scope(|scope| {
+            // A ring that comes before it has fallen asleep wakes it; then it falls asleep again.
+            let sleep = || sleeper(&lookout).wait(bell, None, None, || false);
+            let sleeping =
+                scope.spawn(move || std::iter::repeat_with(sleep).find(|woken| *woken != Woken::Ready));
+            while !bell.is_sleeping() {
+                std::thread::yield_now();
+            }
+            // As one that is killed before it wakes.
+            assert!(bell.ring());
+            std::thread::sleep(LOOK_AGAIN + LOOK_AGAIN / 4);
+            assert!(!sleeping.is_finished(), "it has no end of its own");
+            be_busy(&lookout);
+            assert!(lookout.go_round(&bells, &mut seen), "others are busy");
+            std::thread::sleep(LOOK_AGAIN / 20);
+            assert!(!sleeping.is_finished(), "it may have fallen asleep just before");
+            be_busy(&lookout);
+            assert!(lookout.go_round(&bells, &mut seen));
+            assert_eq!(sleeping.join().expect("no panic"), Some(Woken::TimedOut));
+        });
+    }
+
+    #[test]
+    fn one_with_little_to_do_leaves_and_sleeps_end_by_themselves_again() {
+        let bells = bells();
+        let bell = bells.slot(0).expect("inside");
+        let lookout = Arc::new(Lookout::default());
+        lookout.begin();
+        let mut seen = Seen::default();
+        be_busy(&lookout);
+        assert!(lookout.go_round(&bells, &mut seen) && !lookout.go_round(&bells, &mut seen));
+        assert!(!lookout.covers(1));
+        let began = Instant::now();
+        assert_eq!(sleeper(&lookout).wait(bell, None, None, || false), Woken::TimedOut);
+        assert!(began.elapsed() >= LOOK_AGAIN / 2);
+    }
+
+    #[test]
+    fn only_whoever_sleeps_often_asks_for_one() {
+        let bells = Doorbells::new(HeapMemory::new(SIZE)).expect("room");
+        let bell = bells.slot(0).expect("inside");
+        let mut waiter = sleeper(&Arc::new(Lookout::default()));
+        let mut looks = 0;
+        let began = Instant::now();
+        while !waiter.wants_lookout() {
+            assert!(began.elapsed() < LOOK_AGAIN * 20, "{looks} looks");
+            // Is rung as it is about to sleep, over and over; each counts as a sleep.
+            waiter.wait(bell, None, None, || {
+                looks += 1;
+                bell.awake();
+                false
+            });
+        }
+        assert!(looks > 100 && !waiter.wants_lookout(), "{looks}: not at once, and not twice");
+    }
+}
