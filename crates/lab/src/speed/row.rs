@@ -1,7 +1,7 @@
 //! Room: one row of the table: what was measured beside what, the ratio of every round, the limits, and
 //! the verdict.
 //! Not here: measuring (`trip`, `crowd`, `growth`).
-//! A row's ratio is the median over rounds. In each round both sides were measured one right after the
+//! A row's ratio is the median over rounds (where pairs crowd, that of the medians). In each round both sides were measured one right after the
 //! other, so that a machine that changes its pace between rounds changes both.
 
 use std::fmt;

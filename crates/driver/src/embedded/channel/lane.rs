@@ -118,8 +118,8 @@ pub struct Lanes<M> {
     memory: M,
     /// The lane to look at first for calls, so that no caller is passed over for ever. Private.
     next: AtomicU32,
-    /// Bytes of the last payload that this side poured: the next one is expected to be as long. Private, and only a
-    /// hint, so loom need not try every order of it.
+    /// Bytes of the last payload that this side sent, if it was poured: the next one is expected to be as long. Private,
+    /// and only a hint, so loom need not try every order of it.
     poured: std::sync::atomic::AtomicU32,
 }
 

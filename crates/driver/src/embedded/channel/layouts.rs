@@ -34,7 +34,7 @@ impl Source for Packed {
 
 #[test]
 fn the_layouts_are_those_of_this_version() {
-    assert_eq!(VERSION, 6, "{CHANGED}");
+    assert_eq!(VERSION, 7, "{CHANGED}");
     assert_eq!((lane::SIZE, doorbell::SIZE, ring::RECORD), (8_409_088, 331_776, 512), "{CHANGED}");
 
     let memory = HeapMemory::new(lane::SIZE);

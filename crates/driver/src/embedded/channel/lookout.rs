@@ -6,16 +6,18 @@
 //! once in that while and wakes those that have slept since the last round: nobody who is in the middle of
 //! something. It leaves when there were few sleeps since the last round, so that an idle process has none.
 //!
-//! The rule of leaving: it says that it is off, passes a full fence and wakes whoever sleeps or is about to; who
-//! wants to sleep says so, passes a full fence and then asks whether it is on. So nobody falls asleep behind its back.
+//! It trusts words of this process only. A sleeper counts itself, says in the shared word that it sleeps, passes a full
+//! fence and then asks whether a lookout is on. One that leaves says that it is off, passes a full fence and wakes
+//! all who have counted themselves, again in each round until there is none. So nobody sleeps on behind its back,
+//! whatever peers write.
 
 use sys::sync::{AtomicU32, Ordering, full_fence};
 
 use super::Memory;
 use super::doorbell::{Doorbells, SLOTS};
 
-/// Counts that no order matters to: loom need not try all of theirs.
-type Count = std::sync::atomic::AtomicU32;
+/// Slots with a count.
+const LOOKED_AFTER: u32 = if cfg!(loom) { 1 } else { SLOTS };
 
 /// With fewer sleeps and wake-ups between two rounds, timers cost less than a thread.
 const FEW: u64 = 1000;
@@ -27,7 +29,7 @@ pub struct Lookout {
     /// Rounds that were begun.
     rounds: AtomicU32,
     /// For each slot: how often its thread fell asleep and woke, relying on it. Odd: it sleeps.
-    sleeps: Box<[Count]>,
+    sleeps: Box<[AtomicU32]>,
 }
 
 impl Default for Lookout {
@@ -36,7 +38,7 @@ impl Default for Lookout {
         Self {
             on: AtomicU32::new(0),
             rounds: AtomicU32::new(0),
-            sleeps: (0..SLOTS).map(|_| Count::new(0)).collect(),
+            sleeps: (0..LOOKED_AFTER).map(|_| AtomicU32::new(0)).collect(),
         }
     }
 }
@@ -47,19 +49,35 @@ impl Lookout {
         self.on.store(1, Ordering::Relaxed);
     }
 
-    /// Whether the thread of this slot, which has announced its sleep just now, may sleep without an end, relying on
-    /// it. If so, [`woke`](Self::woke) must follow.
+    #[inline]
+    fn is_on(&self) -> bool {
+        self.on.load(Ordering::Relaxed) != 0
+    }
+
+    /// For the thread of this slot, before it announces its sleep: whether it may be looked after. If so,
+    /// [`covers`](Self::covers) must follow, or [`woke`](Self::woke).
+    #[inline]
+    pub fn expects(&self, slot: u32) -> bool {
+        let is_on = self.is_on();
+        if is_on {
+            self.count(slot);
+        }
+        is_on
+    }
+
+    /// For such a thread, having announced its sleep: whether it may sleep without an end. If so, [`woke`](Self::woke)
+    /// must follow.
     #[inline]
     pub fn covers(&self, slot: u32) -> bool {
         // Behind the fence of `announce_sleep`. Guarded by loom_nobody_sleeps_behind_a_lookouts_back.
-        if self.on.load(Ordering::Relaxed) == 0 {
-            return false;
+        let is_on = self.is_on();
+        if !is_on {
+            self.count(slot);
         }
-        self.count(slot);
-        true
+        is_on
     }
 
-    /// That sleep is over.
+    /// That sleep is over, or none came of it.
     #[inline]
     pub fn woke(&self, slot: u32) {
         self.count(slot);
@@ -79,43 +97,49 @@ impl Lookout {
         self.rounds.load(Ordering::Relaxed)
     }
 
-    /// Wakes everybody who has slept since the last round, of which `seen` holds the counts; leaves, and wakes all, if
-    /// there were few sleeps since. Whether it stays.
+    /// Wakes everybody who has slept since the last round, of which `seen` holds the counts. If there were few sleeps
+    /// since, it leaves, and wakes all. Whether it has to come back.
     pub fn go_round<M: Memory>(&self, bells: &Doorbells<M>, seen: &mut Seen) -> bool {
-        let mut moves = 0;
-        let mut still = Vec::new();
-        for slot in 0..bells.used() {
-            let (now, before) = (self.sleeps[slot as usize].load(Ordering::Relaxed), seen.0[slot as usize]);
-            seen.0[slot as usize] = now;
+        let (mut moves, mut asleep) = (0, false);
+        self.begin_round();
+        for ((slot, sleeps), seen) in (0..).zip(&self.sleeps).zip(&mut seen.0) {
+            let (now, before) = (sleeps.load(Ordering::Relaxed), std::mem::take(seen));
+            *seen = now;
             moves += u64::from(now.wrapping_sub(before));
             if now == before && now % 2 == 1 {
-                still.push(slot);
+                asleep = true;
+                // One that is only about to sleep is found by the next round.
+                bells.slot(slot).inspect(super::doorbell::Bell::wake);
             }
         }
-        if moves < FEW {
-            self.end(bells);
-            return false;
+        if self.is_on() && moves >= FEW {
+            return true;
         }
-        self.wake(bells, still.into_iter());
-        true
+        self.leave(bells) || asleep
     }
 
-    /// Leaves.
-    pub fn end<M: Memory>(&self, bells: &Doorbells<M>) {
+    /// Says that it is off and wakes all. Whether there was anybody.
+    pub fn leave<M: Memory>(&self, bells: &Doorbells<M>) -> bool {
         self.on.store(0, Ordering::Relaxed);
         // Pairs with the fence in `announce_sleep`; see the room.
         full_fence();
-        self.wake(bells, 0..bells.used());
+        self.begin_round();
+        let mut anybody = false;
+        for (slot, sleeps) in (0..).zip(&self.sleeps) {
+            if sleeps.load(Ordering::Relaxed) % 2 == 1 {
+                anybody = true;
+                if let Some(bell) = bells.slot(slot) {
+                    // Whatever the word says: its waker may have written it, and died.
+                    let _ = bell.needs_wake();
+                    bell.wake();
+                }
+            }
+        }
+        anybody
     }
 
-    fn wake<M: Memory>(&self, bells: &Doorbells<M>, slots: impl Iterator<Item = u32>) {
-        let rounds = self.rounds.load(Ordering::Relaxed);
-        self.rounds.store(rounds.wrapping_add(1), Ordering::Relaxed);
-        for bell in slots.filter_map(|slot| bells.slot(slot)) {
-            // Whatever the word says: its waker may have written it, and died.
-            let _ = bell.needs_wake();
-            bell.wake();
-        }
+    fn begin_round(&self) {
+        self.rounds.store(self.rounds().wrapping_add(1), Ordering::Relaxed);
     }
 }
 
@@ -125,7 +149,7 @@ pub struct Seen(Box<[u32]>);
 
 impl Default for Seen {
     fn default() -> Self {
-        Self(vec![0; SLOTS as usize].into())
+        Self(vec![0; LOOKED_AFTER as usize].into())
     }
 }
 
@@ -133,24 +157,29 @@ impl Default for Seen {
 mod models {
     use std::sync::Arc;
 
+    use sys::futex::FOREVER;
+
     use super::*;
     use crate::embedded::channel::doorbell::models::used_bell;
 
-    /// Guards the fences of `end` and `announce_sleep`. Under loom only whoever is woken goes on.
+    /// Guards the fences of `leave` and `announce_sleep`. Under loom only whoever is woken goes on.
     #[test]
     fn loom_nobody_sleeps_behind_a_lookouts_back() {
         loom::model(|| {
             let (bells, lookout) = (used_bell(), Arc::new(Lookout::default()));
             lookout.begin();
             let (its_bells, it) = (Arc::clone(&bells), Arc::clone(&lookout));
-            let leaving = loom::thread::spawn(move || it.end(&its_bells));
+            let leaving = loom::thread::spawn(move || it.leave(&its_bells));
             let bell = bells.slot(0).expect("inside");
-            bell.announce_sleep();
-            if lookout.covers(0) {
-                bell.sleep(u64::MAX).expect("no signal");
+            if lookout.expects(0) {
+                bell.announce_sleep();
+                if lookout.covers(0) {
+                    bell.sleep(FOREVER).expect("no signal");
+                    lookout.woke(0);
+                }
             }
             leaving.join().expect("no panic");
-            assert!(!lookout.covers(0));
+            assert!(!lookout.expects(0) && !lookout.leave(&bells), "nobody is left");
         });
     }
 }
@@ -184,7 +213,7 @@ mod tests {
     /// So many sleeps of the second thread, as one that has much to do.
     fn be_busy(lookout: &Lookout) {
         for _ in 0..FEW {
-            assert!(lookout.covers(1));
+            assert!(lookout.expects(1) && lookout.covers(1));
             lookout.woke(1);
         }
     }
@@ -227,10 +256,39 @@ mod tests {
         let mut seen = Seen::default();
         be_busy(&lookout);
         assert!(lookout.go_round(&bells, &mut seen) && !lookout.go_round(&bells, &mut seen));
-        assert!(!lookout.covers(1));
+        assert!(!lookout.expects(1));
         let began = Instant::now();
         assert_eq!(sleeper(&lookout).wait(bell, None, None, || false), Woken::TimedOut);
         assert!(began.elapsed() >= LOOK_AGAIN / 2);
+    }
+
+    #[test]
+    fn one_that_leaves_wakes_all_and_comes_back_until_it_has() {
+        // As a peer may make it look: no slot is used.
+        let bells = Doorbells::new(HeapMemory::new(SIZE)).expect("room");
+        let bell = bells.slot(0).expect("inside");
+        let lookout = Arc::new(Lookout::default());
+        lookout.begin();
+        let mut seen = Seen::default();
+        std::thread::scope(|scope| {
+            let sleeping = scope.spawn(|| {
+                std::iter::repeat_with(|| sleeper(&lookout).wait(bell, None, None, || false))
+                    .find(|woken| *woken != Woken::Ready)
+            });
+            while !bell.is_sleeping() {
+                std::thread::yield_now();
+            }
+            assert!(bell.ring());
+            let mut rounds = 0;
+            while lookout.go_round(&bells, &mut seen) {
+                rounds += 1;
+                assert!(rounds < 1000, "it never ends");
+                bell.awake();
+                std::thread::sleep(LOOK_AGAIN / 100);
+            }
+            assert!(rounds > 0, "it left with somebody asleep");
+            assert!(sleeping.join().expect("no panic").is_some());
+        });
     }
 
     #[test]

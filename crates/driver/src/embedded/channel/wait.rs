@@ -28,7 +28,8 @@ pub enum Woken {
     TimedOut,
 }
 
-/// A sleeper looks again after this long at most, and half of it at least, should its waker have been killed in between.
+/// A sleeper looks again after this long at most, and half of it at least, should its waker have been killed in between;
+/// one whom a lookout covers, after twice as long at most.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Sleeps in half that time from which on a lookout costs less than their timers do: a thread of its own that wakes once.
@@ -153,16 +154,20 @@ impl Waiter {
             return Woken::Ready;
         }
         let rounds = self.rounds();
+        let slot = bell.number();
+        let lookout = self.lookout.as_deref().filter(|it| deadline.is_none() && it.expects(slot));
         bell.announce_sleep();
         if ready() {
             bell.awake();
+            if let Some(lookout) = lookout {
+                lookout.woke(slot);
+            }
             return Woken::Ready;
         }
-        let slept = match self.lookout.as_deref().filter(|it| deadline.is_none() && it.covers(bell.number()))
-        {
+        let slept = match lookout.filter(|it| it.covers(slot)) {
             Some(lookout) => {
                 let slept = bell.sleep(FOREVER);
-                lookout.woke(bell.number());
+                lookout.woke(slot);
                 slept
             }
             None => {

@@ -23,12 +23,15 @@ pub(super) struct LookoutThread {
     /// 1: it is to end.
     stop: Arc<AtomicU32>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// The process that may have started it.
+    pid: u32,
 }
 
 impl LookoutThread {
     /// None yet, for those who sleep on these bells.
     pub(super) fn new(bells: Doorbells<Arc<BellMemory>>) -> Self {
-        Self { shared: Arc::default(), bells, stop: Arc::default(), thread: Mutex::new(None) }
+        let pid = std::process::id();
+        Self { shared: Arc::default(), bells, stop: Arc::default(), thread: Mutex::new(None), pid }
     }
 
     /// For those who may rely on it.
@@ -39,14 +42,10 @@ impl LookoutThread {
     /// Starts it, if it is not there. If that cannot be, everybody goes on looking again alone.
     #[cold]
     pub(super) fn start(&self) {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
-            return;
-        }
-        self.shared.begin();
-        match self.spawn() {
-            Ok(started) => *thread = Some(started),
-            Err(_) => self.shared.end(&self.bells),
+        // Somebody else is at it, or it is there.
+        let Ok(mut thread) = self.thread.try_lock() else { return };
+        if thread.as_ref().is_none_or(JoinHandle::is_finished) {
+            *thread = self.spawn().ok();
         }
     }
 
@@ -57,6 +56,7 @@ impl LookoutThread {
         Builder::new().name("look-again".to_owned()).stack_size(64 << 10).spawn(move || {
             // Whatever its starter was raised to, this is nothing urgent.
             let _ = sys::sched::set_policy(0, Policy::Other);
+            shared.begin();
             let mut seen = Seen::default();
             while stop.load(Ordering::Acquire) == 0 {
                 let slept = sys::futex::wait_for(&stop, 0, LOOK_AGAIN);
@@ -65,7 +65,7 @@ impl LookoutThread {
                     return;
                 }
             }
-            shared.end(&bells);
+            shared.leave(&bells);
         })
     }
 }
@@ -75,7 +75,7 @@ impl Drop for LookoutThread {
         self.stop.store(1, Ordering::Release);
         sys::futex::wake_one(&self.stop);
         let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        // It panics nowhere.
-        let _ = thread.map(JoinHandle::join);
+        // A forked child has this, and no such thread; it panics nowhere.
+        let _ = thread.filter(|_| self.pid == std::process::id()).map(JoinHandle::join);
     }
 }

@@ -103,7 +103,8 @@ impl Process {
             let mut ahead = lane.as_ref().map(LaneTicket::ahead).or(watched.as_ref().map(Watched::ahead));
             let meanwhile = || ahead.as_mut().is_some_and(|(channel, ahead)| channel.get_ready(ahead));
             let woken = waits.wait_or_tell(self.bell(slot), peer, deadline, ready, meanwhile, tell);
-            if waits.wants_lookout() {
+            // A real-time thread does not pay for it.
+            if waits.wants_lookout() && !is_realtime(sched::sending(before).policy) {
                 self.lookout.start();
             }
             st = self.lock();

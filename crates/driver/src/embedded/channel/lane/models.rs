@@ -13,7 +13,7 @@ use crate::embedded::protocol::{Sched, ThreadKey};
 /// A channel of which the first lane can be used, the others seen idle.
 fn lanes() -> Arc<Lanes<HeapMemory>> {
     let first = base(0);
-    let words = [GATE, REASON, USED, first + REPLY, first + REQUEST_WRITTEN];
+    let words = [GATE, REASON, USED, first + REPLY, first + REQUEST_WRITTEN + 4];
     let words = words.into_iter().chain((0..LANES).map(base));
     let small = [first + 4..first + AREA, first + REPLY + 4..first + REPLY + AREA];
     let large = large(0, 0, next(0));

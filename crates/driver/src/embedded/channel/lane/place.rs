@@ -4,7 +4,7 @@
 use super::header::REPLY_FIXED;
 use super::{CUT_FROM, LANES, LARGEST, REPLY, STATE, base};
 
-/// Where the `written` counts of a lane lie in it.
+/// Where the `written` counts of a lane lie in it, one for each turn.
 pub(super) const REQUEST_WRITTEN: usize = 1024;
 const REPLY_WRITTEN: usize = 1088;
 
@@ -33,14 +33,20 @@ impl Place {
     #[inline]
     pub(super) fn request(lane: u32, number: u32, header: usize, len: usize) -> Self {
         let base = base(lane);
-        Self::new(base, header, len, base + REQUEST_WRITTEN, large(lane, 0, number))
+        Self::new(base, header, len, base + REQUEST_WRITTEN + count(number), large(lane, 0, number))
     }
 
     /// Of `len` bytes, in the reply to the call of this number.
     #[inline]
     pub(super) fn reply(lane: u32, number: u32, len: usize) -> Self {
         let base = base(lane);
-        Self::new(base + REPLY, REPLY_FIXED, len, base + REPLY_WRITTEN, large(lane, 1, number))
+        Self::new(
+            base + REPLY,
+            REPLY_FIXED,
+            len,
+            base + REPLY_WRITTEN + count(number),
+            large(lane, 1, number),
+        )
     }
 
     #[inline]
@@ -50,9 +56,20 @@ impl Place {
     }
 }
 
+/// Whose turn the call of this number is.
+#[inline]
+fn turn(number: u32) -> u32 {
+    number / (STATE + 1) % TURNS
+}
+
+/// Where its count lies, from those of its side. One of its own, as a sender whose receiver gave up may still count.
+#[inline]
+fn count(number: u32) -> usize {
+    turn(number) as usize * size_of::<u32>()
+}
+
 /// Where large requests (`side` 0) or replies (1) of the call of this number lie.
 #[inline]
 pub(super) fn large(lane: u32, side: u32, number: u32) -> usize {
-    let turn = number / (STATE + 1) % TURNS;
-    LARGE + ((lane * 2 + side) * TURNS + turn) as usize * LARGEST
+    LARGE + ((lane * 2 + side) * TURNS + turn(number)) as usize * LARGEST
 }

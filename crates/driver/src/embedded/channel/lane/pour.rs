@@ -45,10 +45,15 @@ impl<M: Memory> Lanes<M> {
     #[inline]
     pub(super) fn put(&self, place: &Place, data: &(impl Source + ?Sized)) {
         match place.written {
-            None => data.parts(|at, bytes| {
-                debug_assert!(at + bytes.len() <= place.len, "a part that its shape lacks");
-                self.memory.copy_in(place.at + at, bytes);
-            }),
+            None => {
+                if self.poured.load(Ordering::Relaxed) != 0 {
+                    self.poured.store(0, Ordering::Relaxed);
+                }
+                data.parts(|at, bytes| {
+                    debug_assert!(at + bytes.len() <= place.len, "a part that its shape lacks");
+                    self.memory.copy_in(place.at + at, bytes);
+                });
+            }
             Some(written) => self.memory.word(written).store(0, Ordering::Relaxed),
         }
     }

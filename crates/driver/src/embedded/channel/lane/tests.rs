@@ -217,9 +217,9 @@ fn a_sender_that_stops_is_given_up() {
         asked > 3
     };
     assert_eq!(lanes.copy_request(&request, &mut got, gone), Err(Corrupt::Stalled));
-    lanes.memory.word(base(0) + REQUEST_WRITTEN).store(CUT_FROM as u32 + 1, Ordering::Relaxed);
+    lanes.memory.word(base(0) + REQUEST_WRITTEN + 4).store(CUT_FROM as u32 + 1, Ordering::Relaxed);
     assert_eq!(lanes.copy_request(&request, &mut got, || false), Err(Corrupt::Written));
-    lanes.memory.word(base(0) + REQUEST_WRITTEN).store(0, Ordering::Relaxed);
+    lanes.memory.word(base(0) + REQUEST_WRITTEN + 4).store(0, Ordering::Relaxed);
     lanes.shut(CLOSED);
     assert_eq!(lanes.copy_request(&request, &mut got, || false), Err(Corrupt::Stalled));
 }

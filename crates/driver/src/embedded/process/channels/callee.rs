@@ -63,7 +63,14 @@ impl Process {
             let Some(Some(channel)) = channels.by_bit.get(bit as usize) else { continue };
             let Some(thread) = threads[me as usize].as_mut() else { continue };
             let channel = thread.spares.of(channel);
+            let mut taken = 0;
             while !channel.is_closed() {
+                // An honest caller has no more under way; what comes on top waits, and others have their turn.
+                if taken == lane::LANES {
+                    self.bells.post(bit);
+                    break;
+                }
+                taken += 1;
                 match channel.lanes.take_next() {
                     Ok(None) => break,
                     Ok(Some(request)) if self.may_wait(&request) => {
