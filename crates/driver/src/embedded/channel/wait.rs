@@ -33,7 +33,7 @@ pub enum Woken {
 pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Sleeps in half that time from which on a lookout costs less than their timers do: a thread of its own that wakes once.
-const OFTEN: u32 = 1000;
+const OFTEN: u32 = 20_000;
 
 /// Most waits that sleep at once after spins in vain.
 const LONGEST_SKIP: u32 = 1024;
