@@ -160,13 +160,13 @@ mod models {
     use sys::futex::FOREVER;
 
     use super::*;
-    use crate::embedded::channel::doorbell::models::used_bell;
+    use crate::embedded::channel::doorbell::models::bells;
 
     /// Guards the fences of `leave` and `announce_sleep`. Under loom only whoever is woken goes on.
     #[test]
     fn loom_nobody_sleeps_behind_a_lookouts_back() {
         loom::model(|| {
-            let (bells, lookout) = (used_bell(), Arc::new(Lookout::default()));
+            let (bells, lookout) = (bells(), Arc::new(Lookout::default()));
             lookout.begin();
             let (its_bells, it) = (Arc::clone(&bells), Arc::clone(&lookout));
             let leaving = loom::thread::spawn(move || it.leave(&its_bells));
@@ -187,6 +187,7 @@ mod models {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::Arc;
+    use std::thread::{Scope, ScopedJoinHandle};
     use std::time::{Duration, Instant};
 
     use super::*;
@@ -201,13 +202,28 @@ mod tests {
         waiter
     }
 
-    /// Bells of which the first two threads are there.
+    /// No slot is used, as far as they say: a peer may write that.
     fn bells() -> Doorbells<HeapMemory> {
-        let bells = Doorbells::new(HeapMemory::new(SIZE)).expect("room");
-        for slot in 0..2 {
-            let _ = bells.slot(slot).expect("inside").move_in(1);
+        Doorbells::new(HeapMemory::new(SIZE)).expect("room")
+    }
+
+    /// Sleeps in the first slot until it is not woken for work, as one whose waker was killed before it woke it.
+    fn forgotten<'s>(
+        scope: &'s Scope<'s, '_>,
+        bells: &'s Doorbells<HeapMemory>,
+        lookout: &'s Arc<Lookout>,
+    ) -> ScopedJoinHandle<'s, Option<Woken>> {
+        let bell = bells.slot(0).expect("inside");
+        let sleep = move || sleeper(lookout).wait(bell, None, None, || false);
+        let sleeping =
+            scope.spawn(move || std::iter::repeat_with(sleep).find(|woken| *woken != Woken::Ready));
+        while !bell.is_sleeping() {
+            std::thread::yield_now();
         }
-        bells
+        // One that comes before it has fallen asleep wakes it; then it falls asleep again.
+        assert!(bell.ring());
+        std::thread::sleep(LOOK_AGAIN / 10);
+        sleeping
     }
 
     /// So many sleeps of the second thread, as one that has much to do.
@@ -220,21 +236,10 @@ mod tests {
 
     #[test]
     fn whoever_sleeps_on_is_woken_even_if_its_waker_died_and_nobody_else_is() {
-        let bells = bells();
-        let bell = bells.slot(0).expect("inside");
-        let lookout = Arc::new(Lookout::default());
+        let (bells, lookout, mut seen) = (bells(), Arc::new(Lookout::default()), Seen::default());
         lookout.begin();
-        let mut seen = Seen::default();
         std::thread::scope(|scope| {
-            // A ring that comes before it has fallen asleep wakes it; then it falls asleep again.
-            let sleep = || sleeper(&lookout).wait(bell, None, None, || false);
-            let sleeping =
-                scope.spawn(move || std::iter::repeat_with(sleep).find(|woken| *woken != Woken::Ready));
-            while !bell.is_sleeping() {
-                std::thread::yield_now();
-            }
-            // As one that is killed before it wakes.
-            assert!(bell.ring());
+            let sleeping = forgotten(scope, &bells, &lookout);
             std::thread::sleep(LOOK_AGAIN + LOOK_AGAIN / 4);
             assert!(!sleeping.is_finished(), "it has no end of its own");
             be_busy(&lookout);
@@ -264,36 +269,24 @@ mod tests {
 
     #[test]
     fn one_that_leaves_wakes_all_and_comes_back_until_it_has() {
-        // As a peer may make it look: no slot is used.
-        let bells = Doorbells::new(HeapMemory::new(SIZE)).expect("room");
-        let bell = bells.slot(0).expect("inside");
-        let lookout = Arc::new(Lookout::default());
+        let (bells, lookout, mut seen) = (bells(), Arc::new(Lookout::default()), Seen::default());
         lookout.begin();
-        let mut seen = Seen::default();
         std::thread::scope(|scope| {
-            let sleeping = scope.spawn(|| {
-                std::iter::repeat_with(|| sleeper(&lookout).wait(bell, None, None, || false))
-                    .find(|woken| *woken != Woken::Ready)
-            });
-            while !bell.is_sleeping() {
-                std::thread::yield_now();
-            }
-            assert!(bell.ring());
+            let sleeping = forgotten(scope, &bells, &lookout);
             let mut rounds = 0;
             while lookout.go_round(&bells, &mut seen) {
                 rounds += 1;
                 assert!(rounds < 1000, "it never ends");
-                bell.awake();
                 std::thread::sleep(LOOK_AGAIN / 100);
             }
             assert!(rounds > 0, "it left with somebody asleep");
-            assert!(sleeping.join().expect("no panic").is_some());
+            assert_eq!(sleeping.join().expect("no panic"), Some(Woken::TimedOut));
         });
     }
 
     #[test]
     fn only_whoever_sleeps_often_asks_for_one() {
-        let bells = Doorbells::new(HeapMemory::new(SIZE)).expect("room");
+        let bells = bells();
         let bell = bells.slot(0).expect("inside");
         let mut waiter = sleeper(&Arc::new(Lookout::default()));
         let mut looks = 0;

@@ -19,13 +19,6 @@ pub(in super::super) fn bells() -> Arc<Doorbells<HeapMemory>> {
     Arc::new(Doorbells::new(HeapMemory::new(SIZE, words, [])).expect("room"))
 }
 
-/// The first of them, in use.
-pub(in super::super) fn used_bell() -> Arc<Doorbells<HeapMemory>> {
-    let memory = HeapMemory::new(SIZE, [USED, BELLS + SLEEPING], []);
-    memory.word(USED).store(1, Ordering::Relaxed);
-    Arc::new(Doorbells::new(memory).expect("room"))
-}
-
 fn wait(bells: &Doorbells<HeapMemory>, slot: u32, ready: impl FnMut() -> bool) {
     let bell = bells.slot(slot).expect("inside");
     let woken = Waiter::new(Waiting::Sleep, Duration::ZERO, 2).wait(bell, None, None, ready);
