@@ -7,9 +7,9 @@
 //!   `queued`: calls that no thread has taken; then what `shown` keeps there.
 //! - 1 to 3: `summary`, one bit per word of ready bits; 32 words of 32 ready bits, one bit per
 //!   channel. The first 480 channels share the summary's line.
-//! - from 4096: 1024 bells of one line each.
-//! - from 4096 + 64 KiB: 1024 blocks of 64 words, counters and more (`shown`), written by their thread
-//!   only.
+//! - from 256: 1024 blocks of six lines: a bell, a line that nobody uses, since CPUs fetch lines in pairs, and
+//!   64 words, counters and more (`shown`), written by their thread only. So a process of up to ten threads
+//!   has all of it in one page: with many processes on a CPU each page costs a walk of the page tables.
 //!
 //! All of it is hints. Whoever is misled wakes late: sleepers look again every second.
 //!
@@ -40,13 +40,15 @@ const USED: usize = 8;
 const QUEUED: usize = 12;
 const SUMMARY: usize = 64;
 const READY: usize = 68;
-const BELLS: usize = 4096;
-const BELL: usize = 64;
-const COUNTS: usize = BELLS + SLOTS as usize * BELL;
+const BELLS: usize = 256;
+/// Bytes of a bell's block.
+const BELL: usize = COUNTS + COUNT;
+/// Where its counters begin.
+const COUNTS: usize = 128;
 const COUNT: usize = 256;
 
-/// Bytes of the doorbells' memory.
-pub const SIZE: usize = COUNTS + SLOTS as usize * COUNT;
+/// Bytes of the doorbells' memory: whole pages.
+pub const SIZE: usize = (BELLS + SLOTS as usize * BELL).next_multiple_of(4096);
 
 // Of a bell.
 /// 1 while its thread sleeps or is about to; the futex that it sleeps on.

@@ -154,7 +154,7 @@ impl Process {
         }
         let proc = thread.is_free();
         loop {
-            let (guard, woken) = self.wait(st, slot, Until::Readable { proc, deadline });
+            let (guard, woken) = self.wait_for(st, slot, Until::Readable { proc }, deadline);
             st = guard;
             match woken {
                 Woken::Ready => return Ok(true),

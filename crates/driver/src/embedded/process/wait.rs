@@ -27,9 +27,14 @@ pub(super) enum Until {
     Readable {
         /// Whether the process's work makes it so.
         proc: bool,
-        /// When to give up.
-        deadline: Option<Instant>,
     },
+}
+
+impl Until {
+    /// Whether any work will do, so that the thread is offered for it.
+    fn takes_any(self) -> bool {
+        matches!(self, Self::Work { proc: true } | Self::Readable { proc: true })
+    }
 }
 
 impl Process {
@@ -37,7 +42,7 @@ impl Process {
     fn is_there(&self, thread: &Thread, queue: &VecDeque<Todo>, until: Until) -> bool {
         match until {
             Until::Answer => thread.answer.is_some(),
-            Until::Work { proc } | Until::Readable { proc, .. } => {
+            Until::Work { proc } | Until::Readable { proc } => {
                 thread.urgent
                     || self.locals[thread.key.slot as usize].need_return.load(Ordering::Relaxed)
                     || proc && !queue.is_empty()
@@ -61,7 +66,19 @@ impl Process {
     }
 
     /// Waits.
-    pub(super) fn wait<'p>(&'p self, mut st: Guard<'p>, slot: u32, until: Until) -> (Guard<'p>, Woken) {
+    #[inline]
+    pub(super) fn wait<'p>(&'p self, st: Guard<'p>, slot: u32, until: Until) -> (Guard<'p>, Woken) {
+        self.wait_for(st, slot, until, None)
+    }
+
+    /// [`wait`](Self::wait), until a deadline at most.
+    pub(super) fn wait_for<'p>(
+        &'p self,
+        mut st: Guard<'p>,
+        slot: u32,
+        until: Until,
+        deadline: Option<Instant>,
+    ) -> (Guard<'p>, Woken) {
         let local = &self.locals[slot as usize];
         local.kicked.store(false, Ordering::Relaxed);
         if self.look(&mut st, slot, until) {
@@ -84,10 +101,6 @@ impl Process {
             if waits.ever_spins() {
                 waits.set_realtime(is_realtime(sched::sending(before).policy));
             }
-            let deadline = match until {
-                Until::Readable { deadline, .. } => deadline,
-                _ => None,
-            };
             let peer = match &lane {
                 Some(ticket) => ticket.peer_cpu(),
                 None => self.last_caller_cpu(),
@@ -100,8 +113,12 @@ impl Process {
                     || self.bells.anything_ready() && (nested || self.bells.listener() == Some(slot))
             };
             let tell = || self.tell(slot, lane.as_ref());
-            let mut ahead = lane.as_ref().map(LaneTicket::ahead).or(watched.as_ref().map(Watched::ahead));
-            let meanwhile = || ahead.as_mut().is_some_and(|(channel, ahead)| channel.get_ready(ahead));
+            let ahead = || lane.as_ref().map(LaneTicket::ahead).or(watched.as_ref().map(Watched::ahead));
+            let mut found = None;
+            let meanwhile = || {
+                let ahead = found.get_or_insert_with(ahead).as_mut();
+                ahead.is_some_and(|(channel, ahead)| channel.get_ready(ahead))
+            };
             let woken = waits.wait_or_tell(self.bell(slot), peer, deadline, ready, meanwhile, tell);
             // A real-time thread does not pay for it.
             if waits.wants_lookout() && !is_realtime(sched::sending(before).policy) {
@@ -133,8 +150,12 @@ impl Process {
             }
             self.drop_vain_boost(&mut st, slot, until);
         };
-        self.unlist(&mut st, slot);
-        self.bell(slot).end_waiting();
+        if until != Until::Answer {
+            if until.takes_any() {
+                self.unlist(&mut st, slot);
+            }
+            self.bell(slot).end_waiting();
+        }
         st.thread(slot).waiter = waiter;
         (st, woken)
     }
@@ -176,7 +197,7 @@ impl Process {
         }
         match until {
             Until::Work { proc: true } if !st.idle.contains(&slot) => st.idle.push(slot),
-            Until::Readable { proc: true, .. } if !st.pollers.contains(&slot) => st.pollers.push(slot),
+            Until::Readable { proc: true } if !st.pollers.contains(&slot) => st.pollers.push(slot),
             _ => return,
         }
         self.choose_listener(st);

@@ -6,7 +6,7 @@
 //! A thread's own things lie in its block of counters, which it alone writes and nobody reads who is
 //! in a hurry.
 
-use super::{Bell, COUNT, COUNTS, Doorbells, LOOPER};
+use super::{BELL, BELLS, Bell, COUNT, COUNTS, Doorbells, LOOPER};
 use crate::embedded::channel::Memory;
 use sys::sync::Ordering;
 
@@ -87,7 +87,7 @@ impl<M: Memory> Doorbells<M> {
         let mut sums = [0; COUNTERS];
         for slot in 0..used {
             for (index, sum) in sums.iter_mut().enumerate() {
-                let count = self.memory.word(COUNTS + slot * COUNT + index * 4);
+                let count = self.memory.word(BELLS + slot * BELL + COUNTS + index * 4);
                 *sum += u64::from(count.load(Ordering::Relaxed));
             }
         }
@@ -98,7 +98,7 @@ impl<M: Memory> Doorbells<M> {
 impl<M: Memory> Bell<'_, M> {
     #[inline]
     fn own(&self, offset: usize) -> &sys::sync::AtomicU32 {
-        self.memory.word(COUNTS + self.slot as usize * COUNT + offset)
+        self.word(COUNTS + offset)
     }
 
     /// Counts something that this thread did; only the thread itself may. An index beyond
