@@ -45,6 +45,7 @@ pub struct Exchange<'b> {
 
 impl<'b> Exchange<'b> {
     /// Writes `write`, then reads into `read`.
+    #[inline]
     pub fn new(write: &'b [u8], read: &'b mut [u8]) -> Self {
         Self {
             write,
@@ -58,12 +59,14 @@ impl<'b> Exchange<'b> {
     }
 
     /// The same with the bytes that its transaction points to.
+    #[inline]
     #[must_use]
     pub fn with_payload(self, payload: Payload<'b>) -> Self {
         Self { payload, ..self }
     }
 
     /// The same for a reader that knows of [`Self::vector`].
+    #[inline]
     #[must_use]
     pub fn with_vectors(self) -> Self {
         Self { takes_vectors: true, ..self }

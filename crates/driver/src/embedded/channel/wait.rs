@@ -220,6 +220,7 @@ impl Waiter {
         false
     }
 
+    #[inline(never)] // who sleeps at once should not have it in its way
     fn spin(
         &mut self,
         peer: Option<u32>,

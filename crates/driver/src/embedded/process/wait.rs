@@ -161,6 +161,7 @@ impl Process {
     }
 
     /// Looks after nothing came for so long: what was waited for may never come.
+    #[cold]
     fn look_after_long(&self, st: &mut State, slot: u32, until: Until) -> bool {
         let there = self.look(st, slot, until);
         there
@@ -177,11 +178,17 @@ impl Process {
         if self.settings.inherit != Inherit::Rt {
             return;
         }
+        self.drop_real_time_boost(st, slot, until);
+    }
+
+    #[inline(never)] // most processes pass no real-time policies on
+    fn drop_real_time_boost(&self, st: &mut State, slot: u32, until: Until) {
         if let Some(before) = st.thread(slot).before.filter(|_| until != Until::Answer) {
             sched::drop_vain_boost(before, self.marks.as_ref());
         }
     }
 
+    #[cold] // once in a thread's life
     fn new_waiter(&self) -> Waiter {
         let budget = Duration::from_nanos(self.settings.spin_budget_ns);
         // All that are online: a thread that is bound to one CPU may well spin for a peer on another.
