@@ -247,6 +247,22 @@ impl<M: Memory> Lanes<M> {
         word & !STATE == call.number && word & STATE != 0
     }
 
+    /// Whether that is a reply, whose header is [`reply_header`](Self::reply_header): one load.
+    #[inline]
+    pub fn has_reply(&self, call: Call) -> bool {
+        // Acquire: pairs with the Release in `answer`.
+        self.reply_word(call.lane).load(Ordering::Acquire) == call.number | REPLIED
+    }
+
+    /// What a reply says, of which [`has_reply`](Self::has_reply) knows.
+    ///
+    /// # Errors
+    /// [`Corrupt::LaneSize`]: one that no lane holds.
+    #[inline]
+    pub fn reply_header(&self, call: Call) -> Result<ReplyHeader, Corrupt> {
+        ReplyHeader::decode(&self.memory.words(base(call.lane) + REPLY + 4))
+    }
+
     /// What came of the call, if something has.
     ///
     /// # Errors
@@ -260,11 +276,11 @@ impl<M: Memory> Lanes<M> {
         if word & STATE == BY_BROKER {
             return Ok(Some(Outcome::RepliedByBroker));
         }
-        let words = self.memory.words(base(call.lane) + REPLY + 4);
         if word & STATE == FAILED {
+            let words = self.memory.words(base(call.lane) + REPLY + 4);
             return Ok(Some(Outcome::Failed(ReplyHeader::decode_failure(&words).code as i32)));
         }
-        Ok(Some(Outcome::Replied(ReplyHeader::decode(&words)?)))
+        Ok(Some(Outcome::Replied(self.reply_header(call)?)))
     }
 
     /// Copies the bytes of a reply out, to `into`, which is as long as the header says.
@@ -289,7 +305,8 @@ impl<M: Memory> Lanes<M> {
         gone: impl FnMut() -> bool,
         copy: impl FnMut(Piece),
     ) -> Result<(), Corrupt> {
-        self.fetch(&Place::reply(call.lane, call.number, size), self.next_request(call), gone, copy)
+        let place = Place::reply(call.lane, call.number, size);
+        self.fetch(&place, || self.next_request(call), gone, copy)
     }
 
     /// Where this caller's next call in that lane is expected to put its payload.
@@ -404,7 +421,7 @@ impl<M: Memory> Lanes<M> {
     ) -> Result<(), Corrupt> {
         let Request { lane, number, header } = request;
         let place = Place::request(*lane, *number, header.len(), header.shape.sent());
-        self.fetch(&place, Ahead::of(self, |len| Place::reply(*lane, *number, len)), gone, copy)
+        self.fetch(&place, || Ahead::of(self, |len| Place::reply(*lane, *number, len)), gone, copy)
     }
 
     /// Answers a call; then ring its thread and, for [`CUT_FROM`] bytes or more,

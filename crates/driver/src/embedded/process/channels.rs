@@ -146,6 +146,11 @@ impl LaneTicket {
         !self.by_broker && self.channel.lanes.is_answered(self.call)
     }
 
+    /// Whether that is a reply.
+    pub(super) fn has_reply(&self) -> bool {
+        !self.by_broker && self.channel.lanes.has_reply(self.call)
+    }
+
     /// Whether nothing more will happen to the call.
     fn is_over(&self) -> bool {
         self.channel.is_closed() || self.channel.lanes.is_answered(self.call)

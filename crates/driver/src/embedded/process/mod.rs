@@ -9,7 +9,7 @@
 //! - [`inbox`], [`channels`]: what comes in, and whose it is. - [`wait`]: until something comes.
 //! - [`lookout`]: a thread that looks after those that sleep often.
 //! - [`ask`]: one request to the broker. - [`ioctls`]: everything beside `BINDER_WRITE_READ`.
-//! - [`state`], [`spares`]: what all of them work on. - [`area`]: buffers of calls that came through lanes.
+//! - [`state`], [`todos`], [`spares`]: what all of them work on. - [`area`]: buffers of calls that came through lanes.
 //! - [`sched`]: nice and real-time priorities. - [`marking`]: all of it in a trace, where that is asked for.
 //!
 //! Locks: [`Process::state`] is taken by every call. It is not held while a thread waits, nor while a large
@@ -34,6 +34,7 @@ mod spares;
 mod state;
 #[cfg(test)]
 mod tests;
+mod todos;
 mod transact;
 mod wait;
 mod write;

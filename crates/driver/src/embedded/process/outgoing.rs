@@ -55,9 +55,26 @@ pub(super) fn outgoing<'p>(
     buffers_size: Option<u64>,
     payload: Payload<'p>,
 ) -> Option<Outgoing<'p>> {
-    if let Some(vector) = told(data, buffers_size, &payload) {
+    if payload.vector
+        && let Some(vector) = told(data, buffers_size, &payload)
+    {
         return Some(vector);
     }
+    let bytes = payload.data;
+    let same = data.buffer == bytes.as_ptr() as u64 && data.data_size == bytes.len() as u64;
+    match same && data.offsets_size == 0 && buffers_size.is_none() {
+        true => Some(Outgoing { shape: Shape::plain(bytes.len()).ok()?, bytes: Bytes::Plain(bytes) }),
+        false => elsewhere(data, buffers_size, payload),
+    }
+}
+
+/// Not just the bytes that the caller vouches for.
+#[inline(never)]
+fn elsewhere<'p>(
+    data: &TransactionData,
+    buffers_size: Option<u64>,
+    payload: Payload<'p>,
+) -> Option<Outgoing<'p>> {
     let layout = Layout::of(data.data_size, data.offsets_size, buffers_size.unwrap_or(0))?;
     if layout.end > LARGEST as u64 || !layout.is_aligned() {
         return None;
@@ -87,9 +104,6 @@ fn told<'p>(
     buffers_size: Option<u64>,
     payload: &Payload<'p>,
 ) -> Option<Outgoing<'p>> {
-    if !payload.vector {
-        return None;
-    }
     let &[structure, elements] = payload.buffers else { return None };
     let (bytes, room) = (payload.data, elements.len().next_multiple_of(ALIGN as usize) as u64 + STRUCTURE);
     let same = data.buffer == bytes.as_ptr() as u64 && data.data_size == bytes.len() as u64;

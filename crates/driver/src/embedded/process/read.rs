@@ -154,17 +154,25 @@ impl Process {
                 continue;
             }
             let todo = match st.thread(slot).pop() {
-                Some(todo) => todo,
+                Some(todo) => Some(todo),
                 None if proc => match st.queue.pop_front() {
                     Some(todo) => {
                         self.show_queue(&st);
-                        todo
+                        Some(todo)
                     }
                     None => break,
                 },
-                None => break,
+                None => None,
             };
-            let (guard, step) = self.give_out(st, slot, todo, out)?;
+            let (guard, step) = match todo {
+                Some(todo) => self.give_out(st, slot, todo, out)?,
+                None => {
+                    let (guard, step) = self.take_lane_reply(st, slot, out);
+                    st = guard;
+                    let Some(step) = step else { break };
+                    (st, step)
+                }
+            };
             st = guard;
             // A call may have come to nothing.
             st.thread(slot).release_held();

@@ -16,6 +16,7 @@ use super::area::Live;
 use super::channels::{Channel, Channels, Node, Wake};
 use super::sched::Saved;
 use super::spares::Spares;
+use super::todos::Todos;
 use crate::embedded::channel::lane::{self, ReplyHeader};
 use crate::embedded::channel::wait::Waiter;
 use crate::embedded::marks::What;
@@ -210,9 +211,7 @@ pub(super) struct Thread {
     /// [`looper`] bits.
     pub(super) looper: u32,
     pub(super) stack: Vec<Frame>,
-    pub(super) todo: VecDeque<Todo>,
-    /// How many of those are transactions.
-    unread_transactions: u32,
+    pub(super) todo: Todos,
     /// Calls that came while it was engaged.
     pub(super) early: Vec<Todo>,
     /// Ends of calls, each for when the stack is no deeper than this.
@@ -248,8 +247,7 @@ impl Thread {
             tid,
             looper: 0,
             stack: Vec::with_capacity(8),
-            todo: VecDeque::with_capacity(8),
-            unread_transactions: 0,
+            todo: Todos::new(),
             early: Vec::new(),
             held: Vec::new(),
             urgent: false,
@@ -276,8 +274,7 @@ impl Thread {
     /// Queues something that can wait for the next real thing.
     #[inline]
     pub(super) fn push_deferred(&mut self, todo: Todo) {
-        self.unread_transactions += u32::from(todo.is_transaction());
-        self.todo.push_back(todo);
+        self.todo.push(todo);
     }
 
     /// Fills the error slot (contract WR-12).
@@ -286,12 +283,10 @@ impl Thread {
         self.push(Todo::Refusal(word));
     }
 
-    /// Takes the oldest thing to read, if that is no more than a word.
+    /// Takes the oldest thing to read, if that is the one that most often is.
     #[inline]
     pub(super) fn pop_word(&mut self) -> Option<u32> {
-        let Some(Todo::Word(word)) = self.todo.front() else { return None };
-        let word = *word;
-        self.todo.pop_front();
+        let word = self.todo.pop_word()?;
         self.urgent &= !self.todo.is_empty();
         Some(word)
     }
@@ -299,8 +294,7 @@ impl Thread {
     /// The oldest thing to read.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Todo> {
-        let todo = self.todo.pop_front()?;
-        self.unread_transactions -= u32::from(todo.is_transaction());
+        let todo = self.todo.pop()?;
         if self.todo.is_empty() {
             self.urgent = false;
         }
@@ -312,7 +306,7 @@ impl Thread {
 
     /// Length of its stack, with the transactions that it has not read.
     pub(super) fn depth(&self) -> u32 {
-        self.stack.len() as u32 + self.unread_transactions
+        self.stack.len() as u32 + self.todo.transactions()
     }
 
     /// Whether it may take what any thread may take (contract WR-10, LP-09).
@@ -329,14 +323,12 @@ impl Thread {
     /// Whether it must not find a call yet: before it has read what became of its transaction it would take that
     /// for the next one's, and of two calls it would find the second before the end of the first.
     pub(super) fn is_engaged(&self) -> bool {
-        self.is_sending()
-            || matches!(self.stack.last(), Some(Frame::Serving { .. }))
-            || self.todo.iter().any(Todo::is_call)
+        self.is_sending() || matches!(self.stack.last(), Some(Frame::Serving { .. })) || self.todo.has_call()
     }
 
     /// Whether it has been given a transaction that it has not read.
     pub(super) fn has_unread(&self) -> bool {
-        self.unread_transactions > 0
+        self.todo.transactions() > 0
     }
 
     /// Takes a frame out of its stack, at `place`, which ends the call there.
@@ -351,10 +343,16 @@ impl Thread {
         }
     }
 
+    /// Whether it may read now how the call ended that it waits for.
+    #[inline]
+    pub(super) fn may_end(&self) -> bool {
+        self.held.is_empty() && !self.is_sending() && !self.has_unread()
+    }
+
     /// Has it read the end of the call whose frame was at `place`, once it may; whether that is now.
     #[inline]
     pub(super) fn end(&mut self, place: usize, end: Todo) -> bool {
-        if place == self.stack.len() && self.held.is_empty() && !self.is_sending() && !self.has_unread() {
+        if place == self.stack.len() && self.may_end() {
             self.push(end);
             return true;
         }
@@ -378,7 +376,7 @@ impl Thread {
 
     #[cold]
     fn release_some(&mut self) -> bool {
-        if self.is_sending() || self.todo.iter().any(Todo::is_call) {
+        if self.is_sending() || self.todo.has_call() {
             return false;
         }
         let before = self.held.len();
@@ -404,6 +402,13 @@ impl Thread {
             Frame::Calling(Calling::Lane(ticket)) => Some(ticket),
             _ => None,
         })
+    }
+
+    /// Whether the reply that it waits for lies in its lane and is all that it has to read but for words. It stays
+    /// there until it is read.
+    #[inline]
+    pub(super) fn has_lane_reply(&self) -> bool {
+        self.awaited_lane().is_some_and(LaneTicket::has_reply) && self.may_end()
     }
 
     /// The lane that this thread waits for, to look at without the lock.

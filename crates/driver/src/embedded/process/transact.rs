@@ -13,7 +13,7 @@ use abi::layout::{ExtendedError, TransactionData};
 use super::gather::gather;
 use super::outgoing::outgoing;
 use super::sched::Saved;
-use super::state::{Frame, Pending, Source, Todo};
+use super::state::{Frame, Pending, Source};
 use super::{Guard, Process, sched};
 use crate::embedded::marks::{Fate, What};
 use crate::embedded::protocol::{Lineage, Request, Transact, TransactKind};
@@ -182,7 +182,7 @@ impl Process {
 /// own queue (contract TX-13, TX-15).
 fn may_call(st: &mut Guard<'_>, slot: u32) -> bool {
     let thread = st.thread(slot);
-    !matches!(thread.stack.last(), Some(Frame::Calling(_))) && !thread.todo.front().is_some_and(Todo::is_call)
+    !matches!(thread.stack.last(), Some(Frame::Calling(_))) && !thread.todo.begins_with_call()
 }
 
 /// A transaction with what its command says beside the payload.

@@ -55,6 +55,9 @@ impl Process {
     pub(super) fn look(&self, st: &mut State, slot: u32, until: Until) -> bool {
         self.drain(st, slot);
         let (thread, queue) = st.thread_and_queue(slot);
+        if matches!(until, Until::Work { .. }) && thread.has_lane_reply() {
+            return true;
+        }
         let answered = thread.awaited_lane().is_some_and(LaneTicket::has_outcome);
         if !answered && thread.watched.is_none() {
             return self.is_there(thread, queue, until);

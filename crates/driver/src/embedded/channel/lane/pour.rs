@@ -85,17 +85,30 @@ impl<M: Memory> Lanes<M> {
     }
 
     /// Gives the pieces of a payload in order, as they become readable; gets `ahead` ready where it has to wait.
+    #[inline]
     pub(super) fn fetch(
         &self,
         place: &Place,
-        mut ahead: Ahead,
-        mut gone: impl FnMut() -> bool,
+        ahead: impl FnOnce() -> Ahead,
+        gone: impl FnMut() -> bool,
         mut copy: impl FnMut(Piece),
     ) -> Result<(), Corrupt> {
         let Some(written) = place.written else {
             copy(Piece { at: 0, from: place.at, len: place.len });
             return Ok(());
         };
+        self.fetch_poured(place, written, ahead(), gone, copy)
+    }
+
+    #[inline(never)]
+    fn fetch_poured(
+        &self,
+        place: &Place,
+        written: usize,
+        mut ahead: Ahead,
+        mut gone: impl FnMut() -> bool,
+        mut copy: impl FnMut(Piece),
+    ) -> Result<(), Corrupt> {
         let written = self.memory.word(written);
         let (mut done, mut waited) = (0, 0);
         while done < place.len {

@@ -262,7 +262,7 @@ impl Process {
             // A reply that fails, or that nobody waits for, stops the write as an error does (contract
             // TX-17, TX-18).
             let thread = st.thread(slot);
-            thread.todo[acknowledgement] = Todo::Refusal(br::TRANSACTION_COMPLETE);
+            thread.todo.refuse_word(acknowledgement, br::TRANSACTION_COMPLETE);
             thread.refused = true;
         }
         if wakes {

@@ -15,6 +15,7 @@ use super::super::read::{Output, Step};
 use super::super::state::{Calling, Frame, LaneReply, LaneTicket, NO_ERROR, State, Todo};
 use super::super::{Guard, Process, sched};
 use super::{Channel, ENOSPC, NOBODY, Wake};
+use crate::embedded::channel::Corrupt;
 use crate::embedded::channel::lane::{self, ReplyHeader, RequestHeader, Shape};
 use crate::embedded::channel::wait::Waiter;
 use crate::embedded::marks::{Marks, Sent, What};
@@ -28,6 +29,14 @@ enum Ended {
     Replied(ReplyHeader),
     /// With this return.
     Refused(u32),
+}
+
+impl LaneTicket {
+    /// Remembers what a reply says of the callee.
+    fn saw_reply(&self, header: &ReplyHeader) {
+        self.channel.saw_cpu(header.cpu);
+        self.channel.note_watched(self.call.lane, header.watching);
+    }
 }
 
 impl Process {
@@ -102,7 +111,8 @@ impl Process {
         let quietly = to.is_none() && channel.is_watched(lane) && self.will_spin(&mut st, slot);
         // A small payload is all there: only a large one is worth letting go of the lock for.
         let mut held = Some(st);
-        if payload.len() >= lane::CUT_FROM {
+        let large = payload.len() >= lane::CUT_FROM;
+        if large {
             held.take().map(|st| self.unlock(st, slot));
         }
         let gate = match quietly {
@@ -110,7 +120,9 @@ impl Process {
             false => {
                 // A callee that sleeps is woken once all is there: on this CPU it could only wait for
                 // it. One that spins copies along.
-                channel.lanes.pour_request(call, &payload);
+                if large {
+                    channel.lanes.pour_request(call, &payload);
+                }
                 channel.bells.post(channel.bit);
                 channel.lanes.gate()
             }
@@ -126,7 +138,9 @@ impl Process {
         }
         if quietly {
             self.locals[slot as usize].untold.store(true, Ordering::Relaxed);
-            channel.lanes.pour_request(call, &payload);
+            if large {
+                channel.lanes.pour_request(call, &payload);
+            }
         }
         let mut st = held.unwrap_or_else(|| self.lock());
         let bell = match to {
@@ -207,7 +221,7 @@ impl Process {
             _ => false,
         };
         let Some(Frame::Calling(Calling::Lane(ticket))) = thread.stack.pop_if(mine) else { return false };
-        thread.todo.remove(acknowledgement);
+        thread.todo.remove_word(acknowledgement);
         self.show_depth(st.thread(slot));
         self.leave_lane(st, &ticket);
         true
@@ -264,8 +278,7 @@ impl Process {
                 None
             }
             Ok(Some(lane::Outcome::Replied(header))) => {
-                ticket.channel.saw_cpu(header.cpu);
-                ticket.channel.note_watched(ticket.call.lane, header.watching);
+                ticket.saw_reply(&header);
                 Some(Ended::Replied(header))
             }
             Ok(Some(lane::Outcome::Failed(NOBODY))) => Some(Ended::Refused(br::DEAD_REPLY)),
@@ -297,6 +310,52 @@ impl Process {
                 self.leave_lane(st, &ticket);
             }
         }
+    }
+
+    /// Gives out the reply that this thread waits for from where it lies, in its lane; `None` for anything else.
+    #[inline]
+    pub(in super::super) fn take_lane_reply<'p>(
+        &'p self,
+        mut st: Guard<'p>,
+        slot: u32,
+        out: &mut Output<'_>,
+    ) -> (Guard<'p>, Option<Step>) {
+        let thread = st.thread(slot);
+        if !thread.may_end() {
+            return (st, None);
+        }
+        let replied = |frame: &mut Frame| match frame {
+            Frame::Calling(Calling::Lane(ticket)) => ticket.has_reply(),
+            _ => false,
+        };
+        let Some(Frame::Calling(Calling::Lane(ticket))) = thread.stack.pop_if(replied) else {
+            return (st, None);
+        };
+        self.locals[slot as usize].untold.store(false, Ordering::Relaxed);
+        let (st, step) = match ticket.channel.lanes.reply_header(ticket.call) {
+            Ok(header) => {
+                ticket.saw_reply(&header);
+                self.give_out_lane_reply(st, slot, LaneReply { ticket, header }, out)
+            }
+            Err(corrupt) => self.give_out_nonsense(st, slot, &ticket, corrupt, out),
+        };
+        (st, Some(step))
+    }
+
+    /// What is in place of a reply that no lane holds.
+    #[cold]
+    fn give_out_nonsense<'p>(
+        &'p self,
+        mut st: Guard<'p>,
+        slot: u32,
+        ticket: &LaneTicket,
+        corrupt: Corrupt,
+        out: &mut Output<'_>,
+    ) -> (Guard<'p>, Step) {
+        ticket.channel.close_as(corrupt);
+        self.leave_lane(&mut st, ticket);
+        self.put(slot, out, br::FAILED_REPLY, &[]);
+        (st, Step::More)
     }
 
     pub(in super::super) fn give_out_lane_reply<'p>(
