@@ -54,6 +54,7 @@ pub fn wait_until(word: &AtomicU32, seen: u32, until_ns: u64) -> io::Result<Wait
     if result == 0 {
         return Ok(Waited::Woken);
     }
+    std::hint::cold_path();
     let error = io::Error::last_os_error();
     match error.raw_os_error() {
         Some(libc::EAGAIN) => Ok(Waited::Woken),

@@ -6,6 +6,7 @@
 //! last seen on this CPU; and a spin that ran out without success is remembered: the next 1, 2, 4 ..
 //! 1024 waits sleep at once, half as many after each success.
 
+use std::hint::cold_path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -158,6 +159,7 @@ impl Waiter {
         let lookout = self.lookout.as_deref().filter(|it| deadline.is_none() && it.expects(slot));
         bell.announce_sleep();
         if ready() {
+            cold_path();
             bell.awake();
             if let Some(lookout) = lookout {
                 lookout.woke(slot);
@@ -179,8 +181,13 @@ impl Waiter {
             }
         };
         bell.awake();
+        if let Ok(Waited::Woken) = slept
+            && rounds == self.rounds()
+        {
+            return Woken::Ready;
+        }
+        cold_path();
         match slept {
-            Ok(Waited::Woken) if rounds == self.rounds() => Woken::Ready,
             _ if ready() => Woken::Ready,
             // Longer than anything takes that goes well: whoever waits looks what is wrong.
             Ok(_) => Woken::TimedOut,

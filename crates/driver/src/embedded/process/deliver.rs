@@ -62,7 +62,7 @@ impl Process {
             self.post(&Request::Abandon { transaction });
             return Ok((st, Step::More));
         };
-        if let Some(marks) = &self.marks {
+        if let Some(marks) = self.traced() {
             self.mark_raised(marks, st.thread(slot).before);
         }
         if flags & tf::ONE_WAY == 0 {
@@ -77,7 +77,7 @@ impl Process {
             self.inherit(&mut st, slot, delivery.sched, delivery.node_flags, true);
         }
         self.remember(&mut st, base, delivery.buffer, descriptors);
-        if let Some(marks) = &self.marks {
+        if let Some(marks) = self.traced() {
             self.mark_delivered(marks, delivery, base.wrapping_add(delivery.buffer));
         }
         let data = TransactionData {
@@ -97,7 +97,7 @@ impl Process {
                 self.put(slot, out, br::TRANSACTION_SEC_CTX, with.as_bytes());
             }
         }
-        if let Some(marks) = &self.marks
+        if let Some(marks) = self.traced()
             && flags & tf::ONE_WAY != 0
         {
             marks.freed(transaction, Whom { tid: 0, ..me() }, What { flags, code: delivery.code });
@@ -122,7 +122,7 @@ impl Process {
             return Ok((st, Step::Last));
         };
         self.remember(&mut st, base, reply.buffer, descriptors);
-        if let Some(marks) = &self.marks {
+        if let Some(marks) = self.traced() {
             self.mark_reply_delivered(marks, reply, base.wrapping_add(reply.buffer));
         }
         let data = TransactionData {
@@ -132,7 +132,7 @@ impl Process {
             ..place(base, &extent)
         };
         self.put(slot, out, br::REPLY, data.as_bytes());
-        if let Some(marks) = &self.marks {
+        if let Some(marks) = self.traced() {
             marks.freed(reply.number, me(), What { flags: reply.flags, code: reply.code });
         }
         Ok((st, Step::Last))

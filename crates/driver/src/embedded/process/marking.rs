@@ -45,11 +45,11 @@ impl Process {
         request: u32,
         act: impl FnOnce(&Self) -> io::Result<T>,
     ) -> io::Result<T> {
-        if let Some(marks) = &self.marks {
+        if let Some(marks) = self.traced() {
             marks.ioctl(request);
         }
         let result = act(self);
-        if let Some(marks) = &self.marks {
+        if let Some(marks) = self.traced() {
             marks.ioctl_done(errno_of(&result));
         }
         result

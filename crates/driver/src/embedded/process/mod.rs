@@ -207,6 +207,16 @@ impl Process {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Where what is done here is traced. Hardly ever it is: what that takes lies apart from the rest.
+    #[inline(always)]
+    fn traced(&self) -> Option<&Marks> {
+        let marks = self.marks.as_ref();
+        if marks.is_some() {
+            std::hint::cold_path();
+        }
+        marks
+    }
+
     /// Has a peer woken once the lock is free: a system call under it would hold up the other threads,
     /// and taking it once more for that costs as much as everything else that is left to do.
     fn wake_later(&self, st: &mut State, slot: u32, wake: Wake) {
@@ -279,7 +289,7 @@ impl Process {
     /// One `BINDER_WRITE_READ`.
     pub(super) fn write_read(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {
         // Before anything is sent: whoever wakes this thread later may boost it first.
-        if let Some(marks) = &self.marks {
+        if let Some(marks) = self.traced() {
             marks.ioctl(ioctl::WRITE_READ);
         }
         let entered = (self.settings.inherit == Inherit::Rt).then(sched::seen);
@@ -290,13 +300,13 @@ impl Process {
         }
         let (reads, result) = match self.write(st, slot, exchange) {
             Ok(st) => {
-                if let Some(marks) = &self.marks {
+                if let Some(marks) = self.traced() {
                     self.mark_written(marks, exchange, None);
                 }
                 (!exchange.read.is_empty(), self.read(st, slot, exchange))
             }
             Err(error) => {
-                if let Some(marks) = &self.marks {
+                if let Some(marks) = self.traced() {
                     self.mark_written(marks, exchange, error.raw_os_error());
                 }
                 // A bad command takes the read part with it (contract WR-11).
@@ -309,7 +319,7 @@ impl Process {
         if local.owes_wake.load(Ordering::Relaxed) || local.untold.load(Ordering::Relaxed) {
             self.catch_up(slot);
         }
-        if let Some(marks) = &self.marks {
+        if let Some(marks) = self.traced() {
             self.mark_end(marks, reads, &result);
         }
         result

@@ -76,7 +76,7 @@ impl Process {
         }
         loop {
             let proc = st.thread(slot).is_free();
-            if let Some(marks) = &self.marks {
+            if let Some(marks) = self.traced() {
                 self.mark_wait(marks, &mut st, slot, proc);
             }
             if proc {
@@ -213,7 +213,7 @@ impl Process {
     #[inline]
     pub(super) fn put(&self, slot: u32, out: &mut Output<'_>, word: u32, payload: &[u8]) {
         self.bell(slot).count(of_return(word));
-        if let Some(marks) = &self.marks {
+        if let Some(marks) = self.traced() {
             marks.returned(word);
         }
         out.put(word, payload);
@@ -253,7 +253,7 @@ impl Process {
             st.pool.requested = true;
             self.show_pool(st);
             self.bell(slot).count(of_return(br::SPAWN_LOOPER));
-            if let Some(marks) = &self.marks {
+            if let Some(marks) = self.traced() {
                 marks.returned(br::SPAWN_LOOPER);
             }
             // There is room for one: the filler stood there.

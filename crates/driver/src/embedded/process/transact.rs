@@ -35,7 +35,7 @@ impl Process {
         buffers_size: Option<u64>,
         payload: Payload<'_>,
     ) -> io::Result<Guard<'p>> {
-        if let Some(marks) = &self.marks {
+        if let Some(marks) = self.traced() {
             self.stock_up(marks);
         }
         let oneway = data.flags & tf::ONE_WAY != 0;
@@ -164,7 +164,7 @@ impl Process {
             asked => asked,
         };
         let (st, answer) = asked?;
-        if let (Some(marks), Some(buffer), true) = (&self.marks, foretold, answer.sender_stops) {
+        if let (Some(marks), Some(buffer), true) = (self.traced(), foretold, answer.sender_stops) {
             marks.buffer(Fate::Failed, buffer);
         }
         Ok(st)

@@ -3,6 +3,7 @@
 //! Facts: contract LP-08, WR-05 to WR-07, POL-01 to POL-03; `binder_wait_for_work`, Linux 7.2.
 
 use std::collections::VecDeque;
+use std::hint::cold_path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use super::{Guard, Process, sched};
 use crate::embedded::channel::wait::Waiter;
 pub(super) use crate::embedded::channel::wait::Woken;
 use crate::embedded::priority::is_realtime;
+use crate::embedded::protocol::Sched;
 use crate::embedded::settings::Inherit;
 
 /// What a thread waits for.
@@ -102,7 +104,7 @@ impl Process {
             let wake = self.unlock(st, slot);
             let waits = waiter.get_or_insert_with(|| Box::new(self.new_waiter()));
             if waits.ever_spins() {
-                waits.set_realtime(is_realtime(sched::sending(before).policy));
+                waits.set_realtime(is_urgent(before));
             }
             let peer = match &lane {
                 Some(ticket) => ticket.peer_cpu(),
@@ -124,7 +126,7 @@ impl Process {
             };
             let woken = waits.wait_or_tell(self.bell(slot), peer, deadline, ready, meanwhile, tell);
             // A real-time thread does not pay for it.
-            if waits.wants_lookout() && !is_realtime(sched::sending(before).policy) {
+            if waits.wants_lookout() && !is_urgent(before) {
                 self.lookout.start();
             }
             st = self.lock();
@@ -137,6 +139,9 @@ impl Process {
             }
             if let Some(wake) = wake {
                 thread.spares.keep(wake.channel);
+            }
+            if woken != Woken::Ready {
+                cold_path();
             }
             match woken {
                 Woken::Ready => {}
@@ -178,10 +183,10 @@ impl Process {
     /// itself meanwhile. (One that is raised as it falls asleep keeps that until it looks again.)
     #[inline]
     fn drop_vain_boost(&self, st: &mut State, slot: u32, until: Until) {
-        if self.settings.inherit != Inherit::Rt {
-            return;
+        if self.settings.inherit == Inherit::Rt {
+            cold_path();
+            self.drop_real_time_boost(st, slot, until);
         }
-        self.drop_real_time_boost(st, slot, until);
     }
 
     #[inline(never)] // most processes pass no real-time policies on
@@ -242,4 +247,10 @@ impl Process {
             bell.wake();
         }
     }
+}
+
+/// Whether a thread that was scheduled like this before it was raised, or as it is, runs at a real-time policy.
+#[inline(never)]
+fn is_urgent(before: Option<Sched>) -> bool {
+    is_realtime(sched::sending(before).policy)
 }

@@ -47,7 +47,7 @@ impl Process {
                 Err(BadCommand::Unsupported(_)) => return refused(EINVAL),
             };
             self.bell(slot).count(of_command(rest[0].into()));
-            if let Some(marks) = &self.marks {
+            if let Some(marks) = self.traced() {
                 marks.command(word(rest));
             }
             st = self.obey(st, slot, command, exchange)?;
@@ -139,7 +139,7 @@ impl Process {
         slot: u32,
         address: BufferAddress,
     ) -> io::Result<Guard<'p>> {
-        if let Some(marks) = &self.marks {
+        if let Some(marks) = self.traced() {
             marks.release(address.0);
         }
         if let Some(offset) = self.area.offset_of(address.0) {

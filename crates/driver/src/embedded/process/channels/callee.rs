@@ -194,7 +194,7 @@ impl Process {
             ..self.keep(&mut st, offset, &arriving.layout, flags, Some(node.ptr))
         };
         out.vector = arriving.vector;
-        if let Some(marks) = &self.marks {
+        if let Some(marks) = self.traced() {
             self.mark_lane_call_delivered(marks, &call, offset);
         }
         st.thread(slot).stack.push(Frame::Serving { source: Source::Lane(call), saved });
@@ -218,7 +218,7 @@ impl Process {
         thread.push(Todo::Word(br::TRANSACTION_COMPLETE));
         thread.extended_error = NO_ERROR;
         thread.release_held();
-        if let Some(marks) = &self.marks {
+        if let Some(marks) = self.traced() {
             let what = What { flags: data.flags, code: data.code };
             self.mark_lane_reply(marks, &call, what, payload.sizes());
         }

@@ -78,7 +78,7 @@ impl Process {
             mark: self.marks.as_ref().map_or(0, Marks::take_pair),
             lineage,
         };
-        if let Some(marks) = &self.marks {
+        if let Some(marks) = self.traced() {
             let what = What { flags: data.flags, code: data.code };
             let sent = Sent { number: header.mark, node, to: channel.whom(to), reply: false, what };
             self.mark_lane_call(marks, &sent, payload.sizes());
@@ -87,7 +87,7 @@ impl Process {
             Ok(call) => call,
             Err(corrupt) => {
                 channel.close_as(corrupt);
-                if let Some(marks) = &self.marks {
+                if let Some(marks) = self.traced() {
                     self.mark_undone(marks, header.mark, payload.sizes());
                 }
                 return Err(st);
@@ -131,7 +131,7 @@ impl Process {
             let mut st = held.unwrap_or_else(|| self.lock());
             // If the peer died meanwhile, the call has its end already.
             let undone = self.undo(&mut st, slot, &channel, call, acknowledgement);
-            if let (true, Some(marks)) = (undone, &self.marks) {
+            if let (true, Some(marks)) = (undone, self.traced()) {
                 self.mark_undone(marks, header.mark, payload.sizes());
             }
             return if undone { Err(st) } else { Ok(st) };
@@ -389,7 +389,7 @@ impl Process {
             self.put(slot, out, br::DEAD_REPLY, &[]);
             return (st, Step::Last);
         }
-        if let Some(marks) = &self.marks {
+        if let Some(marks) = self.traced() {
             self.mark_lane_reply_delivered(marks, &ticket, shape, offset);
         }
         let data = TransactionData {
@@ -400,7 +400,7 @@ impl Process {
         };
         out.vector = arriving.vector;
         self.put(slot, out, br::REPLY, data.as_bytes());
-        if let Some(marks) = &self.marks {
+        if let Some(marks) = self.traced() {
             let what = What { flags: header.flags, code: header.code };
             self.mark_lane_reply_over(marks, &ticket, what);
         }
