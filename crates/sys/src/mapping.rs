@@ -62,14 +62,29 @@ impl Mapping {
         self.base
     }
 
+    /// Whether `len` bytes from `offset` are wholly inside.
+    #[inline]
+    fn holds(&self, offset: usize, len: usize) -> bool {
+        offset.checked_add(len).is_some_and(|end| end <= self.len)
+    }
+
     /// The byte at `offset`; `None` unless `len` bytes from there are wholly inside.
     #[inline]
     pub(crate) fn range(&self, offset: usize, len: usize) -> Option<NonNull<u8>> {
-        if offset.checked_add(len)? > self.len {
-            return None;
-        }
         // SAFETY: `offset <= self.len`, so the result stays inside the mapping (Invariants).
-        Some(unsafe { self.base.add(offset) })
+        self.holds(offset, len).then(|| unsafe { self.base.add(offset) })
+    }
+
+    /// The byte at `offset`. Where the compiler knows the size nothing is left of this but the sum; of an option, which
+    /// is a pointer, too, it would still look whether that is null.
+    ///
+    /// # Panics
+    /// Unless `len` bytes from there are wholly inside.
+    #[inline]
+    pub(crate) fn place(&self, offset: usize, len: usize) -> NonNull<u8> {
+        assert!(self.holds(offset, len), "outside the shared memory");
+        // SAFETY: `offset <= self.len`, so the result stays inside the mapping (Invariants).
+        unsafe { self.base.add(offset) }
     }
 }
 

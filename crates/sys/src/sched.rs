@@ -249,16 +249,20 @@ thread_local! {
 /// How the calling thread is scheduled, without a system call most of the time: changes made through
 /// this module are seen at once, others within a tick of the coarse clock (1 to 10 ms).
 #[must_use]
+#[inline]
 pub fn own_lately() -> Own {
     let (now, changes) = (crate::clock::coarse_ns(), CHANGES.load(Ordering::Relaxed));
     match SEEN.get() {
         Some((own, when, after)) if when == now && after == changes => own,
-        _ => {
-            let own = own_now();
-            SEEN.set(Some((own, now, changes)));
-            own
-        }
+        _ => look_anew(now, changes),
     }
+}
+
+#[cold]
+fn look_anew(now: u64, changes: u32) -> Own {
+    let own = own_now();
+    SEEN.set(Some((own, now, changes)));
+    own
 }
 
 /// How the calling thread is scheduled, asked anew.

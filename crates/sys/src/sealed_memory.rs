@@ -108,6 +108,19 @@ impl SealedMemory {
         Some(unsafe { word.as_ref() })
     }
 
+    /// [`word`](Self::word) of a place that is known to be inside.
+    ///
+    /// # Panics
+    /// If it is not wholly inside or not aligned to 4.
+    #[must_use]
+    #[inline]
+    pub fn word_inside(&self, offset: usize) -> &AtomicU32 {
+        assert!(offset.is_multiple_of(4), "words are aligned");
+        let word = self.mapping.place(offset, 4).cast::<AtomicU32>();
+        // SAFETY: as in `word`.
+        unsafe { word.as_ref() }
+    }
+
     /// The long word at `offset`; `None` if it is not wholly inside or not aligned to 8.
     #[must_use]
     #[inline]
@@ -200,7 +213,7 @@ impl SealedMemory {
 
     #[inline]
     fn range(&self, offset: usize, len: usize) -> NonNull<u8> {
-        self.mapping.range(offset, len).expect("outside the shared memory")
+        self.mapping.place(offset, len)
     }
 
     /// Copies `len` bytes from `from` in another memory to `offset`. What others write there meanwhile

@@ -77,11 +77,14 @@ pub(super) fn boost(
 /// Mainline's rule: nice only, the caller's or the node's least, whichever is more urgent (contract
 /// SCH-01, SCH-02, SCH-07).
 pub(super) fn nice(now: Sched, caller: Sched, node_flags: u32, oneway: bool) -> Sched {
+    with_nice(now, wanted_nice(now.nice, caller, node_flags, oneway))
+}
+
+/// The nice of [`nice`].
+#[inline]
+pub(super) fn wanted_nice(now: i32, caller: Sched, node_flags: u32, oneway: bool) -> i32 {
     let least = (node_flags & flat::PRIORITY_MASK) as i32;
-    match oneway {
-        false => with_nice(now, caller.nice.min(least)),
-        true => with_nice(now, now.nice.min(least)),
-    }
+    if oneway { now.min(least) } else { caller.nice.min(least) }
 }
 
 /// Android's rule: the caller's policy and priority, or the node's least, whichever is more urgent.

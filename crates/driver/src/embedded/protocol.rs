@@ -39,7 +39,7 @@ pub struct ProcId(pub u32);
 
 /// A thread of a process: its slot in the process's table of doorbells, and which of the threads
 /// that had that slot one after another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadKey {
     /// Index of its doorbell.
     pub slot: u32,

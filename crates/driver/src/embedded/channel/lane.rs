@@ -76,7 +76,7 @@ pub struct Call {
 }
 
 /// A call that the callee has taken.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Request {
     /// Its lane.
     pub lane: u32,
@@ -88,6 +88,7 @@ pub struct Request {
 impl Request {
     /// What is needed for answering.
     #[must_use]
+    #[inline]
     pub fn taken(&self) -> Taken {
         Taken { lane: self.lane, number: self.number }
     }
@@ -329,15 +330,31 @@ impl<M: Memory> Lanes<M> {
     /// # Errors
     /// A header that makes no sense.
     pub fn take_next(&self) -> Result<Option<Request>, Corrupt> {
+        let mut request = Request::default();
+        Ok(self.take_next_into(&mut request)?.then_some(request))
+    }
+
+    /// [`take_next`](Self::take_next) to a place of the callee's; whether there was one.
+    ///
+    /// # Errors
+    /// A header that makes no sense.
+    #[inline]
+    pub fn take_next_into(&self, request: &mut Request) -> Result<bool, Corrupt> {
         let used = self.memory.word(USED).load(Ordering::Acquire).min(LANES);
-        let start = self.next.load(Ordering::Relaxed).min(used);
-        for lane in (start..used).chain(0..start) {
-            if let Some(request) = self.take(lane)? {
-                self.next.store(lane + 1, Ordering::Relaxed);
-                return Ok(Some(request));
+        let mut lane = self.next.load(Ordering::Relaxed);
+        for _ in 0..used {
+            if lane >= used {
+                lane = 0;
             }
+            // Most lanes are idle, or served.
+            let state = self.request_word(lane).load(Ordering::Relaxed) & STATE;
+            if !matches!(state, IDLE | TAKEN) && self.take_into(lane, request)? {
+                self.next.store(lane + 1, Ordering::Relaxed);
+                return Ok(true);
+            }
+            lane += 1;
         }
-        Ok(None)
+        Ok(false)
     }
 
     /// Takes the call of one lane, if there is one.
@@ -345,30 +362,38 @@ impl<M: Memory> Lanes<M> {
     /// # Errors
     /// A header that makes no sense.
     pub fn take(&self, lane: u32) -> Result<Option<Request>, Corrupt> {
+        let mut request = Request::default();
+        Ok(self.take_into(lane, &mut request)?.then_some(request))
+    }
+
+    /// [`take`](Self::take) to a place of the callee's; whether there was one.
+    ///
+    /// # Errors
+    /// A header that makes no sense. What is in that place then does not make sense either.
+    pub fn take_into(&self, lane: u32, request: &mut Request) -> Result<bool, Corrupt> {
         if lane >= LANES {
-            return Ok(None);
+            return Ok(false);
         }
         let word = self.request_word(lane);
         let called = word.load(Ordering::Relaxed);
         if called & STATE != CALLED {
-            return if called & STATE == STATE { Err(Corrupt::LaneState) } else { Ok(None) };
+            return if called & STATE == STATE { Err(Corrupt::LaneState) } else { Ok(false) };
         }
         let number = called & !STATE;
         // Acquire: pairs with the Release in `publish`. Failing, another thread has it, or the caller
         // has backed out.
         if word.compare_exchange(called, number | TAKEN, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            return Ok(None);
+            return Ok(false);
         }
         let words = self.memory.words(base(lane) + 4);
-        let header = match header::request_len(&words)? - REQUEST_FIXED {
-            0 => RequestHeader::decode(&words, &[])?,
-            len => {
-                let mut more = [0; REQUEST_MORE];
-                self.memory.copy_out(base(lane) + REQUEST_FIXED, &mut more[..len]);
-                RequestHeader::decode(&words, &more)?
-            }
-        };
-        Ok(Some(Request { lane, number, header }))
+        (request.lane, request.number) = (lane, number);
+        let len = request.header.decode(&words)?;
+        if len > REQUEST_FIXED {
+            let mut more = [0; REQUEST_MORE];
+            self.memory.copy_out(base(lane) + REQUEST_FIXED, &mut more[..len - REQUEST_FIXED]);
+            request.header.decode_links(&words, &more)?;
+        }
+        Ok(true)
     }
 
     /// Whether a call waits in this lane: one load, for a thread that watches the lane it last replied

@@ -79,10 +79,6 @@ pub trait Memory {
     }
 }
 
-/// What was compared with the memory's length before is inside.
-#[cfg(not(loom))]
-const INSIDE: &str = "a layout was compared with the memory's length";
-
 macro_rules! sealed {
     ([$($size:tt)*] $memory:ty) => {
         impl<$($size)*> Memory for $memory {
@@ -94,7 +90,8 @@ macro_rules! sealed {
             #[cfg(not(loom))]
             #[inline]
             fn word(&self, offset: usize) -> &AtomicU32 {
-                SealedMemory::word(self, offset).expect(INSIDE)
+                // A layout was compared with the memory's length.
+                SealedMemory::word_inside(self, offset)
             }
 
             #[cfg(loom)]

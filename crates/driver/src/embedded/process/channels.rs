@@ -23,9 +23,10 @@ use sys::sealed_memory::SealedMemory;
 pub(super) use channel::{Channel, Wake};
 
 use super::area::Lent;
-use super::state::{Calling, Frame, LaneCall, LaneTicket, Quick, State, Todo, Watched};
+use super::state::{BoxedCall, Calling, Frame, LaneCall, LaneTicket, Quick, State, Todo, Watched};
 use super::write::lets_go;
 use super::{Guard, Process};
+use crate::embedded::channel::Corrupt;
 use crate::embedded::channel::doorbell::{self, BellMemory, Doorbells};
 use crate::embedded::channel::lane::{self, Ahead, LaneMemory, Lanes};
 use crate::embedded::objects::Layout;
@@ -51,11 +52,48 @@ struct Binding {
 }
 
 /// What calls with a binding mean.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Node {
     pub(super) ptr: u64,
     pub(super) cookie: u64,
     pub(super) flags: u32,
+}
+
+/// A channel in which calls come.
+#[derive(Debug)]
+struct Inbound {
+    channel: Arc<Channel>,
+    /// Boxes of calls that are over, for those to come: after the first ones none is made.
+    spare: Vec<BoxedCall>,
+}
+
+impl Inbound {
+    fn new(channel: Arc<Channel>) -> Self {
+        Self { channel, spare: Vec::with_capacity(lane::LANES as usize) }
+    }
+
+    /// Takes a call from its lanes, as `take` does.
+    #[inline]
+    fn take(
+        &mut self,
+        take: impl FnOnce(&Lanes<LaneMemory>, &mut lane::Request) -> Result<bool, Corrupt>,
+    ) -> Result<Option<BoxedCall>, Corrupt> {
+        if self.spare.is_empty() {
+            self.make_spare();
+        }
+        let taken = self.spare.last_mut().map(|spare| take(&self.channel.lanes, &mut spare.request));
+        match taken {
+            Some(Ok(true)) => Ok(self.spare.pop()),
+            Some(Err(corrupt)) => Err(corrupt),
+            _ => Ok(None),
+        }
+    }
+
+    #[cold]
+    fn make_spare(&mut self) {
+        let (channel, request) = (self.channel.clone(), lane::Request::default());
+        self.spare.push(Box::new(LaneCall { channel, request, node: Node::default() }));
+    }
 }
 
 /// A node that calls through lanes hold, and what its owner is told after them.
@@ -70,20 +108,35 @@ struct Held {
 pub(super) struct Channels {
     outbound: HashMap<u32, Arc<Channel>>,
     inbound: HashMap<u32, Arc<Channel>>,
-    by_bit: Vec<Option<Arc<Channel>>>,
+    by_bit: Vec<Option<Inbound>>,
     handles: Quick<u32, Binding>,
     nodes: Quick<(u32, u32), Node>,
     held: Quick<u64, Held>,
     /// Calls whose threads exited; their lanes are free once they are answered.
     orphans: Vec<LaneTicket>,
     /// Calls with bindings of which this process has not heard yet.
-    early: Vec<(Arc<Channel>, lane::Request)>,
+    early: Vec<BoxedCall>,
 }
 
 impl Channels {
     /// Whether nothing waits to be looked at again.
     pub(super) fn is_quiet(&self) -> bool {
         self.orphans.is_empty() && self.early.is_empty()
+    }
+
+    /// The books of a channel in which calls come, unless it is gone.
+    #[inline]
+    fn inbound(&mut self, channel: &Arc<Channel>) -> Option<&mut Inbound> {
+        let inbound = self.by_bit.get_mut(channel.bit as usize)?.as_mut()?;
+        Arc::ptr_eq(&inbound.channel, channel).then_some(inbound)
+    }
+
+    /// A call is over.
+    #[inline]
+    fn keep_box(&mut self, call: BoxedCall) {
+        if let Some(inbound) = self.inbound(&call.channel) {
+            inbound.spare.push(call);
+        }
     }
 }
 
@@ -183,9 +236,9 @@ impl Process {
                 } else {
                     let place = bit as usize;
                     if st.channels.by_bit.len() <= place {
-                        st.channels.by_bit.resize(place + 1, None);
+                        st.channels.by_bit.resize_with(place + 1, || None);
                     }
-                    st.channels.by_bit[place] = Some(made.clone());
+                    st.channels.by_bit[place] = Some(Inbound::new(made.clone()));
                     st.channels.inbound.insert(channel, made);
                     // Its caller may know it sooner: a mark that nobody could make sense of comes back.
                     self.bells.post(bit);
@@ -222,7 +275,7 @@ impl Process {
             // What waited for the end of its calls.
             bound.later.iter().for_each(|&command| self.post(&Request::Count { command, handle }));
         }
-        early.retain(|(channel, _)| channel.peer != peer);
+        early.retain(|call| call.channel.peer != peer);
         st.threads.iter_mut().flatten().for_each(|thread| {
             thread.watched.take_if(|watched| watched.channel.peer == peer);
         });
@@ -235,7 +288,7 @@ impl Process {
             nodes.retain(|(of, _), _| *of != id);
             self.post(&Request::DropChannel { channel: id });
         }
-        by_bit.iter_mut().filter(|place| place.as_ref().is_some_and(gone)).for_each(|place| *place = None);
+        by_bit.iter_mut().for_each(|place| drop(place.take_if(|inbound| gone(&inbound.channel))));
         st.threads.iter_mut().flatten().for_each(|thread| thread.spares.clean());
         self.collect_last_replies(st, me, peer);
         let waiting: Vec<(ThreadKey, Answers)> = st

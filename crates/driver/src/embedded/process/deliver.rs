@@ -34,6 +34,7 @@ struct Descriptors {
 }
 
 impl Process {
+    #[inline(never)]
     pub(super) fn give_out_call<'p>(
         &'p self,
         mut st: Guard<'p>,
@@ -105,6 +106,7 @@ impl Process {
         Ok((st, Step::Last))
     }
 
+    #[inline(never)]
     pub(super) fn give_out_reply<'p>(
         &'p self,
         st: Guard<'p>,
@@ -202,6 +204,7 @@ impl Process {
     }
 
     /// Takes over what the caller's scheduling asks of the thread that serves it.
+    #[inline]
     pub(super) fn inherit(
         &self,
         st: &mut State,

@@ -22,12 +22,18 @@ impl Process {
     /// Takes in everything that is there, for whichever thread it is. `me` needs no waking.
     #[inline]
     pub(super) fn drain(&self, st: &mut State, me: u32) {
-        if self.anything_new() || !st.channels.is_quiet() {
+        // Most often there is a call in a lane, or nothing.
+        if self.inbox_has_records() || !st.channels.is_quiet() {
             self.drain_all(st, me);
+        } else if self.bells.anything_ready() {
+            self.drain_lanes(st, me);
+            if self.anything_new() {
+                self.drain_all(st, me);
+            }
         }
     }
 
-    #[inline(never)]
+    #[cold]
     fn drain_all(&self, st: &mut State, me: u32) {
         // Whoever waits comes back; a peer that never stops must not keep the lock from the others.
         for _ in 0..ROUNDS {
@@ -234,7 +240,7 @@ impl Process {
     }
 
     #[cold]
-    fn release_all_early(&self, st: &mut State, me: u32, slot: u32) {
+    pub(super) fn release_all_early(&self, st: &mut State, me: u32, slot: u32) {
         let thread = st.thread(slot);
         let key = thread.key;
         for todo in std::mem::take(&mut thread.early) {

@@ -75,14 +75,19 @@ impl Process {
             out.put(br::NOOP, &[]);
         }
         loop {
-            let proc = st.thread(slot).is_free();
+            let thread = st.thread(slot);
+            let proc = thread.is_free();
+            // What it has got already it need not wait for.
+            let ready = thread.urgent && thread.stack.is_empty();
             if let Some(marks) = self.traced() {
                 self.mark_wait(marks, &mut st, slot, proc);
             }
             if proc {
                 self.settle(&mut st, slot);
             }
-            st = self.wait_for_work(st, slot, proc)?;
+            if !ready || self.anything_new() || !st.channels.is_quiet() {
+                st = self.wait_for_work(st, slot, proc)?;
+            }
             st = self.take(st, slot, proc, &mut out)?;
             // Nothing but the filler: what woke this thread went to another, or to nobody.
             if out.at != 4 || !out.has_room() || self.must_return(slot) {
@@ -97,22 +102,29 @@ impl Process {
         {
             self.ring(*next);
         }
-        self.unlock(st, slot);
+        if self.locals[slot as usize].owes_wake.load(Ordering::Relaxed) {
+            self.unlock(st, slot);
+        }
         Ok(())
     }
 
     /// A thread that may take any work is scheduled as whoever opened the context.
     #[inline]
     fn settle(&self, st: &mut Guard<'_>, slot: u32) {
-        let settle = || self.home.settle(self.settings.inherit, self.marks.as_ref());
-        if self.settings.inherit != Inherit::Rt {
-            settle();
-            return;
+        match self.settings.inherit {
+            Inherit::Rt => self.settle_boosted(st, slot),
+            mode => {
+                self.home.settle(mode, self.marks.as_ref());
+            }
         }
+    }
+
+    #[inline(never)]
+    fn settle_boosted(&self, st: &mut Guard<'_>, slot: u32) {
         st.thread(slot).before = match self.home.if_boosted(Inherit::Rt) {
             // For a call that is there already: it keeps that until it has it.
             Some(home) if self.look(st, slot, Until::Work { proc: true }) => Some(home),
-            _ => settle(),
+            _ => self.home.settle(Inherit::Rt, self.marks.as_ref()),
         };
     }
 
@@ -149,11 +161,12 @@ impl Process {
     ) -> io::Result<Guard<'p>> {
         while out.has_room() {
             // Most often it is the acknowledgement of what was sent, which changes nothing else.
-            if let Some(word) = st.thread(slot).pop_word() {
+            let thread = st.thread(slot);
+            if let Some(word) = thread.pop_word() {
                 self.put(slot, out, word, &[]);
                 continue;
             }
-            let todo = match st.thread(slot).pop() {
+            let todo = match thread.pop() {
                 Some(todo) => Some(todo),
                 None if proc => match st.queue.pop_front() {
                     Some(todo) => {
@@ -175,9 +188,12 @@ impl Process {
             };
             st = guard;
             // A call may have come to nothing.
-            st.thread(slot).release_held();
-            self.release_early(&mut st, slot, slot);
-            self.show_depth(st.thread(slot));
+            let thread = st.thread(slot);
+            thread.release_held();
+            self.show_depth(thread);
+            if !thread.early.is_empty() {
+                self.release_all_early(&mut st, slot, slot);
+            }
             if let Step::Last = step {
                 break;
             }
@@ -185,6 +201,7 @@ impl Process {
         Ok(st)
     }
 
+    #[inline]
     fn give_out<'p>(
         &'p self,
         st: Guard<'p>,
@@ -219,6 +236,7 @@ impl Process {
         out.put(word, payload);
     }
 
+    #[inline(never)]
     fn put_small(&self, slot: u32, out: &mut Output<'_>, word: u32, payload: [u64; 2]) -> Step {
         let bytes = zerocopy::IntoBytes::as_bytes(&payload);
         let len = abi::ReturnWord(word).payload_len().min(bytes.len());
@@ -227,6 +245,7 @@ impl Process {
     }
 
     /// Asks the broker what a piece of work is by now; often it is nothing (contract REF-10).
+    #[inline(never)]
     fn give_out_work<'p>(
         &'p self,
         st: Guard<'p>,
@@ -246,10 +265,17 @@ impl Process {
     }
 
     /// `BR_SPAWN_LOOPER` in place of the filler at the head (contract LP-01, LP-02).
+    #[inline]
     fn ask_for_looper(&self, st: &mut Guard<'_>, slot: u32, out: &mut Output<'_>) {
-        let joined = st.thread(slot).looper & (looper::REGISTERED | looper::ENTERED) != 0;
         let wanted = !st.pool.requested && st.idle.is_empty() && st.pool.started < st.pool.max;
-        if joined && wanted {
+        if wanted {
+            self.ask_if_joined(st, slot, out);
+        }
+    }
+
+    #[cold]
+    fn ask_if_joined(&self, st: &mut Guard<'_>, slot: u32, out: &mut Output<'_>) {
+        if st.thread(slot).looper & (looper::REGISTERED | looper::ENTERED) != 0 {
             st.pool.requested = true;
             self.show_pool(st);
             self.bell(slot).count(of_return(br::SPAWN_LOOPER));

@@ -11,7 +11,7 @@ use sys::sched::{self, Policy};
 use super::marking::me;
 use crate::embedded::marks::Marks;
 use crate::embedded::priority::{
-    BATCH, FIFO, IDLE, OTHER, RR, is_realtime, nice, policy, realtime, with_nice,
+    BATCH, FIFO, IDLE, OTHER, RR, is_realtime, nice, policy, realtime, wanted_nice, with_nice,
 };
 use crate::embedded::protocol::Sched;
 use crate::embedded::settings::Inherit;
@@ -70,6 +70,7 @@ impl From<sched::Own> for Sched {
 
 /// Makes the calling thread so; failing is nothing to report here: what was reached is what the next
 /// look shows.
+#[cold]
 fn become_like(wanted: Sched, marks: Option<&Marks>) {
     let now: Sched = sched::own_now().into();
     if (now.policy, now.priority) != (wanted.policy, wanted.priority)
@@ -115,28 +116,36 @@ impl Home {
     /// A thread that waits for any work does so as the opener did (contract SCH-04): at its nice, and where
     /// policies are inherited with its policy, whatever an earlier call or a boost in vain left behind.
     /// Returns how it waits, where a boost may come before it is woken.
+    #[inline]
     pub(super) fn settle(&self, mode: Inherit, marks: Option<&Marks>) -> Option<Sched> {
         let Self(home) = *self;
         if mode == Inherit::None {
             return None;
         }
         if mode == Inherit::Rt {
-            let now = seen();
-            if (now.policy, is_realtime(now.policy).then_some(now.priority))
-                != (home.policy, is_realtime(home.policy).then_some(home.priority))
-            {
-                become_like(home, marks);
-            }
+            self.settle_policy(marks);
         }
-        let now = own();
-        if now.nice != home.nice {
+        if sched::own_lately().nice != home.nice {
+            let now = own();
             change(now, with_nice(now, home.nice), marks);
         }
         (mode == Inherit::Rt).then_some(home)
     }
 
+    #[inline(never)]
+    fn settle_policy(&self, marks: Option<&Marks>) {
+        let Self(home) = *self;
+        let now = seen();
+        if (now.policy, is_realtime(now.policy).then_some(now.priority))
+            != (home.policy, is_realtime(home.policy).then_some(home.priority))
+        {
+            become_like(home, marks);
+        }
+    }
+
     /// What serving a call changes in a thread that waited as `before` says: it may have been boosted
     /// since.
+    #[inline]
     pub(super) fn serve(
         &self,
         mode: Inherit,
@@ -144,8 +153,30 @@ impl Home {
         (caller, node_flags, oneway): (Sched, u32, bool),
         marks: Option<&Marks>,
     ) -> Saved {
+        let stays = match mode {
+            Inherit::None => true,
+            // Most often: whoever is as nice as its caller stays so.
+            Inherit::Nice => {
+                let nice = sched::own_lately().nice;
+                wanted_nice(nice, caller, node_flags, oneway) == nice
+            }
+            Inherit::Rt => false,
+        };
+        match stays {
+            true => Saved::default(),
+            false => self.become_callers(mode, before, (caller, node_flags, oneway), marks),
+        }
+    }
+
+    #[inline(never)]
+    fn become_callers(
+        &self,
+        mode: Inherit,
+        before: Option<Sched>,
+        (caller, node_flags, oneway): (Sched, u32, bool),
+        marks: Option<&Marks>,
+    ) -> Saved {
         let now = match (mode, before) {
-            (Inherit::None, _) => return Saved::default(),
             // Only its policy: nobody else changes the nice.
             (Inherit::Rt, Some(before)) => with_nice(before, own().nice),
             _ => own(),
@@ -162,6 +193,7 @@ impl Home {
 }
 
 /// Changes the calling thread as far as it may; whether it may at all.
+#[cold]
 fn change(now: Sched, wanted: Sched, marks: Option<&Marks>) -> bool {
     if is_realtime(wanted.policy) {
         // Its nice does not count meanwhile, and might not come back.

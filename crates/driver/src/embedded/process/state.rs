@@ -72,7 +72,7 @@ pub(super) enum Todo {
     /// A call or oneway that came through the broker.
     Call(Box<Delivery>),
     /// A call that came through a lane.
-    LaneCall(LaneCall),
+    LaneCall(BoxedCall),
     /// The answer to this thread's call, through the broker.
     Reply(Box<Reply>),
     /// The answer to this thread's call, in its lane.
@@ -91,11 +91,15 @@ impl Todo {
     }
 }
 
+/// A call that came in a lane, as it changes hands: it is large, and its channel keeps the box for the next one.
+pub(super) type BoxedCall = Box<LaneCall>;
+
 /// A call that came in a lane.
 #[derive(Debug)]
 pub(super) struct LaneCall {
     pub(super) channel: Arc<Channel>,
     pub(super) request: lane::Request,
+    /// What it is for; known once it was accepted.
     pub(super) node: Node,
 }
 
@@ -167,7 +171,7 @@ pub(super) enum Source {
     /// The broker, under this number; who waits for it, nearest first; what it asks for.
     Broker(u32, Box<Lineage>, What),
     /// A lane.
-    Lane(LaneCall),
+    Lane(BoxedCall),
 }
 
 /// What a thread waits for.

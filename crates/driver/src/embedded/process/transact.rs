@@ -73,27 +73,48 @@ impl Process {
         payload: Payload<'_>,
     ) -> io::Result<Guard<'p>> {
         let thread = st.thread(slot);
-        let Some(Frame::Serving { .. }) = thread.stack.last() else {
+        let serves = |frame: &mut Frame| matches!(frame, Frame::Serving { .. });
+        let Some(Frame::Serving { source, saved }) = thread.stack.pop_if(serves) else {
             self.fail_locally(&mut st, slot);
             return Ok(st);
         };
-        let Some(Frame::Serving { source, saved, .. }) = thread.stack.pop() else { return Ok(st) };
-        self.show_depth(st.thread(slot));
+        self.show_depth(thread);
         if !self.restores_late() {
             // Before the caller can run again (contract SCH-03).
             sched::restore(saved, self.marks.as_ref());
         }
+        let source = match source {
+            Source::Lane(call) => match &outgoing(data, buffers_size, payload) {
+                Some(payload) => {
+                    st = self.reply_in_lane(st, slot, call, data, payload);
+                    self.release_early(&mut st, slot, slot);
+                    return match self.restores_late() && saved != Saved::default() {
+                        true => Ok(self.restore_late(st, slot, saved)),
+                        false => Ok(st),
+                    };
+                }
+                None => Source::Lane(call),
+            },
+            broker => broker,
+        };
+        self.reply_through_broker(st, slot, (source, saved), (data, buffers_size, payload))
+    }
+
+    /// A reply to a call that came through the broker, or that no lane takes.
+    #[inline(never)]
+    fn reply_through_broker<'p>(
+        &'p self,
+        mut st: Guard<'p>,
+        slot: u32,
+        (source, saved): (Source, Saved),
+        (data, buffers_size, payload): (&TransactionData, Option<u64>, Payload<'_>),
+    ) -> io::Result<Guard<'p>> {
         let (kind, answers) = match source {
             Source::Broker(transaction, _, what) => {
                 self.show_serving(st.thread(slot));
                 (TransactKind::Reply { transaction }, (transaction, what))
             }
             Source::Lane(call) => {
-                if let Some(payload) = outgoing(data, buffers_size, payload) {
-                    let mut st = self.reply_in_lane(st, slot, call, data, &payload);
-                    self.release_early(&mut st, slot, slot);
-                    return Ok(self.restore_late(st, slot, saved));
-                }
                 call.leave_to_broker();
                 let header = &call.request.header;
                 let what = What { flags: header.flags, code: header.code };
@@ -103,13 +124,12 @@ impl Process {
         let transact = Transact { kind, ..blank(data) };
         let transact = (transact, Some(answers));
         match self.through_broker(st, slot, Pending::Reply, transact, (data, buffers_size, payload)) {
-            Ok(st) => Ok(self.restore_late(st, slot, saved)),
-            Err(error) => {
-                if self.restores_late() {
-                    sched::restore(saved, self.marks.as_ref());
-                }
+            Ok(st) if self.restores_late() => Ok(self.restore_late(st, slot, saved)),
+            Err(error) if self.restores_late() => {
+                sched::restore(saved, self.marks.as_ref());
                 Err(error)
             }
+            result => result,
         }
     }
 
@@ -120,8 +140,9 @@ impl Process {
     }
 
     /// Wakes the caller that was replied to, and then undoes what serving it changed, if that was left.
+    #[cold]
     fn restore_late<'p>(&'p self, st: Guard<'p>, slot: u32, saved: Saved) -> Guard<'p> {
-        if !self.restores_late() || saved == Saved::default() {
+        if saved == Saved::default() {
             return st;
         }
         let wake = self.unlock(st, slot);
@@ -134,6 +155,7 @@ impl Process {
         st
     }
 
+    #[inline(never)]
     fn through_broker<'p>(
         &'p self,
         mut st: Guard<'p>,
@@ -171,6 +193,7 @@ impl Process {
     }
 
     /// The stack is not one for this command.
+    #[cold]
     fn fail_locally(&self, st: &mut Guard<'_>, slot: u32) {
         let thread = st.thread(slot);
         thread.extended_error = ExtendedError { id: 0, command: br::FAILED_REPLY, param: -EPROTO };

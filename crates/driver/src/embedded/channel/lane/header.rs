@@ -30,7 +30,7 @@ const POLICY: u32 = (1 << NICE_AT) - 1;
 const NICE_AT: u32 = 16;
 
 /// What a call says beside its bytes. All of it is the caller's word.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestHeader {
     /// Which node: a binding of this channel.
     pub binding: u32,
@@ -90,26 +90,19 @@ impl RequestHeader {
         more
     }
 
-    /// Back from those words, and as many bytes as [`request_len`] says.
-    pub(super) fn decode(words: &RequestWords, more: &[u8]) -> Result<Self, Corrupt> {
+    /// Back from those words, but for the lineage; the bytes of the whole.
+    #[inline(always)]
+    pub(super) fn decode(&mut self, words: &RequestWords) -> Result<usize, Corrupt> {
         let &[binding, code, flags, data_size, slot, generation, cpu, sched, priority, rest, mark] = words;
-        let shape = Shape::decode([data_size, rest])?;
-        let mut lineage = None;
-        let count = (cpu >> LINKS_AT) as usize;
-        if count > 0 {
-            let mut links = [Link { proc: ProcId(0), thread: ThreadKey::NOBODY }; LINEAGE_MAX];
-            let links = links.get_mut(..count).ok_or(Corrupt::Lineage)?;
-            for (link, bytes) in links.iter_mut().zip(more.as_chunks::<LINK>().0) {
-                let [proc, slot, generation] = zerocopy::transmute!(*bytes);
-                *link = Link { proc: ProcId(proc), thread: ThreadKey { slot, generation } };
-            }
-            lineage = Some(Box::new(Lineage::from_links(links).ok_or(Corrupt::Lineage)?));
+        let links = (cpu >> LINKS_AT) as usize;
+        if links > LINEAGE_MAX {
+            return Err(Corrupt::Lineage);
         }
-        Ok(Self {
+        *self = Self {
             binding,
             code,
             flags,
-            shape,
+            shape: Shape::decode([data_size, rest])?,
             thread: ThreadKey { slot, generation },
             cpu: cpu & CPU,
             sched: Sched {
@@ -118,16 +111,23 @@ impl RequestHeader {
                 nice: (sched as i32) >> NICE_AT,
             },
             mark,
-            lineage,
-        })
+            lineage: None,
+        };
+        Ok(len_with(links))
     }
-}
 
-/// Bytes of the header that begins with these words.
-pub(super) fn request_len(words: &RequestWords) -> Result<usize, Corrupt> {
-    match (words[6] >> LINKS_AT) as usize {
-        count @ 0..=LINEAGE_MAX => Ok(len_with(count)),
-        _ => Err(Corrupt::Lineage),
+    /// The lineage, from as many bytes behind the words as [`decode`](Self::decode) said.
+    #[inline(never)]
+    pub(super) fn decode_links(&mut self, words: &RequestWords, more: &[u8]) -> Result<(), Corrupt> {
+        let count = (words[6] >> LINKS_AT) as usize;
+        let mut links = [Link { proc: ProcId(0), thread: ThreadKey::NOBODY }; LINEAGE_MAX];
+        let links = links.get_mut(..count).ok_or(Corrupt::Lineage)?;
+        for (link, bytes) in links.iter_mut().zip(more.as_chunks::<LINK>().0) {
+            let [proc, slot, generation] = zerocopy::transmute!(*bytes);
+            *link = Link { proc: ProcId(proc), thread: ThreadKey { slot, generation } };
+        }
+        self.lineage = Some(Box::new(Lineage::from_links(links).ok_or(Corrupt::Lineage)?));
+        Ok(())
     }
 }
 

@@ -2,7 +2,6 @@
 //! Not here: the lane itself (`channel::lane`), who may use it (`super`).
 //! Facts: contract TX-02, TX-03, ID-05, REF-13.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use abi::codes::br;
@@ -12,11 +11,11 @@ use zerocopy::IntoBytes;
 use super::super::area::Arriving;
 use super::super::outgoing::Outgoing;
 use super::super::read::{Output, Step};
-use super::super::state::{Frame, LaneCall, NO_ERROR, Source, State, Todo, Watched};
+use super::super::state::{BoxedCall, Frame, LaneCall, NO_ERROR, Source, State, Todo, Watched};
 use super::super::{Guard, Process};
-use super::{Channel, EFAULT, EINVAL, ENOSPC, Wake};
+use super::{EFAULT, EINVAL, ENOSPC, Wake};
 use crate::embedded::channel::Corrupt;
-use crate::embedded::channel::lane::{self, ReplyHeader, Shape};
+use crate::embedded::channel::lane::{self, Lanes, ReplyHeader, Shape};
 use crate::embedded::channel::wait::Waiter;
 use crate::embedded::marks::What;
 use crate::embedded::priority::is_realtime;
@@ -26,89 +25,87 @@ use crate::embedded::settings::Inherit;
 /// most often is the only one, takes no memory.
 #[derive(Default)]
 struct Held {
-    first: Option<(Arc<Channel>, lane::Request)>,
-    others: Vec<(Arc<Channel>, lane::Request)>,
+    first: Option<BoxedCall>,
+    others: Vec<BoxedCall>,
 }
 
 impl Held {
-    fn push(&mut self, call: (Arc<Channel>, lane::Request)) {
+    fn push(&mut self, call: BoxedCall) {
         match self.first {
             None => self.first = Some(call),
             Some(_) => self.others.push(call),
         }
-    }
-
-    fn each(self, give: impl FnMut((Arc<Channel>, lane::Request))) {
-        self.first.into_iter().chain(self.others).for_each(give);
     }
 }
 
 impl Process {
     /// Takes in the calls of every channel that has some.
     pub(in super::super) fn drain_lanes(&self, st: &mut State, me: u32) {
-        if !st.channels.orphans.is_empty() {
-            let over: Vec<_> = st.channels.orphans.extract_if(.., |ticket| ticket.is_over()).collect();
-            over.iter().for_each(|ticket| self.leave_lane(st, ticket));
-        }
-        if !st.channels.early.is_empty() {
-            let known = |(channel, request): &mut (Arc<Channel>, lane::Request)| {
-                request.header.binding <= channel.last_binding.load(Ordering::Relaxed)
-            };
-            let known: Vec<_> = st.channels.early.extract_if(.., known).collect();
-            known.into_iter().for_each(|(channel, request)| self.accept_lane_call(st, me, &channel, request));
+        if !st.channels.is_quiet() {
+            self.look_again(st, me);
         }
         let mut held = Held::default();
         for bit in self.bells.take_ready() {
-            let State { threads, channels, .. } = &mut *st;
-            let Some(Some(channel)) = channels.by_bit.get(bit as usize) else { continue };
-            let Some(thread) = threads[me as usize].as_mut() else { continue };
-            let channel = thread.spares.of(channel);
-            let mut taken = 0;
-            while !channel.is_closed() {
-                // An honest caller has no more under way; what comes on top waits, and others have their turn.
-                if taken == lane::LANES {
-                    self.bells.post(bit);
-                    break;
-                }
-                taken += 1;
-                match channel.lanes.take_next() {
-                    Ok(None) => break,
-                    Ok(Some(request)) if self.may_wait(&request) => {
-                        let channel = st.thread(me).spares.of(&channel);
-                        held.push((channel, request));
-                    }
-                    Ok(Some(request)) => self.arrive(st, me, &channel, request),
-                    Err(corrupt) => {
-                        channel.close_as(corrupt);
-                        break;
-                    }
-                }
-            }
-            st.thread(me).spares.keep(channel);
+            self.drain_channel(st, me, bit, &mut held);
         }
-        held.each(|(channel, request)| {
-            self.arrive(st, me, &channel, request);
-            st.thread(me).spares.keep(channel);
-        });
+        if let Some(first) = held.first {
+            self.arrive(st, me, first);
+            held.others.into_iter().for_each(|call| self.arrive(st, me, call));
+        }
+    }
+
+    /// At what could not be finished before.
+    #[cold]
+    fn look_again(&self, st: &mut State, me: u32) {
+        let over: Vec<_> = st.channels.orphans.extract_if(.., |ticket| ticket.is_over()).collect();
+        over.iter().for_each(|ticket| self.leave_lane(st, ticket));
+        let known = |call: &mut BoxedCall| {
+            call.request.header.binding <= call.channel.last_binding.load(Ordering::Relaxed)
+        };
+        let known: Vec<_> = st.channels.early.extract_if(.., known).collect();
+        known.into_iter().for_each(|call| self.accept_lane_call(st, me, call));
+    }
+
+    fn drain_channel(&self, st: &mut State, me: u32, bit: u32, held: &mut Held) {
+        let mut taken = 0;
+        while let Some(Some(inbound)) = st.channels.by_bit.get_mut(bit as usize) {
+            if inbound.channel.is_closed() {
+                return;
+            }
+            // An honest caller has no more under way; what comes on top waits, and others have their turn.
+            if taken == lane::LANES {
+                return self.bells.post(bit);
+            }
+            taken += 1;
+            match inbound.take(Lanes::take_next_into) {
+                Ok(None) => return,
+                Ok(Some(call)) => match self.may_wait(&call) {
+                    true => held.push(call),
+                    false => self.arrive(st, me, call),
+                },
+                Err(corrupt) => return inbound.channel.close_as(corrupt),
+            }
+        }
     }
 
     /// Lanes do not tell which call came first. Where policies are inherited a real-time call goes before the others: the
     /// thread that takes them in was most likely raised for it, and would give that up to serve another one.
-    fn may_wait(&self, request: &lane::Request) -> bool {
-        self.settings.inherit == Inherit::Rt && !is_realtime(request.header.sched.policy)
+    fn may_wait(&self, call: &LaneCall) -> bool {
+        self.settings.inherit == Inherit::Rt && !is_realtime(call.request.header.sched.policy)
     }
 
     /// Takes in the call of the lane that this thread watches.
     pub(in super::super) fn take_watched(&self, st: &mut State, slot: u32) {
-        let thread = st.thread(slot);
-        let Some(watched) = thread.watched.as_ref().filter(|watched| watched.has_call()) else { return };
-        let (channel, lane) = (thread.spares.of(&watched.channel), watched.lane);
-        match channel.lanes.take(lane) {
+        let State { threads, channels, .. } = &mut *st;
+        let watched = threads[slot as usize].as_ref().and_then(|thread| thread.watched.as_ref());
+        let Some(watched) = watched.filter(|watched| watched.has_call()) else { return };
+        let Some(inbound) = channels.inbound(&watched.channel) else { return };
+        let lane = watched.lane;
+        match inbound.take(|lanes, request| lanes.take_into(lane, request)) {
             Ok(None) => {}
-            Ok(Some(request)) => self.arrive(st, slot, &channel, request),
-            Err(corrupt) => channel.close_as(corrupt),
+            Ok(Some(call)) => self.arrive(st, slot, call),
+            Err(corrupt) => inbound.channel.close_as(corrupt),
         }
-        st.thread(slot).spares.keep(channel);
     }
 
     fn saw_caller(&self, cpu: u32) {
@@ -120,43 +117,32 @@ impl Process {
         self.caller_cpu.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    fn arrive(&self, st: &mut State, me: u32, channel: &Arc<Channel>, request: lane::Request) {
-        if !channel.begin_serving(request.lane) {
-            return channel.close_as(Corrupt::LaneBusy);
+    fn arrive(&self, st: &mut State, me: u32, call: BoxedCall) {
+        if !call.channel.begin_serving(call.request.lane) {
+            return call.channel.close_as(Corrupt::LaneBusy);
         }
-        self.accept_lane_call(st, me, channel, request);
+        self.accept_lane_call(st, me, call);
     }
 
-    fn accept_lane_call(&self, st: &mut State, me: u32, channel: &Arc<Channel>, request: lane::Request) {
-        let node = st.channels.nodes.get(&(channel.id, request.header.binding)).copied();
-        let to = request.header.lineage.as_deref().and_then(|lineage| lineage.find(self.id));
-        match node {
-            Some(node) => {
-                self.saw_caller(request.header.cpu);
-                // From here on, not only once it is read: another thread may read of the node's end
-                // before.
-                st.channels.held.entry(node.ptr).or_default().calls += 1;
-                let call = LaneCall { channel: st.thread(me).spares.of(channel), request, node };
-                self.route_call(st, me, to, Todo::LaneCall(call));
-            }
-            // The caller heard of it first.
-            None if request.header.binding > channel.last_binding.load(Ordering::Relaxed) => {
-                st.channels.early.push((channel.clone(), request));
-            }
-            // Nothing that this caller was given (contract ID-05, REF-03).
-            None => {
-                channel.end_serving(request.lane);
-                channel.lanes.fail(request.taken(), EINVAL);
-                channel.ring(request.header.thread);
-            }
-        }
+    fn accept_lane_call(&self, st: &mut State, me: u32, mut call: BoxedCall) {
+        let header = &call.request.header;
+        let Some(node) = st.channels.nodes.get(&(call.channel.id, header.binding)) else {
+            return refuse_lane_call(st, call);
+        };
+        let to = header.lineage.as_deref().and_then(|lineage| lineage.find(self.id));
+        self.saw_caller(header.cpu);
+        call.node = *node;
+        // From here on, not only once it is read: another thread may read of the node's end
+        // before.
+        st.channels.held.entry(node.ptr).or_default().calls += 1;
+        self.route_call(st, me, to, Todo::LaneCall(call));
     }
 
     pub(in super::super) fn give_out_lane_call<'p>(
         &'p self,
         mut st: Guard<'p>,
         slot: u32,
-        call: LaneCall,
+        call: BoxedCall,
         out: &mut Output<'_>,
     ) -> (Guard<'p>, Step) {
         let channel = &call.channel;
@@ -164,8 +150,7 @@ impl Process {
         let (shape, flags, code) = (header.shape, header.flags, header.code);
         let arriving = Arriving::new(shape, out.takes_vectors);
         let Some(offset) = st.live.alloc(arriving.layout.end, self.area.size()) else {
-            call.fail(ENOSPC);
-            self.let_go(&mut st, slot, Some(call.node.ptr));
+            self.fail_lane_call(&mut st, slot, &call, ENOSPC);
             return (st, Step::More);
         };
         let copied;
@@ -176,10 +161,9 @@ impl Process {
         });
         if let Err(corrupt) = copied {
             // It may be no more than a caller that was stopped for long.
-            call.fail(EFAULT);
+            self.fail_lane_call(&mut st, slot, &call, EFAULT);
             channel.close_as(corrupt);
             st.live.free(offset);
-            self.let_go(&mut st, slot, Some(call.node.ptr));
             return (st, Step::More);
         }
         let node = call.node;
@@ -197,10 +181,18 @@ impl Process {
         if let Some(marks) = self.traced() {
             self.mark_lane_call_delivered(marks, &call, offset);
         }
-        st.thread(slot).stack.push(Frame::Serving { source: Source::Lane(call), saved });
-        self.show_depth(st.thread(slot));
+        let thread = st.thread(slot);
+        thread.stack.push(Frame::Serving { source: Source::Lane(call), saved });
+        self.show_depth(thread);
         self.put(slot, out, br::TRANSACTION, data.as_bytes());
         (st, Step::Last)
+    }
+
+    /// A call that nobody will read.
+    #[cold]
+    fn fail_lane_call(&self, st: &mut Guard<'_>, slot: u32, call: &LaneCall, errno: i32) {
+        call.fail(errno);
+        self.let_go(st, slot, Some(call.node.ptr));
     }
 
     /// Replies through the lane that the call came in.
@@ -208,7 +200,7 @@ impl Process {
         &'p self,
         mut st: Guard<'p>,
         slot: u32,
-        call: LaneCall,
+        call: BoxedCall,
         data: &TransactionData,
         payload: &Outgoing<'_>,
     ) -> Guard<'p> {
@@ -222,15 +214,13 @@ impl Process {
             let what = What { flags: data.flags, code: data.code };
             self.mark_lane_reply(marks, &call, what, payload.sizes());
         }
-        let taken = call.request.taken();
-        let (caller, channel) = (call.request.header.thread, call.channel);
+        let (channel, taken) = (&call.channel, call.request.taken());
+        let caller = channel.bells.slot(call.request.header.thread.slot);
         let lane = taken.lane;
-        let nonblocking = self.nonblocking.load(Ordering::Relaxed);
-        let thread = st.thread(slot);
-        let watching = !nonblocking
-            && thread.stack.is_empty()
-            && thread.waiter.as_deref().is_some_and(Waiter::will_spin);
-        thread.watched = watching.then(|| Watched { channel: thread.spares.of(&channel), lane });
+        let watching = thread.stack.is_empty()
+            && thread.waiter.as_deref().is_some_and(Waiter::will_spin)
+            && !self.nonblocking.load(Ordering::Relaxed);
+        thread.watched = watching.then(|| Watched { channel: thread.spares.of(channel), lane });
         let header = ReplyHeader {
             code: data.code,
             flags: data.flags,
@@ -243,22 +233,14 @@ impl Process {
         if !sent {
             channel.lanes.fail(taken, EFAULT);
         }
-        if sent && payload.len() >= lane::CUT_FROM {
-            self.unlock(st, slot);
-            // As in a call: who sleeps is woken once all is there, who spins copies along.
-            let asleep = channel.bells.slot(caller.slot).is_some_and(|bell| bell.is_sleeping());
-            if asleep {
-                channel.lanes.pour_reply(taken, payload);
+        let wakes = match sent && payload.len() >= lane::CUT_FROM {
+            false => caller.is_some_and(|bell| bell.ring()),
+            true => {
+                st = self.pour_reply(st, slot, &call, payload);
+                false
             }
-            channel.ring(caller);
-            if !asleep {
-                channel.lanes.pour_reply(taken, payload);
-            }
-            st = self.lock();
-        }
-        let wakes = payload.len() < lane::CUT_FROM || !sent;
-        let wakes = wakes && channel.bells.slot(caller.slot).is_some_and(|bell| bell.ring());
-        if !sent || channel.is_closed() {
+        };
+        if !sent || call.channel.is_closed() {
             // A reply that fails, or that nobody waits for, stops the write as an error does (contract
             // TX-17, TX-18).
             let thread = st.thread(slot);
@@ -266,10 +248,46 @@ impl Process {
             thread.refused = true;
         }
         if wakes {
-            self.wake_later(&mut st, slot, Wake { channel, slot: caller.slot, call: None });
-        } else {
-            st.thread(slot).spares.keep(channel);
+            let channel = st.thread(slot).spares.of(&call.channel);
+            let slot_there = call.request.header.thread.slot;
+            self.wake_later(&mut st, slot, Wake { channel, slot: slot_there, call: None });
         }
+        st.channels.keep_box(call);
         st
     }
+
+    /// Copies a large reply without the lock, and wakes the caller.
+    #[inline(never)]
+    fn pour_reply<'p>(
+        &'p self,
+        st: Guard<'p>,
+        slot: u32,
+        call: &LaneCall,
+        payload: &Outgoing<'_>,
+    ) -> Guard<'p> {
+        self.unlock(st, slot);
+        let (channel, caller) = (&call.channel, call.request.header.thread);
+        // As in a call: who sleeps is woken once all is there, who spins copies along.
+        let asleep = channel.bells.slot(caller.slot).is_some_and(|bell| bell.is_sleeping());
+        if asleep {
+            channel.lanes.pour_reply(call.request.taken(), payload);
+        }
+        channel.ring(caller);
+        if !asleep {
+            channel.lanes.pour_reply(call.request.taken(), payload);
+        }
+        self.lock()
+    }
+}
+
+/// A call with a binding that is not known.
+#[cold]
+fn refuse_lane_call(st: &mut State, call: BoxedCall) {
+    let LaneCall { channel, request, .. } = &*call;
+    if request.header.binding > channel.last_binding.load(Ordering::Relaxed) {
+        // The caller heard of it first.
+        return st.channels.early.push(call);
+    }
+    // Nothing that this caller was given (contract ID-05, REF-03).
+    call.fail(EINVAL);
 }
