@@ -68,6 +68,36 @@ pub fn first(stream: &[u8]) -> Result<Option<(Command, usize)>, BadCommand> {
     }
 }
 
+/// What follows `word`, if the stream begins with it and all of that is there.
+#[inline]
+fn behind<const N: usize>(stream: &[u8], word: u32) -> Option<&[u8; N]> {
+    let (first, payload) = stream.split_first_chunk::<4>()?;
+    if u32::from_ne_bytes(*first) == word { payload.first_chunk() } else { None }
+}
+
+/// The `BC_TRANSACTION` that a stream begins with, for whoever expects one: no more than a look at the word, and
+/// [`first`] for anything else.
+#[must_use]
+#[inline]
+pub fn transaction(stream: &[u8]) -> Option<TransactionData> {
+    behind::<{ size_of::<TransactionData>() }>(stream, bc::TRANSACTION)
+        .map(|data| zerocopy::transmute!(*data))
+}
+
+/// The same of `BC_REPLY`.
+#[must_use]
+#[inline]
+pub fn reply(stream: &[u8]) -> Option<TransactionData> {
+    behind::<{ size_of::<TransactionData>() }>(stream, bc::REPLY).map(|data| zerocopy::transmute!(*data))
+}
+
+/// The same of `BC_FREE_BUFFER`.
+#[must_use]
+#[inline]
+pub fn free_buffer(stream: &[u8]) -> Option<BufferAddress> {
+    behind(stream, bc::FREE_BUFFER).map(|address| BufferAddress(u64::from_ne_bytes(*address)))
+}
+
 /// The commands of a plain call, decoded without looking at what else there may be.
 #[inline]
 fn frequent(word: u32, payload: &[u8]) -> Option<(Command, usize)> {

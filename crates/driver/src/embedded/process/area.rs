@@ -207,7 +207,7 @@ impl View for Arrived<'_> {
 }
 
 /// A buffer in the area.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Part {
     at: u64,
     len: u64,
@@ -236,8 +236,19 @@ impl Live {
     }
 
     /// The lowest free place for `len` bytes (at least 8, rounded up to 8); `None` if there is none.
+    #[inline]
     pub(super) fn alloc(&mut self, len: u64, size: u64) -> Option<u64> {
         let len = len.max(8).checked_next_multiple_of(8)?;
+        if self.parts.is_empty() && len <= size {
+            self.parts.push(Part { at: 0, len, lent: None });
+            return Some(0);
+        }
+        self.alloc_among(len, size)
+    }
+
+    /// [`alloc`](Self::alloc) of a length that is rounded up.
+    #[inline(never)]
+    fn alloc_among(&mut self, len: u64, size: u64) -> Option<u64> {
         let mut start = 0;
         let mut index = 0;
         for part in &self.parts {
@@ -254,11 +265,22 @@ impl Live {
         Some(start)
     }
 
+    /// Most often it is the last one.
+    #[inline]
     fn find(&self, offset: u64) -> Option<usize> {
+        match self.parts.last() {
+            Some(part) if part.at == offset => Some(self.parts.len() - 1),
+            _ => self.find_among(offset),
+        }
+    }
+
+    #[inline(never)]
+    fn find_among(&self, offset: u64) -> Option<usize> {
         self.parts.binary_search_by_key(&offset, |part| part.at).ok()
     }
 
     /// Notes that the part at `offset` is delivered.
+    #[inline]
     pub(super) fn lend(&mut self, offset: u64, lent: Lent) {
         if let Some(index) = self.find(offset) {
             self.parts[index].lent = Some(lent);
@@ -273,10 +295,16 @@ impl Live {
     }
 
     /// Frees the part at `offset` if it was delivered; returns its length and what is to be done.
+    #[inline]
     pub(super) fn take_back(&mut self, offset: u64) -> Option<(u64, Lent)> {
         let index = self.find(offset)?;
-        let lent = self.parts[index].lent?;
-        Some((self.parts.remove(index).len, lent))
+        let Part { len, lent: Some(lent), .. } = self.parts[index] else { return None };
+        if index + 1 == self.parts.len() {
+            self.parts.pop();
+        } else {
+            self.parts.remove(index);
+        }
+        Some((len, lent))
     }
 }
 

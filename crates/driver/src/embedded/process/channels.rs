@@ -335,14 +335,21 @@ impl Process {
     }
 
     /// The buffer of a call through a lane was given back: its node is let go.
+    #[inline]
     pub(super) fn let_go(&self, st: &mut Guard<'_>, me: u32, node: Option<u64>) {
         let Some(ptr) = node else { return };
+        // An entry without calls stays: taking it out and in again would allocate.
         let Some(held) = st.channels.held.get_mut(&ptr) else { return };
         held.calls -= 1;
-        if held.calls > 0 {
-            return;
+        if held.calls == 0 && !held.later.is_empty() {
+            self.tell_owner(st, me, ptr);
         }
-        // An entry without calls stays: taking it out and in again would allocate.
+    }
+
+    /// What waited for the end of a node's last call.
+    #[cold]
+    fn tell_owner(&self, st: &mut Guard<'_>, me: u32, node: u64) {
+        let Some(held) = st.channels.held.get_mut(&node) else { return };
         for (word, payload) in std::mem::take(&mut held.later) {
             self.route(st, me, Todo::Small(word, payload));
         }
@@ -354,6 +361,7 @@ impl Process {
     }
 
     /// A call in a lane is over.
+    #[inline]
     pub(super) fn leave_lane(&self, st: &mut State, ticket: &LaneTicket) {
         ticket.channel.lanes.release(ticket.call);
         ticket.channel.mark(ticket.call.lane, false);
@@ -363,9 +371,15 @@ impl Process {
         }
         bound.calls = bound.calls.saturating_sub(1);
         if bound.calls == 0 && !bound.later.is_empty() {
-            for command in std::mem::take(&mut bound.later) {
-                self.post(&Request::Count { command, handle: ticket.handle });
-            }
+            self.count_now(ticket.handle, std::mem::take(&mut bound.later));
+        }
+    }
+
+    /// What waited for the end of a handle's last call.
+    #[cold]
+    fn count_now(&self, handle: u32, commands: Vec<u32>) {
+        for command in commands {
+            self.post(&Request::Count { command, handle });
         }
     }
 }
@@ -400,6 +414,7 @@ impl Process {
 /// What both ends do with a payload.
 impl Process {
     /// Copies a payload, without the lock if that takes long.
+    #[inline]
     fn copying<'p, T>(
         &'p self,
         st: Guard<'p>,
@@ -407,13 +422,12 @@ impl Process {
         size: usize,
         copy: impl FnOnce() -> T,
     ) -> (Guard<'p>, T) {
-        if size < lane::CUT_FROM {
-            let copied = copy();
-            return (st, copied);
+        let mut held = Some(st);
+        if size >= lane::CUT_FROM {
+            held.take().map(|st| self.unlock(st, slot));
         }
-        self.unlock(st, slot);
         let copied = copy();
-        (self.lock(), copied)
+        (held.unwrap_or_else(|| self.lock()), copied)
     }
 
     /// Remembers a buffer in the private area and says where it lies.

@@ -102,11 +102,18 @@ impl Process {
 
     /// A call is about to be published.
     #[cold]
-    pub(super) fn mark_lane_call(&self, marks: &Marks, sent: &Sent, shape: Shape) {
-        if sent.number != 0 {
-            marks.transaction(sent);
-            marks.buffer(Fate::Taken, sized(sent.number, shape));
+    pub(super) fn mark_lane_call(
+        &self,
+        marks: &Marks,
+        (node, to, what): (u32, Whom, What),
+        shape: Shape,
+    ) -> u32 {
+        let number = marks.take_pair();
+        if number != 0 {
+            marks.transaction(&Sent { number, node, to, reply: false, what });
+            marks.buffer(Fate::Taken, sized(number, shape));
         }
+        number
     }
 
     /// A call that was published is taken back.

@@ -219,9 +219,10 @@ impl Process {
 
     /// Has a peer woken once the lock is free: a system call under it would hold up the other threads,
     /// and taking it once more for that costs as much as everything else that is left to do.
-    fn wake_later(&self, st: &mut State, slot: u32, wake: Wake) {
-        self.locals[slot as usize].owes_wake.store(true, Ordering::Relaxed);
-        if let Some(earlier) = st.thread(slot).wake.replace(wake) {
+    #[inline]
+    fn wake_later(&self, thread: &mut Thread, wake: Wake) {
+        self.locals[thread.key.slot as usize].owes_wake.store(true, Ordering::Relaxed);
+        if let Some(earlier) = thread.wake.replace(wake) {
             earlier.carry_out(self.marks.as_ref());
         }
     }

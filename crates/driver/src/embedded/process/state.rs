@@ -392,7 +392,13 @@ impl Thread {
     }
 
     /// The threads that wait for what this thread serves; `None` if it serves nothing.
+    #[inline]
     pub(super) fn lineage(&self) -> Option<Box<Lineage>> {
+        if self.stack.is_empty() { None } else { self.lineage_of_last() }
+    }
+
+    #[inline(never)]
+    fn lineage_of_last(&self) -> Option<Box<Lineage>> {
         self.stack.iter().rev().find_map(|frame| match frame {
             Frame::Serving { source: Source::Broker(_, lineage, _), .. } => Some(lineage.clone()),
             Frame::Serving { source: Source::Lane(call), .. } => Some(Box::new(call.lineage())),

@@ -39,7 +39,6 @@ impl Process {
             self.stock_up(marks);
         }
         let oneway = data.flags & tf::ONE_WAY != 0;
-        let handle = data.target as u32;
         if !oneway && !may_call(&mut st, slot) {
             self.fail_locally(&mut st, slot);
             return Ok(st);
@@ -53,13 +52,25 @@ impl Process {
                 Err(guard) => st = guard,
             }
         }
+        self.call_through_broker(st, slot, data, buffers_size, payload)
+    }
+
+    #[inline(never)]
+    fn call_through_broker<'p>(
+        &'p self,
+        mut st: Guard<'p>,
+        slot: u32,
+        data: &TransactionData,
+        buffers_size: Option<u64>,
+        payload: Payload<'_>,
+    ) -> io::Result<Guard<'p>> {
         let transact = Transact {
-            kind: TransactKind::Call { handle },
+            kind: TransactKind::Call { handle: data.target as u32 },
             lineage: st.thread(slot).lineage().map_or(Lineage::EMPTY, |lineage| *lineage),
             sched: sched::sending(st.thread(slot).before),
             ..blank(data)
         };
-        let pending = if oneway { Pending::Oneway } else { Pending::Call };
+        let pending = if data.flags & tf::ONE_WAY != 0 { Pending::Oneway } else { Pending::Call };
         self.through_broker(st, slot, pending, (transact, None), (data, buffers_size, payload))
     }
 

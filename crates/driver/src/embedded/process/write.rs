@@ -6,9 +6,9 @@
 use std::io;
 use std::mem;
 
-use abi::BufferAddress;
 use abi::codes::bc;
 use abi::stream::{self, BadCommand, Command};
+use abi::{BufferAddress, CommandWord};
 
 use super::area::Lent;
 use super::state::{Buffer, Frame, Pending, looper};
@@ -40,23 +40,57 @@ impl Process {
         }
         while !st.thread(slot).refused {
             let rest = exchange.write.get(exchange.write_consumed..).unwrap_or_default();
-            let (command, len) = match stream::first(rest) {
-                Ok(None) => break,
-                Ok(Some(found)) => found,
-                Err(BadCommand::Truncated) => return refused(EFAULT),
-                Err(BadCommand::Unsupported(_)) => return refused(EINVAL),
-            };
-            self.bell(slot).count(of_command(rest[0].into()));
-            if let Some(marks) = self.traced() {
-                marks.command(word(rest));
+            let len;
+            // The commands of a plain call first, each decoded on the spot.
+            if let Some(address) = stream::free_buffer(rest) {
+                len = size_of_command(bc::FREE_BUFFER);
+                self.count_command(slot, bc::FREE_BUFFER);
+                st = self.free_buffer(st, slot, address)?;
+            } else if let Some(data) = stream::transaction(rest) {
+                len = size_of_command(bc::TRANSACTION);
+                self.count_command(slot, bc::TRANSACTION);
+                st = self.call(st, slot, &data, None, exchange.payload)?;
+            } else if let Some(data) = stream::reply(rest) {
+                len = size_of_command(bc::REPLY);
+                self.count_command(slot, bc::REPLY);
+                st = self.reply(st, slot, &data, None, exchange.payload)?;
+            } else if rest.is_empty() {
+                break;
+            } else {
+                (st, len) = self.obey_any(st, slot, rest, exchange)?;
             }
-            st = self.obey(st, slot, command, exchange)?;
             exchange.write_consumed += len;
         }
         Ok(st)
     }
 
-    #[inline(always)] // a command is large, and would be handed over through memory
+    #[inline]
+    fn count_command(&self, slot: u32, word: u32) {
+        self.bell(slot).count(of_command(word));
+        if let Some(marks) = self.traced() {
+            marks.command(word);
+        }
+    }
+
+    /// The command that a stream begins with; returns its length, too.
+    #[inline(never)]
+    fn obey_any<'p>(
+        &'p self,
+        st: Guard<'p>,
+        slot: u32,
+        stream: &[u8],
+        exchange: &Exchange<'_>,
+    ) -> io::Result<(Guard<'p>, usize)> {
+        let (command, len) = match stream::first(stream) {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok((st, 0)),
+            Err(BadCommand::Truncated) => return refused(EFAULT),
+            Err(BadCommand::Unsupported(_)) => return refused(EINVAL),
+        };
+        self.count_command(slot, word(stream));
+        Ok((self.obey(st, slot, command, exchange)?, len))
+    }
+
     fn obey<'p>(
         &'p self,
         mut st: Guard<'p>,
@@ -133,6 +167,7 @@ impl Process {
     }
 
     /// `BC_FREE_BUFFER`: a wrong address is ignored (contract BUF-05).
+    #[inline]
     fn free_buffer<'p>(
         &'p self,
         mut st: Guard<'p>,
@@ -142,15 +177,26 @@ impl Process {
         if let Some(marks) = self.traced() {
             marks.release(address.0);
         }
-        if let Some(offset) = self.area.offset_of(address.0) {
-            if let Some((len, Lent { clear, node })) = st.live.take_back(offset) {
-                if clear {
-                    self.area.zero(offset, len);
-                }
-                self.let_go(&mut st, slot, node);
+        let Some(offset) = self.area.offset_of(address.0) else {
+            return self.free_in_arena(st, slot, address);
+        };
+        if let Some((len, Lent { clear, node })) = st.live.take_back(offset) {
+            if clear {
+                self.area.zero(offset, len);
             }
-            return Ok(st);
+            self.let_go(&mut st, slot, node);
         }
+        Ok(st)
+    }
+
+    /// The same of a buffer that the broker filled.
+    #[inline(never)]
+    fn free_in_arena<'p>(
+        &'p self,
+        mut st: Guard<'p>,
+        slot: u32,
+        address: BufferAddress,
+    ) -> io::Result<Guard<'p>> {
         let Some(Buffer { offset, descriptors, array }) = st.buffers.remove(&address.0) else {
             return Ok(st);
         };
@@ -162,6 +208,11 @@ impl Process {
         }
         Ok(self.ask(st, slot, Pending::Plain, &Request::FreeBuffer { offset }, &[])?.0)
     }
+}
+
+/// Bytes of a command, its word included.
+const fn size_of_command(word: u32) -> usize {
+    4 + CommandWord(word).payload_len()
 }
 
 /// The word at the head of a stream that has one.

@@ -19,6 +19,8 @@ const TURNS: u32 = 2;
 /// Bytes of a channel's memory.
 pub const SIZE: usize = LARGE + (LANES * 2 * TURNS) as usize * LARGEST;
 
+const _: () = assert!(AREA < CUT_FROM, "what lies in it is not poured");
+
 /// Where the bytes of a payload lie.
 pub(super) struct Place {
     pub(super) at: usize,
@@ -33,25 +35,25 @@ impl Place {
     #[inline]
     pub(super) fn request(lane: u32, number: u32, header: usize, len: usize) -> Self {
         let base = base(lane);
-        Self::new(base, header, len, base + REQUEST_WRITTEN + count(number), large(lane, 0, number))
+        match header + len <= AREA {
+            true => Self { at: base + header, len, written: None },
+            false => Self::beyond(len, base + REQUEST_WRITTEN + count(number), large(lane, 0, number)),
+        }
     }
 
     /// Of `len` bytes, in the reply to the call of this number.
     #[inline]
     pub(super) fn reply(lane: u32, number: u32, len: usize) -> Self {
         let base = base(lane);
-        Self::new(
-            base + REPLY,
-            REPLY_FIXED,
-            len,
-            base + REPLY_WRITTEN + count(number),
-            large(lane, 1, number),
-        )
+        match REPLY_FIXED + len <= AREA {
+            true => Self { at: base + REPLY + REPLY_FIXED, len, written: None },
+            false => Self::beyond(len, base + REPLY_WRITTEN + count(number), large(lane, 1, number)),
+        }
     }
 
-    #[inline]
-    fn new(area: usize, header: usize, len: usize, written: usize, large: usize) -> Self {
-        let at = if header + len <= AREA { area + header } else { large };
+    /// Not in the lane's own area.
+    #[inline(never)]
+    fn beyond(len: usize, written: usize, at: usize) -> Self {
         Self { at, len, written: (len >= CUT_FROM).then_some(written) }
     }
 }

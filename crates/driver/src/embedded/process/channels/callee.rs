@@ -248,9 +248,10 @@ impl Process {
             thread.refused = true;
         }
         if wakes {
-            let channel = st.thread(slot).spares.of(&call.channel);
+            let thread = st.thread(slot);
+            let channel = thread.spares.of(&call.channel);
             let slot_there = call.request.header.thread.slot;
-            self.wake_later(&mut st, slot, Wake { channel, slot: slot_there, call: None });
+            self.wake_later(thread, Wake { channel, slot: slot_there, call: None });
         }
         st.channels.keep_box(call);
         st

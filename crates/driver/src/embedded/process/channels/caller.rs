@@ -2,6 +2,7 @@
 //! Not here: the lane itself (`channel::lane`), who may use it (`super`).
 //! Facts: contract TX-01, TX-06, TX-10, TX-17.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use abi::Payload;
@@ -10,17 +11,17 @@ use abi::layout::{ExtendedError, TransactionData};
 use zerocopy::IntoBytes;
 
 use super::super::area::Arriving;
-use super::super::outgoing::outgoing;
+use super::super::outgoing::{Outgoing, outgoing};
 use super::super::read::{Output, Step};
-use super::super::state::{Calling, Frame, LaneReply, LaneTicket, NO_ERROR, State, Todo};
+use super::super::state::{Calling, Frame, LaneReply, LaneTicket, NO_ERROR, State, Thread, Todo};
 use super::super::{Guard, Process, sched};
 use super::{Channel, ENOSPC, NOBODY, Wake};
 use crate::embedded::channel::Corrupt;
 use crate::embedded::channel::lane::{self, ReplyHeader, RequestHeader, Shape};
 use crate::embedded::channel::wait::Waiter;
-use crate::embedded::marks::{Marks, Sent, What};
+use crate::embedded::marks::What;
 use crate::embedded::priority::is_realtime;
-use crate::embedded::protocol::ProcId;
+use crate::embedded::protocol::{ProcId, Sched, ThreadKey};
 
 const EIO: i32 = 5;
 
@@ -29,6 +30,34 @@ enum Ended {
     Replied(ReplyHeader),
     /// With this return.
     Refused(u32),
+}
+
+/// A call that was published.
+struct Begun {
+    call: lane::Call,
+    /// Where its acknowledgement is in its thread's queue, which only grows at its end meanwhile.
+    acknowledgement: usize,
+    /// The callee's thread that it is for, if not any.
+    to: Option<ThreadKey>,
+    mine: Sched,
+    node_flags: u32,
+    mark: u32,
+}
+
+impl Begun {
+    /// The slot of the peer's thread to wake for it.
+    #[inline]
+    fn whom_to_wake(&self, channel: &Channel) -> Option<u32> {
+        let bell = match self.to {
+            Some(key) => channel.bells.slot(key.slot).filter(|bell| bell.needs_wake()),
+            None => channel.bells.listener_to_wake().or_else(|| {
+                // Nobody sleeps, so whoever comes back for work is raised: or it might not come soon.
+                let on_its_way = || channel.bells.listener_on_its_way();
+                is_realtime(self.mine.policy).then(on_its_way).flatten()
+            }),
+        };
+        Some(bell?.number())
+    }
 }
 
 impl LaneTicket {
@@ -57,62 +86,86 @@ impl Process {
         else {
             return Err(st);
         };
-        let (channel, binding, node_flags, node) = (&bound.channel, bound.number, bound.flags, bound.node);
+        let (channel, node_flags) = (&bound.channel, bound.flags);
         if channel.lanes.gate() != 0 || channel.is_closed() {
             return Err(st);
         }
         let Some(lane) = channel.free_lane() else { return Err(st) };
         let Some(payload) = outgoing(data, buffers_size, payload) else { return Err(st) };
-        let channel = thread.spares.of(channel);
         let lineage = thread.lineage();
         let to = lineage.as_deref().and_then(|lineage| lineage.find(channel.peer));
         let mine = sched::sending(thread.before);
+        let mark = match self.traced() {
+            Some(marks) => {
+                let what = What { flags: data.flags, code: data.code };
+                self.mark_lane_call(marks, (bound.node, channel.whom(to), what), payload.sizes())
+            }
+            None => 0,
+        };
         let header = RequestHeader {
-            binding,
+            binding: bound.number,
             code: data.code,
             flags: data.flags,
             shape: Shape::default(),
             thread: thread.key,
             cpu: sys::sched::current_cpu(),
             sched: mine,
-            mark: self.marks.as_ref().map_or(0, Marks::take_pair),
+            mark,
             lineage,
         };
-        if let Some(marks) = self.traced() {
-            let what = What { flags: data.flags, code: data.code };
-            let sent = Sent { number: header.mark, node, to: channel.whom(to), reply: false, what };
-            self.mark_lane_call(marks, &sent, payload.sizes());
-        }
         let call = match channel.lanes.publish(lane, &header, &payload) {
             Ok(call) => call,
             Err(corrupt) => {
                 channel.close_as(corrupt);
                 if let Some(marks) = self.traced() {
-                    self.mark_undone(marks, header.mark, payload.sizes());
+                    self.mark_undone(marks, mark, payload.sizes());
                 }
                 return Err(st);
             }
         };
-        let ticket = LaneTicket {
-            channel: thread.spares.of(&channel),
-            call,
-            handle,
-            flags: data.flags,
-            by_broker: false,
-            mark: header.mark,
-        };
         bound.calls += 1;
         thread.extended_error = NO_ERROR;
+        let held = thread.spares.of(channel);
+        let ticket = LaneTicket { channel: held, call, handle, flags: data.flags, by_broker: false, mark };
         thread.stack.push(Frame::Calling(Calling::Lane(ticket)));
         let acknowledgement = thread.todo.len();
         thread.push_deferred(Todo::Word(br::TRANSACTION_COMPLETE));
         self.show_depth(thread);
         channel.mark(lane, true);
-        let quietly = to.is_none() && channel.is_watched(lane) && self.will_spin(&mut st, slot);
-        // A small payload is all there: only a large one is worth letting go of the lock for.
+        let quietly = to.is_none() && channel.is_watched(lane) && self.will_spin(thread);
+        let begun = Begun { call, acknowledgement, to, mine, node_flags, mark };
+        // A small payload is all there.
+        if quietly || payload.len() >= lane::CUT_FROM {
+            let channel = thread.spares.of(channel);
+            return self.go_on_calling(st, slot, channel, &begun, quietly, &payload);
+        }
+        channel.bells.post(channel.bit);
+        if channel.lanes.gate() != 0 && channel.lanes.back_out(call) {
+            let channel = channel.clone();
+            return self.call_undone(st, slot, &channel, &begun, &payload);
+        }
+        if let Some(bell) = begun.whom_to_wake(channel) {
+            let wake =
+                Wake { channel: thread.spares.of(channel), slot: bell, call: Some((mine, node_flags)) };
+            self.wake_later(thread, wake);
+        }
+        Ok(st)
+    }
+
+    /// The rest of a call whose payload takes long to copy, or whose callee spins.
+    #[inline(never)]
+    fn go_on_calling<'p>(
+        &'p self,
+        st: Guard<'p>,
+        slot: u32,
+        channel: Arc<Channel>,
+        begun: &Begun,
+        quietly: bool,
+        payload: &Outgoing<'_>,
+    ) -> Result<Guard<'p>, Guard<'p>> {
+        // Only a large payload is worth letting go of the lock for.
         let mut held = Some(st);
-        let large = payload.len() >= lane::CUT_FROM;
-        if large {
+        if payload.len() >= lane::CUT_FROM {
             held.take().map(|st| self.unlock(st, slot));
         }
         let gate = match quietly {
@@ -120,49 +173,48 @@ impl Process {
             false => {
                 // A callee that sleeps is woken once all is there: on this CPU it could only wait for
                 // it. One that spins copies along.
-                if large {
-                    channel.lanes.pour_request(call, &payload);
-                }
+                channel.lanes.pour_request(begun.call, payload);
                 channel.bells.post(channel.bit);
                 channel.lanes.gate()
             }
         };
-        if gate != 0 && channel.lanes.back_out(call) {
-            let mut st = held.unwrap_or_else(|| self.lock());
-            // If the peer died meanwhile, the call has its end already.
-            let undone = self.undo(&mut st, slot, &channel, call, acknowledgement);
-            if let (true, Some(marks)) = (undone, self.traced()) {
-                self.mark_undone(marks, header.mark, payload.sizes());
-            }
-            return if undone { Err(st) } else { Ok(st) };
+        if gate != 0 && channel.lanes.back_out(begun.call) {
+            let st = held.unwrap_or_else(|| self.lock());
+            return self.call_undone(st, slot, &channel, begun, payload);
         }
         if quietly {
             self.locals[slot as usize].untold.store(true, Ordering::Relaxed);
-            if large {
-                channel.lanes.pour_request(call, &payload);
-            }
+            channel.lanes.pour_request(begun.call, payload);
         }
         let mut st = held.unwrap_or_else(|| self.lock());
-        let bell = match to {
-            _ if quietly => None,
-            Some(key) => channel.bells.slot(key.slot).filter(|bell| bell.needs_wake()),
-            None => channel.bells.listener_to_wake().or_else(|| {
-                // Nobody sleeps, so whoever comes back for work is raised: or it might not come soon.
-                let on_its_way = || channel.bells.listener_on_its_way();
-                is_realtime(mine.policy).then(on_its_way).flatten()
-            }),
-        };
-        match bell.map(|bell| bell.number()) {
-            Some(number) => {
-                self.wake_later(
-                    &mut st,
-                    slot,
-                    Wake { channel, slot: number, call: Some((mine, node_flags)) },
-                );
+        let thread = st.thread(slot);
+        let bell = if quietly { None } else { begun.whom_to_wake(&channel) };
+        match bell {
+            Some(bell) => {
+                let call = Some((begun.mine, begun.node_flags));
+                self.wake_later(thread, Wake { channel, slot: bell, call });
             }
-            None => st.thread(slot).spares.keep(channel),
+            None => thread.spares.keep(channel),
         }
         Ok(st)
+    }
+
+    /// Nobody took a call that found the gate shut.
+    #[cold]
+    fn call_undone<'p>(
+        &'p self,
+        mut st: Guard<'p>,
+        slot: u32,
+        channel: &Channel,
+        begun: &Begun,
+        payload: &Outgoing<'_>,
+    ) -> Result<Guard<'p>, Guard<'p>> {
+        // If the peer died meanwhile, the call has its end already.
+        let undone = self.undo(&mut st, slot, channel, begun.call, begun.acknowledgement);
+        if let (true, Some(marks)) = (undone, self.traced()) {
+            self.mark_undone(marks, begun.mark, payload.sizes());
+        }
+        if undone { Err(st) } else { Ok(st) }
     }
 
     /// Ends a call that nobody will take: its channel was closed, and not because the peer is gone, which
@@ -183,9 +235,8 @@ impl Process {
     }
 
     /// Whether the thread is likely to spin for its reply, so that it can tell the callee later.
-    fn will_spin(&self, st: &mut Guard<'_>, slot: u32) -> bool {
-        !self.nonblocking.load(Ordering::Relaxed)
-            && st.thread(slot).waiter.as_deref().is_some_and(Waiter::will_spin)
+    fn will_spin(&self, thread: &Thread) -> bool {
+        !self.nonblocking.load(Ordering::Relaxed) && thread.waiter.as_deref().is_some_and(Waiter::will_spin)
     }
 
     /// Tells the callee of a call that it has not found by itself, once.
@@ -205,8 +256,7 @@ impl Process {
         }
     }
 
-    /// Takes back a call that nobody took; false if it is over. `acknowledgement`: where its own is in
-    /// the thread's queue, which only grows at its end meanwhile.
+    /// Takes back a call that nobody took; false if it is over. `acknowledgement`: see [`Begun`].
     fn undo(
         &self,
         st: &mut Guard<'_>,
