@@ -28,6 +28,7 @@ use sys::fixed_memory::FixedMemory;
 use sys::sync::{AtomicU32, Ordering, full_fence};
 
 use super::{Corrupt, Memory, holds};
+use crate::embedded::protocol::Link;
 use header::{REQUEST_FIXED, REQUEST_MORE};
 pub use header::{ReplyHeader, RequestHeader};
 use place::Place;
@@ -214,16 +215,22 @@ impl<M: Memory> Lanes<M> {
         }
         self.memory.put_words(base(lane) + 4, header.encode(shape));
         let mut len = REQUEST_FIXED;
-        if header.lineage.is_some() {
-            len = header.len();
-            let more = &header.encode_links()[..len - REQUEST_FIXED];
-            self.memory.copy_in(base(lane) + REQUEST_FIXED, more);
+        if let Some(lineage) = header.lineage.as_deref() {
+            len = self.put_links(lane, lineage.links());
         }
         let number = next(before);
         self.put(&Place::request(lane, number, len, shape.sent()), data);
         // Release: header and data are seen by whoever sees the call. Guarded by loom_a_call_arrives_whole.
         word.store(number | CALLED, Ordering::Release);
         Ok(Call { lane, number })
+    }
+
+    /// Puts a call's lineage behind its header; returns the length of both.
+    #[cold]
+    fn put_links(&self, lane: u32, links: &[Link]) -> usize {
+        let len = header::len_with(links.len());
+        self.memory.copy_in(base(lane) + REQUEST_FIXED, &header::encode_links(links)[..len - REQUEST_FIXED]);
+        len
     }
 
     /// Copies a large payload, while the callee, if it is quick, copies it out. Nothing for a small one.
@@ -292,6 +299,12 @@ impl<M: Memory> Lanes<M> {
         self.pieces_of_reply(call, into.len(), gone, |piece| {
             self.memory.copy_out(piece.from, &mut into[piece.at..piece.at + piece.len]);
         })
+    }
+
+    /// Where the `size` bytes of a reply lie that is all there; `None` for a large one.
+    #[inline]
+    pub fn whole_reply(&self, call: Call, size: usize) -> Option<Piece> {
+        Place::reply(call.lane, call.number, size).whole()
     }
 
     /// [`copy_reply`](Self::copy_reply) of `size` bytes to a place of the caller's choice, piece by piece,

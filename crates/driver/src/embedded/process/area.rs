@@ -30,6 +30,11 @@ impl Arriving {
             None => Self { shape, layout: shape.layout(), vector: None },
         }
     }
+
+    /// Bytes that the lane holds of it.
+    pub(super) fn sent(&self) -> usize {
+        self.shape.sent()
+    }
 }
 
 /// The memory; none if there are no lanes.

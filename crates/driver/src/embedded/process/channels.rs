@@ -35,6 +35,8 @@ use crate::embedded::protocol::{Answers, Item, Lineage, Link, ProcId, Request, T
 const EFAULT: i32 = 14;
 const EINVAL: i32 = 22;
 const ENOSPC: i32 = 28;
+/// Calls of handles from this one on go through the broker: whatever lies in the inbox, the table stays small.
+const MOST_HANDLES: usize = 1 << 16;
 /// In place of an errno: the thread that served the call is gone.
 const NOBODY: i32 = 0;
 
@@ -109,7 +111,8 @@ pub(super) struct Channels {
     outbound: HashMap<u32, Arc<Channel>>,
     inbound: HashMap<u32, Arc<Channel>>,
     by_bit: Vec<Option<Inbound>>,
-    handles: Quick<u32, Binding>,
+    /// By handle; the broker gives the lowest ones out first, so there are hardly more places than handles.
+    handles: Vec<Option<Binding>>,
     nodes: Quick<(u32, u32), Node>,
     held: Quick<u64, Held>,
     /// Calls whose threads exited; their lanes are free once they are answered.
@@ -137,6 +140,23 @@ impl Channels {
         if let Some(inbound) = self.inbound(&call.channel) {
             inbound.spare.push(call);
         }
+    }
+
+    /// What calls of a handle go through; `None`: the broker.
+    #[inline]
+    fn handle(&mut self, handle: u32) -> Option<&mut Binding> {
+        self.handles.get_mut(handle as usize)?.as_mut()
+    }
+
+    fn bind(&mut self, handle: u32, binding: Binding) {
+        let place = handle as usize;
+        if place >= MOST_HANDLES {
+            return;
+        }
+        if self.handles.len() <= place {
+            self.handles.resize_with(place + 1, || None);
+        }
+        self.handles[place] = Some(binding);
     }
 }
 
@@ -253,13 +273,14 @@ impl Process {
             Item::BindHandle { channel, binding, handle, flags, node } => {
                 if let Some(channel) = st.channels.outbound.get(&channel).cloned() {
                     let made = Binding { channel, number: binding, flags, node, calls: 0, later: Vec::new() };
-                    st.channels.handles.insert(handle, made);
+                    st.channels.bind(handle, made);
                 }
             }
             Item::Unbind { channel, binding } => {
                 st.channels.held.retain(|_, held| held.calls > 0 || !held.later.is_empty());
                 st.channels.nodes.remove(&(channel, binding));
-                st.channels.handles.retain(|_, bound| bound.channel.id != channel || bound.number != binding);
+                let ends = |bound: &mut Binding| bound.channel.id == channel && bound.number == binding;
+                st.channels.handles.iter_mut().for_each(|place| drop(place.take_if(ends)));
             }
             _ => {}
         }
@@ -271,8 +292,9 @@ impl Process {
         // What it sent before its end counts.
         self.drain_lanes(st, me);
         let Channels { outbound, inbound, by_bit, handles, nodes, early, .. } = &mut st.channels;
-        for (handle, bound) in handles.extract_if(|_, bound| bound.channel.peer == peer) {
+        for (handle, place) in (0..).zip(handles) {
             // What waited for the end of its calls.
+            let Some(bound) = place.take_if(|bound| bound.channel.peer == peer) else { continue };
             bound.later.iter().for_each(|&command| self.post(&Request::Count { command, handle }));
         }
         early.retain(|call| call.channel.peer != peer);
@@ -311,7 +333,7 @@ impl Process {
 
     /// Holds a command back that could end a handle while a call of it is under way.
     pub(super) fn count_later(&self, st: &mut Guard<'_>, word: CommandWord, handle: Handle) -> bool {
-        match st.channels.handles.get_mut(&handle.0) {
+        match st.channels.handle(handle.0) {
             Some(bound) if bound.calls > 0 && lets_go(word.0) => {
                 bound.later.push(word.0);
                 true
@@ -365,7 +387,7 @@ impl Process {
     pub(super) fn leave_lane(&self, st: &mut State, ticket: &LaneTicket) {
         ticket.channel.lanes.release(ticket.call);
         ticket.channel.mark(ticket.call.lane, false);
-        let Some(bound) = st.channels.handles.get_mut(&ticket.handle) else { return };
+        let Some(bound) = st.channels.handle(ticket.handle) else { return };
         if bound.channel.id != ticket.channel.id {
             return;
         }

@@ -53,10 +53,10 @@ impl Outgoing<'_> {
 pub(super) fn outgoing<'p>(
     data: &TransactionData,
     buffers_size: Option<u64>,
-    payload: Payload<'p>,
+    payload: &Payload<'p>,
 ) -> Option<Outgoing<'p>> {
     if payload.vector
-        && let Some(vector) = told(data, buffers_size, &payload)
+        && let Some(vector) = told(data, buffers_size, payload)
     {
         return Some(vector);
     }
@@ -64,7 +64,7 @@ pub(super) fn outgoing<'p>(
     let same = data.buffer == bytes.as_ptr() as u64 && data.data_size == bytes.len() as u64;
     match same && data.offsets_size == 0 && buffers_size.is_none() {
         true => Some(Outgoing { shape: Shape::plain(bytes.len()).ok()?, bytes: Bytes::Plain(bytes) }),
-        false => elsewhere(data, buffers_size, payload),
+        false => elsewhere(data, buffers_size, *payload),
     }
 }
 
@@ -253,6 +253,16 @@ impl Source for Outgoing<'_> {
 
     #[inline]
     fn parts(&self, mut give: impl FnMut(usize, &[u8])) {
+        match &self.bytes {
+            Bytes::Plain(bytes) => give(0, bytes),
+            _ => self.several_parts(give),
+        }
+    }
+}
+
+impl Outgoing<'_> {
+    #[inline(never)]
+    fn several_parts(&self, mut give: impl FnMut(usize, &[u8])) {
         let (data, offsets, first, others) = match &self.bytes {
             Bytes::Plain(bytes) => return give(0, bytes),
             Bytes::Copied(bytes) => return give(0, bytes),

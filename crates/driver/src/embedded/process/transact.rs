@@ -33,7 +33,7 @@ impl Process {
         slot: u32,
         data: &TransactionData,
         buffers_size: Option<u64>,
-        payload: Payload<'_>,
+        payload: &Payload<'_>,
     ) -> io::Result<Guard<'p>> {
         if let Some(marks) = self.traced() {
             self.stock_up(marks);
@@ -62,7 +62,7 @@ impl Process {
         slot: u32,
         data: &TransactionData,
         buffers_size: Option<u64>,
-        payload: Payload<'_>,
+        payload: &Payload<'_>,
     ) -> io::Result<Guard<'p>> {
         let transact = Transact {
             kind: TransactKind::Call { handle: data.target as u32 },
@@ -81,7 +81,7 @@ impl Process {
         slot: u32,
         data: &TransactionData,
         buffers_size: Option<u64>,
-        payload: Payload<'_>,
+        payload: &Payload<'_>,
     ) -> io::Result<Guard<'p>> {
         let thread = st.thread(slot);
         let serves = |frame: &mut Frame| matches!(frame, Frame::Serving { .. });
@@ -118,7 +118,7 @@ impl Process {
         mut st: Guard<'p>,
         slot: u32,
         (source, saved): (Source, Saved),
-        (data, buffers_size, payload): (&TransactionData, Option<u64>, Payload<'_>),
+        (data, buffers_size, payload): (&TransactionData, Option<u64>, &Payload<'_>),
     ) -> io::Result<Guard<'p>> {
         let (kind, answers) = match source {
             Source::Broker(transaction, _, what) => {
@@ -173,14 +173,14 @@ impl Process {
         slot: u32,
         pending: Pending,
         (mut transact, answers): (Transact, Option<(u32, What)>),
-        (data, buffers_size, payload): (&TransactionData, Option<u64>, Payload<'_>),
+        (data, buffers_size, payload): (&TransactionData, Option<u64>, &Payload<'_>),
     ) -> io::Result<Guard<'p>> {
         // From here on: a reply's frame has left the stack already.
         st.thread(slot).pending = pending;
         // The order of the locks: see `super`.
         self.unlock(st, slot);
         let outbox = self.outbox.lock().unwrap_or_else(PoisonError::into_inner);
-        let descriptors = gather(&outbox, data, buffers_size, payload, &mut transact);
+        let descriptors = gather(&outbox, data, buffers_size, *payload, &mut transact);
         let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
         let request = Request::Transact { transact };
         let foretold = match &self.marks {

@@ -49,11 +49,11 @@ impl Process {
             } else if let Some(data) = stream::transaction(rest) {
                 len = size_of_command(bc::TRANSACTION);
                 self.count_command(slot, bc::TRANSACTION);
-                st = self.call(st, slot, &data, None, exchange.payload)?;
+                st = self.call(st, slot, &data, None, &exchange.payload)?;
             } else if let Some(data) = stream::reply(rest) {
                 len = size_of_command(bc::REPLY);
                 self.count_command(slot, bc::REPLY);
-                st = self.reply(st, slot, &data, None, exchange.payload)?;
+                st = self.reply(st, slot, &data, None, &exchange.payload)?;
             } else if rest.is_empty() {
                 break;
             } else {
@@ -100,10 +100,10 @@ impl Process {
     ) -> io::Result<Guard<'p>> {
         let request = match command {
             Command::Transaction(data, buffers_size) => {
-                return self.call(st, slot, &data, buffers_size, exchange.payload);
+                return self.call(st, slot, &data, buffers_size, &exchange.payload);
             }
             Command::Reply(data, buffers_size) => {
-                return self.reply(st, slot, &data, buffers_size, exchange.payload);
+                return self.reply(st, slot, &data, buffers_size, &exchange.payload);
             }
             Command::FreeBuffer(address) => return self.free_buffer(st, slot, address),
             Command::RegisterLooper | Command::EnterLooper | Command::ExitLooper => {

@@ -64,6 +64,7 @@ impl RequestHeader {
     }
 
     /// Its words behind the lane's; `shape` is the argument, not the field.
+    #[inline]
     pub(super) fn encode(&self, shape: Shape) -> RequestWords {
         let [data_size, rest] = shape.encode();
         [
@@ -79,15 +80,6 @@ impl RequestHeader {
             rest,
             self.mark,
         ]
-    }
-
-    /// What follows them.
-    pub(super) fn encode_links(&self) -> [u8; REQUEST_MORE] {
-        let mut more = [0; REQUEST_MORE];
-        for (place, link) in more.chunks_exact_mut(LINK).zip(self.links()) {
-            place.copy_from_slice([link.proc.0, link.thread.slot, link.thread.generation].as_bytes());
-        }
-        more
     }
 
     /// Back from those words, but for the lineage; the bytes of the whole.
@@ -131,7 +123,17 @@ impl RequestHeader {
     }
 }
 
-fn len_with(links: usize) -> usize {
+/// What follows them.
+pub(super) fn encode_links(links: &[Link]) -> [u8; REQUEST_MORE] {
+    let mut more = [0; REQUEST_MORE];
+    for (place, link) in more.chunks_exact_mut(LINK).zip(links) {
+        place.copy_from_slice([link.proc.0, link.thread.slot, link.thread.generation].as_bytes());
+    }
+    more
+}
+
+/// Bytes of a header with so many links.
+pub(super) fn len_with(links: usize) -> usize {
     (REQUEST_FIXED + links * LINK).next_multiple_of(8)
 }
 

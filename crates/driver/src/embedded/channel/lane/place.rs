@@ -2,7 +2,7 @@
 //! Not here: how they get there (`pour`), what else a lane holds (`super`).
 
 use super::header::REPLY_FIXED;
-use super::{CUT_FROM, LANES, LARGEST, REPLY, STATE, base};
+use super::{CUT_FROM, LANES, LARGEST, Piece, REPLY, STATE, base};
 
 /// Where the `written` counts of a lane lie in it, one for each turn.
 pub(super) const REQUEST_WRITTEN: usize = 1024;
@@ -49,6 +49,12 @@ impl Place {
             true => Self { at: base + REPLY + REPLY_FIXED, len, written: None },
             false => Self::beyond(len, base + REPLY_WRITTEN + count(number), large(lane, 1, number)),
         }
+    }
+
+    /// All of it, if it is not poured.
+    #[inline]
+    pub(super) fn whole(&self) -> Option<Piece> {
+        self.written.is_none().then_some(Piece { at: 0, from: self.at, len: self.len })
     }
 
     /// Not in the lane's own area.

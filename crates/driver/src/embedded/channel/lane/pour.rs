@@ -93,10 +93,11 @@ impl<M: Memory> Lanes<M> {
         gone: impl FnMut() -> bool,
         mut copy: impl FnMut(Piece),
     ) -> Result<(), Corrupt> {
-        let Some(written) = place.written else {
-            copy(Piece { at: 0, from: place.at, len: place.len });
+        if let Some(piece) = place.whole() {
+            copy(piece);
             return Ok(());
-        };
+        }
+        let Some(written) = place.written else { return Ok(()) };
         self.fetch_poured(place, written, ahead(), gone, copy)
     }
 

@@ -77,13 +77,11 @@ impl Process {
         slot: u32,
         data: &TransactionData,
         buffers_size: Option<u64>,
-        payload: Payload<'_>,
+        payload: &Payload<'_>,
     ) -> Result<Guard<'p>, Guard<'p>> {
         let handle = data.target as u32;
         let State { threads, channels, .. } = &mut *st;
-        let (Some(bound), Some(thread)) =
-            (channels.handles.get_mut(&handle), threads[slot as usize].as_mut())
-        else {
+        let (Some(bound), Some(thread)) = (channels.handle(handle), threads[slot as usize].as_mut()) else {
             return Err(st);
         };
         let (channel, node_flags) = (&bound.channel, bound.flags);
@@ -371,16 +369,10 @@ impl Process {
         out: &mut Output<'_>,
     ) -> (Guard<'p>, Option<Step>) {
         let thread = st.thread(slot);
-        if !thread.may_end() {
+        if !thread.has_lane_reply() {
             return (st, None);
         }
-        let replied = |frame: &mut Frame| match frame {
-            Frame::Calling(Calling::Lane(ticket)) => ticket.has_reply(),
-            _ => false,
-        };
-        let Some(Frame::Calling(Calling::Lane(ticket))) = thread.stack.pop_if(replied) else {
-            return (st, None);
-        };
+        let Some(Frame::Calling(Calling::Lane(ticket))) = thread.stack.pop() else { return (st, None) };
         self.locals[slot as usize].untold.store(false, Ordering::Relaxed);
         let (st, step) = match ticket.channel.lanes.reply_header(ticket.call) {
             Ok(header) => {
@@ -408,6 +400,24 @@ impl Process {
         (st, Step::More)
     }
 
+    /// Copies a large reply, without the lock.
+    #[inline(never)]
+    fn take_in_poured<'p>(
+        &'p self,
+        st: Guard<'p>,
+        slot: u32,
+        ticket: &LaneTicket,
+        offset: u64,
+        arriving: &Arriving,
+    ) -> (Guard<'p>, Result<(), Corrupt>) {
+        let channel = &ticket.channel;
+        self.copying(st, slot, arriving.layout.end as usize, || {
+            let copy = |piece| self.area.take_in(channel.lanes.memory(), piece, offset, arriving);
+            channel.lanes.pieces_of_reply(ticket.call, arriving.sent(), || channel.is_closed(), copy)?;
+            self.area.settle(offset, arriving)
+        })
+    }
+
     pub(in super::super) fn give_out_lane_reply<'p>(
         &'p self,
         mut st: Guard<'p>,
@@ -426,12 +436,17 @@ impl Process {
             return (st, Step::Last);
         };
         let channel = &ticket.channel;
-        let copied;
-        (st, copied) = self.copying(st, slot, arriving.layout.end as usize, || {
-            let copy = |piece| self.area.take_in(channel.lanes.memory(), piece, offset, &arriving);
-            channel.lanes.pieces_of_reply(ticket.call, shape.sent(), || channel.is_closed(), copy)?;
-            self.area.settle(offset, &arriving)
-        });
+        let copied = match channel.lanes.whole_reply(ticket.call, shape.sent()) {
+            Some(piece) => {
+                self.area.take_in(channel.lanes.memory(), piece, offset, &arriving);
+                self.area.settle(offset, &arriving)
+            }
+            None => {
+                let copied;
+                (st, copied) = self.take_in_poured(st, slot, &ticket, offset, &arriving);
+                copied
+            }
+        };
         self.leave_lane(&mut st, &ticket);
         if let Err(corrupt) = copied {
             channel.close_as(corrupt);
