@@ -60,12 +60,22 @@ pub(super) fn outgoing<'p>(
     {
         return Some(vector);
     }
+    match plain(data, buffers_size, payload) {
+        Some(bytes) => Some(Outgoing { shape: Shape::plain(bytes.len()).ok()?, bytes: Bytes::Plain(bytes) }),
+        None => elsewhere(data, buffers_size, *payload),
+    }
+}
+
+/// The bytes of a payload that is nothing else, and small enough for a lane, if the caller vouches for just these.
+#[inline]
+pub(super) fn plain<'p>(
+    data: &TransactionData,
+    buffers_size: Option<u64>,
+    payload: &Payload<'p>,
+) -> Option<&'p [u8]> {
     let bytes = payload.data;
     let same = data.buffer == bytes.as_ptr() as u64 && data.data_size == bytes.len() as u64;
-    match same && data.offsets_size == 0 && buffers_size.is_none() {
-        true => Some(Outgoing { shape: Shape::plain(bytes.len()).ok()?, bytes: Bytes::Plain(bytes) }),
-        false => elsewhere(data, buffers_size, *payload),
-    }
+    (same && data.offsets_size == 0 && buffers_size.is_none() && bytes.len() <= LARGEST).then_some(bytes)
 }
 
 /// Not just the bytes that the caller vouches for.

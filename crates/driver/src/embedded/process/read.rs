@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use abi::codes::br;
 use abi::layout::TransactionDataSecctx;
 
-use super::state::{Pending, Todo, looper};
+use super::state::{LaneReply, Pending, Todo, looper};
 use super::wait::{Until, Woken};
 use super::{Guard, Process};
 use crate::connection::Exchange;
@@ -222,7 +222,9 @@ impl Process {
             Todo::Call(delivery) => self.give_out_call(st, slot, &delivery, out),
             Todo::LaneCall(call) => Ok(self.give_out_lane_call(st, slot, call, out)),
             Todo::Reply(reply) => self.give_out_reply(st, slot, &reply, out),
-            Todo::LaneReply(reply) => Ok(self.give_out_lane_reply(st, slot, reply, out)),
+            Todo::LaneReply(LaneReply { ticket, header }) => {
+                Ok(self.give_out_lane_reply(st, slot, ticket, &header, out))
+            }
         }
     }
 

@@ -281,6 +281,15 @@ impl Thread {
         self.todo.push(todo);
     }
 
+    /// Queues the acknowledgement of a transaction that it sends, which can wait in a call; where it is among what
+    /// there is to read.
+    #[inline]
+    pub(super) fn acknowledge(&mut self) -> usize {
+        let before = self.todo.len();
+        self.todo.push_word(br::TRANSACTION_COMPLETE);
+        before
+    }
+
     /// Fills the error slot (contract WR-12).
     pub(super) fn refuse(&mut self, word: u32) {
         self.refused = true;

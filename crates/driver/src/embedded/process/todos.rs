@@ -24,12 +24,25 @@ impl Todos {
     #[inline]
     pub(super) fn push(&mut self, todo: Todo) {
         match todo {
-            Todo::Word(word) if self.is_empty() => self.word = word,
+            Todo::Word(word) => self.push_word(word),
             todo => {
                 self.transactions += u32::from(todo.is_transaction());
                 self.others.push_back(todo);
             }
         }
+    }
+
+    #[inline]
+    pub(super) fn push_word(&mut self, word: u32) {
+        match self.is_empty() {
+            true => self.word = word,
+            false => self.push_behind(word),
+        }
+    }
+
+    #[cold]
+    fn push_behind(&mut self, word: u32) {
+        self.others.push_back(Todo::Word(word));
     }
 
     /// Takes the oldest, if that is the word with a place of its own.

@@ -38,28 +38,29 @@ impl Process {
             // A call whose reply has come is over, read or not: another may follow (contract TX-13).
             self.look(&mut st, slot, Until::Answer);
         }
+        let mut rest = exchange.write.get(exchange.write_consumed..).unwrap_or_default();
         while !st.thread(slot).refused {
-            let rest = exchange.write.get(exchange.write_consumed..).unwrap_or_default();
             let len;
             // The commands of a plain call first, each decoded on the spot.
             if let Some(address) = stream::free_buffer(rest) {
                 len = size_of_command(bc::FREE_BUFFER);
                 self.count_command(slot, bc::FREE_BUFFER);
                 st = self.free_buffer(st, slot, address)?;
-            } else if let Some(data) = stream::transaction(rest) {
+            } else if let Some(ref data) = stream::transaction(rest) {
                 len = size_of_command(bc::TRANSACTION);
                 self.count_command(slot, bc::TRANSACTION);
-                st = self.call(st, slot, &data, None, &exchange.payload)?;
-            } else if let Some(data) = stream::reply(rest) {
+                st = self.call(st, slot, data, None, &exchange.payload)?;
+            } else if let Some(ref data) = stream::reply(rest) {
                 len = size_of_command(bc::REPLY);
                 self.count_command(slot, bc::REPLY);
-                st = self.reply(st, slot, &data, None, &exchange.payload)?;
+                st = self.reply(st, slot, data, None, &exchange.payload)?;
             } else if rest.is_empty() {
                 break;
             } else {
                 (st, len) = self.obey_any(st, slot, rest, exchange)?;
             }
             exchange.write_consumed += len;
+            rest = rest.get(len..).unwrap_or_default();
         }
         Ok(st)
     }
@@ -167,7 +168,7 @@ impl Process {
     }
 
     /// `BC_FREE_BUFFER`: a wrong address is ignored (contract BUF-05).
-    #[inline]
+    #[inline(always)] // a few instructions in every call
     fn free_buffer<'p>(
         &'p self,
         mut st: Guard<'p>,

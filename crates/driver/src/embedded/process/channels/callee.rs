@@ -206,8 +206,8 @@ impl Process {
     ) -> Guard<'p> {
         // Before the caller can go on: what it does next may come back to this very thread.
         let thread = st.thread(slot);
-        let acknowledgement = thread.todo.len();
-        thread.push(Todo::Word(br::TRANSACTION_COMPLETE));
+        let acknowledgement = thread.acknowledge();
+        thread.urgent = true;
         thread.extended_error = NO_ERROR;
         thread.release_held();
         if let Some(marks) = self.traced() {

@@ -11,13 +11,13 @@ use abi::layout::{ExtendedError, TransactionData};
 use zerocopy::IntoBytes;
 
 use super::super::area::Arriving;
-use super::super::outgoing::{Outgoing, outgoing};
+use super::super::outgoing::{outgoing, plain};
 use super::super::read::{Output, Step};
 use super::super::state::{Calling, Frame, LaneReply, LaneTicket, NO_ERROR, State, Thread, Todo};
 use super::super::{Guard, Process, sched};
 use super::{Channel, ENOSPC, NOBODY, Wake};
 use crate::embedded::channel::Corrupt;
-use crate::embedded::channel::lane::{self, ReplyHeader, RequestHeader, Shape};
+use crate::embedded::channel::lane::{self, ReplyHeader, RequestHeader, Shape, Source};
 use crate::embedded::channel::wait::Waiter;
 use crate::embedded::marks::What;
 use crate::embedded::priority::is_realtime;
@@ -44,20 +44,18 @@ struct Begun {
     mark: u32,
 }
 
-impl Begun {
-    /// The slot of the peer's thread to wake for it.
-    #[inline]
-    fn whom_to_wake(&self, channel: &Channel) -> Option<u32> {
-        let bell = match self.to {
-            Some(key) => channel.bells.slot(key.slot).filter(|bell| bell.needs_wake()),
-            None => channel.bells.listener_to_wake().or_else(|| {
-                // Nobody sleeps, so whoever comes back for work is raised: or it might not come soon.
-                let on_its_way = || channel.bells.listener_on_its_way();
-                is_realtime(self.mine.policy).then(on_its_way).flatten()
-            }),
-        };
-        Some(bell?.number())
-    }
+/// The slot of the peer's thread to wake for a call, to that thread or any, of a caller who is scheduled so.
+#[inline(always)] // nearly all calls wake somebody
+fn whom_to_wake(channel: &Channel, to: Option<ThreadKey>, caller: Sched) -> Option<u32> {
+    let bell = match to {
+        Some(key) => channel.bells.slot(key.slot).filter(|bell| bell.needs_wake()),
+        None => channel.bells.listener_to_wake().or_else(|| {
+            // Nobody sleeps, so whoever comes back for work is raised: or it might not come soon.
+            let on_its_way = || channel.bells.listener_on_its_way();
+            is_realtime(caller.policy).then(on_its_way).flatten()
+        }),
+    };
+    Some(bell?.number())
 }
 
 impl LaneTicket {
@@ -73,30 +71,62 @@ impl Process {
     /// is shut, and the broker shall see to it.
     pub(in super::super) fn call_in_lane<'p>(
         &'p self,
+        st: Guard<'p>,
+        slot: u32,
+        data: &TransactionData,
+        buffers_size: Option<u64>,
+        payload: &Payload<'_>,
+    ) -> Result<Guard<'p>, Guard<'p>> {
+        match plain(data, buffers_size, payload) {
+            Some(bytes) => self.call_with(st, slot, data, bytes),
+            None => self.call_with_parts(st, slot, data, buffers_size, payload),
+        }
+    }
+
+    /// The same of a payload that has objects, or lies elsewhere.
+    #[inline(never)]
+    fn call_with_parts<'p>(
+        &'p self,
         mut st: Guard<'p>,
         slot: u32,
         data: &TransactionData,
         buffers_size: Option<u64>,
         payload: &Payload<'_>,
     ) -> Result<Guard<'p>, Guard<'p>> {
+        // What has no lane need not be laid out for it.
+        let open = st.channels.handle(data.target as u32).is_some_and(|bound| bound.channel.is_open());
+        match open.then(|| outgoing(data, buffers_size, payload)).flatten() {
+            Some(outgoing) => self.call_with(st, slot, data, &outgoing),
+            None => Err(st),
+        }
+    }
+
+    #[inline(always)] // each kind of payload has a way of its own
+    fn call_with<'p>(
+        &'p self,
+        mut st: Guard<'p>,
+        slot: u32,
+        data: &TransactionData,
+        payload: &(impl Source + ?Sized),
+    ) -> Result<Guard<'p>, Guard<'p>> {
+        let Ok(shape) = payload.shape() else { return Err(st) };
         let handle = data.target as u32;
         let State { threads, channels, .. } = &mut *st;
         let (Some(bound), Some(thread)) = (channels.handle(handle), threads[slot as usize].as_mut()) else {
             return Err(st);
         };
         let (channel, node_flags) = (&bound.channel, bound.flags);
-        if channel.lanes.gate() != 0 || channel.is_closed() {
+        if !channel.is_open() {
             return Err(st);
         }
         let Some(lane) = channel.free_lane() else { return Err(st) };
-        let Some(payload) = outgoing(data, buffers_size, payload) else { return Err(st) };
         let lineage = thread.lineage();
         let to = lineage.as_deref().and_then(|lineage| lineage.find(channel.peer));
         let mine = sched::sending(thread.before);
         let mark = match self.traced() {
             Some(marks) => {
                 let what = What { flags: data.flags, code: data.code };
-                self.mark_lane_call(marks, (bound.node, channel.whom(to), what), payload.sizes())
+                self.mark_lane_call(marks, (bound.node, channel.whom(to), what), shape)
             }
             None => 0,
         };
@@ -111,12 +141,12 @@ impl Process {
             mark,
             lineage,
         };
-        let call = match channel.lanes.publish(lane, &header, &payload) {
+        let call = match channel.lanes.publish(lane, &header, payload) {
             Ok(call) => call,
             Err(corrupt) => {
                 channel.close_as(corrupt);
                 if let Some(marks) = self.traced() {
-                    self.mark_undone(marks, mark, payload.sizes());
+                    self.mark_undone(marks, mark, shape);
                 }
                 return Err(st);
             }
@@ -126,23 +156,22 @@ impl Process {
         let held = thread.spares.of(channel);
         let ticket = LaneTicket { channel: held, call, handle, flags: data.flags, by_broker: false, mark };
         thread.stack.push(Frame::Calling(Calling::Lane(ticket)));
-        let acknowledgement = thread.todo.len();
-        thread.push_deferred(Todo::Word(br::TRANSACTION_COMPLETE));
+        let acknowledgement = thread.acknowledge();
         self.show_depth(thread);
         channel.mark(lane, true);
         let quietly = to.is_none() && channel.is_watched(lane) && self.will_spin(thread);
-        let begun = Begun { call, acknowledgement, to, mine, node_flags, mark };
+        let begun = || Begun { call, acknowledgement, to, mine, node_flags, mark };
         // A small payload is all there.
-        if quietly || payload.len() >= lane::CUT_FROM {
+        if quietly || shape.len() >= lane::CUT_FROM {
             let channel = thread.spares.of(channel);
-            return self.go_on_calling(st, slot, channel, &begun, quietly, &payload);
+            return self.go_on_calling(st, slot, channel, &begun(), quietly, (shape, payload));
         }
         channel.bells.post(channel.bit);
         if channel.lanes.gate() != 0 && channel.lanes.back_out(call) {
             let channel = channel.clone();
-            return self.call_undone(st, slot, &channel, &begun, &payload);
+            return self.call_undone(st, slot, &channel, &begun(), shape);
         }
-        if let Some(bell) = begun.whom_to_wake(channel) {
+        if let Some(bell) = whom_to_wake(channel, to, mine) {
             let wake =
                 Wake { channel: thread.spares.of(channel), slot: bell, call: Some((mine, node_flags)) };
             self.wake_later(thread, wake);
@@ -159,11 +188,11 @@ impl Process {
         channel: Arc<Channel>,
         begun: &Begun,
         quietly: bool,
-        payload: &Outgoing<'_>,
+        (shape, payload): (Shape, &(impl Source + ?Sized)),
     ) -> Result<Guard<'p>, Guard<'p>> {
         // Only a large payload is worth letting go of the lock for.
         let mut held = Some(st);
-        if payload.len() >= lane::CUT_FROM {
+        if shape.len() >= lane::CUT_FROM {
             held.take().map(|st| self.unlock(st, slot));
         }
         let gate = match quietly {
@@ -178,7 +207,7 @@ impl Process {
         };
         if gate != 0 && channel.lanes.back_out(begun.call) {
             let st = held.unwrap_or_else(|| self.lock());
-            return self.call_undone(st, slot, &channel, begun, payload);
+            return self.call_undone(st, slot, &channel, begun, shape);
         }
         if quietly {
             self.locals[slot as usize].untold.store(true, Ordering::Relaxed);
@@ -186,7 +215,7 @@ impl Process {
         }
         let mut st = held.unwrap_or_else(|| self.lock());
         let thread = st.thread(slot);
-        let bell = if quietly { None } else { begun.whom_to_wake(&channel) };
+        let bell = if quietly { None } else { whom_to_wake(&channel, begun.to, begun.mine) };
         match bell {
             Some(bell) => {
                 let call = Some((begun.mine, begun.node_flags));
@@ -205,12 +234,12 @@ impl Process {
         slot: u32,
         channel: &Channel,
         begun: &Begun,
-        payload: &Outgoing<'_>,
+        shape: Shape,
     ) -> Result<Guard<'p>, Guard<'p>> {
         // If the peer died meanwhile, the call has its end already.
         let undone = self.undo(&mut st, slot, channel, begun.call, begun.acknowledgement);
         if let (true, Some(marks)) = (undone, self.traced()) {
-            self.mark_undone(marks, begun.mark, payload.sizes());
+            self.mark_undone(marks, begun.mark, shape);
         }
         if undone { Err(st) } else { Ok(st) }
     }
@@ -377,7 +406,7 @@ impl Process {
         let (st, step) = match ticket.channel.lanes.reply_header(ticket.call) {
             Ok(header) => {
                 ticket.saw_reply(&header);
-                self.give_out_lane_reply(st, slot, LaneReply { ticket, header }, out)
+                self.give_out_lane_reply(st, slot, ticket, &header, out)
             }
             Err(corrupt) => self.give_out_nonsense(st, slot, &ticket, corrupt, out),
         };
@@ -422,10 +451,10 @@ impl Process {
         &'p self,
         mut st: Guard<'p>,
         slot: u32,
-        reply: LaneReply,
+        ticket: LaneTicket,
+        header: &ReplyHeader,
         out: &mut Output<'_>,
     ) -> (Guard<'p>, Step) {
-        let LaneReply { ticket, header } = reply;
         let shape = header.shape;
         let arriving = Arriving::new(shape, out.takes_vectors);
         let Some(offset) = st.live.alloc(arriving.layout.end, self.area.size()) else {

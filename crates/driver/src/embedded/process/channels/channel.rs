@@ -97,6 +97,12 @@ impl Channel {
         self.closed.load(Ordering::Relaxed)
     }
 
+    /// Whether calls may go through it.
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        self.lanes.gate() == 0 && !self.is_closed()
+    }
+
     /// A peer that makes no sense loses its channel; calls go through the broker from then on.
     pub(super) fn close_as(&self, reason: Corrupt) {
         self.closed.store(true, Ordering::Relaxed);
