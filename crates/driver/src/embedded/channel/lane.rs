@@ -103,6 +103,29 @@ pub struct Taken {
     number: u32,
 }
 
+/// Lanes that have a call: [`Lanes::called`].
+#[derive(Clone, Debug)]
+pub struct Called {
+    bits: u32,
+    /// The lane to begin with, and go on to the last; then come those before it.
+    first: u32,
+}
+
+impl Iterator for Called {
+    type Item = u32;
+
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        let behind = self.bits & u32::MAX << self.first;
+        let lane = if behind != 0 { behind } else { self.bits }.trailing_zeros();
+        if lane >= LANES {
+            return None;
+        }
+        self.bits &= !(1 << lane);
+        Some(lane)
+    }
+}
+
 /// What came of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -337,37 +360,28 @@ impl<M: Memory> Lanes<M> {
 
 /// For the callee.
 impl<M: Memory> Lanes<M> {
-    /// Takes a call, of any lane in turn, if there is one. The callee, having taken the channel's
-    /// ready mark, comes back until there is none, or marks the channel again.
+    /// The lanes that have a call, in turn. A callee that has taken the channel's ready mark [takes](Self::take_into)
+    /// each: a call that is published later is marked again.
+    #[inline]
+    pub fn called(&self) -> Called {
+        let used = self.memory.word(USED).load(Ordering::Acquire).min(LANES);
+        // Also those in no state that there is, which is told of whoever takes them.
+        let bits = (0..used).filter(|lane| self.request_word(*lane).load(Ordering::Relaxed) & CALLED != 0);
+        let bits = bits.fold(0_u32, |bits, lane| bits | 1 << lane);
+        if bits & bits.wrapping_sub(1) == 0 {
+            return Called { bits, first: 0 };
+        }
+        let called = Called { bits, first: self.next.load(Ordering::Relaxed) % LANES };
+        self.next.store(called.clone().next().map_or(0, |lane| lane + 1), Ordering::Relaxed);
+        called
+    }
+
+    /// Takes a call of any lane, if there is one.
     ///
     /// # Errors
     /// A header that makes no sense.
     pub fn take_next(&self) -> Result<Option<Request>, Corrupt> {
-        let mut request = Request::default();
-        Ok(self.take_next_into(&mut request)?.then_some(request))
-    }
-
-    /// [`take_next`](Self::take_next) to a place of the callee's; whether there was one.
-    ///
-    /// # Errors
-    /// A header that makes no sense.
-    #[inline]
-    pub fn take_next_into(&self, request: &mut Request) -> Result<bool, Corrupt> {
-        let used = self.memory.word(USED).load(Ordering::Acquire).min(LANES);
-        let mut lane = self.next.load(Ordering::Relaxed);
-        for _ in 0..used {
-            if lane >= used {
-                lane = 0;
-            }
-            // Most lanes are idle, or served.
-            let state = self.request_word(lane).load(Ordering::Relaxed) & STATE;
-            if !matches!(state, IDLE | TAKEN) && self.take_into(lane, request)? {
-                self.next.store(lane + 1, Ordering::Relaxed);
-                return Ok(true);
-            }
-            lane += 1;
-        }
-        Ok(false)
+        self.called().find_map(|lane| self.take(lane).transpose()).transpose()
     }
 
     /// Takes the call of one lane, if there is one.

@@ -225,8 +225,8 @@ struct Part {
 pub(super) struct Lent {
     /// Overwrite it (contract BUF-07).
     pub(super) clear: bool,
-    /// The node that the call in it holds (contract REF-13).
-    pub(super) node: Option<u64>,
+    /// The place of the node that the call in it holds (contract REF-13).
+    pub(super) node: Option<u32>,
 }
 
 /// Which parts of an area are in use: few at a time, so a list in order is quickest.

@@ -23,6 +23,7 @@ use sys::sealed_memory::SealedMemory;
 pub(super) use channel::{Channel, Wake};
 
 use super::area::Lent;
+use super::sched::Saved;
 use super::state::{BoxedCall, Calling, Frame, LaneCall, LaneTicket, Quick, State, Todo, Watched};
 use super::write::lets_go;
 use super::{Guard, Process};
@@ -59,6 +60,8 @@ pub(super) struct Node {
     pub(super) ptr: u64,
     pub(super) cookie: u64,
     pub(super) flags: u32,
+    /// Its place among those that calls hold.
+    pub(super) held: u32,
 }
 
 /// A channel in which calls come.
@@ -74,16 +77,13 @@ impl Inbound {
         Self { channel, spare: Vec::with_capacity(lane::LANES as usize) }
     }
 
-    /// Takes a call from its lanes, as `take` does.
+    /// Takes the call of one lane, if there is one.
     #[inline]
-    fn take(
-        &mut self,
-        take: impl FnOnce(&Lanes<LaneMemory>, &mut lane::Request) -> Result<bool, Corrupt>,
-    ) -> Result<Option<BoxedCall>, Corrupt> {
+    fn take(&mut self, lane: u32) -> Result<Option<BoxedCall>, Corrupt> {
         if self.spare.is_empty() {
             self.make_spare();
         }
-        let taken = self.spare.last_mut().map(|spare| take(&self.channel.lanes, &mut spare.request));
+        let taken = self.spare.last_mut().map(|spare| self.channel.lanes.take_into(lane, &mut spare.request));
         match taken {
             Some(Ok(true)) => Ok(self.spare.pop()),
             Some(Err(corrupt)) => Err(corrupt),
@@ -94,15 +94,29 @@ impl Inbound {
     #[cold]
     fn make_spare(&mut self) {
         let (channel, request) = (self.channel.clone(), lane::Request::default());
-        self.spare.push(Box::new(LaneCall { channel, request, node: Node::default() }));
+        self.spare.push(Box::new(LaneCall {
+            channel,
+            request,
+            node: Node::default(),
+            saved: Saved::default(),
+        }));
     }
 }
 
-/// A node that calls through lanes hold, and what its owner is told after them.
-#[derive(Debug, Default)]
+/// A node that calls through lanes may hold, and what its owner is told after them.
+#[derive(Debug)]
 struct Held {
+    ptr: u64,
+    /// By which calls may name it.
+    bindings: u32,
     calls: u32,
     later: Vec<(u32, [u64; 2])>,
+}
+
+impl Held {
+    fn is_vacant(&self) -> bool {
+        self.bindings == 0 && self.calls == 0 && self.later.is_empty()
+    }
 }
 
 /// See the room.
@@ -114,7 +128,8 @@ pub(super) struct Channels {
     /// By handle; the broker gives the lowest ones out first, so there are hardly more places than handles.
     handles: Vec<Option<Binding>>,
     nodes: Quick<(u32, u32), Node>,
-    held: Quick<u64, Held>,
+    /// A node that has a binding has a place here, one for all of its channels.
+    held: Vec<Held>,
     /// Calls whose threads exited; their lanes are free once they are answered.
     orphans: Vec<LaneTicket>,
     /// Calls with bindings of which this process has not heard yet.
@@ -125,6 +140,21 @@ impl Channels {
     /// Whether nothing waits to be looked at again.
     pub(super) fn is_quiet(&self) -> bool {
         self.orphans.is_empty() && self.early.is_empty()
+    }
+
+    /// The place of a node that gets one more binding. Every call looks there, few bindings are made.
+    fn hold(&mut self, ptr: u64) -> u32 {
+        let known = self.held.iter().position(|held| held.ptr == ptr && !held.is_vacant());
+        let place = known.or_else(|| self.held.iter().position(Held::is_vacant)).unwrap_or(self.held.len());
+        if known.is_none() {
+            let made = Held { ptr, bindings: 0, calls: 0, later: Vec::new() };
+            match self.held.get_mut(place) {
+                Some(vacant) => *vacant = made,
+                None => self.held.push(made),
+            }
+        }
+        self.held[place].bindings += 1;
+        place as u32
     }
 
     /// The books of a channel in which calls come, unless it is gone.
@@ -265,7 +295,11 @@ impl Process {
                 }
             }
             Item::BindNode { channel, binding, ptr, cookie, flags } => {
-                st.channels.nodes.insert((channel, binding), Node { ptr, cookie, flags });
+                let held = st.channels.hold(ptr);
+                let node = Node { ptr, cookie, flags, held };
+                if let Some(other) = st.channels.nodes.insert((channel, binding), node) {
+                    st.channels.held[other.held as usize].bindings -= 1;
+                }
                 if let Some(channel) = st.channels.inbound.get(&channel) {
                     channel.last_binding.store(binding, Ordering::Relaxed);
                 }
@@ -277,8 +311,9 @@ impl Process {
                 }
             }
             Item::Unbind { channel, binding } => {
-                st.channels.held.retain(|_, held| held.calls > 0 || !held.later.is_empty());
-                st.channels.nodes.remove(&(channel, binding));
+                if let Some(node) = st.channels.nodes.remove(&(channel, binding)) {
+                    st.channels.held[node.held as usize].bindings -= 1;
+                }
                 let ends = |bound: &mut Binding| bound.channel.id == channel && bound.number == binding;
                 st.channels.handles.iter_mut().for_each(|place| drop(place.take_if(ends)));
             }
@@ -291,7 +326,7 @@ impl Process {
     pub(super) fn accept_peer_gone(&self, st: &mut State, me: u32, peer: ProcId) {
         // What it sent before its end counts.
         self.drain_lanes(st, me);
-        let Channels { outbound, inbound, by_bit, handles, nodes, early, .. } = &mut st.channels;
+        let Channels { outbound, inbound, by_bit, handles, nodes, held, early, .. } = &mut st.channels;
         for (handle, place) in (0..).zip(handles) {
             // What waited for the end of its calls.
             let Some(bound) = place.take_if(|bound| bound.channel.peer == peer) else { continue };
@@ -307,7 +342,9 @@ impl Process {
             .chain(inbound.extract_if(|_, channel| gone(channel)))
         {
             channel.closed.store(true, Ordering::Relaxed);
-            nodes.retain(|(of, _), _| *of != id);
+            for (_, node) in nodes.extract_if(|(of, _), _| *of == id) {
+                held[node.held as usize].bindings -= 1;
+            }
             self.post(&Request::DropChannel { channel: id });
         }
         by_bit.iter_mut().for_each(|place| drop(place.take_if(|inbound| gone(&inbound.channel))));
@@ -347,32 +384,29 @@ impl Process {
         if !matches!(word, br::RELEASE | br::DECREFS) {
             return false;
         }
-        match st.channels.held.get_mut(&payload[0]) {
-            Some(held) if held.calls > 0 => {
+        match st.channels.held.iter_mut().find(|held| held.ptr == payload[0] && held.calls > 0) {
+            Some(held) => {
                 held.later.push((word, payload));
                 true
             }
-            _ => false,
+            None => false,
         }
     }
 
     /// The buffer of a call through a lane was given back: its node is let go.
     #[inline]
-    pub(super) fn let_go(&self, st: &mut Guard<'_>, me: u32, node: Option<u64>) {
-        let Some(ptr) = node else { return };
-        // An entry without calls stays: taking it out and in again would allocate.
-        let Some(held) = st.channels.held.get_mut(&ptr) else { return };
+    pub(super) fn let_go(&self, st: &mut Guard<'_>, me: u32, node: Option<u32>) {
+        let Some(node) = node else { return };
+        let held = &mut st.channels.held[node as usize];
         held.calls -= 1;
         if held.calls == 0 && !held.later.is_empty() {
-            self.tell_owner(st, me, ptr);
+            self.tell_later(st, me, node);
         }
     }
 
-    /// What waited for the end of a node's last call.
     #[cold]
-    fn tell_owner(&self, st: &mut Guard<'_>, me: u32, node: u64) {
-        let Some(held) = st.channels.held.get_mut(&node) else { return };
-        for (word, payload) in std::mem::take(&mut held.later) {
+    fn tell_later(&self, st: &mut State, me: u32, node: u32) {
+        for (word, payload) in std::mem::take(&mut st.channels.held[node as usize].later) {
             self.route(st, me, Todo::Small(word, payload));
         }
     }
@@ -459,7 +493,7 @@ impl Process {
         offset: u64,
         layout: &Layout,
         flags: u32,
-        node: Option<u64>,
+        node: Option<u32>,
     ) -> TransactionData {
         let address = self.area.base() + offset;
         let clear = flags & tf::CLEAR_BUF != 0;

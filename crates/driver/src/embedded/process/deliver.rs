@@ -14,7 +14,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::gather::round_up;
 use super::marking::me;
 use super::read::{Output, Step};
-use super::state::{Buffer, Frame, Reply, Source, State};
+use super::state::{BrokerCall, Buffer, Frame, Reply, Source, State};
 use super::{Guard, Process, sched};
 use crate::embedded::marks::{What, Whom};
 use crate::embedded::protocol::{Delivery, Request, Sched};
@@ -69,9 +69,9 @@ impl Process {
         if flags & tf::ONE_WAY == 0 {
             let saved = self.inherit(&mut st, slot, delivery.sched, delivery.node_flags, false);
             let what = What { flags, code: delivery.code };
-            let source = Source::Broker(transaction, Box::new(delivery.lineage), what);
+            let call = BrokerCall { transaction, lineage: delivery.lineage, what, saved };
             let thread = st.thread(slot);
-            thread.stack.push(Frame::Serving { source, saved });
+            thread.stack.push(Frame::Serving(Source::Broker(Box::new(call))));
             self.show_serving(st.thread(slot));
             self.show_depth(st.thread(slot));
         } else {

@@ -182,7 +182,7 @@ impl Process {
         self.bell(slot).move_out();
         for frame in std::mem::take(&mut gone.stack) {
             match frame {
-                Frame::Serving { source, .. } => self.abandon(source),
+                Frame::Serving(source) => self.abandon(source),
                 // Its server is not told; the reply is dropped when it comes.
                 Frame::Calling(Calling::Lane(ticket)) => self.disown(&mut st, ticket),
                 Frame::Calling(Calling::Broker(_)) => {}
@@ -196,7 +196,10 @@ impl Process {
 
     fn abandon(&self, source: Source) {
         match source {
-            Source::Broker(transaction, ..) => self.post(&Request::Abandon { transaction }),
+            Source::Broker(call) => {
+                let transaction = call.transaction;
+                self.post(&Request::Abandon { transaction });
+            }
             Source::Lane(call) => call.dead(),
         }
     }
@@ -210,7 +213,7 @@ impl Process {
             }
             Todo::LaneCall(call) => {
                 call.dead();
-                self.let_go(st, u32::MAX, Some(call.node.ptr));
+                self.let_go(st, u32::MAX, Some(call.node.held));
             }
             Todo::Reply(reply) => self.post(&Request::FreeBuffer { offset: reply.buffer }),
             Todo::LaneReply(reply) => self.leave_lane(st, &reply.ticket),

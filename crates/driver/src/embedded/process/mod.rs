@@ -353,7 +353,7 @@ impl Process {
     fn show_serving(&self, thread: &Thread) {
         let mut calls = [0; doorbell::SERVING];
         let serves = thread.stack.iter().filter_map(|frame| match frame {
-            Frame::Serving { source: Source::Broker(transaction, ..), .. } => Some(*transaction),
+            Frame::Serving(Source::Broker(call)) => Some(call.transaction),
             _ => None,
         });
         calls.iter_mut().zip(serves).for_each(|(place, call)| *place = call);

@@ -222,7 +222,8 @@ impl Process {
             Todo::Call(delivery) => self.give_out_call(st, slot, &delivery, out),
             Todo::LaneCall(call) => Ok(self.give_out_lane_call(st, slot, call, out)),
             Todo::Reply(reply) => self.give_out_reply(st, slot, &reply, out),
-            Todo::LaneReply(LaneReply { ticket, header }) => {
+            Todo::LaneReply(reply) => {
+                let LaneReply { ticket, header } = *reply;
                 Ok(self.give_out_lane_reply(st, slot, ticket, &header, out))
             }
         }

@@ -22,6 +22,14 @@ pub(super) struct Saved {
     before: Option<Sched>,
 }
 
+impl Saved {
+    /// Whether there is anything.
+    #[inline]
+    pub(super) fn is_some(self) -> bool {
+        self.before.is_some()
+    }
+}
+
 /// How the thread that opened the context was scheduled then.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Home(Sched);

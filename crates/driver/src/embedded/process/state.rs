@@ -75,8 +75,8 @@ pub(super) enum Todo {
     LaneCall(BoxedCall),
     /// The answer to this thread's call, through the broker.
     Reply(Box<Reply>),
-    /// The answer to this thread's call, in its lane.
-    LaneReply(LaneReply),
+    /// The answer to this thread's call, in its lane. Few come this way: a thread most often reads it right from there.
+    LaneReply(Box<LaneReply>),
 }
 
 impl Todo {
@@ -101,6 +101,8 @@ pub(super) struct LaneCall {
     pub(super) request: lane::Request,
     /// What it is for; known once it was accepted.
     pub(super) node: Node,
+    /// How the thread that serves it was scheduled before.
+    pub(super) saved: Saved,
 }
 
 /// A lane that a thread looks at without being told.
@@ -156,11 +158,7 @@ pub(super) struct Reply {
 #[derive(Debug)]
 pub(super) enum Frame {
     /// A call that the thread serves.
-    Serving {
-        source: Source,
-        /// How the thread was scheduled before.
-        saved: Saved,
-    },
+    Serving(Source),
     /// A call that the thread waits for.
     Calling(Calling),
 }
@@ -168,10 +166,33 @@ pub(super) enum Frame {
 /// Where a call that is being served came from.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// The broker, under this number; who waits for it, nearest first; what it asks for.
-    Broker(u32, Box<Lineage>, What),
+    /// The broker.
+    Broker(Box<BrokerCall>),
     /// A lane.
     Lane(BoxedCall),
+}
+
+impl Source {
+    /// How the thread was scheduled before it served the call.
+    #[inline]
+    pub(super) fn saved(&self) -> Saved {
+        match self {
+            Self::Broker(call) => call.saved,
+            Self::Lane(call) => call.saved,
+        }
+    }
+}
+
+/// A call from the broker that a thread serves.
+#[derive(Debug)]
+pub(super) struct BrokerCall {
+    /// Its number.
+    pub(super) transaction: u32,
+    /// Who waits for it, nearest first.
+    pub(super) lineage: Lineage,
+    pub(super) what: What,
+    /// How the thread was scheduled before.
+    pub(super) saved: Saved,
 }
 
 /// What a thread waits for.
@@ -336,7 +357,7 @@ impl Thread {
     /// Whether it must not find a call yet: before it has read what became of its transaction it would take that
     /// for the next one's, and of two calls it would find the second before the end of the first.
     pub(super) fn is_engaged(&self) -> bool {
-        self.is_sending() || matches!(self.stack.last(), Some(Frame::Serving { .. })) || self.todo.has_call()
+        self.is_sending() || matches!(self.stack.last(), Some(Frame::Serving(_))) || self.todo.has_call()
     }
 
     /// Whether it has been given a transaction that it has not read.
@@ -409,8 +430,8 @@ impl Thread {
     #[inline(never)]
     fn lineage_of_last(&self) -> Option<Box<Lineage>> {
         self.stack.iter().rev().find_map(|frame| match frame {
-            Frame::Serving { source: Source::Broker(_, lineage, _), .. } => Some(lineage.clone()),
-            Frame::Serving { source: Source::Lane(call), .. } => Some(Box::new(call.lineage())),
+            Frame::Serving(Source::Broker(call)) => Some(Box::new(call.lineage)),
+            Frame::Serving(Source::Lane(call)) => Some(Box::new(call.lineage())),
             Frame::Calling(_) => None,
         })
     }

@@ -84,31 +84,30 @@ impl Process {
         payload: &Payload<'_>,
     ) -> io::Result<Guard<'p>> {
         let thread = st.thread(slot);
-        let serves = |frame: &mut Frame| matches!(frame, Frame::Serving { .. });
-        let Some(Frame::Serving { source, saved }) = thread.stack.pop_if(serves) else {
+        let serves = |frame: &mut Frame| matches!(frame, Frame::Serving(_));
+        let Some(Frame::Serving(source)) = thread.stack.pop_if(serves) else {
             self.fail_locally(&mut st, slot);
             return Ok(st);
         };
         self.show_depth(thread);
-        if !self.restores_late() {
+        let saved = source.saved();
+        let late = saved.is_some() && self.restores_late();
+        if saved.is_some() && !late {
             // Before the caller can run again (contract SCH-03).
             sched::restore(saved, self.marks.as_ref());
         }
-        let source = match source {
-            Source::Lane(call) => match &outgoing(data, buffers_size, payload) {
-                Some(payload) => {
-                    st = self.reply_in_lane(st, slot, call, data, payload);
-                    self.release_early(&mut st, slot, slot);
-                    return match self.restores_late() && saved != Saved::default() {
-                        true => Ok(self.restore_late(st, slot, saved)),
-                        false => Ok(st),
-                    };
-                }
-                None => Source::Lane(call),
-            },
-            broker => broker,
+        let Source::Lane(call) = source else {
+            return self.reply_through_broker(st, slot, source, (data, buffers_size, payload));
         };
-        self.reply_through_broker(st, slot, (source, saved), (data, buffers_size, payload))
+        let Some(payload) = &outgoing(data, buffers_size, payload) else {
+            return self.reply_through_broker(st, slot, Source::Lane(call), (data, buffers_size, payload));
+        };
+        st = self.reply_in_lane(st, slot, call, data, payload);
+        self.release_early(&mut st, slot, slot);
+        match late {
+            true => Ok(self.restore_late(st, slot, saved)),
+            false => Ok(st),
+        }
     }
 
     /// A reply to a call that came through the broker, or that no lane takes.
@@ -117,13 +116,14 @@ impl Process {
         &'p self,
         mut st: Guard<'p>,
         slot: u32,
-        (source, saved): (Source, Saved),
+        source: Source,
         (data, buffers_size, payload): (&TransactionData, Option<u64>, &Payload<'_>),
     ) -> io::Result<Guard<'p>> {
+        let saved = source.saved();
         let (kind, answers) = match source {
-            Source::Broker(transaction, _, what) => {
+            Source::Broker(call) => {
                 self.show_serving(st.thread(slot));
-                (TransactKind::Reply { transaction }, (transaction, what))
+                (TransactKind::Reply { transaction: call.transaction }, (call.transaction, call.what))
             }
             Source::Lane(call) => {
                 call.leave_to_broker();
@@ -153,7 +153,7 @@ impl Process {
     /// Wakes the caller that was replied to, and then undoes what serving it changed, if that was left.
     #[cold]
     fn restore_late<'p>(&'p self, st: Guard<'p>, slot: u32, saved: Saved) -> Guard<'p> {
-        if saved == Saved::default() {
+        if !saved.is_some() {
             return st;
         }
         let wake = self.unlock(st, slot);

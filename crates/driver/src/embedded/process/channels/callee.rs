@@ -15,7 +15,7 @@ use super::super::state::{BoxedCall, Frame, LaneCall, NO_ERROR, Source, State, T
 use super::super::{Guard, Process};
 use super::{EFAULT, EINVAL, ENOSPC, Wake};
 use crate::embedded::channel::Corrupt;
-use crate::embedded::channel::lane::{self, Lanes, ReplyHeader, Shape};
+use crate::embedded::channel::lane::{self, ReplyHeader, Shape};
 use crate::embedded::channel::wait::Waiter;
 use crate::embedded::marks::What;
 use crate::embedded::priority::is_realtime;
@@ -67,18 +67,14 @@ impl Process {
     }
 
     fn drain_channel(&self, st: &mut State, me: u32, bit: u32, held: &mut Held) {
-        let mut taken = 0;
-        while let Some(Some(inbound)) = st.channels.by_bit.get_mut(bit as usize) {
+        let Some(Some(inbound)) = st.channels.by_bit.get(bit as usize) else { return };
+        for lane in inbound.channel.lanes.called() {
+            let Some(Some(inbound)) = st.channels.by_bit.get_mut(bit as usize) else { return };
             if inbound.channel.is_closed() {
                 return;
             }
-            // An honest caller has no more under way; what comes on top waits, and others have their turn.
-            if taken == lane::LANES {
-                return self.bells.post(bit);
-            }
-            taken += 1;
-            match inbound.take(Lanes::take_next_into) {
-                Ok(None) => return,
+            match inbound.take(lane) {
+                Ok(None) => {}
                 Ok(Some(call)) => match self.may_wait(&call) {
                     true => held.push(call),
                     false => self.arrive(st, me, call),
@@ -100,8 +96,7 @@ impl Process {
         let watched = threads[slot as usize].as_ref().and_then(|thread| thread.watched.as_ref());
         let Some(watched) = watched.filter(|watched| watched.has_call()) else { return };
         let Some(inbound) = channels.inbound(&watched.channel) else { return };
-        let lane = watched.lane;
-        match inbound.take(|lanes, request| lanes.take_into(lane, request)) {
+        match inbound.take(watched.lane) {
             Ok(None) => {}
             Ok(Some(call)) => self.arrive(st, slot, call),
             Err(corrupt) => inbound.channel.close_as(corrupt),
@@ -134,7 +129,7 @@ impl Process {
         call.node = *node;
         // From here on, not only once it is read: another thread may read of the node's end
         // before.
-        st.channels.held.entry(node.ptr).or_default().calls += 1;
+        st.channels.held[node.held as usize].calls += 1;
         self.route_call(st, me, to, Todo::LaneCall(call));
     }
 
@@ -142,10 +137,9 @@ impl Process {
         &'p self,
         mut st: Guard<'p>,
         slot: u32,
-        call: BoxedCall,
+        mut call: BoxedCall,
         out: &mut Output<'_>,
     ) -> (Guard<'p>, Step) {
-        let channel = &call.channel;
         let header = &call.request.header;
         let (shape, flags, code) = (header.shape, header.flags, header.code);
         let arriving = Arriving::new(shape, out.takes_vectors);
@@ -153,46 +147,72 @@ impl Process {
             self.fail_lane_call(&mut st, slot, &call, ENOSPC);
             return (st, Step::More);
         };
-        let copied;
-        (st, copied) = self.copying(st, slot, arriving.layout.end as usize, || {
-            let copy = |piece| self.area.take_in(channel.lanes.memory(), piece, offset, &arriving);
-            channel.lanes.pieces_of_request(&call.request, || channel.is_closed(), copy)?;
-            self.area.settle(offset, &arriving)
-        });
+        let copied = match arriving.layout.end < lane::CUT_FROM as u64 {
+            true => self.copy_request(&call, offset, &arriving),
+            false => {
+                let copied;
+                (st, copied) = self.copy_large_request(st, slot, &call, offset, &arriving);
+                copied
+            }
+        };
         if let Err(corrupt) = copied {
             // It may be no more than a caller that was stopped for long.
             self.fail_lane_call(&mut st, slot, &call, EFAULT);
-            channel.close_as(corrupt);
+            call.channel.close_as(corrupt);
             st.live.free(offset);
             return (st, Step::More);
         }
         let node = call.node;
-        let saved = self.inherit(&mut st, slot, header.sched, node.flags, false);
+        call.saved = self.inherit(&mut st, slot, call.request.header.sched, node.flags, false);
         let data = TransactionData {
             target: node.ptr,
             cookie: node.cookie,
             code,
             flags,
-            sender_pid: channel.peer_pid as i32,
-            sender_euid: channel.peer_euid,
-            ..self.keep(&mut st, offset, &arriving.layout, flags, Some(node.ptr))
+            sender_pid: call.channel.peer_pid as i32,
+            sender_euid: call.channel.peer_euid,
+            ..self.keep(&mut st, offset, &arriving.layout, flags, Some(node.held))
         };
         out.vector = arriving.vector;
         if let Some(marks) = self.traced() {
             self.mark_lane_call_delivered(marks, &call, offset);
         }
         let thread = st.thread(slot);
-        thread.stack.push(Frame::Serving { source: Source::Lane(call), saved });
+        thread.stack.push(Frame::Serving(Source::Lane(call)));
         self.show_depth(thread);
         self.put(slot, out, br::TRANSACTION, data.as_bytes());
         (st, Step::Last)
+    }
+
+    /// Copies a payload to its place.
+    #[inline(always)]
+    fn copy_request(&self, call: &LaneCall, offset: u64, arriving: &Arriving) -> Result<(), Corrupt> {
+        let channel = &call.channel;
+        let copy = |piece| self.area.take_in(channel.lanes.memory(), piece, offset, arriving);
+        channel.lanes.pieces_of_request(&call.request, || channel.is_closed(), copy)?;
+        self.area.settle(offset, arriving)
+    }
+
+    /// The same without the lock.
+    #[inline(never)]
+    fn copy_large_request<'p>(
+        &'p self,
+        st: Guard<'p>,
+        slot: u32,
+        call: &LaneCall,
+        offset: u64,
+        arriving: &Arriving,
+    ) -> (Guard<'p>, Result<(), Corrupt>) {
+        self.unlock(st, slot);
+        let copied = self.copy_request(call, offset, arriving);
+        (self.lock(), copied)
     }
 
     /// A call that nobody will read.
     #[cold]
     fn fail_lane_call(&self, st: &mut Guard<'_>, slot: u32, call: &LaneCall, errno: i32) {
         call.fail(errno);
-        self.let_go(st, slot, Some(call.node.ptr));
+        self.let_go(st, slot, Some(call.node.held));
     }
 
     /// Replies through the lane that the call came in.

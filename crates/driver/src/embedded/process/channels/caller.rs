@@ -378,7 +378,7 @@ impl Process {
         let Some(Frame::Calling(Calling::Lane(ticket))) = thread.take_frame(place) else { return };
         match end {
             Ended::Replied(header) => {
-                thread.end(place, Todo::LaneReply(LaneReply { ticket, header }));
+                thread.end(place, Todo::LaneReply(Box::new(LaneReply { ticket, header })));
                 self.show_depth(thread);
             }
             Ended::Refused(word) => {
