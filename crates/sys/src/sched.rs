@@ -241,9 +241,20 @@ pub struct Own {
 /// Counts the changes that this process made.
 static CHANGES: AtomicU32 = AtomicU32::new(0);
 
+/// What was last seen.
+struct Seen {
+    own: Cell<Own>,
+    /// When, on the coarse clock; 0 for never.
+    when: Cell<u64>,
+    /// After how many changes.
+    after: Cell<u32>,
+}
+
 thread_local! {
-    /// What was last seen, when on the coarse clock, and after how many changes.
-    static SEEN: Cell<Option<(Own, u64, u32)>> = const { Cell::new(None) };
+    static SEEN: Seen = const {
+        let own = Cell::new(Own { policy: Policy::Other, nice: 0 });
+        Seen { own, when: Cell::new(0), after: Cell::new(0) }
+    };
 }
 
 /// How the calling thread is scheduled, without a system call most of the time: changes made through
@@ -252,17 +263,19 @@ thread_local! {
 #[inline]
 pub fn own_lately() -> Own {
     let (now, changes) = (crate::clock::coarse_ns(), CHANGES.load(Ordering::Relaxed));
-    match SEEN.get() {
-        Some((own, when, after)) if when == now && after == changes => own,
-        _ => look_anew(now, changes),
-    }
+    SEEN.with(|seen| {
+        if seen.when.get() != now || seen.after.get() != changes {
+            look_anew(seen, now, changes);
+        }
+        seen.own.get()
+    })
 }
 
 #[cold]
-fn look_anew(now: u64, changes: u32) -> Own {
-    let own = own_now();
-    SEEN.set(Some((own, now, changes)));
-    own
+fn look_anew(seen: &Seen, now: u64, changes: u32) {
+    seen.own.set(own_now());
+    seen.when.set(now);
+    seen.after.set(changes);
 }
 
 /// How the calling thread is scheduled, asked anew.

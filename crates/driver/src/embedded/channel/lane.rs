@@ -93,6 +93,11 @@ impl Request {
     pub fn taken(&self) -> Taken {
         Taken { lane: self.lane, number: self.number }
     }
+
+    #[inline]
+    fn place(&self) -> Place {
+        Place::request(self.lane, self.number, self.header.len(), self.header.shape.sent())
+    }
 }
 
 /// A call that the callee has taken and not yet answered.
@@ -106,8 +111,8 @@ pub struct Taken {
 /// Lanes that have a call: [`Lanes::called`].
 #[derive(Clone, Debug)]
 pub struct Called {
+    /// One bit for each, the lowest for the lane to begin with: behind the last come those before it.
     bits: u32,
-    /// The lane to begin with, and go on to the last; then come those before it.
     first: u32,
 }
 
@@ -116,13 +121,12 @@ impl Iterator for Called {
 
     #[inline]
     fn next(&mut self) -> Option<u32> {
-        let behind = self.bits & u32::MAX << self.first;
-        let lane = if behind != 0 { behind } else { self.bits }.trailing_zeros();
-        if lane >= LANES {
+        if self.bits == 0 {
             return None;
         }
-        self.bits &= !(1 << lane);
-        Some(lane)
+        let place = self.bits.trailing_zeros();
+        self.bits &= self.bits - 1;
+        Some((place + self.first) % u32::BITS)
     }
 }
 
@@ -371,9 +375,10 @@ impl<M: Memory> Lanes<M> {
         if bits & bits.wrapping_sub(1) == 0 {
             return Called { bits, first: 0 };
         }
-        let called = Called { bits, first: self.next.load(Ordering::Relaxed) % LANES };
-        self.next.store(called.clone().next().map_or(0, |lane| lane + 1), Ordering::Relaxed);
-        called
+        let first = self.next.load(Ordering::Relaxed) % u32::BITS;
+        let bits = bits.rotate_right(first);
+        self.next.store(first + bits.trailing_zeros() + 1, Ordering::Relaxed);
+        Called { bits, first }
     }
 
     /// Takes a call of any lane, if there is one.
@@ -397,6 +402,7 @@ impl<M: Memory> Lanes<M> {
     ///
     /// # Errors
     /// A header that makes no sense. What is in that place then does not make sense either.
+    #[inline]
     pub fn take_into(&self, lane: u32, request: &mut Request) -> Result<bool, Corrupt> {
         if lane >= LANES {
             return Ok(false);
@@ -412,15 +418,22 @@ impl<M: Memory> Lanes<M> {
         if word.compare_exchange(called, number | TAKEN, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return Ok(false);
         }
-        let words = self.memory.words(base(lane) + 4);
         (request.lane, request.number) = (lane, number);
-        let len = request.header.decode(&words)?;
-        if len > REQUEST_FIXED {
-            let mut more = [0; REQUEST_MORE];
-            self.memory.copy_out(base(lane) + REQUEST_FIXED, &mut more[..len - REQUEST_FIXED]);
-            request.header.decode_links(&words, &more)?;
+        // Word after word, each straight to its place.
+        let word = |index| self.memory.words::<1>(base(lane) + 4 + index * 4)[0];
+        let links = request.header.decode(word)?;
+        if links > 0 {
+            self.take_links(lane, links, request)?;
         }
         Ok(true)
+    }
+
+    #[inline(never)]
+    fn take_links(&self, lane: u32, links: usize, request: &mut Request) -> Result<(), Corrupt> {
+        let mut more = [0; REQUEST_MORE];
+        self.memory
+            .copy_out(base(lane) + REQUEST_FIXED, &mut more[..header::len_with(links) - REQUEST_FIXED]);
+        request.header.decode_links(links, &more)
     }
 
     /// Whether a call waits in this lane: one load, for a thread that watches the lane it last replied
@@ -460,6 +473,12 @@ impl<M: Memory> Lanes<M> {
         })
     }
 
+    /// All bytes of a request, if they are there: always of one that is not to be [poured](CUT_FROM).
+    #[inline]
+    pub fn whole_request(&self, request: &Request) -> Option<Piece> {
+        request.place().whole()
+    }
+
     /// [`copy_request`](Self::copy_request) to a place of the caller's choice, piece by piece, from
     /// the channel's memory.
     ///
@@ -471,8 +490,8 @@ impl<M: Memory> Lanes<M> {
         gone: impl FnMut() -> bool,
         copy: impl FnMut(Piece),
     ) -> Result<(), Corrupt> {
-        let Request { lane, number, header } = request;
-        let place = Place::request(*lane, *number, header.len(), header.shape.sent());
+        let Request { lane, number, .. } = request;
+        let place = request.place();
         self.fetch(&place, || Ahead::of(self, |len| Place::reply(*lane, *number, len)), gone, copy)
     }
 

@@ -78,7 +78,7 @@ impl Inbound {
     }
 
     /// Takes the call of one lane, if there is one.
-    #[inline]
+    #[inline(always)] // the usual one of its two callers is the hot path
     fn take(&mut self, lane: u32) -> Result<Option<BoxedCall>, Corrupt> {
         if self.spare.is_empty() {
             self.make_spare();
@@ -98,6 +98,7 @@ impl Inbound {
             channel,
             request,
             node: Node::default(),
+            found: (0, 0),
             saved: Saved::default(),
         }));
     }
@@ -128,6 +129,8 @@ pub(super) struct Channels {
     /// By handle; the broker gives the lowest ones out first, so there are hardly more places than handles.
     handles: Vec<Option<Binding>>,
     nodes: Quick<(u32, u32), Node>,
+    /// Counts their changes.
+    renewals: u64,
     /// A node that has a binding has a place here, one for all of its channels.
     held: Vec<Held>,
     /// Calls whose threads exited; their lanes are free once they are answered.
@@ -140,6 +143,21 @@ impl Channels {
     /// Whether nothing waits to be looked at again.
     pub(super) fn is_quiet(&self) -> bool {
         self.orphans.is_empty() && self.early.is_empty()
+    }
+
+    /// Finds what a call is for; whether its binding is known.
+    #[inline]
+    fn find_node(&mut self, call: &mut LaneCall) -> bool {
+        let found = (call.request.header.binding, self.renewals);
+        // Before the first change there are none.
+        call.found == found && self.renewals > 0 || self.look_up(call, found)
+    }
+
+    #[inline(never)]
+    fn look_up(&self, call: &mut LaneCall, found: (u32, u64)) -> bool {
+        let Some(node) = self.nodes.get(&(call.channel.id, found.0)) else { return false };
+        (call.node, call.found) = (*node, found);
+        true
     }
 
     /// The place of a node that gets one more binding. Every call looks there, few bindings are made.
@@ -295,6 +313,7 @@ impl Process {
                 }
             }
             Item::BindNode { channel, binding, ptr, cookie, flags } => {
+                st.channels.renewals += 1;
                 let held = st.channels.hold(ptr);
                 let node = Node { ptr, cookie, flags, held };
                 if let Some(other) = st.channels.nodes.insert((channel, binding), node) {
@@ -311,6 +330,7 @@ impl Process {
                 }
             }
             Item::Unbind { channel, binding } => {
+                st.channels.renewals += 1;
                 if let Some(node) = st.channels.nodes.remove(&(channel, binding)) {
                     st.channels.held[node.held as usize].bindings -= 1;
                 }
@@ -326,7 +346,8 @@ impl Process {
     pub(super) fn accept_peer_gone(&self, st: &mut State, me: u32, peer: ProcId) {
         // What it sent before its end counts.
         self.drain_lanes(st, me);
-        let Channels { outbound, inbound, by_bit, handles, nodes, held, early, .. } = &mut st.channels;
+        let Channels { outbound, inbound, by_bit, handles, nodes, renewals, held, early, .. } =
+            &mut st.channels;
         for (handle, place) in (0..).zip(handles) {
             // What waited for the end of its calls.
             let Some(bound) = place.take_if(|bound| bound.channel.peer == peer) else { continue };
@@ -342,6 +363,7 @@ impl Process {
             .chain(inbound.extract_if(|_, channel| gone(channel)))
         {
             channel.closed.store(true, Ordering::Relaxed);
+            *renewals += 1;
             for (_, node) in nodes.extract_if(|(of, _), _| *of == id) {
                 held[node.held as usize].bindings -= 1;
             }
@@ -400,12 +422,13 @@ impl Process {
         let held = &mut st.channels.held[node as usize];
         held.calls -= 1;
         if held.calls == 0 && !held.later.is_empty() {
-            self.tell_later(st, me, node);
+            self.tell_owner(st, me, node);
         }
     }
 
+    /// What waited for the end of a node's last call.
     #[cold]
-    fn tell_later(&self, st: &mut State, me: u32, node: u32) {
+    fn tell_owner(&self, st: &mut State, me: u32, node: u32) {
         for (word, payload) in std::mem::take(&mut st.channels.held[node as usize].later) {
             self.route(st, me, Todo::Small(word, payload));
         }

@@ -124,7 +124,7 @@ impl Home {
     /// A thread that waits for any work does so as the opener did (contract SCH-04): at its nice, and where
     /// policies are inherited with its policy, whatever an earlier call or a boost in vain left behind.
     /// Returns how it waits, where a boost may come before it is woken.
-    #[inline]
+    #[inline(always)] // one of its two callers is the hot path
     pub(super) fn settle(&self, mode: Inherit, marks: Option<&Marks>) -> Option<Sched> {
         let Self(home) = *self;
         if mode == Inherit::None {

@@ -101,6 +101,8 @@ pub(super) struct LaneCall {
     pub(super) request: lane::Request,
     /// What it is for; known once it was accepted.
     pub(super) node: Node,
+    /// By which binding, and as of which change of those: the box's next call most often is for the same.
+    pub(super) found: (u32, u64),
     /// How the thread that serves it was scheduled before.
     pub(super) saved: Saved,
 }

@@ -75,6 +75,7 @@ impl Process {
     }
 
     /// `BC_REPLY(_SG)`.
+    #[inline(never)] // so that it is dense, and not in between what a caller does
     pub(super) fn reply<'p>(
         &'p self,
         mut st: Guard<'p>,

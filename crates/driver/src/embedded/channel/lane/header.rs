@@ -82,36 +82,29 @@ impl RequestHeader {
         ]
     }
 
-    /// Back from those words, but for the lineage; the bytes of the whole.
+    /// Back from those words, but for the lineage; the links of that.
     #[inline(always)]
-    pub(super) fn decode(&mut self, words: &RequestWords) -> Result<usize, Corrupt> {
-        let &[binding, code, flags, data_size, slot, generation, cpu, sched, priority, rest, mark] = words;
-        let links = (cpu >> LINKS_AT) as usize;
-        if links > LINEAGE_MAX {
-            return Err(Corrupt::Lineage);
+    pub(super) fn decode(&mut self, word: impl Fn(usize) -> u32) -> Result<usize, Corrupt> {
+        self.binding = word(0);
+        self.code = word(1);
+        self.flags = word(2);
+        self.shape = Shape::decode([word(3), word(9)])?;
+        self.thread = ThreadKey { slot: word(4), generation: word(5) };
+        let cpu = word(6);
+        self.cpu = cpu & CPU;
+        let sched = word(7);
+        self.sched =
+            Sched { policy: sched & POLICY, priority: word(8) as i32, nice: (sched as i32) >> NICE_AT };
+        self.mark = word(10);
+        self.lineage = None;
+        match (cpu >> LINKS_AT) as usize {
+            links @ 0..=LINEAGE_MAX => Ok(links),
+            _ => Err(Corrupt::Lineage),
         }
-        *self = Self {
-            binding,
-            code,
-            flags,
-            shape: Shape::decode([data_size, rest])?,
-            thread: ThreadKey { slot, generation },
-            cpu: cpu & CPU,
-            sched: Sched {
-                policy: sched & POLICY,
-                priority: priority as i32,
-                nice: (sched as i32) >> NICE_AT,
-            },
-            mark,
-            lineage: None,
-        };
-        Ok(len_with(links))
     }
 
-    /// The lineage, from as many bytes behind the words as [`decode`](Self::decode) said.
-    #[inline(never)]
-    pub(super) fn decode_links(&mut self, words: &RequestWords, more: &[u8]) -> Result<(), Corrupt> {
-        let count = (words[6] >> LINKS_AT) as usize;
+    /// So many links, from the bytes behind the words.
+    pub(super) fn decode_links(&mut self, count: usize, more: &[u8]) -> Result<(), Corrupt> {
         let mut links = [Link { proc: ProcId(0), thread: ThreadKey::NOBODY }; LINEAGE_MAX];
         let links = links.get_mut(..count).ok_or(Corrupt::Lineage)?;
         for (link, bytes) in links.iter_mut().zip(more.as_chunks::<LINK>().0) {

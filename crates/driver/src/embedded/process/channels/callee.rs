@@ -91,6 +91,7 @@ impl Process {
     }
 
     /// Takes in the call of the lane that this thread watches.
+    #[inline(never)]
     pub(in super::super) fn take_watched(&self, st: &mut State, slot: u32) {
         let State { threads, channels, .. } = &mut *st;
         let watched = threads[slot as usize].as_ref().and_then(|thread| thread.watched.as_ref());
@@ -120,19 +121,19 @@ impl Process {
     }
 
     fn accept_lane_call(&self, st: &mut State, me: u32, mut call: BoxedCall) {
-        let header = &call.request.header;
-        let Some(node) = st.channels.nodes.get(&(call.channel.id, header.binding)) else {
+        if !st.channels.find_node(&mut call) {
             return refuse_lane_call(st, call);
-        };
+        }
+        let header = &call.request.header;
         let to = header.lineage.as_deref().and_then(|lineage| lineage.find(self.id));
         self.saw_caller(header.cpu);
-        call.node = *node;
         // From here on, not only once it is read: another thread may read of the node's end
         // before.
-        st.channels.held[node.held as usize].calls += 1;
+        st.channels.held[call.node.held as usize].calls += 1;
         self.route_call(st, me, to, Todo::LaneCall(call));
     }
 
+    #[inline(never)] // as `reply`
     pub(in super::super) fn give_out_lane_call<'p>(
         &'p self,
         mut st: Guard<'p>,
@@ -147,9 +148,14 @@ impl Process {
             self.fail_lane_call(&mut st, slot, &call, ENOSPC);
             return (st, Step::More);
         };
-        let copied = match arriving.layout.end < lane::CUT_FROM as u64 {
-            true => self.copy_request(&call, offset, &arriving),
-            false => {
+        let small = (arriving.layout.end as usize) < lane::CUT_FROM;
+        let lanes = &call.channel.lanes;
+        let copied = match lanes.whole_request(&call.request).filter(|_| small) {
+            Some(whole) => {
+                self.area.take_in(lanes.memory(), whole, offset, &arriving);
+                self.area.settle(offset, &arriving)
+            }
+            None => {
                 let copied;
                 (st, copied) = self.copy_large_request(st, slot, &call, offset, &arriving);
                 copied
@@ -184,16 +190,7 @@ impl Process {
         (st, Step::Last)
     }
 
-    /// Copies a payload to its place.
-    #[inline(always)]
-    fn copy_request(&self, call: &LaneCall, offset: u64, arriving: &Arriving) -> Result<(), Corrupt> {
-        let channel = &call.channel;
-        let copy = |piece| self.area.take_in(channel.lanes.memory(), piece, offset, arriving);
-        channel.lanes.pieces_of_request(&call.request, || channel.is_closed(), copy)?;
-        self.area.settle(offset, arriving)
-    }
-
-    /// The same without the lock.
+    /// Copies a payload to its place without the lock.
     #[inline(never)]
     fn copy_large_request<'p>(
         &'p self,
@@ -204,7 +201,10 @@ impl Process {
         arriving: &Arriving,
     ) -> (Guard<'p>, Result<(), Corrupt>) {
         self.unlock(st, slot);
-        let copied = self.copy_request(call, offset, arriving);
+        let channel = &call.channel;
+        let copy = |piece| self.area.take_in(channel.lanes.memory(), piece, offset, arriving);
+        let copied = channel.lanes.pieces_of_request(&call.request, || channel.is_closed(), copy);
+        let copied = copied.and_then(|()| self.area.settle(offset, arriving));
         (self.lock(), copied)
     }
 
