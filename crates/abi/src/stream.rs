@@ -55,16 +55,17 @@ pub enum BadCommand {
 ///
 /// # Errors
 /// See [`BadCommand`].
-#[inline]
 pub fn first(stream: &[u8]) -> Result<Option<(Command, usize)>, BadCommand> {
     if stream.is_empty() {
         return Ok(None);
     }
     let (word, payload) = stream.split_first_chunk::<4>().ok_or(BadCommand::Truncated)?;
-    let word = u32::from_ne_bytes(*word);
-    match frequent(word, payload) {
-        Some(found) => Ok(Some(found)),
-        None => any(CommandWord(word), payload),
+    let word = CommandWord(u32::from_ne_bytes(*word));
+    let len = word.payload_len();
+    match payload.get(..len).map(|payload| decode(word, payload)) {
+        Some(Some(command)) => Ok(Some((command, 4 + len))),
+        None if is_supported(word) => Err(BadCommand::Truncated),
+        _ => Err(BadCommand::Unsupported(word)),
     }
 }
 
@@ -91,51 +92,32 @@ pub fn reply(stream: &[u8]) -> Option<TransactionData> {
     behind::<{ size_of::<TransactionData>() }>(stream, bc::REPLY).map(|data| zerocopy::transmute!(*data))
 }
 
+/// The same of `BC_TRANSACTION_SG`, with the total size of scattered buffers.
+#[must_use]
+#[inline]
+pub fn transaction_sg(stream: &[u8]) -> Option<(TransactionData, u64)> {
+    with_buffers(stream, bc::TRANSACTION_SG)
+}
+
+/// The same of `BC_REPLY_SG`.
+#[must_use]
+#[inline]
+pub fn reply_sg(stream: &[u8]) -> Option<(TransactionData, u64)> {
+    with_buffers(stream, bc::REPLY_SG)
+}
+
+#[inline]
+fn with_buffers(stream: &[u8], word: u32) -> Option<(TransactionData, u64)> {
+    let with = behind::<{ size_of::<TransactionDataSg>() }>(stream, word)?;
+    let TransactionDataSg { transaction_data, buffers_size } = zerocopy::transmute!(*with);
+    Some((transaction_data, buffers_size))
+}
+
 /// The same of `BC_FREE_BUFFER`.
 #[must_use]
 #[inline]
 pub fn free_buffer(stream: &[u8]) -> Option<BufferAddress> {
     behind(stream, bc::FREE_BUFFER).map(|address| BufferAddress(u64::from_ne_bytes(*address)))
-}
-
-/// The commands of a plain call, decoded without looking at what else there may be.
-#[inline]
-fn frequent(word: u32, payload: &[u8]) -> Option<(Command, usize)> {
-    const DATA: usize = size_of::<TransactionData>();
-    const WITH_BUFFERS: usize = size_of::<TransactionDataSg>();
-    match word {
-        bc::TRANSACTION => {
-            let data = zerocopy::transmute!(*payload.first_chunk::<DATA>()?);
-            Some((Command::Transaction(data, None), 4 + DATA))
-        }
-        bc::REPLY => {
-            let data = zerocopy::transmute!(*payload.first_chunk::<DATA>()?);
-            Some((Command::Reply(data, None), 4 + DATA))
-        }
-        bc::TRANSACTION_SG => {
-            let with: TransactionDataSg = zerocopy::transmute!(*payload.first_chunk::<WITH_BUFFERS>()?);
-            Some((Command::Transaction(with.transaction_data, Some(with.buffers_size)), 4 + WITH_BUFFERS))
-        }
-        bc::REPLY_SG => {
-            let with: TransactionDataSg = zerocopy::transmute!(*payload.first_chunk::<WITH_BUFFERS>()?);
-            Some((Command::Reply(with.transaction_data, Some(with.buffers_size)), 4 + WITH_BUFFERS))
-        }
-        bc::FREE_BUFFER => {
-            let address = u64::from_ne_bytes(*payload.first_chunk()?);
-            Some((Command::FreeBuffer(BufferAddress(address)), 4 + 8))
-        }
-        _ => None,
-    }
-}
-
-#[inline(never)]
-fn any(word: CommandWord, payload: &[u8]) -> Result<Option<(Command, usize)>, BadCommand> {
-    let len = word.payload_len();
-    match payload.get(..len).map(|payload| decode(word, payload)) {
-        Some(Some(command)) => Ok(Some((command, 4 + len))),
-        None if is_supported(word) => Err(BadCommand::Truncated),
-        _ => Err(BadCommand::Unsupported(word)),
-    }
 }
 
 fn is_supported(word: CommandWord) -> bool {
@@ -191,6 +173,21 @@ mod tests {
     use super::*;
     use crate::command::{Commands, Payload, TransactionFlags};
 
+    /// Whichever of the functions for one command each knows what the stream begins with.
+    fn at_once(stream: &[u8]) -> Option<Command> {
+        let all = [
+            transaction(stream).map(|data| Command::Transaction(data, None)),
+            reply(stream).map(|data| Command::Reply(data, None)),
+            transaction_sg(stream).map(|(data, size)| Command::Transaction(data, Some(size))),
+            reply_sg(stream).map(|(data, size)| Command::Reply(data, Some(size))),
+            free_buffer(stream).map(Command::FreeBuffer),
+        ];
+        let mut known = all.into_iter().flatten();
+        let command = known.next();
+        assert_eq!(known.next(), None, "no more than one");
+        command
+    }
+
     #[test]
     fn what_is_encoded_is_decoded() {
         let mut commands = Commands::default();
@@ -198,6 +195,8 @@ mod tests {
             Payload { data: &[1, 2, 3], offsets: &[0], buffers_size: Some(16), ..Payload::default() };
         commands.transaction(Handle(7), 9, TransactionFlags::ONEWAY, payload);
         commands.reply(TransactionFlags::CALL, Payload::default());
+        commands.transaction(Handle(7), 9, TransactionFlags::CALL, Payload::default());
+        commands.reply(TransactionFlags::CALL, Payload { buffers_size: Some(8), ..Payload::default() });
         commands.free_buffer(BufferAddress(0x1000));
         commands.release(Handle(3));
         commands.acquire_done(NodePtr(1), Cookie(2));
@@ -206,14 +205,18 @@ mod tests {
         let mut stream = commands.as_bytes();
         let mut seen = Vec::new();
         while let Some((command, len)) = first(stream).expect("well-formed") {
+            assert_eq!(at_once(stream).unwrap_or(command), command);
+            assert_eq!(at_once(&stream[..len - 1]), None, "cut");
             seen.push(command);
             stream = &stream[len..];
         }
         let Command::Transaction(data, Some(16)) = seen[0] else { panic!("{:?}", seen[0]) };
         assert_eq!((data.target, data.code, data.data_size, data.offsets_size), (7, 9, 3, 8));
         assert!(matches!(seen[1], Command::Reply(_, None)));
+        assert!(matches!(seen[2], Command::Transaction(_, None)));
+        assert!(matches!(seen[3], Command::Reply(_, Some(8))));
         assert_eq!(
-            seen[2..],
+            seen[4..],
             [
                 Command::FreeBuffer(BufferAddress(0x1000)),
                 Command::Count(CommandWord(bc::RELEASE), Handle(3)),

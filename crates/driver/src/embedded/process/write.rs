@@ -41,7 +41,7 @@ impl Process {
         let mut rest = exchange.write.get(exchange.write_consumed..).unwrap_or_default();
         while !st.thread(slot).refused {
             let len;
-            // The commands of a plain call first, each decoded on the spot.
+            // The commands of calls first, each decoded on the spot.
             if let Some(address) = stream::free_buffer(rest) {
                 len = size_of_command(bc::FREE_BUFFER);
                 self.count_command(slot, bc::FREE_BUFFER);
@@ -54,6 +54,14 @@ impl Process {
                 len = size_of_command(bc::REPLY);
                 self.count_command(slot, bc::REPLY);
                 st = self.reply(st, slot, data, None, &exchange.payload)?;
+            } else if let Some((ref data, buffers_size)) = stream::transaction_sg(rest) {
+                len = size_of_command(bc::TRANSACTION_SG);
+                self.count_command(slot, bc::TRANSACTION_SG);
+                st = self.call(st, slot, data, Some(buffers_size), &exchange.payload)?;
+            } else if let Some((ref data, buffers_size)) = stream::reply_sg(rest) {
+                len = size_of_command(bc::REPLY_SG);
+                self.count_command(slot, bc::REPLY_SG);
+                st = self.reply(st, slot, data, Some(buffers_size), &exchange.payload)?;
             } else if rest.is_empty() {
                 break;
             } else {
