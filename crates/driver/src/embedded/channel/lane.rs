@@ -365,7 +365,7 @@ impl<M: Memory> Lanes<M> {
 /// For the callee.
 impl<M: Memory> Lanes<M> {
     /// The lanes that have a call, in turn. A callee that has taken the channel's ready mark [takes](Self::take_into)
-    /// each: a call that is published later is marked again.
+    /// each: a call that is published later is marked again, or by its caller before that sleeps.
     #[inline]
     pub fn called(&self) -> Called {
         let used = self.memory.word(USED).load(Ordering::Acquire).min(LANES);

@@ -68,7 +68,7 @@ pub(super) struct Node {
 #[derive(Debug)]
 struct Inbound {
     channel: Arc<Channel>,
-    /// Boxes of calls that are over, for those to come: after the first ones none is made.
+    /// Boxes of calls that were answered, for those to come: after the first ones none is made.
     spare: Vec<BoxedCall>,
 }
 
@@ -184,7 +184,7 @@ impl Channels {
 
     /// A call is over.
     #[inline]
-    fn keep_box(&mut self, call: BoxedCall) {
+    pub(super) fn keep_box(&mut self, call: BoxedCall) {
         if let Some(inbound) = self.inbound(&call.channel) {
             inbound.spare.push(call);
         }
@@ -312,6 +312,8 @@ impl Process {
                     self.bells.post(bit);
                 }
             }
+            // Of a channel that could not be opened.
+            Item::BindNode { channel, .. } if !st.channels.inbound.contains_key(&channel) => {}
             Item::BindNode { channel, binding, ptr, cookie, flags } => {
                 st.channels.renewals += 1;
                 let held = st.channels.hold(ptr);

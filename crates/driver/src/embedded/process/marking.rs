@@ -131,7 +131,7 @@ impl Process {
         if header.mark == 0 {
             return;
         }
-        let number = header.mark + 1;
+        let number = header.mark.wrapping_add(1);
         let to = call.channel.whom(Some(header.thread));
         marks.transaction(&Sent { number, node: 0, to, reply: true, what });
         marks.buffer(Fate::Taken, sized(number, shape));

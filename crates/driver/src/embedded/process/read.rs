@@ -77,7 +77,8 @@ impl Process {
         loop {
             let thread = st.thread(slot);
             let proc = thread.is_free();
-            // What it has got already it need not wait for.
+            // What it has got already it need not wait for. Within a call it looks first all the same: of what comes
+            // back to it from there it has to learn before the call's end.
             let ready = thread.urgent && thread.stack.is_empty();
             if let Some(marks) = self.traced() {
                 self.mark_wait(marks, &mut st, slot, proc);

@@ -130,7 +130,9 @@ impl Process {
                 call.leave_to_broker();
                 let header = &call.request.header;
                 let what = What { flags: header.flags, code: header.code };
-                (call.reply_through_broker(), (header.mark, what))
+                let way = (call.reply_through_broker(), (header.mark, what));
+                st.channels.keep_box(call);
+                way
             }
         };
         let transact = Transact { kind, ..blank(data) };

@@ -72,11 +72,7 @@ impl Process {
 
     /// Waits.
     #[inline]
-    pub(super) fn wait<'p>(&'p self, mut st: Guard<'p>, slot: u32, until: Until) -> (Guard<'p>, Woken) {
-        // Most often the acknowledgement of a reply: it need not look further.
-        if matches!(until, Until::Work { .. }) && st.thread(slot).urgent {
-            return (st, Woken::Ready);
-        }
+    pub(super) fn wait<'p>(&'p self, st: Guard<'p>, slot: u32, until: Until) -> (Guard<'p>, Woken) {
         self.wait_for(st, slot, until, None)
     }
 
