@@ -10,12 +10,12 @@ use crate::embedded::channel::doorbell::{Doorbells, models::bells};
 use crate::embedded::channel::heap::HeapMemory;
 use crate::embedded::protocol::{Sched, ThreadKey};
 
-/// A channel of which the first lane can be used, the others seen idle.
+/// A channel of which the first lane can be used, and the second for a call; the others are seen idle.
 fn lanes() -> Arc<Lanes<HeapMemory>> {
-    let first = base(0);
+    let (first, second) = (base(0), base(1));
     let words = [GATE, REASON, USED, first + REPLY, first + REQUEST_WRITTEN + 4];
     let words = words.into_iter().chain((0..LANES).map(base));
-    let small = [first + 4..first + AREA, first + REPLY + 4..first + REPLY + AREA];
+    let small = [first + 4..first + AREA, first + REPLY + 4..first + REPLY + AREA, second + 4..second + AREA];
     let large = large(0, 0, next(0));
     let large = [large..large + STEP, large + STEP..large + 2 * STEP];
     Arc::new(Lanes::new(HeapMemory::new(SIZE, words, small.into_iter().chain(large))).expect("room"))
@@ -42,6 +42,26 @@ fn taken(lanes: &Lanes<HeapMemory>) -> Request {
             None => loom::thread::yield_now(),
         }
     }
+}
+
+/// Guards the one pass over the lanes that a mark is worth: what it does not find is marked again.
+#[test]
+fn loom_a_pass_for_each_mark_finds_every_call() {
+    fn pass(lanes: &Lanes<HeapMemory>, bells: &Doorbells<HeapMemory>) -> usize {
+        let take = |lane: &u32| lanes.take(*lane).expect("sane").is_some();
+        bells.take_ready().map(|_| lanes.called().filter(take).count()).sum()
+    }
+    loom::model(|| {
+        let (lanes, bells) = (lanes(), bells());
+        let (callee, marks) = (Arc::clone(&lanes), Arc::clone(&bells));
+        let serving = loom::thread::spawn(move || pass(&callee, &marks));
+        for lane in [0, 1] {
+            lanes.publish(lane, &header(), b"call").expect("idle");
+            bells.post(5);
+        }
+        let found = serving.join().expect("no panic");
+        assert_eq!(found + pass(&lanes, &bells), 2);
+    });
 }
 
 /// Guards the Release and Acquire of both words: loom watches the bytes.
