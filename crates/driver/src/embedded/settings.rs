@@ -40,13 +40,14 @@ impl fmt::Display for Inherit {
     }
 }
 
-/// How a thread waits for its peer.
+/// How a thread waits for its peer. One that does not sleep at once hands its CPU over (`sched_yield(2)`) to a peer
+/// that shares it, while that pays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Waiting {
     /// It sleeps at once.
     Sleep,
     /// It spins for the whole budget whenever spinning can help at all (never on one CPU, at a
-    /// real-time priority, or with as many busy pairs as CPUs), then sleeps.
+    /// real-time priority, or with more busy threads than CPUs), then sleeps.
     Spin,
     /// It spins for as long as spinning has paid lately, at most the budget, then sleeps.
     #[default]

@@ -1,10 +1,12 @@
-//! Room: how a thread waits: it spins when that is likely to pay, and sleeps on its bell.
-//! Not here: what it waits for (a closure of its own), the bell (`doorbell`).
+//! Room: how a thread waits: it spins when that is likely to pay, or hands its CPU over, and sleeps on its bell.
+//! Not here: what it waits for (a closure of its own), the bell (`doorbell`), when handing over pays ([`hand_over`]).
 //!
 //! Spinning costs nothing while CPUs are free, and ruins everything when the one waited for needs this
 //! CPU. So a thread never spins at a real-time policy, with one usable CPU, or when the peer was
-//! last seen on this CPU; and a spin that ran out without success is remembered: the next 1, 2, 4 ..
+//! last seen on this CPU, to which it rather hands that over; and a spin that ran out without success is remembered: the next 1, 2, 4 ..
 //! 1024 waits sleep at once, half as many after each success.
+
+mod hand_over;
 
 use std::hint::cold_path;
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use super::Memory;
 use super::doorbell::Bell;
 use super::lookout::Lookout;
 use crate::embedded::settings::Waiting;
+use hand_over::HandOver;
 
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +50,14 @@ const LOOKS: u32 = 32;
 /// Shortest spin of an adaptive wait, as a part of its budget.
 const SHORTEST: u32 = 16;
 
+/// What a wait begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    Sleep,
+    Spin,
+    HandOver,
+}
+
 /// How one thread waits, and what it has learnt.
 #[derive(Debug)]
 pub struct Waiter {
@@ -58,6 +69,9 @@ pub struct Waiter {
     skip: u32,
     /// Waits that still sleep at once.
     skipping: u32,
+    hand_over: HandOver,
+    /// Whether the peer of the last wait was on this CPU.
+    shares_cpu: bool,
     /// How long successful spins last, smoothed.
     usual: Duration,
     /// When a sleep without a deadline ends.
@@ -82,6 +96,8 @@ impl Waiter {
             cpus,
             skip: 0,
             skipping: 0,
+            hand_over: HandOver::default(),
+            shares_cpu: false,
             usual: budget,
             look_again_ns: 0,
             sleeps: 0,
@@ -109,9 +125,9 @@ impl Waiter {
         self.realtime = realtime;
     }
 
-    /// Whether it matters to it how the thread is scheduled, and where its peer is.
+    /// Whether it ever begins with anything but a sleep, so that it matters to it how the thread is scheduled, and where its peer is.
     #[must_use]
-    pub fn ever_spins(&self) -> bool {
+    pub fn ever_stays_awake(&self) -> bool {
         self.waiting != Waiting::Sleep
     }
 
@@ -134,7 +150,7 @@ impl Waiter {
         self.wait_or_tell(bell, peer, deadline, ready, || false, || {})
     }
 
-    /// [`wait`](Self::wait), and calls `tell` once if that takes longer than a short spin: for a caller
+    /// [`wait`](Self::wait), and calls `tell` once if that takes longer than a short spin or a hand-over: for a caller
     /// who expects its callee to look at its lane, and otherwise has to mark it and wake somebody. `meanwhile`
     /// does a little of something useful between two looks of a spin; `false` if there is nothing to do.
     pub fn wait_or_tell<M: Memory>(
@@ -146,12 +162,17 @@ impl Waiter {
         mut meanwhile: impl FnMut() -> bool,
         tell: impl FnOnce(),
     ) -> Woken {
-        let spins = self.may_spin(peer);
-        if spins && self.look(&mut ready, &mut meanwhile) {
+        let first = self.first(peer);
+        let is_there = match first {
+            First::Sleep => false,
+            First::Spin => self.look(&mut ready, &mut meanwhile),
+            First::HandOver => self.hand_over.carry_out(std::thread::yield_now, &mut ready),
+        };
+        if is_there {
             return Woken::Ready;
         }
         tell();
-        if spins && self.spin(peer, deadline, &mut ready, &mut meanwhile) {
+        if first == First::Spin && self.spin(peer, deadline, &mut ready, &mut meanwhile) {
             return Woken::Ready;
         }
         let rounds = self.rounds();
@@ -195,22 +216,32 @@ impl Waiter {
         }
     }
 
-    /// Whether the next wait is to spin; counts the waits that are not.
-    fn may_spin(&mut self, peer: Option<u32>) -> bool {
-        if self.waiting == Waiting::Sleep || self.realtime || self.cpus < 2 {
-            return false;
+    /// What the next wait begins with; counts those that sleep at once because others were in vain.
+    fn first(&mut self, peer: Option<u32>) -> First {
+        if self.waiting == Waiting::Sleep || self.realtime {
+            return First::Sleep;
         }
-        if self.skipping > 0 {
-            self.skipping -= 1;
-            return false;
+        self.shares_cpu = shares_cpu(peer);
+        if self.shares_cpu {
+            return if self.hand_over.is_next() { First::HandOver } else { First::Sleep };
         }
-        !shares_cpu(peer)
+        if self.cpus >= 2 && self.skipping == 0 {
+            return First::Spin;
+        }
+        self.skipping = self.skipping.saturating_sub(1);
+        First::Sleep
     }
 
-    /// Whether the next wait is likely to begin with a spin. A hint for the peer.
+    /// Whether the next wait is likely to begin with a spin or a hand-over, and so to find what is there without
+    /// being told. A hint for the peer.
     #[must_use]
-    pub fn will_spin(&self) -> bool {
-        self.waiting != Waiting::Sleep && !self.realtime && self.cpus >= 2 && self.skipping == 0
+    pub fn will_look(&self) -> bool {
+        self.ever_stays_awake()
+            && !self.realtime
+            && match self.shares_cpu {
+                true => self.hand_over.is_likely(),
+                false => self.cpus >= 2 && self.skipping == 0,
+            }
     }
 
     /// The beginning of a spin, without a clock.
@@ -306,85 +337,4 @@ fn shares_cpu(peer: Option<u32>) -> bool {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::embedded::channel::doorbell::Doorbells;
-    use crate::embedded::channel::heap::HeapMemory;
-
-    const BUDGET: Duration = Duration::from_micros(200);
-
-    /// Waits in vain; whether it span.
-    fn spins(waiter: &mut Waiter) -> bool {
-        waiter.may_spin(None) && {
-            assert!(
-                !waiter.look(&mut || false, &mut || false)
-                    && !waiter.spin(None, None, &mut || false, &mut || false)
-            );
-            true
-        }
-    }
-
-    #[test]
-    fn nobody_spins_where_it_cannot_pay() {
-        let spinning = Waiting::Spin;
-        assert!(spins(&mut Waiter::new(spinning, BUDGET, 2)));
-        assert!(!spins(&mut Waiter::new(spinning, BUDGET, 1)), "one CPU");
-        assert!(!spins(&mut Waiter::new(Waiting::Sleep, BUDGET, 2)), "asked to sleep");
-        let mut urgent = Waiter::new(spinning, BUDGET, 2);
-        urgent.set_realtime(true);
-        assert!(!spins(&mut urgent), "real-time");
-    }
-
-    #[test]
-    fn spins_in_vain_become_rare_and_success_brings_them_back() {
-        for waiting in [Waiting::Spin, Waiting::Adaptive] {
-            let mut waiter = Waiter::new(waiting, BUDGET, 2);
-            let spun = (0..5000).filter(|_| spins(&mut waiter)).count();
-            assert!((5..20).contains(&spun), "{spun} of 5000 spun");
-            assert_eq!(waiter.skip, LONGEST_SKIP);
-            waiter.skipping = 0;
-            for _ in 0..11 {
-                assert!(waiter.may_spin(None) && waiter.look(&mut || true, &mut || false));
-            }
-            assert_eq!(waiter.skip, 0);
-        }
-    }
-
-    #[test]
-    fn adaptive_spins_follow_what_pays() {
-        let mut waiter = Waiter::new(Waiting::Adaptive, BUDGET, 2);
-        assert_eq!(waiter.longest(), BUDGET);
-        for _ in 0..100 {
-            waiter.learn(Duration::from_nanos(100));
-        }
-        assert_eq!(waiter.longest(), BUDGET / SHORTEST);
-        assert!(spins(&mut waiter));
-        assert_eq!(waiter.longest(), BUDGET, "one short spin in vain: next a whole one, at once");
-        assert!(spins(&mut waiter));
-        assert!(!spins(&mut waiter), "a whole one in vain: then a sleep");
-    }
-
-    #[test]
-    fn a_deadline_ends_a_wait_and_a_ring_ends_it_sooner() {
-        let bells = Doorbells::new(HeapMemory::new(super::super::doorbell::SIZE)).expect("room");
-        let bell = bells.slot(3).expect("inside");
-        let mut waiter = Waiter::new(Waiting::Adaptive, BUDGET, 2);
-        let soon = Instant::now() + Duration::from_millis(20);
-        assert_eq!(waiter.wait(bell, None, Some(soon), || false), Woken::TimedOut);
-        assert!(Instant::now() >= soon);
-        assert!(!bell.is_sleeping(), "awake again");
-        std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| {
-                let mut waiter = Waiter::new(Waiting::Sleep, BUDGET, 2);
-                waiter.wait(bells.slot(4).expect("inside"), None, None, || bells.anything_ready())
-            });
-            while !bells.slot(4).expect("inside").is_sleeping() {
-                std::thread::yield_now();
-            }
-            bells.set_listener(Some(4));
-            bells.post(77);
-            bells.listener_to_wake().expect("asleep").wake();
-            assert_eq!(waiting.join().expect("no panic"), Woken::Ready);
-        });
-    }
-}
+mod tests;

@@ -103,7 +103,7 @@ impl Process {
             let before = thread.before;
             let wake = self.unlock(st, slot);
             let waits = waiter.get_or_insert_with(|| Box::new(self.new_waiter()));
-            if waits.ever_spins() {
+            if waits.ever_stays_awake() {
                 waits.set_realtime(is_urgent(before));
             }
             let peer = match &lane {

@@ -63,7 +63,7 @@ fn serve(pair: &Pair, cpu: u32, waiting: Waiting) {
                 let data = &mut data[..request.header.shape.len()];
                 pair.lanes.copy_request(&request, data, || false).expect("whole");
                 peer = Some(request.header.cpu);
-                let watching = waiter.will_spin();
+                let watching = waiter.will_look();
                 let header = ReplyHeader { cpu, watching, ..ReplyHeader::default() };
                 pair.lanes.reply(request.taken(), &header, data).expect("fits");
                 let bell = pair.caller.slot(request.header.thread.slot).expect("inside");

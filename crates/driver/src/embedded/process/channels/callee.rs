@@ -238,7 +238,7 @@ impl Process {
         let caller = channel.bells.slot(call.request.header.thread.slot);
         let lane = taken.lane;
         let watching = thread.stack.is_empty()
-            && thread.waiter.as_deref().is_some_and(Waiter::will_spin)
+            && thread.waiter.as_deref().is_some_and(Waiter::will_look)
             && !self.nonblocking.load(Ordering::Relaxed);
         thread.watched = watching.then(|| Watched { channel: thread.spares.of(channel), lane });
         let header = ReplyHeader {

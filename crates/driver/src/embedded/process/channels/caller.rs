@@ -159,7 +159,7 @@ impl Process {
         let acknowledgement = thread.acknowledge();
         self.show_depth(thread);
         channel.mark(lane, true);
-        let quietly = to.is_none() && channel.is_watched(lane) && self.will_spin(thread);
+        let quietly = to.is_none() && channel.is_watched(lane) && self.will_look(thread);
         let begun = || Begun { call, acknowledgement, to, mine, node_flags, mark };
         // A small payload is all there.
         if quietly || shape.len() >= lane::CUT_FROM {
@@ -179,7 +179,7 @@ impl Process {
         Ok(st)
     }
 
-    /// The rest of a call whose payload takes long to copy, or whose callee spins.
+    /// The rest of a call whose payload takes long to copy, or whose callee looks for it.
     #[inline(never)]
     fn go_on_calling<'p>(
         &'p self,
@@ -261,9 +261,9 @@ impl Process {
         true
     }
 
-    /// Whether the thread is likely to spin for its reply, so that it can tell the callee later.
-    fn will_spin(&self, thread: &Thread) -> bool {
-        !self.nonblocking.load(Ordering::Relaxed) && thread.waiter.as_deref().is_some_and(Waiter::will_spin)
+    /// Whether the thread is likely to look for its reply before it sleeps, so that it can tell the callee later.
+    fn will_look(&self, thread: &Thread) -> bool {
+        !self.nonblocking.load(Ordering::Relaxed) && thread.waiter.as_deref().is_some_and(Waiter::will_look)
     }
 
     /// Tells the callee of a call that it has not found by itself, once.
