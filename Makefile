@@ -29,7 +29,7 @@ unit:
 
 # Every order of events that the memory model allows, for the code on shared memory.
 loom:
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p driver --release --lib loom_
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p sys -p driver --release --lib loom_
 
 # The runtime's tests and the examples on the embedded driver, on this machine.
 embedded:

@@ -21,6 +21,7 @@ pub mod identity;
 pub mod interrupt;
 pub mod kernel_module;
 pub mod local_time;
+pub mod lock;
 mod mapping;
 pub mod mount;
 pub mod nice_limit;

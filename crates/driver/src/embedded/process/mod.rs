@@ -44,11 +44,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use abi::codes::ioctl;
 use sys::fixed_memory::FixedMemory;
 use sys::interrupt::ThreadId;
+use sys::lock::{Held, Lock};
 use sys::sealed_memory::{LentMemory, SealedMemory};
 
 use super::channel::doorbell::{self, BellMemory, Doorbells};
@@ -74,7 +75,7 @@ const MAP_MAX: usize = 4 << 20;
 /// In errors.
 const LOOKING: &str = "looking at the broker's shared memory";
 
-type Guard<'p> = MutexGuard<'p, State>;
+type Guard<'p> = Held<'p, State>;
 
 /// What a process knows of one of its threads outside the lock.
 #[derive(Debug, Default)]
@@ -117,7 +118,7 @@ pub(super) struct Process {
     home: sched::Home,
     /// Where what is done here is traced; `None`, nearly always: it is not.
     marks: Option<Marks>,
-    state: Mutex<State>,
+    state: Lock<State>,
     inbox: Mutex<Consumer<Arc<RingMemory>>>,
     /// The same memory, to look whether there is anything without the lock.
     inbox_memory: Arc<RingMemory>,
@@ -187,7 +188,7 @@ impl Process {
                 .map_err(os("making the area for calls through lanes"))?,
             home: sched::Home::find(),
             marks,
-            state: Mutex::new(State::new()),
+            state: Lock::new(State::new()),
             arena,
             map_size: options.map_size,
             settings,
@@ -202,9 +203,10 @@ impl Process {
         Ok(process)
     }
 
+    #[inline]
     fn lock(&self) -> Guard<'_> {
         // A panic under the lock is a bug of this driver; the state is as good as ever for others.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Where what is done here is traced. Hardly ever it is: what that takes lies apart from the rest.

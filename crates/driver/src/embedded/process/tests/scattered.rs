@@ -1,7 +1,6 @@
 //! Room: scattered buffers through lanes, from the command at one end to the pointers at the other.
 //! Not here: the rules in full (`lab::conformance`, the model in `tests/`).
 
-use std::sync::PoisonError;
 use std::time::Instant;
 
 use abi::codes::object;
@@ -133,7 +132,7 @@ const VOUCHES: [Vouch; 6] =
 /// Requests to the broker that threads of a connection have waited for.
 fn requests(connection: &EmbeddedConnection) -> u32 {
     let process = connection.process_for_tests();
-    let state = process.state.lock().unwrap_or_else(PoisonError::into_inner);
+    let state = process.lock();
     state.threads.iter().flatten().map(|thread| thread.seq).sum()
 }
 
