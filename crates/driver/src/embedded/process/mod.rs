@@ -113,7 +113,7 @@ pub(super) struct Process {
     nonblocking: AtomicBool,
     /// Where the last call through a lane came from: CPU + 1, 0 for none. A hint for waiting.
     caller_cpu: AtomicU32,
-    locals: Box<[Local]>,
+    locals: Box<[Local; doorbell::SLOTS as usize]>,
     area: Area,
     home: sched::Home,
     /// Where what is done here is traced; `None`, nearly always: it is not.
@@ -183,7 +183,7 @@ impl Process {
             outbox: Mutex::new(welcome.outbox),
             nonblocking: AtomicBool::new(options.nonblocking),
             caller_cpu: AtomicU32::new(0),
-            locals: (0..doorbell::SLOTS).map(|_| Local::default()).collect(),
+            locals: Box::new(std::array::from_fn(|_| Local::default())),
             area: Area::new(if settings.lanes { map_size } else { 0 })
                 .map_err(os("making the area for calls through lanes"))?,
             home: sched::Home::find(),
@@ -209,6 +209,11 @@ impl Process {
         self.state.lock()
     }
 
+    #[inline(always)]
+    fn local(&self, slot: u32) -> &Local {
+        &self.locals[state::index(slot)]
+    }
+
     /// Where what is done here is traced. Hardly ever it is: what that takes lies apart from the rest.
     #[inline(always)]
     fn traced(&self) -> Option<&Marks> {
@@ -223,7 +228,7 @@ impl Process {
     /// and taking it once more for that costs as much as everything else that is left to do.
     #[inline]
     fn wake_later(&self, thread: &mut Thread, wake: Wake) {
-        self.locals[thread.key.slot as usize].owes_wake.store(true, Ordering::Relaxed);
+        self.local(thread.key.slot).owes_wake.store(true, Ordering::Relaxed);
         if let Some(earlier) = thread.wake.replace(wake) {
             earlier.carry_out(self.marks.as_ref());
         }
@@ -232,7 +237,7 @@ impl Process {
     /// Lets go of the lock and wakes whom [`Self::wake_later`] was told of.
     #[inline]
     fn unlock(&self, mut st: Guard<'_>, slot: u32) -> Option<Wake> {
-        let owes = &self.locals[slot as usize].owes_wake;
+        let owes = &self.local(slot).owes_wake;
         if !owes.load(Ordering::Relaxed) {
             return None;
         }
@@ -267,8 +272,7 @@ impl Process {
     }
 
     fn meet(&self, st: &mut State, tid: i32) -> io::Result<u32> {
-        let slot =
-            st.free_slot(doorbell::SLOTS as usize).ok_or_else(|| io::Error::from_raw_os_error(EMFILE))?;
+        let slot = st.free_slot().ok_or_else(|| io::Error::from_raw_os_error(EMFILE))?;
         let generation = self.bell(slot).move_in(tid as u32);
         st.enter(ThreadKey { slot, generation }, tid);
         self.set_need_return(slot, true);
@@ -277,12 +281,13 @@ impl Process {
 
     #[inline]
     fn bell(&self, slot: u32) -> doorbell::Bell<'_, Arc<BellMemory>> {
-        self.bells.slot(slot).expect("slots are only given out below the number of doorbells")
+        let place = state::index(slot) as u32;
+        self.bells.slot(place).expect("slots are only given out below the number of doorbells")
     }
 
     /// Wakes a thread of this process.
     fn ring(&self, slot: u32) {
-        self.locals[slot as usize].kicked.store(true, Ordering::Relaxed);
+        self.local(slot).kicked.store(true, Ordering::Relaxed);
         let bell = self.bell(slot);
         if bell.ring() {
             bell.wake();
@@ -318,7 +323,7 @@ impl Process {
             }
         };
         self.set_need_return(slot, false);
-        let local = &self.locals[slot as usize];
+        let local = self.local(slot);
         if local.owes_wake.load(Ordering::Relaxed) || local.untold.load(Ordering::Relaxed) {
             self.catch_up(slot);
         }
@@ -338,13 +343,13 @@ impl Process {
             ticket
         };
         self.tell(slot, ticket.as_ref());
-        self.locals[slot as usize].untold.store(false, Ordering::Relaxed);
+        self.local(slot).untold.store(false, Ordering::Relaxed);
     }
 
     /// Whether the thread's next blocking read returns early (contract WR-05, EXT-07).
     #[inline]
     fn set_need_return(&self, slot: u32, on: bool) {
-        let flag = &self.locals[slot as usize].need_return;
+        let flag = &self.local(slot).need_return;
         if flag.load(Ordering::Relaxed) != on {
             flag.store(on, Ordering::Relaxed);
             self.bell(slot).show_need_return(on);

@@ -103,7 +103,7 @@ impl Process {
         {
             self.ring(*next);
         }
-        if self.locals[slot as usize].owes_wake.load(Ordering::Relaxed) {
+        if self.local(slot).owes_wake.load(Ordering::Relaxed) {
             self.unlock(st, slot);
         }
         Ok(())
@@ -130,7 +130,7 @@ impl Process {
     }
 
     fn must_return(&self, slot: u32) -> bool {
-        self.locals[slot as usize].need_return.load(Ordering::Relaxed)
+        self.local(slot).need_return.load(Ordering::Relaxed)
     }
 
     fn wait_for_work<'p>(&'p self, mut st: Guard<'p>, slot: u32, proc: bool) -> io::Result<Guard<'p>> {

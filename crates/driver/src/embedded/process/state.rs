@@ -17,6 +17,7 @@ use super::channels::{Channel, Channels, Node, Wake};
 use super::sched::Saved;
 use super::spares::Spares;
 use super::todos::Todos;
+use crate::embedded::channel::doorbell::SLOTS;
 use crate::embedded::channel::lane::{self, ReplyHeader};
 use crate::embedded::channel::wait::Waiter;
 use crate::embedded::marks::What;
@@ -489,11 +490,20 @@ pub(super) struct Buffer {
     pub(super) array: Vec<OwnedFd>,
 }
 
+/// Threads by slot, each in memory of its own: finding one takes few instructions, and a call does it often.
+type Slots = Box<[Option<Box<Thread>>; SLOTS as usize]>;
+
+/// A slot as an index of an array of so many; slots are only given out below that, and now the compiler knows.
+#[inline(always)]
+pub(super) fn index(slot: u32) -> usize {
+    (slot % SLOTS) as usize
+}
+
 /// See the room.
 #[derive(Debug)]
 pub(super) struct State {
     /// By slot.
-    pub(super) threads: Vec<Option<Thread>>,
+    pub(super) threads: Slots,
     by_tid: HashMap<i32, u32>,
     /// What any thread may take.
     pub(super) queue: VecDeque<Todo>,
@@ -512,7 +522,7 @@ pub(super) struct State {
 impl State {
     pub(super) fn new() -> Self {
         Self {
-            threads: Vec::new(),
+            threads: Box::new([const { None }; SLOTS as usize]),
             by_tid: HashMap::new(),
             queue: VecDeque::with_capacity(16),
             idle: Vec::with_capacity(16),
@@ -530,20 +540,20 @@ impl State {
     /// If the slot is empty: a slot number is only held by its own thread, inside one call.
     #[inline]
     pub(super) fn thread(&mut self, slot: u32) -> &mut Thread {
-        self.threads[slot as usize].as_mut().expect("a thread's slot is filled while it is in a call")
+        self.threads[index(slot)].as_mut().expect("a thread's slot is filled while it is in a call")
     }
 
     /// The same, and what any thread may take.
     #[inline]
     pub(super) fn thread_and_queue(&mut self, slot: u32) -> (&mut Thread, &VecDeque<Todo>) {
-        let thread = self.threads[slot as usize].as_mut();
+        let thread = self.threads[index(slot)].as_mut();
         (thread.expect("a thread's slot is filled while it is in a call"), &self.queue)
     }
 
     /// The slot of a thread that still is the one meant.
     #[inline]
     pub(super) fn slot_of(&self, key: ThreadKey) -> Option<u32> {
-        let thread = self.threads.get(key.slot as usize)?.as_ref()?;
+        let thread = self.threads[index(key.slot)].as_ref()?;
         (thread.key == key).then_some(key.slot)
     }
 
@@ -552,26 +562,19 @@ impl State {
         self.by_tid.get(&tid).copied()
     }
 
-    /// A slot for a thread to come; `None` if all of `most` are taken.
-    pub(super) fn free_slot(&mut self, most: usize) -> Option<u32> {
-        let slot = self.threads.iter().position(Option::is_none).unwrap_or(self.threads.len());
-        if slot == most {
-            return None;
-        }
-        if slot == self.threads.len() {
-            self.threads.push(None);
-        }
-        Some(slot as u32)
+    /// A slot for a thread to come; `None` if all are taken.
+    pub(super) fn free_slot(&self) -> Option<u32> {
+        self.threads.iter().position(Option::is_none).map(|slot| slot as u32)
     }
 
     /// Makes a thread's record.
     pub(super) fn enter(&mut self, key: ThreadKey, tid: i32) {
-        self.threads[key.slot as usize] = Some(Thread::new(key, tid));
+        self.threads[index(key.slot)] = Some(Box::new(Thread::new(key, tid)));
         self.by_tid.insert(tid, key.slot);
     }
 
     /// Forgets a thread.
-    pub(super) fn exit(&mut self, slot: u32) -> Option<Thread> {
+    pub(super) fn exit(&mut self, slot: u32) -> Option<Box<Thread>> {
         let thread = self.threads.get_mut(slot as usize)?.take()?;
         self.by_tid.remove(&thread.tid);
         Some(thread)

@@ -46,7 +46,7 @@ impl Process {
             Until::Answer => thread.answer.is_some(),
             Until::Work { proc } | Until::Readable { proc } => {
                 thread.urgent
-                    || self.locals[thread.key.slot as usize].need_return.load(Ordering::Relaxed)
+                    || self.local(thread.key.slot).need_return.load(Ordering::Relaxed)
                     || proc && !queue.is_empty()
             }
         }
@@ -84,7 +84,7 @@ impl Process {
         until: Until,
         deadline: Option<Instant>,
     ) -> (Guard<'p>, Woken) {
-        let local = &self.locals[slot as usize];
+        let local = self.local(slot);
         local.kicked.store(false, Ordering::Relaxed);
         if self.look(&mut st, slot, until) {
             return (st, Woken::Ready);

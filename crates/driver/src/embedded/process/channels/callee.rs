@@ -11,7 +11,7 @@ use zerocopy::IntoBytes;
 use super::super::area::Arriving;
 use super::super::outgoing::Outgoing;
 use super::super::read::{Output, Step};
-use super::super::state::{BoxedCall, Frame, LaneCall, NO_ERROR, Source, State, Todo, Watched};
+use super::super::state::{BoxedCall, Frame, LaneCall, NO_ERROR, Source, State, Todo, Watched, index};
 use super::super::{Guard, Process};
 use super::{EFAULT, EINVAL, ENOSPC, Wake};
 use crate::embedded::channel::Corrupt;
@@ -94,7 +94,7 @@ impl Process {
     #[inline(never)]
     pub(in super::super) fn take_watched(&self, st: &mut State, slot: u32) {
         let State { threads, channels, .. } = &mut *st;
-        let watched = threads[slot as usize].as_ref().and_then(|thread| thread.watched.as_ref());
+        let watched = threads[index(slot)].as_ref().and_then(|thread| thread.watched.as_ref());
         let Some(watched) = watched.filter(|watched| watched.has_call()) else { return };
         let Some(inbound) = channels.inbound(&watched.channel) else { return };
         match inbound.take(watched.lane) {

@@ -13,7 +13,7 @@ use zerocopy::IntoBytes;
 use super::super::area::Arriving;
 use super::super::outgoing::{outgoing, plain};
 use super::super::read::{Output, Step};
-use super::super::state::{Calling, Frame, LaneReply, LaneTicket, NO_ERROR, State, Thread, Todo};
+use super::super::state::{Calling, Frame, LaneReply, LaneTicket, NO_ERROR, State, Thread, Todo, index};
 use super::super::{Guard, Process, sched};
 use super::{Channel, ENOSPC, NOBODY, Wake};
 use crate::embedded::channel::Corrupt;
@@ -112,7 +112,7 @@ impl Process {
         let Ok(shape) = payload.shape() else { return Err(st) };
         let handle = data.target as u32;
         let State { threads, channels, .. } = &mut *st;
-        let (Some(bound), Some(thread)) = (channels.handle(handle), threads[slot as usize].as_mut()) else {
+        let (Some(bound), Some(thread)) = (channels.handle(handle), threads[index(slot)].as_mut()) else {
             return Err(st);
         };
         let (channel, node_flags) = (&bound.channel, bound.flags);
@@ -210,7 +210,7 @@ impl Process {
             return self.call_undone(st, slot, &channel, begun, shape);
         }
         if quietly {
-            self.locals[slot as usize].untold.store(true, Ordering::Relaxed);
+            self.local(slot).untold.store(true, Ordering::Relaxed);
             channel.lanes.pour_request(begun.call, payload);
         }
         let mut st = held.unwrap_or_else(|| self.lock());
@@ -268,7 +268,7 @@ impl Process {
 
     /// Tells the callee of a call that it has not found by itself, once.
     pub(in super::super) fn tell(&self, slot: u32, ticket: Option<&LaneTicket>) {
-        let untold = &self.locals[slot as usize].untold;
+        let untold = &self.local(slot).untold;
         let Some(LaneTicket { channel, call, .. }) = ticket.filter(|_| untold.load(Ordering::Relaxed)) else {
             return;
         };
@@ -347,7 +347,7 @@ impl Process {
     fn outcome_in_lane(&self, st: &mut State, slot: u32, place: usize) -> Option<Ended> {
         let thread = st.thread(slot);
         let Some(Frame::Calling(Calling::Lane(ticket))) = thread.stack.get_mut(place) else { return None };
-        self.locals[slot as usize].untold.store(false, Ordering::Relaxed);
+        self.local(slot).untold.store(false, Ordering::Relaxed);
         match ticket.channel.lanes.poll_reply(ticket.call) {
             Ok(None) => None,
             Ok(Some(lane::Outcome::RepliedByBroker)) => {
@@ -402,7 +402,7 @@ impl Process {
             return (st, None);
         }
         let Some(Frame::Calling(Calling::Lane(ticket))) = thread.stack.pop() else { return (st, None) };
-        self.locals[slot as usize].untold.store(false, Ordering::Relaxed);
+        self.local(slot).untold.store(false, Ordering::Relaxed);
         let (st, step) = match ticket.channel.lanes.reply_header(ticket.call) {
             Ok(header) => {
                 ticket.saw_reply(&header);
