@@ -5,7 +5,7 @@
 
 use std::io;
 
-use abi::layout::BufferObject;
+use abi::layout::{BufferObject, TransactionData};
 use sys::sealed_memory::{LentMemory, SealedMemory};
 
 use crate::embedded::channel::Corrupt;
@@ -60,6 +60,24 @@ impl Area {
 
     pub(super) fn base(&self) -> u64 {
         self.memory.as_ref().map_or(0, |(_, lent)| lent.base())
+    }
+
+    /// Takes in a payload without objects that is all there, and lends it; its place and address. `None`: it is for
+    /// [`take_in`](Self::take_in), or there is no room.
+    #[inline(always)]
+    pub(super) fn take_in_plain(
+        &self,
+        live: &mut Live,
+        (channel, piece): (&SealedMemory, lane::Piece),
+        lent: Lent,
+    ) -> Option<(u64, TransactionData)> {
+        let (memory, mapped) = self.memory.as_ref()?;
+        let len = piece.len as u64;
+        let offset = live.alloc_lent(len, memory.len() as u64, lent)?;
+        memory.copy_from(offset as usize, channel, piece.from, piece.len);
+        let buffer = mapped.base() + offset;
+        let offsets = buffer + len.next_multiple_of(ALIGN);
+        Some((offset, TransactionData { data_size: len, buffer, offsets, ..TransactionData::default() }))
     }
 
     /// Copies a piece of a payload from a channel's memory to its allocated place. One that is packed comes
@@ -243,17 +261,28 @@ impl Live {
     /// The lowest free place for `len` bytes (at least 8, rounded up to 8); `None` if there is none.
     #[inline]
     pub(super) fn alloc(&mut self, len: u64, size: u64) -> Option<u64> {
-        let len = len.max(8).checked_next_multiple_of(8)?;
-        if self.parts.is_empty() && len <= size {
-            self.parts.push(Part { at: 0, len, lent: None });
-            return Some(0);
-        }
-        self.alloc_among(len, size)
+        self.put(len, size, None)
     }
 
-    /// [`alloc`](Self::alloc) of a length that is rounded up.
+    /// The same for what is as good as delivered.
+    #[inline]
+    pub(super) fn alloc_lent(&mut self, len: u64, size: u64, lent: Lent) -> Option<u64> {
+        self.put(len, size, Some(lent))
+    }
+
+    #[inline]
+    fn put(&mut self, len: u64, size: u64, lent: Option<Lent>) -> Option<u64> {
+        let len = len.max(8).checked_next_multiple_of(8)?;
+        if self.parts.is_empty() && len <= size {
+            self.parts.push(Part { at: 0, len, lent });
+            return Some(0);
+        }
+        self.put_among(len, size, lent)
+    }
+
+    /// [`put`](Self::put) of a length that is rounded up.
     #[inline(never)]
-    fn alloc_among(&mut self, len: u64, size: u64) -> Option<u64> {
+    fn put_among(&mut self, len: u64, size: u64, lent: Option<Lent>) -> Option<u64> {
         let mut start = 0;
         let mut index = 0;
         for part in &self.parts {
@@ -266,7 +295,7 @@ impl Live {
         if start.checked_add(len)? > size {
             return None;
         }
-        self.parts.insert(index, Part { at: start, len, lent: None });
+        self.parts.insert(index, Part { at: start, len, lent });
         Some(start)
     }
 

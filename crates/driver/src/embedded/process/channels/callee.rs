@@ -4,11 +4,11 @@
 
 use std::sync::atomic::Ordering;
 
-use abi::codes::br;
+use abi::codes::{br, tf};
 use abi::layout::TransactionData;
 use zerocopy::IntoBytes;
 
-use super::super::area::Arriving;
+use super::super::area::{Arriving, Lent};
 use super::super::outgoing::Outgoing;
 use super::super::read::{Output, Step};
 use super::super::state::{BoxedCall, Frame, LaneCall, NO_ERROR, Source, State, Todo, Watched, index};
@@ -138,12 +138,37 @@ impl Process {
         &'p self,
         mut st: Guard<'p>,
         slot: u32,
-        mut call: BoxedCall,
+        call: BoxedCall,
         out: &mut Output<'_>,
     ) -> (Guard<'p>, Step) {
-        let header = &call.request.header;
-        let (shape, flags, code) = (header.shape, header.flags, header.code);
-        let arriving = Arriving::new(shape, out.takes_vectors);
+        let (header, lanes) = (&call.request.header, &call.channel.lanes);
+        // Nearly all are data, and small.
+        let arrived = match header.shape.objects {
+            0 => lanes.whole_request(&call.request).and_then(|whole| {
+                let lent = Lent { clear: header.flags & tf::CLEAR_BUF != 0, node: Some(call.node.held) };
+                self.area.take_in_plain(&mut st.live, (lanes.memory(), whole), lent)
+            }),
+            _ => None,
+        };
+        match arrived {
+            Some(arrived) => {
+                self.return_lane_call(&mut st, slot, call, arrived, out);
+                (st, Step::Last)
+            }
+            None => self.give_out_any_lane_call(st, slot, call, out),
+        }
+    }
+
+    /// The same of any call, and where there is no room for it.
+    #[inline(never)]
+    fn give_out_any_lane_call<'p>(
+        &'p self,
+        mut st: Guard<'p>,
+        slot: u32,
+        call: BoxedCall,
+        out: &mut Output<'_>,
+    ) -> (Guard<'p>, Step) {
+        let arriving = Arriving::new(call.request.header.shape, out.takes_vectors);
         let Some(offset) = st.live.alloc(arriving.layout.end, self.area.size()) else {
             self.fail_lane_call(&mut st, slot, &call, ENOSPC);
             return (st, Step::More);
@@ -168,18 +193,34 @@ impl Process {
             st.live.free(offset);
             return (st, Step::More);
         }
+        let (flags, node) = (call.request.header.flags, call.node.held);
+        let place = self.keep(&mut st, offset, &arriving.layout, flags, Some(node));
+        out.vector = arriving.vector;
+        self.return_lane_call(&mut st, slot, call, (offset, place), out);
+        (st, Step::Last)
+    }
+
+    /// Has the thread serve a call, which lies at this offset, and appends the return that tells of it.
+    #[inline(always)] // in the usual one of its two callers is little else
+    fn return_lane_call(
+        &self,
+        st: &mut State,
+        slot: u32,
+        mut call: BoxedCall,
+        (offset, place): (u64, TransactionData),
+        out: &mut Output<'_>,
+    ) {
         let node = call.node;
-        call.saved = self.inherit(&mut st, slot, call.request.header.sched, node.flags, false);
+        call.saved = self.inherit(st, slot, call.request.header.sched, node.flags, false);
         let data = TransactionData {
             target: node.ptr,
             cookie: node.cookie,
-            code,
-            flags,
+            code: call.request.header.code,
+            flags: call.request.header.flags,
             sender_pid: call.channel.peer_pid as i32,
             sender_euid: call.channel.peer_euid,
-            ..self.keep(&mut st, offset, &arriving.layout, flags, Some(node.held))
+            ..place
         };
-        out.vector = arriving.vector;
         if let Some(marks) = self.traced() {
             self.mark_lane_call_delivered(marks, &call, offset);
         }
@@ -187,7 +228,6 @@ impl Process {
         thread.stack.push(Frame::Serving(Source::Lane(call)));
         self.show_depth(thread);
         self.put(slot, out, br::TRANSACTION, data.as_bytes());
-        (st, Step::Last)
     }
 
     /// Copies a payload to its place without the lock.

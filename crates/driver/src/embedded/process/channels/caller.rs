@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use abi::Payload;
-use abi::codes::br;
+use abi::codes::{br, tf};
 use abi::layout::{ExtendedError, TransactionData};
 use zerocopy::IntoBytes;
 
-use super::super::area::Arriving;
+use super::super::area::{Arriving, Lent};
 use super::super::outgoing::{outgoing, plain};
 use super::super::read::{Output, Step};
 use super::super::state::{Calling, Frame, LaneReply, LaneTicket, NO_ERROR, State, Thread, Todo, index};
@@ -455,6 +455,33 @@ impl Process {
         header: &ReplyHeader,
         out: &mut Output<'_>,
     ) -> (Guard<'p>, Step) {
+        let lanes = &ticket.channel.lanes;
+        // Nearly all are data, and small.
+        let arrived = match header.shape.objects {
+            0 => lanes.whole_reply(ticket.call, header.shape.len()).and_then(|whole| {
+                let lent = Lent { clear: header.flags & tf::CLEAR_BUF != 0, node: None };
+                self.area.take_in_plain(&mut st.live, (lanes.memory(), whole), lent)
+            }),
+            _ => None,
+        };
+        let Some((offset, place)) = arrived else {
+            return self.give_out_any_lane_reply(st, slot, ticket, header, out);
+        };
+        self.leave_lane(&mut st, &ticket);
+        self.return_lane_reply(&mut st, slot, ticket, header, (offset, place), out);
+        (st, Step::Last)
+    }
+
+    /// The same of any reply, and where there is no room for it.
+    #[inline(never)]
+    fn give_out_any_lane_reply<'p>(
+        &'p self,
+        mut st: Guard<'p>,
+        slot: u32,
+        ticket: LaneTicket,
+        header: &ReplyHeader,
+        out: &mut Output<'_>,
+    ) -> (Guard<'p>, Step) {
         let shape = header.shape;
         let arriving = Arriving::new(shape, out.takes_vectors);
         let Some(offset) = st.live.alloc(arriving.layout.end, self.area.size()) else {
@@ -483,22 +510,32 @@ impl Process {
             self.put(slot, out, br::DEAD_REPLY, &[]);
             return (st, Step::Last);
         }
-        if let Some(marks) = self.traced() {
-            self.mark_lane_reply_delivered(marks, &ticket, shape, offset);
-        }
-        let data = TransactionData {
-            code: header.code,
-            flags: header.flags,
-            sender_euid: channel.peer_euid,
-            ..self.keep(&mut st, offset, &arriving.layout, header.flags, None)
-        };
+        let place = self.keep(&mut st, offset, &arriving.layout, header.flags, None);
         out.vector = arriving.vector;
+        self.return_lane_reply(&mut st, slot, ticket, header, (offset, place), out);
+        (st, Step::Last)
+    }
+
+    /// Appends the return that tells of a reply, which lies at this offset.
+    #[inline(always)] // in the usual one of its two callers is little else
+    fn return_lane_reply(
+        &self,
+        st: &mut State,
+        slot: u32,
+        ticket: LaneTicket,
+        header: &ReplyHeader,
+        (offset, place): (u64, TransactionData),
+        out: &mut Output<'_>,
+    ) {
+        if let Some(marks) = self.traced() {
+            self.mark_lane_reply_delivered(marks, &ticket, header.shape, offset);
+        }
+        let ReplyHeader { code, flags, .. } = *header;
+        let data = TransactionData { code, flags, sender_euid: ticket.channel.peer_euid, ..place };
         self.put(slot, out, br::REPLY, data.as_bytes());
         if let Some(marks) = self.traced() {
-            let what = What { flags: header.flags, code: header.code };
-            self.mark_lane_reply_over(marks, &ticket, what);
+            self.mark_lane_reply_over(marks, &ticket, What { flags, code });
         }
         st.thread(slot).spares.keep(ticket.channel);
-        (st, Step::Last)
     }
 }
