@@ -34,19 +34,6 @@ enum Bytes<'p> {
     Copied(Vec<u8>),
 }
 
-impl Outgoing<'_> {
-    /// How large its parts are.
-    pub(super) fn sizes(&self) -> Shape {
-        self.shape
-    }
-
-    /// Bytes that arrive.
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        self.shape.len()
-    }
-}
-
 /// What a command points to, if a lane carries it. Nothing is copied or allocated if the caller vouches
 /// for all of it.
 #[inline]

@@ -11,7 +11,7 @@ use abi::codes::{br, tf};
 use abi::layout::{ExtendedError, TransactionData};
 
 use super::gather::gather;
-use super::outgoing::outgoing;
+use super::outgoing::{outgoing, plain};
 use super::sched::Saved;
 use super::state::{Frame, Pending, Source};
 use super::{Guard, Process, sched};
@@ -100,10 +100,17 @@ impl Process {
         let Source::Lane(call) = source else {
             return self.reply_through_broker(st, slot, source, (data, buffers_size, payload));
         };
-        let Some(payload) = &outgoing(data, buffers_size, payload) else {
-            return self.reply_through_broker(st, slot, Source::Lane(call), (data, buffers_size, payload));
+        // As of calls: most often it is nothing else.
+        st = match plain(data, buffers_size, payload) {
+            Some(bytes) => self.reply_in_lane(st, slot, call, data, bytes),
+            None => match &outgoing(data, buffers_size, payload) {
+                Some(outgoing) => self.reply_with_parts(st, slot, call, data, outgoing),
+                None => {
+                    let source = Source::Lane(call);
+                    return self.reply_through_broker(st, slot, source, (data, buffers_size, payload));
+                }
+            },
         };
-        st = self.reply_in_lane(st, slot, call, data, payload);
         self.release_early(&mut st, slot, slot);
         match late {
             true => Ok(self.restore_late(st, slot, saved)),

@@ -255,15 +255,31 @@ impl Process {
         self.let_go(st, slot, Some(call.node.held));
     }
 
+    /// Replies through the lane that the call came in, with a payload that has objects, or lies elsewhere.
+    #[inline(never)]
+    pub(in super::super) fn reply_with_parts<'p>(
+        &'p self,
+        st: Guard<'p>,
+        slot: u32,
+        call: BoxedCall,
+        data: &TransactionData,
+        payload: &Outgoing<'_>,
+    ) -> Guard<'p> {
+        self.reply_in_lane(st, slot, call, data, payload)
+    }
+
     /// Replies through the lane that the call came in.
+    #[inline(always)] // each kind of payload has a way of its own
     pub(in super::super) fn reply_in_lane<'p>(
         &'p self,
         mut st: Guard<'p>,
         slot: u32,
         call: BoxedCall,
         data: &TransactionData,
-        payload: &Outgoing<'_>,
+        payload: &(impl lane::Source + ?Sized),
     ) -> Guard<'p> {
+        // One that no lane holds fails below.
+        let shape = payload.shape().unwrap_or_default();
         // Before the caller can go on: what it does next may come back to this very thread.
         let thread = st.thread(slot);
         let acknowledgement = thread.acknowledge();
@@ -272,7 +288,7 @@ impl Process {
         thread.release_held();
         if let Some(marks) = self.traced() {
             let what = What { flags: data.flags, code: data.code };
-            self.mark_lane_reply(marks, &call, what, payload.sizes());
+            self.mark_lane_reply(marks, &call, what, shape);
         }
         let (channel, taken) = (&call.channel, call.request.taken());
         let caller = channel.bells.slot(call.request.header.thread.slot);
@@ -293,7 +309,7 @@ impl Process {
         if !sent {
             channel.lanes.fail(taken, EFAULT);
         }
-        let wakes = match sent && payload.len() >= lane::CUT_FROM {
+        let wakes = match sent && shape.len() >= lane::CUT_FROM {
             false => caller.is_some_and(|bell| bell.ring()),
             true => {
                 st = self.pour_reply(st, slot, &call, payload);
@@ -324,7 +340,7 @@ impl Process {
         st: Guard<'p>,
         slot: u32,
         call: &LaneCall,
-        payload: &Outgoing<'_>,
+        payload: &(impl lane::Source + ?Sized),
     ) -> Guard<'p> {
         self.unlock(st, slot);
         let (channel, caller) = (&call.channel, call.request.header.thread);
