@@ -19,18 +19,24 @@ const EPERM: i32 = 1;
 const ROUNDS: u32 = 16;
 
 impl Process {
-    /// Takes in everything that is there, for whichever thread it is. `me` needs no waking.
+    /// Takes in everything that is there, for whichever thread it is. `me` needs no waking; does it take any work?
     #[inline]
-    pub(super) fn drain(&self, st: &mut State, me: u32) {
+    pub(super) fn drain(&self, st: &mut State, me: u32, takes_any: bool) {
         // Most often there is a call in a lane, or nothing.
-        if self.inbox_has_records() || !st.channels.is_quiet() {
-            self.drain_all(st, me);
-        } else if self.bells.anything_ready() {
-            self.drain_lanes(st, me);
-            if self.anything_new() {
-                self.drain_all(st, me);
-            }
+        let lanes_only = !self.inbox_has_records() && st.channels.is_quiet();
+        if lanes_only && !self.bells.anything_ready() {
+            return;
         }
+        let thread = st.thread(me);
+        // Meanwhile another may have given it something.
+        thread.seeks = takes_any && thread.is_free();
+        if lanes_only {
+            self.drain_lanes(st, me);
+        }
+        if !lanes_only || self.anything_new() {
+            self.drain_all(st, me);
+        }
+        st.thread(me).seeks = false;
     }
 
     #[cold]
@@ -279,15 +285,24 @@ impl Process {
 
     /// To the thread that became idle last, else into the process's queue (contract LP-08).
     pub(super) fn route(&self, st: &mut State, me: u32, todo: Todo) {
-        match st.idle.last().copied() {
-            Some(slot) => self.give(st, me, slot, todo),
-            None => {
-                st.queue.push_back(todo);
-                self.show_queue(st);
-                for slot in st.pollers.iter().filter(|slot| **slot != me) {
-                    self.ring(*slot);
-                }
-            }
+        if let Some(slot) = st.idle.last().copied() {
+            return self.give(st, me, slot, todo);
+        }
+        // From the queue this thread would take it at once.
+        if st.queue.is_empty() && std::mem::take(&mut st.thread(me).seeks) {
+            let thread = st.thread(me);
+            thread.push(todo);
+            return self.show_depth(thread);
+        }
+        self.queue(st, me, todo);
+    }
+
+    #[inline(never)]
+    fn queue(&self, st: &mut State, me: u32, todo: Todo) {
+        st.queue.push_back(todo);
+        self.show_queue(st);
+        for slot in st.pollers.iter().filter(|slot| **slot != me) {
+            self.ring(*slot);
         }
     }
 }

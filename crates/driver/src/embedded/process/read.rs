@@ -167,7 +167,7 @@ impl Process {
                 self.put(slot, out, word, &[]);
                 continue;
             }
-            let todo = match thread.pop() {
+            let todo = match thread.pop_other() {
                 Some(todo) => Some(todo),
                 None if proc => match st.queue.pop_front() {
                     Some(todo) => {

@@ -258,6 +258,8 @@ pub(super) struct Thread {
     /// How it was scheduled before anybody could boost it: as it entered the driver, or since it waits for any
     /// work. Kept only where real-time policies are inherited.
     pub(super) before: Option<Sched>,
+    /// It looks for work, and will take whatever comes first.
+    pub(super) seeks: bool,
     /// The lane that it served last, which it looks at first while it spins for more.
     pub(super) watched: Option<Watched>,
     /// Whom to wake once the lock is free.
@@ -286,6 +288,7 @@ impl Thread {
             answer: None,
             waiter: None,
             before: None,
+            seeks: false,
             watched: None,
             wake: None,
             spares: Spares::default(),
@@ -328,10 +331,10 @@ impl Thread {
         Some(word)
     }
 
-    /// The oldest thing to read.
+    /// Takes the oldest thing to read, if it is not one for [`pop_word`](Self::pop_word).
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<Todo> {
-        let todo = self.todo.pop()?;
+    pub(super) fn pop_other(&mut self) -> Option<Todo> {
+        let todo = self.todo.pop_other()?;
         if self.todo.is_empty() {
             self.urgent = false;
         }

@@ -52,12 +52,10 @@ impl Todos {
         (word != 0).then_some(word)
     }
 
-    /// Takes the oldest.
+    /// Takes the oldest, if it is not such a word.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<Todo> {
-        if let Some(word) = self.pop_word() {
-            return Some(Todo::Word(word));
-        }
+    pub(super) fn pop_other(&mut self) -> Option<Todo> {
+        debug_assert!(self.word == 0, "it comes first");
         let todo = self.others.pop_front()?;
         self.transactions -= u32::from(todo.is_transaction());
         Some(todo)
@@ -126,7 +124,7 @@ mod tests {
     use super::*;
 
     fn words(todos: &mut Todos) -> Vec<(bool, u32)> {
-        std::iter::from_fn(|| todos.pop())
+        std::iter::from_fn(|| todos.pop_word().map(Todo::Word).or_else(|| todos.pop_other()))
             .map(|todo| match todo {
                 Todo::Word(word) => (false, word),
                 Todo::Refusal(word) => (true, word),
@@ -155,7 +153,7 @@ mod tests {
         assert_eq!(words(&mut todos), [(false, 2), (false, 3), (false, 4)]);
         assert!(todos.is_empty());
         let mut todos = of(&[Todo::Work(1), Todo::Word(2)]);
-        assert!(todos.pop_word().is_none() && matches!(todos.pop(), Some(Todo::Work(1))));
+        assert!(todos.pop_word().is_none() && matches!(todos.pop_other(), Some(Todo::Work(1))));
         assert_eq!(words(&mut todos), [(false, 2)]);
     }
 

@@ -55,15 +55,21 @@ impl Process {
     /// Looks once, without waiting.
     #[inline]
     pub(super) fn look(&self, st: &mut State, slot: u32, until: Until) -> bool {
-        self.drain(st, slot);
+        self.drain(st, slot, until == Until::Work { proc: true });
         let (thread, queue) = st.thread_and_queue(slot);
-        if matches!(until, Until::Work { .. }) && thread.has_lane_reply() {
-            return true;
-        }
         let answered = thread.awaited_lane().is_some_and(LaneTicket::has_outcome);
         if !answered && thread.watched.is_none() {
             return self.is_there(thread, queue, until);
         }
+        if answered && matches!(until, Until::Work { .. }) && thread.has_lane_reply() {
+            return true;
+        }
+        self.look_at_lanes(st, slot, until)
+    }
+
+    /// At those of which a thread need not be told.
+    #[inline(never)]
+    fn look_at_lanes(&self, st: &mut State, slot: u32, until: Until) -> bool {
         self.take_watched(st, slot);
         self.collect_lane_reply(st, slot);
         let (thread, queue) = st.thread_and_queue(slot);
