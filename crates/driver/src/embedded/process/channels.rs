@@ -494,21 +494,12 @@ impl Process {
 
 /// What both ends do with a payload.
 impl Process {
-    /// Copies a payload, without the lock if that takes long.
+    /// Copies a payload without the lock, as that takes long.
     #[inline]
-    fn copying<'p, T>(
-        &'p self,
-        st: Guard<'p>,
-        slot: u32,
-        size: usize,
-        copy: impl FnOnce() -> T,
-    ) -> (Guard<'p>, T) {
-        let mut held = Some(st);
-        if size >= lane::CUT_FROM {
-            held.take().map(|st| self.unlock(st, slot));
-        }
+    fn copy_unlocked<'p, T>(&'p self, st: Guard<'p>, slot: u32, copy: impl FnOnce() -> T) -> (Guard<'p>, T) {
+        self.unlock(st, slot);
         let copied = copy();
-        (held.unwrap_or_else(|| self.lock()), copied)
+        (self.lock(), copied)
     }
 
     /// Remembers a buffer in the private area and says where it lies.

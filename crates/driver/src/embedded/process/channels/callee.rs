@@ -240,12 +240,12 @@ impl Process {
         offset: u64,
         arriving: &Arriving,
     ) -> (Guard<'p>, Result<(), Corrupt>) {
-        self.unlock(st, slot);
         let channel = &call.channel;
-        let copy = |piece| self.area.take_in(channel.lanes.memory(), piece, offset, arriving);
-        let copied = channel.lanes.pieces_of_request(&call.request, || channel.is_closed(), copy);
-        let copied = copied.and_then(|()| self.area.settle(offset, arriving));
-        (self.lock(), copied)
+        self.copy_unlocked(st, slot, || {
+            let copy = |piece| self.area.take_in(channel.lanes.memory(), piece, offset, arriving);
+            channel.lanes.pieces_of_request(&call.request, || channel.is_closed(), copy)?;
+            self.area.settle(offset, arriving)
+        })
     }
 
     /// A call that nobody will read.

@@ -440,7 +440,7 @@ impl Process {
         arriving: &Arriving,
     ) -> (Guard<'p>, Result<(), Corrupt>) {
         let channel = &ticket.channel;
-        self.copying(st, slot, arriving.layout.end as usize, || {
+        self.copy_unlocked(st, slot, || {
             let copy = |piece| self.area.take_in(channel.lanes.memory(), piece, offset, arriving);
             channel.lanes.pieces_of_reply(ticket.call, arriving.sent(), || channel.is_closed(), copy)?;
             self.area.settle(offset, arriving)
