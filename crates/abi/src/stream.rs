@@ -50,20 +50,15 @@ pub enum BadCommand {
     Unsupported(CommandWord),
 }
 
-/// Decodes the command that a stream begins with, and says how many bytes it has; `None` at the
-/// stream's end.
+/// Decodes the command that a stream begins with, and gives its word, which says how long it is.
 ///
 /// # Errors
 /// See [`BadCommand`].
-pub fn first(stream: &[u8]) -> Result<Option<(Command, usize)>, BadCommand> {
-    if stream.is_empty() {
-        return Ok(None);
-    }
+pub fn first(stream: &[u8]) -> Result<(CommandWord, Command), BadCommand> {
     let (word, payload) = stream.split_first_chunk::<4>().ok_or(BadCommand::Truncated)?;
     let word = CommandWord(u32::from_ne_bytes(*word));
-    let len = word.payload_len();
-    match payload.get(..len).map(|payload| decode(word, payload)) {
-        Some(Some(command)) => Ok(Some((command, 4 + len))),
+    match payload.get(..word.payload_len()).map(|payload| decode(word, payload)) {
+        Some(Some(command)) => Ok((word, command)),
         None if is_supported(word) => Err(BadCommand::Truncated),
         _ => Err(BadCommand::Unsupported(word)),
     }
@@ -204,7 +199,9 @@ mod tests {
         commands.request_death(Handle(4), Cookie(5));
         let mut stream = commands.as_bytes();
         let mut seen = Vec::new();
-        while let Some((command, len)) = first(stream).expect("well-formed") {
+        while !stream.is_empty() {
+            let (word, command) = first(stream).expect("well-formed");
+            let len = size_of_val(&word) + word.payload_len();
             assert_eq!(at_once(stream).unwrap_or(command), command);
             assert_eq!(at_once(&stream[..len - 1]), None, "cut");
             seen.push(command);
@@ -229,7 +226,7 @@ mod tests {
 
     #[test]
     fn broken_streams_are_refused_and_none_panics() {
-        assert_eq!(first(&[]), Ok(None));
+        assert_eq!(first(&[]), Err(BadCommand::Truncated));
         assert_eq!(first(&[1, 2]), Err(BadCommand::Truncated));
         let unsupported = CommandWord(bc::ATTEMPT_ACQUIRE);
         assert_eq!(first(&unsupported.0.to_ne_bytes()), Err(BadCommand::Unsupported(unsupported)));
@@ -237,7 +234,7 @@ mod tests {
             let mut stream = word.to_ne_bytes().to_vec();
             stream.extend(vec![0xff; CommandWord(*word).payload_len()]);
             for cut in 0..stream.len() {
-                assert!(first(&stream[..cut]).is_err() || cut == 0, "{word:#x} cut at {cut}");
+                assert!(first(&stream[..cut]).is_err(), "{word:#x} cut at {cut}");
             }
             let _ = first(&stream);
         }

@@ -72,7 +72,7 @@ pub(super) fn recent() -> String {
         for (written, returned) in recent {
             let mut rest = &written[..];
             text.push_str(" / wrote");
-            while let Ok(Some((command, len))) = abi::stream::first(rest) {
+            while let Ok((word, command)) = abi::stream::first(rest) {
                 let _ = match command {
                     Command::Transaction(data, _) => {
                         write!(text, " call({}, {:#x}, {:#x})", data.target, data.code, data.flags)
@@ -80,7 +80,7 @@ pub(super) fn recent() -> String {
                     Command::Reply(..) => write!(text, " reply"),
                     other => write!(text, " {}", short(&other)),
                 };
-                rest = rest.get(len..).unwrap_or_default();
+                rest = rest.get(size_of_val(&word) + word.payload_len()..).unwrap_or_default();
             }
             text.push_str(", read");
             for item in Returns::new(returned) {

@@ -43,29 +43,24 @@ impl Process {
             let len;
             // The commands of calls first, each decoded on the spot.
             if let Some(address) = stream::free_buffer(rest) {
-                len = size_of_command(bc::FREE_BUFFER);
-                self.count_command(slot, bc::FREE_BUFFER);
+                len = self.begin(slot, bc::FREE_BUFFER);
                 st = self.free_buffer(st, slot, address)?;
             } else if let Some(ref data) = stream::transaction(rest) {
-                len = size_of_command(bc::TRANSACTION);
-                self.count_command(slot, bc::TRANSACTION);
+                len = self.begin(slot, bc::TRANSACTION);
                 st = self.call(st, slot, data, None, &exchange.payload)?;
             } else if let Some(ref data) = stream::reply(rest) {
-                len = size_of_command(bc::REPLY);
-                self.count_command(slot, bc::REPLY);
+                len = self.begin(slot, bc::REPLY);
                 st = self.reply(st, slot, data, None, &exchange.payload)?;
             } else if let Some((ref data, buffers_size)) = stream::transaction_sg(rest) {
-                len = size_of_command(bc::TRANSACTION_SG);
-                self.count_command(slot, bc::TRANSACTION_SG);
+                len = self.begin(slot, bc::TRANSACTION_SG);
                 st = self.call(st, slot, data, Some(buffers_size), &exchange.payload)?;
             } else if let Some((ref data, buffers_size)) = stream::reply_sg(rest) {
-                len = size_of_command(bc::REPLY_SG);
-                self.count_command(slot, bc::REPLY_SG);
+                len = self.begin(slot, bc::REPLY_SG);
                 st = self.reply(st, slot, data, Some(buffers_size), &exchange.payload)?;
             } else if rest.is_empty() {
                 break;
             } else {
-                (st, len) = self.obey_any(st, slot, rest, exchange)?;
+                (st, len) = self.obey_any(st, slot, rest)?;
             }
             exchange.write_consumed += len;
             rest = rest.get(len..).unwrap_or_default();
@@ -73,48 +68,32 @@ impl Process {
         Ok(st)
     }
 
+    /// Notes that a command is carried out; returns its length.
     #[inline]
-    fn count_command(&self, slot: u32, word: u32) {
+    fn begin(&self, slot: u32, word: u32) -> usize {
         self.bell(slot).count(of_command(word));
         if let Some(marks) = self.traced() {
             marks.command(word);
         }
+        size_of::<CommandWord>() + CommandWord(word).payload_len()
     }
 
-    /// The command that a stream begins with; returns its length, too.
+    /// Any other command that a stream begins with; returns its length, too.
     #[inline(never)]
-    fn obey_any<'p>(
-        &'p self,
-        st: Guard<'p>,
-        slot: u32,
-        stream: &[u8],
-        exchange: &Exchange<'_>,
-    ) -> io::Result<(Guard<'p>, usize)> {
-        let (command, len) = match stream::first(stream) {
-            Ok(Some(found)) => found,
-            Ok(None) => return Ok((st, 0)),
+    fn obey_any<'p>(&'p self, st: Guard<'p>, slot: u32, stream: &[u8]) -> io::Result<(Guard<'p>, usize)> {
+        let (word, command) = match stream::first(stream) {
+            Ok(found) => found,
             Err(BadCommand::Truncated) => return refused(EFAULT),
             Err(BadCommand::Unsupported(_)) => return refused(EINVAL),
         };
-        self.count_command(slot, word(stream));
-        Ok((self.obey(st, slot, command, exchange)?, len))
+        let len = self.begin(slot, word.0);
+        Ok((self.obey(st, slot, command)?, len))
     }
 
-    fn obey<'p>(
-        &'p self,
-        mut st: Guard<'p>,
-        slot: u32,
-        command: Command,
-        exchange: &Exchange<'_>,
-    ) -> io::Result<Guard<'p>> {
+    fn obey<'p>(&'p self, mut st: Guard<'p>, slot: u32, command: Command) -> io::Result<Guard<'p>> {
         let request = match command {
-            Command::Transaction(data, buffers_size) => {
-                return self.call(st, slot, &data, buffers_size, &exchange.payload);
-            }
-            Command::Reply(data, buffers_size) => {
-                return self.reply(st, slot, &data, buffers_size, &exchange.payload);
-            }
-            Command::FreeBuffer(address) => return self.free_buffer(st, slot, address),
+            // `write` knows all of these by itself, and none is left for here.
+            Command::Transaction(..) | Command::Reply(..) | Command::FreeBuffer(_) => return refused(EINVAL),
             Command::RegisterLooper | Command::EnterLooper | Command::ExitLooper => {
                 self.become_looper(&mut st, slot, command);
                 return Ok(st);
@@ -217,16 +196,6 @@ impl Process {
         }
         Ok(self.ask(st, slot, Pending::Plain, &Request::FreeBuffer { offset }, &[])?.0)
     }
-}
-
-/// Bytes of a command, its word included.
-const fn size_of_command(word: u32) -> usize {
-    4 + CommandWord(word).payload_len()
-}
-
-/// The word at the head of a stream that has one.
-fn word(stream: &[u8]) -> u32 {
-    stream.first_chunk().map_or(0, |word| u32::from_ne_bytes(*word))
 }
 
 /// The counting commands that a call in a lane holds back: those that could end the handle.
