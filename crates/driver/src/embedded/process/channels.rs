@@ -1,16 +1,18 @@
-//! Room: calls that never see the broker: the books about which handles and nodes they may use.
+//! Room: calls that never see the broker: what becomes of channels, handles and nodes that they may use.
 //!
-//! - [`channel`]: one end of a channel. - [`caller`], [`callee`]: their way through the lanes, seen from either end.
+//! - [`channel`]: one end of a channel. - [`books`]: all of them, and what calls use.
+//! - [`caller`], [`callee`]: a call's way through the lanes, seen from either end. - [`calls`]: what it knows by itself.
 //!
 //! Not here: the lanes' memory and states (`channel::lane`), the way through the broker (`transact`).
 //! Facts: contract TX-01 to TX-06, TX-10, REF-13, BUF-05. What ends a handle or node while a call
 //! uses it is held back here until the call is over, since the broker does not know of it.
 
+mod books;
 mod callee;
 mod caller;
+mod calls;
 mod channel;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -20,268 +22,24 @@ use abi::{CommandWord, Handle};
 use sys::fixed_memory::FixedMemory;
 use sys::sealed_memory::SealedMemory;
 
+pub(super) use books::{Channels, Node};
 pub(super) use channel::{Channel, Wake};
 
 use super::area::Lent;
-use super::sched::Saved;
-use super::state::{BoxedCall, Calling, Frame, LaneCall, LaneTicket, Quick, State, Todo, Watched};
+use super::state::{Calling, Frame, LaneTicket, State, Todo};
 use super::write::lets_go;
 use super::{Guard, Process};
-use crate::embedded::channel::Corrupt;
 use crate::embedded::channel::doorbell::{self, BellMemory, Doorbells};
-use crate::embedded::channel::lane::{self, Ahead, LaneMemory, Lanes};
+use crate::embedded::channel::lane::{self, LaneMemory, Lanes};
 use crate::embedded::objects::Layout;
-use crate::embedded::protocol::{Answers, Item, Lineage, Link, ProcId, Request, ThreadKey, TransactKind};
+use crate::embedded::protocol::{Answers, Item, ProcId, Request, ThreadKey};
+use books::{Binding, Inbound};
 
 const EFAULT: i32 = 14;
 const EINVAL: i32 = 22;
 const ENOSPC: i32 = 28;
-/// Calls of handles from this one on go through the broker: whatever lies in the inbox, the table stays small.
-const MOST_HANDLES: usize = 1 << 16;
 /// In place of an errno: the thread that served the call is gone.
 const NOBODY: i32 = 0;
-
-/// What calls of a handle go through.
-#[derive(Debug)]
-struct Binding {
-    channel: Arc<Channel>,
-    number: u32,
-    flags: u32,
-    /// The node's number, for people.
-    node: u32,
-    /// Calls under way, and commands that wait for their end because they could end the handle.
-    calls: u32,
-    later: Vec<u32>,
-}
-
-/// What calls with a binding mean.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Node {
-    pub(super) ptr: u64,
-    pub(super) cookie: u64,
-    pub(super) flags: u32,
-    /// Its place among those that calls hold.
-    pub(super) held: u32,
-}
-
-/// A channel in which calls come.
-#[derive(Debug)]
-struct Inbound {
-    channel: Arc<Channel>,
-    /// Boxes of calls that were answered, for those to come: after the first ones none is made.
-    spare: Vec<BoxedCall>,
-}
-
-impl Inbound {
-    fn new(channel: Arc<Channel>) -> Self {
-        Self { channel, spare: Vec::with_capacity(lane::LANES as usize) }
-    }
-
-    /// Takes the call of one lane, if there is one.
-    #[inline(always)] // the usual one of its two callers is the hot path
-    fn take(&mut self, lane: u32) -> Result<Option<BoxedCall>, Corrupt> {
-        if self.spare.is_empty() {
-            self.make_spare();
-        }
-        let taken = self.spare.last_mut().map(|spare| self.channel.lanes.take_into(lane, &mut spare.request));
-        match taken {
-            Some(Ok(true)) => Ok(self.spare.pop()),
-            Some(Err(corrupt)) => Err(corrupt),
-            _ => Ok(None),
-        }
-    }
-
-    #[cold]
-    fn make_spare(&mut self) {
-        let (channel, request) = (self.channel.clone(), lane::Request::default());
-        self.spare.push(Box::new(LaneCall {
-            channel,
-            request,
-            node: Node::default(),
-            found: (0, 0),
-            saved: Saved::default(),
-        }));
-    }
-}
-
-/// A node that calls through lanes may hold, and what its owner is told after them.
-#[derive(Debug)]
-struct Held {
-    ptr: u64,
-    /// By which calls may name it.
-    bindings: u32,
-    calls: u32,
-    later: Vec<(u32, [u64; 2])>,
-}
-
-impl Held {
-    fn is_vacant(&self) -> bool {
-        self.bindings == 0 && self.calls == 0 && self.later.is_empty()
-    }
-}
-
-/// See the room.
-#[derive(Debug, Default)]
-pub(super) struct Channels {
-    outbound: HashMap<u32, Arc<Channel>>,
-    inbound: HashMap<u32, Arc<Channel>>,
-    by_bit: Vec<Option<Inbound>>,
-    /// By handle; the broker gives the lowest ones out first, so there are hardly more places than handles.
-    handles: Vec<Option<Binding>>,
-    nodes: Quick<(u32, u32), Node>,
-    /// Counts their changes.
-    renewals: u64,
-    /// A node that has a binding has a place here, one for all of its channels.
-    held: Vec<Held>,
-    /// Calls whose threads exited; their lanes are free once they are answered.
-    orphans: Vec<LaneTicket>,
-    /// Calls with bindings of which this process has not heard yet.
-    early: Vec<BoxedCall>,
-}
-
-impl Channels {
-    /// Whether nothing waits to be looked at again.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.orphans.is_empty() && self.early.is_empty()
-    }
-
-    /// Finds what a call is for; whether its binding is known.
-    #[inline]
-    fn find_node(&mut self, call: &mut LaneCall) -> bool {
-        let found = (call.request.header.binding, self.renewals);
-        // Before the first change there are none.
-        call.found == found && self.renewals > 0 || self.look_up(call, found)
-    }
-
-    #[inline(never)]
-    fn look_up(&self, call: &mut LaneCall, found: (u32, u64)) -> bool {
-        let Some(node) = self.nodes.get(&(call.channel.id, found.0)) else { return false };
-        (call.node, call.found) = (*node, found);
-        true
-    }
-
-    /// The place of a node that gets one more binding. Every call looks there, few bindings are made.
-    fn hold(&mut self, ptr: u64) -> u32 {
-        let known = self.held.iter().position(|held| held.ptr == ptr && !held.is_vacant());
-        let place = known.or_else(|| self.held.iter().position(Held::is_vacant)).unwrap_or(self.held.len());
-        if known.is_none() {
-            let made = Held { ptr, bindings: 0, calls: 0, later: Vec::new() };
-            match self.held.get_mut(place) {
-                Some(vacant) => *vacant = made,
-                None => self.held.push(made),
-            }
-        }
-        self.held[place].bindings += 1;
-        place as u32
-    }
-
-    /// The books of a channel in which calls come, unless it is gone.
-    #[inline]
-    fn inbound(&mut self, channel: &Arc<Channel>) -> Option<&mut Inbound> {
-        let inbound = self.by_bit.get_mut(channel.bit as usize)?.as_mut()?;
-        Arc::ptr_eq(&inbound.channel, channel).then_some(inbound)
-    }
-
-    /// A call is over.
-    #[inline]
-    pub(super) fn keep_box(&mut self, call: BoxedCall) {
-        if let Some(inbound) = self.inbound(&call.channel) {
-            inbound.spare.push(call);
-        }
-    }
-
-    /// What calls of a handle go through; `None`: the broker.
-    #[inline]
-    fn handle(&mut self, handle: u32) -> Option<&mut Binding> {
-        self.handles.get_mut(handle as usize)?.as_mut()
-    }
-
-    fn bind(&mut self, handle: u32, binding: Binding) {
-        let place = handle as usize;
-        if place >= MOST_HANDLES {
-            return;
-        }
-        if self.handles.len() <= place {
-            self.handles.resize_with(place + 1, || None);
-        }
-        self.handles[place] = Some(binding);
-    }
-}
-
-impl LaneCall {
-    /// Who waits for it, nearest first.
-    pub(super) fn lineage(&self) -> Lineage {
-        let header = &self.request.header;
-        let caller = Link { proc: self.channel.peer, thread: header.thread };
-        header.lineage.as_deref().unwrap_or(&Lineage::EMPTY).behind(caller)
-    }
-
-    pub(super) fn reply_through_broker(&self) -> TransactKind {
-        TransactKind::LaneReply {
-            channel: self.channel.id,
-            lane: self.request.lane,
-            thread: self.request.header.thread,
-            call_flags: self.request.header.flags,
-        }
-    }
-
-    /// Leaves the answer to the broker.
-    pub(super) fn leave_to_broker(&self) {
-        self.channel.end_serving(self.request.lane);
-        self.channel.lanes.replied_by_broker(self.request.taken());
-    }
-
-    /// Nobody will answer any more.
-    pub(super) fn dead(&self) {
-        self.fail(NOBODY);
-    }
-
-    /// Answers with an errno and wakes the caller.
-    pub(super) fn fail(&self, errno: i32) {
-        self.channel.end_serving(self.request.lane);
-        self.channel.lanes.fail(self.request.taken(), errno);
-        self.channel.ring(self.request.header.thread);
-    }
-}
-
-impl Watched {
-    /// Where the reply to that lane's next call is expected to put its payload.
-    pub(super) fn ahead(&self) -> (&Channel, Ahead) {
-        (&self.channel, self.channel.lanes.next_reply(self.lane))
-    }
-
-    /// Whether there is a call.
-    pub(super) fn has_call(&self) -> bool {
-        self.channel.lanes.has_call(self.lane) && !self.channel.is_closed()
-    }
-}
-
-impl LaneTicket {
-    /// Where the next call is expected to put its payload.
-    pub(super) fn ahead(&self) -> (&Channel, Ahead) {
-        (&self.channel, self.channel.lanes.next_request(self.call))
-    }
-
-    /// Whether the lane has what this call waits for.
-    pub(super) fn has_outcome(&self) -> bool {
-        !self.by_broker && self.channel.lanes.is_answered(self.call)
-    }
-
-    /// Whether that is a reply.
-    pub(super) fn has_reply(&self) -> bool {
-        !self.by_broker && self.channel.lanes.has_reply(self.call)
-    }
-
-    /// Whether nothing more will happen to the call.
-    fn is_over(&self) -> bool {
-        self.channel.is_closed() || self.channel.lanes.is_answered(self.call)
-    }
-
-    /// Where the peer was last seen.
-    pub(super) fn peer_cpu(&self) -> Option<u32> {
-        self.channel.cpu_hint()
-    }
-}
 
 /// The books.
 impl Process {

@@ -24,12 +24,12 @@ use crate::embedded::settings::Inherit;
 /// Calls that wait until the more urgent ones have been given to somebody, in their order. The first one, which
 /// most often is the only one, takes no memory.
 #[derive(Default)]
-struct Held {
+struct Postponed {
     first: Option<BoxedCall>,
     others: Vec<BoxedCall>,
 }
 
-impl Held {
+impl Postponed {
     fn push(&mut self, call: BoxedCall) {
         match self.first {
             None => self.first = Some(call),
@@ -44,7 +44,7 @@ impl Process {
         if !st.channels.is_quiet() {
             self.look_again(st, me);
         }
-        let mut held = Held::default();
+        let mut held = Postponed::default();
         for bit in self.bells.take_ready() {
             self.drain_channel(st, me, bit, &mut held);
         }
@@ -66,7 +66,7 @@ impl Process {
         known.into_iter().for_each(|call| self.accept_lane_call(st, me, call));
     }
 
-    fn drain_channel(&self, st: &mut State, me: u32, bit: u32, held: &mut Held) {
+    fn drain_channel(&self, st: &mut State, me: u32, bit: u32, held: &mut Postponed) {
         let Some(Some(inbound)) = st.channels.by_bit.get(bit as usize) else { return };
         for lane in inbound.channel.lanes.called() {
             let Some(Some(inbound)) = st.channels.by_bit.get_mut(bit as usize) else { return };
