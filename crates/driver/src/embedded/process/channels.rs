@@ -1,6 +1,6 @@
 //! Room: calls that never see the broker: what becomes of channels, handles and nodes that they may use.
 //!
-//! - [`channel`]: one end of a channel. - [`books`]: all of them, and what calls use.
+//! - [`channel`]: one end of a channel. - [`books`]: all of them, and what calls use. - [`held`]: the nodes among that.
 //! - [`caller`], [`callee`]: a call's way through the lanes, seen from either end. - [`calls`]: what it knows by itself.
 //!
 //! Not here: the lanes' memory and states (`channel::lane`), the way through the broker (`transact`).
@@ -12,6 +12,7 @@ mod callee;
 mod caller;
 mod calls;
 mod channel;
+mod held;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -74,10 +75,10 @@ impl Process {
             Item::BindNode { channel, .. } if !st.channels.inbound.contains_key(&channel) => {}
             Item::BindNode { channel, binding, ptr, cookie, flags } => {
                 st.channels.renewals += 1;
-                let held = st.channels.hold(ptr);
+                let held = st.channels.held.bind(ptr);
                 let node = Node { ptr, cookie, flags, held };
                 if let Some(other) = st.channels.nodes.insert((channel, binding), node) {
-                    st.channels.held[other.held as usize].bindings -= 1;
+                    st.channels.held.unbind(other.held);
                 }
                 if let Some(channel) = st.channels.inbound.get(&channel) {
                     channel.last_binding.store(binding, Ordering::Relaxed);
@@ -92,7 +93,7 @@ impl Process {
             Item::Unbind { channel, binding } => {
                 st.channels.renewals += 1;
                 if let Some(node) = st.channels.nodes.remove(&(channel, binding)) {
-                    st.channels.held[node.held as usize].bindings -= 1;
+                    st.channels.held.unbind(node.held);
                 }
                 let ends = |bound: &mut Binding| bound.channel.id == channel && bound.number == binding;
                 st.channels.handles.iter_mut().for_each(|place| drop(place.take_if(ends)));
@@ -125,7 +126,7 @@ impl Process {
             channel.closed.store(true, Ordering::Relaxed);
             *renewals += 1;
             for (_, node) in nodes.extract_if(|(of, _), _| *of == id) {
-                held[node.held as usize].bindings -= 1;
+                held.unbind(node.held);
             }
             self.post(&Request::DropChannel { channel: id });
         }
@@ -163,25 +164,14 @@ impl Process {
 
     /// Holds a return back that could end a node while a call holds it.
     pub(super) fn returned_later(&self, st: &mut Guard<'_>, word: u32, payload: [u64; 2]) -> bool {
-        if !matches!(word, br::RELEASE | br::DECREFS) {
-            return false;
-        }
-        match st.channels.held.iter_mut().find(|held| held.ptr == payload[0] && held.calls > 0) {
-            Some(held) => {
-                held.later.push((word, payload));
-                true
-            }
-            None => false,
-        }
+        matches!(word, br::RELEASE | br::DECREFS) && st.channels.held.hold_back(payload[0], (word, payload))
     }
 
     /// The buffer of a call through a lane was given back: its node is let go.
     #[inline]
     pub(super) fn let_go(&self, st: &mut Guard<'_>, me: u32, node: Option<u32>) {
         let Some(node) = node else { return };
-        let held = &mut st.channels.held[node as usize];
-        held.calls -= 1;
-        if held.calls == 0 && !held.later.is_empty() {
+        if st.channels.held.end_call(node) {
             self.tell_owner(st, me, node);
         }
     }
@@ -189,7 +179,7 @@ impl Process {
     /// What waited for the end of a node's last call.
     #[cold]
     fn tell_owner(&self, st: &mut State, me: u32, node: u32) {
-        for (word, payload) in std::mem::take(&mut st.channels.held[node as usize].later) {
+        for (word, payload) in st.channels.held.after_last(node) {
             self.route(st, me, Todo::Small(word, payload));
         }
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::super::sched::Saved;
 use super::super::state::{BoxedCall, LaneCall, LaneTicket, Quick};
 use super::Channel;
+use super::held::HeldNodes;
 use crate::embedded::channel::Corrupt;
 use crate::embedded::channel::lane;
 
@@ -76,22 +77,6 @@ impl Inbound {
     }
 }
 
-/// A node that calls through lanes may hold, and what its owner is told after them.
-#[derive(Debug)]
-pub(super) struct HeldNode {
-    pub(super) ptr: u64,
-    /// By which calls may name it.
-    pub(super) bindings: u32,
-    pub(super) calls: u32,
-    pub(super) later: Vec<(u32, [u64; 2])>,
-}
-
-impl HeldNode {
-    fn is_vacant(&self) -> bool {
-        self.bindings == 0 && self.calls == 0 && self.later.is_empty()
-    }
-}
-
 /// See the room.
 #[derive(Debug, Default)]
 pub(in super::super) struct Channels {
@@ -103,8 +88,7 @@ pub(in super::super) struct Channels {
     pub(super) nodes: Quick<(u32, u32), Node>,
     /// Counts their changes.
     pub(super) renewals: u64,
-    /// A node that has a binding has a place here, one for all of its channels.
-    pub(super) held: Vec<HeldNode>,
+    pub(super) held: HeldNodes,
     /// Calls whose threads exited; their lanes are free once they are answered.
     pub(super) orphans: Vec<LaneTicket>,
     /// Calls with bindings of which this process has not heard yet.
@@ -130,22 +114,6 @@ impl Channels {
         let Some(node) = self.nodes.get(&(call.channel.id, found.0)) else { return false };
         (call.node, call.found) = (*node, found);
         true
-    }
-
-    /// The place of a node that gets one more binding. Every call looks there, few bindings are made.
-    pub(super) fn hold(&mut self, ptr: u64) -> u32 {
-        let known = self.held.iter().position(|held| held.ptr == ptr && !held.is_vacant());
-        let place =
-            known.or_else(|| self.held.iter().position(HeldNode::is_vacant)).unwrap_or(self.held.len());
-        if known.is_none() {
-            let made = HeldNode { ptr, bindings: 0, calls: 0, later: Vec::new() };
-            match self.held.get_mut(place) {
-                Some(vacant) => *vacant = made,
-                None => self.held.push(made),
-            }
-        }
-        self.held[place].bindings += 1;
-        place as u32
     }
 
     /// The books of a channel in which calls come, unless it is gone.

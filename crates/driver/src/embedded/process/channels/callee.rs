@@ -129,7 +129,7 @@ impl Process {
         self.saw_caller(header.cpu);
         // From here on, not only once it is read: another thread may read of the node's end
         // before.
-        st.channels.held[call.node.held as usize].calls += 1;
+        st.channels.held.call(call.node.held);
         self.route_call(st, me, to, Todo::LaneCall(call));
     }
 
