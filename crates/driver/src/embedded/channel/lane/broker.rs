@@ -1,0 +1,27 @@
+//! Room: what the broker does in a channel: it reads the words and writes the gate.
+//! Not here: the lanes' states (`super`), when a channel is shut (`broker::core`).
+
+use sys::sync::{Ordering, full_fence};
+
+use super::{GATE, IDLE, LANES, Lanes, Memory, STATE};
+
+impl<M: Memory> Lanes<M> {
+    /// Whether no lane has a call: none waits, is served, or has a reply that was not read. After
+    /// [`shut`](Self::shut) no other can begin, save one that will back out.
+    pub fn is_idle(&self) -> bool {
+        (0..LANES).all(|lane| self.request_word(lane).load(Ordering::Acquire) & STATE == IDLE)
+    }
+
+    /// Shuts the gate for a reason ([`FROZEN`], [`CLOSED`]).
+    pub fn shut(&self, bits: u32) {
+        self.memory.word(GATE).fetch_or(bits, Ordering::Relaxed);
+        // Pairs with the fence in `Doorbells::post`, between publishing and the look at the gate: either
+        // the caller finds it shut, or `is_idle` finds the call. Guarded by loom_the_gate_or_the_caller.
+        full_fence();
+    }
+
+    /// Takes a reason away.
+    pub fn open(&self, bits: u32) {
+        self.memory.word(GATE).fetch_and(!bits, Ordering::Release);
+    }
+}
