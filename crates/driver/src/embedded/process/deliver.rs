@@ -204,7 +204,7 @@ impl Process {
     }
 
     /// Takes over what the caller's scheduling asks of the thread that serves it.
-    #[inline]
+    #[inline(always)] // the usual one of its callers is the hot path
     pub(super) fn inherit(
         &self,
         st: &mut State,
@@ -213,9 +213,11 @@ impl Process {
         node_flags: u32,
         oneway: bool,
     ) -> sched::Saved {
-        let before = st.thread(slot).before;
+        let thread = st.thread(slot);
+        // Within a call it last looked when it sent something.
+        let waited = (thread.before, thread.stack.is_empty());
         let asked = (caller, node_flags, oneway);
-        self.home.serve(self.settings.inherit, before, asked, self.marks.as_ref())
+        self.home.serve(self.settings.inherit, waited, asked, self.marks.as_ref())
     }
 }
 
