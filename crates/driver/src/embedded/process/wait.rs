@@ -57,14 +57,14 @@ impl Process {
     pub(super) fn look(&self, st: &mut State, slot: u32, until: Until) -> bool {
         self.drain(st, slot, until == Until::Work { proc: true });
         let (thread, queue) = st.thread_and_queue(slot);
-        let answered = thread.awaited_lane().is_some_and(LaneTicket::has_outcome);
-        if !answered && thread.watched.is_none() {
-            return self.is_there(thread, queue, until);
+        match thread.awaited_lane().filter(|ticket| ticket.has_outcome()) {
+            // It stays where it is until it is read.
+            Some(ticket) if matches!(until, Until::Work { .. }) && ticket.has_reply() && thread.may_end() => {
+                true
+            }
+            None if thread.watched.is_none() => self.is_there(thread, queue, until),
+            _ => self.look_at_lanes(st, slot, until),
         }
-        if answered && matches!(until, Until::Work { .. }) && thread.has_lane_reply() {
-            return true;
-        }
-        self.look_at_lanes(st, slot, until)
     }
 
     /// At those of which a thread need not be told.
@@ -91,15 +91,17 @@ impl Process {
         deadline: Option<Instant>,
     ) -> (Guard<'p>, Woken) {
         let local = self.local(slot);
-        local.kicked.store(false, Ordering::Relaxed);
-        if self.look(&mut st, slot, until) {
-            return (st, Woken::Ready);
-        }
-        self.drop_vain_boost(&mut st, slot, until);
-        let mut waiter = st.thread(slot).waiter.take();
+        let mut listed = false;
         let woken = loop {
+            local.kicked.store(false, Ordering::Relaxed);
+            if self.look(&mut st, slot, until) {
+                break Woken::Ready;
+            }
+            self.drop_vain_boost(&mut st, slot, until);
             self.list(&mut st, slot, until);
+            listed = true;
             let thread = st.thread(slot);
+            let mut waiter = thread.waiter.take();
             let lane = thread.lane_to_look_at();
             // Whoever sends must read the answer to that first.
             let looks = !thread.is_sending();
@@ -137,6 +139,7 @@ impl Process {
             }
             st = self.lock();
             let thread = st.thread(slot);
+            thread.waiter = waiter;
             if watched.is_some() {
                 thread.watched = watched.filter(|watched| !watched.channel.is_closed());
             }
@@ -158,19 +161,13 @@ impl Process {
                 Woken::TimedOut if self.look_after_long(&mut st, slot, until) => break Woken::Ready,
                 Woken::TimedOut => break Woken::TimedOut,
             }
-            local.kicked.store(false, Ordering::Relaxed);
-            if self.look(&mut st, slot, until) {
-                break Woken::Ready;
-            }
-            self.drop_vain_boost(&mut st, slot, until);
         };
-        if until != Until::Answer {
+        if listed && until != Until::Answer {
             if until.takes_any() {
                 self.unlist(&mut st, slot);
             }
             self.bell(slot).end_waiting();
         }
-        st.thread(slot).waiter = waiter;
         (st, woken)
     }
 
