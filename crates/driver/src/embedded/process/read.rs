@@ -164,7 +164,12 @@ impl Process {
             // Most often it is the acknowledgement of what was sent, which changes nothing else.
             let thread = st.thread(slot);
             if let Some(word) = thread.pop_word() {
+                // It is all there is, unless a call is under way.
+                let last = !proc && thread.is_free();
                 self.put(slot, out, word, &[]);
+                if last {
+                    break;
+                }
                 continue;
             }
             let todo = match thread.pop_other() {
