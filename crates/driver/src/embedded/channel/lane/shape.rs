@@ -143,12 +143,21 @@ impl Shape {
     }
 
     /// # Errors
-    /// [`Corrupt::LaneSize`]: no lane holds so much. [`Corrupt::Objects`]: nothing that can be packed.
+    /// [`Corrupt::LaneSize`]: no lane holds so much. [`Corrupt::Objects`]: nothing that can be packed, or buffers that
+    /// no object describes. Those are never sent: a payload without objects is plain, whatever room its command asks
+    /// for. The receiver would make room for bytes that do not come.
     pub(super) fn decode([data, rest]: [u32; 2]) -> Result<Self, Corrupt> {
         let shape = Self { data, objects: rest as u16, scattered: (rest >> 16) as u16 };
+        if rest == 0 {
+            // Data and nothing else, as most often; with the bit of packed ones it would be too much.
+            return if data as usize > LARGEST { Err(Corrupt::LaneSize) } else { Ok(shape) };
+        }
         if let Some(vector) = shape.vector() {
             let sound = vector.is_sound() && Self::packed(vector) == Some(shape);
             return if sound { Ok(shape) } else { Err(Corrupt::Objects) };
+        }
+        if shape.objects == 0 {
+            return Err(Corrupt::Objects);
         }
         if data as usize > LARGEST || shape.len() > LARGEST { Err(Corrupt::LaneSize) } else { Ok(shape) }
     }
@@ -186,6 +195,8 @@ impl<B: AsRef<[u8]> + ?Sized> Source for B {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -211,6 +222,40 @@ mod tests {
     }
 
     #[test]
+    fn buffers_without_objects_are_refused() {
+        for data in [0, 4, CUT_FROM as u32, LARGEST as u32] {
+            assert_eq!(
+                Shape::decode([data, 0]).map(|shape| shape.layout().end),
+                Ok(u64::from(data).next_multiple_of(8))
+            );
+            for scattered in [1, 2, u32::from(u16::MAX)] {
+                assert_eq!(
+                    Shape::decode([data, scattered << 16]),
+                    Err(Corrupt::Objects),
+                    "{data}, {scattered}"
+                );
+            }
+        }
+        // One object more, and it depends upon what that is.
+        assert!(Shape::decode([40, 1 | 1 << 16]).is_ok());
+    }
+
+    proptest! {
+        /// Whatever its words, what is taken for a shape needs no more room than a lane has, and comes whole.
+        #[test]
+        fn no_words_make_a_receiver_reserve_more_than_comes(data: u32, objects: u16, scattered: u16, small: bool) {
+            let data = if small { data % (LARGEST as u32 + 2) } else { data };
+            let words = [data, u32::from(objects) | u32::from(scattered) << 16];
+            if let Ok(shape) = Shape::decode(words) {
+                let end = shape.layout().end;
+                prop_assert_eq!(shape.encode(), words);
+                prop_assert!(end <= LARGEST as u64);
+                prop_assert!(shape.is_packed() || shape.sent().next_multiple_of(8) as u64 == end);
+            }
+        }
+    }
+
+    #[test]
     fn what_no_sender_packs_is_refused() {
         let [data, rest] = Shape::packed(Vector { head: 56, elements: 4 }).expect("small").encode();
         assert!(Shape::decode([data, rest]).is_ok());
@@ -220,7 +265,8 @@ mod tests {
         {
             assert_eq!(Shape::decode([data | PACKED, rest]), Err(Corrupt::Objects), "{data}");
         }
-        for rest in [0, 1 | 4 << 16, 3 | 4 << 16, 2 | (MOST_ELEMENTS as u32 + 1) << 16, 2 | 0xffff << 16] {
+        assert_eq!(Shape::decode([data, 0]), Err(Corrupt::LaneSize), "the bit alone is a size beyond all");
+        for rest in [1 | 4 << 16, 3 | 4 << 16, 2 | (MOST_ELEMENTS as u32 + 1) << 16, 2 | 0xffff << 16] {
             assert_eq!(Shape::decode([data, rest]), Err(Corrupt::Objects), "{rest:#x}");
         }
         let packed = |head, elements| Shape::packed(Vector { head, elements });

@@ -1,3 +1,6 @@
+//! Room: how threads wait, where it is told apart from what they wait for.
+//! Not here: what a hand-over learns by itself (`hand_over`), lookouts (`lookout`).
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::*;

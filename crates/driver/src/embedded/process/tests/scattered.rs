@@ -362,6 +362,7 @@ fn a_peer_that_sends_what_no_library_would_loses_its_channel_and_nothing_else() 
         ("an object twice", out_of_order),
         ("an object cut short", Raw::of(&[&first.as_bytes()[..20]], 2)),
         ("objects without data", without_data),
+        ("buffers without objects", Raw::of(&[], 2)),
     ];
     let stage = Stage::new();
     for (number, (what, raw)) in cases.iter().enumerate() {
