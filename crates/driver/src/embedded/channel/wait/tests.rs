@@ -185,9 +185,9 @@ fn two_on_one_cpu_hand_over_in_place_of_sleeping_unless_asked_to_sleep() {
         let waits: u64 = seen.iter().map(|seen| seen.waits).sum();
         (waits > 100).then(|| seen.iter().map(|seen| seen.slept).sum::<u64>() as f64 / waits as f64)
     };
-    // Where others keep the CPU they sleep: some attempt finds it free enough.
+    // Where others keep the CPU they hand it over once or twice and sleep from then on.
     let mut shares = std::iter::repeat_with(|| slept(Waiting::Adaptive)).take(100).flatten();
-    assert!(shares.any(|share| share < 0.1), "they never handed over");
+    assert!(shares.any(|share| share < 1.0), "they never handed over");
     let mut shares = std::iter::repeat_with(|| slept(Waiting::Sleep)).take(100).flatten();
     assert_eq!(shares.next(), Some(1.0));
 }
