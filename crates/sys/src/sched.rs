@@ -271,19 +271,6 @@ pub fn own_lately() -> Own {
     })
 }
 
-/// The same as of the thread's last look, whenever that was, without a look at the clock.
-#[must_use]
-#[inline]
-pub fn own_as_seen() -> Own {
-    let changes = CHANGES.load(Ordering::Relaxed);
-    SEEN.with(|seen| {
-        if seen.when.get() == 0 || seen.after.get() != changes {
-            look_anew(seen, crate::clock::coarse_ns(), changes);
-        }
-        seen.own.get()
-    })
-}
-
 #[cold]
 fn look_anew(seen: &Seen, now: u64, changes: u32) {
     seen.own.set(own_now());

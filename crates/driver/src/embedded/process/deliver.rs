@@ -204,7 +204,7 @@ impl Process {
     }
 
     /// Takes over what the caller's scheduling asks of the thread that serves it.
-    #[inline(always)] // the usual one of its callers is the hot path
+    #[inline]
     pub(super) fn inherit(
         &self,
         st: &mut State,
@@ -213,11 +213,9 @@ impl Process {
         node_flags: u32,
         oneway: bool,
     ) -> sched::Saved {
-        let thread = st.thread(slot);
-        // Within a call it last looked when it sent something.
-        let waited = (thread.before, thread.stack.is_empty());
+        let before = st.thread(slot).before;
         let asked = (caller, node_flags, oneway);
-        self.home.serve(self.settings.inherit, waited, asked, self.marks.as_ref())
+        self.home.serve(self.settings.inherit, before, asked, self.marks.as_ref())
     }
 }
 

@@ -152,12 +152,12 @@ impl Home {
     }
 
     /// What serving a call changes in a thread that waited as `before` says: it may have been boosted
-    /// since. A thread that `settled` to wait for any work just knows how nice it is.
+    /// since.
     #[inline]
     pub(super) fn serve(
         &self,
         mode: Inherit,
-        (before, settled): (Option<Sched>, bool),
+        before: Option<Sched>,
         (caller, node_flags, oneway): (Sched, u32, bool),
         marks: Option<&Marks>,
     ) -> Saved {
@@ -165,7 +165,7 @@ impl Home {
             Inherit::None => true,
             // Most often: whoever is as nice as its caller stays so.
             Inherit::Nice => {
-                let nice = if settled { sched::own_as_seen() } else { sched::own_lately() }.nice;
+                let nice = sched::own_lately().nice;
                 wanted_nice(nice, caller, node_flags, oneway) == nice
             }
             Inherit::Rt => false,
@@ -251,7 +251,7 @@ mod tests {
         });
         as_fifo(|home| {
             // Raised for a call that another thread took; then an ordinary one comes.
-            let saved = home.serve(Inherit::Rt, (Some(home.0), true), (home.0, 0x13, false), None);
+            let saved = home.serve(Inherit::Rt, Some(home.0), (home.0, 0x13, false), None);
             assert_eq!((saved, seen().policy), (Saved::default(), OTHER));
         });
         as_fifo(|home| {
