@@ -162,7 +162,8 @@ impl Waiter {
         mut meanwhile: impl FnMut() -> bool,
         tell: impl FnOnce(),
     ) -> Woken {
-        let first = self.first(peer);
+        // Whoever gives it a time may not be made to wait for others.
+        let first = if deadline.is_some() && shares_cpu(peer) { First::Sleep } else { self.first(peer) };
         let is_there = match first {
             First::Sleep => false,
             First::Spin => self.look(&mut ready, &mut meanwhile),

@@ -288,9 +288,12 @@ impl Process {
         if let Some(slot) = st.idle.last().copied() {
             return self.give(st, me, slot, todo);
         }
-        // From the queue this thread would take it at once.
-        if st.queue.is_empty() && std::mem::take(&mut st.thread(me).seeks) {
-            let thread = st.thread(me);
+        // From the queue this thread would take it at once; once it has something it is not free any more.
+        if st.queue.is_empty()
+            && let Some(thread) = st.thread_if_any(me)
+            && thread.seeks
+            && thread.is_free()
+        {
             thread.push(todo);
             return self.show_depth(thread);
         }

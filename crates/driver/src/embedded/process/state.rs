@@ -229,6 +229,12 @@ impl State {
         self.threads[index(slot)].as_mut().expect("a thread's slot is filled while it is in a call")
     }
 
+    /// The same of whoever does something, which may have exited meanwhile.
+    #[inline]
+    pub(super) fn thread_if_any(&mut self, slot: u32) -> Option<&mut Thread> {
+        self.threads.get_mut(slot as usize)?.as_deref_mut()
+    }
+
     /// The same, and what any thread may take.
     #[inline]
     pub(super) fn thread_and_queue(&mut self, slot: u32) -> (&mut Thread, &VecDeque<Todo>) {

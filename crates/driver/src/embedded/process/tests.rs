@@ -144,6 +144,71 @@ fn a_lane_that_is_called_twice_at_once_is_closed() {
     assert_eq!(closed.filter(|closed| *closed).count(), 1);
 }
 
+/// Whoever serves one must not have another in its own queue: it could make no call of its own, and nobody else could
+/// serve that one.
+#[test]
+fn lp_09_of_two_calls_that_come_at_once_one_is_left_to_others() {
+    use std::sync::mpsc;
+
+    let stage = Stage::new();
+    let pair = stage.pair(1);
+    there_and_back(&pair);
+    let channels = pair.other.take_channels();
+    let Pair { victim, other, to_other, .. } = &pair;
+    victim.set_nonblocking(false).expect("set");
+    other.set_nonblocking(false).expect("set");
+    let process = victim.process_for_tests();
+    thread::scope(|scope| {
+        let (tell, told) = mpsc::channel();
+        let (go, gone) = mpsc::channel();
+        let first = scope.spawn(move || {
+            write(victim, |c| c.enter_looper());
+            tell.send(call_of(victim).code).expect("heard");
+            gone.recv().expect("told");
+            write(victim, |c| c.transaction(*to_other, 7, TransactionFlags::CALL, Payload::default()));
+            reply_of(victim);
+        });
+        let asleep = loop {
+            let st = process.lock();
+            if st.idle.last().is_some_and(|slot| process.bell(*slot).is_sleeping()) {
+                break st;
+            }
+            drop(st);
+            thread::yield_now();
+        };
+        // Of both channels: one of them leads to the victim.
+        for [lanes, bells] in channels {
+            let (lanes, bells) = (Lanes::new(lanes).expect("room"), Doorbells::new(bells).expect("room"));
+            for code in [1, 2] {
+                lanes.publish(code, &RequestHeader { code, ..header() }, b"").expect("idle");
+            }
+            (0..2).for_each(|bit| bells.post(bit));
+            bells.listener_to_wake().inspect(|bell| bell.wake());
+        }
+        drop(asleep);
+        assert_eq!(told.recv().expect("the first thread lives"), 1);
+        assert!(victim.poll_readable(1000).expect("looks"), "nobody else may serve the second call");
+        assert_eq!(call_of(victim).code, 2);
+        go.send(()).expect("heard");
+        let nested = call_of(other);
+        assert_eq!(nested.code, 7);
+        reply(other, &nested);
+        first.join().expect("its own call was made and answered");
+    });
+}
+
+/// Its last calls end with it, and then their node's owner is told.
+#[test]
+fn what_a_thread_that_exited_leaves_behind_goes_to_the_next() {
+    let stage = Stage::new();
+    let Pair { victim, .. } = stage.pair(1);
+    let process = victim.process_for_tests();
+    let mut st = process.lock();
+    let before = st.queue.len();
+    process.route(&mut st, u32::MAX, super::state::Todo::Small(abi::codes::br::RELEASE, [1, 2]));
+    assert_eq!(st.queue.len(), before + 1);
+}
+
 /// Lanes do not tell which of their calls came first, and who is raised for a real-time call must not serve another one.
 #[test]
 fn of_calls_that_wait_in_lanes_the_real_time_one_is_first_where_that_is_inherited() {

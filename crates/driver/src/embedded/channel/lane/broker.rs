@@ -12,7 +12,7 @@ impl<M: Memory> Lanes<M> {
         (0..LANES).all(|lane| self.request_word(lane).load(Ordering::Acquire) & STATE == IDLE)
     }
 
-    /// Shuts the gate for a reason ([`FROZEN`], [`CLOSED`]).
+    /// Shuts the gate for a reason ([`FROZEN`](super::FROZEN), [`CLOSED`](super::CLOSED)).
     pub fn shut(&self, bits: u32) {
         self.memory.word(GATE).fetch_or(bits, Ordering::Relaxed);
         // Pairs with the fence in `Doorbells::post`, between publishing and the look at the gate: either

@@ -141,7 +141,7 @@ impl<M: Memory> Lanes<M> {
         })
     }
 
-    /// All bytes of a request, if they are there: always of one that is not to be [poured](CUT_FROM).
+    /// All bytes of a request, if they are there: always of one that is not to be [poured](super::CUT_FROM).
     #[inline]
     pub fn whole_request(&self, request: &Request) -> Option<Piece> {
         request.place().whole()
@@ -163,11 +163,11 @@ impl<M: Memory> Lanes<M> {
         self.fetch(&place, || Ahead::of(self, |len| Place::reply(*lane, *number, len)), gone, copy)
     }
 
-    /// Answers a call; then ring its thread and, for [`CUT_FROM`] bytes or more,
+    /// Answers a call; then ring its thread and, for [`CUT_FROM`](super::CUT_FROM) bytes or more,
     /// [`pour_reply`](Self::pour_reply).
     ///
     /// # Errors
-    /// [`Corrupt::LaneSize`] for more than [`LARGEST`] bytes.
+    /// [`Corrupt::LaneSize`] for more than [`LARGEST`](super::LARGEST) bytes.
     pub fn reply(
         &self,
         taken: Taken,

@@ -12,7 +12,7 @@ use crate::embedded::protocol::Link;
 
 impl<M: Memory> Lanes<M> {
     /// The gate's bits after [`publish`](Self::publish), for a caller who does not
-    /// [`post`](super::doorbell::Doorbells::post) because its callee is watching the lane.
+    /// [`post`](crate::embedded::channel::doorbell::Doorbells::post) because its callee is watching the lane.
     pub fn gate_after_publishing(&self) -> u32 {
         // As the fence in `post`. Guarded by loom_the_gate_or_a_watched_caller.
         full_fence();
@@ -26,11 +26,11 @@ impl<M: Memory> Lanes<M> {
     }
 
     /// Publishes a call in a lane that nobody uses, best the lowest such. What must follow:
-    /// [`post`](super::doorbell::Doorbells::post) at the callee, a look at the gate, waking, and, for
-    /// [`CUT_FROM`] bytes or more, [`pour_request`](Self::pour_request).
+    /// [`post`](crate::embedded::channel::doorbell::Doorbells::post) at the callee, a look at the gate, waking, and, for
+    /// [`CUT_FROM`](super::CUT_FROM) bytes or more, [`pour_request`](Self::pour_request).
     ///
     /// # Errors
-    /// [`Corrupt::LaneSize`] for more than [`LARGEST`] bytes or no such lane. [`Corrupt::LaneBusy`]:
+    /// [`Corrupt::LaneSize`] for more than [`LARGEST`](super::LARGEST) bytes or no such lane. [`Corrupt::LaneBusy`]:
     /// somebody else changed the lane.
     pub fn publish(
         &self,

@@ -19,6 +19,9 @@ use super::LONGEST_SKIP;
 /// Longer than a crowd of pairs takes that hand over to each other, shorter than a slice of time.
 const LONG: Duration = Duration::from_micros(500);
 
+/// No slice is longer: a thread that took more was stopped.
+const SLICE: Duration = Duration::from_millis(100);
+
 /// How often a hand-over may take that long, as a part of all time.
 const RARE: u32 = 100;
 
@@ -87,7 +90,7 @@ impl HandOver {
         self.is_suspect = begun.is_none();
         let Some(took) = begun.map(|begun| begun.elapsed()) else { return };
         if took >= LONG {
-            self.not_before_ns = now_ns + (took * RARE).as_nanos() as u64;
+            self.not_before_ns = now_ns + (took.min(SLICE) * RARE).as_nanos() as u64;
         }
     }
 
@@ -118,11 +121,11 @@ mod tests {
 
     #[test]
     fn those_that_take_long_are_rare_though_they_succeed() {
-        const SLICE: Duration = Duration::from_millis(12);
+        const LOST: Duration = Duration::from_millis(12);
         let mut hand_over = HandOver::default();
         let mut offered = 0;
         while hand_over.is_next() {
-            assert!(hand_over.carry_out(|| std::thread::sleep(SLICE), || true));
+            assert!(hand_over.carry_out(|| std::thread::sleep(LOST), || true));
             offered += 1;
             assert!(offered < 10, "nothing was learnt");
         }
@@ -130,10 +133,10 @@ mod tests {
         assert!(!hand_over.is_likely());
         let stopped = Instant::now();
         while !hand_over.is_next() {
-            std::thread::sleep(SLICE);
+            std::thread::sleep(LOST);
         }
-        // From the beginning of the last one's end, by a clock that is behind by a tick at most.
-        assert!(stopped.elapsed() >= SLICE * (RARE - 10), "{:?}", stopped.elapsed());
+        // By a clock that is behind by a tick at most.
+        assert!(stopped.elapsed() >= LOST * (RARE - 10), "{:?}", stopped.elapsed());
     }
 
     #[test]
