@@ -162,8 +162,7 @@ impl Waiter {
         mut meanwhile: impl FnMut() -> bool,
         tell: impl FnOnce(),
     ) -> Woken {
-        // Whoever gives it a time may not be made to wait for others.
-        let first = if deadline.is_some() && shares_cpu(peer) { First::Sleep } else { self.first(peer) };
+        let first = self.first(peer, deadline);
         let is_there = match first {
             First::Sleep => false,
             First::Spin => self.look(&mut ready, &mut meanwhile),
@@ -218,13 +217,18 @@ impl Waiter {
     }
 
     /// What the next wait begins with; counts those that sleep at once because others were in vain.
-    fn first(&mut self, peer: Option<u32>) -> First {
+    fn first(&mut self, peer: Option<u32>, deadline: Option<Instant>) -> First {
         if self.waiting == Waiting::Sleep || self.realtime {
             return First::Sleep;
         }
         self.shares_cpu = shares_cpu(peer);
         if self.shares_cpu {
-            return if self.hand_over.is_next() { First::HandOver } else { First::Sleep };
+            // Whoever has a deadline may not be made to wait for others.
+            return if deadline.is_none() && self.hand_over.is_next() {
+                First::HandOver
+            } else {
+                First::Sleep
+            };
         }
         if self.cpus >= 2 && self.skipping == 0 {
             return First::Spin;

@@ -5,6 +5,7 @@
 
 use std::io;
 
+use abi::codes::tf;
 use abi::layout::{BufferObject, TransactionData};
 use sys::sealed_memory::{LentMemory, SealedMemory};
 
@@ -245,6 +246,14 @@ pub(super) struct Lent {
     pub(super) clear: bool,
     /// The place of the node that the call in it holds (contract REF-13).
     pub(super) node: Option<u32>,
+}
+
+impl Lent {
+    /// Of a transaction with these `TF_*` bits.
+    #[inline(always)]
+    pub(super) fn of(flags: u32, node: Option<u32>) -> Self {
+        Self { clear: flags & tf::CLEAR_BUF != 0, node }
+    }
 }
 
 /// Which parts of an area are in use: few at a time, so a list in order is quickest.

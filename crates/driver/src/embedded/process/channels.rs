@@ -17,7 +17,7 @@ mod held;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use abi::codes::{br, tf};
+use abi::codes::br;
 use abi::layout::TransactionData;
 use abi::{CommandWord, Handle};
 use sys::fixed_memory::FixedMemory;
@@ -260,8 +260,7 @@ impl Process {
         node: Option<u32>,
     ) -> TransactionData {
         let address = self.area.base() + offset;
-        let clear = flags & tf::CLEAR_BUF != 0;
-        st.live.lend(offset, Lent { clear, node });
+        st.live.lend(offset, Lent::of(flags, node));
         TransactionData {
             data_size: layout.data_size,
             offsets_size: layout.offsets_size,

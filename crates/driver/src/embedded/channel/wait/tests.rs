@@ -11,7 +11,7 @@ const BUDGET: Duration = Duration::from_micros(200);
 
 /// Waits in vain; whether it span.
 fn spins(waiter: &mut Waiter) -> bool {
-    waiter.first(None) == First::Spin && {
+    waiter.first(None, None) == First::Spin && {
         assert!(
             !waiter.look(&mut || false, &mut || false)
                 && !waiter.spin(None, None, &mut || false, &mut || false)
@@ -40,7 +40,7 @@ fn spins_in_vain_become_rare_and_success_brings_them_back() {
         assert_eq!(waiter.skip, LONGEST_SKIP);
         waiter.skipping = 0;
         for _ in 0..11 {
-            assert!(waiter.first(None) == First::Spin && waiter.look(&mut || true, &mut || false));
+            assert!(waiter.first(None, None) == First::Spin && waiter.look(&mut || true, &mut || false));
         }
         assert_eq!(waiter.skip, 0);
     }
@@ -90,7 +90,8 @@ fn a_thread_hands_over_only_to_a_peer_on_its_cpu_and_never_if_asked_to_sleep_or_
         let first = |waiting, realtime, peer| {
             let mut waiter = Waiter::new(waiting, BUDGET, 2);
             waiter.set_realtime(realtime);
-            waiter.first(peer)
+            assert_ne!(waiter.first(peer, Some(Instant::now())), First::HandOver, "with a deadline");
+            waiter.first(peer, None)
         };
         for waiting in [Waiting::Adaptive, Waiting::Spin] {
             assert_eq!(first(waiting, false, Some(cpu)), First::HandOver);

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::Ordering;
 
-use abi::codes::{br, tf};
+use abi::codes::br;
 use abi::layout::TransactionData;
 use zerocopy::IntoBytes;
 
@@ -145,7 +145,7 @@ impl Process {
         // Nearly all are data, and small.
         let arrived = match header.shape.objects {
             0 => lanes.whole_request(&call.request).and_then(|whole| {
-                let lent = Lent { clear: header.flags & tf::CLEAR_BUF != 0, node: Some(call.node.held) };
+                let lent = Lent::of(header.flags, Some(call.node.held));
                 self.area.take_in_plain(&mut st.live, (lanes.memory(), whole), lent)
             }),
             _ => None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use abi::Payload;
-use abi::codes::{br, tf};
+use abi::codes::br;
 use abi::layout::{ExtendedError, TransactionData};
 use zerocopy::IntoBytes;
 
@@ -459,7 +459,7 @@ impl Process {
         // Nearly all are data, and small.
         let arrived = match header.shape.objects {
             0 => lanes.whole_reply(ticket.call, header.shape.len()).and_then(|whole| {
-                let lent = Lent { clear: header.flags & tf::CLEAR_BUF != 0, node: None };
+                let lent = Lent::of(header.flags, None);
                 self.area.take_in_plain(&mut st.live, (lanes.memory(), whole), lent)
             }),
             _ => None,
