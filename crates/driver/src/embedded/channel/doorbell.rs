@@ -56,7 +56,6 @@ const SLEEPING: usize = 0;
 const TID: usize = 8;
 const GENERATION: usize = 12;
 const LOOPER: usize = 16;
-const DEPTH: usize = 20;
 
 /// Where they lie.
 pub type BellMemory = FixedMemory<SIZE>;
@@ -379,19 +378,6 @@ impl<M: Memory> Bell<'_, M> {
     pub fn set_looper(&self, bits: u32) {
         let kept = self.looper() & NEED_RETURN;
         self.word(LOOPER).store(bits | kept, Ordering::Relaxed);
-    }
-
-    /// Length of the thread's transaction stack, with replies that it has not read.
-    #[inline]
-    #[must_use]
-    pub fn depth(&self) -> u32 {
-        self.word(DEPTH).load(Ordering::Relaxed)
-    }
-
-    /// Sets it.
-    #[inline]
-    pub fn set_depth(&self, depth: u32) {
-        self.word(DEPTH).store(depth, Ordering::Relaxed);
     }
 }
 

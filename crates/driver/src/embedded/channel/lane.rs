@@ -7,17 +7,22 @@
 //! Not here: waking (`doorbell`), which handle leads to which channel (`process`).
 //!
 //! Layout: a line with the gate (u32), the reason for which a side closed the channel (u32) and the
-//! number of lanes that the caller has used (u32); from 128, 16 lanes of 9 x 128 bytes; from 20 KiB,
+//! number of lanes that the caller has used (u32); from 128, 16 lanes of 10 x 128 bytes; from 24 KiB,
 //! 64 areas of 128 KiB for large payloads, of which only what is touched costs memory. A lane is
 //! - 512 bytes of request, first the request's word;
 //! - 512 bytes of reply, first the reply's word;
-//! - two lines for the `written` counts of large payloads.
+//! - the caller's own 128 bytes: the `written` counts of large requests, then the word `over`;
+//! - the callee's own 128 bytes: the `written` counts of large replies, then the word `claim`.
 //!
 //! A word holds a state in its low two bits and above them the number of the call, so that nobody
-//! takes an old one for a new one. The request's word: IDLE -> CALLED (caller) -> TAKEN (callee, by
-//! compare-and-swap) -> IDLE (caller, having read the reply), or CALLED -> IDLE by compare-and-swap when
-//! the caller backs out. The reply's word is written by the callee only, so that a caller who spins on
-//! it disturbs nobody. The broker reads the words and writes the gate.
+//! takes an old one for a new one. A call begins with the request's word (CALLED), which only the caller writes.
+//! Whoever first gets its number into `claim`, by compare-and-swap, decides what comes of it: TAKEN (callee) or
+//! BACKED_OUT (caller). It ends with the reply's word, which only the callee writes, and then with `over`, of which the
+//! caller knows, and the broker. The broker reads the words and writes the gate.
+//!
+//! So each line but the gate's is nearly always written by one side: two CPUs that spin exchange the line of the
+//! request and that of the reply, once each, and nothing else. With one word for all steps of a call (as it was) its line
+//! went to and fro four times, and either side waited for it twice more.
 
 mod broker;
 mod callee;
@@ -55,16 +60,20 @@ const REASON: usize = 4;
 const USED: usize = 8;
 const FIRST: usize = 128;
 const REPLY: usize = 512;
-const STRIDE: usize = 1152;
+/// Number of the last call that is over.
+const OVER: usize = 1024 + 8;
+const CLAIM: usize = 1152 + 8;
+const STRIDE: usize = 1280;
 
 /// Where it lies.
 pub type LaneMemory = FixedMemory<SIZE>;
 
 const STATE: u32 = 3;
-// States of a request's word.
-const IDLE: u32 = 0;
+// State of a request's word; 0 if it had no call yet.
 const CALLED: u32 = 1;
-const TAKEN: u32 = 2;
+// States of a claim.
+const TAKEN: u32 = 1;
+const BACKED_OUT: u32 = 2;
 // States of a reply's word.
 const REPLIED: u32 = 1;
 const BY_BROKER: u32 = 2;
@@ -175,6 +184,27 @@ impl<M: Memory> Lanes<M> {
     #[inline]
     fn reply_word(&self, lane: u32) -> &AtomicU32 {
         self.memory.word(base(lane) + REPLY)
+    }
+
+    #[inline]
+    fn over(&self, lane: u32) -> &AtomicU32 {
+        self.memory.word(base(lane) + OVER)
+    }
+
+    /// Decides what comes of a call; whether nobody did before.
+    #[inline]
+    fn claim(&self, lane: u32, number: u32, state: u32) -> bool {
+        let word = self.memory.word(base(lane) + CLAIM);
+        let before = word.load(Ordering::Relaxed);
+        // Nothing else depends on who gets it. Guarded by loom_a_call_is_taken_once_or_backed_out.
+        before & !STATE != number
+            && word.compare_exchange(before, number | state, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Whether nobody has decided what comes of a call. A hint.
+    #[inline]
+    fn is_unclaimed(&self, lane: u32, number: u32) -> bool {
+        self.memory.word(base(lane) + CLAIM).load(Ordering::Relaxed) & !STATE != number
     }
 }
 

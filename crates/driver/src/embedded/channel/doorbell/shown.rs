@@ -38,7 +38,8 @@ const UNTAKEN: usize = 24;
 // Of a block of counters.
 const SERVES: usize = COUNTERS * 4;
 const WAITING: usize = SERVES + SERVING * 4;
-const _: () = assert!(WAITING + 4 <= COUNT);
+const DEPTH: usize = WAITING + 4;
+const _: () = assert!(DEPTH + 4 <= COUNT);
 
 /// The counter of a `BC_*` command.
 #[must_use]
@@ -110,6 +111,19 @@ impl<M: Memory> Bell<'_, M> {
             // Not a read-modify-write: nobody else writes it.
             count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         }
+    }
+
+    /// Length of the thread's transaction stack, with replies that it has not read.
+    #[inline]
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.own(DEPTH).load(Ordering::Relaxed)
+    }
+
+    /// Sets it. Not in the bell's line, which whoever wakes the thread has had.
+    #[inline]
+    pub fn set_depth(&self, depth: u32) {
+        self.own(DEPTH).store(depth, Ordering::Relaxed);
     }
 
     /// The thread begins to wait for work, also for the process's if it is `ready`.

@@ -3,13 +3,16 @@
 
 use sys::sync::{Ordering, full_fence};
 
-use super::{GATE, IDLE, LANES, Lanes, Memory, STATE};
+use super::{GATE, LANES, Lanes, Memory, STATE};
 
 impl<M: Memory> Lanes<M> {
     /// Whether no lane has a call: none waits, is served, or has a reply that was not read. After
     /// [`shut`](Self::shut) no other can begin, save one that will back out.
     pub fn is_idle(&self) -> bool {
-        (0..LANES).all(|lane| self.request_word(lane).load(Ordering::Acquire) & STATE == IDLE)
+        // The request's word first: should its call be over, and another one begin meanwhile, that one finds the gate shut.
+        // Acquire: what the caller did before is seen, in its order.
+        let last = |lane| self.request_word(lane).load(Ordering::Acquire) & !STATE;
+        (0..LANES).all(|lane| last(lane) == self.over(lane).load(Ordering::Acquire))
     }
 
     /// Shuts the gate for a reason ([`FROZEN`](super::FROZEN), [`CLOSED`](super::CLOSED)).

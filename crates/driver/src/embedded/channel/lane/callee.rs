@@ -37,8 +37,8 @@ impl<M: Memory> Lanes<M> {
     #[inline]
     pub fn called(&self) -> Called {
         let used = self.memory.word(USED).load(Ordering::Acquire).min(LANES);
-        // Also those in no state that there is, which is told of whoever takes them.
-        let bits = (0..used).filter(|lane| self.request_word(*lane).load(Ordering::Relaxed) & CALLED != 0);
+        let bits =
+            (0..used).filter(|lane| self.waits(*lane, self.request_word(*lane).load(Ordering::Relaxed)));
         let bits = bits.fold(0_u32, |bits, lane| bits | 1 << lane);
         if bits & bits.wrapping_sub(1) == 0 {
             return Called { bits, first: 0 };
@@ -75,15 +75,14 @@ impl<M: Memory> Lanes<M> {
         if lane >= LANES {
             return Ok(false);
         }
-        let word = self.request_word(lane);
-        let called = word.load(Ordering::Relaxed);
+        // Acquire: pairs with the Release in `publish`.
+        let called = self.request_word(lane).load(Ordering::Acquire);
         if called & STATE != CALLED {
-            return if called & STATE == STATE { Err(Corrupt::LaneState) } else { Ok(false) };
+            return if called & STATE == 0 { Ok(false) } else { Err(Corrupt::LaneState) };
         }
         let number = called & !STATE;
-        // Acquire: pairs with the Release in `publish`. Failing, another thread has it, or the caller
-        // has backed out.
-        if word.compare_exchange(called, number | TAKEN, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        // Failing, another thread has it, or the caller has backed out.
+        if !self.claim(lane, number, TAKEN) {
             return Ok(false);
         }
         (request.lane, request.number) = (lane, number);
@@ -104,11 +103,18 @@ impl<M: Memory> Lanes<M> {
         request.header.decode_links(links, &more)
     }
 
-    /// Whether a call waits in this lane: one load, for a thread that watches the lane it last replied
-    /// in while it spins. [`take`](Self::take) gets it.
+    /// Whether a call waits in this lane, for a thread that watches the lane it last replied in while it spins.
+    /// [`take`](Self::take) gets it.
     #[inline]
     pub fn has_call(&self, lane: u32) -> bool {
-        lane < LANES && self.request_word(lane).load(Ordering::Acquire) & STATE == CALLED
+        lane < LANES && self.waits(lane, self.request_word(lane).load(Ordering::Acquire))
+    }
+
+    /// Whether that word of a lane's request is a call that nobody has taken. Also in no state that there is, which is
+    /// told of whoever takes it.
+    #[inline]
+    fn waits(&self, lane: u32, word: u32) -> bool {
+        word != 0 && self.is_unclaimed(lane, word & !STATE)
     }
 
     /// Where the reply to the next call in that lane is expected to put its payload.

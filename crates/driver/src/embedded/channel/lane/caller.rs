@@ -5,7 +5,7 @@ use sys::sync::{Ordering, full_fence};
 
 use super::header::{self, REQUEST_FIXED};
 use super::{
-    Ahead, BY_BROKER, CALLED, Call, Corrupt, FAILED, IDLE, LANES, Lanes, Memory, Outcome, Piece, Place,
+    Ahead, BACKED_OUT, BY_BROKER, CALLED, Call, Corrupt, FAILED, LANES, Lanes, Memory, Outcome, Piece, Place,
     REPLIED, REPLY, ReplyHeader, RequestHeader, STATE, Source, USED, base, next,
 };
 use crate::embedded::protocol::Link;
@@ -22,7 +22,7 @@ impl<M: Memory> Lanes<M> {
     /// Whether the callee has not taken the call yet. A caller who did not mark it, expecting the callee
     /// to watch the lane, must do so before it sleeps, and best soon (`Waiter::wait_or_tell`).
     pub fn is_waiting(&self, call: Call) -> bool {
-        self.request_word(call.lane).load(Ordering::Relaxed) == call.number | CALLED
+        self.is_unclaimed(call.lane, call.number)
     }
 
     /// Publishes a call in a lane that nobody uses, best the lowest such. What must follow:
@@ -43,8 +43,8 @@ impl<M: Memory> Lanes<M> {
         }
         let shape = data.shape()?;
         let word = self.request_word(lane);
-        let before = word.load(Ordering::Relaxed);
-        if before & STATE != IDLE {
+        let before = self.over(lane).load(Ordering::Relaxed);
+        if word.load(Ordering::Relaxed) & !STATE != before {
             return Err(Corrupt::LaneBusy);
         }
         let used = self.memory.word(USED);
@@ -80,10 +80,11 @@ impl<M: Memory> Lanes<M> {
     /// Takes a call back that the callee has not taken; whether that was so. If not, it is being
     /// served and its reply will come.
     pub fn back_out(&self, call: Call) -> bool {
-        let (called, idle) = (call.number | CALLED, call.number | IDLE);
-        let word = self.request_word(call.lane);
-        // The lane holds nothing that the other order could spoil.
-        word.compare_exchange(called, idle, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        let backed_out = self.claim(call.lane, call.number, BACKED_OUT);
+        if backed_out {
+            self.release(call);
+        }
+        backed_out
     }
 
     /// Whether [`poll_reply`](Self::poll_reply) will find something: one load.
@@ -169,6 +170,6 @@ impl<M: Memory> Lanes<M> {
     /// The caller is done with the call, its reply read: the lane is free.
     pub fn release(&self, call: Call) {
         // Release: the broker, seeing it idle, may rely on the reply having been read.
-        self.request_word(call.lane).store(call.number | IDLE, Ordering::Release);
+        self.over(call.lane).store(call.number, Ordering::Release);
     }
 }

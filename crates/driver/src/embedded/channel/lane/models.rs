@@ -14,7 +14,8 @@ use crate::embedded::protocol::{Sched, ThreadKey};
 fn lanes() -> Arc<Lanes<HeapMemory>> {
     let (first, second) = (base(0), base(1));
     let words = [GATE, REASON, USED, first + REPLY, first + REQUEST_WRITTEN + 4];
-    let words = words.into_iter().chain((0..LANES).map(base));
+    let words = words.into_iter().chain((0..LANES).flat_map(|lane| [base(lane), base(lane) + OVER]));
+    let words = words.chain([first + CLAIM, second + CLAIM]);
     let small = [first + 4..first + AREA, first + REPLY + 4..first + REPLY + AREA, second + 4..second + AREA];
     let large = large(0, 0, next(0));
     let large = [large..large + STEP, large + STEP..large + 2 * STEP];

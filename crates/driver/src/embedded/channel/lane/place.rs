@@ -6,10 +6,10 @@ use super::{CUT_FROM, LANES, LARGEST, Piece, REPLY, STATE, base};
 
 /// Where the `written` counts of a lane lie in it, one for each turn.
 pub(super) const REQUEST_WRITTEN: usize = 1024;
-const REPLY_WRITTEN: usize = 1088;
+const REPLY_WRITTEN: usize = 1152;
 
 /// Where the areas of large payloads begin.
-const LARGE: usize = 20 << 10;
+const LARGE: usize = 24 << 10;
 /// Bytes of a lane's own area for a request or a reply, header included.
 pub(super) const AREA: usize = 512;
 /// Areas that a lane's large requests, and its large replies, take by turns: one is got ready
