@@ -179,7 +179,10 @@ impl Process {
                         self.show_queue(&st);
                         Some(todo)
                     }
-                    None => break,
+                    None => match self.take_watched(&mut st, slot) {
+                        Some(call) => Some(Todo::LaneCall(call)),
+                        None => break,
+                    },
                 },
                 None => None,
             };

@@ -58,11 +58,18 @@ impl Process {
         self.drain(st, slot, until == Until::Work { proc: true });
         let (thread, queue) = st.thread_and_queue(slot);
         match thread.awaited_lane().filter(|ticket| ticket.has_outcome()) {
-            // It stays where it is until it is read.
+            // A reply stays in its lane until it is read,
             Some(ticket) if matches!(until, Until::Work { .. }) && ticket.has_reply() && thread.may_end() => {
                 true
             }
-            None if thread.watched.is_none() => self.is_there(thread, queue, until),
+            None => match &thread.watched {
+                // and so does a call, where its reader is this thread.
+                Some(watched) if watched.has_call() => match until {
+                    Until::Work { proc: true } => true,
+                    _ => self.look_at_lanes(st, slot, until),
+                },
+                _ => self.is_there(thread, queue, until),
+            },
             _ => self.look_at_lanes(st, slot, until),
         }
     }
@@ -70,7 +77,7 @@ impl Process {
     /// At those of which a thread need not be told.
     #[inline(never)]
     fn look_at_lanes(&self, st: &mut State, slot: u32, until: Until) -> bool {
-        self.take_watched(st, slot);
+        self.take_in_watched(st, slot);
         self.collect_lane_reply(st, slot);
         let (thread, queue) = st.thread_and_queue(slot);
         self.is_there(thread, queue, until)

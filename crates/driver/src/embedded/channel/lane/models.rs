@@ -10,11 +10,16 @@ use crate::embedded::channel::doorbell::{Doorbells, models::bells};
 use crate::embedded::channel::heap::HeapMemory;
 use crate::embedded::protocol::{Sched, ThreadKey};
 
-/// A channel of which the first lane can be used, and the second for a call; the others are seen idle.
+/// A channel of which the first lane can be used, and the second for a call.
 fn lanes() -> Arc<Lanes<HeapMemory>> {
+    lanes_with(2)
+}
+
+/// The same with more lanes that are seen idle: loom takes longer for every word.
+fn lanes_with(seen: u32) -> Arc<Lanes<HeapMemory>> {
     let (first, second) = (base(0), base(1));
     let words = [GATE, REASON, USED, first + REPLY, first + REQUEST_WRITTEN + 4];
-    let words = words.into_iter().chain((0..LANES).flat_map(|lane| [base(lane), base(lane) + OVER]));
+    let words = words.into_iter().chain((0..seen).flat_map(|lane| [base(lane), base(lane) + OVER]));
     let words = words.chain([first + CLAIM, second + CLAIM]);
     let small = [first + 4..first + AREA, first + REPLY + 4..first + REPLY + AREA, second + 4..second + AREA];
     let large = large(0, 0, next(0));
@@ -98,20 +103,20 @@ fn loom_a_call_arrives_whole() {
     });
 }
 
-/// Guards the order of `written` behind the bytes.
+/// Guards the order of `written` behind the bytes, of a call that is there already.
 #[test]
 fn loom_a_large_call_arrives_whole() {
     loom::model(|| {
         let lanes = lanes();
         let callee = Arc::clone(&lanes);
+        let data = vec![7; 2 * STEP];
+        let call = lanes.publish(0, &header(), &data).expect("idle");
         let serving = loom::thread::spawn(move || {
             let request = taken(&callee);
             let mut data = vec![0; 2 * STEP];
             callee.copy_request(&request, &mut data, || false).expect("whole");
             assert!(data.iter().all(|byte| *byte == 7));
         });
-        let data = vec![7; 2 * STEP];
-        let call = lanes.publish(0, &header(), &data).expect("idle");
         lanes.pour_request(call, &data);
         serving.join().expect("no panic");
     });
@@ -151,7 +156,7 @@ fn loom_the_gate_or_a_watched_caller() {
 
 fn gate_or_caller(gate: fn(&Lanes<HeapMemory>, &Doorbells<HeapMemory>) -> u32) {
     loom::model(move || {
-        let (lanes, bells) = (lanes(), bells());
+        let (lanes, bells) = (lanes_with(LANES), bells());
         let broker = Arc::clone(&lanes);
         let freezing = loom::thread::spawn(move || {
             broker.shut(FROZEN);

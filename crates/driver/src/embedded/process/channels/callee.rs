@@ -90,17 +90,39 @@ impl Process {
         self.settings.inherit == Inherit::Rt && !is_realtime(call.request.header.sched.policy)
     }
 
-    /// Takes in the call of the lane that this thread watches.
-    #[inline(never)]
-    pub(in super::super) fn take_watched(&self, st: &mut State, slot: u32) {
+    /// Takes the call of the lane that this thread watches; `None` also if it is none for it to serve at once.
+    #[inline]
+    pub(in super::super) fn take_watched(&self, st: &mut State, slot: u32) -> Option<BoxedCall> {
         let State { threads, channels, .. } = &mut *st;
         let watched = threads[index(slot)].as_ref().and_then(|thread| thread.watched.as_ref());
-        let Some(watched) = watched.filter(|watched| watched.has_call()) else { return };
-        let Some(inbound) = channels.inbound(&watched.channel) else { return };
-        match inbound.take(watched.lane) {
-            Ok(None) => {}
-            Ok(Some(call)) => self.arrive(st, slot, call),
-            Err(corrupt) => inbound.channel.close_as(corrupt),
+        let watched = watched.filter(|watched| watched.has_call())?;
+        let inbound = channels.inbound(&watched.channel)?;
+        let mut call = match inbound.take(watched.lane) {
+            Ok(taken) => taken?,
+            Err(corrupt) => {
+                inbound.channel.close_as(corrupt);
+                return None;
+            }
+        };
+        // Another thread may wait further out in its chain.
+        if call.request.header.lineage.is_some() || !channels.find_node(&mut call) {
+            self.arrive(st, slot, call);
+            return None;
+        }
+        if !call.channel.begin_serving(call.request.lane) {
+            call.channel.close_as(Corrupt::LaneBusy);
+            return None;
+        }
+        self.saw_caller(call.request.header.cpu);
+        channels.held.call(call.node.held);
+        Some(call)
+    }
+
+    /// Takes in the call of the lane that this thread watches, for whoever may serve it.
+    #[inline(never)]
+    pub(in super::super) fn take_in_watched(&self, st: &mut State, slot: u32) {
+        if let Some(call) = self.take_watched(st, slot) {
+            self.route(st, slot, Todo::LaneCall(call));
         }
     }
 
