@@ -5,6 +5,7 @@
 //! would go to the kernel's in ioctls); the runtime on it is measured beside.
 
 mod crowd;
+mod distance;
 mod growth;
 mod helper;
 mod memory;

@@ -5,6 +5,9 @@
 //! one after another, each with fresh server processes. The floor is the family with the best median over
 //! all rounds: the best of each round would be the one that was luckiest. Where the scheduler places both sides it is luck whether they share a CPU, and a wake-up across CPUs
 //! costs up to 30 times one on the same: there a round is compared with floors that had the same luck.
+//! Spinning, the floor is how far apart the two CPUs are, and a hypervisor may move its virtual CPUs at any time: between
+//! two threads of one core, two cores of one cache, two caches. There the floor is measured at both ends of a round, a round
+//! in which it changed is made anew, and a line says what the ratio was at each distance (`distance`).
 
 use std::fmt;
 use std::path::Path;
@@ -13,6 +16,7 @@ use driver::AnyContext;
 use driver::locate::{Driver, Wanted};
 use record::{HostClass, Sampler};
 
+use super::distance;
 use super::row::{Limit, Row, Spread, Unit};
 use crate::measure::{Halt, RoundTrip, Sequence, batch};
 use crate::plan::{Family, Filter, Placement, Plan, Planned, Settings, Waiting};
@@ -175,6 +179,14 @@ struct Round {
     floors: Vec<(Family, f64)>,
 }
 
+impl Round {
+    /// The floor of spinning and the driver beside it.
+    fn spun(&self) -> Option<(f64, f64)> {
+        let &(family, floor) = self.floors.first()?;
+        (family == Family::Spin).then_some((floor, self.driver))
+    }
+}
+
 /// Measures a row. `same_cpu` is the floor in ns where both sides share a CPU, if it is known.
 pub(super) fn measure(
     trip: Trip,
@@ -190,7 +202,9 @@ pub(super) fn measure(
     let mut tools = Tools::new(super::LAP_S);
     let mut made = Vec::new();
     let rounds = if trip.placement == Placement::Default { rounds * MORE } else { rounds };
-    for _ in 0..rounds {
+    let mut left = rounds * MOST_MADE;
+    while made.len() < rounds {
+        left -= 1;
         let mut floors = Vec::new();
         for &family in trip.floors {
             floors.push((family, site.median(family, &mut tools)?));
@@ -201,7 +215,18 @@ pub(super) fn measure(
             }
         }
         let driver = site.median(Family::Raw, &mut tools)?;
-        made.push(Round { driver, runtime: site.median(Family::Binder, &mut tools)?, floors });
+        let moved = match floors.first_mut() {
+            Some((Family::Spin, before)) => {
+                let after = site.median(Family::Spin, &mut tools)?;
+                let moved = distance::differ(*before, after);
+                *before = (*before + after) / 2.0;
+                moved
+            }
+            _ => false,
+        };
+        if !moved || left < rounds - made.len() {
+            made.push(Round { driver, runtime: site.median(Family::Binder, &mut tools)?, floors });
+        }
     }
     let limit = match (trip.placement, same_cpu) {
         (Placement::Default, Some(floor)) => floor * TOGETHER,
@@ -209,6 +234,9 @@ pub(super) fn measure(
     };
     row(trip, &made, limit)
 }
+
+/// At most so many times the rounds are made where those count that did not change meanwhile.
+const MOST_MADE: usize = 3;
 
 /// So many times the rounds where placement is luck: each is one throw of the dice for each side.
 pub(super) const MORE: usize = 3;
@@ -227,7 +255,13 @@ fn row(trip: Trip, rounds: &[Round], together_below: f64) -> Result<Row, String>
         .with_goal(trip.goal.map(Limit::AtMost));
     row.runtime =
         Compared::of(rounds, |round| round.runtime, together_below).ok().map(|made| made.ratio.median);
-    row.note = together_below.is_finite().then(|| luck(rounds, &driver.places));
+    row.note = match trip.waiting {
+        // One of 64 KiB may have another floor.
+        Waiting::Spin if !trip.or_asleep => {
+            distance::told(&rounds.iter().filter_map(Round::spun).collect::<Vec<_>>())
+        }
+        _ => together_below.is_finite().then(|| luck(rounds, &driver.places)),
+    };
     Ok(row)
 }
 

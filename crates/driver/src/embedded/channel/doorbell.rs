@@ -8,7 +8,7 @@
 //! - 1 to 3: `summary`, one bit per word of ready bits; 32 words of 32 ready bits, one bit per
 //!   channel. The first 480 channels share the summary's line.
 //! - from 256: 1024 blocks of six lines: a bell, a line that nobody uses, since CPUs fetch lines in pairs, and
-//!   64 words, counters and more (`shown`), written by their thread only. So a process of up to ten threads
+//!   64 words, counters and more (`shown`), which no other process writes. So a process of up to ten threads
 //!   has all of it in one page: with many processes on a CPU each page costs a walk of the page tables.
 //!
 //! All of it is hints. Whoever is misled wakes late: sleepers look again every second.

@@ -197,14 +197,14 @@ impl<M: Memory> Lanes<M> {
         let word = self.memory.word(base(lane) + CLAIM);
         let before = word.load(Ordering::Relaxed);
         // Nothing else depends on who gets it. Guarded by loom_a_call_is_taken_once_or_backed_out.
-        before & !STATE != number
+        is_later(number, before)
             && word.compare_exchange(before, number | state, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// Whether nobody has decided what comes of a call. A hint.
     #[inline]
     fn is_unclaimed(&self, lane: u32, number: u32) -> bool {
-        self.memory.word(base(lane) + CLAIM).load(Ordering::Relaxed) & !STATE != number
+        is_later(number, self.memory.word(base(lane) + CLAIM).load(Ordering::Relaxed))
     }
 }
 
@@ -212,6 +212,13 @@ impl<M: Memory> Lanes<M> {
 #[inline]
 fn next(word: u32) -> u32 {
     word.wrapping_add(STATE + 1) & !STATE
+}
+
+/// Whether a call comes after the one of a claim, so that somebody who stopped for long claims no old one: numbers begin
+/// again after the last. Guarded by loom_a_call_that_was_backed_out_is_not_taken_later.
+#[inline]
+fn is_later(number: u32, claim: u32) -> bool {
+    (number.wrapping_sub(claim & !STATE) as i32) > 0
 }
 
 /// `lane` is below [`LANES`].

@@ -70,7 +70,7 @@ fn the_layouts_are_those_of_this_version() {
     want.extend([(lane + 1160, 4 | 1)]);
     want.extend(at(lane + 1280, &packed));
     want.retain(|(_, word)| *word != 0);
-    assert_eq!(words(&memory, 20 << 10), want, "{CHANGED}");
+    assert_eq!(words(&memory, 24 << 10), want, "{CHANGED}");
 
     let memory = HeapMemory::new(doorbell::SIZE);
     let bells = Doorbells::new(&memory).expect("room");

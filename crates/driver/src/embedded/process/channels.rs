@@ -27,6 +27,8 @@ pub(super) use books::{Channels, Node};
 pub(super) use channel::{Channel, Wake};
 
 use super::area::Lent;
+#[cfg(test)]
+use super::state::Watched;
 use super::state::{Calling, Frame, LaneTicket, State, Todo};
 use super::write::lets_go;
 use super::{Guard, Process};
@@ -237,6 +239,17 @@ impl Process {
             Some([SealedMemory::map(lanes, lane::SIZE).ok()?, bells])
         };
         ids.iter().filter_map(take).collect()
+    }
+}
+
+#[cfg(test)]
+impl Process {
+    /// Has the calling thread watch that lane of a channel in which calls come.
+    pub(super) fn watch(&self, lane: u32) {
+        let mut st = self.lock();
+        let slot = self.enter(&mut st).expect("a thread more");
+        let channel = st.channels.inbound.values().next().expect("somebody has called").clone();
+        st.thread(slot).watched = Some(Watched { channel, lane });
     }
 }
 

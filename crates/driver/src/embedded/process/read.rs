@@ -152,7 +152,7 @@ impl Process {
         }
     }
 
-    /// Takes what is there, first the thread's own.
+    /// Takes what is there: first the thread's own, then the process's, then what lies in the lane that it watches.
     fn take<'p>(
         &'p self,
         mut st: Guard<'p>,

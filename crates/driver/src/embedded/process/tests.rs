@@ -144,6 +144,25 @@ fn a_lane_that_is_called_twice_at_once_is_closed() {
     assert_eq!(closed.filter(|closed| *closed).count(), 1);
 }
 
+/// Nothing in a lane may keep its reader, which has the lock, from coming back.
+#[test]
+fn nonsense_in_a_watched_lane_keeps_nobody_busy() {
+    // Of a request's word; 1 is a call, whose header makes no sense here.
+    for state in 0..4 {
+        let stage = Stage::new();
+        let pair = stage.pair(1);
+        there_and_back(&pair);
+        pair.victim.process_for_tests().watch(2);
+        let closed = pair.other.take_channels().into_iter().map(|[lanes, _]| {
+            // Numbers that fall, so that no claim has that of a request already.
+            (128..20_000).step_by(4).for_each(|at| lanes.put_words(at, [(1 << 20) - at as u32 * 16 + state]));
+            assert!(read(&pair.victim).is_empty());
+            Lanes::new(lanes).expect("room").gate() & CLOSED != 0
+        });
+        assert_eq!(closed.filter(|closed| *closed).count(), 1, "state {state}");
+    }
+}
+
 /// Whoever serves one must not have another in its own queue: it could make no call of its own, and nobody else could
 /// serve that one.
 #[test]

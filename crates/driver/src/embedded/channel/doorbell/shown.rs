@@ -3,8 +3,8 @@
 //! Not here: the text (`broker::core::dump`), waking (`super`).
 //! Facts: contract DBG-01, DBG-03, DBG-05.
 //!
-//! A thread's own things lie in its block of counters, which it alone writes and nobody reads who is
-//! in a hurry.
+//! A thread's own things lie in its block of counters, which only it and its process write, and only who is in no hurry
+//! reads: the broker, and a real-time caller that finds nobody asleep.
 
 use super::{BELL, BELLS, Bell, COUNT, COUNTS, Doorbells, LOOPER};
 use crate::embedded::channel::Memory;

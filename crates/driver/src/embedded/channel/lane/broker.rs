@@ -7,7 +7,7 @@ use super::{GATE, LANES, Lanes, Memory, STATE};
 
 impl<M: Memory> Lanes<M> {
     /// Whether no lane has a call: none waits, is served, or has a reply that was not read. After
-    /// [`shut`](Self::shut) no other can begin, save one that will back out.
+    /// [`shut`](Self::shut) no other can begin, save one that will back out, or that a callee takes before it does.
     pub fn is_idle(&self) -> bool {
         // The request's word first: should its call be over, and another one begin meanwhile, that one finds the gate shut.
         // Acquire: what the caller did before is seen, in its order.

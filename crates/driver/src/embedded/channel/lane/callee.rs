@@ -78,7 +78,7 @@ impl<M: Memory> Lanes<M> {
         // Acquire: pairs with the Release in `publish`.
         let called = self.request_word(lane).load(Ordering::Acquire);
         if called & STATE != CALLED {
-            return if called & STATE == 0 { Ok(false) } else { Err(Corrupt::LaneState) };
+            return if called == 0 { Ok(false) } else { Err(Corrupt::LaneState) };
         }
         let number = called & !STATE;
         // Failing, another thread has it, or the caller has backed out.

@@ -139,6 +139,29 @@ fn loom_a_call_is_taken_once_or_backed_out() {
     });
 }
 
+/// Guards that claims only grow: a callee that has seen a call, and then stops, must not take it once a later one was
+/// backed out as well.
+#[test]
+fn loom_a_call_that_was_backed_out_is_not_taken_later() {
+    loom::model(|| {
+        let lanes = lanes();
+        let first = lanes.publish(0, &header(), b"").expect("idle");
+        let callee = Arc::clone(&lanes);
+        let taker = loom::thread::spawn(move || callee.take(0).expect("sane").map(|request| request.number));
+        let mut taken_back = Vec::new();
+        let mut call = first;
+        for _ in 0..2 {
+            if !lanes.back_out(call) {
+                break;
+            }
+            taken_back.push(call.number);
+            call = lanes.publish(0, &header(), b"").expect("idle");
+        }
+        let taken = taker.join().expect("no panic");
+        assert!(taken.is_none_or(|number| !taken_back.contains(&number)), "{taken:?} {taken_back:?}");
+    });
+}
+
 /// Guards the fences of `Doorbells::post` and `shut`.
 #[test]
 fn loom_the_gate_or_the_caller() {

@@ -90,26 +90,26 @@ impl Process {
         self.settings.inherit == Inherit::Rt && !is_realtime(call.request.header.sched.policy)
     }
 
-    /// Takes the call of the lane that this thread watches; `None` also if it is none for it to serve at once.
+    /// Takes the call of the lane that this thread watches; `None` also if it is none for it to serve at once. Whatever
+    /// lies there is looked at once for each reply: a peer that plays with it must not keep this thread, which has the
+    /// lock, busy. An honest caller who is missed so tells.
     #[inline]
     pub(in super::super) fn take_watched(&self, st: &mut State, slot: u32) -> Option<BoxedCall> {
         let State { threads, channels, .. } = &mut *st;
-        let watched = threads[index(slot)].as_ref().and_then(|thread| thread.watched.as_ref());
-        let watched = watched.filter(|watched| watched.has_call())?;
-        let inbound = channels.inbound(&watched.channel)?;
-        let mut call = match inbound.take(watched.lane) {
-            Ok(taken) => taken?,
-            Err(corrupt) => {
-                inbound.channel.close_as(corrupt);
-                return None;
-            }
-        };
+        let thread = threads[index(slot)].as_mut()?;
+        let Watched { channel, lane } = thread.watched.take_if(|watched| watched.has_call())?;
+        let taken = channels.inbound(&channel).map_or(Ok(None), |inbound| inbound.take(lane));
+        if let Err(corrupt) = taken {
+            channel.close_as(corrupt);
+        }
+        thread.spares.keep(channel);
+        let mut call = taken.ok()??;
         // Another thread may wait further out in its chain.
         if call.request.header.lineage.is_some() || !channels.find_node(&mut call) {
             self.arrive(st, slot, call);
             return None;
         }
-        if !call.channel.begin_serving(call.request.lane) {
+        if !call.channel.begin_serving(lane) {
             call.channel.close_as(Corrupt::LaneBusy);
             return None;
         }
