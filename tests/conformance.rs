@@ -7,18 +7,14 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
 
 use lab::conformance::catalogue;
 use support::{Called, binderperf};
 
-/// Guests boot one after the other: emulated CPUs want real ones.
-static ONE_GUEST: Mutex<()> = Mutex::new(());
-
 /// One CPU: switching tracepoints, which some items do again and again, patches the kernel, and QEMU's emulation of
-/// several CPUs trips over that, with a stray breakpoint or for good. The same items are kept with two.
+/// several CPUs trips over that, with a stray breakpoint or for good. The same items are kept with two. So there may be as
+/// many guests at a time as there are tests, of which each has a CPU.
 fn in_guest(words: &[&str]) -> Called {
-    let _guest = ONE_GUEST.lock().unwrap_or_else(PoisonError::into_inner);
     binderperf(&[&["vm", "--smp", "1"], words].concat())
 }
 
