@@ -129,10 +129,17 @@ impl Tools {
         Self { sampler: Sampler::new(), sequence: Sequence::default(), lap_ns: lap_s * 1e9 }
     }
 
-    /// Median time of a round trip in ns.
+    /// Median time of a round trip in ns, once a lap has gone by: two sides that begin asleep, and take longer to wake
+    /// than they may spin, need a while until both spin.
     pub(super) fn median<R: RoundTrip>(&mut self, client: &mut R, watch: &Watch) -> Result<f64, String> {
         let trial = self.batch(client, TRIAL, watch)?;
-        self.batch(client, ((self.lap_ns / trial) as u64).max(TRIAL), watch)
+        let warm = self.lap(client, trial, watch)?;
+        self.lap(client, warm, watch)
+    }
+
+    /// The same of one lap, by what a round trip takes about.
+    fn lap<R: RoundTrip>(&mut self, client: &mut R, ns: f64, watch: &Watch) -> Result<f64, String> {
+        self.batch(client, ((self.lap_ns / ns) as u64).max(TRIAL), watch)
     }
 
     fn batch<R: RoundTrip>(&mut self, client: &mut R, count: u64, watch: &Watch) -> Result<f64, String> {
