@@ -16,9 +16,7 @@ build:
 	@tools/install-deps run
 	BINDERPERF_GIT="$$(git describe --always --dirty 2>/dev/null)" cargo build --release
 
-# The last three side by side: one emulates a guest, the others build.
-test: check doc unit embedded loom
-	$(MAKE) -j2 --output-sync=target guest phone counts
+test: check doc unit embedded loom guest phone counts
 
 check:
 	@tools/install-deps test
