@@ -45,7 +45,7 @@ guest:
 	BINDERPERF_REQUIRE_DRIVER=1 $(GUEST_RUNNER) cargo test -p ipc --test on_driver --test hot_path
 	for example in $(EXAMPLES); do $(GUEST_RUNNER) cargo run --quiet --example $$example || exit 1; done
 
-# The phone build needs no C toolchain. Whether it builds shows without optimisation, in a fourth of the time.
+# The phone build needs no C toolchain. Whether it builds shows without optimisation, and sooner.
 phone:
 	rustup target add aarch64-unknown-linux-musl
 	cargo build --target aarch64-unknown-linux-musl --config profile.dev.opt-level=0

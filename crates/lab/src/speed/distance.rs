@@ -1,7 +1,7 @@
 //! Room: how far apart the two CPUs were in each round, by the floor of spinning, and what came of each distance.
 //! Not here: measuring (`trip`).
 //! One cache line goes to the other CPU and back in about 0.05 us between two threads of a core, 0.1 us between two cores of
-//! a cache, 0.3 us and more between caches; the driver's own work takes as long wherever they are.
+//! a cache, 0.3 us and more between caches; the driver's own work changes far less than that.
 
 use record::stats::median;
 
