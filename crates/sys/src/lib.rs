@@ -4,6 +4,7 @@
 pub mod address_space;
 pub mod binder_fd;
 pub mod binderfs;
+mod cache;
 pub mod capability;
 pub mod child;
 pub mod clock;
@@ -30,7 +31,6 @@ pub mod open_files;
 pub mod own_memory;
 pub mod pid_namespace;
 pub mod pid_one;
-mod prefetch;
 mod racing_copy;
 pub mod receive_map;
 pub mod rt_limit;

@@ -10,6 +10,8 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
+use crate::cache::LINE;
+
 /// From so many bytes on, the CPU's own copy instruction beats a loop of words.
 #[cfg(target_arch = "x86_64")]
 const BLOCK: usize = 256;
@@ -137,6 +139,19 @@ pub(crate) unsafe fn words<const N: usize>(from: NonNull<u8>) -> [u32; N] {
         // SAFETY: the word is one of the caller's `N`, aligned as `from` is.
         unsafe { half_at(from, 4 * index) }.load(Ordering::Relaxed)
     })
+}
+
+/// Stores one byte of every [`LINE`] again, as it is. What somebody else stores there meanwhile may be lost.
+///
+/// # Safety
+/// As [`copy_in`], of `len` bytes from `at`.
+#[inline]
+pub(crate) unsafe fn store_again(at: NonNull<u8>, len: usize) {
+    for line in (0..len).step_by(LINE) {
+        // SAFETY: `line < len`, so inside the caller's range.
+        let byte = unsafe { byte_at(at, line) };
+        byte.store(byte.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
 }
 
 /// Copies from one shared memory to another.

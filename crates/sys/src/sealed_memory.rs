@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::mapping::Mapping;
-use crate::{prefetch, racing_copy};
+use crate::{cache, racing_copy};
 
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
@@ -206,8 +206,22 @@ impl SealedMemory {
     #[inline]
     pub fn expect_writes(&self, offset: usize, len: usize) {
         let start = self.range(offset, len);
-        for at in (0..len).step_by(prefetch::LINE) {
-            prefetch::for_writing(start.map_addr(|start| start.saturating_add(at)));
+        for at in (0..len).step_by(cache::LINE) {
+            cache::for_writing(start.map_addr(|start| start.saturating_add(at)));
+        }
+    }
+
+    /// After reading `len` bytes at `offset` that another CPU wrote and will write again, but not before it hears of this
+    /// one: has this CPU's cache own them, where that makes those writes quicker ([`cache`]). It stores what is there.
+    ///
+    /// # Panics
+    /// If the range is not inside the memory.
+    #[inline]
+    pub fn take_over(&self, offset: usize, len: usize) {
+        let start = self.range(offset, len);
+        if cache::had_better_be_owned() {
+            // SAFETY: as in `put_words`.
+            unsafe { racing_copy::store_again(start, len) };
         }
     }
 
@@ -303,6 +317,21 @@ mod tests {
         let fd = here.descriptor().try_clone_to_owned().expect("dup");
         let there = SealedMemory::map(fd, len).expect("the same memory");
         (here, there)
+    }
+
+    #[test]
+    fn memory_that_is_taken_over_stays_as_it_is() {
+        let (here, there) = twice(4096);
+        let bytes: Vec<u8> = (0..4096u32).map(|n| (n * 7) as u8).collect();
+        here.copy_in(0, &bytes);
+        for (offset, len) in [(0, 4096), (1, 0), (63, 2), (4095, 1), (4096, 0)] {
+            there.take_over(offset, len);
+        }
+        let mut got = vec![0; 4096];
+        here.copy_out(0, &mut got);
+        assert_eq!(got, bytes);
+        let beyond = std::panic::AssertUnwindSafe(|| there.take_over(4095, 2));
+        std::panic::catch_unwind(beyond).expect_err("none of its bytes");
     }
 
     #[test]
