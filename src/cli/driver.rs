@@ -35,8 +35,8 @@ pub(crate) struct DriverArgs {
     #[arg(long, help_heading = "Driver", value_name = "MODE", value_parser = choice::of([Inherit::None, Inherit::Nice, Inherit::Rt]))]
     inherit: Option<Inherit>,
 
-    /// Embedded driver: how threads wait: sleep, spin, adaptive, with the longest spin in us; all but sleep hand a CPU over to
-    /// a peer that shares it [default: adaptive:50]
+    /// Embedded driver: how threads wait: sleep, spin, adaptive, with the longest spin in us (up to four times that where
+    /// wake-ups take longer); all but sleep hand a CPU over to a peer that shares it [default: adaptive:50]
     #[arg(long, help_heading = "Driver", value_name = "HOW[:US]")]
     wait: Option<Wait>,
 

@@ -47,9 +47,10 @@ pub enum Waiting {
     /// It sleeps at once.
     Sleep,
     /// It spins for the whole budget whenever spinning can help at all (never on one CPU, at a
-    /// real-time priority, or with more busy threads than CPUs), then sleeps.
+    /// real-time priority, or with more busy threads than CPUs), then sleeps. Where waking a thread takes
+    /// longer than the budget, it spins for a little longer than that takes, up to four budgets.
     Spin,
-    /// It spins for as long as spinning has paid lately, at most the budget, then sleeps.
+    /// It spins for as long as spinning has paid lately, at most as long as `Spin` does, then sleeps.
     #[default]
     Adaptive,
 }
@@ -84,7 +85,7 @@ pub struct Settings {
     pub inherit: Inherit,
     /// How threads wait.
     pub waiting: Waiting,
-    /// For how long a thread may spin before it sleeps, in ns.
+    /// For how long a thread may spin before it sleeps, in ns; up to four times as long where waking a thread takes longer.
     pub spin_budget_ns: u64,
     /// Whether calls without objects, or with none but scattered buffers, go through memory that both
     /// processes share; else every transaction goes through the broker.
@@ -103,7 +104,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The usual budget: about two wake-ups of a thread that sleeps on another CPU.
+    /// The usual budget: several wake-ups of a thread that sleeps on another CPU, where no hypervisor is in the way. In
+    /// virtual machines a single one may take longer; then spins last longer, too.
     pub const SPIN_BUDGET_NS: u64 = 50_000;
     const LANES: [&'static str; 2] = ["broker", "lanes"];
 }

@@ -149,7 +149,7 @@ pub struct EmbeddedSettings {
     pub inherit: String,
     /// How threads wait: `sleep`, `spin` or `adaptive`.
     pub waiting: String,
-    /// How long a thread may spin before it sleeps.
+    /// How long a thread may spin before it sleeps; up to four times that where wake-ups take longer.
     pub spin_budget_ns: u64,
     /// Whether calls without objects, or with none but scattered buffers, go from process to process;
     /// else through the broker.

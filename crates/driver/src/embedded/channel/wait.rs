@@ -1,12 +1,14 @@
 //! Room: how a thread waits: it spins when that is likely to pay, or hands its CPU over, and sleeps on its bell.
-//! Not here: what it waits for (a closure of its own), the bell (`doorbell`), when handing over pays ([`hand_over`]).
+//! Not here: what it waits for (a closure of its own), the bell (`doorbell`), when spinning ([`spinning`]) and when
+//! handing over ([`hand_over`]) pay.
 //!
 //! Spinning costs nothing while CPUs are free, and ruins everything when the one waited for needs this
 //! CPU. So a thread never spins at a real-time policy, with one usable CPU, or when the peer was
-//! last seen on this CPU, to which it rather hands that over; and a spin that ran out without success is remembered: the next 1, 2, 4 ..
-//! 1024 waits sleep at once, half as many after each success.
+//! last seen on this CPU, to which it rather hands that over; and spins in vain become rare. How long one lasts at most,
+//! the budget, is a setting; where waking a thread takes longer than that, up to four times as long.
 
 mod hand_over;
+mod spinning;
 
 use std::hint::cold_path;
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use super::doorbell::Bell;
 use super::lookout::Lookout;
 use crate::embedded::settings::Waiting;
 use hand_over::HandOver;
+use spinning::Spinning;
 
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,16 +42,13 @@ pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Sleeps in half that time from which on a lookout costs less than their timers do: a thread of its own that wakes once.
 const OFTEN: u32 = 20_000;
 
-/// Most waits that sleep at once after spins in vain.
+/// Most waits that sleep at once after spins in vain, and that are without a hand-over after such in vain.
 const LONGEST_SKIP: u32 = 1024;
 
 /// Looks before the clock is read for the first time: what a round trip between two CPUs takes.
 const FIRST_LOOKS: u32 = 64;
 /// Looks between two readings after that.
 const LOOKS: u32 = 32;
-
-/// Shortest spin of an adaptive wait, as a part of its budget.
-const SHORTEST: u32 = 16;
 
 /// What a wait begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,22 +58,30 @@ enum First {
     HandOver,
 }
 
+/// In place of the rounds that there were when a sleep began: a spin came before it ([`Spun`]). They are compared after
+/// each sleep anyway, so whoever sleeps at once pays nothing for what whoever span has to do then.
+const AFTER_SPIN: u64 = u64::MAX;
+
+/// A spin without success, before a sleep.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spun {
+    /// When it began, and how long it lasted, if it ran out.
+    in_vain: Option<(Instant, Duration)>,
+    /// The rounds that there were then.
+    rounds: u32,
+}
+
 /// How one thread waits, and what it has learnt.
 #[derive(Debug)]
 pub struct Waiter {
     waiting: Waiting,
-    budget: Duration,
     realtime: bool,
     cpus: u32,
-    /// Waits that sleep at once after the next spin in vain, or 0.
-    skip: u32,
-    /// Waits that still sleep at once.
-    skipping: u32,
+    spinning: Spinning,
+    spun: Spun,
     hand_over: HandOver,
     /// Whether the peer of the last wait was on this CPU.
     shares_cpu: bool,
-    /// How long successful spins last, smoothed.
-    usual: Duration,
     /// When a sleep without a deadline ends.
     look_again_ns: u64,
     /// Sleeps since that was chosen.
@@ -85,20 +93,18 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// For the calling thread: how to wait, the longest spin of one wait, on how many usable CPUs
-    /// (`sys::sched::usable_cpus`).
+    /// For the calling thread: how to wait, the longest spin of one wait where wake-ups do not take longer than that,
+    /// on how many usable CPUs (`sys::sched::usable_cpus`).
     #[must_use]
     pub fn new(waiting: Waiting, budget: Duration, cpus: u32) -> Self {
         Self {
             waiting,
-            budget,
             realtime: false,
             cpus,
-            skip: 0,
-            skipping: 0,
+            spinning: Spinning::new(waiting, budget),
+            spun: Spun::default(),
             hand_over: HandOver::default(),
             shares_cpu: false,
-            usual: budget,
             look_again_ns: 0,
             sleeps: 0,
             sleeps_often: false,
@@ -172,10 +178,11 @@ impl Waiter {
             return Woken::Ready;
         }
         tell();
-        if first == First::Spin && self.spin(peer, deadline, &mut ready, &mut meanwhile) {
-            return Woken::Ready;
-        }
-        let rounds = self.rounds();
+        let rounds = match first {
+            First::Spin if self.spin(peer, deadline, &mut ready, &mut meanwhile) => return Woken::Ready,
+            First::Spin => AFTER_SPIN,
+            First::Sleep | First::HandOver => u64::from(self.rounds()),
+        };
         let slot = bell.number();
         let lookout = self.lookout.as_deref().filter(|it| deadline.is_none() && it.expects(slot));
         bell.announce_sleep();
@@ -203,12 +210,16 @@ impl Waiter {
         };
         bell.awake();
         if let Ok(Waited::Woken) = slept
-            && rounds == self.rounds()
+            && rounds == u64::from(self.rounds())
         {
             return Woken::Ready;
         }
         cold_path();
         match slept {
+            Ok(Waited::Woken) if rounds == AFTER_SPIN && self.spun.rounds == self.rounds() => {
+                self.learn_from_sleep();
+                Woken::Ready
+            }
             _ if ready() => Woken::Ready,
             // Longer than anything takes that goes well: whoever waits looks what is wrong.
             Ok(_) => Woken::TimedOut,
@@ -230,10 +241,10 @@ impl Waiter {
                 First::Sleep
             };
         }
-        if self.cpus >= 2 && self.skipping == 0 {
+        if self.cpus >= 2 && self.spinning.is_next() {
             return First::Spin;
         }
-        self.skipping = self.skipping.saturating_sub(1);
+        self.spinning.skipped();
         First::Sleep
     }
 
@@ -245,7 +256,7 @@ impl Waiter {
             && !self.realtime
             && match self.shares_cpu {
                 true => self.hand_over.is_likely(),
-                false => self.cpus >= 2 && self.skipping == 0,
+                false => self.cpus >= 2 && self.spinning.is_next(),
             }
     }
 
@@ -256,7 +267,7 @@ impl Waiter {
                 spin_loop();
             }
             if ready() {
-                self.learn(Duration::ZERO);
+                self.spinning.succeeded_at_once();
                 return true;
             }
         }
@@ -272,25 +283,35 @@ impl Waiter {
         meanwhile: &mut impl FnMut() -> bool,
     ) -> bool {
         let begun = Instant::now();
-        let budget = self.longest();
+        let longest = self.spinning.longest();
         loop {
             for _ in 0..LOOKS {
                 if !meanwhile() {
                     spin_loop();
                 }
                 if ready() {
-                    self.learn(begun.elapsed());
+                    self.spinning.succeeded(begun.elapsed());
                     return true;
                 }
             }
             let spun = begun.elapsed();
-            if spun >= budget || deadline.is_some_and(|deadline| begun + spun >= deadline) {
-                self.failed(budget);
+            if spun >= longest || deadline.is_some_and(|deadline| begun + spun >= deadline) {
+                self.spinning.failed(longest);
+                self.spun = Spun { in_vain: Some((begun, spun)), rounds: self.rounds() };
                 return false;
             }
             if shares_cpu(peer) {
+                self.spun = Spun { in_vain: None, rounds: self.rounds() };
                 return false;
             }
+        }
+    }
+
+    /// Who was waited for woke this thread from the sleep behind a spin.
+    #[cold]
+    fn learn_from_sleep(&mut self) {
+        if let Some((begun, spun)) = self.spun.in_vain {
+            self.spinning.slept(spun, begun.elapsed());
         }
     }
 
@@ -309,31 +330,6 @@ impl Waiter {
         };
         let left = deadline.saturating_duration_since(Instant::now()).as_nanos() as u64;
         (left > 0).then(|| sys::clock::monotonic_ns() + left.min(longest))
-    }
-
-    /// How long to spin this time.
-    fn longest(&self) -> Duration {
-        match self.waiting {
-            Waiting::Sleep => Duration::ZERO,
-            Waiting::Spin => self.budget,
-            Waiting::Adaptive => self.budget.min((self.usual * 4).max(self.budget / SHORTEST)),
-        }
-    }
-
-    fn learn(&mut self, spun: Duration) {
-        self.skip /= 2;
-        self.usual = (self.usual * 7 + spun) / 8;
-    }
-
-    /// A spin of `longest` was in vain.
-    fn failed(&mut self, longest: Duration) {
-        self.usual = self.budget;
-        if longest < self.budget {
-            // The peer may have become slower by a little only: the next spin is a whole one.
-            return;
-        }
-        self.skip = (self.skip * 2).clamp(1, LONGEST_SKIP);
-        self.skipping = self.skip;
     }
 }
 

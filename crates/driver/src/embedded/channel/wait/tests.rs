@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::*;
 use crate::embedded::channel::doorbell::{self, Doorbells};
 use crate::embedded::channel::heap::HeapMemory;
+use crate::embedded::channel::lookout::Seen as SeenByLookout;
 
 const BUDGET: Duration = Duration::from_micros(200);
 
@@ -37,27 +38,82 @@ fn spins_in_vain_become_rare_and_success_brings_them_back() {
         let mut waiter = Waiter::new(waiting, BUDGET, 2);
         let spun = (0..5000).filter(|_| spins(&mut waiter)).count();
         assert!((5..20).contains(&spun), "{spun} of 5000 spun");
-        assert_eq!(waiter.skip, LONGEST_SKIP);
-        waiter.skipping = 0;
+        let begin_with_a_spin = |waiter: &mut Waiter| {
+            while waiter.first(None, None) != First::Spin {}
+        };
         for _ in 0..11 {
-            assert!(waiter.first(None, None) == First::Spin && waiter.look(&mut || true, &mut || false));
+            begin_with_a_spin(&mut waiter);
+            assert!(waiter.look(&mut || true, &mut || false));
         }
-        assert_eq!(waiter.skip, 0);
+        let slept = (0..20).filter(|_| !spins(&mut waiter)).count();
+        assert!(slept < 18, "{slept} of 20 slept");
+    }
+}
+
+/// It has to notice by itself, by clocks, what the wait was that a spin was in vain for.
+#[test]
+fn a_waiter_that_is_woken_soon_after_a_spin_in_vain_spins_longer() {
+    const BUDGET: Duration = Duration::from_millis(10);
+    let bells = Doorbells::new(HeapMemory::new(doorbell::SIZE)).expect("room");
+    let longest = |waiting, woken_after| {
+        let bell = bells.slot(5).expect("inside");
+        let mut waiter = Waiter::new(waiting, BUDGET, 2);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let begun = Instant::now();
+                while !bell.is_sleeping() || begun.elapsed() < woken_after {
+                    std::thread::yield_now();
+                }
+                if bell.ring() {
+                    bell.wake();
+                }
+            });
+            assert_eq!(waiter.wait(bell, None, None, || false), Woken::Ready);
+        });
+        waiter.spinning.longest()
+    };
+    for waiting in [Waiting::Spin, Waiting::Adaptive] {
+        // Where others keep the CPUs it may take too long.
+        let mut longer = std::iter::repeat_with(|| longest(waiting, BUDGET * 3)).take(20);
+        assert!(longer.any(|longest| longest > BUDGET), "it never spins longer");
+        assert_eq!(longest(waiting, BUDGET * 20), BUDGET, "that was no wake-up");
     }
 }
 
 #[test]
-fn adaptive_spins_follow_what_pays() {
-    let mut waiter = Waiter::new(Waiting::Adaptive, BUDGET, 2);
-    assert_eq!(waiter.longest(), BUDGET);
-    for _ in 0..100 {
-        waiter.learn(Duration::from_nanos(100));
-    }
-    assert_eq!(waiter.longest(), BUDGET / SHORTEST);
-    assert!(spins(&mut waiter));
-    assert_eq!(waiter.longest(), BUDGET, "one short spin in vain: next a whole one, at once");
-    assert!(spins(&mut waiter));
-    assert!(!spins(&mut waiter), "a whole one in vain: then a sleep");
+fn a_spin_that_ends_because_the_peer_came_to_this_cpu_was_not_in_vain() {
+    on_one_cpu(|cpu| {
+        let mut waiter = Waiter::new(Waiting::Spin, Duration::from_secs(1000), 2);
+        assert!(!waiter.spin(Some(cpu), None, &mut || false, &mut || false));
+        assert!(waiter.spun.in_vain.is_none() && waiter.will_look());
+    });
+}
+
+#[test]
+fn whoever_sleeps_after_a_spin_sees_that_it_was_a_lookout_that_woke_it() {
+    let bells = Doorbells::new(HeapMemory::new(doorbell::SIZE)).expect("room");
+    let (lookout, mut seen) = (Arc::new(Lookout::default()), SeenByLookout::default());
+    lookout.begin();
+    std::thread::scope(|scope| {
+        let bell = bells.slot(0).expect("inside");
+        let waiting = scope.spawn({
+            let lookout = Arc::clone(&lookout);
+            move || {
+                let mut waiter = Waiter::new(Waiting::Spin, BUDGET, 2);
+                waiter.rely_on(lookout);
+                waiter.wait(bell, None, None, || false)
+            }
+        });
+        while !bell.is_sleeping() {
+            std::thread::yield_now();
+        }
+        // One that comes before it has fallen asleep does not wake it.
+        std::thread::sleep(LOOK_AGAIN / 10);
+        while lookout.go_round(&bells, &mut seen) {
+            std::thread::sleep(LOOK_AGAIN / 100);
+        }
+        assert_eq!(waiting.join().expect("no panic"), Woken::TimedOut);
+    });
 }
 
 #[test]
