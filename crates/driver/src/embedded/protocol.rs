@@ -23,7 +23,7 @@ pub use objects::{Lineage, Link, Returns, Sched};
 
 /// Version of everything in this module and of the shared layouts; both sides must agree. A change of
 /// either needs the next number: `the_layouts_are_those_of_this_version` reminds of it.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// Most descriptors that one transaction may carry: what one message of a unix socket takes
 /// (`SCM_MAX_FD`).

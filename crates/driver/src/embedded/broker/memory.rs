@@ -72,6 +72,8 @@ struct Channel {
     memory: Arc<SealedMemory>,
     caller: ProcId,
     callee: ProcId,
+    /// Its place in the callee's ready bits.
+    bit: u32,
     /// The caller's and the callee's doorbells.
     doorbells: [Arc<SealedMemory>; 2],
 }
@@ -148,6 +150,17 @@ impl World {
             _ => return None,
         };
         Some([&channel.memory, &channel.doorbells[other]])
+    }
+
+    /// Whether something is pending at a process, by a look at each of its channels.
+    fn has_calls(&self, proc: ProcId, is_idle: impl Fn(&Channel) -> bool) -> bool {
+        let Some(place) = self.places.get(&proc) else { return false };
+        let lane_in_use = |channel| self.channels.get(channel).is_some_and(|found| !is_idle(found));
+        place.slots().any(|bell| bell.tid() != 0 && bell.depth() != 0)
+            || place.bells.queued() != 0
+            || !place.waiting.is_empty()
+            || ring::has_records(&place.shared.inbox)
+            || place.channels.iter().any(lane_in_use)
     }
 
     fn fail(&mut self, proc: ProcId, why: &'static str) {
@@ -247,13 +260,16 @@ impl Outside for World {
     }
 
     fn busy(&self, proc: ProcId) -> bool {
-        let Some(place) = self.places.get(&proc) else { return false };
-        let lane_in_use = |channel| self.channels.get(channel).is_some_and(|found| !found.lanes.is_idle());
-        place.slots().any(|bell| bell.tid() != 0 && bell.depth() != 0)
-            || place.bells.queued() != 0
-            || !place.waiting.is_empty()
-            || ring::has_records(&place.shared.inbox)
-            || place.channels.iter().any(lane_in_use)
+        self.has_calls(proc, |channel| channel.lanes.is_idle())
+    }
+
+    fn settle(&mut self, proc: ProcId) -> bool {
+        // It may go on to call others.
+        let settle = |channel: &Channel| match channel.callee == proc {
+            true => channel.lanes.hold(),
+            false => channel.lanes.is_idle(),
+        };
+        !self.has_calls(proc, settle)
     }
 
     fn now_ms(&self) -> u64 {
@@ -299,14 +315,14 @@ impl Outside for World {
         }
     }
 
-    fn make_channel(&mut self, channel: u32, caller: ProcId, callee: ProcId) -> bool {
+    fn make_channel(&mut self, channel: u32, bit: u32, caller: ProcId, callee: ProcId) -> bool {
         let doorbells = |proc| self.places.get(&proc).map(|place| Arc::clone(&place.shared.doorbells));
         let (Some(of_caller), Some(of_callee)) = (doorbells(caller), doorbells(callee)) else { return false };
         // Without memory, or descriptors, these two go on through the broker.
         let Ok(memory) = SealedMemory::create(lane::SIZE).map(Arc::new) else { return false };
         let Ok(lanes) = Lanes::new(Arc::clone(&memory)) else { return false };
         let doorbells = [of_caller, of_callee];
-        self.channels.insert(channel, Channel { lanes, memory, caller, callee, doorbells });
+        self.channels.insert(channel, Channel { lanes, memory, caller, callee, bit, doorbells });
         for side in [caller, callee] {
             if let Some(place) = self.places.get_mut(&side) {
                 place.channels.insert(channel);
@@ -316,15 +332,27 @@ impl Outside for World {
     }
 
     fn set_gate(&mut self, channel: u32, gate: u32) {
-        let Some(Channel { lanes, .. }) = self.channels.get(&channel) else { return };
+        let Some(Channel { lanes, callee, bit, .. }) = self.channels.get(&channel) else { return };
         for (asked, bit) in [(GATE_FROZEN, lane::FROZEN), (GATE_CLOSED, lane::CLOSED)] {
             if gate & asked != 0 {
                 lanes.shut(bit);
-            } else if bit == lane::FROZEN {
-                // A closed channel stays closed: either side may have closed it, too.
-                lanes.open(bit);
             }
         }
+        // A closed channel stays closed: either side may have closed it, too. What it holds stays held: its callee may
+        // still be frozen, and its callers back out.
+        if gate != 0 {
+            return;
+        }
+        lanes.open(lane::FROZEN);
+        let Some(place) = self.places.get(callee) else { return };
+        // A caller that stopped all the while between publishing and its look at the gate finds it open, and waits. Whoever
+        // was told of its call, any thread or a certain one, found it held.
+        place.bells.post(*bit);
+    }
+
+    fn wake_all(&mut self, proc: ProcId) {
+        let Some(place) = self.places.get(&proc) else { return };
+        place.slots().for_each(|bell| wake(&bell));
     }
 
     fn drop_channel(&mut self, channel: u32) {
@@ -336,3 +364,6 @@ impl Outside for World {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,7 +18,9 @@
 //! takes an old one for a new one. A call begins with the request's word (CALLED), which only the caller writes.
 //! Whoever first gets its number into `claim`, by compare-and-swap, decides what comes of it: TAKEN (callee) or
 //! BACKED_OUT (caller). It ends with the reply's word, which only the callee writes, and then with `over`, of which the
-//! caller knows, and the broker. The broker reads the words and writes the gate.
+//! caller knows, and the broker. The broker reads the words and writes the gate; and where it finds a lane idle as it
+//! freezes the callee, it puts the number of the next call into `claim` (HELD) until the thaw. Its caller may have
+//! published it a moment later and not looked at the gate yet, and a callee that looks for calls would serve it.
 //!
 //! So each line but the gate's is nearly always written by one side: two CPUs that spin exchange the line of the
 //! request and that of the reply, once each, and nothing else. With one word for all steps of a call (as it was) its line
@@ -74,6 +76,8 @@ const CALLED: u32 = 1;
 // States of a claim.
 const TAKEN: u32 = 1;
 const BACKED_OUT: u32 = 2;
+// By the broker: the callee is frozen. Nobody takes the call, and its caller may still back out.
+const HELD: u32 = 3;
 // States of a reply's word.
 const REPLIED: u32 = 1;
 const BY_BROKER: u32 = 2;
@@ -191,20 +195,22 @@ impl<M: Memory> Lanes<M> {
         self.memory.word(base(lane) + OVER)
     }
 
-    /// Decides what comes of a call; whether nobody did before.
     #[inline]
-    fn claim(&self, lane: u32, number: u32, state: u32) -> bool {
-        let word = self.memory.word(base(lane) + CLAIM);
-        let before = word.load(Ordering::Relaxed);
-        // Nothing else depends on who gets it. Guarded by loom_a_call_is_taken_once_or_backed_out.
-        is_later(number, before)
-            && word.compare_exchange(before, number | state, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    fn claim(&self, lane: u32) -> &AtomicU32 {
+        self.memory.word(base(lane) + CLAIM)
     }
 
-    /// Whether nobody has decided what comes of a call. A hint.
+    /// Decides what comes of a call, if the claim is still the one that was seen `before`; else the one that it is.
+    #[inline]
+    fn decide(&self, lane: u32, before: u32, claim: u32) -> Result<u32, u32> {
+        // Nothing else depends on who gets it. Guarded by loom_a_call_is_taken_once_or_backed_out.
+        self.claim(lane).compare_exchange(before, claim, Ordering::Relaxed, Ordering::Relaxed)
+    }
+
+    /// Whether nobody has decided what comes of a call, nor holds it. A hint.
     #[inline]
     fn is_unclaimed(&self, lane: u32, number: u32) -> bool {
-        is_later(number, self.memory.word(base(lane) + CLAIM).load(Ordering::Relaxed))
+        is_later(number, self.claim(lane).load(Ordering::Relaxed))
     }
 }
 
@@ -212,6 +218,12 @@ impl<M: Memory> Lanes<M> {
 #[inline]
 fn next(word: u32) -> u32 {
     word.wrapping_add(STATE + 1) & !STATE
+}
+
+/// The number of the call before the one of this number or word.
+#[inline]
+fn previous(word: u32) -> u32 {
+    (word & !STATE).wrapping_sub(STATE + 1)
 }
 
 /// Whether a call comes after the one of a claim, so that somebody who stopped for long claims no old one: numbers begin

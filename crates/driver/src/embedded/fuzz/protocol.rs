@@ -35,6 +35,9 @@ impl Outside for World {
     fn busy(&self, _: ProcId) -> bool {
         self.busy
     }
+    fn settle(&mut self, _: ProcId) -> bool {
+        !self.busy
+    }
     fn now_ms(&self) -> u64 {
         self.now
     }
@@ -55,9 +58,10 @@ impl Outside for World {
     fn item(&mut self, to: ProcId, item: Item) {
         self.told.push((to, item));
     }
-    fn make_channel(&mut self, _: u32, _: ProcId, _: ProcId) -> bool {
+    fn make_channel(&mut self, _: u32, _: u32, _: ProcId, _: ProcId) -> bool {
         !self.busy
     }
+    fn wake_all(&mut self, _proc: ProcId) {}
     fn set_gate(&mut self, _: u32, _: u32) {}
     fn drop_channel(&mut self, _: u32) {}
 }

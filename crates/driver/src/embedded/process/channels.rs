@@ -186,9 +186,13 @@ impl Process {
         }
     }
 
-    /// A thread that waited for a call exits.
+    /// Nobody will read the reply to a call: its thread exits, or there is no room. The lane is left once the peer, which
+    /// may still copy a large reply, is done with it: it could copy into the reply to a later call.
     pub(super) fn disown(&self, st: &mut State, ticket: LaneTicket) {
-        st.channels.orphans.push(ticket);
+        match ticket.is_over() {
+            true => self.leave_lane(st, &ticket),
+            false => st.channels.orphans.push(ticket),
+        }
     }
 
     /// A call in a lane is over.

@@ -216,7 +216,7 @@ impl Process {
                 self.let_go(st, u32::MAX, Some(call.node.held));
             }
             Todo::Reply(reply) => self.post(&Request::FreeBuffer { offset: reply.buffer }),
-            Todo::LaneReply(reply) => self.leave_lane(st, &reply.ticket),
+            Todo::LaneReply(reply) => self.disown(st, reply.ticket),
             // Lost with the thread, as in the C driver (contract REF-14).
             Todo::Work(_) | Todo::Word(_) | Todo::Refusal(_) | Todo::Small(..) => {}
         }

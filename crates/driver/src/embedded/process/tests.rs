@@ -2,6 +2,7 @@
 //! Not here: the contract (`lab::conformance`), lanes and doorbells by themselves (`channel`).
 
 mod cost;
+mod frozen;
 mod numbers;
 mod scattered;
 
@@ -14,7 +15,7 @@ use abi::{Delivery, Payload, Return, TransactionFlags};
 use crate::connection::{Connection, Exchange};
 use crate::embedded::EmbeddedConnection;
 use crate::embedded::channel::doorbell::Doorbells;
-use crate::embedded::channel::lane::{CLOSED, LANES, Lanes, RequestHeader, Shape};
+use crate::embedded::channel::lane::{self, CLOSED, LANES, Lanes, ReplyHeader, RequestHeader, Shape};
 use crate::embedded::channel::wait::LOOK_AGAIN;
 use crate::embedded::fuzz::stage::{PATIENCE, Pair, Stage, read, wait_for, write};
 use crate::embedded::protocol::{Sched, StateFile, ThreadKey};
@@ -108,6 +109,39 @@ fn a_reply_counts_although_its_server_is_gone() {
         thread::yield_now();
     }
     reply_of(&victim);
+}
+
+#[test]
+fn a_lane_is_left_once_its_reply_is_whole_though_nobody_reads_it() {
+    let stage = Stage::new();
+    let pair = stage.pair(1);
+    there_and_back(&pair);
+    let Pair { victim, to_other, .. } = &pair;
+    let [lanes, _] = victim.take_channels().swap_remove(0);
+    let lanes = Lanes::new(lanes).expect("room");
+    let called = || {
+        write(victim, |c| c.transaction(*to_other, 1, TransactionFlags::CALL, Payload::default()));
+        lanes.take_next().expect("sane").expect("called").taken()
+    };
+    let large = [7; 100 << 10].as_slice();
+    let answer = |taken, bytes: &[u8]| lanes.reply(taken, &ReplyHeader::default(), bytes).expect("fits");
+    for _ in 0..2 {
+        let taken = called();
+        answer(taken, large);
+        lanes.pour_reply(taken, large);
+        reply_of(victim);
+    }
+    let unread = called();
+    answer(unread, large);
+    wait_for(victim, |item| (item == Return::FailedReply).then_some(()));
+    for is_whole in [false, true] {
+        let taken = called();
+        assert_eq!(taken.lane == unread.lane, is_whole, "its reply is still copied until it is whole");
+        answer(taken, b"");
+        reply_of(victim);
+        lanes.pour_reply(unread, large);
+        assert!(read(victim).is_empty(), "it only looks");
+    }
 }
 
 /// A call of the first node that the peer may call.

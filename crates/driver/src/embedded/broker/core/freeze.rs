@@ -79,7 +79,8 @@ impl Core {
             target.freezing.draining = None;
             self.set_frozen(proc, matches!(step, LOOK | FREEZE), outside);
         }
-        if matches!(step, LOOK | FREEZE) && procs.iter().any(|&proc| self.pending(proc, outside)) {
+        let mut pending = |proc: ProcId| self.has_queued(proc) || !outside.settle(proc);
+        if matches!(step, LOOK | FREEZE) && procs.iter().any(|&proc| pending(proc)) {
             for proc in procs {
                 if let Some(target) = self.procs.get_mut(&proc) {
                     target.freezing.draining = Some(asker);
@@ -125,8 +126,12 @@ impl Core {
 
     /// Transactions are pending (contract FRZ-03).
     fn pending(&self, proc: ProcId, outside: &impl Outside) -> bool {
-        let queued = self.procs.get(&proc).is_some_and(|p| !p.incoming.is_empty() || p.waiting_oneways > 0);
-        queued || outside.busy(proc)
+        self.has_queued(proc) || outside.busy(proc)
+    }
+
+    /// Those of them that the broker knows of.
+    fn has_queued(&self, proc: ProcId) -> bool {
+        self.procs.get(&proc).is_some_and(|p| !p.incoming.is_empty() || p.waiting_oneways > 0)
     }
 
     fn procs_of(&self, pid: u32) -> Vec<ProcId> {

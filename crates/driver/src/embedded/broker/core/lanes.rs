@@ -93,7 +93,7 @@ impl Core {
         let bit = callee.bits.take()?;
         self.last_channel += 1;
         let channel = self.last_channel;
-        if !outside.make_channel(channel, from, to) {
+        if !outside.make_channel(channel, bit, from, to) {
             callee.bits.free(bit);
             return None;
         }
@@ -174,6 +174,10 @@ impl Core {
             {
                 outside.set_gate(*channel, gate);
             }
+        }
+        if gate == 0 {
+            // Whoever looked for a call while it was held, and sleeps again.
+            outside.wake_all(callee);
         }
     }
 

@@ -66,6 +66,9 @@ pub trait Outside {
     /// Whether a thread of it has a transaction stack or an unread reply, an item of its inbox or a
     /// taken one is not yet read, or a lane from or to it is not idle (contract FRZ-03).
     fn busy(&self, proc: ProcId) -> bool;
+    /// Whether it is not [busy](Self::busy), and takes no call through a lane until its gates open again: they are
+    /// frozen already.
+    fn settle(&mut self, proc: ProcId) -> bool;
     /// Milliseconds of a clock that does not go back.
     fn now_ms(&self) -> u64;
     /// Its threads, for the state files.
@@ -74,10 +77,13 @@ pub trait Outside {
     fn shown(&self, proc: ProcId) -> Shown;
     /// Puts an item at the end of a process's inbox.
     fn item(&mut self, to: ProcId, item: Item);
-    /// Makes the memory of a channel; whether that was possible.
-    fn make_channel(&mut self, channel: u32, caller: ProcId, callee: ProcId) -> bool;
-    /// Writes a channel's gate: [`GATE_FROZEN`], [`GATE_CLOSED`].
+    /// Makes the memory of a channel, which has that place in the callee's ready bits; whether that was possible.
+    fn make_channel(&mut self, channel: u32, bit: u32, caller: ProcId, callee: ProcId) -> bool;
+    /// Writes a channel's gate: [`GATE_FROZEN`], [`GATE_CLOSED`]; 0 ends a freeze, and lets calls of this channel that
+    /// were held back go on.
     fn set_gate(&mut self, channel: u32, gate: u32);
+    /// Wakes every thread of a process that sleeps, to look for what its channels hold.
+    fn wake_all(&mut self, proc: ProcId);
     /// Nobody uses a channel any more: its memory may go.
     fn drop_channel(&mut self, channel: u32);
 }

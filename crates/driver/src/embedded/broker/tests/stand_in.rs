@@ -70,7 +70,7 @@ impl Rules for StandIn {
                 }
                 return;
             }
-            CONNECT_ALL => [u64::from(world.make_channel(1, self.procs[0], self.procs[1])), 0, 0, 0],
+            CONNECT_ALL => [u64::from(world.make_channel(1, 0, self.procs[0], self.procs[1])), 0, 0, 0],
             other => panic!("{other:?}"),
         };
         self.last += 1;

@@ -6,7 +6,7 @@ use sys::sync::Ordering;
 use super::header::{self, REQUEST_FIXED, REQUEST_MORE};
 use super::{
     Ahead, BY_BROKER, CALLED, Corrupt, FAILED, LANES, Lanes, Memory, Piece, Place, REPLIED, REPLY,
-    ReplyHeader, Request, STATE, Shape, Source, TAKEN, Taken, USED, base, next,
+    ReplyHeader, Request, STATE, Shape, Source, TAKEN, Taken, USED, base, is_later, next,
 };
 
 /// Lanes that have a call: [`Lanes::called`].
@@ -81,8 +81,10 @@ impl<M: Memory> Lanes<M> {
             return if called == 0 { Ok(false) } else { Err(Corrupt::LaneState) };
         }
         let number = called & !STATE;
-        // Failing, another thread has it, or the caller has backed out.
-        if !self.claim(lane, number, TAKEN) {
+        // Failing, another thread has it, the caller has backed out, or the broker holds it, which freezes this process:
+        // after a thaw the channel is marked again.
+        let before = self.claim(lane).load(Ordering::Relaxed);
+        if !is_later(number, before) || self.decide(lane, before, number | TAKEN).is_err() {
             return Ok(false);
         }
         (request.lane, request.number) = (lane, number);

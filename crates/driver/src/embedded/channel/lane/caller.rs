@@ -5,10 +5,13 @@ use sys::sync::{Ordering, full_fence};
 
 use super::header::{self, REQUEST_FIXED};
 use super::{
-    Ahead, BACKED_OUT, BY_BROKER, CALLED, Call, Corrupt, FAILED, LANES, Lanes, Memory, Outcome, Piece, Place,
-    REPLIED, REPLY, ReplyHeader, RequestHeader, STATE, Source, USED, base, next,
+    Ahead, BACKED_OUT, BY_BROKER, CALLED, Call, Corrupt, FAILED, HELD, LANES, Lanes, Memory, Outcome, Piece,
+    Place, REPLIED, REPLY, ReplyHeader, RequestHeader, STATE, Source, USED, base, is_later, next,
 };
 use crate::embedded::protocol::Link;
+
+/// How often a caller tries to back out while somebody else changes the claim: far more often than the broker does.
+const ATTEMPTS: u32 = 100;
 
 impl<M: Memory> Lanes<M> {
     /// The gate's bits after [`publish`](Self::publish), for a caller who does not
@@ -79,12 +82,28 @@ impl<M: Memory> Lanes<M> {
 
     /// Takes a call back that the callee has not taken; whether that was so. If not, it is being
     /// served and its reply will come.
+    #[cold]
     pub fn back_out(&self, call: Call) -> bool {
-        let backed_out = self.claim(call.lane, call.number, BACKED_OUT);
-        if backed_out {
-            self.release(call);
+        let Call { lane, number } = call;
+        let mut before = self.claim(lane).load(Ordering::Relaxed);
+        // Failing, the callee has taken it, which ends this; or the broker has begun or ceased to hold it, which it does
+        // once for a freeze: somebody who plays with the word shall not keep this thread busy.
+        for _ in 0..ATTEMPTS {
+            if !is_later(number, before) && before != number | HELD {
+                return false;
+            }
+            match self.decide(lane, before, number | BACKED_OUT) {
+                Ok(_) => {
+                    self.release(call);
+                    // Before this caller looks at the gate for its next call: a broker that shuts it meanwhile finds this
+                    // one over, or that one finds it shut.
+                    full_fence();
+                    return true;
+                }
+                Err(now) => before = now,
+            }
         }
-        backed_out
+        false
     }
 
     /// Whether [`poll_reply`](Self::poll_reply) will find something: one load.
@@ -128,6 +147,21 @@ impl<M: Memory> Lanes<M> {
             return Ok(Some(Outcome::Failed(ReplyHeader::decode_failure(&words).code as i32)));
         }
         Ok(Some(Outcome::Replied(self.reply_header(call)?)))
+    }
+
+    /// Whether an [answer](Self::is_answered) is there with all of its bytes, so that nobody will write in the lane before its
+    /// next call.
+    pub fn is_answered_whole(&self, call: Call) -> bool {
+        match self.poll_reply(call) {
+            Ok(None) => false,
+            Ok(Some(Outcome::Replied(header))) => {
+                let Place { written, len, .. } = Place::reply(call.lane, call.number, header.shape.sent());
+                // Acquire: pairs with the Release in `pour`.
+                written
+                    .is_none_or(|written| self.memory.word(written).load(Ordering::Acquire) as usize >= len)
+            }
+            Ok(Some(_)) | Err(_) => true,
+        }
     }
 
     /// Copies the bytes of a reply out, to `into`, which is as long as the header says.

@@ -20,7 +20,7 @@ fn lanes_with(seen: u32) -> Arc<Lanes<HeapMemory>> {
     let (first, second) = (base(0), base(1));
     let words = [GATE, REASON, USED, first + REPLY, first + REQUEST_WRITTEN + 4];
     let words = words.into_iter().chain((0..seen).flat_map(|lane| [base(lane), base(lane) + OVER]));
-    let words = words.chain([first + CLAIM, second + CLAIM]);
+    let words = words.chain((0..seen).map(|lane| base(lane) + CLAIM));
     let small = [first + 4..first + AREA, first + REPLY + 4..first + REPLY + AREA, second + 4..second + AREA];
     let large = large(0, 0, next(0));
     let large = [large..large + STEP, large + STEP..large + 2 * STEP];
@@ -192,5 +192,75 @@ fn gate_or_caller(gate: fn(&Lanes<HeapMemory>, &Doorbells<HeapMemory>) -> u32) {
         }
         let idle = freezing.join().expect("no panic");
         assert!(!(open && idle), "a call to a process that froze without it");
+    });
+}
+
+/// The callee looks at the lane by itself, as it does while it spins. Guards that the broker holds what it finds idle:
+/// either it sees a call, or nobody takes it.
+#[test]
+fn loom_a_call_is_held_or_seen() {
+    loom::model(|| {
+        let lanes = lanes_with(LANES);
+        let (broker, callee) = (Arc::clone(&lanes), Arc::clone(&lanes));
+        let freezing = loom::thread::spawn(move || {
+            broker.shut(FROZEN);
+            broker.hold()
+        });
+        let serving = loom::thread::spawn(move || callee.take(0).expect("sane").is_some());
+        let call = lanes.publish(0, &header(), b"").expect("idle");
+        let open = lanes.gate_after_publishing() == 0;
+        let backed_out = !open && lanes.back_out(call);
+        let idle = freezing.join().expect("no panic");
+        let taken = serving.join().expect("no panic");
+        assert!(!(idle && taken), "a process froze and serves a call");
+        assert!(!(taken && backed_out), "a call that goes through the broker as well");
+        // What is pending is served behind the gate.
+        assert!(taken || backed_out || lanes.take(0).expect("sane").is_some(), "nobody serves it: {idle}");
+    });
+}
+
+/// Guards the mark that follows a thaw: the caller's own may have been taken while the lane was held.
+#[test]
+fn loom_a_thaw_loses_no_call() {
+    thaw(true);
+}
+
+/// Guards the order of what `open` does: whoever finds the gate open, and tells of its call only then, needs no mark of
+/// the broker's.
+#[test]
+fn loom_a_thaw_loses_no_quiet_call() {
+    thaw(false);
+}
+
+/// A caller published while the lane was held, and looks at the gate as it opens.
+fn thaw(marked: bool) {
+    fn pass(lanes: &Lanes<HeapMemory>, bells: &Doorbells<HeapMemory>) -> bool {
+        bells.take_ready().any(|_| lanes.take(0).expect("sane").is_some())
+    }
+    loom::model(move || {
+        let (lanes, bells) = (lanes_with(LANES), bells());
+        lanes.shut(FROZEN);
+        assert!(lanes.hold());
+        let call = lanes.publish(0, &header(), b"").expect("idle");
+        if marked {
+            bells.post(0);
+        }
+        let (broker, its_bells) = (Arc::clone(&lanes), bells.clone());
+        let thawing = loom::thread::spawn(move || {
+            broker.open(FROZEN);
+            if marked {
+                its_bells.post(0);
+            }
+        });
+        let (callee, its_bells) = (Arc::clone(&lanes), bells.clone());
+        let serving = loom::thread::spawn(move || pass(&callee, &its_bells));
+        let backed_out = lanes.gate_after_publishing() != 0 && lanes.back_out(call);
+        // As `tell` does, once the callee has looked in vain.
+        if !marked && !backed_out && lanes.is_waiting(call) {
+            bells.post(0);
+        }
+        thawing.join().expect("no panic");
+        let taken = serving.join().expect("no panic") || pass(&lanes, &bells);
+        assert_eq!(u32::from(taken) + u32::from(backed_out), 1, "taken: {taken}, backed out: {backed_out}");
     });
 }

@@ -191,6 +191,155 @@ fn the_gate_says_why() {
     assert_eq!((lanes.gate(), lanes.reason()), (CLOSED, Corrupt::LaneSize.code()));
 }
 
+/// Freezes; whether no lane has a call.
+fn freeze<M: Memory>(lanes: &Lanes<M>) -> bool {
+    lanes.shut(FROZEN);
+    lanes.hold()
+}
+
+/// A call of lane 0 from its beginning to its end.
+fn serve<M: Memory>(lanes: &Lanes<M>) {
+    let call = lanes.publish(0, &header(0), b"").expect("idle");
+    assert!(lanes.has_call(0) && lanes.is_waiting(call) && !lanes.is_idle());
+    let taken = lanes.take(0).expect("sane").expect("published").taken();
+    assert!(!lanes.back_out(call) && !lanes.is_idle());
+    lanes.reply(taken, &ReplyHeader::default(), b"").expect("fits");
+    assert!(matches!(lanes.poll_reply(call), Ok(Some(Outcome::Replied(_)))));
+    lanes.release(call);
+    assert!(lanes.is_idle());
+}
+
+#[test]
+fn a_frozen_callee_takes_no_call_that_the_broker_did_not_see() {
+    let lanes = lanes();
+    for used in [false, true] {
+        for lane in [0, LANES - 1] {
+            assert!(freeze(&lanes), "used: {used}");
+            let call = lanes.publish(lane, &header(0), b"").expect("idle");
+            assert!(!lanes.has_call(lane) && !lanes.any_called() && lanes.called().next().is_none());
+            assert!(lanes.take(lane).expect("sane").is_none());
+            assert!(lanes.is_idle() && lanes.hold(), "it is as good as backed out");
+            assert!(lanes.back_out(call) && lanes.is_idle() && lanes.hold());
+            lanes.open(FROZEN);
+            assert!(lanes.take(lane).expect("sane").is_none(), "not after a thaw, either");
+        }
+        serve(&lanes);
+    }
+}
+
+/// Its caller was killed before it said that the call is over.
+#[test]
+fn a_call_that_was_backed_out_is_not_pending() {
+    let lanes = lanes();
+    lanes.shut(FROZEN);
+    let call = lanes.publish(0, &header(0), b"").expect("idle");
+    assert!(!lanes.is_idle() && !lanes.hold());
+    lanes.decide(0, 0, call.number | BACKED_OUT).expect("nobody else");
+    assert!(lanes.is_idle() && lanes.hold() && lanes.take(0).expect("sane").is_none());
+}
+
+#[test]
+fn a_call_that_the_broker_saw_is_served_while_it_freezes() {
+    let lanes = lanes();
+    let call = lanes.publish(1, &header(0), b"").expect("idle");
+    assert!(!freeze(&lanes) && !lanes.hold());
+    let taken = lanes.take(1).expect("sane").expect("it is waited for").taken();
+    assert!(!lanes.hold());
+    lanes.reply(taken, &ReplyHeader::default(), b"").expect("fits");
+    assert!(!lanes.hold(), "its reply was not read");
+    lanes.release(call);
+    assert!(lanes.hold());
+    lanes.publish(1, &header(0), b"").expect("idle");
+    assert!(lanes.take(1).expect("sane").is_none(), "held at the last look");
+}
+
+#[test]
+fn a_call_that_was_held_is_taken_after_the_thaw() {
+    let lanes = lanes();
+    assert!(freeze(&lanes));
+    let call = lanes.publish(0, &header(0), b"").expect("idle");
+    lanes.open(FROZEN);
+    // Its caller looks now.
+    assert!(lanes.gate() == 0 && lanes.is_waiting(call) && !lanes.is_idle());
+    assert!(!freeze(&lanes), "from now on it counts");
+    assert!(lanes.take(0).expect("sane").is_some() && !lanes.back_out(call));
+}
+
+#[test]
+fn freezes_without_calls_between_change_nothing() {
+    let lanes = lanes();
+    for _ in 0..3 {
+        assert!(freeze(&lanes) && freeze(&lanes));
+        lanes.open(FROZEN);
+        lanes.open(FROZEN);
+    }
+    serve(&lanes);
+    assert!(freeze(&lanes));
+    lanes.open(FROZEN);
+    serve(&lanes);
+}
+
+#[test]
+fn freezes_go_on_where_numbers_begin_again() {
+    let lanes = lanes();
+    let last = 0_u32.wrapping_sub(3 * (STATE + 1));
+    lanes.request_word(0).store(last | CALLED, Ordering::Relaxed);
+    lanes.over(0).store(last, Ordering::Relaxed);
+    lanes.claim(0).store(last | TAKEN, Ordering::Relaxed);
+    for _ in 0..3 {
+        assert!(freeze(&lanes));
+        let call = lanes.publish(0, &header(0), b"").expect("idle");
+        assert!(lanes.take(0).expect("sane").is_none() && lanes.back_out(call));
+        lanes.open(FROZEN);
+        assert!(freeze(&lanes));
+        lanes.open(FROZEN);
+        serve(&lanes);
+    }
+    assert_eq!(lanes.over(0).load(Ordering::Relaxed), 3 * (STATE + 1));
+}
+
+/// Memory of which somebody changes the first lane's claim whenever it is looked at.
+struct Restless(HeapMemory);
+
+impl Memory for Restless {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU32 {
+        let word = self.0.word(offset);
+        if offset == base(0) + CLAIM {
+            word.fetch_xor(HELD, Ordering::Relaxed);
+        }
+        word
+    }
+
+    fn copy_in(&self, offset: usize, bytes: &[u8]) {
+        self.0.copy_in(offset, bytes);
+    }
+
+    fn expect_writes(&self, offset: usize, len: usize) {
+        self.0.expect_writes(offset, len);
+    }
+
+    fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
+        self.0.copy_out(offset, bytes);
+    }
+}
+
+#[test]
+fn a_claim_that_changes_all_the_time_keeps_nobody_busy() {
+    let lanes = Lanes::new(Restless(HeapMemory::new(SIZE))).expect("room");
+    lanes.shut(FROZEN);
+    assert!(!lanes.hold(), "somebody else decides of that lane");
+    lanes.open(FROZEN);
+    let call = lanes.publish(0, &header(0), b"").expect("idle");
+    lanes.shut(FROZEN);
+    assert!(!lanes.back_out(call), "who knows what came of it");
+    assert!(!lanes.hold());
+    lanes.open(FROZEN);
+}
+
 #[test]
 fn what_does_not_fit_is_refused() {
     let lanes = lanes();
@@ -258,7 +407,8 @@ fn no_bytes_make_either_side_panic() {
                 }
                 Err(_) => corrupt += 1,
             }
-            let _ = (lanes.any_called(), lanes.take_next(), lanes.is_idle());
+            let _ = (lanes.any_called(), lanes.take_next(), lanes.is_idle(), lanes.hold());
+            lanes.open(FROZEN);
             let number = lanes.reply_word(lane).load(Ordering::Relaxed) & !STATE;
             let call = Call { lane, number };
             if let Ok(Some(Outcome::Replied(reply))) = lanes.poll_reply(call) {

@@ -487,7 +487,7 @@ impl Process {
         let Some(offset) = st.live.alloc(arriving.layout.end, self.area.size()) else {
             st.thread(slot).extended_error =
                 ExtendedError { id: 0, command: br::FAILED_REPLY, param: -ENOSPC };
-            self.leave_lane(&mut st, &ticket);
+            self.disown(&mut st, ticket);
             self.put(slot, out, br::FAILED_REPLY, &[]);
             return (st, Step::Last);
         };

@@ -70,9 +70,9 @@ impl LaneTicket {
         !self.by_broker && self.channel.lanes.has_reply(self.call)
     }
 
-    /// Whether nothing more will happen to the call.
+    /// Whether nothing more will happen to the call, and nobody copies its reply any more.
     pub(super) fn is_over(&self) -> bool {
-        self.channel.is_closed() || self.channel.lanes.is_answered(self.call)
+        self.channel.is_closed() || self.channel.lanes.is_answered_whole(self.call)
     }
 
     /// Where the peer was last seen.

@@ -160,6 +160,31 @@ fn gates_and_the_end_of_a_peer() {
 }
 
 #[test]
+fn each_look_of_a_freeze_settles_lanes_behind_gates_that_are_shut() {
+    let mut world = World::default();
+    let server = world.open_as(|client| client.lanes = true);
+    world.become_manager(server, 0x11, 0);
+    let client = lanes(&mut world);
+    let call = world.call(client, 0, 0, b"");
+    world.delivered(server);
+    let channel = opened(&mut world, server, client);
+    world.send(server, &Message::reply(call.id));
+    let pid = world.core.procs[&server].client.pid;
+    let held = || vec![(server, [(channel, GATE_FROZEN)].into())];
+    world.out.busy.insert(server);
+    for step in [2, 1, 1] {
+        assert_eq!(world.ask(client, Request::Freeze { pid, step }).errno, super::super::refusal::EAGAIN);
+        assert_eq!(std::mem::take(&mut world.out.settled), held(), "others may be idle at each");
+    }
+    world.out.busy.clear();
+    assert_eq!(world.ask(client, Request::Freeze { pid, step: 1 }).errno, 0);
+    world.out.settled.clear();
+    world.ask(client, Request::FrozenInfo { pid });
+    world.ask(client, Request::Freeze { pid, step: 0 });
+    assert_eq!(world.out.settled, [], "whoever only asks, or thaws, holds nothing");
+}
+
+#[test]
 fn a_reply_with_objects_to_a_call_that_came_by_lane() {
     let (mut world, server, client) = pair();
     let channel = opened(&mut world, server, client);

@@ -27,6 +27,8 @@ pub(super) struct Vectors {
     pub(super) items: BTreeMap<ProcId, VecDeque<Item>>,
     pub(super) busy: BTreeSet<ProcId>,
     pub(super) gates: BTreeMap<u32, u32>,
+    /// Who was asked to settle, and the gates as they stood then.
+    pub(super) settled: Vec<(ProcId, BTreeMap<u32, u32>)>,
     pub(super) no_channels: bool,
     pub(super) dropped: Vec<u32>,
     /// What the only thread of each process shows.
@@ -44,6 +46,10 @@ impl Outside for Vectors {
     fn busy(&self, proc: ProcId) -> bool {
         self.busy.contains(&proc)
     }
+    fn settle(&mut self, proc: ProcId) -> bool {
+        self.settled.push((proc, self.gates.clone()));
+        !self.busy(proc)
+    }
     fn now_ms(&self) -> u64 {
         0
     }
@@ -58,13 +64,14 @@ impl Outside for Vectors {
     fn item(&mut self, to: ProcId, item: Item) {
         self.items.entry(to).or_default().push_back(item);
     }
-    fn make_channel(&mut self, channel: u32, _caller: ProcId, _callee: ProcId) -> bool {
+    fn make_channel(&mut self, channel: u32, _bit: u32, _caller: ProcId, _callee: ProcId) -> bool {
         self.gates.insert(channel, 0);
         !self.no_channels
     }
     fn set_gate(&mut self, channel: u32, gate: u32) {
         self.gates.insert(channel, gate);
     }
+    fn wake_all(&mut self, _proc: ProcId) {}
     fn drop_channel(&mut self, channel: u32) {
         self.dropped.push(channel);
     }
