@@ -28,7 +28,7 @@ pub(crate) struct Pool {
     prefix: String,
     /// Number of the next thread that the pool makes.
     next: AtomicU32,
-    /// Loopers shall leave.
+    /// Loopers shall leave. Set under `running`.
     stopping: AtomicBool,
     /// The driver asked for a thread that could not be made. It asks only once (contract LP-03).
     owed: AtomicBool,
@@ -72,9 +72,20 @@ impl Pool {
         format!("{}:{}_{number:X}", self.prefix, std::process::id())
     }
 
-    fn join(self: &Arc<Self>) -> Joined {
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        Joined(self.clone())
+    /// Another looper, unless the pool has begun to stop: a stop is for good.
+    fn join(self: &Arc<Self>) -> Option<Joined> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock: once a stop has seen how many are left, nobody comes.
+        (!self.stopping.load(Ordering::Relaxed)).then(|| {
+            *running += 1;
+            Joined(self.clone())
+        })
+    }
+
+    /// Loopers shall leave, and nobody joins any more.
+    fn close(&self) {
+        let _running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        self.stopping.store(true, Ordering::Release);
     }
 
     /// Loopers that have joined and not left.
@@ -91,11 +102,11 @@ impl<C: Connection> Inner<C> {
         self.shared.pool.owed.store(!made, Ordering::Relaxed);
     }
 
-    /// Makes one pool thread.
+    /// Makes one pool thread, unless the pool stops.
     pub(crate) fn spawn(&self, how: Join) -> std::io::Result<()> {
         let Some(me) = self.me.upgrade() else { return Ok(()) };
         let pool = &self.shared.pool;
-        let joined = pool.join();
+        let Some(joined) = pool.join() else { return Ok(()) };
         let thread = std::thread::Builder::new().name(pool.next_name());
         let spawned = thread.spawn(move || {
             // Dropped in reverse: whoever waits for the pool may be the last to hold the process.
@@ -108,7 +119,7 @@ impl<C: Connection> Inner<C> {
 
     /// Makes the calling thread a looper until the pool stops or the connection breaks.
     pub(crate) fn join(&self) -> Result<(), TransactError> {
-        let _joined = self.shared.pool.join();
+        let Some(_joined) = self.shared.pool.join() else { return Ok(()) };
         self.run_looper(Join::Enter)
     }
 
@@ -152,7 +163,7 @@ impl<C: Connection> Inner<C> {
     /// but the calling thread, if it is one, and others of the pool that are stopping it, too.
     pub(crate) fn stop(&self) -> Result<(), TransactError> {
         let pool = &self.shared.pool;
-        pool.stopping.store(true, Ordering::Release);
+        pool.close();
         if !self.thread().looper.get() {
             return self.wait_until_left(|| 0);
         }

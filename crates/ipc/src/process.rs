@@ -173,7 +173,7 @@ impl<C: Connection> Process<C> {
     }
 
     /// Starts the pool with one thread, named like "Binder:1234_1". The driver asks for more as
-    /// calls come, up to [`ProcessOptions::max_threads`].
+    /// calls come, up to [`ProcessOptions::max_threads`]. After [`Self::shutdown`] there is no pool to start.
     ///
     /// # Errors
     /// As `clone(2)`: `EAGAIN`.
@@ -181,7 +181,7 @@ impl<C: Connection> Process<C> {
         self.inner.spawn(Join::Enter)
     }
 
-    /// Makes the calling thread one of the pool until [`Self::shutdown`], then returns.
+    /// Makes the calling thread one of the pool until [`Self::shutdown`], then returns; at once after it.
     ///
     /// # Errors
     /// The connection broke, or the driver broke the protocol.

@@ -57,6 +57,17 @@ fn two_pool_threads_that_stop_the_pool_do_not_wait_for_each_other() {
     process.connection().assert_finished();
 }
 
+#[test]
+fn nobody_joins_a_pool_that_was_stopped() {
+    // A thread that enters the loop would say so to the driver, which expects nothing.
+    let process = on(vec![]);
+    process.shutdown().expect("nobody to wait for");
+    process.join_thread_pool().expect("returns at once");
+    process.start_thread_pool().expect("nothing to start");
+    assert_eq!(process.pool_threads(), 0);
+    process.connection().assert_finished();
+}
+
 /// Lets go of its own node while it serves, and panics when it ends.
 struct SoreLoser(Arc<Mutex<Option<Node>>>);
 
