@@ -1,6 +1,6 @@
-//! Room: sleeping on a word of shared memory until another process wakes the sleeper.
+//! Room: sleeping on a word of shared memory until another process wakes the sleeper; locks whose owner the kernel knows.
 //! Not here: the memory (`shared_memory`), the protocol on it (`lab`).
-//! Facts: `futex(2)`, without `FUTEX_PRIVATE_FLAG` so that it works between processes.
+//! Facts: `futex(2)`, without `FUTEX_PRIVATE_FLAG` so that it works between processes, but for locks with an owner.
 
 use std::io;
 use std::sync::atomic::AtomicU32;
@@ -82,6 +82,33 @@ pub fn wake_one(word: &AtomicU32) {
 pub fn wake_all(word: &AtomicU32) {
     // SAFETY: as in `wake_one`, with the largest count.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, libc::c_int::MAX) };
+}
+
+/// What the kernel adds to the number in a word that [`lock_pi`] waits for (`FUTEX_WAITERS`).
+pub const WAITERS: u32 = 1 << 31;
+
+/// `FUTEX_LOCK_PI` (private to the process): gets a lock whose word holds the number of the thread that has it, 0 for
+/// nobody. Until then the kernel has that thread run at the caller's priority, if that is a real-time one and higher.
+///
+/// # Errors
+/// `EDEADLK`: the caller has it. `ESRCH`, `EAGAIN`: no such thread, or it ends. `ENOSYS`: a kernel without such locks.
+pub fn lock_pi(word: &AtomicU32) -> io::Result<()> {
+    owned(word, libc::FUTEX_LOCK_PI)
+}
+
+/// `FUTEX_UNLOCK_PI`: hands a lock to the most urgent thread in [`lock_pi`], and takes the caller's own priority back.
+///
+/// # Errors
+/// `EPERM`: the word does not hold the caller's number.
+pub fn unlock_pi(word: &AtomicU32) -> io::Result<()> {
+    owned(word, libc::FUTEX_UNLOCK_PI)
+}
+
+fn owned(word: &AtomicU32, op: libc::c_int) -> io::Result<()> {
+    let (op, forever) = (op | libc::FUTEX_PRIVATE_FLAG, std::ptr::null::<libc::timespec>());
+    // SAFETY: `word` is a live, aligned u32, which the kernel changes as an atomic; there is no timeout.
+    let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), op, 0, forever) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]

@@ -2,18 +2,36 @@
 //! Not here: stopping a process.
 //! Facts: `gettid(2)`, `tgkill(2)`, `sigaction(2)`; contract WR-06.
 
+use std::cell::Cell;
 use std::io;
+
+thread_local! {
+    /// The kernel's number of this thread; 0 until asked for.
+    static OWN: Cell<i32> = const { Cell::new(0) };
+}
 
 /// The kernel's number of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadId(i32);
 
 impl ThreadId {
-    /// The calling thread.
+    /// The calling thread. The kernel is asked once per thread: a process that forks (`child`) goes on to exec, and to
+    /// threads of its own.
     #[must_use]
+    #[inline]
     pub fn current() -> Self {
+        Self(match OWN.get() {
+            0 => Self::ask(),
+            number => number,
+        })
+    }
+
+    #[cold]
+    fn ask() -> i32 {
         // SAFETY: gettid takes nothing and cannot fail.
-        Self(unsafe { libc::gettid() })
+        let number = unsafe { libc::gettid() };
+        OWN.set(number);
+        number
     }
 
     /// The number, as `/proc/self/task` lists it.

@@ -85,6 +85,59 @@ pub fn wake_one(word: &AtomicU32) {
     crate::futex::wake_one(word);
 }
 
+/// A [`full_fence`] right behind a compare-exchange that succeeded: on x86-64 that was one.
+#[inline]
+pub fn fence_after_exchange() {
+    #[cfg(any(loom, not(target_arch = "x86_64")))]
+    full_fence();
+    // SAFETY: no instruction at all. The compiler, for which this block may read and write any memory, moves no access
+    // across it, and the CPU none across the locked instruction before it (`full_fence`).
+    #[cfg(all(not(loom), target_arch = "x86_64"))]
+    unsafe {
+        std::arch::asm!("");
+    }
+}
+
+/// As [`crate::futex::lock_pi`], by the thread of this number.
+///
+/// Loom's takes the lock when it is free, and says in the word that it waits.
+///
+/// # Errors
+/// As there.
+pub fn lock_pi(word: &AtomicU32, me: u32) -> io::Result<()> {
+    #[cfg(not(loom))]
+    {
+        let _ = me;
+        crate::futex::lock_pi(word)
+    }
+    #[cfg(loom)]
+    loop {
+        match word.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => return Ok(()),
+            Err(owner) if owner & crate::futex::WAITERS == 0 => {
+                let marked = owner | crate::futex::WAITERS;
+                let _ = word.compare_exchange(owner, marked, Ordering::Relaxed, Ordering::Relaxed);
+            }
+            Err(_) => {}
+        }
+        loom::thread::yield_now();
+    }
+}
+
+/// As [`crate::futex::unlock_pi`].
+///
+/// # Errors
+/// As there.
+pub fn unlock_pi(word: &AtomicU32) -> io::Result<()> {
+    #[cfg(not(loom))]
+    return crate::futex::unlock_pi(word);
+    #[cfg(loom)]
+    {
+        word.store(0, Ordering::Release);
+        Ok(())
+    }
+}
+
 /// Tells loom of accesses to something that loom does not see, so that it fails the model when two
 /// threads touch it at the same time and one of them writes.
 #[cfg(loom)]

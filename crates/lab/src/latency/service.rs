@@ -4,7 +4,6 @@
 //! Facts: Android's `IScheduleTest::send` and `schd-dbg`'s service compare the same of their caller inside;
 //! here the caller gets it, so that nothing is lost in one bit.
 
-use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,23 +21,11 @@ use crate::realtime::of_own;
 /// The call with which the faults of one call come: enough went well before for something to be measured.
 const FATAL_CALL: u32 = 12;
 
-thread_local! {
-    static TID: Cell<u32> = const { Cell::new(0) };
-}
-
-/// The calling thread's number, asked for once.
-fn own_tid() -> u32 {
-    if TID.get() == 0 {
-        TID.set(ThreadId::current().number().unsigned_abs());
-    }
-    TID.get()
-}
-
 /// What the calling thread can say of itself.
 #[inline]
 pub(super) fn look() -> Answer {
     Answer {
-        tid: own_tid(),
+        tid: ThreadId::current().number().unsigned_abs(),
         cpu: sched::current_cpu(),
         sched: pack(of_own(sched::attributes())),
         cpu_ns: thread_cpu_ns(),

@@ -109,7 +109,7 @@ pub(super) struct Process {
     lookout: LookoutThread,
     arena: Option<Arena>,
     map_size: usize,
-    outbox: Mutex<SealedMemory>,
+    outbox: Lock<SealedMemory>,
     nonblocking: AtomicBool,
     /// Where the last call through a lane came from: CPU + 1, 0 for none. A hint for waiting.
     caller_cpu: AtomicU32,
@@ -127,19 +127,12 @@ pub(super) struct Process {
 }
 
 thread_local! {
-    /// The kernel's number of this thread; 0 until asked for.
-    static TID: Cell<i32> = const { Cell::new(0) };
     /// The last connection that this thread used, and its slot there.
     static LAST: Cell<(u64, u32, u32)> = const { Cell::new((0, 0, 0)) };
 }
 
 fn tid() -> i32 {
-    TID.with(|cell| {
-        if cell.get() == 0 {
-            cell.set(ThreadId::current().number());
-        }
-        cell.get()
-    })
+    ThreadId::current().number()
 }
 
 impl Process {
@@ -180,7 +173,7 @@ impl Process {
             inbox: Mutex::new(Consumer::new(inbox_memory.clone()).map_err(broken)?),
             inbox_memory,
             inbox_broken: AtomicBool::new(false),
-            outbox: Mutex::new(welcome.outbox),
+            outbox: Lock::new(welcome.outbox),
             nonblocking: AtomicBool::new(options.nonblocking),
             caller_cpu: AtomicU32::new(0),
             locals: Box::new(std::array::from_fn(|_| Local::default())),

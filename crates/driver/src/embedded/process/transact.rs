@@ -4,7 +4,6 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::PoisonError;
 
 use abi::Payload;
 use abi::codes::{br, tf};
@@ -189,7 +188,7 @@ impl Process {
         st.thread(slot).pending = pending;
         // The order of the locks: see `super`.
         self.unlock(st, slot);
-        let outbox = self.outbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let outbox = self.outbox.lock();
         let descriptors = gather(&outbox, data, buffers_size, *payload, &mut transact);
         let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
         let request = Request::Transact { transact };
