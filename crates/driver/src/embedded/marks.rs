@@ -157,11 +157,16 @@ impl Marks {
         self.buffers().insert(address, buffer);
     }
 
+    /// That buffer is no longer known, nor marked as anything.
+    #[cold]
+    pub(super) fn forget(&self, address: u64) -> Option<Sized> {
+        self.buffers().remove(&address)
+    }
+
     /// That buffer is given back.
     #[cold]
     pub(super) fn release(&self, address: u64) {
-        let buffer = self.buffers().remove(&address);
-        if let Some(buffer) = buffer {
+        if let Some(buffer) = self.forget(address) {
             self.buffer(Fate::Released, buffer);
         }
     }

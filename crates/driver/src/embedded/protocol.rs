@@ -23,7 +23,7 @@ pub use objects::{Lineage, Link, Returns, Sched};
 
 /// Version of everything in this module and of the shared layouts; both sides must agree. A change of
 /// either needs the next number: `the_layouts_are_those_of_this_version` reminds of it.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// Most descriptors that one transaction may carry: what one message of a unix socket takes
 /// (`SCM_MAX_FD`).
@@ -109,6 +109,9 @@ pub struct Transact {
     /// Errno if data or offsets could not be read, or do not fit the outbox (`EFAULT`, `ENOSPC`);
     /// else 0. Checked where the kernel would copy them: after the buffer was allocated.
     pub data_fault: i32,
+    /// Where the buffer lies that the sender's next command gives back, directly behind a reply: the broker does so before
+    /// the caller can call again, for whose next call there is room then. Nothing happens to it if the reply fails.
+    pub frees: Option<u64>,
     /// How the sending thread is scheduled.
     pub sched: Sched,
     /// Threads that wait for what this thread serves, nearest first.

@@ -34,7 +34,7 @@ impl Source for Packed {
 
 #[test]
 fn the_layouts_are_those_of_this_version() {
-    assert_eq!(VERSION, 10, "{CHANGED}");
+    assert_eq!(VERSION, 11, "{CHANGED}");
     assert_eq!((lane::SIZE, doorbell::SIZE, ring::RECORD), (8_413_184, 397_312, 512), "{CHANGED}");
 
     let memory = HeapMemory::new(lane::SIZE);

@@ -177,6 +177,7 @@ fn transact(kind: TransactKind) -> Transact {
         fault_object: u32::MAX,
         fault_errno: 0,
         data_fault: 0,
+        frees: None,
         sched: Sched::default(),
         lineage: Lineage::EMPTY,
     }

@@ -21,6 +21,7 @@ use super::channels::{Channel, Channels, Node};
 use super::sched::Saved;
 use crate::embedded::channel::doorbell::SLOTS;
 use crate::embedded::channel::lane::{self, ReplyHeader};
+use crate::embedded::marks;
 use crate::embedded::protocol::{Answers, Delivery, ThreadKey};
 
 /// Keys here are small numbers and addresses that this process or its broker chose, so that a
@@ -174,6 +175,16 @@ pub(super) struct Buffer {
     pub(super) descriptors: Vec<(u64, OwnedFd)>,
     /// Descriptors of FDA objects: closed with the buffer (contract OBJ-13).
     pub(super) array: Vec<OwnedFd>,
+}
+
+/// A buffer that the broker takes back together with a reply, and that is out of the books meanwhile: its place may be
+/// another's by now, of which some other thread reads before the one that replied goes on.
+#[derive(Debug)]
+pub(super) struct GivenBack {
+    pub(super) address: u64,
+    pub(super) buffer: Buffer,
+    /// What is to be traced of it.
+    pub(super) mark: Option<marks::Sized>,
 }
 
 /// Threads by slot, each in memory of its own: finding one takes few instructions, and a call does it often.

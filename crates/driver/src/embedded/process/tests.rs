@@ -3,6 +3,7 @@
 
 mod cost;
 mod frozen;
+mod given_back;
 mod numbers;
 mod scattered;
 

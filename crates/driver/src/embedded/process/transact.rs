@@ -5,15 +5,16 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use abi::Payload;
-use abi::codes::{br, tf};
+use abi::codes::{bc, br, tf};
 use abi::layout::{ExtendedError, TransactionData};
+use abi::{BufferAddress, CommandWord, Payload, stream};
 
 use super::gather::gather;
 use super::outgoing::{outgoing, plain};
 use super::sched::Saved;
-use super::state::{Frame, Pending, Source};
+use super::state::{Frame, GivenBack, Pending, Source};
 use super::{Guard, Process, sched};
+use crate::connection::Exchange;
 use crate::embedded::marks::{Fate, What};
 use crate::embedded::protocol::{Lineage, Request, Transact, TransactKind};
 use crate::embedded::settings::Inherit;
@@ -73,7 +74,7 @@ impl Process {
         self.through_broker(st, slot, pending, (transact, None), (data, buffers_size, payload))
     }
 
-    /// `BC_REPLY(_SG)`.
+    /// `BC_REPLY(_SG)`, with which the rest of the stream begins.
     #[inline(never)] // so that it is dense, and not in between what a caller does
     pub(super) fn reply<'p>(
         &'p self,
@@ -81,8 +82,9 @@ impl Process {
         slot: u32,
         data: &TransactionData,
         buffers_size: Option<u64>,
-        payload: &Payload<'_>,
+        exchange: &Exchange<'_>,
     ) -> io::Result<Guard<'p>> {
+        let payload = &exchange.payload;
         let thread = st.thread(slot);
         let serves = |frame: &mut Frame| matches!(frame, Frame::Serving(_));
         let Some(Frame::Serving(source)) = thread.stack.pop_if(serves) else {
@@ -97,7 +99,7 @@ impl Process {
             sched::restore(saved, self.marks.as_ref());
         }
         let Source::Lane(call) = source else {
-            return self.reply_through_broker(st, slot, source, (data, buffers_size, payload));
+            return self.reply_through_broker(st, slot, source, (data, buffers_size, exchange));
         };
         // As of calls: most often it is nothing else.
         st = match plain(data, buffers_size, payload) {
@@ -106,7 +108,7 @@ impl Process {
                 Some(outgoing) => self.reply_with_parts(st, slot, call, data, outgoing),
                 None => {
                     let source = Source::Lane(call);
-                    return self.reply_through_broker(st, slot, source, (data, buffers_size, payload));
+                    return self.reply_through_broker(st, slot, source, (data, buffers_size, exchange));
                 }
             },
         };
@@ -124,7 +126,7 @@ impl Process {
         mut st: Guard<'p>,
         slot: u32,
         source: Source,
-        (data, buffers_size, payload): (&TransactionData, Option<u64>, &Payload<'_>),
+        (data, buffers_size, exchange): (&TransactionData, Option<u64>, &Exchange<'_>),
     ) -> io::Result<Guard<'p>> {
         let saved = source.saved();
         let (kind, answers) = match source {
@@ -141,15 +143,44 @@ impl Process {
                 way
             }
         };
-        let transact = Transact { kind, ..blank(data) };
-        let transact = (transact, Some(answers));
-        match self.through_broker(st, slot, Pending::Reply, transact, (data, buffers_size, payload)) {
+        let given_back = self.take_buffer_behind(&mut st, exchange, buffers_size.is_some());
+        let frees = given_back.as_ref().map(|given_back| given_back.buffer.offset);
+        st.thread(slot).given_back = given_back;
+        let transact = (Transact { kind, frees, ..blank(data) }, Some(answers));
+        match self.through_broker(st, slot, Pending::Reply, transact, (data, buffers_size, &exchange.payload))
+        {
             Ok(st) if self.restores_late() => Ok(self.restore_late(st, slot, saved)),
             Err(error) if self.restores_late() => {
                 sched::restore(saved, self.marks.as_ref());
                 Err(error)
             }
             result => result,
+        }
+    }
+
+    /// Takes the buffer out of the books that the command behind a reply gives back, if the broker filled it.
+    fn take_buffer_behind(
+        &self,
+        st: &mut Guard<'_>,
+        exchange: &Exchange<'_>,
+        scattered: bool,
+    ) -> Option<GivenBack> {
+        let word = CommandWord(if scattered { bc::REPLY_SG } else { bc::REPLY });
+        let len = size_of::<CommandWord>() + word.payload_len();
+        let behind = exchange.write.get(exchange.write_consumed.checked_add(len)?..)?;
+        let BufferAddress(address) = stream::free_buffer(behind)?;
+        let buffer = st.buffers.remove(&address)?;
+        let mark = self.traced().and_then(|marks| marks.forget(address));
+        Some(GivenBack { address, buffer, mark })
+    }
+
+    /// A reply failed, so that the broker took nothing back, and the command behind it is still to come.
+    #[cold]
+    fn keep_buffer_behind(&self, st: &mut Guard<'_>, slot: u32) {
+        let Some(GivenBack { address, buffer, mark }) = st.thread(slot).given_back.take() else { return };
+        st.buffers.insert(address, buffer);
+        if let (Some(marks), Some(mark)) = (self.traced(), mark) {
+            marks.keep(address, mark);
         }
     }
 
@@ -205,7 +236,10 @@ impl Process {
             }
             asked => asked,
         };
-        let (st, answer) = asked?;
+        let (mut st, answer) = asked?;
+        if answer.errno != 0 || answer.sender_stops {
+            self.keep_buffer_behind(&mut st, slot);
+        }
         if let (Some(marks), Some(buffer), true) = (self.traced(), foretold, answer.sender_stops) {
             marks.buffer(Fate::Failed, buffer);
         }
@@ -241,6 +275,7 @@ fn blank(data: &TransactionData) -> Transact {
         fault_object: u32::MAX,
         fault_errno: 0,
         data_fault: 0,
+        frees: None,
         sched: sched::own(),
         lineage: Lineage::EMPTY,
     }

@@ -11,11 +11,12 @@ use abi::stream::{self, BadCommand, Command};
 use abi::{BufferAddress, CommandWord};
 
 use super::area::Lent;
-use super::state::{Buffer, Frame, Pending, looper};
+use super::state::{Buffer, Frame, GivenBack, Pending, looper};
 use super::wait::Until;
 use super::{Guard, Process};
 use crate::connection::Exchange;
 use crate::embedded::channel::doorbell::of_command;
+use crate::embedded::marks::Fate;
 use crate::embedded::protocol::Request;
 
 const EFAULT: i32 = 14;
@@ -50,13 +51,13 @@ impl Process {
                 st = self.call(st, slot, data, None, &exchange.payload)?;
             } else if let Some(ref data) = stream::reply(rest) {
                 len = self.begin(slot, bc::REPLY);
-                st = self.reply(st, slot, data, None, &exchange.payload)?;
+                st = self.reply(st, slot, data, None, exchange)?;
             } else if let Some((ref data, buffers_size)) = stream::transaction_sg(rest) {
                 len = self.begin(slot, bc::TRANSACTION_SG);
                 st = self.call(st, slot, data, Some(buffers_size), &exchange.payload)?;
             } else if let Some((ref data, buffers_size)) = stream::reply_sg(rest) {
                 len = self.begin(slot, bc::REPLY_SG);
-                st = self.reply(st, slot, data, Some(buffers_size), &exchange.payload)?;
+                st = self.reply(st, slot, data, Some(buffers_size), exchange)?;
             } else if rest.is_empty() {
                 break;
             } else {
@@ -162,7 +163,9 @@ impl Process {
         slot: u32,
         address: BufferAddress,
     ) -> io::Result<Guard<'p>> {
-        if let Some(marks) = self.traced() {
+        if let Some(marks) = self.traced()
+            && st.thread(slot).given_back.is_none()
+        {
             marks.release(address.0);
         }
         let Some(offset) = self.area.offset_of(address.0) else {
@@ -185,16 +188,28 @@ impl Process {
         slot: u32,
         address: BufferAddress,
     ) -> io::Result<Guard<'p>> {
-        let Some(Buffer { offset, descriptors, array }) = st.buffers.remove(&address.0) else {
-            return Ok(st);
+        let given_back = st.thread(slot).given_back.take();
+        let is_back = given_back.is_some();
+        let buffer = match given_back {
+            Some(GivenBack { buffer, mark, .. }) => {
+                if let (Some(marks), Some(mark)) = (self.traced(), mark) {
+                    marks.buffer(Fate::Released, mark);
+                }
+                Some(buffer)
+            }
+            None => st.buffers.remove(&address.0),
         };
+        let Some(Buffer { offset, descriptors, array }) = buffer else { return Ok(st) };
         // Descriptors of FD objects that nobody took stay open all the same (contract OBJ-13).
         descriptors.into_iter().for_each(|(_, descriptor)| mem::forget(descriptor));
         if !array.is_empty() {
             drop(array);
             self.set_need_return(slot, true);
         }
-        Ok(self.ask(st, slot, Pending::Plain, &Request::FreeBuffer { offset }, &[])?.0)
+        match is_back {
+            true => Ok(st),
+            false => Ok(self.ask(st, slot, Pending::Plain, &Request::FreeBuffer { offset }, &[])?.0),
+        }
     }
 }
 

@@ -212,7 +212,7 @@ structures! {
     NodeInfoForRef { handle, strong_count, weak_count, reserved1, reserved2, reserved3 }
     Transact {
         kind, code, flags, data_size, offsets_size, buffers_size, gathered, fault_object, fault_errno,
-        data_fault, sched, lineage
+        data_fault, frees, sched, lineage
     }
     Delivery {
         transaction, to_thread, from, ptr, cookie, node_flags, code, flags, sender_pid, sender_euid, buffer,
@@ -358,6 +358,7 @@ mod tests {
             fault_object: u32::MAX,
             fault_errno: -7,
             data_fault: 14,
+            frees: Some(u64::MAX - 7),
             sched: Sched { policy: 1, priority: 99, nice: -20 },
             lineage: long_lineage(),
         };

@@ -55,6 +55,11 @@ impl Verdict {
         }
     }
 
+    /// Whether the sender goes on with what comes behind its transaction.
+    pub(super) fn sender_goes_on(&self) -> bool {
+        self.errno == 0 && !self.sender_stops
+    }
+
     /// What a transaction will come to.
     pub(super) fn foretold(words: [u64; 4], fits: bool) -> Self {
         Self { sender_stops: !fits, ..Self::words(words) }

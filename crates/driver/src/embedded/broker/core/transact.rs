@@ -74,12 +74,28 @@ impl Core {
                     }
                 }
             }
+            TransactKind::Reply { .. } | TransactKind::LaneReply { .. } => {
+                let verdict = self.answer(&mut sending, outside);
+                if let Some(offset) = sending.transact.frees
+                    && verdict.sender_goes_on()
+                {
+                    self.free_buffer(sending.from.proc, offset, outside);
+                }
+                verdict
+            }
+        }
+    }
+
+    /// `BC_REPLY(_SG)`.
+    fn answer(&mut self, sending: &mut Sending<'_>, outside: &mut impl Outside) -> Verdict {
+        match sending.transact.kind {
+            TransactKind::Call { .. } => Verdict::errno(EINVAL),
             TransactKind::Reply { transaction } => {
                 let known = self.calls.get(&transaction).filter(|call| call.to == sending.from.proc);
                 match known.map(|call| (call.from, call.flags)) {
                     Some((caller, flags)) => {
                         self.end_call(transaction);
-                        self.reply(&mut sending, caller, Answers::Transaction(transaction), flags, outside)
+                        self.reply(sending, caller, Answers::Transaction(transaction), flags, outside)
                     }
                     None => Verdict::errno(EINVAL),
                 }
@@ -89,7 +105,7 @@ impl Core {
                     Some(caller) => {
                         let link = caller.map(|proc| Link { proc, thread });
                         let answers = Answers::Lane { channel, lane };
-                        self.reply(&mut sending, link, answers, call_flags, outside)
+                        self.reply(sending, link, answers, call_flags, outside)
                     }
                     None => Verdict::errno(EINVAL),
                 }

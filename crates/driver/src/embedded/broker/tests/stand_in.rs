@@ -36,6 +36,7 @@ pub(super) fn transact(data_size: u64, gathered: u64) -> Request {
             fault_object: u32::MAX,
             fault_errno: 0,
             data_fault: 0,
+            frees: None,
             sched: Sched::default(),
             lineage: Lineage::EMPTY,
         },

@@ -9,7 +9,7 @@ use super::super::channels::Wake;
 use super::super::sched::Saved;
 use super::super::spares::Spares;
 use super::super::todos::Todos;
-use super::{BoxedCall, LaneTicket, Todo, Watched};
+use super::{BoxedCall, GivenBack, LaneTicket, Todo, Watched};
 use crate::embedded::channel::wait::Waiter;
 use crate::embedded::marks::What;
 use crate::embedded::protocol::{Lineage, Returns, Sched, ThreadKey};
@@ -110,6 +110,8 @@ pub(in super::super) struct Thread {
     pub(in super::super) seq: u32,
     pub(in super::super) pending: Pending,
     pub(in super::super) answer: Option<Answer>,
+    /// What the broker has taken back with a reply: the command for it comes next.
+    pub(in super::super) given_back: Option<GivenBack>,
     /// How it waits, and what it learnt of that; the thread has it while it waits.
     pub(in super::super) waiter: Option<Box<Waiter>>,
     /// How it was scheduled before anybody could boost it: as it entered the driver, or since it waits for any
@@ -143,6 +145,7 @@ impl Thread {
             seq: 0,
             pending: Pending::Plain,
             answer: None,
+            given_back: None,
             waiter: None,
             before: None,
             seeks: false,

@@ -146,3 +146,44 @@ fn buf_07_cleared_on_free_if_asked() {
     assert_eq!(world.area(client, buffer, 8), [0; 8]);
     world.end();
 }
+
+/// What comes behind a reply in the same write: the caller's next call must not find less room than there is for a
+/// caller whose server is quick.
+#[test]
+fn buf_05_a_buffer_that_is_given_back_behind_a_reply_is_free_before_the_caller_goes_on() {
+    let mut world = World::default();
+    let server = world.manager(0);
+    let client = world.open();
+    let most = vec![1; MAP - 64];
+    for _ in 0..2 {
+        let said = world.call(client, 0, 0, &most);
+        assert_eq!(said.outcome, br::TRANSACTION_COMPLETE);
+        let call = world.delivered(server);
+        assert_eq!(world.call(client, 0, 0, &most).failed(), (br::FAILED_REPLY, ENOSPC), "it is full");
+        let reply = Message { frees: Some(call.buffer), ..Message::reply(call.transaction) };
+        assert_eq!(world.send(server, &reply).outcome, br::TRANSACTION_COMPLETE);
+        let (buffer, ..) = world.replied(client);
+        world.free(client, buffer);
+    }
+    world.end();
+}
+
+/// A reply that fails ends the write (contract WR-12), so that the command behind it is still to come.
+#[test]
+fn buf_05_behind_a_reply_that_fails_nothing_is_given_back() {
+    let mut world = World::default();
+    let server = world.manager(0);
+    let client = world.open();
+    world.call(client, 0, 0, b"hello");
+    let call = world.delivered(server);
+    let all = vec![0; MAP];
+    let reply =
+        Message { frees: Some(call.buffer), ..Message::reply(call.transaction).data(&vec![0; 2 * MAP]) };
+    assert!(world.send(server, &reply).stops);
+    world.refused(client);
+    assert_eq!(world.call(client, 0, 0, &all).failed(), (br::FAILED_REPLY, ENOSPC), "it is still there");
+    world.free(server, call.buffer);
+    assert_eq!(world.call(client, 0, 0, &all).outcome, br::TRANSACTION_COMPLETE);
+    world.delivered(server);
+    world.end();
+}

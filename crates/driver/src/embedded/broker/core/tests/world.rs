@@ -312,6 +312,7 @@ pub(super) struct Message {
     pub(super) buffers_size: Option<u64>,
     pub(super) fault: (u32, i32),
     pub(super) data_fault: i32,
+    pub(super) frees: Option<u64>,
     pub(super) lineage: Lineage,
 }
 
@@ -328,6 +329,7 @@ impl Message {
             buffers_size: None,
             fault: (u32::MAX, 0),
             data_fault: 0,
+            frees: None,
             lineage: Lineage::EMPTY,
         }
     }
@@ -395,6 +397,7 @@ impl Message {
             fault_object: self.fault.0,
             fault_errno: self.fault.1,
             data_fault: self.data_fault,
+            frees: self.frees,
             sched: Sched::default(),
             lineage: self.lineage,
         }
