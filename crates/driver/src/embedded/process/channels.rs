@@ -1,7 +1,8 @@
 //! Room: calls that never see the broker: what becomes of channels, handles and nodes that they may use.
 //!
 //! - [`channel`]: one end of a channel. - [`books`]: all of them, and what calls use. - [`held`]: the nodes among that.
-//! - [`caller`], [`callee`]: a call's way through the lanes, seen from either end. - [`calls`]: what it knows by itself.
+//! - [`caller`], [`callee`]: a call's way through the lanes, seen from either end. - [`reply`]: the end of it.
+//! - [`calls`]: what it knows by itself.
 //!
 //! Not here: the lanes' memory and states (`channel::lane`), the way through the broker (`transact`).
 //! Facts: contract TX-01 to TX-06, TX-10, REF-13, BUF-05. What ends a handle or node while a call
@@ -13,6 +14,7 @@ mod caller;
 mod calls;
 mod channel;
 mod held;
+mod reply;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
