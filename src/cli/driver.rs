@@ -40,7 +40,8 @@ pub(crate) struct DriverArgs {
     #[arg(long, help_heading = "Driver", value_name = "HOW[:US]")]
     wait: Option<Wait>,
 
-    /// Embedded driver: whether calls without objects but scattered buffers go from process to process [default: on]
+    /// Embedded driver: whether calls of up to 128 KiB without objects but scattered buffers go from process to process
+    /// [default: on]
     #[arg(long, help_heading = "Driver", value_name = "on|off")]
     lanes: Option<Switch>,
 }

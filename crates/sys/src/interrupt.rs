@@ -1,9 +1,10 @@
 //! Room: interrupting one thread's system call.
 //! Not here: stopping a process.
-//! Facts: `gettid(2)`, `tgkill(2)`, `sigaction(2)`; contract WR-06.
+//! Facts: `gettid(2)`, `pthread_atfork(3)`, `tgkill(2)`, `sigaction(2)`; contract WR-06.
 
 use std::cell::Cell;
 use std::io;
+use std::sync::OnceLock;
 
 thread_local! {
     /// The kernel's number of this thread; 0 until asked for.
@@ -15,8 +16,7 @@ thread_local! {
 pub struct ThreadId(i32);
 
 impl ThreadId {
-    /// The calling thread. The kernel is asked once per thread: a process that forks (`child`) goes on to exec, and to
-    /// threads of its own.
+    /// The calling thread. The kernel is asked once per thread, and anew by the thread that goes on in a forked process.
     #[must_use]
     #[inline]
     pub fn current() -> Self {
@@ -28,9 +28,17 @@ impl ThreadId {
 
     #[cold]
     fn ask() -> i32 {
+        static HEARS_OF_FORKS: OnceLock<bool> = OnceLock::new();
+        extern "C" fn forked() {
+            OWN.set(0);
+        }
+        // SAFETY: the handler stores into memory of the thread that forked, which is there without being made.
+        let hear = || unsafe { libc::pthread_atfork(None, None, Some(forked)) } == 0;
         // SAFETY: gettid takes nothing and cannot fail.
         let number = unsafe { libc::gettid() };
-        OWN.set(number);
+        if *HEARS_OF_FORKS.get_or_init(hear) {
+            OWN.set(number);
+        }
         number
     }
 
@@ -106,6 +114,23 @@ mod tests {
         assert!(is_thread_of(me, thread));
         assert!(!is_thread_of(parent, thread));
         assert!(!is_thread_of(me, 0));
+    }
+
+    #[test]
+    fn a_forked_process_has_a_number_of_its_own() {
+        let mine = ThreadId::current().number();
+        assert_eq!(mine, ThreadId::current().number());
+        // SAFETY: the child makes two system calls, and leaves without running anything of this process's.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let own = ThreadId::current().number();
+            // SAFETY: _exit takes an integer and runs nothing of this process's.
+            unsafe { libc::_exit((own == std::process::id().cast_signed() && own != mine).into()) };
+        }
+        let mut status = 0;
+        // SAFETY: `status` is live for the kernel to store into.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 1));
     }
 
     #[test]

@@ -154,8 +154,8 @@ impl Rules {
         };
         let call = self.world.told.iter().find_map(mine).expect("the honest call arrives");
         let kind = TransactKind::Reply { transaction: call.transaction };
-        self.ask(self.server, Request::FreeBuffer { offset: call.buffer }, &[]);
-        self.ask(self.server, Request::Transact { transact: transact(kind) }, &[8; 8]);
+        let answer = Transact { frees: Some(call.buffer), ..transact(kind) };
+        self.ask(self.server, Request::Transact { transact: answer }, &[8; 8]);
         let reply = self.world.told.iter().find_map(|(to, item)| match item {
             Item::Reply { buffer, .. } if *to == self.client => Some(*buffer),
             _ => None,
@@ -192,6 +192,7 @@ fn request(source: &mut Source<'_>) -> Option<Request> {
         let mut made = transact(TransactKind::Call { handle });
         if kind > 200 {
             made.kind = TransactKind::Reply { transaction: source.word() as u32 };
+            made.frees = Some(source.word()).filter(|word| word % 2 == 0);
         }
         made.flags = u32::from(source.byte());
         made.data_size = source.word();

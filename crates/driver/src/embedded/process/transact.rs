@@ -150,11 +150,14 @@ impl Process {
         match self.through_broker(st, slot, Pending::Reply, transact, (data, buffers_size, &exchange.payload))
         {
             Ok(st) if self.restores_late() => Ok(self.restore_late(st, slot, saved)),
-            Err(error) if self.restores_late() => {
-                sched::restore(saved, self.marks.as_ref());
+            Ok(st) => Ok(st),
+            Err(error) => {
+                self.keep_buffer_behind(&mut self.lock(), slot);
+                if self.restores_late() {
+                    sched::restore(saved, self.marks.as_ref());
+                }
                 Err(error)
             }
-            result => result,
         }
     }
 
@@ -228,10 +231,11 @@ impl Process {
             None => None,
         };
         let asked = match self.ask(self.lock(), slot, pending, &request, &borrowed) {
-            // The socket takes no more descriptors: without them it fails as the broker sees fit, so that
+            // The socket takes no more descriptors, or not these: without them it fails as the broker sees fit, so that
             // whoever waits for a reply learns of it.
-            Err(error) if error.raw_os_error().is_some_and(|errno| SHORT.contains(&errno)) => {
-                transact.data_fault = EMFILE;
+            Err(error) if !borrowed.is_empty() && error.kind() != io::ErrorKind::ConnectionReset => {
+                let errno = error.raw_os_error().unwrap_or(EMFILE);
+                transact.data_fault = if SHORT.contains(&errno) { EMFILE } else { errno };
                 self.ask(self.lock(), slot, pending, &Request::Transact { transact }, &[])
             }
             asked => asked,

@@ -188,7 +188,7 @@ impl Process {
         slot: u32,
         address: BufferAddress,
     ) -> io::Result<Guard<'p>> {
-        let given_back = st.thread(slot).given_back.take();
+        let given_back = st.thread(slot).given_back.take_if(|given_back| given_back.address == address.0);
         let is_back = given_back.is_some();
         let buffer = match given_back {
             Some(GivenBack { buffer, mark, .. }) => {
