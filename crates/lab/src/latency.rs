@@ -57,6 +57,8 @@ use tally::{Callers, Frame};
 /// in single pairs once others are ready is part of the record.
 pub fn execute(ask: &Ask, observer: &mut dyn Observer) -> Result<Run, RunError> {
     let start = Instant::now();
+    // Before the first process is started, which whoever stops this may see.
+    sys::stop_signal::catch().map_err(RunError::Os)?;
     let tracing = if ask.trace { Some(switch::running().map_err(unready)?) } else { None };
     let dialect = ask.flavour.dialect(ask.android);
     let (context, driver) = match dialect {
@@ -70,7 +72,6 @@ pub fn execute(ask: &Ask, observer: &mut dyn Observer) -> Result<Run, RunError> 
     run.overloaded = ask.pairs > sys::sched::usable_cpus();
     run.latency = Some(frame_of_test(ask, &realtime));
     run.cases = cases(ask);
-    sys::stop_signal::catch().map_err(RunError::Os)?;
     let program = std::env::current_exe().map_err(RunError::Os)?;
     // Eight descriptors for each process: its output, and what the stage keeps.
     let _ = sys::open_files::allow(u64::from(ask.pairs) * 16 + 64);

@@ -37,6 +37,8 @@ use team::{Team, Trouble};
 /// the record.
 pub fn execute(ask: &Ask, observer: &mut dyn Observer) -> Result<Run, RunError> {
     let start = Instant::now();
+    // Before the first process is started, which whoever stops this may see.
+    sys::stop_signal::catch().map_err(RunError::Os)?;
     let plan = Plan {
         wanted: ask.wanted.clone(),
         android: ask.android,
@@ -55,7 +57,6 @@ pub fn execute(ask: &Ask, observer: &mut dyn Observer) -> Result<Run, RunError> 
     run.overloaded = run.cases.iter().any(|case| case.crowd.as_ref().is_some_and(|crowd| crowd.overloaded));
     // Workers inherit it.
     let _ = sys::open_files::allow(ask.descriptors());
-    sys::stop_signal::catch().map_err(RunError::Os)?;
     let program = std::env::current_exe().map_err(RunError::Os)?;
     observer.begins(&run);
     let dialect = match ask.flavour {

@@ -6,18 +6,16 @@ use std::io;
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 
 static RECEIVED: AtomicI32 = AtomicI32::new(0);
-/// The monotonic clock's second of the first one.
+/// When the first one came, in ms on the monotonic clock; 0: none did.
 static FIRST_AT: AtomicI64 = AtomicI64::new(0);
 
-/// Within so many seconds a further signal is the same request: `timeout(1)` signals the process and
+/// Within so many ms a further signal is the same request: `timeout(1)` signals the process and
 /// then its group, and so do terminals below wrappers.
-const SAME_REQUEST_S: i64 = 2;
+const SAME_REQUEST_MS: i64 = 2000;
 
 extern "C" fn note(signal: libc::c_int) {
-    let now = seconds();
-    if RECEIVED.swap(signal, Ordering::Relaxed) == 0 {
-        FIRST_AT.store(now, Ordering::Relaxed);
-    } else if now - FIRST_AT.load(Ordering::Relaxed) >= SAME_REQUEST_S {
+    RECEIVED.store(signal, Ordering::Relaxed);
+    if asks_again(&FIRST_AT, now_ms()) {
         // SAFETY: signal takes integers, and is allowed in a handler.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
         // SAFETY: raise takes an integer, and is allowed in a handler; it takes effect at its end.
@@ -25,12 +23,19 @@ extern "C" fn note(signal: libc::c_int) {
     }
 }
 
-/// The monotonic clock in whole seconds; allowed in a signal handler.
-fn seconds() -> i64 {
+/// Whether a signal that comes now is a request of its own, after the first.
+fn asks_again(first_at: &AtomicI64, now: i64) -> bool {
+    // One step, as the next signal may come to another thread in between.
+    let first = first_at.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+    first.is_err_and(|first| now - first >= SAME_REQUEST_MS)
+}
+
+/// The monotonic clock in ms, at least 1; allowed in a signal handler.
+fn now_ms() -> i64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a live timespec that clock_gettime stores into.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec
+    (now.tv_sec * 1000 + now.tv_nsec / 1_000_000).max(1)
 }
 
 /// From now on SIGINT and SIGTERM only leave a note, and make a blocking system call return
@@ -77,5 +82,12 @@ mod tests {
         // SAFETY: as above.
         unsafe { libc::raise(libc::SIGTERM) };
         assert_eq!(received(), Some("SIGTERM"));
+    }
+
+    #[test]
+    fn what_comes_within_two_seconds_is_the_same_request() {
+        let first_at = AtomicI64::new(0);
+        let asked = [10_999, 10_999, 12_001, 12_998, 12_999, 60_000].map(|now| asks_again(&first_at, now));
+        assert_eq!(asked, [false, false, false, false, true, true]);
     }
 }

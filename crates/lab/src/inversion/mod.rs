@@ -40,13 +40,14 @@ use tally::Tally;
 /// What goes wrong later is part of the record.
 pub fn execute(ask: &Ask, observer: &mut dyn Observer) -> Result<Run, RunError> {
     let start = Instant::now();
+    // Before the first process is started, which whoever stops this may see.
+    sys::stop_signal::catch().map_err(RunError::Os)?;
     let cpu = ask.cpu().map_err(RunError::Unready)?;
     let dialect = ask.flavour.dialect(ask.android);
     let (context, driver) = run::find_driver(&ask.wanted(), dialect.context())?;
     let class = host::class();
     let mut run = run::new_run(ask.for_record(), Some(driver), class);
     run.cases = (0..).zip(Setting::ALL).map(|(index, setting)| case(ask, setting, index)).collect();
-    sys::stop_signal::catch().map_err(RunError::Os)?;
     let program = std::env::current_exe().map_err(RunError::Os)?;
     observer.begins(&run);
     let plan =
