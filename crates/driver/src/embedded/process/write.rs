@@ -189,26 +189,26 @@ impl Process {
         address: BufferAddress,
     ) -> io::Result<Guard<'p>> {
         let given_back = st.thread(slot).given_back.take_if(|given_back| given_back.address == address.0);
-        let is_back = given_back.is_some();
-        let buffer = match given_back {
-            Some(GivenBack { buffer, mark, .. }) => {
-                if let (Some(marks), Some(mark)) = (self.traced(), mark) {
-                    marks.buffer(Fate::Released, mark);
-                }
-                Some(buffer)
+        if let Some(GivenBack { buffer, mark, .. }) = given_back {
+            if let (Some(marks), Some(mark)) = (self.traced(), mark) {
+                marks.buffer(Fate::Released, mark);
             }
-            None => st.buffers.remove(&address.0),
-        };
-        let Some(Buffer { offset, descriptors, array }) = buffer else { return Ok(st) };
-        // Descriptors of FD objects that nobody took stay open all the same (contract OBJ-13).
-        descriptors.into_iter().for_each(|(_, descriptor)| mem::forget(descriptor));
-        if !array.is_empty() {
-            drop(array);
-            self.set_need_return(slot, true);
+            self.close_descriptors(slot, buffer);
+            return Ok(st);
         }
-        match is_back {
-            true => Ok(st),
-            false => Ok(self.ask(st, slot, Pending::Plain, &Request::FreeBuffer { offset }, &[])?.0),
+        let Some(buffer) = st.buffers.remove(&address.0) else { return Ok(st) };
+        let offset = buffer.offset;
+        self.close_descriptors(slot, buffer);
+        Ok(self.ask(st, slot, Pending::Plain, &Request::FreeBuffer { offset }, &[])?.0)
+    }
+
+    /// Those of FDA objects go with their buffer. Those of FD objects that nobody took stay open all the same (contract
+    /// OBJ-13).
+    fn close_descriptors(&self, slot: u32, buffer: Buffer) {
+        buffer.descriptors.into_iter().for_each(|(_, descriptor)| mem::forget(descriptor));
+        if !buffer.array.is_empty() {
+            drop(buffer.array);
+            self.set_need_return(slot, true);
         }
     }
 }

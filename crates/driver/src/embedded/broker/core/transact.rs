@@ -63,7 +63,7 @@ pub(super) struct Target {
 impl Core {
     /// `BC_TRANSACTION(_SG)`, `BC_REPLY(_SG)`.
     pub(super) fn transact(&mut self, mut sending: Sending<'_>, outside: &mut impl Outside) -> Verdict {
-        match sending.transact.kind {
+        let verdict = match sending.transact.kind {
             TransactKind::Call { handle } => {
                 self.note(&sending, Kind::call(sending.oneway()), handle);
                 match self.call(&mut sending, handle, outside) {
@@ -74,28 +74,12 @@ impl Core {
                     }
                 }
             }
-            TransactKind::Reply { .. } | TransactKind::LaneReply { .. } => {
-                let verdict = self.answer(&mut sending, outside);
-                if let Some(offset) = sending.transact.frees
-                    && verdict.sender_goes_on()
-                {
-                    self.free_buffer(sending.from.proc, offset, outside);
-                }
-                verdict
-            }
-        }
-    }
-
-    /// `BC_REPLY(_SG)`.
-    fn answer(&mut self, sending: &mut Sending<'_>, outside: &mut impl Outside) -> Verdict {
-        match sending.transact.kind {
-            TransactKind::Call { .. } => Verdict::errno(EINVAL),
             TransactKind::Reply { transaction } => {
                 let known = self.calls.get(&transaction).filter(|call| call.to == sending.from.proc);
                 match known.map(|call| (call.from, call.flags)) {
                     Some((caller, flags)) => {
                         self.end_call(transaction);
-                        self.reply(sending, caller, Answers::Transaction(transaction), flags, outside)
+                        self.reply(&mut sending, caller, Answers::Transaction(transaction), flags, outside)
                     }
                     None => Verdict::errno(EINVAL),
                 }
@@ -105,12 +89,18 @@ impl Core {
                     Some(caller) => {
                         let link = caller.map(|proc| Link { proc, thread });
                         let answers = Answers::Lane { channel, lane };
-                        self.reply(sending, link, answers, call_flags, outside)
+                        self.reply(&mut sending, link, answers, call_flags, outside)
                     }
                     None => Verdict::errno(EINVAL),
                 }
             }
+        };
+        if let Some(offset) = sending.transact.frees
+            && verdict.sender_goes_on()
+        {
+            self.free_buffer(sending.from.proc, offset, outside);
         }
+        verdict
     }
 
     /// A call or oneway call; the `BR_*` word for the sender.

@@ -2,6 +2,7 @@
 //! Not here: what it does with them (`broker::core::tests`).
 
 use super::*;
+use crate::embedded::fuzz::stage::write_with;
 use crate::embedded::settings::Settings;
 
 /// More than half of what a connection of the stage receives.
@@ -14,7 +15,7 @@ fn pair(stage: &Stage) -> Pair {
 fn call(pair: &Pair) {
     let payload = Payload { data: &[7; MUCH], ..Payload::default() };
     let fill = |c: &mut abi::Commands| c.transaction(pair.to_victim, 1, TransactionFlags::CALL, payload);
-    crate::embedded::fuzz::stage::write_with(&pair.other, payload, fill);
+    write_with(&pair.other, payload, fill);
 }
 
 /// The thread that replied may not have come to giving the space back when another is to serve the next call.
@@ -35,14 +36,14 @@ fn a_caller_that_fills_the_area_has_room_for_its_next_call_at_once() {
                 }
             });
         }
-        let calls = thread::Builder::new().spawn_scoped(scope, || {
+        let calls = scope.spawn(|| {
             for _ in 0..500 {
                 call(&pair);
                 let answer = reply_of(&pair.other);
                 write(&pair.other, |c| c.free_buffer(answer.buffer));
             }
         });
-        let ended = calls.expect("a thread").join();
+        let ended = calls.join();
         over.store(true, Ordering::Relaxed);
         ended.expect("each call is answered");
     });
