@@ -4,7 +4,7 @@ RELEASE := target/$(HOST)/release/binderperf
 DEBUG := target/$(HOST)/debug/binderperf
 # Test binaries that need a real driver are run by cargo inside a guest.
 GUEST_RUNNER := CARGO_TARGET_$(shell echo $(HOST) | tr 'a-z-' 'A-Z_')_RUNNER="$(CURDIR)/$(DEBUG) vm --exec"
-EXAMPLES := $(basename $(notdir $(wildcard examples/*.rs)))
+EXAMPLES := $(basename $(notdir $(wildcard crates/binder/examples/*.rs)))
 ARGS ?=
 
 .PHONY: run build test check unit embedded loom guest phone doc counts record-counts bench trials fuzz install clean
@@ -29,53 +29,53 @@ unit:
 
 # Every order of events that the memory model allows, for the code on shared memory.
 loom:
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p sys -p driver --release --lib loom_
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom CARGO_PROFILE_RELEASE_LTO=off \
+		cargo test -p sys -p embedded --release --lib loom_
 
-# The runtime's tests and the examples on the embedded driver, on this machine.
+# The runtime's tests, the hot path's counters and the examples on the embedded driver, on this machine.
 embedded:
 	cargo build
-	BINDERPERF_TEST_DRIVER=embedded BINDERPERF_REQUIRE_DRIVER=1 cargo test -p ipc --test on_driver --test hot_path
+	BINDERPERF_TEST_DRIVER=embedded BINDERPERF_REQUIRE_DRIVER=1 cargo test -p ipc --test on_driver
 	for example in $(EXAMPLES); do \
-		BINDERPERF_BROKER=$(CURDIR)/$(DEBUG) cargo run --quiet --example $$example embedded || exit 1; done
+		BINDERPERF_BROKER=$(CURDIR)/$(DEBUG) cargo run --quiet -p binder --example $$example embedded || exit 1; done
 
 # The same on a real driver, in a guest, where a missing driver is a failure. Examples exit with 1 when
 # they do not see what they show.
 guest:
 	cargo build
-	BINDERPERF_REQUIRE_DRIVER=1 $(GUEST_RUNNER) cargo test -p ipc --test on_driver --test hot_path
-	for example in $(EXAMPLES); do $(GUEST_RUNNER) cargo run --quiet --example $$example || exit 1; done
+	BINDERPERF_REQUIRE_DRIVER=1 $(GUEST_RUNNER) cargo test -p ipc --test on_driver
+	for example in $(EXAMPLES); do $(GUEST_RUNNER) cargo run --quiet -p binder --example $$example || exit 1; done
 
 # The phone build needs no C toolchain. Whether it builds shows without optimisation, and sooner.
 phone:
 	rustup target add aarch64-unknown-linux-musl
-	cargo build --target aarch64-unknown-linux-musl --config profile.dev.opt-level=0
+	cargo build --target aarch64-unknown-linux-musl --config profile.dev.opt-level=0 --config profile.dev.debug=false
 
 doc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# Instructions of what the release build does without a driver, against tests/instructions.txt; where a
+# Instructions of what the release build does without a driver, against crates/bench/tests/instructions.txt; where a
 # change of them is meant, `make record-counts` writes them down.
-counts: build
+counts:
 	@tools/install-deps test
-	BINDERPERF_RELEASE=$(CURDIR)/$(RELEASE) cargo test --test instructions
+	cargo test -p bench --test instructions
+	cargo test -p bench --test instructions --release
 
-record-counts: build
+record-counts:
 	@tools/install-deps test
-	BINDERPERF_RECORD_COUNTS=1 BINDERPERF_RELEASE=$(CURDIR)/$(RELEASE) cargo test --test instructions as_recorded
+	BINDERPERF_RECORD_COUNTS=1 cargo test -p bench --test instructions --release as_recorded
 
 # Cost of the runtime over raw ioctls and over a pipe, in guest instructions: the same every time. Then
 # the embedded driver beside this machine's floor, what serialisation costs alone, and whether known delays
 # are found, with the targets.
 bench: build
 	$(RELEASE) vm --icount -- throughput binder --driver kernel --controls pipe,raw --benchmark_filter='/4$$' --max x_raw=1.10
-	$(RELEASE) throughput embedded-speed
-	$(RELEASE) throughput serialisation
-	$(RELEASE) latency accuracy
+	cargo bench -p bench
 	$(RELEASE) throughput compare-flavours --driver embedded
 
 # How often `ab` is right on this machine: 20 times the same twice, 10 times 5 % more. Minutes.
 trials:
-	cargo test --test ab -- --ignored --nocapture --test-threads=1
+	cargo test --test cli ab:: -- --ignored --nocapture --test-threads=1
 
 # The program, its manual, its completions and the documents that they name.
 PREFIX ?= /usr/local

@@ -3,4 +3,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| driver::embedded::fuzz::records::run(bytes));
+fuzz_target!(|bytes: &[u8]| embedded::fuzz::records::run(bytes));

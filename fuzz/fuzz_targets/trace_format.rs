@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
-use trace::file::{Head, Part, Writer};
+use trace::file::{Head, TracefsText, Writer};
 use trace::raw::Format;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
     let head = Head { clock: "mono".into(), page_size: 4096, cpus: 1, kernel: "fuzz".into() };
     let mut writer = Writer::create(Vec::new(), &head).expect("memory");
     writer.format("sched", bytes).expect("memory");
-    writer.text(Part::HeaderPage, 0, bytes).expect("memory");
+    writer.text(TracefsText::HeaderPage, 0, bytes).expect("memory");
     let mut page = vec![0; 16];
     page.extend_from_slice(&28_u32.to_le_bytes());
     page.extend_from_slice(&format.id.to_le_bytes());

@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 use std::sync::LazyLock;
-use trace::file::{Container, Head, Part, Writer};
+use trace::file::{Container, Head, TracefsText, Writer};
 
 const FIXTURE: &[u8] = include_bytes!("../../crates/trace/fixtures/binder-c.bptrace");
 const PAGE: usize = 512;
@@ -17,8 +17,8 @@ static START: LazyLock<Vec<u8>> = LazyLock::new(|| {
     for (group, text) in fixture.formats() {
         writer.format(group, text).expect("memory");
     }
-    let header = fixture.text(Part::HeaderPage, 0).expect("in the fixture");
-    writer.text(Part::HeaderPage, 0, header).expect("memory");
+    let header = fixture.text(TracefsText::HeaderPage, 0).expect("in the fixture");
+    writer.text(TracefsText::HeaderPage, 0, header).expect("memory");
     writer.finish().expect("memory")
 });
 

@@ -6,20 +6,24 @@ use libfuzzer_sys::fuzz_target;
 use trace::event::{Kind, Mark};
 use trace::perfetto::Exporter;
 use trace::text::TextReader;
-use trace::verdict::{Analyst, Met, Question};
+use trace::verdict::{AnalysisOptions, Analyzer, TransactionEvent};
 
 fuzz_target!(|bytes: &[u8]| {
     for html in [false, true] {
         let mut reader = TextReader::new(bytes, html);
-        let mut analyst = Analyst::new(Question { deadline_ns: Some(1000), worst: 3, ..Question::default() });
+        let mut analyzer = Analyzer::new(AnalysisOptions {
+            deadline_ns: Some(1000),
+            worst: 3,
+            ..AnalysisOptions::default()
+        });
         let mut exporter = Exporter::new(std::io::sink(), None);
         let mut met = Vec::new();
         while let Some(event) = reader.next() {
             if let Kind::Print(text) = &event.kind {
                 let _ = Mark::parse(text);
             }
-            analyst.take_with(&event, reader.names(), &mut |what| {
-                if let Met::Ended(call) | Met::Missed(call, _) = what {
+            analyzer.take_with(&event, reader.names(), &mut |what| {
+                if let TransactionEvent::Ended(call) | TransactionEvent::Missed(call, _) = what {
                     met.push(call.clone());
                 }
             });
@@ -27,12 +31,16 @@ fuzz_target!(|bytes: &[u8]| {
             for call in met.drain(..) {
                 let whole: u64 = call.parts.iter().map(|part| part.end - part.begin).sum();
                 assert_eq!(whole, call.ns(), "the parts are not the whole");
-                exporter.call(&call, analyst.tell_miss(&call, None, reader.names()).as_ref(), reader.names());
+                exporter.call(
+                    &call,
+                    analyzer.describe_miss(&call, None, reader.names()).as_ref(),
+                    reader.names(),
+                );
             }
         }
         exporter.finish().expect("a sink takes all");
         let report = reader.report().clone();
-        let analysis = analyst.finish(reader.names(), &report);
+        let analysis = analyzer.finish(reader.names(), &report);
         assert!(!analysis.to_string().is_empty() && !report.to_string().is_empty());
     }
 });

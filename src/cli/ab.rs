@@ -1,25 +1,26 @@
-//! Room: `ab`: two kernels, drivers or settings measured in turns and compared.
-//! Not here: measuring them (`lab::ab`), comparing (`record::compare`), what a gate is (`super::gate`).
+//! The command `ab`: measures two kernels, drivers or settings alternately and compares them.
+//! Not here: measuring them (`bench::ab`), comparing (`record::compare`), what a gate is (`super::gate`).
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bench::ab::{AbOptions, Ended, Observer, Outcome, RunFailure, Side, execute};
 use clap::Args;
-use lab::ab::{Ask, Ended, Observer, Outcome, RunFailure, Side, execute};
 use record::compare::Options;
 use record::compare::gate::judge;
 
 use super::gate::{CannotTell, shown};
+use super::output::Sink;
 use super::progress::StatusLine;
-use super::records::{CompareFlags, Percent, cannot_compare, deliver};
-use super::{A_YEAR_S, complain, exit, note};
+use super::records::{CompareFlags, Percent};
+use super::{A_YEAR_S, CommandResult, Failure, OrExit, complain, exit, note};
 
-/// Measure two kernels, drivers or settings in turns until it is clear which is slower
+/// Measure two kernels, drivers or settings alternately until it is clear which is slower
 ///
-/// A side is KEY=VALUE, several with commas between, or '' for the test as it is:
-///   kernel=FILE-OR-NAME   boot it (as vm --kernel); vm.FLAG=VALUE are further flags of vm
+/// A side is KEY=VALUE, several separated by commas, or '' for the unchanged test:
+///   kernel=FILE-OR-NAME   boot it (as vm --kernel); vm.FLAG=VALUE passes a further flag to vm
 ///   binary=FILE           another build of binderperf
-///   env.NAME=VALUE        a variable
+///   env.NAME=VALUE        an environment variable
 ///   FLAG=VALUE            any flag of the test, without its dashes
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -28,31 +29,31 @@ pub(crate) struct AbArgs {
     #[arg(long, value_name = "SIDE", allow_hyphen_values = true)]
     a: Side,
 
-    /// The side that is slower or faster than it
+    /// The side that is compared with A
     #[arg(long, value_name = "SIDE", allow_hyphen_values = true)]
     b: Side,
 
-    /// No pair of runs is begun that would not be over by then: 90, 90s, 5m, 1h
+    /// Time limit: no pair of runs starts that would end later: 90, 90s, 5m, 1h
     #[arg(help_heading = "When to stop", long, value_name = "TIME", default_value = "5m", value_parser = duration)]
     budget: Duration,
 
-    /// Stop once every interval is so narrow: this much to either side
+    /// Stop once the half-width of every interval is at most this
     #[arg(help_heading = "When to stop", long, value_name = "PERCENT", default_value = "1%")]
     until_width: Percent,
 
-    /// Stop after so many pairs of runs
+    /// Stop after N pairs of runs
     #[arg(help_heading = "When to stop", long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pairs: Option<u32>,
 
-    /// Count guest instructions, of one boot of each side, instead of timing
+    /// Count guest instructions in one boot of each side instead of timing
     #[arg(long, conflicts_with_all = ["budget", "until_width", "pairs"])]
     icount: bool,
 
-    /// Fail if B is slower by more than this, beyond doubt
+    /// Fail if B is certainly slower by more than this
     #[arg(help_heading = "Verdict", long, value_name = "PERCENT")]
     max_regress: Option<Percent>,
 
-    /// The status if it cannot be told whether that is kept
+    /// The exit status if the result is inconclusive
     #[arg(help_heading = "Verdict", long, value_enum, value_name = "WHAT", default_value_t = CannotTell::Unable, requires = "max_regress")]
     cannot_tell: CannotTell,
 
@@ -91,43 +92,31 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Measures and compares.
-pub(crate) fn run(args: &AbArgs) -> u8 {
-    let ask = match args.ask() {
-        Ok(ask) => ask,
-        Err(why) => {
-            complain(why);
-            return exit::USAGE;
-        }
-    };
+pub(crate) fn run(args: &AbArgs) -> CommandResult {
+    let options = args.options().or_exit(exit::USAGE)?;
     let sink = args.flags.sink();
     if let Some(trouble) = sink.trouble() {
-        complain(trouble);
-        return exit::INTERNAL;
+        return Err(Failure::new(exit::INTERNAL, trouble));
     }
-    let mut teller = Teller { line: StatusLine::new(), ask: &ask };
-    let outcome = execute(&ask, &mut teller);
-    teller.line.show("");
-    match outcome {
-        Ok(outcome) => present(args, &ask, outcome, sink),
-        Err(why) => cannot_begin(&why),
-    }
-}
-
-/// Says why nothing was measured; the exit status for that.
-pub(super) fn cannot_begin(why: &RunFailure) -> u8 {
-    complain(why);
-    match why {
-        RunFailure::Usage(_) => exit::USAGE,
-        RunFailure::Here(_) => exit::INTERNAL,
-        _ => exit::UNABLE,
-    }
+    let mut progress = ProgressReporter { line: StatusLine::new(), budget: options.budget };
+    let outcome = execute(&options, &mut progress);
+    progress.line.show("");
+    let outcome = outcome.map_err(|why| {
+        let status = match why {
+            RunFailure::Usage(_) => exit::USAGE,
+            RunFailure::Here(_) => exit::INTERNAL,
+            _ => exit::UNABLE,
+        };
+        Failure::new(status, why)
+    })?;
+    present(args, &options, outcome, sink)
 }
 
 impl AbArgs {
-    fn ask(&self) -> Result<Ask, String> {
-        let seed = self.seed.unwrap_or_else(lab::plan::fresh_seed);
+    fn options(&self) -> Result<AbOptions, String> {
+        let seed = self.seed.unwrap_or_else(bench::plan::fresh_seed);
         let limit = self.max_regress.map(|limit| limit.0);
-        Ok(Ask {
+        Ok(AbOptions {
             sides: [self.a.clone(), self.b.clone()],
             test: self.test.clone(),
             budget: self.budget,
@@ -142,55 +131,55 @@ impl AbArgs {
     }
 }
 
-fn present(args: &AbArgs, ask: &Ask, outcome: Outcome, sink: super::output::Sink) -> u8 {
+fn present(args: &AbArgs, options: &AbOptions, outcome: Outcome, sink: Sink) -> CommandResult {
     let [a, b] = &outcome.groups;
     note(format_args!(
         "{} and {} runs, {}. Records: {}\n",
         a.members.len(),
         b.members.len(),
         outcome.ended,
-        ask.folder.display()
+        options.folder.display()
     ));
     let broken = matches!(outcome.ended, Ended::Broken(_));
     let stopped = matches!(outcome.ended, Ended::Stopped(_));
     let found = match outcome.compared {
         Ok(found) => found,
         Err(_) if broken || a.members.is_empty() || b.members.is_empty() => {
-            complain("nothing to compare: one side has no run");
-            return match outcome.ended {
+            let status = match outcome.ended {
                 Ended::Broken('B') if args.max_regress.is_some() => exit::FAILED,
                 _ => exit::UNABLE,
             };
+            return Err(Failure::new(status, "nothing to compare: one side has no run"));
         }
-        Err(error) => return cannot_compare(&error),
+        Err(error) => return Err(Failure::new(exit::USAGE, error)),
     };
     let format = args.flags.format;
     let (text, status) = match args.max_regress {
         Some(limit) => {
-            let gated = judge(found, limit.0, &ask.options);
+            let gated = judge(found, limit.0);
             let status = args.cannot_tell.status(gated.outcome);
             (shown(&gated, format), status)
         }
         None => (format.of(&found), exit::FINE),
     };
-    let status = match status {
+    sink.deliver(&text)?;
+    Ok(match status {
         exit::FINE if broken => exit::UNABLE,
         exit::FINE if stopped => exit::FAILED,
         status => status,
-    };
-    deliver(sink, &text, status)
+    })
 }
 
-/// Tells how far it is.
-pub(super) struct Teller<'t> {
+/// Shows progress on the terminal.
+struct ProgressReporter {
     line: StatusLine,
-    ask: &'t Ask,
+    budget: Duration,
 }
 
-impl Observer for Teller<'_> {
+impl Observer for ProgressReporter {
     fn starts(&mut self, pair: usize, side: char, elapsed: Duration, half_width: Option<f64>) {
         let width = half_width.map(|half| format!(", intervals +-{:.1} %", half * 100.0)).unwrap_or_default();
-        let (elapsed, budget) = (elapsed.as_secs(), self.ask.budget.as_secs());
+        let (elapsed, budget) = (elapsed.as_secs(), self.budget.as_secs());
         self.line.show(&format!("pair {} {side}, {elapsed} of at most {budget} s{width}", pair + 1));
     }
 

@@ -1,32 +1,32 @@
-//! Room: the names of Android's tools under which this program can be called.
-//! Facts: the Android page calls the binder throughput test `libbinder_benchmark`; its test harness
-//! knows Google Benchmark's flags only, so a call with nothing but those means that tool, too.
+//! Applets: the names of Android's tools by which this program can be called.
+//! Facts: Android's documentation calls the binder throughput test `libbinder_benchmark`; its test harness
+//! knows Google Benchmark's flags only, so a call with nothing but those means that tool.
 
+use bench::plan::Flavour;
+use bench::plan::gbench;
 use clap::{Args, Command, CommandFactory};
-use lab::latency::Flavour;
-use lab::plan::gbench;
 
 use super::atrace;
 use super::latency;
 use super::throughput::{self, Test, hwbinder, workers};
-use super::{complain, exit, help, parse};
+use super::{CommandResult, Failure, exit, help, parse};
 
-/// A tool of Android's that this program can be.
+/// An Android tool that this program implements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Applet {
-    /// Android's binder throughput test.
+    /// The binder throughput test.
     Benchmark,
-    /// The same for hwbinder.
+    /// The hwbinder throughput test.
     HwbinderBenchmark,
-    /// Its throughput test with many workers.
+    /// The binder throughput test with many workers.
     Workers,
     /// The same for hwbinder.
     HwbinderWorkers,
-    /// Its latency test.
+    /// The hwbinder latency test.
     Latency,
     /// The same for hwbinder.
     HwbinderLatency,
-    /// Its recorder of trace events.
+    /// The recorder of trace events.
     Atrace,
 }
 
@@ -57,13 +57,13 @@ impl Applet {
         Self::ALL.into_iter().find(|applet| applet.name() == name)
     }
 
-    /// Runs it with its flags. A benchmark has no controls unless asked: a harness expects its names.
-    pub(crate) fn start(self, words: Vec<String>) -> u8 {
+    /// Runs it with its flags. A benchmark has no controls by default: a harness expects Android's names only.
+    pub(crate) fn start(self, words: Vec<String>) -> CommandResult {
         match self {
-            Self::Benchmark => throughput::benchmark(Test::Binder, self.name(), words, "none"),
-            Self::HwbinderBenchmark => throughput::benchmark(Test::Hwbinder, self.name(), words, "none"),
-            Self::Workers => parse(self.name(), words).map_or_else(|status| status, workers::run),
-            Self::HwbinderWorkers => parse(self.name(), words).map_or_else(|status| status, hwbinder::run),
+            Self::Benchmark => Ok(throughput::benchmark(Test::Binder, self.name(), words, "none")),
+            Self::HwbinderBenchmark => Ok(throughput::benchmark(Test::Hwbinder, self.name(), words, "none")),
+            Self::Workers => workers::run(parse(self.name(), words)?),
+            Self::HwbinderWorkers => hwbinder::run(parse(self.name(), words)?),
             Self::Latency => latency::test(Flavour::Binder, self.name(), words),
             Self::HwbinderLatency => latency::test(Flavour::Hwbinder, self.name(), words),
             Self::Atrace => atrace::run(self.name(), words),
@@ -72,7 +72,7 @@ impl Applet {
 }
 
 impl Applet {
-    /// What reads its words.
+    /// The definition that parses its flags.
     fn definition(self) -> Command {
         let definition = match self {
             Self::Benchmark => throughput::own::definition(Test::Binder),
@@ -89,8 +89,8 @@ impl Applet {
 
 /// Act as a tool of Android's, by its name and with its flags
 ///
-/// A link to this program by such a name is that tool, and so is its name as the first word. With nothing but Google
-/// Benchmark's flags this program is libbinder_benchmark, for harnesses that know no other words.
+/// A link to this program by such a name acts as that tool, and so does the name as the first word. With only Google
+/// Benchmark's flags this program acts as libbinder_benchmark, for harnesses that know no other flags.
 #[derive(Clone, Debug, Args)]
 #[command(disable_help_flag = true, subcommand_value_name = "TOOL", subcommand_help_heading = "Tools")]
 pub(super) struct AppletArgs {
@@ -99,13 +99,13 @@ pub(super) struct AppletArgs {
     words: Vec<String>,
 }
 
-/// What reads the words of `applet`: each tool with its own.
+/// The definition that parses `applet`: a subcommand per tool.
 pub(super) fn definition() -> Command {
     Command::new("applet").subcommands(Applet::ALL.map(Applet::definition))
 }
 
-/// The applet that a call means: by the program's name, by the first word, or by having Google Benchmark's
-/// flags only; and the words that are its own.
+/// The applet that a call selects: by the program's name, by the first word, or by having Google Benchmark's
+/// flags only; and its arguments.
 pub(crate) fn meant<'w>(program: &str, words: &'w [String]) -> Option<(Applet, &'w [String])> {
     let name = program.rsplit('/').next().unwrap_or(program);
     if let Some(applet) = Applet::named(name) {
@@ -120,25 +120,24 @@ pub(crate) fn meant<'w>(program: &str, words: &'w [String]) -> Option<(Applet, &
     only_flags.then_some((Applet::Benchmark, words))
 }
 
-/// Runs an applet; the first word names it.
-pub(super) fn run(args: AppletArgs) -> u8 {
+/// Runs the applet that the first word names.
+pub(super) fn run(args: AppletArgs) -> CommandResult {
     let names = Applet::ALL.map(Applet::name).join(", ");
     let mut words = args.words.into_iter();
     let first = words.next();
     match first.as_deref() {
-        Some(word @ ("--help" | "-h")) => help::of(&["applet"], word == "-h"),
+        Some(word @ ("--help" | "-h")) => help::print_help(&["applet"], word == "-h"),
         Some(name) if let Some(applet) = Applet::named(name) => applet.start(words.collect()),
         other => {
             let found = other.map_or("no name".to_owned(), |name| format!("{name:?}"));
-            complain(format_args!("there are the applets {names}; found {found}"));
-            exit::USAGE
+            Err(Failure::new(exit::USAGE, format_args!("there are the applets {names}; found {found}")))
         }
     }
 }
 
 #[cfg(test)]
 impl AppletArgs {
-    /// Reads the words that the parser handed on.
+    /// Parses the arguments that the tree passed on.
     pub(super) fn check(&self) -> Result<(), String> {
         let (name, words) = self.words.split_first().ok_or("no tool is named")?;
         Applet::named(name).ok_or_else(|| format!("no tool {name:?}"))?.check(words.to_vec())
@@ -147,7 +146,7 @@ impl AppletArgs {
 
 #[cfg(test)]
 impl Applet {
-    /// Reads its words, and leaves it at that.
+    /// Parses its arguments without running it.
     pub(super) fn check(self, words: Vec<String>) -> Result<(), String> {
         let words = match self {
             Self::Benchmark => return throughput::check(Test::Binder, words),

@@ -1,5 +1,5 @@
-//! Room: Android's `atrace`: its flags into a plan, and the order of its steps.
-//! Not here: tracefs, and putting back what was there (`lab::trace::atrace`).
+//! Android's `atrace`: its flags and the order of its steps.
+//! Not here: tracefs and restoring its settings (`ftrace::atrace`).
 //! Facts: frameworks/native `cmds/atrace/atrace.cpp` (Android 14): flags, defaults, what it prints and when.
 
 use std::io::{self, Write};
@@ -7,14 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use lab::trace::atrace::{Plan, Session};
-use lab::trace::categories::{self, Category};
-use lab::trace::tracefs::{Tracefs, Trouble};
+use ftrace::atrace::{Plan, Session};
+use ftrace::categories::{self, Category};
+use ftrace::tracefs::{TraceError, Tracefs};
 
-use super::trace::status;
-use super::{A_YEAR_S, complain, exit, note, parse, say};
+use super::{A_YEAR_S, CommandResult, Failure, exit, note, parse, say};
 
-/// What Android's tool is called with.
+/// The flags of Android's tool.
 #[derive(Debug, Parser)]
 #[command(
     disable_version_flag = true,
@@ -24,7 +23,7 @@ use super::{A_YEAR_S, complain, exit, note, parse, say};
         `binderperf trace restore` does."
 )]
 pub(super) struct Words {
-    /// Applications whose own sections to record: switched by Android's system properties, which this leaves alone
+    /// Applications whose sections to record; Android switches them by system properties, which this program ignores
     #[arg(short = 'a', value_name = "APP,...")]
     applications: Option<String>,
 
@@ -32,11 +31,11 @@ pub(super) struct Words {
     #[arg(short = 'b', value_name = "KB", default_value_t = 2048, allow_negative_numbers = true)]
     buffer_kb: u64,
 
-    /// Keep the newest events when the buffer is full, not the oldest
+    /// Keep the newest events when the buffer is full
     #[arg(short = 'c')]
     circular: bool,
 
-    /// Categories from a file, too
+    /// Read further categories from a file
     #[arg(short = 'f', value_name = "FILE")]
     file: Option<PathBuf>,
 
@@ -44,7 +43,7 @@ pub(super) struct Words {
     #[arg(short = 'k', value_name = "NAME,...", value_delimiter = ',')]
     functions: Vec<String>,
 
-    /// Let signals end the program at once; `binderperf trace restore` then puts things back
+    /// Let signals end the program at once; `binderperf trace restore` then restores the settings
     #[arg(short = 'n')]
     no_signals: bool,
 
@@ -60,31 +59,31 @@ pub(super) struct Words {
     #[arg(help_heading = "Output", short = 'z')]
     compress: bool,
 
-    /// Write to a file, not to the standard output
+    /// Write to a file instead of the standard output
     #[arg(help_heading = "Output", short = 'o', value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Begin to record, and leave it at that
+    /// Start recording and return
     #[arg(help_heading = "Mode", long = "async_start", group = "mode")]
     async_start: bool,
 
-    /// Print what has been recorded so far
+    /// Print the recording so far
     #[arg(help_heading = "Mode", long = "async_dump", group = "mode")]
     async_dump: bool,
 
-    /// Stop, print it, and put everything back
+    /// Stop, print the recording, and restore the settings
     #[arg(help_heading = "Mode", long = "async_stop", group = "mode")]
     async_stop: bool,
 
-    /// Print events as they come, until a signal
+    /// Print events as they occur, until a signal
     #[arg(help_heading = "Mode", long, group = "mode")]
     stream: bool,
 
-    /// Print what can be recorded here
+    /// List the categories that can be recorded here
     #[arg(help_heading = "Mode", long = "list_categories", group = "mode")]
     list_categories: bool,
 
-    /// Leave the kernel's events alone
+    /// Do not record the kernel's events
     #[arg(long = "only_userspace")]
     only_userspace: bool,
 
@@ -92,48 +91,26 @@ pub(super) struct Words {
     categories: Vec<String>,
 }
 
-/// Why it ends otherwise than well.
-enum End {
-    /// Tracing refused.
-    Trouble(Trouble),
-    /// A signal came first.
-    Stopped,
+/// A signal ended it.
+const STOPPED: Failure = Failure { status: exit::FAILED, message: None };
+
+/// Runs the tool.
+pub(crate) fn run(name: &str, words: Vec<String>) -> CommandResult {
+    parse::<Words>(name, words)?.carry_out()
 }
 
-impl From<Trouble> for End {
-    fn from(trouble: Trouble) -> Self {
-        Self::Trouble(trouble)
-    }
-}
-
-/// Does what its words say; the result is the exit status.
-pub(crate) fn run(name: &str, words: Vec<String>) -> u8 {
-    let words: Words = match parse(name, words) {
-        Ok(words) => words,
-        Err(status) => return status,
-    };
-    match words.carry_out() {
-        Ok(status) => status,
-        Err(End::Stopped) => exit::FAILED,
-        Err(End::Trouble(trouble)) => {
-            complain(&trouble);
-            status(&trouble)
-        }
-    }
-}
-
-/// Splits names into categories of the kernel and what belongs to userspace.
+/// Splits names into categories of kernel events and of userspace events.
 ///
 /// # Errors
-/// [`Trouble::Usage`] names the one that is neither, and those that are.
-pub(super) fn known(names: &[String]) -> Result<(Vec<&'static Category>, Vec<&str>), Trouble> {
+/// [`TraceError::Usage`] names the unknown one and the valid ones.
+pub(super) fn known(names: &[String]) -> Result<(Vec<&'static Category>, Vec<&str>), TraceError> {
     let (mut kernel, mut userspace) = (Vec::new(), Vec::new());
     for name in names {
         match categories::named(name) {
             Some(category) => kernel.push(category),
             None if categories::OF_USERSPACE.contains(&name.as_str()) => userspace.push(name.as_str()),
             None => {
-                return Err(Trouble::Usage(format!(
+                return Err(TraceError::Usage(format!(
                     "unknown tracing category {name:?}; there are: {}",
                     categories::names()
                 )));
@@ -143,7 +120,7 @@ pub(super) fn known(names: &[String]) -> Result<(Vec<&'static Category>, Vec<&st
     Ok((kernel, userspace))
 }
 
-/// Says of names that belong to userspace what becomes of them.
+/// Warns about categories that need Android's userspace.
 pub(super) fn tell_of_userspace(names: &[&str]) {
     if !names.is_empty() {
         note(format_args!(
@@ -155,9 +132,9 @@ pub(super) fn tell_of_userspace(names: &[&str]) {
 }
 
 impl Words {
-    fn carry_out(&self) -> Result<u8, End> {
+    fn carry_out(&self) -> CommandResult {
         if self.list_categories {
-            return Ok(say(&categories::list(&Tracefs::find()?.global())));
+            return say(&categories::list(&Tracefs::find()?.global()));
         }
         let names = self.all_names()?;
         let (kernel, mut userspace) = known(&names)?;
@@ -169,18 +146,19 @@ impl Words {
         }
         let session = Session::new()?;
         if !self.no_signals {
-            sys_catch()?;
+            let denied = |error| TraceError::Refused { tried: "catching signals".to_owned(), error };
+            ftrace::catch_stops().map_err(denied)?;
         }
         if self.async_dump || self.async_stop {
             return self.end(&session);
         }
-        // A bad path shows before anything is switched.
+        // A bad path is reported before anything is switched.
         let mut output = self.open_output()?;
         self.pause(self.sleep)?;
         let notes = session.start(&self.plan(kernel))?;
         notes.iter().for_each(|line| note(format_args!("{line}\n")));
         if self.async_start {
-            return Ok(say("capturing trace..."));
+            return say("capturing trace...");
         }
         let recorded = self.record(&session, &mut *output);
         let restored = session.restore();
@@ -189,11 +167,11 @@ impl Words {
         Ok(exit::FINE)
     }
 
-    fn all_names(&self) -> Result<Vec<String>, Trouble> {
+    fn all_names(&self) -> Result<Vec<String>, TraceError> {
         let mut names = self.categories.clone();
         if let Some(path) = &self.file {
             let text = std::fs::read_to_string(path).map_err(|error| {
-                Trouble::Usage(format!("reading {}: {}", path.display(), lab::describe_errno(&error)))
+                TraceError::Usage(format!("reading {}: {}", path.display(), sys::errno::describe(&error)))
             })?;
             let separates = |letter: char| letter.is_whitespace() || letter == ',';
             names.extend(text.split(separates).filter(|word| !word.is_empty()).map(str::to_owned));
@@ -206,14 +184,14 @@ impl Words {
             categories,
             functions: self.functions.clone(),
             buffer_kb: self.buffer_kb,
-            // What is stopped at a moment of interest must hold what led to it.
+            // A recording that is stopped at an event must hold what led to it.
             overwrite: self.circular || self.async_start,
             lasting: self.async_start,
         }
     }
 
-    /// Records in the foreground.
-    fn record(&self, session: &Session, output: &mut dyn Write) -> Result<(), End> {
+    /// Records in the foreground until the time is over or a signal arrives.
+    fn record(&self, session: &Session, output: &mut dyn Write) -> Result<(), Failure> {
         if self.stream {
             return Ok(session.stream(output, self.place())?);
         }
@@ -223,11 +201,11 @@ impl Words {
             return Err(stopped);
         }
         session.stop()?;
-        self.dump(session, output)
+        Ok(self.dump(session, output)?)
     }
 
     /// `--async_dump` and `--async_stop`.
-    fn end(&self, session: &Session) -> Result<u8, End> {
+    fn end(&self, session: &Session) -> CommandResult {
         session.must_be_ours()?;
         let mut output = self.open_output()?;
         if self.async_stop {
@@ -242,9 +220,9 @@ impl Words {
         Ok(exit::FINE)
     }
 
-    fn dump(&self, session: &Session, output: &mut dyn Write) -> Result<(), End> {
+    fn dump(&self, session: &Session, output: &mut dyn Write) -> Result<(), TraceError> {
         tell(" done\n")?;
-        let writing = |error| Trouble::Output { place: self.place().to_owned(), error };
+        let writing = |error| TraceError::Output { place: self.place().to_owned(), error };
         output.write_all(b"TRACE:\n").map_err(writing)?;
         if self.compress {
             session.dump_compressed(output, self.place())?;
@@ -259,22 +237,22 @@ impl Words {
         self.output.as_deref().unwrap_or(Path::new("the standard output"))
     }
 
-    fn open_output(&self) -> Result<Box<dyn Write>, Trouble> {
+    fn open_output(&self) -> Result<Box<dyn Write>, TraceError> {
         match &self.output {
             None => Ok(Box::new(io::stdout())),
             Some(path) => match std::fs::File::create(path) {
                 Ok(file) => Ok(Box::new(file)),
-                Err(error) => Err(Trouble::Output { place: path.clone(), error }),
+                Err(error) => Err(TraceError::Output { place: path.clone(), error }),
             },
         }
     }
 
-    /// Waits for so many seconds, or for a signal.
-    fn pause(&self, seconds: u64) -> Result<(), End> {
+    /// Waits for some seconds or a signal.
+    fn pause(&self, seconds: u64) -> Result<(), Failure> {
         let end = Instant::now() + Duration::from_secs(seconds);
         loop {
-            if lab::trace::stop_asked().is_some() {
-                return Err(End::Stopped);
+            if ftrace::stop_asked().is_some() {
+                return Err(STOPPED);
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -285,18 +263,13 @@ impl Words {
     }
 }
 
-fn sys_catch() -> Result<(), Trouble> {
-    lab::trace::catch_stops()
-        .map_err(|error| Trouble::Refused { tried: "catching signals".to_owned(), error })
-}
-
-/// Says how far it is, where Android's tool says it.
-fn tell(text: &str) -> Result<(), Trouble> {
+/// Prints progress where Android's tool prints it.
+fn tell(text: &str) -> Result<(), TraceError> {
     let mut stdout = io::stdout();
     stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush())
-        .map_err(|error| Trouble::Output { place: PathBuf::from("the standard output"), error })
+        .map_err(|error| TraceError::Output { place: PathBuf::from("the standard output"), error })
 }
 
 #[cfg(test)]

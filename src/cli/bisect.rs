@@ -1,43 +1,43 @@
-//! Room: `bisect-step`: a gate with the exit statuses of `git bisect run`.
-//! Not here: the gate (`record::compare::gate`), measuring (`lab::ab`).
+//! The command `bisect-step`: a gate with the exit statuses of `git bisect run`.
+//! Not here: the gate (`record::compare::gate`), measuring (`bench::ab`).
 //! Facts: git-bisect(1): 0 is good, 125 cannot be tested, 1 to 127 else is bad, from 128 on the bisection stops.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bench::ab::{Bench, Ended, RunFailure, Side};
 use clap::Args;
-use lab::ab::{Bench, Ended, RunFailure, Side};
-use record::compare::gate::{Outcome, gate};
+use record::compare::gate::{GateOutcome, gate};
 use record::compare::{CannotCompare, Group, USUAL_RUNS};
 
 use super::gate::shown;
-use super::records::{CompareFlags, Percent, deliver, group};
-use super::{A_YEAR_S, complain, exit, note, say};
+use super::records::{CompareFlags, Percent, group};
+use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, status_of};
 
 const GOOD: u8 = exit::FINE;
 const BAD: u8 = exit::FAILED;
 const SKIP: u8 = 125;
-/// What is wrong would be wrong at each step.
+/// Exit status that ends the bisection: the error would recur at each step.
 pub(super) const STOP: u8 = 128;
 
 /// The command's name.
 pub(super) const NAME: &str = "bisect-step";
 
-/// Say good, bad or skip to `git bisect run`: is this commit slower than a baseline?
+/// Answer good, bad or skip to `git bisect run`: is this commit slower than a baseline?
 ///
-/// A gate with git's exit statuses. A commit that cannot be measured is skipped. The baseline is measured once, best
-/// twelve times, on the machine that the bisection runs on.
+/// A gate with git's exit statuses. A commit that cannot be measured is skipped. Measure the baseline once, preferably
+/// in twelve runs, on the machine that the bisection runs on.
 #[derive(Debug, Args)]
 pub(super) struct BisectArgs {
-    /// Records of a good commit: a file, a folder, or several with commas between
+    /// Records of a good commit: a file, a folder, or several separated by commas
     #[arg(long, value_name = "RECORDS")]
     baseline: String,
 
-    /// How much slower a good commit may be
+    /// How much slower than the baseline a good commit may be
     #[arg(long, value_name = "PERCENT", default_value = "5%")]
     max_regress: Percent,
 
-    /// What to measure, as `ab` has it: kernel=FILE, binary=FILE, FLAG=VALUE
+    /// The side to measure, as for `ab`: kernel=FILE, binary=FILE, FLAG=VALUE
     #[arg(
         help_heading = "Measuring",
         long,
@@ -47,15 +47,15 @@ pub(super) struct BisectArgs {
     )]
     side: Side,
 
-    /// How often
+    /// Number of runs
     #[arg(help_heading = "Measuring", long, value_name = "N", default_value_t = USUAL_RUNS as u32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     runs: u32,
 
-    /// A commit that cannot be measured, as it does not boot, is bad instead of skipped
+    /// A commit that cannot be measured, for example does not boot, is bad instead of skipped
     #[arg(long)]
     broken_is_bad: bool,
 
-    /// Folder for the records of this step [default: one that goes away]
+    /// Folder for the records of this step [default: a temporary one]
     #[arg(help_heading = "Measuring", long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     records: Option<PathBuf>,
 
@@ -75,86 +75,63 @@ pub(super) struct BisectArgs {
     test: Vec<String>,
 }
 
-/// One step.
-pub(super) fn run(args: &BisectArgs) -> u8 {
-    let read = || Ok((args.flags.options()?, group(&args.baseline)?));
-    let (options, baseline) = match read() {
-        Ok(read) => read,
-        Err(why) => {
-            let why: String = why;
-            complain(why);
-            return STOP;
-        }
-    };
-    let measured = match args.measured() {
-        Ok(measured) => measured,
-        Err(status) => return status,
-    };
-    match gate(&baseline, &measured, args.max_regress.0, &options) {
-        Ok(found) => {
-            let text = shown(&found, args.flags.format);
-            if args.flags.has_file() {
-                // Neither good nor bad, and the same at each step.
-                if deliver(args.flags.sink(), &text, GOOD) != GOOD {
-                    return STOP;
-                }
-            } else {
-                // git looks at the status alone; a reader that went away changes no commit.
-                let _ = say(&text);
-            }
-            match found.outcome {
-                Outcome::Kept => GOOD,
-                Outcome::Exceeded => BAD,
-                Outcome::CannotTell => SKIP,
-            }
-        }
-        Err(error @ CannotCompare::NothingInCommon { .. }) => {
-            complain(error);
-            SKIP
-        }
-        Err(error) => {
-            complain(error);
-            STOP
-        }
+/// Runs one step; returns the exit status for git.
+pub(super) fn run(args: &BisectArgs) -> CommandResult {
+    let options = args.flags.options().or_exit(STOP)?;
+    let baseline = group(&args.baseline).or_exit(STOP)?;
+    let measured = args.measured()?;
+    let found = gate(&baseline, &measured, args.max_regress.0, &options).map_err(|error| {
+        let status = if matches!(error, CannotCompare::NothingInCommon { .. }) { SKIP } else { STOP };
+        Failure::new(status, error)
+    })?;
+    let told = args.flags.sink().deliver(&shown(&found, args.flags.format));
+    if args.flags.has_file() {
+        // Neither good nor bad, and it would recur at each step.
+        told.map_err(|failure| Failure { status: STOP, ..failure })?;
+    } else {
+        // git looks at the status alone; a closed output does not change it.
+        let _ = status_of(told.map(|()| GOOD));
     }
+    Ok(match found.outcome {
+        GateOutcome::Kept => GOOD,
+        GateOutcome::Exceeded => BAD,
+        GateOutcome::CannotTell => SKIP,
+    })
 }
 
 impl BisectArgs {
-    /// The runs of this commit, or a status.
-    fn measured(&self) -> Result<Group, u8> {
+    /// The runs of this commit.
+    fn measured(&self) -> Result<Group, Failure> {
         if let Some(given) = &self.given {
-            return group(given).map_err(|why| {
-                complain(why);
-                self.broken()
-            });
+            return group(given).or_exit(self.broken());
         }
-        let seed = lab::plan::fresh_seed();
+        let seed = bench::plan::fresh_seed();
         let usual = std::env::temp_dir().join(format!("binderperf-bisect-{seed:x}"));
         let folder = self.records.clone().unwrap_or_else(|| usual.clone());
         let measured = self.measure(&folder);
         if self.records.is_none() {
-            // Nobody asked for what is in it.
+            // The user did not ask for its contents.
             let _ = std::fs::remove_dir_all(&usual);
         }
         measured
     }
 
-    fn measure(&self, folder: &std::path::Path) -> Result<Group, u8> {
-        let cannot = |why: &RunFailure| {
-            complain(why);
-            if matches!(why, RunFailure::Usage(_) | RunFailure::Here(_)) { STOP } else { self.broken() }
+    fn measure(&self, folder: &std::path::Path) -> Result<Group, Failure> {
+        let cannot = |why: RunFailure| {
+            let stops = matches!(why, RunFailure::Usage(_) | RunFailure::Here(_));
+            Failure::new(if stops { STOP } else { self.broken() }, why)
         };
         let bench = Bench::new(&self.test, folder, Duration::from_secs(self.patience), false);
-        let bench = bench.map_err(|why| cannot(&why))?;
+        let bench = bench.map_err(cannot)?;
         let mut group = Group { name: "this commit".to_owned(), members: Vec::new() };
         for at in 1..=self.runs {
             let result =
                 bench.run(&self.side, &format!("step-{at:03}"), ("bisect.run".to_owned(), at.to_string()));
-            if let Some(signal) = lab::trace::stop_asked() {
+            if let Some(signal) = ftrace::stop_asked() {
                 note(format_args!("{}\n", Ended::Stopped(signal)));
-                return Err(STOP);
+                return Err(Failure { status: STOP, message: None });
             }
-            group.members.push(result.map_err(|why| cannot(&why))?);
+            group.members.push(result.map_err(cannot)?);
         }
         Ok(group)
     }

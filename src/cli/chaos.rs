@@ -1,13 +1,13 @@
-//! Room: `binderperf chaos`: typed words to `lab::chaos`.
-//! Not here: the test (`lab::chaos`).
+//! The command `chaos`: its options and exit status.
+//! Not here: the test (crate `chaos`).
 
 use std::time::{Duration, SystemTime};
 
+use chaos::{self, ChaosError, Fault, Options};
 use clap::Args;
-use lab::chaos::{self, Fault, Options, Trouble};
 
 use super::driver::DriverArgs;
-use super::{A_YEAR_S, complain, exit, say};
+use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, say};
 
 /// Test the driver with random traffic among processes that are killed and paused at random
 #[derive(Clone, Debug, Args)]
@@ -15,47 +15,35 @@ pub(crate) struct ChaosArgs {
     #[command(flatten)]
     driver: DriverArgs,
 
-    /// How many processes there are at a time
+    /// Number of processes at a time
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(2..=64))]
     processes: u8,
 
-    /// For how many seconds
+    /// Duration in seconds
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     seconds: u64,
 
-    /// Seed of what is random [default: from the clock]
+    /// Random seed [default: the time]
     #[arg(long, value_name = "X")]
     seed: Option<u64>,
 
-    /// Kill no process
+    /// Do not kill processes
     #[arg(long)]
     no_kill: bool,
 
-    /// After how many seconds a call counts as hanging
+    /// Seconds after which a call counts as hanging
     #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     patience: u64,
 
-    /// Have the first process do something wrong, to see the test fail
+    /// Inject a fault into the first process, to see the test fail
     #[arg(long, value_name = "FAULT", hide = true)]
     inject: Option<Fault>,
 }
 
-/// Runs the test; the result is the exit status.
-pub(crate) fn run(args: &ChaosArgs) -> u8 {
-    let wanted = match args.driver.wanted() {
-        Ok(wanted) => wanted,
-        Err(why) => {
-            complain(why);
-            return exit::USAGE;
-        }
-    };
-    let located = match lab::conformance::find(&wanted) {
-        Ok(located) => located,
-        Err(error) => {
-            complain(error);
-            return exit::UNABLE;
-        }
-    };
+/// Runs the test.
+pub(crate) fn run(args: &ChaosArgs) -> CommandResult {
+    let wanted = args.driver.wanted().or_exit(exit::USAGE)?;
+    let located = conformance::find(&wanted).or_exit(exit::UNABLE)?;
     let options = Options {
         processes: args.processes.into(),
         length: Duration::from_secs(args.seconds),
@@ -66,20 +54,17 @@ pub(crate) fn run(args: &ChaosArgs) -> u8 {
     };
     match chaos::run(&located.context, &options) {
         Ok(summary) => say(&format!("chaos: passed, seed {}: {summary}\n", options.seed)),
-        Err(Trouble::Unable(why)) => {
-            complain(why);
-            exit::UNABLE
-        }
-        Err(Trouble::Stopped(signal, tally)) => {
+        Err(ChaosError::Unable(why)) => Err(Failure::new(exit::UNABLE, why)),
+        Err(ChaosError::Stopped(signal, tally)) => {
             let until = format!("nothing had failed until then: {tally}");
             // As above: that it was cut short is what counts.
             let _ = say(&format!("chaos: stopped by {signal}, seed {}; {until}\n", options.seed));
-            exit::FAILED
+            Ok(exit::FAILED)
         }
-        Err(Trouble::Failed(complaints)) => {
+        Err(ChaosError::Failed(complaints)) => {
             // The verdict is what counts, also when nobody reads it.
             let _ = say(&format!("chaos: FAILED, seed {}:\n  {}\n", options.seed, complaints.join("\n  ")));
-            exit::FAILED
+            Ok(exit::FAILED)
         }
     }
 }

@@ -1,13 +1,12 @@
-//! Room: options whose values are a few words of a type that is none of the command line's: the words as help and shells
-//! show them, and as they are read.
-//! Not here: the words themselves (each type's `Display` and `FromStr`).
+//! Parser for options with a few possible values of a type that does not implement clap's `ValueEnum`.
+//! Not here: the values' names (each type's `Display` and `FromStr`).
 
 use std::fmt::Display;
 use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-/// Reads one of these values.
+/// A parser for one of these values.
 pub(super) fn of<T>(values: impl IntoIterator<Item = T>) -> impl TypedValueParser<Value = T>
 where
     T: FromStr<Err = String> + Display + Clone + Send + Sync + 'static,
@@ -19,8 +18,8 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bench::plan::Driver;
     use clap::{Arg, Command};
-    use lab::plan::Driver;
 
     #[test]
     fn a_value_is_one_of_those_and_its_type_reads_it() {

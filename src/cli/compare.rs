@@ -1,22 +1,22 @@
-//! Room: `compare`: two groups of records into a table.
+//! The command `compare`: shows the differences between two groups of records.
 //! Not here: comparing (`record::compare`), reading the records (`super::records`).
 
 use clap::Args;
 use record::compare::compare;
 
-use super::exit;
-use super::records::{CompareFlags, cannot_compare, deliver};
+use super::records::CompareFlags;
+use super::{CommandResult, OrExit, exit};
 
-/// Compare records, or groups of them: what differed around them, how much slower or faster each case is
+/// Compare records, or groups of them: differences of the environments, how much slower or faster each case is
 ///
-/// A and B are each a record, a folder of records, or several with commas between. Several runs of each side (12 find 5 %
+/// A and B are each a record, a folder of records, or several separated by commas. Several runs of each side (12 find 5 %
 /// on a noisy machine) say far more than one. `binderperf gate` fails on a regression.
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// What B is held against
+    /// The reference that B is compared with
     a: String,
 
-    /// What is slower or faster
+    /// The records to compare with A
     b: String,
 
     #[command(flatten)]
@@ -24,13 +24,9 @@ pub(crate) struct CompareArgs {
 }
 
 /// Compares them.
-pub(crate) fn run(args: &CompareArgs) -> u8 {
-    let (options, a, b) = match args.flags.read(&args.a, &args.b) {
-        Ok(read) => read,
-        Err(status) => return status,
-    };
-    match compare(&a, &b, &options) {
-        Ok(found) => deliver(args.flags.sink(), &args.flags.format.of(&found), exit::FINE),
-        Err(error) => cannot_compare(&error),
-    }
+pub(crate) fn run(args: &CompareArgs) -> CommandResult {
+    let (options, a, b) = args.flags.read(&args.a, &args.b)?;
+    let found = compare(&a, &b, &options).or_exit(exit::USAGE)?;
+    args.flags.sink().deliver(&args.flags.format.of(&found))?;
+    Ok(exit::FINE)
 }

@@ -1,39 +1,33 @@
-//! Room: `completions`: what a shell needs to know to complete the words of a command line.
-//! Not here: the words (`tree`), the shells' languages (`clap_complete`).
+//! The command `completions`: writes a shell's completion script.
 
 use clap::Args;
 use clap_complete::Shell;
 
 use super::applet::Applet;
-use super::{complain, exit, say, tree};
+use super::{CommandResult, OrExit, exit, say, tree};
 
-/// Write what a shell needs to complete commands, options and their values
+/// Write a shell's completion script for commands, options and their values
 #[derive(Debug, Args)]
 pub(super) struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]
     shell: Shell,
 
-    /// For this name: binderperf, or that of a tool of Android's that is a link to it
+    /// The program's name: binderperf, or an Android tool's name that is a link to it
     #[arg(default_value = tree::NAME)]
     program: String,
 }
 
-/// Writes it; the result is the exit status.
-pub(super) fn run(args: &CompletionsArgs) -> u8 {
-    let Some(text) = script(args.shell, &args.program) else {
+/// Writes the script.
+pub(super) fn run(args: &CompletionsArgs) -> CommandResult {
+    let unknown = || {
         let names = Applet::ALL.map(Applet::name).join(", ");
-        complain(format_args!(
-            "this program is never called {:?}: there are {}, {names}",
-            args.program,
-            tree::NAME
-        ));
-        return exit::USAGE;
+        format!("this program is never called {:?}: there are {}, {names}", args.program, tree::NAME)
     };
-    say(&text)
+    say(&script(args.shell, &args.program).ok_or_else(unknown).or_exit(exit::USAGE)?)
 }
 
-/// The script for one of our names.
+/// The script for one of the program's names.
 fn script(shell: Shell, program: &str) -> Option<String> {
     let mut definition = match Applet::named(program) {
         Some(_) => tree::find(&["applet", program])?,

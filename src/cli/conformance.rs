@@ -1,15 +1,15 @@
-//! Room: `binderperf conformance` and the suite's own helper processes: typed words to
-//! `lab::conformance`.
-//! Not here: the tests, the lines they are reported in (`lab::conformance`).
+//! `binderperf conformance` and the suite's own helper processes: typed words to
+//! `conformance`.
+//! Not here: the tests, the lines they are reported in (`conformance`).
 
 use std::io;
 use std::time::Duration;
 
 use clap::Args;
-use lab::conformance::{self, Drivers, Fault, Item, Ktap, Options, Outcome, Totals};
+use conformance::{self, Drivers, Fault, Item, Ktap, Options, Outcome, Totals};
 
 use super::driver::DriverArgs;
-use super::{A_YEAR_S, complain, exit, say};
+use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, say};
 
 /// Test the driver against every promise of the contract; results as KTAP
 #[derive(Clone, Debug, Args)]
@@ -41,28 +41,22 @@ pub(crate) struct HelperArgs {
     words: Vec<String>,
 }
 
-/// Runs the suite; the result is the exit status.
-pub(crate) fn run(args: &ConformanceArgs) -> u8 {
+/// Runs the suite.
+pub(crate) fn run(args: &ConformanceArgs) -> CommandResult {
     let items = conformance::select(&args.filter);
     if items.is_empty() {
-        complain(format_args!(
-            "no item has {:?} in its number or title; see binderperf conformance --list",
-            args.filter
-        ));
-        return exit::USAGE;
+        let why = "in its number or title; see binderperf conformance --list";
+        return Err(Failure::new(exit::USAGE, format_args!("no item has {:?} {why}", args.filter)));
     }
     if args.list {
         return say(&items.into_iter().map(listed).collect::<String>());
     }
     match test(args, &items) {
-        Ok(Totals { failed: 0, .. }) => exit::FINE,
-        Ok(_) => exit::FAILED,
-        // A reader that has gone, as `head` does, had enough.
-        Err(Stop::Unread) => exit::FINE,
-        Err(Stop::Because(why, status)) => {
-            complain(why);
-            status
-        }
+        Ok(Totals { failed: 0, .. }) => Ok(exit::FINE),
+        Ok(_) => Ok(exit::FAILED),
+        // A reader that closed the pipe, as `head` does, is no error.
+        Err(Stop::Unread) => Ok(exit::FINE),
+        Err(Stop::Because(failure)) => Err(failure),
     }
 }
 
@@ -70,8 +64,8 @@ pub(crate) fn run(args: &ConformanceArgs) -> u8 {
 enum Stop {
     /// Nobody reads the results any more.
     Unread,
-    /// This, with this exit status.
-    Because(String, u8),
+    /// This error.
+    Because(Failure),
 }
 
 impl From<io::Error> for Stop {
@@ -79,8 +73,15 @@ impl From<io::Error> for Stop {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::Unread;
         }
-        let what = lab::describe_errno(&error);
-        Self::Because(format!("could not write all of the result to standard output: {what}"), exit::INTERNAL)
+        let what = sys::errno::describe(&error);
+        let why = format!("could not write all of the result to standard output: {what}");
+        Failure::new(exit::INTERNAL, why).into()
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Because(failure)
     }
 }
 
@@ -94,14 +95,13 @@ fn listed(item: &Item) -> String {
 }
 
 fn test(args: &ConformanceArgs, items: &[&Item]) -> Result<Totals, Stop> {
-    let no_driver = |error: conformance::OpenError| Stop::Because(error.to_string(), exit::UNABLE);
-    let wanted = args.driver.wanted().map_err(|why| Stop::Because(why, exit::USAGE))?;
-    let located = conformance::find(&wanted).map_err(no_driver)?;
-    let context = located.context;
-    let mut evidence = conformance::examine(&context).map_err(no_driver)?;
+    let wanted = args.driver.wanted().or_exit(exit::USAGE)?;
+    let located = conformance::find(&wanted).or_exit(exit::UNABLE)?;
+    let context = conformance::Subject::from(located.context);
+    let mut evidence = conformance::examine(&context).or_exit(exit::UNABLE)?;
     evidence.findings.push(format!("why this driver: {}", located.reason));
-    conformance::check_unmanaged(&context).map_err(|why| Stop::Because(why, exit::UNABLE))?;
-    let about = conformance::Subject::describe(&context);
+    conformance::check_unmanaged(&context).or_exit(exit::UNABLE)?;
+    let about = context.describe();
     let mut ktap = Ktap::begin(io::stdout().lock(), items.len(), &about, &evidence)?;
     let mut broken = None;
     let options = Options { faults: args.inject.clone(), limit: Duration::from_secs(args.limit) };
@@ -119,19 +119,14 @@ fn test(args: &ConformanceArgs, items: &[&Item]) -> Result<Totals, Stop> {
     match stopped {
         Some(signal) => {
             let why = format!("stopped by {signal}: not all of the {} items were tested", items.len());
-            Err(Stop::Because(why, exit::FAILED))
+            Err(Failure::new(exit::FAILED, why).into())
         }
         None => Ok(totals),
     }
 }
 
-/// Runs a helper; the result is the exit status.
-pub(crate) fn help(args: &HelperArgs) -> u8 {
-    match conformance::helper_main(&args.words) {
-        Ok(()) => exit::FINE,
-        Err(why) => {
-            complain(why);
-            exit::INTERNAL
-        }
-    }
+/// Runs a helper.
+pub(crate) fn help(args: &HelperArgs) -> CommandResult {
+    conformance::helper_main(&args.words).or_exit(exit::INTERNAL)?;
+    Ok(exit::FINE)
 }

@@ -1,16 +1,14 @@
-//! Room: `convert`: stored records in the formats of other programs.
+//! The command `convert`: writes stored records in the formats of other programs.
 //! Not here: the formats (`record::render::convert`).
 
-use std::fs::File;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use record::Run;
 use record::render::convert::{Target, convert};
 
-use super::output::Sink;
-use super::{complain, exit, say};
+use super::output::{Sink, is_same_file};
+use super::records::read;
+use super::{CommandResult, Failure, exit, say};
 
 /// Convert a stored record for another program: Google Benchmark, JUnit, KTAP, LAVA, KCIDB, CSV
 #[derive(Debug, Args)]
@@ -21,7 +19,7 @@ pub(crate) struct ConvertArgs {
     /// The format
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Format,
-    /// Where to write it, instead of the standard output
+    /// Write to FILE instead of the standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 }
@@ -29,7 +27,7 @@ pub(crate) struct ConvertArgs {
 /// Formats of other programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Google Benchmark's JSON, for compare.py and whatever reads that
+    /// Google Benchmark's JSON, for compare.py and other readers of it
     Gbench,
     /// JUnit's XML, for continuous integration
     Junit,
@@ -56,53 +54,18 @@ impl From<Format> for Target {
     }
 }
 
-/// Converts; the result is the exit status.
-pub(crate) fn run(arguments: &ConvertArgs) -> u8 {
-    let mut runs = Vec::new();
-    for path in &arguments.file {
-        match read(path) {
-            Ok(run) => runs.push(run),
-            Err(why) => {
-                complain(why);
-                return exit::USAGE;
-            }
-        }
-    }
-    let text = match convert(&runs, arguments.to.into()) {
-        Ok(text) => text,
-        Err(why) => {
-            complain(format_args!("{}: {why}", names(&arguments.file)));
-            return exit::USAGE;
-        }
-    };
+/// Converts them.
+pub(crate) fn run(arguments: &ConvertArgs) -> CommandResult {
+    let runs = arguments.file.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    let text = convert(&runs, arguments.to.into()).map_err(|why| {
+        let names: Vec<String> = arguments.file.iter().map(|file| file.display().to_string()).collect();
+        Failure::new(exit::USAGE, format_args!("{}: {why}", names.join(", ")))
+    })?;
     let Some(output) = &arguments.output else { return say(&text) };
-    if arguments.file.iter().any(|record| same_file(record, output)) {
-        complain(format_args!("{}: this is the record that is read", output.display()));
-        return exit::USAGE;
+    if arguments.file.iter().any(|record| is_same_file(record, output)) {
+        let why = format_args!("{}: this is the record that is read", output.display());
+        return Err(Failure::new(exit::USAGE, why));
     }
-    let mut sink = Sink::file(output);
-    sink.put(&text);
-    match sink.trouble() {
-        Some(trouble) => {
-            complain(trouble);
-            exit::INTERNAL
-        }
-        None => exit::FINE,
-    }
-}
-
-fn read(path: &Path) -> Result<Run, String> {
-    let name = path.display();
-    let file =
-        File::open(path).map_err(|error| format!("cannot open {name}: {}", lab::describe_errno(&error)))?;
-    Run::read(file).map_err(|error| format!("{name}: {error}"))
-}
-
-fn names(files: &[PathBuf]) -> String {
-    files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
-}
-
-fn same_file(one: &Path, other: &Path) -> bool {
-    let place = |path: &Path| std::fs::metadata(path).map(|file| (file.dev(), file.ino()));
-    matches!((place(one), place(other)), (Ok(one), Ok(other)) if one == other)
+    Sink::file(output).deliver(&text)?;
+    Ok(exit::FINE)
 }

@@ -1,127 +1,97 @@
-//! Room: `binderperf doctor`: what on a machine affects the numbers.
-//! Not here: the probes (`lab::doctor`), how a checkup is shown (`record::render::checkup`).
+//! The command `doctor`: reports what on a machine affects measurements.
+//! Not here: the probes (`doctor`), how a checkup is shown (`record::render::checkup`).
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use lab::doctor::{self, Facts, Snapshot, klog};
+use doctor::{self, Facts, Snapshot, klog};
 use record::checkup::{Checkup, Verdict};
 use record::render::checkup::text;
 
-use super::{complain, exit, note, say};
+use super::{CommandResult, Failure, OrExit, complain, exit, note, say};
 
-/// Say what on this machine affects the numbers, and what to do about it
+/// Report what on this machine affects measurements, and what to do about it
 ///
-/// Looks at how the kernel was built and runs, the binder driver and who uses it, scheduler, CPUs, other work,
-/// temperature, memory and rights; measures how late sleepers are woken, what the clock costs and what a
-/// hypervisor takes. Serious findings come first.
+/// Examines the kernel's configuration, the binder driver and its users, scheduler, CPUs, other load,
+/// temperature, memory and rights; measures wake-up latency, the cost of the clock and the time taken by a
+/// hypervisor. Serious findings come first.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Look at a snapshot of another machine instead: a folder made by --save, or of files copied by hand
+    /// Examine a snapshot of another machine instead: a folder made by --save, or of files copied by hand
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, conflicts_with_all = ["save", "klog_check"])]
     from: Option<PathBuf>,
 
-    /// Also copy everything that was looked at into this empty or new folder
+    /// Also copy everything that was examined into this empty or new folder
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     save: Option<PathBuf>,
 
-    /// Show everything: what is fine, what could not be told, evidence, and commands that show it
+    /// Show everything: passed and undecidable checks, evidence, and commands that show it
     #[arg(long)]
     all: bool,
 
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 
-    /// Exit 1 for warnings, too
+    /// Exit with 1 for warnings, too
     #[arg(long)]
     strict: bool,
 
-    /// Exit 1 if the kernel warned, or the binder driver complained, while this looked and measured
+    /// Exit with 1 if the kernel or its binder driver logged a problem during the examination
     #[arg(long)]
     klog_check: bool,
 
-    /// Do not measure anything
+    /// Skip the measurements
     #[arg(long)]
     no_measure: bool,
 }
 
-/// Forms of a checkup.
+/// Output formats of a checkup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people
+    /// Text
     Text,
-    /// The document
+    /// JSON
     Json,
 }
 
-/// Looks; the result is the exit status.
-pub(crate) fn run(args: &DoctorArgs) -> u8 {
+/// Examines the machine or a snapshot.
+pub(crate) fn run(args: &DoctorArgs) -> CommandResult {
     match &args.from {
-        Some(folder) => match Snapshot::open(folder) {
-            Ok(snapshot) => shown(args, &doctor::examine(&snapshot)),
-            Err(why) => {
-                complain(why);
-                exit::USAGE
-            }
-        },
+        Some(folder) => shown(args, &doctor::examine(&Snapshot::open(folder).or_exit(exit::USAGE)?)),
         None => here(args),
     }
 }
 
-/// Looks at this machine, while the kernel's log is watched if that was asked for.
-fn here(args: &DoctorArgs) -> u8 {
-    let watch = match args.klog_check.then(klog::Watch::begin).transpose() {
-        Ok(watch) => watch,
-        Err(why) => {
-            complain(why);
-            return exit::UNABLE;
-        }
-    };
+/// Examines this machine, watching the kernel's log if requested.
+fn here(args: &DoctorArgs) -> CommandResult {
+    let watch = args.klog_check.then(klog::Watch::begin).transpose().or_exit(exit::UNABLE)?;
     let mut facts = doctor::gather(true);
     if !args.no_measure {
         facts = Facts { measured: doctor::measure(), ..facts };
     }
     let snapshot = Snapshot::live(facts);
     let checkup = doctor::examine(&snapshot);
-    let account = match watch.map(klog::Watch::end).transpose() {
-        Ok(account) => account,
-        Err(why) => {
-            complain(why);
-            return exit::UNABLE;
-        }
-    };
+    let account = watch.map(klog::Watch::end).transpose().or_exit(exit::UNABLE)?;
     if let Some(folder) = &args.save {
-        match doctor::save(&snapshot, folder) {
-            Ok(count) => note(format_args!("{count} files in {}\n", folder.display())),
-            Err(why) => {
-                complain(&why);
-                return match why {
-                    doctor::SaveError::NotEmpty(_) => exit::USAGE,
-                    _ => exit::INTERNAL,
-                };
-            }
-        }
+        let count = doctor::save(&snapshot, folder).map_err(|why| match why {
+            doctor::SaveError::NotEmpty(_) => Failure::new(exit::USAGE, why),
+            _ => Failure::new(exit::INTERNAL, why),
+        })?;
+        note(format_args!("{count} files in {}\n", folder.display()));
     }
-    let status = shown(args, &checkup);
-    match account.filter(|account| !account.is_clean()) {
-        Some(account) => {
-            complain(format_args!("the kernel complained meanwhile:\n{account}"));
-            status.max(exit::FAILED)
-        }
-        None => status,
-    }
+    let shown = shown(args, &checkup);
+    let Some(account) = account.filter(|account| !account.is_clean()) else { return shown };
+    complain(format_args!("the kernel complained meanwhile:\n{account}"));
+    Ok(shown?.max(exit::FAILED))
 }
 
-/// Shows it, and judges.
-fn shown(args: &DoctorArgs, checkup: &Checkup) -> u8 {
-    let status = say(&match args.format {
+/// Prints the checkup; returns the exit status.
+fn shown(args: &DoctorArgs, checkup: &Checkup) -> CommandResult {
+    say(&match args.format {
         Format::Text => text(checkup, args.all),
         Format::Json => checkup.to_json(),
-    });
+    })?;
     let worst = if args.strict { Verdict::Warning } else { Verdict::Error };
-    match status {
-        exit::FINE if checkup.worst() >= worst => exit::FAILED,
-        status => status,
-    }
+    Ok(if checkup.worst() >= worst { exit::FAILED } else { exit::FINE })
 }

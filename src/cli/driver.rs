@@ -1,25 +1,25 @@
-//! Room: the flags about driver and context that every command with a driver takes.
-//! Not here: finding what they mean on this machine (`driver::locate`, through `lab`).
+//! Options about driver and context, shared by every command that uses a driver.
+//! Not here: finding what they mean on this machine (`backend::locate`).
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use bench::plan::{Device, Driver, Inherit, Settings, Waiting, Wanted};
 use clap::{Args, ValueEnum, ValueHint};
-use lab::plan::{Device, Driver, Inherit, Settings, Waiting, Wanted};
 use record::Run;
 
 use super::choice;
 
-/// Where `--driver` comes from when it is not given: a tool of Android's has no flag for it.
+/// Environment variable with the default of `--driver`: Android's tools have no flag for it.
 const VARIABLE: &str = "BINDERPERF_DRIVER";
 
-/// The drivers that one may ask for.
+/// The values of `--driver`.
 pub(crate) const DRIVERS: [Driver; 3] = [Driver::Auto, Driver::Kernel, Driver::Embedded];
 
-/// Which driver and context, and how the embedded driver behaves.
+/// The driver, its context, and the embedded driver's settings.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DriverArgs {
-    /// The kernel's driver, the embedded one in user space, or the kernel's if it can be used [default: $BINDERPERF_DRIVER, else auto]
+    /// The kernel's driver, the embedded one in user space, or auto: the kernel's if usable [default: $BINDERPERF_DRIVER, else auto]
     #[arg(long, help_heading = "Driver", value_name = "DRIVER", value_parser = choice::of(DRIVERS))]
     driver: Option<Driver>,
 
@@ -31,17 +31,17 @@ pub(crate) struct DriverArgs {
     #[arg(long, help_heading = "Driver", value_name = "DIR", value_hint = ValueHint::DirPath)]
     context_dir: Option<PathBuf>,
 
-    /// Embedded driver: priorities that calls pass on [default: nice; in latency tests rt]
+    /// Embedded driver: priorities that a callee inherits [default: nice; in latency tests rt]
     #[arg(long, help_heading = "Driver", value_name = "MODE", value_parser = choice::of([Inherit::None, Inherit::Nice, Inherit::Rt]))]
     inherit: Option<Inherit>,
 
-    /// Embedded driver: how threads wait: sleep, spin, adaptive, with the longest spin in us (up to four times that where
-    /// wake-ups take longer); all but sleep hand a CPU over to a peer that shares it [default: adaptive:50]
+    /// Embedded driver: how threads wait: sleep, spin or adaptive, with the longest spin in us (up to four times that where
+    /// wake-ups take longer); all but sleep yield the CPU to a peer that shares it [default: adaptive:50]
     #[arg(long, help_heading = "Driver", value_name = "HOW[:US]")]
     wait: Option<Wait>,
 
-    /// Embedded driver: whether calls of up to 128 KiB without objects but scattered buffers go from process to process
-    /// [default: on]
+    /// Embedded driver: pass calls of up to 128 KiB without objects other than scattered buffers directly between processes,
+    /// not through the broker [default: on]
     #[arg(long, help_heading = "Driver", value_name = "on|off")]
     lanes: Option<Switch>,
 }
@@ -52,7 +52,7 @@ enum Switch {
     Off,
 }
 
-/// A way of waiting, and for how long it may spin.
+/// How threads wait, and the longest spin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wait {
     waiting: Waiting,
@@ -72,10 +72,10 @@ impl FromStr for Wait {
     }
 }
 
-/// The driver that was asked for: by a flag, else by the environment.
+/// The requested driver: by the option, else by the environment.
 ///
 /// # Errors
-/// The variable makes no sense.
+/// The variable has an invalid value.
 pub(crate) fn asked_for(flag: Option<Driver>) -> Result<Driver, String> {
     match (flag, std::env::var(VARIABLE)) {
         (Some(driver), _) => Ok(driver),
@@ -85,25 +85,25 @@ pub(crate) fn asked_for(flag: Option<Driver>) -> Result<Driver, String> {
 }
 
 impl DriverArgs {
-    /// The context that was asked for.
+    /// The requested context.
     pub(crate) fn device(&self) -> Device {
         self.device.clone().unwrap_or_default()
     }
 
-    /// What the embedded driver shall inherit, if that was said.
+    /// The value of `--inherit`, if given.
     pub(crate) fn inherit(&self) -> Option<Inherit> {
         self.inherit
     }
 
-    /// Everything as one wish.
+    /// The requested driver with its context and settings.
     ///
     /// # Errors
-    /// The variable makes no sense, or a flag does not go with the driver.
+    /// The variable has an invalid value, or an option does not apply to the driver.
     pub(crate) fn wanted(&self) -> Result<Wanted, String> {
         self.wanted_inheriting(Settings::default().inherit)
     }
 
-    /// The same, with priorities that an embedded driver passes on unless `--inherit` says otherwise.
+    /// As [`Self::wanted`], with another default of `--inherit`.
     ///
     /// # Errors
     /// As [`Self::wanted`].
@@ -132,12 +132,12 @@ impl DriverArgs {
             inherit: self.inherit.unwrap_or(inherit),
             waiting: self.wait.map_or(usual.waiting, |wait| wait.waiting),
             spin_budget_ns: self.wait.and_then(|wait| wait.budget_ns).unwrap_or(usual.spin_budget_ns),
-            lanes: self.lanes != Some(Switch::Off),
+            call_slots: self.lanes != Some(Switch::Off),
         }
     }
 }
 
-/// One line about the driver of a run and why it is this one.
+/// One line about the driver of a run and why it was chosen.
 pub(crate) fn chosen(run: &Run) -> Option<String> {
     let driver = run.driver.as_ref()?;
     Some(format!("Driver: {} ({}): {}.\n", driver.kind.name(), driver.details(), driver.reason))

@@ -1,19 +1,19 @@
-//! Room: `gate`: records held to a limit of how much slower than a baseline they may be.
+//! The command `gate`: fails if records are slower than a baseline by more than a limit.
 //! Not here: judging (`record::compare::gate`), reading the records (`super::records`).
 
 use clap::{Args, ValueEnum};
-use record::compare::gate::{Gated, Outcome, gate};
+use record::compare::gate::{GateOutcome, GateResult, gate};
 use record::render::compare::{gated, gated_json, markdown, text};
 
-use super::exit;
-use super::records::{CompareFlags, Form, Percent, cannot_compare, deliver};
+use super::records::{CompareFlags, Form, Percent};
+use super::{CommandResult, OrExit, exit};
 
-/// Fail if records are slower than a baseline by more than a limit, beyond doubt
+/// Fail if records are certainly slower than a baseline by more than a limit
 ///
-/// A and B are each a record, a folder of records, or several with commas between.
+/// A and B are each a record, a folder of records, or several separated by commas.
 #[derive(Debug, Args)]
 pub(crate) struct GateArgs {
-    /// What B is held against
+    /// The reference that B is compared with
     #[arg(long, value_name = "A")]
     baseline: String,
 
@@ -21,21 +21,21 @@ pub(crate) struct GateArgs {
     #[arg(long, value_name = "PERCENT", default_value = "5%")]
     max_regress: Percent,
 
-    /// The status if it cannot be told whether the limit is kept
+    /// The exit status if the result is inconclusive
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = CannotTell::Unable)]
     cannot_tell: CannotTell,
 
-    /// What is held to the limit
+    /// The records to judge
     b: String,
 
     #[command(flatten)]
     flags: CompareFlags,
 }
 
-/// What becomes of doubt.
+/// The exit status of an inconclusive result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum CannotTell {
-    /// Status 3: it could not be measured well enough
+    /// Status 3: the measurement is not precise enough
     Unable,
     /// Status 0
     Pass,
@@ -45,32 +45,25 @@ pub(super) enum CannotTell {
 
 impl CannotTell {
     /// The exit status for an outcome.
-    pub(super) fn status(self, outcome: Outcome) -> u8 {
+    pub(super) fn status(self, outcome: GateOutcome) -> u8 {
         match (outcome, self) {
-            (Outcome::Kept, _) | (Outcome::CannotTell, Self::Pass) => exit::FINE,
-            (Outcome::Exceeded, _) | (Outcome::CannotTell, Self::Fail) => exit::FAILED,
-            (Outcome::CannotTell, Self::Unable) => exit::UNABLE,
+            (GateOutcome::Kept, _) | (GateOutcome::CannotTell, Self::Pass) => exit::FINE,
+            (GateOutcome::Exceeded, _) | (GateOutcome::CannotTell, Self::Fail) => exit::FAILED,
+            (GateOutcome::CannotTell, Self::Unable) => exit::UNABLE,
         }
     }
 }
 
-/// Judges them.
-pub(crate) fn run(args: &GateArgs) -> u8 {
-    let (options, a, b) = match args.flags.read(&args.baseline, &args.b) {
-        Ok(read) => read,
-        Err(status) => return status,
-    };
-    match gate(&a, &b, args.max_regress.0, &options) {
-        Ok(found) => {
-            let status = args.cannot_tell.status(found.outcome);
-            deliver(args.flags.sink(), &shown(&found, args.flags.format), status)
-        }
-        Err(error) => cannot_compare(&error),
-    }
+/// Judges the records.
+pub(crate) fn run(args: &GateArgs) -> CommandResult {
+    let (options, a, b) = args.flags.read(&args.baseline, &args.b)?;
+    let found = gate(&a, &b, args.max_regress.0, &options).or_exit(exit::USAGE)?;
+    args.flags.sink().deliver(&shown(&found, args.flags.format))?;
+    Ok(args.cannot_tell.status(found.outcome))
 }
 
-/// A gated comparison in a form.
-pub(super) fn shown(found: &Gated, form: Form) -> String {
+/// A gated comparison in an output format.
+pub(super) fn shown(found: &GateResult, form: Form) -> String {
     match form {
         Form::Text => format!("{}\n{}", text(&found.comparison), gated(found)),
         Form::Markdown => format!("{}\n```\n{}```\n", markdown(&found.comparison), gated(found)),

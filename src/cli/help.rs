@@ -1,11 +1,11 @@
-//! Room: `help`: what `--help` tells, of a command that is named.
-//! Not here: what that is (each command's room, `lessons`).
+//! The command `help`: prints the `--help` of another command.
+//! Not here: the text (each command's definition, `help_text`).
 
 use clap::Args;
 
-use super::{complain, exit, say, tree};
+use super::{CommandResult, OrExit, exit, say, tree};
 
-/// Tell what a command is for, its options, examples and exit statuses
+/// Show what a command is for, its options, examples and exit statuses
 #[derive(Debug, Args)]
 pub(super) struct HelpArgs {
     /// The command, as in `help throughput binder` [default: all of them]
@@ -13,21 +13,16 @@ pub(super) struct HelpArgs {
     words: Vec<String>,
 }
 
-/// Tells it; the result is the exit status.
-pub(super) fn run(args: &HelpArgs) -> u8 {
+/// Prints the help.
+pub(super) fn run(args: &HelpArgs) -> CommandResult {
     let words: Vec<&str> = args.words.iter().map(String::as_str).collect();
-    // Of the whole program there is a brief one only.
-    of(&words, words.is_empty())
+    print_help(&words, words.is_empty())
 }
 
-/// The help of a command in the tree, long or brief.
-pub(super) fn of(words: &[&str], brief: bool) -> u8 {
-    match tree::find(words) {
-        Some(mut definition) if brief => say(&definition.render_help().to_string()),
-        Some(mut definition) => say(&definition.render_long_help().to_string()),
-        None => {
-            complain(format_args!("no command {:?}; `binderperf help` lists them", words.join(" ")));
-            exit::USAGE
-        }
-    }
+/// Prints the help of a command, long or brief.
+pub(super) fn print_help(words: &[&str], brief: bool) -> CommandResult {
+    let unknown = || format!("no command {:?}; `binderperf help` lists them", words.join(" "));
+    let mut definition = tree::find(words).ok_or_else(unknown).or_exit(exit::USAGE)?;
+    let help = if brief { definition.render_help() } else { definition.render_long_help() };
+    say(&help.to_string())
 }

@@ -1,4 +1,4 @@
-//! Room: `history`: numbers of runs kept in one file over time, shown with their changes.
+//! The command `history`: keeps figures of runs in one file over time and shows their changes.
 //! Not here: what a line is, series and changes (`record::history`).
 
 use std::fs::{self, File, OpenOptions};
@@ -12,16 +12,16 @@ use record::read::MAX_BYTES;
 use record::render::history::text;
 
 use super::output::Sink;
-use super::records::{deliver, group, metrics};
-use super::{complain, exit, note};
+use super::records::{group, metrics};
+use super::{CommandResult, Failure, OrExit, exit, note};
 
-/// Keep the numbers of runs over time, and see where they changed
+/// Keep the figures of runs over time, and show where they changed
 ///
-/// The file is $XDG_STATE_HOME/binderperf/history.jsonl, or that below ~/.local/state: a line of JSON for each number, only
-/// ever appended to.
+/// The file is $XDG_STATE_HOME/binderperf/history.jsonl, or below ~/.local/state: append-only, a line of JSON for each
+/// figure.
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
-    /// Keep the numbers of these records (a file, a folder, or several with commas); each run is kept once
+    /// Add the figures of these records (a file, a folder, or several with commas); each run is added once
     #[arg(long, value_name = "RECORDS")]
     add: Vec<String>,
 
@@ -29,7 +29,7 @@ pub(crate) struct HistoryArgs {
     #[arg(long, value_name = "TEXT", default_value = "")]
     case: String,
 
-    /// Only this metric; median, p99 and mean are kept
+    /// Only this metric: median, p99 or mean
     #[arg(long, value_name = "METRIC", value_parser = metrics())]
     metric: Option<Metric>,
 
@@ -37,38 +37,36 @@ pub(crate) struct HistoryArgs {
     #[arg(long, value_name = "TEXT", default_value = "")]
     environment: String,
 
-    /// A table that Apache Otava reads: a row for each run, of one environment
+    /// Print a table that Apache Otava reads: a row for each run, of one environment
     #[arg(long, conflicts_with = "format")]
     csv: bool,
 
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
 
-    /// Another file
+    /// Use this file instead
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Write it to FILE instead of the standard output
+    /// Write to FILE instead of the standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
-/// Forms of a history.
+/// Output formats of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// A table, and the changes
+    /// A table and the changes
     Text,
-    /// Every number and change
+    /// Every figure and change
     Json,
 }
 
-/// Adds, or shows.
-pub(crate) fn run(args: &HistoryArgs) -> u8 {
-    let Some(path) = args.file.clone().or_else(usual_file) else {
-        complain("where is the history? neither XDG_STATE_HOME nor HOME is set: give --file FILE");
-        return exit::USAGE;
-    };
+/// Adds runs or shows the history.
+pub(crate) fn run(args: &HistoryArgs) -> CommandResult {
+    const NOWHERE: &str = "where is the history? neither XDG_STATE_HOME nor HOME is set: give --file FILE";
+    let path = args.file.clone().or_else(usual_file).ok_or(NOWHERE).or_exit(exit::USAGE)?;
     match args.add.as_slice() {
         [] => args.show(&path),
         words => add(words, &path),
@@ -81,44 +79,33 @@ fn usual_file() -> Option<PathBuf> {
     Some(state.join("binderperf/history.jsonl"))
 }
 
-fn add(words: &[String], path: &Path) -> u8 {
+fn add(words: &[String], path: &Path) -> CommandResult {
     let mut found = Vec::new();
     for word in words {
-        match group(word) {
-            Ok(group) => found.extend(group.members.iter().flat_map(|member| entries(&member.run))),
-            Err(why) => {
-                complain(why);
-                return exit::USAGE;
-            }
-        }
+        let group = group(word).or_exit(exit::USAGE)?;
+        found.extend(group.members.iter().flat_map(|member| entries(&member.run)));
     }
     let all = found.len();
-    match append(path, found) {
-        Ok(added) => {
-            let known = if added < all { format!(" ({} were there)", all - added) } else { String::new() };
-            note(format_args!("{added} numbers added to {}{known}\n", path.display()));
-            exit::FINE
-        }
-        Err(error) => {
-            complain(format_args!("cannot write {}: {}", path.display(), lab::describe_errno(&error)));
-            exit::INTERNAL
-        }
-    }
+    let added =
+        append(path, found).map_err(|error| Failure::of_file(exit::INTERNAL, "write", path, &error))?;
+    let known = if added < all { format!(" ({} were there)", all - added) } else { String::new() };
+    note(format_args!("{added} numbers added to {}{known}\n", path.display()));
+    Ok(exit::FINE)
 }
 
-/// Appends what is not there yet, with one write; how many that were.
+/// Appends the runs that are missing, with one write; returns their number.
 fn append(path: &Path, found: Vec<Entry>) -> io::Result<usize> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
     let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
-    // Two that add at once shall not both find a run missing.
+    // Two processes must not both find a run missing.
     file.lock()?;
     file.seek(SeekFrom::Start(0))?;
     let bytes = whole(&file)?;
     let (known, _) = parse(&String::from_utf8_lossy(&bytes));
     let added = fresh(&known, found);
-    // A line that was cut short ends here.
+    // Ends a line that was cut short.
     let start = if bytes.last().is_some_and(|byte| *byte != b'\n') { "\n" } else { "" };
     let lines: String = added.iter().map(Entry::line).collect();
     if !lines.is_empty() {
@@ -127,7 +114,7 @@ fn append(path: &Path, found: Vec<Entry>) -> io::Result<usize> {
     Ok(added.len())
 }
 
-/// All of a history's file; a device or a pipe might never end, and none of ours is so large.
+/// Reads the file, up to a limit: a device or a pipe might never end.
 fn whole(file: &File) -> io::Result<Vec<u8>> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is no regular file"));
@@ -143,21 +130,14 @@ fn whole(file: &File) -> io::Result<Vec<u8>> {
 }
 
 impl HistoryArgs {
-    fn show(&self, path: &Path) -> u8 {
-        let bytes = match File::open(path).and_then(|file| whole(&file)) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                complain(format_args!(
-                    "there is no history {}: `binderperf history --add RECORD` begins one",
-                    path.display()
-                ));
-                return exit::USAGE;
+    fn show(&self, path: &Path) -> CommandResult {
+        let bytes = File::open(path).and_then(|file| whole(&file)).map_err(|error| {
+            if error.kind() != io::ErrorKind::NotFound {
+                return Failure::of_file(exit::USAGE, "read", path, &error);
             }
-            Err(error) => {
-                complain(format_args!("cannot read {}: {}", path.display(), lab::describe_errno(&error)));
-                return exit::USAGE;
-            }
-        };
+            let begins = "`binderperf history --add RECORD` begins one";
+            Failure::new(exit::USAGE, format_args!("there is no history {}: {begins}", path.display()))
+        })?;
         let (entries, strange) = parse(&String::from_utf8_lossy(&bytes));
         if let Some(first) = strange.first() {
             let more =
@@ -171,17 +151,11 @@ impl HistoryArgs {
         };
         let entries: Vec<Entry> = entries.into_iter().filter(wanted).collect();
         if entries.is_empty() {
-            complain(format_args!("{} has no such number", path.display()));
-            return exit::USAGE;
+            return Err(Failure::new(exit::USAGE, format_args!("{} has no such number", path.display())));
         }
-        let all = series(&entries);
-        match self.rendered(&all) {
-            Ok(text) => deliver(self.out.as_deref().map_or_else(Sink::stdout, Sink::file), &text, exit::FINE),
-            Err(why) => {
-                complain(why);
-                exit::USAGE
-            }
-        }
+        let text = self.rendered(&series(&entries)).or_exit(exit::USAGE)?;
+        self.out.as_deref().map_or_else(Sink::stdout, Sink::file).deliver(&text)?;
+        Ok(exit::FINE)
     }
 
     fn rendered(&self, all: &[Series]) -> Result<String, String> {

@@ -1,24 +1,24 @@
-//! Room: `binderperf inheritance`: typed words to `lab::inheritance`, and its hops to text.
-//! Not here: the scenes (`lab::inheritance`), the table (`record::render::inheritance`).
+//! The command `inheritance`: its options, output and exit status.
+//! Not here: the scenes (`bench::inheritance`), the table (`record::render::inheritance`).
 
+use bench::inheritance::{self, InheritanceError, InheritanceOptions};
+use bench::plan::{Dialect, Inherit};
 use clap::{Args, ValueEnum};
-use lab::inheritance::{self, InheritanceError, Question};
-use lab::plan::{Dialect, Inherit};
 use record::{Driver, Inheritance};
 
 use super::driver::DriverArgs;
-use super::{complain, exit, say};
+use super::{CommandResult, Failure, OrExit, exit, say};
 
-/// See whose priority a thread takes over that serves a call: direct, queued, nested, oneway, and afterwards
+/// Test whose priority the thread that serves a call inherits: direct, queued, nested, oneway, and afterwards
 ///
-/// The servers wait at nice 4, so that a thread that was left alone looks different from one that took over
+/// The servers wait at nice 4, so that a thread without inheritance differs from one that inherited
 /// nice 0.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InheritanceArgs {
     #[command(flatten)]
     driver: DriverArgs,
 
-    /// Whose library, objects and context
+    /// The library, objects and context to use
     #[arg(long, value_enum, default_value_t = Flavour::Hwbinder)]
     flavour: Flavour,
 
@@ -26,11 +26,11 @@ pub(crate) struct InheritanceArgs {
     #[arg(long, value_name = "on|off")]
     inherit_rt: Option<Switch>,
 
-    /// What to print
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 
-    /// Have the servers' embedded driver do something wrong, to see the test fail
+    /// Inject a fault into the servers' embedded driver, to see the test fail
     #[arg(long, value_name = "FAULT", hide = true)]
     driver_fault: Option<DriverFault>,
 }
@@ -59,13 +59,13 @@ enum DriverFault {
 }
 
 impl InheritanceArgs {
-    fn question(&self) -> Question {
+    fn options(&self) -> InheritanceOptions {
         let dialect = match self.flavour {
             Flavour::Hwbinder => Dialect::Hwbinder,
-            Flavour::Binder => Dialect::Binder(lab::plan::Release::default()),
+            Flavour::Binder => Dialect::Binder(bench::plan::Release::default()),
         };
-        let usual = Question::usual(dialect);
-        Question {
+        let usual = InheritanceOptions::usual(dialect);
+        InheritanceOptions {
             inherit_rt: self.inherit_rt.map_or(usual.inherit_rt, |switch| switch == Switch::On),
             servers_inherit: self.driver_fault.map(|DriverFault::DropInheritance| Inherit::None),
             ..usual
@@ -73,32 +73,16 @@ impl InheritanceArgs {
     }
 }
 
-/// Runs the scenes; the result is the exit status.
-pub(crate) fn run(args: &InheritanceArgs) -> u8 {
-    let wanted = match args.driver.wanted() {
-        Ok(wanted) => wanted,
-        Err(why) => {
-            complain(why);
-            return exit::USAGE;
-        }
-    };
-    let question = args.question();
-    let (driver, found) = match inheritance::run(&wanted, &question) {
-        Ok(found) => found,
-        Err(error) => {
-            let code = match error {
-                InheritanceError::NotEmbedded => exit::USAGE,
-                _ => exit::UNABLE,
-            };
-            complain(error);
-            return code;
-        }
-    };
-    let flavour = question.dialect.context();
-    match say(&text(args.format, flavour, &driver, &found)) {
-        exit::FINE => judge(&found),
-        trouble => trouble,
-    }
+/// Runs the test.
+pub(crate) fn run(args: &InheritanceArgs) -> CommandResult {
+    let wanted = args.driver.wanted().or_exit(exit::USAGE)?;
+    let options = args.options();
+    let (driver, found) = inheritance::run(&wanted, &options).map_err(|error| match error {
+        InheritanceError::NotEmbedded => Failure::new(exit::USAGE, error),
+        _ => Failure::new(exit::UNABLE, error),
+    })?;
+    say(&text(args.format, options.dialect.context(), &driver, &found))?;
+    judge(&found)
 }
 
 fn text(format: Format, flavour: &str, driver: &Driver, found: &Inheritance) -> String {
@@ -111,8 +95,8 @@ fn text(format: Format, flavour: &str, driver: &Driver, found: &Inheritance) -> 
     }
 }
 
-/// The exit status, and the reason if it is not 0.
-fn judge(found: &Inheritance) -> u8 {
+/// The verdict; an error says what is not as expected, or not known.
+fn judge(found: &Inheritance) -> CommandResult {
     let wrong: Vec<&str> = found
         .hops
         .iter()
@@ -120,18 +104,18 @@ fn judge(found: &Inheritance) -> u8 {
         .map(|hop| hop.scene.as_str())
         .collect();
     if !wrong.is_empty() {
-        complain(format_args!("not as expected of this driver: {}", wrong.join(", ")));
-        return exit::FAILED;
+        let why = format!("not as expected of this driver: {}", wrong.join(", "));
+        return Err(Failure::new(exit::FAILED, why));
     }
     if let Some(untried) = found.hops.iter().find(|hop| hop.served.is_none()) {
-        complain(format_args!("{} could not be tried: {}", untried.scene, untried.note));
-        return exit::UNABLE;
+        let why = format!("{} could not be tried: {}", untried.scene, untried.note);
+        return Err(Failure::new(exit::UNABLE, why));
     }
     if found.expected.is_none() {
-        complain(format_args!("nothing to compare with: {}", found.expected_reason));
-        return exit::UNABLE;
+        let why = format!("nothing to compare with: {}", found.expected_reason);
+        return Err(Failure::new(exit::UNABLE, why));
     }
-    exit::FINE
+    Ok(exit::FINE)
 }
 
 #[cfg(test)]
@@ -146,18 +130,18 @@ mod tests {
         args: InheritanceArgs,
     }
 
-    fn question(words: &[&str]) -> Question {
-        Words::try_parse_from([&["x"], words].concat()).expect("fine").args.question()
+    fn options(words: &[&str]) -> InheritanceOptions {
+        Words::try_parse_from([&["x"], words].concat()).expect("fine").args.options()
     }
 
     #[test]
     fn words_are_understood() {
-        let usual = question(&[]);
+        let usual = options(&[]);
         assert!(usual.inherit_rt && usual.dialect == Dialect::Hwbinder && usual.servers_inherit.is_none());
-        assert!(!question(&["--flavour=binder"]).inherit_rt);
-        assert!(question(&["--flavour=binder", "--inherit-rt=on"]).inherit_rt);
-        assert!(!question(&["--inherit-rt=off"]).inherit_rt);
-        let faulty = question(&["--driver-fault=drop-inheritance"]);
+        assert!(!options(&["--flavour=binder"]).inherit_rt);
+        assert!(options(&["--flavour=binder", "--inherit-rt=on"]).inherit_rt);
+        assert!(!options(&["--inherit-rt=off"]).inherit_rt);
+        let faulty = options(&["--driver-fault=drop-inheritance"]);
         assert_eq!(faulty.servers_inherit, Some(Inherit::None));
         assert!(Words::try_parse_from(["x", "--driver-fault=other"]).is_err());
     }
@@ -179,7 +163,8 @@ mod tests {
             (None, None, exit::UNABLE),
             (one, None, exit::UNABLE),
         ] {
-            assert_eq!(judge(&found(served, expected)), want, "{served:?} {expected:?}");
+            let status = judge(&found(served, expected)).unwrap_or_else(|failure| failure.status);
+            assert_eq!(status, want, "{served:?} {expected:?}");
         }
     }
 }

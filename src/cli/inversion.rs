@@ -1,21 +1,19 @@
-//! Room: `binderperf inversion`: typed words to `lab::inversion`, its run into outputs and an exit status.
-//! Not here: the experiment (`lab::inversion`), what inversion is (`record::inversion`).
+//! The command `inversion`: its options, output and exit status.
+//! Not here: the experiment (`bench::inversion`), what inversion is (`record::inversion`).
 
 use std::path::PathBuf;
 
+use bench::inversion::InversionOptions;
+use bench::load::LoadClass;
+use bench::plan::{Flavour, Release, fresh_seed};
 use clap::{Args, ValueEnum};
-use lab::inversion::{Ask, Flavour};
-use lab::load::Class;
-use lab::plan::{Release, fresh_seed};
-use lab::run::Observer;
 use record::{Run, Setting};
 
 use super::choice;
-use super::driver::{DriverArgs, chosen};
-use super::output::Sink;
-use super::progress::StatusLine;
+use super::driver::DriverArgs;
+use super::measure::{completeness, measure};
 use super::show::Form;
-use super::{A_YEAR_S, cannot_run, complain, exit, note};
+use super::{A_YEAR_S, CommandResult, command_line, exit};
 
 /// See whether a server without its real-time caller's priority keeps that caller waiting
 ///
@@ -36,7 +34,7 @@ pub(crate) struct InversionArgs {
 
     /// How they are scheduled: other, batch, idle, niceN, fifoN, rrN
     #[arg(long, value_name = "CLASS", default_value_t)]
-    hog_class: Class,
+    hog_class: LoadClass,
 
     /// For how long the service computes in each call, in us of CPU time
     #[arg(long, value_name = "US", default_value_t = 1000, allow_negative_numbers = true)]
@@ -56,11 +54,11 @@ pub(crate) struct InversionArgs {
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// What makes the exit status 0
+    /// The result that makes the exit status 0
     #[arg(help_heading = "Verdict", long, value_enum, value_name = "WHAT", default_value_t = Expected::None)]
     expect: Expected,
 
-    /// Android release whose service manager is spoken to: 8 to 16, 15-qpr
+    /// Android release of the service manager's protocol: 8 to 16, 15-qpr
     #[arg(help_heading = "Service", long, value_name = "N", default_value_t)]
     android: Release,
 
@@ -72,15 +70,15 @@ pub(crate) struct InversionArgs {
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     record: Option<PathBuf>,
 
-    /// What to print
+    /// Output format
     #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Summary)]
     format: Form,
 
-    /// Seconds after which all of it is given up
+    /// Time limit of the whole test in seconds
     #[arg(help_heading = "Verdict", long, value_name = "S", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     time_limit: u64,
 
-    /// Seconds without a call after which it is given up
+    /// Seconds without a call after which the test counts as hanging
     #[arg(long, hide = true, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     patience: u64,
 }
@@ -89,13 +87,13 @@ pub(crate) struct InversionArgs {
 enum Expected {
     /// No inversion with inheritance
     None,
-    /// Inversion in spite of inheritance, as on drivers that do not pass real-time policies on
+    /// Inversion in spite of inheritance, as on drivers that do not inherit real-time policies
     Inversion,
 }
 
 impl InversionArgs {
-    fn ask(&self) -> Result<Ask, String> {
-        let ask = Ask {
+    fn options(&self) -> Result<InversionOptions, String> {
+        let options = InversionOptions {
             flavour: self.flavour,
             hogs: self.hogs,
             hog_class: self.hog_class,
@@ -109,70 +107,27 @@ impl InversionArgs {
             seed: self.seed.unwrap_or_else(fresh_seed),
             patience_s: self.patience,
             time_limit_s: self.time_limit,
-            command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            command_line: command_line(),
         };
-        ask.check().map(|()| ask)
+        options.check().map(|()| options)
     }
 }
 
-/// Carries the experiment out; the result is the exit status.
-pub(crate) fn run(args: &InversionArgs) -> u8 {
-    let ask = match args.ask() {
-        Ok(ask) => ask,
-        Err(why) => {
-            complain(why);
-            return exit::USAGE;
-        }
-    };
-    let mut stdout = Sink::stdout();
-    let mut record = args.record.as_deref().map(Sink::file);
-    if let Some(trouble) = record.as_ref().and_then(Sink::trouble) {
-        complain(trouble);
-    }
-    let mut teller = Teller { line: StatusLine::new() };
-    let result = lab::inversion::execute(&ask, &mut teller);
-    teller.line.show("");
-    let run = match result {
-        Ok(run) => run,
-        Err(error) => return cannot_run(&error),
-    };
-    stdout.put(&args.format.of(&run));
-    if let Some(record) = &mut record {
-        record.put(&run.to_json());
-    }
-    let mut end = status(&run, args.expect);
-    if let Some(reason) = &run.incomplete_reason {
-        complain(format_args!("{reason}; what was measured until then is kept"));
-        end = exit::FAILED;
-    }
-    for trouble in [Some(&stdout), record.as_ref()].into_iter().flatten().filter_map(Sink::trouble) {
-        complain(trouble);
-        end = exit::INTERNAL;
-    }
-    end
+/// Runs the experiment.
+pub(crate) fn run(args: &InversionArgs) -> CommandResult {
+    let print = |run: &Run| args.format.of(run);
+    measure(args.options(), args.record.as_deref(), bench::inversion::execute, print, |run| {
+        status(run, args.expect)
+    })
 }
 
 /// Only a verdict that was reached can be as expected.
 fn status(run: &Run, expected: Expected) -> u8 {
     let on = run.inversion.as_ref().and_then(|experiment| experiment.row(Setting::On));
-    match (on.and_then(|row| row.inverted), expected) {
-        (Some(false), Expected::None) | (Some(true), Expected::Inversion) => exit::FINE,
-        _ => exit::FAILED,
-    }
-}
-
-struct Teller {
-    line: StatusLine,
-}
-
-impl Observer for Teller {
-    fn begins(&mut self, run: &Run) {
-        if let Some(chosen) = chosen(run) {
-            note(chosen);
+    match (completeness(run), on.and_then(|row| row.inverted), expected) {
+        (exit::FINE, Some(false), Expected::None) | (exit::FINE, Some(true), Expected::Inversion) => {
+            exit::FINE
         }
-    }
-
-    fn starts(&mut self, run: &Run, case: usize, done: usize, all: usize) {
-        self.line.step(done, all, &run.cases[case].name);
+        _ => exit::FAILED,
     }
 }

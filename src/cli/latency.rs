@@ -1,32 +1,29 @@
-//! Room: `latency`: which test; and the tests of either flavour, which are also Android's
-//! `libhwbinder_latency` and `schd-dbg`: words into a plan, a record into output and an exit status.
-//! Not here: carrying it out (`lab::latency`).
-//! Facts: flags and defaults of AOSP's `Latency.cpp` and `schd-dbg.cpp` (Android 14). Those begin with one
-//! dash, whatever their length; two are fine, too.
+//! The command `latency`, and its tests `hwbinder` and `binder`, which are also Android's `libhwbinder_latency` and
+//! `schd-dbg`: options, output and exit status.
+//! Not here: measuring (`bench::latency`).
+//! Facts: flags and defaults of AOSP's `Latency.cpp` and `schd-dbg.cpp` (Android 14). Their long flags begin with one
+//! dash; two are accepted as well.
 
-mod accuracy;
 mod sweep;
 mod verdict;
 
 use std::path::PathBuf;
 
+use bench::latency::{Injected, LatencyOptions, options};
+use bench::load::LoadSpec;
+use bench::plan::{Flavour, Inherit, Release};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use lab::latency::{Ask, Flavour, Injected, ask};
-use lab::load::LoadSpec;
-use lab::plan::{Inherit, Release};
-use lab::run::Observer;
 use record::Run;
 use record::render::latency::{Options, json, roles, table};
 
-use super::driver::{DriverArgs, chosen};
-use super::output::Sink;
-use super::progress::StatusLine;
-use super::{A_YEAR_S, cannot_run, complain, exit, note, parse};
+use super::driver::DriverArgs;
+use super::measure::measure;
+use super::{A_YEAR_S, CommandResult, command_line, note, parse};
 
 /// Measure calls one by one: deadlines, priority inheritance, whether client and server share a CPU
 ///
-/// Each iteration is one call from a real-time thread and one from an ordinary one. `hwbinder` and `binder` take the flags
-/// of Android's tools, whose long ones have one dash.
+/// Each iteration is one call from a real-time thread and one from an ordinary thread. `hwbinder` and `binder` take the
+/// flags of Android's tools, whose long flags have one dash.
 #[derive(Debug, Args)]
 #[command(subcommand_value_name = "TEST", subcommand_help_heading = "Tests")]
 pub(super) struct LatencyArgs {
@@ -41,22 +38,20 @@ enum Test {
     #[command(about = ABOUT_BINDER)]
     Binder(Box<TestArgs>),
     Sweep(Box<sweep::SweepArgs>),
-    Accuracy(accuracy::AccuracyArgs),
 }
 
-/// What the tests of the flavours are for.
+/// Descriptions of the tests.
 pub(super) const ABOUT_HWBINDER: &str =
     "Measure pairs of client and server through hwbinder, call by call; Android's libhwbinder_latency";
 pub(super) const ABOUT_BINDER: &str =
     "Measure pairs of client and server through binder, call by call; Android's schd-dbg";
 
-/// Runs the test that was named.
-pub(super) fn run(args: LatencyArgs) -> u8 {
+/// Runs the named test.
+pub(super) fn run(args: LatencyArgs) -> CommandResult {
     match args.test {
-        Test::Hwbinder(args) => measure(Flavour::Hwbinder, &args),
-        Test::Binder(args) => measure(Flavour::Binder, &args),
+        Test::Hwbinder(args) => run_test(Flavour::Hwbinder, &args),
+        Test::Binder(args) => run_test(Flavour::Binder, &args),
         Test::Sweep(args) => sweep::run(&args),
-        Test::Accuracy(args) => accuracy::run(&args),
     }
 }
 
@@ -69,10 +64,10 @@ pub(super) fn run(args: LatencyArgs) -> u8 {
 )]
 pub(super) struct TestArgs {
     /// Iterations of each pair; each is one call from a SCHED_FIFO and one from a SCHED_OTHER thread
-    #[arg(short = 'i', long, value_name = "N", default_value_t = ask::USUAL_ITERATIONS, allow_negative_numbers = true)]
+    #[arg(short = 'i', long, value_name = "N", default_value_t = options::USUAL_ITERATIONS, allow_negative_numbers = true)]
     iterations: u64,
 
-    /// Pairs of client and server, each its own two processes; as many as CPUs less one stress without overload; also -pair
+    /// Pairs of client and server, two processes each; up to one less than the CPUs does not overload the machine; also -pair
     #[arg(
         short = 'w',
         long,
@@ -84,22 +79,22 @@ pub(super) struct TestArgs {
     pairs: u32,
 
     /// A call that takes longer misses its deadline; also -deadline_us
-    #[arg(long, value_name = "US", default_value_t = ask::USUAL_DEADLINE_US, allow_negative_numbers = true)]
+    #[arg(long, value_name = "US", default_value_t = options::USUAL_DEADLINE_US, allow_negative_numbers = true)]
     deadline_us: u64,
 
-    /// Tell who took part: pid, tid, CPU, policy and priority of each
+    /// Print pid, tid, CPU, policy and priority of each participant
     #[arg(help_heading = "Output", short = 'v', long)]
     verbose: bool,
 
-    /// Every single time, in the output and in the record; also -raw_data
+    /// Print and record every single time; also -raw_data
     #[arg(help_heading = "Output", long)]
     raw_data: bool,
 
-    /// Stop the kernel's tracing at the first miss, and the test with it; also -trace
+    /// Stop the kernel's tracing and the test at the first miss; also -trace
     #[arg(help_heading = "Output", long)]
     trace: bool,
 
-    /// BINDERIZE or PASSTHROUGH: the interface in the client's own process, without IPC
+    /// BINDERIZE, or PASSTHROUGH: the interface in the client's own process, without IPC
     #[arg(short = 'm', long, value_name = "MODE", default_value_t = Mode::Binderize, ignore_case = true)]
     mode: Mode,
 
@@ -107,7 +102,7 @@ pub(super) struct TestArgs {
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     payload: Option<u32>,
 
-    /// Calls per second of each pair, counted from when each was intended [default: one right after the other]
+    /// Calls per second of each pair, each timed from its intended start [default: back to back]
     #[arg(long, value_name = "HZ", allow_negative_numbers = true)]
     rate: Option<f64>,
 
@@ -115,31 +110,31 @@ pub(super) struct TestArgs {
     #[arg(long, value_name = "N", default_value_t = 99, value_parser = clap::value_parser!(u8).range(1..=99))]
     priority: u8,
 
-    /// Keep clients to one CPU and servers to one, which may be the same
+    /// Pin clients to one CPU and servers to one, which may be the same
     #[arg(long, value_name = "CLIENT,SERVER", value_parser = two_cpus)]
     cpus: Option<[u32; 2]>,
 
-    /// Load beside the test: cpu, memory, irq or io, with count and class (other, batch, idle, niceN, fifoN, rrN); again for more
+    /// Background load: cpu, memory, irq or io, with count and class (other, batch, idle, niceN, fifoN, rrN); may be repeated
     #[arg(help_heading = "Load and faults", long, value_name = "KIND[:COUNT[:CLASS]]")]
     load: Vec<LoadSpec>,
 
-    /// Keep the load to this CPU
+    /// Pin the load to this CPU
     #[arg(help_heading = "Load and faults", long, value_name = "CPU")]
     load_cpu: Option<u32>,
 
-    /// Whether the service's node lets real-time priorities pass [default: on for hwbinder, off for binder]
+    /// Whether the service's node inherits real-time priorities [default: on for hwbinder, off for binder]
     #[arg(help_heading = "Service", long, value_name = "on|off")]
     inherit_rt: Option<Switch>,
 
-    /// The level of inheritance without which the status is 1: rt, nice, none, or driver: what this one is known for
+    /// Required level of inheritance, else the exit status is 1: rt, nice, none, or driver: what this driver is known for
     #[arg(help_heading = "Verdict", long, value_name = "LEVEL", value_enum, default_value_t = Expected::Rt)]
     expect: Expected,
 
-    /// Leave out the look at single situations: queued, nested and oneway calls, minimum, restoration
+    /// Skip the tests of single situations: queued, nested and oneway calls, minimum, restoration
     #[arg(help_heading = "Verdict", long, conflicts_with = "expect")]
     no_scenes: bool,
 
-    /// What to print
+    /// Output format
     #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Json)]
     format: Form,
 
@@ -147,15 +142,15 @@ pub(super) struct TestArgs {
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     record: Option<PathBuf>,
 
-    /// Make something go wrong, to see it found: drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US, kill-server, spin-caller, lock-server=US, busy-loopers=US, timers=N, timers=N:late
+    /// Inject a fault, to see it found: drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US, kill-server, spin-caller, lock-server=US, busy-loopers=US, timers=N, timers=N:late
     #[arg(help_heading = "Load and faults", long, value_name = "FAULT")]
     inject: Vec<Injected>,
 
-    /// Android release whose service manager is spoken to: 8 to 16, 15-qpr
+    /// Android release of the service manager's protocol: 8 to 16, 15-qpr
     #[arg(help_heading = "Service", long, value_name = "N", default_value_t)]
     android: Release,
 
-    /// Seconds without a reply after which a pair is given up
+    /// Seconds without a reply after which a pair counts as hanging
     #[arg(help_heading = "Service", long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     patience: u64,
 
@@ -171,10 +166,20 @@ enum Switch {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// As Android's tools print it, with more behind it
+    /// The JSON of Android's tools, with further members
     Json,
-    /// For people
+    /// Text
     Table,
+}
+
+impl Form {
+    /// The output for a run.
+    fn of(self, run: &Run, options: Options) -> String {
+        match self {
+            Self::Json => json(run, &options),
+            Self::Table => table(run),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -198,7 +203,7 @@ enum Expected {
     Driver,
 }
 
-/// `0,1`: a client's CPU, and a server's.
+/// The CPUs of client and server, as in `0,1`.
 fn two_cpus(text: &str) -> Result<[u32; 2], String> {
     let cpus =
         text.split_once(',').and_then(|(client, server)| Some([client.parse().ok()?, server.parse().ok()?]));
@@ -210,7 +215,7 @@ const LONG: &str = "Measure the latency of single calls, from a real-time and fr
     than it has CPUs: with more pairs than CPUs, latency tells of the queue. A call that takes longer than --deadline-us is a \
     miss; a service that did not get its real-time caller's priority fails the test.";
 
-/// Android's flags as this parser knows them: its long ones have one dash and underscores.
+/// Translates Android's flags, whose long ones have one dash and underscores.
 pub(super) fn modern(words: Vec<String>) -> Vec<String> {
     const LONG: [(&str, &str); 4] = [
         ("-pair", "--pairs"),
@@ -220,14 +225,14 @@ pub(super) fn modern(words: Vec<String>) -> Vec<String> {
     ];
     let known = |word: String| {
         let bare = word.strip_prefix('-').filter(|rest| rest.starts_with('-')).unwrap_or(&word);
-        // What follows `=` goes with its flag.
+        // The value behind `=` stays with its flag.
         let (flag, value) = bare.find('=').map_or((bare, ""), |at| bare.split_at(at));
         LONG.iter().find(|(old, _)| *old == flag).map_or(word.clone(), |(_, new)| format!("{new}{value}"))
     };
     words.into_iter().map(known).collect()
 }
 
-/// The words behind the program's name, with Android's flags as this parser knows them where they may stand.
+/// The program's arguments, with Android's flags translated where they are valid.
 pub(super) fn with_modern_flags(words: &[String]) -> Vec<String> {
     match words {
         [command, test, flags @ ..] if command == "latency" && (test == "hwbinder" || test == "binder") => {
@@ -237,34 +242,33 @@ pub(super) fn with_modern_flags(words: &[String]) -> Vec<String> {
     }
 }
 
-/// A latency test of this flavour, called by the name of Android's tool.
-pub(super) fn test(flavour: Flavour, name: &str, words: Vec<String>) -> u8 {
-    match parse::<TestArgs>(name, modern(words)) {
-        Ok(args) => measure(flavour, &args),
-        Err(status) => status,
-    }
+/// Runs a latency test of this flavour, called by the name of Android's tool.
+pub(super) fn test(flavour: Flavour, name: &str, words: Vec<String>) -> CommandResult {
+    run_test(flavour, &parse(name, modern(words))?)
 }
 
-fn measure(flavour: Flavour, args: &TestArgs) -> u8 {
-    let ask = args.ask(flavour).and_then(|ask| ask.check().map(|()| ask));
-    match ask {
-        Ok(ask) => carry_out(&ask, args),
-        Err(why) => {
-            complain(why);
-            exit::USAGE
+fn run_test(flavour: Flavour, args: &TestArgs) -> CommandResult {
+    let print = |run: &Run| {
+        if args.verbose {
+            note(roles(run));
         }
-    }
+        args.format.of(run, Options { verbose: args.verbose, raw: args.raw_data })
+    };
+    let options = args.options(flavour).and_then(|options| options.check().map(|()| options));
+    measure(options, args.record.as_deref(), bench::latency::execute, print, |run| {
+        verdict::tell(run, args.expect)
+    })
 }
 
 impl TestArgs {
-    fn ask(&self, flavour: Flavour) -> Result<Ask, String> {
+    fn options(&self, flavour: Flavour) -> Result<LatencyOptions, String> {
         let flavour = match (self.mode, flavour) {
             (Mode::Binderize, flavour) => flavour,
             (Mode::Passthrough, Flavour::Binder) => return Err("binder has no mode PASSTHROUGH".to_owned()),
             (Mode::Passthrough, _) => Flavour::Passthrough,
         };
-        let usual = Ask::usual(flavour);
-        Ok(Ask {
+        let usual = LatencyOptions::usual(flavour);
+        Ok(LatencyOptions {
             pairs: self.pairs,
             iterations: self.iterations,
             deadline_us: self.deadline_us,
@@ -279,57 +283,13 @@ impl TestArgs {
             loads: self.load.clone(),
             load_cpu: self.load_cpu,
             injected: self.inject.clone(),
-            // As on the phones that these tests were made for.
+            // As on the phones for which these tests were made.
             wanted: self.driver.wanted_inheriting(Inherit::Rt)?,
             android: self.android,
             patience_s: self.patience,
-            command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            command_line: command_line(),
             ..usual
         })
-    }
-}
-
-fn carry_out(ask: &Ask, args: &TestArgs) -> u8 {
-    let mut stdout = Sink::stdout();
-    let mut record = args.record.as_deref().map(Sink::file);
-    if let Some(trouble) = record.as_ref().and_then(Sink::trouble) {
-        complain(trouble);
-    }
-    let mut teller = Teller { line: StatusLine::new() };
-    let result = lab::latency::execute(ask, &mut teller);
-    teller.line.show("");
-    let run = match result {
-        Ok(run) => run,
-        Err(error) => return cannot_run(&error),
-    };
-    if args.verbose {
-        note(roles(&run));
-    }
-    stdout.put(&match args.format {
-        Form::Json => json(&run, &Options { verbose: args.verbose, raw: args.raw_data }),
-        Form::Table => table(&run),
-    });
-    if let Some(record) = &mut record {
-        record.put(&run.to_json());
-    }
-    let status = verdict::tell(&run, args.expect);
-    let troubles: Vec<String> = std::iter::once(&stdout).chain(&record).filter_map(Sink::trouble).collect();
-    troubles.iter().for_each(complain);
-    if troubles.is_empty() { status } else { exit::INTERNAL }
-}
-
-/// Tells how far it is.
-struct Teller {
-    line: StatusLine,
-}
-
-impl Observer for Teller {
-    fn begins(&mut self, run: &Run) {
-        note(chosen(run).unwrap_or_default());
-    }
-
-    fn advanced(&mut self, made: u64, all: u64) {
-        self.line.show(&format!("{made} of {all} calls"));
     }
 }
 
@@ -337,11 +297,11 @@ impl Observer for Teller {
 mod tests {
     use super::*;
 
-    fn parsed(words: &[&str]) -> Result<Ask, String> {
+    fn parsed(words: &[&str]) -> Result<LatencyOptions, String> {
         let words = modern(words.iter().map(|word| (*word).to_owned()).collect());
         let all = std::iter::once("x".to_owned()).chain(words);
         let args = TestArgs::try_parse_from(all).map_err(|error| error.to_string())?;
-        args.ask(Flavour::Hwbinder)
+        args.options(Flavour::Hwbinder)
     }
 
     #[test]

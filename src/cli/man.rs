@@ -1,5 +1,5 @@
-//! Room: `man`: which page, and where it goes.
-//! Not here: what is on it (`page`).
+//! The command `man`: writes pages of the manual.
+//! Not here: their text (`page`).
 
 mod page;
 
@@ -8,22 +8,22 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::output::Sink;
-use super::{complain, exit, note, say, tree};
+use super::{CommandResult, Failure, OrExit, exit, note, say, tree};
 
-/// Write pages of the manual: of this program, of each command
+/// Write pages of the manual: of the program and of each command
 #[derive(Debug, Args)]
 pub(super) struct ManArgs {
     /// The command whose page goes to the standard output, as in `man throughput binder` [default: the whole program]
     #[arg(value_name = "COMMAND", conflicts_with = "out")]
     words: Vec<String>,
 
-    /// Write every page into DIR, which is made if it is not there
+    /// Write every page into DIR, which is created if missing
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     out: Option<PathBuf>,
 }
 
-/// Writes one, or all; the result is the exit status.
-pub(super) fn run(args: &ManArgs) -> u8 {
+/// Writes one page, or all.
+pub(super) fn run(args: &ManArgs) -> CommandResult {
     if let Some(folder) = &args.out {
         return all_into(folder);
     }
@@ -32,29 +32,18 @@ pub(super) fn run(args: &ManArgs) -> u8 {
         "" => name.to_owned(),
         command => format!("{name}-{command}"),
     };
-    match page::all().into_iter().find(|page| page.name == wanted) {
-        Some(page) => say(&page.text),
-        None => {
-            complain(format_args!("no page {wanted:?}; `binderperf help` lists the commands"));
-            exit::USAGE
-        }
-    }
+    let page = page::all().into_iter().find(|page| page.name == wanted);
+    let unknown = || format!("no page {wanted:?}; `binderperf help` lists the commands");
+    say(&page.ok_or_else(unknown).or_exit(exit::USAGE)?.text)
 }
 
-fn all_into(folder: &Path) -> u8 {
-    if let Err(error) = std::fs::create_dir_all(folder) {
-        complain(format_args!("cannot make {}: {}", folder.display(), lab::describe_errno(&error)));
-        return exit::INTERNAL;
-    }
+fn all_into(folder: &Path) -> CommandResult {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Failure::of_file(exit::INTERNAL, "make", folder, &error))?;
     let pages = page::all();
     for page in &pages {
-        let mut file = Sink::file(&folder.join(format!("{}.1", page.name)));
-        file.put(&page.text);
-        if let Some(trouble) = file.trouble() {
-            complain(trouble);
-            return exit::INTERNAL;
-        }
+        Sink::file(&folder.join(format!("{}.1", page.name))).deliver(&page.text)?;
     }
     note(format_args!("{} pages in {}\n", pages.len(), folder.display()));
-    exit::FINE
+    Ok(exit::FINE)
 }

@@ -1,9 +1,10 @@
-//! Room: the command line's parts, one per subcommand: typed words in, plans out.
+//! The commands, one file for each, and what they share: exit statuses and messages.
 
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::path::Path;
 
-use lab::run::RunError;
+use bench::run::RunError;
 
 mod ab;
 pub(crate) mod applet;
@@ -20,12 +21,13 @@ mod doctor;
 mod driver;
 mod gate;
 mod help;
+mod help_text;
 mod history;
 mod inheritance;
 mod inversion;
 mod latency;
-mod lessons;
 mod man;
+mod measure;
 mod output;
 mod progress;
 mod records;
@@ -38,66 +40,104 @@ mod trace;
 pub(crate) mod tree;
 mod vm;
 
-/// The longest limit in seconds that can be set: later than any run ends, and sums of it never overflow.
+/// The largest time limit in seconds: longer than any run, and sums never overflow.
 pub(crate) const A_YEAR_S: u64 = 365 * 24 * 3600;
 
 /// Exit codes, the same for every command.
 pub(crate) mod exit {
-    /// All is well.
+    /// Success.
     pub(crate) const FINE: u8 = 0;
     /// It ran, and its verdict is a failure.
     pub(crate) const FAILED: u8 = 1;
-    /// It was called wrongly, or with input that makes no sense.
+    /// Wrong usage or invalid input.
     pub(crate) const USAGE: u8 = 2;
     /// The environment cannot run it.
     pub(crate) const UNABLE: u8 = 3;
-    /// Something of our own went wrong, such as writing the result.
+    /// An internal failure, such as an output that could not be written.
     pub(crate) const INTERNAL: u8 = 4;
 }
 
-/// Reads the words of a tool of Android's, called by this name; an exit status if that is all there is to do.
-fn parse<P: clap::Parser>(name: &str, words: Vec<String>) -> Result<P, u8> {
-    let command = lessons::teach(P::command().bin_name(name.to_owned()), &format!("applet {name}"));
+/// How a command ends: with an exit status, or because of an error.
+type CommandResult = Result<u8, Failure>;
+
+/// An error that ends a command.
+pub(crate) struct Failure {
+    status: u8,
+    /// None if it was already printed.
+    message: Option<String>,
+}
+
+impl Failure {
+    fn new(status: u8, message: impl Display) -> Self {
+        Self { status, message: Some(message.to_string()) }
+    }
+
+    /// The error of a file or folder: `cannot DO PATH: ERROR`.
+    fn of_file(status: u8, act: &str, path: &Path, error: &io::Error) -> Self {
+        Self::new(status, format_args!("cannot {act} {}: {}", path.display(), sys::errno::describe(error)))
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        let status = match error {
+            RunError::NoDriver(_) | RunError::Unready(_) => exit::UNABLE,
+            RunError::NothingToRun { .. } => exit::USAGE,
+            RunError::Os(_) => exit::INTERNAL,
+        };
+        Self::new(status, error)
+    }
+}
+
+/// Makes any error one that ends the command with an exit status.
+trait OrExit<T> {
+    fn or_exit(self, status: u8) -> Result<T, Failure>;
+}
+
+impl<T, E: Display> OrExit<T> for Result<T, E> {
+    fn or_exit(self, status: u8) -> Result<T, Failure> {
+        self.map_err(|error| Failure::new(status, error))
+    }
+}
+
+/// Reports the error that ended a command, if one did; returns the exit status.
+pub(crate) fn status_of(result: CommandResult) -> u8 {
+    result.unwrap_or_else(|Failure { status, message }| {
+        message.into_iter().for_each(complain);
+        status
+    })
+}
+
+/// Parses the arguments of an Android tool called by this name. An answer such as `--help` ends the command, too.
+fn parse<P: clap::Parser>(name: &str, words: Vec<String>) -> Result<P, Failure> {
+    let command = help_text::add_to(P::command().bin_name(name.to_owned()), &format!("applet {name}"));
     let matches = command.try_get_matches_from(std::iter::once(name.to_owned()).chain(words));
     matches.and_then(|matches| P::from_arg_matches(&matches)).map_err(|error| {
         if error.use_stderr() {
             note(error);
-            return exit::USAGE;
+            return Failure { status: exit::USAGE, message: None };
         }
-        say(&error.to_string())
+        Failure { status: status_of(say(&error.to_string())), message: None }
     })
 }
 
-/// Says why a test could not begin; the exit status for that.
-fn cannot_run(error: &RunError) -> u8 {
-    complain(error);
-    match error {
-        RunError::NoDriver(_) | RunError::Unready(_) => exit::UNABLE,
-        RunError::NothingToRun { .. } => exit::USAGE,
-        RunError::Os(_) => exit::INTERNAL,
-    }
+/// The words that this program was started with.
+fn command_line() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// Says what went wrong, on stderr.
+/// Reports an error on stderr.
 fn complain(what: impl Display) {
     note(format_args!("binderperf: {what}\n"));
 }
 
-/// Writes to stderr as it is. Nobody could be told that it does not take any.
+/// Writes text to stderr. Errors are ignored: they could not be reported anywhere.
 fn note(text: impl Display) {
     let _ = io::stderr().write_all(text.to_string().as_bytes());
 }
 
-/// Writes an answer to stdout; the result is the exit status. A reader that has gone, as `head`
-/// does, had enough.
-fn say(text: &str) -> u8 {
-    let mut stdout = output::Sink::stdout();
-    stdout.put(text);
-    match stdout.trouble() {
-        Some(trouble) => {
-            complain(trouble);
-            exit::INTERNAL
-        }
-        None => exit::FINE,
-    }
+/// Writes an answer to stdout. A reader that closed the pipe, as `head` does, is no error.
+fn say(text: &str) -> CommandResult {
+    output::Sink::stdout().deliver(text)?;
+    Ok(exit::FINE)
 }

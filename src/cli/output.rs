@@ -1,13 +1,15 @@
-//! Room: places that text goes to, each of which may be full, closed or forbidden.
-//! Not here: the text.
+//! Outputs for text: the standard output and files. Each may be full, closed or forbidden.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use lab::plan::gbench::Color;
+use bench::plan::gbench::Color;
 
-/// One place; after the first error it takes no more, and the error is kept.
+use super::{Failure, exit};
+
+/// An output. After the first error it writes no more, and keeps the error.
 pub(super) struct Sink {
     name: String,
     writer: Box<dyn Write>,
@@ -20,7 +22,7 @@ impl Sink {
         Self { name: "standard output".to_owned(), writer: Box::new(io::stdout()), error: None }
     }
 
-    /// A file, emptied or made now, so that a bad path shows before anything is measured.
+    /// A file, created or truncated now, so that a bad path shows before anything is measured.
     pub(super) fn file(path: &Path) -> Self {
         let name = path.display().to_string();
         match File::create(path) {
@@ -29,7 +31,7 @@ impl Sink {
         }
     }
 
-    /// Writes text at once.
+    /// Writes and flushes text.
     pub(super) fn put(&mut self, text: &str) {
         if self.error.is_none()
             && let Err(error) = self.writer.write_all(text.as_bytes()).and_then(|()| self.writer.flush())
@@ -38,20 +40,28 @@ impl Sink {
         }
     }
 
-    /// What went wrong, if anything did. That the reader went away is nothing wrong.
-    pub(super) fn trouble(&self) -> Option<String> {
-        let error = self.error.as_ref().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)?;
-        Some(format!("could not write all of the result to {}: {}", self.name, describe(error)))
+    /// Writes a whole text.
+    pub(super) fn deliver(mut self, text: &str) -> Result<(), Failure> {
+        self.put(text);
+        self.trouble().map_or(Ok(()), |trouble| Err(Failure::new(exit::INTERNAL, trouble)))
     }
 
-    /// Whether the reader went away, which a reader may.
+    /// The error message, if writing failed. A closed pipe is no error.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let error = self.error.as_ref().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)?;
+        Some(format!("could not write all of the result to {}: {}", self.name, sys::errno::describe(error)))
+    }
+
+    /// Whether the reader closed the pipe.
     pub(super) fn is_closed(&self) -> bool {
         self.error.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     }
 }
 
-fn describe(error: &io::Error) -> String {
-    lab::describe_errno(error)
+/// Whether two paths lead to one file; false if one of them does not exist.
+pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| std::fs::metadata(path).map(|file| (file.dev(), file.ino()));
+    matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 /// Whether to colour the standard output.

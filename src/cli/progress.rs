@@ -1,18 +1,16 @@
-//! Room: how far a run is, as one line on a terminal; and as lines that one copy of this program,
-//! in a guest, prints for another.
-//! Not here: the run.
+//! Progress of a run: one line on a terminal, and lines by which a copy of this program in a guest reports to its host.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 const MARK: &str = "@progress ";
 
-/// A line for another copy of this program.
+/// A progress line for the copy of this program on the host.
 pub(super) fn line(done: usize, all: usize, name: &str) -> String {
     format!("{MARK}{done} {all} {name}")
 }
 
-/// Such a line read back.
+/// Parses a progress line: done, all, name.
 fn read(line: &str) -> Option<(usize, usize, &str)> {
     let mut words = line.strip_prefix(MARK)?.split(' ');
     Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?, words.next()?))
@@ -30,17 +28,17 @@ impl StatusLine {
         Self { on_terminal: std::io::stderr().is_terminal(), shown: false, start: None }
     }
 
-    /// Shows text in place of what was there; an empty one only clears.
+    /// Replaces the shown text; an empty one only clears.
     pub(super) fn show(&mut self, text: &str) {
-        // With nothing shown the line is somebody else's, and not ours to clear.
+        // With nothing shown the line holds the text of another program.
         if self.on_terminal && (self.shown || !text.is_empty()) {
             self.shown = !text.is_empty();
-            // A terminal that went away is no reason to stop.
+            // A closed terminal is no reason to stop.
             let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
         }
     }
 
-    /// Shows that so many of all are done and which is next.
+    /// Shows the number of finished steps, the next one, and the time left.
     pub(super) fn step(&mut self, done: usize, all: usize, name: &str) {
         let elapsed = self.start.get_or_insert_with(Instant::now).elapsed();
         let left = left(elapsed, done, all);
@@ -48,7 +46,7 @@ impl StatusLine {
     }
 }
 
-/// How long the rest takes if it goes on like this; nothing while too little is done to tell.
+/// The estimated time left; empty while too little is done.
 fn left(elapsed: Duration, done: usize, all: usize) -> String {
     if done < 3 || all < done {
         return String::new();
@@ -57,11 +55,11 @@ fn left(elapsed: Duration, done: usize, all: usize) -> String {
     format!(", about {seconds:.0} s left")
 }
 
-/// Takes the standard error of a copy of this program: progress goes to the line, the rest is kept.
+/// Receives the standard error of a copy of this program: shows its progress, keeps the rest.
 pub(super) struct Listener<'l> {
     line: &'l mut StatusLine,
     pending: Vec<u8>,
-    /// Everything that was no progress.
+    /// Everything except progress lines.
     pub(super) said: String,
 }
 

@@ -1,5 +1,4 @@
-//! Room: records as they are named on a command line: a file, a folder of them, or several with commas between; and
-//! the flags about comparing them.
+//! Records named on the command line, by file, folder or several separated by commas; and options about comparing them.
 //! Not here: reading one (`record::read`), comparing (`record::compare`).
 
 use std::fs::File;
@@ -8,14 +7,14 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use record::compare::{CannotCompare, Comparison, Group, Member, Metric, Options};
+use record::compare::{Comparison, Group, Member, Metric, Options};
 use record::render::compare::{json, markdown, text};
 use record::{ReadError, Run};
 
 use super::output::Sink;
-use super::{complain, exit, note};
+use super::{Failure, OrExit, exit, note};
 
-/// A share, typed in percent.
+/// A share, given in percent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Percent(pub(super) f64);
 
@@ -29,15 +28,15 @@ impl FromStr for Percent {
     }
 }
 
-/// Every metric's name.
+/// The name of every metric.
 pub(super) fn metrics() -> impl TypedValueParser<Value = Metric> {
     PossibleValuesParser::new(Metric::ALL.map(Metric::name)).try_map(|name| name.parse::<Metric>())
 }
 
-/// How to compare, and how to show it.
+/// Options of a comparison and its output.
 #[derive(Clone, Debug, Args)]
 pub(super) struct CompareFlags {
-    /// What of each run is compared
+    /// The metric to compare
     #[arg(help_heading = "Comparing", long, value_name = "METRIC", default_value = "median", value_parser = metrics())]
     metric: Metric,
 
@@ -45,20 +44,20 @@ pub(super) struct CompareFlags {
     #[arg(help_heading = "Comparing", long, value_name = "PERCENT", default_value = "5%")]
     resolution: Percent,
 
-    /// Compare what should not be: emulated with real CPUs, builds with debug assertions with others
+    /// Compare unlike records: emulated with real CPUs, builds with and without debug assertions
     #[arg(help_heading = "Comparing", long)]
     force: bool,
 
-    /// How to show it
+    /// Output format
     #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Text)]
     pub(super) format: Form,
 
-    /// Write it to FILE instead of the standard output
+    /// Write to FILE instead of the standard output
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
-/// Forms of a comparison.
+/// Output formats of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
     /// A table
@@ -78,28 +77,25 @@ impl CompareFlags {
         Ok(Options { metric, force, resolution: self.resolution.0, ..Options::default() })
     }
 
-    /// How to compare, and the two groups that these words name. The error is an exit status; why has been said.
-    pub(super) fn read(&self, a: &str, b: &str) -> Result<(Options, Group, Group), u8> {
-        let read = || Ok((self.options()?, group(a)?, group(b)?));
-        read().map_err(|why: String| {
-            complain(why);
-            exit::USAGE
-        })
+    /// The options and the two groups of records.
+    pub(super) fn read(&self, a: &str, b: &str) -> Result<(Options, Group, Group), Failure> {
+        let read = || Ok::<_, String>((self.options()?, group(a)?, group(b)?));
+        read().or_exit(exit::USAGE)
     }
 
-    /// Whether a file was named for the result.
+    /// Whether the result goes to a file.
     pub(super) fn has_file(&self) -> bool {
         self.out.is_some()
     }
 
-    /// Opens the place for the result, before anything that takes long.
+    /// Opens the output, before anything that takes long.
     pub(super) fn sink(&self) -> Sink {
         self.out.as_deref().map_or_else(Sink::stdout, Sink::file)
     }
 }
 
 impl Form {
-    /// A comparison in this form.
+    /// A comparison in this format.
     pub(super) fn of(self, found: &Comparison) -> String {
         match self {
             Self::Text => text(found),
@@ -109,31 +105,13 @@ impl Form {
     }
 }
 
-/// Says why two groups cannot be compared; the exit status for that.
-pub(super) fn cannot_compare(error: &CannotCompare) -> u8 {
-    complain(error);
-    exit::USAGE
-}
-
-/// Writes a result; `status` unless that fails.
-pub(super) fn deliver(mut sink: Sink, text: &str, status: u8) -> u8 {
-    sink.put(text);
-    match sink.trouble() {
-        Some(trouble) => {
-            complain(trouble);
-            exit::INTERNAL
-        }
-        None => status,
-    }
-}
-
-/// The records that these words name.
+/// Reads the named records.
 ///
 /// # Errors
-/// A word names nothing, or something that is no sound record.
+/// A name matches nothing, or something that is no valid record.
 pub(super) fn group(words: &str) -> Result<Group, String> {
     let paths: Vec<&str> = match Path::new(words).exists() {
-        // A comma may be part of a name.
+        // A comma may be part of a file name.
         true => vec![words],
         false => words.split(',').filter(|word| !word.is_empty()).collect(),
     };
@@ -150,7 +128,7 @@ pub(super) fn group(words: &str) -> Result<Group, String> {
     Ok(Group { name: words.to_owned(), members })
 }
 
-/// Why a file is not read.
+/// The message about a file that cannot be read.
 enum Unread {
     Open(std::io::Error),
     Content(ReadError),
@@ -159,10 +137,16 @@ enum Unread {
 impl Unread {
     fn in_words(&self, path: &str) -> String {
         match self {
-            Self::Open(error) => format!("cannot open {path}: {}", lab::describe_errno(error)),
+            Self::Open(error) => format!("cannot open {path}: {}", sys::errno::describe(error)),
             Self::Content(error) => format!("{path}: {error}"),
         }
     }
+}
+
+/// Reads one record.
+pub(super) fn read(path: &Path) -> Result<Run, Failure> {
+    let name = path.display().to_string();
+    member(path).map(|member| member.run).map_err(|error| error.in_words(&name)).or_exit(exit::USAGE)
 }
 
 fn member(path: &Path) -> Result<Member, Unread> {
@@ -171,13 +155,13 @@ fn member(path: &Path) -> Result<Member, Unread> {
     Ok(Member { file: path.display().to_string(), run })
 }
 
-/// Every record among the `.json` files of a folder; other JSON is passed over.
+/// Every record among the `.json` files of a folder; other JSON is skipped.
 fn folder(path: &Path) -> Result<Vec<Member>, String> {
     let mut members = Vec::new();
     for file in &files_of(path, "json")? {
         match member(file) {
             Ok(member) => members.push(member),
-            // What `run` leaves beside its records.
+            // Other output of `run` in the same folder.
             Err(Unread::Content(ReadError::Foreign { found })) if found.starts_with("\"binderperf.") => {}
             Err(Unread::Content(ReadError::Foreign { .. })) => {
                 note(format_args!("{}: no record, passed over\n", file.display()));
@@ -192,10 +176,11 @@ fn folder(path: &Path) -> Result<Vec<Member>, String> {
     Ok(members)
 }
 
-/// The files of a folder whose names end so, in their order.
+/// The files of a folder with this extension, sorted by name.
 pub(super) fn files_of(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
-    let entries = std::fs::read_dir(folder)
-        .map_err(|error| format!("cannot look into {}: {}", folder.display(), lab::describe_errno(&error)))?;
+    let entries = std::fs::read_dir(folder).map_err(|error| {
+        format!("cannot look into {}: {}", folder.display(), sys::errno::describe(&error))
+    })?;
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     files.retain(|file| file.extension().is_some_and(|end| end == extension) && file.is_file());
     files.sort();

@@ -1,4 +1,4 @@
-//! Room: `report`: records of one or several tests as one page, as Markdown, or as the summary of `run`.
+//! The command `report`: renders records as one page, as Markdown, or as the summary of `run`.
 //! Not here: what a report says (`record::render::report`).
 
 use std::fs::{self, File};
@@ -7,32 +7,32 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use record::checkup::Checkup;
-use record::render::report::{Bundle, Entry, Fragment, Trouble, Troubles, html, markdown, summary};
+use record::render::report::{Bundle, Entry, Fragment, RunProblem, RunProblems, html, markdown, summary};
 
 use record::{ReadError, Run};
 use trace::picture::fragment;
-use trace::verdict::{Filter, Question};
+use trace::verdict::{AnalysisOptions, Filter};
 
 use super::output::Sink;
 use super::records::files_of;
 use super::trace::{answer, scenes};
-use super::{complain, exit, say};
+use super::{CommandResult, Failure, OrExit, exit, say};
 
-/// Make one page of records: verdicts, curves, findings, and what they rest on
+/// Make one page of records: verdicts, curves, findings and their evidence
 ///
-/// PATH is a record, or a folder as `run --out` fills it: every record in it, and what the doctor found. The page
-/// needs nothing but itself: no script, no network.
+/// PATH is a record, or a folder of `run --out`: every record in it, and the doctor's findings. The page is
+/// self-contained: no scripts, no network.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     /// Records, or folders of records
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// What to make of them
+    /// Output format
     #[arg(long, value_enum, default_value_t = Form::Html)]
     format: Form,
 
-    /// Where to; `-` for stdout [default: binderperf-report.html for a page, stdout for the others]
+    /// Output file; `-` for stdout [default: binderperf-report.html for a page, stdout for the others]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -47,28 +47,16 @@ enum Form {
     Summary,
 }
 
-/// The slowest calls of a recording get a picture, so many of them.
+/// The number of slowest calls of a recording that get a picture.
 const TOLD: usize = 5;
-/// Where a page goes unless something else was said.
+/// The default file of a page.
 const PAGE: &str = "binderperf-report.html";
 
-/// Makes it.
-pub(crate) fn run(args: &ReportArgs) -> u8 {
-    let bundle = match read(&args.paths) {
-        Ok(bundle) => bundle,
-        Err(why) => {
-            complain(why);
-            return exit::USAGE;
-        }
-    };
+/// Renders the report.
+pub(crate) fn run(args: &ReportArgs) -> CommandResult {
+    let bundle = read(&args.paths).or_exit(exit::USAGE)?;
     let text = match args.format {
-        Form::Html => match html(&bundle) {
-            Ok(page) => page,
-            Err(why) => {
-                complain(why);
-                return exit::INTERNAL;
-            }
-        },
+        Form::Html => html(&bundle).or_exit(exit::INTERNAL)?,
         Form::Markdown => markdown(&bundle),
         Form::Summary => summary(&bundle, ""),
     };
@@ -77,21 +65,16 @@ pub(crate) fn run(args: &ReportArgs) -> u8 {
     if path == Path::new("-") {
         return say(&text);
     }
-    let mut file = Sink::file(&path);
-    file.put(&text);
-    if let Some(trouble) = file.trouble() {
-        complain(trouble);
-        return exit::INTERNAL;
-    }
+    Sink::file(&path).deliver(&text)?;
     say(&format!("{}\n", path.display()))
 }
 
-/// Everything that the paths hold.
+/// Reads all paths.
 pub(super) fn read(paths: &[PathBuf]) -> Result<Bundle, String> {
     let mut bundle = Bundle::default();
     for path in paths {
         let failed =
-            |error: &io::Error| format!("cannot read {}: {}", path.display(), lab::describe_errno(error));
+            |error: &io::Error| format!("cannot read {}: {}", path.display(), sys::errno::describe(error));
         let about = fs::metadata(path).map_err(|error| failed(&error))?;
         if !about.is_dir() {
             let run = File::open(path).map_err(|error| failed(&error))?;
@@ -102,7 +85,7 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Bundle, String> {
         for file in &files_of(path, "json")? {
             take(&mut bundle, file)?;
         }
-        // As they were run: files have their names' order.
+        // Sorted by start time: files are in the order of their names.
         bundle.runs.sort_by(|one, other| one.run.started.cmp(&other.run.started));
         for file in &files_of(path, "bptrace")? {
             match causes(file) {
@@ -118,11 +101,12 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Bundle, String> {
     Ok(bundle)
 }
 
-/// What the slowest calls of a recording waited for, in pictures; nothing if no call of a test's own is in it.
+/// Pictures of the slowest calls of a recording; none if it has no marked call.
 pub(super) fn causes(recording: &Path) -> Result<Option<Fragment>, String> {
     let filter = Filter { own: true, ..Filter::default() };
-    let question = Question { deadline_ns: None, worst: TOLD, filter };
-    let analysis = answer(question, recording, None).map_err(|(_, why)| why)?;
+    let question = AnalysisOptions { deadline_ns: None, worst: TOLD, filter };
+    let unreadable = |failure: Failure| failure.message.unwrap_or_default();
+    let analysis = answer(question, recording, None).map_err(unreadable)?;
     if analysis.counts.calls == 0 {
         return Ok(None);
     }
@@ -133,25 +117,25 @@ pub(super) fn causes(recording: &Path) -> Result<Option<Fragment>, String> {
     Ok(Some(Fragment { title, style, html }))
 }
 
-/// One file of a folder: a record, what the doctor found, or something else, which is left alone.
+/// One file of a folder: a record, a checkup, or something else, which is ignored.
 fn take(bundle: &mut Bundle, file: &Path) -> Result<(), String> {
     let bytes = fs::read(file)
-        .map_err(|error| format!("cannot read {}: {}", file.display(), lab::describe_errno(&error)))?;
+        .map_err(|error| format!("cannot read {}: {}", file.display(), sys::errno::describe(&error)))?;
     match Run::from_json(&bytes) {
         Ok(run) => bundle.runs.push(Entry { name: name_of(file), run }),
-        // What is none of the three is somebody else's.
+        // Other JSON is not ours.
         Err(ReadError::Foreign { .. }) => {
             bundle.checkup = Checkup::from_json(&bytes).ok().or(bundle.checkup.take());
-            bundle.troubles.extend(Troubles::from_json(&bytes).into_iter().flatten());
+            bundle.troubles.extend(RunProblems::from_json(&bytes).into_iter().flatten());
         }
-        // One bad file does not take the others with it.
+        // One bad file does not spoil the others.
         Err(error) => bundle.troubles.push(unreadable(file, &error.to_string())),
     }
     Ok(())
 }
 
-fn unreadable(file: &Path, why: &str) -> Trouble {
-    Trouble { words: "UNREADABLE".to_owned(), ..Trouble::not_run(name_of(file), why) }
+fn unreadable(file: &Path, why: &str) -> RunProblem {
+    RunProblem { words: "UNREADABLE".to_owned(), ..RunProblem::not_run(name_of(file), why) }
 }
 
 fn name_of(path: &Path) -> String {

@@ -1,7 +1,7 @@
-//! Room: `run`: everything that matters after one another, a summary on one screen, a report in a folder; on
-//! this machine's driver, on the embedded one, or in a guest.
-//! Not here: which tests those are (`lab::suite`), what a report says (`record::render::report`), the guest
-//! (`lab::vm`).
+//! The command `run`: all tests in sequence, a summary on one screen and a report in a folder; on this machine's driver, on
+//! the embedded one, or in a guest.
+//! Not here: the list of tests (`bench::suite`), the report's contents (`record::render::report`), the guest
+//! (`vm`).
 
 mod guest;
 mod keep;
@@ -9,29 +9,29 @@ mod keep;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bench::suite::{self, Depth, SuiteEnd, SuiteObserver, SuiteOptions, SuitePart};
 use clap::Args;
-use lab::doctor::{self, klog};
-use lab::suite::{self, Ask, Depth, Ended, Part, Watcher};
+use doctor::{self, klog};
 use record::checkup::Checkup;
-use record::render::report::{Grade, Trouble, verdicts};
+use record::render::report::{Grade, RunProblem, verdicts};
 use record::{DriverKind, Run};
 
 use super::driver::{DriverArgs, chosen};
 use super::progress::{self, StatusLine};
-use super::{complain, exit, note, say};
+use super::{CommandResult, Failure, OrExit, command_line, complain, exit, note, say, status_of};
 use keep::Folder;
 
-/// Measure everything that matters: binder and hwbinder, throughput and latency, slow calls with their causes; with a report
+/// Run all tests: binder and hwbinder, throughput and latency, slow calls with their causes; with a report
 ///
-/// On this machine's driver, else on the embedded one. Ctrl-C keeps what was measured until then. The summary is on
-/// stdout; the folder holds a record of each test, what the doctor found, a recording of slow calls, and report.html.
+/// Uses this machine's driver, else the embedded one. Ctrl-C keeps the results so far. The summary is on stdout; the
+/// folder holds a record of each test, the doctor's findings, a recording of slow calls, and report.html.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
     /// Under a minute, for a first look
     #[arg(long)]
     quick: bool,
 
-    /// Several repetitions and long tests, for results to compare with
+    /// Several repetitions and longer tests, for results to compare with
     #[arg(long, conflicts_with = "quick")]
     thorough: bool,
 
@@ -39,19 +39,19 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     out: Option<PathBuf>,
 
-    /// Fail if the kernel warned, or its binder driver complained, meanwhile
+    /// Fail if the kernel or its binder driver logged a problem during the run
     #[arg(long)]
     klog_check: bool,
 
-    /// Leave out the recording of slow calls
+    /// Skip the recording of slow calls
     #[arg(long)]
     no_trace: bool,
 
-    /// On the driver of a real kernel, in a VM: bzImage, .deb, or a name such as 6.12
+    /// Use the driver of a real kernel, in a VM: bzImage, .deb, or a name such as 6.12
     #[arg(long, value_name = "KERNEL", num_args = 0..=1, default_missing_value = "", conflicts_with_all = HERE)]
     vm: Option<String>,
 
-    /// Say on stderr how far it is, for another copy of this program
+    /// Report progress on stderr for the copy of this program on the host
     #[arg(long, hide = true)]
     progress: bool,
 
@@ -62,27 +62,21 @@ pub(crate) struct RunArgs {
 /// Flags about the driver of this machine.
 const HERE: [&str; 6] = ["driver", "device", "context_dir", "inherit", "wait", "lanes"];
 
-/// The way to a kernel's driver that always works.
+/// Hint on how to measure a kernel's driver.
 const IN_A_VM: &str = "binderperf run --vm measures the driver of a real kernel, in a VM.\n";
 
 /// Runs it.
-pub(crate) fn run(args: &RunArgs) -> u8 {
-    let mut folder = match Folder::make(args.out.clone()) {
-        Ok(folder) => folder,
-        Err((status, why)) => {
-            complain(why);
-            return status;
-        }
-    };
+pub(crate) fn run(args: &RunArgs) -> CommandResult {
+    let mut folder = Folder::make(args.out.clone())?;
     let measured = match &args.vm {
         Some(kernel) => guest::run(args, kernel, &mut folder),
         None => here(args, &mut folder),
     };
     match measured {
-        Ok(()) => present(&mut folder),
-        Err(code) => {
+        Ok(()) => Ok(present(&mut folder)),
+        Err(failure) => {
             folder.remove_if_empty();
-            code
+            Err(failure)
         }
     }
 }
@@ -97,56 +91,50 @@ impl RunArgs {
     }
 }
 
-/// On this machine: its own driver or the embedded one.
-fn here(args: &RunArgs, folder: &mut Folder) -> Result<(), u8> {
-    let wanted = args.driver.wanted().map_err(|why| {
-        complain(why);
-        exit::USAGE
-    })?;
-    let ask = Ask {
+/// Runs on this machine: on its own driver or the embedded one.
+fn here(args: &RunArgs, folder: &mut Folder) -> Result<(), Failure> {
+    let wanted = args.driver.wanted().or_exit(exit::USAGE)?;
+    let options = SuiteOptions {
         depth: args.depth(),
         wanted,
         inherits_as_told: args.driver.inherit().is_some(),
         recording: (!args.no_trace).then(|| folder.recording()),
-        command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        command_line: command_line(),
     };
-    let watch = args.klog_check.then(klog::Watch::begin).transpose().map_err(|why| {
-        complain(why);
-        exit::UNABLE
-    })?;
+    let watch = args.klog_check.then(klog::Watch::begin).transpose().or_exit(exit::UNABLE)?;
     let mut line = StatusLine::new();
     line.show("looking at the machine");
     let checkup = Some(doctor::examine_here());
-    let mut teller = Teller { line, for_a_copy: args.progress, folder, checkup };
-    let ended = suite::execute(&ask, &mut teller);
-    teller.line.show("");
-    if !matches!(ended, Ended::NoDriver(_)) {
+    let mut progress = ProgressReporter { line, for_a_copy: args.progress, folder, checkup };
+    let ended = suite::execute(&options, &mut progress);
+    progress.line.show("");
+    if !matches!(ended, SuiteEnd::NoDriver(_)) {
         watch.into_iter().for_each(|watch| folder.keep_complaints(watch.end()));
     }
     match ended {
-        Ended::Whole => Ok(()),
-        Ended::Interrupted => {
+        SuiteEnd::Whole => Ok(()),
+        SuiteEnd::Interrupted => {
             note("Stopped by a signal: what was measured until then is kept.\n");
             Ok(())
         }
-        Ended::NoDriver(error) => {
+        SuiteEnd::NoDriver(error) => {
             complain(error);
             note(IN_A_VM);
-            Err(exit::UNABLE)
+            Err(Failure { status: exit::UNABLE, message: None })
         }
     }
 }
 
-/// Tells how far it is, and keeps each result as soon as there is one.
-struct Teller<'f> {
+/// Shows progress, and stores each result at once.
+struct ProgressReporter<'f> {
     line: StatusLine,
     for_a_copy: bool,
     folder: &'f mut Folder,
-    /// What the doctor found before the first test; kept once there is one.
+    /// The doctor's findings before the first test; stored once a test begins.
     checkup: Option<Checkup>,
 }
 
-impl Watcher for Teller<'_> {
+impl SuiteObserver for ProgressReporter<'_> {
     fn begins(&mut self, run: &Run) {
         if let Some(checkup) = self.checkup.take() {
             self.folder.keep_checkup(checkup);
@@ -159,7 +147,7 @@ impl Watcher for Teller<'_> {
         }
     }
 
-    fn advanced(&mut self, part: Part, done: u64, all: u64, left: Duration) {
+    fn advanced(&mut self, part: SuitePart, done: u64, all: u64, left: Duration) {
         let (name, seconds) = (part.name(), left.as_secs());
         if self.for_a_copy {
             note(progress::line(done as usize, all as usize, name) + "\n");
@@ -168,25 +156,25 @@ impl Watcher for Teller<'_> {
         }
     }
 
-    fn kept(&mut self, part: Part, run: Run) {
+    fn kept(&mut self, part: SuitePart, run: Run) {
         self.folder.keep(part.name(), run);
     }
 
-    fn missing(&mut self, part: Part, why: String) {
+    fn missing(&mut self, part: SuitePart, why: String) {
         let trouble = match part {
-            // No result needs it.
-            Part::Recorded(_) => Trouble::not_here(part.name(), why),
-            Part::Throughput | Part::Latency(_) => Trouble::not_run(part.name(), why),
+            // No result depends on it.
+            SuitePart::Recorded(_) => RunProblem::not_here(part.name(), why),
+            SuitePart::Throughput | SuitePart::Latency(_) => RunProblem::not_run(part.name(), why),
         };
         self.folder.bundle.troubles.push(trouble);
     }
 }
 
-/// The report, the summary, and what they come to.
+/// Writes the report and the summary; returns the exit status.
 fn present(folder: &mut Folder) -> u8 {
     folder.explain();
     let report = folder.report();
-    let printed = say(&folder.summary(report.as_deref()));
+    let printed = status_of(say(&folder.summary(report.as_deref())));
     let troubles = folder.troubles();
     troubles.iter().for_each(complain);
     let bad = verdicts(&folder.bundle).iter().any(|line| line.grade == Grade::Bad);

@@ -1,11 +1,10 @@
-//! Room: `show`: a stored record, rendered.
+//! The command `show`: renders a stored record.
 
-use std::fs::File;
 use std::path::PathBuf;
 
+use bench::plan::gbench::Color;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use lab::plan::gbench::Color;
 use record::Run;
 use record::render::crowd::lines;
 use record::render::gbench::{Format, Options, context, replay};
@@ -13,24 +12,25 @@ use record::render::summary::summary;
 use record::render::{latency, printable};
 
 use super::output::in_color;
-use super::{complain, exit, say};
+use super::records::read;
+use super::{CommandResult, Failure, exit, say};
 
 /// Show a stored record, as tables or for other programs
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
     /// The record
     file: PathBuf,
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value_t = Shown::Any(Form::Summary))]
     format: Shown,
 }
 
-/// Forms of a stored record.
+/// Output formats of a stored record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
-    /// One that any record has.
+    /// A format for any record.
     Any(Form),
-    /// Only for a latency test.
+    /// A format for latency tests only.
     Latency(LatencyForm),
 }
 
@@ -56,16 +56,16 @@ impl ValueEnum for Shown {
     }
 }
 
-/// Forms of a latency test's record.
+/// Output formats of a latency test's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LatencyForm {
-    /// The JSON of Android's latency tests, with all that the record has
+    /// The JSON of Android's latency tests, with everything in the record
     LatencyJson,
     /// The table of a latency test
     LatencyTable,
 }
 
-/// Forms of any record.
+/// Output formats of any record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
     /// The table that `run` prints at its end
@@ -82,29 +82,15 @@ pub(super) enum Form {
     Lines,
 }
 
-/// Shows it.
-pub(crate) fn run(arguments: &ShowArgs) -> u8 {
-    let path = arguments.file.display();
-    let run = match File::open(&arguments.file) {
-        Ok(file) => Run::read(file),
-        Err(error) => {
-            complain(format_args!("cannot open {path}: {}", lab::describe_errno(&error)));
-            return exit::USAGE;
-        }
-    };
-    let run = match run {
-        Ok(run) => run,
-        Err(error) => {
-            complain(format_args!("{path}: {error}"));
-            return exit::USAGE;
-        }
-    };
+/// Shows the record.
+pub(crate) fn run(arguments: &ShowArgs) -> CommandResult {
+    let run = read(&arguments.file)?;
     match arguments.format {
         Shown::Any(form) => say(&form.of(&run)),
         Shown::Latency(_) if run.latency.is_none() => {
-            let test = printable(&run.plan.test);
-            complain(format_args!("{path} is not of a latency test but of {test:?}: use --format=summary"));
-            exit::USAGE
+            let (path, test) = (arguments.file.display(), printable(&run.plan.test));
+            let why = format!("{path} is not of a latency test but of {test:?}: use --format=summary");
+            Err(Failure::new(exit::USAGE, why))
         }
         Shown::Latency(LatencyForm::LatencyJson) => {
             say(&latency::json(&run, &latency::Options { verbose: true, raw: true }))
@@ -114,7 +100,7 @@ pub(crate) fn run(arguments: &ShowArgs) -> u8 {
 }
 
 impl Form {
-    /// A record in this form.
+    /// A record in this format.
     pub(super) fn of(self, run: &Run) -> String {
         let as_gbench = |format| {
             let color = format == Format::Console && in_color(Color::Auto);

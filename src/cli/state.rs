@@ -1,16 +1,16 @@
-//! Room: `binderperf state`: the driver's own account of itself.
-//! Not here: where it is read (`lab::state`).
+//! The command `state`: shows the driver's own state.
+//! Not here: where it is read (`backend::state`).
 
 use std::path::PathBuf;
 
+use backend::state::{self, StateFile};
+use bench::plan::Driver;
 use clap::Args;
-use lab::conformance::Device;
-use lab::plan::Driver;
-use lab::state::{self, StateFile};
+use conformance::Device;
 
 use super::choice;
 use super::driver::{DRIVERS, asked_for};
-use super::{complain, exit, say};
+use super::{CommandResult, Failure, OrExit, complain, exit, say};
 
 const FILES: [StateFile; 5] = [
     StateFile::State,
@@ -20,14 +20,14 @@ const FILES: [StateFile; 5] = [
     StateFile::FailedTransactionLog,
 ];
 
-/// Show the driver's own state: processes, threads, nodes, references, buffers, calls under way, counters
+/// Show the driver's own state: processes, threads, nodes, references, buffers, calls in progress, counters
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StateArgs {
-    /// Device whose driver to ask: auto, a name (binder, hwbinder, ...) or a path
+    /// Device of the driver: auto, a name (binder, hwbinder, ...) or a path
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     device: Device,
 
-    /// The kernel's driver, or the embedded one: also where the kernel has none, or with --context-dir [default: $BINDERPERF_DRIVER, else auto]
+    /// The kernel's driver or the embedded one; auto is the embedded one without a kernel's or with --context-dir [default: $BINDERPERF_DRIVER, else auto]
     #[arg(long, value_name = "DRIVER", value_parser = choice::of(DRIVERS))]
     driver: Option<Driver>,
 
@@ -35,35 +35,31 @@ pub(crate) struct StateArgs {
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     context_dir: Option<PathBuf>,
 
-    /// What to show: everything, counters, calls under way, the last calls, the last that failed
+    /// What to show: everything, counters, calls in progress, the last calls, the last failed calls
     #[arg(default_value_t, value_name = "WHICH", value_parser = choice::of(FILES))]
     which: StateFile,
 }
 
-/// Shows it; the result is the exit status.
-pub(crate) fn run(args: &StateArgs) -> u8 {
+/// Shows the state.
+pub(crate) fn run(args: &StateArgs) -> CommandResult {
     let embedded = || state::of_embedded(args.context_dir.as_deref(), args.which);
     let kernel = || state::of_device(&args.device, args.which);
     let alone = |trouble| vec![trouble];
-    let account = match asked_for(args.driver) {
-        Err(why) => {
-            complain(why);
-            return exit::USAGE;
+    let account = match asked_for(args.driver).or_exit(exit::USAGE)? {
+        Driver::Kernel if args.context_dir.is_some() => {
+            let why = "--context-dir is a setting of the embedded driver, and --driver is kernel";
+            return Err(Failure::new(exit::USAGE, why));
         }
-        Ok(Driver::Kernel) if args.context_dir.is_some() => {
-            complain("--context-dir is a setting of the embedded driver, and --driver is kernel");
-            return exit::USAGE;
-        }
-        Ok(Driver::Embedded) => embedded().map_err(alone),
-        Ok(Driver::Kernel) => kernel().map_err(alone),
-        Ok(Driver::Auto) if args.context_dir.is_some() => embedded().map_err(alone),
-        Ok(Driver::Auto) => kernel().or_else(|none| embedded().map_err(|other| vec![none, other])),
+        Driver::Embedded => embedded().map_err(alone),
+        Driver::Kernel => kernel().map_err(alone),
+        Driver::Auto if args.context_dir.is_some() => embedded().map_err(alone),
+        Driver::Auto => kernel().or_else(|none| embedded().map_err(|other| vec![none, other])),
     };
     match account {
         Ok(text) => say(&text),
         Err(troubles) => {
             troubles.iter().for_each(complain);
-            exit::UNABLE
+            Ok(exit::UNABLE)
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Room: `throughput`: which test; and `throughput binder`: words into a plan, a run into its outputs and an exit status.
-//! Not here: Google Benchmark's flags (`lab::plan::gbench`), printing rows (`report`).
+//! The command `throughput`, and its tests in Google Benchmark's dialect: `binder`, `hwbinder` and `all`.
+//! Not here: Google Benchmark's flags (`bench::plan::gbench`), printing rows (`report`).
 
 mod crowd;
 mod flavours;
@@ -7,27 +7,25 @@ pub(super) mod hwbinder;
 pub(super) mod own;
 mod report;
 mod scaling;
-mod serialisation;
-mod speed;
 pub(super) mod workers;
 
+use bench::plan::Plan;
+use bench::plan::gbench::{Flags, InfoRequest};
+use bench::run::RunError;
 use clap::{Args, Command, Subcommand};
-use lab::plan::Plan;
-use lab::plan::gbench::{Flags, Question};
-use lab::run::RunError;
 use record::Run;
 use record::render::gbench::{FOLLOWED_VERSION, Format};
 
 use super::output::Sink;
-use super::{complain, exit, lessons, note, say};
+use super::{CommandResult, command_line, complain, exit, help_text, note, say, status_of};
 use own::Own;
 pub(super) use own::Test;
 use report::Report;
 
-/// Measure what calls cost, of binder and hwbinder, of one pair or of many at once
+/// Measure the cost of binder and hwbinder calls, of one pair or many at once
 ///
-/// Payloads of 4 B to 64 KiB go to a service and come back, beside other ways of communication (controls) on the same
-/// machine: a ratio tells more than a time. `binder` and `hwbinder` take Google Benchmark's flags.
+/// Payloads of 4 B to 64 KiB go to a service and back, compared with other ways of communication (controls) on the same
+/// machine: a ratio says more than a time. `binder` and `hwbinder` take Google Benchmark's flags.
 #[derive(Debug, Args)]
 #[command(subcommand_value_name = "TEST", subcommand_help_heading = "Tests")]
 pub(super) struct ThroughputArgs {
@@ -47,11 +45,9 @@ enum Wanted {
     Workers(workers::WorkersArgs),
     HwbinderWorkers(hwbinder::HwbinderArgs),
     Scaling(scaling::ScalingArgs),
-    Serialisation(serialisation::SerialisationArgs),
-    EmbeddedSpeed(speed::SpeedArgs),
 }
 
-/// Words that Google Benchmark's rules are for.
+/// Arguments in Google Benchmark's dialect.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 struct Dialect {
@@ -60,10 +56,10 @@ struct Dialect {
     words: Vec<String>,
 }
 
-/// Runs the test that was named.
-pub(super) fn run(args: ThroughputArgs) -> u8 {
+/// Runs the named test.
+pub(super) fn run(args: ThroughputArgs) -> CommandResult {
     let measure = |test: Test, dialect: Dialect| {
-        benchmark(test, &format!("binderperf throughput {}", test.word()), dialect.words, CONTROLS)
+        Ok(benchmark(test, &format!("binderperf throughput {}", test.word()), dialect.words, CONTROLS))
     };
     match args.test {
         Wanted::Binder(dialect) => measure(Test::Binder, dialect),
@@ -73,14 +69,12 @@ pub(super) fn run(args: ThroughputArgs) -> u8 {
         Wanted::Workers(args) => workers::run(args),
         Wanted::HwbinderWorkers(args) => hwbinder::run(args),
         Wanted::Scaling(args) => scaling::run(args),
-        Wanted::Serialisation(args) => serialisation::run(args),
-        Wanted::EmbeddedSpeed(args) => speed::run(args),
     }
 }
 
 #[cfg(test)]
 impl ThroughputArgs {
-    /// Reads the words that the parser handed on.
+    /// Parses the arguments that the tree passed on.
     pub(super) fn check(&self) -> Result<(), String> {
         match &self.test {
             Wanted::Binder(dialect) => check(Test::Binder, dialect.words.clone()),
@@ -97,23 +91,23 @@ pub(super) fn check(test: Test, words: Vec<String>) -> Result<(), String> {
     Call::parse(test, words, CONTROLS).map(drop)
 }
 
-/// Controls of a test that is not called as Android's tool.
+/// The default controls of a test that is not called as Android's tool.
 const CONTROLS: &str = "default";
 
-/// What reads the words of a test in Google Benchmark's dialect, of this name.
+/// The definition that parses the arguments of a test in Google Benchmark's dialect, by its name.
 pub(super) fn definition(name: &str) -> Option<Command> {
     let test = [Test::Binder, Test::Hwbinder, Test::All].into_iter().find(|test| test.word() == name)?;
     Some(own::definition(test))
 }
 
-/// The definition of a test that is called by this name, with its lesson.
+/// The definition of a test called by this name, with its help text.
 fn called(test: Test, name: &str) -> Command {
     let path = name.strip_prefix("binderperf ").map_or_else(|| format!("applet {name}"), str::to_owned);
-    lessons::teach(own::definition(test).bin_name(name.to_owned()), &path)
+    help_text::add_to(own::definition(test).bin_name(name.to_owned()), &path)
 }
 
-/// A throughput test with Google Benchmark's flags, called by this name, with these words and, unless they
-/// say otherwise, these controls.
+/// Runs a throughput test with Google Benchmark's flags, called by this name, with these arguments and these default
+/// controls.
 pub(crate) fn benchmark(test: Test, name: &str, words: Vec<String>, controls: &str) -> u8 {
     let has = |wanted: &str| words.iter().any(|word| word == wanted);
     let (compatible, brief) = (has(own::COMPATIBLE), has("-h"));
@@ -126,9 +120,9 @@ pub(crate) fn benchmark(test: Test, name: &str, words: Vec<String>, controls: &s
         }
     };
     let end = match call.flags.question {
-        Some(Question::Help) if brief => answer(&called(test, name).render_help().to_string()),
-        Some(Question::Help) => answer(&called(test, name).render_long_help().to_string()),
-        Some(Question::Version) => {
+        Some(InfoRequest::Help) if brief => answer(&called(test, name).render_help().to_string()),
+        Some(InfoRequest::Help) => answer(&called(test, name).render_long_help().to_string()),
+        Some(InfoRequest::Version) => {
             let version = env!("CARGO_PKG_VERSION");
             answer(&format!("binderperf {version} (Google Benchmark {FOLLOWED_VERSION})\n"))
         }
@@ -138,7 +132,7 @@ pub(crate) fn benchmark(test: Test, name: &str, words: Vec<String>, controls: &s
     if compatible { end.compatible_code() } else { end.code() }
 }
 
-/// How a call went.
+/// How a call of the test ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Fine,
@@ -162,7 +156,7 @@ impl End {
         }
     }
 
-    /// Google Benchmark knows one failure, and neither a failed case nor an empty filter is it.
+    /// Google Benchmark's exit status: neither a failed case nor an empty filter is a failure.
     fn compatible_code(self) -> u8 {
         match self {
             Self::Fine | Self::NothingMatched | Self::CaseFailed => exit::FINE,
@@ -172,7 +166,7 @@ impl End {
     }
 }
 
-/// Everything typed, understood.
+/// The parsed arguments.
 struct Call {
     flags: Flags,
     own: Own,
@@ -181,11 +175,10 @@ struct Call {
 
 impl Call {
     fn parse(test: Test, words: Vec<String>, controls: &str) -> Result<Self, String> {
-        let command_line = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         let variable = |name: &str| std::env::var(name).ok();
         let (flags, rest) = Flags::parse(words, variable).map_err(|error| error.to_string())?;
         let own = Own::parse(rest, controls)?;
-        let plan = own.plan(test, &flags, command_line)?;
+        let plan = own.plan(test, &flags, command_line())?;
         Ok(Self { flags, own, plan })
     }
 
@@ -199,8 +192,8 @@ impl Call {
 
     fn measure(&self) -> End {
         let mut outputs = Outputs::open(self);
-        // Told now, as it may be a slip of the pen, and again at the end: a run in between is worth
-        // its result on the standard output. Google Benchmark does not begin.
+        // Reported now, as it may be a typing error, and again at the end: the run is worth its
+        // result on the standard output. Google Benchmark does not begin.
         if let Some(end) = tell_troubles(&outputs.all().collect::<Vec<_>>())
             && self.own.gbench_compat
         {
@@ -210,7 +203,7 @@ impl Call {
             note("Performance counters not supported.\n");
         }
         let mut report = Report::new(self, &mut outputs);
-        let run = match lab::run::execute(&self.plan, &mut report) {
+        let run = match bench::run::execute(&self.plan, &mut report) {
             Ok(run) => run,
             Err(error @ RunError::NothingToRun { .. }) => return nothing_matched(&error),
             Err(error @ (RunError::NoDriver(_) | RunError::Unready(_))) => {
@@ -252,23 +245,23 @@ impl Call {
 
 /// Writes an answer instead of a result.
 fn answer(text: &str) -> End {
-    if say(text) == exit::FINE { End::Fine } else { End::Unwritten }
+    if status_of(say(text)) == exit::FINE { End::Fine } else { End::Unwritten }
 }
 
 fn nothing_matched(error: &RunError) -> End {
-    // Word for word what Google Benchmark says, as harnesses look for it.
+    // Google Benchmark's exact words, which harnesses look for.
     note(format_args!("{error}\n"));
     End::NothingMatched
 }
 
-/// Says what could not be written.
+/// Reports outputs that failed.
 fn tell_troubles(sinks: &[&Sink]) -> Option<End> {
     let troubles: Vec<String> = sinks.iter().filter_map(|sink| sink.trouble()).collect();
     troubles.iter().for_each(complain);
     (!troubles.is_empty()).then_some(End::Unwritten)
 }
 
-/// Where the results go.
+/// The outputs of a test.
 struct Outputs {
     stdout: Sink,
     out: Option<Sink>,
@@ -285,7 +278,7 @@ impl Outputs {
         }
     }
 
-    /// Whether the one reader of the result has gone.
+    /// Whether nothing reads or keeps the result any more.
     fn are_unwanted(&self) -> bool {
         self.stdout.is_closed() && self.out.is_none() && self.record.is_none()
     }
@@ -295,7 +288,7 @@ impl Outputs {
     }
 }
 
-/// Whether Google Benchmark prints its block of facts for a format.
+/// Whether Google Benchmark prints its context for a format.
 fn has_context(format: Format) -> bool {
     format != Format::Json
 }

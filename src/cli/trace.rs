@@ -1,5 +1,5 @@
-//! Room: `binderperf trace`: which of its commands, and the exit status of what can go wrong with tracing.
-//! Not here: tracefs (`lab::trace`), Android's own recorder (`atrace`).
+//! The command `trace`: its commands, and the exit statuses of tracing errors.
+//! Not here: tracefs (`ftrace`), Android's own recorder (`atrace`).
 
 mod accuracy;
 mod analyze;
@@ -13,13 +13,14 @@ mod record;
 pub(super) use ask::answer;
 pub(super) use draw::scenes;
 
+use bench::tracing::CheckError;
 use clap::{Args, Subcommand};
-use lab::trace::atrace::Session;
-use lab::trace::tracefs::Trouble;
+use ftrace::atrace::Session;
+use ftrace::tracefs::TraceError;
 
-use super::{complain, exit, say};
+use super::{CommandResult, Failure, exit, say};
 
-/// Record the kernel's trace events and those of the embedded driver, and say what they tell
+/// Record the kernel's trace events and those of the embedded driver, and analyse them
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TraceArgs {
     #[command(subcommand)]
@@ -33,12 +34,12 @@ enum Command {
     Analyze(analyze::AnalyzeArgs),
     Accuracy(accuracy::AccuracyArgs),
     Overhead(overhead::OverheadArgs),
-    /// Put back what `atrace` changed in the buffer that all share, also after a crash
+    /// Restore the settings of the shared trace buffer that `atrace` changed, also after a crash
     Restore,
 }
 
-/// Runs it; the result is the exit status.
-pub(crate) fn run(args: TraceArgs) -> u8 {
+/// Runs it.
+pub(crate) fn run(args: TraceArgs) -> CommandResult {
     match args.command {
         Command::Record(args) => record::run(&args),
         Command::Info(args) => info::run(&args),
@@ -49,25 +50,29 @@ pub(crate) fn run(args: TraceArgs) -> u8 {
     }
 }
 
-fn restore() -> u8 {
-    match Session::new().and_then(|session| session.restore()) {
-        Ok(true) => say("put back\n"),
-        Ok(false) => say("nothing to put back\n"),
-        Err(trouble) => {
-            complain(&trouble);
-            status(&trouble)
-        }
+fn restore() -> CommandResult {
+    say(if Session::new()?.restore()? { "put back\n" } else { "nothing to put back\n" })
+}
+
+impl From<TraceError> for Failure {
+    fn from(error: TraceError) -> Self {
+        let status = match error {
+            TraceError::Usage(_) => exit::USAGE,
+            TraceError::Output { .. } => exit::INTERNAL,
+            TraceError::Missing { .. }
+            | TraceError::Denied { .. }
+            | TraceError::InUse { .. }
+            | TraceError::Refused { .. } => exit::UNABLE,
+        };
+        Self::new(status, error)
     }
 }
 
-/// The exit status that tells of such trouble.
-pub(super) fn status(trouble: &Trouble) -> u8 {
-    match trouble {
-        Trouble::Usage(_) => exit::USAGE,
-        Trouble::Output { .. } => exit::INTERNAL,
-        Trouble::Missing { .. }
-        | Trouble::Denied { .. }
-        | Trouble::InUse { .. }
-        | Trouble::Refused { .. } => exit::UNABLE,
+impl From<CheckError> for Failure {
+    fn from(error: CheckError) -> Self {
+        match error {
+            CheckError::Tracing(error) => error.into(),
+            CheckError::Unready(_) => Self::new(exit::UNABLE, error),
+        }
     }
 }

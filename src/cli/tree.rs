@@ -1,13 +1,15 @@
-//! Room: all commands as one tree, twice: as words are parsed by it, and as help, manual and shells show it.
-//! Not here: what a command does (its own room), what else there is to say of it (`lessons`).
-//! Google Benchmark's dialect and Android's tools read their words themselves, so the parser hands them on as they are;
-//! what is shown in their places is made from the definitions that read them there.
+//! The tree of all commands: as the parser uses it, and as help, manual and completions show it.
+//! Not here: what a command does (its own file), examples and exit statuses (`help_text`).
+//!
+//! Commands with Google Benchmark's or Android's flags parse their arguments themselves, so the tree passes those on
+//! unparsed; [`shown`] has the definitions that parse them in their place.
 
 use clap::{Command as Definition, CommandFactory, Parser, Subcommand};
 
 use super::{
     ab, applet, bisect, broker, chaos, compare, completions, conformance, convert, doctor, gate, help,
-    history, inheritance, inversion, latency, lessons, man, report, run, show, state, throughput, trace, vm,
+    help_text, history, inheritance, inversion, latency, man, report, run, show, state, throughput, trace,
+    vm,
 };
 
 /// Performance tests for Linux Binder IPC, on any kernel
@@ -18,7 +20,7 @@ struct Cli {
     command: Command,
 }
 
-/// The program's name, whatever file it was started from.
+/// The program's name, independent of the file name it is started by.
 pub(super) const NAME: &str = "binderperf";
 
 #[derive(Debug, Subcommand)]
@@ -42,7 +44,7 @@ enum Command {
     Chaos(chaos::ChaosArgs),
     Inheritance(inheritance::InheritanceArgs),
     Inversion(inversion::InversionArgs),
-    #[command(name = lab::conformance::HELPER_COMMAND, hide = true)]
+    #[command(name = ::conformance::HELPER_COMMAND, hide = true)]
     ConformanceHelper(conformance::HelperArgs),
     Broker(broker::BrokerArgs),
     Vm(vm::VmArgs),
@@ -53,14 +55,14 @@ enum Command {
     Completions(completions::CompletionsArgs),
 }
 
-/// Reads the words behind the program's name and does what they say; the result is the exit status.
+/// Runs the command of these arguments; returns the exit status.
 pub(crate) fn run(words: &[String]) -> u8 {
     match parse(words) {
-        Ok(command) => command.run(),
-        Err(error) if !error.use_stderr() => super::say(&error.to_string()),
+        Ok(command) => super::status_of(command.run()),
+        Err(error) if !error.use_stderr() => super::status_of(super::say(&error.to_string())),
         Err(error) => {
             super::note(&error);
-            // `git bisect run` takes the usual status for a bad commit.
+            // `git bisect run` takes the usual status to mean a bad commit.
             if words.first().is_some_and(|word| word == bisect::NAME) {
                 bisect::STOP
             } else {
@@ -72,12 +74,12 @@ pub(crate) fn run(words: &[String]) -> u8 {
 
 fn parse(words: &[String]) -> Result<Command, clap::Error> {
     let words = std::iter::once(NAME.to_owned()).chain(latency::with_modern_flags(words));
-    let cli = taught(Cli::command()).try_get_matches_from(words)?;
+    let cli = with_help_text(Cli::command()).try_get_matches_from(words)?;
     <Cli as clap::FromArgMatches>::from_arg_matches(&cli).map(|cli| cli.command)
 }
 
 impl Command {
-    fn run(self) -> u8 {
+    fn run(self) -> super::CommandResult {
         match self {
             Self::Run(args) => run::run(&args),
             Self::Throughput(args) => throughput::run(args),
@@ -109,21 +111,21 @@ impl Command {
     }
 }
 
-/// A definition of the whole program with its lessons, and its commands in their groups.
-fn taught(definition: Definition) -> Definition {
+/// Adds the help texts, and the list of commands in groups, to a definition of the whole program.
+fn with_help_text(definition: Definition) -> Definition {
     let groups = groups(&definition);
-    let statuses = lessons::listed(lessons::STATUSES);
+    let statuses = help_text::listed(&help_text::shared("@statuses").statuses);
     let template = format!(
         "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{groups}Options:\n{{options}}\n\nExit status:\n{statuses}\n\
-         Each command tells more: {NAME} COMMAND --help. A first look: {NAME} run --quick\n"
+         More about a command: {NAME} COMMAND --help. A first look: {NAME} run --quick\n"
     );
-    lessons::teach(definition, "").help_template(template)
+    help_text::add_to(definition, "").help_template(template)
 }
 
-/// The commands by what one wants, each with what it is for.
+/// The commands in their groups, each with its description.
 fn groups(definition: &Definition) -> String {
     let mut text = String::new();
-    for group in &lessons::GROUPS {
+    for group in help_text::groups() {
         text += &format!("{}:\n", group.title);
         for name in group.commands() {
             let about = definition.find_subcommand(name).and_then(Definition::get_about);
@@ -134,33 +136,33 @@ fn groups(definition: &Definition) -> String {
     text
 }
 
-/// The whole program as its users meet it: nothing that is hidden, and every flag of every test and tool.
+/// The whole program as documented: without hidden parts, with every flag of every test and tool.
 pub(super) fn shown() -> Definition {
     let whole = Cli::command();
     let version = whole.get_version().unwrap_or_default().to_owned();
-    let mut definition = taught(visible(&whole, "").version(version).disable_help_subcommand(true));
+    let mut definition = with_help_text(visible(&whole, "").version(version).disable_help_subcommand(true));
     definition.build();
     definition
 }
 
-/// The command of these words in what is shown.
+/// Finds a documented command by its words.
 pub(super) fn find(path: &[&str]) -> Option<Definition> {
     let whole = shown();
     path.iter().try_fold(&whole, |command, word| command.find_subcommand(word)).cloned()
 }
 
-/// What reads the words of a command, if the parser hands them on.
-fn reader(path: &str) -> Option<Definition> {
+/// The definition that parses the arguments of a command, if the tree passes them on.
+fn own_parser(path: &str) -> Option<Definition> {
     match path {
         "applet" => Some(applet::definition()),
         _ => throughput::definition(path.strip_prefix("throughput ")?),
     }
 }
 
-/// A command without what is hidden, for neither arguments nor commands can be taken out of one.
+/// Rebuilds a command without its hidden parts: clap cannot remove arguments or commands.
 fn visible(whole: &Definition, path: &str) -> Definition {
-    let reader = reader(path);
-    let source = reader.as_ref().unwrap_or(whole);
+    let parser = own_parser(path);
+    let source = parser.as_ref().unwrap_or(whole);
     let mut definition = Definition::new(whole.get_name().to_owned());
     if let Some(about) = whole.get_about() {
         definition = definition.about(about.clone());

@@ -1,26 +1,25 @@
-//! Room: `binderperf vm` and what a guest runs to be looked at: typed words to `lab::vm::Options`.
-//! Not here: the lane itself (`lab::vm`).
+//! The command `vm`, and the hidden `guest-probe` that its tests run in a guest.
+//! Not here: the virtual machine (crate `vm`).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use lab::trace::switch::{FOLDER_VARIABLE, LOG_VARIABLE};
-use lab::vm::{Accel, CLASS_VARIABLE, Options, Sinks, VmError, kernel::Choice};
+use ftrace::switch::{FOLDER_VARIABLE, LOG_VARIABLE};
+use vm::{Accel, CLASS_VARIABLE, Options, Sinks, kernel::Choice};
 
 use super::choice;
 use super::progress::StatusLine;
-use super::{A_YEAR_S, exit, note, say};
+use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, say};
 
-/// Variables that reach the guest's command: ours, the settings of the tools that we stand in for,
-/// and Rust's own.
+/// Variables that are passed to the guest's command: binderperf's, Google Benchmark's, and Rust's.
 const PASSED_ON: [&str; 3] = ["BINDERPERF_", "BENCHMARK_", "RUST_"];
 
-/// The class is the guest's own, and a recording of this machine is none of the guest.
+/// Variables that are not passed: the guest has a host class of its own, and the host's recording is not the guest's.
 const NOT_OURS_THERE: [&str; 3] = [CLASS_VARIABLE, FOLDER_VARIABLE, LOG_VARIABLE];
 
-/// Boot a real kernel with this binary as its first process, and run a command there
+/// Boot a real kernel with this binary as its first process, and run a command in it
 #[derive(Clone, Debug, Args)]
 pub(crate) struct VmArgs {
     /// bzImage, Debian kernel package (.deb, may be repeated), or a name to fetch with apt: 6.1, 6.12, 7.2, rt
@@ -31,7 +30,7 @@ pub(crate) struct VmArgs {
     #[arg(help_heading = "Kernel", long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     modules: Option<PathBuf>,
 
-    /// Look for a newer kernel of that name than the cached one
+    /// Check for a newer kernel of that name than the cached one
     #[arg(help_heading = "Kernel", long)]
     refresh: bool,
 
@@ -43,31 +42,31 @@ pub(crate) struct VmArgs {
     #[arg(help_heading = "Guest", long, value_name = "M", default_value_t = 1024, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(128..))]
     memory: u32,
 
-    /// Words added to the guest kernel's command line
+    /// Text added to the guest kernel's command line
     #[arg(help_heading = "Guest", long, value_name = "WORDS", allow_hyphen_values = true)]
     append: Vec<String>,
 
-    /// Longest time in seconds that the command may take, and that the boot before it may take
+    /// Time limit of the command in seconds, and of the boot before it
     #[arg(long, value_name = "S", default_value_t = 600, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     timeout: u64,
 
-    /// Count guest instructions instead of time: one CPU, 1 ns of the guest's clock is one instruction
+    /// Count guest instructions instead of time: one CPU; 1 ns of the guest's clock is one instruction
     #[arg(help_heading = "Guest", long)]
     icount: bool,
 
-    /// KVM, emulation, or KVM where it works
+    /// KVM, emulation, or auto: KVM if it works
     #[arg(help_heading = "Guest", long, value_name = "WHICH", default_value = "auto", value_parser = choice::of([Accel::Auto, Accel::Kvm, Accel::Tcg]))]
     accel: Accel,
 
-    /// Bring the files that the command leaves in its working folder back into DIR
+    /// Copy the files that the command leaves in its working folder to DIR
     #[arg(help_heading = "Output", long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     out: Option<PathBuf>,
 
-    /// Keep the guest's whole kernel log in FILE
+    /// Write the guest's whole kernel log to FILE
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     klog: Option<PathBuf>,
 
-    /// Run another statically linked program instead of binderperf; all words after FILE are its own
+    /// Run another statically linked program instead of binderperf; all arguments after FILE are its own
     #[arg(long, value_name = "FILE [ARGS]", num_args = 1.., allow_hyphen_values = true, conflicts_with = "command")]
     exec: Vec<String>,
 
@@ -76,22 +75,22 @@ pub(crate) struct VmArgs {
     command: Vec<String>,
 }
 
-/// Looks around in a guest: release, devices, clock, as JSON; and does what a test of the lane needs
+/// Print release, devices and clock of a guest as JSON, and misbehave as a test asks
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ProbeArgs {
-    /// Say this on standard error too
+    /// Also write this to standard error
     #[arg(long, value_name = "TEXT")]
     stderr: Option<String>,
 
-    /// Leave a file of this text in the working folder
+    /// Write a file with this text into the working folder
     #[arg(long, value_name = "NAME=TEXT")]
     file: Vec<String>,
 
-    /// Sleep before the end
+    /// Sleep before exiting
     #[arg(long, value_name = "S", default_value_t = 0)]
     sleep: u64,
 
-    /// Have the guest's kernel panic
+    /// Make the guest's kernel panic
     #[arg(long)]
     panic: bool,
 
@@ -100,18 +99,11 @@ pub(crate) struct ProbeArgs {
     exit: u8,
 }
 
-/// Runs a command in a guest. The result is the exit status: the command's own, or 2, 3, 4 with the
-/// reason on standard error.
-pub(crate) fn run(args: VmArgs) -> u8 {
-    let options = match options(args) {
-        Ok(options) => options,
-        Err(why) => {
-            super::complain(why);
-            return exit::UNABLE;
-        }
-    };
+/// Runs a command in a guest; returns its exit status, or 2, 3, 4 with the reason on standard error.
+pub(crate) fn run(args: VmArgs) -> CommandResult {
+    let options = options(args).or_exit(exit::UNABLE)?;
     let mut status_line = StatusLine::new();
-    let outcome = lab::vm::run(
+    let outcome = vm::run(
         &options,
         &mut Sinks {
             stdout: &mut std::io::stdout().lock(),
@@ -121,18 +113,11 @@ pub(crate) fn run(args: VmArgs) -> u8 {
     );
     status_line.show("");
     match outcome {
-        Ok(outcome) => outcome.status.exit_code(),
-        Err(error) => complain(&error),
+        Ok(outcome) => Ok(outcome.status.exit_code()),
+        // A reader that closed the pipe, as `head` does, is no error.
+        Err(error) if error.is_reader_gone() => Ok(exit::FINE),
+        Err(error) => Err(Failure::new(error.exit_code(), error)),
     }
-}
-
-fn complain(error: &VmError) -> u8 {
-    // A reader that has gone, as `head` does, had enough.
-    if error.is_reader_gone() {
-        return exit::FINE;
-    }
-    super::complain(error);
-    error.exit_code()
 }
 
 fn options(args: VmArgs) -> Result<Options, String> {
@@ -160,7 +145,7 @@ fn options(args: VmArgs) -> Result<Options, String> {
     })
 }
 
-/// The part of the environment that goes into the guest.
+/// The part of the environment that is passed to the guest.
 fn passed_on() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -171,30 +156,20 @@ fn passed_on() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Runs `guest-probe`; the result is the exit status.
-pub(crate) fn probe(args: &ProbeArgs) -> u8 {
-    match try_probe(args) {
-        Ok(()) => args.exit,
-        Err(why) => {
-            super::complain(why);
-            exit::UNABLE
-        }
-    }
-}
-
-fn try_probe(args: &ProbeArgs) -> Result<(), String> {
-    say(&format!("{}\n", lab::vm::guest::probe::look().to_json()));
+/// Runs `guest-probe`.
+pub(crate) fn probe(args: &ProbeArgs) -> CommandResult {
+    say(&format!("{}\n", vm::guest::probe::look().to_json()))?;
     if let Some(text) = &args.stderr {
         note(format_args!("{text}\n"));
     }
     for file in &args.file {
-        let (name, text) =
-            file.split_once('=').ok_or_else(|| format!("--file {file}: it must be NAME=TEXT"))?;
-        std::fs::write(name, text).map_err(|error| format!("writing {name}: {error}"))?;
+        let strange = || format!("--file {file}: it must be NAME=TEXT");
+        let (name, text) = file.split_once('=').ok_or_else(strange).or_exit(exit::UNABLE)?;
+        std::fs::write(name, text).or_exit(exit::UNABLE)?;
     }
     std::thread::sleep(Duration::from_secs(args.sleep));
     if args.panic {
-        lab::vm::guest::probe::panic_the_kernel().map_err(|error| error.to_string())?;
+        vm::guest::probe::panic_the_kernel().or_exit(exit::UNABLE)?;
     }
-    Ok(())
+    Ok(args.exit)
 }

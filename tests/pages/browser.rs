@@ -1,4 +1,4 @@
-//! Room: a page in headless Chromium: where everything was rendered, and what is on paper.
+//! A page in headless Chromium: where everything was rendered, and what is on paper.
 //! Not here: what is right (each page's `checks`).
 
 use std::path::Path;
@@ -34,7 +34,7 @@ pub(crate) fn probe(page: &str, probe: &str, width: u32, scheme: Scheme) -> Valu
     let frame = format!(
         "<body style=\"margin:0\"><iframe style=\"border:0\" width=\"{width}\" height=\"900\" srcdoc=\"{copy}\">"
     );
-    std::fs::write(folder.path("page.html"), frame).expect("the folder is ours");
+    folder.write("page.html", frame);
     let scheme = if scheme == Scheme::Dark { 0 } else { 1 };
     let mut command = chromium(&folder);
     command.arg("--dump-dom").arg(format!("--blink-settings=preferredColorScheme={scheme}"));

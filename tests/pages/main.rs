@@ -1,4 +1,4 @@
-//! Room: the pages that binderperf writes, rendered by a browser on a phone, on a desk, in light and dark, and on paper.
+//! The pages that binderperf writes, rendered by a browser on a phone, on a desk, in light and dark, and on paper.
 //! Not here: the geometry in numbers (`trace::picture`'s and `record::render::report`'s tests).
 //!
 //! Each check is also seen to object: a page is broken in one way, and must be found broken in that way.

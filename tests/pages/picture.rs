@@ -1,4 +1,4 @@
-//! Room: the page of `trace analyze --html`: names, bars, arrows and legends where they belong.
+//! The page of `trace analyze --html`: names, bars, arrows and legends where they belong.
 //! Not here: the report of a run (`report`).
 
 mod checks;
@@ -6,7 +6,7 @@ mod checks;
 use std::path::Path;
 
 use crate::browser::{self, Scheme, next};
-use crate::support::{Folder, binderperf};
+use crate::support::{Folder, binderperf, contents};
 use crate::{contrast, piece};
 use checks::faults;
 use serde_json::Value;
@@ -25,7 +25,7 @@ fn page(fixture: &str, words: &[&str]) -> String {
     let called = binderperf(&[&["trace", "analyze", trace, "--html", &out], words].concat());
     assert!(matches!(called.code, Some(0 | 1)), "{}", called.stderr);
     assert!(called.stdout.contains("slow calls"), "the verdict is printed all the same: {}", called.stdout);
-    std::fs::read_to_string(&out).expect("it was written")
+    contents(&out)
 }
 
 fn inversion() -> String {
@@ -65,7 +65,7 @@ fn dark_is_dark_and_its_fills_are_told_apart() {
 fn names_that_are_markup_are_text() {
     let folder = Folder::new("hostile-names");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/trace/fixtures/inversion.txt");
-    let trace = std::fs::read_to_string(path).expect("a fixture");
+    let trace = contents(path);
     // A name as long as the kernel allows, in every place where the server's was.
     let hostile = "<b>\"'&</title>";
     let mut trace = trace.replace("init-39 ", &format!("{hostile}-39 "));
@@ -73,11 +73,10 @@ fn names_that_are_markup_are_text() {
         trace = trace
             .replace(&format!("{key}comm=init {key}pid=39 "), &format!("{key}comm={hostile} {key}pid=39 "));
     }
-    std::fs::write(folder.path("t.txt"), trace).expect("the folder is ours");
+    folder.write("t.txt", trace);
     let out = folder.path("out.html");
-    let called = binderperf(&["trace", "analyze", &folder.path("t.txt"), "--worst", "2", "--html", &out]);
-    assert_eq!(called.code, Some(0), "{}", called.stderr);
-    let probe = probe(&std::fs::read_to_string(&out).expect("it was written"), 360, Scheme::Light);
+    binderperf(&["trace", "analyze", &folder.path("t.txt"), "--worst", "2", "--html", &out]).ended(0);
+    let probe = probe(&contents(&out), 360, Scheme::Light);
     assert!(faults(&probe).is_empty(), "{:#?}", faults(&probe));
     let names = probe["pictures"][1]["lanes"].to_string();
     assert!(names.contains("</title>"), "a name is shown as it is: {}", &names[..200]);

@@ -1,4 +1,4 @@
-//! Room: what a probe, a script in a page, has told: boxes in pixels, texts.
+//! What a probe, a script in a page, has told: boxes in pixels, texts.
 //! Not here: what is wrong with it (each page's `checks`).
 
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Room: the report of a run: readable everywhere, also on paper.
+//! The report of a run: readable everywhere, also on paper.
 //! Not here: what a run leaves behind (the test `run`), the page of a recording (`picture`).
 
 mod checks;
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::browser::{self, Scheme};
 use crate::piece;
-use crate::support::{Folder, binderperf};
+use crate::support::{Folder, binderperf, contents};
 use checks::faults;
 
 /// The report of a quick run, made once.
@@ -16,9 +16,8 @@ fn page() -> &'static str {
     PAGE.get_or_init(|| {
         let folder = Folder::new("report");
         let out = folder.path("out");
-        let called = binderperf(&["run", "--quick", "--driver=embedded", "--out", &out]);
-        assert_eq!(called.code, Some(0), "{}{}", called.stdout, called.stderr);
-        std::fs::read_to_string(format!("{out}/report.html")).expect("a report")
+        binderperf(&["run", "--quick", "--driver=embedded", "--out", &out]).ended(0);
+        contents(format!("{out}/report.html"))
     })
 }
 

@@ -1,4 +1,4 @@
-"""Room: programs and schemas that other people's tools go by, asked whether they take a file.
+"""programs and schemas that other people's tools go by, asked whether they take a file.
 
 Usage: python formats.py junit|kcidb FILE; exit status 1 and a reason if not.
 """

@@ -1,20 +1,87 @@
-//! Room: calling the built program, and a folder for what it leaves behind.
+//! Calling the built program, and a folder for what it leaves behind.
 
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub(crate) mod ktap;
+
 use std::fs::File;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+/// The built program.
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_binderperf");
 
 /// A call that ended.
 pub(crate) struct Called {
+    /// Its words, for messages of tests that fail.
+    words: String,
     /// Exit code; none when a signal ended it.
     pub(crate) code: Option<i32>,
     /// Its standard output.
     pub(crate) stdout: String,
     /// Its standard error.
     pub(crate) stderr: String,
+}
+
+impl std::fmt::Display for Called {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { words, code, stdout, stderr } = self;
+        write!(f, "{words}: {code:?}\n{stdout}\n{stderr}")
+    }
+}
+
+impl Called {
+    fn of(words: &[&str], output: Output) -> Self {
+        Self {
+            words: words.join(" "),
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Asserts the exit code.
+    #[track_caller]
+    pub(crate) fn ended(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self}");
+        self
+    }
+
+    /// Asserts that this text is in the standard output.
+    #[track_caller]
+    pub(crate) fn printed(&self, text: impl AsRef<str>) -> &Self {
+        let text = text.as_ref();
+        assert!(self.stdout.contains(text), "{text:?} is not in the output of {self}");
+        self
+    }
+
+    /// Asserts that the standard output is empty.
+    #[track_caller]
+    pub(crate) fn printed_nothing(&self) -> &Self {
+        assert!(self.stdout.is_empty(), "{self}");
+        self
+    }
+
+    /// Asserts that this text is in the standard error.
+    #[track_caller]
+    pub(crate) fn complained(&self, text: impl AsRef<str>) -> &Self {
+        let text = text.as_ref();
+        assert!(self.stderr.contains(text), "{text:?} is not among the messages of {self}");
+        self
+    }
+
+    /// The standard output, which is JSON and nothing else.
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
+    }
+}
+
+/// The program under test. In a guest, where the built file is missing, it is process 1.
+fn program() -> &'static str {
+    if Path::new(BINARY).exists() { BINARY } else { "/proc/1/exe" }
 }
 
 /// A program with these words, no input, and no variable of a benchmark's.
@@ -33,18 +100,13 @@ pub(crate) fn command(program: &str, words: &[&str]) -> Command {
 pub(crate) fn call(program: &str, words: &[&str], variables: &[(&str, &str)]) -> Called {
     let mut command = command(program, words);
     command.envs(variables.iter().copied());
-    let output = command.output().expect("the program starts");
-    Called {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).expect("UTF-8"),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
+    Called::of(words, command.output().unwrap_or_else(|error| panic!("{program}: {error}")))
 }
 
 /// Calls `binderperf`, and once more if it says that QEMU's emulation of several CPUs failed it: a guest leaves nothing
 /// behind.
 pub(crate) fn binderperf(words: &[&str]) -> Called {
-    let once = || call(env!("CARGO_BIN_EXE_binderperf"), words, &[]);
+    let once = || call(program(), words, &[]);
     let called = once();
     let slipped = called.code == Some(4) && called.stderr.contains("a fault of QEMU's emulation");
     if slipped { once() } else { called }
@@ -55,32 +117,105 @@ pub(crate) fn throughput(words: &[&str]) -> Called {
     binderperf(&[&["throughput", "binder"], words].concat())
 }
 
+/// Calls an Android program by its name, on the embedded driver.
+pub(crate) fn android(name: &str, words: &[&str]) -> Called {
+    call(BINARY, &[&[name], words].concat(), &[("BINDERPERF_DRIVER", "embedded")])
+}
+
+/// The words of a command line without quotes.
+pub(crate) fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
+/// Makes a call with `--record` that ends with this exit code; returns the record as well.
+#[track_caller]
+pub(crate) fn recorded(
+    code: i32,
+    call: impl FnOnce(&[&str]) -> Called,
+    words: &[&str],
+) -> (Called, record::Run) {
+    let folder = Folder::new("recorded");
+    let path = folder.path("r.json");
+    let called = call(&[words, &["--record", &path]].concat()).ended(code);
+    assert!(Path::new(&path).exists(), "no record of {called}");
+    let run = read(&path);
+    (called, run)
+}
+
+/// Asserts that each of these calls is refused: exit code 2, a message with this text, nothing on the standard output.
+#[track_caller]
+pub(crate) fn refused(call: impl Fn(&[&str]) -> Called, cases: &[(&[&str], &str)]) {
+    for (words, says) in cases {
+        call(words).ended(2).complained(says).printed_nothing();
+    }
+}
+
+/// Starts `binderperf` with its outputs in pipes.
+pub(crate) fn start(words: &[&str]) -> Child {
+    let mut command = command(BINARY, words);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
+}
+
+/// Waits for the end of a started program.
+pub(crate) fn end(child: Child) -> Called {
+    let words = child.id().to_string();
+    Called::of(&[&words], child.wait_with_output().expect("it ends"))
+}
+
 /// Calls `binderperf` with an output that takes nothing.
 pub(crate) fn with_full_stdout(words: &[&str]) -> Option<i32> {
-    let full = File::options().write(true).open("/dev/full").expect("/dev/full");
-    let mut command = command(env!("CARGO_BIN_EXE_binderperf"), words);
-    command.stdout(full).stderr(Stdio::null()).status().expect("the program starts").code()
+    command(BINARY, words).stdout(full()).stderr(Stdio::null()).status().expect("the program starts").code()
+}
+
+/// Calls `binderperf` with a standard error that takes nothing.
+pub(crate) fn with_full_stderr(words: &[&str]) -> Option<i32> {
+    command(BINARY, words).stdout(Stdio::null()).stderr(full()).status().expect("the program starts").code()
+}
+
+fn full() -> File {
+    File::options().write(true).open("/dev/full").expect("/dev/full")
 }
 
 /// Calls `binderperf` with an output that nobody reads any more.
 pub(crate) fn with_stdout_unread(words: &[&str]) -> Called {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    let mut command = command(env!("CARGO_BIN_EXE_binderperf"), words);
-    let output = command.stdout(writer).stderr(Stdio::piped()).spawn().and_then(Child::wait_with_output);
-    let output = output.expect("the program starts");
-    Called {
-        code: output.status.code(),
-        stdout: String::new(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    let child = command(BINARY, words).stdout(writer).stderr(Stdio::piped()).spawn();
+    end(child.expect("the program starts"))
+}
+
+/// Whether threads of this process may be real-time; says so when not.
+pub(crate) fn may_be_realtime() -> bool {
+    let tried = std::thread::spawn(|| host::realtime::become_fifo(99)).join().expect("no panic");
+    tried.map_err(|problem| eprintln!("SKIPPED: {problem}")).is_ok()
+}
+
+/// The switch of the shared trace buffer; says so where this user may not write it.
+pub(crate) fn tracing_switch() -> Option<File> {
+    let switch = File::options().read(true).write(true).open("/sys/kernel/tracing/tracing_on");
+    switch.map_err(|error| eprintln!("SKIPPED: no tracefs that this user may write: {error}")).ok()
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(300), "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Calls `binderperf` with a standard error that takes nothing.
-pub(crate) fn with_full_stderr(words: &[&str]) -> Option<i32> {
-    let full = File::options().write(true).open("/dev/full").expect("/dev/full");
-    let mut command = command(env!("CARGO_BIN_EXE_binderperf"), words);
-    command.stdout(Stdio::null()).stderr(full).status().expect("the program starts").code()
+/// The path of a trace among the fixtures of the crate `trace`.
+pub(crate) fn fixture(name: &str) -> String {
+    format!("{}/crates/trace/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The text of a file.
+#[track_caller]
+pub(crate) fn contents(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref();
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// A record, read as any reader does.
@@ -89,74 +224,53 @@ pub(crate) fn read(path: &str) -> record::Run {
 }
 
 /// Starts `binderperf` and returns once it has a server at work.
-fn started(words: &[&str]) -> (Child, Vec<u32>) {
-    let mut command = command(env!("CARGO_BIN_EXE_binderperf"), words);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
-    let servers = servers_of(child.id());
+fn with_servers(words: &[&str]) -> (Child, Vec<u32>) {
+    let child = start(words);
+    let pid = child.id();
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let list = || std::fs::read_to_string(&path).unwrap_or_default();
+    wait_until("a server is started", || !list().is_empty());
+    // Time for some round trips; how many does not matter.
+    std::thread::sleep(Duration::from_millis(200));
+    let servers = list().split_whitespace().filter_map(|word| word.parse().ok()).collect();
     (child, servers)
-}
-
-fn servers_of(pid: u32) -> Vec<u32> {
-    let start = Instant::now();
-    loop {
-        let servers = children(pid);
-        if !servers.is_empty() {
-            // Time for some round trips; how many does not matter.
-            std::thread::sleep(Duration::from_millis(200));
-            return servers;
-        }
-        assert!(start.elapsed() < Duration::from_secs(60), "no server was started");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn children(pid: u32) -> Vec<u32> {
-    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    list.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
 /// Sends a signal to a process.
 pub(crate) fn signal(pid: u32, signal: &str) {
-    let status = Command::new("kill").args([format!("-{signal}"), pid.to_string()]).status();
-    assert!(status.expect("kill starts").success());
+    call("kill", &[&format!("-{signal}"), &pid.to_string()], &[]).ended(0);
 }
 
 /// Sends a signal once servers run, twice as `timeout(1)` does, and waits for the end.
 pub(crate) fn stopped_when_servers_run(words: &[&str], name: &str) -> Called {
-    let (child, _) = started(words);
+    let (child, _) = with_servers(words);
     signal(child.id(), name);
     signal(child.id(), name);
-    let output = child.wait_with_output().expect("it ends");
-    Called {
-        code: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
+    end(child)
 }
 
 /// Sends a signal once servers run, and checks that they go away.
 pub(crate) fn servers_end_with(words: &[&str], name: &str) {
-    let (mut child, servers) = started(words);
+    let (mut child, servers) = with_servers(words);
     signal(child.id(), name);
     child.wait().expect("it ends");
-    let start = Instant::now();
     let alive = |pid: &u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         !stat.is_empty() && !stat.contains(") Z ")
     };
-    while servers.iter().any(alive) {
-        assert!(start.elapsed() < Duration::from_secs(60), "{servers:?} live on");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("no server is left", || !servers.iter().any(alive));
 }
 
 /// A folder that goes away with the value.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// A new one.
+    /// A new one, whose name no other has.
     pub(crate) fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("binderperf-test-{name}-{}", std::process::id()));
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("binderperf-test-{name}-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path).expect("a folder");
         Self(path)
     }
@@ -164,6 +278,14 @@ impl Folder {
     /// A path in it.
     pub(crate) fn path(&self, name: &str) -> String {
         self.0.join(name).display().to_string()
+    }
+
+    /// Writes a file; returns its path.
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> String {
+        let path = self.0.join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(&path, text).expect("written");
+        path.display().to_string()
     }
 }
 

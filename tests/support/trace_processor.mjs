@@ -1,4 +1,4 @@
-// Room: asks Perfetto's own trace processor, as WebAssembly, SQL questions about a trace.
+// asks Perfetto's own trace processor, as WebAssembly, SQL questions about a trace.
 // Usage: node query.mjs ASSETS TRACE <QUESTIONS >ANSWERS. QUESTIONS: a JSON list of SQL texts, each of one
 // query behind any number of INCLUDEs. ANSWERS: a JSON list of lists of rows, or {"error": why}.
 import { readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-//! Room: the words of the protocol: ioctl numbers, `BC_*`, `BR_*`, object types, flag bits.
+//! The words of the protocol: ioctl numbers, `BC_*`, `BR_*`, object types, flag bits.
 //! Not here: the payloads behind them (`layout`), their meaning (`command`, `returns`).
 //! Facts: `linux/android/binder.h` (Linux 7.2); Android-only bits: the Android common kernel's copy
 //! of the same header. A flat table; `tests/uapi.rs` compares it with the system's C header.

@@ -1,4 +1,4 @@
-//! Room: encodes a stream of `BC_*` commands.
+//! Encodes a stream of `BC_*` commands.
 //! Not here: sending it (`driver`), what a transaction carries (`ipc`).
 //! Facts: `enum binder_driver_command_protocol` in `linux/android/binder.h`.
 
@@ -13,26 +13,20 @@ use crate::layout::{HandleCookie, PtrCookie, TransactionData, TransactionDataSg}
 pub struct TransactionFlags(pub u32);
 
 impl TransactionFlags {
-    /// A call that waits for its reply, which may carry file descriptors.
+    /// A two-way call; its reply may carry file descriptors.
     pub const CALL: Self = Self(tf::ACCEPT_FDS);
-    /// A call that nobody answers.
+    /// A oneway call.
     pub const ONEWAY: Self = Self(tf::ACCEPT_FDS | tf::ONE_WAY);
 
-    /// Whether nobody answers.
+    /// Whether this is a oneway call.
     #[must_use]
     pub const fn is_oneway(self) -> bool {
         self.0 & tf::ONE_WAY != 0
     }
-
-    /// Whether the payload is one status word.
-    #[must_use]
-    pub const fn is_status(self) -> bool {
-        self.0 & tf::STATUS_CODE != 0
-    }
 }
 
-/// What a transaction or reply carries: data, the positions of the objects in it, and the total
-/// size of its scattered buffers.
+/// The payload of a transaction or reply: data, the positions of the objects in it, and the total size of
+/// its scatter-gather buffers.
 ///
 /// The driver reads the bytes when the command is written, so they must stay where they are until
 /// then.
@@ -48,10 +42,6 @@ pub struct Payload<'p> {
     /// objects. No part of the command, only a saving: the kernel follows the objects' addresses by
     /// itself, a driver in user space may read here what lies inside one of these.
     pub buffers: &'p [&'p [u8]],
-    /// The data ends with two PTR objects, the only ones: a structure of two words, and what its first word
-    /// points to, whose bytes `buffers` are (HIDL's vector or string). As those, only a saving, and only
-    /// believed where nobody but who says so is worse off if it is not true.
-    pub vector: bool,
 }
 
 /// A stream of commands, ready for `BINDER_WRITE_READ`. Reused: once grown it allocates no more.

@@ -1,4 +1,4 @@
-//! Room: the numbers of the protocol, each a type of its own so that two cannot be swapped.
+//! The numbers of the protocol, each a type of its own so that two cannot be swapped.
 //! Not here: what they name (`ipc`), how they are encoded (`command`, `returns`).
 
 use std::fmt;

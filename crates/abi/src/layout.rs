@@ -1,9 +1,8 @@
-//! Room: every structure of the UAPI, byte for byte. Sizes and offsets are compared with the
+//! Every structure of the UAPI, byte for byte. Sizes and offsets are compared with the
 //! system's C header by `tests/uapi.rs`.
 //! Not here: what the fields mean to a caller (`command`, `returns`).
 //! Facts: `linux/android/binder.h`, `linux/android/binderfs.h` (Linux 7.2).
 
-use crate::codes::object;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Declares UAPI structures with the derives that make them plain bytes.
@@ -270,20 +269,5 @@ impl BinderfsDevice {
         let mut device = Self { name: [0; BINDERFS_MAX_NAME + 1], major: 0, minor: 0 };
         device.name[..name.len()].copy_from_slice(name.as_bytes());
         Some(device)
-    }
-}
-
-impl BufferObject {
-    /// The two objects of a structure of two words and what its first word points to, as HIDL's vectors and
-    /// strings have: their addresses, the bytes of the second, and the first one's place among all objects.
-    #[inline]
-    #[must_use]
-    pub fn of_vector([structure, elements]: [u64; 2], length: u64, index: u64) -> [Self; 2] {
-        let (kind, parent_offset) = (object::PTR, 0);
-        let flags = object::BUFFER_FLAG_HAS_PARENT;
-        [
-            Self { kind, flags: 0, buffer: structure, length: 16, parent: 0, parent_offset },
-            Self { kind, flags, buffer: elements, length, parent: index, parent_offset },
-        ]
     }
 }

@@ -1,4 +1,4 @@
-//! Room: the Binder UAPI as types. Bytes <-> values, no I/O, no policy, no allocation per decode.
+//! The Binder UAPI as types. Bytes <-> values, no I/O, no policy, no allocation per decode.
 //!
 //! - [`ids`]: numbers that must not be swapped (handle, cookie, node pointer).
 //! - [`codes`]: ioctl, `BC_*` and `BR_*` words, object types and flag bits.

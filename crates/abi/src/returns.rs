@@ -1,4 +1,4 @@
-//! Room: decodes a stream of `BR_*` returns. One place knows the offsets; callers only match.
+//! Decodes a stream of `BR_*` returns. One place knows the offsets; callers only match.
 //! Not here: acting on a return (`ipc`).
 //! Facts: `enum binder_driver_return_protocol` in `linux/android/binder.h`; contract WR-03, WR-09.
 
@@ -62,7 +62,13 @@ impl Delivery {
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (word, payload) = bytes.split_first_chunk::<4>()?;
-        match u32::from_ne_bytes(*word) {
+        Self::behind(u32::from_ne_bytes(*word), payload)
+    }
+
+    /// Decodes the payload of a word.
+    #[inline]
+    fn behind(word: u32, payload: &[u8]) -> Option<Self> {
+        match word {
             br::TRANSACTION | br::REPLY => {
                 let (data, _) = TransactionData::read_from_prefix(payload).ok()?;
                 Some(Self::new(&data, None))
@@ -190,14 +196,8 @@ fn decode(word: u32, payload: &[u8]) -> Option<Return> {
     Some(match word {
         br::NOOP => Return::Noop,
         br::TRANSACTION_COMPLETE => Return::TransactionComplete,
-        br::REPLY => Return::Reply(Delivery::new(&TransactionData::read_from_bytes(payload).ok()?, None)),
-        br::TRANSACTION => {
-            Return::Transaction(Delivery::new(&TransactionData::read_from_bytes(payload).ok()?, None))
-        }
-        br::TRANSACTION_SEC_CTX => {
-            let with = TransactionDataSecctx::read_from_bytes(payload).ok()?;
-            Return::Transaction(Delivery::new(&with.transaction_data, Some(with.secctx)))
-        }
+        br::REPLY => Return::Reply(Delivery::behind(word, payload)?),
+        br::TRANSACTION | br::TRANSACTION_SEC_CTX => Return::Transaction(Delivery::behind(word, payload)?),
         br::SPAWN_LOOPER => Return::SpawnLooper,
         br::ONEWAY_SPAM_SUSPECT => Return::OnewaySpamSuspect,
         br::TRANSACTION_PENDING_FROZEN => Return::TransactionPendingFrozen,

@@ -1,4 +1,4 @@
-//! Room: decodes a stream of `BC_*` commands, for a driver in user space.
+//! Decodes a stream of `BC_*` commands, for a driver in user space.
 //! Not here: encoding it (`command`), carrying a command out (`driver`).
 //! Facts: `enum binder_driver_command_protocol` in `linux/android/binder.h`; contract WR-11, WR-14.
 
@@ -54,6 +54,7 @@ pub enum BadCommand {
 ///
 /// # Errors
 /// See [`BadCommand`].
+#[inline]
 pub fn first(stream: &[u8]) -> Result<(CommandWord, Command), BadCommand> {
     let (word, payload) = stream.split_first_chunk::<4>().ok_or(BadCommand::Truncated)?;
     let word = CommandWord(u32::from_ne_bytes(*word));
@@ -64,14 +65,14 @@ pub fn first(stream: &[u8]) -> Result<(CommandWord, Command), BadCommand> {
     }
 }
 
-/// What follows `word`, if the stream begins with it and all of that is there.
+/// The structure after `word`, if the stream begins with `word` and is long enough.
 #[inline]
 fn behind<const N: usize>(stream: &[u8], word: u32) -> Option<&[u8; N]> {
     let (first, payload) = stream.split_first_chunk::<4>()?;
     if u32::from_ne_bytes(*first) == word { payload.first_chunk() } else { None }
 }
 
-/// The `BC_TRANSACTION` that a stream begins with, for whoever expects one: no more than a look at the word, and
+/// The `BC_TRANSACTION` that a stream begins with, for callers that expect one: no more than a look at the word, and
 /// [`first`] for anything else.
 #[must_use]
 #[inline]
@@ -80,35 +81,14 @@ pub fn transaction(stream: &[u8]) -> Option<TransactionData> {
         .map(|data| zerocopy::transmute!(*data))
 }
 
-/// The same of `BC_REPLY`.
+/// The `BC_REPLY` that a stream begins with.
 #[must_use]
 #[inline]
 pub fn reply(stream: &[u8]) -> Option<TransactionData> {
     behind::<{ size_of::<TransactionData>() }>(stream, bc::REPLY).map(|data| zerocopy::transmute!(*data))
 }
 
-/// The same of `BC_TRANSACTION_SG`, with the total size of scattered buffers.
-#[must_use]
-#[inline]
-pub fn transaction_sg(stream: &[u8]) -> Option<(TransactionData, u64)> {
-    with_buffers(stream, bc::TRANSACTION_SG)
-}
-
-/// The same of `BC_REPLY_SG`.
-#[must_use]
-#[inline]
-pub fn reply_sg(stream: &[u8]) -> Option<(TransactionData, u64)> {
-    with_buffers(stream, bc::REPLY_SG)
-}
-
-#[inline]
-fn with_buffers(stream: &[u8], word: u32) -> Option<(TransactionData, u64)> {
-    let with = behind::<{ size_of::<TransactionDataSg>() }>(stream, word)?;
-    let TransactionDataSg { transaction_data, buffers_size } = zerocopy::transmute!(*with);
-    Some((transaction_data, buffers_size))
-}
-
-/// The same of `BC_FREE_BUFFER`.
+/// The `BC_FREE_BUFFER` that a stream begins with.
 #[must_use]
 #[inline]
 pub fn free_buffer(stream: &[u8]) -> Option<BufferAddress> {
@@ -119,6 +99,7 @@ fn is_supported(word: CommandWord) -> bool {
     !matches!(word.0, bc::ACQUIRE_RESULT | bc::ATTEMPT_ACQUIRE) && word.name().is_some()
 }
 
+#[inline]
 fn decode(word: CommandWord, payload: &[u8]) -> Option<Command> {
     let data = || TransactionData::read_from_bytes(payload).ok();
     let with_buffers = || {
@@ -173,8 +154,6 @@ mod tests {
         let all = [
             transaction(stream).map(|data| Command::Transaction(data, None)),
             reply(stream).map(|data| Command::Reply(data, None)),
-            transaction_sg(stream).map(|(data, size)| Command::Transaction(data, Some(size))),
-            reply_sg(stream).map(|(data, size)| Command::Reply(data, Some(size))),
             free_buffer(stream).map(Command::FreeBuffer),
         ];
         let mut known = all.into_iter().flatten();

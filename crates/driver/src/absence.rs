@@ -1,11 +1,11 @@
-//! Room: why a machine has no binder device, from what its files say, and the way to one.
+//! Diagnosis of a missing binder device from the machine's files, with the remedy.
 //! Not here: looking for the device (`locate`).
 //! Facts: `/proc/filesystems`, `/proc/misc`, kernel configuration, module folder; contract OPN-12.
 
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::Root;
 use crate::kernel_config::KernelConfig;
 
 /// Why there is no binder device.
@@ -44,10 +44,16 @@ pub enum Absence {
 }
 
 impl Absence {
-    /// Looks below `root` (`/` for this machine, a fixture in tests).
+    /// Finds the reason on this machine.
     #[must_use]
-    pub fn find(root: &Path) -> Self {
-        let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
+    pub fn here() -> Self {
+        Self::find(&Root::of_this_machine())
+    }
+
+    /// Finds the reason on the machine with these files.
+    #[must_use]
+    pub fn find(root: &Root) -> Self {
+        let read = |path: &str| root.text(path).unwrap_or_default();
         if read("proc/filesystems").lines().any(|line| line.trim_start_matches("nodev").trim() == "binder") {
             return Self::BinderfsNotMounted;
         }
@@ -60,11 +66,9 @@ impl Absence {
         if !devices.is_empty() {
             return Self::NoDeviceNode { devices };
         }
-        let release = read("proc/sys/kernel/osrelease").trim().to_owned();
-        if let Some(module) = find_module(&root.join("lib/modules").join(&release)) {
-            return Self::ModuleNotLoaded {
-                module: Path::new("/").join(module.strip_prefix(root).unwrap_or(&module)),
-            };
+        let release = read("proc/sys/kernel/osrelease");
+        if let Some(module) = find_module(root, &Path::new("lib/modules").join(&release)) {
+            return Self::ModuleNotLoaded { module: Path::new("/").join(module) };
         }
         let Some(config) = KernelConfig::find(root) else { return Self::Unknown { release } };
         // One kernel has the driver in C or the one in Rust, either perhaps a module, or neither.
@@ -82,7 +86,7 @@ impl Absence {
 /// Modules that have been the driver: the one in C, the one in Rust.
 pub const MODULES: [&str; 2] = ["binder_linux", "rust_binder"];
 
-/// What to type for a module of [`MODULES`].
+/// The command that loads a module of [`MODULES`].
 #[must_use]
 pub fn modprobe(module: &str) -> &'static str {
     if module.starts_with(MODULES[1]) {
@@ -93,13 +97,13 @@ pub fn modprobe(module: &str) -> &'static str {
 }
 
 /// The binder module below a release's module folder, whatever its compression.
-fn find_module(folder: &Path) -> Option<PathBuf> {
-    let listed = fs::read_to_string(folder.join("modules.dep")).unwrap_or_default();
+fn find_module(root: &Root, folder: &Path) -> Option<PathBuf> {
+    let listed = root.text(folder.join("modules.dep")).unwrap_or_default();
     let relative = listed
         .lines()
         .filter_map(|line| line.split_once(':').map(|(file, _)| file))
         .find(|file| MODULES.iter().any(|module| is_module(Path::new(file), module)))?;
-    Some(folder.join(relative)).filter(|path| path.exists())
+    Some(folder.join(relative)).filter(|path| root.exists(path))
 }
 
 fn is_module(file: &Path, module: &str) -> bool {
@@ -152,27 +156,7 @@ impl fmt::Display for Absence {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A machine's files, gone with the value.
-    struct Fixture(PathBuf);
-
-    impl Fixture {
-        fn new(name: &str, files: &[(&str, &str)]) -> Self {
-            let root = std::env::temp_dir().join(format!("binderperf-absence-{name}-{}", std::process::id()));
-            for (path, text) in files {
-                let path = root.join(path);
-                fs::create_dir_all(path.parent().expect("a file has a folder")).expect("make folder");
-                fs::write(path, text).expect("write file");
-            }
-            Self(root)
-        }
-    }
-
-    impl Drop for Fixture {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
+    use crate::root::Fixture;
 
     /// Name, files, what they mean, a word that the advice must have.
     type Case<'c> = (&'c str, &'c [(&'c str, &'c str)], Absence, &'c str);
@@ -249,8 +233,8 @@ mod tests {
             ("none", &[RELEASE], Absence::Unknown { release: release.clone() }, "6.1.0-1-amd64"),
         ];
         for (name, files, want, text) in cases {
-            let fixture = Fixture::new(name, files);
-            let found = Absence::find(&fixture.0);
+            let fixture = Fixture::new(&format!("absence-{name}"), files);
+            let found = Absence::find(&fixture.root());
             assert_eq!(&found, want, "{name}");
             assert!(found.to_string().contains(text), "{name}: {found}");
         }

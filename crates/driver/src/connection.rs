@@ -1,5 +1,5 @@
-//! Room: the seam. A process's end of one binder context, whatever driver is behind it.
-//! Not here: any driver (`kernel`), what the streams mean (`abi`), who retries what (`ipc`).
+//! The interface of a driver: one process's connection to one binder context.
+//! Not here: a driver (`kernel`, `embedded`), the meaning of the streams (`abi`), retries (`ipc`).
 //! Facts: contract sections 1 to 3.
 
 use std::io;
@@ -30,46 +30,24 @@ pub struct Exchange<'b> {
     pub read: &'b mut [u8],
     /// How many bytes of `read` the driver has filled.
     pub read_consumed: usize,
-    /// The bytes that a transaction in `write` points to, where the caller still has them at hand.
-    /// Only a saving: a driver in user space must not follow an address that nobody vouches for, and
-    /// asks the kernel to read there when it is not inside these.
+    /// The bytes to which a transaction in `write` points, and which the caller does not change during the call.
+    /// Optional: a driver in user space copies what lies in them directly, and reads any other address through the
+    /// kernel, which reports bad ones.
     pub payload: Payload<'b>,
-    /// Whether the reader knows of [`Self::vector`].
-    pub takes_vectors: bool,
-    /// The transaction or reply among the returns, of which there is at most one (contract WR-09), ends with
-    /// a vector (see [`Payload::vector`]) of so many bytes that stands there without its objects, as only a
-    /// driver in user space spares itself. Data is what is in front of them, no offsets are listed, and at the
-    /// next multiple of 8 behind the data lie the structure, as it would have arrived, and the bytes.
-    pub vector: Option<u64>,
 }
 
 impl<'b> Exchange<'b> {
     /// Writes `write`, then reads into `read`.
     #[inline]
     pub fn new(write: &'b [u8], read: &'b mut [u8]) -> Self {
-        Self {
-            write,
-            write_consumed: 0,
-            read,
-            read_consumed: 0,
-            payload: Payload::default(),
-            takes_vectors: false,
-            vector: None,
-        }
+        Self { write, write_consumed: 0, read, read_consumed: 0, payload: Payload::default() }
     }
 
-    /// The same with the bytes that its transaction points to.
+    /// Adds the payload of the transaction in `write`.
     #[inline]
     #[must_use]
     pub fn with_payload(self, payload: Payload<'b>) -> Self {
         Self { payload, ..self }
-    }
-
-    /// The same for a reader that knows of [`Self::vector`].
-    #[inline]
-    #[must_use]
-    pub fn with_vectors(self) -> Self {
-        Self { takes_vectors: true, ..self }
     }
 
     /// The returns that the driver filled in.
@@ -100,7 +78,7 @@ pub trait Connection: Send + Sync + 'static {
     /// [`Self::write_read`], repeated while a signal interrupts it.
     ///
     /// # Errors
-    /// As `write_read`, without `EINTR`.
+    /// Those of `write_read` except `EINTR`.
     fn write_read_uninterrupted(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {
         loop {
             match self.write_read(exchange) {
@@ -200,8 +178,69 @@ pub trait Connection: Send + Sync + 'static {
     /// Switches `O_NONBLOCK` of this open file (looked at in each read, contract WR-04).
     ///
     /// # Errors
-    /// As `fcntl(2)`.
+    /// See `fcntl(2)`.
     fn set_nonblocking(&self, on: bool) -> io::Result<()>;
+}
+
+/// Implements the methods of [`Connection`] that a wrapper around another connection does not change: all except
+/// `write_read`, `poll_readable` and `thread_exit`. `$inner` is the field with the wrapped connection.
+#[macro_export]
+macro_rules! forward_connection {
+    ($inner:tt) => {
+        $crate::forward_connection!(@ $inner
+            lent(address: u64, len: u64) -> Option<&[u8]>,
+            take_fd(address: u64) -> Option<std::os::fd::OwnedFd>,
+            wake_readers() -> std::io::Result<()>,
+            map_size() -> usize,
+            version() -> std::io::Result<i32>,
+            set_max_threads(threads: u32) -> std::io::Result<()>,
+            become_context_manager(node: Option<abi::layout::FlatBinderObject>) -> std::io::Result<()>,
+            enable_oneway_spam_detection(enable: bool) -> std::io::Result<()>,
+            extended_error() -> std::io::Result<abi::layout::ExtendedError>,
+            node_debug_info(above: u64) -> std::io::Result<abi::layout::NodeDebugInfo>,
+            node_info_for_ref(info: abi::layout::NodeInfoForRef) -> std::io::Result<abi::layout::NodeInfoForRef>,
+            freeze(info: abi::layout::FreezeInfo) -> std::io::Result<()>,
+            frozen_info(pid: u32) -> std::io::Result<abi::layout::FrozenStatusInfo>,
+            set_nonblocking(on: bool) -> std::io::Result<()>,
+        );
+    };
+    (@ $inner:tt $($method:ident($($name:ident: $type:ty)?$(, $name2:ident: $type2:ty)?) -> $result:ty,)*) => {
+        $(fn $method(&self $(, $name: $type)? $(, $name2: $type2)?) -> $result {
+            self.$inner.$method($($name)? $(, $name2)?)
+        })*
+    };
+}
+
+/// A connection of any driver. Each call through it costs an indirect one.
+pub struct AnyConnection(Box<dyn Connection>);
+
+impl AnyConnection {
+    /// Hides which driver it is.
+    pub fn new(connection: impl Connection) -> Self {
+        Self(Box::new(connection))
+    }
+}
+
+impl std::fmt::Debug for AnyConnection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AnyConnection").finish_non_exhaustive()
+    }
+}
+
+impl Connection for AnyConnection {
+    fn write_read(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {
+        self.0.write_read(exchange)
+    }
+
+    fn poll_readable(&self, timeout_ms: i32) -> io::Result<bool> {
+        self.0.poll_readable(timeout_ms)
+    }
+
+    fn thread_exit(&self) -> io::Result<()> {
+        self.0.thread_exit()
+    }
+
+    forward_connection!(0);
 }
 
 /// How to open a connection.
@@ -221,7 +260,7 @@ impl Default for OpenOptions {
 
 /// One binder context of one driver; each `open` makes an independent process in it.
 pub trait Context: Send + Sync {
-    /// What `open` gives.
+    /// The type that `open` returns.
     type Connection: Connection;
 
     /// Opens the context.

@@ -1,4 +1,4 @@
-//! Room: why a context could not be opened.
+//! Errors of opening a context.
 
 use std::fmt;
 use std::io;
@@ -28,23 +28,23 @@ pub enum OpenError {
     Version {
         /// The device.
         path: PathBuf,
-        /// What it answered.
+        /// Its answer.
         found: i32,
     },
     /// The embedded driver cannot be used.
     Embedded {
         /// Its directory.
         directory: PathBuf,
-        /// What was tried, what came back, what to do.
+        /// The operation, its error, the remedy.
         why: String,
     },
     /// A system call failed.
     Os {
         /// The device.
         path: PathBuf,
-        /// What was tried.
+        /// The operation that failed.
         call: &'static str,
-        /// What came back.
+        /// The error.
         source: io::Error,
     },
 }

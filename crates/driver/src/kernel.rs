@@ -1,4 +1,4 @@
-//! Room: the backend over a real driver: `/dev/binder` and its like, or a private binderfs device.
+//! The kernel driver as a backend: `/dev/binder` and its like, or a private binderfs device.
 //! Not here: finding the device (`locate`), retries (`connection`).
 //! Facts: contract sections 1 to 3 and 17.
 
@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use abi::codes::ioctl;
 use abi::layout::{
     ExtendedError, FlatBinderObject, FreezeInfo, FrozenStatusInfo, NodeDebugInfo, NodeInfoForRef,
 };
@@ -71,9 +72,7 @@ fn open_error(path: &Path, source: io::Error) -> OpenError {
     let path = path.to_owned();
     match source.kind() {
         io::ErrorKind::PermissionDenied => OpenError::Denied { path, source },
-        io::ErrorKind::NotFound => {
-            OpenError::Absent { looked_for: vec![path], why: Absence::find(Path::new("/")) }
-        }
+        io::ErrorKind::NotFound => OpenError::Absent { looked_for: vec![path], why: Absence::here() },
         _ => OpenError::Os { path, call: "open", source },
     }
 }
@@ -96,12 +95,12 @@ impl Connection for KernelConnection {
         self.map.as_ref()?.take_fd(address)
     }
 
-    fn wake_readers(&self) -> io::Result<()> {
-        self.fd.wake_readers()
-    }
-
     fn map_size(&self) -> usize {
         self.map.as_ref().map_or(0, ReceiveMap::len)
+    }
+
+    fn wake_readers(&self) -> io::Result<()> {
+        self.fd.wake_readers()
     }
 
     fn version(&self) -> io::Result<i32> {
@@ -109,42 +108,42 @@ impl Connection for KernelConnection {
     }
 
     fn set_max_threads(&self, threads: u32) -> io::Result<()> {
-        self.fd.set_max_threads(threads)
+        self.fd.request(ioctl::SET_MAX_THREADS, threads).map(drop)
     }
 
     fn become_context_manager(&self, node: Option<FlatBinderObject>) -> io::Result<()> {
         match node {
-            Some(node) => self.fd.set_context_manager_ext(node),
-            None => self.fd.set_context_manager(),
+            Some(node) => self.fd.request(ioctl::SET_CONTEXT_MGR_EXT, node).map(drop),
+            None => self.fd.request(ioctl::SET_CONTEXT_MGR, 0_i32).map(drop),
         }
     }
 
     fn thread_exit(&self) -> io::Result<()> {
-        self.fd.thread_exit()
+        self.fd.request(ioctl::THREAD_EXIT, 0_i32).map(drop)
     }
 
     fn enable_oneway_spam_detection(&self, enable: bool) -> io::Result<()> {
-        self.fd.enable_oneway_spam_detection(enable)
+        self.fd.request(ioctl::ENABLE_ONEWAY_SPAM_DETECTION, u32::from(enable)).map(drop)
     }
 
     fn extended_error(&self) -> io::Result<ExtendedError> {
-        self.fd.extended_error()
+        self.fd.request(ioctl::GET_EXTENDED_ERROR, ExtendedError::default())
     }
 
     fn node_debug_info(&self, above: u64) -> io::Result<NodeDebugInfo> {
-        self.fd.node_debug_info(above)
+        self.fd.request(ioctl::GET_NODE_DEBUG_INFO, NodeDebugInfo { ptr: above, ..Default::default() })
     }
 
     fn node_info_for_ref(&self, info: NodeInfoForRef) -> io::Result<NodeInfoForRef> {
-        self.fd.node_info_for_ref(info)
+        self.fd.request(ioctl::GET_NODE_INFO_FOR_REF, info)
     }
 
     fn freeze(&self, info: FreezeInfo) -> io::Result<()> {
-        self.fd.freeze(info)
+        self.fd.request(ioctl::FREEZE, info).map(drop)
     }
 
     fn frozen_info(&self, pid: u32) -> io::Result<FrozenStatusInfo> {
-        self.fd.frozen_info(pid)
+        self.fd.request(ioctl::GET_FROZEN_INFO, FrozenStatusInfo { pid, ..Default::default() })
     }
 
     fn set_nonblocking(&self, on: bool) -> io::Result<()> {
@@ -184,7 +183,7 @@ impl KernelContext {
         &self.path
     }
 
-    /// Whether nobody outside this process's family can reach the context.
+    /// Whether only this process and its descendants can reach the context.
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.private.is_some()

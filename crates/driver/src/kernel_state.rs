@@ -1,6 +1,5 @@
-//! Room: the kernel driver's own account of itself: where its state and stats files lie on a machine,
-//! and their text.
-//! Not here: what the text means (`contract/state.md`), another driver's account (`lab::state`).
+//! The kernel driver's state and stats files: finding and reading them.
+//! Not here: what the text means (`contract/state.md`), another driver's account (`backend::state`).
 //! Facts: contract FS-07 and section 19; `/proc/self/mounts`. On either driver every folder of such
 //! files tells of all contexts, not only of the instance's own.
 
@@ -12,6 +11,7 @@ use std::str::FromStr;
 
 use sys::binderfs::PrivateBinderfs;
 
+use crate::Root;
 use crate::absence::Absence;
 use crate::error::OpenError;
 
@@ -71,7 +71,7 @@ impl fmt::Display for StateFile {
 pub enum StateError {
     /// The folder is there, or may be, but this user may not look.
     Denied {
-        /// What was opened.
+        /// The path.
         path: PathBuf,
         /// `EACCES` or `EPERM`.
         source: io::Error,
@@ -83,18 +83,22 @@ pub enum StateError {
         /// The command that makes them appear.
         remedy: &'static str,
     },
-    /// There is no driver.
+    /// The kernel has no driver.
     NoDriver {
         /// Why, and the way to one.
         why: Absence,
     },
-    /// The embedded driver's broker could not be asked.
-    Embedded(OpenError),
+    /// The driver could not be opened, or its broker not asked.
+    Open(OpenError),
+    /// The driver keeps no such file.
+    NotKept(StateFile),
+    /// No broker of the embedded driver runs in this directory.
+    NoBroker(PathBuf),
     /// Reading failed.
     Os {
         /// The file.
         path: PathBuf,
-        /// What came back.
+        /// The error.
         source: io::Error,
     },
 }
@@ -102,7 +106,18 @@ pub enum StateError {
 impl fmt::Display for StateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Embedded(error) => error.fmt(f),
+            Self::Open(error) => error.fmt(f),
+            Self::NoBroker(directory) => write!(
+                f,
+                "nobody uses the embedded driver in {}: no broker runs there; name its directory with --context-dir, \
+                 or start one with `binderperf broker`",
+                directory.display()
+            ),
+            Self::NotKept(which) => write!(
+                f,
+                "the driver keeps no {}: only the C driver does; ask for state, stats or transactions",
+                which.file_name()
+            ),
             Self::Denied { path, source } => write!(
                 f,
                 "may not read the driver's account {}: {}; run as root",
@@ -129,27 +144,27 @@ impl std::error::Error for StateError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Denied { source, .. } | Self::Os { source, .. } => Some(source),
-            Self::Embedded(error) => Some(error),
-            Self::NotMounted { .. } | Self::NoDriver { .. } => None,
+            Self::Open(error) => Some(error),
+            _ => None,
         }
     }
 }
 
-/// Mount points of a file system below `root`, from its list of mounts.
-fn mounted(root: &Path, kind: &str) -> Vec<PathBuf> {
-    let mounts = fs::read_to_string(root.join("proc/self/mounts")).unwrap_or_default();
+/// Mount points of a file system, from the machine's list of mounts.
+fn mounted(root: &Root, kind: &str) -> Vec<PathBuf> {
+    let mounts = root.text("proc/self/mounts").unwrap_or_default();
     let places = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ').skip(1);
         let (place, found) = (words.next()?, words.next()?);
         // The list writes a blank as \040; other characters it escapes are not found in such paths.
-        (found == kind).then(|| root.join(place.replace("\\040", " ").trim_start_matches('/')))
+        (found == kind).then(|| PathBuf::from(place.replace("\\040", " ").trim_start_matches('/')))
     });
     places.collect()
 }
 
 /// Folders that may hold the driver's files, best first: of the device's own instance of binderfs,
 /// of debugfs, of any other instance.
-fn folders(root: &Path, device: Option<&Path>) -> Vec<PathBuf> {
+fn folders(root: &Root, device: Option<&Path>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     if let Some(device) = device {
         // Not `canonicalize`: a detached instance has no path but the one through `/proc/PID/fd`.
@@ -164,16 +179,17 @@ fn folders(root: &Path, device: Option<&Path>) -> Vec<PathBuf> {
     found
 }
 
-/// Reads one of the driver's files below `root` (`/` for this machine, a fixture in tests).
-/// `Ok(None)`: the driver accounts for itself but keeps no such file.
+/// Reads one of the driver's files of the machine with these files. `Ok(None)`: the driver accounts for itself but
+/// keeps no such file.
 ///
 /// # Errors
-/// What is not mounted, or which right is missing.
-pub fn read(root: &Path, device: Option<&Path>, which: StateFile) -> Result<Option<String>, StateError> {
+/// The missing mount or right.
+pub fn read(root: &Root, device: Option<&Path>, which: StateFile) -> Result<Option<String>, StateError> {
     let looked_for = folders(root, device);
     let mut denied = None;
     for folder in &looked_for {
-        let path = folder.join(which.file_name());
+        let path = root.path(folder.join(which.file_name()));
+        // Whole: the state of a busy machine is long.
         match fs::read(&path) {
             Ok(text) => return Ok(Some(String::from_utf8_lossy(&text).into_owned())),
             Err(source) => match source.kind() {
@@ -182,7 +198,7 @@ pub fn read(root: &Path, device: Option<&Path>, which: StateFile) -> Result<Opti
                 _ => return Err(StateError::Os { path, source }),
             },
         }
-        if folder.join(StateFile::State.file_name()).exists() {
+        if root.exists(folder.join(StateFile::State.file_name())) {
             return Ok(None);
         }
     }
@@ -196,10 +212,9 @@ pub fn read(root: &Path, device: Option<&Path>, which: StateFile) -> Result<Opti
         Absence::NoDeviceNode { .. } => "mount -t debugfs debugfs /sys/kernel/debug",
         why => return Err(StateError::NoDriver { why }),
     };
-    let looked_for = match looked_for.is_empty() {
-        true => ["sys/kernel/debug/binder", "dev/binderfs/binder_logs"].map(|path| root.join(path)).to_vec(),
-        false => looked_for,
-    };
+    let usual = || ["sys/kernel/debug/binder", "dev/binderfs/binder_logs"].map(PathBuf::from).to_vec();
+    let looked_for = if looked_for.is_empty() { usual() } else { looked_for };
+    let looked_for = looked_for.iter().map(|folder| root.folder().join(folder)).collect();
     Err(StateError::NotMounted { looked_for, remedy })
 }
 
@@ -207,13 +222,13 @@ pub fn read(root: &Path, device: Option<&Path>, which: StateFile) -> Result<Opti
 /// instance of it that is gone again afterwards.
 ///
 /// # Errors
-/// As [`read`].
+/// See [`read`].
 pub fn read_here(device: Option<&Path>, which: StateFile) -> Result<Option<String>, StateError> {
-    let root = Path::new("/");
-    match read(root, device, which) {
+    let root = Root::of_this_machine();
+    match read(&root, device, which) {
         Err(StateError::NotMounted { looked_for, remedy }) => {
             match PrivateBinderfs::with_options(&[("stats", "global")]) {
-                Ok(instance) => read(root, Some(&instance.path("binder-control")), which),
+                Ok(instance) => read(&root, Some(&instance.path("binder-control")), which),
                 Err(_) => Err(StateError::NotMounted { looked_for, remedy }),
             }
         }
@@ -224,30 +239,14 @@ pub fn read_here(device: Option<&Path>, which: StateFile) -> Result<Option<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::root::Fixture;
 
-    /// A machine's files, gone with the value.
-    struct Fixture(PathBuf);
-
-    impl Fixture {
-        fn new(name: &str, files: &[(&str, &str)]) -> Self {
-            let root = std::env::temp_dir().join(format!("binderperf-state-{name}-{}", std::process::id()));
-            for (path, text) in files {
-                let path = root.join(path);
-                fs::create_dir_all(path.parent().expect("a file has a folder")).expect("make folder");
-                fs::write(path, text).expect("write file");
-            }
-            Self(root)
-        }
-
-        fn read(&self, device: Option<&str>, which: StateFile) -> Result<Option<String>, StateError> {
-            read(&self.0, device.map(|path| self.0.join(path)).as_deref(), which)
-        }
-    }
-
-    impl Drop for Fixture {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    fn read_in(
+        machine: &Fixture,
+        device: Option<&str>,
+        which: StateFile,
+    ) -> Result<Option<String>, StateError> {
+        read(&machine.root(), device.map(|path| machine.path().join(path)).as_deref(), which)
     }
 
     const MOUNTS: &str = "debugfs /sys/kernel/debug debugfs rw 0 0\nbinder /dev/binderfs binder rw 0 0\n";
@@ -255,7 +254,7 @@ mod tests {
     #[test]
     fn the_devices_own_instance_comes_first_then_debugfs_then_others() {
         let all = Fixture::new(
-            "all",
+            "state-all",
             &[
                 ("proc/self/mounts", MOUNTS),
                 ("sys/kernel/debug/binder/state", "debugfs"),
@@ -264,7 +263,7 @@ mod tests {
                 ("mine/binder", ""),
             ],
         );
-        let link = all.0.join("dev/linked");
+        let link = all.path().join("dev/linked");
         std::os::unix::fs::symlink("../mine/binder", link).expect("link");
         for (device, want) in [
             (Some("mine/binder"), "mine"),
@@ -274,17 +273,21 @@ mod tests {
             (None, "debugfs"),
         ] {
             assert_eq!(
-                all.read(device, StateFile::State).expect("readable").as_deref(),
+                read_in(&all, device, StateFile::State).expect("readable").as_deref(),
                 Some(want),
                 "{device:?}"
             );
         }
-        assert_eq!(all.read(None, StateFile::TransactionLog).expect("readable"), None, "no such file here");
+        assert_eq!(
+            read_in(&all, None, StateFile::TransactionLog).expect("readable"),
+            None,
+            "no such file here"
+        );
         let one = Fixture::new(
-            "one",
+            "state-one",
             &[("proc/self/mounts", MOUNTS), ("dev/binderfs/binder_logs/stats", "binderfs")],
         );
-        assert_eq!(one.read(None, StateFile::Stats).expect("readable").as_deref(), Some("binderfs"));
+        assert_eq!(read_in(&one, None, StateFile::Stats).expect("readable").as_deref(), Some("binderfs"));
     }
 
     #[test]
@@ -294,14 +297,15 @@ mod tests {
             ("no-debugfs", &[("proc/misc", " 58 binder\n")], "mount -t debugfs"),
             ("no-driver", &[("proc/sys/kernel/osrelease", "6.1.0\n")], "no binder driver"),
         ] {
-            let text = Fixture::new(name, files).read(None, StateFile::State).expect_err(name).to_string();
+            let machine = Fixture::new(&format!("state-{name}"), files);
+            let text = read_in(&machine, None, StateFile::State).expect_err(name).to_string();
             assert!(text.contains(want), "{name}: {text}");
         }
         let folder = Fixture::new(
-            "broken",
+            "state-broken",
             &[("proc/self/mounts", MOUNTS), ("sys/kernel/debug/binder/state/file", "no file")],
         );
-        let error = folder.read(None, StateFile::State).expect_err("a folder is no file");
+        let error = read_in(&folder, None, StateFile::State).expect_err("a folder is no file");
         assert!(matches!(error, StateError::Os { .. }) && error.to_string().contains("EISDIR"), "{error}");
     }
 

@@ -1,4 +1,4 @@
-//! Room: who manages a context that is already taken.
+//! Finding the process that manages a context.
 //! Not here: becoming the manager (`connection`), calling it (`ipc`).
 //! Facts: contract CTX-01, CTX-02, DBG-01, DBG-02 (the manager's node has ptr 0 and cookie 0).
 
@@ -33,7 +33,7 @@ impl ManagerError {
     /// Looks up who is in the way of becoming the manager of `device`.
     #[must_use]
     pub fn new(device: &Path, source: io::Error) -> Self {
-        let mut holders = holders(Path::new("/"), device);
+        let mut holders = holders(device);
         // This process holds it, too, and is not what the user looks for.
         holders.retain(|holder| holder.manages || holder.pid != std::process::id());
         Self { path: device.to_owned(), source, holders }
@@ -69,17 +69,16 @@ impl std::error::Error for ManagerError {
     }
 }
 
-/// The processes below `root`'s `/proc` that hold `device` open, the manager first. Needs the right
-/// to look at them; those that may not be looked at are missing.
-#[must_use]
-pub fn holders(root: &Path, device: &Path) -> Vec<Holder> {
+/// The processes that hold `device` open, the manager first. Needs the right to look at them; those that may not be
+/// looked at are missing.
+fn holders(device: &Path) -> Vec<Holder> {
     let device = fs::canonicalize(device).unwrap_or_else(|_| device.to_owned());
     let context = device.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let states = ["sys/kernel/debug/binder/state", "dev/binderfs/binder_logs/state"];
-    let state: String = states.iter().filter_map(|path| fs::read_to_string(root.join(path)).ok()).collect();
+    let states = ["/sys/kernel/debug/binder/state", "/dev/binderfs/binder_logs/state"];
+    let state: String = states.iter().filter_map(|path| fs::read_to_string(path).ok()).collect();
     let manager = manager_in_state(&state, &context);
     let mut found = Vec::new();
-    for entry in fs::read_dir(root.join("proc")).into_iter().flatten().flatten() {
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
             continue;
         };
@@ -131,7 +130,7 @@ mod tests {
     fn a_holder_is_found_and_named() {
         let file = std::env::temp_dir().join(format!("binderperf-held-{}", std::process::id()));
         let _open = fs::File::create(&file).expect("create");
-        let found = holders(Path::new("/"), &file);
+        let found = holders(&file);
         let _ = fs::remove_file(&file);
         assert_eq!(found.iter().map(|holder| holder.pid).collect::<Vec<_>>(), [std::process::id()]);
         let text = ManagerError { path: file, source: io::ErrorKind::ResourceBusy.into(), holders: found }

@@ -1,4 +1,4 @@
-//! Room: what a thread does about itself when it serves a background caller, and how it comes back.
+//! Moving a serving thread to the background for a background caller, and back.
 //! Not here: the nice that the driver hands on (contract SCH-01 to SCH-05), what nodes ask for
 //! (`scheduling`).
 //! Facts: libbinder's `IPCThreadState::executeCommand` up to Android 7.0 (the serving thread moves
@@ -17,7 +17,7 @@ use sys::sched::{self, Policy};
 
 use crate::scheduling::{Nice, NodeOptions};
 
-/// Who makes a thread that serves a background caller run as background.
+/// Which side makes a thread run as background while it serves a background caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum BackgroundScheduling {
     /// The driver, as since Android 7.1: the thread gets its caller's nice, or the node's minimum if
@@ -29,7 +29,7 @@ pub enum BackgroundScheduling {
     ByThread(BackgroundGroup),
 }
 
-/// What is the background for a thread that moves there.
+/// Where a thread runs while it serves a background caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BackgroundGroup {
     /// Control groups, by their files that take thread numbers: `tasks` in version 1,
@@ -50,7 +50,7 @@ pub enum BackgroundGroup {
 pub struct GroupError {
     /// The file.
     pub path: PathBuf,
-    /// What came back.
+    /// The error.
     pub source: io::Error,
 }
 
@@ -136,7 +136,7 @@ impl Background {
         self.disabled.store(disabled, Ordering::Relaxed);
     }
 
-    /// What objects ask for that are published without a word about it.
+    /// Options of objects that are published without any.
     pub(crate) fn node_options(&self) -> NodeOptions {
         let disabled = self.disabled.load(Ordering::Relaxed);
         if disabled { NodeOptions::BINDER_FOREGROUND } else { NodeOptions::BINDER }
@@ -163,7 +163,7 @@ impl Background {
             }
             return Away(None);
         }
-        // In the background already: it serves a call within a call.
+        // A nested call finds the thread in the background already.
         let moves = nice >= Nice::BACKGROUND.value()
             && !AWAY.get()
             && sched::policy_of(0).is_ok_and(|policy| self.mover.takes(policy));
@@ -210,18 +210,20 @@ mod tests {
         thread.join().expect("no panic")
     }
 
+    /// The calling thread's policy while it serves, and after it.
+    fn inside_and_after() -> (Policy, Policy) {
+        let background = batch();
+        let serving = background.serve();
+        let inside = policy();
+        drop(serving);
+        (inside, policy())
+    }
+
     #[test]
     fn a_thread_moves_to_the_background_from_nice_10_on_and_comes_back() {
         for (nice, want) in [(0, Policy::Other), (9, Policy::Other), (10, Policy::Batch), (19, Policy::Batch)]
         {
-            let seen = at_nice(nice, || {
-                let background = batch();
-                let serving = background.serve();
-                let inside = policy();
-                drop(serving);
-                (inside, policy())
-            });
-            assert_eq!(seen, (want, Policy::Other), "nice {nice}");
+            assert_eq!(at_nice(nice, inside_and_after), (want, Policy::Other), "nice {nice}");
         }
     }
 
@@ -230,11 +232,7 @@ mod tests {
         for own in [Policy::Batch, Policy::Idle] {
             let seen = at_nice(12, move || {
                 sched::set_policy(0, own).expect("less urgent is always allowed");
-                let background = batch();
-                let serving = background.serve();
-                let inside = policy();
-                drop(serving);
-                (inside, policy())
+                inside_and_after()
             });
             assert_eq!(seen, (own, own));
         }

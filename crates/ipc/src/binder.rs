@@ -1,11 +1,12 @@
-//! Room: the flavour `binder`: AIDL's parcels, headers, status words, objects and service manager.
+//! The flavour `binder`: AIDL's parcels, headers, status words, objects and service manager.
 //!
 //! - [`parcel`], [`writer`], [`reader`]: the payload.
-//! - [`header`]: what precedes the arguments, per Android release; [`stability`]: what follows
-//!   each binder.
-//! - [`status`]: what precedes the results.
-//! - [`object`]: what a service implements; [`client`]: how one is called.
-//! - [`manager`]: the service manager, both sides.
+//! - [`header`]: the words before the arguments, per Android release; [`stability`]: the word after
+//!   each binder; [`status`]: the word before the results.
+//! - [`object`]: the trait of a service; [`special`]: codes that every object answers; [`client`]: calling one.
+//! - [`manager`]: the service manager, server and client.
+//!
+//! Imports go one way: `stability < parcel < reader, writer < header, status < object < client < manager`.
 
 pub mod client;
 pub mod header;
@@ -18,10 +19,11 @@ pub mod stability;
 pub mod status;
 pub mod writer;
 
-pub use client::{CallError, Reply};
-pub use header::{Generation, Header};
+pub use client::Reply;
 pub use object::{Incoming, Object};
-pub use parcel::{Parcel, Parcelable};
+pub use parcel::Parcel;
 pub use reader::Reader;
 pub use stability::Stability;
-pub use status::{Exception, Status};
+
+pub use crate::release::Generation;
+pub use crate::status::{CallError, Exception, ExceptionKind, Status};

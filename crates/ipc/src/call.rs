@@ -1,4 +1,4 @@
-//! Room: the states of one transaction at its sender. `Sent -> Accepted -> answered`; a state is
+//! The states of one transaction at its sender. `Sent -> Accepted -> answered`; a state is
 //! consumed by the return that ends it.
 //! Not here: reading the returns (`runtime`), returns that concern no call (`execute`).
 //! Facts: contract TX-01, TX-10, TX-12, OW-01, OW-07, OW-09, WR-15.
@@ -8,7 +8,7 @@ use abi::codes::br;
 
 use crate::error::{ProtocolError, Refusal};
 
-/// How a oneway transaction was taken.
+/// The driver's acknowledgement of a oneway transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// `BR_TRANSACTION_COMPLETE`: queued or delivered.
@@ -27,7 +27,7 @@ pub(crate) struct Sent;
 #[derive(Debug)]
 pub(crate) struct Accepted;
 
-/// What follows [`Sent`].
+/// The state after [`Sent`].
 #[derive(Debug)]
 pub(crate) enum AfterSent {
     /// The driver has it.
@@ -36,7 +36,7 @@ pub(crate) enum AfterSent {
     Refused(Refusal),
 }
 
-/// What follows [`Accepted`].
+/// The state after [`Accepted`].
 #[derive(Debug)]
 pub(crate) enum AfterAccepted {
     /// The callee answered.

@@ -1,12 +1,12 @@
-//! Room: why a transaction did not happen, by who must act.
-//! Not here: what the callee answered (`status_code`, `binder::status`).
+//! Errors of a transaction, grouped by who must act.
+//! Not here: the callee's answer (`status_code`, `status`).
 
 use std::fmt;
 use std::io;
 
 use abi::{DecodeError, Handle, ReturnWord};
 
-/// Why the driver did not carry a transaction through.
+/// The driver's reason for refusing a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// `BR_DEAD_REPLY`: the callee's process is gone, or there is no context manager.
@@ -31,7 +31,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What the protocol forbids at this point: a bug of the driver or of this runtime.
+/// A violation of the protocol: a bug of the driver or of this runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProtocolError {
@@ -46,9 +46,9 @@ pub enum ProtocolError {
     Undecodable(DecodeError),
     /// A delivery outside the receiving area.
     OutsideMap {
-        /// Where its data should lie.
+        /// The address of its data.
         address: u64,
-        /// How many bytes.
+        /// Its length in bytes.
         len: u64,
     },
 }
@@ -65,26 +65,26 @@ impl fmt::Display for ProtocolError {
     }
 }
 
-/// Why a transaction has no outcome from its callee.
+/// An error of a transaction.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TransactError {
     /// The driver said no. An outcome to count, not a fault.
     Refused {
-        /// Whom the call was for.
+        /// The callee's handle.
         target: Handle,
         /// The method called.
         code: u32,
-        /// How the driver said no.
+        /// The driver's reason.
         by: Refusal,
     },
     /// Forbidden here by the protocol: a driver bug or ours.
     Protocol(ProtocolError),
     /// A system call failed.
     Os {
-        /// Which.
+        /// The call.
         call: &'static str,
-        /// With what.
+        /// Its error.
         source: io::Error,
     },
 }

@@ -1,15 +1,16 @@
-//! Room: the flavour `hwbinder`: HIDL's scatter-gather parcels, headers, status words, objects and
+//! The flavour `hwbinder`: HIDL's scatter-gather parcels, headers, status words, objects and
 //! service manager.
 //!
-//! - [`parcel`], [`writer`], [`reader`]: the payload. Arguments stay where they are; the parcel holds
-//!   descriptions of them (PTR objects), which the driver follows.
-//! - [`status`]: what precedes the results.
-//! - [`object`]: what a service implements; [`base`]: what every object answers by itself.
-//! - [`client`]: how an object is called. [`process`]: libhwbinder's habits at a process's start.
-//! - [`manager`]: the service manager, both sides.
-//! - `fuzz`: what the fuzz target calls, on payloads of `delivered`.
+//! - [`parcel`], [`writer`], [`reader`]: the payload. Arguments are not copied into the parcel: it describes
+//!   them (PTR objects) and the driver reads them in place.
+//! - [`status`]: the word before the results.
+//! - [`object`]: the trait of a service; [`base`]: the methods that every object has.
+//! - [`client`]: calling an object.
+//! - [`manager`]: the service manager, server and client.
+//! - `fuzz`: the fuzz target's entry, on payloads made by `delivered`.
 //!
-//! Its objects are [`HwBinder`]s, so that nobody calls one with the other flavour's parcels.
+//! Objects are [`HwBinder`]s, so that no other flavour's parcel can be sent to one. Imports go one way:
+//! `hw_binder, parcel < reader, writer < status < base < object < client < manager`.
 
 pub mod base;
 pub mod client;
@@ -17,17 +18,19 @@ pub mod client;
 mod delivered;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+mod hw_binder;
 pub mod manager;
 pub mod object;
 pub mod parcel;
-pub mod process;
 pub mod reader;
 pub mod status;
 pub mod writer;
 
 pub use base::DebugInfo;
-pub use client::{HwBinder, Reply};
+pub use client::Reply;
+pub use hw_binder::HwBinder;
 pub use object::{Incoming, Object};
 pub use parcel::{HwParcel, NativeHandle, Part};
 pub use reader::{Image, Reader, Seen};
-pub use status::{CallError, Exception, ExceptionKind, Status};
+
+pub use crate::status::{CallError, Exception, ExceptionKind, Status};

@@ -1,6 +1,7 @@
-//! Room: one process of a binder context: opening it, its pool, its manager.
+//! One process of a binder context: opening it, its pool, its manager.
 //! Not here: publishing objects of a flavour (`binder::object`).
-//! Facts: contract OPN-01, CTX-01..CTX-05; wire-level habits of libbinder's process start.
+//! Facts: contract OPN-01, CTX-01..CTX-05; wire-level habits of libbinder's process start; libhwbinder's
+//! `ProcessState.cpp` and `IPCThreadState.cpp`.
 
 use std::fmt;
 use std::io;
@@ -15,35 +16,37 @@ use driver::{Connection, Context, OpenError, OpenOptions};
 
 use crate::background::{Background, BackgroundScheduling, GroupError};
 use crate::error::TransactError;
-use crate::looper::{Join, Pool};
-use crate::node::{Node, Nodes};
-use crate::proxy::Proxy;
+use crate::exchange::ProcessInner;
+use crate::exchange::looper::{Join, Pool};
 use crate::release::Release;
-use crate::runtime::{Inner, Runtime, Shared};
+use crate::runtime::node::{Node, Nodes};
+use crate::runtime::proxy::death::Deaths;
+use crate::runtime::proxy::{Proxies, Proxy};
+use crate::runtime::serve::Serve;
+use crate::runtime::{Runtime, Shared};
 use crate::scheduling::NodeOptions;
-use crate::serve::Serve;
 
 /// How to open a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessOptions {
-    /// How many threads the driver may ask for, besides those that join on their own.
+    /// The number of threads that the driver may request, besides those that join on their own.
     pub max_threads: u32,
     /// Bytes of receiving area; see [`OpenOptions::map_size`].
     pub map_size: usize,
-    /// Whose dialect to speak.
+    /// The Android release whose dialect to speak.
     pub release: Release,
-    /// Ask the driver to tell when this process floods a receiver with oneway calls (Linux 5.13;
-    /// older drivers are silently left alone).
+    /// Report oneway calls that flood a receiver (`BR_ONEWAY_SPAM_SUSPECT`, Linux 5.13; ignored by older
+    /// drivers).
     pub spam_detection: bool,
-    /// What the names of pool threads begin with.
+    /// Prefix of the names of pool threads.
     pub thread_prefix: String,
     /// Who makes threads that serve background callers run as background.
     pub background_scheduling: BackgroundScheduling,
 }
 
 impl Default for ProcessOptions {
-    /// As libbinder: 15 threads, 1 MiB less two pages, spam detection on, background callers left to
-    /// the driver.
+    /// libbinder's defaults: 15 threads, 1 MiB less two pages, spam detection on, background callers left
+    /// to the driver.
     fn default() -> Self {
         Self {
             max_threads: 15,
@@ -56,17 +59,33 @@ impl Default for ProcessOptions {
     }
 }
 
-/// Why a process could not be opened.
+impl ProcessOptions {
+    /// libhwbinder's defaults: the driver may ask for no threads; otherwise [`Self::default`].
+    #[must_use]
+    pub fn hwbinder() -> Self {
+        Self { max_threads: 0, thread_prefix: "HwBinder".to_owned(), ..Self::default() }
+    }
+
+    /// libhwbinder's `setThreadPoolConfiguration`: as many threads in all, of which one is the pool's
+    /// first and, if `caller_joins`, one the caller's; the driver may ask for the others.
+    #[must_use]
+    pub fn hwbinder_pool(threads: u32, caller_joins: bool) -> Self {
+        let max_threads = threads.saturating_sub(1 + u32::from(caller_joins));
+        Self { max_threads, ..Self::hwbinder() }
+    }
+}
+
+/// An error of opening a process.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ProcessError {
     /// The context could not be opened.
     Open(OpenError),
-    /// The driver would not be set up.
+    /// The driver refused a setting.
     Os {
-        /// What was tried.
+        /// The operation that failed.
         call: &'static str,
-        /// What came back.
+        /// The error.
         source: io::Error,
     },
     /// Threads cannot be moved to the background.
@@ -102,7 +121,7 @@ impl From<OpenError> for ProcessError {
 /// One process of a binder context. Clones are the same process. Its device stays open while a
 /// clone, one of its proxies or one of its pool threads lives; [`Self::shutdown`] ends the pool.
 pub struct Process<C: Connection> {
-    pub(crate) inner: Arc<Inner<C>>,
+    pub(crate) inner: Arc<ProcessInner<C>>,
 }
 
 impl<C: Connection> Clone for Process<C> {
@@ -127,7 +146,7 @@ impl<C: Connection> Process<C> {
     /// Sets up a process on a connection that is open already.
     ///
     /// # Errors
-    /// The driver refuses the number of threads; a background group cannot be written to.
+    /// The driver refuses the number of threads, or a background group cannot be opened.
     pub fn on(connection: C, options: ProcessOptions) -> Result<Self, ProcessError> {
         static LAST_ID: AtomicU64 = AtomicU64::new(0);
         let background = Background::open(options.background_scheduling).map_err(ProcessError::Background)?;
@@ -142,23 +161,23 @@ impl<C: Connection> Process<C> {
             id: LAST_ID.fetch_add(1, Ordering::Relaxed) + 1,
             release: options.release,
             nodes: Nodes::new(),
-            proxies: crate::proxy::Proxies::default(),
-            deaths: crate::death::Deaths::default(),
-            pool: Arc::new(Pool::new(options.thread_prefix)),
+            proxies: Proxies::default(),
+            deaths: Deaths::default(),
             background,
             kept: AtomicU64::new(0),
         };
-        let inner = Arc::new_cyclic(|me| Inner { connection, shared, me: me.clone() });
+        let pool = Arc::new(Pool::new(options.thread_prefix));
+        let inner = Arc::new_cyclic(|me| ProcessInner { connection, shared, pool, me: me.clone() });
         Ok(Self { inner })
     }
 
-    /// The connection, for requests that are not the runtime's business.
+    /// The connection, for driver requests outside the runtime.
     #[must_use]
     pub fn connection(&self) -> &C {
         &self.inner.connection
     }
 
-    /// Whose dialect this process speaks.
+    /// The Android release whose dialect this process speaks.
     #[must_use]
     pub fn release(&self) -> Release {
         self.inner.shared.release
@@ -176,7 +195,7 @@ impl<C: Connection> Process<C> {
     /// calls come, up to [`ProcessOptions::max_threads`]. After [`Self::shutdown`] there is no pool to start.
     ///
     /// # Errors
-    /// As `clone(2)`: `EAGAIN`.
+    /// See `clone(2)`: `EAGAIN`.
     pub fn start_thread_pool(&self) -> io::Result<()> {
         self.inner.spawn(Join::Enter)
     }
@@ -192,7 +211,7 @@ impl<C: Connection> Process<C> {
     /// Threads that are in the pool now.
     #[must_use]
     pub fn pool_threads(&self) -> usize {
-        self.inner.shared.pool.running()
+        self.inner.pool.running()
     }
 
     /// Stops the pool in order and for good: its threads leave as soon as what they serve is answered, and the
@@ -262,8 +281,8 @@ impl<C: Connection> Process<C> {
         Ok(self.inner.shared.proxies.proxy(self.inner.hold(), Handle::CONTEXT_MANAGER))
     }
 
-    /// Writes what the calling thread has queued (buffers to give back, references to drop). Only a
-    /// thread that will not call for long needs this, see `thread`.
+    /// Writes the calling thread's queued commands (buffers to give back, references to drop). Only a
+    /// thread that will not call for a long time needs this.
     pub fn flush(&self) {
         self.inner.flush(&self.inner.thread());
     }
@@ -272,5 +291,19 @@ impl<C: Connection> Process<C> {
 impl<C: Connection> fmt::Debug for Process<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Process").field("id", &self.inner.shared.id).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_driver_may_ask_for_what_is_left_of_the_pool() {
+        assert_eq!(ProcessOptions::hwbinder().max_threads, 0);
+        for (threads, joins, want) in [(0, false, 0), (1, true, 0), (1, false, 0), (2, true, 0), (4, true, 2)]
+        {
+            assert_eq!(ProcessOptions::hwbinder_pool(threads, joins).max_threads, want, "{threads} {joins}");
+        }
     }
 }

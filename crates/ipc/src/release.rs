@@ -1,4 +1,4 @@
-//! Room: the Android releases whose dialects a process can speak.
+//! The Android releases whose dialects a process can speak.
 //! Not here: what each dialect looks like on the wire (`binder::header`, `binder::manager::codes`).
 
 use std::fmt;
@@ -60,6 +60,32 @@ impl Release {
             Self::Android15 => "15",
             Self::Android15Qpr => "15-qpr",
             Self::Android16 => "16",
+        }
+    }
+}
+
+/// A form of the header. The names are libgbinder's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Generation {
+    /// Up to Android 9: policy, descriptor.
+    Aidl,
+    /// Android 10: policy, work source, descriptor.
+    Aidl2,
+    /// Android 11 and from 13 on: policy, work source, mark, descriptor; stability is a level.
+    Aidl3,
+    /// Android 12: as `Aidl3`; stability carries a version.
+    Aidl4,
+}
+
+impl Release {
+    /// The form of the header that this release writes.
+    #[must_use]
+    pub const fn generation(self) -> Generation {
+        match self {
+            Self::Android8 | Self::Android9 => Generation::Aidl,
+            Self::Android10 => Generation::Aidl2,
+            Self::Android12 => Generation::Aidl4,
+            _ => Generation::Aidl3,
         }
     }
 }

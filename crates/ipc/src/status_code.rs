@@ -1,5 +1,5 @@
-//! Room: `status_t`, the one-word outcome that libbinder and libhwbinder share.
-//! Not here: exceptions with a message (`binder::status`).
+//! `status_t`, the status word of libbinder and libhwbinder.
+//! Not here: exceptions with a message (`status`).
 //! Facts: `utils/Errors.h` of the Android platform.
 
 use std::fmt;
@@ -26,7 +26,7 @@ macro_rules! codes {
 codes! {
     /// Success.
     OK = 0;
-    /// Something failed, nobody says what.
+    /// An unspecified failure.
     UNKNOWN_ERROR = i32::MIN;
     /// A value of another type, or an object that is none.
     BAD_TYPE = i32::MIN + 1;
@@ -40,7 +40,7 @@ codes! {
     PERMISSION_DENIED = -1;
     /// No such name.
     NAME_NOT_FOUND = -2;
-    /// Would have to wait.
+    /// The call would block.
     WOULD_BLOCK = -11;
     /// Out of memory, or a length beyond reason.
     NO_MEMORY = -12;
@@ -48,7 +48,7 @@ codes! {
     ALREADY_EXISTS = -17;
     /// Not set up.
     NO_INIT = -19;
-    /// A value that cannot be.
+    /// An invalid value.
     BAD_VALUE = -22;
     /// The object's process is gone.
     DEAD_OBJECT = -32;

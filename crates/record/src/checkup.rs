@@ -1,66 +1,66 @@
-//! Room: what a doctor's look at one machine had to say, probe by probe; a document of its own.
-//! Not here: the probes (`lab::doctor`), how it is shown (`crate::render::checkup`), what a run keeps of
-//! it (`crate::schema::Finding`).
+//! The doctor's report on one machine: a document with one entry for each probe.
+//! Not here: the probes (`doctor`), its rendering (`crate::render::checkup`), the part that a run keeps
+//! (`crate::schema::Finding`).
 
 use serde::{Deserialize, Serialize};
 
 use crate::schema::{Evidence, Finding, HostClass, Severity, Tool};
 
-/// The value of `Checkup::schema` in every document of ours.
+/// The value of `Checkup::schema` in every checkup document.
 pub const SCHEMA: &str = "binderperf.checkup";
 /// The version of the document.
 pub const VERSION: u32 = 1;
 
-/// One machine, looked at.
+/// The doctor's report on one machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Checkup {
     /// Always [`SCHEMA`].
     pub schema: String,
     /// Always [`VERSION`] when written.
     pub version: u32,
-    /// The program that looked.
+    /// The program that ran the probes.
     pub tool: Tool,
     /// `this machine`, or the snapshot's folder.
     pub looked_at: String,
     /// `uname -r`; empty where it is not known.
     pub release: String,
-    /// What kind of machine it is.
+    /// The kind of machine.
     pub class: HostClass,
-    /// What each probe had to say, in the order of the catalogue.
+    /// The result of each probe, in the order of the catalogue.
     pub checks: Vec<Check>,
 }
 
-/// What one probe had to say.
+/// The result of one probe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
     /// The probe's name, e.g. `cpu-governor`.
     pub id: String,
-    /// What it looks at.
+    /// The subject of the probe, in words.
     pub looks_at: String,
-    /// How it turned out.
+    /// The severity of the result.
     pub verdict: Verdict,
-    /// What was found, or why nothing could be told.
+    /// The finding, or the reason why the probe could not tell.
     pub text: String,
-    /// What it does to the numbers.
+    /// The effect on the numbers.
     #[serde(default)]
     pub effect: Option<String>,
-    /// What to do about it.
+    /// The remedy.
     #[serde(default)]
     pub fix: Option<String>,
-    /// The files and measurements that say so.
+    /// The files and measurements that prove the finding.
     #[serde(default)]
     pub evidence: Vec<Evidence>,
-    /// A command that shows it.
+    /// A command that reproduces the evidence.
     pub proof: String,
 }
 
-/// How a probe turned out.
+/// The severity of a probe's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Nothing to say.
+    /// Nothing found.
     Ok,
-    /// What it looks at could not be read.
+    /// The subject could not be read.
     Unknown,
     /// [`Severity::Info`].
     Info,
@@ -93,7 +93,7 @@ impl From<Severity> for Verdict {
 }
 
 impl Check {
-    /// As a finding of a run; `None` if nothing was found.
+    /// The result as a finding of a run; `None` if nothing was found.
     pub fn finding(&self) -> Option<Finding> {
         let severity = self.verdict.severity()?;
         Some(Finding {
@@ -107,20 +107,20 @@ impl Check {
 }
 
 impl Checkup {
-    /// The worst of all verdicts; [`Verdict::Ok`] where there is none.
+    /// The most severe verdict; [`Verdict::Ok`] without any checks.
     pub fn worst(&self) -> Verdict {
         self.checks.iter().map(|check| check.verdict).max().unwrap_or(Verdict::Ok)
     }
 
-    /// The checks that turned out so.
+    /// The checks with this verdict.
     pub fn of(&self, verdict: Verdict) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(move |check| check.verdict == verdict)
     }
 
-    /// Parses a document. Fields that this version does not know are passed over.
+    /// Parses a checkup document. Unknown fields are ignored.
     ///
     /// # Errors
-    /// Why it is none, or one that this version does not know.
+    /// A message if the bytes are not a checkup document, or are one of an unknown version.
     pub fn from_json(bytes: &[u8]) -> Result<Checkup, String> {
         let checkup: Checkup = serde_json::from_slice(bytes).map_err(|error| {
             format!("the checkup is damaged: {}", crate::render::printable(&error.to_string()))
@@ -134,9 +134,9 @@ impl Checkup {
         Ok(checkup)
     }
 
-    /// The document.
+    /// The report as a JSON document.
     pub fn to_json(&self) -> String {
-        // Strings, numbers and lists only: nothing in it can fail to be JSON.
+        // Cannot fail: strings, numbers and lists only.
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 }

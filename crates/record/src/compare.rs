@@ -1,10 +1,10 @@
-//! Room: two groups of runs held against each other: what differed around them, and case by case which side is
-//! slower, with an interval and a word that may be relied upon.
-//! Not here: the tests and intervals themselves (`crate::stats`), tables (`crate::render::compare`), limits that a change
-//! must keep (`gate`).
+//! Compares two groups of runs: differences in their environment, then a ratio with interval and verdict for each
+//! case.
+//! Not here: the tests and intervals themselves (`crate::stats`), tables (`crate::render::compare`), limits on
+//! regressions (`gate`).
 //!
-//! The unit is the run. Samples of one run have its memory layout, its boot and its disturbances in common, so a million
-//! of them say little about the next run. `docs/comparing.md` says what the words mean.
+//! The statistical unit is the run. The samples of one run share its memory layout, boot and disturbances, so a
+//! million of them say little about the next run. `docs/comparing.md` defines the verdicts.
 
 mod environment;
 pub mod gate;
@@ -15,9 +15,8 @@ mod refusal;
 mod tail;
 
 pub use environment::Difference;
-pub(crate) use group::Number;
 pub use group::{Group, Member, PAIR_KEY};
-pub use judge::{Basis, Verdict, Why, pairs_needed};
+pub use judge::{Basis, RatioEstimate, Undecided, Verdict, pairs_needed};
 pub use metric::Metric;
 pub use refusal::{CannotCompare, NoMatch, Unmatched};
 pub use tail::{Bounds, Tail};
@@ -25,122 +24,102 @@ pub use tail::{Bounds, Tail};
 use crate::schema::{CaseKind, ClockUnit};
 use crate::stats::rank::holm;
 use group::Series;
-use judge::Evidence;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// The finding that counts of one and the same call have more than one median.
+/// Id of the finding that medians of counted instructions vary from boot to boot.
 const COUNTING: &str = "counting";
 
-/// Runs of a side with which 5 % are found on a noisy machine; what is measured unless asked otherwise.
+/// Runs of each side that detect a difference of 5 % on a noisy machine; the default.
 pub const USUAL_RUNS: usize = 12;
 
-/// How to compare.
+/// Confidence of the intervals, and of the verdict "no difference".
+const CONFIDENCE: f64 = 0.95;
+/// Probability that a comparison of equals, over all its cases, reports any difference.
+const FALSE_ALARM: f64 = 0.02;
+/// Seed of the bootstrap.
+const SEED: u64 = 1;
+
+/// Options of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// What of each run is compared.
+    /// The figure of each run that is compared.
     pub metric: Metric,
-    /// Confidence of intervals, and that "no difference" overlooks none of the resolution.
-    pub confidence: f64,
-    /// The chance that a comparison of equals, all cases together, finds any difference.
-    pub false_alarm: f64,
-    /// "No difference" is said if the runs exclude one of this share.
+    /// The relative difference that the verdict "no difference" excludes.
     pub resolution: f64,
-    /// Compare what should not be, with a warning.
+    /// Compare despite a reason not to, with a warning.
     pub force: bool,
-    /// A slow-down to test for, as a share; for `gate`.
+    /// The relative slow-down to test for; used by `gate`.
     pub limit: Option<f64>,
-    /// Seed of the resampling.
-    pub seed: u64,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        let metric = Metric::Median;
-        Options {
-            metric,
-            confidence: 0.95,
-            false_alarm: 0.02,
-            resolution: 0.05,
-            force: false,
-            limit: None,
-            seed: 1,
-        }
+        Options { metric: Metric::Median, resolution: 0.05, force: false, limit: None }
     }
 }
 
-/// Two groups, compared.
+/// The result of comparing two groups.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The first group, which the other is held against.
+    /// The first group: the baseline.
     pub a: Side,
-    /// The other.
+    /// The second group.
     pub b: Side,
-    /// What of each run was compared.
+    /// The figure of each run that was compared.
     pub metric: Metric,
-    /// Of the intervals.
+    /// Confidence of the intervals.
     pub confidence: f64,
-    /// The difference that "no difference" excludes, as a share.
+    /// The relative difference that the verdict "no difference" excludes.
     pub resolution: f64,
     /// The unit of all values.
     pub unit: ClockUnit,
-    /// What differed around the runs, the gravest first.
+    /// Differences between the environments of the runs, the most severe first.
     pub environment: Vec<Difference>,
-    /// What both sides measured, in the order of the first.
+    /// The cases that both sides measured, in the order of the first.
     pub cases: Vec<CaseComparison>,
-    /// What could not be compared.
+    /// The cases that could not be compared.
     pub unmatched: Vec<Unmatched>,
-    /// All subjects together.
+    /// Counts of verdicts over all subjects.
     pub overall: Overall,
 }
 
-/// One group, in short.
+/// Summary of one group.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Side {
-    /// As given.
+    /// Its name, as given.
     pub name: String,
     /// Its records.
     pub files: Vec<String>,
-    /// How many of them stopped early.
+    /// The number of records whose run stopped early.
     pub incomplete: usize,
 }
 
-/// One case of both groups.
+/// The comparison of one case.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CaseComparison {
-    /// Its name; of a latency test all pairs are one case for each class.
+    /// The name of the case. All pairs of a latency test are one case for each class.
     pub name: String,
-    /// A subject of the test, or a yardstick that tells of the machine.
+    /// Whether it is a subject of the test or a control.
     pub kind: CaseKind,
-    /// The middle of the first group's runs, in the clock's unit.
+    /// Median of the first group's runs, in the clock's unit.
     pub a: f64,
-    /// The middle of the second group's runs.
+    /// Median of the second group's runs.
     pub b: f64,
-    /// How many times as long the second takes.
-    pub ratio: f64,
-    /// Its interval; `None` where the values at hand have none.
-    pub interval: Option<Bounds>,
-    /// What the interval and the probability are made of.
-    pub basis: Basis,
-    /// Chance of such a difference between equals; `None` where that cannot be told.
-    pub p: Option<f64>,
-    /// The same for all cases of the comparison together.
+    /// The second side's time divided by the first's; `p_beyond` is corrected for all cases.
+    #[serde(flatten)]
+    pub estimate: RatioEstimate,
+    /// `p`, corrected for all cases of the comparison.
     pub p_adjusted: Option<f64>,
-    /// Chance of so small a difference if there were one of the resolution; small for equals.
-    pub p_unlike: Option<f64>,
-    /// Chance of so slow a second side if it kept the limit, for all cases together; `None` without a limit.
-    pub p_beyond: Option<f64>,
-    /// Chance of so fast a second side if it exceeded the limit.
-    pub p_within: Option<f64>,
-    /// The word.
+    /// The verdict.
     pub verdict: Verdict,
-    /// The rare ones: p99, p99.9 and the longest.
+    /// The tail figures: p99, p99.9 and the maximum.
     pub tails: Vec<Tail>,
     /// Repetitions that failed in either group: file and reason.
     pub failed: Vec<String>,
 }
 
-/// All subjects of a comparison together.
+/// Counts of verdicts over all subjects of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Overall {
     /// Cases that are slower in B.
@@ -149,7 +128,7 @@ pub struct Overall {
     pub faster: usize,
     /// Cases without a difference.
     pub same: usize,
-    /// Cases of which nothing can be told.
+    /// Cases that are undecided.
     pub unknown: usize,
     /// Cases whose p99 is worse in B.
     pub tail_slower: usize,
@@ -172,7 +151,7 @@ impl Overall {
         }
     }
 
-    /// The word for all of it.
+    /// The verdict over all subjects.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match (self.slower, self.faster, self.same, self.unknown) {
@@ -187,23 +166,23 @@ impl Overall {
 }
 
 impl CaseComparison {
-    /// The word about the p99; `None` where that is not compared.
+    /// The verdict over the p99 of all subjects; `None` if that is not compared.
     #[must_use]
     pub fn tail_verdict(&self) -> Option<Verdict> {
         self.tails.iter().find_map(|tail| tail.verdict)
     }
 
-    /// Half the interval's width, as a share of the value; `None` without one.
+    /// Half the interval's width, relative to the ratio; `None` without an interval.
     #[must_use]
     pub fn half_width(&self) -> Option<f64> {
-        self.interval.map(|bounds| (bounds.high / bounds.low).sqrt() - 1.0)
+        self.estimate.interval.map(|bounds| (bounds.high / bounds.low).sqrt() - 1.0)
     }
 }
 
 /// Compares the second group with the first.
 ///
 /// # Errors
-/// [`CannotCompare`]: numbers that mean different things, or nothing to compare.
+/// [`CannotCompare`] if the numbers mean different things or there is nothing to compare.
 pub fn compare(a: &Group, b: &Group, options: &Options) -> Result<Comparison, CannotCompare> {
     for group in [a, b] {
         if group.members.is_empty() {
@@ -216,24 +195,19 @@ pub fn compare(a: &Group, b: &Group, options: &Options) -> Result<Comparison, Ca
     let unit = environment::check(a, b, options.force)?;
     let counted = counted(unit, [a, b]);
     let (of_a, of_b) = (a.series()?, b.series()?);
+    let unlike = |of: &Series, why| Unmatched { name: of.name.clone(), kind: of.kind, why };
     let mut unmatched = Vec::new();
     let mut cases = Vec::new();
     for one in &of_a {
-        match of_b.iter().find(|other| other.name == one.name) {
-            None => unmatched.push(Unmatched { name: one.name.clone(), kind: one.kind, why: NoMatch::OnlyA }),
-            Some(other) => match case(one, other, counted, options) {
-                Ok(case) => cases.push(case),
-                Err(why) => unmatched.push(Unmatched { name: one.name.clone(), kind: one.kind, why }),
-            },
+        let other = of_b.iter().find(|other| other.name == one.name).ok_or(NoMatch::OnlyA);
+        match other.and_then(|other| case(one, other, counted, options)) {
+            Ok(case) => cases.push(case),
+            Err(why) => unmatched.push(unlike(one, why)),
         }
     }
     let known: BTreeSet<&str> = of_a.iter().map(|series| series.name.as_str()).collect();
     let further = of_b.iter().filter(|series| !known.contains(series.name.as_str()));
-    unmatched.extend(further.map(|series| Unmatched {
-        name: series.name.clone(),
-        kind: series.kind,
-        why: NoMatch::OnlyB,
-    }));
+    unmatched.extend(further.map(|series| unlike(series, NoMatch::OnlyB)));
     if cases.is_empty() {
         return Err(CannotCompare::NothingInCommon { unmatched });
     }
@@ -244,7 +218,7 @@ pub fn compare(a: &Group, b: &Group, options: &Options) -> Result<Comparison, Ca
         a: side(a),
         b: side(b),
         metric: options.metric,
-        confidence: options.confidence,
+        confidence: CONFIDENCE,
         resolution: options.resolution,
         unit,
         environment: environment::differences(a, b),
@@ -262,14 +236,14 @@ fn side(group: &Group) -> Side {
     }
 }
 
-/// What words rest on where instructions were counted, which need no test.
+/// The basis of verdicts on counted instructions, which need no test.
 fn counted(unit: ClockUnit, sides: [&Group; 2]) -> Option<Basis> {
     let mut findings = sides.iter().flat_map(|side| &side.members).flat_map(|member| &member.run.findings);
     let strays = findings.any(|finding| finding.id == COUNTING);
     (unit == ClockUnit::Instructions).then_some(if strays { Basis::CountedLoosely } else { Basis::Counted })
 }
 
-/// A case without its final words, which depend on all others.
+/// Compares a case; its verdicts are set later, by [`judge_together`].
 fn case(
     a: &Series,
     b: &Series,
@@ -284,55 +258,41 @@ fn case(
         false => NoMatch::FailedA(none(a)),
         true => NoMatch::FailedB(none(b)),
     })?;
-    let estimate = judged.estimate(counted, options);
     Ok(CaseComparison {
         name: a.name.clone(),
         kind: a.kind,
         a: judged.level_a(),
         b: judged.level_b(),
-        ratio: estimate.ratio,
-        interval: estimate.interval,
-        basis: estimate.basis,
-        p: estimate.p,
+        estimate: judged.estimate(counted, options),
         p_adjusted: None,
-        p_unlike: estimate.p_unlike,
-        p_beyond: estimate.p_beyond,
-        p_within: estimate.p_within,
         // Replaced once all p-values are known.
-        verdict: Verdict::CannotTell(Why::Wide),
+        verdict: Verdict::CannotTell(Undecided::Wide),
         tails: tail::tails(a, b, counted, options),
         failed: a.failed.iter().chain(&b.failed).cloned().collect(),
     })
 }
 
-/// Corrects the p-values of all these cases for each other, and says the words.
+/// Corrects the p-values of all these cases for each other and sets their verdicts.
 fn judge_together(mut cases: Vec<&mut CaseComparison>, options: &Options) {
-    // The metric itself and the p99 of each case are one family, unless the p99 is the metric.
+    // The metric and the p99 of each case form one family, unless the p99 is the metric.
     let with_tails = options.metric != Metric::P99;
-    let own: Vec<f64> = cases.iter().map(|case| case.p.unwrap_or(1.0)).collect();
+    let own: Vec<f64> = cases.iter().map(|case| case.estimate.p.unwrap_or(1.0)).collect();
     let tails = cases.iter().filter_map(|case| case.tails.iter().find(|tail| tail.metric == Metric::P99));
     let all: Vec<f64> = match with_tails {
-        true => own.iter().copied().chain(tails.map(|tail| tail.p.unwrap_or(1.0))).collect(),
+        true => own.iter().copied().chain(tails.map(|tail| tail.estimate.p.unwrap_or(1.0))).collect(),
         false => own.clone(),
     };
     let adjusted = holm(&all);
-    let beyond = holm(&cases.iter().map(|case| case.p_beyond.unwrap_or(1.0)).collect::<Vec<f64>>());
+    let beyond = holm(&cases.iter().map(|case| case.estimate.p_beyond.unwrap_or(1.0)).collect::<Vec<f64>>());
     let family = all.len();
     let mut of_tails = adjusted[own.len()..].iter().copied();
     for (at, case) in cases.iter_mut().enumerate() {
-        case.p_adjusted = case.p.map(|_| adjusted[at]);
-        case.p_beyond = case.p_beyond.map(|_| beyond[at]);
-        let evidence = Evidence {
-            ratio: case.ratio,
-            interval: case.interval,
-            basis: case.basis,
-            p: case.p_adjusted,
-            p_unlike: case.p_unlike,
-        };
-        case.verdict = judge::word(evidence, family, options);
+        case.p_adjusted = case.estimate.p.map(|_| adjusted[at]);
+        case.estimate.p_beyond = case.estimate.p_beyond.map(|_| beyond[at]);
+        case.verdict = judge::decide(&case.estimate, case.p_adjusted, family);
         for tail in case.tails.iter_mut().filter(|tail| tail.metric == Metric::P99) {
             let adjusted = if with_tails { of_tails.next() } else { case.p_adjusted };
-            tail.judge(case.basis, adjusted, family, options);
+            tail.judge(case.estimate.basis, adjusted, family);
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Room: the moment that an RFC 3339 date names, so that dates of different offsets have an order.
-//! Not here: writing dates (whoever has a clock).
-//! Facts: RFC 3339, section 5.6; days are counted as in the proleptic Gregorian calendar.
+//! Parses RFC 3339 dates, so that dates with different offsets can be ordered.
+//! Not here: writing dates.
+//! Facts: RFC 3339, section 5.6; days are counted in the proleptic Gregorian calendar.
 
-/// Milliseconds since 1970-01-01T00:00:00Z of `2026-01-31T12:00:00.250+01:00` and the like; `None` if it is no such date.
+/// Milliseconds since 1970-01-01T00:00:00Z of a date such as `2026-01-31T12:00:00.250+01:00`; `None` if the text is
+/// not a valid date.
 #[must_use]
 pub fn milliseconds(date: &str) -> Option<i64> {
     let (day, rest) = date.split_once(['T', 't'])?;
@@ -14,7 +15,7 @@ pub fn milliseconds(date: &str) -> Option<i64> {
     let (time, offset) = rest.split_at(at);
     let (time, fraction) = time.split_once('.').map_or((time, None), |(time, part)| (time, Some(part)));
     let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
-    // The 60th second is a leap second.
+    // Second 60 is a leap second.
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
@@ -24,7 +25,7 @@ pub fn milliseconds(date: &str) -> Option<i64> {
     Some(seconds * 1000 + fraction)
 }
 
-/// Numbers of just these lengths, with this between them.
+/// Parses numbers of exactly these lengths, separated by `between`.
 fn numbers<const N: usize>(text: &str, between: char, lengths: [usize; N]) -> Option<[i64; N]> {
     let mut parts = text.split(between);
     let mut found = [0; N];
@@ -39,7 +40,7 @@ fn digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The digits behind the point, in milliseconds.
+/// The fraction of a second, in milliseconds.
 fn of_a_second(text: &str) -> Option<i64> {
     let three: String = text.chars().chain("000".chars()).take(3).collect();
     digits(text).then(|| three.parse().ok()).flatten()
@@ -69,9 +70,9 @@ fn days_of(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days from 1970-01-01; the year is one of four digits.
+/// Days since 1970-01-01 of a four-digit year's date.
 fn days(year: i64, month: i64, day: i64) -> i64 {
-    // Leap days of all years before this one.
+    // Leap days of all earlier years.
     let leaps =
         |year: i64| (year - 1).div_euclid(4) - (year - 1).div_euclid(100) + (year - 1).div_euclid(400);
     let of_years = (year - 1970) * 365 + leaps(year) - leaps(1970);

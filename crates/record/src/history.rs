@@ -1,10 +1,11 @@
-//! Room: what runs measured over time: one line of JSON for each number, series of them, and where they change.
-//! Not here: the file (`cli`), how changes are found (`crate::stats::change`).
+//! The history of results: one line of JSON for each number, series of them, and their change points.
+//! Not here: the file (`cli`), the detection of changes (`crate::stats::change`).
 //!
-//! Lines are only ever appended. One that was cut short, by a full disk or a kill, costs itself and no other.
+//! Lines are only appended. A line that was cut short, by a full disk or a kill, affects no other.
 
-use crate::compare::{Group, Metric, Number};
+use crate::compare::{Group, Metric};
 use crate::date::milliseconds;
+use crate::render::csv_cell;
 use crate::schema::{ClockUnit, Run};
 use crate::stats::change::changes;
 use crate::stats::median;
@@ -13,11 +14,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The metrics of each case that are kept.
+/// The metrics that are kept for each case.
 pub const METRICS: [Metric; 3] = [Metric::Median, Metric::P99, Metric::Mean];
-/// The newest values of a series that are searched for changes: the search takes their square.
+/// The newest values of a series in which changes are searched: the cost grows with their square.
 pub const SEARCHED: usize = 500;
-/// Changes that chance makes more often are none.
+/// Highest p-value of a change.
 const CHANCE: f64 = 0.01;
 
 /// One number of one run.
@@ -27,44 +28,47 @@ pub struct Entry {
     pub date: String,
     /// The case, as comparisons name it.
     pub case: String,
-    /// Which number of it.
+    /// The metric.
     pub metric: Metric,
     /// The number.
     pub value: f64,
     /// Its unit.
     pub unit: ClockUnit,
-    /// Machine, driver and settings of the test: only what has the same key is one series.
+    /// Machine, driver and settings of the test. Only entries with equal text form one series.
     pub environment: String,
-    /// The kernel, which a series may change with.
+    /// The kernel, which may change within a series.
     pub kernel: String,
-    /// Version of binderperf, with its commit if known; likewise.
+    /// Version of binderperf, with its commit if known, which may change within a series.
     pub tool: String,
 }
 
-/// Every kept number of a run.
+/// The entries of a run: one for each kept metric of each case.
 #[must_use]
 pub fn entries(run: &Run) -> Vec<Entry> {
-    let group = Group::of_run(run);
     let settings = environment(run);
     let git = run.tool.git.as_ref().map(|git| format!(" {git}")).unwrap_or_default();
-    let entry = |Number { case, circumstances, metric, value }: Number| Entry {
-        date: run.started.clone(),
-        case,
-        metric,
-        value,
-        unit: run.clock.unit,
-        environment: [settings.as_str(), circumstances.as_str()].join(if circumstances.is_empty() {
-            ""
-        } else {
-            "; "
-        }),
-        kernel: run.host.kernel.release.clone(),
-        tool: format!("{}{git}", run.tool.version),
-    };
-    group.numbers(&METRICS).into_iter().map(entry).collect()
+    let mut entries = Vec::new();
+    for case in Group::of_run(run).series().unwrap_or_default() {
+        let circumstances = case.shape.circumstances();
+        let separator = if circumstances.is_empty() { "" } else { "; " };
+        let entry = |metric| {
+            Some(Entry {
+                date: run.started.clone(),
+                case: case.name.clone(),
+                metric,
+                value: case.value(metric)?,
+                unit: run.clock.unit,
+                environment: format!("{settings}{separator}{circumstances}"),
+                kernel: run.host.kernel.release.clone(),
+                tool: format!("{}{git}", run.tool.version),
+            })
+        };
+        entries.extend(METRICS.into_iter().filter_map(entry));
+    }
+    entries
 }
 
-/// What must be the same for numbers to be of one series, in words that a person can tell apart.
+/// Machine, driver and settings, as text: numbers of one series have it in common.
 #[must_use]
 pub fn environment(run: &Run) -> String {
     let driver = run.driver.as_ref();
@@ -84,7 +88,7 @@ pub fn environment(run: &Run) -> String {
 }
 
 impl Entry {
-    /// As a line of the file, with its end.
+    /// The entry as a line of the history file, with its newline.
     #[must_use]
     pub fn line(&self) -> String {
         serde_json::to_string(self).map_or_else(|_| String::new(), |line| line + "\n")
@@ -95,7 +99,7 @@ impl Entry {
     }
 }
 
-/// Lines into entries; and the numbers, from 1, of the lines that are none.
+/// Parses a history file: entries, and the numbers (from 1) of invalid lines.
 #[must_use]
 pub fn parse(text: &str) -> (Vec<Entry>, Vec<usize>) {
     let (mut entries, mut strange) = (Vec::new(), Vec::new());
@@ -112,7 +116,7 @@ pub fn parse(text: &str) -> (Vec<Entry>, Vec<usize>) {
     (entries, strange)
 }
 
-/// Those of the entries that the others do not have.
+/// The added entries that are not known yet.
 #[must_use]
 pub fn fresh(known: &[Entry], added: Vec<Entry>) -> Vec<Entry> {
     let keys: std::collections::HashSet<_> =
@@ -120,43 +124,43 @@ pub fn fresh(known: &[Entry], added: Vec<Entry>) -> Vec<Entry> {
     added.into_iter().filter(|entry| !keys.contains(&(entry.key(), entry.date.as_str()))).collect()
 }
 
-/// The values of one case, metric and environment, in the order of their dates.
+/// The values of one case, metric and environment, ordered by date.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Series {
     /// The case.
     pub case: String,
-    /// Which number of it.
+    /// The metric.
     pub metric: Metric,
-    /// Where.
+    /// The environment.
     pub environment: String,
     /// The unit of the values.
     pub unit: ClockUnit,
     /// The values.
     pub entries: Vec<Entry>,
-    /// Where their level or spread changes.
-    pub changes: Vec<Turn>,
+    /// The changes of level or spread.
+    pub changes: Vec<LevelChange>,
 }
 
-/// A change of a series.
+/// A change of level or spread in a series.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Turn {
-    /// The first value after it, from 0.
+pub struct LevelChange {
+    /// Index of the first value after the change.
     pub at: usize,
-    /// The middle of the values between the change before and this one.
+    /// Median of the values between the previous change and this one.
     pub before: f64,
-    /// The middle of the values up to the next change.
+    /// Median of the values up to the next change.
     pub after: f64,
-    /// Share of drawn orders with as strong a change.
+    /// Share of random permutations with a change as strong.
     pub p: f64,
 }
 
-/// All series of these entries, by name.
+/// All series of these entries, ordered by name.
 #[must_use]
 pub fn series(entries: &[Entry]) -> Vec<Series> {
     let mut all: BTreeMap<(&str, Metric, &str, bool), Vec<&Entry>> = BTreeMap::new();
     entries.iter().for_each(|entry| all.entry(entry.key()).or_default().push(entry));
     let one = |((case, metric, environment, _), mut entries): (_, Vec<&Entry>)| {
-        // Stable for those of one moment.
+        // A stable sort keeps the order of entries with equal dates.
         entries.sort_by_key(|entry| milliseconds(&entry.date));
         let (case, environment): (&str, &str) = (case, environment);
         Series {
@@ -171,15 +175,15 @@ pub fn series(entries: &[Entry]) -> Vec<Series> {
     all.into_iter().map(one).collect()
 }
 
-fn turns(entries: &[&Entry]) -> Vec<Turn> {
+fn turns(entries: &[&Entry]) -> Vec<LevelChange> {
     let first = entries.len().saturating_sub(SEARCHED);
     let values: Vec<f64> = entries[first..].iter().map(|entry| entry.value).collect();
-    // By their ranks: one disturbed run, three times as long, must not hide a step of 5 %.
+    // Ranks, because one disturbed run, three times as long, must not hide a step of 5 %.
     let found = changes(&ranks(&values), CHANCE, 1);
     let borders: Vec<usize> =
         std::iter::once(0).chain(found.iter().map(|change| change.at)).chain([values.len()]).collect();
     let level = |part: usize| median(&values[borders[part]..borders[part + 1]]).unwrap_or(0.0);
-    let turn = |(at, change): (usize, &crate::stats::change::Change)| Turn {
+    let turn = |(at, change): (usize, &crate::stats::change::Change)| LevelChange {
         at: first + change.at,
         before: level(at),
         after: level(at + 1),
@@ -188,8 +192,8 @@ fn turns(entries: &[&Entry]) -> Vec<Turn> {
     found.iter().enumerate().map(turn).collect()
 }
 
-/// The series of one environment as a table that Apache Otava reads: a row for each run, a column for each case and
-/// metric. Empty cells are left so.
+/// The series of one environment as a table for Apache Otava: a row for each run, a column for each case and metric.
+/// Missing values are empty cells.
 #[must_use]
 pub fn csv(all: &[Series]) -> String {
     type Row<'e> = (Option<i64>, &'e str, &'e str, &'e str);
@@ -201,27 +205,22 @@ pub fn csv(all: &[Series]) -> String {
             row.insert(column, entry.value);
         }
     }
-    let names: Vec<String> = all.iter().map(|series| quoted(&column(series))).collect();
+    let names: Vec<String> = all.iter().map(|series| csv_cell(&column(series))).collect();
     let mut text = format!("time,kernel,tool,{}\n", names.join(","));
     for ((_, date, kernel, tool), values) in &rows {
         let cells = (0..all.len()).map(|at| values.get(&at).map_or(String::new(), ToString::to_string));
         let cells = cells.collect::<Vec<_>>().join(",");
-        let _ = writeln!(text, "{},{},{},{cells}", quoted(date), quoted(kernel), quoted(tool));
+        let _ = writeln!(text, "{},{},{},{cells}", csv_cell(date), csv_cell(kernel), csv_cell(tool));
     }
     text
 }
 
-/// The name of a series' column, e.g. `BM_sendVec_binder_4.median`; otava splits at nothing in it.
+/// The column name of a series, e.g. `BM_sendVec_binder_4.median`, without characters at which Otava splits.
 #[must_use]
 pub fn column(series: &Series) -> String {
     let plain =
         |letter: char| if letter.is_ascii_alphanumeric() || "_.-".contains(letter) { letter } else { '_' };
     format!("{}.{}", series.case.chars().map(plain).collect::<String>(), series.metric.name())
-}
-
-fn quoted(text: &str) -> String {
-    let text = crate::render::printable(text);
-    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into_owned() }
 }
 
 #[cfg(test)]

@@ -1,52 +1,52 @@
-//! Room: whether calls suffered from priority inversion.
-//! Not here: making them (`lab::inversion`), showing the verdict (`crate::render::inversion`).
+//! Decides whether calls suffered from priority inversion.
+//! Not here: making the calls (`bench::inversion`), showing the verdict (`crate::render::inversion`).
 //!
-//! A server that does not inherit its caller's priority waits behind hogs for what the scheduler gives them:
-//! from some hundred us to several ticks of 1 to 10 ms. One that does is run at once. So a call counts as
-//! late when it took twice as long as the reference's usual one and longer by more than any wake-up
-//! takes; and a row is inverted when many of its calls are late, and many more than of the reference. The
-//! reference has the same hogs and meets the same disturbances of a shared machine, which so cancel out. If its
-//! calls are late themselves, beside those without hogs, somebody else than the server waits behind the hogs,
-//! such as a process of the driver's own; then the calls without hogs are the reference.
+//! A server that does not inherit its caller's priority waits behind the hogs for as long as the scheduler lets them
+//! run: some hundred us to several ticks of 1 to 10 ms. A server that inherits runs at once. So a call is late if it
+//! took more than twice the reference's median and exceeds that median by more than a wake-up can take. A row is
+//! inverted if many of its calls are late, and many more than of the reference. The reference has the same hogs and
+//! the same disturbances of a shared machine, which therefore cancel out. If the reference itself is late compared
+//! with the calls without hogs, then something other than the server waits behind the hogs, such as a process of the
+//! driver; in that case the calls without hogs are the reference.
 
-/// A late call takes more than so many times the reference's median ...
+/// A late call takes more than this many times the reference's median,
 pub const LATE_FACTOR: u64 = 2;
-/// ... and so many ns more than it.
+/// and at least this many ns more than it.
 pub const LATE_BY: u64 = 250_000;
-/// So large a share of late calls, beyond the reference's, is inversion.
+/// Least share of late calls, beyond the reference's share, that counts as inversion.
 pub const INVERTED_SHARE: f64 = 0.1;
-/// With fewer calls nothing is told.
+/// Fewest calls that allow a verdict.
 pub const LEAST_CALLS: u64 = 20;
 
-/// What a call may take before it counts as late, by the usual time in ns: the median of the reference or of the
-/// calls without hogs, whichever is less.
+/// The longest time in ns that is not late, given the median of the reference or of the calls without hogs, whichever
+/// is less.
 #[must_use]
 pub fn limit(usual: u64) -> u64 {
     usual.saturating_mul(LATE_FACTOR).max(usual.saturating_add(LATE_BY))
 }
 
-/// Calls, and how many of them were late.
+/// The number of calls, and of late ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lateness {
-    /// All.
+    /// All calls.
     pub calls: u64,
-    /// Those beyond the limit.
+    /// Calls beyond the limit.
     pub late: u64,
 }
 
 impl Lateness {
-    /// Of these times.
+    /// Counts these times in ns.
     pub fn of(times: &[u64], limit: u64) -> Lateness {
         let late = times.iter().filter(|time| **time > limit).count();
         Lateness { calls: times.len() as u64, late: late as u64 }
     }
 
-    /// The share of late calls; `None` with too few calls.
+    /// The share of late calls; `None` below [`LEAST_CALLS`].
     pub fn share(self) -> Option<f64> {
         (self.calls >= LEAST_CALLS).then(|| self.late as f64 / self.calls as f64)
     }
 
-    /// Whether this is inversion beside such a reference; `None` when either has too few calls.
+    /// Whether these calls are inverted, given those of the reference; `None` if either has too few.
     pub fn is_inverted(self, reference: Lateness) -> Option<bool> {
         Some(self.share()? >= reference.share()? + INVERTED_SHARE)
     }
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn slow_machines_are_judged_by_their_own_pace() {
-        // Emulated: 900 us each.
+        // An emulated guest: 900 us each.
         let reference = vec![900_000; 50];
         assert_eq!(judged(&[1_700_000; 50], &reference), Some(false));
         assert_eq!(judged(&[9_000_000; 50], &reference), Some(true));

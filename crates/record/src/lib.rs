@@ -1,6 +1,6 @@
-//! Room: the result document: its schema, reading and writing, statistics, and every rendering.
-//! Not here: measuring, files, terminals, the clock, anything of Linux. A run can be read and
-//! shown on any machine.
+//! The record of a run: schema, reading and writing, statistics, comparison and all renderings.
+//! Not here: measuring, files, terminals, the clock, anything specific to Linux. A record can be read and shown on
+//! any machine.
 
 #![forbid(unsafe_code)]
 
@@ -8,12 +8,13 @@ pub mod checkup;
 pub mod compare;
 pub mod date;
 pub mod distribution;
+mod figures;
+#[cfg(test)]
+mod fixtures;
 pub mod history;
 pub mod inversion;
 pub mod read;
 pub mod render;
-#[cfg(test)]
-mod sample;
 pub mod sampler;
 pub mod schema;
 pub mod stats;

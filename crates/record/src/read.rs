@@ -1,6 +1,6 @@
-//! Room: bytes to a checked `Run`: says what was found instead, never panics, never takes more
-//! memory than the document's size calls for.
-//! Not here: opening files (the caller's); the rules a document must keep (`check`).
+//! Reads a record: turns untrusted bytes into a checked `Run` or an error. It never panics and takes no more memory
+//! than the document's size requires.
+//! Not here: opening files (the caller does), the rules that a document must keep (`check`).
 
 mod check;
 
@@ -12,49 +12,49 @@ use serde_json::error::Category;
 use std::fmt;
 use std::io::{self, Read};
 
-/// The largest document that is read, in bytes; a full run of ours is below a tenth of it.
+/// Largest size of a document that is read, in bytes; a full run takes less than a tenth of it.
 pub const MAX_BYTES: u64 = 128 << 20;
 
-/// Why bytes are not a run.
+/// Reason why bytes are not a valid record.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReadError {
     /// The source could not be read.
     Io(io::Error),
-    /// There is nothing.
+    /// The source is empty.
     Empty,
     /// The document is larger than [`MAX_BYTES`].
     TooLarge,
-    /// The JSON ends in its middle.
+    /// The JSON ends early.
     Truncated {
-        /// Where it ends.
+        /// The line at which it ends.
         line: usize,
     },
-    /// Not JSON at all.
+    /// Not JSON.
     NotJson {
-        /// What the parser said, with line and column.
+        /// The parser's message, with line and column.
         detail: String,
     },
-    /// JSON, but not a document of ours.
+    /// JSON, but not a binderperf record.
     Foreign {
-        /// What it looks like.
+        /// The kind of document that it seems to be.
         found: String,
     },
-    /// A document of ours, of a version this program does not know.
+    /// A record of an unknown version.
     Version {
         /// The version it states.
         found: String,
     },
-    /// Says it is ours, but a field is missing or of another type.
+    /// A record with a missing field or one of the wrong type.
     Malformed {
-        /// Which, and where.
+        /// The parser's message: which field, and where.
         detail: String,
     },
-    /// Well-formed, but its numbers or names contradict each other.
+    /// A well-formed record whose numbers or names contradict each other.
     Inconsistent {
-        /// Which part of the document.
+        /// The part of the document.
         place: String,
-        /// What is wrong with it.
+        /// The broken rule.
         problem: String,
     },
 }
@@ -65,7 +65,11 @@ impl fmt::Display for ReadError {
             ReadError::Io(error) => write!(f, "cannot read the record: {error}"),
             ReadError::Empty => f.write_str("the record is empty; was the run interrupted?"),
             ReadError::TooLarge => {
-                write!(f, "the record is larger than {} MiB, so it is none of ours", MAX_BYTES >> 20)
+                write!(
+                    f,
+                    "the record is larger than {} MiB, so it is not a binderperf record",
+                    MAX_BYTES >> 20
+                )
             }
             ReadError::Truncated { line } => {
                 write!(f, "the record breaks off in line {line}; was the disk full or the copy cut short?")
@@ -99,7 +103,7 @@ impl std::error::Error for ReadError {
 }
 
 impl Run {
-    /// Reads a document to its end, and checks it.
+    /// Reads a document to its end and checks it.
     ///
     /// # Errors
     /// Any of [`ReadError`]; nothing is read beyond [`MAX_BYTES`].
@@ -109,10 +113,10 @@ impl Run {
         Run::from_json(&bytes)
     }
 
-    /// Parses a document, and checks it. Fields this version does not know are passed over.
+    /// Parses and checks a document. Unknown fields are ignored.
     ///
     /// # Errors
-    /// Any of [`ReadError`] but `Io`.
+    /// Any of [`ReadError`] except `Io`.
     pub fn from_json(bytes: &[u8]) -> Result<Run, ReadError> {
         if bytes.len() as u64 > MAX_BYTES {
             return Err(ReadError::TooLarge);
@@ -126,7 +130,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Checks the rules that reading enforces, so that a writer can know its document will be read.
+    /// Checks the rules that reading enforces, so that a writer knows its document can be read.
     ///
     /// # Errors
     /// [`ReadError::Inconsistent`] for the first rule that is broken.
@@ -135,7 +139,7 @@ impl Run {
     }
 }
 
-/// The fields that tell whose document it is.
+/// The fields that identify a document.
 #[derive(Deserialize)]
 struct Label {
     schema: Option<Value>,
@@ -146,7 +150,7 @@ struct Label {
 
 fn expect_our_schema(bytes: &[u8]) -> Result<(), ReadError> {
     if !matches!(bytes.trim_ascii_start().first(), Some(b'{')) {
-        // Tells a list or number from noise; objects are told apart below.
+        // Tells JSON of another type from noise; objects are distinguished below.
         serde_json::from_slice::<IgnoredAny>(bytes).map_err(|error| describe(bytes, error))?;
         return Err(ReadError::Foreign { found: "JSON that is not an object".to_owned() });
     }
@@ -187,7 +191,7 @@ fn describe(bytes: &[u8], error: serde_json::Error) -> ReadError {
     }
 }
 
-/// Whether an object's text ends where the parser stumbled, as in a number cut at its point.
+/// Whether the object's text ends at the parser's error, as in a number cut at its decimal point.
 fn at_end(bytes: &[u8], error: &serde_json::Error) -> bool {
     let last_line = bytes.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
     let lines = 1 + bytes.iter().filter(|&&byte| byte == b'\n').count();

@@ -1,5 +1,5 @@
-//! Room: a `Run` as something to look at; one submodule per look.
-//! Not here: writing it anywhere, deciding on colours or terminals.
+//! Renderings of a record, one module each.
+//! Not here: writing them, deciding on colours or terminals.
 
 pub mod checkup;
 pub mod compare;
@@ -19,8 +19,8 @@ pub mod summary;
 
 use std::borrow::Cow;
 
-/// Text of unknown origin with its control characters made visible, so that a record cannot
-/// steer the terminal that shows it.
+/// Text of unknown origin with control characters escaped, so that a record cannot control the terminal that shows
+/// it.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(char::is_control) {
         return Cow::Borrowed(text);
@@ -35,7 +35,13 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(visible).collect())
 }
 
-/// Text that Markdown shows as it is, in a table too.
+/// A CSV cell: control characters escaped, in quotes if it contains a comma or a quote.
+pub(crate) fn csv_cell(text: &str) -> String {
+    let text = printable(text);
+    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into_owned() }
+}
+
+/// Escapes text for Markdown, including Markdown tables.
 fn in_markdown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in printable(text).chars() {

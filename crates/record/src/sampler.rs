@@ -1,10 +1,10 @@
-//! Room: taking samples while the clock runs: all memory is there before the first one.
-//! Not here: the document's form of it (`crate::distribution`).
+//! Records samples without allocating: all memory is allocated before the first sample.
+//! Not here: the form that a record stores (`crate::distribution`).
 
 use crate::distribution::{Distribution, HIGHEST_BUCKET, SIGNIFICANT_DIGITS};
 use hdrhistogram::Histogram;
 
-/// A recorder of samples in clock units, of fixed size (about 270 KiB), for one thread.
+/// Recorder of samples in clock units, of fixed size (about 270 KiB), for one thread.
 #[derive(Debug, Clone)]
 pub struct Sampler {
     histogram: Histogram<u64>,
@@ -21,8 +21,7 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// Allocates all the memory it will ever use, and touches it, so that recording neither
-    /// allocates nor faults.
+    /// Allocates and touches all memory that it will use, so that recording neither allocates nor faults.
     pub fn new() -> Sampler {
         let mut histogram = Histogram::new_with_bounds(1, HIGHEST_BUCKET, SIGNIFICANT_DIGITS)
             .expect("bounds and digits are constants a histogram accepts");
@@ -30,8 +29,8 @@ impl Sampler {
         Sampler { histogram, min: u64::MAX, max: 0, sum: 0, overflow: 0 }
     }
 
-    /// Takes one sample. A value above the last bucket is counted there and as overflow; least,
-    /// greatest and sum stay exact.
+    /// Records one sample. A value above the last bucket is counted in that bucket and as overflow; minimum, maximum
+    /// and sum stay exact.
     #[inline]
     pub fn record(&mut self, value: u64) {
         self.min = self.min.min(value);
@@ -51,21 +50,26 @@ impl Sampler {
         self.sum
     }
 
-    /// Forgets all samples; keeps the memory.
+    /// Forgets all samples and keeps the memory.
     pub fn clear(&mut self) {
         self.histogram.clear();
         (self.min, self.max, self.sum, self.overflow) = (u64::MAX, 0, 0, 0);
     }
 
-    /// What was recorded, as it stands in a document. Allocates.
+    /// The recorded distribution. Allocates.
     pub fn distribution(&self) -> Distribution {
-        let empty = self.histogram.is_empty();
+        let Sampler { histogram, min, max, sum, overflow } = self;
+        let buckets = histogram.iter_recorded();
+        let buckets = buckets
+            .map(|step| (histogram.lowest_equivalent(step.value_iterated_to()), step.count_at_value()));
         Distribution {
-            min: if empty { 0 } else { self.min },
-            max: self.max,
-            sum: self.sum,
-            overflow: self.overflow,
-            ..Distribution::from_histogram(&self.histogram)
+            significant_digits: SIGNIFICANT_DIGITS,
+            count: histogram.len(),
+            min: if histogram.is_empty() { 0 } else { *min },
+            max: *max,
+            sum: *sum,
+            overflow: *overflow,
+            buckets: buckets.collect(),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Room: the `Run` document, field by field; what a reader needs to judge the numbers later.
-//! Not here: where it ran (`host`), what was measured (`case`), reading and checking (`crate::read`).
+//! The `Run` document: the record that a test leaves.
+//! Not here: the host (`host`), the measurements (`case`), reading and checking (`crate::read`).
 //! Units: a field without a unit in its name is in the run's clock unit (`Run::clock`), or has none.
 
 mod case;
@@ -21,12 +21,12 @@ pub use sweep::{Cell, Point, Sweep};
 
 use serde::{Deserialize, Serialize};
 
-/// The value of `Run::schema` in every document of ours.
+/// The value of `Run::schema` in every record.
 pub const SCHEMA: &str = "binderperf.run";
-/// The newest version this code reads, and the one it writes.
+/// The version that this code writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
 
-/// One run of a test: the only result there is; all outputs are renderings of it.
+/// One run of a test. It is the only result of a run; all outputs are renderings of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Always [`SCHEMA`].
@@ -37,24 +37,24 @@ pub struct Run {
     pub tool: Tool,
     /// Wall clock at the start, RFC 3339 with offset, e.g. `2026-01-31T12:00:00+01:00`.
     pub started: String,
-    /// Time from start to end of the whole run in nanoseconds, by the wall.
+    /// Wall-clock duration of the whole run in nanoseconds.
     pub elapsed_ns: u64,
-    /// What was asked for.
+    /// The settings of the test.
     pub plan: Plan,
-    /// Where it ran.
+    /// The machine.
     pub host: Host,
-    /// The Binder driver that served; `None` when only controls ran or none could be opened.
+    /// The Binder driver; `None` if only controls ran or none could be opened.
     #[serde(default)]
     pub driver: Option<Driver>,
-    /// What the numbers were read from.
+    /// The clock of all readings.
     pub clock: Clock,
-    /// What the checks before and after the run had to say.
+    /// Findings of the checks before and after the run.
     #[serde(default)]
     pub findings: Vec<Finding>,
-    /// True when more was run at once than the machine has CPUs: latencies then tell nothing.
+    /// True if more threads ran at once than the machine has CPUs: latencies are then meaningless.
     #[serde(default)]
     pub overloaded: bool,
-    /// True when every planned case was tried to its end.
+    /// True if every planned case was tried to its end.
     pub complete: bool,
     /// Why the run stopped early; set when `complete` is false.
     #[serde(default)]
@@ -62,13 +62,13 @@ pub struct Run {
     /// The user's own key/value pairs, in the order given.
     #[serde(default)]
     pub context: Vec<(String, String)>,
-    /// What all cases of a latency test share; `None` for other tests.
+    /// The part that all cases of a latency test share; `None` for other tests.
     #[serde(default)]
     pub latency: Option<LatencyTest>,
-    /// What the priority-inversion experiment found; `None` for other tests.
+    /// Results of the priority-inversion experiment; `None` for other tests.
     #[serde(default)]
     pub inversion: Option<Inversion>,
-    /// The cases in the order they were planned.
+    /// The cases in the planned order.
     pub cases: Vec<Case>,
 }
 
@@ -79,18 +79,18 @@ pub struct Tool {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// The commit it was built from, where the build knew it.
+    /// The commit that it was built from, if the build knew it.
     #[serde(default)]
     pub git: Option<String>,
     /// Cargo profile: `release` or `dev`.
     pub build_profile: String,
     /// `argv[0]`.
     pub executable: String,
-    /// True when built with debug assertions: the numbers are then not to be compared.
+    /// True if built with debug assertions, which makes the numbers incomparable.
     pub debug_assertions: bool,
 }
 
-/// What was asked for, as settings.
+/// The settings of a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The test, e.g. `throughput binder`.
@@ -99,21 +99,21 @@ pub struct Plan {
     /// Regular expression over case names; empty for all, a leading `-` negates.
     #[serde(default)]
     pub filter: String,
-    /// Least measuring time or iterations of a repetition, as typed: `0.5s`, `1000x`.
+    /// Minimum measuring time or iterations of a repetition, as typed: `0.5s`, `1000x`.
     #[serde(default)]
     pub min_time: String,
-    /// Least warm-up before the first repetition, in seconds.
+    /// Minimum warm-up before the first repetition, in seconds.
     #[serde(default)]
     pub min_warmup_s: f64,
     /// Repetitions of each case.
     pub repetitions: u32,
-    /// Whether repetitions of different cases were run in shuffled order.
+    /// Whether repetitions of different cases ran in shuffled order.
     #[serde(default)]
     pub random_interleaving: bool,
-    /// Seed of that order, or of the choice of services where a case has many.
+    /// Seed of the shuffling, and of the choice of services in cases that have many.
     #[serde(default)]
     pub seed: Option<u64>,
-    /// Whether the control cases were run beside the test.
+    /// Whether the control cases ran beside the test.
     #[serde(default)]
     pub controls: bool,
     /// The driver asked for: `auto`, `kernel` or `embedded`; empty when not known.
@@ -122,26 +122,26 @@ pub struct Plan {
     /// The device asked for: a path, a context's name, `private`, or `auto`.
     #[serde(default)]
     pub device: String,
-    /// Where both sides of a case ran: `default` (where the scheduler put them), `same` (one CPU) or
-    /// `cross` (two); empty when not known.
+    /// CPU placement of the two sides of a case: `default` (by the scheduler), `same` (one CPU) or `cross` (two);
+    /// empty if unknown.
     #[serde(default)]
     pub placement: String,
-    /// The words of the command line.
+    /// The command line's arguments.
     #[serde(default)]
     pub command_line: Vec<String>,
 }
 
-/// What the numbers were read from.
+/// The clock of all readings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Clock {
     /// e.g. `CLOCK_MONOTONIC`.
     pub name: String,
     /// The unit of every reading in this document.
     pub unit: ClockUnit,
-    /// Cost of one pair of readings, in `unit`, measured at the start; contained in each sample.
+    /// Cost of a pair of readings, in `unit`, measured at the start. Each sample contains it.
     #[serde(default)]
     pub read_cost: Option<f64>,
-    /// Smallest step the clock was seen to make, in `unit`.
+    /// Smallest observed step of the clock, in `unit`.
     #[serde(default)]
     pub resolution: Option<u64>,
 }
@@ -152,35 +152,61 @@ pub struct Clock {
 pub enum ClockUnit {
     /// Nanoseconds.
     Ns,
-    /// Guest instructions under a deterministic emulator: exact, and never to be shown as time.
+    /// Guest instructions under a deterministic emulator: exact, and never shown as time.
     Instructions,
 }
 
-/// What one check of the machine or the build had to say.
+impl ClockUnit {
+    /// `ns` or `insns`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ClockUnit::Ns => "ns",
+            ClockUnit::Instructions => units::INSTRUCTIONS,
+        }
+    }
+
+    /// A reading with its unit: `3.08 us`, `812 insns`.
+    pub fn show(self, value: f64) -> String {
+        match self {
+            ClockUnit::Ns => units::duration(value),
+            ClockUnit::Instructions => units::instructions(value),
+        }
+    }
+
+    /// A round value, such as a tick or a deadline, without trailing zeros: `100 us`.
+    pub fn show_round(self, value: f64) -> String {
+        match self {
+            ClockUnit::Ns => units::round_duration(value),
+            ClockUnit::Instructions => units::instructions(value),
+        }
+    }
+}
+
+/// One finding of a check of the machine or the build.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Stable name of the check, e.g. `cpu-governor`.
     pub id: String,
     /// How much it spoils the numbers.
     pub severity: Severity,
-    /// What was found.
+    /// The finding in words.
     pub text: String,
-    /// What it does to the numbers.
+    /// The effect on the numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<String>,
-    /// What to do about it.
+    /// The remedy.
     #[serde(default)]
     pub fix: Option<String>,
-    /// The files that say so, each with what it says.
+    /// The files and measurements that prove it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
-    /// A command that shows it.
+    /// A command that reproduces the evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<String>,
 }
 
 impl Finding {
-    /// A finding that knows neither cause nor cure.
+    /// A finding without effect, remedy or evidence.
     pub fn new(id: impl Into<String>, severity: Severity, text: impl Into<String>) -> Finding {
         Finding {
             id: id.into(),
@@ -194,12 +220,12 @@ impl Finding {
     }
 }
 
-/// What one file, or one measurement, says.
+/// The content of one file, or the result of one measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// The file's path on the machine, or what was measured.
+    /// The file's path on the machine, or the name of the measurement.
     pub source: String,
-    /// What it says, shortened where it is long.
+    /// Its content, shortened if it is long.
     pub says: String,
 }
 
@@ -207,16 +233,16 @@ pub struct Evidence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing.
+    /// For information only.
     Info,
     /// The numbers may be off.
     Warning,
-    /// The numbers are not to be trusted.
+    /// The numbers are not trustworthy.
     Error,
 }
 
 impl Run {
-    /// An empty run of the current schema, not yet complete.
+    /// A run of the current schema without cases, not yet complete.
     pub fn new(tool: Tool, started: String, plan: Plan, host: Host, clock: Clock) -> Run {
         Run {
             schema: SCHEMA.to_owned(),
@@ -239,14 +265,13 @@ impl Run {
         }
     }
 
-    /// The case of this exact name.
+    /// The case with this name.
     pub fn case(&self, name: &str) -> Option<&Case> {
         self.cases.iter().find(|case| case.name == name)
     }
 
     /// Whether any repetition of any case failed.
     pub fn any_failed(&self) -> bool {
-        let failed = |rep: &Repetition| matches!(rep.outcome, Outcome::Failed { .. });
-        self.cases.iter().any(|case| case.repetitions.iter().any(failed))
+        self.cases.iter().any(|case| case.failure().is_some())
     }
 }

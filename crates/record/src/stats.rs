@@ -1,19 +1,18 @@
-//! Room: statistics over a handful of repetitions.
+//! Descriptive statistics of a few repetitions.
 //! Not here: percentiles of recorded samples (`crate::distribution`).
-//! A statistic that does not exist for so few values is `None`, never 0.
+//! A statistic that is undefined for so few values is `None`, never 0.
 
 pub mod change;
-pub mod dice;
 pub mod order;
 pub mod rank;
 pub mod shift;
 
-/// Arithmetic mean; `None` of nothing.
+/// Arithmetic mean; `None` without values.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The middle value, or the mean of the two middle ones; `None` of nothing.
+/// Median; for an even number of values the mean of the middle two. `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     let sorted = sorted(values);
     let upper = *sorted.get(sorted.len() / 2)?;
@@ -23,7 +22,13 @@ pub fn median(values: &[f64]) -> Option<f64> {
     Some((sorted[sorted.len() / 2 - 1] + upper) / 2.0)
 }
 
-/// Standard deviation of the sample (divisor n - 1); `None` below two values.
+/// A random number from the standard normal distribution (Box and Muller 1958).
+pub fn normal(rng: &mut fastrand::Rng) -> f64 {
+    let radius = (-2.0 * (1.0 - rng.f64()).ln()).sqrt();
+    radius * (2.0 * std::f64::consts::PI * rng.f64()).cos()
+}
+
+/// Sample standard deviation (divisor n - 1); `None` below two values.
 pub fn stddev(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
@@ -40,22 +45,20 @@ pub fn cv(values: &[f64]) -> Option<f64> {
     (mean != 0.0).then(|| spread / mean)
 }
 
-/// The least value that `percent` of the values do not exceed (nearest rank); `None` of nothing.
+/// The nearest-rank percentile of values in any order; `None` without values.
 pub fn percentile(values: &[f64], percent: f64) -> Option<f64> {
-    let sorted = sorted(values);
-    let rank = (percent.clamp(0.0, 100.0) / 100.0 * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.max(1) - 1).copied()
+    units::percentile(&sorted(values), percent)
 }
 
-/// The least probability of success that so many successes allow, with this confidence, one-sided
-/// (Wilson's score interval); `None` without trials or when the confidence is not within 0.5 and 1.
+/// One-sided lower confidence bound of a success probability (Wilson's score interval); `None` without trials, or if
+/// the confidence is not between 0.5 and 1.
 pub fn wilson_lower(successes: u64, trials: u64, confidence: f64) -> Option<f64> {
     if trials == 0 || successes > trials {
         return None;
     }
     let z = normal_quantile(confidence)?;
     if successes == 0 {
-        // Where rounding would leave a little above nothing.
+        // Rounding would leave a little above 0.
         return Some(0.0);
     }
     let (n, z2) = (trials as f64, z * z);
@@ -64,13 +67,12 @@ pub fn wilson_lower(successes: u64, trials: u64, confidence: f64) -> Option<f64>
     Some(((share + z2 / (2.0 * n) - spread) / (1.0 + z2 / n)).clamp(0.0, 1.0))
 }
 
-/// How many standard deviations above the mean a normal variable stays below with this probability, at least
-/// 0.5 and below 1; `None` for others.
+/// Quantile of the standard normal distribution for a probability from 0.5 up to below 1; `None` for others.
 pub fn normal_quantile(probability: f64) -> Option<f64> {
     if !(0.5..1.0).contains(&probability) {
         return None;
     }
-    // No double below 1 is further out.
+    // No double below 1 has a larger quantile.
     let (mut low, mut high) = (0.0, 9.0);
     while high - low > 1e-12 {
         let middle = (low + high) / 2.0;
@@ -83,8 +85,8 @@ pub fn normal_quantile(probability: f64) -> Option<f64> {
     Some((low + high) / 2.0)
 }
 
-/// Probability of a normal variable to stay below so many standard deviations, at least 0 and at most 9.
-/// Facts: G. Marsaglia, "Evaluating the Normal Distribution", 2004: a series of terms that are all positive.
+/// Cumulative distribution function of the standard normal distribution for `z` from 0 to 9.
+/// Facts: G. Marsaglia, "Evaluating the Normal Distribution", 2004: a series of positive terms.
 fn normal_below(z: f64) -> f64 {
     let (mut term, mut sum, mut divisor) = (z, z, 1.0);
     while term > sum * 1e-17 {

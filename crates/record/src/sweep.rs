@@ -1,17 +1,17 @@
-//! Room: a sweep put together from runs of its points, the search for the highest rate that holds, and what
-//! is sustained.
-//! Not here: measuring a point (`lab`), tables (`crate::render::latency`).
+//! Sweeps: assembles one from the runs of its points, searches the highest sustained rate, and reports what is
+//! sustained.
+//! Not here: measuring a point (`bench`), tables (`crate::render::latency`).
 
-use crate::schema::{Case, Cell, Class, Finding, LatencyTest, Outcome, Point, Run, Severity, Sweep};
+use crate::schema::{Case, Cell, Class, Finding, LatencyTest, Point, Run, Severity, Sweep};
 use crate::stats::{normal_quantile, wilson_lower};
 
-/// How many of the samples took longer than each of the deadlines.
+/// The number of samples that took longer than each deadline.
 pub fn misses(samples: &[u64], deadlines: &[u64]) -> Vec<u64> {
     let over = |deadline: &u64| samples.iter().filter(|sample| *sample > deadline).count() as u64;
     deadlines.iter().map(over).collect()
 }
 
-/// The cells of a point, from its run, whose cases must hold every single time (`Latency::raw`).
+/// The cells of a point from its run, whose cases must hold all single times (`Latency::raw`).
 pub fn cells(run: &Run, point: &Point, deadlines: &[u64]) -> Vec<Cell> {
     let all = run.latency.iter().flat_map(|test| &test.all);
     let cell = |class: Class| {
@@ -19,7 +19,7 @@ pub fn cells(run: &Run, point: &Point, deadlines: &[u64]) -> Vec<Cell> {
         let cases: Vec<&Case> = run.cases.iter().filter(of_class).collect();
         let found = cases.iter().filter_map(|case| case.latency.as_ref());
         let times: Vec<u64> = found.flat_map(|latency| latency.raw.iter().copied()).collect();
-        let failed = cases.iter().find_map(|case| failure(case));
+        let failed = cases.iter().find_map(|case| case.failure()).map(str::to_owned);
         if times.is_empty() && failed.is_none() {
             return None;
         }
@@ -36,38 +36,30 @@ pub fn cells(run: &Run, point: &Point, deadlines: &[u64]) -> Vec<Cell> {
     Class::BOTH.into_iter().filter_map(cell).collect()
 }
 
-fn failure(case: &Case) -> Option<String> {
-    case.repetitions.iter().find_map(|repetition| match &repetition.outcome {
-        Outcome::Failed { reason, .. } => Some(reason.clone()),
-        Outcome::Measured(_) | Outcome::Skipped { .. } => None,
-    })
-}
-
-/// Whether a cell holds: the share of calls that met the deadline of this number is, with the sweep's
-/// confidence, as high as asked for. A pair that failed holds nothing.
+/// Whether a cell meets its deadline with index `deadline`: the share of calls that met it is, with the sweep's
+/// confidence, as high as required. A cell with a failed pair never holds.
 pub fn holds(sweep: &Sweep, cell: &Cell, deadline: usize) -> bool {
     cell.failed.is_none() && met_at_least(sweep, cell, deadline).is_some_and(|bound| bound >= sweep.meet)
 }
 
-/// Least share of calls that meets the deadline of this number, with the sweep's confidence; `None` without
-/// calls.
+/// Lower confidence bound of the share of calls that met the deadline with this index; `None` without calls.
 pub fn met_at_least(sweep: &Sweep, cell: &Cell, deadline: usize) -> Option<f64> {
     let misses = *cell.misses.get(deadline)?;
     wilson_lower(cell.calls.checked_sub(misses)?, cell.calls, sweep.confidence)
 }
 
-/// What is sustained at a point, by callers of a class, at a deadline.
+/// The sustained rate of one class at one point, for one deadline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sustained {
-    /// Without a rate.
+    /// The point, without a rate.
     pub point: Point,
-    /// Whose calls.
+    /// The class of the callers.
     pub class: Class,
-    /// In clock units.
+    /// The deadline in clock units.
     pub deadline: u64,
-    /// The highest rate measured that holds, in calls per second of each pair; `None` if none does.
+    /// The highest measured rate that holds, in calls per second of each pair; `None` if none does.
     pub rate_hz: Option<f64>,
-    /// The least higher one, which does not; `None` if the highest of all holds.
+    /// The next higher measured rate, which does not hold; `None` if the highest one holds.
     pub fails_at_hz: Option<f64>,
 }
 
@@ -78,7 +70,7 @@ impl Sustained {
     }
 }
 
-/// What is sustained at every point at which rates were measured.
+/// The sustained rates of every point that was measured at several rates.
 pub fn sustained(sweep: &Sweep) -> Vec<Sustained> {
     let mut found: Vec<Sustained> = Vec::new();
     for cell in sweep.cells.iter().filter(|cell| cell.point.rate_hz.is_some()) {
@@ -108,12 +100,12 @@ fn at(sweep: &Sweep, point: &Point, class: Class, number: usize) -> Sustained {
     }
 }
 
-/// Finds, for each question, the highest of ascending rungs at which it holds, and measures no rung twice.
-/// It takes for granted that what fails at one rung fails at higher ones. `measure` answers all questions at
-/// a rung, with `None` for one that has no answer at any.
+/// Finds, for each question, the highest of ascending rungs at which it holds, by bisection; no rung is measured
+/// twice. It assumes that a question that fails at one rung fails at all higher ones. `measure` answers all questions
+/// at a rung; `None` means that a question has no answer at any rung.
 ///
 /// # Errors
-/// The first of `measure`; nothing is measured after it.
+/// The first error of `measure`, which ends the search.
 pub fn climb<E>(
     rungs: usize,
     questions: usize,
@@ -122,7 +114,7 @@ pub fn climb<E>(
     let mut known: Vec<Option<Vec<Option<bool>>>> = vec![None; rungs];
     let mut highest = Vec::with_capacity(questions);
     for question in 0..questions {
-        // All below `low` hold, none from `high` on.
+        // Invariant: every rung below `low` holds, none from `high` on.
         let (mut low, mut high) = (0, rungs);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -141,12 +133,12 @@ pub fn climb<E>(
     Ok(highest)
 }
 
-/// Puts the run of a point to those of the points before it. Host, driver, iterations and who took part
-/// are those of the first.
+/// Appends the run of a point to those of the points before it. Host, driver, iterations and roles are those of the
+/// first.
 pub fn join(whole: &mut Option<Run>, mut part: Run) {
     let Some(run) = whole else {
         if let Some(test) = &mut part.latency {
-            // They are of a point, not of the sweep; cells have them.
+            // Totals belong to a point, not to the sweep; the cells contain them.
             test.all.clear();
         }
         *whole = Some(part);
@@ -157,7 +149,7 @@ pub fn join(whole: &mut Option<Run>, mut part: Run) {
     run.complete &= part.complete;
     run.incomplete_reason = run.incomplete_reason.take().or(part.incomplete_reason);
     for finding in part.findings {
-        // A machine that is busy is so at many points; what went wrong at one is told of each.
+        // A busy machine is found at many points: keep such findings once, but every distinct error.
         let known = |known: &Finding| {
             known.id == finding.id && (known.text == finding.text || finding.severity < Severity::Error)
         };
@@ -183,7 +175,7 @@ fn join_tests(test: &mut LatencyTest, of_part: &LatencyTest) {
     found.not_inherited = found.not_inherited.saturating_add(more.not_inherited);
 }
 
-/// Forgets the single times, which the cells have been counted from.
+/// Drops the single times, after the cells were counted from them.
 pub fn forget_raw(run: &mut Run) {
     run.cases
         .iter_mut()
@@ -191,16 +183,16 @@ pub fn forget_raw(run: &mut Run) {
         .for_each(|latency| latency.raw = Vec::new());
 }
 
-/// Calls of each pair that a rate must be measured with: those asked for, and as many as it takes that a
-/// backlog which grows outgrows the longest deadline. A rate beyond what can be served is then seen.
+/// Calls that each pair must make at a rate: at least `asked`, and enough that a growing backlog exceeds the longest
+/// deadline, so that an unsustainable rate is detected.
 pub fn calls_at(rate_hz: f64, asked: u64, longest_deadline_ns: u64) -> u64 {
     const DEADLINES: f64 = 20.0;
     let outlasting = rate_hz * longest_deadline_ns as f64 / 1e9 * DEADLINES;
     asked.max(outlasting.ceil() as u64)
 }
 
-/// Fewest calls, all of which meet the deadline, that show with this confidence that such a share does;
-/// `None` if none can.
+/// Fewest calls that show, if all meet the deadline, a share of at least `meet` with this confidence; `None` if no
+/// number does.
 pub fn calls_needed(meet: f64, confidence: f64) -> Option<u64> {
     let z = normal_quantile(confidence)?;
     let needed = meet * z * z / (1.0 - meet);

@@ -1,44 +1,44 @@
-//! Room: what is good or poor about a latency test: SYNC, the share that met the deadline, inheritance.
-//! Not here: the numbers it is judged by (`crate::schema`), how it is shown (`crate::render::latency`).
+//! Verdicts on a latency test: SYNC, the share of calls that met the deadline, priority inheritance.
+//! Not here: the numbers (`crate::schema`), rendering (`crate::render::latency`).
 //! Facts: the words and the limit of 0.6: AOSP `libhwbinder_latency`.
 
 use crate::schema::{Case, Hop, Inheritance, LatencyTest, Level, Measurement, Outcome};
 
-/// SYNC is good if more than this share of the calls was served on the CPU that they were made on.
+/// SYNC is good if more than this share of the calls was served on the CPU of their caller.
 pub const GOOD_ABOVE: f64 = 0.6;
 
-/// Whether calls are served where they are made, as the driver's hint to the scheduler asks for.
+/// Whether calls are served on the caller's CPU, as the driver's scheduler hint requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sync {
-    /// More than [`GOOD_ABOVE`] of them.
+pub enum SyncVerdict {
+    /// More than [`GOOD_ABOVE`] of the calls.
     Good,
-    /// Not more.
+    /// At most [`GOOD_ABOVE`] of the calls.
     Poor,
 }
 
-impl Sync {
-    /// The word of Android's tools.
+impl SyncVerdict {
+    /// The word that Android's tools print.
     pub fn name(self) -> &'static str {
         match self {
-            Sync::Good => "GOOD",
-            Sync::Poor => "POOR",
+            SyncVerdict::Good => "GOOD",
+            SyncVerdict::Poor => "POOR",
         }
     }
 }
 
-/// Calls by where they were served.
+/// Counts of calls by the CPU on which they were served.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Served {
-    /// All of them.
+    /// All calls.
     pub calls: u64,
-    /// On the caller's CPU.
+    /// Calls served on the caller's CPU.
     pub same_cpu: u64,
-    /// While the caller moved to another CPU: neither here nor there.
+    /// Calls during which the caller moved to another CPU, in neither group.
     pub migrated: u64,
 }
 
 impl Served {
-    /// The calls of these cases; those without a latency test's findings do not count.
+    /// The calls of these cases; cases without latency results do not count.
     pub fn of<'c>(cases: impl IntoIterator<Item = &'c Case>) -> Served {
         let mut served = Served::default();
         for case in cases {
@@ -50,29 +50,25 @@ impl Served {
         served
     }
 
-    /// Share of the calls served on the caller's CPU, of those in which it stayed on one; `None` if
-    /// there is none of them.
+    /// Share of calls served on the caller's CPU, among those whose caller did not migrate; `None` without any.
     pub fn ratio(self) -> Option<f64> {
         share(self.same_cpu, self.calls.saturating_sub(self.migrated))
     }
 
-    /// The verdict; `None` where there is no ratio.
-    pub fn sync(self) -> Option<Sync> {
-        self.ratio().map(|ratio| if ratio > GOOD_ABOVE { Sync::Good } else { Sync::Poor })
+    /// The verdict; `None` without a ratio.
+    pub fn sync(self) -> Option<SyncVerdict> {
+        self.ratio().map(|ratio| if ratio > GOOD_ABOVE { SyncVerdict::Good } else { SyncVerdict::Poor })
     }
 }
 
-/// Calls of a case, those before it broke among them.
+/// Number of calls of a case, including those before it broke.
 pub fn calls(case: &Case) -> u64 {
     numbers(case).map_or(0, |numbers| numbers.iterations)
 }
 
-/// What a case measured, if it broke, until then.
+/// The measurement of a case; for a broken one, the calls before it broke.
 pub fn numbers(case: &Case) -> Option<&Measurement> {
-    case.repetitions.iter().find_map(|repetition| match &repetition.outcome {
-        Outcome::Measured(numbers) | Outcome::Failed { partial: Some(numbers), .. } => Some(numbers),
-        Outcome::Failed { .. } | Outcome::Skipped { .. } => None,
-    })
+    case.outcomes().find_map(Outcome::numbers)
 }
 
 /// `meetR`: share of the calls that met the deadline; `None` without calls.
@@ -84,52 +80,53 @@ fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// The word of Android's tools on inheritance: whether real-time callers are served at their priority.
+/// Verdict of Android's tools on priority inheritance: whether real-time callers are served at their priority.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Inherited {
-    /// Every call was served at its caller's priority, and some callers were real-time ones.
+pub enum InheritanceVerdict {
+    /// Every call was served at its caller's priority, and some callers were real-time threads.
     Pass,
-    /// At least one was not.
+    /// At least one call was not.
     Fail,
-    /// It cannot be told.
+    /// It could not be determined.
     Unknown {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-impl Inherited {
+impl InheritanceVerdict {
     /// The word in documents and tables.
     pub fn name(&self) -> &'static str {
         match self {
-            Inherited::Pass => "PASS",
-            Inherited::Fail => "FAIL",
-            Inherited::Unknown { .. } => "UNKNOWN",
+            InheritanceVerdict::Pass => "PASS",
+            InheritanceVerdict::Fail => "FAIL",
+            InheritanceVerdict::Unknown { .. } => "UNKNOWN",
         }
     }
 
-    /// Whether a latency test passes. Where there was no real-time caller it tells nothing, so it does not.
-    pub fn of(test: &LatencyTest) -> Inherited {
-        let unknown = |reason: &str| Inherited::Unknown { reason: reason.to_owned() };
+    /// The verdict on a latency test; without a real-time caller it is unknown.
+    pub fn of(test: &LatencyTest) -> InheritanceVerdict {
+        let unknown = |reason: &str| InheritanceVerdict::Unknown { reason: reason.to_owned() };
         if !test.realtime.is_some_and(|caller| caller.is_realtime()) {
             let why = test.realtime_problem.as_deref().filter(|why| !why.is_empty());
             return unknown(why.unwrap_or("there was no real-time caller"));
         }
         match test.inheritance {
             Inheritance { calls: 0, .. } => unknown("no call was answered"),
-            Inheritance { not_inherited: 0, .. } => Inherited::Pass,
-            _ => Inherited::Fail,
+            Inheritance { not_inherited: 0, .. } => InheritanceVerdict::Pass,
+            _ => InheritanceVerdict::Fail,
         }
     }
 }
 
-/// Whether priorities were inherited as far as this driver is known to let them be, which may well be less
-/// than Android asks for; `None` if either level is not known.
+/// Whether priorities were inherited at the level expected of this driver, which may be less than Android requires;
+/// `None` if either level is unknown.
 pub fn as_expected(inheritance: &Inheritance) -> Option<bool> {
     Some(inheritance.measured? == inheritance.expected?)
 }
 
-/// How a driver did less, or more, than it is known for; `None` if it did not, or if nothing is known of it.
+/// A description of how the driver inherited less, or more, than expected; `None` if as expected, or if nothing is
+/// expected.
 pub fn short_of_known(test: &LatencyTest) -> Option<String> {
     let found = &test.inheritance;
     let level = |level: Option<Level>| level.map_or("unknown", Level::name);

@@ -1,4 +1,4 @@
-//! Room: an open binder device and the ioctls it understands, each one system call.
+//! An open binder device and the ioctls it understands, each one system call.
 //! Not here: retries and their rules (`driver`), the streams inside `WRITE_READ` (`abi`).
 //! Facts: `linux/android/binder.h`; contract sections 1 and 2.
 
@@ -9,11 +9,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use abi::codes::ioctl;
-use abi::layout::{
-    ExtendedError, FlatBinderObject, FreezeInfo, FrozenStatusInfo, NodeDebugInfo, NodeInfoForRef, Version,
-    WriteRead,
-};
+use abi::layout::{Version, WriteRead};
 use zerocopy::{FromBytes, IntoBytes};
+
+use crate::errno::check;
 
 /// One open file description of a binder device: one *process* in the driver's sense.
 #[derive(Debug)]
@@ -38,22 +37,19 @@ impl BinderFd {
     /// `open(path, O_RDWR | O_CLOEXEC)`, optionally `O_NONBLOCK`.
     ///
     /// # Errors
-    /// As `open(2)`: `ENOENT`, `EACCES`, `ENXIO` (no driver behind the node), ...
+    /// See `open(2)`: `ENOENT`, `EACCES`, `ENXIO` (no driver behind the node), ...
     pub fn open(path: &Path, nonblocking: bool) -> io::Result<Self> {
         let flags = libc::O_CLOEXEC | if nonblocking { libc::O_NONBLOCK } else { 0 };
         let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?;
         Ok(Self { file })
     }
 
-    /// One ioctl whose argument is a structure that the driver may read and write.
-    fn call<T: FromBytes + IntoBytes>(&self, request: u32, argument: &mut T) -> io::Result<()> {
-        // The request's size field says how much the driver touches; it must be this very type.
-        assert_eq!((request >> 16 & 0x3fff) as usize, size_of::<T>(), "ioctl argument of another size");
-        let argument: *mut T = argument;
-        // SAFETY: `argument` is valid for reads and writes of `size_of::<T>()` bytes, which is what
-        // the request's size field allows the driver to touch (asserted), and `T` accepts any bytes.
-        let result = unsafe { libc::ioctl(self.file.as_raw_fd(), request as _, argument) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    /// `BINDER_WRITE_READ` as its structure says.
+    fn call(&self, argument: &mut WriteRead) -> io::Result<()> {
+        let argument: *mut WriteRead = argument;
+        // SAFETY: `argument` is valid for reads and writes of its size, which is the request's. The callers make sure
+        // that the read buffer that it names is their own, and the driver only reads the write buffer.
+        check(unsafe { libc::ioctl(self.file.as_raw_fd(), ioctl::WRITE_READ as _, argument) })
     }
 
     /// `BINDER_WRITE_READ`, once. The slices give the room; `consumed` counts are in and out
@@ -77,7 +73,7 @@ impl BinderFd {
             read_buffer: read.as_mut_ptr() as u64,
         };
         // The driver reads `write` and stores into `read` within their sizes; both outlive the call.
-        let result = self.call(ioctl::WRITE_READ, &mut argument);
+        let result = self.call(&mut argument);
         *write_consumed = (argument.write_consumed as usize).min(write.len());
         *read_consumed = (argument.read_consumed as usize).min(read.len());
         result
@@ -95,7 +91,7 @@ impl BinderFd {
         }
         argument.read_buffer = read.as_mut_ptr() as u64;
         argument.read_size = read.len() as u64;
-        self.call(ioctl::WRITE_READ, argument)
+        self.call(argument)
     }
 
     /// `BINDER_VERSION`.
@@ -103,96 +99,16 @@ impl BinderFd {
     /// # Errors
     /// `ENOTTY`/`EINVAL` where the file is no binder device.
     pub fn version(&self) -> io::Result<i32> {
-        let mut version = Version::default();
-        self.call(ioctl::VERSION, &mut version)?;
-        Ok(version.protocol_version)
+        Ok(self.request(ioctl::VERSION, Version::default())?.protocol_version)
     }
 
-    /// `BINDER_SET_MAX_THREADS`: how many loopers the driver may ask for (contract LP-04).
+    /// An ioctl of binder's other than `WRITE_READ`; returns its argument as the driver left it.
     ///
     /// # Errors
-    /// None in normal work.
-    pub fn set_max_threads(&self, mut threads: u32) -> io::Result<()> {
-        self.call(ioctl::SET_MAX_THREADS, &mut threads)
-    }
-
-    /// `BINDER_SET_CONTEXT_MGR_EXT`: become the context manager with a node of these flags.
-    ///
-    /// # Errors
-    /// `EBUSY`: there is one (CTX-01). `EPERM`: another uid was first (CTX-02). `EINVAL`: before 5.1.
-    pub fn set_context_manager_ext(&self, mut node: FlatBinderObject) -> io::Result<()> {
-        self.call(ioctl::SET_CONTEXT_MGR_EXT, &mut node)
-    }
-
-    /// `BINDER_SET_CONTEXT_MGR`: the same with ptr, cookie and flags 0 (refuses file descriptors).
-    ///
-    /// # Errors
-    /// As [`Self::set_context_manager_ext`].
-    pub fn set_context_manager(&self) -> io::Result<()> {
-        self.call(ioctl::SET_CONTEXT_MGR, &mut 0i32)
-    }
-
-    /// `BINDER_THREAD_EXIT`: the driver forgets the calling thread.
-    ///
-    /// # Errors
-    /// None in normal work (contract IOC-09).
-    pub fn thread_exit(&self) -> io::Result<()> {
-        self.call(ioctl::THREAD_EXIT, &mut 0i32)
-    }
-
-    /// `BINDER_ENABLE_ONEWAY_SPAM_DETECTION`, per process (Linux 5.13 and later).
-    ///
-    /// # Errors
-    /// `EINVAL` on older kernels.
-    pub fn enable_oneway_spam_detection(&self, enable: bool) -> io::Result<()> {
-        self.call(ioctl::ENABLE_ONEWAY_SPAM_DETECTION, &mut u32::from(enable))
-    }
-
-    /// `BINDER_GET_EXTENDED_ERROR`: reads and clears the calling thread's record (Linux 5.19).
-    ///
-    /// # Errors
-    /// `EINVAL` on older kernels.
-    pub fn extended_error(&self) -> io::Result<ExtendedError> {
-        let mut error = ExtendedError::default();
-        self.call(ioctl::GET_EXTENDED_ERROR, &mut error)?;
-        Ok(error)
-    }
-
-    /// `BINDER_GET_NODE_DEBUG_INFO`: the caller's next node above `info.ptr` (contract IOC-05).
-    ///
-    /// # Errors
-    /// None in normal work.
-    pub fn node_debug_info(&self, above: u64) -> io::Result<NodeDebugInfo> {
-        let mut info = NodeDebugInfo { ptr: above, ..Default::default() };
-        self.call(ioctl::GET_NODE_DEBUG_INFO, &mut info)?;
-        Ok(info)
-    }
-
-    /// `BINDER_GET_NODE_INFO_FOR_REF` (contract IOC-04).
-    ///
-    /// # Errors
-    /// `EPERM`: the caller is not the context manager. `EINVAL`/`ENOENT`: unknown handle.
-    pub fn node_info_for_ref(&self, mut info: NodeInfoForRef) -> io::Result<NodeInfoForRef> {
-        self.call(ioctl::GET_NODE_INFO_FOR_REF, &mut info)?;
-        Ok(info)
-    }
-
-    /// `BINDER_FREEZE` (Linux 5.13; contract FRZ-01..04).
-    ///
-    /// # Errors
-    /// `EAGAIN`: still pending after the timeout. `EINVAL`: no such process.
-    pub fn freeze(&self, mut info: FreezeInfo) -> io::Result<()> {
-        self.call(ioctl::FREEZE, &mut info)
-    }
-
-    /// `BINDER_GET_FROZEN_INFO` (contract FRZ-05).
-    ///
-    /// # Errors
-    /// `EINVAL`: no such process.
-    pub fn frozen_info(&self, pid: u32) -> io::Result<FrozenStatusInfo> {
-        let mut info = FrozenStatusInfo { pid, ..Default::default() };
-        self.call(ioctl::GET_FROZEN_INFO, &mut info)?;
-        Ok(info)
+    /// Those of [`Self::raw`].
+    pub fn request<T: FromBytes + IntoBytes>(&self, request: u32, mut argument: T) -> io::Result<T> {
+        self.raw(request, Some(argument.as_mut_bytes()))?;
+        Ok(argument)
     }
 
     /// An ioctl with an arbitrary argument word, for tests of the driver's own checks. The word is
@@ -216,19 +132,17 @@ impl BinderFd {
         // SAFETY: for requests of its own type a driver touches the `size` bytes at `pointer` that the
         // request declares and nothing else (`WRITE_READ`, which does, is refused above): a live
         // buffer of at least that size, or null, which is answered with an error (contract IOC-02).
-        let result = unsafe { libc::ioctl(self.file.as_raw_fd(), request as _, pointer) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        check(unsafe { libc::ioctl(self.file.as_raw_fd(), request as _, pointer) })
     }
 
     /// Turns `O_NONBLOCK` of the open file on or off (the driver looks at it in each read).
     ///
     /// # Errors
-    /// As `fcntl(2)`.
+    /// See `fcntl(2)`.
     pub fn set_nonblocking(&self, on: bool) -> io::Result<()> {
         let flags = libc::O_RDWR | if on { libc::O_NONBLOCK } else { 0 };
         // SAFETY: F_SETFL takes an integer and touches no memory of ours.
-        let result = unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_SETFL, flags) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        check(unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_SETFL, flags) })
     }
 
     /// Makes blocking reads of this device return early by closing a copy of its descriptor. The C
@@ -236,7 +150,7 @@ impl BinderFd {
     /// (contract EXT-07).
     ///
     /// # Errors
-    /// As `fcntl(F_DUPFD_CLOEXEC)`.
+    /// See `fcntl(F_DUPFD_CLOEXEC)`.
     pub fn wake_readers(&self) -> io::Result<()> {
         self.file.try_clone().map(drop)
     }

@@ -1,15 +1,17 @@
-//! Room: a private binderfs instance without a mount point.
+//! A private binderfs instance without a mount point.
 //! Not here: which device to open in it (`driver::kernel`).
 //! Facts: contract FS-01, FS-02; `fsopen(2)`, `fsmount(2)` (Linux 5.2); `linux/android/binderfs.h`.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use abi::codes::ioctl;
 use abi::layout::BinderfsDevice;
+
+use crate::errno::{check, new_descriptor};
 
 const FSCONFIG_SET_STRING: libc::c_int = 1;
 const FSCONFIG_CMD_CREATE: libc::c_int = 6;
@@ -22,22 +24,13 @@ pub struct PrivateBinderfs {
     root: OwnedFd,
 }
 
-fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: a non-negative result of fsopen/fsmount is a new descriptor that nobody else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(result as libc::c_int) })
-}
-
 /// One `fsconfig(2)`: an option, or a command without one.
 fn configure(context: &OwnedFd, command: libc::c_int, option: Option<(&CStr, &CStr)>) -> io::Result<()> {
     let null = std::ptr::null();
     let (key, value) = option.map_or((null, null), |(key, value)| (key.as_ptr(), value.as_ptr()));
     let context = context.as_raw_fd();
     // SAFETY: key and value are NUL-terminated and outlive the call, or null, which commands take.
-    let result = unsafe { libc::syscall(libc::SYS_fsconfig, context, command, key, value, 0) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    check(unsafe { libc::syscall(libc::SYS_fsconfig, context, command, key, value, 0) })
 }
 
 fn set_options(context: &OwnedFd, options: &[(&str, &str)]) -> io::Result<()> {
@@ -59,19 +52,23 @@ impl PrivateBinderfs {
         Self::with_options(&[])
     }
 
-    /// The same with mount options, as `("max", "16")` or `("stats", "global")`.
+    /// [`Self::new`] with mount options, as `("max", "16")` or `("stats", "global")`.
     ///
     /// # Errors
-    /// As [`Self::new`]; `EINVAL`: an option or value that binderfs refuses; `ENOSPC`: `max` is below
+    /// See [`Self::new`]; `EINVAL`: an option or value that binderfs refuses; `ENOSPC`: `max` is below
     /// the number of devices that each instance starts with.
     pub fn with_options(options: &[(&str, &str)]) -> io::Result<Self> {
         let kind: &CStr = c"binder";
         // SAFETY: `kind` is NUL-terminated and outlives the call; the rest are integers.
-        let context = owned(unsafe { libc::syscall(libc::SYS_fsopen, kind.as_ptr(), 1) })?;
+        let opened = unsafe { libc::syscall(libc::SYS_fsopen, kind.as_ptr(), 1) };
+        // SAFETY: the result of fsopen.
+        let context = unsafe { new_descriptor(opened) }?;
         set_options(&context, options)?;
         configure(&context, FSCONFIG_CMD_CREATE, None)?;
         // SAFETY: integers only; 1 is FSMOUNT_CLOEXEC.
-        let root = owned(unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), 1, 0) })?;
+        let mounted = unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), 1, 0) };
+        // SAFETY: the result of fsmount.
+        let root = unsafe { new_descriptor(mounted) }?;
         Ok(Self { root })
     }
 
@@ -85,7 +82,8 @@ impl PrivateBinderfs {
         let root = self.root.as_raw_fd();
         // SAFETY: `here` is NUL-terminated and outlives the call; the rest are integers.
         let picked = unsafe { libc::syscall(libc::SYS_fspick, root, here.as_ptr(), EMPTY_PATH_AND_CLOEXEC) };
-        let context = owned(picked)?;
+        // SAFETY: the result of fspick.
+        let context = unsafe { new_descriptor(picked) }?;
         set_options(&context, options)?;
         configure(&context, FSCONFIG_CMD_RECONFIGURE, None)
     }
@@ -112,7 +110,7 @@ impl PrivateBinderfs {
     /// Allocates a device and returns its path.
     ///
     /// # Errors
-    /// As [`add_device`].
+    /// See [`add_device`].
     pub fn add_device(&self, name: &str) -> io::Result<PathBuf> {
         add_device(&self.path("binder-control"), name)?;
         Ok(self.path(name))
@@ -129,6 +127,5 @@ pub fn add_device(control: &Path, name: &str) -> io::Result<()> {
     let control = File::options().read(true).write(true).open(control)?;
     let argument: *mut BinderfsDevice = &raw mut device;
     // SAFETY: `argument` is valid for the 264 bytes that the request's size field declares.
-    let result = unsafe { libc::ioctl(control.as_raw_fd(), ioctl::CTL_ADD as _, argument) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    check(unsafe { libc::ioctl(control.as_raw_fd(), ioctl::CTL_ADD as _, argument) })
 }

@@ -1,6 +1,5 @@
-//! Room: whose cache a line of memory is in when it is next written: asking for it ahead, and where it had better be
-//! left by whoever reads it.
-//! Not here: who knows that ahead, and who reads (`driver::embedded`, where large payloads go).
+//! Cache line placement: prefetching for writing, and whether a reader should take a line over.
+//! Not here: which lines (`embedded`, for large payloads).
 //! Facts: PREFETCHW in the Intel SDM, volume 2 (a no-op on 64-bit CPUs that lack it); PRFM in the Arm ARM, C6.2; CPUID
 //! leaves 0 and 1 in AMD's APM, volume 3, appendix E.
 
@@ -8,11 +7,10 @@ use std::ptr::NonNull;
 #[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
 
-/// What caches hold at once.
+/// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// Asks for the cache line at `at`, to be written: it comes from other CPUs' caches while this one does something else.
-/// Any address will do; one that is not mapped is ignored.
+/// Prefetches the cache line at `at` for writing, from other CPUs' caches. An unmapped address is ignored.
 #[inline]
 pub(crate) fn for_writing(at: NonNull<u8>) {
     // SAFETY: a prefetch changes no memory and no register, and raises no exception, whatever the address.
@@ -29,14 +27,13 @@ pub(crate) fn for_writing(at: NonNull<u8>) {
     let _ = at;
 }
 
-/// Whether whoever reads what another CPU wrote, and will write there again, had better write it, too, so that its cache
-/// alone owns the line.
+/// Whether a reader of lines that another CPU wrote should also write them, so that its cache owns them alone, if it
+/// will write there later.
 ///
-/// So it is on AMD's Zen of the 4th generation: two sides that copy 64 KiB through shared memory and back, on two cores of
-/// one cache, took 17.3 us with lines that both caches held when they were written again, 6.5 us with lines that only the
-/// reader's held, of which its own write cost 0.2 us. On cores of two caches, the embedded driver's 58.9 us became
-/// 11.4 us. On the 5th its 7.4 us became 3.3 or 6.6 us. The other generations are taken to be alike; other makers' CPUs were
-/// not measured, and are left as they are.
+/// True on AMD's Zen. Measured on Zen 4: copying 64 KiB through shared memory and back, on two cores of one cache, took
+/// 17.3 us when both caches held the lines at the next write and 6.5 us when only the reader's did (its extra write
+/// costs 0.2 us of that); between cores of two caches the embedded driver went from 58.9 us to 11.4 us. On Zen 5 its
+/// 7.4 us became 3.3 or 6.6 us. Other Zen generations are assumed alike; other makers' CPUs were not measured.
 #[inline]
 pub(crate) fn had_better_be_owned() -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -48,7 +45,7 @@ pub(crate) fn had_better_be_owned() -> bool {
     false
 }
 
-/// Whether this CPU is one of AMD's since its family 17h.
+/// Whether this CPU is AMD family 17h or newer.
 #[cfg(target_arch = "x86_64")]
 #[cold]
 fn is_zen() -> bool {
@@ -57,7 +54,7 @@ fn is_zen() -> bool {
         && family(version.eax) >= 0x17
 }
 
-/// The family in a CPU's version.
+/// The family encoded in a CPU's version.
 #[cfg(target_arch = "x86_64")]
 fn family(version: u32) -> u32 {
     let (base, extended) = (version >> 8 & 0xf, version >> 20 & 0xff);

@@ -1,8 +1,10 @@
-//! Room: doing something without `CAP_SYS_NICE`, to see what the unprivileged see.
-//! Not here: gaining anything.
+//! Running code without `CAP_SYS_NICE`, as an unprivileged process would.
+//! Not here: gaining capabilities.
 //! Facts: `capget(2)`: capabilities are a thread's own; `linux/capability.h`.
 
 use std::io;
+
+use crate::errno::check;
 
 const SYS_NICE: u32 = 1 << 23;
 
@@ -30,16 +32,15 @@ fn get() -> io::Result<[Data; 2]> {
     let (mut header, mut data) = (header(), [Data::default(); 2]);
     // SAFETY: for version 3 the kernel reads and writes one header and writes two data structures,
     // all of which are live and laid out as in its header.
-    let result = unsafe { libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(data) }
+    check(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()) })?;
+    Ok(data)
 }
 
 fn set(data: &[Data; 2]) -> io::Result<()> {
     let mut header = header();
     // SAFETY: for version 3 the kernel reads two data structures, and reads and writes one header;
     // all are live and laid out as in its header.
-    let result = unsafe { libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    check(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()) })
 }
 
 /// Whether the calling thread may raise priorities (`CAP_SYS_NICE` is effective).

@@ -1,9 +1,12 @@
-//! Room: asking a child process to end, to pause and to go on.
-//! Not here: starting one, waiting for it (`std::process`), one that ends with its parent (`tied_child`).
-//! Facts: `kill(2)`.
+//! Child processes: signalling one, tying one to this process, detaching one, giving one a pid namespace.
+//! Not here: starting and waiting (`std::process`).
+//! Facts: `kill(2)`, `prctl(2)`, `setsid(2)`, `clone(2)`, `unshare(2)`, `pid_namespaces(7)`.
 
 use std::io;
-use std::process::Child;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+use crate::errno::{ESRCH, check};
 
 /// Sends SIGTERM to a child that has not ended, as far as this process knows.
 ///
@@ -16,7 +19,7 @@ pub fn ask_to_end(child: &mut Child) -> io::Result<()> {
 /// Stops a child that has not ended, until [`go_on`] (SIGSTOP).
 ///
 /// # Errors
-/// As [`ask_to_end`].
+/// See [`ask_to_end`].
 pub fn pause(child: &mut Child) -> io::Result<()> {
     signal(child, libc::SIGSTOP)
 }
@@ -24,7 +27,7 @@ pub fn pause(child: &mut Child) -> io::Result<()> {
 /// Lets a stopped child go on (SIGCONT).
 ///
 /// # Errors
-/// As [`ask_to_end`].
+/// See [`ask_to_end`].
 pub fn go_on(child: &mut Child) -> io::Result<()> {
     signal(child, libc::SIGCONT)
 }
@@ -35,17 +38,68 @@ fn signal(child: &mut Child, number: libc::c_int) -> io::Result<()> {
         return Ok(());
     }
     // A number above i32::MAX is no process id, and a negative one would mean a group.
-    let pid = i32::try_from(child.id()).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+    let pid = i32::try_from(child.id()).map_err(|_| io::Error::from_raw_os_error(ESRCH))?;
     // SAFETY: kill(2) takes integers; `pid` is a child that was not waited for, see above.
-    let result = unsafe { libc::kill(pid, number) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    check(unsafe { libc::kill(pid, number) })
+}
+
+/// Has the kernel send SIGKILL to the child when the *thread* that spawns it ends, however it ends
+/// (`PR_SET_PDEATHSIG`): so spawn from a thread that lives as long as the child is wanted.
+pub fn die_with_parent(command: &mut Command) {
+    let parent = std::process::id();
+    let tie = move || {
+        // SAFETY: prctl with PR_SET_PDEATHSIG takes integers only.
+        check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
+        // The parent may have died before the line above, and then no signal comes.
+        if std::os::unix::process::parent_id() == parent {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+    };
+    // SAFETY: between fork and exec `tie` makes two system calls and allocates nothing: an errno or
+    // a kind in an `io::Error` lives in the value itself.
+    unsafe { command.pre_exec(tie) };
+}
+
+/// Has the command run in a session of its own, as nobody's child: what `spawn` gives is a process in
+/// between, which ends at once; wait for it. `spawn` still reports that the program cannot be run.
+pub fn detach(command: &mut Command) {
+    let leave = || {
+        // SAFETY: setsid takes nothing.
+        check(unsafe { libc::setsid() })?;
+        // SAFETY: without flags clone copies the process as fork does, and the null stack means the
+        // same stack in the copy. Nothing of the C library's that notices forks runs in between: the
+        // copy goes on to exec only.
+        let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+        match child {
+            0 => Ok(()),
+            // SAFETY: _exit takes an integer and runs nothing of this process's.
+            1.. => unsafe { libc::_exit(0) },
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: between fork and exec `leave` makes system calls and allocates nothing: an errno in an
+    // `io::Error` lives in the value itself.
+    unsafe { command.pre_exec(leave) };
+}
+
+/// Has the calling thread's next child start in a pid namespace of its own. The thread cannot start
+/// threads afterwards, so call this on one that is there for nothing else.
+///
+/// # Errors
+/// `EPERM`: without `CAP_SYS_ADMIN`. `EINVAL`: the kernel has no pid namespaces. `ENOSPC`: too deep.
+pub fn unshare_for_children() -> io::Result<()> {
+    // SAFETY: unshare takes an integer; CLONE_NEWPID changes only what later children are born into.
+    check(unsafe { libc::unshare(libc::CLONE_NEWPID) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
     use std::os::unix::process::ExitStatusExt;
-    use std::process::Command;
+    use std::process::Stdio;
 
     #[test]
     fn a_child_is_asked_and_one_that_ended_is_left_alone() {
@@ -71,5 +125,55 @@ mod tests {
         go_on(&mut child).expect("ours");
         assert_eq!(child.wait().expect("ours").signal(), Some(libc::SIGTERM));
         pause(&mut child).expect("nothing to do");
+    }
+
+    #[test]
+    fn a_child_ends_with_the_thread_that_started_it() {
+        let mut child = std::thread::spawn(|| {
+            let mut command = Command::new("sleep");
+            command.arg("1000");
+            die_with_parent(&mut command);
+            command.spawn().expect("sleep starts")
+        })
+        .join()
+        .expect("the thread ends");
+        let status = child.wait().expect("the child is ours");
+        assert_eq!(status.signal(), Some(libc::SIGKILL));
+    }
+
+    #[test]
+    fn the_command_runs_as_nobodys_child_in_its_own_session() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $$ $PPID; cat /proc/$$/stat"]).stdout(Stdio::piped());
+        detach(&mut command);
+        let mut child = command.spawn().expect("sh starts");
+        assert!(child.wait().expect("the one in between").success());
+        let mut text = String::new();
+        child.stdout.take().expect("piped").read_to_string(&mut text).expect("output");
+        let words: Vec<&str> = text.split_whitespace().collect();
+        assert_ne!(words[1], std::process::id().to_string(), "not our child");
+        // Fields 1 and 6 of stat: pid and session. The session is the process's in between.
+        assert_ne!(words[2 + 5], words[2], "no session leader, so it gets no terminal");
+        let own = std::fs::read_to_string("/proc/self/stat").expect("own");
+        assert_ne!(words[2 + 5], own.split_whitespace().nth(5).expect("session"), "another session");
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_run_is_reported() {
+        let mut command = Command::new("/nonexistent/program");
+        detach(&mut command);
+        assert_eq!(command.spawn().expect_err("none").kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_child_is_process_one_of_its_namespace() {
+        let child = std::thread::spawn(|| {
+            unshare_for_children()?;
+            Command::new("sh").args(["-c", "echo $$"]).output()
+        });
+        match child.join().expect("the thread ends") {
+            Ok(output) => assert_eq!(output.stdout, b"1\n"),
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EPERM), "{error}"),
+        }
     }
 }

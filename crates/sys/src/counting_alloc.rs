@@ -1,4 +1,4 @@
-//! Room: a global allocator that counts, for tests that promise not to allocate.
+//! A counting global allocator, for tests that code does not allocate.
 //! Not here: the memory itself (the system's allocator).
 
 use std::alloc::{GlobalAlloc, Layout, System};

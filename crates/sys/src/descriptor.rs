@@ -1,8 +1,14 @@
-//! Room: descriptors of this process by number, as a command stream names them.
-//! Not here: descriptors that somebody owns (`std::os::fd`).
+//! Making descriptors: duplicates by number, files and pipes that never block, event counters.
+//! Not here: sockets (`seqpacket`), timers (`clock`), waiting for readiness (`epoll`).
+//! Facts: `fcntl(2)` `F_DUPFD_CLOEXEC`, `open(2)` `O_NONBLOCK`, `eventfd(2)`, `pipe2(2)`.
 
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use crate::errno::{check, new_descriptor};
 
 /// A new descriptor (closed on exec) of what `number` names at this moment.
 ///
@@ -11,16 +17,48 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 pub fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: takes integers; a number that names nothing is answered with an error.
     let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 0) };
-    if copy < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: a non-negative result is a new descriptor that nobody else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(copy) })
+    // SAFETY: the result of F_DUPFD_CLOEXEC.
+    unsafe { new_descriptor(copy) }
+}
+
+/// Opens a file to be read; a read that would wait comes back with `EAGAIN`.
+///
+/// # Errors
+/// See `open(2)`.
+pub fn open_nonblocking(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
+}
+
+/// Makes a pipe, closed on exec; reads and writes that would wait fail with `EAGAIN`. Returns the reading end, then
+/// the writing end.
+///
+/// # Errors
+/// `EMFILE`, `ENFILE`.
+pub fn nonblocking_pipe() -> io::Result<(File, File)> {
+    let mut ends = [-1; 2];
+    // SAFETY: the kernel stores two ints into `ends`, which is live.
+    check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) })?;
+    // SAFETY: pipe2 succeeded: both are new descriptors.
+    let [reader, writer] = ends.map(|end| unsafe { new_descriptor(end) });
+    Ok((reader?.into(), writer?.into()))
+}
+
+/// Makes an event counter at 0, closed on exec. As a `File`, 8 bytes at a time, a write adds; a read waits
+/// until the count is above 0 and resets it.
+///
+/// # Errors
+/// `EMFILE`, `ENFILE`, `ENOMEM`.
+pub fn event_counter() -> io::Result<OwnedFd> {
+    // SAFETY: eventfd takes two integers.
+    let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
+    // SAFETY: the result of eventfd.
+    unsafe { new_descriptor(fd) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
     use std::os::fd::AsRawFd;
 
     #[test]
@@ -28,6 +66,26 @@ mod tests {
         let file = std::fs::File::open("/dev/null").expect("/dev/null");
         let copy = duplicate(file.as_raw_fd()).expect("open");
         assert_ne!(copy.as_raw_fd(), file.as_raw_fd());
-        assert_eq!(duplicate(-1).expect_err("no descriptor").raw_os_error(), Some(libc::EBADF));
+        assert_eq!(duplicate(-1).expect_err("no descriptor").raw_os_error(), Some(crate::errno::EBADF));
+    }
+
+    #[test]
+    fn a_read_does_not_wait() {
+        let (read, _write) = io::pipe().expect("a pipe");
+        let mut again =
+            open_nonblocking(Path::new(&format!("/proc/self/fd/{}", read.as_raw_fd()))).expect("open");
+        let error = again.read(&mut [0]).expect_err("nothing there");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn what_was_added_is_taken_at_once() {
+        let mut counter = File::from(event_counter().expect("eventfd"));
+        for _ in 0..2 {
+            counter.write_all(&3u64.to_ne_bytes()).expect("add");
+        }
+        let mut bytes = [0; 8];
+        counter.read_exact(&mut bytes).expect("take");
+        assert_eq!(u64::from_ne_bytes(bytes), 6);
     }
 }

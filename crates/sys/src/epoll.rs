@@ -1,9 +1,11 @@
-//! Room: waiting for any of many descriptors.
-//! Not here: what their readiness means (`driver::embedded::broker`).
+//! Waiting for any of many descriptors.
+//! Not here: what their readiness means (`embedded::broker`).
 //! Facts: `epoll(7)`, level-triggered.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+use crate::errno::{check, new_descriptor};
 
 /// A set of descriptors, each with a number of the caller's choice.
 #[derive(Debug)]
@@ -17,11 +19,8 @@ impl Epoll {
     pub fn new() -> io::Result<Self> {
         // SAFETY: epoll_create1 takes an integer.
         let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: a non-negative result is a new descriptor that nobody else owns.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+        // SAFETY: the result of epoll_create1.
+        unsafe { new_descriptor(fd) }.map(Self)
     }
 
     /// Adds one, to be told when it can be read or its other end is gone. It leaves the set when it
@@ -32,10 +31,9 @@ impl Epoll {
     pub fn add(&self, fd: BorrowedFd<'_>, number: u64) -> io::Result<()> {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: number };
         // SAFETY: `event` is live; the call only reads it.
-        let result = unsafe {
+        check(unsafe {
             libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &raw mut event)
-        };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        })
     }
 
     /// Waits for at most `timeout_ms` (< 0: for ever) and gives the numbers of those that are ready
@@ -63,7 +61,7 @@ mod tests {
     #[test]
     fn those_that_are_ready_are_named() {
         let epoll = Epoll::new().expect("epoll");
-        let (here, there) = crate::socket_pair::seqpacket().expect("pair");
+        let (here, there) = crate::seqpacket::pair().expect("pair");
         epoll.add(here.as_fd(), 7).expect("added");
         epoll.add(there.as_fd(), u64::MAX).expect("added");
         let mut ready = vec![1];

@@ -1,28 +1,31 @@
-//! Room: errno values by name, for errors that say what came back.
+//! Errno values: their numbers, their names, and results of system calls.
 
 use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
 
-/// Declares the table of names.
-macro_rules! names {
+/// Declares the constants and the table of names.
+macro_rules! errnos {
     ($($name:ident)*) => {
-        /// The symbolic name of an errno, `None` for one that no binder path returns.
+        pub use libc::{$($name),*};
+
+        /// The symbolic name of an errno; `None` for one that is not in this module.
         #[must_use]
         pub fn name(errno: i32) -> Option<&'static str> {
             match errno {
-                $(libc::$name => Some(stringify!($name)),)*
+                $($name => Some(stringify!($name)),)*
                 _ => None,
             }
         }
     };
 }
 
-names! {
+errnos! {
     EPERM ENOENT ESRCH EINTR EIO ENXIO E2BIG ENOEXEC EBADF ECHILD EAGAIN ENOMEM EACCES EFAULT EBUSY EEXIST
     EXDEV ENODEV ENOTDIR EISDIR EINVAL ENFILE EMFILE ENOTTY ETXTBSY EFBIG ENOSPC ESPIPE EROFS EPIPE EDOM ERANGE
-    EDEADLK ENAMETOOLONG ENOSYS ELOOP EPROTO EOVERFLOW EOPNOTSUPP ETIMEDOUT ECONNREFUSED ECONNRESET ENOBUFS EMSGSIZE
+    EDEADLK ENAMETOOLONG ENOSYS ELOOP EPROTO EOVERFLOW EOPNOTSUPP ETIMEDOUT ECONNREFUSED ECONNRESET ENOBUFS EMSGSIZE ETOOMANYREFS
 }
 
-/// "EBUSY (Device or resource busy)", or the error's own text when it carries no errno.
+/// "EBUSY (Device or resource busy)"; the error's own text if it carries no errno.
 #[must_use]
 pub fn describe(error: &io::Error) -> String {
     match error.raw_os_error().and_then(name) {
@@ -34,13 +37,29 @@ pub fn describe(error: &io::Error) -> String {
     }
 }
 
+/// The result of a system call that returns a negative number and sets `errno` on failure.
+pub(crate) fn check(result: impl Into<i64>) -> io::Result<()> {
+    if result.into() < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The descriptor that a system call returned; its error if that is negative.
+///
+/// # Safety
+/// If it is not negative, it is a new descriptor that nobody else owns.
+pub(crate) unsafe fn new_descriptor(result: impl Into<i64>) -> io::Result<OwnedFd> {
+    let number = result.into();
+    check(number)?;
+    // SAFETY: the caller's promise; a descriptor's number fits an int.
+    Ok(unsafe { OwnedFd::from_raw_fd(number as libc::c_int) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn an_errno_is_said_by_name() {
-        assert_eq!(describe(&io::Error::from_raw_os_error(libc::EBUSY)), "EBUSY (Device or resource busy)");
+        assert_eq!(describe(&io::Error::from_raw_os_error(EBUSY)), "EBUSY (Device or resource busy)");
         assert_eq!(describe(&io::Error::other("plain")), "plain");
     }
 }

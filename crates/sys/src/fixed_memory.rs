@@ -1,4 +1,4 @@
-//! Room: sealed memory of a size that the compiler knows, so that it need not look at offsets that it knows, too.
+//! Sealed memory of a constant size, so that the compiler drops checks of constant offsets.
 //! Not here: the memory itself, and every access to it (`sealed_memory`).
 
 use std::io;
@@ -14,10 +14,10 @@ use crate::sealed_memory::SealedMemory;
 pub struct FixedMemory<const LEN: usize>(SealedMemory);
 
 impl<const LEN: usize> FixedMemory<LEN> {
-    /// Memory of that size.
+    /// Takes memory of exactly `LEN` bytes.
     ///
     /// # Errors
-    /// `EINVAL`: it has another.
+    /// `EINVAL`: another size.
     pub fn new(memory: SealedMemory) -> io::Result<Self> {
         if memory.len() == LEN { Ok(Self(memory)) } else { Err(io::Error::from_raw_os_error(libc::EINVAL)) }
     }

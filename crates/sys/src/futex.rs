@@ -1,25 +1,17 @@
-//! Room: sleeping on a word of shared memory until another process wakes the sleeper; locks whose owner the kernel knows.
-//! Not here: the memory (`shared_memory`), the protocol on it (`lab`).
+//! Futexes: waiting on a word of shared memory, waking waiters, and locks with priority inheritance.
+//! Not here: the memory (`shared_memory`), the protocol on it (`bench`).
 //! Facts: `futex(2)`, without `FUTEX_PRIVATE_FLAG` so that it works between processes, but for locks with an owner.
 
 use std::io;
 use std::sync::atomic::AtomicU32;
-use std::time::Duration;
 
-/// `FUTEX_WAIT`: sleeps while `word` holds `seen`. Returns at once when it holds another value; may
+/// `FUTEX_WAIT_BITSET`: sleeps while `word` holds `seen`. Returns at once when it holds another value; may
 /// return for no reason, so the caller looks at the word again.
 ///
 /// # Errors
 /// `EINTR`: a signal came.
 pub fn wait(word: &AtomicU32, seen: u32) -> io::Result<()> {
-    let forever = std::ptr::null::<libc::timespec>();
-    // SAFETY: `word` is a live, aligned u32 that the kernel only reads; the timeout may be null.
-    let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, forever) };
-    if result == 0 {
-        return Ok(());
-    }
-    let error = io::Error::last_os_error();
-    if error.raw_os_error() == Some(libc::EAGAIN) { Ok(()) } else { Err(error) }
+    wait_until(word, seen, FOREVER).map(drop)
 }
 
 /// How [`wait_until`] ended.
@@ -40,12 +32,7 @@ pub const FOREVER: u64 = u64::MAX;
 /// # Errors
 /// `EINTR`: a signal came.
 pub fn wait_until(word: &AtomicU32, seen: u32, until_ns: u64) -> io::Result<Waited> {
-    const SECOND: u64 = 1_000_000_000;
-    let until = libc::timespec {
-        // Inferred: musl's `time_t` is about to change, and naming it is deprecated.
-        tv_sec: (until_ns / SECOND) as _,
-        tv_nsec: (until_ns % SECOND) as libc::c_long,
-    };
+    let until = crate::clock::timespec(until_ns);
     let (until, unused) = (&raw const until, std::ptr::null::<u32>());
     let until = if until_ns == FOREVER { std::ptr::null() } else { until };
     let (op, any) = (libc::FUTEX_WAIT_BITSET, libc::FUTEX_BITSET_MATCH_ANY);
@@ -63,15 +50,6 @@ pub fn wait_until(word: &AtomicU32, seen: u32, until_ns: u64) -> io::Result<Wait
     }
 }
 
-/// [`wait_until`] so much from now.
-///
-/// # Errors
-/// `EINTR`: a signal came.
-pub fn wait_for(word: &AtomicU32, seen: u32, time: Duration) -> io::Result<Waited> {
-    let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    wait_until(word, seen, crate::clock::monotonic_ns().saturating_add(time))
-}
-
 /// `FUTEX_WAKE`: wakes at most one sleeper on `word`.
 pub fn wake_one(word: &AtomicU32) {
     // SAFETY: `word` is a live, aligned u32; waking touches no memory and fails only for a bad address.
@@ -84,7 +62,7 @@ pub fn wake_all(word: &AtomicU32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, libc::c_int::MAX) };
 }
 
-/// What the kernel adds to the number in a word that [`lock_pi`] waits for (`FUTEX_WAITERS`).
+/// The bit that the kernel sets in a word that [`lock_pi`] waits for (`FUTEX_WAITERS`).
 pub const WAITERS: u32 = 1 << 31;
 
 /// `FUTEX_LOCK_PI` (private to the process): gets a lock whose word holds the number of the thread that has it, 0 for
@@ -116,42 +94,26 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use std::sync::atomic::Ordering;
+    use std::time::Duration;
 
     #[test]
-    fn a_sleeper_is_woken_and_a_changed_word_is_not_slept_on() {
-        let word = Arc::new(AtomicU32::new(0));
-        wait(&word, 1).expect("another value: no sleep");
-        let sleeper = {
-            let word = Arc::clone(&word);
-            std::thread::spawn(move || {
-                while word.load(Ordering::Acquire) == 0 {
-                    wait(&word, 0).expect("no signal");
-                }
-            })
-        };
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        word.store(1, Ordering::Release);
-        wake_one(&word);
-        sleeper.join().expect("woken");
-    }
-
-    #[test]
-    fn all_sleepers_are_woken_at_once() {
-        let word = Arc::new(AtomicU32::new(0));
-        let sleep = || {
-            let word = Arc::clone(&word);
-            std::thread::spawn(move || {
-                while word.load(Ordering::Acquire) == 0 {
-                    wait(&word, 0).expect("no signal");
-                }
-            })
-        };
-        let sleepers = [sleep(), sleep(), sleep()];
-        std::thread::sleep(Duration::from_millis(20));
-        word.store(1, Ordering::Release);
-        wake_all(&word);
-        for sleeper in sleepers {
-            sleeper.join().expect("woken");
+    fn sleepers_are_woken_and_a_changed_word_is_not_slept_on() {
+        wait(&AtomicU32::new(0), 1).expect("another value: no sleep");
+        for (wake, count) in [(wake_one as fn(&AtomicU32), 1), (wake_all, 3)] {
+            let word = Arc::new(AtomicU32::new(0));
+            let sleep = || {
+                let word = Arc::clone(&word);
+                std::thread::spawn(move || {
+                    while word.load(Ordering::Acquire) == 0 {
+                        wait(&word, 0).expect("no signal");
+                    }
+                })
+            };
+            let sleepers: Vec<_> = (0..count).map(|_| sleep()).collect();
+            std::thread::sleep(Duration::from_millis(20));
+            word.store(1, Ordering::Release);
+            wake(&word);
+            sleepers.into_iter().for_each(|sleeper| sleeper.join().expect("woken"));
         }
     }
 
@@ -159,7 +121,7 @@ mod tests {
     fn a_sleep_ends_with_its_time() {
         let word = AtomicU32::new(0);
         let begin = std::time::Instant::now();
-        let time = std::time::Duration::from_millis(20);
+        let time = Duration::from_millis(20);
         let until = crate::clock::monotonic_ns() + time.as_nanos() as u64;
         assert_eq!(wait_until(&word, 0, until).expect("no signal"), Waited::TimedOut);
         assert!(begin.elapsed() >= time);

@@ -1,5 +1,5 @@
-//! Room: sleeping in steps in the way in which a kernel's own wait sleeps: a signal that comes at any
-//! time between the first step and the last is noticed, and ends it or does not as its handler says.
+//! A sleep in several steps that handles signals like one kernel wait: a signal between the first step and the last
+//! ends the sleep unless its handler has `SA_RESTART`.
 //! Not here: sending signals (`interrupt`).
 //! Facts: `pthread_sigmask(3)`, `sigpending(2)`, `sigaction(2)`, `signalfd(2)`; a wait in the kernel is
 //! restarted after a handler with `SA_RESTART` and ends with `EINTR` after any other.
@@ -8,16 +8,17 @@ use std::fmt;
 use std::io;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-/// Signals are held back from the calling thread; those that came are let in by [`sleep`](Self::sleep),
-/// and when this is dropped.
+use crate::errno::{check, new_descriptor};
+
+/// Blocks all signals of the calling thread; [`sleep`](Self::sleep) and the drop deliver pending ones.
 pub struct HeldSignals {
     before: libc::sigset_t,
-    /// Readable while one is held back. It is never read.
+    /// Readable while a blocked signal is pending; never read.
     any: OwnedFd,
-    /// A mask is its thread's.
+    /// A signal mask belongs to its thread: not `Send`.
     of_this_thread: PhantomData<*const ()>,
 }
 
@@ -50,7 +51,7 @@ fn has(set: &libc::sigset_t, signal: i32) -> bool {
     unsafe { libc::sigismember(set, signal) == 1 }
 }
 
-/// Whether a signal's handler ends waits for good.
+/// Whether a signal's handler ends waits instead of restarting them.
 fn interrupts(signal: i32) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: asks only; `action` is live to be written, the new action may be null.
@@ -63,18 +64,15 @@ fn interrupts(signal: i32) -> bool {
     handled && action.sa_flags & libc::SA_RESTART == 0
 }
 
-/// Makes a descriptor that is readable while one of these is pending.
+/// Makes a descriptor that is readable while a signal of the set is pending.
 fn watch(signals: &libc::sigset_t) -> io::Result<OwnedFd> {
     // SAFETY: `signals` is live to be read; -1 asks for a new descriptor.
     let fd = unsafe { libc::signalfd(-1, signals, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: a non-negative result is a new descriptor that nobody else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    // SAFETY: the result of signalfd.
+    unsafe { new_descriptor(fd) }
 }
 
-/// All but those in a set.
+/// All signals but those in a set.
 fn others(set: &libc::sigset_t) -> libc::sigset_t {
     let mut rest = all();
     for signal in (1..=libc::SIGRTMAX()).filter(|signal| has(set, *signal)) {
@@ -87,15 +85,13 @@ fn others(set: &libc::sigset_t) -> libc::sigset_t {
 fn pending() -> io::Result<libc::sigset_t> {
     let mut pending = MaybeUninit::uninit();
     // SAFETY: `pending` is live to be written.
-    if unsafe { libc::sigpending(pending.as_mut_ptr()) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    check(unsafe { libc::sigpending(pending.as_mut_ptr()) })?;
     // SAFETY: the call succeeded and has written it.
     Ok(unsafe { pending.assume_init() })
 }
 
 impl HeldSignals {
-    /// Holds back every signal that can be.
+    /// Blocks every signal that can be blocked.
     ///
     /// # Errors
     /// `EMFILE`, `ENFILE`, `ENOMEM`.
@@ -110,11 +106,10 @@ impl HeldSignals {
         }
     }
 
-    /// Sleeps until a signal comes, or came since the last time, and lets it in; no longer than
-    /// `longest`, to the millisecond.
+    /// Sleeps until a signal is pending and delivers it, at most for `longest` (in whole ms).
     ///
     /// # Errors
-    /// `EINTR`: one came whose handler was installed without `SA_RESTART`.
+    /// `EINTR`: a signal whose handler has no `SA_RESTART` was delivered.
     pub fn sleep(&self, longest: Duration) -> io::Result<()> {
         let mut poll = libc::pollfd { fd: self.any.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let ms = i32::try_from(longest.as_millis()).unwrap_or(i32::MAX);
@@ -127,7 +122,7 @@ impl HeldSignals {
             return Ok(());
         }
         let ends = came.iter().any(|signal| interrupts(*signal));
-        // Exactly those that were looked at, so that the next one is looked at, too.
+        // Unblock only the signals examined above, so that a later one is examined, too.
         let mut mask = all();
         for signal in came {
             // SAFETY: `mask` is live to be written, and the number that of a signal.
@@ -141,7 +136,7 @@ impl HeldSignals {
 
 impl Drop for HeldSignals {
     fn drop(&mut self) {
-        // The mask was a valid one, and is again.
+        // Restoring a valid mask cannot fail.
         let _ = set_mask(&self.before);
     }
 }

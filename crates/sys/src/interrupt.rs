@@ -1,4 +1,4 @@
-//! Room: interrupting one thread's system call.
+//! Interrupting one thread's system call.
 //! Not here: stopping a process.
 //! Facts: `gettid(2)`, `pthread_atfork(3)`, `tgkill(2)`, `sigaction(2)`; contract WR-06.
 
@@ -6,17 +6,19 @@ use std::cell::Cell;
 use std::io;
 use std::sync::OnceLock;
 
+use crate::errno::check;
+
 thread_local! {
-    /// The kernel's number of this thread; 0 until asked for.
+    /// The kernel's number of this thread; 0 until first used.
     static OWN: Cell<i32> = const { Cell::new(0) };
 }
 
-/// The kernel's number of a thread.
+/// A thread's number in the kernel (`gettid`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadId(i32);
 
 impl ThreadId {
-    /// The calling thread. The kernel is asked once per thread, and anew by the thread that goes on in a forked process.
+    /// The calling thread. Cached per thread; a forked process asks the kernel again.
     #[must_use]
     #[inline]
     pub fn current() -> Self {
@@ -34,8 +36,10 @@ impl ThreadId {
         }
         // SAFETY: the handler stores into memory of the thread that forked, which is there without being made.
         let hear = || unsafe { libc::pthread_atfork(None, None, Some(forked)) } == 0;
+        // The raw call: std declares the C library's `gettid` weak, and a static program that is optimised as a whole
+        // when it is linked would then be linked without it.
         // SAFETY: gettid takes nothing and cannot fail.
-        let number = unsafe { libc::gettid() };
+        let number = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
         if *HEARS_OF_FORKS.get_or_init(hear) {
             OWN.set(number);
         }
@@ -63,8 +67,7 @@ extern "C" fn nothing(_signal: libc::c_int) {}
 pub struct Interrupter(());
 
 impl Interrupter {
-    /// Installs the handler with `SA_RESTART`: only calls that no restart helps come back with
-    /// `EINTR`.
+    /// Installs the handler with `SA_RESTART`: only system calls that cannot be restarted return `EINTR`.
     ///
     /// # Errors
     /// None in normal work.
@@ -72,8 +75,7 @@ impl Interrupter {
         Self::install_with(libc::SA_RESTART)
     }
 
-    /// Installs the handler without `SA_RESTART`, for all of this process: interrupted calls come
-    /// back with `EINTR`.
+    /// Installs the handler without `SA_RESTART`, for the whole process: interrupted calls return `EINTR`.
     ///
     /// # Errors
     /// None in normal work.
@@ -87,8 +89,8 @@ impl Interrupter {
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
         action.sa_flags = flags;
         // SAFETY: `action` is live; the handler does nothing, which is safe at any instruction.
-        let result = unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(Self(())) }
+        check(unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()) })?;
+        Ok(Self(()))
     }
 
     /// Sends SIGUSR1 to a thread of this process.
@@ -98,8 +100,7 @@ impl Interrupter {
     pub fn interrupt(self, thread: ThreadId) -> io::Result<()> {
         let process = std::process::id();
         // SAFETY: tgkill takes integers; the signal's handler does nothing (`install`).
-        let result = unsafe { libc::syscall(libc::SYS_tgkill, process, thread.0, libc::SIGUSR1) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        check(unsafe { libc::syscall(libc::SYS_tgkill, process, thread.0, libc::SIGUSR1) })
     }
 }
 

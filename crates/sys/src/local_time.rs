@@ -1,4 +1,4 @@
-//! Room: the wall clock in the user's time zone.
+//! The wall clock in the user's time zone.
 //! Not here: measuring (`clock`).
 //! Facts: `localtime_r(3)`; RFC 3339.
 
@@ -31,13 +31,6 @@ impl LocalTime {
             offset_seconds: tm.tm_gmtoff,
         }
     }
-
-    /// For names of files: `20260131-120000`, local.
-    #[must_use]
-    pub fn compact(&self) -> String {
-        let ([year, month, day], [hour, minute, second]) = (self.date, self.time);
-        format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
-    }
 }
 
 /// RFC 3339 with offset: `2026-01-31T12:00:00.250+01:00`.
@@ -66,7 +59,6 @@ mod tests {
         assert_eq!(moment.to_string(), "2026-01-02T03:04:05.070-03:30");
         moment.offset_seconds = 3600;
         assert_eq!(moment.to_string(), "2026-01-02T03:04:05.070+01:00");
-        assert_eq!(moment.compact(), "20260102-030405");
     }
 
     #[test]

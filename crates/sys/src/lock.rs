@@ -1,15 +1,15 @@
-//! Room: a lock around a value that threads of one process share: a word for whoever has it, and one for those who sleep.
-//! Not here: words that processes share (`sync`).
+//! A mutex for the threads of one process, with priority inheritance for real-time waiters. One word holds
+//! the owner, another whether a thread may sleep.
+//! Not here: words shared between processes (`sync`).
 //! Facts: `futex(2)`.
 //!
-//! Why not the standard library's: that one asks at each end whether the thread panics, and hands the answer on to
-//! whoever gets the lock from whoever has it. Nobody here asks for it, and the embedded driver's calls consist of
-//! so little else that it shows. And it lends no priority: an ordinary thread that has the lock and loses its CPU to load
-//! would keep a real-time one waiting for as long as load likes.
+//! The standard mutex checks for panics at each lock and unlock (poisoning), which is measurable in the
+//! embedded driver's short calls. It also has no priority inheritance: an ordinary owner that loses its CPU
+//! to load would delay a real-time waiter without bound.
 //!
-//! Real-time threads wait for the word of whoever has it, in the kernel, which has that thread run at their priority
-//! meanwhile and hands the lock to the most urgent. All others sleep on a word of their own, and try again: a lock
-//! that is handed to a thread which has yet to wake up is of no use to those who run, and there is no nice to be lent.
+//! Real-time threads wait in the kernel on the owner's word (`FUTEX_LOCK_PI`): the owner runs at their
+//! priority, and the lock goes to the most urgent. Other threads sleep on the second word and retry: a lock
+//! handed to a thread that has yet to wake up delays the running threads, and a nice cannot be inherited.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -26,48 +26,51 @@ use crate::sync::{
 const FREE: u32 = 0;
 
 const NOBODY: u32 = 0;
-/// Somebody may sleep until the lock is free.
+/// Value of `sleepers`: a thread may sleep until the lock is free.
 const SOMEBODY: u32 = 1;
 
-/// Looks at a lock that somebody has before sleeping: who has it most often gives it back soon. In a model
-/// one is all that looking can add.
+/// Attempts to take a held lock before sleeping; owners mostly unlock soon. More than one attempt adds
+/// nothing to a loom model.
 const LOOKS: u32 = if cfg!(loom) { 1 } else { 100 };
 
+/// A mutex around a value.
+///
 /// # Invariants
-/// The value is only touched through a [`Held`], of which there is one at a time: it is made when `owner` left
-/// [`FREE`] for the number of its thread, or the kernel handed the lock on to that thread, and its drop gives that up.
+/// The value is only accessed through a [`Held`], and at most one exists at a time: it is made when `owner`
+/// changes from [`FREE`] to the number of its thread or when the kernel hands the lock to that thread; its
+/// drop unlocks.
 pub struct Lock<T> {
-    /// The number of the thread that has it, with [`WAITERS`] if the kernel has somebody to hand it to.
+    /// The owner's thread id, with [`WAITERS`] if a thread waits in the kernel.
     owner: AtomicU32,
-    /// Whether whoever gives it back has to wake a sleeper.
+    /// Whether unlocking must wake a sleeper.
     sleepers: AtomicU32,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: of all threads that share it one at a time gets at the value (Invariants), so the value moves between them,
-// which `T: Send` allows, and none shares it with another.
+// SAFETY: only one of the threads that share the lock accesses the value at a time (Invariants), so the value
+// moves between them, which `T: Send` allows, and is never shared.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
-/// The lock, held until this is dropped. A panic meanwhile gives it back like anything else.
+/// Guard of the locked mutex; dropping it unlocks, also during a panic.
 pub struct Held<'l, T> {
     lock: &'l Lock<T>,
-    /// As the value's own: neither sent nor shared. The kernel takes the lock back from the thread that got it only.
+    /// Makes the guard neither `Send` nor `Sync`: the kernel accepts an unlock only from the owning thread.
     _value: PhantomData<*mut T>,
 }
 
 impl<T> Lock<T> {
-    /// Around a value.
+    /// Makes an unlocked mutex around a value.
     pub fn new(value: T) -> Self {
         Self { owner: AtomicU32::new(FREE), sleepers: AtomicU32::new(NOBODY), value: UnsafeCell::new(value) }
     }
 
-    /// Gets the lock, waiting for it if need be. A thread that has it already waits for ever.
+    /// Locks, waiting if necessary. Deadlocks if the thread already has the lock.
     #[inline]
     pub fn lock(&self) -> Held<'_, T> {
         self.lock_as(ThreadId::current().number().unsigned_abs(), is_realtime)
     }
 
-    /// The same for the thread of this number, which may be a real-time one.
+    /// [`Self::lock`] for the thread `me`; `is_realtime` tells whether that is a real-time thread.
     #[inline(always)]
     fn lock_as(&self, me: u32, is_realtime: fn() -> bool) -> Held<'_, T> {
         if !self.take(me) {
@@ -94,24 +97,24 @@ impl<T> Lock<T> {
             }
             spin_loop();
         }
-        // Where the kernel has no such locks, real-time threads sleep like others.
+        // Without kernel support, real-time threads sleep like others.
         if is_realtime() && lock_pi(&self.owner, me).is_ok() {
             return;
         }
         loop {
-            // Before each look: either the lock is free then, or whoever gives it back sees this. Guarded by
-            // loom_who_sleeps_is_woken.
+            // Set before each attempt: either the lock is free then, or the unlocking thread sees this.
+            // Guarded by loom_who_sleeps_is_woken.
             self.sleepers.store(SOMEBODY, Ordering::Relaxed);
             full_fence();
             if self.take(me) {
                 return;
             }
-            // A signal is a reason to look again, like any other.
+            // Errors are ignored: a signal leads to another attempt, like any wake-up.
             let _ = sleep_on(&self.sleepers, SOMEBODY, FOREVER);
         }
     }
 
-    /// The kernel has somebody who waits for this thread to give it back.
+    /// Unlocks in the kernel, which hands the lock to a waiter there.
     #[cold]
     fn hand_over(&self) {
         let handed = unlock_pi(&self.owner);
@@ -122,7 +125,8 @@ impl<T> Lock<T> {
         full_fence();
     }
 
-    /// Wakes a sleeper, which says once more that it may sleep before it looks, for itself and others.
+    /// Wakes one sleeper. The woken thread sets `sleepers` again before its next attempt, on behalf of other
+    /// sleepers too.
     #[cold]
     fn wake(&self) {
         self.sleepers.store(NOBODY, Ordering::Relaxed);
@@ -135,7 +139,7 @@ impl<T> Deref for Held<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this is the one `Held` (Invariants), and it stays borrowed as long as the reference.
+        // SAFETY: this is the only `Held` (Invariants), and it stays borrowed as long as the reference.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -143,16 +147,36 @@ impl<T> Deref for Held<'_, T> {
 impl<T> DerefMut for Held<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as in `deref`, and it is borrowed exclusively.
+        // SAFETY: as in `deref`, and `self` is borrowed exclusively.
         unsafe { &mut *self.lock.value.get() }
     }
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<T> Held<'_, T> {
+    /// Unlocks while `act` runs.
     #[inline]
-    fn drop(&mut self) {
-        let Lock { owner, sleepers, .. } = self.lock;
-        // The number is this thread's own, which nobody changes; the kernel may add its mark, at any moment.
+    pub fn unlocked<R>(&mut self, act: impl FnOnce() -> R) -> R {
+        /// Locks again on drop, also during a panic.
+        struct Retake<'l, T>(&'l Lock<T>);
+        impl<T> Drop for Retake<'_, T> {
+            #[inline]
+            fn drop(&mut self) {
+                // The original `Held`, borrowed until here, remains the guard.
+                std::mem::forget(self.0.lock());
+            }
+        }
+        self.lock.release();
+        let _retake = Retake(self.lock);
+        act()
+    }
+}
+
+impl<T> Lock<T> {
+    /// Unlocks. The only [`Held`] must not be used before the lock is taken again.
+    #[inline]
+    fn release(&self) {
+        let Self { owner, sleepers, .. } = self;
+        // Only this thread changes its number here; the kernel may add its flag at any moment.
         let number = owner.load(Ordering::Relaxed);
         // Release: pairs with the Acquire in `take`. Guarded by loom_one_at_a_time.
         if number & WAITERS == 0
@@ -160,11 +184,18 @@ impl<T> Drop for Held<'_, T> {
         {
             fence_after_exchange();
         } else {
-            self.lock.hand_over();
+            self.hand_over();
         }
         if sleepers.load(Ordering::Relaxed) != NOBODY {
-            self.lock.wake();
+            self.wake();
         }
+    }
+}
+
+impl<T> Drop for Held<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.release();
     }
 }
 
@@ -224,6 +255,28 @@ mod tests {
     }
 
     #[test]
+    fn others_have_it_while_it_is_given_back() {
+        let lock = Lock::new(0);
+        let mut held = lock.lock();
+        held.unlocked(|| *lock.lock() += 1);
+        *held += 1;
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            held.unlocked(|| {
+                *lock.lock() += 1;
+                panic!("on purpose");
+            })
+        }));
+        assert!(panicked.is_err() && *held == 3);
+        thread::scope(|scope| {
+            let other = scope.spawn(|| *lock.lock());
+            thread::sleep(Duration::from_millis(5));
+            assert!(!other.is_finished(), "it was taken again");
+            drop(held);
+            assert_eq!(other.join().expect("no panic"), 3);
+        });
+    }
+
+    #[test]
     fn a_panic_gives_it_back() {
         let lock = Lock::new(0);
         let panicked = thread::scope(|scope| {
@@ -236,7 +289,7 @@ mod tests {
         assert!(panicked && *lock.lock() == 0);
     }
 
-    /// Spins until then, at most for so many ms; whether it came to that.
+    /// Spins until `flag` is set, at most `limit_ms`; returns whether it was set.
     fn until(flag: &AtomicBool, limit_ms: u64) -> bool {
         let begun = Instant::now();
         while !flag.load(Ordering::Acquire) {
@@ -247,8 +300,8 @@ mod tests {
         true
     }
 
-    /// Unbounded priority inversion: the lock's holder has lost its CPU to somebody less urgent than the thread that
-    /// waits for the lock.
+    /// Unbounded priority inversion: the owner has lost its CPU to a thread that is less urgent than the
+    /// waiter.
     #[test]
     fn whoever_has_it_runs_at_the_priority_of_a_real_time_thread_that_waits() {
         let may = thread::spawn(|| set_policy(0, Policy::Fifo(3)).is_ok()).join().expect("no panic");
@@ -283,7 +336,7 @@ mod tests {
             let hog = scope.spawn(move || {
                 become_one(Policy::Fifo(1));
                 hog_runs.store(true, Ordering::Release);
-                // Less than the kernel lets real-time threads keep others from a CPU.
+                // Shorter than the time for which the kernel lets real-time threads starve others.
                 until(has_got_it, 400)
             });
             assert!(hog.join().expect("no panic"), "the lock did not come while the hog had the CPU");
@@ -316,8 +369,8 @@ mod models {
         });
     }
 
-    /// Guards both orderings: what one did under the lock is seen by the next, who never comes too soon. A sleeper that
-    /// nobody wakes does not end, so it guards the fences, too.
+    /// Guards both orderings: an owner sees what the previous one did, and never overlaps it. Guards the
+    /// fences, too: a sleeper that nobody wakes does not end.
     #[test]
     fn loom_one_at_a_time() {
         model(|| false);
@@ -328,13 +381,13 @@ mod models {
         model(|| true);
     }
 
-    /// Guards the fence of a lock that is handed over in the kernel.
+    /// Guards the fence after a kernel hand-over.
     #[test]
     fn loom_who_sleeps_is_woken_by_a_hand_over() {
         loom::model(|| {
             let counter = Arc::new((Lock::new(0), Watched::default()));
             let held = counter.0.lock_as(1, || false);
-            // As if a third had come, whom the kernel will find gone.
+            // Simulates a third thread that the kernel finds gone.
             counter.0.owner.fetch_or(WAITERS, Ordering::Relaxed);
             let other = Arc::clone(&counter);
             let thread = loom::thread::spawn(move || count(&other, 2, || false));

@@ -1,10 +1,24 @@
-//! Room: one mapping of a file, unmapped when dropped, and places inside it.
-//! Not here: who may read or write there (`receive_map`, `shared_memory`).
-//! Facts: `mmap(2)`.
+//! Memory files, and a file mapping, unmapped when dropped, with bounds-checked pointers into it.
+//! Not here: access rules (`receive_map`, `shared_memory`).
+//! Facts: `mmap(2)`, `memfd_create(2)`.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU32;
+
+use crate::errno::{check, new_descriptor};
+
+/// Creates a memory file of `len` bytes, all 0, closed on exec; `flags` as for `memfd_create(2)`.
+pub(crate) fn memory_file(len: usize, flags: libc::c_uint) -> io::Result<File> {
+    // SAFETY: the name is NUL-terminated and outlives the call.
+    let fd = unsafe { libc::memfd_create(c"binderperf".as_ptr(), flags | libc::MFD_CLOEXEC) };
+    // SAFETY: the result of memfd_create.
+    let file = File::from(unsafe { new_descriptor(fd) }?);
+    file.set_len(len as u64)?;
+    Ok(file)
+}
 
 /// A mapped range.
 ///
@@ -25,7 +39,7 @@ impl Mapping {
     /// without `MAP_FIXED`, which is taken out.
     ///
     /// # Errors
-    /// As `mmap(2)`; `EINVAL` for `len` 0.
+    /// See `mmap(2)`; `EINVAL` for `len` 0.
     pub(crate) fn new(fd: BorrowedFd<'_>, len: usize, protection: i32, flags: i32) -> io::Result<Self> {
         let flags = flags & !libc::MAP_FIXED;
         // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
@@ -40,14 +54,11 @@ impl Mapping {
     /// Leaves the range out of processes that are forked from now on (contract OPN-07).
     ///
     /// # Errors
-    /// As `madvise(2)`, which knows no reason to refuse this for a whole mapping.
+    /// See `madvise(2)`, which knows no reason to refuse this for a whole mapping.
     pub(crate) fn keep_from_children(&self) -> io::Result<()> {
         // SAFETY: exactly the range this value owns (Invariants); the advice changes nothing in this
         // process.
-        match unsafe { libc::madvise(self.base.as_ptr().cast(), self.len, libc::MADV_DONTFORK) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        check(unsafe { libc::madvise(self.base.as_ptr().cast(), self.len, libc::MADV_DONTFORK) })
     }
 
     /// Its size in bytes; never 0.
@@ -73,6 +84,15 @@ impl Mapping {
     pub(crate) fn range(&self, offset: usize, len: usize) -> Option<NonNull<u8>> {
         // SAFETY: `offset <= self.len`, so the result stays inside the mapping (Invariants).
         self.holds(offset, len).then(|| unsafe { self.base.add(offset) })
+    }
+
+    /// The word at `offset`; `None` if it is not wholly inside or not aligned to 4.
+    #[inline]
+    pub(crate) fn word(&self, offset: usize) -> Option<NonNull<AtomicU32>> {
+        if !offset.is_multiple_of(4) {
+            return None;
+        }
+        self.range(offset, 4).map(NonNull::cast)
     }
 
     /// The byte at `offset`. Where the compiler knows the size nothing is left of this but the sum; of an option, which

@@ -1,5 +1,5 @@
-//! Room: reading this process's memory at addresses that may be wrong.
-//! Not here: which addresses (`driver::embedded`).
+//! Reading this process's memory at addresses that may be invalid.
+//! Not here: which addresses (`embedded`).
 //! Facts: `process_vm_readv(2)`, `proc(5)` on `/proc/PID/mem`.
 
 use std::fs::File;

@@ -1,7 +1,9 @@
-//! Room: what only the first process of a machine does: reap everyone, end one or everyone, power off.
-//! Not here: the guest's life around it (`lab::vm::guest`).
+//! System calls of a machine's first process: reap any child, end one or all processes, power off.
+//! Not here: the guest's life around it (`vm::guest`).
 
 use std::io;
+
+use crate::errno::check;
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +47,7 @@ pub fn reap_any() -> io::Result<(u32, Ending)> {
 pub fn kill_everyone_else() -> io::Result<()> {
     only_as_pid_one()?;
     // SAFETY: kill(2) takes integers; process 1 is exempt from its own broadcast.
-    let result = unsafe { libc::kill(-1, libc::SIGKILL) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    check(unsafe { libc::kill(-1, libc::SIGKILL) })
 }
 
 /// Sends SIGTERM to a process. Refused unless the caller is process 1.
@@ -58,8 +59,7 @@ pub fn terminate(pid: u32) -> io::Result<()> {
     // A number above i32::MAX is no process id, and a negative one would mean a group.
     let pid = i32::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
     // SAFETY: kill(2) takes integers; this one process is meant.
-    let result = unsafe { libc::kill(pid, libc::SIGTERM) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    check(unsafe { libc::kill(pid, libc::SIGTERM) })
 }
 
 /// Switches the machine off. Refused unless the caller is process 1.
@@ -69,8 +69,7 @@ pub fn terminate(pid: u32) -> io::Result<()> {
 pub fn power_off() -> io::Result<()> {
     only_as_pid_one()?;
     // SAFETY: reboot(2) takes an integer command; nothing on disk is at stake in process 1's guest.
-    let result = unsafe { libc::reboot(libc::RB_POWER_OFF) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    check(unsafe { libc::reboot(libc::RB_POWER_OFF) })
 }
 
 fn only_as_pid_one() -> io::Result<()> {

@@ -1,5 +1,5 @@
-//! Room: the mapping into which the driver delivers buffers.
-//! Not here: whose buffer lies where, and until when (`ipc::received`).
+//! The mapping into which the driver delivers buffers.
+//! Not here: the lifetime of buffers in it (`ipc::Received`).
 //! Facts: contract OPN-03, OPN-06, OPN-08; `mmap` of a binder device.
 
 use std::io;
@@ -9,6 +9,7 @@ use abi::codes::object;
 use abi::layout::FdObject;
 use zerocopy::FromBytes;
 
+use crate::errno::check;
 use crate::mapping::Mapping;
 
 const FLAGS: i32 = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
@@ -52,24 +53,16 @@ impl ReceiveMap {
     pub fn try_protect_writable(&self) -> io::Result<()> {
         let (base, len) = (self.mapping.base().as_ptr().cast(), self.mapping.len());
         // SAFETY: the range is this value's own (Invariants); more rights break no reader.
-        if unsafe { libc::mprotect(base, len, libc::PROT_READ | libc::PROT_WRITE) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        check(unsafe { libc::mprotect(base, len, libc::PROT_READ | libc::PROT_WRITE) })?;
         // SAFETY: back to the protection that the Invariants state; nobody wrote in between.
-        let result = unsafe { libc::mprotect(base, len, libc::PROT_READ) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        check(unsafe { libc::mprotect(base, len, libc::PROT_READ) })
     }
 
     /// Size of the mapping in bytes.
     #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
     pub fn len(&self) -> usize {
         self.mapping.len()
-    }
-
-    /// Whether the mapping is empty; the kernel refuses such a mapping, so always false.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.mapping.len() == 0
     }
 
     /// The first address of the mapping, as the driver reports buffer addresses.

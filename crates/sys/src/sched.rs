@@ -1,5 +1,5 @@
-//! Room: how a thread is scheduled: on which CPUs, by which policy, how nice it is.
-//! Not here: when to change it.
+//! Scheduling of threads: affinity, policy, nice value.
+//! Not here: deciding on them.
 //! Facts: `sched_setscheduler(2)`, `getpriority(2)` with its notes on the raw system call,
 //! `sched_getaffinity(2)`, `CPU_SET(3)`. musl's `sched_getscheduler` and `sched_setscheduler` only
 //! return `ENOSYS`, so these go to the kernel directly.
@@ -7,6 +7,8 @@
 use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::errno::check;
 
 const SET_SIZE: usize = size_of::<libc::cpu_set_t>();
 
@@ -22,9 +24,7 @@ fn empty_set() -> libc::cpu_set_t {
 pub fn affinity() -> io::Result<Vec<u32>> {
     let mut set = empty_set();
     // SAFETY: `set` is live and of the size given; 0 is the calling thread.
-    if unsafe { libc::sched_getaffinity(0, SET_SIZE, &raw mut set) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    check(unsafe { libc::sched_getaffinity(0, SET_SIZE, &raw mut set) })?;
     // SAFETY: CPU_ISSET reads `set` only, and every number is below the set's size in bits.
     let is_set = |cpu: &u32| unsafe { libc::CPU_ISSET(*cpu as usize, &set) };
     Ok((0..SET_SIZE as u32 * 8).filter(is_set).collect())
@@ -45,8 +45,7 @@ pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
         unsafe { libc::CPU_SET(cpu as usize, &mut set) };
     }
     // SAFETY: `set` is live and of the size given; 0 is the calling thread.
-    let result = unsafe { libc::sched_setaffinity(0, SET_SIZE, &raw const set) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    check(unsafe { libc::sched_setaffinity(0, SET_SIZE, &raw const set) })
 }
 
 /// How many CPUs the machine runs on, whether or not this thread may use them; at least 1.
@@ -92,7 +91,7 @@ pub enum Policy {
     Idle,
     /// `SCHED_DEADLINE`. Can be found, not set: its parameters do not fit here.
     Deadline,
-    /// A policy newer than this list, by the kernel's number. Can be found, not set.
+    /// A policy newer than this list, by the kernel's number.
     Unknown(i32),
 }
 
@@ -106,14 +105,16 @@ impl Policy {
     }
 
     /// The kernel's number of the policy, and the priority within it.
-    fn numbers(self) -> Option<(libc::c_int, u8)> {
+    #[must_use]
+    pub fn numbers(self) -> (i32, u8) {
         match self {
-            Self::Other => Some((libc::SCHED_OTHER, 0)),
-            Self::Fifo(priority) => Some((libc::SCHED_FIFO, priority)),
-            Self::Rr(priority) => Some((libc::SCHED_RR, priority)),
-            Self::Batch => Some((libc::SCHED_BATCH, 0)),
-            Self::Idle => Some((libc::SCHED_IDLE, 0)),
-            Self::Deadline | Self::Unknown(_) => None,
+            Self::Other => (libc::SCHED_OTHER, 0),
+            Self::Fifo(priority) => (libc::SCHED_FIFO, priority),
+            Self::Rr(priority) => (libc::SCHED_RR, priority),
+            Self::Batch => (libc::SCHED_BATCH, 0),
+            Self::Idle => (libc::SCHED_IDLE, 0),
+            Self::Deadline => (DEADLINE, 0),
+            Self::Unknown(number) => (number, 0),
         }
     }
 }
@@ -163,7 +164,7 @@ fn known_policy(number: libc::c_int, priority: u8) -> Policy {
 /// user's thread). `EINVAL`: a priority out of range, or a policy that cannot be set here. `ESRCH`:
 /// no such thread.
 pub fn set_policy(thread: i32, policy: Policy) -> io::Result<()> {
-    let (number, priority) = policy.numbers().ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let (number, priority) = policy.numbers();
     let priority = parameter(priority.into());
     // SAFETY: the kernel reads one int from `priority`, which is live; the others are integers.
     let result = unsafe { libc::syscall(libc::SYS_sched_setscheduler, thread, number, priority.as_ptr()) };
@@ -171,7 +172,7 @@ pub fn set_policy(thread: i32, policy: Policy) -> io::Result<()> {
     checked(result).map(drop)
 }
 
-/// What the kernel calls `PRIO_PROCESS`; it means one *thread*, unlike in POSIX. (The C libraries
+/// The kernel's `PRIO_PROCESS`, which means one *thread*, unlike in POSIX. (The C libraries
 /// disagree about its type.)
 const ONE_THREAD: libc::c_int = 0;
 
@@ -292,12 +293,7 @@ pub fn most_urgent_nice() -> i32 {
     if crate::capability::has_sys_nice() {
         return -20;
     }
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is live for the kernel to store into.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NICE, &raw mut limit) } < 0 {
-        return 20;
-    }
-    20 - i32::try_from(limit.rlim_cur).unwrap_or(40).min(40)
+    20 - crate::limits::nice()
 }
 
 /// Whether the calling thread has a real-time policy (FIFO, RR or DEADLINE).

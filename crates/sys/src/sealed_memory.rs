@@ -1,68 +1,59 @@
-//! Room: shared memory whose size nobody can change any more, and copies that bear other writers.
-//! Not here: who may write when (`driver::embedded`), memory among trusted processes
-//! (`shared_memory`), the copying itself (`racing_copy`).
+//! Shared memory of sealed size, and copies that tolerate concurrent writers.
+//! Not here: who may write when (`embedded`), memory among trusted processes (`shared_memory`), the copying
+//! itself (`racing_copy`).
 //! Facts: `memfd_create(2)`, file sealing in `fcntl(2)` (Linux 3.17).
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::AtomicU32;
 
-use crate::mapping::Mapping;
+use crate::errno::check;
+use crate::mapping::{Mapping, memory_file};
 use crate::{cache, racing_copy};
 
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
-/// A writable mapping of sealed memory. The other processes that map it may be anybody's: whatever
-/// they write, and whenever, this process neither crashes nor leaves the language's rules. A forked
-/// child has no mapping of it.
+/// A writable mapping of sealed memory. The other processes that map it need not be trusted: whatever they
+/// write, and whenever, causes neither a crash nor undefined behaviour here. A forked child does not have the
+/// mapping.
 ///
 /// # Invariants
-/// The mapping is read-write and shared, and its file cannot shrink. Its bytes are never behind a
-/// Rust reference except single words as atomics, and this process touches them through those and
-/// through `racing_copy` only.
+/// The mapping is read-write and shared, and its file cannot shrink. Its bytes are never behind a Rust
+/// reference except single words as atomics, and this process accesses them only through those and through
+/// `racing_copy`.
 #[derive(Debug)]
 pub struct SealedMemory {
     mapping: Mapping,
     file: OwnedFd,
 }
 
-// SAFETY: every method of `&SealedMemory` accesses the bytes as atomics do (Invariants), which is
-// allowed from any number of threads at once.
+// SAFETY: every method of `&SealedMemory` accesses the bytes as atomics do (Invariants), which any number of
+// threads may do at once.
 unsafe impl Sync for SealedMemory {}
 
 impl SealedMemory {
-    /// New memory of `len` bytes, all 0; pages that nobody writes cost nothing.
+    /// Creates memory of `len` bytes, all 0. Untouched pages use no memory.
     ///
     /// # Errors
     /// `ENOSYS`: a kernel before 3.17. `EMFILE`, `ENFILE`, `ENOMEM`; `EINVAL` for `len` 0.
     pub fn create(len: usize) -> io::Result<Self> {
-        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-        // SAFETY: the name is NUL-terminated and outlives the call.
-        let fd = unsafe { libc::memfd_create(c"binderperf".as_ptr(), flags) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: a non-negative result is a new descriptor that nobody else owns.
-        let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
-        file.set_len(len as u64)?;
+        let file = memory_file(len, libc::MFD_ALLOW_SEALING)?;
         // SAFETY: F_ADD_SEALS takes an integer.
-        if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) })?;
         Self::mapped(file, len)
     }
 
-    /// Maps memory that came from elsewhere, if it is sealed and exactly `len` bytes long.
+    /// Maps memory from another process, if it is sealed and exactly `len` bytes long.
     ///
     /// # Errors
-    /// `EINVAL`: no memory file, not sealed, or of another size. `ENOMEM`.
+    /// `EINVAL`: not a memory file, not sealed, or of another size. `ENOMEM`.
     pub fn map(fd: OwnedFd, len: usize) -> io::Result<Self> {
         let file = File::from(fd);
         // SAFETY: F_GET_SEALS takes no argument.
         let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-        // The seals first: only behind them does the size mean anything.
+        // The seals are checked first: without them the size may change.
         if seals < 0 || seals & SEALS != SEALS || file.metadata()?.len() != len as u64 {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         }
@@ -76,7 +67,7 @@ impl SealedMemory {
         Ok(Self { mapping, file: file.into() })
     }
 
-    /// The descriptor, to be handed to another process.
+    /// The descriptor, for passing to another process.
     #[must_use]
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
@@ -84,34 +75,26 @@ impl SealedMemory {
 
     /// Size in bytes.
     #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
     #[inline]
     pub fn len(&self) -> usize {
         self.mapping.len()
-    }
-
-    /// Whether it is empty; an empty mapping is refused, so always false.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.mapping.len() == 0
     }
 
     /// The word at `offset`; `None` if it is not wholly inside or not aligned to 4.
     #[must_use]
     #[inline]
     pub fn word(&self, offset: usize) -> Option<&AtomicU32> {
-        if !offset.is_multiple_of(4) {
-            return None;
-        }
-        let word = self.mapping.range(offset, 4)?.cast::<AtomicU32>();
-        // SAFETY: mapped for `&self`'s life (`range`), 4-aligned as base and offset are, any bits are
-        // a `u32`, and nothing here touches it otherwise than atomically (Invariants).
+        let word = self.mapping.word(offset)?;
+        // SAFETY: mapped for `&self`'s life (`word`), 4-aligned as base and offset are, any bits are a
+        // `u32`, and this process accesses it only atomically (Invariants).
         Some(unsafe { word.as_ref() })
     }
 
-    /// [`word`](Self::word) of a place that is known to be inside.
+    /// [`word`](Self::word) at an offset that is known to be inside.
     ///
     /// # Panics
-    /// If it is not wholly inside or not aligned to 4.
+    /// If the word is not wholly inside or not aligned to 4.
     #[must_use]
     #[inline]
     pub fn word_inside(&self, offset: usize) -> &AtomicU32 {
@@ -121,32 +104,19 @@ impl SealedMemory {
         unsafe { word.as_ref() }
     }
 
-    /// The long word at `offset`; `None` if it is not wholly inside or not aligned to 8.
-    #[must_use]
-    #[inline]
-    pub fn word64(&self, offset: usize) -> Option<&AtomicU64> {
-        if !offset.is_multiple_of(8) {
-            return None;
-        }
-        let word = self.mapping.range(offset, 8)?.cast::<AtomicU64>();
-        // SAFETY: as in `word`, with 8 for 4.
-        Some(unsafe { word.as_ref() })
-    }
-
-    /// Copies `bytes` to `offset`. A reader that is not told when they are there may see any mixture
-    /// of old and new bytes.
+    /// Copies `bytes` to `offset`. A concurrent reader may see any mixture of old and new bytes.
     ///
     /// # Panics
     /// If the range is not inside the memory.
     #[inline]
     pub fn copy_in(&self, offset: usize, bytes: &[u8]) {
         let to = self.range(offset, bytes.len());
-        // SAFETY: all of the range is mapped read-write for `&self`'s life, and is accessed only as
+        // SAFETY: the whole range is mapped read-write for `&self`'s life, and is accessed only as
         // `racing_copy` and atomics do (Invariants).
         unsafe { racing_copy::copy_in(to, bytes) };
     }
 
-    /// Copies from `offset` into `bytes`. What another process writes meanwhile may arrive in part.
+    /// Copies from `offset` into `bytes`. A concurrent write may arrive in part.
     ///
     /// # Panics
     /// If the range is not inside the memory.
@@ -157,8 +127,8 @@ impl SealedMemory {
         unsafe { racing_copy::copy_out(from, bytes) };
     }
 
-    /// Stores words at `offset`. A reader that is not told when they are there may see any mixture of
-    /// old and new words.
+    /// Stores words at `offset`, each atomically. A concurrent reader may see any mixture of old and new
+    /// words.
     ///
     /// # Panics
     /// If the range is not inside the memory or not aligned to 4.
@@ -170,10 +140,10 @@ impl SealedMemory {
         unsafe { racing_copy::put_words(to, words) };
     }
 
-    /// Loads words from `offset`. What another process writes meanwhile may arrive in part.
+    /// Loads words from `offset`, each atomically. A concurrent write may arrive in part.
     ///
     /// # Panics
-    /// As [`Self::put_words`].
+    /// See [`Self::put_words`].
     #[inline]
     #[must_use]
     pub fn words<const N: usize>(&self, offset: usize) -> [u32; N] {
@@ -198,8 +168,7 @@ impl SealedMemory {
         }
     }
 
-    /// Tells the CPU that `len` bytes at `offset` will soon be written: it gets them from other CPUs' caches
-    /// meanwhile. Changes nothing.
+    /// Prefetches `len` bytes at `offset` for writing, from other CPUs' caches. Changes no byte.
     ///
     /// # Panics
     /// If the range is not inside the memory.
@@ -211,8 +180,9 @@ impl SealedMemory {
         }
     }
 
-    /// After reading `len` bytes at `offset` that another CPU wrote and will write again, but not before it hears of this
-    /// one: has this CPU's cache own them, where that makes those writes quicker ([`cache`]). It stores what is there.
+    /// Takes the cache lines of `len` bytes at `offset` into this CPU's exclusive ownership, where that makes
+    /// the next writes faster ([`cache`]), by storing bytes unchanged. Only for bytes that another CPU wrote
+    /// and this one has read, while the writer waits for this CPU before it writes there again.
     ///
     /// # Panics
     /// If the range is not inside the memory.
@@ -230,8 +200,7 @@ impl SealedMemory {
         self.mapping.place(offset, len)
     }
 
-    /// Copies `len` bytes from `from` in another memory to `offset`. What others write there meanwhile
-    /// may arrive in part.
+    /// Copies `len` bytes from `from` in another memory to `offset`. A concurrent write may arrive in part.
     ///
     /// # Panics
     /// If a range is not inside its memory.
@@ -239,17 +208,20 @@ impl SealedMemory {
     pub fn copy_from(&self, offset: usize, source: &Self, from: usize, len: usize) {
         let from = source.range(from, len);
         let to = self.range(offset, len);
-        // SAFETY: both ranges are mapped read-write for the call, are two mappings' and so apart, and
-        // are accessed only as `racing_copy` and atomics do (Invariants).
+        // SAFETY: both ranges are mapped read-write for the call, belong to two mappings and so do not
+        // overlap, and are accessed only as `racing_copy` and atomics do (Invariants).
         unsafe { racing_copy::copy_across(to, from, len) };
     }
 
-    /// A second mapping of the same bytes, for reading what was delivered there.
+    /// Maps the first `len` bytes a second time, read-only, for reading deliveries.
     ///
     /// # Errors
-    /// `ENOMEM`.
-    pub fn lend(&self) -> io::Result<LentMemory> {
-        let mapping = Mapping::new(self.file.as_fd(), self.len(), libc::PROT_READ, libc::MAP_SHARED)?;
+    /// `ENOMEM`; `EINVAL`: `len` is 0 or beyond the memory's size.
+    pub fn lend(&self, len: usize) -> io::Result<LentMemory> {
+        if len > self.len() {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        let mapping = Mapping::new(self.file.as_fd(), len, libc::PROT_READ, libc::MAP_SHARED)?;
         mapping.keep_from_children()?;
         Ok(LentMemory { mapping })
     }
@@ -268,7 +240,7 @@ pub struct LentMemory {
 unsafe impl Sync for LentMemory {}
 
 impl LentMemory {
-    /// The first address, as the driver reports buffer addresses.
+    /// First address of the mapping, in the terms of the driver's buffer addresses.
     #[must_use]
     #[inline]
     pub fn base(&self) -> u64 {
@@ -277,31 +249,26 @@ impl LentMemory {
 
     /// Size in bytes.
     #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
     #[inline]
     pub fn len(&self) -> usize {
         self.mapping.len()
     }
 
-    /// Whether it is empty; an empty mapping is refused, so always false.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.mapping.len() == 0
-    }
-
-    /// The bytes that were delivered at `offset`; `None` unless they are wholly inside.
+    /// The bytes delivered at `offset`; `None` unless the range is wholly inside.
     ///
-    /// Only for a range that a delivery named and that was not given back: until then the driver's
-    /// two halves (the broker, and the library that delivers what came through a channel) write
-    /// nothing there; the holder of the delivery keeps that order. And for the library itself, of a range
-    /// that it has filled and is about to deliver, as long as it writes nothing there.
+    /// Only for a range that a delivery named and that was not given back: until then the driver's two halves
+    /// (the broker, and the library that delivers what came through a channel) write nothing there; the
+    /// holder of the delivery keeps that order. Also for the library itself, on a range that it has filled
+    /// and is about to deliver, as long as it writes nothing there.
     #[must_use]
     #[inline]
     pub fn lent(&self, offset: u64, len: u64) -> Option<&[u8]> {
         let (offset, len) = (usize::try_from(offset).ok()?, usize::try_from(len).ok()?);
         let start = self.mapping.range(offset, len)?;
-        // SAFETY: the range is mapped for `&self`'s life (`range`), the file cannot shrink so that no
-        // page of it faults (Invariants), any bits are a `u8`, and the driver stores into a delivered
-        // range only after the receiver gave it back (contract BUF-05).
+        // SAFETY: the range is mapped for `&self`'s life (`range`), the file cannot shrink, so that no page
+        // of it faults (Invariants), any bits are a `u8`, and the driver stores into a delivered range only
+        // after the receiver gave it back (contract BUF-05).
         Some(unsafe { std::slice::from_raw_parts(start.as_ptr(), len) })
     }
 }
@@ -344,7 +311,7 @@ mod tests {
             here.copy_in(offset, &bytes[..len]);
             there.copy_out(offset, &mut got[..len]);
             assert!(got[..len] == bytes[..len], "{len} bytes at {offset}");
-            // To a place that is aligned otherwise as well.
+            // A destination with another alignment.
             let (other, _) = twice(10_000);
             other.copy_from(offset / 2, &there, offset, len);
             other.copy_out(offset / 2, &mut got[..len + 1]);
@@ -352,8 +319,6 @@ mod tests {
         }
         there.word(4).expect("inside").store(7, Ordering::Release);
         assert_eq!(here.word(4).expect("inside").load(Ordering::Acquire), 7);
-        there.word64(8).expect("inside").store(u64::MAX, Ordering::Release);
-        assert_eq!(here.word64(8).expect("inside").load(Ordering::Acquire), u64::MAX);
         here.zero(2000, 5000);
         there.copy_out(1999, &mut got[..5002]);
         assert!(got[0] != 0 && got[5001] != 0 && got[1..5001].iter().all(|byte| *byte == 0));
@@ -370,13 +335,12 @@ mod tests {
             assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| outside(&here))).is_err());
         }
         assert!(here.word(98).is_none() && here.word(100).is_none() && here.word(usize::MAX - 3).is_none());
-        assert!(here.word64(96).is_none() && here.word64(4).is_none());
     }
 
     #[test]
     fn a_delivered_range_is_read_through_the_second_view() {
         let (here, there) = twice(100);
-        let view = here.lend().expect("second mapping");
+        let view = here.lend(here.len()).expect("second mapping");
         there.copy_in(8, b"delivered");
         assert_eq!(view.lent(8, 9).expect("inside"), b"delivered");
         for (offset, len) in [(0, 101), (100, 1), (u64::MAX, 1), (1, u64::MAX)] {

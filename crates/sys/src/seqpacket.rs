@@ -1,12 +1,14 @@
-//! Room: sockets that keep message boundaries and carry descriptors (`AF_UNIX`, `SOCK_SEQPACKET`).
-//! Not here: what the messages mean (`driver::embedded`), a ready pair (`socket_pair`).
-//! Facts: `unix(7)`, `sendmsg(2)`, `recvmsg(2)`.
+//! Sockets that keep message boundaries and carry descriptors (`AF_UNIX`, `SOCK_SEQPACKET`).
+//! Not here: what the messages mean (`embedded`).
+//! Facts: `unix(7)`, `sendmsg(2)`, `recvmsg(2)`, `socketpair(2)`.
 
 use std::io;
 use std::mem::{offset_of, size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+use crate::errno::{check, new_descriptor};
 
 /// Most descriptors in one message (`SCM_MAX_FD` of the kernel).
 pub const MAX_DESCRIPTORS: usize = 253;
@@ -47,6 +49,19 @@ impl Rights {
     }
 }
 
+/// Makes two connected sockets, closed on exec. As a `File` each one reads and writes whole messages.
+///
+/// # Errors
+/// `EMFILE`, `ENFILE`, `ENOBUFS`.
+pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut pair = [0 as libc::c_int; 2];
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    // SAFETY: `pair` has room for the two descriptors that the call stores.
+    check(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, pair.as_mut_ptr()) })?;
+    // SAFETY: the call succeeded, so both are new descriptors that nobody else owns.
+    Ok(pair.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }).into())
+}
+
 /// Sends one message, whole or not at all.
 ///
 /// # Errors
@@ -85,7 +100,7 @@ pub fn send(
     .map(drop)
 }
 
-/// What [`recv`] got.
+/// A message received by [`recv`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Got {
     /// Bytes of the message; 0: the other end is gone.
@@ -154,11 +169,8 @@ fn retried(mut call: impl FnMut() -> libc::ssize_t) -> io::Result<libc::ssize_t>
 fn socket() -> io::Result<OwnedFd> {
     // SAFETY: socket takes integers only.
     let fd = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: a non-negative result is a new descriptor that nobody else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    // SAFETY: the result of socket.
+    unsafe { new_descriptor(fd) }
 }
 
 /// The address of a path. Paths that do not fit `sun_path` with its NUL are `ENAMETOOLONG`.
@@ -186,17 +198,11 @@ pub fn listen(path: &Path) -> io::Result<OwnedFd> {
     let address = address(path)?;
     let socket = socket()?;
     // SAFETY: `address` is a live sockaddr_un of the length given.
-    if unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), ADDRESS_LEN) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), ADDRESS_LEN) })?;
     // SAFETY: listen takes integers only.
-    if unsafe { libc::listen(socket.as_raw_fd(), 1024) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    check(unsafe { libc::listen(socket.as_raw_fd(), 1024) })?;
     // SAFETY: F_SETFL takes an integer.
-    if unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    check(unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) })?;
     Ok(socket)
 }
 
@@ -210,8 +216,8 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
         // SAFETY: no address is asked for, which the null pointers say.
         unsafe { libc::accept4(listener.as_raw_fd(), address, length, libc::SOCK_CLOEXEC) as libc::ssize_t }
     })?;
-    // SAFETY: a non-negative result is a new descriptor that nobody else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+    // SAFETY: the result of accept4.
+    unsafe { new_descriptor(fd as i64) }
 }
 
 /// Connects to who listens at a path.
@@ -239,22 +245,26 @@ pub struct Peer {
     pub euid: u32,
 }
 
+/// Stores a socket's option into `value`; returns the number of bytes stored.
+fn option(socket: BorrowedFd<'_>, option: libc::c_int, value: &mut [u8]) -> io::Result<usize> {
+    let (fd, mut length) = (socket.as_raw_fd(), value.len() as libc::socklen_t);
+    // SAFETY: `value` has room for `length` bytes, and both are live.
+    check(unsafe {
+        libc::getsockopt(fd, libc::SOL_SOCKET, option, value.as_mut_ptr().cast(), &raw mut length)
+    })?;
+    Ok(length as usize)
+}
+
 /// `SO_PEERCRED`.
 ///
 /// # Errors
 /// None for a connected socket.
 pub fn peer(socket: BorrowedFd<'_>) -> io::Result<Peer> {
-    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    let (level, option) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
-    // SAFETY: `found` and `length` are live, and `length` is the size of `found`.
-    let result = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut found).cast(), &raw mut length)
-    };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(Peer { pid: u32::try_from(found.pid).unwrap_or(0), euid: found.uid })
+    // `struct ucred`: pid, uid, gid.
+    let mut found = [0; 12];
+    option(socket, libc::SO_PEERCRED, &mut found)?;
+    let word = |number: usize| u32::from_ne_bytes(found.as_chunks::<4>().0[number]);
+    Ok(Peer { pid: word(0), euid: word(1) })
 }
 
 /// `SO_PEERSEC`: the other end's security context, without the NUL that some modules add; `None`
@@ -262,26 +272,18 @@ pub fn peer(socket: BorrowedFd<'_>) -> io::Result<Peer> {
 #[must_use]
 pub fn peer_security(socket: BorrowedFd<'_>) -> Option<Vec<u8>> {
     let mut text = vec![0u8; 4096];
-    let mut length = text.len() as libc::socklen_t;
-    let (level, option) = (libc::SOL_SOCKET, libc::SO_PEERSEC);
-    // SAFETY: `text` has room for `length` bytes, and both are live.
-    let result = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), level, option, text.as_mut_ptr().cast(), &raw mut length)
-    };
-    if result < 0 {
-        return None;
-    }
-    text.truncate(length as usize);
+    let length = option(socket, libc::SO_PEERSEC, &mut text).ok()?;
+    text.truncate(length);
     while text.last() == Some(&0) {
         text.pop();
     }
     (!text.is_empty()).then_some(text)
 }
 
-/// What [`poll`] saw.
+/// The readiness reported by [`poll`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// There is a message, or the end.
+    /// A message or the end of the stream is there.
     pub readable: bool,
     /// The other end is gone.
     pub hung_up: bool,

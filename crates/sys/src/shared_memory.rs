@@ -1,12 +1,12 @@
-//! Room: memory that two processes map, found by a descriptor (`memfd_create(2)`).
-//! Not here: who may write when (`lab::measure::echo::shared`).
+//! Memory shared by two processes through a descriptor (`memfd_create(2)`).
+//! Not here: the protocol on it (`bench::measure::echo::shared`).
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicU32;
 
-use crate::mapping::Mapping;
+use crate::mapping::{Mapping, memory_file};
 
 /// A writable mapping shared between processes.
 ///
@@ -25,16 +25,7 @@ impl SharedMemory {
     /// # Errors
     /// `ENOMEM`, `EMFILE`; `EINVAL` for `len` 0.
     pub fn create(len: usize) -> io::Result<Self> {
-        // SAFETY: the name is NUL-terminated and outlives the call.
-        let fd = unsafe { libc::memfd_create(c"binderperf".as_ptr(), libc::MFD_CLOEXEC) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: a non-negative result is a new descriptor that nobody else owns.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let file = File::from(fd);
-        file.set_len(len as u64)?;
-        Self::map(file.into())
+        Self::map(memory_file(len, 0)?.into())
     }
 
     /// Maps memory that another process created, whole.
@@ -57,25 +48,17 @@ impl SharedMemory {
 
     /// Size in bytes.
     #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
     pub fn len(&self) -> usize {
         self.mapping.len()
-    }
-
-    /// Whether it is empty; an empty mapping is refused, so always false.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.mapping.len() == 0
     }
 
     /// The word at `offset`; `None` if it is not wholly inside or not aligned to 4.
     #[must_use]
     #[inline]
     pub fn word(&self, offset: usize) -> Option<&AtomicU32> {
-        if !offset.is_multiple_of(4) {
-            return None;
-        }
-        let word = self.mapping.range(offset, 4)?.cast::<AtomicU32>();
-        // SAFETY: mapped for `&self`'s life (`range`), 4-aligned as base and offset are, and any
+        let word = self.mapping.word(offset)?;
+        // SAFETY: mapped for `&self`'s life (`word`), 4-aligned as base and offset are, and any
         // bits are a `u32`; `copy_in`, the only plain store, takes `&mut self` and so ends this borrow.
         Some(unsafe { word.as_ref() })
     }

@@ -1,15 +1,17 @@
-//! Room: noticing that the user, or the system, asks this process to stop.
-//! Not here: stopping (`lab::run`).
+//! Catching SIGINT and SIGTERM as a request to stop.
+//! Not here: stopping (`bench::run`).
 //! Facts: `sigaction(2)`, `signal-safety(7)`.
 
 use std::io;
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 
+use crate::errno::check;
+
 static RECEIVED: AtomicI32 = AtomicI32::new(0);
-/// When the first one came, in ms on the monotonic clock; 0: none did.
+/// Time of the first signal in ms on the monotonic clock; 0 before it.
 static FIRST_AT: AtomicI64 = AtomicI64::new(0);
 
-/// Within so many ms a further signal is the same request: `timeout(1)` signals the process and
+/// Time in ms within which a further signal counts as the same request: `timeout(1)` signals the process and
 /// then its group, and so do terminals below wrappers.
 const SAME_REQUEST_MS: i64 = 2000;
 
@@ -23,23 +25,20 @@ extern "C" fn note(signal: libc::c_int) {
     }
 }
 
-/// Whether a signal that comes now is a request of its own, after the first.
+/// Whether a signal now is a second request.
 fn asks_again(first_at: &AtomicI64, now: i64) -> bool {
-    // One step, as the next signal may come to another thread in between.
+    // One atomic step, as the next signal may arrive on another thread.
     let first = first_at.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
     first.is_err_and(|first| now - first >= SAME_REQUEST_MS)
 }
 
 /// The monotonic clock in ms, at least 1; allowed in a signal handler.
 fn now_ms() -> i64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a live timespec that clock_gettime stores into.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    (now.tv_sec * 1000 + now.tv_nsec / 1_000_000).max(1)
+    (crate::clock::monotonic_ns() / 1_000_000).max(1) as i64
 }
 
-/// From now on SIGINT and SIGTERM only leave a note, and make a blocking system call return
-/// `EINTR`. One that comes seconds after the first ends the process as if nobody had caught it.
+/// Installs handlers for SIGINT and SIGTERM that record the request and make blocking system calls return `EINTR`. A
+/// further signal seconds later ends the process with the default action.
 ///
 /// # Errors
 /// None in normal work.
@@ -49,14 +48,12 @@ pub fn catch() -> io::Result<()> {
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = note as extern "C" fn(libc::c_int) as libc::sighandler_t;
         // SAFETY: `action` is live; the handler calls only what a handler may.
-        if unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        check(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) })?;
     }
     Ok(())
 }
 
-/// The name of the signal that asked to stop, if one did.
+/// The name of the signal that requested the stop, if any.
 #[inline]
 #[must_use]
 pub fn received() -> Option<&'static str> {

@@ -1,6 +1,5 @@
-//! Room: the words that code on shared memory is written with, and sleeping on them: the standard
-//! library's and the kernel's, or loom's when the crate is compiled with `--cfg loom`, so that loom
-//! runs the code that ships.
+//! Atomics, fences and futex waits for code on shared memory. With `--cfg loom` they are loom's, so that loom runs the
+//! code that ships.
 //! Not here: where the words lie (`sealed_memory`).
 
 #[cfg(loom)]
@@ -12,7 +11,7 @@ use std::io;
 
 use crate::futex::Waited;
 
-/// Tells the CPU that the caller looks at a word again and again; tells loom to let others go on.
+/// The CPU's pause hint for spin loops; in loom, a yield to other threads.
 #[inline]
 pub fn spin_loop() {
     #[cfg(loom)]
@@ -21,8 +20,8 @@ pub fn spin_loop() {
     std::hint::spin_loop();
 }
 
-/// As `fence(SeqCst)`. On x86-64 that is compiled to `mfence`, which takes twice as long as a locked
-/// instruction; a round trip passes four of them.
+/// Equivalent to `fence(SeqCst)`. On x86-64 `mfence` takes twice as long as the locked instruction used
+/// here; a round trip has four fences.
 #[inline]
 pub fn full_fence() {
     #[cfg(loom)]
@@ -39,7 +38,7 @@ pub fn full_fence() {
     }
 }
 
-/// As `word.fetch_or(bits, Release)` and a [`full_fence`] behind it; on x86-64 one locked instruction is both.
+/// Equivalent to `word.fetch_or(bits, Release)` and then [`full_fence`]; on x86-64 one locked instruction is both.
 #[inline]
 pub fn set_bits_and_fence(word: &AtomicU32, bits: u32) {
     #[cfg(any(loom, not(target_arch = "x86_64")))]
@@ -48,18 +47,17 @@ pub fn set_bits_and_fence(word: &AtomicU32, bits: u32) {
         full_fence();
     }
     // SAFETY: the word is live and aligned, and the instruction accesses it as an atomic does. For the fence
-    // see `full_fence`: this, too, is a locked instruction in a block that may read and write any memory.
+    // see `full_fence`: this is also a locked instruction in a block that may access any memory.
     #[cfg(all(not(loom), target_arch = "x86_64"))]
     unsafe {
         std::arch::asm!("lock or dword ptr [{word}], {bits:e}", word = in(reg) word.as_ptr(), bits = in(reg) bits);
     }
 }
 
-/// Sleeps while `word` holds `seen`, until [`wake_one`] or until `until_ns` on the monotonic clock; may
-/// return for no reason.
+/// Sleeps while `word` holds `seen`, until [`wake_one`] or until `until_ns` on the monotonic clock. Spurious
+/// returns are possible.
 ///
-/// Loom's sleeper goes on when the word changes, and never for another reason: a model in which
-/// nobody rings does not end.
+/// In loom the sleeper continues only when the word changes: a model with a lost wake-up does not end.
 ///
 /// # Errors
 /// `EINTR`: a signal came.
@@ -85,7 +83,7 @@ pub fn wake_one(word: &AtomicU32) {
     crate::futex::wake_one(word);
 }
 
-/// A [`full_fence`] right behind a compare-exchange that succeeded: on x86-64 that was one.
+/// A [`full_fence`] after a successful compare-exchange, which on x86-64 is a full fence already.
 #[inline]
 pub fn fence_after_exchange() {
     #[cfg(any(loom, not(target_arch = "x86_64")))]
@@ -98,12 +96,12 @@ pub fn fence_after_exchange() {
     }
 }
 
-/// As [`crate::futex::lock_pi`], by the thread of this number.
+/// [`crate::futex::lock_pi`] by the thread of this number.
 ///
-/// Loom's takes the lock when it is free, and says in the word that it waits.
+/// In loom it takes the lock when it is free and sets the waiters bit.
 ///
 /// # Errors
-/// As there.
+/// The same errors.
 pub fn lock_pi(word: &AtomicU32, me: u32) -> io::Result<()> {
     #[cfg(not(loom))]
     {
@@ -124,10 +122,10 @@ pub fn lock_pi(word: &AtomicU32, me: u32) -> io::Result<()> {
     }
 }
 
-/// As [`crate::futex::unlock_pi`].
+/// See [`crate::futex::unlock_pi`].
 ///
 /// # Errors
-/// As there.
+/// The same errors.
 pub fn unlock_pi(word: &AtomicU32) -> io::Result<()> {
     #[cfg(not(loom))]
     return crate::futex::unlock_pi(word);
@@ -138,8 +136,7 @@ pub fn unlock_pi(word: &AtomicU32) -> io::Result<()> {
     }
 }
 
-/// Tells loom of accesses to something that loom does not see, so that it fails the model when two
-/// threads touch it at the same time and one of them writes.
+/// Reports accesses to memory outside loom's view, so that a data race fails the model.
 #[cfg(loom)]
 #[derive(Debug, Default)]
 pub struct Watched(loom::cell::UnsafeCell<()>);

@@ -1,109 +1,105 @@
-//! Room: what a transaction's time can have gone to, and when that is priority inversion.
-//! Not here: sums over many transactions and sentences about them (`verdict`).
-//! Facts: reasons that Perfetto's `android/binder_breakdown.sql` has a name for carry that name: `kernel_memory_reclaim`,
-//! `userspace_memory_reclaim`, `monitor_contention`, `art_lock_contention`, `binder`, `mutex_contention`, `io`. It goes by
-//! slices and by the scheduler's state; where the kernel itself says more (a futex, I/O), so do we.
+//! Causes of a transaction's duration, and the test for priority inversion.
+//! Not here: finding them (`model`); sums over many transactions and sentences about them (`verdict`).
+//! Facts: a cause that Perfetto's `android/binder_breakdown.sql` names has that name here: `kernel_memory_reclaim`,
+//! `userspace_memory_reclaim`, `monitor_contention`, `art_lock_contention`, `binder`, `mutex_contention`, `io`.
+//! Perfetto uses slices and scheduler states; this module also uses kernel events (futex, I/O).
 
-mod divide;
+use crate::event::{CodeLocation, Irq, LockKind, Name, Prio, Softirq};
 
-pub(crate) use divide::{Asked, Nested, divide};
-
-use crate::event::{Irq, LockSort, Name, Place, Prio, Softirq};
-
-/// Who had the CPU that somebody else waited for.
+/// Task that had the CPU while another one waited for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Behind {
-    /// The task; -1 where the trace does not show it.
+pub struct CpuHolder {
+    /// Thread ID; -1 if the trace does not show it.
     pub tid: i32,
-    /// Its name.
+    /// Thread name.
     pub comm: Name,
-    /// Its effective priority.
+    /// Effective priority.
     pub prio: Option<Prio>,
 }
 
-/// The one cause of some nanoseconds of a transaction.
+/// Cause of one time segment of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The calling thread computed, outside the driver.
+    /// The calling thread ran, outside the driver.
     ClientRunning,
-    /// The serving thread computed.
+    /// The serving thread ran.
     ServerRunning,
-    /// The driver's work, in either thread or in its broker.
+    /// Driver work, in either thread or in the broker.
     Driver,
-    /// Runnable, but another task had the CPU.
-    Runnable(Behind),
-    /// Runnable behind another task, while the CPU that it ran on in the end was idle.
+    /// Runnable, while another task had the CPU.
+    Runnable(CpuHolder),
+    /// Runnable behind another task, while the CPU that it later ran on was idle.
     WrongCpu {
-        /// Who had the CPU where it waited.
-        behind: Behind,
-        /// The one where it could have run.
+        /// Task that had the CPU whose queue the thread was in.
+        behind: CpuHolder,
+        /// CPU on which the thread could have run.
         idle_cpu: u32,
     },
-    /// Woken, and the CPU idle but already awake, or not known to sleep.
+    /// Woken; the CPU was idle and awake, or its idle state is unknown.
     WakeLatency,
-    /// Woken from another CPU, and the interrupt that puts it into its CPU's queue had not come yet.
+    /// Woken from another CPU; the interrupt that enqueues the thread had not arrived.
     WakeInterrupt,
-    /// Woken, and the CPU still in an idle state: the way of the interrupt to it, and out of the state.
+    /// Woken; the CPU was still in an idle state. Includes the interrupt's latency and the exit latency.
     IdleExit {
-        /// The state's index.
+        /// Index of the idle state.
         state: u32,
     },
     /// An interrupt handler had the CPU.
     Interrupt {
-        /// Which.
+        /// The interrupt.
         irq: Irq,
-        /// Its name, where the trace has it.
+        /// Its name, if the trace has it.
         name: Name,
     },
     /// A softirq had the CPU.
     SoftInterrupt(Softirq),
-    /// Sent, but no thread of the server took calls.
+    /// Sent, but no server thread was free.
     NoFreeThread {
-        /// The call that the thread was busy with which took this one in the end.
+        /// `debug_id` of the call that occupied the thread which finally took this one.
         busy_with: Option<i32>,
     },
-    /// A oneway call behind others in its queue, or without a free thread.
+    /// Oneway call queued behind others, or without a free thread.
     OnewayQueue,
     /// The receiver is frozen.
     Frozen,
-    /// The thread had to free memory.
+    /// Direct reclaim: the thread had to free memory.
     KernelReclaim,
-    /// It waited for its runtime to free memory.
+    /// Waited for the runtime's garbage collector.
     UserReclaim,
-    /// It waited for a Java monitor.
+    /// Waited for a Java monitor.
     Monitor,
-    /// It waited for a lock of the Android runtime.
+    /// Waited for an ART lock.
     ArtLock,
-    /// It slept in a futex.
+    /// Slept in a futex.
     Mutex,
-    /// It slept for I/O.
+    /// Slept for I/O.
     Io,
-    /// It slept in a lock of the kernel.
-    KernelLock(Place),
-    /// It waited for a lock of the kernel of this sort, computing or asleep.
-    Contention(LockSort),
-    /// A call of its own, of which the trace does not show the parts.
+    /// Slept in a kernel lock.
+    KernelLock(CodeLocation),
+    /// Waited for a kernel lock of this kind, spinning or asleep.
+    Contention(LockKind),
+    /// Nested call whose segments the trace does not show.
     Nested,
-    /// It slept and could not be interrupted, and the trace does not say why.
-    Uninterruptible(Place),
-    /// It slept until a thread of its own process woke it: a lock or a condition of that process.
+    /// Uninterruptible sleep of unknown reason.
+    Uninterruptible(CodeLocation),
+    /// Slept until a thread of its own process woke it: a lock or a condition variable.
     Thread {
-        /// The thread that woke it.
+        /// Thread that woke it.
         waker: i32,
-        /// That thread's name.
+        /// Name of the waker.
         comm: Name,
     },
-    /// It slept, and the trace does not say why.
-    Sleeping(Place),
-    /// It was stopped, or a debugger held it.
+    /// Sleep of unknown reason.
+    Sleeping(CodeLocation),
+    /// Stopped or traced.
     Stopped,
-    /// The trace does not show what it did.
+    /// Not shown by the trace.
     Unknown,
 }
 
 impl Cause {
-    /// Its name in results.
+    /// Name in results.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -136,9 +132,9 @@ impl Cause {
         }
     }
 
-    /// The task that the waiting one waited behind.
+    /// Task that the thread waited behind.
     #[must_use]
-    pub fn behind(&self) -> Option<Behind> {
+    pub fn behind(&self) -> Option<CpuHolder> {
         match self {
             Self::Runnable(behind) | Self::WrongCpu { behind, .. } => Some(*behind),
             _ => None,
@@ -146,45 +142,45 @@ impl Cause {
     }
 }
 
-/// Some nanoseconds of a transaction, and what they went to.
+/// Time segment of a transaction with a single cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// When they begin, in nanoseconds of the trace's clock.
+pub struct Segment {
+    /// Begin, in nanoseconds of the trace clock.
     pub begin: u64,
-    /// When they end; the next part begins there.
+    /// End; the next segment begins there.
     pub end: u64,
-    /// What they went to.
+    /// Cause of this segment.
     pub cause: Cause,
-    /// The thread that was at work or was waited for; 0 where nobody was.
+    /// Thread that worked or was waited for; 0 if none.
     pub tid: i32,
-    /// Its priority while it waited for a CPU.
+    /// Priority of that thread while it waited for a CPU.
     pub prio: Option<Prio>,
-    /// The CPU it ran on or waited for.
+    /// CPU that it ran on or waited for.
     pub cpu: Option<u32>,
-    /// 0 for the call itself, 1 for a call that its server made meanwhile, and so on.
+    /// Nesting depth: 0 for the call itself, 1 for a call that its server made, and so on.
     pub depth: u8,
 }
 
-/// A low-priority task in the way of a call of a high-priority caller.
+/// Low-priority task that delays a call of a high-priority caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inversion {
-    /// The thread that works for the caller has a lower priority than the caller, and waits for others of
-    /// less urgency than the caller's: priority inversion.
+    /// Priority inversion: the thread that works for the caller has a lower priority than the caller, and waits
+    /// behind a task less urgent than the caller.
     NotBoosted,
-    /// It has the caller's priority and goes before who runs there, yet was not let in: a scheduler that
-    /// comes late, not an inversion of priorities.
+    /// Late preemption, not an inversion: the thread has the caller's priority, but the scheduler did not preempt the
+    /// less urgent task yet.
     LatePreemption,
 }
 
-impl Part {
-    /// How long it is.
+impl Segment {
+    /// Duration in nanoseconds.
     #[must_use]
     pub fn ns(&self) -> u64 {
         self.end - self.begin
     }
 
-    /// Whether this part is a wait of a call with a caller of this priority behind a task that the caller
-    /// would go before. The caller's own waiting is none: nobody else could have been boosted.
+    /// Classifies a wait behind a task that is less urgent than the caller. Waits of the caller itself do not count,
+    /// because no other thread could have been boosted.
     #[must_use]
     pub fn inversion(&self, caller: i32, caller_prio: Option<Prio>) -> Option<Inversion> {
         let behind = self.cause.behind()?;
@@ -206,17 +202,17 @@ mod tests {
 
     #[test]
     fn inversion_needs_an_urgent_caller_and_somebody_less_urgent_in_the_way() {
-        let wait = |prio: i32, behind: i32| Part {
+        let wait = |prio: i32, behind: i32| Segment {
             begin: 0,
             end: 1,
-            cause: Cause::Runnable(Behind { tid: 9, comm: Name::NONE, prio: Some(Prio(behind)) }),
+            cause: Cause::Runnable(CpuHolder { tid: 9, comm: Name::NONE, prio: Some(Prio(behind)) }),
             tid: 5,
             prio: Some(Prio(prio)),
             cpu: Some(0),
             depth: 0,
         };
-        let (rt, low_rt, nice) = (Prio::of_rt(99), Prio::of_rt(10), Prio::of_nice(-20));
-        let of = |part: Part, caller: Prio| part.inversion(4, Some(caller));
+        let (rt, low_rt, nice) = (Prio(0), Prio(89), Prio(100));
+        let of = |part: Segment, caller: Prio| part.inversion(4, Some(caller));
         assert_eq!(of(wait(120, 120), rt), Some(Inversion::NotBoosted));
         assert_eq!(of(wait(0, 120), rt), Some(Inversion::LatePreemption));
         assert_eq!(of(wait(low_rt.0, 120), rt), Some(Inversion::NotBoosted));

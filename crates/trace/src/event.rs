@@ -1,144 +1,154 @@
-//! Room: the neutral event: what happened, when, on which CPU, while which thread ran.
-//! Not here: reading events (`raw`, `text`); joining them into transactions.
-//! Facts: `include/trace/events/{sched,irq,power,workqueue,vmscan,ipi,lock}.h`, Linux 7.2; Android's kernels
-//! for `sched_blocked_reason`.
+//! Neutral trace event: what happened, when, on which CPU, in which thread.
+//! Not here: reading events (`raw`, `text`); joining them into transactions (`model`).
+//! Facts: `include/trace/events/{sched,irq,power,workqueue,vmscan,ipi,lock}.h`, Linux 7.2; Android kernels for
+//! `sched_blocked_reason`.
 
 mod binder;
+#[cfg(test)]
+pub(crate) mod fixtures;
 mod lock;
 mod mark;
 mod names;
 mod task;
 
 pub use binder::{Binder, Buffer, Flavour, LatencyFree, Transaction};
-pub use lock::LockSort;
+pub use lock::LockKind;
 pub use mark::{Mark, own_mark};
 pub use names::{Name, Names};
 pub use task::{Context, Prio, State, Task};
 
-/// One event of a trace.
+/// One trace event.
 ///
-/// Names are numbers of the reader's [`Names`]; only printed text is allocated for each event.
+/// Names are indices into the reader's [`Names`]; only printed text is allocated per event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Nanoseconds of the trace's clock. Text often has microseconds only.
+    /// Nanoseconds of the trace clock. Text traces often have microsecond resolution.
     pub ts: u64,
-    /// The CPU that it happened on. For most kinds that is also the one it is about.
+    /// CPU on which it happened. For most kinds also the CPU that it is about.
     pub cpu: u32,
-    /// The thread that ran there (`common_pid`): 0 is the idle task. For a wake-up that is the waker,
-    /// or whoever an interrupt came upon ([`Context::in_interrupt`]). -1 for [`Kind::Lost`].
+    /// Running thread (`common_pid`); 0 is the idle task. For a wake-up this is the waker, or the thread that an
+    /// interrupt hit ([`Context::in_interrupt`]). -1 for [`Kind::Lost`].
     pub tid: i32,
-    /// Its process, where the trace knows it.
+    /// Process of the thread, if known.
     pub tgid: Option<i32>,
-    /// Its name, [`Name::NONE`] where the trace does not know it.
+    /// Name of the thread; [`Name::NONE`] if unknown.
     pub comm: Name,
-    /// Interrupts and preemption at that moment.
+    /// Interrupt and preemption state.
     pub context: Context,
-    /// What happened.
+    /// Kind of event, with its fields.
     pub kind: Kind,
 }
 
-/// What happened.
+impl Event {
+    /// Gap in the events of a CPU, before this time.
+    pub(crate) fn lost(ts: u64, cpu: u32, count: Option<u64>) -> Self {
+        let context = Context::default();
+        Self { ts, cpu, tid: -1, tgid: None, comm: Name::NONE, context, kind: Kind::Lost { count } }
+    }
+}
+
+/// Kind of a trace event.
 ///
-/// New kinds will come: match with a default arm.
+/// New kinds will be added: match with a default arm.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// `sched_switch`: `prev` left this CPU in `state`, `next` has it now.
+    /// `sched_switch`: `prev` leaves this CPU in `state`, `next` runs.
     Switch {
-        /// Who left. Its `prio` is the effective one, as inherited or lent.
+        /// Task that leaves. `prio` is its effective priority, including inheritance.
         prev: Task,
-        /// Why.
+        /// State of `prev`.
         state: State,
-        /// Who came.
+        /// Task that runs next.
         next: Task,
     },
-    /// `sched_waking`: somebody, on this CPU, begins to wake this task.
+    /// `sched_waking`: a wake-up of this task begins on this CPU.
     Waking(Wake),
-    /// `sched_wakeup`: it is runnable on `target_cpu` now. May be logged on that CPU instead.
+    /// `sched_wakeup`: the task is runnable on `target_cpu`. May be logged on that CPU.
     Wakeup(Wake),
     /// `sched_wakeup_new`: a new task is runnable.
     WakeupNew(Wake),
-    /// `sched_blocked_reason` (Android's kernels only): what this task waited for until now.
+    /// `sched_blocked_reason` (Android kernels only): reason of the sleep that just ended.
     BlockedReason {
-        /// The task.
+        /// The task that slept.
         tid: i32,
         /// Whether it waited for I/O.
         io_wait: bool,
-        /// The kernel function that it slept in.
-        caller: Place,
+        /// Kernel function that it slept in.
+        caller: CodeLocation,
     },
-    /// `sched_pi_setprio`: an rt-mutex (or a donated lease) changed this task's priority.
+    /// `sched_pi_setprio`: an rt-mutex (or proxy execution) changed a task's priority.
     PiSetprio {
         /// The task, with its old priority.
         task: Task,
-        /// Its new one.
+        /// New priority.
         new_prio: Prio,
     },
-    /// `sched_migrate_task`: this task goes to another CPU's queue.
+    /// `sched_migrate_task`: a task moves to another CPU's run queue.
     Migrate {
         /// The task.
         task: Task,
-        /// From which CPU.
+        /// Old CPU.
         from_cpu: u32,
-        /// To which.
+        /// New CPU.
         to_cpu: u32,
     },
-    /// An interrupt handler starts: `irq_handler_entry`, an `irq_vectors` event, or `ipi_entry`.
+    /// Start of an interrupt handler: `irq_handler_entry`, an `irq_vectors` event, or `ipi_entry`.
     IrqEntry {
-        /// Which.
+        /// The interrupt.
         irq: Irq,
-        /// Its handler's name (`eth0`), its vector's event (`local_timer`), or its reason.
+        /// Handler name (`eth0`), vector event (`local_timer`), or IPI reason.
         name: Name,
     },
-    /// It ends.
+    /// End of an interrupt handler.
     IrqExit {
-        /// Which.
+        /// The interrupt.
         irq: Irq,
-        /// As on entry; [`Name::NONE`] for a line, whose exit does not say it.
+        /// Same name as on entry; [`Name::NONE`] for a line, whose exit event has no name.
         name: Name,
     },
-    /// `softirq_raise`: this softirq will run on this CPU.
+    /// `softirq_raise`: the softirq will run on this CPU.
     SoftirqRaise(Softirq),
     /// `softirq_entry`.
     SoftirqEntry(Softirq),
     /// `softirq_exit`.
     SoftirqExit(Softirq),
-    /// `ipi_send_cpu`, `ipi_send_cpumask`, `ipi_raise`: another CPU is interrupted by this one.
+    /// `ipi_send_cpu`, `ipi_send_cpumask`, `ipi_raise`: this CPU interrupts another one.
     IpiSend {
-        /// Which CPU, where the event names a single one.
+        /// Target CPU, if the event names a single one.
         to_cpu: Option<u32>,
-        /// The reason (arm) or the callback's symbol, where known.
+        /// Reason (arm) or callback symbol, if known.
         reason: Name,
     },
     /// `cpu_idle`: `cpu` enters an idle state, or leaves it (`None`).
     CpuIdle {
-        /// Which CPU.
+        /// The CPU.
         cpu: u32,
-        /// The state's index; deeper ones take longer to leave.
+        /// Index of the state; deeper states have a longer exit latency.
         state: Option<u32>,
     },
-    /// `cpu_frequency`: `cpu` runs at this frequency from now on.
+    /// `cpu_frequency`: new frequency of `cpu`.
     CpuFrequency {
-        /// Which CPU.
+        /// The CPU.
         cpu: u32,
-        /// kHz.
+        /// Frequency in kHz.
         khz: u32,
     },
-    /// `workqueue_execute_start`: this kworker begins one piece of work.
+    /// `workqueue_execute_start`: this kworker begins a work item.
     WorkStart {
-        /// The work item's address, for pairing.
+        /// Address of the work item, for pairing.
         work: u64,
-        /// What it runs.
-        function: Place,
+        /// Work function.
+        function: CodeLocation,
     },
     /// `workqueue_execute_end`.
     WorkEnd {
-        /// The work item's address.
+        /// Address of the work item.
         work: u64,
     },
     /// `mm_vmscan_direct_reclaim_begin`: this thread must free memory itself.
     ReclaimBegin {
-        /// Allocation order, pages as a power of two.
+        /// Allocation order (log2 of pages).
         order: i32,
     },
     /// `mm_vmscan_direct_reclaim_end`.
@@ -146,58 +156,58 @@ pub enum Kind {
         /// Pages freed.
         reclaimed: u64,
     },
-    /// `contention_begin`: this thread waits for a lock of the kernel from now on, computing or asleep. A mutex may have
-    /// two of these and one end.
-    ContentionBegin(LockSort),
-    /// `contention_end`: it has it, or gave up.
+    /// `contention_begin`: this thread begins to wait for a kernel lock, spinning or asleep. A mutex may have two
+    /// begins and one end.
+    ContentionBegin(LockKind),
+    /// `contention_end`: the thread has the lock, or gave up.
     ContentionEnd,
-    /// One of a binder driver's events.
+    /// Event of a binder driver.
     Binder(Flavour, Binder),
-    /// Text from `trace_marker` or `trace_printk`; parsed by [`Mark::parse`].
-    /// Texts that are the embedded driver's events come as [`Kind::Binder`] instead.
+    /// Text from `trace_marker` or `trace_printk`; see [`Mark::parse`]. Texts that are embedded-driver events come as
+    /// [`Kind::Binder`] instead.
     Print(Box<str>),
-    /// Here, before this time on this CPU, events are missing.
+    /// Events are missing on this CPU before this time.
     Lost {
-        /// How many; `None` where the trace only says that some are.
+        /// Number of lost events; `None` if the trace does not say.
         count: Option<u64>,
     },
-    /// An event that nothing here looks into.
+    /// Any other event.
     Other {
-        /// Its name.
+        /// Event name.
         name: Name,
     },
 }
 
-/// Who is woken.
+/// Wake-up of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wake {
-    /// The task, with its priority at that moment.
+    /// The woken task, with its priority at that moment.
     pub task: Task,
-    /// The CPU that it will run on. For `sched_waking` the one it ran on last.
+    /// CPU that it will run on; for `sched_waking` the CPU that it last ran on.
     pub target_cpu: u32,
 }
 
-/// A place in the kernel's code.
+/// Location in kernel code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// Its address; 0 where the trace has only the symbol.
+pub struct CodeLocation {
+    /// Address; 0 if the trace has only the symbol.
     pub address: u64,
-    /// Its symbol; [`Name::NONE`] where the trace has only the address.
+    /// Symbol; [`Name::NONE`] if the trace has only the address.
     pub symbol: Name,
 }
 
-/// Which interrupt.
+/// Interrupt number, by its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Irq {
-    /// A line, with its Linux number.
+    /// Interrupt line, with its Linux IRQ number.
     Line(i32),
-    /// A vector of the processor's own (x86 `irq_vectors`).
+    /// Processor-local vector (x86 `irq_vectors`).
     Vector(i32),
-    /// Between CPUs (arm).
+    /// Inter-processor interrupt (arm).
     Ipi,
 }
 
-/// Which softirq.
+/// Softirq number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Softirq(pub u32);
 
@@ -206,7 +216,7 @@ const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
 impl Softirq {
-    /// Its name as `/proc/softirqs` has it, `?` for one that is not known.
+    /// Name as in `/proc/softirqs`; `?` if unknown.
     #[must_use]
     pub fn name(self) -> &'static str {
         usize::try_from(self.0).ok().and_then(|vec| SOFTIRQS.get(vec)).copied().unwrap_or("?")
@@ -219,7 +229,7 @@ mod tests {
 
     #[test]
     fn an_event_stays_small() {
-        // Millions of them are moved through the merge; a fat variant belongs in a box.
+        // The merge moves millions of events; a large variant belongs in a box.
         assert!(size_of::<Event>() <= 88, "{} bytes", size_of::<Event>());
     }
 

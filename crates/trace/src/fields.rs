@@ -1,171 +1,194 @@
-//! Room: the kernel's text of one event, without its line's beginning, as a neutral event.
-//! Not here: lines (`text`).
-//! Facts: the `TP_printk` lines of `include/trace/events/` and `drivers/android/binder_trace.h`, Linux 7.2;
-//! trace-cmd's own texts for `sched_switch` and wake-ups (`plugin_sched_switch.c` of libtraceevent).
+//! Parser of one event's text (the part behind the line prefix) into a neutral event.
+//! Not here: lines (`text`); the events' keys (`schema`).
+//! Facts: trace-cmd's texts for `sched_switch` and wake-ups (`plugin_sched_switch.c` of libtraceevent).
 
-mod binder;
-mod cut;
+use crate::event::{
+    Binder, CodeLocation, Flavour, Irq, Kind, LockKind, Name, Names, Prio, State, Task, Wake,
+};
+use crate::number;
+use crate::schema::{self, EventSpec, FieldType, Values};
 
-use crate::event::{Flavour, Irq, Kind, LockSort, Name, Names, Place, Prio, Softirq, State, Task, Wake};
-use cut::Cut;
-
-/// Printed text as an event: the embedded driver's where it is one (`binder_transaction: transaction=...`),
-/// otherwise text.
+/// Turns printed text into an event: a binder event if it is one of the embedded driver's (`binder_transaction:
+/// transaction=...`), otherwise [`Kind::Print`].
 pub(crate) fn mark(text: &str, names: &mut Names) -> Kind {
     if text.starts_with("binder_")
         && let Some((name, rest)) = text.split_once(": ")
-        && let Some(event) = binder::parse(name.as_bytes(), rest.as_bytes(), Flavour::Embedded, names)
+        && let Some(spec) = EventSpec::named(name.as_bytes()).filter(|spec| spec.is_binder())
+        && let Some(values) = values(spec, rest.as_bytes(), names)
     {
-        return Kind::Binder(Flavour::Embedded, event);
+        let mut event = spec.event(&values, Flavour::Embedded);
+        // The embedded driver's labels are right, unlike the kernel's (contract TP-09).
+        if let Kind::Binder(_, Binder::LatencyFree(free)) = &mut event {
+            std::mem::swap(&mut free.code, &mut free.flags);
+        }
+        return event;
     }
     Kind::Print(text.into())
 }
 
-/// What an event's text says. `None` if it is an event that is looked into, and its text is not as it
-/// should be.
+/// Parses an event's text. `None` if the event is known but its text is malformed.
 pub(crate) fn parse(name: &[u8], text: &[u8], names: &mut Names) -> Option<Kind> {
-    if name.starts_with(b"binder_") {
-        // The group is not in the text. The Rust driver's events are the same but for those it lacks.
-        return match binder::parse(name, text, Flavour::C, names) {
-            Some(event) => Some(Kind::Binder(Flavour::C, event)),
-            None if binder::is_known(name) => None,
-            None => Some(Kind::Other { name: names.intern_bytes(name) }),
-        };
+    if let Some(spec) = EventSpec::named(name) {
+        // The Rust driver's events have the C driver's form; it only lacks some.
+        let event = values(spec, text, names).map(|values| spec.event(&values, Flavour::C));
+        return event.or_else(|| short_form(name, text, names));
     }
-    let cut = &mut Cut::new(text);
     Some(match name {
-        b"sched_switch" => return switch(cut, names),
-        b"sched_waking" => Kind::Waking(wake(cut, names)?),
-        b"sched_wakeup" => Kind::Wakeup(wake(cut, names)?),
-        b"sched_wakeup_new" => Kind::WakeupNew(wake(cut, names)?),
-        b"sched_blocked_reason" => Kind::BlockedReason {
-            tid: cut.int(b"pid=")?,
-            io_wait: cut.int(b"iowait=")? != 0,
-            caller: cut.place(b"caller=", names)?,
-        },
-        b"sched_pi_setprio" => Kind::PiSetprio {
-            task: task(cut, [b"comm=", b" pid=", b"oldprio="], names)?,
-            new_prio: Prio(cut.int(b"newprio=")?),
-        },
-        b"sched_migrate_task" => Kind::Migrate {
-            task: task(cut, [b"comm=", b" pid=", b"prio="], names)?,
-            from_cpu: cut.word(b"orig_cpu=")?,
-            to_cpu: cut.word(b"dest_cpu=")?,
-        },
-        b"cpu_idle" => {
-            let state = Some(cut.word(b"state=")?).filter(|state| *state != u32::MAX);
-            Kind::CpuIdle { cpu: cut.word(b"cpu_id=")?, state }
-        }
-        b"cpu_frequency" => {
-            let khz = cut.word(b"state=")?;
-            Kind::CpuFrequency { cpu: cut.word(b"cpu_id=")?, khz }
-        }
-        b"workqueue_execute_start" => {
-            let work = cut.address(b"work struct ")?;
-            Kind::WorkStart { work, function: cut.place(b"function ", names)? }
-        }
-        b"workqueue_execute_end" => Kind::WorkEnd { work: cut.address(b"work struct ")? },
-        b"mm_vmscan_direct_reclaim_begin" => Kind::ReclaimBegin { order: cut.int(b"order=")? },
-        b"mm_vmscan_direct_reclaim_end" => {
-            Kind::ReclaimEnd { reclaimed: cut.long(b"nr_reclaimed=")?.cast_unsigned() }
-        }
-        b"contention_begin" => {
-            Kind::ContentionBegin(LockSort::of_words(cut.word_of(b"(flags=")?.strip_suffix(b")")?))
-        }
-        b"contention_end" => Kind::ContentionEnd,
         b"tracing_mark_write" => mark(&String::from_utf8_lossy(text), names),
         b"print" => {
-            // trace-cmd's name for it, with the function that printed before the text.
+            // trace-cmd's name for it, with the printing function before the text.
             let text = String::from_utf8_lossy(text);
             mark(text.strip_prefix("tracing_mark_write: ").unwrap_or(&text), names)
         }
-        _ => return interrupt(name, cut, names),
+        _ => vector(name, text, names).unwrap_or_else(|| Kind::Other { name: names.intern_bytes(name) }),
     })
 }
 
-fn interrupt(name: &[u8], cut: &mut Cut<'_>, names: &mut Names) -> Option<Kind> {
-    Some(match name {
-        b"irq_handler_entry" => {
-            Kind::IrqEntry { irq: Irq::Line(cut.int(b"irq=")?), name: cut.rest(b"name=", names)? }
-        }
-        b"irq_handler_exit" => Kind::IrqExit { irq: Irq::Line(cut.int(b"irq=")?), name: Name::NONE },
-        b"softirq_raise" => Kind::SoftirqRaise(Softirq(cut.word(b"vec=")?)),
-        b"softirq_entry" => Kind::SoftirqEntry(Softirq(cut.word(b"vec=")?)),
-        b"softirq_exit" => Kind::SoftirqExit(Softirq(cut.word(b"vec=")?)),
-        b"ipi_entry" => Kind::IrqEntry { irq: Irq::Ipi, name: cut.bracketed(names)? },
-        b"ipi_exit" => Kind::IrqExit { irq: Irq::Ipi, name: cut.bracketed(names)? },
-        b"ipi_raise" => Kind::IpiSend { to_cpu: None, reason: cut.bracketed(names)? },
-        b"ipi_send_cpu" => {
-            let to_cpu = Some(cut.word(b"cpu=")?);
-            Kind::IpiSend { to_cpu, reason: cut.place(b"callback=", names)?.symbol }
-        }
-        b"ipi_send_cpumask" => Kind::IpiSend { to_cpu: None, reason: cut.place(b"callback=", names)?.symbol },
-        _ => {
-            // The interrupts of a processor's own are all alike: `NAME_entry: vector=N`.
-            let entry = name.strip_suffix(b"_entry").map(|name| (name, true));
-            let either = entry.or_else(|| Some((name.strip_suffix(b"_exit")?, false)));
-            match (either, cut.int(b"vector=")) {
-                (Some((name, true)), Some(vector)) => {
-                    Kind::IrqEntry { irq: Irq::Vector(vector), name: names.intern_bytes(name) }
-                }
-                (Some((name, false)), Some(vector)) => {
-                    Kind::IrqExit { irq: Irq::Vector(vector), name: names.intern_bytes(name) }
-                }
-                _ => Kind::Other { name: names.intern_bytes(name) },
+/// Processor-local interrupts, which share one form: `NAME_entry: vector=N`.
+fn vector(name: &[u8], text: &[u8], names: &mut Names) -> Option<Kind> {
+    let entry = name.strip_suffix(b"_entry");
+    let name = entry.or_else(|| name.strip_suffix(b"_exit"))?;
+    let irq = Irq::Vector(schema::int(FieldReader { rest: text }.number(b"vector=")?.into()));
+    let name = names.intern_bytes(name);
+    Some(if entry.is_some() { Kind::IrqEntry { irq, name } } else { Kind::IrqExit { irq, name } })
+}
+
+/// Values of an event's fields, read from left to right.
+fn values(spec: &EventSpec, text: &[u8], names: &mut Names) -> Option<Values> {
+    let mut reader = FieldReader { rest: text };
+    let mut values = Values::default();
+    for (index, field) in spec.fields.iter().enumerate() {
+        let next = spec.fields.get(index + 1).map(|next| next.key.as_bytes());
+        let key = field.key.as_bytes();
+        values[index] = match field.form {
+            FieldType::Number if next == Some(b":") => {
+                number::any(reader.until(key, next)?)?.cast_unsigned().into()
             }
+            FieldType::Number => reader.number(key)?.into(),
+            FieldType::OptionalNumber => reader.number(key).unwrap_or(0).into(),
+            FieldType::Address => reader.address(key)?.into(),
+            FieldType::Text => names.intern_bytes(reader.until(key, next)?).into(),
+            FieldType::Place => place(reader.behind(key)?, names).into(),
+            FieldType::Reason => names.intern_bytes(reader.bracketed()?).into(),
+            FieldType::State => u64::from(state_letter(reader.word(key)?)?).into(),
+            FieldType::LockFlags => {
+                u64::from(LockKind::flags_of_words(reader.word(key)?.strip_suffix(b")")?)).into()
+            }
+        };
+    }
+    Some(values)
+}
+
+/// trace-cmd's form of `sched_switch`, `COMM:TID [PRIO] STATE ==> COMM:TID [PRIO]`, and of wake-ups, `COMM:TID [PRIO]
+/// CPU:N`.
+fn short_form(name: &[u8], text: &[u8], names: &mut Names) -> Option<Kind> {
+    let (task, rest) = short_task(text, names)?;
+    let wake = |rest| {
+        let target_cpu = u32::try_from(FieldReader { rest }.number(b"CPU:")?).ok()?;
+        Some(Wake { task, target_cpu })
+    };
+    Some(match name {
+        b"sched_switch" => {
+            let arrow = rest.windows(5).position(|window| window == b" ==> ")?;
+            let state = State::of_letter(state_letter(rest[..arrow].trim_ascii())?);
+            let (next, _) = short_task(&rest[arrow + 5..], names)?;
+            Kind::Switch { prev: task, state, next }
         }
+        b"sched_waking" => Kind::Waking(wake(rest)?),
+        b"sched_wakeup" => Kind::Wakeup(wake(rest)?),
+        b"sched_wakeup_new" => Kind::WakeupNew(wake(rest)?),
+        _ => return None,
     })
 }
 
-fn switch(cut: &mut Cut<'_>, names: &mut Names) -> Option<Kind> {
-    let Some(prev) = task(cut, [b"prev_comm=", b" prev_pid=", b"prev_prio="], names) else {
-        return short_switch(cut, names);
-    };
-    let state = state(cut.text(b"prev_state=", b" ==> ")?)?;
-    Some(Kind::Switch { prev, state, next: task(cut, [b"next_comm=", b" next_pid=", b"next_prio="], names)? })
+/// `COMM:TID [PRIO]` at the start, and the remaining text. Names may contain colons and spaces.
+fn short_task<'t>(text: &'t [u8], names: &mut Names) -> Option<(Task, &'t [u8])> {
+    let bracket = text.windows(2).position(|window| window == b" [")?;
+    let (name, rest) = (text.get(..bracket)?.trim_ascii(), text.get(bracket + 2..)?);
+    let colon = name.iter().rposition(|byte| *byte == b':')?;
+    let close = rest.iter().position(|byte| *byte == b']')?;
+    let number = |text: &[u8]| number::any(text).and_then(|value| i32::try_from(value).ok());
+    let (tid, prio) = (number(name.get(colon + 1..)?)?, number(rest.get(..close)?)?);
+    let task = Task { tid, comm: names.intern_bytes(&name[..colon]), prio: Prio(prio) };
+    Some((task, rest.get(close + 1..)?))
 }
 
-/// As trace-cmd writes it: `COMM:TID [PRIO] STATE ==> COMM:TID [PRIO]`.
-fn short_switch(cut: &mut Cut<'_>, names: &mut Names) -> Option<Kind> {
-    let (prev, rest) = cut.short_task(names)?;
-    let arrow = rest.windows(5).position(|window| window == b" ==> ")?;
-    let state = state(rest[..arrow].trim_ascii())?;
-    let (next, _) = Cut::new(&rest[arrow + 5..]).short_task(names)?;
-    Some(Kind::Switch { prev, state, next })
+/// Letter of a task state: `S`, `D|K`; `+` for `R+`.
+fn state_letter(text: &[u8]) -> Option<u8> {
+    if text.ends_with(b"+") { Some(b'+') } else { text.first().copied() }
 }
 
-/// `S`, `R+`, `D|K`.
-fn state(text: &[u8]) -> Option<State> {
-    let first = *text.first()?;
-    Some(if text.ends_with(b"+") { State::Preempted } else { State::of_letter(first) })
-}
-
-fn wake(cut: &mut Cut<'_>, names: &mut Names) -> Option<Wake> {
-    if let Some(task) = task(cut, [b"comm=", b" pid=", b"prio="], names) {
-        return Some(Wake { task, target_cpu: cut.word(b"target_cpu=")? });
-    }
-    let (task, rest) = cut.short_task(names)?;
-    Some(Wake { task, target_cpu: Cut::new(rest).word(b"CPU:")? })
-}
-
-fn task(cut: &mut Cut<'_>, [comm, tid, prio]: [&[u8]; 3], names: &mut Names) -> Option<Task> {
-    let comm = names.intern_bytes(cut.text(comm, tid)?);
-    Some(Task { comm, tid: cut.int(tid)?, prio: Prio(cut.int(prio)?) })
-}
-
-/// A symbol without the offset in it (`f+0x4/0x10`), or an address.
-fn place(text: &[u8], names: &mut Names) -> Place {
+/// Symbol with its offset removed (`f+0x4/0x10`), or an address.
+fn place(text: &[u8], names: &mut Names) -> CodeLocation {
     let word = text.split(|byte| byte.is_ascii_whitespace()).next().unwrap_or_default();
     let symbol = word.split(|byte| *byte == b'+').next().unwrap_or_default();
-    if let Some(address) = symbol.strip_prefix(b"0x").and_then(crate::number::hex) {
-        return Place { address, symbol: Name::NONE };
+    if let Some(address) = symbol.strip_prefix(b"0x").and_then(number::hex) {
+        return CodeLocation { address, symbol: Name::NONE };
     }
-    // `%pS` of nothing is `0x0`, and older texts have the address in brackets: `[<ffff...>] f+0x4/0x10`.
+    // `%pS` of NULL is `0x0`; older texts have the address in brackets: `[<ffff...>] f+0x4/0x10`.
     let bracketed = word.starts_with(b"[<").then(|| text.get(word.len()..)).flatten();
     match bracketed.map(<[u8]>::trim_ascii_start).filter(|rest| !rest.is_empty() && !rest.starts_with(b"[<"))
     {
         Some(rest) => place(rest, names),
-        None => Place { address: 0, symbol: names.intern_bytes(symbol) },
+        None => CodeLocation { address: 0, symbol: names.intern_bytes(symbol) },
+    }
+}
+
+/// Left-to-right reader of `key=value` words.
+struct FieldReader<'t> {
+    rest: &'t [u8],
+}
+
+fn find(text: &[u8], what: &[u8]) -> Option<usize> {
+    // Usually the key comes next, behind at most one space.
+    if text.starts_with(what) {
+        return Some(0);
+    }
+    if text.get(1..).is_some_and(|text| text.starts_with(what)) {
+        return Some(1);
+    }
+    text.windows(what.len()).position(|window| window == what)
+}
+
+impl<'t> FieldReader<'t> {
+    /// Everything behind a key.
+    fn behind(&self, key: &[u8]) -> Option<&'t [u8]> {
+        self.rest.get(find(self.rest, key)? + key.len()..)
+    }
+
+    /// Text between `key` and `until`, where reading continues; without `until`, everything behind the key.
+    fn until(&mut self, key: &[u8], until: Option<&[u8]>) -> Option<&'t [u8]> {
+        let rest = self.behind(key)?;
+        let Some(until) = until else { return Some(rest.trim_ascii_end()) };
+        let end = rest.windows(until.len()).position(|window| window == until)?;
+        self.rest = rest.get(end..)?;
+        rest.get(..end)
+    }
+
+    /// Word behind a key; reading continues behind it.
+    fn word(&mut self, key: &[u8]) -> Option<&'t [u8]> {
+        let rest = self.behind(key)?;
+        let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+        self.rest = rest.get(end..)?;
+        rest.get(..end)
+    }
+
+    fn number(&mut self, key: &[u8]) -> Option<u64> {
+        number::any(self.word(key)?).map(i64::cast_unsigned)
+    }
+
+    /// Address, with or without `0x`, optionally followed by a colon.
+    fn address(&mut self, key: &[u8]) -> Option<u64> {
+        let word = self.word(key)?;
+        let word = word.strip_suffix(b":").unwrap_or(word);
+        number::hex(word.strip_prefix(b"0x").unwrap_or(word))
+    }
+
+    /// Text in the last pair of round brackets.
+    fn bracketed(&self) -> Option<&'t [u8]> {
+        let text = self.rest.trim_ascii_end().strip_suffix(b")")?;
+        let start = text.iter().rposition(|byte| *byte == b'(')?;
+        text.get(start + 1..)
     }
 }
 

@@ -1,11 +1,9 @@
-//! Room: binderperf's own trace file: the kernel's raw pages with everything that is needed to read
-//! them elsewhere.
-//! Not here: what is in a page (`raw`); getting pages from a kernel (the recorder's).
+//! binderperf's trace file: the kernel's raw pages, with all data needed to read them on another machine.
+//! Not here: page contents (`raw`); getting pages from a kernel (crate `ftrace`).
 //!
-//! After eight magic bytes and a version come chunks: kind, CPU, length of the payload, payload. All
-//! numbers are little-endian. Chunks may come in any order and as often as the recorder likes, so it can
-//! append pages while it records and names when it stops. A file that breaks off is readable up to there:
-//! only a recording that was ended has the end chunk.
+//! Format: eight magic bytes, a version, then chunks: kind, CPU, payload length, payload. All numbers are
+//! little-endian. Chunks may come in any order and number, so a recorder can append pages while it records and names
+//! when it stops. A truncated file is readable up to its end; only a finished recording has the end chunk.
 
 mod read;
 mod write;
@@ -13,56 +11,55 @@ mod write;
 pub use read::{Container, OpenError};
 pub use write::Writer;
 
-/// The first bytes of every file.
+/// Magic bytes at the start of a file.
 pub const MAGIC: [u8; 8] = *b"BPTRACE\n";
 
-/// The version that is written; a reader knows this one and none above.
+/// Version written; readers accept only this version.
 pub const VERSION: u32 = 1;
 
-/// The most CPUs; more than Linux supports.
+/// Maximum number of CPUs; more than Linux supports.
 pub const MOST_CPUS: u32 = 8192;
 
-/// The largest page of a ring buffer, in bytes: what `buffer_subbuf_size_kb` can be set to.
+/// Largest ring-buffer page in bytes: the limit of `buffer_subbuf_size_kb`.
 pub const LARGEST_PAGE: u32 = 1 << 20;
 
-/// Bytes of a chunk's header.
+/// Chunk header size in bytes.
 const CHUNK_HEADER: u64 = 16;
 
-/// What must be known before the first page.
+/// Header data that is needed before the first page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// The clock's name, as the `trace_clock` file has it between brackets.
+    /// Clock name, as in brackets in the `trace_clock` file.
     pub clock: String,
-    /// Bytes of a page as `trace_pipe_raw` gives them; 4096 unless `buffer_subbuf_size_kb` says otherwise.
+    /// Page size of `trace_pipe_raw` in bytes; 4096 unless `buffer_subbuf_size_kb` changes it.
     pub page_size: u32,
-    /// How many CPUs there are; pages of others are accepted, too.
+    /// Number of CPUs; pages of further CPUs are accepted.
     pub cpus: u32,
-    /// The kernel's release (`uname -r`).
+    /// Kernel release (`uname -r`).
     pub kernel: String,
 }
 
-/// Texts that belong to the pages, each as tracefs gives it.
+/// Kind of a tracefs text stored with the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Part {
+pub enum TracefsText {
     /// `events/header_page`.
-    HeaderPage,
+    HeaderPage = 16,
     /// `events/header_event`.
-    HeaderEvent,
-    /// `saved_cmdlines`: names of threads.
-    SavedCmdlines,
-    /// `saved_tgids`: processes of threads.
-    SavedTgids,
-    /// `printk_formats`: texts behind the addresses in `bprint` and `bputs` events.
-    PrintkFormats,
-    /// Lines of `/proc/kallsyms`, all or those that the pages need. Optional: without it functions are
-    /// addresses.
-    Symbols,
-    /// `per_cpu/cpuN/stats` at the end, of the chunk's CPU.
-    Stats,
+    HeaderEvent = 17,
+    /// `saved_cmdlines`: thread names.
+    SavedCmdlines = 18,
+    /// `saved_tgids`: process IDs of threads.
+    SavedTgids = 19,
+    /// `printk_formats`: texts for the addresses in `bprint` and `bputs` events.
+    PrintkFormats = 20,
+    /// Lines of `/proc/kallsyms`, all or those that the pages need. Optional: without it functions stay addresses.
+    Symbols = 21,
+    /// `per_cpu/cpuN/stats` at the end, for the chunk's CPU.
+    Stats = 22,
 }
 
-impl Part {
+impl TracefsText {
     const ALL: [Self; 7] = [
         Self::HeaderPage,
         Self::HeaderEvent,
@@ -73,26 +70,19 @@ impl Part {
         Self::Stats,
     ];
 
+    /// Kind of the chunk that holds it.
     fn kind(self) -> u32 {
-        match self {
-            Self::HeaderPage => 16,
-            Self::HeaderEvent => 17,
-            Self::SavedCmdlines => 18,
-            Self::SavedTgids => 19,
-            Self::PrintkFormats => 20,
-            Self::Symbols => 21,
-            Self::Stats => 22,
-        }
+        self as u32
     }
 }
 
 /// `key=value` lines of [`Head`].
 const KIND_HEAD: u32 = 1;
-/// One event's `format` file, behind its group's name and a newline.
+/// One event's `format` file, preceded by its group name and a newline.
 const KIND_FORMAT: u32 = 2;
-/// Whole pages of the chunk's CPU, in their order.
+/// Whole pages of the chunk's CPU, oldest first.
 const KIND_PAGES: u32 = 3;
-/// The recording was ended.
+/// End of the recording.
 const KIND_END: u32 = 4;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Room: kernel traces as one stream of neutral events, whatever wrote them, and what they say about
-//! transactions.
-//! Not here: recording (the laboratory's), anything of an OS. A trace can be read on any machine.
+//! Reads kernel traces of any format as one stream of neutral events, rebuilds binder transactions and explains their
+//! durations.
+//! Not here: recording (crate `ftrace`), any OS access. A trace can be analysed on any machine.
 
 #![forbid(unsafe_code)]
 
@@ -8,6 +8,7 @@ pub mod cause;
 pub mod event;
 mod fields;
 pub mod file;
+mod hash;
 pub mod model;
 mod number;
 mod open;
@@ -15,6 +16,7 @@ pub mod perfetto;
 pub mod picture;
 pub mod raw;
 pub mod report;
+mod schema;
 pub mod text;
 pub mod verdict;
 

@@ -1,101 +1,101 @@
-//! Room: transactions rebuilt from a trace's events, in one pass.
+//! Rebuilds transactions from trace events in one pass.
 //! Not here: reading events, sentences about transactions (`verdict`).
 //!
-//! Events are taken in the order of their times. What threads and CPUs did is kept only as long as a
-//! transaction is open that may ask for it, and never beyond a limit.
+//! Events are taken in time order. The history of threads and CPUs is kept only while an open transaction may need
+//! it, and within a fixed limit.
 
-pub(crate) mod calls;
+mod calls;
+mod divide;
+pub(crate) mod history;
 mod timeline;
 mod transaction;
-pub(crate) mod world;
 
 use std::collections::HashMap;
 
-use crate::cause::{Asked, Nested, Part, divide};
-use crate::event::{Binder, Event, Flavour, Kind, LockSort, Mark, Name, Names, State, Wake};
-use calls::{Calls, Open};
+use crate::cause::{Cause, Segment};
+use crate::event::{Binder, Event, Flavour, Kind, LockKind, Mark, Name, Names, Prio, State, Wake};
+use calls::{Calls, Nested, OpenCall};
+use divide::divide;
+use history::{History, Interrupt, SleepReason};
 pub use transaction::{Gap, Outcome, Peer, SlowClock, Transaction};
-use world::{Interrupt, Over, Slept, World};
 
-/// Rebuilds transactions.
+/// Rebuilds transactions from events.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
-    world: World,
+    history: History,
     calls: Calls,
     now: u64,
     first: Option<u64>,
     gap: Option<Gap>,
-    /// Threads whose mark says that a call comes, and since when, until that has ended.
+    /// Threads whose mark announces a call, and since when, until that call has ended.
     announced: HashMap<i32, u64>,
     held: Option<u64>,
 }
 
-/// The most threads for which the past is kept before their call comes.
+/// Maximum number of threads whose history is kept before an announced call.
 const MOST_ANNOUNCED: usize = 1024;
 
 impl Model {
-    /// One that has seen nothing.
+    /// Creates a model without history.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next event; `ended` gets the transactions that end with it. `names` are the reader's.
+    /// Takes the next event; passes each transaction that ends with it to `ended`. `names` are the reader's.
     pub fn take(&mut self, event: &Event, names: &Names, ended: &mut impl FnMut(Transaction)) {
         self.now = self.now.max(event.ts);
         self.first.get_or_insert(event.ts);
         if let Kind::Lost { .. } = event.kind {
             self.lose(event);
         } else {
-            self.world.seen(event.ts, event.cpu, event.tid);
+            self.history.seen(event.ts, event.cpu, event.tid);
             self.schedule(event, names);
-            if let Some(cpu) = self.world.cpu_mut(event.cpu) {
+            if let Some(cpu) = self.history.cpu_mut(event.cpu) {
                 cpu.last_event = Some(event.ts);
             }
         }
         self.settle(ended);
     }
 
-    /// The trace has ended, and with it what is open.
+    /// Ends the trace and all open transactions.
     pub fn finish(&mut self, ended: &mut impl FnMut(Transaction)) {
         for slot in self.calls.slots() {
             let end = self.calls.get(slot).and_then(|open| open.reply_received);
             let outcome = if end.is_some() { Outcome::Replied } else { Outcome::Cut };
             self.calls.ended.push((slot, end.unwrap_or(self.now), outcome));
         }
-        // Inner calls end before those that they were made for.
-        let calls = &self.calls;
-        let mut last: Vec<_> = self.calls.ended.clone();
-        last.sort_by_key(|(slot, ..)| std::cmp::Reverse(calls.get(*slot).map(|open| open.serial)));
+        // Nested calls end before the calls that they were made for.
+        let mut last = std::mem::take(&mut self.calls.ended);
+        last.sort_by_key(|(slot, ..)| std::cmp::Reverse(self.calls.get(*slot).map(|open| open.serial)));
         self.calls.ended = last;
         self.settle(ended);
     }
 
-    /// The last time for which events are missing. Transactions that ended in it, as events of other CPUs
-    /// show, may lack some of their own.
+    /// Last interval with missing events. Transactions that ended in it, as seen on other CPUs, may lack events.
     #[must_use]
     pub fn last_gap(&self) -> Option<Gap> {
         self.gap
     }
 
-    /// Keeps what threads and CPUs did since this time, whether or not a transaction asks for it, within the
-    /// model's limit; `None` ends that.
+    /// Keeps thread and CPU history since this time even if no transaction needs it, within the model's limit; `None`
+    /// ends that.
     pub(crate) fn hold(&mut self, since: Option<u64>) {
         self.held = since;
     }
 
-    /// What threads and CPUs did, for as far back as it is kept.
-    pub(crate) fn world(&self) -> &World {
-        &self.world
+    /// History of threads and CPUs, as far back as it is kept.
+    pub(crate) fn history(&self) -> &History {
+        &self.history
     }
 
-    /// The name that a thread had last.
+    /// Last known name of a thread.
     #[must_use]
     pub fn name_of(&self, tid: i32) -> Name {
-        self.world.thread(tid).map_or(Name::NONE, |thread| thread.comm)
+        self.history.thread(tid).map_or(Name::NONE, |thread| thread.comm)
     }
 
-    /// The time of the first event and that of the last.
+    /// Times of the first and the last event.
     #[must_use]
     pub fn span(&self) -> Option<(u64, u64)> {
         self.first.map(|first| (first, self.now.max(first)))
@@ -111,7 +111,7 @@ impl Model {
         }
         for (slot, end, outcome) in std::mem::take(&mut self.calls.ended) {
             if let Some(open) = self.calls.take(slot) {
-                // Unless it says already that the next one comes.
+                // Unless the thread already announced its next call.
                 if open.announced.is_some() && self.announced.get(&open.client).copied() == open.announced {
                     self.announced.remove(&open.client);
                 }
@@ -121,64 +121,35 @@ impl Model {
         self.forget();
     }
 
-    /// Lets go of what nobody will ask for.
+    /// Drops history that no open transaction needs.
     fn forget(&mut self) {
         let oldest = self.calls.oldest().unwrap_or(self.now);
         let oldest = self.announced.values().copied().fold(oldest, u64::min);
         let oldest = self.held.map_or(oldest, |held| held.min(oldest));
-        self.world.settle(oldest, self.now);
+        self.history.settle(oldest, self.now);
     }
 
-    fn conclude(&mut self, open: Open, end: u64, outcome: Outcome) -> Transaction {
+    fn conclude(&mut self, open: OpenCall, end: u64, outcome: Outcome) -> Transaction {
         let end = end.max(open.begin);
         let begin = open.announced.map_or(open.begin, |said| said.min(open.begin));
-        let parts = divide(
-            &self.world,
-            &Asked {
-                from: begin,
-                begin: open.begin,
-                sent: open.sending_done,
-                received: open.received,
-                replied: open.replied,
-                reply_sent: open.reply_done,
-                end: open.returned.map_or(end, |returned| returned.clamp(open.begin, end)),
-                to: end,
-                client: open.client,
-                server: open.server,
-                server_free: open.server_free,
-                busy_with: open.busy_with,
-                oneway: open.sent.is_oneway(),
-                frozen: open.frozen,
-                nested: &open.nested,
-            },
-        );
+        let parts = divide(&self.history, &open, begin, end);
         if open.parent.is_some() {
             self.calls.nest(open.parent, Nested { begin, end, parts: parts.clone() });
         }
-        let client = self.world.thread(open.client);
-        let server = open.server.map(|tid| {
-            let thread = self.world.thread(tid);
-            Peer {
-                tid,
-                tgid: Some(open.sent.to_proc),
-                comm: thread.map_or(Name::NONE, |thread| thread.comm),
-                prio: open.server_prio.or(thread.and_then(|thread| thread.prio)),
-            }
-        });
+        let peer = |tid, tgid, prio: Option<Prio>| {
+            let thread = self.history.thread(tid);
+            let comm = thread.map_or(Name::NONE, |thread| thread.comm);
+            Peer { tid, tgid, comm, prio: prio.or(thread.and_then(|thread| thread.prio)) }
+        };
         Transaction {
             debug_id: open.sent.debug_id,
             flavour: open.flavour,
             node: open.sent.target_node,
             code: open.sent.code,
             oneway: open.sent.is_oneway(),
-            client: Peer {
-                tid: open.client,
-                tgid: open.client_tgid,
-                comm: client.map_or(Name::NONE, |thread| thread.comm),
-                prio: open.client_prio.or(client.and_then(|thread| thread.prio)),
-            },
+            client: peer(open.client, open.client_tgid, open.client_prio),
             to_proc: open.sent.to_proc,
-            server,
+            server: open.server.map(|tid| peer(tid, Some(open.sent.to_proc), open.server_prio)),
             begin,
             sent: open.begin,
             received: open.received,
@@ -195,65 +166,65 @@ impl Model {
         }
     }
 
-    /// How much of these parts ran on a CPU below its highest frequency.
-    fn slow_clock(&self, parts: &[Part]) -> Option<SlowClock> {
-        use crate::cause::Cause::{ClientRunning, Driver, ServerRunning};
+    /// Time of these segments that ran below the CPU's highest frequency.
+    fn slow_clock(&self, parts: &[Segment]) -> Option<SlowClock> {
         let mut slow: Option<SlowClock> = None;
-        for part in parts.iter().filter(|part| matches!(part.cause, ClientRunning | ServerRunning | Driver)) {
-            let Some(cpu) = part.cpu.and_then(|cpu| self.world.cpu(cpu)) else { continue };
+        let runs = |part: &&Segment| {
+            matches!(part.cause, Cause::ClientRunning | Cause::ServerRunning | Cause::Driver)
+        };
+        for part in parts.iter().filter(runs) {
+            let Some(cpu) = part.cpu.and_then(|cpu| self.history.cpu(cpu)) else { continue };
             for (begin, end, khz) in cpu.khz.slices(part.begin, part.end) {
                 let Some(khz) = khz.filter(|khz| *khz < cpu.highest_khz) else { continue };
-                let found = slow.get_or_insert(SlowClock { ns: 0, khz, highest_khz: cpu.highest_khz });
+                let found = slow.get_or_insert(SlowClock { ns: 0, khz });
                 found.ns += end - begin;
-                if khz < found.khz {
-                    (found.khz, found.highest_khz) = (khz, cpu.highest_khz);
-                }
+                found.khz = found.khz.min(khz);
             }
         }
         slow
     }
 
-    /// Events of this CPU are missing, from its last one until now.
+    /// Marks the events of this CPU as missing, from its last one until now.
     fn lose(&mut self, event: &Event) {
-        let begin = self.world.cpu(event.cpu).and_then(|cpu| cpu.last_event);
+        let begin = self.history.cpu(event.cpu).and_then(|cpu| cpu.last_event);
         let begin = begin.or(self.first).unwrap_or(event.ts).min(event.ts);
-        self.gap = Some(Gap { cpu: event.cpu, begin, end: event.ts });
-        self.world.blind(event.cpu, begin);
-        self.world.forget_locks(event.ts);
+        self.gap = Some(Gap { begin, end: event.ts });
+        self.history.blind(event.cpu, begin);
+        self.history.forget_locks(event.ts);
         for open in self.calls.all_mut() {
             open.doubtful = true;
         }
     }
 
     fn schedule(&mut self, event: &Event, names: &Names) {
-        let (ts, world) = (event.ts, &mut self.world);
+        let (ts, history) = (event.ts, &mut self.history);
         let waker = if event.context.in_interrupt() || event.tid <= 0 { -1 } else { event.tid };
         match &event.kind {
             Kind::Switch { prev, state, next } => {
-                world.switch(ts, event.cpu, *prev, *state, *next);
+                history.switch(ts, event.cpu, *prev, *state, *next);
                 if *state == State::Dead {
                     self.announced.remove(&prev.tid);
-                    self.calls.died(world, prev.tid, ts);
+                    self.calls.died(history, prev.tid, ts);
                 }
             }
             Kind::Waking(Wake { task, target_cpu }) => {
-                if let (Some(_), Some(thread)) = (event.tgid, world.thread_mut(waker)) {
+                if let (Some(_), Some(thread)) = (event.tgid, history.thread_mut(waker)) {
                     thread.tgid = event.tgid;
                 }
-                world.waking(ts, waker, *task, *target_cpu);
+                history.waking(ts, waker, *task, *target_cpu);
             }
             Kind::Wakeup(Wake { task, target_cpu }) | Kind::WakeupNew(Wake { task, target_cpu }) => {
-                world.wakeup(ts, waker, *task, *target_cpu);
+                history.wakeup(ts, waker, *task, *target_cpu);
             }
             Kind::BlockedReason { tid, io_wait, caller } => {
-                world.blocked(*tid, Slept::in_function(names.text(caller.symbol), *io_wait), *caller);
+                history.blocked(*tid, SleepReason::in_function(names.text(caller.symbol), *io_wait), *caller);
             }
-            Kind::PiSetprio { task, new_prio } => world.reprioritise(ts, task.tid, *new_prio),
-            Kind::Migrate { task, to_cpu, .. } => world.migrate(ts, task.tid, *to_cpu),
+            Kind::PiSetprio { task, new_prio } => history.reprioritise(ts, task.tid, *new_prio),
+            Kind::Migrate { task, to_cpu, .. } => history.migrate(ts, task.tid, *to_cpu),
             Kind::Binder(flavour, binder) => self.binder(event, *flavour, binder),
-            Kind::ReclaimBegin { .. } => self.slice(event, Some(Some(Over::KernelReclaim))),
+            Kind::ReclaimBegin { .. } => self.slice(event, Some(Some(Cause::KernelReclaim))),
             Kind::ReclaimEnd { .. } => self.slice(event, None),
-            Kind::ContentionBegin(sort) => self.contention(event, Some(*sort)),
+            Kind::ContentionBegin(kind) => self.contention(event, Some(*kind)),
             Kind::ContentionEnd => self.contention(event, None),
             Kind::Print(text) => self.mark(event, text),
             _ => self.interrupt(event),
@@ -261,22 +232,22 @@ impl Model {
     }
 
     fn interrupt(&mut self, event: &Event) {
-        let (ts, cpu, world) = (event.ts, event.cpu, &mut self.world);
+        let (ts, cpu, history) = (event.ts, event.cpu, &mut self.history);
         match event.kind {
             Kind::IrqEntry { irq, name } => {
-                world.of_cpu(cpu, |cpu| cpu.enter(ts, Interrupt::Hard(irq, name)));
+                history.of_cpu(cpu, |cpu| cpu.enter(ts, Interrupt::Hard(irq, name)));
             }
-            Kind::IrqExit { irq, .. } => world.of_cpu(cpu, |cpu| {
+            Kind::IrqExit { irq, .. } => history.of_cpu(cpu, |cpu| {
                 cpu.leave(ts, |what| matches!(what, Interrupt::Hard(entered, _) if entered == irq))
             }),
             Kind::SoftirqEntry(softirq) => {
-                world.of_cpu(cpu, |cpu| cpu.enter(ts, Interrupt::Soft(softirq)));
+                history.of_cpu(cpu, |cpu| cpu.enter(ts, Interrupt::Soft(softirq)));
             }
             Kind::SoftirqExit(softirq) => {
-                world.of_cpu(cpu, |cpu| cpu.leave(ts, |what| what == Interrupt::Soft(softirq)));
+                history.of_cpu(cpu, |cpu| cpu.leave(ts, |what| what == Interrupt::Soft(softirq)));
             }
-            Kind::CpuIdle { cpu, state } => world.of_cpu(cpu, |cpu| cpu.idle.push(ts, state)),
-            Kind::CpuFrequency { cpu, khz } => world.of_cpu(cpu, |cpu| {
+            Kind::CpuIdle { cpu, state } => history.of_cpu(cpu, |cpu| cpu.idle.push(ts, state)),
+            Kind::CpuFrequency { cpu, khz } => history.of_cpu(cpu, |cpu| {
                 cpu.highest_khz = cpu.highest_khz.max(khz);
                 cpu.khz.push(ts, khz)
             }),
@@ -285,29 +256,29 @@ impl Model {
     }
 
     fn binder(&mut self, event: &Event, flavour: Flavour, binder: &Binder) {
-        let (ts, tid, calls, world) = (event.ts, event.tid, &mut self.calls, &mut self.world);
+        let (ts, tid, calls, history) = (event.ts, event.tid, &mut self.calls, &mut self.history);
         match *binder {
-            Binder::Transaction(sent) if sent.reply => calls.replied(world, event, flavour, sent),
-            Binder::Transaction(sent) => calls.sent(world, event, flavour, sent),
+            Binder::Transaction(sent) if sent.reply => calls.replied(history, event, flavour, sent),
+            Binder::Transaction(sent) => calls.sent(history, event, flavour, sent),
             Binder::Received { debug_id } => {
-                calls.handed_over(world, tid, ts);
-                calls.received(world, event, flavour, debug_id);
+                calls.handed_over(history, tid, ts);
+                calls.received(history, event, flavour, debug_id);
             }
             Binder::WaitForWork { proc_work, .. } => {
-                calls.handed_over(world, tid, ts);
+                calls.handed_over(history, tid, ts);
                 if proc_work {
-                    calls.waits_for_any(world, tid, ts);
+                    calls.waits_for_any(history, tid, ts);
                 }
             }
-            Binder::WriteDone { .. } => calls.handed_over(world, tid, ts),
-            Binder::Ioctl { .. } => world.of_thread(tid, |thread| thread.in_driver.push(ts, true)),
+            Binder::WriteDone { .. } => calls.handed_over(history, tid, ts),
+            Binder::Ioctl { .. } => history.of_thread(tid, |thread| thread.in_driver.push(ts, true)),
             Binder::IoctlDone { .. } => {
-                world.of_thread(tid, |thread| thread.in_driver.push(ts, false));
-                calls.handed_over(world, tid, ts);
-                calls.ioctl_done(world, tid, ts);
+                history.of_thread(tid, |thread| thread.in_driver.push(ts, false));
+                calls.handed_over(history, tid, ts);
+                calls.ioctl_done(history, tid, ts);
             }
-            Binder::Return { cmd } => calls.returned(world, tid, ts, cmd),
-            Binder::SetPriority { thread, new, .. } => world.reprioritise(ts, thread, new),
+            Binder::Return { cmd } => calls.returned(history, tid, ts, cmd),
+            Binder::SetPriority { thread, new, .. } => history.reprioritise(ts, thread, new),
             _ => {}
         }
     }
@@ -317,8 +288,8 @@ impl Model {
             Some(Mark::Begin { name, .. }) => self.slice(event, Some(meaning(name))),
             Some(Mark::End) => self.slice(event, None),
             Some(Mark::Own { verb: "call", rest }) => {
-                self.calls.said_over(&mut self.world, event.tid, None);
-                if let Some(thread) = self.world.thread_mut(event.tid) {
+                self.calls.said_over(&mut self.history, event.tid, None);
+                if let Some(thread) = self.history.thread_mut(event.tid) {
                     thread.label = Some((event.ts, rest.into()));
                     if self.announced.len() < MOST_ANNOUNCED {
                         self.announced.insert(event.tid, event.ts);
@@ -326,15 +297,15 @@ impl Model {
                 }
             }
             Some(Mark::Own { verb: "done" | "miss", .. }) => {
-                self.calls.said_over(&mut self.world, event.tid, Some(event.ts));
+                self.calls.said_over(&mut self.history, event.tid, Some(event.ts));
             }
             _ => {}
         }
     }
 
-    /// A slice of a thread begins or, with `None`, its innermost ends.
-    fn slice(&mut self, event: &Event, begins: Option<Option<Over>>) {
-        self.world.of_thread(event.tid, |thread| {
+    /// A slice of a thread begins; with `None` its innermost slice ends.
+    fn slice(&mut self, event: &Event, begins: Option<Option<Cause>>) {
+        self.history.of_thread(event.tid, |thread| {
             match begins {
                 Some(_) if thread.slices.len() >= 256 => thread.slices.clear(),
                 Some(what) => thread.slices.push(what),
@@ -342,35 +313,35 @@ impl Model {
                     thread.slices.pop();
                 }
             }
-            thread.over.push(event.ts, thread.is_over())
+            thread.over.push(event.ts, thread.declared_wait())
         });
     }
 
-    /// A thread waits for a lock of the kernel, or does not any more. What an interrupt waits for is the interrupt's.
-    fn contention(&mut self, event: &Event, lock: Option<LockSort>) {
+    /// A thread begins or ends to wait for a kernel lock. Waits in interrupt context are not the thread's.
+    fn contention(&mut self, event: &Event, lock: Option<LockKind>) {
         if event.context.in_interrupt() {
             return;
         }
-        self.world.of_thread(event.tid, |thread| {
+        self.history.of_thread(event.tid, |thread| {
             thread.lock = lock;
-            thread.over.push(event.ts, thread.is_over())
+            thread.over.push(event.ts, thread.declared_wait())
         });
     }
 }
 
-/// Slices that the Android runtime and its C library put around their waits.
-/// Fact: the names that `_binder_reason` of Perfetto's `android/binder_breakdown.sql` looks for, in its order;
-/// `WaitForGcToComplete` is what older runtimes call the same wait.
-fn meaning(name: &str) -> Option<Over> {
+/// Meaning of the slices that ART and bionic put around their waits.
+/// Fact: the names in `_binder_reason` of Perfetto's `android/binder_breakdown.sql`, in its order;
+/// `WaitForGcToComplete` is the older runtimes' name of the same wait.
+fn meaning(name: &str) -> Option<Cause> {
     let begins = |with: &str| name.starts_with(with);
     if begins("GC: Wait For") || begins("WaitForGcToComplete") {
-        Some(Over::UserReclaim)
+        Some(Cause::UserReclaim)
     } else if begins("monitor contention") || begins("Lock contention on a monitor lock") {
-        Some(Over::Monitor)
+        Some(Cause::Monitor)
     } else if begins("Lock contention") {
-        Some(Over::ArtLock)
+        Some(Cause::ArtLock)
     } else if name == "Contending for pthread mutex" {
-        Some(Over::Mutex)
+        Some(Cause::Mutex)
     } else {
         None
     }

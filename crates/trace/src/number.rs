@@ -1,6 +1,6 @@
-//! Room: numbers in bytes of text, fast and without panics.
+//! Parses numbers in byte strings, fast and without panics.
 
-/// A decimal number at the start, and what follows it. `None` without a digit, or beyond 64 bits.
+/// Decimal number at the start, and the remaining bytes. `None` without a digit, or beyond 64 bits.
 pub(crate) fn decimal(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0_u64;
     let mut at = 0;
@@ -11,7 +11,7 @@ pub(crate) fn decimal(bytes: &[u8]) -> Option<(u64, &[u8])> {
     (at > 0).then(|| (value, &bytes[at..]))
 }
 
-/// A whole text as a number: decimal, with a sign, or hexadecimal after `0x`.
+/// Whole text as a number: decimal with optional sign, or hexadecimal after `0x`.
 pub(crate) fn any(bytes: &[u8]) -> Option<i64> {
     if let Some(digits) = bytes.strip_prefix(b"0x") {
         return hex(digits).map(u64::cast_signed);
@@ -21,11 +21,11 @@ pub(crate) fn any(bytes: &[u8]) -> Option<i64> {
         return rest.is_empty().then(|| 0_i64.checked_sub_unsigned(value)).flatten();
     }
     let (value, rest) = decimal(bytes)?;
-    // A kernel prints some words unsigned that are larger than i64; keep the bits.
+    // Kernels print some words unsigned that exceed i64; keep the bits.
     rest.is_empty().then(|| value.cast_signed())
 }
 
-/// A whole text of hexadecimal digits, without a prefix.
+/// Whole text of hexadecimal digits, without a prefix.
 pub(crate) fn hex(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 16 {
         return None;
@@ -36,8 +36,8 @@ pub(crate) fn hex(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Seconds with a fraction of up to nine digits as nanoseconds; a number without a point counts as
-/// nanoseconds or ticks of a counter already. The whole text must be the number.
+/// Seconds with up to nine decimals, as nanoseconds; a number without a point is already in nanoseconds or counter
+/// ticks. The whole text must be the number.
 pub(crate) fn seconds(bytes: &[u8]) -> Option<u64> {
     let (whole, rest) = decimal(bytes)?;
     let Some(fraction) = rest.strip_prefix(b".") else { return rest.is_empty().then_some(whole) };

@@ -1,19 +1,19 @@
-//! Room: opening a trace by what is in it.
-//! Not here: reading any of the forms.
-//! Facts: `TRACE:` before atrace's text, and zlib behind it with `-z`; a `trace.dat` begins 0x17 0x08 0x44.
+//! Opens a trace and detects its format from the content.
+//! Not here: reading the formats.
+//! Facts: atrace's text begins behind `TRACE:`, with `-z` zlib data follows; a `trace.dat` begins 0x17 0x08 0x44.
 
 use crate::event::{Event, Names};
 use crate::file::{Container, Head, MAGIC, OpenError};
 use crate::raw::RawReader;
 use crate::report::Report;
-use crate::text::{Input, TextReader, looks_like_trace};
+use crate::text::{TextReader, looks_like_trace};
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 
-/// How much of a file is looked at to find out what it is, in bytes.
+/// Bytes read to detect the format.
 const PREFIX: u64 = 64 << 10;
 
-/// A trace of any form: an iterator of its events.
+/// Reader of a trace in any format: an iterator of its events.
 ///
 /// Take events with `while let Some(event) = reader.next()`, which leaves [`Reader::names`] usable.
 #[derive(Debug)]
@@ -25,10 +25,28 @@ enum Form<R> {
     Text(Box<TextReader<Input<R>>>),
 }
 
-/// Opens a trace, whatever wrote it: a file of ours, or ftrace's text, plain, in HTML or compressed.
+/// Text source: plain, zlib (from `atrace -z`), or gzip.
+#[derive(Debug)]
+enum Input<R> {
+    Plain(R),
+    Zlib(Box<ZlibDecoder<R>>),
+    Gzip(Box<MultiGzDecoder<R>>),
+}
+
+impl<R: Read> Read for Input<R> {
+    fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(input) => input.read(space),
+            Self::Zlib(input) => input.read(space),
+            Self::Gzip(input) => input.read(space),
+        }
+    }
+}
+
+/// Opens a trace: a binderperf file, or ftrace's text, plain, in HTML or compressed.
 ///
 /// # Errors
-/// If it is none of these, or cannot be read. What is wrong behind a sound beginning is in the [`Report`].
+/// If the format is unknown or reading fails. Problems behind a valid start are in the [`Report`].
 pub fn open<R: Read + Seek>(mut input: R) -> Result<Reader<R>, OpenError> {
     input.rewind()?;
     let mut start = Vec::new();
@@ -42,7 +60,7 @@ pub fn open<R: Read + Seek>(mut input: R) -> Result<Reader<R>, OpenError> {
     }
     if start.starts_with(&[0x1f, 0x8b]) {
         let mut inside = Vec::new();
-        // A prefix of a compressed file ends in an error, behind what it gave.
+        // A prefix of a compressed file ends in an error; the bytes before it are used.
         let _ = MultiGzDecoder::new(start.as_slice()).take(PREFIX).read_to_end(&mut inside);
         let html = form_of_text(&inside)?;
         return Ok(text(Input::Gzip(Box::new(MultiGzDecoder::new(input))), html));
@@ -76,7 +94,7 @@ fn form_of_text(start: &[u8]) -> Result<bool, OpenError> {
     if begins(b"{") || begins(b"[{") {
         return found("it is JSON");
     }
-    // Before binary is told from text: a damaged byte must not cost the whole trace.
+    // Check for trace text before binary data: one damaged byte must not reject the whole trace.
     if looks_like_trace(bare) || behind_trace_word(start).is_some() {
         return Ok(false);
     }
@@ -86,26 +104,23 @@ fn form_of_text(start: &[u8]) -> Result<bool, OpenError> {
     found("it is text, but none of its first lines is an event")
 }
 
-/// Where atrace's text begins: behind a line `TRACE:`.
+/// Offset of atrace's text: behind a line `TRACE:`, which a terminal such as `adb shell` may end in two characters.
 fn behind_trace_word(start: &[u8]) -> Option<usize> {
     let near = start.get(..4096).unwrap_or(start);
-    let at = near.windows(7).position(|window| window == b"TRACE:\n");
-    if let Some(at) = at.filter(|at| *at == 0 || near.get(at - 1) == Some(&b'\n')) {
-        return Some(at + 7);
-    }
-    // Through a terminal, as adb shell gives it.
-    let at = near.windows(8).position(|window| window == b"TRACE:\r\n");
-    at.filter(|at| *at == 0 || near.get(at - 1) == Some(&b'\n')).map(|at| at + 8)
+    ["TRACE:\n", "TRACE:\r\n"].iter().find_map(|line| {
+        let at = near.windows(line.len()).position(|window| window == line.as_bytes())?;
+        (at == 0 || near.get(at - 1) == Some(&b'\n')).then_some(at + line.len())
+    })
 }
 
-/// Fact: RFC 1950, section 2.2: method 8, and the check over the first two bytes.
+/// Fact: RFC 1950, section 2.2: method 8, and the checksum of the first two bytes.
 fn is_zlib(bytes: &[u8]) -> bool {
     let [method, flags, ..] = bytes else { return false };
     method & 0x0f == 8 && (u16::from(*method) << 8 | u16::from(*flags)).is_multiple_of(31)
 }
 
 impl<R: Read + Seek> Reader<R> {
-    /// The names that events carry the numbers of.
+    /// Names that the events refer to.
     pub fn names(&self) -> &Names {
         match &self.0 {
             Form::Raw(reader) => reader.names(),
@@ -113,7 +128,7 @@ impl<R: Read + Seek> Reader<R> {
         }
     }
 
-    /// What was met so far; whole after the last event.
+    /// Report so far; complete after the last event.
     pub fn report(&self) -> &Report {
         match &self.0 {
             Form::Raw(reader) => reader.report(),
@@ -121,7 +136,7 @@ impl<R: Read + Seek> Reader<R> {
         }
     }
 
-    /// What a file of ours says of the recording. Texts say nothing.
+    /// Header of a binderperf file; `None` for text.
     pub fn head(&self) -> Option<&Head> {
         match &self.0 {
             Form::Raw(reader) => Some(reader.head()),

@@ -1,5 +1,5 @@
-//! Room: the kernel's raw ring-buffer pages as events, merged over the CPUs by time.
-//! Not here: the file that the pages are in (`file`).
+//! Reads the kernel's raw ring-buffer pages as events, merged over the CPUs by time.
+//! Not here: the file that holds the pages (`file`).
 //! Facts: `kernel/trace/ring_buffer.c`, Linux 7.2.
 
 mod decode;
@@ -11,7 +11,7 @@ mod stream;
 mod symbols;
 mod threads;
 
-pub use format::{At, Field, Format};
+pub use format::{Field, FieldLocation, Format};
 pub use stream::RawReader;
 
 #[cfg(test)]

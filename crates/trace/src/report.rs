@@ -1,74 +1,73 @@
-//! Room: what reading a trace came to: how much was read, what is missing, what was wrong.
-//! Not here: the events that say where something is missing (`Kind::Lost`).
+//! Result of reading a trace: events read, events lost, problems.
+//! Not here: the events that mark a gap (`Kind::Lost`).
 
 use std::fmt;
 
-/// What a reader has met so far. Whole when it has given its last event.
+/// Reader statistics and problems; complete after the last event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Events given, without [`crate::event::Kind::Lost`].
+    /// Events read, without [`crate::event::Kind::Lost`].
     pub events: u64,
-    /// Events that the kernel says it lost.
+    /// Events that the kernel reports as lost.
     pub lost: u64,
-    /// Gaps of which the trace does not say how many events are missing.
+    /// Gaps with an unknown number of missing events.
     pub gaps: u64,
-    /// What was wrong, each said once with how often it was met. If there are any, the result is partial.
+    /// Problems, each with its number of occurrences. If any, the result is partial.
     pub problems: Vec<Problem>,
 }
 
-/// One thing that was wrong with a trace.
+/// Problem of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// What sort of thing.
-    pub sort: Sort,
-    /// Where it was met first, and what was found there.
+    /// Kind of problem.
+    pub kind: ProblemKind,
+    /// Location and content of the first occurrence.
     pub detail: String,
-    /// How often it was met.
+    /// Number of occurrences.
     pub times: u64,
 }
 
-/// Sorts of problems.
+/// Kind of problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Sort {
-    /// The file ends in the middle of something.
+pub enum ProblemKind {
+    /// The file is truncated.
     Truncated,
-    /// Bytes that cannot be what they should be; what follows them up to the next page is skipped.
+    /// Invalid bytes; the rest of their page is skipped.
     Corrupt,
-    /// A CPU's clock went backwards; the events are given with their own times all the same.
+    /// A CPU's clock went backwards; the events keep their times.
     ClockBackwards,
-    /// The format of an event that matters lacks a field; such events come as `Kind::Other`.
+    /// The format of a decoded event lacks a field; such events come as `Kind::Other`.
     MissingField,
-    /// An event whose format the trace does not carry.
+    /// Event without a format in the trace.
     UnknownEvent,
-    /// A line of text that is no event.
+    /// Line of text that is no event.
     StrangeLine,
-    /// Something that this program's version cannot read.
+    /// Not supported by this version.
     Unsupported,
 }
 
-/// The most problems that are told apart; a forged file has more.
+/// Maximum number of distinct problems; a forged file has more.
 const MOST: usize = 64;
 
 impl Report {
-    /// Notes a problem, the first of its sort and detail, or one more like it. `detail` is only made for
-    /// a new sort: repetitions of a sort at other places are counted with the first.
-    pub(crate) fn note(&mut self, sort: Sort, detail: impl FnOnce() -> String) {
-        if let Some(known) = self.problems.iter_mut().find(|problem| problem.sort == sort) {
+    /// Notes a problem. Problems of one kind are counted together; `detail` is made only for the first of them.
+    pub(crate) fn note(&mut self, kind: ProblemKind, detail: impl FnOnce() -> String) {
+        if let Some(known) = self.problems.iter_mut().find(|problem| problem.kind == kind) {
             known.times += 1;
         } else {
-            self.problems.push(Problem { sort, detail: detail(), times: 1 });
+            self.problems.push(Problem { kind, detail: detail(), times: 1 });
         }
     }
 
-    /// Notes a problem that is told apart from others of its sort by its detail.
-    pub(crate) fn note_apart(&mut self, sort: Sort, detail: String) {
+    /// Notes a problem that is distinguished from others of its kind by its detail.
+    pub(crate) fn note_apart(&mut self, kind: ProblemKind, detail: String) {
         if let Some(known) =
-            self.problems.iter_mut().find(|problem| problem.sort == sort && problem.detail == detail)
+            self.problems.iter_mut().find(|problem| problem.kind == kind && problem.detail == detail)
         {
             known.times += 1;
         } else if self.problems.len() < MOST {
-            self.problems.push(Problem { sort, detail, times: 1 });
+            self.problems.push(Problem { kind, detail, times: 1 });
         }
     }
 
@@ -80,13 +79,13 @@ impl Report {
         }
     }
 
-    /// So many events are missing in so many gaps that were noted without a count.
+    /// Replaces gaps noted without a count by their number of lost events.
     pub(crate) fn count_gaps(&mut self, gaps: u64, lost: u64) {
         self.gaps = self.gaps.saturating_sub(gaps);
         self.lost = self.lost.saturating_add(lost);
     }
 
-    /// Whether everything that was recorded is there and was understood.
+    /// Whether the trace is complete and was fully understood.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.lost == 0 && self.gaps == 0 && self.problems.is_empty()
@@ -94,7 +93,7 @@ impl Report {
 }
 
 impl fmt::Display for Report {
-    /// One line for people, and one for each problem.
+    /// One summary line, and one line for each problem.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} events", self.events)?;
         if self.lost > 0 {
@@ -112,16 +111,16 @@ impl fmt::Display for Report {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sort = match self.sort {
-            Sort::Truncated => "the trace breaks off",
-            Sort::Corrupt => "the trace is damaged",
-            Sort::ClockBackwards => "the trace's clock goes backwards",
-            Sort::MissingField => "an event's format lacks a field",
-            Sort::UnknownEvent => "an event's format is not in the trace",
-            Sort::StrangeLine => "a line is no event",
-            Sort::Unsupported => "not supported",
+        let kind = match self.kind {
+            ProblemKind::Truncated => "the trace breaks off",
+            ProblemKind::Corrupt => "the trace is damaged",
+            ProblemKind::ClockBackwards => "the trace's clock goes backwards",
+            ProblemKind::MissingField => "an event's format lacks a field",
+            ProblemKind::UnknownEvent => "an event's format is not in the trace",
+            ProblemKind::StrangeLine => "a line is no event",
+            ProblemKind::Unsupported => "not supported",
         };
-        write!(f, "{sort}: {}", self.detail)?;
+        write!(f, "{kind}: {}", self.detail)?;
         if self.times > 1 { write!(f, " (and {} more)", self.times - 1) } else { Ok(()) }
     }
 }
@@ -134,8 +133,8 @@ mod tests {
     fn problems_are_said_once_and_counted() {
         let mut report = Report { events: 3, ..Report::default() };
         assert!(report.is_whole());
-        report.note(Sort::Corrupt, || "page 3".into());
-        report.note(Sort::Corrupt, || unreachable!("only the first is described"));
+        report.note(ProblemKind::Corrupt, || "page 3".into());
+        report.note(ProblemKind::Corrupt, || unreachable!("only the first is described"));
         report.lose(Some(5));
         report.lose(None);
         assert!(!report.is_whole());
@@ -149,7 +148,7 @@ mod tests {
     fn a_forged_trace_cannot_fill_memory_with_problems() {
         let mut report = Report::default();
         for number in 0..1000 {
-            report.note_apart(Sort::MissingField, number.to_string());
+            report.note_apart(ProblemKind::MissingField, number.to_string());
         }
         assert_eq!(report.problems.len(), MOST);
     }

@@ -1,13 +1,11 @@
-//! Room: ftrace's text as events: `trace`, atrace, systrace's HTML, phones' variants, `trace-cmd report`.
-//! Not here: an event's own text (`fields`); finding out that a file is text (`open`).
+//! Reads ftrace's text as events: `trace`, atrace, systrace's HTML, phone variants, `trace-cmd report`.
+//! Not here: an event's own text (`fields`); format detection (`open`).
 //! Facts: `print_trace_line` and `trace_print_context` of `kernel/trace/`, Linux 7.2; Perfetto's
-//! `systrace_line_tokenizer` for phones' lines; `tep_print_event` of libtraceevent.
+//! `systrace_line_tokenizer` for phone lines; `tep_print_event` of libtraceevent.
 
-mod input;
 mod line;
 mod reader;
 
-pub(crate) use input::Input;
 pub(crate) use line::looks_like_trace;
 pub use reader::TextReader;
 

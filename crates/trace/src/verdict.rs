@@ -1,51 +1,51 @@
-//! Room: what a trace says about its transactions: the slow ones one by one, and where the time of all went.
+//! Analysis of a trace: each slow transaction, and where the time of all transactions went.
 //! Not here: rebuilding transactions (`model`), pictures (`picture`).
 
 mod busiest;
+mod misses;
 mod slow;
 mod sums;
 pub(crate) mod text;
-mod told;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use serde::{Deserialize, Serialize};
 
-pub use busiest::Stretch;
-pub use slow::{Before, Inverted, Moment, Reason, Slow, Who};
+pub use busiest::CallBurst;
+pub use misses::ReportedMiss;
+pub use slow::{BlockingTask, CallSegment, InversionDetail, Reason, SlowCall, ThreadInfo};
 pub(crate) use slow::{label, outcome};
 pub use sums::{Share, Sum};
-pub use told::Told;
 
 use crate::event::{Event, Kind, Name, Names};
 use crate::model::{Model, Outcome, Transaction};
 use crate::report::Report;
-use busiest::Busiest;
+use busiest::BurstFinder;
+use misses::Misses;
 use sums::Sums;
-use told::Misses;
 
-/// The most transactions over the deadline that are told one by one; the slowest of them are kept.
+/// Maximum number of deadline misses reported one by one; the slowest are kept.
 const MOST_MISSES: usize = 256;
-/// The most tasks that are told apart in [`Analysis::behind`] while reading.
+/// Maximum number of tasks in [`Analysis::behind`] while reading.
 const MOST_TASKS: usize = 1 << 16;
 
-/// Which transactions count. An empty filter takes all.
+/// Selection of transactions. An empty filter selects all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Threads or processes, of the caller or of the server.
+    /// Thread or process IDs of the caller or the server.
     pub pids: Vec<i32>,
-    /// Part of the caller's or the server's name.
+    /// Substring of the caller's or the server's name.
     pub comm: Option<String>,
     /// Only calls that binderperf's own marks name.
     pub own: bool,
-    /// Part of what such a mark says.
+    /// Substring of such a mark.
     pub mark: Option<String>,
 }
 
 impl Filter {
     fn is_empty(&self) -> bool {
-        self.pids.is_empty() && self.comm.is_none() && !self.own && self.mark.is_none()
+        *self == Self::default()
     }
 
     fn takes(&self, call: &Transaction, names: &Names) -> bool {
@@ -67,54 +67,54 @@ impl Filter {
     }
 }
 
-/// What is asked of a trace.
+/// Options of an analysis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Question {
-    /// A call that takes longer is a miss, in nanoseconds.
+pub struct AnalysisOptions {
+    /// Deadline in nanoseconds; a call that takes longer is a miss.
     pub deadline_ns: Option<u64>,
-    /// How many of the slowest calls to tell one by one.
+    /// Number of slowest calls to report one by one.
     pub worst: usize,
-    /// Which transactions count.
+    /// Selection of transactions.
     pub filter: Filter,
 }
 
-/// How many transactions there were, by what became of them.
+/// Number of transactions by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Calls whose reply arrived.
     pub calls: u64,
-    /// Of them, made while serving another call.
+    /// Calls made while serving another call.
     pub nested: u64,
-    /// Of the calls, received on the CPU that they were sent on.
+    /// Calls received on the CPU that they were sent on.
     #[serde(default)]
     pub same_cpu: u64,
     /// Oneway calls that were received.
     pub oneway: u64,
-    /// Over the deadline that was asked for, without the doubtful ones, or told by the test itself.
+    /// Misses: over the deadline and without missing events, or reported by the caller.
     pub missed: u64,
-    /// Failed, or to the dead or frozen.
+    /// Failed, or receiver dead or frozen.
     pub failed: u64,
     /// Cut off by the end of the trace.
     pub cut: u64,
-    /// Missing events, so that they are not judged.
+    /// With missing events; not judged.
     pub doubtful: u64,
 }
 
-/// Calls of urgent callers that waited behind less urgent tasks.
+/// Priority inversion over all calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inversions {
-    /// Calls with a caller of real-time or deadline priority: the only ones that can be inverted.
+    /// Calls of real-time or deadline callers, the only ones that can be inverted.
     pub urgent_calls: u64,
-    /// Of them, inverted for at least a fifth of their time.
+    /// Urgent calls that were inverted for at least a fifth of their time.
     pub calls: u64,
-    /// Nanoseconds of inversion in all of them.
+    /// Nanoseconds of inversion in all urgent calls.
     pub ns: u64,
 }
 
-/// A trace's whole answer.
+/// Result of an analysis.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Analysis {
-    /// From the first event to the last, in nanoseconds.
+    /// Time from the first to the last event, in nanoseconds.
     pub span_ns: u64,
     /// Events read.
     pub events: u64,
@@ -122,52 +122,52 @@ pub struct Analysis {
     pub lost: u64,
     /// Gaps of unknown size.
     pub gaps: u64,
-    /// What was wrong with the trace.
+    /// Problems of the trace.
     pub problems: Vec<String>,
-    /// The deadline that was asked for.
+    /// Deadline of the options.
     pub deadline_ns: Option<u64>,
-    /// How many there were.
+    /// Number of transactions by outcome.
     pub counts: Counts,
-    /// Where the time of all calls went, outermost calls only unless a filter was set; oneway calls apart.
+    /// Where the time of all calls went; only outermost calls unless a filter was set; without oneway calls.
     pub all: Sum,
-    /// The same of the slowest hundredth.
+    /// Where the time of the slowest hundredth went.
     pub slowest: Sum,
-    /// Of oneway calls, from sending to receiving.
+    /// Where the time of oneway calls went, from sending to receiving.
     pub oneway: Sum,
-    /// Tasks that threads at work for a call waited behind, the longest first, ten at most.
-    pub behind: Vec<Before>,
-    /// Priority inversion in all calls.
+    /// Tasks that threads waited behind while they worked for a call, the longest first, ten at most.
+    pub behind: Vec<BlockingTask>,
+    /// Priority inversion over all calls.
     pub inversions: Inversions,
-    /// The calls in a row that the most pairs made at once.
+    /// Consecutive calls made by the most pairs.
     #[serde(default)]
-    pub busiest: Option<Stretch>,
-    /// The slowest, and those over the deadline; the slowest first.
-    pub slow: Vec<Slow>,
+    pub busiest: Option<CallBurst>,
+    /// The slowest calls and those over the deadline, slowest first.
+    pub slow: Vec<SlowCall>,
 }
 
 impl Analysis {
-    /// All of it as JSON, ending in a newline.
+    /// Serializes as JSON, ending in a newline.
     ///
     /// # Errors
-    /// None that could be met: these are numbers and texts.
+    /// None in practice: all fields are numbers and texts.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self).map(|json| json + "\n")
     }
 }
 
-/// What an event made of transactions.
+/// Change of a transaction, caused by one event.
 #[derive(Clone, Copy, Debug)]
-pub enum Met<'c> {
-    /// This one ended.
+pub enum TransactionEvent<'c> {
+    /// Transaction that ended.
     Ended(&'c Transaction),
-    /// This one, which ended before, was a miss as its caller tells.
-    Missed(&'c Transaction, Told),
+    /// Transaction that ended before, and whose caller now reports a miss.
+    Missed(&'c Transaction, ReportedMiss),
 }
 
-/// Reads a trace to its end and answers.
+/// Reads a trace's events and analyses them.
 #[derive(Clone, Debug)]
-pub struct Analyst {
-    question: Question,
+pub struct Analyzer {
+    options: AnalysisOptions,
     model: Model,
     tally: Tally,
 }
@@ -177,79 +177,88 @@ struct Tally {
     counts: Counts,
     calls: Sums,
     oneway: Sums,
-    behind: HashMap<i32, Before>,
+    behind: HashMap<i32, BlockingTask>,
     inversions: Inversions,
-    busiest: Busiest,
+    busiest: BurstFinder,
     kept: Vec<Transaction>,
     missed: Vec<Transaction>,
-    told: Misses,
+    reported: Misses,
 }
 
-impl Analyst {
-    /// One that has read nothing.
+impl Analyzer {
+    /// Creates an analysis without events.
     #[must_use]
-    pub fn new(question: Question) -> Self {
-        let tally = Tally { told: Misses::keeping(MOST_MISSES), ..Tally::default() };
-        Self { question, model: Model::new(), tally }
+    pub fn new(options: AnalysisOptions) -> Self {
+        Self { options, model: Model::new(), tally: Tally::default() }
     }
 
-    /// Takes the next event, in the order of their times. `names` are the reader's.
+    /// Takes the next event, in time order. `names` are the reader's.
     pub fn take(&mut self, event: &Event, names: &Names) {
         self.take_with(event, names, &mut |_| {});
     }
 
-    /// As [`Analyst::take`]; `met` gets the transactions that were asked for and end with this event, and the
-    /// one that this event says was a miss.
-    pub fn take_with(&mut self, event: &Event, names: &Names, met: &mut impl FnMut(Met<'_>)) {
-        let (tally, question) = (&mut self.tally, &self.question);
+    /// Takes the next event like [`Analyzer::take`]; passes the selected transactions that it ends, and the one that
+    /// it reports as a miss, to `met`.
+    pub fn take_with(&mut self, event: &Event, names: &Names, met: &mut impl FnMut(TransactionEvent<'_>)) {
+        let (tally, options) = (&mut self.tally, &self.options);
         self.model.take(event, names, &mut |call| {
-            if question.filter.takes(&call, names) {
-                met(Met::Ended(&call));
-                tally.take(call, question, names);
+            if options.filter.takes(&call, names) {
+                met(TransactionEvent::Ended(&call));
+                tally.take(call, options, names);
             }
         });
-        if tally.tell(event, question, names)
-            && let Some((call, told)) = tally.told.told.last()
+        if tally.handle_miss_mark(event, options, names)
+            && let Some((call, reported)) = tally.reported.misses.last()
         {
-            met(Met::Missed(call, *told));
+            met(TransactionEvent::Missed(call, *reported));
         }
         if let (Kind::Lost { .. }, Some(gap)) = (&event.kind, self.model.last_gap()) {
-            let told = self.tally.told.told.iter_mut().map(|(call, _)| call);
-            for call in self.tally.kept.iter_mut().chain(&mut self.tally.missed).chain(told) {
+            let reported = self.tally.reported.misses.iter_mut().map(|(call, _)| call);
+            for call in self.tally.kept.iter_mut().chain(&mut self.tally.missed).chain(reported) {
                 call.doubtful |= call.begin < gap.end && call.end > gap.begin;
             }
         }
     }
 
-    /// The trace has ended, and with it what is open; `met` gets those transactions that were asked for.
-    /// [`Analyst::finish`] does this, too, for whoever does not want them.
-    pub fn end_with(&mut self, names: &Names, met: &mut impl FnMut(Met<'_>)) {
-        let (tally, question) = (&mut self.tally, &self.question);
+    /// Ends the trace and passes the selected open transactions to `met`. [`Analyzer::finish`] includes this.
+    pub fn end_with(&mut self, names: &Names, met: &mut impl FnMut(TransactionEvent<'_>)) {
+        let (tally, options) = (&mut self.tally, &self.options);
         self.model.finish(&mut |call| {
-            if question.filter.takes(&call, names) {
-                met(Met::Ended(&call));
-                tally.take(call, question, names);
+            if options.filter.takes(&call, names) {
+                met(TransactionEvent::Ended(&call));
+                tally.take(call, options, names);
             }
         });
     }
 
-    /// What there is to tell of a transaction that was a miss: over the deadline that was asked for, or by what
-    /// its caller told. `None` of any other.
+    /// Describes a transaction that missed the deadline of the options, or its caller's own (`reported`). `None` if it
+    /// missed none.
     #[must_use]
-    pub fn tell_miss(&self, call: &Transaction, told: Option<Told>, names: &Names) -> Option<Slow> {
-        let deadline = self.question.deadline_ns;
+    pub fn describe_miss(
+        &self,
+        call: &Transaction,
+        reported: Option<ReportedMiss>,
+        names: &Names,
+    ) -> Option<SlowCall> {
+        let deadline = self.options.deadline_ns;
         let over = !call.oneway && call.is_sound() && deadline.is_some_and(|deadline| call.ns() > deadline);
-        (over || told.is_some()).then(|| Slow::of(call, (deadline, told), &self.model, names))
+        (over || reported.is_some()).then(|| self.describe(call, reported, names))
     }
 
-    /// The trace has ended; `report` is what its reader came to.
+    fn describe(&self, call: &Transaction, reported: Option<ReportedMiss>, names: &Names) -> SlowCall {
+        let mut slow = SlowCall::of(call, (self.options.deadline_ns, reported), &self.model, names);
+        slow.verdict = text::sentence(&slow);
+        slow
+    }
+
+    /// Ends the trace and returns the result; `report` is the reader's.
     #[must_use]
     pub fn finish(mut self, names: &Names, report: &Report) -> Analysis {
         self.end_with(names, &mut |_| {});
-        let (tally, question) = (self.tally, &self.question);
-        let mut slow: Vec<(Transaction, Option<Told>)> =
-            tally.told.told.into_iter().map(|(call, told)| (call, Some(told))).collect();
-        for call in keep_slowest(tally.kept, self.question.worst).into_iter().chain(tally.missed) {
+        let (tally, options) = (std::mem::take(&mut self.tally), &self.options);
+        let mut slow: Vec<(Transaction, Option<ReportedMiss>)> =
+            tally.reported.misses.into_iter().map(|(call, reported)| (call, Some(reported))).collect();
+        for call in keep_slowest(tally.kept, self.options.worst).into_iter().chain(tally.missed) {
             let known =
                 |(known, _): &(Transaction, _)| known.debug_id == call.debug_id && known.begin == call.begin;
             if !slow.iter().any(known) {
@@ -257,16 +266,15 @@ impl Analyst {
             }
         }
         slow.sort_by_key(|(call, _)| std::cmp::Reverse(call.ns()));
-        // Those of calls that were not asked for are none.
-        let all = question.filter.pids.is_empty() && question.filter.comm.is_none();
-        let strays = tally.told.strays.iter().filter(|_| all);
+        // Strays of calls outside the selection do not count.
+        let all = options.filter.pids.is_empty() && options.filter.comm.is_none();
+        let strays = tally.reported.strays.iter().filter(|_| all);
         let strays =
             strays.map(|words| format!("the trace does not hold the call that this miss was: {words}"));
         let problems = report.problems.iter().map(ToString::to_string).chain(strays).collect();
-        let mut behind: Vec<Before> = tally.behind.into_values().collect();
+        let mut behind: Vec<BlockingTask> = tally.behind.into_values().collect();
         behind.sort_by_key(|task| (std::cmp::Reverse(task.ns), task.tid));
         behind.truncate(10);
-        let deadline_ns = self.question.deadline_ns;
         let span = self.model.span();
         Analysis {
             span_ns: span.map_or(0, |(begin, end)| end - begin),
@@ -274,7 +282,7 @@ impl Analyst {
             lost: report.lost,
             gaps: report.gaps,
             problems,
-            deadline_ns,
+            deadline_ns: options.deadline_ns,
             counts: tally.counts,
             all: tally.calls.sum(1.0),
             slowest: tally.calls.sum(0.01),
@@ -282,15 +290,12 @@ impl Analyst {
             behind,
             inversions: tally.inversions,
             busiest: tally.busiest.found(),
-            slow: slow
-                .iter()
-                .map(|(call, told)| Slow::of(call, (deadline_ns, *told), &self.model, names))
-                .collect(),
+            slow: slow.iter().map(|(call, reported)| self.describe(call, *reported, names)).collect(),
         }
     }
 }
 
-/// The `most` slowest, in no order.
+/// The `most` slowest, unordered.
 fn keep_slowest(mut calls: Vec<Transaction>, most: usize) -> Vec<Transaction> {
     if calls.len() > most {
         calls.sort_unstable_by_key(|call| std::cmp::Reverse(call.ns()));
@@ -300,14 +305,14 @@ fn keep_slowest(mut calls: Vec<Transaction>, most: usize) -> Vec<Transaction> {
 }
 
 impl Tally {
-    fn take(&mut self, call: Transaction, question: &Question, names: &Names) {
-        self.told.ended(&call);
+    fn take(&mut self, call: Transaction, options: &AnalysisOptions, names: &Names) {
+        self.reported.ended(&call);
         if !self.count(&call) {
             return;
         }
-        // A nested call's time is already in the call that it was made for, unless that one is not asked for.
-        let outermost = !call.nested || !question.filter.is_empty();
-        let missed = !call.oneway && question.deadline_ns.is_some_and(|deadline| call.ns() > deadline);
+        // A nested call's time is part of its outer call, unless that one is not selected.
+        let outermost = !call.nested || !options.filter.is_empty();
+        let missed = !call.oneway && options.deadline_ns.is_some_and(|deadline| call.ns() > deadline);
         if outermost {
             let sums = if call.oneway { &mut self.oneway } else { &mut self.calls };
             sums.add(&call, names);
@@ -324,25 +329,25 @@ impl Tally {
                 self.missed = keep_slowest(std::mem::take(&mut self.missed), MOST_MISSES);
             }
         }
-        if outermost && !call.oneway && question.worst > 0 {
+        if outermost && !call.oneway && options.worst > 0 {
             self.kept.push(call);
-            if self.kept.len() >= 4 * question.worst + 64 {
-                self.kept = keep_slowest(std::mem::take(&mut self.kept), question.worst);
+            if self.kept.len() >= 4 * options.worst + 64 {
+                self.kept = keep_slowest(std::mem::take(&mut self.kept), options.worst);
             }
         }
     }
 
-    /// A test may tell of a miss, which is a fact even where the trace lacks events; whether this event does, of
-    /// a call that was asked for.
-    fn tell(&mut self, event: &Event, question: &Question, names: &Names) -> bool {
-        let Some(call) = self.told.marked(event) else { return false };
-        let asked_for = question.filter.takes(call, names);
-        let counted = call.is_sound() && question.deadline_ns.is_some_and(|deadline| call.ns() > deadline);
-        self.counts.missed += u64::from(asked_for && !counted);
-        asked_for
+    /// Handles the mark of a miss, which is valid even where events are missing. Whether this event is one, of a
+    /// selected call.
+    fn handle_miss_mark(&mut self, event: &Event, options: &AnalysisOptions, names: &Names) -> bool {
+        let Some(call) = self.reported.marked(event) else { return false };
+        let selected = options.filter.takes(call, names);
+        let counted = call.is_sound() && options.deadline_ns.is_some_and(|deadline| call.ns() > deadline);
+        self.counts.missed += u64::from(selected && !counted);
+        selected
     }
 
-    /// Counts it; whether it is to be judged.
+    /// Counts a transaction; returns whether it can be judged.
     fn count(&mut self, call: &Transaction) -> bool {
         let counts = &mut self.counts;
         match call.outcome {
@@ -371,7 +376,7 @@ impl Tally {
 
     fn wait_behind(&mut self, call: &Transaction, names: &Names) {
         for part in &call.parts {
-            // The other side of the call, which has not left the CPU yet, is in nobody's way.
+            // The other side of the call, about to leave the CPU, delays nobody.
             let Some(behind) = part.cause.behind().filter(|_| !slow::is_handover(part, call)) else {
                 continue;
             };
@@ -379,7 +384,7 @@ impl Tally {
             match self.behind.entry(behind.tid) {
                 Entry::Occupied(mut task) => task.get_mut().ns += part.ns(),
                 Entry::Vacant(place) if room => {
-                    place.insert(Before::of(behind, part, names));
+                    place.insert(BlockingTask::of(behind, part, names));
                 }
                 Entry::Vacant(_) => {}
             }

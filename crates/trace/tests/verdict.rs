@@ -1,24 +1,24 @@
-//! Room: what is said of recordings whose cause is known, because the test that was recorded made it so.
-//! Not here: streams made by hand (`model`'s tests).
-//! Facts: mainline's C driver of Linux 7.2 under instruction counting, where the host's other work is not
-//! in the guest's time. `inversion` and `raised` are windows of `binderperf inversion`: a FIFO 99 caller, a
-//! server that computes for 1 ms, three hogs on the same CPU; `queued` is of the inheritance scenes of
-//! `binderperf latency`, where the only looper sleeps for 40 ms in one call while another waits.
+//! Tests of the analysis on recordings whose cause is known by construction.
+//! Not here: synthetic streams (`model`'s tests).
+//! Facts: mainline's C driver of Linux 7.2 under instruction counting, so the host's load does not affect the guest's
+//! time. `inversion` and `raised` are excerpts of `binderperf inversion`: a FIFO 99 caller, a server that computes
+//! for 1 ms, three hogs on the same CPU; `queued` is from the inheritance cases of `binderperf latency`, where the
+//! only looper sleeps for 40 ms in one call while another waits.
 
 use std::fs::File;
 use std::path::Path;
 
-use trace::verdict::{Analysis, Analyst, Question, Slow};
+use trace::verdict::{Analysis, AnalysisOptions, Analyzer, SlowCall};
 
-fn analysed(name: &str, question: Question) -> Analysis {
+fn analysed(name: &str, options: AnalysisOptions) -> Analysis {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name);
     let file = File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut reader = trace::open(file).expect("ftrace's text");
-    let mut analyst = Analyst::new(question);
+    let mut analyzer = Analyzer::new(options);
     while let Some(event) = reader.next() {
-        analyst.take(&event, reader.names());
+        analyzer.take(&event, reader.names());
     }
-    let analysis = analyst.finish(reader.names(), reader.report());
+    let analysis = analyzer.finish(reader.names(), reader.report());
     assert_eq!((analysis.lost, analysis.gaps, analysis.problems.len()), (0, 0, 0));
     for slow in &analysis.slow {
         let whole: u64 = slow.reasons.iter().map(|reason| reason.ns).sum();
@@ -31,12 +31,15 @@ fn analysed(name: &str, question: Question) -> Analysis {
 }
 
 fn all(name: &str) -> Analysis {
-    analysed(name, Question { deadline_ns: Some(2_000_000), worst: 1000, ..Question::default() })
+    analysed(
+        name,
+        AnalysisOptions { deadline_ns: Some(2_000_000), worst: 1000, ..AnalysisOptions::default() },
+    )
 }
 
 /// Calls of the experiment itself: those whose server computed for its millisecond.
-fn of_the_experiment(analysis: &Analysis) -> Vec<&Slow> {
-    let computes = |slow: &&Slow| {
+fn of_the_experiment(analysis: &Analysis) -> Vec<&SlowCall> {
+    let computes = |slow: &&SlowCall| {
         slow.caller.prio == Some(0)
             && slow.reasons.iter().any(|reason| reason.cause == "server_running" && reason.ns > 900_000)
     };
@@ -92,14 +95,14 @@ fn a_call_that_waits_for_the_only_looper_is_told_what_that_was_busy_with() {
 #[test]
 fn a_filter_takes_calls_by_either_side() {
     let everybody = all("queued.txt").counts.calls;
-    let mut question = Question { worst: 1000, ..Question::default() };
-    question.filter.pids = vec![52];
-    let some = analysed("queued.txt", question.clone());
+    let mut options = AnalysisOptions { worst: 1000, ..AnalysisOptions::default() };
+    options.filter.pids = vec![52];
+    let some = analysed("queued.txt", options.clone());
     assert!(some.counts.calls > 0 && some.counts.calls < everybody, "{some}");
     assert!(some.slow.iter().all(|call| call.caller.tid == 52 || call.server_process == 52));
-    question.filter.pids.clear();
-    question.filter.comm = Some("nobody".into());
-    assert_eq!(analysed("queued.txt", question).counts.calls, 0);
+    options.filter.pids.clear();
+    options.filter.comm = Some("nobody".into());
+    assert_eq!(analysed("queued.txt", options).counts.calls, 0);
 }
 
 #[test]
@@ -119,7 +122,7 @@ fn the_answer_survives_json() {
 #[test]
 fn the_rust_drivers_calls_are_put_together_and_named() {
     let analysis = all("binder-rust.bptrace");
-    // Four calls of each class, and those that arrange the test.
+    // Four calls of each class, and those that set up the test.
     assert_eq!(analysis.slow.len(), 14, "{analysis}");
     assert!(
         analysis.slow.iter().all(|call| call.server.is_some() && call.replied_ns.is_some()),

@@ -1,22 +1,20 @@
-//! Room: `latency sweep`: words into a grid, its record into output and an exit status.
-//! Not here: carrying it out (`lab::latency::sweep`), what is sustained (`record::sweep`).
+//! The command `latency sweep`: its options, output and exit status.
+//! Not here: measuring (`bench::latency::sweep`), what is sustained (`record::sweep`).
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use bench::latency::sweep::{Grid, execute};
+use bench::latency::{Injected, LatencyOptions};
+use bench::load::LoadSpec;
+use bench::plan::{Flavour, Inherit, Release};
 use clap::{Parser, ValueEnum};
-use lab::latency::sweep::{Grid, execute};
-use lab::latency::{Ask, Flavour, Injected};
-use lab::load::LoadSpec;
-use lab::plan::{Inherit, Release};
-use lab::run::Observer;
 use record::Run;
-use record::render::latency::{Options, json, table};
+use record::render::latency::Options;
 
-use super::super::driver::{DriverArgs, chosen};
-use super::super::output::Sink;
-use super::super::progress::StatusLine;
-use super::super::{A_YEAR_S, cannot_run, complain, exit, note};
+use super::super::driver::DriverArgs;
+use super::super::measure::{completeness, measure};
+use super::super::{A_YEAR_S, CommandResult, command_line, complain, exit};
 use super::verdict::failures;
 use super::{Form, Switch};
 
@@ -25,11 +23,11 @@ use super::{Form, Switch};
 #[derive(Debug, Parser)]
 #[command(disable_version_flag = true)]
 pub(super) struct SweepArgs {
-    /// What the pairs speak
+    /// The library that the pairs use
     #[arg(long, value_enum, default_value_t = Speak::Hwbinder)]
     flavour: Speak,
 
-    /// Pairs at work at once [default: 1, and as many as there are CPUs but one]
+    /// Numbers of concurrent pairs [default: 1, and one less than the CPUs]
     #[arg(short = 'w', long, alias = "pair", value_name = "N", value_delimiter = ',')]
     pairs: Vec<u32>,
 
@@ -37,11 +35,11 @@ pub(super) struct SweepArgs {
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = [0, 4096])]
     payload: Vec<u32>,
 
-    /// Load beside it: none, or the word that `latency --load` takes, several with commas; again for the grid's next
+    /// Background load of a grid point: none, or values of `latency --load` separated by commas; may be repeated
     #[arg(long, value_name = "none|LOAD,...", default_values_t = [Beside(Vec::new())])]
     load: Vec<Beside>,
 
-    /// Deadlines that every call is held against
+    /// Deadlines to check every call against
     #[arg(long, value_name = "US", value_delimiter = ',', default_values_t = [50, 100, 200, 500, 1000, 2500, 5000, 10_000])]
     deadline_us: Vec<u64>,
 
@@ -49,23 +47,23 @@ pub(super) struct SweepArgs {
     #[arg(short = 'i', long, value_name = "N", default_value_t = 500)]
     iterations: u64,
 
-    /// Calls per second of each pair among which the highest that is sustained is searched; none for no search
+    /// Calls per second of each pair to try for the highest sustained rate; none for no search
     #[arg(help_heading = "Rates", long, value_name = "none|HZ,...", default_value_t = Rates(vec![500.0, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4]))]
     rates: Rates,
 
-    /// A rate is sustained if this share of the calls meets the deadline
+    /// A rate is sustained if at least this share of the calls meets the deadline
     #[arg(help_heading = "Rates", long, value_name = "SHARE", default_value_t = 0.99)]
     meet: f64,
 
-    /// With this confidence, one-sided
+    /// One-sided confidence of that
     #[arg(help_heading = "Rates", long, value_name = "SHARE", default_value_t = 0.95)]
     confidence: f64,
 
-    /// Whether the service's node lets real-time priorities pass [default: on for hwbinder, off for binder]
+    /// Whether the service's node inherits real-time priorities [default: on for hwbinder, off for binder]
     #[arg(help_heading = "Service", long, value_name = "on|off")]
     inherit_rt: Option<Switch>,
 
-    /// What to print
+    /// Output format
     #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Table)]
     format: Form,
 
@@ -73,19 +71,19 @@ pub(super) struct SweepArgs {
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     record: Option<PathBuf>,
 
-    /// Every single time in the record
+    /// Record every single time
     #[arg(help_heading = "Output", long)]
     raw_data: bool,
 
-    /// Make something go wrong, to see it found: as in the other latency tests
+    /// Inject a fault, as in the other latency tests
     #[arg(help_heading = "Service", long, value_name = "FAULT")]
     inject: Vec<Injected>,
 
-    /// Android release whose service manager is spoken to: 8 to 16, 15-qpr
+    /// Android release of the service manager's protocol: 8 to 16, 15-qpr
     #[arg(help_heading = "Service", long, value_name = "N", default_value_t)]
     android: Release,
 
-    /// Seconds without a reply after which a pair is given up
+    /// Seconds without a reply after which a pair counts as hanging
     #[arg(help_heading = "Service", long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     patience: u64,
 
@@ -103,7 +101,7 @@ enum Speak {
 
 const NONE: &str = "none";
 
-/// What loads a point of the grid.
+/// The background load of a grid point.
 #[derive(Clone, Debug, PartialEq)]
 struct Beside(Vec<LoadSpec>);
 
@@ -125,7 +123,7 @@ impl std::fmt::Display for Beside {
     }
 }
 
-/// Rates, in ascending order, each once.
+/// Distinct rates in ascending order.
 #[derive(Clone, Debug, PartialEq)]
 struct Rates(Vec<f64>);
 
@@ -166,8 +164,8 @@ impl SweepArgs {
             Speak::Binder => Flavour::Binder,
             Speak::Hwbinder => Flavour::Hwbinder,
         };
-        let usual = Ask::usual(flavour);
-        let base = Ask {
+        let usual = LatencyOptions::usual(flavour);
+        let base = LatencyOptions {
             test: "latency sweep".to_owned(),
             iterations: self.iterations,
             inherit_rt: self.inherit_rt.map_or(usual.inherit_rt, |switch| switch == Switch::On),
@@ -176,7 +174,7 @@ impl SweepArgs {
             wanted: self.driver.wanted_inheriting(Inherit::Rt)?,
             android: self.android,
             patience_s: self.patience,
-            command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            command_line: command_line(),
             ..usual
         };
         let mut deadlines_us = self.deadline_us.clone();
@@ -184,7 +182,11 @@ impl SweepArgs {
         deadlines_us.dedup();
         let grid = Grid {
             base,
-            pairs: if self.pairs.is_empty() { usual_pairs(lab::usable_cpus()) } else { self.pairs.clone() },
+            pairs: if self.pairs.is_empty() {
+                usual_pairs(sys::sched::usable_cpus())
+            } else {
+                self.pairs.clone()
+            },
             payloads: self.payload.clone(),
             loads: self.load.iter().map(|beside| beside.0.clone()).collect(),
             deadlines_us,
@@ -203,69 +205,25 @@ fn usual_pairs(cpus: u32) -> Vec<u32> {
     pairs
 }
 
-/// Runs it; the result is the exit status.
-pub(super) fn run(args: &SweepArgs) -> u8 {
-    let grid = match args.grid() {
-        Ok(grid) => grid,
-        Err(why) => {
-            complain(why);
-            return exit::USAGE;
-        }
-    };
-    let mut stdout = Sink::stdout();
-    let mut record = args.record.as_deref().map(Sink::file);
-    if let Some(trouble) = record.as_ref().and_then(Sink::trouble) {
-        complain(trouble);
-    }
-    let mut teller = Teller { line: StatusLine::new() };
-    let result = execute(&grid, &mut teller);
-    teller.line.show("");
-    let run = match result {
-        Ok(run) => run,
-        Err(error) => return cannot_run(&error),
-    };
-    stdout.put(&match args.format {
-        Form::Json => json(&run, &Options::default()),
-        Form::Table => table(&run),
-    });
-    if let Some(record) = &mut record {
-        record.put(&run.to_json());
-    }
-    let status = verdict(&run);
-    let troubles: Vec<String> = std::iter::once(&stdout).chain(&record).filter_map(Sink::trouble).collect();
-    troubles.iter().for_each(complain);
-    if troubles.is_empty() { status } else { exit::INTERNAL }
+/// Measures the grid.
+pub(super) fn run(args: &SweepArgs) -> CommandResult {
+    measure(
+        args.grid(),
+        args.record.as_deref(),
+        execute,
+        |run| args.format.of(run, Options::default()),
+        verdict,
+    )
 }
 
-/// A sweep asks how things are, so only what could not be measured is a failure.
+/// A sweep has no limits, so only what could not be measured is a failure.
 fn verdict(run: &Run) -> u8 {
     let mut status = failures(run);
     for finding in run.findings.iter().filter(|finding| finding.severity == record::Severity::Error) {
         complain(&finding.text);
         status = exit::FAILED;
     }
-    if let Some(reason) = &run.incomplete_reason {
-        complain(format_args!("{reason}; what was measured is kept"));
-        status = exit::FAILED;
-    }
-    status
-}
-
-/// Tells which point is measured.
-struct Teller {
-    line: StatusLine,
-}
-
-impl Observer for Teller {
-    fn begins(&mut self, run: &Run) {
-        note(chosen(run).unwrap_or_default());
-    }
-
-    fn starts(&mut self, run: &Run, case: usize, done: usize, all: usize) {
-        if let Some(case) = run.cases.get(case) {
-            self.line.step(done, all, case.name.split("/pair:").next().unwrap_or(&case.name));
-        }
-    }
+    status.max(completeness(run))
 }
 
 #[cfg(test)]

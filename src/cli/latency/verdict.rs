@@ -1,17 +1,17 @@
-//! Room: what a latency test came to, as an exit status, and on stderr why it is not 0.
+//! The verdict on a latency test: its exit status, and on stderr the reason if it is not 0.
 //! Not here: judging (`record::verdict`).
 
-use record::verdict::{Inherited, as_expected};
+use record::verdict::{InheritanceVerdict, as_expected};
 use record::{Hop, HostClass, Inheritance, LatencyTest, Level, Outcome, Run};
 
 use super::super::{complain, exit, note};
 use super::Expected;
 
-/// Says which pairs failed; the exit status for that.
+/// Reports the pairs that failed; returns the exit status.
 pub(super) fn failures(run: &Run) -> u8 {
     let mut told = Vec::new();
     for case in &run.cases {
-        // What breaks a pair breaks the calls of both its classes, and is told once.
+        // A failure concerns the calls of both classes of a pair, and is reported once.
         let pair = case.name.rsplit_once('/').map_or(case.name.as_str(), |(pair, _class)| pair);
         for repetition in &case.repetitions {
             if let Outcome::Failed { reason, .. } = &repetition.outcome
@@ -25,7 +25,7 @@ pub(super) fn failures(run: &Run) -> u8 {
     if told.is_empty() { exit::FINE } else { exit::FAILED }
 }
 
-/// The exit status of a run of which so much inheritance is expected.
+/// Reports the verdict on a run with this expected inheritance; returns the exit status.
 pub(super) fn tell(run: &Run, expected: Expected) -> u8 {
     if run.overloaded {
         note("More pairs than CPUs: the machine is overloaded, and latency tells of the queue.\n");
@@ -42,17 +42,17 @@ pub(super) fn tell(run: &Run, expected: Expected) -> u8 {
         Expected::Driver => level(test, test.inheritance.expected).max(hops(test)),
     };
     if expected != Expected::Driver {
-        // Worth a word in any case.
+        // Reported, without an effect on the status.
         let _ = hops(test);
     }
-    // What broke comes before what could not be told.
+    // A failure takes precedence over an inconclusive verdict.
     if ended == exit::FINE { inherited } else { ended }
 }
 
 fn stopped(run: &Run, test: &LatencyTest) -> u8 {
     match (&test.stopped_at, &run.incomplete_reason) {
         (Some(miss), _) => {
-            let log = lab::latency::trace_log();
+            let log = bench::latency::trace_log();
             let line = log.as_ref().map_or(String::new(), |log| format!("log:{}\n", log.display()));
             note(format_args!("deadline triggered: halt & stop trace\n{line}"));
             let (pair, class, us) = (miss.pair, miss.class.name(), miss.took / 1000);
@@ -70,11 +70,11 @@ fn stopped(run: &Run, test: &LatencyTest) -> u8 {
     }
 }
 
-/// As Android's tools have it.
+/// The verdict of Android's tools.
 fn androids(test: &LatencyTest) -> u8 {
-    match Inherited::of(test) {
-        Inherited::Pass => exit::FINE,
-        Inherited::Fail => {
+    match InheritanceVerdict::of(test) {
+        InheritanceVerdict::Pass => exit::FINE,
+        InheritanceVerdict::Fail => {
             let Inheritance { calls, not_inherited, measured, .. } = &test.inheritance;
             let known = if as_expected(&test.inheritance) == Some(true) && *measured != Some(Level::Rt) {
                 let level = measured.map_or("unknown", Level::name);
@@ -89,14 +89,14 @@ fn androids(test: &LatencyTest) -> u8 {
             ));
             exit::FAILED
         }
-        Inherited::Unknown { reason } => {
+        InheritanceVerdict::Unknown { reason } => {
             complain(format_args!("no verdict on inheritance: {reason}"));
             exit::UNABLE
         }
     }
 }
 
-/// By the level that was measured; where that is all, by the test's own calls, too.
+/// The verdict by the measured level; for `rt`, by the test's own calls as well.
 fn level(test: &LatencyTest, wanted: Option<Level>) -> u8 {
     let inheritance = &test.inheritance;
     let name = |level: Option<Level>| level.map_or("unknown", Level::name);
@@ -115,7 +115,7 @@ fn level(test: &LatencyTest, wanted: Option<Level>) -> u8 {
     exit::FINE
 }
 
-/// Single situations that went otherwise than known of the driver.
+/// Reports single situations that differ from what the driver is known for.
 fn hops(test: &LatencyTest) -> u8 {
     let strange = |hop: &&Hop| hop.as_expected() == Some(false) || hop.is_broken();
     let strange: Vec<&str> =

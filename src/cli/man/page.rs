@@ -1,4 +1,4 @@
-//! Room: one page of the manual: a command's definition and its lesson, in roff.
+//! One page of the manual in roff: a command's definition and its help text.
 //! Not here: how options look there (`clap_mangen`), where pages go (`super`).
 
 use clap::Command as Definition;
@@ -6,7 +6,7 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 
 use super::super::applet::Applet;
-use super::super::lessons::{self, Lesson};
+use super::super::help_text::{self, HelpText};
 use super::super::tree;
 
 /// A page.
@@ -32,14 +32,14 @@ fn gather(definition: &Definition, path: &str, pages: &mut Vec<Page>) {
     }
 }
 
-/// The page of a command.
+/// The name of a command's page.
 fn name_of(path: &str) -> String {
     format!("{} {path}", tree::NAME).trim_end().replace(' ', "-")
 }
 
-/// The day, as manuals have it.
+/// Today's date, as manuals show it.
 fn today() -> String {
-    lab::host::now().chars().take_while(|letter| *letter != 'T').collect()
+    host::now().chars().take_while(|letter| *letter != 'T').collect()
 }
 
 fn text(definition: &Definition, path: &str) -> String {
@@ -60,21 +60,21 @@ fn text(definition: &Definition, path: &str) -> String {
     let _ = man.render_options_section(&mut page);
     text += &options(&drained(&mut page));
     text += &commands(definition, path).to_roff();
-    let lesson = lessons::of(path);
-    text += &statuses(lesson).to_roff();
-    text += &variables(definition, lesson).to_roff();
-    if let Some(lesson) = lesson {
-        text += &terms("FILES", lesson.files).to_roff();
-        text += &examples(lesson).to_roff();
+    let help = help_text::find(path);
+    text += &statuses(help).to_roff();
+    text += &variables(definition, help).to_roff();
+    if let Some(help) = help {
+        text += &terms("FILES", &help.files).to_roff();
+        text += &examples(help).to_roff();
     }
-    text + &see_also(path, lesson).to_roff()
+    text + &see_also(path, help).to_roff()
 }
 
 fn drained(bytes: &mut Vec<u8>) -> String {
     String::from_utf8_lossy(&std::mem::take(bytes)).into_owned()
 }
 
-/// A tool of Android's is found by its own name, too.
+/// The NAME section. A tool of Android's is listed by its own name, too.
 fn names(definition: &Definition, path: &str) -> Roff {
     let tool = path.strip_prefix("applet ").and_then(Applet::named);
     let names = tool.map(|tool| format!("{}, ", tool.name())).unwrap_or_default() + &name_of(path);
@@ -84,7 +84,7 @@ fn names(definition: &Definition, path: &str) -> Roff {
     roff
 }
 
-/// Groups of options are parts of one section; and a break beside an empty line is one too many.
+/// Makes groups of options subsections of one section, and removes breaks beside empty lines.
 fn options(section: &str) -> String {
     let text = section.replace("\n.br\n\n.br\n", "\n.sp\n");
     match text.split_once("\n.SH OPTIONS\n") {
@@ -93,7 +93,7 @@ fn options(section: &str) -> String {
     }
 }
 
-/// The commands below: those of the program by what one wants.
+/// The commands below; those of the whole program in their groups.
 fn commands(definition: &Definition, path: &str) -> Roff {
     let mut roff = Roff::new();
     let names: Vec<&str> = definition.get_subcommands().map(Definition::get_name).collect();
@@ -105,7 +105,7 @@ fn commands(definition: &Definition, path: &str) -> Roff {
         list(&mut roff, definition, path, &names);
         return roff;
     }
-    for group in &lessons::GROUPS {
+    for group in help_text::groups() {
         let names: Vec<&str> = group.commands().collect();
         roff.control("SS", [group.title]);
         list(&mut roff, definition, path, &names);
@@ -122,31 +122,28 @@ fn list(roff: &mut Roff, definition: &Definition, path: &str, names: &[&str]) {
     }
 }
 
-/// A page, as other pages name it.
+/// A reference to another page.
 fn reference(path: &str) -> Vec<Inline> {
     vec![bold(name_of(path)), roman("(1)")]
 }
 
-fn statuses(lesson: Option<&Lesson>) -> Roff {
+fn statuses(help: Option<&HelpText>) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["EXIT STATUS"]);
-    for (status, when) in lesson.map_or(lessons::STATUSES, |lesson| lesson.statuses) {
+    for (status, when) in &help.unwrap_or(help_text::shared("@statuses")).statuses {
         roff.control("TP", []).text([bold(status.to_string())]).text([roman(*when)]);
     }
     roff
 }
 
-fn variables(definition: &Definition, lesson: Option<&Lesson>) -> Roff {
+fn variables(definition: &Definition, help: Option<&HelpText>) -> Roff {
     let has_driver = definition.get_arguments().any(|argument| argument.get_long() == Some("driver"));
-    let of_drivers = if has_driver { lessons::OF_DRIVERS } else { &[] };
-    let own = match lesson {
-        Some(lesson) => lesson.variables.to_vec(),
-        None => lessons::every_variable(),
-    };
-    terms("ENVIRONMENT", &[of_drivers, &own].concat())
+    let Some(help) = help else { return terms("ENVIRONMENT", &help_text::every_variable()) };
+    let drivers: &[_] = if has_driver { &help_text::shared("@drivers").variables } else { &[] };
+    terms("ENVIRONMENT", &[drivers, &help.variables].concat())
 }
 
-/// A section of names with what they mean; nothing if there are none.
+/// A section of names with their meaning; empty if there are none.
 fn terms(title: &str, terms: &[(&str, &str)]) -> Roff {
     let mut roff = Roff::new();
     if !terms.is_empty() {
@@ -158,10 +155,10 @@ fn terms(title: &str, terms: &[(&str, &str)]) -> Roff {
     roff
 }
 
-fn examples(lesson: &Lesson) -> Roff {
+fn examples(help: &HelpText) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["EXAMPLES"]);
-    for (at, (what, words)) in lesson.examples.iter().enumerate() {
+    for (at, (what, words)) in help.examples.iter().enumerate() {
         if at > 0 {
             roff.control("PP", []);
         }
@@ -172,8 +169,8 @@ fn examples(lesson: &Lesson) -> Roff {
     roff
 }
 
-fn see_also(path: &str, lesson: Option<&Lesson>) -> Roff {
-    let mut pages: Vec<&str> = lesson.map(|lesson| lesson.see.to_vec()).unwrap_or_default();
+fn see_also(path: &str, help: Option<&HelpText>) -> Roff {
+    let mut pages: Vec<&str> = help.map(|help| help.see.clone()).unwrap_or_default();
     if let Some((parent, _)) = path.rsplit_once(' ').filter(|(parent, _)| !pages.contains(parent)) {
         pages.push(parent);
     }
@@ -193,11 +190,9 @@ fn see_also(path: &str, lesson: Option<&Lesson>) -> Roff {
         line.extend(reference(page));
     }
     roff.text(line);
-    let docs = lesson.map(|lesson| lesson.docs).unwrap_or_default();
-    if !docs.is_empty() {
-        let docs: Vec<String> = docs.iter().map(|name| format!("docs/{name}.md")).collect();
-        roff.control("PP", [])
-            .text([roman(format!("The numbers and words are explained in {}.", docs.join(", ")))]);
+    if let Some(help) = help.filter(|help| !help.docs.is_empty()) {
+        let text = format!("The numbers and terms are explained in {}.", help.documents());
+        roff.control("PP", []).text([roman(text)]);
     }
     roff
 }

@@ -1,50 +1,49 @@
-//! Room: the same in a guest: the same command there, and its folder brought back.
-//! Not here: booting (`lab::vm`).
+//! `run --vm`: runs the same command in a guest and takes over its folder.
+//! Not here: booting (`vm`).
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use lab::suite::Depth;
-use lab::vm::{Options, Sinks, kernel::Choice};
-use record::render::report::Trouble;
+use bench::suite::Depth;
+use record::render::report::RunProblem;
+use vm::{Options, Sinks, kernel::Choice};
 
 use super::RunArgs;
 use super::keep::Folder;
 use crate::cli::progress::{Listener, StatusLine};
-use crate::cli::{complain, exit, note, report};
+use crate::cli::{Failure, OrExit, complain, exit, note, report};
 
-/// Boots, runs, and takes over what came of it.
-pub(super) fn run(args: &RunArgs, kernel: &str, folder: &mut Folder) -> Result<(), u8> {
-    // Not in the folder that the user named: when that cannot be written, the summary shall still come.
+/// Boots a guest, runs the command there, and takes over its results.
+pub(super) fn run(args: &RunArgs, kernel: &str, folder: &mut Folder) -> Result<(), Failure> {
+    // Not the user's folder: if that cannot be written, the summary is still printed.
     let own = std::env::temp_dir().join(format!("binderperf-guest-{}", std::process::id()));
-    if let Err(error) = DirBuilder::new().mode(0o700).create(&own) {
-        complain(format_args!("making {}: {}", own.display(), lab::describe_errno(&error)));
-        return Err(exit::INTERNAL);
-    }
+    DirBuilder::new()
+        .mode(0o700)
+        .create(&own)
+        .map_err(|error| Failure::of_file(exit::INTERNAL, "make", &own, &error))?;
     let mut line = StatusLine::new();
     let result = boot(args, kernel, &own, &mut line).and_then(|back| take_over(&own, folder, back));
     line.show("");
-    // What is worth keeping of it was moved.
+    // The results were moved out of it.
     let _ = std::fs::remove_dir_all(&own);
     result
 }
 
-/// How the copy in the guest ended, and what it said besides its results.
+/// How the copy in the guest ended, and its messages.
 struct Back {
-    /// Its exit status, or why that is not known.
+    /// Its exit status, or why it is unknown.
     status: Result<u8, String>,
     said: String,
 }
 
-/// So long for each second that the parts usually take elsewhere: emulation is slow.
+/// Time limit per second that the parts usually take on real hardware: emulation is slow.
 const PATIENCE: u32 = 20;
 
-fn boot(args: &RunArgs, kernel: &str, own: &Path, line: &mut StatusLine) -> Result<Back, u8> {
-    let binary = std::env::current_exe().map_err(|error| {
-        complain(format_args!("finding this program: {error}"));
-        exit::INTERNAL
-    })?;
+fn boot(args: &RunArgs, kernel: &str, own: &Path, line: &mut StatusLine) -> Result<Back, Failure> {
+    let binary = std::env::current_exe()
+        .map_err(|error| format!("finding this program: {error}"))
+        .or_exit(exit::INTERNAL)?;
     let mut words = vec!["run", "--driver=kernel", "--out=.", "--progress"];
     match args.depth() {
         Depth::Quick => words.push("--quick"),
@@ -71,32 +70,33 @@ fn boot(args: &RunArgs, kernel: &str, own: &Path, line: &mut StatusLine) -> Resu
         stderr: &mut listener,
         progress: &mut |text| booting.show(text),
     };
-    let outcome = lab::vm::run(&options, &mut sinks);
+    let outcome = vm::run(&options, &mut sinks);
     let said = std::mem::take(&mut listener.said);
     booting.show("");
     match outcome {
         Ok(outcome) => Ok(Back { status: Ok(outcome.status.exit_code()), said }),
-        // A panic or a lost guest may have left results behind all the same.
+        // Results may exist even after a panic or the loss of the guest.
         Err(error) if own.read_dir().is_ok_and(|mut files| files.next().is_some()) => {
             Ok(Back { status: Err(error.to_string()), said })
         }
         Err(error) => {
             complain(&error);
             note(said);
-            Err(error.exit_code())
+            Err(Failure { status: error.exit_code(), message: None })
         }
     }
 }
 
-/// The guest's results as if they had been measured here.
-fn take_over(own: &Path, folder: &mut Folder, back: Back) -> Result<(), u8> {
+/// Takes over the guest's results.
+fn take_over(own: &Path, folder: &mut Folder, back: Back) -> Result<(), Failure> {
     let bundle = match report::read(&[own.to_owned()]) {
         Ok(bundle) => bundle,
         Err(why) => {
             note(back.said);
-            complain(format_args!("the run in the guest left no results: {why}"));
-            // Such as 3: its kernel has no driver that can be used.
-            return Err(back.status.ok().filter(|status| *status > exit::FAILED).unwrap_or(exit::INTERNAL));
+            // Such as 3: its kernel has no usable driver.
+            let status = back.status.ok().filter(|status| *status > exit::FAILED);
+            let why = format!("the run in the guest left no results: {why}");
+            return Err(Failure::new(status.unwrap_or(exit::INTERNAL), why));
         }
     };
     folder.take_over(bundle, own);
@@ -108,6 +108,6 @@ fn take_over(own: &Path, folder: &mut Folder, back: Back) -> Result<(), u8> {
     folder
         .bundle
         .troubles
-        .push(Trouble { words: "ENDED EARLY".to_owned(), ..Trouble::not_run("the guest", trouble) });
+        .push(RunProblem { words: "ENDED EARLY".to_owned(), ..RunProblem::not_run("the guest", trouble) });
     Ok(())
 }

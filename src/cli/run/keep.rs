@@ -1,28 +1,27 @@
-//! Room: the folder of a run: what is in it, and what could not be put there.
-//! Not here: what is measured.
+//! The folder of a run: its files, and errors in writing them.
 
 use std::path::{Path, PathBuf};
 
-use lab::doctor::klog::{Account, NoLog};
+use doctor::klog::{KernelLogError, LogReport};
 use record::Run;
 use record::checkup::Checkup;
-use record::render::report::{Bundle, Entry, Trouble, Troubles, html, summary};
+use record::render::report::{Bundle, Entry, RunProblem, RunProblems, html, summary};
 
 use crate::cli::output::Sink;
-use crate::cli::{exit, report};
+use crate::cli::{Failure, exit, report};
 
 /// The recording of slow calls.
 const RECORDING: &str = "slow-calls.bptrace";
-/// What the kernel complained of meanwhile.
+/// Problems in the kernel's log during the run.
 const COMPLAINTS: &str = "kernel-complaints.txt";
-/// What the doctor found.
+/// The doctor's findings.
 const CHECKUP: &str = "checkup.json";
-/// The page.
+/// The report.
 const REPORT: &str = "report.html";
 
-/// What went wrong beside the tests that have a record.
+/// Failures of parts without a record.
 const TROUBLES: &str = "troubles.json";
-/// Files that only a run leaves.
+/// The names of files that only `run` writes.
 const LEFT_BY_A_RUN: [&str; 7] = [
     "throughput.json",
     "latency-binder.json",
@@ -33,18 +32,18 @@ const LEFT_BY_A_RUN: [&str; 7] = [
     TROUBLES,
 ];
 
-/// A folder, and the same results in memory, so that nothing is lost if it takes no files.
+/// A folder, and the same results in memory, so that nothing is lost if the folder cannot be written.
 pub(super) struct Folder {
     path: PathBuf,
-    /// Whether it was made here, so that it may go if nothing gets into it.
+    /// Whether it was created here, and is removed if it stays empty.
     is_new: bool,
     pub(super) bundle: Bundle,
     troubles: Vec<String>,
 }
 
 impl Folder {
-    /// The folder that was named, or one that is named by the time. The error is the exit status and what to say.
-    pub(super) fn make(named: Option<PathBuf>) -> Result<Self, (u8, String)> {
+    /// Opens the named folder, or one named by the time.
+    pub(super) fn make(named: Option<PathBuf>) -> Result<Self, Failure> {
         let path = named.unwrap_or_else(|| PathBuf::from(format!("binderperf-run-{}", digits_of_now())));
         let is_new = !path.exists();
         if let Some(name) = LEFT_BY_A_RUN.iter().find(|name| path.join(name).exists()) {
@@ -52,33 +51,30 @@ impl Folder {
                 "{} holds {name} of an earlier run, and a report tells of one run only: give another folder",
                 path.display()
             );
-            return Err((exit::USAGE, why));
+            return Err(Failure::new(exit::USAGE, why));
         }
-        // Known before minutes of measuring, not after.
+        // Checked before minutes of measuring, not after.
         let first = path.join(format!(".binderperf-{}", std::process::id()));
         std::fs::create_dir_all(&path)
             .and_then(|()| std::fs::File::create_new(&first))
             .and_then(|_| std::fs::remove_file(&first))
-            .map_err(|error| {
-                let why = format!("cannot write to {}: {}", path.display(), lab::describe_errno(&error));
-                (exit::INTERNAL, why)
-            })?;
+            .map_err(|error| Failure::of_file(exit::INTERNAL, "write to", &path, &error))?;
         Ok(Self { path, is_new, bundle: Bundle::default(), troubles: Vec::new() })
     }
 
-    /// Where the recording of slow calls goes.
+    /// The path of the recording of slow calls.
     pub(super) fn recording(&self) -> PathBuf {
         self.path.join(RECORDING)
     }
 
-    /// Keeps a result, in the folder and for the report.
+    /// Stores a result in the folder and for the report.
     pub(super) fn keep(&mut self, name: &str, run: Run) {
         let name = format!("{name}.json");
         self.put(&name, &run.to_json());
         self.bundle.runs.push(Entry { name, run });
     }
 
-    /// Keeps what another copy of this program left in a folder of its own.
+    /// Takes over the files that a copy of this program left in another folder.
     pub(super) fn take_over(&mut self, bundle: Bundle, from: &Path) {
         let Bundle { runs, checkup, troubles, .. } = bundle;
         self.bundle.troubles.extend(troubles);
@@ -97,19 +93,19 @@ impl Folder {
         if recording.exists()
             && let Err(error) = std::fs::copy(&recording, self.recording())
         {
-            let (path, why) = (self.recording(), lab::describe_errno(&error));
+            let (path, why) = (self.recording(), sys::errno::describe(&error));
             self.troubles.push(format!("could not write {}: {why}", path.display()));
         }
     }
 
-    /// Keeps what the doctor found.
+    /// Stores the doctor's findings.
     pub(super) fn keep_checkup(&mut self, checkup: Checkup) {
         self.put(CHECKUP, &checkup.to_json());
         self.bundle.checkup = Some(checkup);
     }
 
-    /// Keeps what the kernel wrote into its log meanwhile, if that was no good.
-    pub(super) fn keep_complaints(&mut self, account: Result<Account, NoLog>) {
+    /// Stores problems from the kernel's log.
+    pub(super) fn keep_complaints(&mut self, account: Result<LogReport, KernelLogError>) {
         match account {
             Ok(account) if account.is_clean() => {}
             Ok(account) => {
@@ -117,14 +113,14 @@ impl Folder {
                 self.put(COMPLAINTS, &text);
                 self.complained(&text);
             }
-            Err(why) => self.bundle.troubles.push(Trouble::not_run("kernel log", why.to_string())),
+            Err(why) => self.bundle.troubles.push(RunProblem::not_run("kernel log", why.to_string())),
         }
     }
 
     fn complained(&mut self, text: &str) {
         let reason = text.lines().next().unwrap_or("messages were lost").to_owned();
         let words = "COMPLAINTS".to_owned();
-        self.bundle.troubles.push(Trouble { words, ..Trouble::not_run("kernel log", reason) });
+        self.bundle.troubles.push(RunProblem { words, ..RunProblem::not_run("kernel log", reason) });
     }
 
     fn put(&mut self, name: &str, text: &str) -> Option<PathBuf> {
@@ -140,7 +136,7 @@ impl Folder {
         }
     }
 
-    /// What slow calls waited for, if they were recorded.
+    /// Analyses the slow calls, if they were recorded.
     pub(super) fn explain(&mut self) {
         let recording = self.recording();
         if !recording.exists() {
@@ -148,47 +144,47 @@ impl Folder {
         }
         match report::causes(&recording) {
             Ok(causes) => self.bundle.causes.extend(causes),
-            Err(why) => self.bundle.troubles.push(Trouble::not_run("slow calls", why)),
+            Err(why) => self.bundle.troubles.push(RunProblem::not_run("slow calls", why)),
         }
     }
 
-    /// Writes the page, and what it needs to be made again; where it is.
+    /// Writes the report and the files to render it again; returns its path.
     pub(super) fn report(&mut self) -> Option<PathBuf> {
         if !self.bundle.troubles.is_empty() {
-            self.put(TROUBLES, &Troubles::to_json(&self.bundle.troubles));
+            self.put(TROUBLES, &RunProblems::to_json(&self.bundle.troubles));
         }
         match html(&self.bundle) {
             Ok(page) => self.put(REPORT, &page),
             Err(why) => {
-                self.troubles.push(why);
+                self.troubles.push(why.to_string());
                 None
             }
         }
     }
 
-    /// The screen at the end.
+    /// The summary for the terminal.
     pub(super) fn summary(&self, report: Option<&Path>) -> String {
         let place = report.map(|report| report.display().to_string()).unwrap_or_default();
         summary(&self.bundle, &place)
     }
 
-    /// What could not be written.
+    /// The errors in writing.
     pub(super) fn troubles(&self) -> &[String] {
         &self.troubles
     }
 
-    /// Nothing was measured: no empty folder stays behind.
+    /// Removes the folder if it is empty because nothing was measured.
     pub(super) fn remove_if_empty(&self) {
         if self.is_new {
-            // It fails where there is something in it, as it should.
+            // Fails on purpose if the folder has contents.
             let _ = std::fs::remove_dir(&self.path);
         }
     }
 }
 
-/// `20261121T221530`.
+/// The current time as `20261121T221530`.
 fn digits_of_now() -> String {
-    let digits: String = lab::host::now().chars().take(19).filter(char::is_ascii_digit).collect();
+    let digits: String = host::now().chars().take(19).filter(char::is_ascii_digit).collect();
     let (day, time) = digits.split_at(digits.len().min(8));
     format!("{day}T{time}")
 }

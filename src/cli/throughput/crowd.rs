@@ -1,21 +1,21 @@
-//! Room: what all tests with many workers share on the command line: their common flags, a run into its
-//! outputs and an exit status.
-//! Not here: their own flags (`workers`, `scaling`), measuring (`lab::workers`).
+//! The common part of all tests with many workers: shared options, output and exit status.
+//! Not here: their own flags (`workers`, `scaling`), measuring (`bench::workers`).
 
 use std::path::PathBuf;
 
+use bench::plan::Flavour;
+use bench::plan::{Fault, Release, fresh_seed};
+use bench::run::Observer;
+use bench::workers::{Group, WorkersOptions};
 use clap::Args;
-use lab::plan::{Fault, Release, fresh_seed};
-use lab::run::Observer;
-use lab::workers::{Ask, Flavour, Group};
 use record::{Outcome, Run};
 
 use super::super::driver::{DriverArgs, chosen};
-use super::super::output::Sink;
+use super::super::measure::{Outputs, completeness};
 use super::super::progress::StatusLine;
 use super::super::show::Form;
-use super::super::{A_YEAR_S, cannot_run, complain, exit, note};
-use lab::plan::MinTime;
+use super::super::{A_YEAR_S, CommandResult, OrExit, command_line, exit, note};
+use bench::plan::MinTime;
 use record::render::crowd::{rate_line, time_lines};
 
 /// Flags of every test with many workers.
@@ -24,7 +24,7 @@ pub(super) struct Common {
     #[command(flatten)]
     driver: DriverArgs,
 
-    /// Android release whose service manager is spoken to: 8 to 16, 15-qpr
+    /// Android release of the service manager's protocol: 8 to 16, 15-qpr
     #[arg(help_heading = "Service", long, value_name = "N", default_value_t)]
     android: Release,
 
@@ -33,7 +33,7 @@ pub(super) struct Common {
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// Seed of the choice whom to call next [default: the time]
+    /// Seed of the choice of callees [default: the time]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
@@ -41,25 +41,25 @@ pub(super) struct Common {
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     record: Option<PathBuf>,
 
-    /// Break something on purpose: KIND=WORKER with kill-server or hang-server, and worker3 or service0
+    /// Inject a fault: KIND=WORKER with kill-server or hang-server, and worker3 or service0
     #[arg(long, hide = true, value_name = "KIND=WORKER")]
     fault: Vec<Fault>,
 
-    /// Seconds without a call after which a worker is given up
+    /// Seconds without a call after which a worker counts as hanging
     #[arg(long, hide = true, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     patience: u64,
 }
 
 impl Common {
     /// A plan with these settings.
-    pub(super) fn ask(
+    pub(super) fn options(
         &self,
         test: &str,
         flavour: Flavour,
         groups: Vec<Group>,
         length: MinTime,
-    ) -> Result<Ask, String> {
-        Ok(Ask {
+    ) -> Result<WorkersOptions, String> {
+        Ok(WorkersOptions {
             test: test.to_owned(),
             flavour,
             groups,
@@ -72,7 +72,7 @@ impl Common {
             android: self.android,
             faults: self.fault.clone(),
             patience_s: self.patience,
-            command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            command_line: command_line(),
         })
     }
 }
@@ -80,7 +80,7 @@ impl Common {
 /// Longest time of a round in seconds.
 const LONGEST_S: f64 = 3600.0;
 
-/// A time in seconds as it is typed: `2`, `0.5`, `0.5s`.
+/// Parses a time in seconds: `2`, `0.5`, `0.5s`.
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.strip_suffix('s').unwrap_or(text).parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds <= LONGEST_S => Ok(seconds),
@@ -88,66 +88,37 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Carries a plan out and prints it in this form; returns the exit status.
-pub(super) fn run(ask: Result<Ask, String>, common: &Common, form: Form) -> u8 {
-    let ask = match ask.and_then(|ask| ask.check().map(|()| ask)) {
-        Ok(ask) => ask,
-        Err(why) => {
-            complain(why);
-            return exit::USAGE;
-        }
-    };
-    let mut stdout = Sink::stdout();
-    let mut record = common.record.as_deref().map(Sink::file);
-    if let Some(trouble) = record.as_ref().and_then(Sink::trouble) {
-        complain(trouble);
-    }
-    let mut teller =
-        Teller { ask: &ask, form, stdout: &mut stdout, wanted: record.is_some(), line: StatusLine::new() };
-    let run = match lab::workers::execute(&ask, &mut teller) {
-        Ok(run) => run,
-        Err(error) => {
-            teller.line.show("");
-            return cannot_run(&error);
-        }
-    };
-    teller.finish(&run);
-    if let Some(record) = &mut record {
-        record.put(&run.to_json());
-    }
-    let mut end = exit::FINE;
-    if let Some(reason) = &run.incomplete_reason {
-        complain(format_args!("{reason}; what was measured until then is kept"));
-        end = exit::FAILED;
-    }
-    for trouble in [Some(&stdout), record.as_ref()].into_iter().flatten().filter_map(Sink::trouble) {
-        complain(trouble);
-        end = exit::INTERNAL;
-    }
-    end
+/// Runs a test and prints it in this format.
+pub(super) fn run(options: Result<WorkersOptions, String>, common: &Common, form: Form) -> CommandResult {
+    let options = options.and_then(|options| options.check().map(|()| options)).or_exit(exit::USAGE)?;
+    let mut outputs = Outputs::open(common.record.as_deref());
+    let line = StatusLine::new();
+    let mut reporter = LinesReporter { options: &options, form, outputs: &mut outputs, line };
+    let result = bench::workers::execute(&options, &mut reporter);
+    reporter.line.show("");
+    let run = result?;
+    reporter.finish(&run);
+    Ok(outputs.finish(&run, completeness))
 }
 
-/// Says what goes on, in the Android tools' words where their lines are printed.
-struct Teller<'t> {
-    ask: &'t Ask,
+/// Prints progress, in the lines of Android's tools where those are asked for.
+struct LinesReporter<'t> {
+    options: &'t WorkersOptions,
     form: Form,
-    stdout: &'t mut Sink,
-    /// Whether anybody wants the record, if nobody reads the output.
-    wanted: bool,
+    outputs: &'t mut Outputs,
     line: StatusLine,
 }
 
-impl Teller<'_> {
+impl LinesReporter<'_> {
     fn put(&mut self, line: &str) {
         if self.form == Form::Lines {
-            self.stdout.put(line);
+            self.outputs.stdout.put(line);
         }
     }
 
     fn finish(&mut self, run: &Run) {
-        self.line.show("");
         if self.form != Form::Lines {
-            self.stdout.put(&self.form.of(run));
+            self.outputs.stdout.put(&self.form.of(run));
             return;
         }
         for repetition in run.cases.iter().flat_map(|case| &case.repetitions) {
@@ -157,24 +128,24 @@ impl Teller<'_> {
                 continue;
             };
             let (rate, times) = (rate_line(numbers), time_lines(run, numbers));
-            // Android's two tools differ in this order.
-            let text = match self.ask.flavour {
+            // The order differs between Android's two tools.
+            let text = match self.options.flavour {
                 Flavour::Binder => format!("{rate}collecting results\nkilling workers\n{times}"),
                 Flavour::Hwbinder => {
                     format!("{rate}collecting results\n{times}killing services\nkilling workers\n")
                 }
                 Flavour::Passthrough => format!("{rate}collecting results\n{times}killing workers\n"),
             };
-            self.stdout.put(&text);
+            self.outputs.stdout.put(&text);
         }
     }
 }
 
 const WAITING: &str = "waiting for workers to complete\n";
 
-impl Observer for Teller<'_> {
+impl Observer for LinesReporter<'_> {
     fn is_wanted(&self) -> bool {
-        self.wanted || !self.stdout.is_closed()
+        self.outputs.are_wanted()
     }
 
     fn begins(&mut self, run: &Run) {
@@ -189,7 +160,7 @@ impl Observer for Teller<'_> {
                 "WARNING: {clients} clients at once on {cpus} overload the machine: latencies then tell of the queue\n"
             ));
         }
-        if self.ask.training {
+        if self.options.training {
             self.put("Start training round\n");
         }
     }

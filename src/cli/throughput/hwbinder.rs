@@ -1,12 +1,14 @@
-//! Room: `throughput hwbinder-workers`, which is also Android's `hwbinderThroughputTest`: its flags.
-//! Not here: carrying it out (`super::crowd`, `lab::workers`).
+//! The command `throughput hwbinder-workers`, which is also Android's `hwbinderThroughputTest`: its flags.
+//! Not here: measuring (`super::crowd`, `bench::workers`).
 //! Facts: flags and defaults of libhwbinder's `Benchmark_throughput.cpp`; `-s` is the number of services
 //! there, where its binder twin means bytes.
 
+use bench::plan::Flavour;
+use bench::plan::MinTime;
+use bench::workers::{Group, Shape};
 use clap::{Parser, ValueEnum};
-use lab::plan::MinTime;
-use lab::workers::{Flavour, Group, Shape};
 
+use super::super::CommandResult;
 use super::super::show::Form;
 use super::crowd::{self, Common};
 
@@ -14,7 +16,7 @@ use super::crowd::{self, Common};
 #[derive(Debug, Parser)]
 #[command(disable_version_flag = true)]
 pub(crate) struct HwbinderArgs {
-    /// Calls to other processes, or to the same objects in each worker's own
+    /// Calls to other processes, or to the same objects in each worker's own process
     #[arg(short = 'm', long, value_name = "MODE", value_enum, default_value_t = Mode::Binderize)]
     mode: Mode,
 
@@ -27,7 +29,7 @@ pub(crate) struct HwbinderArgs {
         value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     iterations: u64,
 
-    /// How long each worker calls, in seconds, in place of a number of calls
+    /// Duration of each worker's calls in seconds, instead of a number of calls
     #[arg(long, value_name = "S", conflicts_with = "iterations", allow_negative_numbers = true, value_parser = crowd::seconds)]
     duration: Option<f64>,
 
@@ -35,11 +37,11 @@ pub(crate) struct HwbinderArgs {
     #[arg(short = 's', long, value_name = "N", allow_negative_numbers = true)]
     services: Option<u32>,
 
-    /// Bytes of the vector that is sent and comes back
+    /// Bytes of the vector that is sent and returned
     #[arg(long, value_name = "BYTES", default_value_t = 16, allow_negative_numbers = true)]
     payload: u32,
 
-    /// What to print
+    /// Output format
     #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Lines)]
     format: Form,
 
@@ -47,7 +49,7 @@ pub(crate) struct HwbinderArgs {
     common: Common,
 }
 
-/// Typed as Android's tool has it.
+/// Spelled as in Android's tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "UPPER")]
 enum Mode {
@@ -57,8 +59,8 @@ enum Mode {
     Passthrough,
 }
 
-/// Runs it; the result is the exit status.
-pub(crate) fn run(args: HwbinderArgs) -> u8 {
+/// Runs it.
+pub(crate) fn run(args: HwbinderArgs) -> CommandResult {
     let flavour = match args.mode {
         Mode::Binderize => Flavour::Hwbinder,
         Mode::Passthrough => Flavour::Passthrough,
@@ -66,6 +68,6 @@ pub(crate) fn run(args: HwbinderArgs) -> u8 {
     let shape = Shape::Services { count: args.services.unwrap_or(args.workers), more_threads: 0 };
     let groups = vec![Group { shape, workers: args.workers, payload: args.payload }];
     let length = args.duration.map_or(MinTime::Iterations(args.iterations), MinTime::Seconds);
-    let ask = args.common.ask("throughput hwbinder-workers", flavour, groups, length);
-    crowd::run(ask, &args.common, args.format)
+    let options = args.common.options("throughput hwbinder-workers", flavour, groups, length);
+    crowd::run(options, &args.common, args.format)
 }

@@ -1,18 +1,18 @@
-//! Room: the flags that Google Benchmark does not have.
-//! Not here: those it has (`lab::plan::gbench`).
+//! Options of the throughput tests that Google Benchmark does not have.
+//! Not here: those it has (`bench::plan::gbench`).
 
 use std::path::PathBuf;
 
 use super::super::A_YEAR_S;
 use super::super::choice;
 use super::super::driver::DriverArgs;
+use bench::plan::gbench::{self, Flags};
+use bench::plan::{Controls, Device, Family, Fault, Gate, MinTime, Placement, Plan, Release};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Args as _, Command, Parser, ValueEnum, ValueHint};
-use lab::plan::gbench::{self, Flags};
-use lab::plan::{Controls, Device, Family, Fault, Gate, MinTime, Placement, Plan, Release};
 use record::CaseKind;
 
-/// Which tests are asked for.
+/// A throughput test in Google Benchmark's dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Test {
     /// Android's `libbinder_benchmark`.
@@ -24,7 +24,7 @@ pub(crate) enum Test {
 }
 
 impl Test {
-    /// What it is for.
+    /// Its description.
     pub(super) fn about(self) -> &'static str {
         match self {
             Self::Binder => {
@@ -37,7 +37,7 @@ impl Test {
         }
     }
 
-    /// The word behind `throughput`.
+    /// Its command below `throughput`.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Binder => "binder",
@@ -47,7 +47,7 @@ impl Test {
     }
 }
 
-/// How hwbinder's service is reached; typed as Android's tool has it.
+/// How hwbinder's service is reached; spelled as in Android's tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "UPPER")]
 enum Mode {
@@ -57,10 +57,10 @@ enum Mode {
     Passthrough,
 }
 
-/// Restores Google Benchmark's exit status.
+/// The flag that selects Google Benchmark's exit statuses.
 pub(super) const COMPATIBLE: &str = "--gbench-compat";
 
-/// Our own flags.
+/// Options besides Google Benchmark's.
 #[derive(Clone, Debug, Parser)]
 #[command(no_binary_name = true, disable_help_flag = true, disable_version_flag = true)]
 pub(super) struct Own {
@@ -68,7 +68,7 @@ pub(super) struct Own {
     #[arg(short = 'm', long, value_name = "MODE", value_enum, hide_possible_values = true)]
     mode: Option<Mode>,
 
-    /// Measure the service that somebody else registered as this instance of IBenchmark [default: one of our own]
+    /// Measure the registered service with this instance name of IBenchmark [default: an own service]
     #[arg(long, value_name = "INSTANCE")]
     service: Option<String>,
 
@@ -79,23 +79,23 @@ pub(super) struct Own {
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
 
-    /// Families to compare with: default, all, none, or a list of pipe, unix, futex, eventfd, spin, raw, memcpy, parcel, hwparcel
+    /// Controls to compare with: default, all, none, or a list of pipe, unix, futex, eventfd, spin, raw, memcpy, parcel, hwparcel
     #[arg(long, value_name = "LIST")]
     controls: Option<Controls>,
 
-    /// Where both sides of every case run: where the scheduler puts them, on one CPU, on two
+    /// CPUs of both sides of every case: the scheduler's choice, the same, or two
     #[arg(long, value_name = "WHERE", default_value_t, value_parser = choice::of([Placement::Default, Placement::Same, Placement::Cross]))]
     placement: Placement,
 
-    /// Android release whose wire format binder speaks: 8 to 16, 15-qpr [default: 16]
+    /// Android release of binder's wire format: 8 to 16, 15-qpr [default: 16]
     #[arg(long, value_name = "N")]
     android: Option<Release>,
 
-    /// Fail when the test costs more than RATIO times a control, as in x_raw=1.10
+    /// Fail if the test costs more than RATIO times a control, as in x_raw=1.10
     #[arg(help_heading = "Verdict", long, value_name = "x_CONTROL=RATIO")]
     pub(super) max: Vec<Gate>,
 
-    /// Seed of the drawn order under --benchmark_enable_random_interleaving [default: the time]
+    /// Seed of the random order under --benchmark_enable_random_interleaving [default: the time]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
@@ -103,20 +103,20 @@ pub(super) struct Own {
     #[arg(help_heading = "Verdict", long)]
     pub(super) gbench_compat: bool,
 
-    /// Tell how far it is on stderr, for another copy of this program
+    /// Report progress on stderr for another copy of this program
     #[arg(long, hide = true)]
     pub(super) progress: bool,
 
-    /// Break something on purpose: KIND=CASE with kill-server, hang-server or corrupt-reply
+    /// Inject a fault: KIND=CASE with kill-server, hang-server or corrupt-reply
     #[arg(long, hide = true, value_name = "KIND=CASE")]
     fault: Vec<Fault>,
 
-    /// Seconds without a round trip after which a case is given up
+    /// Seconds without a round trip after which a case counts as hanging
     #[arg(long, hide = true, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     patience: u64,
 }
 
-/// A test as users meet it: Google Benchmark's flags, and ours that go with it.
+/// The documented definition of a test: Google Benchmark's flags and the own ones that apply.
 pub(crate) fn definition(test: Test) -> Command {
     let strange: &[&str] = match test {
         Test::Binder => &["mode", "service"],
@@ -142,7 +142,7 @@ fn flag(about: &gbench::About) -> Arg {
 }
 
 impl Own {
-    /// Reads all that is left of the words; `controls` unless they say otherwise.
+    /// Parses the arguments that are not Google Benchmark's, with these default controls.
     pub(super) fn parse(words: Vec<String>, controls: &str) -> Result<Self, String> {
         let mut own = Self::try_parse_from(words).map_err(|error| {
             let text = error.to_string();
@@ -155,7 +155,7 @@ impl Own {
         Ok(own)
     }
 
-    /// Refuses what does not go with the test.
+    /// Refuses options that do not apply to the test.
     fn check(&self, test: Test) -> Result<(), String> {
         let device = self.driver.device();
         let given = [
@@ -199,7 +199,7 @@ impl Own {
         }
     }
 
-    /// Both kinds of flags as one plan.
+    /// The plan from both kinds of flags.
     pub(super) fn plan(&self, test: Test, flags: &Flags, command_line: Vec<String>) -> Result<Plan, String> {
         self.check(test)?;
         let mut wanted = self.driver.wanted()?;
@@ -221,13 +221,13 @@ impl Own {
             service: self.service.clone(),
             controls,
             filter: flags.filter.clone(),
-            min_time: flags.min_time.unwrap_or_else(|| MinTime::usual(lab::host::class())),
+            min_time: flags.min_time.unwrap_or_else(|| MinTime::usual(host::class())),
             min_warmup_s: flags.min_warmup_s.unwrap_or(0.0),
             repetitions: flags.repetitions,
             dry_run: flags.dry_run,
             interleaving_seed: flags
                 .random_interleaving
-                .then(|| self.seed.unwrap_or_else(lab::plan::fresh_seed)),
+                .then(|| self.seed.unwrap_or_else(bench::plan::fresh_seed)),
             wanted,
             placement: self.placement,
             android: self.android.unwrap_or_default(),
@@ -241,8 +241,7 @@ impl Own {
         Ok(plan)
     }
 
-    /// Refuses limits that no case would be held to. A filter that lets nothing through is told of
-    /// elsewhere.
+    /// Refuses limits that no case would be checked against. An empty selection is reported elsewhere.
     fn check_judged(&self, plan: &Plan) -> Result<(), String> {
         let cases = plan.cases();
         let judges = cases.is_empty() || cases.iter().any(|planned| planned.case.kind == CaseKind::Test);

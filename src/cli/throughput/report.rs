@@ -1,9 +1,10 @@
-//! Room: a run's rows on their way out, as they are measured.
+//! Prints the rows of a run as they are measured.
 //! Not here: what a row looks like (`record::render`), where it goes (`super::super::output`).
-//! Rows of interleaved repetitions come at the end, in the order of the plan, as their cases end in
-//! no useful order and a row states its ratio to controls that may come after it.
+//!
+//! Rows of interleaved repetitions come at the end, in the order of the plan: their cases end in random order, and a row
+//! states its ratio to controls that may be measured later.
 
-use lab::run::Observer;
+use bench::run::Observer;
 use record::Run;
 use record::render::gbench::{Format, GbenchReporter, Options, context};
 
@@ -13,14 +14,14 @@ use super::super::output::in_color;
 use super::super::progress;
 use super::{Call, Outputs, has_context};
 
-/// All names, as Google Benchmark lists them in this format.
+/// The list of all names in Google Benchmark's format.
 pub(super) fn list(names: &[String], format: Format) -> String {
     let lines = |prefix: &str| names.iter().map(|name| format!("{prefix}{name}\n")).collect::<String>();
     match format {
         Format::Console => lines(""),
         Format::Csv => format!("name\n{}", lines("")),
         Format::Json => {
-            // Names hold nothing that JSON would want escaped.
+            // Names need no escaping in JSON.
             let entries: Vec<String> =
                 names.iter().map(|name| format!("    {{\n      \"name\": \"{name}\"\n    }}")).collect();
             format!("{{\n  \"benchmarks\": [\n{}\n  ]\n}}\n", entries.join(",\n"))
@@ -28,7 +29,7 @@ pub(super) fn list(names: &[String], format: Format) -> String {
     }
 }
 
-/// Writes rows to one or two places.
+/// Writes rows to one or two outputs.
 pub(super) struct Report<'c> {
     call: &'c Call,
     outputs: &'c mut Outputs,
@@ -42,7 +43,7 @@ impl<'c> Report<'c> {
         Self { call, outputs, display: None, file: None, printed: Vec::new() }
     }
 
-    /// Writes what is left, and the end.
+    /// Writes the remaining rows and the end.
     pub(super) fn finish(mut self, run: &Run) {
         for reporter in [&mut self.display, &mut self.file].into_iter().flatten() {
             run.cases.iter().for_each(|case| reporter.know(case));

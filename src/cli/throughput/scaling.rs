@@ -1,12 +1,13 @@
-//! Room: `throughput scaling`: how throughput and latency change as more and more are at work: its flags
-//! and its cases.
-//! Not here: carrying them out (`super::crowd`, `lab::workers`).
+//! The command `throughput scaling`: throughput and latency with an increasing number of clients: its options and cases.
+//! Not here: measuring (`super::crowd`, `bench::workers`).
 //! Facts: the table of the Rust driver's RFC (2023): pairs 1 to 32, payload 0 and 4096.
 
+use bench::plan::Flavour;
+use bench::plan::MinTime;
+use bench::workers::{Group, MOST_WORKERS, Shape};
 use clap::{Parser, ValueEnum};
-use lab::plan::MinTime;
-use lab::workers::{Flavour, Group, MOST_WORKERS, Shape};
 
+use super::super::CommandResult;
 use super::super::note;
 use super::super::show::Form;
 use super::crowd::{self, Common};
@@ -20,7 +21,7 @@ pub(super) struct ScalingArgs {
         value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_WORKERS / 2)))]
     most: Option<u32>,
 
-    /// Which numbers of them
+    /// The numbers of clients
     #[arg(long, value_enum, default_value_t = Steps::Powers)]
     steps: Steps,
 
@@ -28,24 +29,24 @@ pub(super) struct ScalingArgs {
     #[arg(short = 's', long, value_name = "BYTES", value_delimiter = ',', default_values_t = [0, 4096])]
     payload: Vec<u32>,
 
-    /// Who calls whom
+    /// The services that the clients call
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Who::Pairs, Who::OneService])]
     shape: Vec<Who>,
 
-    /// What the workers speak
+    /// The library that the workers use
     #[arg(long, value_enum, default_value_t = Speak::Binder)]
     flavour: Speak,
 
-    /// How long a round of each case takes, in seconds
+    /// Duration of a round of each case in seconds
     #[arg(long, value_name = "S", default_value = "1", allow_negative_numbers = true, value_parser = crowd::seconds)]
     duration: f64,
 
-    /// Calls of each client in a round, in place of a time
+    /// Calls of each client in a round, instead of a duration
     #[arg(short = 'i', long, value_name = "N", conflicts_with = "duration", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     iterations: Option<u64>,
 
-    /// What to print
+    /// Output format
     #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Summary)]
     format: Form,
 
@@ -53,7 +54,7 @@ pub(super) struct ScalingArgs {
     common: Common,
 }
 
-/// What is spoken.
+/// The library in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Speak {
     /// Bare transactions
@@ -62,12 +63,12 @@ enum Speak {
     Hwbinder,
 }
 
-/// Which numbers up to the most.
+/// The numbers up to the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Steps {
     /// 1, 2, 4, ... and the most
     Powers,
-    /// Each of them
+    /// Every number
     All,
 }
 
@@ -83,7 +84,7 @@ impl Steps {
     }
 }
 
-/// Who calls whom.
+/// The services that the clients call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Who {
     /// Each client has a service of its own
@@ -107,7 +108,7 @@ fn groups(whos: &[Who], payloads: &[u32], steps: &[u32]) -> Vec<Group> {
                         Group { shape, workers: step, payload }
                     }
                 };
-                // Typed twice is meant once.
+                // Duplicates are dropped.
                 if !groups.contains(&group) {
                     groups.push(group);
                 }
@@ -138,9 +139,9 @@ fn leave_out(groups: &mut Vec<Group>, flavour: Flavour) -> Vec<String> {
     notes
 }
 
-/// Runs it; the result is the exit status.
-pub(super) fn run(args: ScalingArgs) -> u8 {
-    let most = args.most.unwrap_or_else(|| (lab::host::cpus() * 2).min(MOST_WORKERS / 2));
+/// Runs it.
+pub(super) fn run(args: ScalingArgs) -> CommandResult {
+    let most = args.most.unwrap_or_else(|| (host::cpus() * 2).min(MOST_WORKERS / 2));
     let mut groups = groups(&args.shape, &args.payload, &args.steps.up_to(most));
     let length = args.iterations.map_or(MinTime::Seconds(args.duration), MinTime::Iterations);
     let flavour = match args.flavour {
@@ -150,8 +151,8 @@ pub(super) fn run(args: ScalingArgs) -> u8 {
     for left_out in leave_out(&mut groups, flavour) {
         note(format_args!("{left_out}\n"));
     }
-    let ask = args.common.ask("throughput scaling", flavour, groups, length);
-    crowd::run(ask, &args.common, args.format)
+    let options = args.common.options("throughput scaling", flavour, groups, length);
+    crowd::run(options, &args.common, args.format)
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
-//! Room: `throughput workers`, which is also Android's `binderThroughputTest`: its flags.
-//! Not here: carrying it out (`super::crowd`, `lab::workers`).
+//! The command `throughput workers`, which is also Android's `binderThroughputTest`: its flags.
+//! Not here: measuring (`super::crowd`, `bench::workers`).
 //! Facts: flags and defaults of AOSP `binderThroughputTest.cpp` (Android 14).
 
+use bench::plan::Flavour;
+use bench::plan::{Device, MinTime};
+use bench::workers::{Group, Shape};
 use clap::Parser;
-use lab::plan::{Device, MinTime};
-use lab::workers::{Flavour, Group, Shape};
 
+use super::super::CommandResult;
 use super::super::show::Form;
 use super::crowd::{self, Common};
 
@@ -22,7 +24,7 @@ pub(crate) struct WorkersArgs {
         value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     iterations: u64,
 
-    /// How long each worker calls, in seconds, in place of a number of calls
+    /// Duration of each worker's calls in seconds, instead of a number of calls
     #[arg(long, value_name = "S", conflicts_with = "iterations", allow_negative_numbers = true, value_parser = crowd::seconds)]
     duration: Option<f64>,
 
@@ -30,24 +32,24 @@ pub(crate) struct WorkersArgs {
     #[arg(short = 's', long, value_name = "BYTES", default_value_t = 0, allow_negative_numbers = true)]
     payload: u32,
 
-    /// Half of the workers are servers, the others call one each, in place of calls to random others
+    /// Half of the workers are servers, the others call one each, instead of calls to random workers
     #[arg(short = 'p', long)]
     pairs: bool,
 
-    /// Longest time in us that a call is expected to take; those that took longer are counted
+    /// Expected longest call in us; calls that took longer are counted
     #[arg(help_heading = "Times that are expected", short = 'm', long, value_name = "US", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     expected_max: Option<u64>,
 
-    /// A round ahead; twice the longest call of it is then the longest expected
+    /// Run a training round; twice its longest call is then the expected longest call
     #[arg(help_heading = "Times that are expected", short = 't', long)]
     training: bool,
 
-    /// Ping this service instead, which somebody else registered
+    /// Ping this registered service instead
     #[arg(long, value_name = "NAME", conflicts_with = "pairs")]
     service: Option<String>,
 
-    /// What to print
+    /// Output format
     #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Lines)]
     format: Form,
 
@@ -55,7 +57,7 @@ pub(crate) struct WorkersArgs {
     common: Common,
 }
 
-/// Where somebody else's service can be.
+/// The device on which a registered service is looked up.
 fn of_others(device: Device) -> Result<Device, String> {
     match device {
         Device::Auto => Ok(Device::Named("binder".to_owned())),
@@ -66,8 +68,8 @@ fn of_others(device: Device) -> Result<Device, String> {
     }
 }
 
-/// Runs it; the result is the exit status.
-pub(crate) fn run(args: WorkersArgs) -> u8 {
+/// Runs it.
+pub(crate) fn run(args: WorkersArgs) -> CommandResult {
     let shape = match (&args.service, args.pairs) {
         (Some(name), _) => Shape::Named(name.clone()),
         (None, true) => Shape::Pairs,
@@ -75,16 +77,16 @@ pub(crate) fn run(args: WorkersArgs) -> u8 {
     };
     let groups = vec![Group { shape, workers: args.workers, payload: args.payload }];
     let length = args.duration.map_or(MinTime::Iterations(args.iterations), MinTime::Seconds);
-    let ask = args.common.ask("throughput workers", Flavour::Binder, groups, length);
-    let ask = ask.and_then(|mut ask| {
+    let options = args.common.options("throughput workers", Flavour::Binder, groups, length);
+    let options = options.and_then(|mut options| {
         if args.service.is_some() {
-            ask.wanted.device = of_others(ask.wanted.device)?;
+            options.wanted.device = of_others(options.wanted.device)?;
         }
-        ask.training = args.training;
-        ask.expected_max_ns = args.expected_max.map(|us| us * 1000);
-        Ok(ask)
+        options.training = args.training;
+        options.expected_max_ns = args.expected_max.map(|us| us * 1000);
+        Ok(options)
     });
-    crowd::run(ask, &args.common, args.format)
+    crowd::run(options, &args.common, args.format)
 }
 
 #[cfg(test)]

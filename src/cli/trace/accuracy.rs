@@ -1,17 +1,17 @@
-//! Room: `binderperf trace accuracy`: words into causes, what was found into a table and an exit status.
-//! Not here: putting causes in and looking for them (`lab::trace::accuracy`).
+//! `binderperf trace accuracy`: words into causes, what was found into a table and an exit status.
+//! Not here: putting causes in and looking for them (`bench::tracing::accuracy`).
 
 use std::path::PathBuf;
 
-use clap::Args;
-use lab::plan::Driver;
-use lab::trace::accuracy::{
-    self, Ask, Cause, Found, LEAST_AFFECTED, LEAST_NAMED, MOST_ALARMS, Rest, Trouble,
+use bench::plan::Driver;
+use bench::tracing::accuracy::{
+    self, AccuracyOptions, AccuracySummary, Cause, CauseResult, LEAST_AFFECTED, LEAST_NAMED, MOST_ALARMS,
 };
+use clap::Args;
 
 use crate::cli::choice;
 use crate::cli::driver::DRIVERS;
-use crate::cli::{complain, exit, note, say};
+use crate::cli::{CommandResult, Failure, exit, note, say, status_of};
 
 /// Put known causes into calls, and see whether the analysis of a trace names them
 ///
@@ -40,37 +40,25 @@ pub(crate) struct AccuracyArgs {
 const HEAD: &str = "cause      calls affected named            clean alarms            disturbed\n";
 
 /// Measures and prints a row for each cause, with some verdicts that were wrong.
-pub(super) fn run(args: &AccuracyArgs) -> u8 {
-    let ask = Ask {
+pub(super) fn run(args: &AccuracyArgs) -> CommandResult {
+    let options = AccuracyOptions {
         causes: args.causes.clone(),
         driver: args.driver,
         iterations: args.iterations,
         keep: args.keep.clone(),
     };
-    let mut status = say(HEAD);
-    let result = accuracy::measure(&ask, &mut |found| {
+    let mut status = status_of(say(HEAD));
+    let AccuracySummary { left_out, stopped_by } = accuracy::measure(&options, &mut |found| {
         let right = if found.is_right() { exit::FINE } else { exit::FAILED };
-        status = status.max(right).max(say(&row(found)));
-    });
-    match result {
-        Ok(Rest { left_out, stopped_by }) => {
-            left_out.iter().for_each(|cause| note(format_args!("{cause}: left out, as it takes two CPUs\n")));
-            let Some(signal) = stopped_by else { return status };
-            complain(format_args!("stopped by {signal}; what was found until then is told"));
-            exit::FAILED
-        }
-        Err(trouble) => {
-            complain(&trouble);
-            match trouble {
-                Trouble::Tracing(trouble) => super::status(&trouble),
-                Trouble::Unready(_) => exit::UNABLE,
-            }
-        }
-    }
+        status = status.max(right).max(status_of(say(&row(found))));
+    })?;
+    left_out.iter().for_each(|cause| note(format_args!("{cause}: left out, as it takes two CPUs\n")));
+    let Some(signal) = stopped_by else { return Ok(status) };
+    Err(Failure::new(exit::FAILED, format_args!("stopped by {signal}; what was found until then is told")))
 }
 
-fn row(found: &Found) -> String {
-    let Found { cause, calls, spared, affected, named, clean, alarms, disturbed, wrong } = found;
+fn row(found: &CauseResult) -> String {
+    let CauseResult { cause, calls, spared, affected, named, clean, alarms, disturbed, wrong } = found;
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let verdict = match (found.is_right(), found.is_enough()) {
         (true, _) => "right".to_owned(),

@@ -1,5 +1,5 @@
-//! Room: `binderperf trace analyze`: the answer to a question, as text or JSON.
-//! Not here: the question (`ask`), the answer (`trace::verdict`), pages (`draw`), files for Perfetto (`perfetto`).
+//! The command `trace analyze`: prints why calls were slow, as text or JSON.
+//! Not here: the selection of calls (`ask`), the analysis (`trace::verdict`), pages (`draw`), files for Perfetto (`perfetto`).
 
 use std::path::PathBuf;
 
@@ -7,13 +7,13 @@ use clap::{Args, ValueEnum};
 
 use super::ask::AskArgs;
 use super::draw::DrawArgs;
-use crate::cli::{complain, exit, say};
+use crate::cli::{CommandResult, Failure, OrExit, exit, say};
 
-/// Say what slow Binder transactions waited for
+/// Show what slow Binder transactions waited for
 ///
 /// FILE is a recording of `trace record`, or ftrace's text from any machine: a `trace` file, atrace, systrace's HTML,
-/// what `trace-cmd report` prints. It needs binder_transaction and binder_transaction_received; with sched_switch and
-/// sched_waking it can say why. Misses that a latency test of binderperf's marked in it are told in any case.
+/// the output of `trace-cmd report`. It needs binder_transaction and binder_transaction_received; with sched_switch and
+/// sched_waking it can name causes. Deadline misses that a latency test of binderperf marked are always shown.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AnalyzeArgs {
     /// The trace
@@ -25,59 +25,37 @@ pub(crate) struct AnalyzeArgs {
     #[command(flatten, next_help_heading = "The page")]
     draw: DrawArgs,
 
-    /// What to print
+    /// Output format
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
 
-    /// Write the trace for ui.perfetto.dev, too: its events, and the calls asked for with their causes
+    /// Also write a trace for ui.perfetto.dev: the events, and the selected calls with their causes
     #[arg(long, value_name = "OUT")]
     perfetto: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// For people
+    /// Text
     Text,
-    /// For programs: all of it, but not what only the pictures of --html need
+    /// JSON: everything except what only the pictures of --html need
     Json,
 }
 
-/// Reads the trace and answers; the result is the exit status.
-pub(super) fn run(args: &AnalyzeArgs) -> u8 {
-    if let Err(status) = args.draw.check(&args.file) {
-        return status;
-    }
-    let analysis = match args.ask.analyse(&args.file, args.perfetto.as_deref()) {
-        Ok(analysis) => analysis,
-        Err((status, why)) => {
-            complain(why);
-            return status;
-        }
-    };
-    let text = match args.format {
+/// Analyses the trace; returns the exit status.
+pub(super) fn run(args: &AnalyzeArgs) -> CommandResult {
+    args.draw.check(&args.file)?;
+    let analysis = args.ask.analyse(&args.file, args.perfetto.as_deref())?;
+    let json = || analysis.to_json().map_err(|error| format!("could not write the answer as JSON: {error}"));
+    say(&match args.format {
         Form::Text => analysis.to_string(),
-        Form::Json => match analysis.to_json() {
-            Ok(json) => json,
-            Err(error) => {
-                complain(format_args!("could not write the answer as JSON: {error}"));
-                return exit::INTERNAL;
-            }
-        },
-    };
-    let printed = say(&text);
-    if printed != exit::FINE {
-        return printed;
-    }
-    let drawn = args.draw.draw(&args.file, &analysis);
-    if drawn != exit::FINE {
-        return drawn;
-    }
+        Form::Json => json().or_exit(exit::INTERNAL)?,
+    })?;
+    args.draw.draw(&args.file, &analysis)?;
     let counts = analysis.counts;
     if counts.calls + counts.oneway + counts.failed + counts.cut == 0 {
-        complain(
-            "no transaction in this trace was asked for; it needs the events binder_transaction and binder_transaction_received",
-        );
-        return exit::USAGE;
+        let why = "no transaction in this trace was asked for; it needs the events binder_transaction and binder_transaction_received";
+        return Err(Failure::new(exit::USAGE, why));
     }
-    if counts.missed > 0 { exit::FAILED } else { exit::FINE }
+    Ok(if counts.missed > 0 { exit::FAILED } else { exit::FINE })
 }

@@ -1,4 +1,4 @@
-//! Room: `--html`: the second reading of a trace, and its pictures into a file.
+//! The option `--html`: reads a trace a second time and writes a page with pictures.
 //! Not here: the pictures (`trace::picture`), the first reading (`analyze`).
 
 use std::fs::File;
@@ -6,53 +6,44 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use trace::file::OpenError;
-use trace::picture::{Scene, Watch, page};
+use trace::picture::{PictureCollector, PictureData, page};
 use trace::verdict::Analysis;
 
-use crate::cli::{complain, exit};
+use crate::cli::output::is_same_file;
+use crate::cli::{Failure, OrExit, exit};
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct DrawArgs {
-    /// Also write a page that shows the slow calls on a time line: one file, readable without scripts or network
+    /// Also write a page that shows the slow calls on a time line: one file without scripts or network access
     #[arg(long, value_name = "OUT")]
     pub(super) html: Option<PathBuf>,
 
-    /// The most calls that get a picture in it, the slowest first
+    /// Largest number of calls with a picture, slowest first
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=1000), requires = "html")]
     pictures: u32,
 }
 
 impl DrawArgs {
-    /// Whether this trace can be drawn into that file; to be asked before anything is read. The error is the exit
-    /// status.
-    pub(super) fn check(&self, trace: &Path) -> Result<(), u8> {
+    /// Checks that this trace can be drawn into that file, before anything is read.
+    pub(super) fn check(&self, trace: &Path) -> Result<(), Failure> {
         let Some(html) = &self.html else { return Ok(()) };
         let why = if trace.metadata().is_ok_and(|file| !file.is_file()) {
             "is no file, and a trace that is drawn is read twice; copy it into one"
-        } else if same_file(trace, html) {
+        } else if is_same_file(trace, html) {
             "is the trace itself; give another file to --html"
         } else {
             return Ok(());
         };
-        complain(format_args!("{}: {why}", trace.display()));
-        Err(exit::USAGE)
+        Err(Failure::new(exit::USAGE, format_args!("{}: {why}", trace.display())))
     }
 
-    /// Reads the trace again and writes the page, if one was asked for; the result is the exit status.
-    pub(super) fn draw(&self, trace: &Path, analysis: &Analysis) -> u8 {
-        let Some(html) = &self.html else { return exit::FINE };
-        let text = match self.text(trace, analysis) {
-            Ok(text) => text,
-            Err(why) => {
-                complain(format_args!("{}: {why}", trace.display()));
-                return exit::USAGE;
-            }
-        };
-        if let Err(error) = std::fs::write(html, text) {
-            complain(format_args!("{}: could not be written: {error}", html.display()));
-            return exit::INTERNAL;
-        }
-        exit::FINE
+    /// Reads the trace again and writes the page, if requested.
+    pub(super) fn draw(&self, trace: &Path, analysis: &Analysis) -> Result<(), Failure> {
+        let Some(html) = &self.html else { return Ok(()) };
+        let text = self.text(trace, analysis).map_err(|why| format!("{}: {why}", trace.display()));
+        std::fs::write(html, text.or_exit(exit::USAGE)?)
+            .map_err(|error| format!("{}: could not be written: {error}", html.display()))
+            .or_exit(exit::INTERNAL)
     }
 
     fn text(&self, trace: &Path, analysis: &Analysis) -> Result<String, Box<dyn std::error::Error>> {
@@ -67,18 +58,11 @@ pub(in crate::cli) fn scenes(
     trace: &Path,
     analysis: &Analysis,
     most: usize,
-) -> Result<(Option<Scene>, Vec<Scene>), OpenError> {
+) -> Result<(Option<PictureData>, Vec<PictureData>), OpenError> {
     let mut reader = trace::open(File::open(trace)?)?;
-    let mut watch = Watch::new(analysis, most);
+    let mut watch = PictureCollector::new(analysis, most);
     while let Some(event) = reader.next() {
         watch.take(&event, reader.names());
     }
     Ok(watch.finish(reader.names()))
-}
-
-fn same_file(one: &Path, other: &Path) -> bool {
-    match (one.canonicalize(), other.canonicalize()) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => false,
-    }
 }

@@ -1,5 +1,5 @@
-//! Room: `binderperf trace info`: what is in a trace, counted.
-//! Not here: reading it (the crate `trace`), what its events mean.
+//! The command `trace info`: counts the contents of a trace.
+//! Not here: reading the trace (crate `trace`).
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,16 +10,16 @@ use clap::Args;
 use trace::Reader;
 use trace::event::{Binder, Kind, Name};
 
-use crate::cli::{complain, exit, say};
+use crate::cli::{CommandResult, OrExit, exit, say};
 
-/// Tell what is in a trace, whatever wrote it: CPUs, clock, time, events, what was lost
+/// Show the contents of a trace of any origin: CPUs, clock, time, events, losses
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InfoArgs {
-    /// A file of `binderperf trace record`, or ftrace's text, as of atrace or systrace
+    /// A file of `binderperf trace record`, or ftrace's text, for example of atrace or systrace
     file: PathBuf,
 }
 
-/// What was counted.
+/// The counts.
 #[derive(Debug, Default)]
 struct Counted {
     events: BTreeMap<&'static str, u64>,
@@ -28,28 +28,21 @@ struct Counted {
     span: Option<(u64, u64)>,
 }
 
-/// Prints it; the result is the exit status.
-pub(super) fn run(args: &InfoArgs) -> u8 {
+/// Prints the counts.
+pub(super) fn run(args: &InfoArgs) -> CommandResult {
     let opened = File::open(&args.file)
-        .map_err(|error| lab::describe_errno(&error))
+        .map_err(|error| sys::errno::describe(&error))
         .and_then(|file| trace::open(BufReader::new(file)).map_err(|error| error.to_string()));
-    match opened {
-        Ok(mut reader) => {
-            let counted = count(&mut reader);
-            say(&told(&args.file, &counted, &reader))
-        }
-        Err(why) => {
-            complain(format_args!("{}: {why}", args.file.display()));
-            exit::USAGE
-        }
-    }
+    let mut reader = opened.map_err(|why| format!("{}: {why}", args.file.display())).or_exit(exit::USAGE)?;
+    let counted = count(&mut reader);
+    say(&told(&args.file, &counted, &reader))
 }
 
 fn count(reader: &mut Reader<BufReader<File>>) -> Counted {
     let mut counted = Counted::default();
     for event in reader.by_ref() {
         match &event.kind {
-            // The report counts what is missing.
+            // The report counts the losses.
             Kind::Lost { .. } => continue,
             Kind::Other { name } => *counted.others.entry(*name).or_default() += 1,
             known => *counted.events.entry(name_of(known)).or_default() += 1,

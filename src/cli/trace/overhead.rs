@@ -1,14 +1,13 @@
-//! Room: `binderperf trace overhead`: words into a plan, figures into a table.
-//! Not here: measuring (`lab::trace::overhead`).
+//! `binderperf trace overhead`: words into a plan, figures into a table.
+//! Not here: measuring (`bench::tracing::overhead`).
 
+use bench::plan::Driver;
+use bench::tracing::overhead::{self, ModeCost, OverheadOptions, OverheadResult};
 use clap::Args;
-use lab::plan::Driver;
-use lab::trace::accuracy::Trouble;
-use lab::trace::overhead::{self, Ask, Found, Measured};
 
 use crate::cli::choice;
 use crate::cli::driver::DRIVERS;
-use crate::cli::{complain, exit, say};
+use crate::cli::{CommandResult, Failure, exit, say};
 
 /// Say what recording costs a 4 B round trip: nothing, binder's events and the usual categories recorded in turns
 #[derive(Clone, Debug, Args)]
@@ -29,27 +28,18 @@ pub(crate) struct OverheadArgs {
 const HEAD: &str = "recorded                4 B round trip   ratio\n";
 
 /// Measures and prints a row for each way.
-pub(super) fn run(args: &OverheadArgs) -> u8 {
-    let ask = Ask { driver: args.driver, iterations: args.iterations, rounds: args.rounds };
-    match overhead::measure(&ask) {
-        Ok(Measured { found, rounds, stopped_by }) => {
-            let rows: String = found.iter().map(row).collect();
-            let said = if found.is_empty() { exit::FINE } else { say(&format!("{HEAD}{rows}")) };
-            let Some(signal) = stopped_by else { return said };
-            complain(format_args!("stopped by {signal}; this is of {rounds} of {} rounds", args.rounds));
-            exit::FAILED
-        }
-        Err(Trouble::Tracing(trouble)) => {
-            complain(&trouble);
-            super::status(&trouble)
-        }
-        Err(trouble) => {
-            complain(&trouble);
-            exit::UNABLE
-        }
+pub(super) fn run(args: &OverheadArgs) -> CommandResult {
+    let options = OverheadOptions { driver: args.driver, iterations: args.iterations, rounds: args.rounds };
+    let OverheadResult { found, rounds, stopped_by } = overhead::measure(&options)?;
+    if !found.is_empty() {
+        let rows: String = found.iter().map(row).collect();
+        say(&format!("{HEAD}{rows}"))?;
     }
+    let Some(signal) = stopped_by else { return Ok(exit::FINE) };
+    let why = format!("stopped by {signal}; this is of {rounds} of {} rounds", args.rounds);
+    Err(Failure::new(exit::FAILED, why))
 }
 
-fn row(found: &Found) -> String {
+fn row(found: &ModeCost) -> String {
     format!("{:<22} {:>12.2} us  {:>6.2}\n", found.way.name(), found.median / 1000.0, found.ratio)
 }

@@ -1,27 +1,27 @@
-//! Room: `binderperf trace record`: words into a plan, counts into lines.
-//! Not here: recording (`lab::trace::record`).
+//! The command `trace record`: its options, output and exit status.
+//! Not here: recording (`ftrace::record`).
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use lab::trace::categories;
-use lab::trace::record::work::{Ended, Work};
-use lab::trace::record::{Observer, Plan, Summary, record};
-use lab::trace::tracefs::Trouble;
+use ftrace::categories;
+use ftrace::record::work::{Ended, Work};
+use ftrace::record::{Observer, Plan, Summary, record};
+use ftrace::tracefs::TraceError;
 
 use super::ask::AskArgs;
 use super::draw::DrawArgs;
 use crate::cli::applet::Applet;
 use crate::cli::atrace::{known, tell_of_userspace};
 use crate::cli::progress::StatusLine;
-use crate::cli::{A_YEAR_S, complain, exit, note};
+use crate::cli::{self, A_YEAR_S, Failure, exit, note, status_of};
 
-/// Record while a command runs, in a trace buffer of its own
+/// Record trace events while a command runs, in a separate trace buffer
 ///
-/// COMMAND may be `binderperf ...` or one of Android's tools (see `binderperf applet`), which mean this program, or any
-/// other. A latency test with -trace stops the recording at its first miss.
+/// COMMAND may be `binderperf ...` or one of Android's tools (see `binderperf applet`), which both mean this program, or
+/// any other program. A latency test with -trace stops the recording at its first miss.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RecordArgs {
     /// The file to write
@@ -32,15 +32,15 @@ pub(crate) struct RecordArgs {
     #[arg(short = 'b', long, value_name = "KB", default_value_t = 4096, allow_negative_numbers = true)]
     buffer_kb: u64,
 
-    /// Keep only the newest events, as many as the buffers hold, and touch nothing until the end
+    /// Keep only the newest events in the buffers, and read them at the end only
     #[arg(short = 'c', long)]
     circular: bool,
 
-    /// Record for so many seconds
+    /// Record for this many seconds
     #[arg(short = 't', long, value_name = "SEC", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S), required_unless_present = "command", conflicts_with = "command")]
     time: Option<u64>,
 
-    /// Categories of events, as `binderperf atrace --list_categories` has them [default: sched freq idle irq workq sync binder_driver memreclaim]
+    /// Categories of events, as listed by `binderperf atrace --list_categories` [default: sched freq idle irq workq sync binder_driver memreclaim]
     categories: Vec<String>,
 
     /// The command to record
@@ -54,8 +54,8 @@ pub(crate) struct RecordArgs {
     ask: AskArgs,
 }
 
-/// Records; the result is the exit status.
-pub(super) fn run(args: &RecordArgs) -> u8 {
+/// Records; returns the exit status.
+pub(super) fn run(args: &RecordArgs) -> cli::CommandResult {
     let wrong = match &args.draw.html {
         Some(html) if *html == args.output => {
             "the recording and the page cannot be one file; give another to --html"
@@ -66,54 +66,39 @@ pub(super) fn run(args: &RecordArgs) -> u8 {
         _ => "",
     };
     if !wrong.is_empty() {
-        complain(wrong);
-        return exit::USAGE;
+        return Err(Failure::new(exit::USAGE, wrong));
     }
-    let mut teller = Teller { line: StatusLine::new() };
-    let outcome = args.plan().and_then(|plan| record(&plan, &mut teller));
-    teller.line.show("");
-    match outcome {
-        Ok(summary) => {
-            note(told(&summary, args));
-            let ended = status(summary.ended);
-            // What the command came to goes before what became of its picture.
-            match args.drawn() {
-                exit::FINE => ended,
-                trouble if ended == exit::FINE => trouble,
-                _ => ended,
-            }
-        }
-        Err(trouble) => {
-            complain(&trouble);
-            super::status(&trouble)
-        }
-    }
+    let mut progress = ProgressReporter { line: StatusLine::new() };
+    let outcome = args.plan().and_then(|plan| record(&plan, &mut progress));
+    progress.line.show("");
+    let summary = outcome?;
+    note(told(&summary, args));
+    let drawn = status_of(args.drawn());
+    // The command's status takes precedence over that of its picture.
+    Ok(match status(summary.ended) {
+        exit::FINE => drawn,
+        failed => failed,
+    })
 }
 
 impl RecordArgs {
-    /// Draws what was recorded, if that was asked for; the result is the exit status.
-    fn drawn(&self) -> u8 {
+    /// Draws the recording, if requested.
+    fn drawn(&self) -> cli::CommandResult {
         if self.draw.html.is_none() {
-            return exit::FINE;
+            return Ok(exit::FINE);
         }
-        // Only now is there a file that another spelling of its name could mean.
-        if let Err(status) = self.draw.check(&self.output) {
-            return status;
-        }
-        let analysis = match self.ask.analyse(&self.output, None) {
-            Ok(analysis) => analysis,
-            Err((_, why)) => {
-                complain(why);
-                return exit::INTERNAL;
-            }
-        };
+        // Only now the file exists, which another spelling of its name could denote.
+        self.draw.check(&self.output)?;
+        let unreadable = |failure| Failure { status: exit::INTERNAL, ..failure };
+        let analysis = self.ask.analyse(&self.output, None).map_err(unreadable)?;
         for slow in &analysis.slow {
             note(format_args!("- {}{}\n", if slow.missed { "MISS " } else { "" }, slow.verdict));
         }
-        self.draw.draw(&self.output, &analysis)
+        self.draw.draw(&self.output, &analysis)?;
+        Ok(exit::FINE)
     }
 
-    fn plan(&self) -> Result<Plan, Trouble> {
+    fn plan(&self) -> Result<Plan, TraceError> {
         let usual = || categories::USUAL.map(str::to_owned).to_vec();
         let names = if self.categories.is_empty() { usual() } else { self.categories.clone() };
         let (categories, userspace) = known(&names)?;
@@ -126,7 +111,7 @@ impl RecordArgs {
                 words: words.to_vec(),
                 silent: false,
             },
-            (None, []) => return Err(Trouble::Usage("record what? give -t SEC or a command".to_owned())),
+            (None, []) => return Err(TraceError::Usage("record what? give -t SEC or a command".to_owned())),
         };
         Ok(Plan {
             categories,
@@ -138,13 +123,13 @@ impl RecordArgs {
     }
 }
 
-/// The file that a command's name means: for names that are ours, this program.
-fn program(name: &str) -> Result<PathBuf, Trouble> {
+/// The program that a command's name denotes: this program, for its own names.
+fn program(name: &str) -> Result<PathBuf, TraceError> {
     if name != "binderperf" && Applet::named(name).is_none() {
         return Ok(PathBuf::from(name));
     }
     std::env::current_exe()
-        .map_err(|error| Trouble::Refused { tried: "finding this program's file".to_owned(), error })
+        .map_err(|error| TraceError::Refused { tried: "finding this program's file".to_owned(), error })
 }
 
 fn status(ended: Ended) -> u8 {
@@ -157,7 +142,7 @@ fn status(ended: Ended) -> u8 {
     }
 }
 
-/// What there is to say at the end.
+/// The message at the end.
 fn told(summary: &Summary, args: &RecordArgs) -> String {
     let mut text = String::new();
     if summary.stopped_early {
@@ -181,12 +166,12 @@ fn told(summary: &Summary, args: &RecordArgs) -> String {
     text
 }
 
-/// Tells how far it is.
-struct Teller {
+/// Shows progress on the terminal.
+struct ProgressReporter {
     line: StatusLine,
 }
 
-impl Observer for Teller {
+impl Observer for ProgressReporter {
     fn begins(&mut self, notes: &[String]) {
         notes.iter().for_each(|line| note(format_args!("{line}\n")));
     }
@@ -225,7 +210,7 @@ mod tests {
         for bad in ["x", "x sched", "x -t 0", "x -t 1 -- true", "x -b -1 -t 1"] {
             assert!(parsed(bad).is_none(), "{bad}");
         }
-        assert!(matches!(parsed("x nosuch -t 1").expect("words").plan(), Err(Trouble::Usage(_))));
+        assert!(matches!(parsed("x nosuch -t 1").expect("words").plan(), Err(TraceError::Usage(_))));
     }
 
     fn program_of(words: &str) -> Option<PathBuf> {

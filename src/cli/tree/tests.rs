@@ -1,4 +1,4 @@
-//! Room: what holds for every command: it can be found, is explained, and its examples are understood.
+//! Rules for every command: it is listed, has a help text, and its examples parse.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,20 +24,20 @@ fn every_command() -> Vec<(String, Definition)> {
 }
 
 #[test]
-fn every_command_has_a_lesson_and_every_lesson_a_command() {
+fn every_command_has_a_help_text_and_every_help_text_a_command() {
     let commands: BTreeSet<String> = every_command().into_iter().map(|(path, _)| path).collect();
-    let taught: Vec<String> = lessons::all().map(|lesson| lesson.command.to_owned()).collect();
-    let once: BTreeSet<String> = taught.iter().cloned().collect();
-    assert_eq!(once.len(), taught.len(), "a lesson twice");
+    let described: Vec<String> = help_text::all().map(|text| text.command.to_owned()).collect();
+    let once: BTreeSet<String> = described.iter().cloned().collect();
+    assert_eq!(once.len(), described.len(), "a text twice");
     assert_eq!(once, commands);
-    for lesson in lessons::all() {
-        let name = lesson.command;
-        assert!(!lesson.examples.is_empty() && lesson.statuses[0].0 == 0, "{name}");
-        assert!(lesson.statuses.is_sorted_by_key(|(status, _)| *status), "{name}");
-        for see in lesson.see {
+    for text in help_text::all() {
+        let name = text.command;
+        assert!(!text.examples.is_empty() && text.statuses[0].0 == 0, "{name}");
+        assert!(text.statuses.is_sorted_by_key(|(status, _)| *status), "{name}");
+        for see in &text.see {
             assert!(commands.contains(*see), "{name}: no command {see:?} to see");
         }
-        for page in lesson.docs {
+        for page in &text.docs {
             let path = format!("{}/docs/{page}.md", env!("CARGO_MANIFEST_DIR"));
             assert!(Path::new(&path).is_file(), "{name}: {path}");
         }
@@ -64,7 +64,7 @@ fn every_command_says_what_it_is_for_and_no_help_is_a_wall() {
         assert_eq!(lines, 1, "{command} in one group of\n{text}");
     }
     assert!(!text.contains("guest-probe") && whole.find_subcommand("guest-probe").is_none());
-    assert!(whole.find_subcommand(lab::conformance::HELPER_COMMAND).is_none());
+    assert!(whole.find_subcommand(::conformance::HELPER_COMMAND).is_none());
 }
 
 /// The words of each call of this program in what a shell is told, by a shell.
@@ -114,17 +114,17 @@ fn understood(words: &[String]) -> Result<(), String> {
 #[test]
 fn every_example_is_understood() {
     let mut seen = 0;
-    for lesson in lessons::all() {
+    for text in help_text::all() {
         let mut own = 0;
-        for (what, line) in lesson.examples {
+        for (what, line) in &text.examples {
             assert!(!what.ends_with('.'), "{what}");
             for words in calls(line) {
                 understood(&words).unwrap_or_else(|why| panic!("{line}\n{words:?}: {why}"));
                 seen += 1;
-                own += usize::from(words.join(" ").contains(lesson.command));
+                own += usize::from(words.join(" ").contains(text.command));
             }
         }
-        assert!(own > 0, "no example of {:?} calls it", lesson.command);
+        assert!(own > 0, "no example of {:?} calls it", text.command);
     }
     assert!(seen > 70, "{seen} calls");
 }

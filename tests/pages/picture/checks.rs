@@ -1,4 +1,4 @@
-//! Room: what a rendered page must be like; each check says what is wrong with it.
+//! What a rendered page must be like; each check says what is wrong with it.
 //! Not here: rendering (`browser`).
 
 use std::collections::BTreeMap;

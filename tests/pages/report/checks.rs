@@ -1,4 +1,4 @@
-//! Room: what a rendered report must be like; each check says what is wrong with it.
+//! What a rendered report must be like; each check says what is wrong with it.
 //! Not here: rendering (`browser`), pictures of single calls (`picture`).
 
 use serde_json::Value;

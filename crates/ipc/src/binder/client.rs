@@ -1,103 +1,28 @@
-//! Room: calling an AIDL object.
+//! Calling an AIDL object.
 //! Not here: the transaction itself (`crate::runtime`), the payload (`parcel`).
 //! Facts: Android's `BpBinder`; replies are read as `status` says.
 
-use std::any::Any;
-use std::fmt;
-
-use abi::codes::{br, tf};
-use abi::{ReturnWord, TransactionFlags};
+use abi::TransactionFlags;
 
 use crate::binder::object::{Incoming, Served};
 use crate::binder::parcel::Parcel;
 use crate::binder::reader::Reader;
 use crate::binder::special;
-use crate::binder::status::Status;
 use crate::call::Taken;
-use crate::error::{ProtocolError, TransactError};
-use crate::proxy::Proxy;
-use crate::received::Received;
+use crate::error::TransactError;
+use crate::incoming::{ReplyPayload, reply_of};
 use crate::release::Release;
-use crate::runtime::Outcome;
+use crate::runtime::proxy::Proxy;
+use crate::runtime::target::Binder;
+use crate::status::{CallError, Status};
 use crate::status_code::StatusCode;
-use crate::target::Binder;
 
-/// Why a call has no results.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum CallError {
-    /// The driver did not carry it through.
-    Transact(TransactError),
-    /// The object answered something else than results, or results that cannot be read.
-    Status(Status),
-}
-
-impl CallError {
-    /// Whether the object's process is gone.
-    #[must_use]
-    pub fn is_dead(&self) -> bool {
-        matches!(self, Self::Transact(error) if error.refusal() == Some(crate::error::Refusal::Dead))
-    }
-}
-
-impl fmt::Display for CallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Transact(error) => error.fmt(f),
-            Self::Status(status) => write!(f, "the object answered {status}"),
-        }
-    }
-}
-
-impl std::error::Error for CallError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Transact(error) => Some(error),
-            Self::Status(status) => Some(status),
-        }
-    }
-}
-
-impl From<TransactError> for CallError {
-    fn from(error: TransactError) -> Self {
-        Self::Transact(error)
-    }
-}
-
-impl From<Status> for CallError {
-    fn from(status: Status) -> Self {
-        Self::Status(status)
-    }
-}
-
-impl From<StatusCode> for CallError {
-    fn from(code: StatusCode) -> Self {
-        Self::Status(Status::Code(code))
-    }
-}
-
-impl From<CallError> for Status {
-    /// For an object that calls another while it serves: its own caller gets the same answer.
-    fn from(error: CallError) -> Self {
-        match error {
-            CallError::Transact(error) => Self::Code(StatusCode::from(&error)),
-            CallError::Status(status) => status,
-        }
-    }
-}
-
-/// The results of a call, in place: the receiving area's until dropped.
+/// The results of a call, read in place in the receiving area until dropped.
 #[derive(Debug)]
 pub struct Reply<'p> {
-    payload: ReplyPayload<'p>,
+    payload: ReplyPayload<'p, Parcel>,
     release: Release,
     results: usize,
-}
-
-#[derive(Debug)]
-enum ReplyPayload<'p> {
-    Received(Received<'p>),
-    Local(Parcel),
 }
 
 impl Reply<'_> {
@@ -136,18 +61,8 @@ impl Proxy {
     /// See [`CallError`].
     #[inline]
     pub fn transact(&self, code: u32, request: &Parcel) -> Result<Reply<'_>, CallError> {
-        match self.transact_payload(code, TransactionFlags::CALL, request.payload())? {
-            Outcome::Replied { flags, received } => {
-                if flags.0 & tf::STATUS_CODE != 0 {
-                    return Err(StatusCode::of_reply(received.data()).into());
-                }
-                Ok(Reply { payload: ReplyPayload::Received(received), release: self.release(), results: 0 })
-            }
-            Outcome::Taken(_) => {
-                let got = ReturnWord(br::TRANSACTION_COMPLETE);
-                Err(TransactError::Protocol(ProtocolError::Unexpected { state: "two-way", got }).into())
-            }
-        }
+        let received = reply_of(self.transact_payload(code, TransactionFlags::CALL, request.payload())?)?;
+        Ok(Reply { payload: ReplyPayload::Received(received), release: self.release(), results: 0 })
     }
 }
 
@@ -155,7 +70,7 @@ impl Binder {
     fn release(&self) -> Release {
         match self {
             Self::Remote(proxy) => proxy.release(),
-            Self::Local(node) => served(node.object()).map_or(Release::default(), Served::release),
+            Self::Local(_) => self.served().map_or(Release::default(), Served::release),
         }
     }
 
@@ -187,20 +102,15 @@ impl Binder {
         Ok(reply)
     }
 
-    /// Calls a method that nobody answers.
+    /// Makes a oneway call.
     ///
     /// # Errors
     /// The driver does not take it. That it arrives is not known.
     pub fn oneway(&self, code: u32, request: Parcel) -> Result<Taken, TransactError> {
         match self {
-            Self::Remote(proxy) => {
-                match proxy.transact_payload(code, TransactionFlags::ONEWAY, request.payload())? {
-                    Outcome::Taken(taken) => Ok(taken),
-                    Outcome::Replied { .. } => Ok(Taken::Complete),
-                }
-            }
+            Self::Remote(proxy) => proxy.transact_oneway(code, request.payload()),
             Self::Local(_) => {
-                // As a receiver's failure would be: nobody hears of it.
+                // Errors are dropped, as for a oneway call to another process.
                 let _ = self.call_local(code, TransactionFlags::ONEWAY, &request);
                 Ok(Taken::Complete)
             }
@@ -226,17 +136,8 @@ impl Binder {
         flags: TransactionFlags,
         request: &Parcel,
     ) -> Result<Reply<'static>, CallError> {
-        let served = self.node().and_then(|node| served(node.object()));
-        let served = served.ok_or(StatusCode::INVALID_OPERATION)?;
-        let mut call = Incoming {
-            code,
-            flags,
-            sender_pid: i32::try_from(std::process::id()).unwrap_or_default(),
-            sender_euid: crate::target::own_euid(),
-            header: None,
-            reader: request.reader(),
-            transaction: None,
-        };
+        let served: &Served = self.served().ok_or(StatusCode::INVALID_OPERATION)?;
+        let mut call = Incoming::local(code, flags, request.reader());
         let mut reply = Parcel::for_release(served.release());
         served.dispatch(&mut call, &mut reply)?;
         Ok(Reply { payload: ReplyPayload::Local(reply), release: served.release(), results: 0 })
@@ -273,9 +174,4 @@ impl Binder {
     pub fn extension(&self) -> Result<Option<Binder>, CallError> {
         Ok(self.transact(special::EXTENSION, &self.bare_request())?.reader().read_nullable_binder()?)
     }
-}
-
-fn served(object: &dyn crate::serve::Serve) -> Option<&Served> {
-    let object: &dyn Any = object;
-    object.downcast_ref()
 }

@@ -1,57 +1,20 @@
-//! Room: the words that precede the arguments of an AIDL call.
+//! The header of an AIDL call: the words before its arguments.
 //! Not here: the arguments (`writer`, `reader`), codes without a header (`special`).
 //! Facts: `Parcel::writeInterfaceToken` of Android 8 to 16; libgbinder's names for the generations.
 
 use crate::binder::parcel::Parcel;
 use crate::binder::reader::Reader;
-use crate::release::Release;
+use crate::release::Generation;
 use crate::status_code::StatusCode;
-
-/// A form of the header. The names are libgbinder's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Generation {
-    /// Up to Android 9: policy, descriptor.
-    Aidl,
-    /// Android 10: policy, work source, descriptor.
-    Aidl2,
-    /// Android 11 and from 13 on: policy, work source, mark, descriptor; stability is a level.
-    Aidl3,
-    /// Android 12: as `Aidl3`; stability carries a version.
-    Aidl4,
-}
-
-impl Release {
-    /// The form of the header that this release writes.
-    #[must_use]
-    pub const fn generation(self) -> Generation {
-        match self {
-            Self::Android8 | Self::Android9 => Generation::Aidl,
-            Self::Android10 => Generation::Aidl2,
-            Self::Android12 => Generation::Aidl4,
-            _ => Generation::Aidl3,
-        }
-    }
-}
 
 /// Strict mode's "gather violations" bit up to Android 9.
 const POLICY_OLD: u32 = 0x0040_0000;
-/// The same bit since Android 10.
+/// Strict mode's "gather violations" bit since Android 10.
 const POLICY: u32 = 0x8000_0000;
 /// "Nobody else's work."
 const NO_WORK_SOURCE: i32 = -1;
 /// The mark of a system build; the one that every known receiver takes.
 const MARK_SYSTEM: u32 = u32::from_be_bytes(*b"SYST");
-
-/// What a received header says. Receivers store it; none of it is checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
-    /// The caller's strict mode policy.
-    pub policy: u32,
-    /// The uid on whose behalf the caller works.
-    pub work_source: Option<i32>,
-    /// Which kind of build the caller is: `SYST`, `VNDR`, `RECO`, `UNKN`.
-    pub mark: Option<u32>,
-}
 
 impl Parcel {
     /// Writes the header of this parcel's release for an interface.
@@ -70,25 +33,17 @@ impl Parcel {
 }
 
 impl Reader<'_> {
-    /// Reads the header of a call to an interface, in whichever form the caller wrote it: the form
-    /// is the one in which the descriptor stands where it should.
+    /// Steps over the header of a call to an interface, in whichever form the caller wrote it: the form
+    /// is the one in which the descriptor stands where it should. Receivers check nothing else.
     ///
     /// # Errors
     /// `BAD_TYPE`: the call is for another interface, or there is no header.
     #[inline]
-    pub fn read_header(&mut self, descriptor: &str) -> Result<Header, StatusCode> {
+    pub fn read_header(&mut self, descriptor: &str) -> Result<(), StatusCode> {
         let start = self.position();
         for words in [3, 2, 1] {
             if self.seek(start + 4 * words).is_ok() && self.eat_str(descriptor) {
-                let end = self.position();
-                self.seek(start)?;
-                let header = Header {
-                    policy: self.read_u32()?,
-                    work_source: if words > 1 { Some(self.read_i32()?) } else { None },
-                    mark: if words > 2 { Some(self.read_u32()?) } else { None },
-                };
-                self.seek(end)?;
-                return Ok(header);
+                return Ok(());
             }
         }
         self.seek(start)?;
@@ -99,6 +54,7 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::release::Release;
 
     const DESCRIPTOR: &str = "a.IB";
 
@@ -132,8 +88,7 @@ mod tests {
             }
             bytes.extend_from_slice(&7i32.to_le_bytes());
             let mut reader = Reader::of_bytes(&bytes);
-            let header = reader.read_header(DESCRIPTOR).expect("own interface");
-            assert_eq!(header.mark, marked.then_some(u32::from_be_bytes(*b"VNDR")), "{release}");
+            assert_eq!(reader.read_header(DESCRIPTOR), Ok(()), "{release}");
             assert_eq!(reader.read_i32(), Ok(7), "{release}");
         }
     }

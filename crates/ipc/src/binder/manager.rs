@@ -1,7 +1,7 @@
-//! Room: the service manager of the flavour `binder`: names for objects, at handle 0.
+//! The service manager of the flavour `binder`: names for objects, at handle 0.
 //!
 //! - [`codes`]: the numbering of each Android release. - [`wire`]: what its calls carry.
-//! - [`server`]: a manager, over a [`registry`]. - [`client`]: calling one, ours or Android's.
+//! - [`server`]: a manager; [`registry`]: what it registers. - [`client`]: calling one, ours or Android's.
 //!
 //! Facts: Android's `IServiceManager.aidl` and `ServiceManager.cpp`, releases 8 to 16.
 
@@ -13,8 +13,8 @@ pub mod wire;
 
 pub use client::Services;
 pub use codes::Method;
-pub use registry::ServiceInfo;
 pub use server::ServiceManager;
+pub use wire::ServiceInfo;
 
 /// The manager's interface.
 pub const DESCRIPTOR: &str = "android.os.IServiceManager";

@@ -1,28 +1,24 @@
-//! Room: what a service implements, and how a delivered transaction reaches it.
-//! Not here: which node is meant (`crate::node`), calling others (`client`).
+//! The trait of an AIDL service, and the dispatch of a delivered transaction to it.
+//! Not here: the node table (`runtime::node`), calling objects (`client`).
 //! Facts: Android's `BBinder::transact`; the special codes of `special`.
 
-use std::fmt;
 use std::fs::File;
 use std::io;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use abi::TransactionFlags;
 use driver::Connection;
 
-use crate::binder::header::Header;
 use crate::binder::parcel::Parcel;
 use crate::binder::reader::Reader;
 use crate::binder::special;
-use crate::binder::status::Status;
 use crate::process::Process;
-use crate::proxy::Proxy;
 use crate::release::Release;
+use crate::runtime::proxy::Proxy;
+use crate::runtime::serve::{Serve, Transaction};
+use crate::runtime::target::Binder;
 use crate::scheduling::NodeOptions;
-use crate::serve::{Serve, Transaction};
+use crate::status::Status;
 use crate::status_code::StatusCode;
-use crate::target::Binder;
 
 /// A service: an object of one interface. Its methods run on any pool thread, several at once.
 pub trait Object: Send + Sync + 'static {
@@ -70,78 +66,8 @@ impl<O: Object + ?Sized> Object for Arc<O> {
     }
 }
 
-/// A call to serve: who calls what, and a reader of the arguments (all of [`Reader`]'s methods).
-pub struct Incoming<'t> {
-    pub(crate) code: u32,
-    pub(crate) flags: TransactionFlags,
-    pub(crate) sender_pid: i32,
-    pub(crate) sender_euid: u32,
-    pub(crate) header: Option<Header>,
-    pub(crate) reader: Reader<'t>,
-    pub(crate) transaction: Option<&'t Transaction<'t>>,
-}
-
-impl Incoming<'_> {
-    /// The method number.
-    #[must_use]
-    pub fn code(&self) -> u32 {
-        self.code
-    }
-
-    /// Whether nobody waits for an answer.
-    #[must_use]
-    pub fn is_oneway(&self) -> bool {
-        self.flags.is_oneway()
-    }
-
-    /// The caller's process id; 0 for oneway calls and callers that this process cannot see.
-    #[must_use]
-    pub fn sender_pid(&self) -> i32 {
-        self.sender_pid
-    }
-
-    /// The effective uid of the calling thread when it called.
-    #[must_use]
-    pub fn sender_euid(&self) -> u32 {
-        self.sender_euid
-    }
-
-    /// The caller's security context, for a node that asked for it.
-    #[must_use]
-    pub fn security_context(&self) -> Option<String> {
-        self.transaction?.security_context()
-    }
-
-    /// What the request header said.
-    #[must_use]
-    pub fn header(&self) -> Option<Header> {
-        self.header
-    }
-}
-
-impl<'t> Deref for Incoming<'t> {
-    type Target = Reader<'t>;
-
-    fn deref(&self) -> &Reader<'t> {
-        &self.reader
-    }
-}
-
-impl<'t> DerefMut for Incoming<'t> {
-    fn deref_mut(&mut self) -> &mut Reader<'t> {
-        &mut self.reader
-    }
-}
-
-impl fmt::Debug for Incoming<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Incoming")
-            .field("code", &self.code)
-            .field("flags", &self.flags)
-            .field("sender_pid", &self.sender_pid)
-            .finish_non_exhaustive()
-    }
-}
+/// A call to an AIDL object, with a [`Reader`] of its arguments.
+pub type Incoming<'t> = crate::incoming::Incoming<'t, Reader<'t>>;
 
 /// An [`Object`] as a node runs it.
 pub(crate) struct Served {
@@ -156,16 +82,16 @@ impl Served {
 
     /// Runs a method or answers a special code; what it leaves in `reply` is the answer.
     pub(crate) fn dispatch(&self, call: &mut Incoming<'_>, reply: &mut Parcel) -> Result<(), Status> {
-        if call.code > special::LAST_METHOD {
+        if call.code() > special::LAST_METHOD {
             return self.special(call, reply);
         }
-        call.header = Some(call.reader.read_header(self.object.descriptor())?);
+        call.reader.read_header(self.object.descriptor())?;
         reply.write_no_exception();
         self.object.on_transact(call, reply)
     }
 
     fn special(&self, call: &mut Incoming<'_>, reply: &mut Parcel) -> Result<(), Status> {
-        match call.code {
+        match call.code() {
             special::PING | special::SYSPROPS => {}
             special::INTERFACE => reply.write_str(self.object.descriptor()),
             special::DEBUG_PID => reply.write_u32(std::process::id()),
@@ -173,7 +99,7 @@ impl Served {
             special::DUMP => {
                 let mut to = File::from(call.read_fd()?);
                 let arguments = call.read_str_vec()?;
-                // Whoever asked for the dump sees that it is short.
+                // The caller sees that the dump is short.
                 let _ = self.object.dump(&mut to, &arguments);
             }
             _ => return Err(Status::UNKNOWN_TRANSACTION),
@@ -187,15 +113,8 @@ impl Serve for Served {
         let mut reply = Parcel::for_release(self.release);
         let outcome = match call.received() {
             Some(received) => {
-                let mut incoming = Incoming {
-                    code: call.code(),
-                    flags: call.flags(),
-                    sender_pid: call.sender_pid(),
-                    sender_euid: call.sender_euid(),
-                    header: None,
-                    reader: Reader::of_received(received, self.release),
-                    transaction: Some(&call),
-                };
+                let reader = Reader::of_received(received, self.release);
+                let mut incoming = Incoming::delivered(&call, reader);
                 self.dispatch(&mut incoming, &mut reply)
             }
             None => Err(Status::Code(StatusCode::UNKNOWN_ERROR)),

@@ -1,5 +1,5 @@
-//! Room: a payload being built, and what it keeps alive until the driver has it.
-//! Not here: the values (`writer`, `reader`), received payloads (`crate::received`).
+//! An AIDL payload under construction, with the objects that it keeps alive until the driver has read it.
+//! Not here: the values (`writer`, `reader`), received payloads (`runtime::received`).
 //! Facts: the wire form of `flat_binder_object` and AIDL's parcel rules.
 //!
 //! Parcels are recycled: dropping one keeps its memory for the thread's next, so that a steady
@@ -11,10 +11,8 @@ use std::os::fd::OwnedFd;
 
 use abi::Payload;
 
-use crate::binder::reader::Reader;
 use crate::release::Release;
-use crate::status_code::StatusCode;
-use crate::target::Binder;
+use crate::runtime::target::Binder;
 
 /// Parcels whose memory a thread keeps; a nested call needs two at a time.
 const KEPT: usize = 4;
@@ -32,7 +30,7 @@ struct Memory {
     objects: Vec<Held>,
 }
 
-/// What an object in a parcel keeps alive.
+/// A resource that an object in a parcel keeps alive.
 pub(crate) enum Held {
     Binder(Binder),
     Fd(OwnedFd),
@@ -42,18 +40,6 @@ pub(crate) enum Held {
 pub struct Parcel {
     memory: Memory,
     release: Release,
-}
-
-/// A value of more than one word that knows its place in a parcel.
-pub trait Parcelable: Sized {
-    /// Writes the fields in order.
-    fn write_to(&self, parcel: &mut Parcel);
-
-    /// Reads them back.
-    ///
-    /// # Errors
-    /// The parcel holds something else.
-    fn read_from(reader: &mut Reader<'_>) -> Result<Self, StatusCode>;
 }
 
 impl Default for Parcel {
@@ -77,7 +63,7 @@ impl Parcel {
         Self { memory: memory.unwrap_or_default(), release }
     }
 
-    /// Whose dialect it is written in.
+    /// The release whose dialect it is written in.
     #[must_use]
     pub fn release(&self) -> Release {
         self.release
@@ -95,18 +81,12 @@ impl Parcel {
         &self.memory.offsets
     }
 
-    /// Starts over: bytes and objects go.
+    /// Removes all bytes and objects.
     pub fn clear(&mut self) {
         self.memory.clear();
     }
 
-    /// Reads it from its beginning, as its receiver will.
-    #[must_use]
-    pub fn reader(&self) -> Reader<'_> {
-        Reader::of_parcel(self)
-    }
-
-    /// What the driver is given.
+    /// The payload to send.
     pub(crate) fn payload(&self) -> Payload<'_> {
         Payload { data: &self.memory.data, offsets: &self.memory.offsets, ..Payload::default() }
     }
@@ -123,7 +103,7 @@ impl Parcel {
         self.memory.objects.push(held);
     }
 
-    /// What the object at an offset keeps alive.
+    /// The resource that the object at an offset keeps alive.
     pub(crate) fn held(&self, offset: u64) -> Option<&Held> {
         let index = self.memory.offsets.binary_search(&offset).ok()?;
         self.memory.objects.get(index)

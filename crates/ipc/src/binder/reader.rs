@@ -1,17 +1,17 @@
-//! Room: AIDL values out of bytes that a stranger wrote.
+//! Reading AIDL values from untrusted bytes.
 //! Not here: binders and descriptors (`objects`), headers (`header`, `status`), writing (`writer`).
 //! Facts: `Parcel.cpp` of Android 8 to 16 and what libgbinder and rsbinder really send.
 //!
-//! Every length is checked against what is there before anything is allocated for it. What cannot be
-//! is an error and leaves the position where it was found; nothing panics.
+//! Every length is checked against what is there before anything is allocated for it. Invalid data is
+//! an error and leaves the position unchanged; nothing panics.
 
 mod objects;
 #[cfg(test)]
 mod tests;
 
-use crate::binder::parcel::{Parcel, Parcelable};
-use crate::received::Received;
+use crate::binder::parcel::Parcel;
 use crate::release::Release;
+use crate::runtime::received::Received;
 use crate::status_code::StatusCode;
 
 type Read<T> = Result<T, StatusCode>;
@@ -62,6 +62,14 @@ macro_rules! arrays {
     )*};
 }
 
+impl Parcel {
+    /// Reads it from its beginning, as its receiver will.
+    #[must_use]
+    pub fn reader(&self) -> Reader<'_> {
+        Reader::of_parcel(self)
+    }
+}
+
 impl<'t> Reader<'t> {
     /// Reads bytes that carry no objects.
     #[must_use]
@@ -103,7 +111,7 @@ impl<'t> Reader<'t> {
         self.data.len() - self.at
     }
 
-    /// Whose dialect it is read in.
+    /// The release whose dialect it is read in.
     #[must_use]
     pub fn release(&self) -> Release {
         self.release
@@ -230,23 +238,15 @@ impl<'t> Reader<'t> {
     /// `boolean[]`
     ///
     /// # Errors
-    /// As [`Self::read_vec`].
+    /// See [`Self::read_vec`].
     pub fn read_bool_vec(&mut self) -> Read<Vec<bool>> {
         self.read_vec(Self::read_bool)
-    }
-
-    /// `char[]`
-    ///
-    /// # Errors
-    /// As [`Self::read_vec`].
-    pub fn read_char_vec(&mut self) -> Read<Vec<u16>> {
-        self.read_vec(Self::read_char)
     }
 
     /// `String[]`
     ///
     /// # Errors
-    /// As [`Self::read_vec`].
+    /// See [`Self::read_vec`].
     pub fn read_str_vec(&mut self) -> Read<Vec<String>> {
         self.read_vec(Self::read_str)
     }
@@ -304,38 +304,14 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A C string.
-    ///
-    /// # Errors
-    /// `NOT_ENOUGH_DATA`: no NUL before the end.
-    pub fn read_c_str(&mut self) -> Read<String> {
-        let rest = &self.data[self.at..];
-        let length = rest.iter().position(|byte| *byte == 0).ok_or(StatusCode::NOT_ENOUGH_DATA)?;
-        let bytes = self.take(length + 1)?;
-        Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
-    }
-
-    /// A nullable parcelable.
-    ///
-    /// # Errors
-    /// What its fields say.
-    pub fn read_parcelable<P: Parcelable>(&mut self) -> Read<Option<P>> {
-        if self.read_bool()? { P::read_from(self).map(Some) } else { Ok(None) }
-    }
-
     /// The body of a structured parcelable. `fields` sees just the body and may find it shorter than
     /// it expects (an older sender: leave the rest at its default) or longer (skipped).
     ///
     /// # Errors
     /// `BAD_VALUE`: a size that cannot be. `NOT_ENOUGH_DATA`. What `fields` says.
     pub fn read_sized<T>(&mut self, fields: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
-        self.read_frame(4, fields)
-    }
-
-    /// A frame whose size word counts `own` of its own bytes.
-    pub(crate) fn read_frame<T>(&mut self, own: usize, fields: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
         let start = self.at;
-        let size = usize::try_from(self.read_i32()?).ok().and_then(|size| size.checked_sub(own));
+        let size = usize::try_from(self.read_i32()?).ok().and_then(|size| size.checked_sub(4));
         let Some(size) = size else { return self.fail(start, StatusCode::BAD_VALUE) };
         let Some(end) = self.at.checked_add(size).filter(|end| *end <= self.data.len()) else {
             return self.fail(start, StatusCode::NOT_ENOUGH_DATA);
@@ -344,25 +320,6 @@ impl<'t> Reader<'t> {
         let value = fields(&mut body)?;
         self.at = end;
         Ok(value)
-    }
-
-    /// A `ParcelableHolder`: its stability word, and its value's name and body if it has one.
-    ///
-    /// # Errors
-    /// As [`Self::read_sized`].
-    pub fn read_holder<T>(
-        &mut self,
-        body: impl FnOnce(&str, &mut Self) -> Read<T>,
-    ) -> Read<(i32, Option<T>)> {
-        let stability = self.read_i32()?;
-        let value = self.read_frame(0, |frame| {
-            if frame.remaining() == 0 {
-                return Ok(None);
-            }
-            let name = frame.read_str()?;
-            body(&name, frame).map(Some)
-        })?;
-        Ok((stability, value))
     }
 }
 

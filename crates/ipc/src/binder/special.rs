@@ -1,5 +1,4 @@
-//! Room: the codes that every AIDL object answers, whatever its interface. They carry no header and
-//! their replies no status word.
+//! Codes that every AIDL object answers. Requests have no header, replies no status word.
 //! Facts: Android's `IBinder.h`, releases 8 to 16.
 
 const fn code(name: [u8; 4]) -> u32 {
@@ -8,15 +7,15 @@ const fn code(name: [u8; 4]) -> u32 {
 
 /// The largest code of an interface's own method.
 pub const LAST_METHOD: u32 = 0x00ff_ffff;
-/// Are you there? Empty both ways.
+/// Ping; request and reply are empty.
 pub const PING: u32 = code(*b"_PNG");
-/// What is your interface? Answered with the bare descriptor.
+/// Asks for the interface descriptor.
 pub const INTERFACE: u32 = code(*b"_NTF");
-/// Describe yourself to this descriptor.
+/// Writes a dump to a file descriptor.
 pub const DUMP: u32 = code(*b"_DMP");
-/// System properties changed.
+/// Notifies of changed system properties.
 pub const SYSPROPS: u32 = code(*b"_SPR");
-/// Your extension object (Android 11).
+/// Asks for the extension object (Android 11).
 pub const EXTENSION: u32 = code(*b"_EXT");
-/// Your process id (Android 11).
+/// Asks for the process id (Android 11).
 pub const DEBUG_PID: u32 = code(*b"_PID");

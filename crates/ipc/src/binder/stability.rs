@@ -1,7 +1,7 @@
-//! Room: the word behind each binder that says how stable its interface is.
+//! The stability word after each binder in a payload.
 //! Facts: Android's `Stability.h`, releases 11 to 16; absent before 11, with a version byte in 12.
 
-use crate::binder::header::Generation;
+use crate::release::Generation;
 use crate::status_code::StatusCode;
 
 /// A stability level. One binder keeps the level it was first sent with.

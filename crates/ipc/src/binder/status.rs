@@ -1,148 +1,11 @@
-//! Room: what precedes the results of an AIDL call: success or an exception.
-//! Not here: refusals of the driver (`crate::error`).
+//! The word before the results of an AIDL call, "no exception", or the exception in their place.
 //! Facts: Android's `Status.cpp` and `Parcel.java`, releases 8 to 16.
-
-use std::fmt;
 
 use crate::binder::parcel::Parcel;
 use crate::binder::reader::Reader;
-use crate::error::{Refusal, TransactError};
 use crate::release::Release;
+use crate::status::{Exception, ExceptionKind, Status};
 use crate::status_code::StatusCode;
-
-/// Kinds of exception, as they stand on the wire.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ExceptionKind(pub i32);
-
-impl ExceptionKind {
-    /// The caller may not.
-    pub const SECURITY: Self = Self(-1);
-    /// The arguments cannot be unpacked.
-    pub const BAD_PARCELABLE: Self = Self(-2);
-    /// An argument cannot be.
-    pub const ILLEGAL_ARGUMENT: Self = Self(-3);
-    /// Null where it is not allowed.
-    pub const NULL_POINTER: Self = Self(-4);
-    /// Not now.
-    pub const ILLEGAL_STATE: Self = Self(-5);
-    /// Network access on a main thread (Java).
-    pub const NETWORK_MAIN_THREAD: Self = Self(-6);
-    /// Not at all.
-    pub const UNSUPPORTED_OPERATION: Self = Self(-7);
-    /// A number that the service defines.
-    pub const SERVICE_SPECIFIC: Self = Self(-8);
-    /// An exception with an object of its own (Java).
-    pub const PARCELABLE: Self = Self(-9);
-
-    /// Skipped: results follow.
-    const HAS_REPLY_HEADER: Self = Self(-128);
-    /// Skipped: another exception word follows.
-    const HAS_NOTED_OPS: Self = Self(-127);
-
-    fn name(self) -> Option<&'static str> {
-        const NAMES: [&str; 9] = [
-            "SECURITY",
-            "BAD_PARCELABLE",
-            "ILLEGAL_ARGUMENT",
-            "NULL_POINTER",
-            "ILLEGAL_STATE",
-            "NETWORK_MAIN_THREAD",
-            "UNSUPPORTED_OPERATION",
-            "SERVICE_SPECIFIC",
-            "PARCELABLE",
-        ];
-        NAMES.get(usize::try_from(-1 - i64::from(self.0)).ok()?).copied()
-    }
-}
-
-impl fmt::Debug for ExceptionKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name() {
-            Some(name) => f.write_str(name),
-            None => write!(f, "exception {}", self.0),
-        }
-    }
-}
-
-/// An exception that a service answers instead of results.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exception {
-    /// Its kind.
-    pub kind: ExceptionKind,
-    /// What it says.
-    pub message: Option<String>,
-    /// The service's own number; 0 unless the kind is `SERVICE_SPECIFIC`.
-    pub code: i32,
-}
-
-/// Why a service gives no results.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// The object threw.
-    Exception(Box<Exception>),
-    /// The call never got to the object's method, or not back.
-    Code(StatusCode),
-}
-
-impl Status {
-    /// An exception with a message.
-    #[must_use]
-    pub fn exception(kind: ExceptionKind, message: impl Into<String>) -> Self {
-        Self::Exception(Box::new(Exception { kind, message: Some(message.into()), code: 0 }))
-    }
-
-    /// `EX_ILLEGAL_ARGUMENT`
-    #[must_use]
-    pub fn illegal_argument(message: impl Into<String>) -> Self {
-        Self::exception(ExceptionKind::ILLEGAL_ARGUMENT, message)
-    }
-
-    /// `EX_SERVICE_SPECIFIC`: an error number that the service defines.
-    #[must_use]
-    pub fn service_specific(code: i32, message: impl Into<String>) -> Self {
-        let kind = ExceptionKind::SERVICE_SPECIFIC;
-        Self::Exception(Box::new(Exception { kind, message: Some(message.into()), code }))
-    }
-
-    /// The answer to a method number that the object does not have.
-    pub const UNKNOWN_TRANSACTION: Self = Self::Code(StatusCode::UNKNOWN_TRANSACTION);
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Code(code) => code.fmt(f),
-            Self::Exception(exception) => {
-                write!(f, "{:?}", exception.kind)?;
-                if exception.kind == ExceptionKind::SERVICE_SPECIFIC {
-                    write!(f, " {}", exception.code)?;
-                }
-                match &exception.message {
-                    Some(message) => write!(f, ": {message}"),
-                    None => Ok(()),
-                }
-            }
-        }
-    }
-}
-
-impl std::error::Error for Status {}
-
-impl From<StatusCode> for Status {
-    fn from(code: StatusCode) -> Self {
-        Self::Code(code)
-    }
-}
-
-impl From<&TransactError> for StatusCode {
-    fn from(error: &TransactError) -> Self {
-        match error.refusal() {
-            Some(Refusal::Dead) => Self::DEAD_OBJECT,
-            Some(Refusal::Failed(_) | Refusal::Frozen) => Self::FAILED_TRANSACTION,
-            None => Self::UNKNOWN_ERROR,
-        }
-    }
-}
 
 impl Parcel {
     /// "No exception": results follow.
@@ -184,11 +47,11 @@ impl Reader<'_> {
     fn read_unusual_status(&mut self, mut kind: ExceptionKind) -> Result<(), Status> {
         // Java servers put up to two headers before the word that counts.
         if kind == ExceptionKind::HAS_NOTED_OPS {
-            self.read_frame(4, |_| Ok(()))?;
+            self.read_sized(|_| Ok(()))?;
             kind = ExceptionKind(self.read_i32()?);
         }
         if kind == ExceptionKind::HAS_REPLY_HEADER {
-            return Ok(self.read_frame(4, |_| Ok(()))?);
+            return Ok(self.read_sized(|_| Ok(()))?);
         }
         if kind.0 == 0 {
             return Ok(());
@@ -208,7 +71,7 @@ impl Reader<'_> {
             return Ok(());
         }
         self.seek(start)?;
-        self.read_frame(4, |_| Ok(()))
+        self.read_sized(|_| Ok(()))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Room: AIDL values as bytes.
+//! Writing AIDL values.
 //! Not here: reading them (`reader`), headers (`header`, `status`).
 //! Facts: `Parcel.cpp` of Android 8 to 16. Everything is padded to 4 bytes and nothing aligned to 8.
 
@@ -8,14 +8,13 @@ mod tests;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use abi::codes::{flat, object};
-use abi::layout::{FdObject, FlatBinderObject};
+use abi::layout::FdObject;
 use zerocopy::{Immutable, IntoBytes};
 
-use crate::binder::header::Generation;
-use crate::binder::parcel::{Held, Parcel, Parcelable};
+use crate::binder::parcel::{Held, Parcel};
 use crate::binder::stability::Stability;
 use crate::release::Release;
-use crate::target::Binder;
+use crate::runtime::target::{Binder, null_object};
 
 /// The length of a null array or string.
 const NULL: i32 = -1;
@@ -96,7 +95,7 @@ impl Parcel {
     }
 
     /// A null array, string or `byte[]`.
-    pub fn write_null(&mut self) {
+    fn write_null(&mut self) {
         self.write_i32(NULL);
     }
 
@@ -111,11 +110,6 @@ impl Parcel {
     /// `boolean[]`: a word each.
     pub fn write_bool_slice(&mut self, values: &[bool]) {
         self.write_slice(values, |parcel, value| parcel.write_bool(*value));
-    }
-
-    /// `char[]`: a word each.
-    pub fn write_char_slice(&mut self, values: &[u16]) {
-        self.write_slice(values, |parcel, value| parcel.write_char(*value));
     }
 
     /// An array of anything: the length, then one element after the other.
@@ -161,54 +155,20 @@ impl Parcel {
     pub fn write_string8(&mut self, value: Option<&str>) {
         let Some(value) = value else { return self.write_null() };
         self.write_i32(length(value.len()));
-        self.write_c_str(value);
-    }
-
-    /// A C string: bytes and a NUL, no length. A NUL inside ends it.
-    pub fn write_c_str(&mut self, value: &str) {
-        let value = value.split('\0').next().unwrap_or_default();
         self.bytes_mut().extend_from_slice(value.as_bytes());
         self.bytes_mut().push(0);
         self.pad();
     }
 
-    /// A nullable parcelable: a word that says whether it is there, then its body.
-    pub fn write_parcelable<P: Parcelable>(&mut self, value: Option<&P>) {
-        self.write_bool(value.is_some());
-        if let Some(value) = value {
-            value.write_to(self);
-        }
-    }
-
     /// The body of a structured parcelable: its size, itself counted, then its fields.
     pub fn write_sized(&mut self, fields: impl FnOnce(&mut Self)) {
-        self.write_frame(4, fields);
-    }
-
-    /// A length word that is filled in when what follows is written; `own` of its bytes count.
-    fn write_frame(&mut self, own: usize, fields: impl FnOnce(&mut Self)) {
         let start = self.data().len();
         self.write_i32(0);
         fields(self);
-        let size = length(self.data().len() - start - 4 + own);
+        let size = length(self.data().len() - start);
         if let Some(word) = self.bytes_mut().get_mut(start..start + 4) {
             word.copy_from_slice(&size.to_le_bytes());
         }
-    }
-
-    /// A `ParcelableHolder` with a value of this type name.
-    pub fn write_holder(&mut self, stability: Stability, name: &str, body: impl FnOnce(&mut Self)) {
-        self.write_i32(stability.word(Generation::Aidl3).unwrap_or_default());
-        self.write_frame(0, |parcel| {
-            parcel.write_str(name);
-            body(parcel);
-        });
-    }
-
-    /// A `ParcelableHolder` without a value.
-    pub fn write_empty_holder(&mut self, stability: Stability) {
-        self.write_i32(stability.word(Generation::Aidl3).unwrap_or_default());
-        self.write_i32(0);
     }
 
     /// A binder; the parcel keeps it alive until the driver has it.
@@ -221,48 +181,23 @@ impl Parcel {
         self.write_nullable_binder_as(binder, Stability::System);
     }
 
-    /// A nullable binder with the stability that it came with, for whoever passes one on.
+    /// A nullable binder with a given stability, for passing on one that was received.
     pub fn write_nullable_binder_as(&mut self, binder: Option<&Binder>, stability: Stability) {
         let stability = match binder {
             None => {
-                // Not listed in the offsets: there is nothing for the driver to translate.
-                let null = FlatBinderObject {
-                    kind: object::BINDER,
-                    flags: LIBBINDER_PRIORITY,
-                    ..FlatBinderObject::default()
-                };
-                self.bytes_mut().extend_from_slice(null.as_bytes());
+                self.bytes_mut().extend_from_slice(null_object(LIBBINDER_PRIORITY).as_bytes());
                 Stability::Undeclared
             }
             Some(binder) => {
-                let flat = self.flat(binder);
+                // Drivers ignore a handle's flags; libbinder dropped one of them in 13.
+                let accepts = if self.release() < Release::Android13 { flat::ACCEPTS_FDS } else { 0 };
+                let flat = binder.flat(LIBBINDER_PRIORITY | accepts);
                 self.push_object(flat.as_bytes(), Held::Binder(binder.clone()));
                 stability
             }
         };
         if let Some(word) = stability.word(self.release().generation()) {
             self.write_i32(word);
-        }
-    }
-
-    fn flat(&self, binder: &Binder) -> FlatBinderObject {
-        match binder {
-            Binder::Local(node) => FlatBinderObject {
-                kind: object::BINDER,
-                flags: node.flags(),
-                binder: node.ptr().0,
-                cookie: node.cookie().0,
-            },
-            Binder::Remote(proxy) => {
-                // Drivers ignore a handle's flags; libbinder dropped one of them in 13.
-                let accepts = if self.release() < Release::Android13 { flat::ACCEPTS_FDS } else { 0 };
-                FlatBinderObject {
-                    kind: object::HANDLE,
-                    flags: LIBBINDER_PRIORITY | accepts,
-                    binder: proxy.handle().0.into(),
-                    cookie: 0,
-                }
-            }
         }
     }
 
@@ -277,22 +212,5 @@ impl Parcel {
             cookie: 1,
         };
         self.push_object(object.as_bytes(), Held::Fd(fd));
-    }
-
-    /// A `ParcelFileDescriptor` without a channel for its status.
-    pub fn write_parcel_fd(&mut self, fd: impl Into<OwnedFd>) {
-        self.write_bool(true);
-        self.write_i32(0);
-        self.write_fd(fd);
-    }
-
-    /// A `native_handle`: its descriptors, then its integers.
-    pub fn write_native_handle(&mut self, fds: Vec<OwnedFd>, ints: &[i32]) {
-        self.write_i32(length(fds.len()));
-        self.write_i32(length(ints.len()));
-        for fd in fds {
-            self.write_fd(fd);
-        }
-        self.bytes_mut().extend_from_slice(ints.as_bytes());
     }
 }

@@ -1,12 +1,12 @@
-//! Room: `android.hidl.base@1.0::IBase`, the interface that every object has: its codes, what they
-//! carry, and asking.
+//! `android.hidl.base@1.0::IBase`, the interface of every HIDL object: codes, payloads and calls.
 //! Not here: the interface's own methods (`object`).
 //! Facts: libhwbinder's `IBinder.h`, libhidl's `IBase.hal`.
 
-use crate::hwbinder::client::HwBinder;
+use crate::hwbinder::hw_binder::HwBinder;
 use crate::hwbinder::parcel::{HwParcel, NativeHandle};
 use crate::hwbinder::reader::Reader;
-use crate::hwbinder::status::CallError;
+use crate::incoming::own_pid;
+use crate::status::CallError;
 use crate::status_code::StatusCode;
 
 /// The interface's name; its calls carry no other.
@@ -23,10 +23,6 @@ pub const INTERFACE_CHAIN: u32 = u32::from_be_bytes(*b"\x0fCHN");
 pub const INTERFACE_DESCRIPTOR: u32 = u32::from_be_bytes(*b"\x0fDSC");
 /// `oneway notifySyspropsChanged()`
 pub const SYSPROPS_CHANGED: u32 = u32::from_be_bytes(*b"\x0fSYS");
-/// `linkToDeath`: done by the caller's runtime, never sent.
-pub const LINK_TO_DEATH: u32 = u32::from_be_bytes(*b"\x0fLTD");
-/// `unlinkToDeath`: likewise.
-pub const UNLINK_TO_DEATH: u32 = u32::from_be_bytes(*b"\x0fUTD");
 /// `oneway setHALInstrumentation()`
 pub const SET_INSTRUMENTATION: u32 = u32::from_be_bytes(*b"\x0fINT");
 /// `getDebugInfo() generates (DebugInfo)`
@@ -56,10 +52,10 @@ const INFO_PTR: usize = 8;
 const INFO_ARCH: usize = 16;
 
 impl DebugInfo {
-    /// What an object of this process says of itself.
+    /// The `DebugInfo` of an object of this process.
     pub(crate) fn of_this_process(ptr: u64) -> Self {
         let arch = if cfg!(target_pointer_width = "64") { 1 } else { 2 };
-        Self { pid: i32::try_from(std::process::id()).unwrap_or_default(), ptr, arch }
+        Self { pid: own_pid(), ptr, arch }
     }
 
     pub(crate) fn write(self, parcel: &mut HwParcel<'_>) {

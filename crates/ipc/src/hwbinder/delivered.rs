@@ -1,9 +1,7 @@
-//! Room: payloads as a receiver finds them, made without a driver, for tests and fuzzing. No part of a
-//! shipped binary.
+//! Delivered payloads made without a driver, for tests and fuzzing only.
 //! Facts: contract OBJ-15, OBJ-16.
 
 use abi::codes::object;
-use abi::layout::BufferObject;
 use zerocopy::IntoBytes;
 
 use crate::hwbinder::parcel::HwParcel;
@@ -18,20 +16,6 @@ pub(crate) struct Delivered {
     pub(crate) data: Vec<u8>,
     pub(crate) offsets: Vec<u64>,
     pub(crate) area: Vec<u64>,
-}
-
-/// A delivery that ends with a vector without objects.
-pub(crate) struct Bare {
-    data: Vec<u8>,
-    /// Structure and elements.
-    words: Vec<u64>,
-    len: usize,
-}
-
-impl Bare {
-    pub(crate) fn reader(&self) -> Reader<'_> {
-        Reader::of_bare(&self.data, &self.words.as_bytes()[..self.len])
-    }
 }
 
 fn word(data: &[u8], at: usize) -> u64 {
@@ -75,24 +59,6 @@ impl Delivered {
         let Self { data, offsets, area } = self;
         let (offsets, area) = (offsets.as_bytes(), area.as_bytes());
         Reader::of_image(Image { data, offsets, area, base: BASE })
-    }
-
-    /// The same as a driver in user space delivers it that leaves a vector's objects out, if it is one to which
-    /// that happens.
-    pub(crate) fn bare(&self) -> Option<Bare> {
-        let at = self.data.len().checked_sub(size_of::<[BufferObject; 2]>())?;
-        let [_, elements]: [BufferObject; 2] = zerocopy::transmute!(*self.data[at..].first_chunk::<80>()?);
-        let whole = BufferObject::of_vector([BASE, BASE + 16], elements.length, 0);
-        let same = self.data[at..] == *whole.as_bytes()
-            && self.offsets == [at as u64, at as u64 + 40]
-            && self.area.first() == Some(&(BASE + 16));
-        let len = 16 + usize::try_from(elements.length).ok()?;
-        if !same || at == 0 || len > size_of_val(&self.area[..]) {
-            return None;
-        }
-        let mut words = self.area.clone();
-        words[0] = words.as_ptr() as u64 + 16;
-        Some(Bare { data: self.data[..at].to_vec(), words, len })
     }
 
     /// The same with another byte of an object.

@@ -1,6 +1,6 @@
-//! Room: the service manager of the flavour `hwbinder`: objects by interface and instance, at handle 0.
+//! The service manager of the flavour `hwbinder`: objects by interface and instance, at handle 0.
 //!
-//! - [`server`]: a manager, over a [`registry`]. - [`client`]: calling one, ours or Android's.
+//! - [`server`]: a manager; [`registry`]: what it registers. - [`client`]: calling one, ours or Android's.
 //! - [`wire`]: what `debugDump` carries.
 //!
 //! Facts: `android.hidl.manager` 1.0 to 1.2 and hwservicemanager's `ServiceManager.cpp`.

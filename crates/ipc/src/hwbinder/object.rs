@@ -1,28 +1,25 @@
-//! Room: what a HIDL service implements, and how a delivered transaction reaches it.
-//! Not here: which node is meant (`crate::node`), calling others (`client`), IBase's wire (`base`).
+//! The trait of a HIDL service, and the dispatch of a delivered transaction to it.
+//! Not here: the node table (`runtime::node`), calling objects (`client`), IBase's wire form (`base`).
 //! Facts: libhwbinder's `BHwBinder::transact`; generated HIDL code checks the header of each method.
 
-use std::fmt;
 use std::fs::File;
 use std::io;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use abi::TransactionFlags;
 use driver::Connection;
 
 use crate::hwbinder::base::{self, DebugInfo};
-use crate::hwbinder::client::HwBinder;
+use crate::hwbinder::hw_binder::HwBinder;
 use crate::hwbinder::parcel::HwParcel;
 use crate::hwbinder::reader::Reader;
-use crate::hwbinder::status::Status;
 use crate::process::Process;
-use crate::proxy::Proxy;
-use crate::received::Lent;
+use crate::runtime::proxy::Proxy;
+use crate::runtime::received::Received;
+use crate::runtime::serve::{Serve, Transaction};
+use crate::runtime::target::Binder;
 use crate::scheduling::NodeOptions;
-use crate::serve::{Serve, Transaction, security_context};
+use crate::status::Status;
 use crate::status_code::StatusCode;
-use crate::target::{Binder, own_euid};
 
 /// A service: an object of one interface and those that it extends. Its methods run on any pool
 /// thread, several at once.
@@ -74,72 +71,8 @@ impl<O: Object + ?Sized> Object for Arc<O> {
     }
 }
 
-/// A call to serve: who calls what, and a reader of the arguments (all of [`Reader`]'s methods).
-pub struct Incoming<'t> {
-    pub(crate) code: u32,
-    pub(crate) flags: TransactionFlags,
-    pub(crate) sender_pid: i32,
-    pub(crate) sender_euid: u32,
-    pub(crate) security_context: Option<(Lent<'t>, u64)>,
-    pub(crate) reader: Reader<'t>,
-}
-
-impl Incoming<'_> {
-    /// The method number.
-    #[must_use]
-    pub fn code(&self) -> u32 {
-        self.code
-    }
-
-    /// Whether nobody waits for an answer.
-    #[must_use]
-    pub fn is_oneway(&self) -> bool {
-        self.flags.is_oneway()
-    }
-
-    /// The caller's process id; 0 for oneway calls and callers that this process cannot see.
-    #[must_use]
-    pub fn sender_pid(&self) -> i32 {
-        self.sender_pid
-    }
-
-    /// The effective uid of the calling thread when it called.
-    #[must_use]
-    pub fn sender_euid(&self) -> u32 {
-        self.sender_euid
-    }
-
-    /// The caller's security context, for a node that asked for it.
-    #[must_use]
-    pub fn security_context(&self) -> Option<String> {
-        let (lent, address) = self.security_context?;
-        security_context(lent.runtime, address)
-    }
-}
-
-impl<'t> Deref for Incoming<'t> {
-    type Target = Reader<'t>;
-
-    fn deref(&self) -> &Reader<'t> {
-        &self.reader
-    }
-}
-
-impl<'t> DerefMut for Incoming<'t> {
-    fn deref_mut(&mut self) -> &mut Reader<'t> {
-        &mut self.reader
-    }
-}
-
-impl fmt::Debug for Incoming<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Incoming")
-            .field("code", &self.code)
-            .field("flags", &self.flags)
-            .field("sender_pid", &self.sender_pid)
-            .finish_non_exhaustive()
-    }
-}
+/// A call to a HIDL object, with a [`Reader`] of its arguments.
+pub type Incoming<'t> = crate::incoming::Incoming<'t, Reader<'t>>;
 
 /// An [`Object`] as a node runs it.
 pub(crate) struct Served {
@@ -158,7 +91,7 @@ impl Served {
         reply: &mut HwParcel<'t>,
     ) -> Result<(), Status> {
         reply.write_no_exception();
-        if call.code > base::LAST_METHOD {
+        if call.code() > base::LAST_METHOD {
             call.reader.read_header(&[base::DESCRIPTOR])?;
             return self.base(call, reply);
         }
@@ -168,7 +101,7 @@ impl Served {
 
     fn base(&self, call: &mut Incoming<'_>, reply: &mut HwParcel<'_>) -> Result<(), Status> {
         let interfaces = self.object.interfaces();
-        match call.code {
+        match call.code() {
             base::PING | base::SYSPROPS_CHANGED | base::SET_INSTRUMENTATION => {}
             base::INTERFACE_CHAIN => {
                 reply.write_str_vec(&[interfaces, &[base::DESCRIPTOR]].concat());
@@ -186,13 +119,13 @@ impl Served {
                 reply.set(array, 0, hashes.as_flattened());
             }
             base::DEBUG => {
-                if is_app(call.sender_euid) && call.sender_euid != own_euid() {
+                if is_app(call.sender_euid()) && call.sender_euid() != sys::identity::effective_uid() {
                     return Err(StatusCode::PERMISSION_DENIED.into());
                 }
                 let handle = call.read_handle()?.ok_or(StatusCode::UNEXPECTED_NULL)?;
                 let options = call.read_str_vec()?;
                 let to = handle.fds.into_iter().next().ok_or(StatusCode::BAD_VALUE)?;
-                // Whoever asked sees that it is short.
+                // The caller sees that the text is short.
                 let _ = self.object.debug(&mut File::from(to), &options);
             }
             _ => return Err(Status::UNKNOWN_TRANSACTION),
@@ -211,16 +144,9 @@ fn is_app(uid: u32) -> bool {
 impl Serve for Served {
     fn serve(&self, call: Transaction<'_>) {
         let mut reply = HwParcel::new();
-        let outcome = match call.received().map(crate::received::Received::lent) {
+        let outcome = match call.received().map(Received::lent) {
             Some(lent) => {
-                let mut incoming = Incoming {
-                    code: call.code(),
-                    flags: call.flags(),
-                    sender_pid: call.sender_pid(),
-                    sender_euid: call.sender_euid(),
-                    security_context: call.security_context_address().map(|address| (lent, address)),
-                    reader: Reader::of_received(lent),
-                };
+                let mut incoming = Incoming::delivered(&call, Reader::of_received(lent));
                 self.dispatch(&mut incoming, &mut reply)
             }
             None => Err(Status::Code(StatusCode::UNKNOWN_ERROR)),
@@ -276,6 +202,8 @@ impl<C: Connection> Process<C> {
 mod tests {
     use std::io::{Read, Seek};
 
+    use abi::TransactionFlags;
+
     use super::*;
     use crate::hwbinder::parcel::NativeHandle;
 
@@ -306,14 +234,7 @@ mod tests {
         request.write_handle(Some(NativeHandle { fds, ints: vec![] }));
         request.write_str_vec(&["now"]);
         request.seal();
-        let mut call = Incoming {
-            code: base::DEBUG,
-            flags: TransactionFlags::CALL,
-            sender_pid: 1,
-            sender_euid: uid,
-            security_context: None,
-            reader: request.sealed_reader(),
-        };
+        let mut call = Incoming::from_uid(base::DEBUG, TransactionFlags::CALL, uid, request.sealed_reader());
         Served::new(Talkative).dispatch(&mut call, &mut HwParcel::new())?;
         let mut text = String::new();
         file.rewind().expect("rewind");
@@ -323,10 +244,13 @@ mod tests {
 
     #[test]
     fn apps_are_not_told_an_objects_state() {
-        for uid in [0, 1000, 2000, 9_999, 1_001_000, own_euid()] {
+        for uid in [0, 1000, 2000, 9_999, 1_001_000, sys::identity::effective_uid()] {
             assert_eq!(debug_as(uid).as_deref(), Ok("secret now"), "{uid}");
         }
-        for uid in [10_000, 19_999, 99_000, 1_010_123].into_iter().filter(|uid| *uid != own_euid()) {
+        for uid in [10_000, 19_999, 99_000, 1_010_123]
+            .into_iter()
+            .filter(|uid| *uid != sys::identity::effective_uid())
+        {
             assert_eq!(debug_as(uid), Err(StatusCode::PERMISSION_DENIED.into()), "{uid}");
         }
     }

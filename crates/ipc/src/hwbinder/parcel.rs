@@ -1,13 +1,10 @@
-//! Room: a scatter-gather payload being built: its bytes, its objects, and the buffers they describe.
-//! Not here: the values (`writer`, `reader`), received payloads (`crate::received`).
+//! A scatter-gather payload under construction: its bytes, its objects, and the buffers they describe.
+//! Not here: the values (`writer`, `reader`), received payloads (`runtime::received`).
 //! Facts: contract OBJ-15 to OBJ-19; libhwbinder's `Parcel.cpp` for what is listed and what counts.
 //!
 //! Large arguments are not copied: the parcel borrows them and the driver reads them in place. Small
 //! structures (a vector's 16 bytes) lie in memory of the parcel's own, which grows while it is
 //! written; so no address is filled in before [`HwParcel::with_payload`] hands the payload out.
-//!
-//! Most calls carry one vector and no other object. It is kept beside the lists, which are not touched
-//! until a second object comes ([`Lone`]).
 //!
 //! Parcels are recycled (`memory`): a thread keeps the memory of four, so that a steady stream of calls
 //! allocates nothing once they have grown, however many vectors and strings they carry. What does
@@ -25,14 +22,13 @@ use abi::codes::object;
 use abi::layout::BufferObject;
 use zerocopy::IntoBytes;
 
-use crate::hwbinder::reader::Reader;
-use crate::target::Binder;
-use memory::{Buffer, Memory, Own, Recycled, emptied};
+use crate::runtime::target::Binder;
+use memory::{Buffer, Own, Recycled, emptied};
 
 /// Where the address stands in a PTR object.
 const ADDRESS: usize = 8;
 
-/// What an object in a parcel keeps alive.
+/// A resource that an object in a parcel keeps alive.
 pub(crate) enum Held {
     Binder(Binder),
     /// A handle's descriptor, named by number in its structure.
@@ -44,7 +40,7 @@ pub(crate) enum Held {
 /// `native_handle`: descriptors and integers that belong together.
 #[derive(Debug, Default)]
 pub struct NativeHandle {
-    /// The descriptors; whoever has the handle owns them.
+    /// The descriptors, owned by the handle.
     pub fds: Vec<OwnedFd>,
     /// The integers.
     pub ints: Vec<i32>,
@@ -57,30 +53,10 @@ pub struct Part {
     own: Own,
 }
 
-/// A vector's two objects, the parcel's only ones so far.
-#[derive(Clone, Copy)]
-struct Lone<'a> {
-    /// Where they stand.
-    offsets: [u64; 2],
-    /// `hidl_vec`.
-    structure: [u64; 2],
-    /// Its elements, the caller's.
-    bytes: &'a [u8],
-}
-
-impl Lone<'_> {
-    #[inline]
-    fn buffers_size(&self) -> u64 {
-        (size_of_val(&self.structure) + self.bytes.len().next_multiple_of(8)) as u64
-    }
-}
-
 /// The arguments or results of a HIDL call, with the objects that travel along.
 pub struct HwParcel<'a> {
     memory: Recycled,
-    /// The only objects, if they are a vector's: then none is in the lists.
-    lone: Option<Lone<'a>>,
-    /// For each buffer in the lists the caller's bytes; nothing, yet, for one in the own memory.
+    /// For each buffer the caller's bytes; nothing, yet, for one in the own memory.
     lent: Vec<&'a [u8]>,
 }
 
@@ -95,7 +71,9 @@ impl<'a> HwParcel<'a> {
     #[inline]
     #[must_use]
     pub fn new() -> Self {
-        Self { memory: Recycled::take(), lone: None, lent: Vec::new() }
+        let mut memory = Recycled::take();
+        let lent = std::mem::take(&mut memory.lent);
+        Self { memory, lent }
     }
 
     /// The bytes so far; addresses in them are filled in when the parcel is sent.
@@ -107,19 +85,18 @@ impl<'a> HwParcel<'a> {
     /// Where each listed object stands in them.
     #[must_use]
     pub fn offsets(&self) -> &[u64] {
-        self.lone.as_ref().map_or(&self.memory.offsets[..], |lone| &lone.offsets)
+        &self.memory.offsets
     }
 
     /// Bytes that the described buffers take at the receiver, each rounded up to 8.
     #[must_use]
     pub fn buffers_size(&self) -> u64 {
-        self.lone.as_ref().map_or(self.memory.buffers_size, Lone::buffers_size)
+        self.memory.buffers_size
     }
 
     /// The bytes of each PTR object, in order.
     pub fn buffers(&self) -> impl Iterator<Item = &[u8]> {
-        let lone = self.lone.iter().flat_map(|lone| [lone.structure.as_bytes(), lone.bytes]);
-        lone.chain((0..self.lent.len()).map(|slot| self.bytes_of(slot)))
+        (0..self.lent.len()).map(|slot| self.bytes_of(slot))
     }
 
     fn bytes_of(&self, slot: usize) -> &[u8] {
@@ -129,10 +106,9 @@ impl<'a> HwParcel<'a> {
         }
     }
 
-    /// Starts over: bytes and objects go.
+    /// Removes all bytes and objects.
     pub fn clear(&mut self) {
         self.memory.clear();
-        self.lone = None;
         self.lent.clear();
     }
 
@@ -140,20 +116,6 @@ impl<'a> HwParcel<'a> {
     /// until `send` returns, when the driver must have it.
     #[inline]
     pub fn with_payload<R>(mut self, send: impl FnOnce(Payload<'_>) -> R) -> R {
-        let Some(lone) = self.lone else { return self.with_lists(send) };
-        let address = (lone.structure.as_ptr() as u64).to_le_bytes();
-        put(&mut self.memory.data, lone.offsets[0] as usize + ADDRESS, &address);
-        send(Payload {
-            data: &self.memory.data,
-            offsets: &lone.offsets,
-            buffers_size: Some(lone.buffers_size()),
-            buffers: &[lone.structure.as_bytes(), lone.bytes],
-            vector: lone.offsets[1] as usize + size_of::<BufferObject>() == self.memory.data.len(),
-        })
-    }
-
-    #[inline]
-    fn with_lists<R>(mut self, send: impl FnOnce(Payload<'_>) -> R) -> R {
         self.seal();
         let mut named: Vec<&[u8]> = std::mem::take(&mut self.lent);
         let memory = &*self.memory;
@@ -167,7 +129,6 @@ impl<'a> HwParcel<'a> {
             offsets: &memory.offsets,
             buffers_size: Some(memory.buffers_size),
             buffers: &named,
-            vector: false,
         });
         self.memory.lent = emptied(named);
         result
@@ -177,7 +138,7 @@ impl<'a> HwParcel<'a> {
     /// point to them. Nothing may be written afterwards that makes that memory grow.
     #[inline]
     pub(crate) fn seal(&mut self) {
-        let (memory, _) = self.lists();
+        let memory = &mut *self.memory;
         let base = memory.own.as_ptr() as u64;
         let own = memory.own.as_mut_bytes();
         for buffer in &memory.buffers {
@@ -189,18 +150,12 @@ impl<'a> HwParcel<'a> {
         }
     }
 
-    /// Reads it from its beginning, as its receiver in this process will.
-    pub(crate) fn sealed_reader(&self) -> Reader<'_> {
-        Reader::of_parcel(self)
-    }
-
     /// A parcel of the same content that borrows nothing, sealed.
     pub(crate) fn into_owned(mut self) -> HwParcel<'static> {
-        self.lists();
         let lent = std::mem::take(&mut self.lent);
         let mut memory = std::mem::replace(&mut self.memory, Recycled::take());
         memory.adopt(&lent);
-        let mut owned = HwParcel { memory, lone: None, lent: lent.into_iter().map(|_| &[][..]).collect() };
+        let mut owned = HwParcel { memory, lent: lent.into_iter().map(|_| &[][..]).collect() };
         owned.seal();
         owned
     }
@@ -210,39 +165,10 @@ impl<'a> HwParcel<'a> {
         &mut self.memory.data
     }
 
-    /// The memory and what is lent, with every object in the lists.
-    #[inline]
-    fn lists(&mut self) -> (&mut Memory, &mut Vec<&'a [u8]>) {
-        if self.lent.capacity() == 0 {
-            self.lent = std::mem::take(&mut self.memory.lent);
-        }
-        if let Some(Lone { offsets, structure, bytes }) = self.lone.take() {
-            self.list_vec(offsets, structure, bytes);
-        }
-        (&mut self.memory, &mut self.lent)
-    }
-
-    /// Puts a vector's objects, which stand in the data, into the lists.
-    fn list_vec(&mut self, offsets: [u64; 2], structure: [u64; 2], bytes: &'a [u8]) {
-        let memory = &mut *self.memory;
-        let own = Own { start: size_of_val(memory.own.as_slice()), len: size_of_val(&structure) };
-        memory.buffers.push(Buffer {
-            slot: self.lent.len(),
-            object: memory.offsets.len(),
-            at: offsets[0] as usize,
-            own,
-            pointer: None,
-        });
-        memory.own.extend_from_slice(&structure);
-        memory.buffers_size += (own.len as u64) + (bytes.len() as u64).next_multiple_of(8);
-        memory.offsets.extend_from_slice(&offsets);
-        self.lent.extend_from_slice(&[&[], bytes]);
-    }
-
     /// Appends an object that is listed in the offsets.
     #[inline]
     pub(crate) fn push_object(&mut self, object: &[u8]) {
-        let (memory, _) = self.lists();
+        let memory = &mut *self.memory;
         memory.offsets.push(memory.data.len() as u64);
         memory.data.extend_from_slice(object);
     }
@@ -256,14 +182,13 @@ impl<'a> HwParcel<'a> {
 
     /// Appends a PTR object for zeros in the own memory.
     pub(crate) fn push_own(&mut self, len: usize, parent: Option<(Part, usize)>) -> Part {
+        let own = self.memory.reserve(len);
+        let object = self.memory.offsets.len();
         let (ptr, pointer) = described_by(parent, len);
-        let (memory, lent) = self.lists();
-        let own = memory.reserve(len);
-        let object = memory.offsets.len();
-        let (slot, at) = (lent.len(), memory.data.len());
-        memory.buffers.push(Buffer { slot, object, at, own, pointer });
-        memory.buffers_size += (len as u64).next_multiple_of(8);
-        lent.push(&[]);
+        let (slot, at) = (self.lent.len(), self.memory.data.len());
+        self.memory.buffers.push(Buffer { slot, object, at, own, pointer });
+        self.memory.buffers_size += (len as u64).next_multiple_of(8);
+        self.lent.push(&[]);
         self.push_object(ptr.as_bytes());
         Part { object, own }
     }
@@ -272,12 +197,11 @@ impl<'a> HwParcel<'a> {
     pub(crate) fn push_lent(&mut self, bytes: &'a [u8], parent: Option<(Part, usize)>) {
         let (mut ptr, pointer) = described_by(parent, bytes.len());
         ptr.buffer = bytes.as_ptr() as u64;
-        let (memory, lent) = self.lists();
         if let Some(at) = pointer {
-            put(memory.own.as_mut_bytes(), at, &ptr.buffer.to_le_bytes());
+            put(self.memory.own.as_mut_bytes(), at, &ptr.buffer.to_le_bytes());
         }
-        memory.buffers_size += (bytes.len() as u64).next_multiple_of(8);
-        lent.push(bytes);
+        self.memory.buffers_size += (bytes.len() as u64).next_multiple_of(8);
+        self.lent.push(bytes);
         self.push_object(ptr.as_bytes());
     }
 
@@ -285,19 +209,25 @@ impl<'a> HwParcel<'a> {
     /// two words, of which the first points to the caller's bytes.
     #[inline]
     pub(crate) fn push_vec(&mut self, count: u64, bytes: &'a [u8]) {
-        let only = self.memory.offsets.is_empty() && self.lone.is_none();
-        let index = if only { 0 } else { self.lists().0.offsets.len() };
+        let memory = &mut *self.memory;
+        let (object, at) = (memory.offsets.len(), memory.data.len());
+        let own = Own { start: size_of_val(memory.own.as_slice()), len: size_of::<[u64; 2]>() };
         let buffer = bytes.as_ptr() as u64;
-        let structure = [buffer.to_le(), count];
-        let objects = BufferObject::of_vector([0, buffer], bytes.len() as u64, index as u64);
-        let at = self.memory.data.len() as u64;
-        self.memory.data.extend_from_slice(objects.as_bytes());
-        let offsets = [at, at + size_of::<BufferObject>() as u64];
-        if only {
-            self.lone = Some(Lone { offsets, structure, bytes });
-        } else {
-            self.list_vec(offsets, structure, bytes);
-        }
+        let parent = BufferObject { kind: object::PTR, length: own.len as u64, ..Default::default() };
+        let child = BufferObject {
+            kind: object::PTR,
+            flags: object::BUFFER_FLAG_HAS_PARENT,
+            buffer,
+            length: bytes.len() as u64,
+            parent: object as u64,
+            parent_offset: 0,
+        };
+        memory.own.extend_from_slice(&[buffer.to_le(), count]);
+        memory.buffers.push(Buffer { slot: self.lent.len(), object, at, own, pointer: None });
+        memory.buffers_size += (own.len as u64) + (bytes.len() as u64).next_multiple_of(8);
+        memory.offsets.extend_from_slice(&[at as u64, (at + size_of_val(&parent)) as u64]);
+        memory.data.extend_from_slice([parent, child].as_bytes());
+        self.lent.extend_from_slice(&[&[], bytes]);
     }
 
     /// Writes bytes into a structure; what does not fit into it is left out.

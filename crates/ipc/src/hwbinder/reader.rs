@@ -1,30 +1,24 @@
-//! Room: HIDL values out of bytes that a stranger wrote, where the driver put them.
+//! Reading HIDL values in place from untrusted bytes.
 //! Not here: buffers, structures and objects (`objects`), writing (`writer`), the status (`status`).
 //! Facts: libhwbinder's `Parcel.cpp`: what it checks of each object.
 //!
-//! A vector is a slice of the receiving area: nothing is copied. What cannot be is an error and
-//! leaves the position where it was found; nothing panics, and no address is followed: the driver's
-//! receiving area is asked for it.
+//! A vector is a slice of the receiving area: nothing is copied. Invalid data is an error and
+//! leaves the position unchanged; nothing panics. Addresses are looked up in the receiving area, never followed.
 
 mod objects;
 #[cfg(test)]
 mod tests;
-mod vector;
 
-use abi::layout::BufferObject;
 use zerocopy::IntoBytes;
 
 use crate::hwbinder::parcel::HwParcel;
-use crate::received::{Lent, objects_of};
 use crate::runtime::Runtime;
+use crate::runtime::received::Lent;
 use crate::status_code::StatusCode;
 
 pub use objects::Seen;
 
 type Read<T> = Result<T, StatusCode>;
-
-/// Bytes of a vector's two objects.
-const PAIR: usize = 2 * size_of::<BufferObject>();
 
 /// Where the objects and what they describe come from.
 #[derive(Clone, Copy)]
@@ -60,9 +54,6 @@ pub struct Reader<'t> {
     offsets: &'t [u8],
     /// The object that is expected next.
     next: usize,
-    /// Of a vector whose objects, the only ones, were left out behind the data: structure and elements. Else
-    /// nothing. Positions count as if they stood there.
-    vector: &'t [u8],
     source: Source<'t>,
 }
 
@@ -80,31 +71,30 @@ macro_rules! scalars {
     )*};
 }
 
+impl HwParcel<'_> {
+    /// Reads it from its beginning, as its receiver in this process will.
+    pub(crate) fn sealed_reader(&self) -> Reader<'_> {
+        Reader::of_parcel(self)
+    }
+}
+
 impl<'t> Reader<'t> {
     /// Reads a payload without a driver. It has no binders and no descriptors.
     #[must_use]
     pub fn of_image(image: Image<'t>) -> Self {
         let Image { data, offsets, area, base } = image;
-        Self { data, at: 0, offsets, next: 0, vector: &[], source: Source::Image { area, base } }
-    }
-
-    /// Reads data that ends with a vector whose objects were left out, without a driver. `vector`: structure,
-    /// which points behind itself, and elements.
-    #[cfg(any(test, feature = "fuzz"))]
-    pub(crate) fn of_bare(data: &'t [u8], vector: &'t [u8]) -> Self {
-        let source = Source::Image { area: vector, base: vector.as_ptr() as u64 };
-        Self { data, at: 0, offsets: &[], next: 0, vector, source }
+        Self { data, at: 0, offsets, next: 0, source: Source::Image { area, base } }
     }
 
     pub(crate) fn of_parcel(parcel: &'t HwParcel<'t>) -> Self {
         let (data, offsets) = (parcel.data(), parcel.offsets().as_bytes());
-        Self { data, at: 0, offsets, next: 0, vector: &[], source: Source::Parcel(parcel) }
+        Self { data, at: 0, offsets, next: 0, source: Source::Parcel(parcel) }
     }
 
     #[inline]
     pub(crate) fn of_received(lent: Lent<'t>) -> Self {
-        let Lent { runtime, data, offsets, vector } = lent;
-        Self { data, at: 0, offsets, next: 0, vector, source: Source::Received(runtime) }
+        let Lent { runtime, data, offsets } = lent;
+        Self { data, at: 0, offsets, next: 0, source: Source::Received(runtime) }
     }
 
     /// Bytes from the beginning.
@@ -116,54 +106,22 @@ impl<'t> Reader<'t> {
     /// Bytes that are left.
     #[must_use]
     pub fn remaining(&self) -> usize {
-        self.len() - self.at
-    }
-
-    /// Bytes of the payload.
-    #[inline]
-    fn len(&self) -> usize {
-        self.data.len() + if self.vector.is_empty() { 0 } else { PAIR }
-    }
-
-    /// What is left of the bytes that are there.
-    #[inline]
-    fn rest(&self) -> &'t [u8] {
-        self.data.get(self.at..).unwrap_or_default()
+        self.data.len() - self.at
     }
 
     /// The next bytes and their padding; the last item of a payload may lack its padding.
     #[inline]
     fn take(&mut self, len: usize) -> Read<&'t [u8]> {
-        let bytes = self.rest().get(..len).ok_or(StatusCode::NOT_ENOUGH_DATA)?;
-        self.at = (self.at + len.next_multiple_of(4)).min(self.len());
+        let bytes = self.data[self.at..].get(..len).ok_or(StatusCode::NOT_ENOUGH_DATA)?;
+        self.at = (self.at + len.next_multiple_of(4)).min(self.data.len());
         Ok(bytes)
     }
 
     #[inline]
     fn take_chunk<const N: usize>(&mut self) -> Read<[u8; N]> {
-        let chunk = match self.rest().first_chunk() {
-            Some(chunk) => *chunk,
-            None => {
-                let mut chunk = [0; N];
-                self.left_out(&mut chunk)?;
-                chunk
-            }
-        };
-        self.at = (self.at + const { N.next_multiple_of(4) }).min(self.len());
+        let chunk = *self.data[self.at..].first_chunk().ok_or(StatusCode::NOT_ENOUGH_DATA)?;
+        self.at = (self.at + const { N.next_multiple_of(4) }).min(self.data.len());
         Ok(chunk)
-    }
-
-    /// Fills in what comes next, as far as it is in objects that were left out.
-    #[cold]
-    fn left_out(&self, into: &mut [u8]) -> Read<()> {
-        if self.remaining() < into.len() {
-            return Err(StatusCode::NOT_ENOUGH_DATA);
-        }
-        let objects = objects_of(self.vector);
-        let behind = self.at.saturating_sub(self.data.len());
-        let bytes = self.rest().iter().chain(objects.as_bytes().iter().skip(behind));
-        into.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
-        Ok(())
     }
 
     /// All of a read or nothing.
@@ -214,7 +172,7 @@ impl<'t> Reader<'t> {
     /// `NOT_ENOUGH_DATA`: it does not end. `BAD_VALUE`: it is no text.
     pub fn read_c_str(&mut self) -> Read<&'t str> {
         self.attempt(|reader| {
-            let rest = reader.rest();
+            let rest = &reader.data[reader.at..];
             let len = rest.iter().position(|byte| *byte == 0).ok_or(StatusCode::NOT_ENOUGH_DATA)?;
             let text = str::from_utf8(&rest[..len]).map_err(|_| StatusCode::BAD_VALUE)?;
             reader.take(len + 1)?;
@@ -228,7 +186,7 @@ impl<'t> Reader<'t> {
     /// `BAD_TYPE`: the call is for another interface, or there is no header.
     #[inline]
     pub fn read_header<'i>(&mut self, interfaces: &[&'i str]) -> Read<&'i str> {
-        let rest = self.rest();
+        let rest = &self.data[self.at..];
         let named =
             |name: &&&str| rest.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0));
         let name = interfaces.iter().find(named).ok_or(StatusCode::BAD_TYPE)?;

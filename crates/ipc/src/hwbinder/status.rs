@@ -1,14 +1,10 @@
-//! Room: what precedes the results of a HIDL call: success or an exception.
-//! Not here: failures that travel as a status alone (`object`), refusals of the driver
-//! (`crate::error`).
-//! Facts: libhidl's `HidlBinderSupport.cpp` (`writeToParcel`, `readFromParcel`). The kinds of
-//! exception are those of the other flavour; a message follows, and nothing else.
+//! The word before the results of a HIDL call, "no exception", or the exception in their place.
+//! Facts: libhidl's `HidlBinderSupport.cpp` (`writeToParcel`, `readFromParcel`): only a message follows the
+//! kind of exception.
 
 use crate::hwbinder::parcel::HwParcel;
 use crate::hwbinder::reader::Reader;
-
-pub use crate::binder::client::CallError;
-pub use crate::binder::status::{Exception, ExceptionKind, Status};
+use crate::status::{Exception, ExceptionKind, Status};
 
 impl HwParcel<'_> {
     /// "No exception": results follow.

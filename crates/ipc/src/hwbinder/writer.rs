@@ -1,4 +1,4 @@
-//! Room: HIDL values as bytes, objects and structures.
+//! Writing HIDL values: bytes, objects and structures.
 //! Not here: reading them (`reader`), the status word (`status`).
 //! Facts: libhwbinder's `Parcel.cpp`, libhidl's `HidlBinderSupport.cpp` and the sizes of its types.
 //! Scalars keep their own size and are padded to 4; everything else is a PTR object, and what it
@@ -10,12 +10,12 @@ mod tests;
 use std::os::fd::AsRawFd;
 
 use abi::codes::{flat, object};
-use abi::layout::{FdArrayObject, FlatBinderObject};
+use abi::layout::FdArrayObject;
 use zerocopy::{Immutable, IntoBytes};
 
-use crate::hwbinder::client::HwBinder;
+use crate::hwbinder::hw_binder::HwBinder;
 use crate::hwbinder::parcel::{Held, HwParcel, NativeHandle, Part};
-use crate::target::Binder;
+use crate::runtime::target::null_object;
 
 /// Bytes of `hidl_vec` and `hidl_string`: pointer, count, ownership.
 pub(crate) const VEC: usize = 16;
@@ -41,7 +41,7 @@ fn count_word(elements: usize) -> u64 {
     u64::from_ne_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// What a C string keeps of a text.
+/// The bytes of a text before its first NUL.
 #[inline]
 fn until_nul(text: &str) -> &[u8] {
     let bytes = text.as_bytes();
@@ -91,7 +91,7 @@ impl<'a> HwParcel<'a> {
         self.write_u8(value.into());
     }
 
-    /// At least one byte, at a multiple of 4, and zeros up to the next.
+    /// Appends one or more bytes and zeros up to a multiple of 4.
     #[inline]
     fn write_padded(&mut self, bytes: &[u8]) {
         let data = self.bytes_mut();
@@ -239,33 +239,16 @@ impl<'a> HwParcel<'a> {
 
     /// An interface; the parcel keeps it alive until the driver has it.
     pub fn write_binder(&mut self, binder: &HwBinder) {
-        let flat = match binder.as_binder() {
-            Binder::Local(node) => FlatBinderObject {
-                kind: object::BINDER,
-                flags: node.flags(),
-                binder: node.ptr().0,
-                cookie: node.cookie().0,
-            },
-            Binder::Remote(proxy) => FlatBinderObject {
-                kind: object::HANDLE,
-                flags: flat::ACCEPTS_FDS,
-                binder: proxy.handle().0.into(),
-                cookie: 0,
-            },
-        };
+        let flat = binder.as_binder().flat(flat::ACCEPTS_FDS);
         self.push_object(flat.as_bytes());
         self.hold(Held::Binder(binder.as_binder().clone()));
     }
 
-    /// A nullable interface. A null one is not listed in the offsets: there is nothing for the
-    /// driver to translate.
+    /// A nullable interface.
     pub fn write_nullable_binder(&mut self, binder: Option<&HwBinder>) {
         match binder {
             Some(binder) => self.write_binder(binder),
-            None => {
-                let null = FlatBinderObject { kind: object::BINDER, ..FlatBinderObject::default() };
-                self.bytes_mut().extend_from_slice(null.as_bytes());
-            }
+            None => self.bytes_mut().extend_from_slice(null_object(0).as_bytes()),
         }
     }
 }

@@ -1,52 +1,39 @@
-//! Room: calls between two processes: content, order, nesting, refusals, descriptors, buffers.
+//! Calls between two processes: content, order, nesting, refusals, descriptors, buffers.
 
 use std::io::Read;
 
 use abi::layout::FreezeInfo;
 use driver::Connection;
-use ipc::binder::status::ExceptionKind;
+use ipc::binder::ExceptionKind;
 use ipc::binder::{CallError, Status};
 use ipc::{Refusal, StatusCode, Taken};
 
-use crate::peer::{bench, eventually};
+use crate::peer::{eventually, served};
 use crate::toolbox::{
     APPEND, DESCRIPTOR, DESCRIPTORS, ECHO, EXIT, LOG, OPEN, PANIC, READ_ALL, Toolbox, bounce, nameless_file,
     open_descriptors, plain,
 };
 
-/// TX-01: what is sent is what arrives, at every size.
+/// TX-01, BUF-05: what is sent is what arrives, at every size, and buffers go back: calls of any number fit in an area
+/// of 1 MiB.
 #[test]
 fn tx_01_echo() {
-    let Some(bench) = bench() else { return };
-    let (_peer, _process, toolbox) = bench.served(4);
+    let Some((_bench, _peer, _process, toolbox)) = served(4) else { return };
     for size in [0, 1, 4, 5, 4096, 65536] {
         let bytes: Vec<u8> = (0..size).map(|i| (i % 251) as u8).collect();
-        let mut request = toolbox.request(DESCRIPTOR);
-        request.write_byte_slice(&bytes);
-        let reply = toolbox.call(ECHO, request).expect("echo");
-        assert_eq!(reply.reader().read_byte_slice(), Ok(&bytes[..]), "{size} bytes");
-    }
-}
-
-/// BUF-04, BUF-05: buffers go back, so that calls of any number fit in an area of 1 MiB.
-#[test]
-fn buf_05_many_large_calls_do_not_exhaust_the_area() {
-    let Some(bench) = bench() else { return };
-    let (_peer, _process, toolbox) = bench.served(4);
-    let bytes = vec![7u8; 64 << 10];
-    for round in 0..100 {
-        let mut request = toolbox.request(DESCRIPTOR);
-        request.write_byte_slice(&bytes);
-        let reply = toolbox.call(ECHO, request).unwrap_or_else(|error| panic!("call {round}: {error}"));
-        assert_eq!(reply.reader().read_byte_slice().map(<[u8]>::len), Ok(bytes.len()));
+        for round in 0..100 {
+            let mut request = toolbox.request(DESCRIPTOR);
+            request.write_byte_slice(&bytes);
+            let reply = toolbox.call(ECHO, request).unwrap_or_else(|error| panic!("call {round}: {error}"));
+            assert_eq!(reply.reader().read_byte_slice(), Ok(&bytes[..]), "{size} bytes");
+        }
     }
 }
 
 /// TX-06: calls that come back, both ways, to any depth, on the threads that wait.
 #[test]
 fn tx_06_nested_calls_both_ways() {
-    let Some(bench) = bench() else { return };
-    let (_peer, process, toolbox) = bench.served(0);
+    let Some((_bench, _peer, process, toolbox)) = served(0) else { return };
     let own = process.publish(Toolbox::new(process.clone()));
     for times in [1, 2, 7, 20] {
         assert_eq!(bounce(&toolbox, &own, times).expect("bounce"), 0, "{times} times");
@@ -56,8 +43,7 @@ fn tx_06_nested_calls_both_ways() {
 /// OW-02: oneway calls to one object are served in the order sent.
 #[test]
 fn ow_02_oneway_calls_keep_their_order() {
-    let Some(bench) = bench() else { return };
-    let (_peer, _process, toolbox) = bench.served(4);
+    let Some((_bench, _peer, _process, toolbox)) = served(4) else { return };
     let sent: Vec<i32> = (0..200).collect();
     for number in &sent {
         let mut request = toolbox.request(DESCRIPTOR);
@@ -73,8 +59,7 @@ fn ow_02_oneway_calls_keep_their_order() {
 /// OBJ-09, OBJ-11, OBJ-13: descriptors travel both ways, and every one that arrives is closed.
 #[test]
 fn obj_11_descriptors_travel_and_are_closed() {
-    let Some(bench) = bench() else { return };
-    let (_peer, _process, toolbox) = bench.served(0);
+    let Some((_bench, _peer, _process, toolbox)) = served(0) else { return };
     let theirs = || plain(&toolbox, DESCRIPTORS).expect("count").reader().read_i32().expect("a number");
     let (before_here, before_there) = (open_descriptors(), theirs());
     // More than the brokers of earlier tests, in this process, may still have to close.
@@ -105,8 +90,7 @@ fn obj_11_descriptors_travel_and_are_closed() {
 /// TX-10: a service that dies while it serves is a refusal, and the next call is refused at once.
 #[test]
 fn tx_10_a_service_dies_in_the_middle_of_a_call() {
-    let Some(bench) = bench() else { return };
-    let (_peer, _process, toolbox) = bench.served(4);
+    let Some((_bench, _peer, _process, toolbox)) = served(4) else { return };
     for _ in 0..2 {
         let error = plain(&toolbox, EXIT).expect_err("nobody answers");
         let CallError::Transact(error) = &error else { panic!("{error}") };
@@ -117,8 +101,7 @@ fn tx_10_a_service_dies_in_the_middle_of_a_call() {
 /// FRZ-01: calls to a frozen process are refused, oneway ones are kept; both end with the freeze.
 #[test]
 fn frz_01_a_frozen_service_refuses_and_keeps() {
-    let Some(bench) = bench() else { return };
-    let (peer, process, toolbox) = bench.served(4);
+    let Some((_bench, peer, process, toolbox)) = served(4) else { return };
     let freeze = |enable| {
         let info = FreezeInfo { pid: peer.pid().unsigned_abs(), enable, timeout_ms: 1000 };
         process.connection().freeze(info)
@@ -144,8 +127,7 @@ fn frz_01_a_frozen_service_refuses_and_keeps() {
 /// What an object does not know it says, in AIDL's words.
 #[test]
 fn unknown_methods_and_interfaces_are_said_to_be_so() {
-    let Some(bench) = bench() else { return };
-    let (_peer, _process, toolbox) = bench.served(4);
+    let Some((_bench, _peer, _process, toolbox)) = served(4) else { return };
     let status = |error: CallError| match error {
         CallError::Status(status) => status,
         error => panic!("{error}"),
@@ -162,23 +144,15 @@ fn unknown_methods_and_interfaces_are_said_to_be_so() {
     toolbox.ping().expect("still there after all that");
 }
 
-/// AIDL's exceptions come back with kind and message.
+/// AIDL's exceptions come back with kind and message; special codes are answered by every object.
 #[test]
-fn exceptions_come_back() {
-    let Some(bench) = bench() else { return };
-    let (_peer, process, toolbox) = bench.served(4);
+fn exceptions_and_special_codes_are_answered() {
+    let Some((_bench, peer, process, toolbox)) = served(4) else { return };
     let services = ipc::binder::manager::Services::of(&process).expect("a manager");
     let error = services.add("no name!", &toolbox).expect_err("refused");
     let CallError::Status(Status::Exception(exception)) = error else { panic!("{error}") };
     assert_eq!(exception.kind, ExceptionKind::ILLEGAL_ARGUMENT);
     assert!(exception.message.is_some_and(|message| message.contains("no name!")));
-}
-
-/// The codes that every object answers by itself.
-#[test]
-fn every_object_answers_the_special_codes() {
-    let Some(bench) = bench() else { return };
-    let (peer, _process, toolbox) = bench.served(4);
     assert_eq!(toolbox.debug_pid().expect("pid"), peer.pid());
     assert_eq!(toolbox.extension().expect("extension"), None);
 }

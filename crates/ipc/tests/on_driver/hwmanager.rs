@@ -1,4 +1,4 @@
-//! Room: the service manager of the flavour hwbinder.
+//! The service manager of the flavour hwbinder.
 
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -7,17 +7,14 @@ use ipc::hwbinder::manager::{INTERFACES, Method, NoService, Services, Transport}
 use ipc::hwbinder::{CallError, HwParcel, Incoming, Object, Status, base};
 use ipc::{Process, ProcessOptions};
 
-use crate::hwtoolbox::{HwToolbox, V1_0, V1_1};
-use crate::peer::{PATIENCE, bench_of, eventually};
-
-const FLAVOUR: &str = "hwbinder";
+use crate::hwtoolbox::{HwToolbox, V1_0, V1_1, hw_managed};
+use crate::peer::{PATIENCE, eventually};
 
 /// An object is found under every interface of its chain, whichever way it was added.
 #[test]
 fn an_object_is_registered_under_its_whole_chain() {
-    let Some(bench) = bench_of(FLAVOUR) else { return };
-    let (_peer, process, services) = bench.hw_managed();
-    let object = process.publish_hidl(HwToolbox::new((*process).clone()));
+    let Some((_bench, _peer, process, services)) = hw_managed() else { return };
+    let object = HwToolbox::publish(&process);
     services.add("plain", &object).expect("add");
     services.add_with_chain("chain", &object).expect("addWithChain");
     for interface in [V1_1, V1_0, base::DESCRIPTOR] {
@@ -34,33 +31,25 @@ fn an_object_is_registered_under_its_whole_chain() {
     assert_eq!(services.get("example@1.0::IOther", "default").expect("get"), None);
     let theirs = services.get(V1_0, "default").expect("get").expect("registered");
     assert_eq!(theirs.descriptor().expect("descriptor"), V1_1);
-    let error = services.add("", &object).expect_err("no name");
-    assert!(matches!(error, CallError::Status(Status::Exception(_))), "{error}");
-}
-
-/// An instance may be called almost anything; cameras are called "legacy/0".
-#[test]
-fn instances_may_have_slashes() {
-    let Some(bench) = bench_of(FLAVOUR) else { return };
-    let (_peer, process, services) = bench.hw_managed();
-    let object = process.publish_hidl(HwToolbox::new((*process).clone()));
+    // An instance may be called almost anything; cameras are called "legacy/0".
     for instance in ["legacy/0", "external/1/a", "a b", "ä"] {
         services.add(instance, &object).unwrap_or_else(|error| panic!("{instance}: {error}"));
         assert_eq!(services.get(V1_0, instance).expect("get"), Some(object.clone()), "{instance}");
         assert!(services.instances(V1_0).expect("instances").contains(&instance.to_owned()), "{instance}");
         assert!(services.list().expect("list").contains(&format!("{V1_0}/{instance}")), "{instance}");
     }
+    let error = services.add("", &object).expect_err("no name");
+    assert!(matches!(error, CallError::Status(Status::Exception(_))), "{error}");
 }
 
 /// TX-06: the manager's question while `add` waits is answered on the waiting thread: the process has
 /// no other that serves.
 #[test]
 fn add_is_asked_back_on_the_thread_that_waits() {
-    let Some(bench) = bench_of(FLAVOUR) else { return };
-    let (_peer, _process, _services) = bench.hw_managed();
+    let Some((bench, _peer, _process, _services)) = hw_managed() else { return };
     let process = Process::open(bench.context(), ProcessOptions::hwbinder()).expect("open");
     let services = Services::of(&process).expect("a manager");
-    let object = process.publish_hidl(HwToolbox::new(process.clone()));
+    let object = HwToolbox::publish(&process);
     services.add("alone", &object).expect("add");
     assert_eq!(process.pool_threads(), 0);
     assert_eq!(services.get(V1_0, "alone").expect("get"), Some(object));
@@ -69,8 +58,7 @@ fn add_is_asked_back_on_the_thread_that_waits() {
 /// What is there is told first, as preexisting; what comes later as it comes; then nothing.
 #[test]
 fn registrations_are_told() {
-    let Some(bench) = bench_of(FLAVOUR) else { return };
-    let (_peer, process, services) = bench.hw_managed();
+    let Some((_bench, _peer, process, services)) = hw_managed() else { return };
     let watch = |instance: &str| {
         let (tell, told) = channel();
         let callback = services.on_registration(V1_0, instance, move |interface, instance, preexisting| {
@@ -84,7 +72,7 @@ fn registrations_are_told() {
     let (one, told_one) = watch("late");
     let heard = |instance: &str, preexisting| Ok((V1_0.to_owned(), instance.to_owned(), preexisting));
     assert_eq!(told_any.recv_timeout(PATIENCE), heard("default", true));
-    let object = process.publish_hidl(HwToolbox::new((*process).clone()));
+    let object = HwToolbox::publish(&process);
     services.add("late", &object).expect("add");
     assert_eq!(told_any.recv_timeout(PATIENCE), heard("late", false));
     assert_eq!(told_one.recv_timeout(PATIENCE), heard("late", false));
@@ -99,8 +87,7 @@ fn registrations_are_told() {
 /// The smaller calls of each version of the interface, and the casts to them.
 #[test]
 fn every_version_of_the_manager_answers() {
-    let Some(bench) = bench_of(FLAVOUR) else { return };
-    let (peer, process, services) = bench.hw_managed();
+    let Some((_bench, peer, process, services)) = hw_managed() else { return };
     for interface in INTERFACES.into_iter().chain([base::DESCRIPTOR]) {
         assert!(services.manager().is_a(interface).expect("chain"), "{interface}");
     }
@@ -112,7 +99,7 @@ fn every_version_of_the_manager_answers() {
     assert_eq!(services.declared_instances(V1_0).expect("declared"), ["declared"]);
     assert!(services.declared_instances(V1_1).expect("declared").is_empty());
 
-    let object = process.publish_hidl(HwToolbox::new((*process).clone()));
+    let object = HwToolbox::publish(&process);
     services.add("mine", &object).expect("add");
     let own_pid = i32::try_from(std::process::id()).expect("a pid");
     let dump = services.debug_dump().expect("dump");
@@ -139,9 +126,8 @@ fn every_version_of_the_manager_answers() {
 /// or all; null is no callback.
 #[test]
 fn client_callbacks_are_taken_back() {
-    let Some(bench) = bench_of(FLAVOUR) else { return };
-    let (_peer, process, services) = bench.hw_managed();
-    let object = || process.publish_hidl(HwToolbox::new((*process).clone()));
+    let Some((_bench, _peer, process, services)) = hw_managed() else { return };
+    let object = || HwToolbox::publish(&process);
     let (first, second, callback) = (object(), object(), object());
     for (instance, service) in [("first", &first), ("second", &second), ("first", &first)] {
         services.add(instance, service).expect("add");
@@ -163,9 +149,8 @@ fn client_callbacks_are_taken_back() {
 /// An object of the parent's interface replaces what was there under the child's interface, too.
 #[test]
 fn a_new_object_replaces_all_of_the_old_one() {
-    let Some(bench) = bench_of(FLAVOUR) else { return };
-    let (_peer, process, services) = bench.hw_managed();
-    let newer = process.publish_hidl(HwToolbox::new((*process).clone()));
+    let Some((_bench, _peer, process, services)) = hw_managed() else { return };
+    let newer = HwToolbox::publish(&process);
     let older = process.publish_hidl(Older);
     services.add("slot", &newer).expect("add");
     services.add("other", &newer).expect("add");
@@ -191,9 +176,8 @@ impl Object for Older {
 /// A service whose process dies is forgotten under every name; what took its place is not.
 #[test]
 fn death_removes_instances() {
-    let Some(bench) = bench_of(FLAVOUR) else { return };
-    let (_peer, process, services) = bench.hw_managed();
-    let object = process.publish_hidl(HwToolbox::new((*process).clone()));
+    let Some((bench, _peer, process, services)) = hw_managed() else { return };
+    let object = HwToolbox::publish(&process);
     let mut service = bench.peer("hwservice", ipc::Release::default(), 1);
     services.wait_for(V1_1, "second", PATIENCE).expect("registered").ping().expect("ping");
     service.kill();
@@ -212,8 +196,7 @@ fn death_removes_instances() {
 /// Waiting ends, and says what for.
 #[test]
 fn a_service_that_nobody_serves_is_named() {
-    let Some(bench) = bench_of(FLAVOUR) else { return };
-    let (mut peer, _process, services) = bench.hw_managed();
+    let Some((_bench, mut peer, _process, services)) = hw_managed() else { return };
     let patience = Duration::from_millis(30);
     let error = services.wait_for(V1_0, "absent", patience).expect_err("nobody serves it");
     assert!(matches!(error, NoService::Absent { waited, .. } if waited == patience));

@@ -1,17 +1,20 @@
-//! Room: the HIDL object that a peer offers, as its context's manager: one small method per behaviour
+//! The HIDL object that a peer offers, as its context's manager: one small method per behaviour
 //! under test.
 
 use std::fs::File;
 use std::io::Read;
 use std::sync::{Arc, Mutex};
 
-use driver::{AnyContext, Connection};
+use backend::AnyContext;
+use driver::Connection;
 use ipc::hwbinder::manager::{ServiceManager, Services};
 use ipc::hwbinder::{CallError, HwBinder, HwParcel, Incoming, NativeHandle, Object, Status};
 use ipc::{Process, ProcessOptions, StatusCode};
 
-use crate::peer::{Bench, Opened, PATIENCE, Peer, TestProcess, eventually};
+use crate::peer::{Bench, Opened, PATIENCE, Peer, TestProcess, become_manager, bench_of, eventually};
 use crate::toolbox::{nameless_file, open_descriptors, thread_names};
+
+pub(crate) const FLAVOUR: &str = "hwbinder";
 
 /// The newer interface declares [`JOIN`] alone.
 pub(crate) const V1_1: &str = "example@1.1::IToolbox";
@@ -48,8 +51,12 @@ pub(crate) struct HwToolbox {
 }
 
 impl HwToolbox {
-    pub(crate) fn new(process: TestProcess) -> Arc<Self> {
+    fn new(process: TestProcess) -> Arc<Self> {
         Arc::new(Self { process, log: Mutex::default() })
+    }
+
+    pub(crate) fn publish(process: &TestProcess) -> HwBinder {
+        process.publish_hidl(Self::new(process.clone()))
     }
 
     fn bounce(&self, call: &mut Incoming<'_>, reply: &mut HwParcel<'_>) -> Result<(), Status> {
@@ -57,7 +64,7 @@ impl HwToolbox {
         let times = call.read_i32()?;
         let mut deepest = times;
         if times > 0 {
-            let own = self.process.publish_hidl(Self::new(self.process.clone()));
+            let own = Self::publish(&self.process);
             deepest = bounce(&partner, &own, times - 1)?;
         }
         reply.write_i32(deepest);
@@ -96,10 +103,9 @@ impl Object for HwToolbox {
             APPEND => self.log.lock().expect("log").extend_from_slice(call.read_vec()?),
             LOG => {
                 let log = self.log.lock().expect("log");
+                let numbers: Vec<[u8; 4]> = log.iter().map(|number| number.to_le_bytes()).collect();
                 let array = reply.write_structs(log.len(), 4);
-                for (index, number) in log.iter().enumerate() {
-                    reply.set(array, 4 * index, &number.to_le_bytes());
-                }
+                reply.set(array, 0, numbers.as_flattened());
             }
             READ_ALL => Self::read_all(call, reply)?,
             OPEN => {
@@ -127,20 +133,13 @@ impl Object for HwToolbox {
 pub(crate) fn play(role: &str, context: &AnyContext, threads: u32) -> TestProcess {
     let process = Process::open(context, ProcessOptions::hwbinder_pool(threads, false)).expect("open");
     let toolbox = HwToolbox::new(process.clone());
-    // The last test's manager is released a little after it was reaped (contract EXT-04).
-    let become_manager = |become_it: &dyn Fn() -> std::io::Result<HwBinder>| {
-        eventually("manager", || match become_it() {
-            Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => false,
-            result => result.map(|_| true).expect("become the manager"),
-        });
-    };
     match role {
-        "hwtoolbox" => become_manager(&|| process.become_hidl_context_manager(toolbox.clone())),
+        "hwtoolbox" => become_manager(|| process.become_hidl_context_manager(toolbox.clone())),
         "hwmanager" => {
             let manager = ServiceManager::new();
             manager.declare(V1_0, "declared");
             manager.add("default", &process.publish_hidl(toolbox)).expect("add");
-            become_manager(&|| process.become_hidl_context_manager(manager.clone()));
+            become_manager(|| process.become_hidl_context_manager(manager.clone()));
         }
         "hwservice" => {
             let services = Services::wait(&process, PATIENCE).expect("a manager");
@@ -155,29 +154,25 @@ pub(crate) fn play(role: &str, context: &AnyContext, threads: u32) -> TestProces
 impl Bench {
     /// A process of this flavour in the test itself, with a running pool.
     pub(crate) fn hw_process(&self) -> Opened {
-        let process = Process::open(self.context(), ProcessOptions::hwbinder_pool(4, false)).expect("open");
-        process.start_thread_pool().expect("start the pool");
-        Opened::from(process)
+        self.open(ProcessOptions::hwbinder_pool(4, false))
     }
+}
 
-    /// A service manager with a toolbox, and this process as its client.
-    pub(crate) fn hw_managed(&self) -> (Peer, Opened, Services) {
-        let peer = self.peer("hwmanager", ipc::Release::default(), 2);
-        let process = self.hw_process();
-        let services = Services::wait(&process, PATIENCE).expect("a manager");
-        (peer, process, services)
-    }
+/// A test's context, a peer with a service manager and a toolbox, and this process as its client; `None` without a driver.
+pub(crate) fn hw_managed() -> Option<(Bench, Peer, Opened, Services)> {
+    let bench = bench_of(FLAVOUR)?;
+    let peer = bench.peer("hwmanager", ipc::Release::default(), 2);
+    let process = bench.hw_process();
+    let services = Services::wait(&process, PATIENCE).expect("a manager");
+    Some((bench, peer, process, services))
+}
 
-    /// A toolbox at handle 0, and this process as its client.
-    pub(crate) fn hw_served(&self, threads: u32) -> (Peer, Opened, HwBinder) {
-        let peer = self.peer("hwtoolbox", ipc::Release::default(), threads);
-        let process = self.hw_process();
-        let toolbox = HwBinder::from(ipc::Binder::from(process.context_manager().expect("not ours")));
-        let end = std::time::Instant::now() + PATIENCE;
-        while let Err(error) = toolbox.ping() {
-            assert!(error.is_dead() && std::time::Instant::now() < end, "no toolbox: {error}");
-            std::thread::sleep(std::time::Duration::from_millis(2));
-        }
-        (peer, process, toolbox)
-    }
+/// [`hw_managed`] with a toolbox at handle 0 instead of a manager.
+pub(crate) fn hw_served(threads: u32) -> Option<(Bench, Peer, Opened, HwBinder)> {
+    let bench = bench_of(FLAVOUR)?;
+    let peer = bench.peer("hwtoolbox", ipc::Release::default(), threads);
+    let process = bench.hw_process();
+    let toolbox = HwBinder::from(ipc::Binder::from(process.context_manager().expect("not ours")));
+    eventually("a toolbox", || toolbox.ping().is_ok());
+    Some((bench, peer, process, toolbox))
 }

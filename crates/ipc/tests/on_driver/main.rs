@@ -1,5 +1,5 @@
-//! Room: the runtime on a real driver, between several OS processes.
-//! Not here: what needs no driver (beside the code), what a call costs (`hot_path`).
+//! The runtime on a real driver, between several OS processes.
+//! Not here: what needs no driver (beside the code).
 //!
 //! BINDERPERF_TEST_DRIVER says which driver: kernel (the default) or embedded. Without a usable one each
 //! test prints SKIP and the reason; with BINDERPERF_REQUIRE_DRIVER=1 in the environment that is a
@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 
 mod calls;
+mod counting;
+mod hot_path;
 mod hwcalls;
 mod hwmanager;
 mod hwtoolbox;

@@ -1,12 +1,12 @@
-//! Room: the service manager, in the dialect of every Android release.
+//! The service manager, in the dialect of every Android release.
 
 use std::sync::mpsc::channel;
 
 use ipc::Release;
-use ipc::binder::manager::{Method, Services};
+use ipc::binder::manager::{DESCRIPTOR, Method, Services};
 use ipc::binder::{CallError, Status};
 
-use crate::peer::{PATIENCE, bench, eventually};
+use crate::peer::{PATIENCE, bench, eventually, served};
 use crate::toolbox::{self, Toolbox};
 
 /// add, get, check, list and the absence of a name.
@@ -68,17 +68,22 @@ fn every_release_since_11_notifies() {
 /// What the newer releases added.
 #[test]
 fn the_smaller_calls() {
-    let Some(bench) = bench() else { return };
-    let (_peer, process, _toolbox) = bench.served(2);
+    let Some((_bench, _peer, process, _toolbox)) = served(2) else { return };
     let services = Services::of(&process).expect("a manager");
     assert!(services.is_declared("example.IDeclared/default").expect("declared"));
     assert!(!services.is_declared("example.IDeclared/other").expect("declared"));
     assert_eq!(services.declared_instances("example.IDeclared").expect("instances"), ["default"]);
-    assert_eq!(services.updatable_via_apex(toolbox::NAME).expect("apex"), None);
-    assert!(services.updatable_names("module").expect("names").is_empty());
-    assert_eq!(services.connection_info(toolbox::NAME).expect("info"), None);
-    assert_eq!(services.manager().descriptor().expect("descriptor"), "android.os.IServiceManager");
-    let unknown = services.manager().call(99, services.manager().request("android.os.IServiceManager"));
+    let nothing =
+        [(Method::UpdatableViaApex, -1), (Method::GetUpdatableNames, 0), (Method::GetConnectionInfo, 0)];
+    for (method, want) in nothing {
+        let mut request = services.manager().request(DESCRIPTOR);
+        request.write_str(toolbox::NAME);
+        let code = method.code(Release::default()).expect("the newest has all");
+        let reply = services.manager().call(code, request).expect("answer");
+        assert_eq!((reply.reader().read_i32(), reply.reader().remaining()), (Ok(want), 4), "{method:?}");
+    }
+    assert_eq!(services.manager().descriptor().expect("descriptor"), DESCRIPTOR);
+    let unknown = services.manager().call(99, services.manager().request(DESCRIPTOR));
     let Err(CallError::Status(status)) = unknown else { panic!("code 99 is known") };
     assert_eq!(status, Status::UNKNOWN_TRANSACTION);
 
@@ -97,8 +102,7 @@ fn the_smaller_calls() {
 /// A service whose process dies is forgotten; what replaced it before is not.
 #[test]
 fn death_removes_a_service() {
-    let Some(bench) = bench() else { return };
-    let (_peer, process, toolbox) = bench.served(2);
+    let Some((bench, _peer, process, toolbox)) = served(2) else { return };
     let services = Services::of(&process).expect("a manager");
     for replaced in [false, true] {
         let mut service = bench.peer("service", Release::default(), 2);

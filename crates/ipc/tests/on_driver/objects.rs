@@ -1,4 +1,4 @@
-//! Room: who keeps an object alive, both ways, and who hears of a death.
+//! Lifetimes of objects in both directions, and death notifications.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -7,14 +7,13 @@ use std::sync::mpsc::channel;
 use ipc::binder::manager::Services;
 use ipc::{Refusal, Release};
 
-use crate::peer::{PATIENCE, bench, eventually};
+use crate::peer::{PATIENCE, bench, eventually, served};
 use crate::toolbox::{Counted, DESCRIPTOR, DROP_ALL, KEEP, LIVING, MAKE, PING_KEPT, plain};
 
 /// REF-08, REF-12: our object lives exactly as long as the other process holds it.
 #[test]
 fn ref_08_our_node_lives_while_they_hold_it() {
-    let Some(bench) = bench() else { return };
-    let (_peer, process, toolbox) = bench.served(4);
+    let Some((_bench, _peer, process, toolbox)) = served(4) else { return };
     let living = Arc::new(AtomicI32::new(0));
     for _ in 0..3 {
         let object = process.publish(Counted::new(&living));
@@ -36,8 +35,7 @@ fn ref_08_our_node_lives_while_they_hold_it() {
 /// BUF-06: what they make lives exactly as long as we hold it, through many rounds of one handle.
 #[test]
 fn buf_06_their_node_lives_while_we_hold_it() {
-    let Some(bench) = bench() else { return };
-    let (_peer, _process, toolbox) = bench.served(4);
+    let Some((_bench, _peer, _process, toolbox)) = served(4) else { return };
     let living = || plain(&toolbox, LIVING).expect("living").reader().read_i32().expect("a number");
     for _ in 0..5 {
         let made = plain(&toolbox, MAKE).expect("make").reader().read_binder().expect("an object");
@@ -57,8 +55,7 @@ fn buf_06_their_node_lives_while_we_hold_it() {
 /// REF-02: threads that receive and drop one handle at the same time do not disturb each other.
 #[test]
 fn ref_02_last_drop_and_new_receipt_race() {
-    let Some(bench) = bench() else { return };
-    let (_peer, process, toolbox) = bench.served(4);
+    let Some((_bench, _peer, process, toolbox)) = served(4) else { return };
     let living = Arc::new(AtomicI32::new(0));
     let object = process.publish(Counted::new(&living));
     std::thread::scope(|scope| {
@@ -85,8 +82,7 @@ fn ref_02_last_drop_and_new_receipt_race() {
 /// another thread, it does not take the buffer's own hold with it.
 #[test]
 fn buf_06_a_new_proxy_dropped_elsewhere_leaves_the_buffer_its_hold() {
-    let Some(bench) = bench() else { return };
-    let (_peer, _process, toolbox) = bench.served(4);
+    let Some((_bench, _peer, _process, toolbox)) = served(4) else { return };
     let living = || plain(&toolbox, LIVING).expect("living").reader().read_i32().expect("a number");
     let reply = plain(&toolbox, MAKE).expect("make");
     for _ in 0..3 {
@@ -103,8 +99,7 @@ fn buf_06_a_new_proxy_dropped_elsewhere_leaves_the_buffer_its_hold() {
 /// An object that comes home is the object itself, not a proxy.
 #[test]
 fn obj_06_an_object_comes_home_as_itself() {
-    let Some(bench) = bench() else { return };
-    let (_peer, process, toolbox) = bench.served(4);
+    let Some((_bench, _peer, process, toolbox)) = served(4) else { return };
     let services = Services::of(&process).expect("a manager");
     let living = Arc::new(AtomicI32::new(0));
     let object = process.publish(Counted::new(&living));
@@ -156,8 +151,7 @@ fn dth_03_death_is_told_once_to_each_link() {
 /// A registration that is taken back before the death is not told of it.
 #[test]
 fn dth_06_links_taken_back_hear_nothing() {
-    let Some(bench) = bench() else { return };
-    let (mut peer, _process, toolbox) = bench.served(4);
+    let Some((_bench, mut peer, _process, toolbox)) = served(4) else { return };
     let proxy = toolbox.proxy().expect("theirs");
     let (tell, told) = channel();
     for _ in 0..3 {

@@ -1,18 +1,19 @@
-//! Room: the other OS processes of a test, and the context they share.
-//! A peer is this very test binary, told its role by the environment; it ends with its parent.
+//! The peer processes of a test, and the context they share. A peer is this test binary with a role in its
+//! environment; it ends with its parent.
 
+use std::any::Any;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use driver::locate::{self, Located, Wanted};
-use driver::{AnyConnection, AnyContext, Context, OpenOptions};
-use ipc::binder::manager::{ServiceManager, Services};
+use backend::locate::{self, Located, Wanted};
+use backend::{AnyConnection, AnyContext};
+use driver::{Context, OpenOptions};
+use ipc::binder::manager::Services;
 use ipc::{Binder, Process, ProcessOptions, Release};
 
-use crate::hwtoolbox;
-use crate::toolbox::{self, Toolbox};
+use crate::{hot_path, hwtoolbox, toolbox};
 
 pub(crate) type TestProcess = Process<AnyConnection>;
 
@@ -42,7 +43,7 @@ pub(crate) fn bench() -> Option<Bench> {
     bench_of("binder")
 }
 
-/// The same for a flavour.
+/// The context of a flavour to test on.
 pub(crate) fn bench_of(flavour: &str) -> Option<Bench> {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let driver = std::env::var(DRIVER).unwrap_or_else(|_| "kernel".to_owned());
@@ -102,12 +103,6 @@ impl Drop for Opened {
     }
 }
 
-impl From<TestProcess> for Opened {
-    fn from(process: TestProcess) -> Self {
-        Self(process)
-    }
-}
-
 impl Bench {
     /// The context itself.
     pub(crate) fn context(&self) -> &AnyContext {
@@ -116,7 +111,11 @@ impl Bench {
 
     /// Opens the device in this process, with a running pool of at most `threads` more threads.
     pub(crate) fn process(&self, release: Release, threads: u32) -> Opened {
-        let options = ProcessOptions { release, max_threads: threads, ..ProcessOptions::default() };
+        self.open(ProcessOptions { release, max_threads: threads, ..ProcessOptions::default() })
+    }
+
+    /// Opens the device in this process, with a running pool.
+    pub(crate) fn open(&self, options: ProcessOptions) -> Opened {
         let process = Process::open(&self.context, options).expect("open");
         process.start_thread_pool().expect("start the pool");
         Opened(process)
@@ -129,9 +128,7 @@ impl Bench {
     fn peer_with(&self, role: &str, release: Release, threads: u32, more: &[(&str, &str)]) -> Peer {
         let child = Command::new(std::env::current_exe().expect("own path"))
             .args(["--exact", "role", "--nocapture", "--test-threads=1"])
-            .env(ROLE, role)
-            .env(ADDRESS, self.context.address())
-            .env(RELEASE, release.name())
+            .envs([(ROLE, role), (ADDRESS, &self.context.address()), (RELEASE, release.name())])
             .env(THREADS, threads.to_string())
             .envs(more.iter().copied())
             .stdin(Stdio::piped())
@@ -140,20 +137,24 @@ impl Bench {
             .expect("start a peer");
         Peer { child }
     }
+}
 
-    /// A manager with a toolbox in one peer, and this process as its client.
-    pub(crate) fn served(&self, threads: u32) -> (Peer, Opened, Binder) {
-        self.served_with(threads, &[])
-    }
+/// A test's context, a peer with a manager and a toolbox, and this process as its client; `None` without a driver.
+pub(crate) fn served(threads: u32) -> Option<(Bench, Peer, Opened, Binder)> {
+    Some(served_with(bench()?, threads, &[]))
+}
 
-    /// The same, with more variables for the peer.
-    pub(crate) fn served_with(&self, threads: u32, more: &[(&str, &str)]) -> (Peer, Opened, Binder) {
-        let peer = self.peer_with("manager", Release::default(), threads, more);
-        let process = self.process(Release::default(), 4);
-        let services = Services::wait(&process, PATIENCE).expect("a manager");
-        let toolbox = services.get(toolbox::NAME).expect("a toolbox");
-        (peer, process, toolbox)
-    }
+/// [`served`] with more variables for the peer.
+pub(crate) fn served_with(
+    bench: Bench,
+    threads: u32,
+    more: &[(&str, &str)],
+) -> (Bench, Peer, Opened, Binder) {
+    let peer = bench.peer_with("manager", Release::default(), threads, more);
+    let process = bench.process(Release::default(), 4);
+    let services = Services::wait(&process, PATIENCE).expect("a manager");
+    let toolbox = services.get(toolbox::NAME).expect("a toolbox");
+    (bench, peer, process, toolbox)
 }
 
 /// Waits for something that another process or thread is about to do.
@@ -163,6 +164,15 @@ pub(crate) fn eventually(what: &str, mut done: impl FnMut() -> bool) {
         assert!(Instant::now() < end, "still not: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Makes a process its context's manager. The last test's is released a little after it was reaped
+/// (contract EXT-04).
+pub(crate) fn become_manager<T>(become_it: impl Fn() -> std::io::Result<T>) {
+    eventually("manager", || match become_it() {
+        Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => false,
+        result => result.map(|_| true).expect("become the manager"),
+    });
 }
 
 /// The role that the environment gives; nothing in the test process itself.
@@ -176,38 +186,14 @@ pub(crate) fn play() {
         ..ProcessOptions::default()
     };
     let context = AnyContext::parse(&setting(ADDRESS));
-    let _process = match role.as_str() {
-        "hwtoolbox" | "hwmanager" | "hwservice" => hwtoolbox::play(&role, &context, options.max_threads),
-        _ => play_aidl(&role, &context, options),
+    let _process: Box<dyn Any> = match role.as_str() {
+        "counted" | "hwcounted" => hot_path::play(&role, &context),
+        "hwtoolbox" | "hwmanager" | "hwservice" => {
+            Box::new(hwtoolbox::play(&role, &context, options.max_threads))
+        }
+        _ => Box::new(toolbox::play(&role, &context, options)),
     };
     // The parent holds the other end as long as it lives.
     let _ = std::io::stdin().read(&mut [0]);
     std::process::exit(0);
-}
-
-fn play_aidl(role: &str, context: &AnyContext, options: ProcessOptions) -> TestProcess {
-    let process = Process::open(context, options).expect("open");
-    match role {
-        "manager" => {
-            let manager = ServiceManager::new();
-            manager.declare("example.IDeclared/default");
-            // A device that others use too: the last test's manager is released a little after it
-            // was reaped (contract EXT-04).
-            eventually("manager", || match process.become_context_manager(manager.clone()) {
-                Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => false,
-                result => result.map(|_| true).expect("become the manager"),
-            });
-            let toolbox = process.publish(Toolbox::new(process.clone()));
-            manager.add(toolbox::NAME, &toolbox).expect("add");
-            process.start_thread_pool().expect("start the pool");
-        }
-        "service" => {
-            process.start_thread_pool().expect("start the pool");
-            let toolbox = process.publish(Toolbox::new(process.clone()));
-            let services = Services::wait(&process, PATIENCE).expect("a manager");
-            services.add("second", &toolbox).expect("add");
-        }
-        other => panic!("no role {other}"),
-    }
-    process
 }

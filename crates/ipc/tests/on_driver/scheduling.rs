@@ -1,5 +1,5 @@
-//! Room: how threads run while they serve callers of other urgency, and afterwards.
-//! Not here: what the drivers do without the runtime (conformance, contract section 14).
+//! Priorities of serving threads, during a call and after it.
+//! Not here: the drivers without the runtime (conformance, contract section 14).
 //!
 //! Observed from inside the served method, and from here once the reply is there. On the kernel's C
 //! driver and on the embedded one, which inherits nice values by default.
@@ -11,7 +11,7 @@ use ipc::binder::{Incoming, Parcel, Status};
 use ipc::{BackgroundGroup, BackgroundScheduling, Binder, NodeOptions};
 use sys::sched::{self, Policy};
 
-use crate::peer::{Bench, Opened, Peer, bench, eventually};
+use crate::peer::{Bench, Opened, Peer, bench, eventually, served_with};
 use crate::toolbox::DESCRIPTOR;
 
 /// `int[] how(out String group)`: the serving thread, its nice, whether its policy is `SCHED_BATCH`.
@@ -109,7 +109,7 @@ fn at_nice<T: Send>(nice: i32, job: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Nobody inherits anything who could not come back.
+/// Without this right nobody could come back from an inherited priority.
 fn may_inherit() -> bool {
     let may = sched::most_urgent_nice() <= -20 && sched::nice_of(0).expect("own nice") == 0;
     if !may {
@@ -119,7 +119,11 @@ fn may_inherit() -> bool {
 }
 
 /// A manager with a toolbox whose process treats background callers so.
-fn served(bench: &Bench, how: &BackgroundScheduling) -> (Peer, Opened, Binder) {
+fn served(how: &BackgroundScheduling) -> Option<(Bench, Peer, Opened, Binder)> {
+    let bench = bench()?;
+    if !may_inherit() {
+        return None;
+    }
     let word = match how {
         BackgroundScheduling::ByDriver => String::new(),
         BackgroundScheduling::ByThread(BackgroundGroup::Batch) => "batch".to_owned(),
@@ -127,7 +131,7 @@ fn served(bench: &Bench, how: &BackgroundScheduling) -> (Peer, Opened, Binder) {
             format!("{}:{}", foreground.display(), background.display())
         }
     };
-    bench.served_with(0, &[(BACKGROUND, &word)])
+    Some(served_with(bench, 0, &[(BACKGROUND, &word)]))
 }
 
 /// Names what [`served`] wants to the peer.
@@ -152,14 +156,19 @@ fn returns<T: Debug + PartialEq>(peer: &Peer, thread: i32, rest: impl Fn(&How) -
     eventually("a thread back in the foreground", || rest(&How::of(peer.pid(), thread)) == *want);
 }
 
+/// How an object is served for a caller of this nice; its thread returns to the foreground.
+fn asked(peer: &Peer, object: &Binder, caller: i32) -> How {
+    at_nice(caller, || {
+        let inside = How::ask(object, HOW, None);
+        returns(peer, inside.thread, |how| how.batch, &false);
+        inside
+    })
+}
+
 /// SCH-01, SCH-03: binder's nodes are served at a background caller's nice, hwbinder's at nice 0.
 #[test]
 fn background_callers_make_binders_server_background_but_not_hwbinders() {
-    let Some(bench) = bench() else { return };
-    if !may_inherit() {
-        return;
-    }
-    let (peer, _process, toolbox) = served(&bench, &BackgroundScheduling::ByDriver);
+    let Some((_bench, peer, _process, toolbox)) = served(&BackgroundScheduling::ByDriver) else { return };
     for (flavour, caller, want) in [
         (BINDER, 10, 10),
         (BINDER, 19, 19),
@@ -173,11 +182,7 @@ fn background_callers_make_binders_server_background_but_not_hwbinders() {
         (HWBINDER, -5, -5),
     ] {
         let object = node(&toolbox, flavour);
-        let inside = at_nice(caller, || {
-            let inside = How::ask(&object, HOW, None);
-            returns(&peer, inside.thread, |how| how.batch, &false);
-            inside
-        });
+        let inside = asked(&peer, &object, caller);
         assert_eq!(
             (inside.nice, inside.batch),
             (want, false),
@@ -190,11 +195,7 @@ fn background_callers_make_binders_server_background_but_not_hwbinders() {
 /// Only objects that are published later, and without options of their own, are concerned.
 #[test]
 fn disabled_background_scheduling_changes_what_later_objects_ask_for() {
-    let Some(bench) = bench() else { return };
-    if !may_inherit() {
-        return;
-    }
-    let (_peer, _process, toolbox) = served(&bench, &BackgroundScheduling::ByDriver);
+    let Some((_bench, _peer, _process, toolbox)) = served(&BackgroundScheduling::ByDriver) else { return };
     const WITHOUT_OPTIONS: i32 = -1;
     let nice = |object: &Binder| at_nice(12, || How::ask(object, HOW, None).nice);
     let before = node(&toolbox, WITHOUT_OPTIONS);
@@ -208,12 +209,8 @@ fn disabled_background_scheduling_changes_what_later_objects_ask_for() {
 /// As up to Android 7.0, where the kernel has no groups.
 #[test]
 fn a_thread_that_cares_for_itself_serves_background_callers_as_batch() {
-    let Some(bench) = bench() else { return };
-    if !may_inherit() {
-        return;
-    }
     let by_thread = BackgroundScheduling::ByThread(BackgroundGroup::Batch);
-    let (peer, _process, toolbox) = served(&bench, &by_thread);
+    let Some((_bench, peer, _process, toolbox)) = served(&by_thread) else { return };
     let hwbinder = node(&toolbox, HWBINDER);
     for (object, caller, nice, batch) in [
         (&toolbox, 10, 10, true),
@@ -221,11 +218,7 @@ fn a_thread_that_cares_for_itself_serves_background_callers_as_batch() {
         (&toolbox, 0, 0, false),
         (&hwbinder, 15, 0, false),
     ] {
-        let inside = at_nice(caller, || {
-            let inside = How::ask(object, HOW, None);
-            returns(&peer, inside.thread, |how| how.batch, &false);
-            inside
-        });
+        let inside = asked(&peer, object, caller);
         assert_eq!((inside.nice, inside.batch), (nice, batch), "from {caller}");
     }
     disable(&toolbox, true);
@@ -237,12 +230,8 @@ fn a_thread_that_cares_for_itself_serves_background_callers_as_batch() {
 /// A call that comes back while its caller serves from the background does not bring it home early.
 #[test]
 fn a_nested_call_leaves_its_thread_in_the_background() {
-    let Some(bench) = bench() else { return };
-    if !may_inherit() {
-        return;
-    }
     let by_thread = BackgroundScheduling::ByThread(BackgroundGroup::Batch);
-    let (peer, _process, toolbox) = served(&bench, &by_thread);
+    let Some((_bench, peer, _process, toolbox)) = served(&by_thread) else { return };
     // Its own process serves it, by the thread that waits for this call (contract TX-06).
     let partner = node(&toolbox, BINDER);
     let inside = at_nice(14, || How::ask(&toolbox, NESTED, Some(&partner)));
@@ -296,7 +285,7 @@ impl Groups {
         }
         let folder = std::env::temp_dir().join(format!("binderperf-groups-{}", std::process::id()));
         let mounted = std::fs::create_dir_all(&folder)
-            .and_then(|()| sys::mount::mount("cgroup2", &folder, ""))
+            .and_then(|()| sys::kernel::mount("cgroup2", &folder, ""))
             .and_then(|()| Self::below(&folder, "cgroup.threads"));
         mounted.map_err(|error| format!("{}; mounting one: {error}", tried.join("; ")))
     }
@@ -318,10 +307,6 @@ impl Drop for Groups {
 /// As up to Android 7.0, with its two groups.
 #[test]
 fn a_thread_that_cares_for_itself_serves_background_callers_in_their_group() {
-    let Some(bench) = bench() else { return };
-    if !may_inherit() {
-        return;
-    }
     let groups = match Groups::find() {
         Ok(groups) => groups,
         Err(why) => return println!("SKIP: no control group can be made: {why}"),
@@ -330,7 +315,7 @@ fn a_thread_that_cares_for_itself_serves_background_callers_in_their_group() {
         foreground: groups.file(0),
         background: groups.file(1),
     });
-    let (peer, _process, toolbox) = served(&bench, &by_thread);
+    let Some((_bench, peer, _process, toolbox)) = served(&by_thread) else { return };
     let hwbinder = node(&toolbox, HWBINDER);
     let is_in = |how: &How| {
         Groups::NAMES.map(|name| how.groups.contains(&format!("binderperf-{}-{name}", std::process::id())))

@@ -1,11 +1,11 @@
-//! Room: the pool: how it grows, what its threads are called, how it ends.
+//! The thread pool: growth, thread names, shutdown.
 
 use std::collections::BTreeSet;
 
 use ipc::Binder;
 use ipc::binder::CallError;
 
-use crate::peer::{bench, eventually};
+use crate::peer::{eventually, served};
 use crate::toolbox::{DESCRIPTOR, MEET, SLEEP, THREADS, plain, thread_names};
 
 fn meet(toolbox: &Binder, callers: i32) -> Result<i32, CallError> {
@@ -22,9 +22,8 @@ fn pool_names(names: Vec<String>) -> BTreeSet<String> {
 /// the one that started the pool.
 #[test]
 fn lp_04_the_pool_grows_to_its_limit_and_no_further() {
-    let Some(bench) = bench() else { return };
     const LIMIT: u32 = 3;
-    let (peer, _process, toolbox) = bench.served(LIMIT);
+    let Some((_bench, peer, _process, toolbox)) = served(LIMIT) else { return };
     let all = i32::try_from(LIMIT + 1).expect("few");
     let names = || plain(&toolbox, THREADS).expect("threads").reader().read_str_vec().expect("names");
     for _round in 0..3 {
@@ -48,8 +47,7 @@ fn lp_04_the_pool_grows_to_its_limit_and_no_further() {
 /// EXT-01, EXT-02: a pool ends in order, its threads leave the driver, the process can go on calling.
 #[test]
 fn ext_01_shutdown_ends_every_pool_thread() {
-    let Some(bench) = bench() else { return };
-    let (_peer, process, toolbox) = bench.served(4);
+    let Some((_bench, _peer, process, toolbox)) = served(4) else { return };
     let joined = {
         let process = process.clone();
         std::thread::spawn(move || process.join_thread_pool().map_err(|error| error.to_string()))
@@ -68,8 +66,7 @@ fn ext_01_shutdown_ends_every_pool_thread() {
 /// EXT-02: a client thread that ends takes its leave; one that waits when its server dies hears it.
 #[test]
 fn ext_02_client_threads_come_and_go() {
-    let Some(bench) = bench() else { return };
-    let (mut peer, _process, toolbox) = bench.served(4);
+    let Some((_bench, mut peer, _process, toolbox)) = served(4) else { return };
     for _ in 0..50 {
         std::thread::scope(|scope| {
             scope.spawn(|| toolbox.ping().expect("ping"));

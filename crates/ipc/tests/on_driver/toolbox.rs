@@ -1,4 +1,4 @@
-//! Room: the service that peers offer: one small method per behaviour under test.
+//! The service that peers offer: one small method per behaviour under test.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
-use ipc::Binder;
+use backend::AnyContext;
+use ipc::binder::manager::{ServiceManager, Services};
 use ipc::binder::{CallError, Incoming, Object, Parcel, Reply, Status};
+use ipc::{Binder, Process, ProcessOptions};
 
-use crate::peer::TestProcess;
+use crate::peer::{PATIENCE, TestProcess, become_manager};
 use crate::scheduling::{self, DISABLE, FLAVOURS, HOW, NESTED, NODE};
 
 pub(crate) const NAME: &str = "toolbox";
@@ -222,4 +224,27 @@ impl Object for Toolbox {
         }
         Ok(())
     }
+}
+
+/// What a peer's process runs.
+pub(crate) fn play(role: &str, context: &AnyContext, options: ProcessOptions) -> TestProcess {
+    let process = Process::open(context, options).expect("open");
+    let toolbox = process.publish(Toolbox::new(process.clone()));
+    match role {
+        "manager" => {
+            let manager = ServiceManager::new();
+            manager.declare("example.IDeclared/default");
+            manager.declare("example.IDeclaredToo/default");
+            become_manager(|| process.become_context_manager(manager.clone()));
+            manager.add(NAME, &toolbox).expect("add");
+            process.start_thread_pool().expect("start the pool");
+        }
+        "service" => {
+            process.start_thread_pool().expect("start the pool");
+            let services = Services::wait(&process, PATIENCE).expect("a manager");
+            services.add("second", &toolbox).expect("add");
+        }
+        other => panic!("no role {other}"),
+    }
+    process
 }

@@ -1,5 +1,4 @@
-//! Room: what differed around the runs of two groups, and what makes their numbers incomparable.
-//! Not here: the numbers.
+//! Differences between the environments of two groups, and checks that their numbers are comparable.
 
 use super::{CannotCompare, Group};
 use crate::render::printable;
@@ -7,20 +6,20 @@ use crate::schema::{ClockUnit, HostClass, Run, Severity};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Something that differed.
+/// A difference between the environments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What.
+    /// The name of the fact that differs.
     pub what: String,
-    /// In the first group; several values if its runs differ.
+    /// Its value in the first group; several values if its runs differ.
     pub a: String,
-    /// In the second.
+    /// Its value in the second group.
     pub b: String,
-    /// How much it spoils the comparison, if it is not what shall be compared.
+    /// How much it spoils the comparison, unless it is the intended difference.
     pub severity: Severity,
 }
 
-/// A fact of a run: its name, how much a difference spoils, and how to tell it.
+/// A fact of a run: its name, the severity of a difference, and its value.
 type Fact = (&'static str, Severity, fn(&Run) -> String);
 
 const FACTS: [Fact; 26] = [
@@ -78,15 +77,15 @@ fn number(value: Option<impl ToString>) -> String {
     value.map_or_else(unknown, |value| value.to_string())
 }
 
-/// What differs, or is mixed within the runs of one test, the gravest first.
+/// Facts that differ between the groups or within the runs of one test, the most severe first.
 pub(super) fn differences(a: &Group, b: &Group) -> Vec<Difference> {
     let tests = |group: &Group| -> BTreeSet<String> {
         group.members.iter().map(|member| member.run.plan.test.clone()).collect()
     };
     let (tests_a, tests_b) = (tests(a), tests(b));
     let facts = FACTS.iter().filter_map(|(what, severity, tell)| {
-        // Tests that both sides have are held against each other, each with itself: that a latency test is another
-        // than one of throughput is no difference between the sides.
+        // Only tests that both sides have are compared: a latency test beside a throughput test is no difference
+        // between the sides.
         let differs = match tests_a.intersection(&tests_b).next() {
             None => values(a, None, tell) != values(b, None, tell),
             Some(_) => tests_a.intersection(&tests_b).any(|test| {
@@ -110,12 +109,12 @@ pub(super) fn differences(a: &Group, b: &Group) -> Vec<Difference> {
     });
     let mut all: Vec<Difference> =
         facts.chain(others).chain(load(a, b)).chain(findings(a, b)).chain(incomplete(a, b)).collect();
-    // Stable: among equals the order of the facts.
+    // A stable sort keeps the order of the facts among equals.
     all.sort_by_key(|difference| std::cmp::Reverse(difference.severity));
     all
 }
 
-/// What the runs of a test say, or those of all.
+/// The values of a fact over the runs of a test, or over all runs.
 fn values(group: &Group, test: Option<&String>, tell: &fn(&Run) -> String) -> BTreeSet<String> {
     let runs = group.members.iter().map(|member| &member.run);
     let runs = runs.filter(|run| test.is_none_or(|test| run.plan.test == *test));
@@ -131,7 +130,7 @@ fn listed(values: &BTreeSet<String>) -> String {
     words.collect::<Vec<_>>().join(", ") + &more
 }
 
-/// Load at the start, if the middle runs of both sides differ by half a CPU of each.
+/// Load at the start, if the medians of both sides differ by half a CPU of each.
 fn load(a: &Group, b: &Group) -> Option<Difference> {
     let of = |group: &Group| {
         let each = group.members.iter().filter_map(|member| {
@@ -148,7 +147,7 @@ fn load(a: &Group, b: &Group) -> Option<Difference> {
     })
 }
 
-/// Findings of the checks that not all runs of both sides have.
+/// Findings of the checks that are not in all runs of both sides.
 fn findings(a: &Group, b: &Group) -> Vec<Difference> {
     let all = [a, b].into_iter().flat_map(|group| &group.members).flat_map(|member| &member.run.findings);
     let ids: BTreeSet<&str> = all.map(|finding| finding.id.as_str()).collect();
@@ -160,7 +159,7 @@ fn findings(a: &Group, b: &Group) -> Vec<Difference> {
     let told = |count: usize, group: &Group| format!("in {count} of {} runs", group.members.len());
     let differs = ids.into_iter().filter_map(|id| {
         let ((of_a, bad), (of_b, worse)) = (in_group(a, id), in_group(b, id));
-        // In all or in none of both it is no difference, nor is a share that is about the same.
+        // A finding in all runs, in none, or in about the same share of both is no difference.
         let alike = of_a * b.members.len() == of_b * a.members.len();
         (!alike).then(|| Difference {
             what: format!("finding {}", printable(id)),
@@ -183,7 +182,7 @@ fn incomplete(a: &Group, b: &Group) -> Option<Difference> {
     })
 }
 
-/// The unit of all runs, if their numbers mean the same.
+/// The clock unit of all runs, or an error if their numbers mean different things.
 pub(super) fn check(a: &Group, b: &Group, force: bool) -> Result<ClockUnit, CannotCompare> {
     let runs = || a.members.iter().chain(&b.members).map(|member| &member.run);
     let unit = a.members[0].run.clock.unit;

@@ -1,18 +1,18 @@
-//! Room: runs that belong together, and their cases as series of runs.
-//! Not here: comparing two of them.
+//! A group of runs, and its cases as series over these runs.
+//! Not here: comparing two groups.
 
 use super::{CannotCompare, Metric};
 use crate::Distribution;
 use crate::schema::{Case, CaseKind, CrowdShape, Measurement, Outcome, Run};
 use std::collections::BTreeMap;
 
-/// The key in [`Run::context`] of runs that were measured in turns: those with the same value belong together.
+/// Key in [`Run::context`] of runs that were measured in turns: runs with the same value are a pair.
 pub const PAIR_KEY: &str = "ab.pair";
 
-/// Runs of the same thing.
+/// A group of runs of the same thing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// What the user calls it.
+    /// The user's name for it.
     pub name: String,
     /// The runs.
     pub members: Vec<Member>,
@@ -21,49 +21,40 @@ pub struct Group {
 /// One run of a group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
-    /// Where it was read.
+    /// The path of the record.
     pub file: String,
     /// The run.
     pub run: Run,
 }
 
-/// One case over the runs of a group.
-pub(super) struct Series {
-    pub(super) name: String,
+/// One case over all runs of a group.
+pub(crate) struct Series {
+    pub(crate) name: String,
     pub(super) kind: CaseKind,
-    pub(super) shape: Shape,
-    /// Those that have a number.
-    pub(super) runs: Vec<OfRun>,
-    /// Repetitions without one: file and reason.
+    pub(crate) shape: Shape,
+    /// The runs that have a number.
+    pub(super) runs: Vec<RunRepetitions>,
+    /// Failed repetitions: file and reason.
     pub(super) failed: Vec<String>,
 }
 
 /// The repetitions of a case in one run.
-pub(super) struct OfRun {
+pub(crate) struct RunRepetitions {
     pub(super) pair: Option<String>,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<MergedRepetition>,
 }
 
-/// One repetition; in a latency test of all pairs together.
-pub(crate) struct Part {
+/// One repetition of a case; in a latency test, that of all pairs together.
+pub(crate) struct MergedRepetition {
     pub(crate) samples: Distribution,
     pub(crate) calls: u64,
     pub(crate) real: u64,
     pub(crate) cpu: u64,
 }
 
-/// One number of one case of a run.
-pub(crate) struct Number {
-    pub(crate) case: String,
-    /// What the case's name does not say of how it was measured; empty if that is as usual.
-    pub(crate) circumstances: String,
-    pub(crate) metric: Metric,
-    pub(crate) value: f64,
-}
-
-/// What must be the same of a case for its times to mean the same.
+/// The properties of a case that must be equal for its times to be comparable.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     payload_bytes: u64,
     threads: u32,
     crowd: Option<(CrowdShape, u32)>,
@@ -85,15 +76,15 @@ impl Shape {
         }
     }
 
-    /// What names of cases do not say: several pairs, a load, a rate.
-    fn circumstances(&self) -> String {
+    /// Pairs, load and rate, which the name of a case does not contain; empty for the defaults.
+    pub(crate) fn circumstances(&self) -> String {
         let pairs = self.pairs.filter(|pairs| *pairs > 1).map(|pairs| format!("{pairs} pairs"));
         let load = (!self.load.is_empty()).then(|| format!("load {}", self.load));
         let rate = self.rate_hz.map(|rate| format!("{rate} calls a second"));
         [pairs, load, rate].into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 
-    /// How they differ; `None` if they do not.
+    /// A description of the differences; `None` if there are none.
     pub(super) fn unlike(&self, other: &Shape) -> Option<String> {
         let number = |value: Option<f64>| value.map_or("none".to_owned(), |value| value.to_string());
         let crowd = |shape: &Shape| {
@@ -130,8 +121,13 @@ impl Series {
         self.runs.iter().filter_map(|run| run.value(metric)).collect()
     }
 
+    /// The value over all runs.
+    pub(crate) fn value(&self, metric: Metric) -> Option<f64> {
+        metric.of(&self.parts())
+    }
+
     /// Every repetition of every run.
-    pub(super) fn parts(&self) -> Vec<&Part> {
+    pub(super) fn parts(&self) -> Vec<&MergedRepetition> {
         self.runs.iter().flat_map(|run| &run.parts).collect()
     }
 
@@ -141,33 +137,19 @@ impl Series {
     }
 }
 
-impl OfRun {
+impl RunRepetitions {
     pub(super) fn value(&self, metric: Metric) -> Option<f64> {
         metric.of(&self.parts.iter().collect::<Vec<_>>())
     }
 }
 
 impl Group {
-    /// A group of one.
+    /// A group of one run.
     pub(crate) fn of_run(run: &Run) -> Group {
         Group { name: String::new(), members: vec![Member { file: String::new(), run: run.clone() }] }
     }
 
-    /// The value of each case and metric that has one; all runs as one number.
-    pub(crate) fn numbers(&self, metrics: &[Metric]) -> Vec<Number> {
-        let all = self.series().unwrap_or_default();
-        let of_case = |series: &Series| {
-            let number = |metric: &Metric| {
-                let value = metric.of(&series.parts())?;
-                let (case, circumstances) = (series.name.clone(), series.shape.circumstances());
-                Some(Number { case, circumstances, metric: *metric, value })
-            };
-            metrics.iter().filter_map(number).collect::<Vec<_>>()
-        };
-        all.iter().flat_map(of_case).collect()
-    }
-
-    /// Two members that are one run, as when a file was copied.
+    /// Two members that hold the same run, for example a copied file.
     pub(super) fn copies(&self) -> Option<CannotCompare> {
         let mut seen: BTreeMap<&str, Vec<&Member>> = BTreeMap::new();
         for member in &self.members {
@@ -182,7 +164,7 @@ impl Group {
     }
 
     /// The cases of all runs, in the order in which they first occur.
-    pub(super) fn series(&self) -> Result<Vec<Series>, CannotCompare> {
+    pub(crate) fn series(&self) -> Result<Vec<Series>, CannotCompare> {
         let mut all: Vec<Series> = Vec::new();
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for member in &self.members {
@@ -212,19 +194,20 @@ impl Series {
                 Outcome::Skipped { .. } => {}
             }
         }
-        let parts: Vec<Part> = parts.values().filter_map(|numbers| Part::of(numbers)).collect();
+        let parts: Vec<MergedRepetition> =
+            parts.values().filter_map(|numbers| MergedRepetition::of(numbers)).collect();
         if !parts.is_empty() {
             let context = member.run.context.iter();
             let pair = context.into_iter().find(|(key, _)| key == PAIR_KEY).map(|(_, value)| value.clone());
-            self.runs.push(OfRun { pair, parts });
+            self.runs.push(RunRepetitions { pair, parts });
         }
     }
 }
 
-impl Part {
+impl MergedRepetition {
     /// `None` without samples, or if their precisions differ.
-    fn of(numbers: &[&Measurement]) -> Option<Part> {
-        Some(Part {
+    fn of(numbers: &[&Measurement]) -> Option<MergedRepetition> {
+        Some(MergedRepetition {
             samples: Distribution::merged(numbers.iter().map(|one| &one.samples))?,
             calls: numbers.iter().map(|one| one.iterations).sum(),
             real: numbers.iter().map(|one| one.real_total).fold(0, u64::saturating_add),
@@ -233,7 +216,7 @@ impl Part {
     }
 }
 
-/// Cases by the name under which they are compared: pairs of a latency test are alike, so each class is one.
+/// Cases by the name under which they are compared. The pairs of a latency test become one case for each class.
 fn by_name(run: &Run) -> Vec<(String, Vec<&Case>)> {
     let mut all: Vec<(String, Vec<&Case>)> = Vec::new();
     for case in &run.cases {

@@ -1,37 +1,37 @@
-//! Room: which one number of a run is compared.
+//! The metrics of a run: which of its figures is compared.
 //! Not here: comparing.
 
-use super::group::Part;
+use super::group::MergedRepetition;
 use crate::Distribution;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// One number of a run's single times.
+/// A figure computed from a run's samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Metric {
-    /// The middle one.
+    /// Median.
     Median,
-    /// Their mean.
+    /// Arithmetic mean.
     Mean,
-    /// The least.
+    /// Minimum.
     Min,
-    /// What 90 % of them do not exceed.
+    /// 90th percentile.
     P90,
-    /// What 95 % of them do not exceed.
+    /// 95th percentile.
     P95,
-    /// What 99 % of them do not exceed.
+    /// 99th percentile.
     P99,
-    /// What 99.9 % of them do not exceed.
+    /// 99.9th percentile.
     P999,
-    /// The longest.
+    /// Maximum.
     Max,
     /// CPU time of the measuring process for each transaction.
     Cpu,
 }
 
 impl Metric {
-    /// All of them.
+    /// All metrics.
     pub const ALL: [Metric; 9] = [
         Metric::Median,
         Metric::Mean,
@@ -60,7 +60,7 @@ impl Metric {
         }
     }
 
-    /// The share of times below it; `None` for what is no quantile within a sample.
+    /// The quantile, 0 to 1; `None` for a metric that is not a quantile.
     #[must_use]
     pub fn quantile(self) -> Option<f64> {
         Some(match self {
@@ -73,9 +73,9 @@ impl Metric {
         })
     }
 
-    /// Its value in these parts together, which is above 0; `None` if there is none.
-    pub(crate) fn of(self, parts: &[&Part]) -> Option<f64> {
-        let per_call = |total: &dyn Fn(&Part) -> u64| {
+    /// Its value over these repetitions; `None` if that is not above 0.
+    pub(crate) fn of(self, parts: &[&MergedRepetition]) -> Option<f64> {
+        let per_call = |total: &dyn Fn(&MergedRepetition) -> u64| {
             let calls: u64 = parts.iter().map(|part| part.calls).sum();
             let total: u64 = parts.iter().map(|part| total(part)).sum();
             (calls > 0).then(|| total as f64 / calls as f64)

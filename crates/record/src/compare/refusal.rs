@@ -1,18 +1,18 @@
-//! Room: what is not compared, a case or all of it, and why.
-//! Not here: noticing it.
+//! Reasons why a case, or a whole comparison, is refused.
+//! Not here: the checks that find them.
 
 use crate::schema::CaseKind;
 use serde::Serialize;
 use std::fmt;
 
-/// What cannot be compared, and why.
+/// A case that cannot be compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Unmatched {
-    /// The case.
+    /// The name of the case.
     pub name: String,
-    /// Whether it is a subject or a yardstick.
+    /// Whether it is a subject or a control.
     pub kind: CaseKind,
-    /// Why.
+    /// The reason.
     pub why: NoMatch,
 }
 
@@ -24,11 +24,11 @@ pub enum NoMatch {
     OnlyA,
     /// Only the second group has it.
     OnlyB,
-    /// It is something else on the other side: what, there and here.
+    /// Its shape differs; holds the description.
     Shape(String),
-    /// The first group has no number of it: reason.
+    /// The first group has no number for it; holds the reason.
     FailedA(String),
-    /// The second group has no number of it: reason.
+    /// The second group has no number for it; holds the reason.
     FailedB(String),
 }
 
@@ -44,47 +44,47 @@ impl fmt::Display for NoMatch {
     }
 }
 
-/// Why two groups cannot be compared.
+/// Reason why two groups cannot be compared.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum CannotCompare {
     /// A group has no run.
     Empty {
-        /// Which.
+        /// The name of the group.
         group: String,
     },
-    /// A run is in a group twice, so there are fewer runs than it seems.
+    /// A run is in a group twice, so the group has fewer runs than files.
     Copies {
-        /// In which group.
+        /// The name of the group.
         group: String,
-        /// Its file.
+        /// The first file.
         one: String,
-        /// Its other file.
+        /// The second file.
         other: String,
     },
-    /// One counts instructions, the other measures time.
+    /// One side counts instructions, the other measures time.
     Clocks,
-    /// Their numbers mean different things.
+    /// The numbers mean different things.
     Unlike {
-        /// What.
+        /// The fact that differs.
         what: &'static str,
-        /// In the first group.
+        /// Its value in the first group.
         a: String,
-        /// In the second.
+        /// Its value in the second group.
         b: String,
     },
     /// Runs of one group have the same case in different shapes.
     Mixed {
-        /// In which group.
+        /// The name of the group.
         group: String,
-        /// Which case.
+        /// The name of the case.
         case: String,
-        /// How they differ.
+        /// The difference.
         how: String,
     },
-    /// No case is in both.
+    /// No case is in both groups.
     NothingInCommon {
-        /// What there is instead.
+        /// The cases, with the reason for each.
         unmatched: Vec<Unmatched>,
     },
 }
@@ -95,7 +95,7 @@ impl fmt::Display for CannotCompare {
             CannotCompare::Empty { group } => write!(f, "{group} has no record"),
             CannotCompare::Copies { group, one, other } => write!(
                 f,
-                "{one} and {other} of {group} are the same run, and copies of a run tell no more than it does: leave one out"
+                "{one} and {other} of {group} are the same run; a copy adds no information: leave one out"
             ),
             CannotCompare::Clocks => f.write_str(
                 "one side counts instructions (--icount), the other measures time: measure both the same way",

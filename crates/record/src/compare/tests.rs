@@ -1,37 +1,32 @@
-//! Room: comparisons of made-up runs whose truth is known.
+//! Comparisons of made-up runs with a known difference.
 
-use super::gate::{Outcome as Kept, gate};
+use super::gate::{GateOutcome as Kept, gate};
 use super::*;
-use crate::sample;
+use crate::fixtures;
 use crate::schema::{Driver, DriverKind, Finding, HostClass, Run, Severity};
-use crate::stats::dice::Dice;
-use crate::{Distribution, Measurement, Outcome};
+use crate::{Measurement, Outcome};
+use fastrand::Rng;
 
 mod simulated;
 
-/// A run of one case whose times are these.
+/// A run of one case with these times.
 fn run_of(times: &[u64]) -> Run {
     run_of_cases(&[("BM_sendVec_binder", 4, times)])
 }
 
 fn run_of_cases(cases: &[(&str, u64, &[u64])]) -> Run {
-    let mut run = sample::run();
+    let mut run = fixtures::run();
     let case = |(index, &(family, payload, times)): (u32, &(&str, u64, &[u64]))| {
-        let numbers = Measurement {
-            iterations: times.len() as u64,
-            real_total: times.iter().sum(),
-            cpu_total: times.iter().sum::<u64>() / 2,
-            samples: Distribution::of(times.iter().copied()),
-            counters: crate::Counters::default(),
-        };
-        sample::case(family, payload, index, vec![Outcome::Measured(numbers)])
+        let numbers = fixtures::of_times(times.iter().copied());
+        let numbers = Measurement { cpu_total: numbers.real_total / 2, ..numbers };
+        fixtures::case(family, payload, index, vec![Outcome::Measured(numbers)])
     };
     run.cases = (0..).zip(cases).map(case).collect();
     run
 }
 
 fn group(name: &str, runs: Vec<Run>) -> Group {
-    // Each a minute after the one before.
+    // Each run starts a minute after the one before.
     let named = |(at, run): (usize, Run)| {
         let started = format!("2026-01-31T{:02}:{:02}:00+01:00", at / 60, at % 60);
         Member { file: format!("{name}-{at}.json"), run: Run { started, ..run } }
@@ -39,12 +34,12 @@ fn group(name: &str, runs: Vec<Run>) -> Group {
     Group { name: name.to_owned(), members: runs.into_iter().enumerate().map(named).collect() }
 }
 
-/// Runs around a level, with a spread of 1 % from run to run.
+/// Runs around a level, with a spread of 1 % between runs.
 fn around(name: &str, level: f64, runs: usize, seed: u64) -> Group {
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::with_seed(seed);
     let run = |_| {
-        let middle = level * (1.0 + 0.01 * dice.normal());
-        let times: Vec<u64> = (0..1000).map(|_| (middle * (1.0 + 0.1 * dice.unit())) as u64).collect();
+        let middle = level * (1.0 + 0.01 * crate::stats::normal(&mut rng));
+        let times: Vec<u64> = (0..1000).map(|_| (middle * (1.0 + 0.1 * rng.f64())) as u64).collect();
         run_of(&times)
     };
     group(name, (0..runs).map(run).collect())
@@ -64,9 +59,9 @@ fn what_is_slower_is_called_slower_and_the_other_way_round_faster() {
     let found = compared(&a, &b);
     let case = &found.cases[0];
     assert_eq!((case.verdict, found.overall.word()), (Verdict::Slower, "slower"));
-    let bounds = case.interval.expect("runs have one");
+    let bounds = case.estimate.interval.expect("runs have one");
     assert!(bounds.low < 1.05 && 1.05 < bounds.high && bounds.high - bounds.low < 0.05, "{bounds:?}");
-    assert!(case.p_adjusted.is_some_and(|p| p < 0.01) && case.basis == Basis::Runs(10, 10));
+    assert!(case.p_adjusted.is_some_and(|p| p < 0.01) && case.estimate.basis == Basis::Runs(10, 10));
     assert_eq!(verdict(&b, &a), Verdict::Faster);
     assert_eq!(case.tail_verdict(), Some(Verdict::Slower), "all of it moved");
 }
@@ -76,36 +71,39 @@ fn equals_are_no_difference_and_wide_spreads_tell_nothing() {
     let (a, b) = (around("a", 50_000.0, 10, 1), around("b", 50_000.0, 10, 2));
     assert_eq!(verdict(&a, &b), Verdict::Same);
     let wide = |seed: u64| {
-        let mut dice = Dice::new(seed);
-        group("wide", (0..10).map(|_| run_of(&vec![50_000 + dice.roll() % 50_000; 1000])).collect())
+        let mut rng = Rng::with_seed(seed);
+        group("wide", (0..10).map(|_| run_of(&vec![50_000 + rng.u64(..) % 50_000; 1000])).collect())
     };
-    assert_eq!(verdict(&wide(1), &wide(2)), Verdict::CannotTell(Why::Wide));
+    assert_eq!(verdict(&wide(1), &wide(2)), Verdict::CannotTell(Undecided::Wide));
 }
 
 #[test]
 fn few_runs_tell_nothing_however_far_apart_they_are() {
     let (a, b) = (around("a", 50_000.0, 3, 1), around("b", 54_000.0, 3, 2));
-    assert_eq!(verdict(&a, &b), Verdict::CannotTell(Why::FewRuns(5)));
-    assert_eq!(verdict(&a, &around("b", 100_000.0, 3, 3)), Verdict::CannotTell(Why::FewRuns(5)));
+    assert_eq!(verdict(&a, &b), Verdict::CannotTell(Undecided::FewRuns(5)));
+    assert_eq!(verdict(&a, &around("b", 100_000.0, 3, 3)), Verdict::CannotTell(Undecided::FewRuns(5)));
     let one = |level, seed| around("one", level, 1, seed);
-    assert_eq!(verdict(&one(50_000.0, 1), &one(53_000.0, 2)), Verdict::CannotTell(Why::OneRun));
-    assert_eq!(verdict(&one(50_000.0, 1), &one(100_000.0, 2)), Verdict::CannotTell(Why::OneRun));
+    assert_eq!(verdict(&one(50_000.0, 1), &one(53_000.0, 2)), Verdict::CannotTell(Undecided::OneRun));
+    assert_eq!(verdict(&one(50_000.0, 1), &one(100_000.0, 2)), Verdict::CannotTell(Undecided::OneRun));
     let found = compared(&one(50_000.0, 1), &one(50_000.0, 2));
-    assert!(found.cases[0].basis == Basis::Samples && found.cases[0].p.is_none());
+    assert!(found.cases[0].estimate.basis == Basis::Samples && found.cases[0].estimate.p.is_none());
 }
 
 #[test]
 fn one_run_is_held_against_the_spread_of_many() {
     let many = around("many", 50_000.0, 12, 1);
     let found = compared(&many, &around("one", 50_200.0, 1, 2));
-    assert_eq!((found.cases[0].verdict, found.cases[0].basis), (Verdict::Same, Basis::OneAgainst(12)));
+    assert_eq!(
+        (found.cases[0].verdict, found.cases[0].estimate.basis),
+        (Verdict::Same, Basis::OneAgainst(12))
+    );
     assert_eq!(verdict(&many, &around("one", 54_000.0, 1, 2)), Verdict::Slower);
     assert_eq!(verdict(&around("one", 54_000.0, 1, 2), &many), Verdict::Faster);
 }
 
 #[test]
 fn runs_in_turns_are_compared_pair_by_pair_so_that_drift_cancels() {
-    // Each pair is slower than the one before by 3 %, and b by 2 % than a.
+    // Each pair is 3 % slower than the one before, and b is 2 % slower than a.
     let side = |name: &str, factor: f64| {
         let mut side = around(name, 50_000.0, 0, 1);
         for at in 0..10 {
@@ -118,10 +116,10 @@ fn runs_in_turns_are_compared_pair_by_pair_so_that_drift_cancels() {
     };
     let (a, mut b) = (side("a", 1.0), side("b", 1.02));
     let found = compared(&a, &b);
-    assert_eq!((found.cases[0].basis, found.cases[0].verdict), (Basis::Pairs(10), Verdict::Slower));
-    assert!((found.cases[0].ratio - 1.02).abs() < 0.002, "{}", found.cases[0].ratio);
+    assert_eq!((found.cases[0].estimate.basis, found.cases[0].verdict), (Basis::Pairs(10), Verdict::Slower));
+    assert!((found.cases[0].estimate.ratio - 1.02).abs() < 0.002, "{}", found.cases[0].estimate.ratio);
     b.members.iter_mut().for_each(|member| member.run.context.clear());
-    assert_eq!(verdict(&a, &b), Verdict::CannotTell(Why::Wide), "without the pairs the drift is noise");
+    assert_eq!(verdict(&a, &b), Verdict::CannotTell(Undecided::Wide), "without the pairs the drift is noise");
 }
 
 #[test]
@@ -211,7 +209,7 @@ fn a_run_that_is_there_twice_is_refused() {
     a.members[2].run = a.members[0].run.clone();
     let copies = compare(&a, &b, &Options::default()).expect_err("two of three runs are one");
     assert!(copies.to_string().contains("a-0.json and a-2.json of a are the same run"), "{copies}");
-    // Other numbers of the same moment are another run.
+    // Different numbers at the same start time are a different run.
     a.members[2].run.cases = around("a", 50_000.0, 1, 7).members[0].run.cases.clone();
     assert!(compare(&a, &b, &Options::default()).is_ok());
 }
@@ -228,14 +226,9 @@ fn cases_of_one_side_are_listed_and_failed_ones_say_why() {
     let gated = gate(&a, &b, 0.5, &Options::default()).expect("one case is left");
     assert_eq!(gated.outcome, Kept::Exceeded, "a case that is no longer there tells nothing of its cost");
     for member in &mut b.members {
-        let failed = Outcome::Failed { reason: "server died".to_owned(), partial: None };
-        member.run.cases[0].repetitions[0].outcome = failed;
-        member.run.cases[1] = sample::case(
-            "BM_x_binder",
-            8,
-            1,
-            member.run.cases[1].repetitions.iter().map(|r| r.outcome.clone()).collect(),
-        );
+        member.run.cases[0].repetitions[0].outcome = fixtures::failed("server died");
+        let outcomes = member.run.cases[1].outcomes().cloned().collect();
+        member.run.cases[1] = fixtures::case("BM_x_binder", 8, 1, outcomes);
     }
     let found = compared(&a, &b);
     assert!(
@@ -249,7 +242,7 @@ fn cases_of_one_side_are_listed_and_failed_ones_say_why() {
 
 #[test]
 fn pairs_of_a_latency_test_are_one_case_for_each_class() {
-    let run = sample::latency_run(&[sample::Pair::healthy(0), sample::Pair::healthy(1)]);
+    let run = fixtures::latency_run(&[fixtures::Pair::healthy(0), fixtures::Pair::healthy(1)]);
     let found = compared(&group("a", vec![run.clone(); 6]), &group("b", vec![run; 6]));
     let names: Vec<&str> = found.cases.iter().map(|case| case.name.as_str()).collect();
     assert_eq!(names, ["latency_hwbinder/fifo", "latency_hwbinder/other"]);
@@ -307,10 +300,10 @@ fn a_gate_fails_beyond_its_limit_passes_within_and_says_when_it_cannot_tell() {
 #[test]
 fn a_tail_that_grows_alone_is_seen() {
     let side = |name: &str, slow: u64, seed: u64| {
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::with_seed(seed);
         let run = |_| {
-            let mut times: Vec<u64> = (0..2000).map(|_| 50_000 + dice.roll() % 500).collect();
-            times.iter_mut().take(40).for_each(|time| *time += slow + dice.roll() % 5000);
+            let mut times: Vec<u64> = (0..2000).map(|_| 50_000 + rng.u64(..) % 500).collect();
+            times.iter_mut().take(40).for_each(|time| *time += slow + rng.u64(..) % 5000);
             run_of(&times)
         };
         group(name, (0..10).map(run).collect())
@@ -319,7 +312,8 @@ fn a_tail_that_grows_alone_is_seen() {
     assert_eq!((case.verdict, case.tail_verdict()), (Verdict::Same, Some(Verdict::Slower)));
     let p99 = case.tails[0];
     assert!(
-        p99.ratio > 1.5 && p99.within_a.is_some_and(|bounds| bounds.low <= p99.a && p99.a <= bounds.high)
+        p99.estimate.ratio > 1.5
+            && p99.within_a.is_some_and(|bounds| bounds.low <= p99.a && p99.a <= bounds.high)
     );
     let same = &compared(&side("a", 100_000, 1), &side("b", 100_000, 2)).cases[0];
     assert_eq!(same.tail_verdict(), Some(Verdict::Same));

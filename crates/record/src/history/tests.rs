@@ -1,14 +1,14 @@
-//! Room: histories of made-up runs.
+//! Histories of made-up runs.
 
 use super::*;
-use crate::sample;
-use crate::stats::dice::Dice;
+use crate::fixtures;
+use fastrand::Rng;
 
 /// One entry for each value, a day apart.
 fn daily(case: &str, values: &[f64]) -> Vec<Entry> {
     let mut entries = Vec::new();
     for (day, value) in values.iter().enumerate() {
-        let mut run = sample::run();
+        let mut run = fixtures::run();
         run.started = format!("2026-{:02}-{:02}T12:00:00+00:00", 1 + day / 28, 1 + day % 28);
         let entry = self::entries(&run).remove(0);
         entries.push(Entry { case: case.to_owned(), value: *value, ..entry });
@@ -17,13 +17,15 @@ fn daily(case: &str, values: &[f64]) -> Vec<Entry> {
 }
 
 fn steps(before: usize, after: usize) -> Vec<f64> {
-    let mut dice = Dice::new(3);
-    (0..before + after).map(|at| if at < before { 100.0 } else { 106.0 } + dice.normal()).collect()
+    let mut rng = Rng::with_seed(3);
+    (0..before + after)
+        .map(|at| if at < before { 100.0 } else { 106.0 } + crate::stats::normal(&mut rng))
+        .collect()
 }
 
 #[test]
 fn a_run_gives_a_line_for_each_case_and_metric() {
-    let run = sample::run();
+    let run = fixtures::run();
     let found = entries(&run);
     let told: Vec<(&str, Metric)> = found.iter().map(|entry| (entry.case.as_str(), entry.metric)).collect();
     let case = "BM_sendVec_binder/4";
@@ -53,7 +55,7 @@ fn the_same_run_is_added_once() {
 
 #[test]
 fn what_is_measured_under_other_circumstances_is_another_series() {
-    let mut run = sample::latency_run(&[sample::Pair::healthy(0)]);
+    let mut run = fixtures::latency_run(&[fixtures::Pair::healthy(0)]);
     let alone = entries(&run);
     for case in &mut run.cases {
         let latency = case.latency.as_mut().expect("a latency case");

@@ -1,18 +1,18 @@
-//! Room: the rules a document keeps beyond its types, so that renderers need not doubt it.
+//! Rules that a record must keep beyond its types, so that renderers can rely on them.
 //! Not here: parsing (`crate::read`).
 
 mod latency;
 
 use super::ReadError;
 use crate::distribution::{Distribution, bucket_width};
-use crate::schema::{Case, Measurement, Outcome, Run};
+use crate::schema::{Case, Measurement, Repetition, Run};
 use std::collections::HashSet;
 
 const MAX_NAME: usize = 200;
 const MAX_CASES: usize = 10_000;
 const MAX_REPETITIONS: usize = 100_000;
 
-/// A broken rule, in words.
+/// Description of a broken rule.
 type Problem = String;
 
 pub(super) fn run(run: &Run) -> Result<(), ReadError> {
@@ -47,16 +47,12 @@ fn case(case: &Case) -> Result<(), Problem> {
         return Err(format!("{} repetitions, more than {MAX_REPETITIONS}", case.repetitions.len()));
     }
     for repetition in &case.repetitions {
-        let numbers = match &repetition.outcome {
-            Outcome::Measured(numbers) if numbers.iterations == 0 => {
-                return Err(format!("repetition {}: measured, yet no iteration", repetition.index));
-            }
-            Outcome::Measured(numbers) => Some(numbers),
-            Outcome::Failed { partial, .. } => partial.as_ref(),
-            Outcome::Skipped { .. } => None,
-        };
-        if let Some(numbers) = numbers {
-            measurement(numbers).map_err(|problem| format!("repetition {}: {problem}", repetition.index))?;
+        let Repetition { index, outcome } = repetition;
+        if outcome.measured().is_some_and(|numbers| numbers.iterations == 0) {
+            return Err(format!("repetition {index}: measured, yet no iteration"));
+        }
+        if let Some(numbers) = outcome.numbers() {
+            measurement(numbers).map_err(|problem| format!("repetition {index}: {problem}"))?;
         }
     }
     latency::case(case)
@@ -98,7 +94,7 @@ fn distribution(samples: &Distribution) -> Result<(), Problem> {
     bounds(samples)
 }
 
-/// Least, greatest and sum must be what the buckets allow.
+/// Minimum, maximum and sum must be possible for these buckets.
 fn bounds(samples: &Distribution) -> Result<(), Problem> {
     let Distribution { min, max, sum, count, overflow, .. } = *samples;
     let (Some(&(first, _)), Some(&(last, in_last))) = (samples.buckets.first(), samples.buckets.last())

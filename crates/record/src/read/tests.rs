@@ -1,28 +1,29 @@
-//! Room: what the reader accepts, and what it says about everything else.
+//! Tests of the reader: what it accepts, and its message for everything else.
 
 use super::*;
-use crate::sample::{self, Xorshift};
+use crate::fixtures;
 use crate::schema::{CounterKind, Outcome};
 use crate::{Case, Distribution, Sampler};
+use fastrand::Rng;
 
 fn read(text: &str) -> Result<Run, ReadError> {
     Run::from_json(text.as_bytes())
 }
 
-/// The sample run's text with one part replaced.
+/// The text of the fixture run with one part replaced.
 fn altered(from: &str, to: &str) -> String {
-    let text = sample::run().to_json();
+    let text = fixtures::run().to_json();
     assert!(text.contains(from), "{from} is not in {text}");
     text.replacen(from, to, 1)
 }
 
 #[test]
 fn what_is_written_reads_back_unchanged() {
-    let mut run = sample::run();
+    let mut run = fixtures::run();
     let mut sampler = Sampler::new();
-    let mut random = Xorshift(3);
+    let mut random = Rng::with_seed(3);
     for _ in 0..2_000 {
-        sampler.record(random.below(10_000_000));
+        sampler.record(random.u64(..10_000_000));
     }
     sampler.record(u64::MAX);
     let Outcome::Measured(numbers) = &mut run.cases[0].repetitions[0].outcome else { panic!() };
@@ -33,7 +34,7 @@ fn what_is_written_reads_back_unchanged() {
     let partial = Some(numbers.clone());
     let failed = Outcome::Failed { reason: "service \"died\"\n".to_owned(), partial };
     let skipped = Outcome::Skipped { reason: "needs 6.8".to_owned() };
-    run.cases.push(sample::case("BM_sendVec_pipe", 4, 0, vec![failed, skipped]));
+    run.cases.push(fixtures::case("BM_sendVec_pipe", 4, 0, vec![failed, skipped]));
     run.context.push(("b".to_owned(), "1".to_owned()));
     run.context.push(("a".to_owned(), "2".to_owned()));
     assert_eq!(read(&run.to_json()).unwrap(), run);
@@ -42,12 +43,12 @@ fn what_is_written_reads_back_unchanged() {
 #[test]
 fn fields_of_the_future_are_passed_over() {
     let text = altered("\"complete\"", "\"from_2030\": [{\"x\": 1}], \"complete\"");
-    assert_eq!(read(&text).unwrap(), sample::run());
+    assert_eq!(read(&text).unwrap(), fixtures::run());
 }
 
 #[test]
 fn numbers_json_cannot_hold_are_left_out_not_made_up() {
-    let mut run = sample::run();
+    let mut run = fixtures::run();
     run.host.load_avg = vec![0.5, f64::INFINITY];
     run.host.cpu.mhz = Some(f64::NAN);
     let Outcome::Measured(numbers) = &mut run.cases[0].repetitions[0].outcome else { panic!() };
@@ -60,7 +61,7 @@ fn numbers_json_cannot_hold_are_left_out_not_made_up() {
 
 #[test]
 fn cut_at_any_byte_is_an_error() {
-    let text = sample::run().to_json();
+    let text = fixtures::run().to_json();
     let whole = text.trim_end().len();
     for end in 0..whole {
         match Run::from_json(&text.as_bytes()[..end]) {
@@ -125,7 +126,7 @@ fn contradictions_are_named() {
         assert!(said.contains(expected), "{to}: {said}");
         assert!(!said.contains('\u{1b}'), "{said:?}");
     }
-    let mut twice = sample::run();
+    let mut twice = fixtures::run();
     twice.cases.push(twice.cases[0].clone());
     assert!(read(&twice.to_json()).unwrap_err().to_string().contains("twice"));
 }
@@ -137,18 +138,18 @@ fn a_reader_that_never_ends_is_given_up() {
 
 #[test]
 fn random_damage_never_panics() {
-    let original = sample::run().to_json().into_bytes();
-    let mut random = Xorshift(0xB1DE);
+    let original = fixtures::run().to_json().into_bytes();
+    let mut random = Rng::with_seed(0xB1DE);
     let pool = b"0123456789{}[]\",:-eE.\\ \x00\x1b\xff";
     let mut accepted = 0;
     for _ in 0..20_000 {
         let mut bytes = original.clone();
-        for _ in 0..=random.below(4) {
-            let at = random.below(bytes.len() as u64) as usize;
-            match random.below(3) {
-                0 => bytes[at] = pool[random.below(pool.len() as u64) as usize],
+        for _ in 0..=random.u64(..4) {
+            let at = random.usize(..bytes.len());
+            match random.u64(..3) {
+                0 => bytes[at] = pool[random.usize(..pool.len())],
                 1 => drop(bytes.remove(at)),
-                _ => bytes.insert(at, pool[random.below(pool.len() as u64) as usize]),
+                _ => bytes.insert(at, pool[random.usize(..pool.len())]),
             }
         }
         if let Ok(run) = Run::from_json(&bytes) {
@@ -164,7 +165,7 @@ fn random_damage_never_panics() {
 
 #[test]
 fn buckets_stay_on_one_line() {
-    let text = sample::run().to_json();
+    let text = fixtures::run().to_json();
     assert!(text.contains("\"buckets\": [[2500,999],[5000,1]]\n"), "{text}");
     assert!(text.ends_with("}\n"));
 }

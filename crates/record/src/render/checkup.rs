@@ -1,14 +1,14 @@
-//! Room: a checkup for people: what was found, worst first, on one screen.
+//! The doctor's report as text.
 //! Not here: the document (`crate::checkup`).
 
 use super::printable;
 use crate::checkup::{Check, Checkup, Verdict};
 
-/// The longest line without `all`; what is longer goes on below, indented.
+/// Line width without `all`; longer lines continue below, indented.
 const WIDTH: usize = 118;
 
-/// What was found, worst first: errors and warnings with effect and cure, remarks with one line each,
-/// the rest as a count. With `all` everything, with evidence and the command that shows it.
+/// The findings, most severe first: errors and warnings with effect and remedy, remarks on one line each, the rest as
+/// a count. With `all`: every check, with evidence and the command that reproduces it.
 pub fn text(checkup: &Checkup, all: bool) -> String {
     let kind = checkup.class.name();
     let mut text = format!(
@@ -63,7 +63,7 @@ fn one(check: &Check, width: usize, full: bool, all: bool) -> String {
     text
 }
 
-/// A line, broken between words where it is too long; what follows is indented.
+/// Wraps a line between words; continuation lines are indented.
 fn wrapped(start: &str, words: &str, indent: usize) -> String {
     let mut text = start.to_owned();
     let mut column = start.chars().count();

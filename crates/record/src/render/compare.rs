@@ -1,9 +1,9 @@
-//! Room: a comparison for people: as text, as Markdown for a pull request.
-//! Not here: comparing (`crate::compare`), its JSON, which is the comparison itself ([`json()`]).
+//! A comparison as text, Markdown and JSON.
+//! Not here: comparing (`crate::compare`).
 
 use super::grid::{Row, grid};
 use super::{in_markdown as escaped, printable};
-use crate::compare::gate::{Gated, Outcome};
+use crate::compare::gate::{GateOutcome, GateResult};
 use crate::compare::{Basis, Bounds, CaseComparison, Comparison, Metric, Side, Tail, Verdict};
 use crate::schema::{CaseKind, ClockUnit, Severity};
 use serde::Serialize;
@@ -18,16 +18,14 @@ pub const SCHEMA: &str = "binderperf.comparison";
 /// The value of `schema` in [`gated_json`].
 pub const GATE_SCHEMA: &str = "binderperf.gate";
 
-/// As text. What differed around the runs comes first.
+/// The comparison as text. Differences of the environment come first.
 #[must_use]
 pub fn text(found: &Comparison) -> String {
     let mut text = side("A", &found.a) + &side("B", &found.b);
     text += &environment(found);
     let rows: Vec<Row> = sorted(found).map(|case| Row::Numbers(cells(case, found.unit).to_vec())).collect();
-    let interval = format!("{:.0} % interval", found.confidence * 100.0);
-    let heads = HEADS.map(|head| if head == "95 % interval" { interval.as_str() } else { head });
     text += &format!("\nThe {} of each run. B to A: + is slower.\n\n", metric(found.metric));
-    text += &grid(&heads, &rows);
+    text += &grid(&HEADS, &rows);
     let tails: Vec<Row> = found
         .cases
         .iter()
@@ -41,7 +39,7 @@ pub fn text(found: &Comparison) -> String {
     text + &format!("\n{}\n", verdict(found))
 }
 
-/// As Markdown.
+/// The comparison as Markdown.
 #[must_use]
 pub fn markdown(found: &Comparison) -> String {
     let mut text = format!("**{}**\n\n", escaped(&verdict(found)));
@@ -77,9 +75,9 @@ pub fn json(found: &Comparison) -> String {
     document(SCHEMA, found.overall.word(), found)
 }
 
-/// The comparison and what became of the limit as JSON, with [`GATE_SCHEMA`].
+/// The comparison with the outcome of the limit as JSON, with [`GATE_SCHEMA`].
 #[must_use]
-pub fn gated_json(found: &Gated) -> String {
+pub fn gated_json(found: &GateResult) -> String {
     document(GATE_SCHEMA, found.outcome.name(), found)
 }
 
@@ -91,26 +89,30 @@ fn document(schema: &str, word: &str, found: &impl Serialize) -> String {
     format!("{whole:#}\n")
 }
 
-/// What became of a limit, as text behind the comparison.
+/// The outcome of the limit as text; follows the text of the comparison.
 #[must_use]
-pub fn gated(found: &Gated) -> String {
+pub fn gated(found: &GateResult) -> String {
     let limit = format!("{:.3}", found.limit * 100.0);
-    let limit = limit.trim_end_matches('0').trim_end_matches('.');
+    let limit = units::without_zeros(&limit);
     let count = |outcome| found.cases.iter().filter(|(_, one)| *one == outcome).count();
     let mut text = format!("Gate at +{limit} %: {}", found.outcome.name());
-    let others = [Outcome::Exceeded, Outcome::CannotTell, Outcome::Kept]
+    let others = [GateOutcome::Exceeded, GateOutcome::CannotTell, GateOutcome::Kept]
         .map(|one| format!("{} {}", count(one), one.name()));
     text += &format!(" ({})\n", others.join(", "));
-    for (name, outcome) in found.cases.iter().filter(|(_, outcome)| *outcome != Outcome::Kept) {
+    for (name, outcome) in found.cases.iter().filter(|(_, outcome)| *outcome != GateOutcome::Kept) {
         let Some(case) = found.comparison.cases.iter().find(|case| case.name == *name) else { continue };
         let why = match (outcome, case.verdict) {
-            (Outcome::CannotTell, Verdict::CannotTell(why)) => format!("cannot tell: {}", why.text()),
-            (Outcome::CannotTell, _) => {
+            (GateOutcome::CannotTell, Verdict::CannotTell(why)) => format!("cannot tell: {}", why.text()),
+            (GateOutcome::CannotTell, _) => {
                 "cannot tell: the interval holds the limit; more runs make it narrower".to_owned()
             }
             (outcome, _) => outcome.name().to_owned(),
         };
-        text += &format!("  {name}: {} [{}]: {why}\n", percent(case.ratio), within(case.interval));
+        text += &format!(
+            "  {name}: {} [{}]: {why}\n",
+            percent(case.estimate.ratio),
+            within(case.estimate.interval)
+        );
     }
     for (name, why) in &found.broken {
         text += &format!("  {name}: failed in B: {}\n", printable(why));
@@ -118,7 +120,7 @@ pub fn gated(found: &Gated) -> String {
     text
 }
 
-/// All in a sentence.
+/// The overall verdict as a sentence.
 #[must_use]
 pub fn verdict(found: &Comparison) -> String {
     let overall = &found.overall;
@@ -150,7 +152,7 @@ fn capital(text: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Subjects first, then yardsticks.
+/// Subjects first, then controls.
 fn sorted(found: &Comparison) -> impl Iterator<Item = &CaseComparison> {
     let of = |kind: CaseKind| found.cases.iter().filter(move |case| case.kind == kind);
     of(CaseKind::Test).chain(of(CaseKind::Control))
@@ -168,7 +170,7 @@ fn counted(count: usize, what: &str) -> String {
 
 fn environment(found: &Comparison) -> String {
     if found.environment.is_empty() {
-        return "\nNothing else that is known differed between the two sides.\n".to_owned();
+        return "\nNo other known difference between the two sides.\n".to_owned();
     }
     let rows: Vec<[String; 4]> = found
         .environment
@@ -205,10 +207,10 @@ fn cells(case: &CaseComparison, unit: ClockUnit) -> [String; 7] {
     };
     [
         printable(&case.name).into_owned(),
-        time(case.a, unit),
-        time(case.b, unit),
-        percent(case.ratio),
-        within(case.interval),
+        unit.show(case.a),
+        unit.show(case.b),
+        percent(case.estimate.ratio),
+        within(case.estimate.interval),
         case.p_adjusted.map(chance).unwrap_or_default(),
         word,
     ]
@@ -219,9 +221,9 @@ fn tail_cells(case: &CaseComparison, unit: ClockUnit) -> [String; 9] {
     let both = |metric: Metric| -> [String; 2] {
         let side = |value: f64, bounds: Option<Bounds>| match bounds {
             Some(bounds) => {
-                format!("{} [{}..{}]", time(value, unit), time(bounds.low, unit), time(bounds.high, unit))
+                format!("{} [{}..{}]", unit.show(value), unit.show(bounds.low), unit.show(bounds.high))
             }
-            None => time(value, unit),
+            None => unit.show(value),
         };
         find(metric).map_or_else(Default::default, |tail: &Tail| {
             [side(tail.a, tail.within_a), side(tail.b, tail.within_b)]
@@ -232,17 +234,17 @@ fn tail_cells(case: &CaseComparison, unit: ClockUnit) -> [String; 9] {
         Verdict::Faster => "better",
         other => other.name(),
     });
-    let ratio = find(Metric::P99).map(|tail| percent(tail.ratio)).unwrap_or_default();
+    let ratio = find(Metric::P99).map(|tail| percent(tail.estimate.ratio)).unwrap_or_default();
     let ([p99_a, p99_b], [p999_a, p999_b], [max_a, max_b]) =
         (both(Metric::P99), both(Metric::P999), both(Metric::Max));
     let name = printable(&case.name).into_owned();
     [name, p99_a, p99_b, ratio, word.unwrap_or_default().to_owned(), p999_a, p999_b, max_a, max_b]
 }
 
-/// What a reader must know of the figures.
+/// Remarks that a reader needs to interpret the figures.
 fn notes(found: &Comparison) -> Vec<String> {
     let mut notes = Vec::new();
-    let has = |wanted: &dyn Fn(Basis) -> bool| found.cases.iter().any(|case| wanted(case.basis));
+    let has = |wanted: &dyn Fn(Basis) -> bool| found.cases.iter().any(|case| wanted(case.estimate.basis));
     if has(&|basis| matches!(basis, Basis::Repetitions(..) | Basis::Samples)) {
         notes.push(
             "Note: with one run of a side, intervals cover only the noise within a run; from run to run there is more. \
@@ -255,7 +257,7 @@ fn notes(found: &Comparison) -> Vec<String> {
             "Note: runs were made in turns and are compared pair by pair, so that drift cancels.".to_owned(),
         );
     }
-    if let Some(step) = found.cases.iter().find_map(|case| case.basis.counted_step()) {
+    if let Some(step) = found.cases.iter().find_map(|case| case.estimate.basis.counted_step()) {
         let percent = step * 100.0;
         notes.push(format!(
             "Note: instructions are counted, not timed; medians repeat within {percent:.0} %."
@@ -265,7 +267,7 @@ fn notes(found: &Comparison) -> Vec<String> {
     let moved = controls.filter(|case| matches!(case.verdict, Verdict::Slower | Verdict::Faster)).count();
     if moved > 0 {
         let cases = counted(moved, "control");
-        notes.push(format!("Note: {cases} changed as well, which no binder driver is part of: so did the machine or the kernel."));
+        notes.push(format!("Note: {cases} changed as well. No binder driver takes part in them, so the machine or the kernel changed too."));
     }
     let failed: usize = found.cases.iter().map(|case| case.failed.len()).sum();
     if failed > 0 {
@@ -293,20 +295,6 @@ fn within(bounds: Option<Bounds>) -> String {
 
 fn chance(p: f64) -> String {
     if p < 0.0001 { "<0.0001".to_owned() } else { format!("{p:.4}") }
-}
-
-/// Four digits.
-pub(super) fn time(value: f64, unit: ClockUnit) -> String {
-    if unit == ClockUnit::Instructions {
-        return format!("{value:.0} instr");
-    }
-    let (value, unit) = match value {
-        ..1e4 => (value, "ns"),
-        ..1e7 => (value / 1e3, "us"),
-        _ => (value / 1e6, "ms"),
-    };
-    let digits = (3 - value.max(1.0).log10().floor() as i32).clamp(0, 3) as usize;
-    format!("{value:.digits$} {unit}")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Room: a `Run` in the formats of other programs: which there are, and what a record must have for each.
-//! Not here: Google Benchmark's (`super::gbench`), which is only offered here.
+//! Converts records to formats of other programs.
+//! Not here: Google Benchmark's format (`super::gbench`), which is only offered here.
 //!
-//! All of them but that one are views of the same list of checks with their measures (`checks`).
+//! All other formats are views of one list of checks and their measures (`checks`).
 
 mod checks;
 mod csv;
@@ -15,36 +15,36 @@ use std::fmt;
 use crate::render::gbench;
 use crate::schema::Run;
 
-/// A format of another program.
+/// The format of another program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// Google Benchmark's JSON.
     Gbench,
-    /// JUnit's XML, as continuous integration reads it.
+    /// JUnit XML, as read by continuous integration systems.
     Junit,
-    /// The kernel's test protocol.
+    /// KTAP, the kernel's test protocol.
     Ktap,
-    /// Signals that LAVA finds in a job's output.
+    /// Signals in a job's output, as read by LAVA.
     Lava,
-    /// JSON of the kernel's results database.
+    /// JSON for KCIDB, the kernel's results database.
     Kcidb,
-    /// A row for each run, a column for each measure: what Apache Otava looks for changes in.
+    /// CSV with a row for each run and a column for each measure, as read by Apache Otava.
     Csv,
 }
 
-/// Why a record cannot be converted.
+/// Reason why a record cannot be converted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConvertError {
-    /// There is no record.
+    /// No record was given.
     Nothing,
-    /// Only CSV has a place for several records.
+    /// Several records were given; only CSV can hold them.
     TooMany {
-        /// How many there are.
+        /// Number of records.
         records: usize,
     },
-    /// The record lacks what the format cannot do without.
+    /// The record lacks something that the format requires.
     Lacks {
-        /// What.
+        /// The missing item.
         what: &'static str,
         /// The format.
         format: &'static str,
@@ -68,10 +68,10 @@ impl fmt::Display for ConvertError {
 
 impl std::error::Error for ConvertError {}
 
-/// Records in this format, ending in a newline.
+/// Converts records; the text ends in a newline.
 ///
 /// # Errors
-/// If there are none or too many, or one lacks what the format needs.
+/// If there are no records, too many, or one lacks something that the format requires.
 pub fn convert(runs: &[Run], target: Target) -> Result<String, ConvertError> {
     let run = runs.first().ok_or(ConvertError::Nothing)?;
     if runs.len() > 1 && target != Target::Csv {

@@ -1,23 +1,23 @@
-//! Room: runs with many at work: the table of their cases, and the lines of Android's throughput tests.
-//! Not here: cases of one client and its service (`super::summary`).
-//! Facts: the lines of AOSP `binderThroughputTest` (Android 14), with a percentage that is one and no
-//! exponents in numbers.
+//! Renders cases with many clients: a table, and the lines of Android's throughput tests.
+//! Not here: cases with one client and its service (`super::summary`).
+//! Facts: the lines of AOSP `binderThroughputTest` (Android 14), except that percentages are percentages and numbers
+//! have no exponents.
 
 use super::grid::{Row, grid};
-use super::summary::{trouble, unit};
+use super::summary::trouble;
 use crate::Distribution;
 use crate::schema::{Case, ClockUnit, Measurement, Outcome, Run};
 use crate::stats;
 
 const HEADS: [&str; 8] = ["Benchmark", "calls/s", "average", "p50", "p90", "p99", "max", ""];
 
-/// Whether a run has cases with many at work.
+/// Whether a run has cases with many clients.
 pub(super) fn has_crowds(run: &Run) -> bool {
     run.cases.iter().any(|case| case.crowd.is_some())
 }
 
-/// One row for each case; the rate is the median of its rounds. A line shows from where on there were
-/// more clients than CPUs.
+/// One row for each case; the rate is the median of its repetitions. A rule marks where clients begin to outnumber
+/// CPUs.
 pub(super) fn table(run: &Run) -> String {
     let mut rows = Vec::new();
     let mut before: Option<&Case> = None;
@@ -36,28 +36,20 @@ pub(super) fn table(run: &Run) -> String {
     grid(&HEADS, &rows)
 }
 
-/// Cases that differ in nothing but how many are at work.
+/// The key of cases that differ only in the number of clients.
 fn series(case: &Case) -> (&str, Option<crate::CrowdShape>, u64) {
     (&case.family, case.crowd.as_ref().map(|crowd| crowd.shape), case.payload_bytes)
 }
 
-/// All numbers that a case has, of rounds that broke, too.
-fn measured(case: &Case) -> Vec<&Measurement> {
-    let numbers = case.repetitions.iter().filter_map(|repetition| match &repetition.outcome {
-        Outcome::Measured(numbers) | Outcome::Failed { partial: Some(numbers), .. } => Some(numbers),
-        Outcome::Failed { .. } | Outcome::Skipped { .. } => None,
-    });
-    numbers.collect()
-}
-
 fn row(run: &Run, case: &Case) -> Row {
-    let measured = measured(case);
-    let broken = case.repetitions.iter().find_map(|repetition| trouble(&repetition.outcome));
+    // Including those of failed repetitions.
+    let measured: Vec<&Measurement> = case.outcomes().filter_map(Outcome::numbers).collect();
+    let broken = case.outcomes().find_map(trouble);
     let samples = Distribution::merged(measured.iter().map(|numbers| &numbers.samples));
     let Some(samples) = samples else {
         return Row::Words(case.name.clone(), broken.unwrap_or_else(|| "not run".to_owned()));
     };
-    let of_unit = |value: f64| format!("{value:.0} {}", unit(run));
+    let of_unit = |value: f64| format!("{value:.0} {}", run.clock.unit.name());
     let percentile =
         |percent| samples.percentile(percent).map(|value| of_unit(value as f64)).unwrap_or_default();
     let rates: Vec<f64> = measured.iter().filter_map(|numbers| rate(numbers)).collect();
@@ -78,12 +70,12 @@ fn rate(numbers: &Measurement) -> Option<f64> {
     numbers.counters.find("calls_per_second").map(|counter| counter.value)
 }
 
-/// The line with the pace of a round, as the Android tools print it.
+/// The line with the rate of a repetition, as Android's tools print it.
 pub fn rate_line(numbers: &Measurement) -> String {
     format!("iterations per sec: {}\n", plain(rate(numbers).unwrap_or(0.0), 1))
 }
 
-/// The lines with the times of a round, as the Android tools print them.
+/// The lines with the times of a repetition, as Android's tools print them.
 pub fn time_lines(run: &Run, numbers: &Measurement) -> String {
     let millis = match run.clock.unit {
         ClockUnit::Ns => "ms",
@@ -110,18 +102,18 @@ pub fn time_lines(run: &Run, numbers: &Measurement) -> String {
     text + &percentiles.join(" ") + "\n"
 }
 
-/// All rounds of all cases as the Android tools print them, and what went wrong.
+/// All repetitions of all cases as Android's tools print them, and the failures.
 pub fn lines(run: &Run) -> String {
     let mut text = String::new();
     for case in run.cases.iter().filter(|case| case.crowd.is_some()) {
         if run.cases.len() > 1 {
             text += &format!("{}\n", case.name);
         }
-        for numbers in measured(case) {
+        for numbers in case.outcomes().filter_map(Outcome::numbers) {
             text += &rate_line(numbers);
             text += &time_lines(run, numbers);
         }
-        let troubles = case.repetitions.iter().filter_map(|repetition| trouble(&repetition.outcome));
+        let troubles = case.outcomes().filter_map(trouble);
         text += &troubles.map(|trouble| super::printable(&trouble).into_owned() + "\n").collect::<String>();
     }
     text
@@ -131,10 +123,9 @@ fn in_millions(value: f64) -> String {
     plain(value / 1e6, 6)
 }
 
-/// At most so many decimals, none of them a 0 at the end, and no exponent.
+/// A number with at most `decimals` decimals, no trailing zeros and no exponent.
 fn plain(value: f64, decimals: usize) -> String {
-    let text = format!("{value:.decimals$}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    units::without_zeros(&format!("{value:.decimals$}")).to_owned()
 }
 
 #[cfg(test)]

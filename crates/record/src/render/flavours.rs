@@ -1,21 +1,20 @@
-//! Room: a run that compares the flavours of binder: what a round trip costs by each way at each payload,
-//! what it is made of, and the limits that the flavours hold each other to.
-//! Not here: measuring any of it.
+//! Renders a comparison of the binder flavours: the cost of a round trip by IPC mechanism and payload, its
+//! components, and limits on the cost of hwbinder relative to binder.
+//! Not here: the measurements.
 //!
-//! Every figure is a median of this run: of each round the median, of those the one in the middle. Where
-//! two are subtracted the column says so, and what comes out negative is shown as it is.
+//! Every figure is a median over the repetitions of their medians. Column heads state subtractions; negative results
+//! are shown as they are.
 
 use std::fmt;
 
 use super::grid::{Row, grid};
-use super::summary::unit;
 use crate::schema::{Case, DriverKind, Measurement, Run};
 use crate::stats;
 
-/// What such a run is called in its plan.
+/// The name of the test in its plan.
 pub const TEST: &str = "throughput compare-flavours";
 
-/// The ways, by the last word of their families, as columns.
+/// The mechanisms as columns, by the last word of their families.
 const WAYS: [(&str, &str); 12] = [
     ("memcpy", "memcpy"),
     ("passthrough", "passthrough"),
@@ -31,16 +30,16 @@ const WAYS: [(&str, &str); 12] = [
     ("hwparcel", "hw parcels"),
 ];
 
-/// The flavours that have a driver: family, name, the family of its parcels alone.
+/// The flavours that have a driver: family, name, and the family that only builds and reads parcels.
 const FLAVOURS: [(&str, &str, &str); 2] =
     [("binder", "binder", "parcel"), ("binderize", "hwbinder", "hwparcel")];
 
-/// Whether a run is of this kind.
+/// Whether a run compares flavours.
 pub(super) fn compares_flavours(run: &Run) -> bool {
     run.plan.test == TEST
 }
 
-/// Figures by family and payload.
+/// Looks up figures by family and payload.
 struct Figures<'r>(&'r Run);
 
 impl Figures<'_> {
@@ -49,7 +48,7 @@ impl Figures<'_> {
         self.0.cases.iter().filter(of_word).find(|case| case.payload_bytes == payload)
     }
 
-    /// Each round's median.
+    /// The median of each repetition.
     fn rounds(&self, word: &str, payload: u64) -> Vec<f64> {
         let median = |numbers: &Measurement| numbers.samples.percentile(50.0).map(|value| value as f64);
         self.case(word, payload).into_iter().flat_map(|case| case.measurements().filter_map(median)).collect()
@@ -66,7 +65,7 @@ impl Figures<'_> {
         payloads
     }
 
-    /// The control that waits as the driver does.
+    /// The control that waits in the same way as the driver.
     fn control(&self) -> &'static str {
         let embedded = self.0.driver.as_ref().and_then(|driver| driver.embedded.as_ref());
         let spins = embedded.is_some_and(|settings| !settings.waiting.starts_with("sleep"));
@@ -87,16 +86,16 @@ fn less(of: Option<f64>, what: Option<f64>) -> Option<f64> {
     of.zip(what).map(|(of, what)| of - what)
 }
 
-/// The least cost of a memcpy, in clock units, that others are compared with.
+/// Least cost of a memcpy, in clock units, that serves as a unit for other costs.
 const LEAST_COPY: f64 = 10.0;
 
-/// The largest payload in bytes whose copies are nothing beside waking each other.
+/// Largest payload in bytes whose copies cost nothing compared with a wake-up.
 const MOST_FOR_WAKING: u64 = 64;
 
 /// All tables.
 pub(super) fn tables(run: &Run) -> String {
     let figures = Figures(run);
-    let unit = unit(run);
+    let unit = run.clock.unit.name();
     let mut text = format!("A round trip by each way: medians in {unit}, payloads in bytes\n");
     text += &ways(&figures);
     text += &format!("\nWhat it is made of, in {unit}; * is a difference of two medians of this run\n");
@@ -136,7 +135,7 @@ fn parts(figures: &Figures<'_>) -> String {
         let (total, raw, control) = (median(word), median("raw"), median(figures.control()));
         let growth = less(total, figures.median(word, least)).filter(|_| payload > least);
         let memcpy = median("memcpy");
-        // A copy of a nanosecond or two is no measure of anything.
+        // A copy of one or two nanoseconds is too short to serve as a unit.
         let a_copy = memcpy.filter(|memcpy| *memcpy >= LEAST_COPY);
         Row::Numbers(vec![
             payload.to_string(),
@@ -160,7 +159,7 @@ fn legend(figures: &Figures<'_>) -> String {
     let mut text = String::new();
     if let Some(least) = figures.payloads().first().filter(|least| **least <= MOST_FOR_WAKING) {
         let wake = whole(figures.median(control, *least));
-        let unit = unit(figures.0);
+        let unit = figures.0.clock.unit.name();
         text += &format!(
             "Waking each other costs {wake} {unit}: the {control} control's {least} B there and back\n"
         );
@@ -175,56 +174,46 @@ fn legend(figures: &Figures<'_>) -> String {
     )
 }
 
-/// A limit of hwbinder's cost in terms of binder's.
+/// A limit on the cost of hwbinder relative to binder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
-    /// Bytes.
+    /// The payload in bytes.
     pub payload: u64,
-    /// Median of hwbinder over that of binder.
+    /// The median of hwbinder divided by that of binder.
     pub ratio: f64,
-    /// The most that it may be.
+    /// The largest ratio allowed.
     pub most: f64,
-    /// What is allowed on top: how far the middle half of binder's own rounds lies apart, in parts of
-    /// their median.
-    pub noise: Option<f64>,
 }
 
-/// Payloads with limits: the most that hwbinder may cost in terms of binder, and whether noise is added.
-const LIMITS: [(u64, f64, bool); 2] = [(4, 1.0, true), (65536, 1.1, false)];
+/// Payload and largest ratio.
+const LIMITS: [(u64, f64); 2] = [(4, 1.15), (65536, 1.1)];
 
 impl Limit {
-    /// Whether it is kept.
+    /// Whether the limit is kept.
     #[must_use]
     pub fn is_met(&self) -> bool {
-        self.ratio <= self.most + self.noise.unwrap_or(0.0)
+        self.ratio <= self.most
     }
 }
 
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { payload, ratio, most, noise } = self;
-        write!(f, "hwbinder/binder at {payload:>5} B  {ratio:.2}  at most {most:.2}")?;
-        if let Some(noise) = noise {
-            write!(f, " + {noise:.2} noise (the middle half of binder's own rounds)")?;
-        }
-        f.write_str(if self.is_met() { ": met" } else { ": MISSED" })
+        let Self { payload, ratio, most } = self;
+        let outcome = if self.is_met() { "met" } else { "MISSED" };
+        write!(f, "hwbinder/binder at {payload:>5} B  {ratio:.2}  at most {most:.2}: {outcome}")
     }
 }
 
-/// The limits that apply to a run, and how it keeps them: those of the embedded driver, for payloads that
-/// were measured.
+/// The limits that apply to a run: for the embedded driver, and for the measured payloads only.
 #[must_use]
 pub fn limits(run: &Run) -> Vec<Limit> {
     if run.driver.as_ref().is_none_or(|driver| driver.kind != DriverKind::Embedded) {
         return Vec::new();
     }
     let figures = Figures(run);
-    let limit = |(payload, most, with_noise): (u64, f64, bool)| {
+    let limit = |(payload, most): (u64, f64)| {
         let binder = figures.median("binder", payload).filter(|median| *median > 0.0)?;
-        let rounds = figures.rounds("binder", payload);
-        let [low, high] = [25.0, 75.0].map(|percent| stats::percentile(&rounds, percent));
-        let noise = if with_noise { less(high, low).map(|spread| spread / binder) } else { None };
-        Some(Limit { payload, ratio: figures.median("binderize", payload)? / binder, most, noise })
+        Some(Limit { payload, ratio: figures.median("binderize", payload)? / binder, most })
     };
     LIMITS.into_iter().filter_map(limit).collect()
 }

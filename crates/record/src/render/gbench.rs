@@ -1,6 +1,6 @@
-//! Room: a `Run` as Google Benchmark 1.9.5 prints one, so that its users' eyes and tools fit ours:
-//! rows one by one while they are measured, or all at once from a stored run.
-//! Not here: what a row holds (`line`), how each format writes it (`console`, `json`, `csv`).
+//! Output in the formats of Google Benchmark 1.9.5, so that its tools can read it: row by row during a run, or all at
+//! once from a record.
+//! Not here: the content of a row (`line`), the formats (`console`, `json`, `csv`).
 //! Facts: formats observed from google-benchmark 1.9.5 with its own switches.
 
 mod console;
@@ -17,37 +17,37 @@ use crate::render::ratio::Controls;
 use crate::schema::{Case, ClockUnit, Outcome, Repetition, Run};
 use line::{Line, Statistic};
 
-/// The version of Google Benchmark whose output is followed.
+/// The version of Google Benchmark whose output is reproduced.
 pub const FOLLOWED_VERSION: &str = "1.9.5";
 
-/// How to print.
+/// Options of the output.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// `--benchmark_format` or `--benchmark_out_format`.
     pub format: Format,
     /// ANSI colours; the console format only.
     pub color: bool,
-    /// Counters in columns of their own; the console format only.
+    /// Counters in separate columns; the console format only.
     pub counters_tabular: bool,
-    /// Leave out single repetitions where there are aggregates.
+    /// Omit single repetitions if there are aggregates.
     pub aggregates_only: bool,
-    /// Unit of times; nanoseconds unless set. Ignored when the run's clock counts instructions.
+    /// Unit of times; nanoseconds by default. Ignored if the run's clock counts instructions.
     pub time_unit: Option<TimeUnit>,
 }
 
 /// An output format of Google Benchmark.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Format {
-    /// A table for people.
+    /// A table.
     #[default]
     Console,
     /// One JSON document.
     Json,
-    /// Comma separated values.
+    /// Comma-separated values.
     Csv,
 }
 
-/// A unit of time to print in.
+/// A unit of time in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeUnit {
     /// Nanoseconds.
@@ -60,16 +60,16 @@ pub enum TimeUnit {
     S,
 }
 
-/// From clock units to what is printed.
+/// Conversion from clock units to the unit of the output.
 #[derive(Debug, Clone, Copy)]
 struct Scale {
-    /// The word in a JSON or CSV row.
+    /// The unit's name in a JSON or CSV row.
     unit: &'static str,
-    /// The word in a table.
+    /// The unit's name in a table.
     short_unit: &'static str,
-    /// Clock units in one of these.
+    /// Clock units per output unit.
     divisor: f64,
-    /// False when the clock does not tell time.
+    /// False if the clock does not measure time.
     is_time: bool,
 }
 
@@ -86,14 +86,18 @@ impl Scale {
     }
 }
 
-/// One output format: text for each step of a run.
+/// An output format: text for each step of a run.
 trait Printer {
-    fn header(&mut self, run: &Run) -> String;
+    fn header(&mut self, _run: &Run) -> String {
+        String::new()
+    }
     fn line(&mut self, line: &Line<'_>) -> String;
-    fn finish(&mut self) -> String;
+    fn finish(&mut self) -> String {
+        String::new()
+    }
 }
 
-/// Prints a run step by step. Every step returns the text to put out.
+/// Prints a run step by step. Every step returns the text to write.
 pub struct GbenchReporter {
     printer: Box<dyn Printer>,
     scale: Scale,
@@ -103,8 +107,8 @@ pub struct GbenchReporter {
 }
 
 impl GbenchReporter {
-    /// A reporter for this run. Its cases must be all that are planned, measured or not: the
-    /// width of the name column and the columns of a CSV follow from them.
+    /// A reporter for this run, whose cases must be all planned ones, measured or not: they determine the width of
+    /// the name column and the columns of a CSV.
     pub fn new(run: &Run, options: &Options) -> GbenchReporter {
         let scale = Scale::new(run.clock.unit, options.time_unit);
         let printer: Box<dyn Printer> = match options.format {
@@ -121,18 +125,18 @@ impl GbenchReporter {
         }
     }
 
-    /// What stands before the first row; needs the host's facts, not the cases.
+    /// The text before the first row; uses the facts of the host only.
     pub fn header(&mut self, run: &Run) -> String {
         self.printer.header(run)
     }
 
-    /// Makes a control's numbers known, so that rows to come state their ratio to it. A control
-    /// that is itself given to `row` or `aggregates` is known from then on.
+    /// Stores a control's numbers, so that later rows can state their ratio to it. Controls passed to `row` or
+    /// `aggregates` are stored as well.
     pub fn know(&mut self, case: &Case) {
         self.controls.know(case);
     }
 
-    /// One repetition. Nothing when only aggregates are wanted and there may yet be some.
+    /// The row of one repetition; empty if only aggregates are wanted and there may be some.
     pub fn row(&mut self, case: &Case, repetition: &Repetition) -> String {
         self.know(case);
         if self.aggregates_only && self.repetitions > 1 {
@@ -141,8 +145,7 @@ impl GbenchReporter {
         self.line_of(case, repetition)
     }
 
-    /// Mean, median, stddev and cv over a case's repetitions, once all are done; nothing when
-    /// fewer than two were measured.
+    /// Mean, median, stddev and cv of a case, after its last repetition; empty with fewer than two measured.
     pub fn aggregates(&mut self, case: &Case) -> String {
         self.know(case);
         let measured: Vec<Line<'_>> = (case.repetitions.iter())
@@ -160,7 +163,7 @@ impl GbenchReporter {
             .collect()
     }
 
-    /// What stands after the last row.
+    /// The text after the last row.
     pub fn finish(&mut self) -> String {
         self.printer.finish()
     }
@@ -175,8 +178,8 @@ impl GbenchReporter {
     }
 }
 
-/// A stored run, all at once. The context block of the console and CSV formats, which Google
-/// Benchmark puts on stderr, is [`context`].
+/// A whole stored run. [`context`] is the separate block that Google Benchmark writes to stderr for the console and
+/// CSV formats.
 pub fn replay(run: &Run, options: &Options) -> String {
     let mut reporter = GbenchReporter::new(run, options);
     run.cases.iter().for_each(|case| reporter.know(case));

@@ -1,5 +1,5 @@
-//! Room: cells into aligned columns.
-//! Not here: what stands in them.
+//! Aligns cells in columns.
+//! Not here: the content of the cells.
 
 use super::printable;
 
@@ -7,15 +7,15 @@ use super::printable;
 pub(super) enum Row {
     /// A cell for each head.
     Numbers(Vec<String>),
-    /// A name, and words in place of all other cells.
+    /// A name, and text in place of all other cells.
     Words(String, String),
-    /// Words across the whole table.
+    /// Text across the whole table.
     Rule(String),
 }
 
-/// The table: heads, a line, rows; the first column to the left, others to the right. Columns that hold
-/// nothing are left out.
-pub(super) fn grid(heads: &[&str], rows: &[Row]) -> String {
+/// The table: headings, a rule, rows. The first column is left-aligned, others right-aligned; empty columns are
+/// omitted.
+pub(super) fn grid(heads: &[impl AsRef<str>], rows: &[Row]) -> String {
     let cells = |column: usize| {
         rows.iter().filter_map(move |row| match row {
             Row::Numbers(cells) => cells.get(column).map(String::as_str),
@@ -27,7 +27,7 @@ pub(super) fn grid(heads: &[&str], rows: &[Row]) -> String {
         .filter(|&column| column == 0 || cells(column).any(|cell| !cell.is_empty()))
         .map(|column| {
             let widest = cells(column).map(str::len).max().unwrap_or(0);
-            (column, widest.max(heads[column].len()))
+            (column, widest.max(heads[column].as_ref().len()))
         })
         .collect();
     let line = |cell: &dyn Fn(usize) -> String| -> String {
@@ -38,7 +38,7 @@ pub(super) fn grid(heads: &[&str], rows: &[Row]) -> String {
         padded.collect::<String>().trim_end().to_owned() + "\n"
     };
     let width: usize = columns.iter().map(|&(_, width)| width + 2).sum();
-    let mut text = line(&|column| heads[column].to_owned());
+    let mut text = line(&|column| heads[column].as_ref().to_owned());
     text += &("-".repeat(width - 2) + "\n");
     for row in rows {
         text += &match row {

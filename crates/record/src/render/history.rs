@@ -1,14 +1,14 @@
-//! Room: a history for people: each series in a line, and the changes of it.
-//! Not here: finding them (`crate::history`).
+//! The history as text and JSON.
+//! Not here: finding changes (`crate::history`).
 
-use super::compare::{percent, time};
+use super::compare::percent;
 use super::grid::{Row, grid};
 use super::printable;
 use crate::history::Series;
 
 const HEADS: [&str; 6] = ["Case", "metric", "runs", "first", "last", "now"];
 
-/// As text: series by environment, each with its changes below.
+/// The history as text: series by environment, each followed by its changes.
 #[must_use]
 pub fn text(all: &[Series]) -> String {
     let mut environments: Vec<&str> = all.iter().map(|series| series.environment.as_str()).collect();
@@ -27,7 +27,7 @@ pub fn text(all: &[Series]) -> String {
     text
 }
 
-/// Every number and change as JSON.
+/// All numbers and changes as JSON.
 #[must_use]
 pub fn json(all: &[Series]) -> String {
     format!("{:#}\n", serde_json::json!({ "schema": "binderperf.history", "version": 1, "series": all }))
@@ -47,7 +47,7 @@ fn line(series: &Series) -> Row {
         series.entries.len().to_string(),
         day(&first.date),
         day(&last.date),
-        time(last.value, series.unit),
+        series.unit.show(last.value),
     ])
 }
 
@@ -60,8 +60,8 @@ fn changes(series: &Series) -> String {
             series.metric.name(),
             percent(turn.after / turn.before),
             printable(&after.date),
-            time(turn.before, series.unit),
-            time(turn.after, series.unit),
+            series.unit.show(turn.before),
+            series.unit.show(turn.after),
             turn.p,
         );
         for (what, was, is) in
@@ -79,13 +79,13 @@ fn changes(series: &Series) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures;
     use crate::history::{Entry, entries, series};
-    use crate::sample;
 
     #[test]
     fn a_change_is_shown_with_what_else_changed_then() {
         let entry = |at: usize| {
-            let mut run = sample::run();
+            let mut run = fixtures::run();
             run.started = format!("2026-01-{:02}T12:00:00+00:00", at + 1);
             run.host.kernel.release = if at < 14 { "6.12.9" } else { "7.2.13" }.to_owned();
             let value = if at < 14 { 2500.0 } else { 2750.0 } + (at % 3) as f64;
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn without_a_change_it_says_so() {
-        let text = text(&series(&entries(&sample::run())));
+        let text = text(&series(&entries(&fixtures::run())));
         assert!(text.contains("No change") && text.contains("2026-01-31"), "{text}");
     }
 }

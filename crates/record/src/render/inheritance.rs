@@ -1,5 +1,5 @@
-//! Room: the hops of priority inheritance as a table, and as a document.
-//! Not here: the times of the calls, the verdict of a whole test (`crate::verdict`).
+//! Priority inheritance, hop by hop, as a table and as JSON.
+//! Not here: times of the calls, the verdict on a test (`crate::verdict`).
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::grid::{Row, grid};
 use super::printable;
 use crate::schema::{Driver, Hop, Inheritance, Level, Sched};
 
-/// Everything, with the driver that it was seen on; one line at the end.
+/// The result and its driver as JSON, on one line.
 pub fn json(flavour: &str, driver: &Driver, found: &Inheritance) -> String {
     format!("{:#}\n", json!({ "flavour": flavour, "driver": driver, "inheritance": found }))
 }
@@ -43,7 +43,7 @@ fn row(hop: &Hop) -> Row {
     Row::Numbers(name.into_iter().chain(words).chain([verdict.to_owned()]).collect())
 }
 
-/// `fifo 99`, `nice -5`: what counts under the policy.
+/// The effective parameters of a policy: `fifo 99`, `nice -5`.
 pub fn short(sched: Sched) -> String {
     match sched.policy_name() {
         Some("SCHED_OTHER") => format!("nice {}", sched.nice),

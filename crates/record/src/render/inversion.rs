@@ -1,19 +1,16 @@
-//! Room: the priority-inversion experiment: its settings side by side, their distributions, and the verdict in
-//! words.
-//! Not here: the verdict itself (`crate::inversion`).
+//! The priority-inversion experiment as text: a row for each setting, distributions, and the verdict.
+//! Not here: computing the verdict (`crate::inversion`).
 
 use super::grid::{Row, grid};
-use super::summary::{trouble, unit};
+use super::summary::trouble;
 use crate::Distribution;
 use crate::inversion::{INVERTED_SHARE, LATE_BY, LATE_FACTOR};
-use crate::schema::{
-    ClockUnit, DriverKind, Inversion, InversionRow, Measurement, Outcome, Run, Sched, Setting,
-};
+use crate::schema::{DriverKind, Inversion, InversionRow, Outcome, Run, Sched, Setting};
 
 const HEADS: [&str; 10] =
     ["Setting", "calls", "p50", "p90", "p95", "p99", "max", "late", "served as", "inversion"];
 
-/// Table, distributions and verdict; empty for other runs.
+/// Table, distributions and verdict; empty for other tests.
 pub fn report(run: &Run) -> String {
     let Some(experiment) = &run.inversion else { return String::new() };
     let rows: Vec<Row> = experiment.rows.iter().map(|row| line(run, row)).collect();
@@ -24,7 +21,7 @@ pub fn report(run: &Run) -> String {
     text
 }
 
-/// The experiment in a line, e.g. `SCHED_FIFO 99 caller, hwbinder server and 2 hogs (other) on CPU 1`.
+/// The experiment on one line, e.g. `SCHED_FIFO 99 caller, hwbinder server and 2 hogs (other) on CPU 1`.
 fn scene(experiment: &Inversion) -> String {
     let Inversion { flavour, cpu, hogs, hog_class, caller, .. } = experiment;
     let hogs = if *hogs == 1 { "1 hog".to_owned() } else { format!("{hogs} hogs") };
@@ -41,20 +38,16 @@ fn scheduling(sched: Sched) -> String {
 
 fn samples(run: &Run, row: &InversionRow) -> Option<Distribution> {
     let case = run.case(&row.case)?;
-    let measured = case.repetitions.iter().filter_map(|repetition| match &repetition.outcome {
-        Outcome::Measured(numbers) | Outcome::Failed { partial: Some(numbers), .. } => Some(numbers),
-        Outcome::Failed { .. } | Outcome::Skipped { .. } => None,
-    });
-    Distribution::merged(measured.map(|numbers: &Measurement| &numbers.samples))
+    Distribution::merged(case.outcomes().filter_map(Outcome::numbers).map(|numbers| &numbers.samples))
 }
 
 fn line(run: &Run, row: &InversionRow) -> Row {
     let (Some(percentiles), Some(samples)) = (row.percentiles, samples(run, row)) else {
         let case = run.case(&row.case);
-        let broken = case.and_then(|case| case.repetitions.iter().find_map(|one| trouble(&one.outcome)));
+        let broken = case.and_then(|case| case.outcomes().find_map(trouble));
         return Row::Words(row.case.clone(), broken.unwrap_or_else(|| "not run".to_owned()));
     };
-    let of_unit = |value: u64| time(run, value);
+    let of_unit = |value: u64| run.clock.unit.show(value as f64);
     let served = row.served.first().map(|most| match row.served.len() {
         1 => scheduling(most.sched),
         _ => format!("{} ({:.0} %)", scheduling(most.sched), percent(most.calls, row.calls)),
@@ -84,25 +77,9 @@ fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
 
-/// Three digits, in us or ms.
-fn time(run: &Run, value: u64) -> String {
-    if run.clock.unit == ClockUnit::Instructions {
-        return format!("{value} {}", unit(run));
-    }
-    let us = value as f64 / 1e3;
-    match us {
-        ..9.995 => format!("{us:.2} us"),
-        ..99.95 => format!("{us:.1} us"),
-        ..999.5 => format!("{us:.0} us"),
-        ..9_995.0 => format!("{:.2} ms", us / 1e3),
-        ..99_950.0 => format!("{:.1} ms", us / 1e3),
-        _ => format!("{:.0} ms", us / 1e3),
-    }
-}
-
 /// Columns for each doubling of the time.
 const PER_DOUBLING: f64 = 2.0;
-/// From no call to most of them.
+/// Characters from no call to most calls.
 const SHADES: &[u8] = b" .:-=+*#%@";
 
 fn column(value: u64, first: u64) -> usize {
@@ -110,7 +87,7 @@ fn column(value: u64, first: u64) -> usize {
     (doublings * PER_DOUBLING).floor().max(0.0) as usize
 }
 
-/// A line for each setting on one logarithmic axis: the darker, the more of its calls took so long.
+/// A line for each setting on a common logarithmic axis: darker where more of its calls lie.
 fn distributions(run: &Run, experiment: &Inversion) -> String {
     let all: Vec<(&InversionRow, Distribution)> = experiment
         .rows
@@ -133,7 +110,7 @@ fn distributions(run: &Run, experiment: &Inversion) -> String {
         }
         let highest = counts.iter().copied().max().unwrap_or(1).max(1);
         let shade = |count: &u64| {
-            // A single call is seen, too.
+            // A single call must be visible, too.
             let step = (count * (SHADES.len() as u64 - 1)).div_ceil(highest);
             char::from(SHADES[step as usize])
         };
@@ -143,25 +120,25 @@ fn distributions(run: &Run, experiment: &Inversion) -> String {
     text
 }
 
-/// The time at which every eighth column begins.
+/// An axis with the time of every eighth column.
 fn axis(run: &Run, first: u64, columns: usize) -> String {
     const STEP: usize = 8;
     let each = (0..columns.div_ceil(STEP)).map(|step| {
         let doublings = (step * STEP) as f64 / PER_DOUBLING;
-        format!("{:<STEP$}", time(run, (first as f64 * doublings.exp2()) as u64))
+        format!("{:<STEP$}", run.clock.unit.show_round((first as f64 * doublings.exp2()).floor()))
     });
     each.collect::<String>().trim_end().to_owned()
 }
 
-/// What it means.
+/// Explanation and verdict, which follow the table.
 fn words(run: &Run, experiment: &Inversion) -> String {
     let mut lines = vec![scene(experiment)];
     if let Some(limit) = experiment.limit {
         lines.push(format!(
             "late: longer than {}; {LATE_FACTOR} times the usual time, and {} more than it. Inversion: {:.0} % of the calls \
              late beyond the reference's",
-            time(run, limit),
-            time(run, LATE_BY),
+            run.clock.unit.show(limit as f64),
+            run.clock.unit.show_round(LATE_BY as f64),
             INVERTED_SHARE * 100.0,
         ));
     }
@@ -185,7 +162,7 @@ pub fn verdict(run: &Run, experiment: &Inversion) -> String {
              normal priority waiting, so this says nothing about inheritance; try others (--hogs, --hog-class)"
         ),
         (Some(false), None) => {
-            format!("NO INVERSION with inheritance{as_served}; without it nothing was told")
+            format!("NO INVERSION with inheritance{as_served}; without it the result is undecided")
         }
         (Some(true), _) => {
             if inverted(Setting::Raised) == Some(true) {

@@ -1,6 +1,6 @@
-//! Room: latency tests: calls gathered for a row or an object, and the lines on who took part.
-//! Not here: the two looks themselves (`json`, `table`), what is good or poor (`crate::verdict`).
-//! Facts: keys, lines and the order of both: AOSP `libhwbinder_latency` and `schd-dbg` (Android 8 to 14).
+//! Renders latency tests: groups of calls for a row or an object, and the list of threads.
+//! Not here: the formats themselves (`json`, `table`), verdicts (`crate::verdict`).
+//! Facts: keys, lines and their order: AOSP `libhwbinder_latency` and `schd-dbg` (Android 8 to 14).
 
 mod json;
 mod object;
@@ -10,24 +10,21 @@ mod table;
 pub use json::{Options, json};
 pub use table::table;
 
-pub(super) use table::{HEADS, HOPS, body, hop_cells, pair_cells};
+pub(super) use table::{HOPS, body, heads, hop_cells, pair_cells};
 
-use crate::Distribution;
-use crate::schema::{
-    Case, Class, ClockUnit, LatencyTest, Measurement, Outcome, Percentiles, Role, Run, Sched,
-};
-use crate::verdict::{Served, numbers};
+use crate::figures::Calls;
+use crate::schema::{Case, Class, ClockUnit, LatencyTest, Outcome, Role, Run, Sched};
 use std::collections::BTreeSet;
 
-/// Calls that are told of together: those of one pair, or of all.
+/// A group of calls that is shown together: those of one pair, or of all pairs.
 pub(super) struct Group<'r> {
-    /// Which pair; `None` for all.
+    /// Index of the pair; `None` for all pairs.
     pair: Option<u32>,
     cases: Vec<&'r Case>,
 }
 
 impl<'r> Group<'r> {
-    /// All pairs together, then each of them.
+    /// The group of all pairs, then a group for each pair.
     pub(super) fn of(run: &'r Run) -> Vec<Group<'r>> {
         let cases = || run.cases.iter().filter_map(|case| Some((case.latency.as_ref()?.pair, case)));
         let pairs: BTreeSet<u32> = cases().map(|(pair, _)| pair).collect();
@@ -51,42 +48,24 @@ impl<'r> Group<'r> {
     }
 
     /// The calls of one class; `None` without any.
-    pub(super) fn calls(&self, class: Class, test: &LatencyTest) -> Option<Calls> {
-        let cases: Vec<&Case> = self.of_class(class).collect();
-        let numbers: Vec<&Measurement> = cases.iter().filter_map(|case| numbers(case)).collect();
-        let found = || cases.iter().filter_map(|case| case.latency.as_ref());
-        let total = |counts: &mut dyn Iterator<Item = u64>| counts.fold(0, u64::saturating_add);
-        let alone = match found().collect::<Vec<_>>()[..] {
-            [one] => one.percentiles,
-            _ => None,
-        };
-        let together = || test.all.iter().find(|all| all.class == class).map(|all| all.percentiles);
-        Some(Calls {
-            samples: Distribution::merged(numbers.iter().map(|numbers| &numbers.samples))?,
-            misses: total(&mut found().map(|latency| latency.misses)),
-            bubbles: total(&mut found().map(|latency| latency.bubbles)),
-            percentiles: if self.pair.is_some() { alone } else { together().or(alone) },
-            served: Served::of(cases.iter().copied()),
-        })
+    pub(super) fn calls(&self, class: Class, test: &LatencyTest) -> Option<Calls<'r>> {
+        let mut calls = Calls::of(self.of_class(class).collect());
+        if self.pair.is_none() {
+            let together = test.all.iter().find(|all| all.class == class).map(|all| all.percentiles);
+            calls.percentiles = together.or(calls.percentiles);
+        }
+        calls.any().then_some(calls)
     }
 
-    /// Why it broke; each reason once.
+    /// Reasons of failures, without duplicates.
     fn failures(&self) -> Vec<&'r str> {
-        let outcomes = self.cases.iter().flat_map(|case| &case.repetitions);
-        once(outcomes.filter_map(|repetition| match &repetition.outcome {
-            Outcome::Failed { reason, .. } => Some(reason.as_str()),
-            Outcome::Measured(_) | Outcome::Skipped { .. } => None,
-        }))
+        once(self.cases.iter().flat_map(|case| case.outcomes()).filter_map(Outcome::failure))
     }
 
-    /// Why calls of this class broke, or were not tried; each reason once.
+    /// Reasons why calls of this class failed or were skipped, without duplicates.
     fn trouble(&self, class: Class) -> Vec<&'r str> {
-        once(self.of_class(class).flat_map(|case| &case.repetitions).filter_map(|repetition| {
-            match &repetition.outcome {
-                Outcome::Failed { reason, .. } | Outcome::Skipped { reason } => Some(reason.as_str()),
-                Outcome::Measured(_) => None,
-            }
-        }))
+        let outcomes = self.of_class(class).flat_map(Case::outcomes);
+        once(outcomes.filter_map(|outcome| outcome.failure().or(outcome.skipped())))
     }
 }
 
@@ -100,18 +79,8 @@ fn once<'r>(reasons: impl Iterator<Item = &'r str>) -> Vec<&'r str> {
     seen
 }
 
-/// Numbers of calls that are told of together.
-pub(super) struct Calls {
-    pub(super) samples: Distribution,
-    pub(super) misses: u64,
-    bubbles: u64,
-    /// `None` where nobody could tell them exactly.
-    pub(super) percentiles: Option<Percentiles>,
-    pub(super) served: Served,
-}
-
-/// The lines of `-v`, one for each role: what it is, where and how it ran. A priority that was only lent is
-/// marked, and the name of a policy newer than this program is `???`.
+/// The lines of `-v`: one for each thread, with its role, CPU and scheduling. A temporary priority is marked; `???`
+/// is a policy unknown to this program.
 pub fn roles(run: &Run) -> String {
     let test = run.latency.as_ref();
     test.iter()
@@ -143,17 +112,7 @@ fn short(sched: Sched) -> String {
     }
 }
 
-/// A round time: `100 us`, `2.5 ms`.
-fn short_time(run: &Run, value: u64) -> String {
-    match (run.clock.unit, value) {
-        (ClockUnit::Instructions, _) => format!("{value} insns"),
-        (ClockUnit::Ns, ..1_000_000) => format!("{} us", value as f64 / 1e3),
-        (ClockUnit::Ns, ..1_000_000_000) => format!("{} ms", value as f64 / 1e6),
-        (ClockUnit::Ns, _) => format!("{} s", value as f64 / 1e9),
-    }
-}
-
-/// What a time stands in where Android's tools say ms: instructions are never called a time.
+/// The unit in places where Android's tools say ms; instructions are never called a time.
 fn unit_name(run: &Run) -> &'static str {
     match run.clock.unit {
         ClockUnit::Ns => "ns",

@@ -1,11 +1,11 @@
-//! Room: the floor of a machine: what the same payload costs by other means.
-//! Not here: measuring it.
+//! Ratios of a case's cost to the control cases: the same payload by other means of IPC.
+//! Not here: measuring the controls.
 
 use crate::schema::{Case, CaseKind};
 use std::collections::BTreeMap;
 
-/// Median costs of the control cases known so far, in clock units. Medians, because one interrupt in
-/// a thousand transactions moves a mean and must not move the floor.
+/// Median costs of the control cases seen so far, in clock units. Medians, because one interrupt in a thousand
+/// transactions moves a mean.
 #[derive(Debug, Default)]
 pub(crate) struct Controls {
     /// (family without its last word, payload) → last word → median.
@@ -20,7 +20,7 @@ impl Controls {
         controls
     }
 
-    /// Takes note of a case, if it is a control that was measured.
+    /// Stores a case if it is a control with measurements.
     pub(crate) fn know(&mut self, case: &Case) {
         let Some(median) = case.median_real().filter(|_| case.kind == CaseKind::Control) else { return };
         let (stem, word) = split(&case.family);
@@ -28,8 +28,8 @@ impl Controls {
         same_payload.insert(word.to_owned(), median);
     }
 
-    /// How many times the median cost of each known control with the same payload the median `cost`
-    /// of this case is, under the names `x_pipe`, `x_unix` and so on.
+    /// The median `cost` of this case divided by that of each known control with the same payload, named `x_pipe`,
+    /// `x_unix` and so on.
     pub(crate) fn ratios(&self, case: &Case, cost: f64) -> impl Iterator<Item = (String, f64)> {
         let stem = split(&case.family).0.to_owned();
         let known = match case.kind {
@@ -41,7 +41,7 @@ impl Controls {
     }
 }
 
-/// The counter that states the ratio to a control family, e.g. `x_pipe` for `BM_sendVec_pipe`.
+/// Name of the counter with the ratio to a control family, e.g. `x_pipe` for `BM_sendVec_pipe`.
 pub(crate) fn counter_of(family: &str) -> String {
     counter_name(split(family).1)
 }
@@ -50,7 +50,7 @@ fn counter_name(word: &str) -> String {
     format!("x_{word}")
 }
 
-/// `BM_sendVec_pipe` → `BM_sendVec`, `pipe`.
+/// Splits off the last word: `BM_sendVec_pipe` → `BM_sendVec`, `pipe`.
 fn split(family: &str) -> (&str, &str) {
     family.rsplit_once('_').unwrap_or(("", family))
 }

@@ -1,15 +1,13 @@
-//! Room: one report of one or several runs: what each test says, first what matters, then what it rests on.
+//! A report of one or several runs: the verdict of each test first, then the numbers behind it.
 //! Not here: measuring, reading files, pictures of single calls (they come as finished fragments).
 //!
-//! The HTML needs nothing but itself: no script, no font, no network.
+//! The HTML is self-contained: no script, no font, no network.
 
 mod chart;
 mod environment;
 mod html;
 mod latency;
 mod markdown;
-mod number;
-mod scale;
 mod throughput;
 mod verdicts;
 
@@ -21,104 +19,110 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::latency::{heads, pair_cells};
 use crate::checkup::{self, Check, Checkup};
 use crate::schema::{Finding, Run, Severity};
 
-/// What a report is made of.
+/// The content of a report.
 #[derive(Debug, Default)]
 pub struct Bundle {
-    /// The runs, in the order in which they are told.
+    /// The runs, in the order of the report.
     pub runs: Vec<Entry>,
-    /// What went wrong beside the tests that have a record.
-    pub troubles: Vec<Trouble>,
-    /// What the doctor found, if it was asked.
+    /// Problems that concern no record.
+    pub troubles: Vec<RunProblem>,
+    /// The doctor's report, if it was requested.
     pub checkup: Option<Checkup>,
-    /// What slow calls waited for.
+    /// Pictures and causes of slow calls.
     pub causes: Vec<Fragment>,
 }
 
-/// A run and where it is kept.
+/// A run and the name of its record.
 #[derive(Debug)]
 pub struct Entry {
-    /// The record's file name, or another word for it.
+    /// The record's file name, or another name for it.
     pub name: String,
-    /// What it says.
+    /// The record.
     pub run: Run,
 }
 
-/// A test without a record, or something else that goes with a run.
+/// A problem beside the records of a run, such as a test without a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trouble {
-    /// Which.
+pub struct RunProblem {
+    /// The test.
     pub test: String,
-    /// [`Grade::Bad`] makes the run a failure.
+    /// The grade; [`Grade::Bad`] makes the run a failure.
     pub grade: Grade,
     /// The verdict, e.g. `NOT RUN`.
     pub words: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-impl Trouble {
-    /// A test that could not be run.
-    pub fn not_run(test: impl Into<String>, reason: impl Into<String>) -> Trouble {
-        Trouble { test: test.into(), grade: Grade::Bad, words: "NOT RUN".to_owned(), reason: reason.into() }
+impl RunProblem {
+    /// The problem of a test that could not run.
+    pub fn not_run(test: impl Into<String>, reason: impl Into<String>) -> RunProblem {
+        RunProblem {
+            test: test.into(),
+            grade: Grade::Bad,
+            words: "NOT RUN".to_owned(),
+            reason: reason.into(),
+        }
     }
 
-    /// Something that this machine does not let be done, and that no result needs.
-    pub fn not_here(test: impl Into<String>, reason: impl Into<String>) -> Trouble {
-        Trouble {
+    /// A restriction of this machine that no result depends on.
+    pub fn not_here(test: impl Into<String>, reason: impl Into<String>) -> RunProblem {
+        RunProblem {
             grade: Grade::Note,
             words: "not possible here".to_owned(),
-            ..Trouble::not_run(test, reason)
+            ..RunProblem::not_run(test, reason)
         }
     }
 }
 
-/// The troubles of a run as a document, for the folder that it leaves.
+/// The problems of a run as a document in its output folder.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Troubles {
-    /// Always [`Troubles::SCHEMA`].
+pub struct RunProblems {
+    /// Always [`RunProblems::SCHEMA`].
     pub schema: String,
-    /// In the order in which they came.
-    pub troubles: Vec<Trouble>,
+    /// The problems, in the order in which they occurred.
+    pub troubles: Vec<RunProblem>,
 }
 
-impl Troubles {
-    /// What such a document says it is.
+impl RunProblems {
+    /// The value of `schema`.
     pub const SCHEMA: &'static str = "binderperf.troubles";
 
-    /// These, as a document.
-    pub fn to_json(troubles: &[Trouble]) -> String {
-        let all = Troubles { schema: Troubles::SCHEMA.to_owned(), troubles: troubles.to_vec() };
-        // Strings only: nothing in it can fail to be JSON.
+    /// Writes these problems as a document.
+    pub fn to_json(troubles: &[RunProblem]) -> String {
+        let all = RunProblems { schema: RunProblems::SCHEMA.to_owned(), troubles: troubles.to_vec() };
+        // Cannot fail: strings only.
         serde_json::to_string_pretty(&all).unwrap_or_default() + "\n"
     }
 
-    /// A document read back; `None` if it is another.
-    pub fn from_json(bytes: &[u8]) -> Option<Vec<Trouble>> {
-        let read: Troubles = serde_json::from_slice(bytes).ok()?;
-        (read.schema == Troubles::SCHEMA).then_some(read.troubles)
+    /// Parses a document; `None` if it is of another kind.
+    pub fn from_json(bytes: &[u8]) -> Option<Vec<RunProblem>> {
+        let read: RunProblems = serde_json::from_slice(bytes).ok()?;
+        (read.schema == RunProblems::SCHEMA).then_some(read.troubles)
     }
 }
 
-/// A finished piece of a page: trusted, as it is put in unescaped.
-#[derive(Debug)]
+/// A finished piece of a page. Trusted: inserted without escaping.
+#[derive(Debug, Serialize)]
 pub struct Fragment {
     /// Its heading, as text.
     pub title: String,
-    /// Its rules for looks, once per page.
+    /// Its CSS rules, inserted once per page.
     pub style: String,
     /// Its HTML.
     pub html: String,
 }
 
 impl Bundle {
-    /// What was found about machine and build: the doctor's words, or else those of the runs, each once, the
-    /// gravest first.
+    /// Findings about machine and build without duplicates, most severe first: the doctor's, and those of the
+    /// runs on subjects that the doctor could not check.
     pub fn findings(&self) -> Vec<Finding> {
         let checks = || self.checkup.iter().flat_map(|checkup| checkup.checks.iter());
-        // What the doctor looked at before anything ran is not to be told from the load of the tests themselves.
+        // The doctor checked before the tests; a later finding of a run may be the load of the tests themselves.
         let told =
             |id: &str| checks().any(|check| check.id == id && check.verdict != checkup::Verdict::Unknown);
         let from_runs = self.runs.iter().flat_map(|entry| entry.run.findings.iter().cloned());
@@ -132,10 +136,35 @@ impl Bundle {
         findings
     }
 
-    /// Those that spoil numbers.
+    /// Findings that spoil numbers.
     fn grave(&self) -> Vec<Finding> {
         self.findings().into_iter().filter(|finding| finding.severity >= Severity::Warning).collect()
     }
+}
+
+/// Heads and rows of the numbers of a run; `None` if it has no such table.
+fn numbers(run: &Run) -> Option<(Vec<String>, Vec<Vec<String>>)> {
+    match &run.latency {
+        Some(test) if test.sweep.is_some() => None,
+        Some(test) => Some((heads().into_iter().map(str::to_owned).collect(), pair_cells(run, test))),
+        None => Some(throughput::table(run)).filter(|(_, rows)| !rows.is_empty()),
+    }
+}
+
+/// The title of a run.
+fn title(run: &Run) -> String {
+    match &run.latency {
+        Some(test) if test.sweep.is_some() => format!("{} latency over a grid", test.flavour),
+        Some(test) => format!("{} latency", test.flavour),
+        None if run.inversion.is_some() => "priority inversion".to_owned(),
+        None if !run.plan.test.is_empty() => run.plan.test.clone(),
+        None => "throughput".to_owned(),
+    }
+}
+
+/// The driver of a run in words.
+fn driver(run: &Run) -> String {
+    run.driver.as_ref().map_or("no driver".to_owned(), |driver| format!("{} driver", driver.kind.name()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
-//! Room: the table at the end of `binderperf run`, for a person: what ran where, one row per
-//! test case, what went wrong, what next.
-//! Not here: rows while they are measured (`super::gbench`).
+//! The summary at the end of `binderperf run`: environment, one row for each case, problems, next steps.
+//! Not here: rows during the measurement (`super::gbench`).
 
 use super::crowd;
 use super::flavours;
@@ -10,8 +9,7 @@ use super::inversion;
 use super::latency;
 use super::printable;
 use super::ratio::Controls;
-use crate::Distribution;
-use crate::schema::{Case, CaseKind, ClockUnit, HostClass, Measurement, Outcome, Repetition, Run, Severity};
+use crate::schema::{Case, CaseKind, ClockUnit, HostClass, Outcome, Repetition, Run, Severity};
 use std::collections::BTreeMap;
 
 const HEADS: [&str; 13] = [
@@ -31,8 +29,8 @@ const HEADS: [&str; 13] = [
 ];
 const FIRST_RATIO: usize = 8;
 
-/// The whole text; `what_next` comes last. Times are means over all repetitions; percentiles are
-/// over all their samples; `x pipe` is this case's median over the pipe control's for its payload.
+/// The whole text, which ends with `what_next`. Times are means over all repetitions, percentiles are over all
+/// samples; `x pipe` is the median of a case divided by that of the pipe control for its payload.
 pub fn summary(run: &Run, what_next: &str) -> String {
     let mut text = head(run);
     let tests: Vec<&Case> = run.cases.iter().filter(|case| case.kind == CaseKind::Test).collect();
@@ -54,7 +52,7 @@ pub fn summary(run: &Run, what_next: &str) -> String {
     }
     let mut notes: Vec<String> = shown.iter().flat_map(|case| partly_failed(case)).collect();
     if flavours::compares_flavours(run) {
-        // That table has no row for a case without numbers.
+        // The table of many clients has no row for a case without numbers.
         let without = shown.iter().filter(|case| case.mean_real().is_none());
         notes.extend(without.map(|case| format!("{}: {}", case.name, words(case))));
     }
@@ -92,7 +90,7 @@ fn head(run: &Run) -> String {
     let host = format!("{}, {} CPU {}", run.host.class.name(), cpu.count, cpu.model);
     let mut clock = run.clock.name.clone();
     if let Some(cost) = run.clock.read_cost {
-        clock += &format!(", {cost:.1} {} a pair of readings, within each sample", unit(run));
+        clock += &format!(", {cost:.1} {} a pair of readings, within each sample", run.clock.unit.name());
     }
     let mut lines = vec![
         format!("{} {}, {}", run.tool.name, run.tool.version, run.started),
@@ -111,14 +109,14 @@ fn head(run: &Run) -> String {
     lines.iter().map(|line| printable(line).into_owned() + "\n").collect()
 }
 
-/// Why the times are not what they seem.
+/// Reasons why the times are not reliable.
 pub(super) fn warnings(run: &Run) -> Vec<String> {
     let mut lines = Vec::new();
     if run.host.class == HostClass::Tcg {
         lines.push("WARNING emulated machine: timings are not real; ratios within this run are".into());
     }
     if run.overloaded {
-        lines.push("WARNING more ran at once than there are CPUs: the numbers tell of the overload".into());
+        lines.push("WARNING more ran at once than there are CPUs: times include waiting for a CPU".into());
     }
     if run.tool.debug_assertions {
         lines.push("WARNING built with debug assertions: not for comparing".into());
@@ -134,31 +132,23 @@ fn placed(placement: &str) -> &str {
     }
 }
 
-pub(super) fn unit(run: &Run) -> &'static str {
-    match run.clock.unit {
-        ClockUnit::Ns => "ns",
-        ClockUnit::Instructions => "insns",
-    }
-}
-
 fn row(run: &Run, case: &Case, controls: &Controls) -> Row {
     let Some(mean) = case.mean_real() else {
         return Row::Words(case.name.clone(), words(case));
     };
-    let of_unit = |value: f64| format!("{value:.0} {}", unit(run));
-    let samples = Distribution::merged(case.measurements().map(|numbers| &numbers.samples));
+    let of_unit = |value: f64| format!("{value:.0} {}", run.clock.unit.name());
+    let samples = case.samples();
     let percentile = |percent| {
         let value = samples.as_ref().and_then(|samples| samples.percentile(percent));
         value.map(|value| of_unit(value as f64)).unwrap_or_default()
     };
-    let cpu: Vec<f64> = case.measurements().filter_map(Measurement::mean_cpu).collect();
     let iterations = case.measurements().map(|numbers| numbers.iterations);
     let rate = (run.clock.unit == ClockUnit::Ns && case.payload_bytes > 0 && mean > 0.0)
         .then(|| four_digits(case.payload_bytes as f64 * 1e9 / mean));
     let mut cells = vec![
         case.name.clone(),
         of_unit(mean),
-        crate::stats::mean(&cpu).map(of_unit).unwrap_or_default(),
+        case.mean_cpu().map(of_unit).unwrap_or_default(),
         iterations.fold(0, u64::saturating_add).to_string(),
         rate.unwrap_or_default(),
         percentile(50.0),
@@ -174,18 +164,15 @@ fn row(run: &Run, case: &Case, controls: &Controls) -> Row {
     Row::Numbers(cells)
 }
 
-/// `1.164M`: what a reader compares, and no more.
+/// A number with four significant digits, e.g. `1.164M`.
 fn four_digits(value: f64) -> String {
     let rounded = format!("{value:.3e}").parse().unwrap_or(value);
     human(rounded, 1000.0)
 }
 
-/// What to say of a case without numbers.
+/// The text for a case without numbers.
 fn words(case: &Case) -> String {
-    match case.repetitions.first().map(|repetition| &repetition.outcome) {
-        None | Some(Outcome::Measured(_)) => "not run".to_owned(),
-        Some(outcome) => trouble(outcome).unwrap_or_default(),
-    }
+    case.outcomes().next().and_then(trouble).unwrap_or_else(|| "not run".to_owned())
 }
 
 pub(super) fn trouble(outcome: &Outcome) -> Option<String> {
@@ -207,7 +194,7 @@ fn table(run: &Run, rows: &[Row]) -> String {
     grid(&heads, rows)
 }
 
-/// Repetitions that went wrong in a case that has numbers from others.
+/// Failed repetitions of cases that have numbers from others.
 fn partly_failed(case: &Case) -> Vec<String> {
     if case.mean_real().is_none() {
         return Vec::new();
@@ -219,11 +206,11 @@ fn partly_failed(case: &Case) -> Vec<String> {
     case.repetitions.iter().filter_map(note).collect()
 }
 
-/// One line for each control family and trouble, however many payloads it struck.
+/// One line for each control family and problem, however many payloads are affected.
 fn troubled_controls(run: &Run) -> Vec<String> {
     let mut counts: BTreeMap<(u32, &str, String), usize> = BTreeMap::new();
     for case in run.cases.iter().filter(|case| case.kind == CaseKind::Control) {
-        for trouble in case.repetitions.iter().filter_map(|rep| trouble(&rep.outcome)) {
+        for trouble in case.outcomes().filter_map(trouble) {
             *counts.entry((case.family_index, &case.family, trouble)).or_default() += 1;
         }
     }

@@ -1,5 +1,5 @@
-//! Room: what was measured: case, repetition, outcome, counters.
-//! Not here: the spread of single samples (`crate::distribution`), aggregates (`crate::stats`).
+//! The measurements of a run: case, repetition, outcome, counters.
+//! Not here: distributions of samples (`crate::distribution`), aggregates (`crate::stats`).
 
 use super::latency::Latency;
 use crate::distribution::Distribution;
@@ -8,54 +8,54 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// One named thing that is measured, with all its repetitions.
+/// One benchmark with all its repetitions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Case {
-    /// Full name, e.g. `BM_sendVec_binder/4`; only `[A-Za-z0-9_/:.-]`, as test harnesses put it
-    /// into regular expressions unescaped.
+    /// Full name, e.g. `BM_sendVec_binder/4`. Only `[A-Za-z0-9_/:.-]`, because test harnesses use it in regular
+    /// expressions unescaped.
     pub name: String,
     /// The part before the arguments, e.g. `BM_sendVec_binder`.
     pub family: String,
-    /// Which family of the run, from 0.
+    /// Index of its family in the run, from 0.
     pub family_index: u32,
-    /// Which case of its family, from 0.
+    /// Index of the case in its family, from 0.
     pub per_family_instance_index: u32,
-    /// Whether it is a subject of the test or a yardstick beside it.
+    /// Whether it is a subject of the test or a control.
     pub kind: CaseKind,
-    /// Payload bytes one transaction carries each way.
+    /// Bytes of payload in each direction of a transaction.
     pub payload_bytes: u64,
-    /// Client threads at work at once; at least 1.
+    /// Number of concurrent client threads; at least 1.
     pub threads: u32,
-    /// Who called whom, where many were at work; `None` for one client and its service.
+    /// The topology of a case with many clients; `None` for one client and its service.
     #[serde(default)]
     pub crowd: Option<Crowd>,
-    /// What a latency test found beside the times; `None` for other tests.
+    /// Results of a latency test besides the times; `None` for other tests.
     #[serde(default)]
     pub latency: Option<Latency>,
-    /// Free words shown behind the row.
+    /// Free text shown behind the row.
     #[serde(default)]
     pub label: Option<String>,
-    /// In the order of their index.
+    /// The repetitions, ordered by index.
     pub repetitions: Vec<Repetition>,
 }
 
-/// Who called whom in a case with many at work. `Measurement::real_total` is then the time that all
-/// clients together spent in calls, and counters tell the pace of all of them.
+/// The topology of a case with many clients. `Measurement::real_total` is then the time that all clients together
+/// spent in calls; counters hold their total rate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crowd {
-    /// Who calls whom.
+    /// The pattern of calls.
     pub shape: CrowdShape,
-    /// Services that are called.
+    /// Number of services that are called.
     pub services: u32,
-    /// True when there were more clients than CPUs: latencies then tell of the queue.
+    /// True if there were more clients than CPUs: latencies then include queueing for a CPU.
     pub overloaded: bool,
 }
 
-/// Who calls whom.
+/// The pattern of calls between clients and services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CrowdShape {
-    /// Each worker serves, and calls a random other one each time.
+    /// Each worker is a service and calls a random other worker each time.
     Random,
     /// Each client calls a service of its own.
     Pairs,
@@ -74,26 +74,26 @@ impl CrowdShape {
     }
 }
 
-/// What a case is for.
+/// The purpose of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CaseKind {
     /// A subject of the test.
     Test,
-    /// A yardstick: the same payload by other means.
+    /// A control: the same payload by other means of IPC.
     Control,
 }
 
 /// One repetition of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Repetition {
-    /// From 0.
+    /// Index, from 0.
     pub index: u32,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// What came of a repetition.
+/// The outcome of a repetition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
@@ -101,25 +101,49 @@ pub enum Outcome {
     Measured(Measurement),
     /// It broke.
     Failed {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// What had been measured until then.
+        /// The measurement until it broke.
         #[serde(default)]
         partial: Option<Measurement>,
     },
     /// It was not tried.
     Skipped {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
 impl Outcome {
-    /// The numbers of a repetition that ran to its end.
+    /// The measurement of a repetition that ran to its end.
     pub fn measured(&self) -> Option<&Measurement> {
         match self {
             Outcome::Measured(measurement) => Some(measurement),
             Outcome::Failed { .. } | Outcome::Skipped { .. } => None,
+        }
+    }
+
+    /// The measurement; of a failed repetition, the one until it broke.
+    pub fn numbers(&self) -> Option<&Measurement> {
+        match self {
+            Outcome::Failed { partial, .. } => partial.as_ref(),
+            Outcome::Measured(_) | Outcome::Skipped { .. } => self.measured(),
+        }
+    }
+
+    /// The reason why it broke.
+    pub fn failure(&self) -> Option<&str> {
+        match self {
+            Outcome::Failed { reason, .. } => Some(reason),
+            Outcome::Measured(_) | Outcome::Skipped { .. } => None,
+        }
+    }
+
+    /// The reason why it was not tried.
+    pub fn skipped(&self) -> Option<&str> {
+        match self {
+            Outcome::Skipped { reason } => Some(reason),
+            Outcome::Measured(_) | Outcome::Failed { .. } => None,
         }
     }
 }
@@ -129,24 +153,24 @@ impl Outcome {
 pub struct Measurement {
     /// Transactions made.
     pub iterations: u64,
-    /// Wall clock spent on all of them together.
+    /// Wall-clock time of all transactions together.
     pub real_total: u64,
-    /// CPU time of the measuring process spent on all of them together.
+    /// CPU time of the measuring process for all transactions together.
     pub cpu_total: u64,
-    /// The single round trips; not more than `iterations`.
+    /// The times of single round trips; at most `iterations` of them.
     pub samples: Distribution,
-    /// Further numbers, in order.
+    /// Further numbers, in the order in which they were set.
     #[serde(default)]
     pub counters: Counters,
 }
 
 impl Measurement {
-    /// Wall clock per transaction in clock units; `None` when there was none.
+    /// Mean wall-clock time of a transaction in clock units; `None` without transactions.
     pub fn mean_real(&self) -> Option<f64> {
         per_iteration(self.real_total, self.iterations)
     }
 
-    /// CPU time per transaction in clock units; `None` when there was none.
+    /// Mean CPU time of a transaction in clock units; `None` without transactions.
     pub fn mean_cpu(&self) -> Option<f64> {
         per_iteration(self.cpu_total, self.iterations)
     }
@@ -157,21 +181,41 @@ fn per_iteration(total: u64, iterations: u64) -> Option<f64> {
 }
 
 impl Case {
-    /// The repetitions that ran to their end.
-    pub fn measurements(&self) -> impl Iterator<Item = &Measurement> {
-        self.repetitions.iter().filter_map(|rep| rep.outcome.measured())
+    /// The outcomes of all repetitions.
+    pub fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
+        self.repetitions.iter().map(|repetition| &repetition.outcome)
     }
 
-    /// Mean of the repetitions' mean wall clock per transaction, in clock units.
+    /// The repetitions that ran to their end.
+    pub fn measurements(&self) -> impl Iterator<Item = &Measurement> {
+        self.outcomes().filter_map(Outcome::measured)
+    }
+
+    /// The reason of the first failed repetition.
+    pub fn failure(&self) -> Option<&str> {
+        self.outcomes().find_map(Outcome::failure)
+    }
+
+    /// The samples of all repetitions that ran to their end; `None` without any.
+    pub fn samples(&self) -> Option<Distribution> {
+        Distribution::merged(self.measurements().map(|numbers| &numbers.samples))
+    }
+
+    /// Mean over the repetitions of their mean wall-clock time of a transaction, in clock units.
     pub fn mean_real(&self) -> Option<f64> {
         let means: Vec<f64> = self.measurements().filter_map(Measurement::mean_real).collect();
         crate::stats::mean(&means)
     }
 
-    /// Median wall clock of a transaction over all repetitions, in clock units.
+    /// Mean over the repetitions of their mean CPU time of a transaction, in clock units.
+    pub fn mean_cpu(&self) -> Option<f64> {
+        let means: Vec<f64> = self.measurements().filter_map(Measurement::mean_cpu).collect();
+        crate::stats::mean(&means)
+    }
+
+    /// Median wall-clock time of a transaction over all repetitions, in clock units.
     pub fn median_real(&self) -> Option<f64> {
-        let samples = Distribution::merged(self.measurements().map(|numbers| &numbers.samples))?;
-        samples.percentile(50.0).map(|median| median as f64)
+        self.samples()?.percentile(50.0).map(|median| median as f64)
     }
 }
 
@@ -180,31 +224,30 @@ impl Case {
 pub struct Counter {
     /// The final value: a rate is already divided by its time.
     pub value: f64,
-    /// How to read it.
+    /// Its kind.
     #[serde(default)]
     pub kind: CounterKind,
 }
 
-/// How to read a counter.
+/// The kind of a counter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CounterKind {
-    /// The number itself.
+    /// A plain number.
     #[default]
     Plain,
-    /// Per second.
+    /// A rate per second.
     Rate,
-    /// Seconds per one.
+    /// Seconds per event.
     Inverted,
 }
 
-/// Named counters in the order they were set; every value is finite, every name there once.
+/// Named counters in the order in which they were set. Values are finite, names unique.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counters(Vec<(String, Counter)>);
 
 impl Counters {
-    /// Sets a counter, replacing one of the same name; a value that is not finite is no
-    /// measurement and is left out.
+    /// Sets a counter, replacing one of the same name. A value that is not finite is left out.
     pub fn set(&mut self, name: impl Into<String>, value: f64, kind: CounterKind) {
         if !value.is_finite() {
             return;
@@ -216,17 +259,17 @@ impl Counters {
         }
     }
 
-    /// The counter of this name.
+    /// The counter with this name.
     pub fn find(&self, name: &str) -> Option<Counter> {
         self.iter().find(|(known, _)| *known == name).map(|(_, counter)| counter)
     }
 
-    /// All of them, in order.
+    /// All counters, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Counter)> {
         self.0.iter().map(|(name, counter)| (name.as_str(), *counter))
     }
 
-    /// Whether there is none.
+    /// Whether there are no counters.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -268,6 +311,6 @@ impl<'de> Deserialize<'de> for Counters {
 }
 
 impl Counters {
-    /// More counters than this are refused on reading.
+    /// Largest number of counters that reading accepts.
     pub const LIMIT: usize = 256;
 }

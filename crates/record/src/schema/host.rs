@@ -1,12 +1,12 @@
-//! Room: where a run took place: machine, kernel, driver. `None` means not known, never zero.
-//! Not here: judging any of it (`Finding`s carry that).
+//! The environment of a run: machine, kernel, driver. `None` means unknown, never zero.
+//! Not here: judging the environment (`Finding`s do).
 
 use serde::{Deserialize, Serialize, Serializer};
 
 /// The machine of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Host {
-    /// What kind of machine it was; decides how its times may be read.
+    /// The kind of machine, which decides how its times may be read.
     pub class: HostClass,
     /// Node name.
     pub host_name: String,
@@ -17,7 +17,7 @@ pub struct Host {
     /// Load averages over 1, 5 and 15 minutes at the start; empty when not known.
     #[serde(default, serialize_with = "finite_only")]
     pub load_avg: Vec<f64>,
-    /// Address space randomisation.
+    /// Whether address space layout randomisation is on.
     #[serde(default)]
     pub aslr_enabled: Option<bool>,
     /// Main memory in bytes.
@@ -28,19 +28,19 @@ pub struct Host {
     pub clocksource: Option<String>,
 }
 
-/// What kind of machine a run took place on.
+/// The kind of machine that a run took place on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HostClass {
-    /// No hypervisor seen.
+    /// No hypervisor detected.
     Bare,
-    /// Some hypervisor, not started by us.
+    /// A hypervisor that binderperf did not start.
     Virtual,
-    /// Our own guest under KVM.
+    /// A guest that binderperf started under KVM.
     Kvm,
-    /// Our own guest under full emulation: times are not real; ratios within one run are.
+    /// A guest that binderperf started under full emulation: times are not real, ratios within one run are.
     Tcg,
-    /// Our own guest under deterministic emulation: the clock counts instructions.
+    /// A guest that binderperf started under deterministic emulation: the clock counts instructions.
     Icount,
 }
 
@@ -57,7 +57,7 @@ impl HostClass {
     }
 }
 
-/// The kernel of a run; the fields of `uname`, and its preemption model.
+/// The kernel of a run: the fields of `uname` and the preemption model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Kernel {
     /// e.g. `6.12.9-amd64`.
@@ -68,7 +68,7 @@ pub struct Kernel {
     /// e.g. `x86_64`.
     #[serde(default)]
     pub machine: String,
-    /// `none`, `voluntary`, `full`, `lazy` or `rt`, where it can be known.
+    /// `none`, `voluntary`, `full`, `lazy` or `rt`, if known.
     #[serde(default)]
     pub preemption: Option<String>,
 }
@@ -79,12 +79,12 @@ pub struct Cpu {
     /// Model name.
     #[serde(default)]
     pub model: String,
-    /// CPUs this program may run on.
+    /// Number of CPUs that this program may run on.
     pub count: u32,
     /// Nominal clock of one CPU in MHz.
     #[serde(default)]
     pub mhz: Option<f64>,
-    /// Whether a governor may change the clock during the run.
+    /// Whether a governor may change the clock frequency during the run.
     #[serde(default)]
     pub scaling_enabled: Option<bool>,
     /// The governor of CPU 0.
@@ -95,45 +95,45 @@ pub struct Cpu {
     pub caches: Vec<CpuCache>,
 }
 
-/// One cache.
+/// A CPU cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuCache {
     /// `Data`, `Instruction` or `Unified`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// 1 is closest to the CPU.
+    /// Level; 1 is closest to the CPU.
     pub level: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// CPUs that share it.
+    /// Number of CPUs that share it.
     pub num_sharing: u32,
 }
 
-/// The Binder driver that served a run.
+/// The Binder driver of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Driver {
-    /// Which implementation.
+    /// The implementation.
     pub kind: DriverKind,
     /// How it was reached: a device path, or `private binderfs device`.
     pub opened: String,
-    /// `BINDER_VERSION`'s answer.
+    /// The answer to `BINDER_VERSION`.
     pub protocol_version: i32,
     /// Names under binderfs' `features`, sorted; empty when not known.
     #[serde(default)]
     pub features: Vec<String>,
-    /// What was asked for: `auto`, `kernel` or `embedded`; empty when not known.
+    /// The driver asked for: `auto`, `kernel` or `embedded`; empty if unknown.
     #[serde(default)]
     pub choice: String,
-    /// Why it is this driver; empty when not known.
+    /// The reason for choosing this driver; empty if unknown.
     #[serde(default)]
     pub reason: String,
-    /// How the embedded driver was set; `None` for the kernel's, where the machine decides.
+    /// Settings of the embedded driver; `None` for the kernel driver.
     #[serde(default)]
     pub embedded: Option<EmbeddedSettings>,
 }
 
 impl Driver {
-    /// What was opened and how it was set, for a person, e.g. `/dev/binder`.
+    /// Device and settings in words, e.g. `/dev/binder`.
     pub fn details(&self) -> String {
         match &self.embedded {
             Some(settings) => format!("{}, {}", self.opened, settings.describe()),
@@ -142,17 +142,17 @@ impl Driver {
     }
 }
 
-/// How the embedded driver was set.
+/// Settings of the embedded driver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EmbeddedSettings {
     /// Which priorities are inherited: `none`, `nice` or `rt`.
     pub inherit: String,
     /// How threads wait: `sleep`, `spin` or `adaptive`.
     pub waiting: String,
-    /// How long a thread may spin before it sleeps; up to four times that where wake-ups take longer.
+    /// Longest time that a thread spins before it sleeps; up to four times that where wake-ups take longer.
     pub spin_budget_ns: u64,
-    /// Whether calls without objects, or with none but scattered buffers, go from process to process;
-    /// else through the broker.
+    /// Whether calls without objects, or with scatter-gather buffers only, use call slots between the processes;
+    /// otherwise they go through the broker.
     pub lanes: bool,
 }
 
@@ -172,18 +172,18 @@ impl EmbeddedSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DriverKind {
-    /// The kernel's driver in C.
+    /// The kernel driver in C.
     KernelC,
-    /// The kernel's driver in Rust.
+    /// The kernel driver in Rust.
     KernelRust,
-    /// The kernel's driver; which of the two could not be told.
+    /// The kernel driver, in an undetermined language.
     Kernel,
-    /// Our own, in user space.
+    /// The embedded driver, in user space.
     Embedded,
 }
 
 impl DriverKind {
-    /// What a person reads.
+    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             DriverKind::KernelC => "kernel, C",
@@ -194,7 +194,7 @@ impl DriverKind {
     }
 }
 
-/// JSON has no word for infinity, so what is not finite is left out.
+/// JSON cannot express infinity or NaN, so such values are left out.
 fn finite_only<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(values.iter().filter(|value| value.is_finite()))
 }

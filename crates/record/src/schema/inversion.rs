@@ -1,59 +1,58 @@
-//! Room: what the priority-inversion experiment found: who ran where, and what became of the calls with and
-//! without inheritance.
-//! Not here: whether that is inversion (`crate::inversion`).
+//! Results of the priority-inversion experiment: how calls fared with and without inheritance.
+//! Not here: the verdict (`crate::inversion`).
 //! Facts: Android's page on Binder performance testing, "Priority inversion".
 
 use serde::{Deserialize, Serialize};
 
 use super::latency::{Percentiles, Sched};
 
-/// The experiment: a real-time caller, its server and processes that hog the CPU, all on the same one.
+/// The experiment: a real-time caller, its server and processes that hog the CPU, all on one CPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Inversion {
     /// `binder` or `hwbinder`.
     pub flavour: String,
     /// The CPU that all of them share.
     pub cpu: u32,
-    /// How many processes hog it.
+    /// Number of hog processes.
     pub hogs: u32,
-    /// How they are scheduled, as typed, e.g. `other` or `fifo10`.
+    /// Scheduling of the hogs, as typed, e.g. `other` or `fifo10`.
     pub hog_class: String,
-    /// How the caller was found to be scheduled.
+    /// Scheduling of the caller, as observed.
     pub caller: Sched,
     /// Calls of each row in each round.
     pub iterations: u64,
-    /// Rounds, in each of which every row had its turn.
+    /// Number of rounds; each contains every row once.
     pub rounds: u32,
-    /// A call that took longer is late, in clock units; `None` without calls to tell it by.
+    /// A call that took longer is late, in clock units; `None` without calls to derive it from.
     #[serde(default)]
     pub limit: Option<u64>,
-    /// What became of the calls in each setting, in the order of [`Setting::ALL`].
+    /// The results of each setting, in the order of [`Setting::ALL`].
     pub rows: Vec<InversionRow>,
 }
 
 impl Inversion {
-    /// What was found in this setting.
+    /// The row of this setting.
     pub fn row(&self, setting: Setting) -> Option<&InversionRow> {
         self.rows.iter().find(|row| row.setting == setting)
     }
 }
 
-/// In which setting calls were made.
+/// The setting in which calls were made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Setting {
-    /// Nobody hogs the CPU.
+    /// No hogs.
     Quiet,
-    /// Hogs, and no inheritance.
+    /// Hogs without inheritance.
     Off,
-    /// Hogs and inheritance.
+    /// Hogs with inheritance.
     On,
-    /// Hogs, and a server that was made as urgent as its caller before: what perfect inheritance would give.
+    /// Hogs, and a server that already runs at its caller's priority: the result of perfect inheritance.
     Raised,
 }
 
 impl Setting {
-    /// All of them.
+    /// All settings.
     pub const ALL: [Setting; 4] = [Setting::Quiet, Setting::Off, Setting::On, Setting::Raised];
 
     /// The word used in documents, names of cases and tables.
@@ -67,40 +66,40 @@ impl Setting {
     }
 }
 
-/// The calls of one setting, of all rounds together.
+/// The calls of one setting over all rounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InversionRow {
-    /// In which setting.
+    /// The setting.
     pub setting: Setting,
-    /// The case with its times.
+    /// The name of the case with its times.
     pub case: String,
     /// How inheritance was turned on or off, e.g. `driver inherits rt`.
     pub means: String,
-    /// Calls that were made.
+    /// Number of calls.
     pub calls: u64,
-    /// Those of them that took longer than the limit.
+    /// Calls that took longer than the limit.
     pub late: u64,
-    /// Late ones in which, for more than half of the time, neither side ran on a CPU.
+    /// Late calls in which neither side ran on a CPU for more than half of the time.
     pub bubbles: u64,
-    /// Calls that were served at another priority than the caller's.
+    /// Calls served at a priority other than the caller's.
     pub not_inherited: u64,
     /// Exact percentiles of the times; `None` without calls.
     #[serde(default)]
     pub percentiles: Option<Percentiles>,
-    /// How the server was scheduled while it served, and how many calls so; the most frequent first.
+    /// Scheduling of the serving thread and the number of calls for each, the most frequent first.
     #[serde(default)]
     pub served: Vec<ServedAs>,
-    /// Whether this is inversion; of [`Setting::Raised`], whether somebody else than the server waits behind the
-    /// hogs. `None` when it cannot be told, and without hogs.
+    /// Whether this is inversion; for [`Setting::Raised`], whether something other than the server waits behind the
+    /// hogs. `None` if undecided, and without hogs.
     #[serde(default)]
     pub inverted: Option<bool>,
 }
 
-/// Calls that were served so.
+/// The calls that were served under one scheduling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServedAs {
-    /// How the serving thread was scheduled.
+    /// Scheduling of the serving thread.
     pub sched: Sched,
-    /// In how many calls.
+    /// Number of calls.
     pub calls: u64,
 }

@@ -1,44 +1,43 @@
-//! Room: what a latency test finds besides times: who missed the deadline, on which CPU a call was served,
-//! and whether the caller's priority went with it.
-//! Not here: the times (`super::case`), what of it is good or poor (`crate::verdict`).
-//! Facts: the words of Android's page: *SYNC*, *deadline*, *miss*; levels of inheritance: contract section 14.
+//! Results of a latency test besides times: missed deadlines, CPUs, inherited priorities.
+//! Not here: the times (`super::case`), verdicts (`crate::verdict`).
+//! Facts: *SYNC*, *deadline* and *miss* are the words of Android's page; levels of inheritance: contract section 14.
 
 use super::sweep::Sweep;
 use serde::{Deserialize, Serialize};
 
-/// Longest text in `Latency::load`, in bytes.
+/// Maximum length of `Latency::load`, in bytes.
 pub const LONGEST_LOAD: usize = 200;
-/// Most single times of a case, as many as fit into a document that can be read.
+/// Maximum number of single times of a case; as many as fit into a document that can be read.
 pub const MOST_RAW: usize = 20_000_000;
 
-/// How a thread is scheduled.
+/// Scheduling of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Sched {
     /// The kernel's number of the policy: 0 OTHER, 1 FIFO, 2 RR, 3 BATCH, 5 IDLE, 6 DEADLINE.
     pub policy: u32,
     /// Real-time priority, 1 to 99; 0 under policies without one.
     pub priority: u32,
-    /// Nice, -20 to 19; it does not count under a real-time policy.
+    /// Nice value, -20 to 19; without effect under a real-time policy.
     pub nice: i32,
 }
 
 impl Sched {
-    /// `SCHED_OTHER` of this nice.
+    /// `SCHED_OTHER` with this nice value.
     pub fn other(nice: i32) -> Sched {
         Sched { policy: 0, priority: 0, nice }
     }
 
-    /// `SCHED_FIFO` of this priority.
+    /// `SCHED_FIFO` with this priority.
     pub fn fifo(priority: u32) -> Sched {
         Sched { policy: 1, priority, nice: 0 }
     }
 
-    /// Whether it goes before every thread that shares the CPU by nice.
+    /// Whether the policy has precedence over every policy that uses nice values.
     pub fn is_realtime(self) -> bool {
         matches!(self.policy, 1 | 2 | 6)
     }
 
-    /// The kernel's name of the policy; `None` for one newer than this list.
+    /// The kernel's name of the policy; `None` for an unknown policy.
     pub fn policy_name(self) -> Option<&'static str> {
         Some(match self.policy {
             0 => "SCHED_OTHER",
@@ -52,7 +51,7 @@ impl Sched {
     }
 }
 
-/// Which of the two callers of an iteration.
+/// The class of a caller; an iteration has a call of each class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
@@ -63,7 +62,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// Both, in the order of an iteration.
+    /// Both classes, in the order of an iteration.
     pub const BOTH: [Class; 2] = [Class::Fifo, Class::Other];
 
     /// The word used in documents, names of cases and tables.
@@ -75,163 +74,181 @@ impl Class {
     }
 }
 
-/// What was found about the calls of one class in one pair, beside their times.
+/// Results for the calls of one class in one pair, besides their times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Which pair of client and server, from 0.
+    /// Index of the pair of client and server, from 0.
     pub pair: u32,
-    /// Whose calls.
+    /// The class of the callers.
     pub class: Class,
-    /// How many pairs were at work at once.
+    /// Number of concurrent pairs.
     pub pairs: u32,
     /// A call that took longer than this missed its deadline, in clock units.
     pub deadline: u64,
-    /// Calls that missed it.
+    /// Calls that missed the deadline.
     pub misses: u64,
-    /// Those of them in which, for more than half of the time, neither side ran on a CPU.
+    /// Missed calls in which neither side ran on a CPU for more than half of the time.
     pub bubbles: u64,
-    /// Calls served on the CPU that they were made on; migrated ones do not count.
+    /// Calls served on the caller's CPU, without migrated ones.
     pub same_cpu: u64,
-    /// Calls during which the caller moved to another CPU, so that "the same CPU" has no meaning.
+    /// Calls during which the caller migrated to another CPU, so that "same CPU" has no meaning.
     pub migrated: u64,
-    /// Calls served at another priority than the caller's.
+    /// Calls served at a priority other than the caller's.
     pub not_inherited: u64,
     /// Exact percentiles of the times; `None` without calls.
     #[serde(default)]
     pub percentiles: Option<Percentiles>,
-    /// Every single time in clock units in the order of the calls, if that was asked for.
-    #[serde(default)]
+    /// Every single time in clock units in the order of the calls, if requested.
+    #[serde(default, serialize_with = "crate::render::json::on_one_line")]
     pub raw: Vec<u64>,
-    /// Of those, the places of calls in which timers were to expire and, by the caller's clock, did not.
+    /// Indices into `raw` of the calls in which a timer was due and, by the caller's clock, did not expire.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spared: Vec<u64>,
-    /// The load beside the test, as typed, e.g. `cpu:4`; empty for none.
+    /// The background load, as typed, e.g. `cpu:4`; empty for none.
     #[serde(default)]
     pub load: String,
-    /// Calls per second that were intended; `None` when each call followed the one before.
+    /// Intended calls per second; `None` if each call followed the one before.
     #[serde(default)]
     pub rate_hz: Option<f64>,
 }
 
-/// Least values that so many percent of the calls do not exceed, of all samples, in clock units.
+impl Latency {
+    /// A class of a pair without any calls yet.
+    pub fn new(pair: u32, class: Class, pairs: u32, deadline: u64) -> Latency {
+        Latency {
+            pair,
+            class,
+            pairs,
+            deadline,
+            misses: 0,
+            bubbles: 0,
+            same_cpu: 0,
+            migrated: 0,
+            not_inherited: 0,
+            percentiles: None,
+            raw: Vec::new(),
+            spared: Vec::new(),
+            load: String::new(),
+            rate_hz: None,
+        }
+    }
+}
+
+/// Exact nearest-rank percentiles of all samples, in clock units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Percentiles {
-    /// Half of them.
+    /// 50th percentile.
     pub p50: u64,
-    /// 90 %.
+    /// 90th percentile.
     pub p90: u64,
-    /// 95 %.
+    /// 95th percentile.
     pub p95: u64,
-    /// 99 %.
+    /// 99th percentile.
     pub p99: u64,
 }
 
 impl Percentiles {
-    /// Of these samples, which it sorts (nearest rank); `None` of nothing.
+    /// The percentiles of these samples, which it sorts; `None` without samples.
     pub fn of(samples: &mut [u64]) -> Option<Percentiles> {
         samples.sort_unstable();
-        let count = samples.len() as u128;
-        let ranked = |percent: u128| {
-            let rank = (count * percent).div_ceil(100).max(1) - 1;
-            samples.get(usize::try_from(rank).ok()?).copied()
-        };
-        Some(Percentiles { p50: ranked(50)?, p90: ranked(90)?, p95: ranked(95)?, p99: ranked(99)? })
+        let at = |percent| units::percentile(samples, percent);
+        Some(Percentiles { p50: at(50.0)?, p90: at(90.0)?, p95: at(95.0)?, p99: at(99.0)? })
     }
 }
 
-/// What can only be told of the calls of all pairs together.
+/// Percentiles over all pairs, which cannot be computed from those of each pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassTotals {
-    /// Whose calls.
+    /// The class of the callers.
     pub class: Class,
-    /// Exact percentiles of the times of all pairs, those of failed ones until then among them.
+    /// Exact percentiles of the times of all pairs, including calls of failed pairs before the failure.
     pub percentiles: Percentiles,
 }
 
-/// A latency test as a whole: what all its cases share.
+/// A latency test as a whole: the part that all its cases share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatencyTest {
     /// `binder` or `hwbinder`.
     pub flavour: String,
-    /// False when the interface was called in the client's own process, without IPC.
+    /// False if the interface was called in the client's own process, without IPC.
     pub binderized: bool,
-    /// Pairs of client and server.
+    /// Number of pairs of client and server.
     pub pairs: u32,
-    /// Iterations of each pair; each is one call of either class.
+    /// Iterations of each pair; each consists of one call of each class.
     pub iterations: u64,
-    /// In clock units.
+    /// The deadline in clock units.
     pub deadline: u64,
-    /// How the real-time caller was really scheduled; `None` where there was none, `realtime_problem` says why.
+    /// Observed scheduling of the real-time caller; `None` if there was none, see `realtime_problem`.
     #[serde(default)]
     pub realtime: Option<Sched>,
-    /// Why there was no real-time caller.
+    /// The reason why there was no real-time caller.
     #[serde(default)]
     pub realtime_problem: Option<String>,
-    /// All pairs together, for each class that made a call.
+    /// Percentiles over all pairs, for each class that made calls.
     #[serde(default)]
     pub all: Vec<ClassTotals>,
     /// Whether priorities were inherited.
     pub inheritance: Inheritance,
-    /// Who took part, as seen in the first iteration of the first pair.
+    /// Threads and processes of the first pair, as seen in its first iteration.
     #[serde(default)]
     pub roles: Vec<Role>,
-    /// What was made to go wrong on purpose, as typed.
+    /// The injected faults, as typed.
     #[serde(default)]
     pub injected: Vec<String>,
-    /// What the test itself adds to each time, in clock units: two clock readings, and the questions that
-    /// the service asks about its own thread; measured at the start.
+    /// Overhead of the test in each time, in clock units: two clock readings, and the system calls by which the
+    /// service inspects its own thread. Measured at the start.
     #[serde(default)]
     pub overhead: Option<f64>,
-    /// The miss at which tracing was stopped.
+    /// The miss at which tracing stopped.
     #[serde(default)]
     pub stopped_at: Option<Miss>,
-    /// The grid that was measured, if it was more than one point. What the test says of pairs is then of the
-    /// most of them, and its deadline one of the sweep's.
+    /// The measured grid, if it has more than one point. `pairs` is then the largest number of pairs, and `deadline`
+    /// is one of the sweep's deadlines.
     #[serde(default)]
     pub sweep: Option<Sweep>,
 }
 
-/// A deadline missed.
+/// A missed deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Miss {
-    /// In which pair.
+    /// Index of the pair.
     pub pair: u32,
-    /// Whose call.
+    /// The class of the caller.
     pub class: Class,
-    /// Which iteration, from 0.
+    /// The iteration, from 0.
     pub iteration: u64,
-    /// How long it took, in clock units.
+    /// The time that the call took, in clock units.
     pub took: u64,
 }
 
-/// Somebody who took part in the test.
+/// A thread or process that took part in the test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Role {
-    /// `service`, `main`, `client`, `fifo-caller`, `other-caller`, or the thread that served a call:
-    /// `hwbinder` or `binder`.
+    /// `service`, `main`, `client`, `fifo-caller`, `other-caller`; for the thread that served a call `hwbinder` or
+    /// `binder`.
     pub role: String,
-    /// Process.
+    /// Process id.
     pub pid: u32,
-    /// Thread.
+    /// Thread id.
     pub tid: u32,
     /// The CPU that it ran on.
     pub cpu: u32,
-    /// How it was scheduled.
+    /// Its scheduling.
     pub sched: Sched,
-    /// True when it was only lent this priority for the call that it served.
+    /// True if it had this priority only while it served a call.
     #[serde(default)]
     pub transitional: bool,
 }
 
-/// How much of its caller's priority a serving thread takes over.
+/// The level of priority inheritance: how much of the caller's priority a serving thread takes over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// None of it, as with the kernel's Rust driver.
+    /// Nothing, as with the kernel driver in Rust.
     None,
-    /// Nice, as with the kernel's C driver.
+    /// Nice values, as with the kernel driver in C.
     Nice,
-    /// Nice and real-time policies, as on Android.
+    /// Nice values and real-time policies, as on Android.
     Rt,
 }
 
@@ -246,61 +263,61 @@ impl Level {
     }
 }
 
-/// Whether priorities were inherited: measured, and expected of this driver, apart.
+/// Priority inheritance: the measured and the expected level.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inheritance {
-    /// Calls of the test itself that were looked at.
+    /// Calls of the test itself that were examined.
     pub calls: u64,
-    /// Those of them served at another priority than their caller's.
+    /// Calls served at a priority other than the caller's.
     pub not_inherited: u64,
-    /// The highest level at which every direct call was served, by the scenes; `None` when it could not be told.
+    /// The highest level at which every direct call of the scenes was served; `None` if undecided.
     #[serde(default)]
     pub measured: Option<Level>,
-    /// The level of this driver with this kind of node, by what is known of it; `None` when it is not.
+    /// The level expected of this driver with this kind of node; `None` if unknown.
     #[serde(default)]
     pub expected: Option<Level>,
-    /// Why that is expected.
+    /// The reason for the expected level.
     #[serde(default)]
     pub expected_reason: String,
-    /// Single situations, looked at one by one.
+    /// The examined situations, one by one.
     #[serde(default)]
     pub hops: Vec<Hop>,
 }
 
-/// One hop of a call in one situation.
+/// One hop of a call in one situation (scene).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hop {
-    /// The situation: `call`, `queued`, `nested-1`, `nested-2`, `callback`, `oneway`, `minimum`, `restored`,
+    /// Name of the situation: `call`, `queued`, `nested-1`, `nested-2`, `callback`, `oneway`, `minimum`, `restored`,
     /// `after`.
     pub scene: String,
-    /// The caller.
+    /// Scheduling of the caller.
     pub caller: Sched,
-    /// How the serving thread was scheduled before.
+    /// Scheduling of the serving thread before the call.
     pub idle: Sched,
-    /// How it was while it served (in `restored`: once it had replied).
+    /// Scheduling while it served (in `restored`: after its reply).
     #[serde(default)]
     pub served: Option<Sched>,
-    /// What this driver is expected to make of it; `None` if that is not known, or could not be tried.
+    /// The scheduling expected of this driver; `None` if unknown or not tried.
     #[serde(default)]
     pub expected: Option<Sched>,
-    /// Why it could not be looked at, or what else there is to say.
+    /// The reason why it was not examined, or another remark.
     #[serde(default)]
     pub note: String,
 }
 
 impl Hop {
-    /// Whether it was as expected; `None` when either is not known.
+    /// Whether it was as expected; `None` if either is unknown.
     pub fn as_expected(&self) -> Option<bool> {
         Some(same_urgency(self.served?, self.expected?))
     }
 
-    /// Whether it was tried, and nothing came of it: `note` says what broke.
+    /// Whether it was tried and failed; `note` then holds the reason.
     pub fn is_broken(&self) -> bool {
         self.served.is_none() && self.expected.is_some()
     }
 }
 
-/// Whether two threads are as urgent: nice does not count under real-time policies.
+/// Whether two threads are equally urgent: nice values do not count under real-time policies.
 pub fn same_urgency(one: Sched, other: Sched) -> bool {
     one.policy == other.policy
         && one.priority == other.priority

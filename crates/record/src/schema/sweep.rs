@@ -1,40 +1,39 @@
-//! Room: a latency test over a grid of pairs, payloads, loads and rates: its points, and how many calls
-//! missed which deadline at each.
-//! Not here: the times, which are in the cases; what is sustained (`crate::sweep`).
+//! A sweep: a latency test over a grid of pairs, payloads, loads and rates, with the missed deadlines at each point.
+//! Not here: the times (in the cases), sustained rates (`crate::sweep`).
 
 use super::latency::{Class, Percentiles};
 use serde::{Deserialize, Serialize};
 
-/// A grid, measured.
+/// The measured grid.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
-    /// Deadlines that every call was held against, ascending, in clock units.
+    /// Deadlines that every call was compared with, ascending, in clock units.
     pub deadlines: Vec<u64>,
-    /// A rate is sustained if this share of the calls meets the deadline, above 0 and below 1, ...
+    /// Least share of calls that must meet the deadline at a sustained rate, above 0 and below 1.
     pub meet: f64,
-    /// ... with this confidence, one-sided, at least 0.5 and below 1.
+    /// One-sided confidence of `meet`, at least 0.5 and below 1.
     pub confidence: f64,
-    /// In the order in which they were measured; one for each point and class that made calls.
+    /// The cells in the order of measurement, one for each point and class that made calls.
     pub cells: Vec<Cell>,
 }
 
 /// A point of the grid.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Pairs of client and server at work at once.
+    /// Number of concurrent pairs of client and server.
     pub pairs: u32,
-    /// Bytes that each call carries.
+    /// Payload of each call in bytes.
     pub payload_bytes: u64,
-    /// The load beside it, as typed; empty for none.
+    /// The background load, as typed; empty for none.
     #[serde(default)]
     pub load: String,
-    /// Calls per second of each pair, both classes together; `None` for one right after the other.
+    /// Calls per second of each pair, both classes together; `None` if each call followed the one before.
     #[serde(default)]
     pub rate_hz: Option<f64>,
 }
 
 impl Point {
-    /// As part of a case's name, e.g. `pairs:2/payload:64/load:cpu:2/rate:1000`.
+    /// The point as part of a case's name, e.g. `pairs:2/payload:64/load:cpu:2/rate:1000`.
     pub fn name(&self) -> String {
         let mut name = format!("pairs:{}/payload:{}", self.pairs, self.payload_bytes);
         if !self.load.is_empty() {
@@ -47,30 +46,30 @@ impl Point {
         name
     }
 
-    /// The same without a rate.
+    /// This point without a rate.
     #[must_use]
     pub fn unpaced(&self) -> Point {
         Point { rate_hz: None, ..self.clone() }
     }
 }
 
-/// The calls of one class at one point, of all pairs.
+/// The calls of one class at one point, over all pairs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// Where in the grid.
+    /// The point.
     pub point: Point,
-    /// Whose calls.
+    /// The class of the callers.
     pub class: Class,
-    /// How many.
+    /// Number of calls.
     pub calls: u64,
-    /// How many of them took longer than each of [`Sweep::deadlines`].
+    /// Number of calls that took longer than each of [`Sweep::deadlines`].
     pub misses: Vec<u64>,
-    /// The longest, in clock units.
+    /// The longest time, in clock units.
     pub worst: u64,
-    /// Exact percentiles of the times; `None` where they were not told.
+    /// Exact percentiles of the times; `None` if they were not recorded.
     #[serde(default)]
     pub percentiles: Option<Percentiles>,
-    /// Why a pair failed; what it had measured counts.
+    /// The reason why a pair failed; its calls before the failure count.
     #[serde(default)]
     pub failed: Option<String>,
 }

@@ -1,34 +1,34 @@
-//! Room: where a series changes its level or its spread.
-//! Not here: which series (`crate::history`).
-//! Facts: E-divisive: Matteson and James, "A Nonparametric Approach for Multiple Change Point Analysis of Multivariate
-//! Data", 2014. Two parts of a series differ as much as distances between them exceed those within each. A
-//! point is kept if drawn orders of the same values rarely have one as good.
+//! Change-point detection: where a series changes its level or spread.
+//! Not here: the series (`crate::history`).
+//! Facts: E-divisive: Matteson and James, "A Nonparametric Approach for Multiple Change Point Analysis of
+//! Multivariate Data", 2014. The difference of two parts of a series is the excess of the distances between them over
+//! those within each. A point is kept if random permutations of the values rarely have one as strong.
 
-use super::dice::Dice;
+use fastrand::Rng;
 
-/// Fewest values on either side of a change.
+/// Fewest values on each side of a change.
 pub const LEAST_SIDE: usize = 3;
-/// Drawn orders that a change is held against.
+/// Number of random permutations in the test.
 const ORDERS: usize = 399;
 
-/// A change of a series.
+/// A change point of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
-    /// The first value that is of the new kind, from 0.
+    /// Index of the first value after the change.
     pub at: usize,
-    /// Share of drawn orders that have as strong a change.
+    /// Share of random permutations with a change as strong.
     pub p: f64,
 }
 
-/// All changes that chance makes in at most `limit` of drawn orders, by their place. A series with a
-/// value that is not finite has none.
+/// All changes with a p-value of at most `limit`, ordered by index. A series with a value that is not finite has
+/// none.
 #[must_use]
 pub fn changes(values: &[f64], limit: f64, seed: u64) -> Vec<Change> {
     let mut found: Vec<Change> = Vec::new();
     if values.iter().any(|value| !value.is_finite()) {
         return found;
     }
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::with_seed(seed);
     loop {
         let borders: Vec<usize> =
             std::iter::once(0).chain(found.iter().map(|change| change.at)).chain([values.len()]).collect();
@@ -40,7 +40,7 @@ pub fn changes(values: &[f64], limit: f64, seed: u64) -> Vec<Change> {
         let Some((strength, at)) = candidates.max_by(|one, other| one.0.total_cmp(&other.0)) else {
             return found;
         };
-        let p = chance(values, &borders, strength, &mut dice);
+        let p = chance(values, &borders, strength, &mut rng);
         if p > limit {
             return found;
         }
@@ -49,26 +49,26 @@ pub fn changes(values: &[f64], limit: f64, seed: u64) -> Vec<Change> {
     }
 }
 
-/// The share of orders, drawn within each part, that have a change as strong.
-fn chance(values: &[f64], borders: &[usize], strength: f64, dice: &mut Dice) -> f64 {
+/// Share of permutations, made within each part, with a change as strong.
+fn chance(values: &[f64], borders: &[usize], strength: f64, rng: &mut Rng) -> f64 {
     let mut drawn = values.to_vec();
     let as_strong = (0..ORDERS).filter(|_| {
         borders.windows(2).any(|ends| {
             let part = &mut drawn[ends[0]..ends[1]];
-            dice.shuffle(part);
+            rng.shuffle(part);
             strongest(part).is_some_and(|(other, _)| other >= strength)
         })
     });
     (as_strong.count() + 1) as f64 / (ORDERS + 1) as f64
 }
 
-/// Where a part falls into two that differ the most, and by how much; `None` if it is too short, or all the same.
+/// The strongest change within a part: its strength and index; `None` if the part is too short or constant.
 fn strongest(part: &[f64]) -> Option<(f64, usize)> {
     let n = part.len();
     if n < 2 * LEAST_SIDE {
         return None;
     }
-    // Sums of distances: of all pairs, of those within the left side, of those within the right.
+    // Sums of distances: between all pairs, within the left side, within the right side.
     let to_earlier = |at: usize| part[..at].iter().map(|value| (value - part[at]).abs()).sum::<f64>();
     let to_later = |at: usize| part[at + 1..].iter().map(|value| (value - part[at]).abs()).sum::<f64>();
     let all: f64 = (0..n).map(to_earlier).sum();
@@ -87,7 +87,7 @@ fn strongest(part: &[f64]) -> Option<(f64, usize)> {
     best
 }
 
-/// How much two sides of `m` and `n` values differ, by the sums of the distances between them and within each.
+/// Energy distance of two sides with `m` and `n` values, from the sums of distances between and within them.
 fn energy(across: f64, left: f64, right: f64, m: usize, n: usize) -> f64 {
     let (m, n) = (m as f64, n as f64);
     let pairs = |count: f64| count * (count - 1.0) / 2.0;
@@ -99,9 +99,9 @@ mod tests {
     use super::*;
 
     fn steps(levels: &[(usize, f64)], noise: f64, seed: u64) -> Vec<f64> {
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::with_seed(seed);
         let each = levels.iter().flat_map(|&(count, level)| std::iter::repeat_n(level, count));
-        each.map(|level| level + noise * dice.normal()).collect()
+        each.map(|level| level + noise * crate::stats::normal(&mut rng)).collect()
     }
 
     #[test]
@@ -116,7 +116,7 @@ mod tests {
         let alarms =
             (0..100).filter(|&seed| !changes(&steps(&[(40, 100.0)], 2.0, seed), 0.05, seed).is_empty());
         let alarms = alarms.count();
-        // Of 100 with a chance of 0.05 each, more than 11 are as likely as 0.4 %.
+        // With 100 series and a chance of 0.05 each, more than 11 alarms have a probability of 0.4 %.
         assert!(alarms <= 11, "{alarms}");
     }
 

@@ -1,30 +1,25 @@
-//! Room: tests by ranks, which no outlier impresses: Mann and Whitney's for two groups, Wilcoxon's for pairs; and
-//! Holm's correction where many are made.
-//! Not here: how large a difference is (`super::shift`).
+//! Rank tests, which are robust to outliers: Mann-Whitney for two groups, Wilcoxon's signed-rank test for pairs, and
+//! Holm's correction for multiple tests.
+//! Not here: the size of a difference (`super::shift`).
 //!
-//! With few values the distribution is counted out, over the ranks as they are, ties among them; with
-//! many it is normal, with the corrections for ties and for whole numbers.
+//! With few values the exact permutation distribution is used, ties included; with many the normal approximation with
+//! corrections for ties and continuity.
 
 use super::normal_below;
 
-/// Groups of together at most so many values are counted out.
+/// Largest total number of values for which the exact distribution is used.
 const COUNTED: usize = 40;
 
-/// What a test by ranks found.
+/// The result of a rank test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RankTest {
-    /// Mann and Whitney's U of the first group (pairs in which it is the greater, half of those that tie); of
-    /// Wilcoxon's test the sum of the ranks of positive differences.
-    pub statistic: f64,
-    /// Probability of a statistic at least so far off, either way, if there is no difference.
+    /// Two-sided p-value.
     pub p: f64,
-    /// The same, only upwards: small if the first group (the differences) lies high.
+    /// One-sided p-value: small if the first group, or the differences, are high.
     pub p_greater: f64,
-    /// Counted out; else by the normal distribution.
-    pub exact: bool,
 }
 
-/// Whether two groups differ in where they lie; `None` if one is empty.
+/// Mann-Whitney test whether two groups differ in location; `None` if one is empty.
 #[must_use]
 pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<RankTest> {
     let (m, n) = (first.len(), second.len());
@@ -34,7 +29,6 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<RankTest> {
     let all: Vec<f64> = first.iter().chain(second).copied().collect();
     let Ranks { doubled, ties } = ranked(&all);
     let sum: usize = doubled[..m].iter().sum();
-    let u = (sum as f64 - (m * (m + 1)) as f64) / 2.0;
     if all.len() <= COUNTED {
         let mut ways = vec![vec![0.0; doubled.iter().sum::<usize>() + 1]; m + 1];
         ways[0][0] = 1.0;
@@ -46,15 +40,17 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<RankTest> {
                 }
             }
         }
-        return Some(counted(u, &ways[m], sum));
+        return Some(counted(&ways[m], sum));
     }
     let (count, product) = (all.len() as f64, (m * n) as f64);
     let variance = product / 12.0 * (count + 1.0 - ties / (count * (count - 1.0)));
+    // U: the pairs in which the first group is greater; ties count half.
+    let u = (sum as f64 - (m * (m + 1)) as f64) / 2.0;
     Some(normal(u, product / 2.0, variance))
 }
 
-/// Whether differences of pairs lie around 0; differences of 0 say nothing and are left out. `None` without
-/// any difference at all.
+/// Wilcoxon's signed-rank test whether paired differences are centred at 0; zero differences are left out. `None`
+/// without any other difference.
 #[must_use]
 pub fn signed_rank(differences: &[f64]) -> Option<RankTest> {
     if differences.is_empty() {
@@ -65,7 +61,6 @@ pub fn signed_rank(differences: &[f64]) -> Option<RankTest> {
     let Ranks { doubled, ties } = ranked(&sizes);
     let positive = doubled.iter().zip(&told).filter(|(_, difference)| **difference > 0.0);
     let sum: usize = positive.map(|(rank, _)| rank).sum();
-    let statistic = sum as f64 / 2.0;
     if told.len() <= COUNTED {
         let mut ways = vec![0.0; doubled.iter().sum::<usize>() + 1];
         ways[0] = 1.0;
@@ -74,14 +69,14 @@ pub fn signed_rank(differences: &[f64]) -> Option<RankTest> {
                 ways[at] += ways[at - rank];
             }
         }
-        return Some(counted(statistic, &ways, sum));
+        return Some(counted(&ways, sum));
     }
     let n = told.len() as f64;
     let variance = n * (n + 1.0) * (2.0 * n + 1.0) / 24.0 - ties / 48.0;
-    Some(normal(statistic, n * (n + 1.0) / 4.0, variance))
+    Some(normal(sum as f64 / 2.0, n * (n + 1.0) / 4.0, variance))
 }
 
-/// Holm's correction: each p-value so enlarged that all of them can be held to one limit together.
+/// Holm's correction: p-values adjusted for the number of tests.
 #[must_use]
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
@@ -95,13 +90,13 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// The rank of each value, from 1; those of ties are the middle of theirs.
+/// Ranks of the values, from 1; tied values share their mean rank.
 #[must_use]
 pub fn ranks(values: &[f64]) -> Vec<f64> {
     ranked(values).doubled.into_iter().map(|rank| rank as f64 / 2.0).collect()
 }
 
-/// Twice the ranks, so that those of ties are whole, and the sum of t^3 - t over the ties.
+/// Doubled ranks, so that shared ranks are integers, and the sum of t^3 - t over groups of t ties.
 struct Ranks {
     doubled: Vec<usize>,
     ties: f64,
@@ -113,7 +108,7 @@ fn ranked(values: &[f64]) -> Ranks {
     let mut ranks = Ranks { doubled: vec![0; values.len()], ties: 0.0 };
     let mut done = 0;
     for tied in order.chunk_by(|one, other| values[*one] == values[*other]) {
-        // First and last rank of them, together.
+        // Sum of the first and last rank of a tie.
         let both = (done + 1) + (done + tied.len());
         tied.iter().for_each(|&at| ranks.doubled[at] = both);
         let size = tied.len() as f64;
@@ -123,28 +118,26 @@ fn ranked(values: &[f64]) -> Ranks {
     ranks
 }
 
-/// By the number of ways to each sum of doubled ranks.
-fn counted(statistic: f64, ways: &[f64], sum: usize) -> RankTest {
+/// A test result from the exact distribution: `ways[s]` is the number of ways to a sum of doubled ranks.
+fn counted(ways: &[f64], sum: usize) -> RankTest {
     let all: f64 = ways.iter().sum();
     let below: f64 = ways[..=sum].iter().sum::<f64>() / all;
     let above: f64 = ways[sum..].iter().sum::<f64>() / all;
-    RankTest { statistic, p: (2.0 * below.min(above)).min(1.0), p_greater: above.min(1.0), exact: true }
+    RankTest { p: (2.0 * below.min(above)).min(1.0), p_greater: above.min(1.0) }
 }
 
 fn normal(statistic: f64, mean: f64, variance: f64) -> RankTest {
     if variance <= 0.0 {
-        return RankTest { statistic, p: 1.0, p_greater: 1.0, exact: false };
+        return RankTest { p: 1.0, p_greater: 1.0 };
     }
     let off = (statistic - mean).abs() - 0.5;
     RankTest {
-        statistic,
         p: (2.0 * above(off / variance.sqrt())).min(1.0),
         p_greater: above((statistic - mean - 0.5) / variance.sqrt()),
-        exact: false,
     }
 }
 
-/// Probability of a normal variable to lie so many deviations above its mean, or further.
+/// Probability that a standard normal variable is at least `z`.
 fn above(z: f64) -> f64 {
     let below = normal_below(z.abs().min(9.0));
     if z < 0.0 { below } else { 1.0 - below }

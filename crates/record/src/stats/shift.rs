@@ -1,20 +1,20 @@
-//! Room: how far one group lies from another, and within which limits that is known.
-//! Not here: whether they differ at all (`super::rank`).
-//! Facts: Hodges and Lehmann 1963; the bootstrap's percentile interval, widened for few values by Student's
-//! distribution: T. Hesterberg, "What Teachers Should Know About the Bootstrap", 2015, section 4.3.
+//! Estimates the shift between two groups, with a bootstrap confidence interval.
+//! Not here: whether the groups differ (`super::rank`).
+//! Facts: Hodges and Lehmann 1963; percentile bootstrap, widened for few values by Student's distribution: T.
+//! Hesterberg, "What Teachers Should Know About the Bootstrap", 2015, section 4.3.
 
-use super::dice::Dice;
 use super::{median, normal_below};
+use fastrand::Rng;
 
-/// Resamples of an interval; with many values fewer, as they then cost more and are needed less.
+/// Resamples of an interval; fewer for large groups, which cost more and need fewer.
 const RESAMPLES: usize = 2_000;
 const LEAST_RESAMPLES: usize = 400;
 const MOST_WORK: usize = 20_000_000;
 
-/// A value and the limits between which it is known to lie.
+/// An estimate with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The best guess.
+    /// The point estimate.
     pub value: f64,
     /// The lower limit.
     pub low: f64,
@@ -23,15 +23,15 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The same in other units, by a function that never falls.
+    /// The estimate in other units, by a monotonically increasing function.
     #[must_use]
     pub fn map(self, to: impl Fn(f64) -> f64) -> Estimate {
         Estimate { value: to(self.value), low: to(self.low), high: to(self.high) }
     }
 }
 
-/// How much higher the second group lies: the median of all differences between a value of it and one of the
-/// first; `None` if one is empty.
+/// Hodges-Lehmann estimate of how much higher the second group lies: the median of all differences between a value of
+/// it and one of the first. `None` if a group is empty.
 #[must_use]
 pub fn hodges_lehmann(first: &[f64], second: &[f64]) -> Option<f64> {
     let mut differences = Vec::with_capacity(first.len() * second.len());
@@ -39,8 +39,8 @@ pub fn hodges_lehmann(first: &[f64], second: &[f64]) -> Option<f64> {
     middle(&mut differences)
 }
 
-/// Where differences of pairs lie: the median of the means of any two of them, or of one with itself; `None` of
-/// nothing.
+/// Pseudo-median of paired differences: the median of the means of any two of them, or of one with itself. `None`
+/// without values.
 #[must_use]
 pub fn pseudo_median(differences: &[f64]) -> Option<f64> {
     let mut means = Vec::with_capacity(differences.len() * (differences.len() + 1) / 2);
@@ -55,9 +55,9 @@ pub fn pseudo_median(differences: &[f64]) -> Option<f64> {
 pub fn between_groups(first: &[f64], second: &[f64], confidence: f64, seed: u64) -> Option<Estimate> {
     let value = hodges_lehmann(first, second)?;
     let (mut a, mut b) = (first.to_vec(), second.to_vec());
-    interval(value, first.len().min(second.len()), first.len() * second.len(), confidence, seed, |dice| {
-        a.iter_mut().for_each(|slot| *slot = first[dice.below(first.len())]);
-        b.iter_mut().for_each(|slot| *slot = second[dice.below(second.len())]);
+    interval(value, first.len().min(second.len()), first.len() * second.len(), confidence, seed, |rng| {
+        a.iter_mut().for_each(|slot| *slot = first[rng.usize(..first.len())]);
+        b.iter_mut().for_each(|slot| *slot = second[rng.usize(..second.len())]);
         hodges_lehmann(&a, &b)
     })
 }
@@ -68,32 +68,32 @@ pub fn between_pairs(differences: &[f64], confidence: f64, seed: u64) -> Option<
     let value = pseudo_median(differences)?;
     let n = differences.len();
     let mut drawn = differences.to_vec();
-    interval(value, n, n * n / 2, confidence, seed, |dice| {
-        drawn.iter_mut().for_each(|slot| *slot = differences[dice.below(n)]);
+    interval(value, n, n * n / 2, confidence, seed, |rng| {
+        drawn.iter_mut().for_each(|slot| *slot = differences[rng.usize(..n)]);
         pseudo_median(&drawn)
     })
 }
 
-/// The percentile interval of a statistic that is drawn again and again, for `n` values of the smaller group.
+/// Percentile bootstrap interval of a statistic, for `n` values in the smaller group.
 pub(crate) fn interval(
     value: f64,
     n: usize,
     work: usize,
     confidence: f64,
     seed: u64,
-    mut draw: impl FnMut(&mut Dice) -> Option<f64>,
+    mut draw: impl FnMut(&mut Rng) -> Option<f64>,
 ) -> Option<Estimate> {
     let outside = outside(n, confidence)?;
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::with_seed(seed);
     let times = (MOST_WORK / work.max(1)).clamp(LEAST_RESAMPLES, RESAMPLES);
-    let mut drawn = (0..times).map(|_| draw(&mut dice)).collect::<Option<Vec<f64>>>()?;
+    let mut drawn = (0..times).map(|_| draw(&mut rng)).collect::<Option<Vec<f64>>>()?;
     drawn.sort_by(f64::total_cmp);
     let last = drawn.len() - 1;
     let low = (outside * last as f64).floor() as usize;
     Some(Estimate { value, low: drawn[low].min(value), high: drawn[last - low].max(value) })
 }
 
-/// The share of resamples that lies beyond either end.
+/// Share of resamples beyond each end of the interval.
 fn outside(n: usize, confidence: f64) -> Option<f64> {
     let freedom = n.checked_sub(1).filter(|freedom| *freedom > 0)?;
     let t = student_quantile((1.0 + confidence) / 2.0, freedom)?;
@@ -101,14 +101,14 @@ fn outside(n: usize, confidence: f64) -> Option<f64> {
     Some(1.0 - normal_below(wider.min(9.0)))
 }
 
-/// Student's t below which so much of the distribution lies, at least 0.5 and below 1; `None` for others or
-/// without a degree of freedom.
+/// Quantile of Student's distribution for a probability from 0.5 up to below 1; `None` for others or without degrees
+/// of freedom.
 #[must_use]
 pub fn student_quantile(probability: f64, freedom: usize) -> Option<f64> {
     if !(0.5..1.0).contains(&probability) || freedom == 0 {
         return None;
     }
-    // With one degree of freedom and a probability next to 1 it has no bounds.
+    // With one degree of freedom and a probability next to 1 it is unbounded.
     let (mut low, mut high) = (0.0, 1e9);
     while high - low > 1e-12 * (1.0 + low) {
         let middle = (low + high) / 2.0;
@@ -121,8 +121,8 @@ pub fn student_quantile(probability: f64, freedom: usize) -> Option<f64> {
     Some((low + high) / 2.0)
 }
 
-/// Probability of Student's t to stay below a value of at least 0.
-/// Facts: Abramowitz and Stegun 26.7.3 and 26.7.4, sums of as many terms as half the degrees of freedom.
+/// Cumulative distribution function of Student's distribution for `t` of at least 0.
+/// Facts: Abramowitz and Stegun 26.7.3 and 26.7.4: sums of half as many terms as degrees of freedom.
 #[must_use]
 pub fn student_below(t: f64, freedom: usize) -> f64 {
     let angle = (t / (freedom as f64).sqrt()).atan();
@@ -140,7 +140,7 @@ pub fn student_below(t: f64, freedom: usize) -> f64 {
     0.5 + within / 2.0
 }
 
-/// The median of values whose order may be lost.
+/// Median; reorders the values.
 fn middle(values: &mut [f64]) -> Option<f64> {
     let half = values.len() / 2;
     if values.len() < 3 {

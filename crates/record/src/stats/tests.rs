@@ -1,4 +1,4 @@
-//! Room: statistics on numbers whose answers are known.
+//! Statistics of values with known answers.
 
 use super::*;
 
@@ -58,13 +58,13 @@ fn quantiles_of_the_normal_distribution_are_those_of_the_tables() {
 
 #[test]
 fn wilson_s_bound_is_newcombe_s() {
-    // R. Newcombe, "Two-sided confidence intervals for the single proportion", 1998, table I, method 3: lower
-    // ends of two-sided intervals of 95 %, which are one-sided of 97.5 %.
+    // Source: R. Newcombe, "Two-sided confidence intervals for the single proportion", 1998, table I, method 3. Lower
+    // ends of two-sided 95 % intervals are one-sided bounds of 97.5 %.
     for (successes, trials, wanted) in [(81, 263, 0.2553), (15, 148, 0.0624), (0, 20, 0.0), (1, 29, 0.0061)] {
         let found = wilson_lower(successes, trials, 0.975).expect("there are trials");
         assert!((found - wanted).abs() < 5e-5, "{successes} of {trials}: {found}");
     }
-    // Without a failure it is n / (n + z^2).
+    // Without a failure the bound is n / (n + z^2).
     let clean = wilson_lower(268, 268, 0.95).expect("there are trials");
     assert!((clean - 268.0 / (268.0 + 2.705_543_454_095_404)).abs() < 1e-9, "{clean}");
     assert!(clean >= 0.99 && wilson_lower(267, 267, 0.95).is_some_and(|bound| bound < 0.99));
@@ -80,8 +80,8 @@ fn wilson_s_bound_of_nonsense_does_not_exist() {
 
 mod scipy;
 
-use super::dice::Dice;
 use super::{rank, shift};
+use fastrand::Rng;
 
 #[test]
 fn what_a_test_cannot_be_made_of_is_none() {
@@ -107,10 +107,11 @@ fn holm_enlarges_the_least_most_and_keeps_their_order() {
     assert_eq!(rank::holm(&[]), Vec::<f64>::new());
 }
 
-/// Shares of 400 intervals that hold the true shift, of groups with now and then an outlier.
+/// Shares of 400 intervals that contain the true shift, for groups with occasional outliers.
 fn coverage(n: usize, paired: bool) -> f64 {
-    let mut dice = Dice::new(n as u64);
-    let mut value = |shift: f64| shift + dice.normal() * if dice.below(10) == 0 { 4.0 } else { 1.0 };
+    let mut rng = Rng::with_seed(n as u64);
+    let mut value =
+        |shift: f64| shift + crate::stats::normal(&mut rng) * if rng.usize(..10) == 0 { 4.0 } else { 1.0 };
     let held = (0..400).filter(|&seed| {
         let first: Vec<f64> = (0..n).map(|_| value(0.0)).collect();
         let second: Vec<f64> = (0..n).map(|_| value(0.5)).collect();
@@ -130,7 +131,7 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
     for n in [5, 12] {
         for paired in [false, true] {
             let share = coverage(n, paired);
-            // 0.95 is asked for; 400 trials tell it to 0.02.
+            // 0.95 is asked for; 400 trials measure it to 0.02.
             assert!((0.92..=0.999).contains(&share), "n {n}, paired {paired}: {share}");
         }
     }

@@ -1,7 +1,7 @@
-//! Room: sweeps of made-up points with known answers.
+//! Made-up sweeps with known answers.
 
 use super::*;
-use crate::sample::{Pair, latency_run};
+use crate::fixtures::{Pair, latency_run};
 use crate::schema::Percentiles;
 use crate::verdict;
 
@@ -13,7 +13,7 @@ fn with_raw(mut run: Run) -> Run {
     for case in &mut run.cases {
         let numbers = verdict::numbers(case).expect("it has numbers").clone();
         let latency = case.latency.as_mut().expect("a case of a latency test");
-        // The sample's times ascend by 1 ns; bucket widths do not matter to those who made them.
+        // Times ascend by 1 ns; the width of the buckets does not matter here.
         let calls = numbers.iterations;
         latency.raw = (0..calls).map(|call| numbers.samples.min + call).collect();
         if latency.misses > 0 {
@@ -23,7 +23,7 @@ fn with_raw(mut run: Run) -> Run {
     run
 }
 
-/// A sweep at these rates, at which so many of 1000 calls miss the only deadline.
+/// A sweep over these rates, each with its number of misses of the only deadline, out of 1000 calls.
 fn at_rates(rungs: &[(f64, u64)]) -> Sweep {
     let cell = |&(rate, misses): &(f64, u64)| Cell {
         point: point(Some(rate)),
@@ -54,7 +54,7 @@ fn a_point_s_cells_are_of_all_pairs_and_exact() {
     let found = cells(&run, &point(None), &[50_009, 51_000, 60_000, 2_500_000, 3_000_000]);
     let [fifo, other] = &found[..] else { panic!("a cell for each class: {found:?}") };
     assert_eq!((fifo.class, fifo.calls, fifo.worst), (Class::Fifo, 2000, 3_000_000));
-    // Of the first pair 10 calls take up to 50,009 ns, of the second none.
+    // 10 calls of the first pair take up to 50,009 ns, none of the second.
     assert_eq!(fifo.misses, [1990, 1000, 2, 2, 0]);
     assert_eq!((other.class, other.misses[2]), (Class::Other, 2000));
     let percentiles: Percentiles = fifo.percentiles.expect("they were told");
@@ -73,7 +73,7 @@ fn a_failed_pair_marks_its_point_and_a_class_without_calls_has_no_cell() {
 
 #[test]
 fn a_rate_is_sustained_as_far_as_the_confidence_goes() {
-    // 0.99 of 1000 calls is met with 95 % confidence if at most 4 miss.
+    // A share of 0.99 with 95 % confidence allows 4 misses in 1000 calls.
     for (misses, holds) in [(0, true), (4, true), (5, false), (10, false), (1000, false)] {
         let sweep = at_rates(&[(100.0, misses)]);
         assert_eq!(super::holds(&sweep, &sweep.cells[0], 0), holds, "{misses} misses");

@@ -1,20 +1,16 @@
-//! Room: each verdict in both of its senses, and where there is none.
+//! Each verdict: good, bad and unknown.
 
 use super::*;
-use crate::sample::{Pair, latency_run};
-use crate::schema::{Class, Level, Run, Sched};
-
-fn test(run: &Run) -> LatencyTest {
-    run.latency.clone().expect("the run is of a latency test")
-}
+use crate::fixtures::{Pair, case, latency_run, measured};
+use crate::schema::{Level, Sched};
 
 #[test]
 fn sync_is_good_above_six_tenths_only() {
     let sync = |same_cpu, calls, migrated| Served { calls, same_cpu, migrated }.sync();
-    assert_eq!(sync(61, 100, 0), Some(Sync::Good));
-    assert_eq!(sync(60, 100, 0), Some(Sync::Poor));
-    assert_eq!(sync(0, 100, 0), Some(Sync::Poor));
-    assert_eq!(sync(60, 100, 1), Some(Sync::Good), "a call that moved is no call served elsewhere");
+    assert_eq!(sync(61, 100, 0), Some(SyncVerdict::Good));
+    assert_eq!(sync(60, 100, 0), Some(SyncVerdict::Poor));
+    assert_eq!(sync(0, 100, 0), Some(SyncVerdict::Poor));
+    assert_eq!(sync(60, 100, 1), Some(SyncVerdict::Good), "a call that moved is no call served elsewhere");
     assert_eq!(sync(0, 100, 100), None, "nothing is left to judge");
     assert_eq!(sync(0, 0, 0), None);
     assert_eq!(Served { calls: 10, same_cpu: 6, migrated: 2 }.ratio(), Some(0.75));
@@ -23,7 +19,7 @@ fn sync_is_good_above_six_tenths_only() {
 #[test]
 fn calls_of_failed_pairs_count_and_controls_do_not() {
     let mut run = latency_run(&[Pair::healthy(0), Pair::failed(1, "the server was killed")]);
-    run.cases.push(crate::sample::case("BM_sendVec_pipe", 4, 0, vec![crate::sample::measured(10, 10, 10)]));
+    run.cases.push(case("BM_sendVec_pipe", 4, 0, vec![measured(10, 10, 10)]));
     let served = Served::of(&run.cases);
     let calls_of = |pair| {
         let cases = run.cases.iter();
@@ -43,33 +39,24 @@ fn meeting_the_deadline() {
 }
 
 #[test]
-fn inheritance_passes_only_if_each_call_inherited() {
-    let run = latency_run(&[Pair::healthy(0)]);
-    let mut test = test(&run);
-    assert_eq!(Inherited::of(&test), Inherited::Pass);
-    test.inheritance.not_inherited = 1;
-    assert_eq!(
-        Inherited::of(&test),
-        Inherited::Fail,
-        "one call in {} is one too many",
-        test.inheritance.calls
-    );
-}
-
-#[test]
-fn inheritance_is_unknown_without_a_real_time_caller() {
-    let run = latency_run(&[Pair::healthy(0).without(Class::Fifo)]);
-    let mut test = test(&run);
-    test.realtime = None;
-    test.realtime_problem = Some("RLIMIT_RTPRIO is 0".to_owned());
-    assert_eq!(Inherited::of(&test), Inherited::Unknown { reason: "RLIMIT_RTPRIO is 0".to_owned() });
-    test.realtime_problem = None;
-    assert!(matches!(Inherited::of(&test), Inherited::Unknown { reason } if reason.contains("no real-time")));
-    test.realtime = Some(Sched::other(0));
-    assert!(matches!(Inherited::of(&test), Inherited::Unknown { .. }), "a caller that silently was not FIFO");
-    test.realtime = Some(Sched::fifo(99));
-    test.inheritance.calls = 0;
-    assert!(matches!(Inherited::of(&test), Inherited::Unknown { reason } if reason.contains("answered")));
+fn inheritance_passes_only_if_each_call_of_a_real_time_caller_inherited() {
+    type Change = fn(&mut LatencyTest);
+    let unknown = |reason: &str| InheritanceVerdict::Unknown { reason: reason.to_owned() };
+    let table: [(Change, InheritanceVerdict); 6] = [
+        (|_| (), InheritanceVerdict::Pass),
+        (|test| test.inheritance.not_inherited = 1, InheritanceVerdict::Fail),
+        (|test| test.realtime_problem = Some("RLIMIT_RTPRIO is 0".to_owned()), InheritanceVerdict::Pass),
+        (|test| test.realtime = None, unknown("there was no real-time caller")),
+        (|test| test.realtime = Some(Sched::other(0)), unknown("there was no real-time caller")),
+        (|test| test.inheritance.calls = 0, unknown("no call was answered")),
+    ];
+    for (number, (change, want)) in table.into_iter().enumerate() {
+        let mut test = latency_run(&[Pair::healthy(0)]).latency.expect("a latency test");
+        change(&mut test);
+        assert_eq!(InheritanceVerdict::of(&test), want, "row {number}");
+        (test.realtime, test.realtime_problem) = (None, Some("RLIMIT_RTPRIO is 0".to_owned()));
+        assert_eq!(InheritanceVerdict::of(&test), unknown("RLIMIT_RTPRIO is 0"), "row {number}");
+    }
 }
 
 #[test]

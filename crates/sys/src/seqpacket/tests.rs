@@ -1,12 +1,12 @@
-//! Room: what the sockets do, at real sockets.
+//! Tests on real sockets.
 
 use super::*;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::AsFd;
 
 fn pair() -> (OwnedFd, OwnedFd) {
-    crate::socket_pair::seqpacket().expect("pair")
+    super::pair().expect("pair")
 }
 
 fn receive(socket: &OwnedFd, room: usize) -> (Vec<u8>, Vec<OwnedFd>, Got) {
@@ -84,4 +84,18 @@ fn who_connects_is_known_from_the_kernel() {
     std::fs::remove_dir_all(&folder).expect("removed");
     let long = folder.join("x".repeat(120));
     assert_eq!(connect(&long).expect_err("too long").raw_os_error(), Some(libc::ENAMETOOLONG));
+}
+
+#[test]
+fn a_message_arrives_whole_and_the_end_is_seen() {
+    let (here, there) = pair();
+    let (mut here, mut there) = (File::from(here), File::from(there));
+    here.write_all(b"one").expect("write");
+    here.write_all(b"two").expect("write");
+    let mut bytes = [0; 8];
+    assert_eq!(there.read(&mut bytes).expect("read"), 3);
+    assert_eq!(&bytes[..3], b"one");
+    drop(here);
+    assert_eq!(there.read(&mut bytes).expect("read"), 3);
+    assert_eq!(there.read(&mut bytes).expect("end"), 0);
 }

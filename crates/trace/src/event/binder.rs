@@ -1,83 +1,84 @@
-//! Room: the events of binder drivers, the same for each of them.
-//! Not here: reading them; command and return words (`abi` knows what they mean).
-//! Facts: `drivers/android/binder_trace.h` and `drivers/android/binder/rust_binder_events.h`, Linux 7.2;
-//! contract TP-01 to TP-15. Android's kernels add `binder_set_priority`; old ones have the lock events.
+//! Events of binder drivers, in one form for all drivers.
+//! Not here: reading them; the meaning of command and return words (`abi`).
+//! Facts: `drivers/android/binder_trace.h` and `drivers/android/binder/rust_binder_events.h`, Linux 7.2; contract
+//! TP-01 to TP-15. Android kernels add `binder_set_priority`; old kernels have the lock events.
 
 use super::{Name, Prio};
 
-/// Which driver wrote an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Driver that wrote an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Flavour {
-    /// The C driver: group `binder`. Text does not tell it from [`Flavour::Rust`].
+    /// C driver: group `binder`. Text traces cannot tell it from [`Flavour::Rust`].
+    #[default]
     C,
-    /// The Rust driver: group `rust_binder`. Fewer events, and some in another order (contract TP-07).
+    /// Rust driver: group `rust_binder`. Fewer events, some in another order (contract TP-07).
     Rust,
-    /// binderperf's own driver, through `trace_marker`.
+    /// Embedded driver, through `trace_marker`.
     Embedded,
 }
 
-/// What a binder driver did for the thread that the event names.
+/// Binder driver event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Binder {
-    /// `binder_transaction`: the sender's side. C: before buffer and queueing, which may still fail.
-    /// Rust: at queueing.
+    /// `binder_transaction`: sender's side. C driver: before buffer allocation and queueing, which may still fail.
+    /// Rust driver: at queueing.
     Transaction(Transaction),
-    /// `binder_transaction_received`: this thread takes it, request or reply.
+    /// `binder_transaction_received`: this thread receives a request or reply.
     Received {
-        /// Which transaction.
+        /// `debug_id` of the transaction.
         debug_id: i32,
     },
-    /// `binder_transaction_alloc_buf`: the receiver's memory for it is there.
+    /// `binder_transaction_alloc_buf`: the receiver's buffer is allocated.
     AllocBuf(Buffer),
-    /// `binder_transaction_buffer_release`: the receiver gave it back.
+    /// `binder_transaction_buffer_release`: the receiver freed the buffer.
     BufferRelease(Buffer),
-    /// `binder_transaction_failed_buffer_release`: given back because the transaction failed.
+    /// `binder_transaction_failed_buffer_release`: freed because the transaction failed.
     FailedBufferRelease(Buffer),
     /// `binder_transaction_update_buffer_release`: an outdated oneway call was replaced.
     UpdateBufferRelease(Buffer),
-    /// `binder_set_priority`: a thread gets, or gives back, a caller's priority.
+    /// `binder_set_priority`: a thread inherits a caller's priority, or restores its own.
     SetPriority {
-        /// The process.
+        /// Process ID.
         proc: i32,
-        /// The thread.
+        /// Thread ID.
         thread: i32,
-        /// Its priority before.
+        /// Old priority.
         old: Prio,
-        /// Its priority now.
+        /// New priority.
         new: Prio,
-        /// What was wanted, before limits.
+        /// Requested priority, before limits.
         desired: Prio,
     },
-    /// `binder_lock`: wants the driver's global lock (kernels before 4.14).
+    /// `binder_lock`: waits for the driver's global lock (kernels before 4.14).
     Lock {
-        /// By which function; unknown in raw traces.
+        /// Locking function; unknown in raw traces.
         tag: Name,
     },
-    /// `binder_locked`: has it.
+    /// `binder_locked`: has the global lock.
     Locked {
-        /// By which function.
+        /// Locking function.
         tag: Name,
     },
-    /// `binder_unlock`: gives it back.
+    /// `binder_unlock`: releases the global lock.
     Unlock {
-        /// By which function.
+        /// Locking function.
         tag: Name,
     },
-    /// `binder_wait_for_work`: a read begins and may wait. Once per attempt, also if it does not wait.
+    /// `binder_wait_for_work`: a read begins and may wait. Emitted once per attempt, even if it does not wait.
     WaitForWork {
-        /// It may take work of the whole process.
+        /// Thread may take work of the process.
         proc_work: bool,
-        /// It waits for a reply.
+        /// Thread waits for a reply.
         transaction_stack: bool,
-        /// It has work of its own already.
+        /// Thread has work of its own.
         thread_todo: bool,
     },
     /// `binder_ioctl`.
     Ioctl {
-        /// The request.
+        /// ioctl request.
         cmd: u32,
-        /// Its argument.
+        /// ioctl argument.
         arg: u64,
     },
     /// `binder_ioctl_done`.
@@ -85,7 +86,7 @@ pub enum Binder {
         /// 0, or a negative errno.
         ret: i32,
     },
-    /// `binder_write_done`: the commands of this ioctl are taken.
+    /// `binder_write_done`: the commands of this ioctl are processed.
     WriteDone {
         /// 0, or a negative errno.
         ret: i32,
@@ -95,112 +96,93 @@ pub enum Binder {
         /// 0, or a negative errno.
         ret: i32,
     },
-    /// `binder_command`: a `BC_` word is taken.
+    /// `binder_command`: a `BC_` word is processed.
     Command {
-        /// The word.
+        /// Command word.
         cmd: u32,
     },
-    /// `binder_return`: a `BR_` word is given.
+    /// `binder_return`: a `BR_` word is returned.
     Return {
-        /// The word.
+        /// Return word.
         cmd: u32,
     },
-    /// `binder_txn_latency_free`: the transaction's end in the C driver.
+    /// `binder_txn_latency_free`: end of the transaction in the C driver.
     LatencyFree(LatencyFree),
-    /// `binder_transaction_fd_send`: a descriptor is in it.
+    /// `binder_transaction_fd_send`: the transaction carries a descriptor.
     FdSend {
-        /// Which transaction.
+        /// `debug_id` of the transaction.
         debug_id: i32,
-        /// The sender's number of it.
+        /// Descriptor number in the sender.
         fd: i32,
-        /// Where in the data.
+        /// Offset in the data.
         offset: u64,
     },
-    /// `binder_transaction_fd_recv`: and arrives.
+    /// `binder_transaction_fd_recv`: a descriptor is installed in the receiver.
     FdReceived {
-        /// Which transaction.
+        /// `debug_id` of the transaction.
         debug_id: i32,
-        /// The receiver's number of it.
+        /// Descriptor number in the receiver.
         fd: i32,
-        /// Where in the data.
+        /// Offset in the data.
         offset: u64,
     },
 }
 
-impl Binder {
-    /// The transaction that the event is about, where it is about one.
-    #[must_use]
-    pub fn debug_id(&self) -> Option<i32> {
-        match self {
-            Self::Transaction(Transaction { debug_id, .. })
-            | Self::LatencyFree(LatencyFree { debug_id, .. })
-            | Self::Received { debug_id }
-            | Self::FdSend { debug_id, .. }
-            | Self::FdReceived { debug_id, .. }
-            | Self::AllocBuf(Buffer { debug_id, .. })
-            | Self::BufferRelease(Buffer { debug_id, .. })
-            | Self::FailedBufferRelease(Buffer { debug_id, .. })
-            | Self::UpdateBufferRelease(Buffer { debug_id, .. }) => Some(*debug_id),
-            _ => None,
-        }
-    }
-}
-
-/// `binder_transaction`.
+/// Fields of `binder_transaction`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transaction {
-    /// Its number, unique in the driver until it wraps. The reply has another.
+    /// Transaction number, unique until it wraps. A reply has its own.
     pub debug_id: i32,
-    /// The node's number; 0 for a reply.
+    /// Node number; 0 for a reply.
     pub target_node: i32,
-    /// The receiving process.
+    /// Receiving process.
     pub to_proc: i32,
-    /// The receiving thread, for replies and calls back into a waiting thread; otherwise 0.
+    /// Receiving thread for a reply or a call back into a waiting thread; otherwise 0.
     pub to_thread: i32,
     /// Whether it is a reply.
     pub reply: bool,
-    /// The call's code.
+    /// Transaction code.
     pub code: u32,
     /// `TF_` bits.
     pub flags: u32,
 }
 
 impl Transaction {
-    /// Whether nobody waits for an answer (`TF_ONE_WAY`, bit 0).
+    /// Whether it is oneway (`TF_ONE_WAY`, bit 0).
     #[must_use]
     pub fn is_oneway(&self) -> bool {
         !self.reply && self.flags & 1 != 0
     }
 }
 
-/// A transaction's memory in the receiver.
+/// Transaction buffer in the receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Buffer {
-    /// Which transaction.
+    /// `debug_id` of the transaction.
     pub debug_id: i32,
-    /// Bytes of data.
+    /// Data size in bytes.
     pub data_size: u64,
-    /// Bytes of offsets.
+    /// Offsets size in bytes.
     pub offsets_size: u64,
-    /// Bytes of scattered buffers.
+    /// Size of scatter-gather buffers in bytes.
     pub extra_size: u64,
 }
 
-/// `binder_txn_latency_free`, with `code` and `flags` as they are: the kernel's text has the two labels
-/// swapped (contract TP-09), which readers of text undo.
+/// Fields of `binder_txn_latency_free`. The kernel's text swaps the labels of `code` and `flags` (contract TP-09);
+/// readers of text swap them back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LatencyFree {
-    /// Which transaction.
+    /// `debug_id` of the transaction.
     pub debug_id: i32,
-    /// The sending process, 0 once the driver forgot it.
+    /// Sending process; 0 once the driver forgot it.
     pub from_proc: i32,
-    /// The sending thread, 0 likewise.
+    /// Sending thread; 0 once the driver forgot it.
     pub from_thread: i32,
-    /// The receiving process.
+    /// Receiving process.
     pub to_proc: i32,
-    /// The receiving thread, 0 for oneway.
+    /// Receiving thread; 0 for oneway.
     pub to_thread: i32,
-    /// The call's code.
+    /// Transaction code.
     pub code: u32,
     /// `TF_` bits.
     pub flags: u32,

@@ -1,33 +1,33 @@
-//! Room: which sort of the kernel's locks a thread waits for.
-//! Not here: who waits, and since when (`model`).
-//! Facts: `LCB_F_*` of `include/trace/events/lock.h`, Linux 7.2, and who passes which: `qspinlock.c`, `qrwlock.c`,
-//! `mutex.c` (with `SPIN` while it hopes to get it without sleeping), `rwsem.c`, `rtmutex.c`, `percpu-rwsem.c`,
-//! `semaphore.c` (none).
+//! Kinds of kernel locks in `contention_begin`.
+//! Not here: which thread waits, and since when (`model`).
+//! Facts: `LCB_F_*` of `include/trace/events/lock.h`, Linux 7.2, and their users: `qspinlock.c`, `qrwlock.c`,
+//! `mutex.c` (with `SPIN` during optimistic spinning), `rwsem.c`, `rtmutex.c`, `percpu-rwsem.c`, `semaphore.c` (no
+//! flag).
 
-/// A sort of lock.
+/// Kind of a kernel lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LockSort {
-    /// Waited for by computing.
+pub enum LockKind {
+    /// Spinlock.
     Spinlock,
-    /// A spinlock with readers and writers.
+    /// Reader-writer spinlock.
     Rwlock,
-    /// Slept for, mostly.
+    /// Mutex; sleeps after optimistic spinning.
     Mutex,
-    /// One that passes priorities on.
+    /// Mutex with priority inheritance.
     RtMutex,
-    /// A lock with readers and writers that is slept for.
+    /// Reader-writer semaphore; sleeps.
     Rwsem,
-    /// One whose readers each have a CPU's part of it.
+    /// Reader-writer semaphore with per-CPU reader counts.
     PercpuRwsem,
     /// A counting semaphore.
     Semaphore,
 }
 
-/// The flags by their bits, from the lowest.
+/// Flag names by bit, lowest first.
 const FLAGS: [&[u8]; 6] = [b"SPIN", b"READ", b"WRITE", b"RT", b"PERCPU", b"MUTEX"];
 
-impl LockSort {
-    /// From the event's flags.
+impl LockKind {
+    /// Lock kind for the event's flags.
     #[must_use]
     pub fn of_flags(flags: u32) -> Self {
         let has = |bit: u32| flags & (1 << bit) != 0;
@@ -47,13 +47,13 @@ impl LockSort {
         }
     }
 
-    /// From the kernel's words for them: `SPIN|READ`. Flags that nobody knows are left out.
-    pub(crate) fn of_words(words: &[u8]) -> Self {
+    /// The event's flags for the kernel's flag names, `SPIN|READ`. Ignores unknown names.
+    pub(crate) fn flags_of_words(words: &[u8]) -> u32 {
         let bit = |word: &[u8]| FLAGS.iter().position(|flag| *flag == word).map_or(0, |bit| 1 << bit);
-        Self::of_flags(words.split(|byte| *byte == b'|').map(bit).fold(0, |flags, bit| flags | bit))
+        words.split(|byte| *byte == b'|').map(bit).fold(0, |flags, bit| flags | bit)
     }
 
-    /// The kernel's name for it.
+    /// The kernel's name of the lock kind.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sorts_are_told_alike_by_bits_and_by_words() {
+    fn lock_kinds_agree_between_flag_bits_and_flag_names() {
         for (flags, words, name) in [
             (0b000_001, "SPIN", "spinlock"),
             (0b000_011, "SPIN|READ", "rwlock"),
@@ -87,8 +87,9 @@ mod tests {
             (0, "", "semaphore"),
             (1 << 9, "0x200", "semaphore"),
         ] {
-            assert_eq!(LockSort::of_flags(flags).name(), name);
-            assert_eq!(LockSort::of_words(words.as_bytes()).name(), name, "{words}");
+            assert_eq!(LockKind::of_flags(flags).name(), name);
+            let of_words = LockKind::of_flags(LockKind::flags_of_words(words.as_bytes()));
+            assert_eq!(of_words.name(), name, "{words}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Room: tests of event texts: each event as kernels, phones and trace-cmd print it.
+//! Tests of event texts: each event as kernels, phones and trace-cmd print it.
 
 use super::*;
-use crate::event::{Binder, Buffer, LatencyFree, Transaction};
+use crate::event::{Binder, Buffer, LatencyFree, Softirq, Transaction};
 
 fn names() -> Names {
     let mut names = Names::default();
@@ -219,12 +219,12 @@ fn power_and_memory_events_are_read() {
         (
             "contention_begin",
             "000000007c1bb2b7 (flags=SPIN|MUTEX)",
-            Kind::ContentionBegin(crate::event::LockSort::Mutex),
+            Kind::ContentionBegin(crate::event::LockKind::Mutex),
         ),
         (
             "contention_begin",
             "000000007c1bb2b7 (flags=)",
-            Kind::ContentionBegin(crate::event::LockSort::Semaphore),
+            Kind::ContentionBegin(crate::event::LockKind::Semaphore),
         ),
         ("contention_end", "000000007c1bb2b7 (ret=0)", Kind::ContentionEnd),
     ] {

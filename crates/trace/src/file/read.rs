@@ -1,39 +1,39 @@
-//! Room: opening a trace file: its texts in memory, its pages by where they are.
-//! Not here: what is in a page (`raw`).
+//! Opens a trace file: loads its texts and notes the offsets of its pages.
+//! Not here: page contents (`raw`).
 
 use super::{
-    CHUNK_HEADER, Head, KIND_END, KIND_FORMAT, KIND_HEAD, KIND_PAGES, LARGEST_PAGE, MAGIC, MOST_CPUS, Part,
-    VERSION,
+    CHUNK_HEADER, Head, KIND_END, KIND_FORMAT, KIND_HEAD, KIND_PAGES, LARGEST_PAGE, MAGIC, MOST_CPUS,
+    TracefsText, VERSION,
 };
-use crate::report::{Report, Sort};
+use crate::report::{ProblemKind, Report};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// The most bytes of texts, all together; the symbols of a large kernel are a tenth of it.
+/// Maximum total bytes of texts; the symbols of a large kernel are a tenth of it.
 const MOST_TEXT: u64 = 128 << 20;
 
-/// Why a file is no trace.
+/// Error of opening a trace.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The source could not be read.
     Io(io::Error),
-    /// There is nothing.
+    /// The source is empty.
     Empty,
-    /// Nothing that this program knows.
+    /// Unknown format.
     Foreign {
-        /// What it looks like.
+        /// Description of the format found.
         found: String,
     },
-    /// A trace file of ours, of a version that this program does not know.
+    /// Trace file of an unsupported version.
     Version {
-        /// The version it states.
+        /// Version in the file.
         found: u32,
     },
-    /// Says that it is a trace, but what every trace has is missing or wrong.
+    /// Trace with a missing or invalid mandatory element.
     Malformed {
-        /// Which.
+        /// The missing or invalid element.
         detail: String,
     },
 }
@@ -73,14 +73,14 @@ impl From<io::Error> for OpenError {
     }
 }
 
-/// Pages of one CPU that lie behind one another in the file.
+/// Contiguous pages of one CPU in the file.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     offset: u64,
     pages: u64,
 }
 
-/// An opened trace file. Pages stay in the file until they are asked for.
+/// Opened trace file. Pages stay in the file until they are read.
 #[derive(Debug)]
 pub struct Container<R> {
     input: R,
@@ -91,7 +91,7 @@ pub struct Container<R> {
     found: Report,
 }
 
-/// What the first pass over a file gathers.
+/// Data that the first pass over a file collects.
 #[derive(Default)]
 struct Scan {
     head: Option<Head>,
@@ -106,11 +106,10 @@ struct Scan {
 impl<R: Read + Seek> Container<R> {
     /// Opens a file: reads its texts and notes where its pages are.
     ///
-    /// What breaks off or is damaged behind a sound beginning is a problem of the [`Report`], not an
-    /// error.
+    /// Truncation or damage behind a valid head is a problem in the [`Report`], not an error.
     ///
     /// # Errors
-    /// If it is no trace file of ours, of another version, or its head is unusable.
+    /// If it is not a binderperf trace file, has another version, or its head is unusable.
     pub fn open(mut input: R) -> Result<Self, OpenError> {
         let end = input.seek(SeekFrom::End(0))?;
         input.rewind()?;
@@ -135,19 +134,19 @@ impl<R: Read + Seek> Container<R> {
             at = next;
         }
         if !scan.ended {
-            scan.found
-                .note(Sort::Truncated, || "the recording was not ended; later events are missing".into());
+            scan.found.note(ProblemKind::Truncated, || {
+                "the recording was not ended; later events are missing".into()
+            });
         }
         let head = scan.head.ok_or_else(|| OpenError::Malformed { detail: "it has no head".into() })?;
         let Scan { formats, texts, extents, found, .. } = scan;
         Ok(Self { input, head, formats, texts, extents, found })
     }
 
-    /// Reads the next pages of a CPU to the end of `space`, at most; empties and fills it with whole
-    /// pages, none if there are no more.
+    /// Replaces `space` with the next whole pages of a CPU, `most` bytes at most; leaves it empty if no pages remain.
     ///
     /// # Errors
-    /// What the input says.
+    /// I/O errors of the input.
     pub fn read_pages(&mut self, cpu: u32, space: &mut Vec<u8>, most: usize) -> io::Result<()> {
         let size = u64::from(self.head.page_size);
         space.clear();
@@ -167,35 +166,35 @@ impl<R: Read + Seek> Container<R> {
 }
 
 impl<R> Container<R> {
-    /// What was known at the start of the recording.
+    /// Head of the file, written when the recording started.
     #[must_use]
     pub fn head(&self) -> &Head {
         &self.head
     }
 
-    /// The `format` files, each with its group.
+    /// Format files, each with its group.
     pub fn formats(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.formats.iter().map(|(group, text)| (group.as_str(), text.as_slice()))
     }
 
-    /// A text, if the file has it; `cpu` counts for [`Part::Stats`] only.
+    /// Text of this kind, if present; `cpu` matters for [`TracefsText::Stats`] only.
     #[must_use]
-    pub fn text(&self, part: Part, cpu: u32) -> Option<&[u8]> {
-        let cpu = if part == Part::Stats { cpu } else { 0 };
+    pub fn text(&self, part: TracefsText, cpu: u32) -> Option<&[u8]> {
+        let cpu = if part == TracefsText::Stats { cpu } else { 0 };
         self.texts.get(&(part.kind(), cpu)).map(Vec::as_slice)
     }
 
-    /// The CPUs that have pages.
+    /// CPUs that have pages.
     pub fn cpus(&self) -> impl Iterator<Item = u32> {
         self.extents.keys().copied()
     }
 
-    /// The CPUs that have a text of this part.
-    pub fn cpus_with(&self, part: Part) -> impl Iterator<Item = u32> {
+    /// CPUs that have a text of this kind.
+    pub fn cpus_with(&self, part: TracefsText) -> impl Iterator<Item = u32> {
         self.texts.keys().filter(move |(kind, _)| *kind == part.kind()).map(|(_, cpu)| *cpu)
     }
 
-    /// What was wrong with the file's frame.
+    /// Problems of the file's structure.
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.found
@@ -203,11 +202,10 @@ impl<R> Container<R> {
 }
 
 impl Scan {
-    /// Takes in the chunk at this offset; where the next one is, `None` if nothing can be read from here
-    /// on.
+    /// Reads the chunk at this offset. Returns the offset of the next one, or `None` if the rest is unreadable.
     fn chunk(&mut self, input: &mut (impl Read + Seek), at: u64, end: u64) -> Result<Option<u64>, OpenError> {
         if end - at < CHUNK_HEADER {
-            self.found.note(Sort::Truncated, || format!("in a chunk's header at byte {at}"));
+            self.found.note(ProblemKind::Truncated, || format!("in a chunk's header at byte {at}"));
             return Ok(None);
         }
         let mut header = [0; CHUNK_HEADER as usize];
@@ -219,7 +217,7 @@ impl Scan {
         let start = at + CHUNK_HEADER;
         let here = length.min(end - start);
         if here < length {
-            self.found.note(Sort::Truncated, || {
+            self.found.note(ProblemKind::Truncated, || {
                 format!("the chunk at byte {at} says {length} bytes, {here} are left")
             });
         }
@@ -234,7 +232,7 @@ impl Scan {
     fn pages(&mut self, cpu: u32, offset: u64, bytes: u64) {
         let size = self.head.as_ref().map_or(0, |head| u64::from(head.page_size));
         if size == 0 || cpu >= MOST_CPUS {
-            return self.found.note(Sort::Corrupt, || format!("pages of CPU {cpu} at byte {offset}"));
+            return self.found.note(ProblemKind::Corrupt, || format!("pages of CPU {cpu} at byte {offset}"));
         }
         let pages = bytes / size;
         if pages == 0 {
@@ -254,28 +252,29 @@ impl Scan {
         cpu: u32,
         length: u64,
     ) -> Result<(), OpenError> {
-        let part = Part::ALL.into_iter().find(|part| part.kind() == kind);
+        let part = TracefsText::ALL.into_iter().find(|part| part.kind() == kind);
         if part.is_none() && !matches!(kind, KIND_HEAD | KIND_FORMAT) {
-            // A later binderperf's addition, or damage; either way not ours to read.
-            self.found.note(Sort::Unsupported, || format!("a chunk of the unknown kind {kind}"));
+            // Chunk of a later version, or damage; skipped in both cases.
+            self.found.note(ProblemKind::Unsupported, || format!("a chunk of the unknown kind {kind}"));
             return Ok(());
         }
         self.text_bytes = self.text_bytes.saturating_add(length);
         if self.text_bytes > MOST_TEXT || cpu >= MOST_CPUS {
-            self.found.note(Sort::Corrupt, || format!("a chunk of kind {kind} has {length} bytes of text"));
+            self.found
+                .note(ProblemKind::Corrupt, || format!("a chunk of kind {kind} has {length} bytes of text"));
             return Ok(());
         }
         let mut text = Vec::new();
         input.take(length).read_to_end(&mut text)?;
         match part {
             Some(part) => {
-                let cpu = if part == Part::Stats { cpu } else { 0 };
+                let cpu = if part == TracefsText::Stats { cpu } else { 0 };
                 self.texts.insert((kind, cpu), text);
             }
             None if kind == KIND_HEAD => self.head = Some(head(&text)?),
             None => {
                 let Some(line) = text.iter().position(|byte| *byte == b'\n') else {
-                    self.found.note(Sort::Corrupt, || "a format without its group".into());
+                    self.found.note(ProblemKind::Corrupt, || "a format without its group".into());
                     return Ok(());
                 };
                 let body = text.split_off(line + 1);

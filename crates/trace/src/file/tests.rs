@@ -1,7 +1,7 @@
-//! Room: tests of the trace file: what was written comes back, and what is left of a broken one.
+//! Tests of the trace file: round trip, and recovery from a truncated or damaged file.
 
 use super::*;
-use crate::report::Sort;
+use crate::report::ProblemKind;
 use std::io::Cursor;
 
 fn head() -> Head {
@@ -14,8 +14,8 @@ fn sample(end: bool) -> Vec<u8> {
     writer.pages(1, b"11111111").expect("written");
     writer.pages(0, b"aaaaaaaabbbbbbbb").expect("written");
     writer.pages(1, b"22222222").expect("written");
-    writer.text(Part::SavedCmdlines, 0, b"1 init\n").expect("written");
-    writer.text(Part::Stats, 1, b"entries: 5\n").expect("written");
+    writer.text(TracefsText::SavedCmdlines, 0, b"1 init\n").expect("written");
+    writer.text(TracefsText::Stats, 1, b"entries: 5\n").expect("written");
     if end { writer.finish().expect("written") } else { writer.out_for_test() }
 }
 
@@ -40,16 +40,16 @@ fn what_was_written_comes_back() {
     assert_eq!(pages(&mut file, 0), b"aaaaaaaabbbbbbbb");
     assert_eq!(pages(&mut file, 1), b"1111111122222222");
     assert_eq!(pages(&mut file, 7), b"");
-    assert_eq!(file.text(Part::SavedCmdlines, 9), Some(b"1 init\n".as_slice()));
-    assert_eq!(file.text(Part::Stats, 1), Some(b"entries: 5\n".as_slice()));
-    assert_eq!(file.text(Part::Stats, 0), None);
-    assert_eq!(file.cpus_with(Part::Stats).collect::<Vec<_>>(), [1]);
+    assert_eq!(file.text(TracefsText::SavedCmdlines, 9), Some(b"1 init\n".as_slice()));
+    assert_eq!(file.text(TracefsText::Stats, 1), Some(b"entries: 5\n".as_slice()));
+    assert_eq!(file.text(TracefsText::Stats, 0), None);
+    assert_eq!(file.cpus_with(TracefsText::Stats).collect::<Vec<_>>(), [1]);
 }
 
 #[test]
 fn a_recording_that_was_not_ended_is_read_and_said_to_be_partial() {
     let mut file = Container::open(Cursor::new(sample(false))).expect("opened");
-    assert_eq!(file.report().problems[0].sort, Sort::Truncated);
+    assert_eq!(file.report().problems[0].kind, ProblemKind::Truncated);
     assert_eq!(pages(&mut file, 1), b"1111111122222222");
 }
 
@@ -73,7 +73,7 @@ fn other_files_are_refused_with_the_reason() {
     newer[8] = 9;
     let no_head = [MAGIC.as_slice(), &1_u32.to_le_bytes()].concat();
     let mut bad_size = Writer::create(Vec::new(), &Head { page_size: u32::MAX, ..head() }).expect("written");
-    bad_size.text(Part::Symbols, 0, b"").expect("written");
+    bad_size.text(TracefsText::Symbols, 0, b"").expect("written");
     for (bytes, want) in [
         (Vec::new(), "empty"),
         (b"PK".to_vec(), "too short"),

@@ -1,13 +1,13 @@
-//! Room: writing a trace file, chunk after chunk.
-//! Not here: deciding what to record.
+//! Writes a trace file, chunk by chunk.
+//! Not here: choosing what to record.
 
-use super::{Head, KIND_END, KIND_FORMAT, KIND_HEAD, KIND_PAGES, MAGIC, Part, VERSION};
+use super::{Head, KIND_END, KIND_FORMAT, KIND_HEAD, KIND_PAGES, MAGIC, TracefsText, VERSION};
 use std::io::{self, Write};
 
-/// A trace file that is being written.
+/// Writer of a trace file.
 ///
-/// Nothing is buffered here beyond what `W` does: a chunk is complete once its call returned, so a
-/// recorder that is killed leaves a readable file if `W` is the file itself.
+/// Adds no buffering to `W`: a chunk is complete when its call returns, so a killed recorder leaves a readable file
+/// if `W` is the file itself.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     out: W,
@@ -18,7 +18,7 @@ impl<W: Write> Writer<W> {
     /// Begins a file.
     ///
     /// # Errors
-    /// What `out` says; `InvalidInput` for a page size of 0.
+    /// I/O errors of `out`; `InvalidInput` for a page size of 0.
     pub fn create(mut out: W, head: &Head) -> io::Result<Self> {
         if head.page_size == 0 {
             return Err(io::Error::new(
@@ -35,27 +35,26 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Adds a text of tracefs; `cpu` counts for [`Part::Stats`] only. A text that comes twice replaces
-    /// the earlier one.
+    /// Adds a tracefs text; `cpu` matters for [`TracefsText::Stats`] only. A repeated text replaces the earlier one.
     ///
     /// # Errors
-    /// What the output says.
-    pub fn text(&mut self, part: Part, cpu: u32, text: &[u8]) -> io::Result<()> {
+    /// I/O errors of the output.
+    pub fn text(&mut self, part: TracefsText, cpu: u32, text: &[u8]) -> io::Result<()> {
         self.chunk(part.kind(), cpu, &[text])
     }
 
     /// Adds the `format` file of an event in this group (`sched`, `binder`, `ftrace`, ...).
     ///
     /// # Errors
-    /// What the output says.
+    /// I/O errors of the output.
     pub fn format(&mut self, group: &str, text: &[u8]) -> io::Result<()> {
         self.chunk(KIND_FORMAT, 0, &[group.as_bytes(), b"\n", text])
     }
 
-    /// Appends pages of a CPU as `trace_pipe_raw` gave them, oldest first.
+    /// Appends pages of a CPU as read from `trace_pipe_raw`, oldest first.
     ///
     /// # Errors
-    /// What the output says; `InvalidInput` for what is not a whole number of pages.
+    /// I/O errors of the output; `InvalidInput` if `pages` is not a whole number of pages.
     pub fn pages(&mut self, cpu: u32, pages: &[u8]) -> io::Result<()> {
         if !pages.len().is_multiple_of(self.page_size) {
             let text = format!("{} bytes are no whole number of {}-byte pages", pages.len(), self.page_size);
@@ -64,10 +63,10 @@ impl<W: Write> Writer<W> {
         if pages.is_empty() { Ok(()) } else { self.chunk(KIND_PAGES, cpu, &[pages]) }
     }
 
-    /// Ends the recording. Texts and pages that come late may have been added until here.
+    /// Ends the recording. Texts and pages may be added until then.
     ///
     /// # Errors
-    /// What the output says.
+    /// I/O errors of the output.
     pub fn finish(mut self) -> io::Result<W> {
         self.chunk(KIND_END, 0, &[])?;
         self.out.flush()?;
@@ -87,7 +86,7 @@ impl<W: Write> Writer<W> {
 
 #[cfg(test)]
 impl<W: Write> Writer<W> {
-    /// The output of a recorder that was killed.
+    /// Output of a killed recorder.
     pub(super) fn out_for_test(self) -> W {
         self.out
     }

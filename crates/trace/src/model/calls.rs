@@ -1,18 +1,19 @@
-//! Room: which call a binder event belongs to: pairing by debug id, the stack of calls of each thread.
-//! Not here: what threads did meanwhile (`world`), dividing the time (`cause`).
-//! Facts: contract TP-02 to TP-08, and section 5 for who may answer what. `include/uapi/linux/android/binder.h`
-//! for the three returns that end a call without a reply.
+//! Pairs binder events with calls by debug id and by each thread's call stack.
+//! Not here: thread history (`history`), division of the time (`cause`).
+//! Facts: contract TP-02 to TP-08, and section 5 for who may answer a call. `include/uapi/linux/android/binder.h` for
+//! the three return words that end a call without a reply.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::Outcome;
-use super::world::{Spreading, World};
-use crate::cause::Nested;
+use super::history::{History, Served};
+use crate::cause::Segment;
 use crate::event::{Event, Flavour, Transaction as Sent};
+use crate::hash::FastHash;
 
-/// The most calls that are followed at once. The oldest is given up for a further one.
+/// Maximum number of open calls. A further call displaces the oldest.
 const MOST_OPEN: usize = 1 << 16;
-/// The most nested calls of one call that are kept with their parts.
+/// Maximum number of nested calls kept with their segments, per call.
 const MOST_NESTED: usize = 4096;
 
 const BR_DEAD_REPLY: u32 = 0x7205;
@@ -20,18 +21,17 @@ const BR_FAILED_REPLY: u32 = 0x7211;
 const BR_FROZEN_REPLY: u32 = 0x7212;
 const BR_TRANSACTION_PENDING_FROZEN: u32 = 0x7214;
 
-/// A call that a thread serves.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Served {
-    /// Which; `None` if it was sent before the trace began.
-    pub(crate) slot: Option<usize>,
-    /// How many calls the thread waited for itself when it took this one.
-    pub(crate) base: usize,
+/// Call that a server made while it served.
+#[derive(Clone, Debug)]
+pub(crate) struct Nested {
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+    pub(crate) parts: Vec<Segment>,
 }
 
-/// A call that has not ended.
-#[derive(Clone, Debug)]
-pub(crate) struct Open {
+/// Call that has not ended.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OpenCall {
     pub(crate) serial: u64,
     pub(crate) flavour: Flavour,
     pub(crate) sent: Sent,
@@ -39,49 +39,53 @@ pub(crate) struct Open {
     pub(crate) client: i32,
     pub(crate) client_tgid: Option<i32>,
     pub(crate) client_prio: Option<crate::event::Prio>,
+    /// When the sender had finished sending, if an event shows it.
     pub(crate) sending_done: Option<u64>,
     pub(crate) received: Option<u64>,
     pub(crate) server: Option<i32>,
     pub(crate) server_prio: Option<crate::event::Prio>,
     pub(crate) client_cpu: u32,
     pub(crate) server_cpu: Option<u32>,
+    /// Since when the server was free; `None` if it was never busy.
     pub(crate) server_free: Option<u64>,
+    /// `debug_id` of the call that the server was busy with until then.
     pub(crate) busy_with: Option<i32>,
     pub(crate) replied: Option<u64>,
+    /// When the server had finished replying, if an event shows it.
     pub(crate) reply_done: Option<u64>,
     pub(crate) reply_received: Option<u64>,
     pub(crate) frozen: bool,
     pub(crate) doubtful: bool,
     pub(crate) label: Option<Box<str>>,
-    /// When its caller said that it comes.
+    /// When the caller's mark announced it.
     pub(crate) announced: Option<u64>,
-    /// When the caller had the reply, if what it says of the call's end is waited for.
+    /// When the caller had the reply, if its mark for the end of the call is awaited.
     pub(crate) returned: Option<u64>,
     pub(crate) parent: Option<(usize, u64)>,
     pub(crate) nested: Vec<Nested>,
 }
 
-/// What a debug id stands for.
+/// Meaning of a debug id.
 #[derive(Clone, Copy, Debug)]
 enum Pending {
     Request(usize),
     Reply(usize),
 }
 
-/// A call that has ended: its place, when, and how.
-pub(crate) type Ended = (usize, u64, Outcome);
+/// Ended call: slot, time, outcome.
+pub(crate) type EndedCall = (usize, u64, Outcome);
 
 /// All open calls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls {
-    open: Vec<Option<Open>>,
+    open: Vec<Option<OpenCall>>,
     empty: Vec<usize>,
-    pending: HashMap<(u8, i32), Pending, Spreading>,
-    /// In the order of their beginnings; ended ones leave when they reach the front.
+    pending: HashMap<(u8, i32), Pending, FastHash>,
+    /// Calls in order of their begin; ended ones leave when they reach the front.
     begun: VecDeque<(u64, usize, u64)>,
     serial: u64,
-    /// Ended by the event at hand; the model empties this.
-    pub(crate) ended: Vec<Ended>,
+    /// Calls ended by the current event; the model drains this.
+    pub(crate) ended: Vec<EndedCall>,
 }
 
 fn key(flavour: Flavour, debug_id: i32) -> (u8, i32) {
@@ -89,26 +93,26 @@ fn key(flavour: Flavour, debug_id: i32) -> (u8, i32) {
 }
 
 impl Calls {
-    pub(crate) fn get_mut(&mut self, slot: usize) -> Option<&mut Open> {
+    pub(crate) fn get_mut(&mut self, slot: usize) -> Option<&mut OpenCall> {
         self.open.get_mut(slot)?.as_mut()
     }
 
-    pub(crate) fn get(&self, slot: usize) -> Option<&Open> {
+    pub(crate) fn get(&self, slot: usize) -> Option<&OpenCall> {
         self.open.get(slot)?.as_ref()
     }
 
-    fn same(&mut self, slot: usize, serial: u64) -> Option<&mut Open> {
+    fn same(&mut self, slot: usize, serial: u64) -> Option<&mut OpenCall> {
         self.get_mut(slot).filter(|open| open.serial == serial)
     }
 
-    pub(crate) fn take(&mut self, slot: usize) -> Option<Open> {
+    pub(crate) fn take(&mut self, slot: usize) -> Option<OpenCall> {
         let open = self.open.get_mut(slot)?.take()?;
         self.empty.push(slot);
         self.pending.remove(&key(open.flavour, open.sent.debug_id));
         Some(open)
     }
 
-    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut Open> {
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut OpenCall> {
         self.open.iter_mut().flatten()
     }
 
@@ -116,7 +120,7 @@ impl Calls {
         (0..self.open.len()).filter(|slot| self.open[*slot].is_some()).collect()
     }
 
-    /// When the oldest open call began.
+    /// Begin of the oldest open call.
     pub(crate) fn oldest(&mut self) -> Option<u64> {
         while let Some((begin, slot, serial)) = self.begun.front().copied() {
             if self.get(slot).is_some_and(|open| open.serial == serial) {
@@ -127,7 +131,7 @@ impl Calls {
         None
     }
 
-    /// A nested call has ended: its parts become part of the call that it was made for.
+    /// Adds the segments of an ended nested call to the call that it was made for.
     pub(crate) fn nest(&mut self, parent: Option<(usize, u64)>, mut nested: Nested) {
         let Some(parent) = parent.and_then(|(slot, serial)| self.same(slot, serial)) else { return };
         if parent.nested.len() >= MOST_NESTED {
@@ -136,11 +140,11 @@ impl Calls {
         parent.nested.push(nested);
     }
 
-    /// `binder_transaction` of a call.
-    pub(crate) fn sent(&mut self, world: &mut World, event: &Event, flavour: Flavour, sent: Sent) {
-        self.drop_stale(world, event.tid, event.ts);
-        let Some(thread) = world.thread_mut(event.tid) else { return };
-        // Nobody says when a oneway call is over.
+    /// Handles `binder_transaction` of a call.
+    pub(crate) fn sent(&mut self, history: &mut History, event: &Event, flavour: Flavour, sent: Sent) {
+        self.drop_stale(history, event.tid, event.ts);
+        let Some(thread) = history.thread_mut(event.tid) else { return };
+        // The end of a oneway call is not marked.
         let label = if sent.is_oneway() { None } else { thread.label.take() };
         let (announced, label) = label.map_or((None, None), |(ts, label)| (Some(ts), Some(label)));
         let parent = thread.serving.last().and_then(|served| served.slot);
@@ -149,10 +153,10 @@ impl Calls {
         if self.open.len() - self.empty.len() >= MOST_OPEN
             && let Some((_, slot, _)) = self.oldest().and_then(|_| self.begun.front().copied())
         {
-            // It is not there any more when this is looked at, so that it frees its place now.
+            // Frees the slot of a call that was already removed.
             self.take(slot);
         }
-        let open = Open {
+        let open = OpenCall {
             serial: self.serial,
             flavour,
             sent,
@@ -160,24 +164,11 @@ impl Calls {
             client: event.tid,
             client_tgid: event.tgid.or(thread.tgid),
             client_prio: thread.prio,
-            sending_done: None,
-            received: None,
-            server: None,
-            server_prio: None,
             client_cpu: event.cpu,
-            server_cpu: None,
-            server_free: None,
-            busy_with: None,
-            replied: None,
-            reply_done: None,
-            reply_received: None,
-            frozen: false,
-            doubtful: false,
             label,
             announced,
-            returned: None,
             parent: parent.filter(|_| !sent.is_oneway()),
-            nested: Vec::new(),
+            ..OpenCall::default()
         };
         let slot = self.empty.pop().unwrap_or(self.open.len());
         if slot == self.open.len() {
@@ -192,11 +183,11 @@ impl Calls {
         }
     }
 
-    /// A thread that sends waits for nothing but what it waited for when it took the call that it serves.
-    /// Anything else has ended, and the trace does not show how.
-    fn drop_stale(&mut self, world: &mut World, tid: i32, ts: u64) {
-        self.said_over(world, tid, None);
-        let Some(thread) = world.thread_mut(tid) else { return };
+    /// Drops the calls of a sending thread that it no longer waits for: it can wait only for those from before the
+    /// call that it serves. The trace does not show how the others ended.
+    fn drop_stale(&mut self, history: &mut History, tid: i32, ts: u64) {
+        self.said_over(history, tid, None);
+        let Some(thread) = history.thread_mut(tid) else { return };
         let base = thread.serving.last().map_or(0, |served| served.base);
         let ending = thread.ending.take();
         while thread.calling.len() > base {
@@ -212,7 +203,7 @@ impl Calls {
         }
     }
 
-    /// A call ended, but not so that the trace shows it.
+    /// Ends a call whose end the trace does not show.
     fn give_up(&mut self, slot: usize, ts: u64) {
         if let Some(open) = self.get_mut(slot) {
             let failed = open.received.is_none();
@@ -221,15 +212,15 @@ impl Calls {
         }
     }
 
-    /// `binder_transaction` of a reply: it answers the innermost call that the thread serves.
-    pub(crate) fn replied(&mut self, world: &mut World, event: &Event, flavour: Flavour, sent: Sent) {
-        let Some(thread) = world.thread_mut(event.tid) else { return };
+    /// Handles `binder_transaction` of a reply: it answers the innermost call that the thread serves.
+    pub(crate) fn replied(&mut self, history: &mut History, event: &Event, flavour: Flavour, sent: Sent) {
+        let Some(thread) = history.thread_mut(event.tid) else { return };
         let matching = thread.serving.iter().rposition(|served| {
             let open = served.slot.and_then(|slot| self.get(slot));
             open.is_some_and(|open| sent.to_thread == 0 || open.client == sent.to_thread)
         });
         let Some(at) = matching else {
-            // The answer to a call from before the trace.
+            // The reply to a call from before the trace.
             thread.serving.pop_if(|served| served.slot.is_none());
             if thread.serving.is_empty() {
                 thread.free_since = Some(event.ts);
@@ -254,18 +245,18 @@ impl Calls {
         }
     }
 
-    /// `binder_transaction_received`.
-    pub(crate) fn received(&mut self, world: &mut World, event: &Event, flavour: Flavour, debug_id: i32) {
+    /// Handles `binder_transaction_received`.
+    pub(crate) fn received(&mut self, history: &mut History, event: &Event, flavour: Flavour, debug_id: i32) {
         match self.pending.remove(&key(flavour, debug_id)) {
-            Some(Pending::Request(slot)) => self.taken(world, event, slot),
-            Some(Pending::Reply(slot)) => self.answered(world, event, slot),
-            None => self.orphan(world, event),
+            Some(Pending::Request(slot)) => self.taken(history, event, slot),
+            Some(Pending::Reply(slot)) => self.answered(history, event, slot),
+            None => self.orphan(history, event),
         }
     }
 
-    fn taken(&mut self, world: &mut World, event: &Event, slot: usize) {
-        let Some(thread) = world.thread_mut(event.tid) else { return };
-        let Some(open) = self.open.get_mut(slot).and_then(Option::as_mut) else { return };
+    fn taken(&mut self, history: &mut History, event: &Event, slot: usize) {
+        let Some(thread) = history.thread_mut(event.tid) else { return };
+        let Some(open) = self.get_mut(slot) else { return };
         let (to_process, oneway) = (open.sent.to_thread == 0, open.sent.is_oneway());
         open.received = Some(event.ts);
         open.server = Some(event.tid);
@@ -281,9 +272,9 @@ impl Calls {
         thread.has_served = true;
         thread.free_since = None;
         if to_process {
-            // Work of the process goes only to threads without a stack, so what is on it is over.
+            // Process work goes only to threads without a stack, so the calls on its stack are over.
             for served in std::mem::take(&mut thread.serving) {
-                if let Some(open) = served.slot.and_then(|slot| self.open.get_mut(slot)?.as_mut()) {
+                if let Some(open) = served.slot.and_then(|slot| self.get_mut(slot)) {
                     open.doubtful = true;
                 }
             }
@@ -296,36 +287,36 @@ impl Calls {
         }
     }
 
-    fn answered(&mut self, world: &mut World, event: &Event, slot: usize) {
+    fn answered(&mut self, history: &mut History, event: &Event, slot: usize) {
         let Some(open) = self.get_mut(slot) else { return };
         open.reply_received = Some(event.ts);
         let client = open.client;
         open.doubtful |= client != event.tid;
-        let Some(thread) = world.thread_mut(client) else { return };
+        let Some(thread) = history.thread_mut(client) else { return };
         let inside = client == event.tid && thread.in_driver.last() == Some(true);
         if inside {
             thread.ending = Some(slot);
             return;
         }
         thread.calling.retain(|calling| *calling != slot);
-        self.over(world, client, slot, event.ts);
+        self.over(history, client, slot, event.ts);
     }
 
-    /// A thread has the reply of its call, which is over unless the thread itself says when it is.
-    fn over(&mut self, world: &mut World, tid: i32, slot: usize, ts: u64) {
+    /// A thread has the reply of its call, which ends now unless the thread marks its end itself.
+    fn over(&mut self, history: &mut History, tid: i32, slot: usize, ts: u64) {
         let Some(open) = self.get_mut(slot) else { return };
         let serial = open.serial;
         if open.announced.is_none() {
             self.ended.push((slot, ts, Outcome::Replied));
-        } else if let Some(thread) = world.thread_mut(tid) {
+        } else if let Some(thread) = history.thread_mut(tid) {
             open.returned = Some(ts);
             thread.returning = Some((slot, serial));
         }
     }
 
-    /// A thread says that its call is over; without a time, it does not say so any more.
-    pub(crate) fn said_over(&mut self, world: &mut World, tid: i32, ts: Option<u64>) {
-        let Some((slot, serial)) = world.thread_mut(tid).and_then(|thread| thread.returning.take()) else {
+    /// A thread marks the end of its call; without a time, the mark is no longer awaited.
+    pub(crate) fn said_over(&mut self, history: &mut History, tid: i32, ts: Option<u64>) {
+        let Some((slot, serial)) = history.thread_mut(tid).and_then(|thread| thread.returning.take()) else {
             return;
         };
         if let Some(returned) = self.same(slot, serial).and_then(|open| open.returned) {
@@ -333,14 +324,14 @@ impl Calls {
         }
     }
 
-    /// Something was received that was sent before the trace, or in a gap.
-    fn orphan(&mut self, world: &mut World, event: &Event) {
-        let Some(thread) = world.thread_mut(event.tid) else { return };
+    /// Handles a received transaction that was sent before the trace or in a gap.
+    fn orphan(&mut self, history: &mut History, event: &Event) {
+        let Some(thread) = history.thread_mut(event.tid) else { return };
         let base = thread.serving.last().map_or(0, |served| served.base);
         if thread.calling.len() > base {
-            // Its reply, or a call back to it: nobody knows.
+            // Its reply, or a call back into it: unknown.
             for slot in &thread.calling[base..] {
-                if let Some(open) = self.open.get_mut(*slot).and_then(Option::as_mut) {
+                if let Some(open) = self.get_mut(*slot) {
                     open.doubtful = true;
                 }
             }
@@ -352,9 +343,9 @@ impl Calls {
         }
     }
 
-    /// A thread is done with what it sent: it goes on to something else.
-    pub(crate) fn handed_over(&mut self, world: &mut World, tid: i32, ts: u64) {
-        let Some((slot, serial, reply)) = world.thread_mut(tid).and_then(|thread| thread.sent) else {
+    /// A thread has finished sending and goes on to other work.
+    pub(crate) fn handed_over(&mut self, history: &mut History, tid: i32, ts: u64) {
+        let Some((slot, serial, reply)) = history.thread_mut(tid).and_then(|thread| thread.sent) else {
             return;
         };
         let Some(open) = self.same(slot, serial) else { return };
@@ -362,27 +353,27 @@ impl Calls {
         done.get_or_insert(ts);
     }
 
-    /// `binder_wait_for_work` of a thread that takes work of the process: it serves nothing.
-    pub(crate) fn waits_for_any(&mut self, world: &mut World, tid: i32, ts: u64) {
-        let Some(thread) = world.thread_mut(tid) else { return };
+    /// `binder_wait_for_work` of a thread that takes process work: it serves nothing.
+    pub(crate) fn waits_for_any(&mut self, history: &mut History, tid: i32, ts: u64) {
+        let Some(thread) = history.thread_mut(tid) else { return };
         for served in std::mem::take(&mut thread.serving) {
-            if let Some(open) = served.slot.and_then(|slot| self.open.get_mut(slot)?.as_mut()) {
+            if let Some(open) = served.slot.and_then(|slot| self.get_mut(slot)) {
                 open.doubtful |= open.replied.is_none();
             }
         }
         thread.free_since.get_or_insert(ts);
     }
 
-    /// The end of an ioctl: of a call, if it brought the reply.
-    pub(crate) fn ioctl_done(&mut self, world: &mut World, tid: i32, ts: u64) {
-        let Some(thread) = world.thread_mut(tid) else { return };
+    /// End of an ioctl; ends the call whose reply it brought.
+    pub(crate) fn ioctl_done(&mut self, history: &mut History, tid: i32, ts: u64) {
+        let Some(thread) = history.thread_mut(tid) else { return };
         let Some(slot) = thread.ending.take() else { return };
         thread.calling.retain(|calling| *calling != slot);
-        self.over(world, tid, slot, ts);
+        self.over(history, tid, slot, ts);
     }
 
-    /// `binder_return`: some of these words end a call.
-    pub(crate) fn returned(&mut self, world: &mut World, tid: i32, ts: u64, word: u32) {
+    /// Handles `binder_return`: some return words end a call.
+    pub(crate) fn returned(&mut self, history: &mut History, tid: i32, ts: u64, word: u32) {
         let outcome = match word {
             BR_DEAD_REPLY => Outcome::Dead,
             BR_FAILED_REPLY => Outcome::Failed,
@@ -390,7 +381,7 @@ impl Calls {
             BR_TRANSACTION_PENDING_FROZEN => Outcome::Delivered,
             _ => return,
         };
-        let Some(thread) = world.thread_mut(tid) else { return };
+        let Some(thread) = history.thread_mut(tid) else { return };
         let sent = thread.sent;
         let oneway = sent.filter(|(slot, serial, reply)| {
             let open = self.same(*slot, *serial);
@@ -409,10 +400,10 @@ impl Calls {
         }
     }
 
-    /// A thread has ended, and what it waited for with it.
-    pub(crate) fn died(&mut self, world: &mut World, tid: i32, ts: u64) {
-        self.said_over(world, tid, None);
-        let Some(thread) = world.thread_mut(tid) else { return };
+    /// A thread has exited; ends the calls that it waited for.
+    pub(crate) fn died(&mut self, history: &mut History, tid: i32, ts: u64) {
+        self.said_over(history, tid, None);
+        let Some(thread) = history.thread_mut(tid) else { return };
         thread.serving.clear();
         (thread.ending, thread.sent, thread.free_since) = (None, None, None);
         thread.has_served = false;

@@ -1,13 +1,15 @@
-//! Room: a small language for streams of events, and what the model makes of them: pairing, nesting, ends.
-//! Not here: what the time goes to (`causes`), streams that nobody thought of (`random`).
+//! Script language for event streams, and tests of the model: pairing, nesting, ends of calls.
+//! Not here: causes (`causes`), random streams (`random`).
 
 mod causes;
 mod random;
 
 use super::*;
-use crate::event::{Buffer, Context, Irq, Place, Prio, Softirq, State, Task, Transaction as Sent, Wake};
+use crate::event::{
+    Buffer, CodeLocation, Context, Irq, Prio, Softirq, State, Task, Transaction as Sent, Wake,
+};
 
-/// Events, one a line: time, CPU, the thread that runs, what happens. Priorities are 120 unless given.
+/// Parser of event scripts: one event per line, with time, CPU, running thread, action. Priorities default to 120.
 pub(super) struct Script {
     pub(super) names: Names,
     prios: Vec<(i32, i32)>,
@@ -67,7 +69,7 @@ impl Script {
                 Kind::BlockedReason {
                     tid: at(1),
                     io_wait: words.len() > 3,
-                    caller: Place { address: 0, symbol },
+                    caller: CodeLocation { address: 0, symbol },
                 }
             }
             "send" => sent(0, 0, false),
@@ -97,7 +99,10 @@ impl Script {
             "soft-" => Kind::SoftirqExit(Softirq(debug_id.cast_unsigned())),
             "reclaim+" => Kind::ReclaimBegin { order: 0 },
             "reclaim-" => Kind::ReclaimEnd { reclaimed: 1 },
-            "lock+" => Kind::ContentionBegin(LockSort::of_words(words[1].as_bytes())),
+            "lock+" => {
+                let flags = LockKind::flags_of_words(words[1].as_bytes());
+                Kind::ContentionBegin(LockKind::of_flags(flags))
+            }
             "lock-" => Kind::ContentionEnd,
             "print" => Kind::Print(words[1..].join(" ").into()),
             "lost" => Kind::Lost { count: Some(1) },
@@ -106,23 +111,38 @@ impl Script {
     }
 }
 
-/// The transactions of a stream.
+/// Transactions of a stream.
 pub(super) fn rebuilt(prios: &[(i32, i32)], lines: &str) -> (Vec<Transaction>, Names) {
+    rebuilt_with(prios, lines, |_| {})
+}
+
+/// Transactions of a stream whose events are changed first. A word in capitals stands for a stretch of events.
+pub(super) fn rebuilt_with(
+    prios: &[(i32, i32)],
+    lines: &str,
+    change: impl Fn(&mut Event),
+) -> (Vec<Transaction>, Names) {
     let mut script = Script::new(prios);
     let mut model = Model::new();
     let mut found = Vec::new();
+    let lines =
+        lines.replace("REST", "140 1 20 recv 1\nBACK").replace("REACHED", REACHED).replace("BACK", BACK);
     for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let event = script.event(line);
+        let mut event = script.event(line);
+        change(&mut event);
         model.take(&event, &script.names, &mut |call| found.push(call));
     }
     model.finish(&mut |call| found.push(call));
-    for call in &found {
-        whole(call);
-    }
+    found.iter().for_each(whole);
     (found, script.names)
 }
 
-/// The parts are the whole, without gap or overlap.
+/// Transactions of a stream that begins with [`START`].
+pub(super) fn after_start(lines: &str) -> Vec<Transaction> {
+    rebuilt(&[], &format!("{START}{lines}")).0
+}
+
+/// Asserts that the segments cover the call without gap or overlap.
 pub(super) fn whole(call: &Transaction) {
     let mut at = call.begin;
     for part in &call.parts {
@@ -132,10 +152,28 @@ pub(super) fn whole(call: &Transaction) {
     assert_eq!(at, call.end, "the parts end elsewhere: {call:#?}");
 }
 
-/// Client 10 on CPU 0 calls process 20, whose thread 20 sleeps on the idle CPU 1; both are seen before.
+/// Client 10 on CPU 0 calls process 20, whose thread 20 sleeps on the idle CPU 1; both are known.
 pub(super) const START: &str = "
     1 0 0 switch R 10
     1 1 20 switch S 0
+";
+
+/// A call that its server has at 140.
+const REACHED: &str = "
+    100 0 10 send 1 20
+    110 0 10 waking 20 1
+    110 1 0 switch R 20
+    110 0 10 switch S 0
+    140 1 20 recv 1
+";
+
+/// The reply, without delay.
+const BACK: &str = "
+    200 1 20 reply 2 10 10
+    205 1 20 waking 10 0
+    205 0 0 wakeup 10 0
+    205 0 0 switch R 10
+    210 0 10 recv 2
 ";
 
 #[test]
@@ -168,29 +206,24 @@ fn a_call_is_followed_to_its_reply() {
 
 #[test]
 fn the_ioctl_belongs_to_the_call_where_the_trace_shows_it() {
-    let (found, _) = rebuilt(
-        &[],
-        &format!(
-            "{START}
+    let found = after_start(
+        "
         90 0 10 ioctl
         100 0 10 send 1 20
         140 1 20 recv 1
         200 1 20 reply 2 10 10
         220 0 10 recv 2
         230 0 10 done
-    "
-        ),
+    ",
     );
     assert_eq!((found.len(), found[0].end), (1, 230));
 }
 
 #[test]
 fn nested_calls_end_before_the_ones_they_were_made_for_and_fill_their_time() {
-    // 20 calls 30, which calls back into 10, the thread that waits at the bottom of it all.
-    let (found, _) = rebuilt(
-        &[],
-        &format!(
-            "{START}
+    // 20 calls 30, which calls back into 10, the thread that waits for the outermost call.
+    let found = after_start(
+        "
         100 0 10 send 1 20
         110 1 20 recv 1
         120 1 20 send 2 30
@@ -203,8 +236,7 @@ fn nested_calls_end_before_the_ones_they_were_made_for_and_fill_their_time() {
         190 1 20 recv 5
         200 1 20 reply 6 10 10
         210 0 10 recv 6
-    "
-        ),
+    ",
     );
     let order: Vec<_> = found.iter().map(|call| (call.debug_id, call.nested, call.outcome)).collect();
     assert_eq!(
@@ -213,23 +245,20 @@ fn nested_calls_end_before_the_ones_they_were_made_for_and_fill_their_time() {
     );
     let outer = &found[2];
     assert!(outer.is_sound());
-    let deepest = outer.parts.iter().filter(|part| part.depth == 2).map(Part::ns).sum::<u64>();
+    let deepest = outer.parts.iter().filter(|part| part.depth == 2).map(Segment::ns).sum::<u64>();
     assert_eq!(deepest, 30, "{:#?}", outer.parts);
     assert!(outer.parts.iter().all(|part| (part.depth == 0) == (part.end <= 120 || part.begin >= 190)));
 }
 
 #[test]
 fn a_oneway_call_ends_where_it_is_received() {
-    let (found, _) = rebuilt(
-        &[],
-        &format!(
-            "{START}
+    let found = after_start(
+        "
         100 0 10 oneway 1 20
         150 0 10 oneway 2 20
         160 1 20 recv 1
         170 1 20 recv 2
-    "
-        ),
+    ",
     );
     let ends: Vec<_> =
         found.iter().map(|call| (call.debug_id, call.end, call.outcome, call.oneway)).collect();
@@ -237,21 +266,21 @@ fn a_oneway_call_ends_where_it_is_received() {
 }
 
 #[test]
-fn failures_are_told_from_replies() {
+fn failures_are_distinguished_from_replies() {
     for (line, outcome) in [
         ("110 0 10 return 7211", Outcome::Failed),
         ("110 0 10 return 7205", Outcome::Dead),
         ("110 0 10 return 7212", Outcome::Frozen),
-        // Without the returns in the trace, the next call shows that the last one is over.
+        // Without returns in the trace, the next call shows that the last one is over.
         ("110 0 10 send 5 20", Outcome::Failed),
         ("110 0 10 switch X 0", Outcome::Dead),
     ] {
-        let (found, _) = rebuilt(&[], &format!("{START}\n100 0 10 send 1 20\n{line}"));
+        let found = after_start(&format!("100 0 10 send 1 20\n{line}"));
         assert_eq!((found[0].debug_id, found[0].end, found[0].outcome), (1, 110, outcome), "{line}");
         assert!(!found[0].is_sound());
     }
-    // The same words in a thread that waits for nothing mean nothing.
-    let (found, _) = rebuilt(&[], &format!("{START}\n90 0 10 return 7211\n100 0 10 send 1 20"));
+    // The same words in a thread that waits for nothing have no effect.
+    let found = after_start("90 0 10 return 7211\n100 0 10 send 1 20");
     assert_eq!(found[0].outcome, Outcome::Cut);
 }
 
@@ -279,10 +308,8 @@ fn a_trace_that_begins_and_ends_in_the_middle_joins_nothing_wrongly() {
 
 #[test]
 fn what_spans_lost_events_is_not_judged() {
-    let (found, _) = rebuilt(
-        &[],
-        &format!(
-            "{START}
+    let found = after_start(
+        "
         100 0 10 send 1 20
         140 1 20 recv 1
         190 1 20 lost
@@ -292,8 +319,7 @@ fn what_spans_lost_events_is_not_judged() {
         340 1 20 recv 3
         400 1 20 reply 4 10 10
         420 0 10 recv 4
-    "
-        ),
+    ",
     );
     let all: Vec<_> = found.iter().map(|call| (call.debug_id, call.doubtful)).collect();
     assert_eq!(all, [(1, true), (3, false)]);
@@ -301,10 +327,8 @@ fn what_spans_lost_events_is_not_judged() {
 
 #[test]
 fn a_lost_reply_does_not_lend_its_call_to_the_next() {
-    let (found, _) = rebuilt(
-        &[],
-        &format!(
-            "{START}
+    let found = after_start(
+        "
         100 0 10 send 1 20
         140 1 20 recv 1
         300 0 10 send 3 20
@@ -312,8 +336,7 @@ fn a_lost_reply_does_not_lend_its_call_to_the_next() {
         340 1 20 recv 3
         400 1 20 reply 4 10 10
         420 0 10 recv 4
-    "
-        ),
+    ",
     );
     let all: Vec<_> = found.iter().map(|call| (call.debug_id, call.outcome, call.is_sound())).collect();
     assert_eq!(all, [(1, Outcome::Unanswered, false), (3, Outcome::Replied, true)]);
@@ -321,10 +344,8 @@ fn a_lost_reply_does_not_lend_its_call_to_the_next() {
 
 #[test]
 fn a_mark_names_the_next_call_of_its_thread() {
-    let (found, _) = rebuilt(
-        &[],
-        &format!(
-            "{START}
+    let found = after_start(
+        "
         90 0 10 print binderperf: call pair=1 class=fifo number=7
         95 0 11 send 9 20
         96 0 10 oneway 8 20
@@ -333,8 +354,7 @@ fn a_mark_names_the_next_call_of_its_thread() {
         200 1 20 reply 2 10 10
         220 0 10 recv 2
         230 0 10 send 3 20
-    "
-        ),
+    ",
     );
     let named: Vec<_> = found.iter().filter(|call| call.label.is_some()).map(|call| call.debug_id).collect();
     assert_eq!(named, [1]);
@@ -343,11 +363,9 @@ fn a_mark_names_the_next_call_of_its_thread() {
 
 #[test]
 fn a_call_that_its_caller_says_is_over_is_whole_from_mark_to_mark() {
-    // Preempted before it sends, and again once it has the reply; long before, so that the past would be forgotten.
-    let (found, _) = rebuilt(
-        &[],
-        &format!(
-            "{START}
+    // Preempted before it sends, and again once it has the reply; long before, so that history would be dropped.
+    let found = after_start(
+        "
         90 0 10 print binderperf: call pair=1 class=fifo number=7
         100 0 10 switch R 30
         192 0 30 switch S 10
@@ -364,37 +382,33 @@ fn a_call_that_its_caller_says_is_over_is_whole_from_mark_to_mark() {
         640 1 20 recv 3
         700 1 20 reply 4 10 10
         720 0 10 recv 4
-    "
-        ),
+    ",
     );
     let [marked, plain] = &found[..] else { panic!("{found:?}") };
     assert_eq!((marked.begin, marked.sent, marked.end), (90, 210, 560));
     assert_eq!((plain.begin, plain.sent), (600, 600));
     let behind = |tid| {
-        let of = |part: &&crate::cause::Part| part.cause.behind().is_some_and(|behind| behind.tid == tid);
-        marked.parts.iter().filter(of).map(crate::cause::Part::ns).sum::<u64>()
+        let of = |part: &&crate::cause::Segment| part.cause.behind().is_some_and(|behind| behind.tid == tid);
+        marked.parts.iter().filter(of).map(crate::cause::Segment::ns).sum::<u64>()
     };
     assert_eq!((behind(30), behind(31)), (92, 200), "{:#?}", marked.parts);
 }
 
 #[test]
 fn drivers_count_apart() {
-    let mut script = Script::new(&[]);
-    let mut model = Model::new();
-    let mut found = Vec::new();
-    for (flavour, line) in [
-        (Flavour::C, "100 0 10 send 1 20"),
-        (Flavour::Embedded, "101 0 11 send 1 21"),
-        (Flavour::Embedded, "110 1 21 recv 1"),
-        (Flavour::C, "120 1 20 recv 1"),
-    ] {
-        let mut event = script.event(line);
-        if let Kind::Binder(of, _) = &mut event.kind {
-            *of = flavour;
+    let lines = "
+        100 0 10 send 1 20
+        101 0 11 send 1 21
+        110 1 21 recv 1
+        120 1 20 recv 1
+    ";
+    let (found, _) = rebuilt_with(&[], lines, |event| {
+        if let Kind::Binder(flavour, _) = &mut event.kind
+            && [11, 21].contains(&event.tid)
+        {
+            *flavour = Flavour::Embedded;
         }
-        model.take(&event, &script.names, &mut |call| found.push(call));
-    }
-    model.finish(&mut |call: Transaction| found.push(call));
+    });
     let mut pairs: Vec<_> =
         found.iter().map(|call| (call.client.tid, call.server.map(|server| server.tid))).collect();
     pairs.sort_unstable();

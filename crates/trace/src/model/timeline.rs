@@ -1,9 +1,9 @@
-//! Room: a value that changes in steps, kept for as long as somebody may ask for its past.
-//! Not here: what the values mean.
+//! Step function over time, kept as far back as its past may be needed.
+//! Not here: the meaning of the values.
 
 use std::collections::VecDeque;
 
-/// A step function of time. The last step holds until the next one.
+/// Step function of time. The last step holds until the next one.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline<T> {
     steps: VecDeque<(u64, T)>,
@@ -16,8 +16,8 @@ impl<T> Default for Timeline<T> {
 }
 
 impl<T: Copy + PartialEq> Timeline<T> {
-    /// From now on it is `value`. A time before the last step's counts as that. The result is by how many
-    /// steps it grew; nothing is added where nothing changes.
+    /// Sets the value from `ts` on. A time before the last step counts as that step's time. Returns the number of
+    /// steps added: 0 if the value did not change.
     pub(crate) fn push(&mut self, ts: u64, value: T) -> usize {
         let ts = match self.steps.back() {
             Some((_, last)) if *last == value => return 0,
@@ -28,12 +28,12 @@ impl<T: Copy + PartialEq> Timeline<T> {
         1
     }
 
-    /// What holds now.
+    /// Current value.
     pub(crate) fn last(&self) -> Option<T> {
         self.steps.back().map(|(_, value)| *value)
     }
 
-    /// Corrects the last step, or the one before, whichever `change` takes first.
+    /// Corrects the last step or the one before, whichever `change` accepts first.
     pub(crate) fn amend_last_two(&mut self, mut change: impl FnMut(&mut T) -> bool) {
         for (_, value) in self.steps.iter_mut().rev().take(2) {
             if change(value) {
@@ -42,7 +42,7 @@ impl<T: Copy + PartialEq> Timeline<T> {
         }
     }
 
-    /// Drops what nobody asks for who asks for `before` or later; the result is how many steps that were.
+    /// Drops the steps that queries of `before` or later do not need. Returns the number of steps dropped.
     pub(crate) fn forget(&mut self, before: u64) -> usize {
         let mut dropped = 0;
         while self.steps.get(1).is_some_and(|(ts, _)| *ts <= before) {
@@ -52,20 +52,20 @@ impl<T: Copy + PartialEq> Timeline<T> {
         dropped
     }
 
-    /// What held at this time; `None` before the first step.
+    /// Value at this time; `None` before the first step.
     pub(crate) fn at(&self, ts: u64) -> Option<T> {
         let after = self.steps.partition_point(|(start, _)| *start <= ts);
         after.checked_sub(1).and_then(|index| self.steps.get(index)).map(|(_, value)| *value)
     }
 
-    /// The steps from this time on, without the one that holds then.
+    /// Steps after this time, without the one that holds then.
     pub(crate) fn after(&self, ts: u64) -> impl Iterator<Item = (u64, T)> + '_ {
         let after = self.steps.partition_point(|(start, _)| *start <= ts);
         self.steps.range(after..).copied()
     }
 
-    /// `from..to` cut where the value changes: start, end, value. Covers it without gap or overlap; the
-    /// value is `None` before the first step.
+    /// Cuts `from..to` where the value changes: start, end, value. Covers the range without gap or overlap; the value
+    /// is `None` before the first step.
     pub(crate) fn slices(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, u64, Option<T>)> + '_ {
         let mut index = self.steps.partition_point(|(start, _)| *start <= from);
         let mut at = from;

@@ -1,23 +1,23 @@
-//! Room: a rebuilt transaction, as data.
+//! Rebuilt transaction, as data.
 //! Not here: rebuilding it (`model`).
 
-use crate::cause::Part;
+use crate::cause::Segment;
 use crate::event::{Flavour, Name, Prio};
 
 /// One thread of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// The thread.
+    /// Thread ID.
     pub tid: i32,
-    /// Its process, where the trace says it.
+    /// Process ID, if known.
     pub tgid: Option<i32>,
-    /// Its name.
+    /// Thread name.
     pub comm: Name,
-    /// Its effective priority when its part began: sending, or receiving.
+    /// Effective priority when it sent or received the call.
     pub prio: Option<Prio>,
 }
 
-/// How a transaction ended.
+/// Outcome of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -27,103 +27,99 @@ pub enum Outcome {
     Delivered,
     /// It failed.
     Failed,
-    /// Its receiver, or its sender, is dead.
+    /// Receiver or sender is dead.
     Dead,
-    /// Its receiver is frozen.
+    /// The receiver is frozen.
     Frozen,
-    /// It was received, and the trace does not show how it ended.
+    /// Received; the trace does not show its end.
     Unanswered,
     /// The trace ended first.
     Cut,
 }
 
-/// Time that a thread ran on a CPU slower than that CPU can be.
+/// Time that a thread ran below its CPU's highest frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowClock {
-    /// Nanoseconds below the highest frequency that the trace shows of that CPU.
+    /// Nanoseconds below the highest frequency that the trace shows for that CPU.
     pub ns: u64,
-    /// The lowest frequency among them, in kHz.
+    /// Lowest frequency during that time, in kHz.
     pub khz: u32,
-    /// The highest of that CPU.
-    pub highest_khz: u32,
 }
 
-/// One call with its reply, or one oneway call.
+/// Call with its reply, or a oneway call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transaction {
-    /// The driver's number of it.
+    /// The driver's number of the transaction.
     pub debug_id: i32,
-    /// Whose events these are.
+    /// Driver that wrote the events.
     pub flavour: Flavour,
-    /// The node called.
+    /// Called node.
     pub node: i32,
-    /// The call's code.
+    /// Transaction code.
     pub code: u32,
-    /// Nobody waits for an answer.
+    /// Whether it is oneway.
     pub oneway: bool,
-    /// Who called.
+    /// Calling thread.
     pub client: Peer,
-    /// The process called.
+    /// Called process.
     pub to_proc: i32,
-    /// Who served, if anybody received it.
+    /// Serving thread, if the call was received.
     pub server: Option<Peer>,
-    /// When it began, in nanoseconds of the trace's clock: was sent or, where a mark of binderperf's says so, when its
-    /// caller began with it.
+    /// Begin in nanoseconds of the trace clock: when the caller began the call, if one of binderperf's marks says so,
+    /// otherwise when it was sent.
     pub begin: u64,
     /// When it was sent.
     pub sent: u64,
-    /// When the server had it.
+    /// When the server received it.
     pub received: Option<u64>,
-    /// When the server answered.
+    /// When the server replied.
     pub replied: Option<u64>,
-    /// When the caller had the answer and, where the trace shows that, was out of the driver or, where a mark says so,
-    /// done with the call; of a oneway call, when the server had it.
+    /// End of a call: when its caller was done, if a mark says so; otherwise when the caller left the driver with the
+    /// reply, or received the reply. End of a oneway call: when the server received it.
     pub end: u64,
-    /// The CPU that it was sent on.
+    /// CPU on which it was sent.
     pub client_cpu: u32,
-    /// The CPU that it was received on.
+    /// CPU on which it was received.
     pub server_cpu: Option<u32>,
     /// How it ended.
     pub outcome: Outcome,
-    /// Events are missing, so that nothing should be concluded.
+    /// Events are missing; draw no conclusions.
     pub doubtful: bool,
-    /// What binderperf's own mark said that its thread wrote before the call: `key=value` words.
+    /// `key=value` words of the binderperf mark that the thread wrote before the call.
     pub label: Option<Box<str>>,
-    /// It was made while serving another one.
+    /// Whether it was made while serving another call.
     pub nested: bool,
-    /// What its time went to: in their order, from `begin` to `end` without a gap.
-    pub parts: Vec<Part>,
-    /// How much of it ran on a slow CPU.
+    /// Segments of its time, in order, from `begin` to `end` without a gap.
+    pub parts: Vec<Segment>,
+    /// Time that it ran at a reduced frequency.
     pub slow_clock: Option<SlowClock>,
 }
 
 impl Transaction {
-    /// How long it took.
+    /// Duration in nanoseconds.
     #[must_use]
     pub fn ns(&self) -> u64 {
         self.end.saturating_sub(self.begin)
     }
 
-    /// The CPUs of both sides where they are not the same one.
+    /// CPUs of sender and receiver, if they differ.
     #[must_use]
     pub fn crossed(&self) -> Option<(u32, u32)> {
         self.server_cpu.filter(|cpu| *cpu != self.client_cpu).map(|cpu| (self.client_cpu, cpu))
     }
 
-    /// Whether its time means anything: it came to its end, and nothing of it is missing.
+    /// Whether its duration is valid: the call completed, and no events are missing.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         !self.doubtful && matches!(self.outcome, Outcome::Replied | Outcome::Delivered)
     }
 }
 
-/// A time for which events of a CPU are missing.
+/// Interval in which events of a CPU are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// The CPU.
-    pub cpu: u32,
-    /// Its last event before.
+    /// The CPU's last event before the gap.
     pub begin: u64,
-    /// Its first event after.
+    /// The CPU's first event after the gap.
     pub end: u64,
 }

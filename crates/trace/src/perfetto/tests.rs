@@ -1,14 +1,14 @@
-//! Room: what is written, taken apart again: bundles, brackets of slices, arrows, gaps, full disks, memory.
-//! Not here: whether Perfetto understands it (`tests/perfetto.rs` of the workspace asks it).
+//! Tests of the exporter, by decoding its output: bundles, slice nesting, arrows, gaps, full disks, memory.
+//! Not here: import into Perfetto (`tests/cli/perfetto.rs` of the workspace).
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use super::*;
-use crate::event::{Context, Name, Prio, Softirq, State, Task};
-use crate::verdict::{Analyst, Met, Question};
+use crate::event::{Name, Softirq, State, fixtures};
+use crate::verdict::{AnalysisOptions, Analyzer, TransactionEvent};
 
-/// A message taken apart: fields in their order.
+/// Decoded message: fields in order.
 #[derive(Clone, Debug, PartialEq)]
 enum Field<'b> {
     Number(u64),
@@ -51,7 +51,7 @@ fn parse(mut bytes: &[u8]) -> Vec<(u64, Field<'_>)> {
     fields
 }
 
-/// All of a field's messages.
+/// All messages in a field.
 fn all<'b>(message: &[(u64, Field<'b>)], field: u64) -> Vec<Vec<(u64, Field<'b>)>> {
     let of = message.iter().filter(|(number, _)| *number == field);
     of.map(|(_, field)| match field {
@@ -82,21 +82,21 @@ fn text(message: &[(u64, Field<'_>)], field: u64) -> String {
     }
 }
 
-/// What is written of a trace, with this deadline.
-fn exported(trace: &[u8], deadline_ns: Option<u64>) -> (Vec<u8>, Written) {
+/// Exports a trace with this deadline.
+fn exported(trace: &[u8], deadline_ns: Option<u64>) -> (Vec<u8>, ExportStats) {
     let mut reader = crate::open(Cursor::new(trace)).expect("a trace");
     let mut file = Vec::new();
     let mut exporter = Exporter::new(&mut file, reader.head());
-    let mut analyst = Analyst::new(Question { deadline_ns, ..Question::default() });
+    let mut analyzer = Analyzer::new(AnalysisOptions { deadline_ns, ..AnalysisOptions::default() });
     let mut all = Vec::new();
-    let kept = |met: Met<'_>| match met {
-        Met::Ended(call) => (call.clone(), None),
-        Met::Missed(call, told) => (call.clone(), Some(told)),
+    let kept = |met: TransactionEvent<'_>| match met {
+        TransactionEvent::Ended(call) => (call.clone(), None),
+        TransactionEvent::Missed(call, miss) => (call.clone(), Some(miss)),
     };
-    let mut write = |analyst: &Analyst, all: &mut Vec<(Transaction, _)>, names: &Names| {
-        for (call, told) in all.drain(..) {
-            let slow = analyst.tell_miss(&call, told, names);
-            match told {
+    let mut write = |analyzer: &Analyzer, all: &mut Vec<(Transaction, _)>, names: &Names| {
+        for (call, miss) in all.drain(..) {
+            let slow = analyzer.describe_miss(&call, miss, names);
+            match miss {
                 Some(_) => exporter.miss(&call, &slow.expect("a miss")),
                 None => exporter.call(&call, slow.as_ref(), names),
             }
@@ -104,12 +104,12 @@ fn exported(trace: &[u8], deadline_ns: Option<u64>) -> (Vec<u8>, Written) {
     };
     let mut events = Vec::new();
     while let Some(event) = reader.next() {
-        analyst.take_with(&event, reader.names(), &mut |met| all.push(kept(met)));
-        write(&analyst, &mut all, reader.names());
+        analyzer.take_with(&event, reader.names(), &mut |met| all.push(kept(met)));
+        write(&analyzer, &mut all, reader.names());
         events.push(event);
     }
-    analyst.end_with(reader.names(), &mut |met| all.push(kept(met)));
-    write(&analyst, &mut all, reader.names());
+    analyzer.end_with(reader.names(), &mut |met| all.push(kept(met)));
+    write(&analyzer, &mut all, reader.names());
     for event in &events {
         exporter.event(event, reader.names());
     }
@@ -154,7 +154,7 @@ fn each_event_is_in_a_bundle_of_its_cpu_in_the_order_of_times() {
             let events = all(&bundle, 2);
             let times: Vec<u64> = events.iter().filter_map(|event| number(event, 1)).collect();
             assert!(times.is_sorted() && times.len() == events.len(), "{name}");
-            // Time, thread, and one thing that happened.
+            // Time, thread, and one action.
             assert!(events.iter().all(|event| (3..=4).contains(&event.len())), "{name}");
             *found.entry(number(&bundle, 1).expect("a CPU")).or_default() += events.len() as u64;
         }
@@ -162,7 +162,7 @@ fn each_event_is_in_a_bundle_of_its_cpu_in_the_order_of_times() {
     }
 }
 
-/// The slices of each track, each with its depth; brackets that do not fit are an error.
+/// Slices of each track, each with its depth; unbalanced begins and ends are an error.
 fn slices(file: &[u8]) -> BTreeMap<u64, Vec<(usize, u64, u64, String)>> {
     let mut events: Vec<(u64, u64, u64, String)> = Vec::new();
     for packet in all(&parse(file), 1) {
@@ -171,7 +171,7 @@ fn slices(file: &[u8]) -> BTreeMap<u64, Vec<(usize, u64, u64, String)>> {
             events.push((ts, number(&event, 11).expect("a track"), kind, text(&event, 23)));
         }
     }
-    // As Perfetto does: by time, and at the same time as in the file.
+    // Perfetto's order: by time, then by position in the file.
     events.sort_by_key(|(ts, ..)| *ts);
     let mut open: BTreeMap<u64, Vec<(u64, String)>> = BTreeMap::new();
     let mut done: BTreeMap<u64, Vec<(usize, u64, u64, String)>> = BTreeMap::new();
@@ -246,7 +246,7 @@ fn arrows_go_there_and_back_and_to_the_miss() {
 }
 
 #[test]
-fn a_miss_that_is_told_afterwards_is_drawn_once() {
+fn a_miss_reported_afterwards_is_drawn_once() {
     let trace = b"# tracer: nop\n\
         a-10 (   10) [000] ..... 1.000000: tracing_mark_write: binderperf: call pair=0 n=1\n\
         a-10 (   10) [000] ..... 1.000001: binder_transaction: transaction=2 dest_node=1 dest_proc=20 dest_thread=0 reply=0 flags=0x0 code=0x1\n\
@@ -254,7 +254,7 @@ fn a_miss_that_is_told_afterwards_is_drawn_once() {
         b-20 (   20) [001] ..... 1.000007: binder_transaction: transaction=3 dest_node=0 dest_proc=10 dest_thread=10 reply=1 flags=0x0 code=0x0\n\
         a-10 (   10) [000] ..... 1.000008: binder_transaction_received: transaction=3\n\
         a-10 (   10) [000] ..... 1.000009: tracing_mark_write: binderperf: miss pair=0 n=1 took_ns=9000 deadline_ns=5000\n";
-    // By the trace's clock it is one, too, or is not.
+    // By the trace clock it may be a miss too, or not.
     for deadline_ns in [None, Some(2_000), Some(1_000_000)] {
         let (file, _) = exported(trace, deadline_ns);
         let mut marks = 0;
@@ -295,9 +295,8 @@ fn calls_that_overlap_on_one_thread_go_to_tracks_of_their_own() {
 }
 
 fn switch(ts: u64, cpu: u32) -> Event {
-    let task = Task { tid: 1, comm: Name::NONE, prio: Prio(120) };
-    let kind = Kind::Switch { prev: task, state: State::Sleeping, next: task };
-    Event { ts, cpu, tid: 1, tgid: None, comm: Name::NONE, context: Context::default(), kind }
+    let task = fixtures::task(1, Name::NONE);
+    fixtures::event(ts, cpu, 1, fixtures::switch(task, State::Sleeping, task))
 }
 
 #[test]
@@ -316,17 +315,17 @@ fn a_gap_and_a_clock_that_goes_back_end_a_bundle() {
         .flat_map(|packet| all(packet, 1))
         .map(|bundle| (all(&bundle, 2).len(), number(&bundle, 3) == Some(1)))
         .collect();
-    // Before the gap, behind it, behind the jump, and a last gap that nothing follows.
+    // Before the gap, behind it, behind the clock jump, and a last gap that nothing follows.
     assert_eq!(bundles, [(2, false), (1, true), (1, false), (0, true)]);
     let stats: Vec<_> = packets.iter().flat_map(|packet| all(packet, 34)).collect();
     let overrun: Vec<_> = stats.iter().map(|stats| number(&all(stats, 2)[0], 3)).collect();
     assert_eq!(overrun, [Some(0), Some(14)]);
-    let told: Vec<String> =
+    let miss: Vec<String> =
         packets.iter().flat_map(|packet| all(packet, 11)).map(|event| text(&event, 23)).collect();
-    assert_eq!(told, ["cpu0: 7 events lost", "cpu0: 7 events lost"]);
+    assert_eq!(miss, ["cpu0: 7 events lost", "cpu0: 7 events lost"]);
 }
 
-/// Counts what it is given, and remembers how often it was not asked.
+/// Writer that counts the bytes it is given.
 #[derive(Default)]
 struct Counting {
     bytes: u64,
@@ -354,7 +353,7 @@ fn what_is_not_written_yet_is_bounded_however_many_cpus_there_are() {
             given += 1;
         }
     }
-    // An event of these has more than 20 bytes; what was not written is what is held.
+    // Each of these events has more than 20 bytes; events not yet written are held in memory.
     let held = 20 * given - exporter.out.bytes.min(20 * given);
     assert!(held < 20 << 20, "{held} bytes of {given} events are held");
     let all = exporter.finish().expect("it takes all");
@@ -362,7 +361,7 @@ fn what_is_not_written_yet_is_bounded_however_many_cpus_there_are() {
 }
 
 #[test]
-fn a_place_that_takes_no_more_is_an_error_and_ends_the_work() {
+fn a_write_error_ends_the_export() {
     let names = Names::default();
     let mut room = vec![0_u8; 100_000];
     let mut exporter = Exporter::new(&mut room[..], None);

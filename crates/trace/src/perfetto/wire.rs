@@ -1,7 +1,7 @@
-//! Room: protobuf's wire format, as much of it as a trace needs; and the place that packets go to.
-//! Not here: which fields there are.
-//! Facts: protobuf.dev, "Encoding": a field's key is its number and its wire type, lengths are varints, an
-//! `int32` below 0 is written as the 64-bit number.
+//! Protobuf wire format, as far as a trace needs it; and the output for packets.
+//! Not here: field numbers.
+//! Facts: protobuf.dev, "Encoding": a field's key is its number and wire type, lengths are varints, a negative
+//! `int32` is written as a 64-bit number.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,48 @@ const VARINT: u32 = 0;
 const FIXED_64: u32 = 1;
 const BYTES: u32 = 2;
 
-/// A message being written.
+/// Value of a field.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Value<'t> {
+    /// `string`.
+    Text(&'t str),
+    /// `int32` or `int64`.
+    Signed(i64),
+    /// Unsigned number, enum or `bool`.
+    Unsigned(u64),
+}
+
+impl<'t> From<&'t str> for Value<'t> {
+    fn from(text: &'t str) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<i32> for Value<'_> {
+    fn from(number: i32) -> Self {
+        Self::Signed(number.into())
+    }
+}
+
+impl From<u32> for Value<'_> {
+    fn from(number: u32) -> Self {
+        Self::Unsigned(number.into())
+    }
+}
+
+impl From<u64> for Value<'_> {
+    fn from(number: u64) -> Self {
+        Self::Unsigned(number)
+    }
+}
+
+impl From<bool> for Value<'_> {
+    fn from(value: bool) -> Self {
+        Self::Unsigned(value.into())
+    }
+}
+
+/// Message under construction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Message {
     bytes: Vec<u8>,
@@ -28,7 +69,7 @@ impl Message {
         self.bytes.is_empty()
     }
 
-    /// Empties it and keeps its memory.
+    /// Clears the message and keeps its memory.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
     }
@@ -45,43 +86,46 @@ impl Message {
         self.put(u64::from(field << 3 | wire));
     }
 
-    /// An unsigned number, an enumerator or a truth value.
-    pub(super) fn unsigned(&mut self, field: u32, value: impl Into<u64>) {
-        self.key(field, VARINT);
-        self.put(value.into());
+    /// Adds a field whose wire type is that of the value.
+    pub(super) fn field<'t>(&mut self, field: u32, value: impl Into<Value<'t>>) {
+        match value.into() {
+            Value::Text(text) => self.raw(field, text.as_bytes()),
+            Value::Signed(number) => {
+                self.key(field, VARINT);
+                self.put(number.cast_unsigned());
+            }
+            Value::Unsigned(number) => {
+                self.key(field, VARINT);
+                self.put(number);
+            }
+        }
     }
 
-    /// A signed number, `int32` or `int64`.
-    pub(super) fn signed(&mut self, field: u32, value: impl Into<i64>) {
-        self.key(field, VARINT);
-        self.put(value.into().cast_unsigned());
+    /// Adds a nested message whose fields 1, 2, ... have these values.
+    pub(super) fn message(&mut self, field: u32, values: &[Value<'_>]) {
+        self.nested(field, |out| (1..).zip(values).for_each(|(field, value)| out.field(field, *value)));
     }
 
-    /// A `fixed64`.
+    /// Adds a `fixed64` field.
     pub(super) fn fixed(&mut self, field: u32, value: u64) {
         self.key(field, FIXED_64);
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// A text.
-    pub(super) fn text(&mut self, field: u32, text: &str) {
-        self.raw(field, text.as_bytes());
-    }
-
-    /// Bytes, or a message that is written already.
+    /// Adds a bytes field, or an encoded message.
     pub(super) fn raw(&mut self, field: u32, bytes: &[u8]) {
         self.key(field, BYTES);
         self.put(bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Fields that are written already, of this message itself.
+    /// Adds encoded fields of this message.
     pub(super) fn fields(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// A message within this one. Most are shorter than 128 bytes, so that one byte for their length is
-    /// left free; longer ones are moved.
+    /// Adds a nested message. One byte is reserved for its length, since most are shorter than 128 bytes; longer ones
+    /// are moved.
     pub(super) fn nested(&mut self, field: u32, write: impl FnOnce(&mut Self)) {
         self.key(field, BYTES);
         let length_at = self.bytes.len();
@@ -95,13 +139,13 @@ impl Message {
         let end = self.bytes.len();
         self.put(length as u64);
         let more = self.bytes.len() - end;
-        // The length stands behind the message now; rotated, it stands before it, over the free byte.
+        // The longer length was appended; rotate it in front of the message, over the reserved byte.
         self.bytes[length_at..].rotate_right(more);
         self.bytes.remove(length_at + more);
     }
 }
 
-/// Where the packets go; after the first error it takes no more, and the error is kept.
+/// Packet output; keeps the first write error and writes nothing after it.
 #[derive(Debug)]
 pub(super) struct Output<W> {
     writer: W,
@@ -109,7 +153,7 @@ pub(super) struct Output<W> {
     scratch: Message,
     /// Packets written.
     pub(super) packets: u64,
-    /// Their bytes.
+    /// Bytes written.
     pub(super) bytes: u64,
 }
 
@@ -133,12 +177,12 @@ impl<W: Write> Output<W> {
         self.error = self.writer.write_all(self.scratch.bytes()).err();
     }
 
-    /// Whether nothing more can be written.
+    /// Whether a write failed.
     pub(super) fn has_failed(&self) -> bool {
         self.error.is_some()
     }
 
-    /// All is written.
+    /// Flushes; returns the first error.
     pub(super) fn finish(mut self) -> io::Result<()> {
         match self.error {
             Some(error) => Err(error),
@@ -159,11 +203,11 @@ mod tests {
 
     #[test]
     fn numbers_are_as_protobuf_has_them() {
-        // The examples of protobuf's own description: field 1 with 150, field 2 with "testing".
-        assert_eq!(written(|message| message.unsigned(1, 150_u32)), [0x08, 0x96, 0x01]);
-        assert_eq!(written(|message| message.text(2, "testing")), *b"\x12\x07testing");
+        // Examples of protobuf's encoding description: field 1 with 150, field 2 with "testing".
+        assert_eq!(written(|message| message.field(1, 150_u32)), [0x08, 0x96, 0x01]);
+        assert_eq!(written(|message| message.field(2, "testing")), *b"\x12\x07testing");
         assert_eq!(
-            written(|message| message.signed(1, -2)),
+            written(|message| message.field(1, -2)),
             [0x08, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]
         );
         assert_eq!(written(|message| message.fixed(47, 1)), [0xf9, 0x02, 1, 0, 0, 0, 0, 0, 0, 0]);
@@ -174,9 +218,9 @@ mod tests {
         for length in [0_usize, 1, 127, 128, 129, 16_383, 16_384, 100_000] {
             let inner = vec![7_u8; length];
             let outer = written(|message| {
-                message.unsigned(1, 5_u32);
+                message.field(1, 5_u32);
                 message.nested(3, |message| message.fields(&inner));
-                message.unsigned(2, 6_u32);
+                message.field(2, 6_u32);
             });
             let mut want = vec![0x08, 5, 0x1a];
             let mut length = Message::default();
@@ -192,10 +236,10 @@ mod tests {
     fn the_first_error_stays() {
         let mut room = [0_u8; 10];
         let mut output = Output::new(&mut room[..]);
-        output.packet(|message| message.text(2, "fits"));
+        output.packet(|message| message.field(2, "fits"));
         assert!(!output.has_failed());
-        output.packet(|message| message.text(2, "does not"));
-        output.packet(|message| message.text(2, "nor this"));
+        output.packet(|message| message.field(2, "does not"));
+        output.packet(|message| message.field(2, "nor this"));
         assert!(output.has_failed() && output.packets == 2);
         assert_eq!(output.finish().expect_err("full").kind(), io::ErrorKind::WriteZero);
     }

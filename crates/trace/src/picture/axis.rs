@@ -1,20 +1,22 @@
-//! Room: the time axis: its unit, its round ticks, and where a moment is on it.
-//! Not here: what is drawn there.
+//! Time axis of a picture: unit and labels.
+//! Not here: positions and round ticks (`page::Axis`).
 
-/// A tick.
-#[derive(Clone, Debug, PartialEq)]
+use serde::Serialize;
+
+/// Tick mark of the axis.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Tick {
-    /// From the axis' zero, in nanoseconds.
+    /// Nanoseconds from the axis' zero.
     pub(super) ns: i64,
-    /// Where, 0 to 1.
+    /// Position, 0 to 1.
     pub(super) x: f64,
-    /// The number in the axis' unit.
+    /// Number in the axis' unit.
     pub(super) label: String,
-    /// Every second one, from zero: enough for a narrow page.
+    /// Every second tick, counted from zero: the ones shown on a narrow page.
     pub(super) even: bool,
 }
 
-/// From which moment to which one, and where its zero is; nanoseconds of the trace's clock.
+/// Time range of the axis and its zero, in nanoseconds of the trace clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Axis {
     pub(super) from: u64,
@@ -22,61 +24,47 @@ pub(super) struct Axis {
     pub(super) zero: u64,
 }
 
-/// At most so many steps between ticks.
-const STEPS: u64 = 8;
-
-#[expect(clippy::cast_precision_loss, reason = "a place on a screen needs no 64 bits")]
-fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
-}
-
 impl Axis {
-    fn span(&self) -> u64 {
-        self.to.saturating_sub(self.from)
+    /// The axis in nanoseconds from zero.
+    fn linear(&self) -> page::Axis {
+        page::Axis::linear(self.since_zero(self.from) as f64, self.since_zero(self.to) as f64)
     }
 
-    /// Where a moment is, 0 to 1; what is outside is at the edge.
+    /// Position of a time, 0 to 1, clamped to the edges.
     pub(super) fn x(&self, ts: u64) -> f64 {
-        ratio(ts.clamp(self.from, self.to.max(self.from)) - self.from, self.span())
+        self.linear().at(self.since_zero(ts) as f64)
     }
 
-    /// Where something begins, and how wide it is.
+    /// Position and width of a time range.
     pub(super) fn place(&self, begin: u64, end: u64) -> (f64, f64) {
         let x = self.x(begin);
         (x, (self.x(end) - x).max(0.0))
     }
 
-    /// A moment as nanoseconds from zero.
+    /// Time in nanoseconds from zero.
     pub(super) fn since_zero(&self, ts: u64) -> i64 {
         i64::try_from(i128::from(ts) - i128::from(self.zero)).unwrap_or(i64::MAX)
     }
 
-    /// The unit of the numbers at its ticks, and how many nanoseconds it is.
+    /// Unit of the tick labels, and its length in nanoseconds.
     pub(super) fn unit(&self) -> (&'static str, i64) {
-        match self.span() {
+        match self.to.saturating_sub(self.from) {
             0..20_000_000 => ("us", 1_000),
             20_000_000..20_000_000_000 => ("ms", 1_000_000),
             _ => ("s", 1_000_000_000),
         }
     }
 
-    /// Ticks at multiples of 1, 2 or 5 times a power of ten.
     pub(super) fn ticks(&self) -> Vec<Tick> {
-        let step = round_step(self.span());
-        let (first, last) = (self.since_zero(self.from), self.since_zero(self.to));
-        let mut ticks = Vec::new();
-        let mut number = first.div_euclid(step);
-        while let Some(ns) = number.checked_mul(step).filter(|ns| *ns <= last) {
-            if ns >= first {
-                let ts = u64::try_from(i128::from(self.zero) + i128::from(ns)).unwrap_or(0);
-                ticks.push(Tick { ns, x: self.x(ts), label: self.label(ns), even: number % 2 == 0 });
-            }
-            number += 1;
-        }
-        ticks
+        let axis = self.linear();
+        let tick = |value: f64| {
+            let (ns, even) = (value as i64, (value / axis.step()) % 2.0 == 0.0);
+            Tick { ns, x: axis.at(value), label: self.label(ns), even }
+        };
+        axis.ticks().into_iter().map(tick).collect()
     }
 
-    /// A number of nanoseconds in the axis' unit, without zeros that say nothing.
+    /// Nanoseconds in the axis' unit, without trailing zeros.
     fn label(&self, ns: i64) -> String {
         let (_, one) = self.unit();
         let sign = if ns < 0 { "-" } else { "" };
@@ -86,23 +74,6 @@ impl Axis {
         let rest = rest.trim_end_matches('0');
         let point = if rest.is_empty() { "" } else { "." };
         format!("{sign}{whole}{point}{rest}")
-    }
-}
-
-/// The least round number of nanoseconds that fits at most [`STEPS`] times.
-fn round_step(span: u64) -> i64 {
-    let least = span.div_ceil(STEPS).max(1);
-    let mut step: u64 = 1;
-    loop {
-        for factor in [1, 2, 5] {
-            if let Some(step) = step.checked_mul(factor).filter(|step| *step >= least) {
-                return i64::try_from(step).unwrap_or(i64::MAX);
-            }
-        }
-        match step.checked_mul(10) {
-            Some(next) => step = next,
-            None => return i64::MAX,
-        }
     }
 }
 
@@ -122,18 +93,6 @@ mod tests {
             assert!((tick.x - axis.x(ts)).abs() < 1e-9);
         }
         assert_eq!(ticks.iter().filter(|tick| tick.even).count(), 4);
-    }
-
-    #[test]
-    fn any_span_has_some_ticks_and_not_too_many() {
-        for span in [1_u64, 7, 999, 12_345, 1 << 30, 1 << 45, u64::MAX / 4] {
-            let axis = Axis { from: 10, to: 10 + span, zero: 10 };
-            let ticks = axis.ticks();
-            assert!((1..=9).contains(&ticks.len()), "{span}: {ticks:?}");
-            assert!(ticks.iter().all(|tick| (0.0..=1.0).contains(&tick.x)), "{span}");
-        }
-        let empty = Axis { from: 10, to: 10, zero: 10 };
-        assert_eq!((empty.ticks().len(), empty.place(10, 10)), (1, (0.0, 0.0)));
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! Room: what the fills of a picture mean, in the order of its legend.
+//! Fills of a picture and their meaning, in legend order.
 //! Not here: colours (`style.css`).
 
-/// A fill, which means the same in every lane.
+use serde::{Serialize, Serializer};
+
+/// Fill with the same meaning in every lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Paint {
     Caller,
@@ -21,7 +23,7 @@ pub(super) enum Paint {
 }
 
 impl Paint {
-    /// Of a part of a call, by its cause's name.
+    /// Fill of a call's segment, by the name of its cause.
     pub(super) fn of_cause(cause: &str, further: bool) -> Self {
         match cause {
             "client_running" => Self::Caller,
@@ -37,44 +39,40 @@ impl Paint {
         }
     }
 
-    /// Its class in the page.
+    /// CSS class.
     pub(super) fn class(self) -> &'static str {
-        match self {
-            Self::Caller => "f-caller",
-            Self::Server => "f-server",
-            Self::Further => "f-further",
-            Self::Driver => "f-driver",
-            Self::Waits => "f-waits",
-            Self::Wakes => "f-wakes",
-            Self::Queued => "f-queued",
-            Self::Blocked => "f-blocked",
-            Self::Sleeps => "f-sleeps",
-            Self::Interrupt => "f-irq",
-            Self::InTheWay => "f-inway",
-            Self::Other => "f-other",
-            Self::Idle => "f-idle",
-            Self::Unknown => "f-unknown",
-        }
+        self.look().0
     }
 
-    /// Its meaning.
+    /// Legend text.
     pub(super) fn legend(self) -> &'static str {
+        self.look().1
+    }
+
+    fn look(self) -> (&'static str, &'static str) {
         match self {
-            Self::Caller => "caller running",
-            Self::Server => "server running",
-            Self::Further => "another thread running for this call",
-            Self::Driver => "work of the driver",
-            Self::Waits => "runnable: another task has the CPU",
-            Self::Wakes => "woken, not yet running",
-            Self::Queued => "no thread takes the call",
-            Self::Blocked => "blocked: lock, I/O, memory, or asleep at work",
-            Self::Sleeps => "sleeping: nothing to do, or waiting for the other side",
-            Self::Interrupt => "interrupt or softirq",
-            Self::InTheWay => "task that this call waited behind",
-            Self::Other => "another task",
-            Self::Idle => "CPU idle",
-            Self::Unknown => "not in the trace",
+            Self::Caller => ("f-caller", "caller running"),
+            Self::Server => ("f-server", "server running"),
+            Self::Further => ("f-further", "another thread running for this call"),
+            Self::Driver => ("f-driver", "work of the driver"),
+            Self::Waits => ("f-waits", "runnable: another task has the CPU"),
+            Self::Wakes => ("f-wakes", "woken, not yet running"),
+            Self::Queued => ("f-queued", "no thread takes the call"),
+            Self::Blocked => ("f-blocked", "blocked: lock, I/O, memory, or asleep at work"),
+            Self::Sleeps => ("f-sleeps", "sleeping: nothing to do, or waiting for the other side"),
+            Self::Interrupt => ("f-irq", "interrupt or softirq"),
+            Self::InTheWay => ("f-inway", "task that this call waited behind"),
+            Self::Other => ("f-other", "another task"),
+            Self::Idle => ("f-idle", "CPU idle"),
+            Self::Unknown => ("f-unknown", "not in the trace"),
         }
+    }
+}
+
+impl Serialize for Paint {
+    /// Serializes as the CSS class.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.class())
     }
 }
 

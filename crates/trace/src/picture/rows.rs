@@ -1,22 +1,29 @@
-//! Room: what is in each lane: the causes of a call, a thread's states, who had a CPU.
-//! Not here: where the lanes are (`layout`).
+//! Contents of the lanes: causes of a call, thread states, CPU occupancy.
+//! Not here: positions of the lanes (`layout`).
 
 use super::axis::Axis;
-use super::escape::cut;
-use super::layout::{Bar, Lane, signed};
+use super::data::{CpuLane, CpuOccupant, PictureData, Role, Slice, ThreadActivity, ThreadLane};
+use super::lane::{Bar, Lane, signed};
 use super::paint::Paint;
-use super::scene::{CpuLane, Doing, Has, Role, Scene, Slice, ThreadLane};
-use crate::verdict::text::{Time, prio};
-use crate::verdict::{Moment, Slow, Who};
+use crate::verdict::text::{prio, time};
+use crate::verdict::{CallSegment, SlowCall, ThreadInfo};
 
-/// The most characters of a name beside a lane; a thread's has 15.
+/// Maximum characters of a name beside a lane; thread names have at most 15.
 const NAME: usize = 15;
-/// The most parts of a call that each have a bar; where there are more, the shortest share theirs.
+/// Maximum bars for the segments of a call; beyond it, the shortest ones share a bar.
 const MOST_PARTS: usize = 500;
-/// The most characters of a name in a tooltip.
+/// Maximum characters of a name in a tooltip.
 const TITLE: usize = 60;
 
-/// A lane that nobody has placed yet.
+/// Truncates a text, with an ellipsis.
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// Lane without a position.
 fn lane(key: String) -> Lane {
     Lane {
         key,
@@ -30,20 +37,20 @@ fn lane(key: String) -> Lane {
     }
 }
 
-/// A thread as tooltips have it.
-fn full(who: &Who) -> String {
+/// Thread name for tooltips.
+fn full(who: &ThreadInfo) -> String {
     let gap = if who.comm.is_empty() { "" } else { " " };
     format!("{}{gap}{} ({})", cut(&who.comm, TITLE), who.tid, prio(who.prio))
 }
 
-/// When and for how long, as tooltips have it.
+/// Time and duration for tooltips.
 fn when<T>(axis: &Axis, slice: &Slice<T>) -> String {
-    format!("{} from {}", Time(slice.ns()), signed(axis.since_zero(slice.begin)))
+    format!("{} from {}", time(slice.ns()), signed(axis.since_zero(slice.begin)))
 }
 
-/// What the time of a call went to; the bars' widths are the whole call. Also how many parts are drawn together
-/// with others.
-pub(super) fn causes(axis: &Axis, slow: &Slow) -> (Lane, usize) {
+/// Lane of a call's causes; the bars together are as wide as the call. Also returns the number of segments that share
+/// a bar.
+pub(super) fn causes(axis: &Axis, slow: &SlowCall) -> (Lane, usize) {
     let mut bars: Vec<Bar> = Vec::new();
     let mut together = 0;
     if slow.parts.len() <= MOST_PARTS {
@@ -60,11 +67,11 @@ pub(super) fn causes(axis: &Axis, slow: &Slow) -> (Lane, usize) {
     (Lane { name: "cause".into(), detail: call.clone(), wide_detail: call, bars, ..lane }, together)
 }
 
-/// Parts in a row, as few as take this long together.
-fn groups(parts: &[Moment], least: u64) -> Vec<&[Moment]> {
+/// Groups adjacent segments until each group lasts at least `least`.
+fn groups(parts: &[CallSegment], least: u64) -> Vec<&[CallSegment]> {
     let (mut groups, mut begin, mut ns) = (Vec::new(), 0, 0);
     for (index, part) in parts.iter().enumerate() {
-        // What is wide enough by itself stands alone.
+        // A segment that is wide enough stands alone.
         if part.ns >= least && begin < index {
             groups.push(&parts[begin..index]);
             (begin, ns) = (index, 0);
@@ -80,18 +87,19 @@ fn groups(parts: &[Moment], least: u64) -> Vec<&[Moment]> {
     groups
 }
 
-/// One bar for parts in a row, painted as the one that takes the most of it.
-fn group_bar(axis: &Axis, slow: &Slow, group: &[Moment]) -> Option<Bar> {
+/// One bar for a group of segments, painted as the cause with the largest share.
+fn group_bar(axis: &Axis, slow: &SlowCall, group: &[CallSegment]) -> Option<Bar> {
     let (first, longest) = (group.first()?, group.iter().max_by_key(|part| part.ns)?);
     if group.len() == 1 {
         return Some(cause(axis, slow, first));
     }
-    let whole = Moment { at_ns: first.at_ns, ns: group.iter().map(|part| part.ns).sum(), ..longest.clone() };
+    let whole =
+        CallSegment { at_ns: first.at_ns, ns: group.iter().map(|part| part.ns).sum(), ..longest.clone() };
     let bar = cause(axis, slow, &whole);
     Some(Bar { title: format!("{} parts, the longest of them {}", group.len(), bar.title), ..bar })
 }
 
-fn cause(axis: &Axis, slow: &Slow, part: &Moment) -> Bar {
+fn cause(axis: &Axis, slow: &SlowCall, part: &CallSegment) -> Bar {
     let begin = slow.begin_ns.saturating_add(part.at_ns);
     let words = part.cause.replace('_', " ");
     let behind = part.behind.filter(|tid| *tid >= 0);
@@ -104,27 +112,27 @@ fn cause(axis: &Axis, slow: &Slow, part: &Moment) -> Bar {
     let thread = if part.tid > 0 { format!(", thread {}", part.tid) } else { String::new() };
     let cpu = part.cpu.map(|cpu| format!(" on cpu{cpu}")).unwrap_or_default();
     let from = signed(i64::try_from(part.at_ns).unwrap_or(i64::MAX));
-    let title = format!("{words}{behind}: {} from {from}{thread}{cpu}", Time(part.ns));
+    let title = format!("{words}{behind}: {} from {from}{thread}{cpu}", time(part.ns));
     let further = slow.server.as_ref().is_some_and(|server| server.tid != part.tid);
     let paint = Paint::of_cause(&part.cause, further);
     let long = format!("{words}{behind}");
     Bar::new(axis, (begin, begin.saturating_add(part.ns)), paint, title, &[long, words])
 }
 
-/// What a thread did.
+/// Lane of a thread.
 pub(super) fn thread(axis: &Axis, thread: &ThreadLane) -> Lane {
     let running = of_role(thread.role);
-    let bar = |slice: &Slice<Doing>| {
+    let bar = |slice: &Slice<ThreadActivity>| {
         let (paint, what, text) = match &slice.what {
-            Doing::Running(cpu) => (running, format!("running on cpu{cpu}"), format!("cpu{cpu}")),
-            Doing::Runnable(cpu) => {
+            ThreadActivity::Running(cpu) => (running, format!("running on cpu{cpu}"), format!("cpu{cpu}")),
+            ThreadActivity::Runnable(cpu) => {
                 (Paint::Waits, format!("runnable, in the queue of cpu{cpu}"), "runnable".to_owned())
             }
-            Doing::Sleeping => (Paint::Sleeps, "sleeping".to_owned(), String::new()),
-            Doing::Blocked(why) => {
+            ThreadActivity::Sleeping => (Paint::Sleeps, "sleeping".to_owned(), String::new()),
+            ThreadActivity::Blocked(why) => {
                 (Paint::Blocked, format!("blocked: {}", cut(why, TITLE)), "blocked".to_owned())
             }
-            Doing::Unknown => (Paint::Unknown, "not in the trace".to_owned(), String::new()),
+            ThreadActivity::Unknown => (Paint::Unknown, "not in the trace".to_owned(), String::new()),
         };
         let title = format!("{} {what}: {}", thread.who.tid, when(axis, slice));
         Bar { pair: thread.pair, ..Bar::new(axis, (slice.begin, slice.end), paint, title, &[text]) }
@@ -148,18 +156,18 @@ fn of_role(role: Role) -> Paint {
     }
 }
 
-/// Who had a CPU.
-pub(super) fn cpu(axis: &Axis, cpu: &CpuLane, scene: &Scene, slow: Option<&Slow>) -> Lane {
+/// Lane of a CPU.
+pub(super) fn cpu(axis: &Axis, cpu: &CpuLane, data: &PictureData, slow: Option<&SlowCall>) -> Lane {
     let in_the_way =
         |tid: i32| slow.is_some_and(|slow| slow.parts.iter().any(|part| part.behind == Some(tid)));
-    let bar = |slice: &Slice<Has>| {
+    let bar = |slice: &Slice<CpuOccupant>| {
         let (paint, pair, what, texts) = match &slice.what {
-            Has::Idle => (Paint::Idle, 0, "idle".to_owned(), ["idle".to_owned(), String::new()]),
-            Has::Unknown => {
+            CpuOccupant::Idle => (Paint::Idle, 0, "idle".to_owned(), ["idle".to_owned(), String::new()]),
+            CpuOccupant::Unknown => {
                 (Paint::Unknown, 0, "not in the trace".to_owned(), [String::new(), String::new()])
             }
-            Has::Task(who) => {
-                let ours = scene.threads.iter().find(|thread| thread.who.tid == who.tid);
+            CpuOccupant::Task(who) => {
+                let ours = data.threads.iter().find(|thread| thread.who.tid == who.tid);
                 let paint = match ours {
                     Some(thread) => of_role(thread.role),
                     None if in_the_way(who.tid) => Paint::InTheWay,
@@ -182,5 +190,17 @@ pub(super) fn cpu(axis: &Axis, cpu: &CpuLane, scene: &Scene, slow: Option<&Slow>
         bars: cpu.slices.iter().map(bar).collect(),
         over: cpu.interrupts.iter().map(over).collect(),
         ..lane(format!("cpu-{}", cpu.cpu))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn long_names_are_cut_between_characters() {
+        assert_eq!(cut("Binder:12_1", 11), "Binder:12_1");
+        assert_eq!(cut("Binder:12_1", 5), "Bind…");
+        assert_eq!(cut("äöü", 2), "ä…");
     }
 }

@@ -1,55 +1,55 @@
-//! Room: an event's `format` file: its number, and where its fields are.
-//! Not here: which fields matter (`layout`).
+//! Parser of an event's `format` file: number and field offsets.
+//! Not here: which fields are used (`layout`).
 //! Facts: `f_show` and `__trace_define_field` of `kernel/trace/trace_events.c`, Linux 7.2.
 
 use crate::number;
 
-/// One event's layout, as the kernel describes it.
+/// Format of one event, as the kernel describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// The group that it belongs to.
+    /// Event group.
     pub group: String,
-    /// Its name.
+    /// Event name.
     pub name: String,
-    /// Its number in the pages of this boot.
+    /// Event number in the pages of this boot.
     pub id: u16,
-    /// Its fields, the common ones first.
+    /// Fields, the common ones first.
     pub fields: Vec<Field>,
-    /// How the kernel prints it; C source.
+    /// Print format of the kernel; C source.
     pub print: String,
 }
 
-/// One field of an event.
+/// Field of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name, without brackets.
+    /// Name, without brackets.
     pub name: String,
-    /// Bytes from the start of the event.
+    /// Offset in bytes from the start of the event.
     pub offset: u32,
-    /// Bytes; 0 for what goes on to the event's end.
+    /// Size in bytes; 0 if the field extends to the event's end.
     pub size: u32,
     /// Whether it is a signed number.
     pub signed: bool,
-    /// Where its content is.
-    pub at: At,
+    /// Location of its content.
+    pub at: FieldLocation,
 }
 
-/// Where a field's content is.
+/// Location of a field's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum At {
-    /// In the field.
+pub enum FieldLocation {
+    /// Inline in the field.
     Here,
-    /// `__data_loc`: the field says offset and length, from the event's start.
+    /// `__data_loc`: the field holds offset and length, from the event's start.
     DataLoc,
-    /// `__rel_loc`: the same, from the end of the field.
+    /// `__rel_loc`: the field holds offset and length, from the field's end.
     RelLoc,
 }
 
-/// The most fields that are looked at; the kernel's largest events have some forty.
+/// Maximum number of fields parsed; the kernel's largest events have some forty.
 const MOST_FIELDS: usize = 512;
 
 impl Format {
-    /// Reads a `format` file. `None` if it has no name or number.
+    /// Parses a `format` file. `None` if it has no name or number.
     #[must_use]
     pub fn parse(group: &str, text: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(text);
@@ -75,7 +75,7 @@ impl Format {
         })
     }
 
-    /// A field by its name.
+    /// Field of this name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
@@ -83,7 +83,7 @@ impl Format {
 }
 
 impl Field {
-    /// Reads one line: `field:TYPE NAME; offset:N; size:N; signed:N;`. Also the lines of `header_page`.
+    /// Parses one line: `field:TYPE NAME; offset:N; size:N; signed:N;`. `header_page` has the same lines.
     pub(super) fn parse(line: &str) -> Option<Self> {
         let line = line.trim_start();
         let rest = line.strip_prefix("field:").or_else(|| line.strip_prefix("field special:"))?;
@@ -101,11 +101,13 @@ impl Field {
             }
         }
         let at = match declaration.split(' ').next() {
-            Some("__data_loc") => At::DataLoc,
-            Some("__rel_loc") => At::RelLoc,
-            _ => At::Here,
+            Some("__data_loc") => FieldLocation::DataLoc,
+            Some("__rel_loc") => FieldLocation::RelLoc,
+            _ => FieldLocation::Here,
         };
-        let bare = declaration.split_once('[').filter(|(before, _)| at == At::Here && !before.ends_with(' '));
+        let bare = declaration
+            .split_once('[')
+            .filter(|(before, _)| at == FieldLocation::Here && !before.ends_with(' '));
         let bare = bare.map_or(declaration, |(before, _)| before).trim_end();
         let name = bare.rsplit([' ', '*', ']']).next().filter(|name| !name.is_empty())?;
         Some(Self { name: name.to_owned(), offset: offset?, size: size?, signed, at })
@@ -118,58 +120,22 @@ mod tests {
 
     #[test]
     fn fields_are_found_however_they_are_declared() {
-        for (line, name, offset, size, signed, at) in [
-            (
-                "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;",
-                "common_type",
-                0,
-                2,
-                false,
-                At::Here,
-            ),
-            (
-                "\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;",
-                "prev_comm",
-                8,
-                16,
-                false,
-                At::Here,
-            ),
-            (
-                "\tfield:char prev_comm[TASK_COMM_LEN];\toffset:8;\tsize:16;\tsigned:1;",
-                "prev_comm",
-                8,
-                16,
-                true,
-                At::Here,
-            ),
-            (
-                "\tfield:__data_loc char[] name;\toffset:12;\tsize:4;\tsigned:0;",
-                "name",
-                12,
-                4,
-                false,
-                At::DataLoc,
-            ),
-            (
-                "\tfield:__rel_loc char[] name;\toffset:12;\tsize:4;\tsigned:0;",
-                "name",
-                12,
-                4,
-                false,
-                At::RelLoc,
-            ),
-            ("\tfield:void *work;\toffset:8;\tsize:8;\tsigned:0;", "work", 8, 8, false, At::Here),
-            ("\tfield:const char * fmt;\toffset:16;\tsize:8;\tsigned:0;", "fmt", 16, 8, false, At::Here),
-            ("\tfield:char buf[];\toffset:16;\tsize:0;\tsigned:0;", "buf", 16, 0, false, At::Here),
-            ("\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;", "commit", 8, 8, true, At::Here),
+        for (declaration, name, at) in [
+            ("unsigned short common_type", "common_type", FieldLocation::Here),
+            ("char prev_comm[16]", "prev_comm", FieldLocation::Here),
+            ("char prev_comm[TASK_COMM_LEN]", "prev_comm", FieldLocation::Here),
+            ("__data_loc char[] name", "name", FieldLocation::DataLoc),
+            ("__rel_loc char[] name", "name", FieldLocation::RelLoc),
+            ("void *work", "work", FieldLocation::Here),
+            ("const char * fmt", "fmt", FieldLocation::Here),
+            ("char buf[]", "buf", FieldLocation::Here),
+            (" local_t commit", "commit", FieldLocation::Here),
         ] {
-            let field = Field::parse(line).expect(line);
-            assert_eq!(
-                (field.name.as_str(), field.offset, field.size, field.signed, field.at),
-                (name, offset, size, signed, at),
-                "{line}"
-            );
+            for (offset, size, signed) in [(8, 16, true), (12, 0, false)] {
+                let numbers = format!("offset:{offset};\tsize:{size};\tsigned:{};", u32::from(signed));
+                let field = Field::parse(&format!("\tfield:{declaration};\t{numbers}")).expect(declaration);
+                assert_eq!(field, Field { name: name.to_owned(), offset, size, signed, at }, "{declaration}");
+            }
         }
         for bad in ["", "field:", "field:int x;", "field:int x;\toffset:-1;\tsize:4;", "print fmt: \"\""] {
             assert_eq!(Field::parse(bad), None, "{bad}");

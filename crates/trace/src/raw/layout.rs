@@ -1,153 +1,39 @@
-//! Room: which events are looked into, and where their fields are in this recording.
-//! Not here: taking the fields out (`decode`).
-//! Facts: `include/trace/events/` and `drivers/android/binder_trace.h`, Linux 7.2.
+//! Field offsets of the decoded events in this recording.
+//! Not here: reading the fields (`decode`); which events are decoded (`schema`).
 
-use super::format::{At, Field, Format};
+use super::format::{Field, FieldLocation, Format};
 use crate::event::{Flavour, Name, Names};
-use crate::report::{Report, Sort};
+use crate::report::{ProblemKind, Report};
+use crate::schema::{EventSpec, MOST_FIELDS};
 
-/// What an event is decoded as. The order of its fields is that of [`WANTED`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
-    Switch,
-    Waking,
-    Wakeup,
-    WakeupNew,
-    BlockedReason,
-    PiSetprio,
-    Migrate,
-    IrqEntry,
-    IrqExit,
-    VectorEntry,
-    VectorExit,
-    IpiEntry,
-    IpiExit,
-    IpiRaise,
-    IpiSendCpu,
-    IpiSendMask,
-    SoftirqRaise,
-    SoftirqEntry,
-    SoftirqExit,
-    CpuIdle,
-    CpuFrequency,
-    WorkStart,
-    WorkEnd,
-    ReclaimBegin,
-    ReclaimEnd,
-    ContentionBegin,
-    ContentionEnd,
+/// How an event is decoded.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Decoding {
+    /// By the table of events.
+    Table(&'static EventSpec, Flavour),
+    /// Entry or exit of a processor-local interrupt.
+    Vector { entry: bool },
+    /// Text of `trace_marker`.
     Print,
+    /// `trace_printk` with arguments.
     Bprint,
+    /// `trace_printk` without arguments.
     Bputs,
-    Transaction,
-    Received,
-    AllocBuf,
-    BufferRelease,
-    FailedBufferRelease,
-    UpdateBufferRelease,
-    SetPriority,
-    Lock,
-    Locked,
-    Unlock,
-    WaitForWork,
-    Ioctl,
-    IoctlDone,
-    WriteDone,
-    ReadDone,
-    Command,
-    Return,
-    LatencyFree,
-    FdSend,
-    FdReceived,
+    /// Name only.
     Other,
 }
 
-const WAKE: &[&str] = &["comm", "pid", "prio", "target_cpu"];
-const BUFFER: &[&str] = &["debug_id", "data_size", "offsets_size", "extra_buffers_size"];
-
-/// Group (empty for any), event, what it is, its fields.
-const WANTED: [(&str, &str, What, &[&str]); 28] = [
-    (
-        "sched",
-        "sched_switch",
-        What::Switch,
-        &["prev_comm", "prev_pid", "prev_prio", "prev_state", "next_comm", "next_pid", "next_prio"],
-    ),
-    ("sched", "sched_waking", What::Waking, WAKE),
-    ("sched", "sched_wakeup", What::Wakeup, WAKE),
-    ("sched", "sched_wakeup_new", What::WakeupNew, WAKE),
-    ("sched", "sched_blocked_reason", What::BlockedReason, &["pid", "io_wait", "caller"]),
-    ("sched", "sched_pi_setprio", What::PiSetprio, &["comm", "pid", "oldprio", "newprio"]),
-    ("sched", "sched_migrate_task", What::Migrate, &["comm", "pid", "prio", "orig_cpu", "dest_cpu"]),
-    ("irq", "irq_handler_entry", What::IrqEntry, &["irq", "name"]),
-    ("irq", "irq_handler_exit", What::IrqExit, &["irq"]),
-    ("irq", "softirq_raise", What::SoftirqRaise, &["vec"]),
-    ("irq", "softirq_entry", What::SoftirqEntry, &["vec"]),
-    ("irq", "softirq_exit", What::SoftirqExit, &["vec"]),
-    ("ipi", "ipi_entry", What::IpiEntry, &["reason"]),
-    ("ipi", "ipi_exit", What::IpiExit, &["reason"]),
-    ("ipi", "ipi_raise", What::IpiRaise, &["reason"]),
-    ("ipi", "ipi_send_cpu", What::IpiSendCpu, &["cpu", "callback"]),
-    ("ipi", "ipi_send_cpumask", What::IpiSendMask, &["callback"]),
-    ("power", "cpu_idle", What::CpuIdle, &["state", "cpu_id"]),
-    ("power", "cpu_frequency", What::CpuFrequency, &["state", "cpu_id"]),
-    ("workqueue", "workqueue_execute_start", What::WorkStart, &["work", "function"]),
-    ("workqueue", "workqueue_execute_end", What::WorkEnd, &["work"]),
-    ("vmscan", "mm_vmscan_direct_reclaim_begin", What::ReclaimBegin, &["order"]),
-    ("vmscan", "mm_vmscan_direct_reclaim_end", What::ReclaimEnd, &["nr_reclaimed"]),
-    ("lock", "contention_begin", What::ContentionBegin, &["flags"]),
-    ("lock", "contention_end", What::ContentionEnd, &["ret"]),
-    ("ftrace", "print", What::Print, &["buf"]),
-    ("ftrace", "bprint", What::Bprint, &["fmt", "buf"]),
-    ("ftrace", "bputs", What::Bputs, &["str"]),
-];
-
-/// The events of the groups `binder` and `rust_binder`.
-const BINDER: [(&str, What, &[&str]); 20] = [
-    (
-        "binder_transaction",
-        What::Transaction,
-        &["debug_id", "target_node", "to_proc", "to_thread", "reply", "code", "flags"],
-    ),
-    ("binder_transaction_received", What::Received, &["debug_id"]),
-    ("binder_transaction_alloc_buf", What::AllocBuf, BUFFER),
-    ("binder_transaction_buffer_release", What::BufferRelease, BUFFER),
-    ("binder_transaction_failed_buffer_release", What::FailedBufferRelease, BUFFER),
-    ("binder_transaction_update_buffer_release", What::UpdateBufferRelease, BUFFER),
-    ("binder_set_priority", What::SetPriority, &["proc", "thread", "old_prio", "new_prio", "desired_prio"]),
-    ("binder_lock", What::Lock, &[]),
-    ("binder_locked", What::Locked, &[]),
-    ("binder_unlock", What::Unlock, &[]),
-    ("binder_wait_for_work", What::WaitForWork, &["proc_work", "transaction_stack", "thread_todo"]),
-    ("binder_ioctl", What::Ioctl, &["cmd", "arg"]),
-    ("binder_ioctl_done", What::IoctlDone, &["ret"]),
-    ("binder_write_done", What::WriteDone, &["ret"]),
-    ("binder_read_done", What::ReadDone, &["ret"]),
-    ("binder_command", What::Command, &["cmd"]),
-    ("binder_return", What::Return, &["cmd"]),
-    (
-        "binder_txn_latency_free",
-        What::LatencyFree,
-        &["debug_id", "from_proc", "from_thread", "to_proc", "to_thread", "code", "flags"],
-    ),
-    ("binder_transaction_fd_send", What::FdSend, &["debug_id", "fd", "offset"]),
-    ("binder_transaction_fd_recv", What::FdReceived, &["debug_id", "fd", "offset"]),
-];
-
-/// The most fields of one event that are looked at.
-const MOST: usize = 7;
-
-/// Where a field is.
+/// Offset and size of a field.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spot {
+pub(super) struct FieldSpot {
     pub(super) offset: usize,
     pub(super) size: usize,
     pub(super) signed: bool,
-    pub(super) at: At,
+    pub(super) at: FieldLocation,
 }
 
-impl Spot {
-    const NOWHERE: Self = Self { offset: 0, size: 0, signed: false, at: At::Here };
+impl FieldSpot {
+    const NOWHERE: Self = Self { offset: 0, size: 0, signed: false, at: FieldLocation::Here };
 
     pub(super) fn of(field: &Field) -> Self {
         let Field { offset, size, signed, at, .. } = field;
@@ -155,73 +41,76 @@ impl Spot {
     }
 }
 
-/// How one event of this recording is decoded.
+/// Decoding of one event in this recording.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    pub(super) what: What,
-    pub(super) flavour: Flavour,
-    /// The event's name; for a vector the interrupt's.
+    pub(super) decoding: Decoding,
+    /// Event name; for a vector the interrupt's.
     pub(super) name: Name,
-    pub(super) spots: [Spot; MOST],
-    /// For `sched_switch`: which bits of the state are which letter.
+    pub(super) spots: [FieldSpot; MOST_FIELDS],
+    /// For `sched_switch`: state bits and their letters.
     pub(super) states: Vec<(u64, u8)>,
 }
 
 impl Layout {
-    /// For an event's format. One that lacks a field which is looked at is a problem, and is given as
-    /// another event.
+    /// Builds the layout for an event's format. If a decoded field is missing, that is a problem, and the event is
+    /// decoded as `Kind::Other`.
     pub(super) fn of(format: &Format, names: &mut Names, report: &mut Report) -> Self {
-        let (mut what, wanted, flavour) = known(format);
-        let mut spots = [Spot::NOWHERE; MOST];
-        for (spot, name) in spots.iter_mut().zip(wanted) {
+        let mut decoding = decoding(format);
+        let wanted: Vec<&str> = match decoding {
+            Decoding::Table(spec, _) => spec.fields.iter().map(|field| field.name).collect(),
+            Decoding::Vector { .. } => vec!["vector"],
+            Decoding::Print => vec!["buf"],
+            Decoding::Bprint => vec!["fmt", "buf"],
+            Decoding::Bputs => vec!["str"],
+            Decoding::Other => Vec::new(),
+        };
+        let mut spots = [FieldSpot::NOWHERE; MOST_FIELDS];
+        for (spot, name) in spots.iter_mut().zip(wanted).filter(|(_, name)| !name.is_empty()) {
             match format.field(name).filter(|field| fits(field)) {
-                Some(field) => *spot = Spot::of(field),
+                Some(field) => *spot = FieldSpot::of(field),
                 None => {
-                    what = What::Other;
+                    decoding = Decoding::Other;
                     let detail = format!("{}/{} has no readable field {name}", format.group, format.name);
-                    report.note_apart(Sort::MissingField, detail);
+                    report.note_apart(ProblemKind::MissingField, detail);
                 }
             }
         }
-        let vector = |suffix| format.name.strip_suffix(suffix).unwrap_or(&format.name);
-        let name = match what {
-            What::VectorEntry => vector("_entry"),
-            What::VectorExit => vector("_exit"),
+        let name = match decoding {
+            Decoding::Vector { .. } => format.name.rsplit_once('_').map_or("", |(name, _)| name),
             _ => &format.name,
         };
-        let states = if what == What::Switch { states(&format.print) } else { Vec::new() };
-        Self { what, flavour, name: names.intern(name), spots, states }
+        let states = if format.name == "sched_switch" { states(&format.print) } else { Vec::new() };
+        Self { decoding, name: names.intern(name), spots, states }
     }
 }
 
-/// What an event is, and the fields it must have.
-fn known(format: &Format) -> (What, &'static [&'static str], Flavour) {
-    let flavour = if format.group == "rust_binder" { Flavour::Rust } else { Flavour::C };
-    if matches!(format.group.as_str(), "binder" | "rust_binder") {
-        let found = BINDER.iter().find(|(name, ..)| *name == format.name);
-        return found.map_or((What::Other, &[], flavour), |(_, what, fields)| (*what, fields, flavour));
-    }
-    if format.group == "irq_vectors" && format.field("vector").is_some() {
-        if format.name.ends_with("_entry") {
-            return (What::VectorEntry, &["vector"], flavour);
+fn decoding(format: &Format) -> Decoding {
+    match (format.group.as_str(), format.name.as_str()) {
+        ("irq_vectors", name) if format.field("vector").is_some() && name.ends_with("_entry") => {
+            Decoding::Vector { entry: true }
         }
-        if format.name.ends_with("_exit") {
-            return (What::VectorExit, &["vector"], flavour);
+        ("irq_vectors", name) if format.field("vector").is_some() && name.ends_with("_exit") => {
+            Decoding::Vector { entry: false }
         }
+        ("ftrace", "print") => Decoding::Print,
+        ("ftrace", "bprint") => Decoding::Bprint,
+        ("ftrace", "bputs") => Decoding::Bputs,
+        (group, name) => match EventSpec::in_group(group, name) {
+            Some((spec, flavour)) => Decoding::Table(spec, flavour),
+            None => Decoding::Other,
+        },
     }
-    let mine = |group: &str, name: &str| name == format.name && (group.is_empty() || group == format.group);
-    let found = WANTED.iter().find(|(group, name, ..)| mine(group, name));
-    found.map_or((What::Other, &[], flavour), |(_, _, what, fields)| (*what, fields, flavour))
 }
 
-/// A field that can be in an event at all.
+/// Whether a field's offset and size are plausible.
 fn fits(field: &Field) -> bool {
-    let dynamic = field.at != At::Here;
+    let dynamic = field.at != FieldLocation::Here;
     field.offset < 1 << 16 && field.size < 1 << 16 && (!dynamic || field.size == 4)
 }
 
-/// The letters in `sched_switch`'s print format: `{ 0x00000001, "S" }`, in older kernels `{ 1, "S" }`. The
-/// bit above the highest stands for a preempted task.
+/// State letters in `sched_switch`'s print format: `{ 0x00000001, "S" }`, in older kernels `{ 1, "S" }`. The bit
+/// above the highest marks a preempted task.
 fn states(print: &str) -> Vec<(u64, u8)> {
     let mut found: Vec<(u64, u8)> = Vec::new();
     for entry in print.split('{').skip(1) {
@@ -260,21 +149,23 @@ mod tests {
             b"name: sched_waking\nID: 4\n\tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;\n",
         )
         .expect("a format");
-        assert_eq!(Layout::of(&format, &mut names, &mut report).what, What::Other);
+        let layout = Layout::of(&format, &mut names, &mut report);
+        assert!(matches!(layout.decoding, Decoding::Other));
         assert!(report.to_string().contains("sched/sched_waking has no readable field comm"), "{report}");
     }
 
     #[test]
     fn both_binder_groups_are_known_and_told_apart() {
         let text = b"name: binder_transaction_received\nID: 4\n\tfield:int debug_id;\toffset:8;\tsize:4;\tsigned:1;\n";
-        for (group, what, flavour) in [
-            ("binder", What::Received, Flavour::C),
-            ("rust_binder", What::Received, Flavour::Rust),
-            ("other", What::Other, Flavour::C),
-        ] {
+        for (group, want) in
+            [("binder", Some(Flavour::C)), ("rust_binder", Some(Flavour::Rust)), ("other", None)]
+        {
             let format = Format::parse(group, text).expect("a format");
-            let layout = Layout::of(&format, &mut Names::default(), &mut Report::default());
-            assert_eq!((layout.what, layout.flavour), (what, flavour), "{group}");
+            let found = match Layout::of(&format, &mut Names::default(), &mut Report::default()).decoding {
+                Decoding::Table(_, flavour) => Some(flavour),
+                _ => None,
+            };
+            assert_eq!(found, want, "{group}");
         }
     }
 }

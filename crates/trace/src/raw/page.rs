@@ -1,28 +1,28 @@
-//! Room: one page of a ring buffer: its header and its records.
-//! Not here: what is in a record (`decode`).
+//! Parser of one ring-buffer page: header and records.
+//! Not here: contents of a record (`decode`).
 //! Facts: `struct buffer_data_page`, `rb_update_read_stamp`, `check_buffer` and `ring_buffer_read_page` of
 //! `kernel/trace/ring_buffer.c`, Linux 7.2; `RB_MISSED_EVENTS` and `RB_MISSED_STORED` there.
 
 use super::format::Field;
 
-/// Where a page's header has what; from `events/header_page`.
+/// Layout of a page header, from `events/header_page`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     commit_offset: usize,
-    /// Bytes of the machine's `long`, 4 or 8.
+    /// Size of the kernel's `long` in bytes, 4 or 8.
     long: usize,
     data: usize,
 }
 
 impl Default for Header {
-    /// A 64-bit kernel's.
+    /// Layout of a 64-bit kernel.
     fn default() -> Self {
         Self { commit_offset: 8, long: 8, data: 16 }
     }
 }
 
 impl Header {
-    /// Reads `header_page`. `None` if it is not as expected.
+    /// Parses `header_page`. `None` if it is malformed.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(text);
         let field = |name: &str| text.lines().filter_map(Field::parse).find(|field| field.name == name);
@@ -36,13 +36,13 @@ impl Header {
 
 const MISSED_EVENTS: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
-/// The bits of the commit word that are a size.
+/// Size bits of the commit word.
 const SIZE: u64 = (1 << 27) - 1;
 
-/// Bits of an absolute time stamp; the others are those of the time before.
+/// Bits of an absolute time stamp; the higher bits come from the previous time.
 const ABSOLUTE: u64 = (1 << 59) - 1;
 
-/// What is missing before a page.
+/// Events missing before a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missed {
     Nothing,
@@ -50,7 +50,7 @@ pub(super) enum Missed {
     Count(u64),
 }
 
-/// A place in a page that is being read. Borrows nothing, so that a stream can keep it beside the page.
+/// Read position in a page. Borrows nothing, so that a stream can keep it beside the page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor {
     at: usize,
@@ -59,14 +59,14 @@ pub(super) struct Cursor {
     pub(super) missed: Missed,
 }
 
-/// What comes next in a page.
+/// Next record of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Record<'p> {
-    /// An event.
+    /// Event.
     Data { ts: u64, bytes: &'p [u8] },
-    /// There is no more.
+    /// End of the page.
     End,
-    /// What follows cannot be read.
+    /// The rest is unreadable.
     Corrupt(&'static str),
 }
 
@@ -81,7 +81,7 @@ fn long(page: &[u8], at: usize, size: usize) -> Option<u64> {
 }
 
 impl Cursor {
-    /// At the start of a page.
+    /// Cursor at the start of a page.
     pub(super) fn open(page: &[u8], header: Header) -> Result<Self, &'static str> {
         let (Some(ts), Some(commit)) = (long(page, 0, 8), long(page, header.commit_offset, header.long))
         else {
@@ -101,12 +101,12 @@ impl Cursor {
         Ok(Self { at: header.data, end, ts, missed })
     }
 
-    /// The time reached: that of the page, then of the last record.
+    /// Current time: that of the page, then of the last record.
     pub(super) fn ts(&self) -> u64 {
         self.ts
     }
 
-    /// The next event of this page, which must be the one that the cursor was opened on.
+    /// Next event of this page, which must be the one that the cursor was opened on.
     pub(super) fn next<'p>(&mut self, page: &'p [u8]) -> Record<'p> {
         loop {
             if self.at >= self.end {
@@ -123,8 +123,8 @@ impl Cursor {
                     return Record::End;
                 }
                 (29, Some(length)) => {
-                    // A discarded event. Its time counts for the next one, unless it is the 1 that stands
-                    // for 0, because a 0 would end the page.
+                    // Discarded event. Its delta counts for the next one, except the 1 that replaces 0, because a 0
+                    // would end the page.
                     self.ts = self.ts.wrapping_add(if delta == 1 { 0 } else { delta });
                     self.at = body.saturating_add(length as usize);
                 }
@@ -134,7 +134,7 @@ impl Cursor {
                 }
                 (31, Some(high)) => {
                     let absolute = (u64::from(high) << 27 | delta) & ABSOLUTE | self.ts & !ABSOLUTE;
-                    // The 59 bits have run over since the time before.
+                    // The 59 bits overflowed since the previous time.
                     self.ts = if absolute < self.ts && self.ts & !ABSOLUTE != 0 {
                         absolute.wrapping_add(ABSOLUTE + 1)
                     } else {

@@ -1,7 +1,7 @@
-//! Room: the text of a `trace_printk`, from its format and the binary arguments beside it.
-//! Facts: `vbin_printf` of `lib/vsprintf.c`, Linux 7.2: words aligned to four bytes at most, strings whole.
+//! Formats a `trace_printk` from its format and binary arguments.
+//! Facts: `vbin_printf` of `lib/vsprintf.c`, Linux 7.2: words aligned to at most four bytes, strings inline.
 
-/// Fills in a format. What is not understood stays as it stands in the format.
+/// Formats the arguments. Unknown conversions stay as they are in the format.
 pub(super) fn fill(format: &str, arguments: &[u8]) -> String {
     let mut out = String::new();
     let mut arguments = Arguments { bytes: arguments, at: 0 };

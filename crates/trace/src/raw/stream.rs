@@ -1,27 +1,27 @@
-//! Room: the reader of raw traces: a page of each CPU at a time, merged by time.
+//! Reader of raw traces: one page of each CPU at a time, merged by time.
 //! Not here: records (`page`), events (`decode`).
 
-use super::decode::{Common, Decoder};
+use super::decode::{CommonFields, Decoder};
 use super::format::Format;
 use super::layout::Layout;
 use super::page::{Cursor, Header, Missed, Record};
 use super::symbols::Symbols;
 use super::threads::Threads;
-use crate::event::{Context, Event, Kind, Name, Names};
-use crate::file::{Container, Head, Part};
+use crate::event::{Event, Kind, Names};
+use crate::file::{Container, Head, TracefsText};
 use crate::number;
-use crate::report::{Report, Sort};
+use crate::report::{ProblemKind, Report};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{Read, Seek};
 
-/// How much of each CPU is in memory at most, in bytes, and of all of them together.
+/// Maximum window of each CPU, and of all of them together, in bytes.
 const WINDOW: usize = 256 << 10;
 const ALL_WINDOWS: usize = 32 << 20;
 
-/// Reads a trace file of ours: an iterator of its events in the order of their times.
+/// Reader of a binderperf trace file: an iterator of its events in time order.
 ///
-/// Memory does not grow with the trace: a window of each CPU, the texts, and the names met.
+/// Memory does not grow with the trace: a window per CPU, the texts, and the names met.
 #[derive(Debug)]
 pub struct RawReader<R> {
     file: Container<R>,
@@ -29,61 +29,62 @@ pub struct RawReader<R> {
     decoder: Decoder,
     report: Report,
     lanes: Vec<Lane>,
-    /// How much of each CPU is in memory.
+    /// Window size per CPU in bytes.
     window: usize,
-    /// The time of each lane's next event, and the lane.
+    /// Time of each lane's next event, and the lane.
     order: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
-/// Where lanes get their pages from.
+/// Source of pages for lanes.
 struct Source<'s, R> {
     file: &'s mut Container<R>,
     header: Header,
     window: usize,
 }
 
-/// One CPU's stream.
+/// Stream of one CPU.
 #[derive(Debug)]
 struct Lane {
     cpu: u32,
     window: Vec<u8>,
-    /// Where in the window the page starts that the cursor is in.
+    /// Offset of the cursor's page in the window.
     page: usize,
     cursor: Option<Cursor>,
     ts: u64,
     next: Option<Event>,
-    /// There are no more pages.
+    /// No pages remain.
     ended: bool,
-    /// What the CPU's statistics say it could not record.
+    /// Dropped events, from the CPU's statistics.
     dropped: u64,
-    /// What they say was overwritten before it was read, and is in no page's count so far.
+    /// Overwritten events, from the statistics, not counted by any page yet.
     overrun: u64,
-    /// How many pages only say that some are missing: a full page has no room for the count.
+    /// Gaps without a count: a full page has no room for it.
     uncounted: u64,
 }
 
 impl<R: Read + Seek> RawReader<R> {
-    /// Begins to read an opened file.
+    /// Creates a reader of an opened file.
     pub fn new(file: Container<R>) -> Self {
         let mut report = file.report().clone();
         let text = |part| file.text(part, 0).unwrap_or_default();
-        let header = if text(Part::HeaderPage).is_empty() {
+        let header = if text(TracefsText::HeaderPage).is_empty() {
             Header::default()
         } else {
-            Header::parse(text(Part::HeaderPage)).unwrap_or_else(|| {
-                report.note(Sort::Unsupported, || "the pages' header is of an unknown form".into());
+            Header::parse(text(TracefsText::HeaderPage)).unwrap_or_else(|| {
+                report.note(ProblemKind::Unsupported, || "the pages' header is of an unknown form".into());
                 Header::default()
             })
         };
         let mut names = Names::default();
         let layouts = layouts(&file, &mut names, &mut report);
-        let threads = Threads::new(text(Part::SavedCmdlines), text(Part::SavedTgids), &mut names);
-        let symbols = Symbols::new(text(Part::Symbols), text(Part::PrintkFormats));
-        let mut cpus: Vec<u32> = file.cpus().chain(file.cpus_with(Part::Stats)).collect();
+        let threads =
+            Threads::new(text(TracefsText::SavedCmdlines), text(TracefsText::SavedTgids), &mut names);
+        let symbols = Symbols::new(text(TracefsText::Symbols), text(TracefsText::PrintkFormats));
+        let mut cpus: Vec<u32> = file.cpus().chain(file.cpus_with(TracefsText::Stats)).collect();
         cpus.sort_unstable();
         cpus.dedup();
         let window = (ALL_WINDOWS / cpus.len().max(1)).min(WINDOW);
-        let lanes = cpus.into_iter().map(|cpu| Lane::new(cpu, file.text(Part::Stats, cpu))).collect();
+        let lanes = cpus.into_iter().map(|cpu| Lane::new(cpu, file.text(TracefsText::Stats, cpu))).collect();
         let decoder = Decoder { layouts, names, threads, symbols };
         let mut reader = Self { file, header, decoder, report, lanes, window, order: BinaryHeap::new() };
         for lane in 0..reader.lanes.len() {
@@ -92,22 +93,22 @@ impl<R: Read + Seek> RawReader<R> {
         reader
     }
 
-    /// What the file says of itself.
+    /// Header of the file.
     pub fn head(&self) -> &Head {
         self.file.head()
     }
 
-    /// The names that events carry the numbers of.
+    /// Names that the events refer to.
     pub fn names(&self) -> &Names {
         &self.decoder.names
     }
 
-    /// What was met so far.
+    /// Report so far.
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// Reads a lane's next event, if there is one, and puts the lane where it belongs in the order.
+    /// Reads a lane's next event and re-inserts the lane into the order.
     fn advance(&mut self, index: usize) {
         let Self { file, header, decoder, report, lanes, window, order } = self;
         let source = Source { file, header: *header, window: *window };
@@ -173,28 +174,30 @@ impl Lane {
             let page = self.window.get(self.page..self.page + size).unwrap_or_default();
             match cursor.next(page) {
                 Record::Data { ts, bytes } => {
-                    let Some(common) = Common::of(bytes) else {
-                        report.note(Sort::Corrupt, || {
+                    let Some(common) = CommonFields::of(bytes) else {
+                        report.note(ProblemKind::Corrupt, || {
                             format!("an event of {} bytes on cpu {}", bytes.len(), self.cpu)
                         });
                         continue;
                     };
                     if ts < self.ts {
                         let (cpu, back) = (self.cpu, self.ts - ts);
-                        report.note(Sort::ClockBackwards, || format!("by {back} ns to {ts} ns on cpu {cpu}"));
+                        report.note(ProblemKind::ClockBackwards, || {
+                            format!("by {back} ns to {ts} ns on cpu {cpu}")
+                        });
                     }
                     self.ts = ts;
                     let kind = decoder.kind(common.id, bytes, report);
                     let (comm, tgid) = decoder.threads.of(common.tid);
-                    let Common { tid, context, .. } = common;
+                    let CommonFields { tid, context, .. } = common;
                     return Some(Event { ts, cpu: self.cpu, tid, tgid, comm, context, kind });
                 }
                 Record::Corrupt(what) => {
                     let (cpu, ts) = (self.cpu, cursor.ts());
-                    report.note(Sort::Corrupt, || format!("{what}, on cpu {cpu} behind {ts} ns"));
+                    report.note(ProblemKind::Corrupt, || format!("{what}, on cpu {cpu} behind {ts} ns"));
                     self.close_page(size);
-                    // Nobody knows how many events were behind it.
-                    return Some(self.lost(ts, None));
+                    // The number of events behind it is unknown.
+                    return Some(Event::lost(ts, self.cpu, None));
                 }
                 Record::End => self.close_page(size),
             }
@@ -203,7 +206,7 @@ impl Lane {
             report.count_gaps(std::mem::take(&mut self.uncounted), std::mem::take(&mut self.overrun));
         }
         let dropped = std::mem::take(&mut self.dropped);
-        (dropped > 0).then(|| self.lost(self.ts, Some(dropped)))
+        (dropped > 0).then(|| Event::lost(self.ts, self.cpu, Some(dropped)))
     }
 
     fn close_page(&mut self, size: usize) {
@@ -211,7 +214,7 @@ impl Lane {
         self.page += size;
     }
 
-    /// Opens the next page; what is missing before it.
+    /// Opens the next page; returns what is missing before it.
     fn open_page<R: Read + Seek>(
         &mut self,
         source: &mut Source<'_, R>,
@@ -222,7 +225,7 @@ impl Lane {
             self.page = 0;
             if let Err(error) = source.file.read_pages(self.cpu, &mut self.window, source.window) {
                 self.window.clear();
-                report.note(Sort::Truncated, || format!("reading pages of cpu {}: {error}", self.cpu));
+                report.note(ProblemKind::Truncated, || format!("reading pages of cpu {}: {error}", self.cpu));
             }
             self.ended = self.window.is_empty();
             if self.ended {
@@ -236,35 +239,33 @@ impl Lane {
                     Missed::Nothing => None,
                     Missed::Some => {
                         self.uncounted += 1;
-                        Some(self.lost(cursor.ts(), None))
+                        Some(Event::lost(cursor.ts(), self.cpu, None))
                     }
                     Missed::Count(count) => {
                         self.overrun = self.overrun.saturating_sub(count);
-                        Some(self.lost(cursor.ts(), Some(count)))
+                        Some(Event::lost(cursor.ts(), self.cpu, Some(count)))
                     }
                 }
             }
             Err(what) => {
-                report.note(Sort::Corrupt, || format!("{what}, on cpu {} behind {} ns", self.cpu, self.ts));
+                report.note(ProblemKind::Corrupt, || {
+                    format!("{what}, on cpu {} behind {} ns", self.cpu, self.ts)
+                });
                 self.close_page(size);
-                Some(self.lost(self.ts, None))
+                Some(Event::lost(self.ts, self.cpu, None))
             }
         }
     }
-
-    fn lost(&self, ts: u64, count: Option<u64>) -> Event {
-        let (cpu, context) = (self.cpu, Context::default());
-        Event { ts, cpu, tid: -1, tgid: None, comm: Name::NONE, context, kind: Kind::Lost { count } }
-    }
 }
 
-/// A table of the formats by event number.
+/// Layouts by event number.
 fn layouts<R>(file: &Container<R>, names: &mut Names, report: &mut Report) -> Vec<Option<Layout>> {
     let mut layouts: Vec<Option<Layout>> = Vec::new();
     for (group, text) in file.formats() {
         let Some(format) = Format::parse(group, text) else {
-            report
-                .note(Sort::Corrupt, || format!("a format of the group {group} without a name or a number"));
+            report.note(ProblemKind::Corrupt, || {
+                format!("a format of the group {group} without a name or a number")
+            });
             continue;
         };
         let index = usize::from(format.id);

@@ -1,13 +1,13 @@
-//! Room: addresses of the kernel as names: functions from `/proc/kallsyms`, texts from `printk_formats`.
+//! Resolves kernel addresses: functions from `/proc/kallsyms`, texts from `printk_formats`.
 
-use crate::event::{Name, Names, Place};
+use crate::event::{CodeLocation, Name, Names};
 use crate::number;
 use std::collections::HashMap;
 
-/// What the recording says of addresses.
+/// Functions and texts of the recording.
 #[derive(Debug, Default)]
 pub(super) struct Symbols {
-    /// By address.
+    /// Sorted by address.
     functions: Vec<(u64, Box<str>)>,
     texts: HashMap<u64, Box<str>>,
 }
@@ -32,14 +32,14 @@ impl Symbols {
         Self { functions, texts: texts.collect() }
     }
 
-    /// The function around an address.
-    pub(super) fn place(&self, address: u64, names: &mut Names) -> Place {
+    /// Function that contains an address.
+    pub(super) fn place(&self, address: u64, names: &mut Names) -> CodeLocation {
         let after = self.functions.partition_point(|(start, _)| *start <= address);
         let found = after.checked_sub(1).and_then(|at| self.functions.get(at));
-        Place { address, symbol: found.map_or(Name::NONE, |(_, name)| names.intern(name)) }
+        CodeLocation { address, symbol: found.map_or(Name::NONE, |(_, name)| names.intern(name)) }
     }
 
-    /// The text at an address.
+    /// Text at an address.
     pub(super) fn text(&self, address: u64) -> Option<&str> {
         self.texts.get(&address).map(|text| &**text)
     }

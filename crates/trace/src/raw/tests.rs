@@ -1,23 +1,23 @@
-//! Room: tests of the raw reader: pages made by hand, each sort of record, damage; and that the raw pages
-//! and the text of one recording say the same.
+//! Tests of the raw reader: synthetic pages, each kind of record, damage; and equality of raw pages and text of one
+//! recording.
 
-mod alike;
 mod damage;
-mod made;
+mod pages;
+mod sources;
 
 use crate::event::{Event, Kind};
-use crate::file::{Container, Head, Part, Writer};
+use crate::file::{Container, Head, TracefsText, Writer};
 use crate::raw::RawReader;
-use crate::report::{Report, Sort};
-use made::{Page, discarded, event, extend, stamp};
+use crate::report::{ProblemKind, Report};
+use pages::{Page, discarded, event, extend, stamp};
 use std::io::Cursor;
 
-/// A file with these pages per CPU, of a kernel with one event: `sched_process_exit`-like, number 7.
+/// File with these pages per CPU, of a kernel with one event: similar to `sched_process_exit`, number 7.
 fn file(pages: &[(u32, Vec<Vec<u8>>)]) -> Vec<u8> {
-    let head = Head { clock: "mono".into(), page_size: made::SIZE, cpus: 2, kernel: "test".into() };
+    let head = Head { clock: "mono".into(), page_size: pages::SIZE, cpus: 2, kernel: "test".into() };
     let mut writer = Writer::create(Vec::new(), &head).expect("written");
-    writer.format("test", made::FORMAT).expect("written");
-    writer.text(Part::SavedCmdlines, 0, b"42 answer\n").expect("written");
+    writer.format("test", pages::FORMAT).expect("written");
+    writer.text(TracefsText::SavedCmdlines, 0, b"42 answer\n").expect("written");
     for (cpu, pages) in pages {
         for page in pages {
             writer.pages(*cpu, page).expect("written");
@@ -65,7 +65,7 @@ fn absolute_times_keep_the_bits_that_they_have_no_room_for() {
     let page = |at: u64, to: u64| Page::at(at).with(&stamp(to)).with(&event(1, 42)).done();
     let (events, _) = read(file(&[(0, vec![page(high | 100, 200)])]));
     assert_eq!(events[0].ts, (high | 200) + 1);
-    // The 59 bits ran over between the page's time and the event's.
+    // The 59 bits overflowed between the page's time and the event's.
     let (events, _) = read(file(&[(0, vec![page(high | ((1 << 59) - 5), 3)])]));
     assert_eq!(events[0].ts, (high | 3) + (1 << 59) + 1);
 }
@@ -89,7 +89,7 @@ fn a_null_event_ends_the_page() {
 
 #[test]
 fn long_events_have_their_length_in_a_word() {
-    let page = Page::at(1000).with(&made::long_event(3, 42, 130)).with(&event(1, 42)).done();
+    let page = Page::at(1000).with(&pages::long_event(3, 42, 130)).with(&event(1, 42)).done();
     let (events, report) = read(file(&[(0, vec![page])]));
     assert_eq!(times(&events), [(1003, 0), (1004, 0)]);
     assert!(report.is_whole(), "{report}");
@@ -122,12 +122,14 @@ fn lost_events_are_events_and_are_counted() {
 
 #[test]
 fn what_the_statistics_say_was_dropped_is_lost_at_the_end() {
-    let head = Head { clock: "mono".into(), page_size: made::SIZE, cpus: 2, kernel: "test".into() };
+    let head = Head { clock: "mono".into(), page_size: pages::SIZE, cpus: 2, kernel: "test".into() };
     let mut writer = Writer::create(Vec::new(), &head).expect("written");
-    writer.format("test", made::FORMAT).expect("written");
+    writer.format("test", pages::FORMAT).expect("written");
     writer.pages(0, &Page::at(400).with(&event(1, 42)).done()).expect("written");
-    writer.text(Part::Stats, 0, b"entries: 1\ncommit overrun: 2\ndropped events: 5\n").expect("written");
-    writer.text(Part::Stats, 1, b"entries: 0\noverrun: 9\ndropped events: 0\n").expect("written");
+    writer
+        .text(TracefsText::Stats, 0, b"entries: 1\ncommit overrun: 2\ndropped events: 5\n")
+        .expect("written");
+    writer.text(TracefsText::Stats, 1, b"entries: 0\noverrun: 9\ndropped events: 0\n").expect("written");
     let (events, report) = read(writer.finish().expect("written"));
     assert_eq!(times(&events), [(401, 0), (401, 0)]);
     assert_eq!((&events[1].kind, report.lost), (&Kind::Lost { count: Some(7) }, 7));
@@ -140,7 +142,7 @@ fn a_clock_that_goes_backwards_is_said() {
         vec![Page::at(1000).with(&event(1, 42)).done(), Page::at(600).with(&event(1, 42)).done()],
     )]));
     assert_eq!(times(&events), [(1001, 1), (601, 1)]);
-    assert_eq!(report.problems[0].sort, Sort::ClockBackwards);
+    assert_eq!(report.problems[0].kind, ProblemKind::ClockBackwards);
     assert_eq!(report.problems[0].detail, "by 400 ns to 601 ns on cpu 1");
 }
 
@@ -152,7 +154,7 @@ fn a_damaged_page_is_a_gap_and_the_next_one_is_read() {
     let mut long_event = Page::at(1000).with(&event(1, 42)).done();
     long_event[16] = 28;
     let half = Page::at(1000).with(&event(1, 42)).with(&[30, 0, 0, 0]).done();
-    let mut huge = made::long_event(3, 42, 130);
+    let mut huge = pages::long_event(3, 42, 130);
     huge[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
     let huge = Page::at(1000).with(&huge).done();
     for (page, before) in [(long_commit, 0), (long_event, 0), (half, 1), (huge, 0)] {
@@ -160,19 +162,19 @@ fn a_damaged_page_is_a_gap_and_the_next_one_is_read() {
         assert_eq!(events.len(), before + 2, "{report}");
         assert_eq!(events[before].kind, Kind::Lost { count: None });
         assert_eq!(events[before + 1].ts, 2001);
-        assert_eq!((report.problems[0].sort, report.gaps), (Sort::Corrupt, 1));
+        assert_eq!((report.problems[0].kind, report.gaps), (ProblemKind::Corrupt, 1));
     }
 }
 
 #[test]
-fn an_event_without_a_format_is_an_event_all_the_same() {
+fn an_event_without_a_format_is_still_an_event() {
     let mut unknown = event(1, 42);
     unknown[4] = 99;
     let page = Page::at(1000).with(&unknown).with(&unknown).with(&event(1, 42)).done();
     let (events, report) = read(file(&[(0, vec![page])]));
     assert_eq!(times(&events), [(1001, 0), (1002, 0), (1003, 0)]);
     assert_eq!(report.problems.len(), 1);
-    assert_eq!((report.problems[0].sort, report.problems[0].times), (Sort::UnknownEvent, 2));
+    assert_eq!((report.problems[0].kind, report.problems[0].times), (ProblemKind::UnknownEvent, 2));
 }
 
 #[test]

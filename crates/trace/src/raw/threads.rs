@@ -1,22 +1,21 @@
-//! Room: names and processes of threads, from the recording's tables and from the events themselves.
+//! Names and processes of threads, from the recording's tables and from events.
 //! Facts: `saved_cmdlines` and `saved_tgids` of tracefs: `TID NAME` and `TID TGID` lines.
 
-use crate::event::{Name, Names};
+use crate::event::{Name, Names, Task};
 use std::collections::HashMap;
 
-/// The most threads that are remembered: more than Linux has pids by default.
+/// Maximum number of threads remembered: more than Linux has pids by default.
 const MOST: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Thread {
     comm: Name,
-    /// From the kernel's own table, which has the last name: better for a reader of the result than the
-    /// one it was born with.
+    /// From the kernel's table, which has the last name: more useful than the name at creation.
     saved: bool,
     tgid: Option<i32>,
 }
 
-/// What is known of threads.
+/// Known threads.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     known: HashMap<i32, Thread>,
@@ -27,7 +26,7 @@ impl Threads {
     pub(super) fn new(cmdlines: &[u8], tgids: &[u8], names: &mut Names) -> Self {
         let mut threads = Self { known: HashMap::new(), idle: names.intern("<idle>") };
         for (tid, comm) in pairs(cmdlines) {
-            // The kernel's word for a thread whose name it lost.
+            // The kernel's placeholder for a lost name.
             if comm != "<...>" {
                 let comm = names.intern(comm);
                 threads.at(tid, |thread| *thread = Thread { comm, saved: true, ..*thread });
@@ -41,18 +40,18 @@ impl Threads {
         threads
     }
 
-    /// An event names this thread.
-    pub(super) fn meet(&mut self, tid: i32, comm: Name) {
-        if tid != 0 && comm.is_some() {
-            self.at(tid, |thread| {
+    /// Learns a thread's name from an event.
+    pub(super) fn meet(&mut self, task: &Task) {
+        if task.tid != 0 && task.comm.is_some() {
+            self.at(task.tid, |thread| {
                 if !thread.saved {
-                    thread.comm = comm;
+                    thread.comm = task.comm;
                 }
             });
         }
     }
 
-    /// A thread's name and process.
+    /// Name and process of a thread.
     pub(super) fn of(&self, tid: i32) -> (Name, Option<i32>) {
         if tid == 0 {
             return (self.idle, None);
@@ -78,15 +77,16 @@ fn pairs(text: &[u8]) -> impl Iterator<Item = (i32, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Prio;
 
     #[test]
     fn the_kernels_table_goes_before_names_in_events() {
         let mut names = Names::default();
         let mut threads = Threads::new(b"7 Binder:1_1\n8 <...>\nx y\n", b"7 1\n8 z\n", &mut names);
         let (young, old) = (names.intern("young"), names.intern("Binder:1_1"));
-        threads.meet(7, young);
-        threads.meet(8, young);
-        threads.meet(0, young);
+        for tid in [7, 8, 0] {
+            threads.meet(&Task { tid, comm: young, prio: Prio(120) });
+        }
         assert_eq!(threads.of(7), (old, Some(1)));
         assert_eq!(threads.of(8), (young, None));
         assert_eq!(threads.of(9), (Name::NONE, None));

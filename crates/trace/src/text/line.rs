@@ -1,26 +1,26 @@
-//! Room: one line of text: who, where, when, which event, and the event's own text.
+//! Parser of one line of text: thread, CPU, time, event name, and the event's own text.
 
 use crate::event::Context;
 use crate::number;
 
-/// A line, taken apart.
+/// Parsed line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Line<'l> {
-    /// An event.
+    /// Event.
     Event(EventLine<'l>),
-    /// The kernel says that it lost events of this CPU; how many, if it knows.
+    /// Events lost on this CPU; their number, if known.
     Lost { cpu: u32, count: Option<u64> },
-    /// This CPU's events begin only here, because older ones were overwritten.
+    /// Older events of this CPU were overwritten; its events begin here.
     Started { cpu: u32 },
-    /// How many events there are and how many were written, the difference being lost.
+    /// Number of events kept and written; the difference is lost.
     Written { kept: u64, written: u64 },
-    /// A comment, a heading, or nothing.
+    /// Comment, heading, or empty line.
     Quiet,
-    /// Anything else.
+    /// Any other line.
     Strange,
 }
 
-/// An event's line.
+/// Line of an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct EventLine<'l> {
     pub(super) comm: &'l [u8],
@@ -41,7 +41,7 @@ pub(crate) fn looks_like_trace(start: &[u8]) -> bool {
     })
 }
 
-/// Takes a line apart. Without its end.
+/// Parses a line without its line end.
 pub(super) fn parse(line: &[u8]) -> Line<'_> {
     match line.trim_ascii_start().first() {
         None => return Line::Quiet,
@@ -64,7 +64,7 @@ fn lost(line: &[u8]) -> Option<Line<'_>> {
     Some(Line::Lost { cpu: u32::try_from(cpu).ok()?, count })
 }
 
-/// What trace-cmd and atrace say besides events.
+/// Whether it is one of the other lines that trace-cmd and atrace write.
 fn is_heading(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     let known: [&[u8]; 8] = [
@@ -99,7 +99,7 @@ fn comment(line: &[u8]) -> Line<'_> {
 }
 
 fn event(line: &[u8]) -> Option<EventLine<'_>> {
-    // A thread's name may have brackets, so every bracket that could hold the CPU is tried.
+    // Thread names may contain brackets, so every bracket that could hold the CPU is tried.
     let mut from = 0;
     loop {
         let bracket = from + line.get(from..)?.iter().position(|byte| *byte == b'[')?;
@@ -118,7 +118,7 @@ fn event(line: &[u8]) -> Option<EventLine<'_>> {
 fn around<'l>(before: &'l [u8], cpu: u32, behind: &'l [u8]) -> Option<EventLine<'l>> {
     let (comm, tid, tgid) = task(before.trim_ascii())?;
     let (word, rest) = word(behind)?;
-    // The column of flags is there or not (`nolatency` of old kernels, trace-cmd).
+    // The flags column is optional (`nolatency` of old kernels, trace-cmd).
     let (flags, stamp, rest) = match word.strip_suffix(b":") {
         Some(stamp) => (b"".as_slice(), stamp, rest),
         None => {
@@ -135,7 +135,7 @@ fn around<'l>(before: &'l [u8], cpu: u32, behind: &'l [u8]) -> Option<EventLine<
     }
     let text = text.get(1..)?;
     let text = text.strip_prefix(b" ").unwrap_or(text);
-    // trace-cmd fills up with spaces behind the name.
+    // trace-cmd pads with spaces behind the name.
     let text = if name == b"tracing_mark_write" || name == b"print" { text } else { text.trim_ascii_start() };
     Some(EventLine { comm, tid, tgid, cpu, context: Context::of_text(flags), ts, name, text })
 }
@@ -146,7 +146,7 @@ fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (end > 0).then(|| text.split_at(end))
 }
 
-/// `Binder:48_1-50      (     48)`: name, thread, perhaps process, which is `-----` when unknown.
+/// `Binder:48_1-50      (     48)`: name, thread, optional process, which is `-----` when unknown.
 fn task(text: &[u8]) -> Option<(&[u8], i32, Option<i32>)> {
     let (text, tgid) = match text.strip_suffix(b")") {
         Some(inside) => {

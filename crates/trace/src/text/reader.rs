@@ -1,22 +1,22 @@
-//! Room: the reader of text: line after line, with what the lines say of lost events.
+//! Reader of text traces: parses line by line and tracks lost events.
 
 use super::line::{self, EventLine, Line};
-use crate::event::{Context, Event, Kind, Name, Names};
+use crate::event::{Event, Kind, Name, Names};
 use crate::fields;
-use crate::report::{Report, Sort};
+use crate::report::{ProblemKind, Report};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 
-/// Bytes read at once.
+/// Read buffer size in bytes.
 const WINDOW: usize = 256 << 10;
 
-/// The longest line; ftrace's own are cut at some kilobytes.
+/// Maximum line length in bytes; ftrace cuts its lines at some kilobytes.
 const LONGEST: u64 = 64 << 10;
 
-/// The CPUs that are told apart when clocks are watched.
+/// Maximum number of CPUs whose clocks are checked.
 const MOST_CPUS: usize = 8192;
 
-/// Reads ftrace's text: an iterator of its events in their order. Memory does not grow with the text.
+/// Reader of ftrace's text: an iterator of its events in their order. Memory does not grow with the text.
 #[derive(Debug)]
 pub struct TextReader<R> {
     input: BufReader<R>,
@@ -24,19 +24,19 @@ pub struct TextReader<R> {
     number: u64,
     names: Names,
     report: Report,
-    /// The last time of each CPU.
+    /// Last time of each CPU.
     last: HashMap<u32, u64>,
-    /// The name of the idle task, which kernels print in their own ways.
+    /// Name of the idle task, which kernels print differently.
     idle: Name,
-    /// The time of the last event, for lines without one.
+    /// Time of the last event, for lines without one.
     ts: u64,
-    /// The heading said how many events were overwritten.
+    /// The heading gave the number of overwritten events.
     overwritten: bool,
     html: Option<Html>,
     done: bool,
 }
 
-/// Where in an HTML file we are.
+/// Position in an HTML file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Html {
     Before,
@@ -45,7 +45,7 @@ enum Html {
 }
 
 impl<R: Read> TextReader<R> {
-    /// Reads this text; of an HTML file, what is in its `trace-data` scripts.
+    /// Creates a reader; of an HTML file it reads the `trace-data` scripts.
     pub fn new(input: R, html: bool) -> Self {
         let mut names = Names::default();
         let idle = names.intern("<idle>");
@@ -64,17 +64,17 @@ impl<R: Read> TextReader<R> {
         }
     }
 
-    /// The names that events carry the numbers of.
+    /// Names that the events refer to.
     pub fn names(&self) -> &Names {
         &self.names
     }
 
-    /// What was met so far.
+    /// Report so far.
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// Reads a line into `self.line`, without its end; whether there was one.
+    /// Reads a line into `self.line`, without its end; `false` at the end of the input.
     fn read_line(&mut self) -> bool {
         self.line.clear();
         let mut limited = (&mut self.input).take(LONGEST);
@@ -82,9 +82,9 @@ impl<R: Read> TextReader<R> {
             Ok(0) => return false,
             Ok(_) => {}
             Err(error) => {
-                // A compressed text that breaks off ends here, too.
+                // Truncated compressed input ends here, too.
                 let number = self.number;
-                self.report.note(Sort::Truncated, || format!("behind line {number}: {error}"));
+                self.report.note(ProblemKind::Truncated, || format!("behind line {number}: {error}"));
                 self.done = true;
                 return !self.line.is_empty();
             }
@@ -97,12 +97,13 @@ impl<R: Read> TextReader<R> {
             }
         } else if self.line.len() as u64 >= LONGEST {
             let number = self.number;
-            self.report.note(Sort::StrangeLine, || format!("line {number} is longer than {LONGEST} bytes"));
+            self.report
+                .note(ProblemKind::StrangeLine, || format!("line {number} is longer than {LONGEST} bytes"));
         }
         true
     }
 
-    /// Whether this line of an HTML file is one of the trace; cuts off the tags around it.
+    /// Whether this line of an HTML file belongs to the trace; removes the tags around it.
     fn enter(&mut self) -> bool {
         match self.html {
             None => true,
@@ -123,20 +124,20 @@ impl<R: Read> TextReader<R> {
         }
     }
 
-    /// The event of the line just read, if it is one.
+    /// Event of the current line, if it is one.
     fn event(&mut self) -> Option<Event> {
         let line = std::mem::take(&mut self.line);
         let event = match line::parse(&line) {
             Line::Event(found) => Some(self.found(&found)),
             Line::Lost { cpu, count } => {
                 self.report.lose(count);
-                Some(self.lost(cpu, count))
+                Some(Event::lost(self.ts, cpu, count))
             }
             Line::Started { cpu } => {
                 if !self.overwritten {
                     self.report.lose(None);
                 }
-                Some(self.lost(cpu, None))
+                Some(Event::lost(self.ts, cpu, None))
             }
             Line::Written { kept, written } => {
                 if written > kept {
@@ -147,11 +148,11 @@ impl<R: Read> TextReader<R> {
             }
             Line::Quiet => None,
             Line::Strange => {
-                // Before the first event anything may stand: what a shell said, what adb said.
+                // Before the first event any text may stand, such as shell or adb output.
                 if self.report.events > 0 {
                     let (number, end) = (self.number, line.len().min(60));
                     let text = || format!("line {number}: {}", String::from_utf8_lossy(&line[..end]));
-                    self.report.note(Sort::StrangeLine, text);
+                    self.report.note(ProblemKind::StrangeLine, text);
                 }
                 None
             }
@@ -169,7 +170,7 @@ impl<R: Read> TextReader<R> {
             if ts < last {
                 let number = self.number;
                 let text = || format!("by {} ns to {ts} ns on cpu {cpu}, line {number}", last - ts);
-                self.report.note(Sort::ClockBackwards, text);
+                self.report.note(ProblemKind::ClockBackwards, text);
             }
         }
         let comm = match line.comm {
@@ -180,15 +181,11 @@ impl<R: Read> TextReader<R> {
         };
         let kind = fields::parse(line.name, line.text, &mut self.names).unwrap_or_else(|| {
             let name = String::from_utf8_lossy(line.name);
-            self.report.note_apart(Sort::MissingField, format!("the text of {name} is of an unknown form"));
+            self.report
+                .note_apart(ProblemKind::MissingField, format!("the text of {name} is of an unknown form"));
             Kind::Other { name: self.names.intern_bytes(line.name) }
         });
         Event { ts, cpu, tid, tgid, comm, context, kind }
-    }
-
-    fn lost(&self, cpu: u32, count: Option<u64>) -> Event {
-        let (ts, context) = (self.ts, Context::default());
-        Event { ts, cpu, tid: -1, tgid: None, comm: Name::NONE, context, kind: Kind::Lost { count } }
     }
 }
 
@@ -200,11 +197,11 @@ impl<R: Read> Iterator for TextReader<R> {
             if !self.read_line() {
                 self.done = true;
                 match self.html {
-                    Some(Html::Before) => self
-                        .report
-                        .note(Sort::Unsupported, || "this page has no script of the class trace-data".into()),
+                    Some(Html::Before) => self.report.note(ProblemKind::Unsupported, || {
+                        "this page has no script of the class trace-data".into()
+                    }),
                     Some(Html::Inside) => {
-                        self.report.note(Sort::Truncated, || "the page ends within its trace".into());
+                        self.report.note(ProblemKind::Truncated, || "the page ends within its trace".into());
                     }
                     _ => {}
                 }

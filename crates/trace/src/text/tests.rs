@@ -1,10 +1,9 @@
-//! Room: tests of the text reader: lines as machines write them, what is said of lost events, pages of
-//! HTML, compressed texts, damage.
+//! Tests of the text reader: lines of real machines, lost events, HTML pages, compressed texts, damage.
 
 use super::reader::TextReader;
 use crate::event::{Event, Kind, Names};
 use crate::open;
-use crate::report::{Report, Sort};
+use crate::report::{ProblemKind, Report};
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 use std::io::{Cursor, Write};
@@ -23,72 +22,40 @@ fn opened(bytes: &[u8]) -> Result<(Vec<Event>, Report), String> {
 
 #[test]
 fn a_line_is_read_in_every_machines_form() {
-    for (line, comm, tid, tgid, cpu, ts) in [
-        (
-            "          <idle>-0       (-------) [001] d.h1.     5.601534: x: a",
-            "<idle>",
-            0,
-            None,
-            1,
-            5_601_534_000,
-        ),
+    // Name, thread, process, CPU, time.
+    for (line, want) in [
+        ("          <idle>-0       (-------) [001] d.h1.     5.601534: x: a", "<idle> 0 None 1 5601534000"),
         (
             "    Binder:48_1-50      (     48) [001] .....     3.400703: x: a",
-            "Binder:48_1",
-            50,
-            Some(48),
-            1,
-            3_400_703_000,
+            "Binder:48_1 50 Some(48) 1 3400703000",
         ),
-        ("          <...>-1234  [000] ...1  77.000001: x: a", "", 1234, None, 0, 77_000_001_000),
-        ("          <...>-1234  (-----) [000] ...1  77.000001: x: a", "", 1234, None, 0, 77_000_001_000),
-        (
-            " kworker/u16:3-99    ( 99) [003] d..3 12.345678: x: a",
-            "kworker/u16:3",
-            99,
-            Some(99),
-            3,
-            12_345_678_000,
-        ),
+        ("          <...>-1234  [000] ...1  77.000001: x: a", " 1234 None 0 77000001000"),
+        ("          <...>-1234  (-----) [000] ...1  77.000001: x: a", " 1234 None 0 77000001000"),
+        (" kworker/u16:3-99    ( 99) [003] d..3 12.345678: x: a", "kworker/u16:3 99 Some(99) 3 12345678000"),
         (
             "  Jit thread pool-12 (  10) [010] .... 12.345678: x: a",
-            "Jit thread pool",
-            12,
-            Some(10),
-            10,
-            12_345_678_000,
+            "Jit thread pool 12 Some(10) 10 12345678000",
         ),
         (
             "  weird-na [1] me-12 (  10) [010] .... 12.345678: x: a",
-            "weird-na [1] me",
-            12,
-            Some(10),
-            10,
-            12_345_678_000,
+            "weird-na [1] me 12 Some(10) 10 12345678000",
         ),
-        ("  a (b)-12 [000] .... 12.345678: x: a", "a (b)", 12, None, 0, 12_345_678_000),
+        ("  a (b)-12 [000] .... 12.345678: x: a", "a (b) 12 None 0 12345678000"),
         (
             "        trace-cmd-77    [001]   123.456789: x:                a",
-            "trace-cmd",
-            77,
-            None,
-            1,
-            123_456_789_000,
+            "trace-cmd 77 None 1 123456789000",
         ),
         (
             "        trace-cmd-77    [001]   123.456789123: x:             a",
-            "trace-cmd",
-            77,
-            None,
-            1,
-            123_456_789_123,
+            "trace-cmd 77 None 1 123456789123",
         ),
-        ("        a-77    [001] ....  9999: x: a", "a", 77, None, 1, 9999),
+        ("        a-77    [001] ....  9999: x: a", "a 77 None 1 9999"),
     ] {
         let (events, names, report) = read(line);
         let [event] = events.as_slice() else { panic!("{line}: {report}") };
-        let found = (names.text(event.comm), event.tid, event.tgid, event.cpu, event.ts);
-        assert_eq!(found, (comm, tid, tgid, cpu, ts), "{line}");
+        let comm = names.text(event.comm);
+        let found = format!("{comm} {} {:?} {} {}", event.tid, event.tgid, event.cpu, event.ts);
+        assert_eq!(found, want, "{line}");
         assert!(matches!(event.kind, Kind::Other { name } if names.text(name) == "x"), "{line}");
         assert!(report.is_whole(), "{report}");
     }
@@ -108,7 +75,7 @@ fn what_is_no_line_is_no_event() {
     ] {
         let (events, _, report) = read(&format!(" a-1 [000] .... 1.000000: x: a\n{line}\n"));
         assert_eq!(events.len(), 1, "{line}");
-        assert_eq!((report.problems.len(), report.problems[0].sort), (1, Sort::StrangeLine), "{line}");
+        assert_eq!((report.problems.len(), report.problems[0].kind), (1, ProblemKind::StrangeLine), "{line}");
     }
 }
 
@@ -137,7 +104,7 @@ fn a_clock_that_goes_backwards_is_said_for_its_cpu_only() {
     assert!(report.is_whole(), "{report}");
     let (events, _, report) = read(&(line(0, 5) + &line(1, 4) + &line(0, 3)));
     assert_eq!(events.len(), 3);
-    assert_eq!(report.problems[0].sort, Sort::ClockBackwards);
+    assert_eq!(report.problems[0].kind, ProblemKind::ClockBackwards);
     assert_eq!(report.problems[0].detail, "by 2000000000 ns to 3000000000 ns on cpu 0, line 3");
 }
 
@@ -154,16 +121,9 @@ const LINES: &str = " a-1 [000] .... 1.000000: x: a\n b-2 [000] .... 2.000000: t
 
 #[test]
 fn forms_are_told_apart_by_content() {
-    let zlib = {
-        let mut out = ZlibEncoder::new(b"TRACE:\n".to_vec(), Compression::default());
-        out.write_all(LINES.as_bytes()).expect("compressed");
-        out.finish().expect("compressed")
-    };
-    let gzip = {
-        let mut out = GzEncoder::new(Vec::new(), Compression::default());
-        out.write_all(LINES.as_bytes()).expect("compressed");
-        out.finish().expect("compressed")
-    };
+    let mut zlib = ZlibEncoder::new(b"TRACE:\n".to_vec(), Compression::default());
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    zlib.write_all(LINES.as_bytes()).and_then(|()| gzip.write_all(LINES.as_bytes())).expect("compressed");
     let html = format!(
         "<!DOCTYPE html>\n<html><body>\n<script>var x = 1;</script>\n  <script class=\"trace-data\" type=\"application/text\">\n\
          # tracer: nop\n{LINES}  </script>\n<script>1-1 [000] .... 3.0: x: y</script>\n"
@@ -174,8 +134,8 @@ fn forms_are_told_apart_by_content() {
         ("windows' line ends", LINES.replace('\n', "\r\n").into_bytes()),
         ("atrace", format!("TRACE:\n{LINES}").into_bytes()),
         ("adb's noise", format!("capturing trace... done\r\nTRACE:\n# tracer: nop\n{LINES}").into_bytes()),
-        ("atrace -z", zlib),
-        ("gzip", gzip),
+        ("atrace -z", zlib.finish().expect("compressed")),
+        ("gzip", gzip.finish().expect("compressed")),
         ("trace-cmd's heading", format!("cpus=2\n{LINES}").into_bytes()),
         ("systrace", html.into_bytes()),
     ] {
@@ -209,12 +169,12 @@ fn a_text_that_breaks_off_gives_what_is_there() {
     let whole = out.finish().expect("compressed");
     let (events, report) = opened(&whole[..whole.len() / 2]).expect("a beginning");
     assert!(events.len() > 50 && events.len() < 200, "{}", events.len());
-    assert!(report.problems.iter().any(|problem| problem.sort == Sort::Truncated), "{report}");
+    assert!(report.problems.iter().any(|problem| problem.kind == ProblemKind::Truncated), "{report}");
     let html = "<html><script class=\"trace-data\">\n a-1 [000] .... 1.000000: x: a\n";
     let (events, report) = opened(html.as_bytes()).expect("a beginning");
-    assert_eq!((events.len(), report.problems[0].sort), (1, Sort::Truncated));
+    assert_eq!((events.len(), report.problems[0].kind), (1, ProblemKind::Truncated));
     let (_, report) = opened(b"<html><body>hello").expect("html");
-    assert_eq!(report.problems[0].sort, Sort::Unsupported);
+    assert_eq!(report.problems[0].kind, ProblemKind::Unsupported);
 }
 
 #[test]
@@ -222,7 +182,7 @@ fn endless_lines_take_no_memory() {
     let text = format!("{LINES}{}\n{LINES}", "x".repeat(1 << 20));
     let (events, _, report) = read(&text);
     assert_eq!(events.len(), 4);
-    assert_eq!(report.problems[0].sort, Sort::StrangeLine);
+    assert_eq!(report.problems[0].kind, ProblemKind::StrangeLine);
 }
 
 #[test]

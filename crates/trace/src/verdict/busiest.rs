@@ -1,5 +1,5 @@
-//! Room: the calls in a row that the most pairs of client and server made at once.
-//! Not here: which calls are slow (`slow`).
+//! Finds the burst of consecutive calls made by the most client-server pairs.
+//! Not here: slow calls (`slow`).
 
 use std::collections::VecDeque;
 
@@ -7,51 +7,51 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Transaction;
 
-/// How many calls a stretch has: few enough to be told apart in a picture.
+/// Number of calls in a burst: few enough to distinguish in a picture.
 const IN_A_ROW: usize = 16;
 
-/// Some calls that ended one after the other.
+/// Burst of calls that ended consecutively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stretch {
-    /// When the first of them began, in nanoseconds of the trace's clock.
+pub struct CallBurst {
+    /// Begin of the first call, in nanoseconds of the trace clock.
     pub begin_ns: u64,
-    /// From then until the last of them ended.
+    /// Nanoseconds from then until the last call ended.
     pub ns: u64,
-    /// How many they are.
+    /// Number of calls.
     pub calls: u64,
-    /// How many pairs of client process and server process made them that called nobody else meanwhile and were
-    /// called by nobody else.
+    /// Number of pairs of client process and server process that made the calls and exchanged calls with no other
+    /// process in the burst.
     pub pairs: u64,
 }
 
-/// Looks for the busiest stretch; its memory does not grow.
+/// Finds the busiest burst in constant memory.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Busiest {
-    last: VecDeque<Made>,
-    found: Option<Stretch>,
+pub(super) struct BurstFinder {
+    last: VecDeque<BurstCall>,
+    found: Option<CallBurst>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Made {
+struct BurstCall {
     pair: (i32, i32),
     begin: u64,
     end: u64,
 }
 
-impl Busiest {
+impl BurstFinder {
     pub(super) fn add(&mut self, call: &Transaction) {
         let pair = (call.client.tgid.unwrap_or(call.client.tid), call.to_proc);
-        self.put(Made { pair, begin: call.begin, end: call.end });
+        self.put(BurstCall { pair, begin: call.begin, end: call.end });
     }
 
-    fn put(&mut self, made: Made) {
+    fn put(&mut self, made: BurstCall) {
         if self.last.len() == IN_A_ROW {
             self.last.pop_front();
         }
         self.last.push_back(made);
-        let new = self.stretch();
-        // Shorter is busier; but a stretch that is not full yet is not short for that.
-        let better = |old: &Stretch| {
+        let new = self.burst();
+        // A shorter burst is busier, unless it is short because it is not full yet.
+        let better = |old: &CallBurst| {
             (new.calls, new.pairs, std::cmp::Reverse(new.ns))
                 > (old.calls, old.pairs, std::cmp::Reverse(old.ns))
         };
@@ -60,16 +60,16 @@ impl Busiest {
         }
     }
 
-    pub(super) fn found(&self) -> Option<Stretch> {
+    pub(super) fn found(&self) -> Option<CallBurst> {
         self.found
     }
 
-    fn stretch(&self) -> Stretch {
+    fn burst(&self) -> CallBurst {
         let begin_ns = self.last.iter().map(|made| made.begin).min().unwrap_or(0);
         let end = self.last.iter().map(|made| made.end).max().unwrap_or(0);
         let pairs =
             self.last.iter().enumerate().filter(|(index, made)| self.is_new_pair(*index, made)).count();
-        Stretch {
+        CallBurst {
             begin_ns,
             ns: end.saturating_sub(begin_ns),
             calls: self.last.len() as u64,
@@ -77,13 +77,13 @@ impl Busiest {
         }
     }
 
-    /// Whether it is the first call of a pair that makes several, neither of which has anything to do with others:
-    /// many clients of one server, as at a start, are no pairs.
-    fn is_new_pair(&self, index: usize, made: &Made) -> bool {
+    /// Whether it is the first of several calls of an exclusive pair. Many clients of one server, as at a start, are
+    /// not pairs.
+    fn is_new_pair(&self, index: usize, made: &BurstCall) -> bool {
         let (client, server) = made.pair;
         let touches =
-            |other: &Made| [client, server].iter().any(|one| [other.pair.0, other.pair.1].contains(one));
-        let same = |other: &Made| other.pair == made.pair;
+            |other: &BurstCall| [client, server].iter().any(|one| [other.pair.0, other.pair.1].contains(one));
+        let same = |other: &BurstCall| other.pair == made.pair;
         !self.last.iter().take(index).any(same)
             && self.last.iter().skip(index + 1).any(same)
             && !self.last.iter().any(|other| !same(other) && touches(other))
@@ -94,10 +94,10 @@ impl Busiest {
 mod tests {
     use super::*;
 
-    fn found(calls: &[(i32, i32, u64)]) -> Stretch {
-        let mut busiest = Busiest::default();
+    fn found(calls: &[(i32, i32, u64)]) -> CallBurst {
+        let mut busiest = BurstFinder::default();
         for (client, server, begin) in calls {
-            busiest.put(Made { pair: (*client, *server), begin: *begin, end: begin + 10 });
+            busiest.put(BurstCall { pair: (*client, *server), begin: *begin, end: begin + 10 });
         }
         busiest.found().expect("there are calls")
     }
@@ -113,13 +113,13 @@ mod tests {
                 1000 + n * 7,
             )
         });
-        let stretch = found(&[start, steady.collect()].concat());
-        assert_eq!((stretch.pairs, stretch.calls), (3, IN_A_ROW as u64));
-        assert!(stretch.begin_ns >= 1000 && stretch.ns == 7 * (IN_A_ROW as u64 - 1) + 10, "{stretch:?}");
+        let burst = found(&[start, steady.collect()].concat());
+        assert_eq!((burst.pairs, burst.calls), (3, IN_A_ROW as u64));
+        assert!(burst.begin_ns >= 1000 && burst.ns == 7 * (IN_A_ROW as u64 - 1) + 10, "{burst:?}");
     }
 
     #[test]
-    fn of_stretches_alike_the_shortest_is_found() {
+    fn among_equal_bursts_the_shortest_is_found() {
         let calls: Vec<_> =
             (0..60_u64).map(|n| (1, 2, if n < 30 { n * 100 } else { 10_000 + n * 20 })).collect();
         assert!(found(&calls).begin_ns >= 10_000);

@@ -1,45 +1,50 @@
-//! Room: one slow transaction as it is told: who, how long, the reasons by weight, priority inversion.
+//! Report of one slow transaction: threads, duration, reasons by weight, priority inversion.
 //! Not here: sentences (`text`).
 
 use serde::{Deserialize, Serialize};
 
-use super::sums::ratio;
-use super::told::Told;
-use crate::cause::{Behind, Cause, Inversion, Part};
-use crate::event::{Name, Names, Place, Prio};
+use super::misses::ReportedMiss;
+use crate::cause::{Cause, CpuHolder, Inversion, Segment};
+use crate::event::{CodeLocation, Name, Names, Prio};
 use crate::model::{Model, Outcome, Peer, Transaction};
 
 /// Programs whose own running disturbs what they record.
 const TRACERS: [&str; 6] = ["trace-cmd", "atrace", "traced", "traced_probes", "perfetto", "bp-recorder"];
 
-/// A thread.
+/// Thread in a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Who {
-    /// Its number.
+pub struct ThreadInfo {
+    /// Thread ID.
     pub tid: i32,
-    /// Its name; empty where the trace does not know it.
+    /// Name; empty if unknown.
     pub comm: String,
-    /// The kernel's priority: 0 to 99 real-time, 100 to 139 by nice value.
+    /// Kernel priority: 0 to 99 real-time, 100 to 139 nice.
     pub prio: Option<i32>,
 }
 
-/// A task that others waited behind.
+impl ThreadInfo {
+    pub(crate) fn of(tid: i32, comm: Name, prio: Option<Prio>, names: &Names) -> Self {
+        Self { tid, comm: names.text(comm).to_owned(), prio: prio.map(|prio| prio.0) }
+    }
+}
+
+/// Task that threads waited behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Before {
-    /// Its number; -1 where the trace does not show who it was.
+pub struct BlockingTask {
+    /// Thread ID; -1 if unknown.
     pub tid: i32,
-    /// Its name.
+    /// Name; empty if unknown.
     pub comm: String,
-    /// The kernel's priority.
+    /// Kernel priority.
     pub prio: Option<i32>,
-    /// The CPU.
+    /// CPU on which they waited.
     pub cpu: Option<u32>,
-    /// For how long, in nanoseconds.
+    /// Duration of the wait in nanoseconds.
     pub ns: u64,
 }
 
-impl Before {
-    pub(super) fn of(behind: Behind, part: &Part, names: &Names) -> Self {
+impl BlockingTask {
+    pub(super) fn of(behind: CpuHolder, part: &Segment, names: &Names) -> Self {
         Self {
             tid: behind.tid,
             comm: names.text(behind.comm).to_owned(),
@@ -50,124 +55,124 @@ impl Before {
     }
 }
 
-/// One reason of a transaction's duration: all its parts with that cause and that thread.
+/// Reason of a transaction's duration: all its segments with one cause and thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reason {
-    /// The cause's name.
+    /// Name of the cause.
     pub cause: String,
-    /// How long, in nanoseconds.
+    /// Duration in nanoseconds.
     pub ns: u64,
-    /// Of the transaction, 0 to 1.
+    /// Share of the transaction, 0 to 1.
     pub share: f64,
-    /// The thread that worked, waited or was waited for.
-    pub who: Option<Who>,
+    /// Thread that worked, waited or was waited for.
+    pub who: Option<ThreadInfo>,
     /// `caller`, `server`, or `thread` for another one.
     pub role: String,
-    /// The CPUs where.
+    /// CPUs involved.
     pub cpus: Vec<u32>,
-    /// Behind whom, the longest first.
-    pub behind: Vec<Before>,
-    /// What else is known: an interrupt's name, a kernel function, a call's number.
+    /// Tasks waited behind, the longest first.
+    pub behind: Vec<BlockingTask>,
+    /// Further detail: an interrupt's name, a kernel function, a call's number.
     pub detail: Option<String>,
 }
 
 /// Priority inversion in one transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Inverted {
-    /// For how long.
+pub struct InversionDetail {
+    /// Duration in nanoseconds.
     pub ns: u64,
-    /// The thread that worked for the caller and had a lower priority than that.
-    pub waiter: Who,
-    /// Behind whom, the longest first.
-    pub behind: Vec<Before>,
+    /// Thread that worked for the caller at a lower priority.
+    pub waiter: ThreadInfo,
+    /// Tasks waited behind, the longest first.
+    pub behind: Vec<BlockingTask>,
 }
 
-/// A part, for a timeline.
+/// Segment of a transaction, for a timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Moment {
-    /// From the transaction's beginning, in nanoseconds.
+pub struct CallSegment {
+    /// Nanoseconds from the transaction's begin.
     pub at_ns: u64,
-    /// How long.
+    /// Duration in nanoseconds.
     pub ns: u64,
-    /// The cause's name.
+    /// Name of the cause.
     pub cause: String,
-    /// The thread.
+    /// Thread ID.
     pub tid: i32,
-    /// The CPU.
+    /// CPU number.
     pub cpu: Option<u32>,
-    /// The task that it waited behind.
+    /// Task that it waited behind.
     pub behind: Option<i32>,
-    /// How deep in nested calls.
+    /// Nesting depth.
     pub depth: u8,
 }
 
-/// A slow transaction.
+/// Report of a slow transaction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Slow {
-    /// The driver's number.
+pub struct SlowCall {
+    /// `debug_id` of the transaction.
     pub debug_id: i32,
-    /// What binderperf's own mark said of it.
+    /// Words of binderperf's own mark.
     pub label: Option<String>,
-    /// The call's code.
+    /// Transaction code.
     pub code: u32,
-    /// When it began, in nanoseconds of the trace's clock.
+    /// Begin, in nanoseconds of the trace clock.
     pub begin_ns: u64,
-    /// How long it took.
+    /// Duration in nanoseconds.
     pub ns: u64,
-    /// When the server had it, from the beginning.
+    /// Nanoseconds from begin until the server received it.
     #[serde(default)]
     pub received_ns: Option<u64>,
-    /// When the server answered, from the beginning.
+    /// Nanoseconds from begin until the server replied.
     #[serde(default)]
     pub replied_ns: Option<u64>,
-    /// The deadline that was asked for.
+    /// Deadline of the options.
     pub deadline_ns: Option<u64>,
-    /// Whether it took longer than that, or its caller told of a miss.
+    /// Whether it missed that deadline, or its caller reported a miss.
     pub missed: bool,
-    /// What the caller itself told of the miss.
-    #[serde(default)]
-    pub told: Option<Told>,
-    /// Who called.
-    pub caller: Who,
-    /// Its process, where the trace knows it.
+    /// Miss that the caller reported.
+    #[serde(rename = "told", default)]
+    pub reported_miss: Option<ReportedMiss>,
+    /// Calling thread.
+    pub caller: ThreadInfo,
+    /// Calling process, if known.
     pub caller_process: Option<i32>,
-    /// Who served.
-    pub server: Option<Who>,
-    /// The process called.
+    /// Serving thread.
+    pub server: Option<ThreadInfo>,
+    /// Called process.
     pub server_process: i32,
-    /// The CPUs on which it was sent and received, if those are two.
+    /// CPUs of sender and receiver, if they differ.
     #[serde(default)]
     pub crossed: Option<(u32, u32)>,
     /// `replied`, `delivered`, `failed`, `dead`, `frozen`, `unanswered`, `cut`.
     pub outcome: String,
-    /// Events are missing; nothing should be concluded.
+    /// Events are missing; draw no conclusions.
     pub doubtful: bool,
-    /// It was made while serving another.
+    /// Whether it was made while serving another call.
     pub nested: bool,
-    /// The reasons, the heaviest first. Together they are the whole duration.
+    /// Reasons, the heaviest first; they add up to the duration.
     pub reasons: Vec<Reason>,
-    /// Priority inversion, if it was a fifth of the duration or more.
-    pub inversion: Option<Inverted>,
-    /// Boosted, or urgent by itself, and still not let in before less urgent tasks, in nanoseconds.
+    /// Priority inversion of at least a fifth of the duration.
+    pub inversion: Option<InversionDetail>,
+    /// Late preemption in nanoseconds: the thread was urgent enough, yet a less urgent task kept the CPU.
     pub late_preemption_ns: u64,
-    /// Nanoseconds on a CPU below its highest frequency, and that frequency in kHz.
+    /// Nanoseconds on a CPU below its highest frequency, and the lowest such frequency in kHz.
     pub slow_clock: Option<(u64, u32)>,
-    /// The parts in their order.
-    pub parts: Vec<Moment>,
-    /// All that in a sentence or two.
+    /// Segments in order.
+    pub parts: Vec<CallSegment>,
+    /// Summary in a sentence or two.
     pub verdict: String,
 }
 
-/// The cause's name in results. Some are only visible with the whole transaction at hand.
-pub(crate) fn label(part: &Part, call: &Transaction, names: &Names) -> &'static str {
-    let tracer = |behind: Behind| TRACERS.contains(&names.text(behind.comm));
+/// Name of a segment's cause in results. Some names depend on the whole transaction.
+pub(crate) fn label(part: &Segment, call: &Transaction, names: &Names) -> &'static str {
+    let tracer = |behind: CpuHolder| TRACERS.contains(&names.text(behind.comm));
     if part.cause.behind().is_some_and(tracer) {
         "tracing"
     } else if is_handover(part, call) {
         "handover"
     } else {
         match part.cause {
-            // In a call that the server makes meanwhile, the names are those of the call that it serves.
+            // Within a nested call, the roles are those of the outer call.
             Cause::ClientRunning | Cause::ServerRunning if part.tid == call.client.tid => "client_running",
             Cause::ClientRunning => "server_running",
             cause => cause.name(),
@@ -175,37 +180,38 @@ pub(crate) fn label(part: &Part, call: &Transaction, names: &Names) -> &'static 
     }
 }
 
-/// The two sides of a call share a CPU, and the one that has done its part has not left it yet.
-pub(super) fn is_handover(part: &Part, call: &Transaction) -> bool {
+/// Whether a wait is a handover: both sides share a CPU, and the finished one has not left it yet.
+pub(super) fn is_handover(part: &Segment, call: &Transaction) -> bool {
     let peers = [Some(call.client.tid), call.server.map(|server| server.tid)];
     part.depth == 0 && part.cause.behind().is_some_and(|behind| peers.contains(&Some(behind.tid)))
 }
 
-/// How long a transaction suffered from priority inversion.
+/// Nanoseconds of priority inversion in a transaction.
 pub(super) fn inverted_ns(call: &Transaction) -> u64 {
-    suffered(call, Inversion::NotBoosted).map(Part::ns).sum()
+    suffered(call, Inversion::NotBoosted).map(Segment::ns).sum()
 }
 
-/// A fifth of the duration, or more: less did not make the call slow.
+/// Whether it is at least a fifth of the duration; less did not make the call slow.
 pub(super) fn matters(ns: u64, call: &Transaction) -> bool {
     ns > 0 && ns >= call.ns() / 5
 }
 
-fn suffered(call: &Transaction, what: Inversion) -> impl Iterator<Item = &Part> {
+fn suffered(call: &Transaction, what: Inversion) -> impl Iterator<Item = &Segment> {
     call.parts.iter().filter(move |part| {
         !is_handover(part, call) && part.inversion(call.client.tid, call.client.prio) == Some(what)
     })
 }
 
-impl Slow {
+impl SlowCall {
+    /// Report without its sentence.
     pub(super) fn of(
         call: &Transaction,
-        (deadline_ns, told): (Option<u64>, Option<Told>),
+        (deadline_ns, reported): (Option<u64>, Option<ReportedMiss>),
         model: &Model,
         names: &Names,
     ) -> Self {
-        let teller = Teller { call, model, names };
-        let mut slow = Self {
+        let teller = SlowCallBuilder { call, model, names };
+        Self {
             debug_id: call.debug_id,
             label: call.label.as_deref().map(ToOwned::to_owned),
             code: call.code,
@@ -214,9 +220,9 @@ impl Slow {
             received_ns: call.received.map(|at| at.saturating_sub(call.begin)),
             replied_ns: call.replied.map(|at| at.saturating_sub(call.begin)),
             deadline_ns,
-            missed: told.is_some()
+            missed: reported.is_some()
                 || deadline_ns.is_some_and(|deadline| call.ns() > deadline) && !call.doubtful,
-            told,
+            reported_miss: reported,
             caller: teller.peer(call.client),
             caller_process: call.client.tgid,
             server: call.server.map(|server| teller.peer(server)),
@@ -227,13 +233,11 @@ impl Slow {
             nested: call.nested,
             reasons: teller.reasons(),
             inversion: teller.inversion(),
-            late_preemption_ns: suffered(call, Inversion::LatePreemption).map(Part::ns).sum(),
+            late_preemption_ns: suffered(call, Inversion::LatePreemption).map(Segment::ns).sum(),
             slow_clock: call.slow_clock.map(|slow| (slow.ns, slow.khz)),
             parts: call.parts.iter().map(|part| teller.moment(part)).collect(),
             verdict: String::new(),
-        };
-        slow.verdict = super::text::sentence(&slow);
-        slow
+        }
     }
 }
 
@@ -249,23 +253,24 @@ pub(crate) fn outcome(outcome: Outcome) -> &'static str {
     }
 }
 
-struct Teller<'a> {
+struct SlowCallBuilder<'a> {
     call: &'a Transaction,
     model: &'a Model,
     names: &'a Names,
 }
 
-impl Teller<'_> {
-    fn peer(&self, peer: Peer) -> Who {
-        self.who(peer.tid, peer.comm, peer.prio)
+impl SlowCallBuilder<'_> {
+    fn peer(&self, Peer { tid, comm, prio, .. }: Peer) -> ThreadInfo {
+        ThreadInfo::of(tid, comm, prio, self.names)
     }
 
-    fn who(&self, tid: i32, comm: Name, prio: Option<Prio>) -> Who {
-        Who { tid, comm: self.names.text(comm).to_owned(), prio: prio.map(|prio| prio.0) }
+    /// Thread that a segment is about.
+    fn worker(&self, part: &Segment) -> ThreadInfo {
+        ThreadInfo::of(part.tid, self.model.name_of(part.tid), part.prio, self.names)
     }
 
-    fn moment(&self, part: &Part) -> Moment {
-        Moment {
+    fn moment(&self, part: &Segment) -> CallSegment {
+        CallSegment {
             at_ns: part.begin - self.call.begin,
             ns: part.ns(),
             cause: label(part, self.call, self.names).to_owned(),
@@ -277,7 +282,7 @@ impl Teller<'_> {
     }
 
     fn detail(&self, cause: &Cause) -> Option<String> {
-        let place = |place: &Place| match self.names.text(place.symbol) {
+        let place = |place: &CodeLocation| match self.names.text(place.symbol) {
             "" => (place.address != 0).then(|| format!("{:#x}", place.address)),
             symbol => Some(symbol.to_owned()),
         };
@@ -294,7 +299,7 @@ impl Teller<'_> {
                 Some(format!("{comm}{}{waker}", if comm.is_empty() { "" } else { " " }))
             }
             Cause::WrongCpu { idle_cpu, .. } => Some(format!("cpu{idle_cpu}")),
-            Cause::Contention(sort) => Some(sort.name().to_owned()),
+            Cause::Contention(kind) => Some(kind.name().to_owned()),
             Cause::KernelLock(at) | Cause::Uninterruptible(at) | Cause::Sleeping(at) => place(at),
             _ => None,
         }
@@ -319,7 +324,7 @@ impl Teller<'_> {
                 reason.cpus.push(cpu);
             }
             if let Some(behind) = part.cause.behind() {
-                add_behind(&mut reason.behind, Before::of(behind, part, self.names));
+                add_behind(&mut reason.behind, BlockingTask::of(behind, part, self.names));
             }
         }
         for reason in &mut reasons {
@@ -329,14 +334,14 @@ impl Teller<'_> {
         reasons
     }
 
-    fn reason(&self, part: &Part, cause: &str, detail: Option<String>) -> Reason {
+    fn reason(&self, part: &Segment, cause: &str, detail: Option<String>) -> Reason {
         let server = self.call.server.map(|server| server.tid);
         let role = match part.tid {
             tid if tid == self.call.client.tid => "caller",
             tid if Some(tid) == server => "server",
             _ => "thread",
         };
-        let who = (part.tid > 0).then(|| self.who(part.tid, self.model.name_of(part.tid), part.prio));
+        let who = (part.tid > 0).then(|| self.worker(part));
         Reason {
             cause: cause.to_owned(),
             ns: 0,
@@ -349,30 +354,33 @@ impl Teller<'_> {
         }
     }
 
-    fn inversion(&self) -> Option<Inverted> {
+    fn inversion(&self) -> Option<InversionDetail> {
         let ns = inverted_ns(self.call);
         if !matters(ns, self.call) {
             return None;
         }
         let mut behind = Vec::new();
-        let mut longest: Option<&Part> = None;
+        let mut longest: Option<&Segment> = None;
         for part in suffered(self.call, Inversion::NotBoosted) {
             if let Some(task) = part.cause.behind() {
-                add_behind(&mut behind, Before::of(task, part, self.names));
+                add_behind(&mut behind, BlockingTask::of(task, part, self.names));
             }
             longest = longest.filter(|longest| longest.ns() >= part.ns()).or(Some(part));
         }
-        let waiter = longest?;
-        let waiter = self.who(waiter.tid, self.model.name_of(waiter.tid), waiter.prio);
-        Some(Inverted { ns, waiter, behind })
+        Some(InversionDetail { ns, waiter: self.worker(longest?), behind })
     }
 }
 
-/// Adds a wait to those behind the same task; the longest stands first.
-fn add_behind(all: &mut Vec<Before>, new: Before) {
+/// Adds a wait to those behind the same task; the longest one comes first.
+fn add_behind(all: &mut Vec<BlockingTask>, new: BlockingTask) {
     match all.iter_mut().find(|known| known.tid == new.tid && known.cpu == new.cpu) {
         Some(known) => known.ns += new.ns,
         None => all.push(new),
     }
     all.sort_by_key(|task| std::cmp::Reverse(task.ns));
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share needs no 64 bits")]
+pub(super) fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

@@ -1,45 +1,44 @@
-//! Room: where the time of many transactions went, in memory that does not grow with their number.
+//! Sums where the time of many transactions went, in constant memory.
 //! Not here: one transaction's causes (`slow`).
 //!
-//! Durations fall into buckets of 1/16 of an octave, each with its sum for each cause. So the slowest
-//! hundredth has its own sums without anybody knowing beforehand how slow that is.
+//! Durations are in buckets of 1/16 octave, each with its sum per cause. This gives the sums of the slowest hundredth
+//! without knowing its threshold beforehand.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::slow::label;
+use super::slow::{label, ratio};
 use crate::event::Names;
 use crate::model::Transaction;
 
-/// One cause's share of a sum.
+/// Share of one cause in a sum.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Share {
-    /// The cause's name.
+    /// Name of the cause.
     pub cause: String,
     /// Nanoseconds.
     pub ns: u64,
-    /// Of the whole, 0 to 1.
+    /// Share of the whole, 0 to 1.
     pub share: f64,
 }
 
 /// Where the time of some transactions went.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sum {
-    /// How many they are. Of "the slowest hundredth" it may be some more, as many as are alike in their
-    /// duration to a sixteenth of an octave.
+    /// Number of transactions. For "the slowest hundredth" it may be larger, because whole buckets are counted.
     pub calls: u64,
-    /// Nanoseconds of all of them.
+    /// Total nanoseconds.
     pub ns: u64,
-    /// The shortest of them.
+    /// Shortest duration.
     pub min_ns: u64,
-    /// Their median, exact to 5 %.
+    /// Median, exact to 5 %.
     pub p50_ns: u64,
-    /// The 99th percentile, exact to 5 %.
+    /// 99th percentile, exact to 5 %.
     pub p99_ns: u64,
-    /// The longest.
+    /// Longest duration.
     pub max_ns: u64,
-    /// The parts; together the whole. The largest first.
+    /// Shares of the causes, largest first; they add up to the whole.
     pub shares: Vec<Share>,
 }
 
@@ -57,7 +56,7 @@ pub(super) struct Sums {
     buckets: BTreeMap<u32, Bucket>,
 }
 
-/// The bucket of a duration: 16 in an octave.
+/// Bucket of a duration: 16 per octave.
 fn bucket_of(ns: u64) -> u32 {
     if ns < 16 {
         return u32::try_from(ns).unwrap_or(0);
@@ -80,7 +79,7 @@ impl Sums {
         }
     }
 
-    /// The sum of the slowest; `share` is how many of all, 0 to 1.
+    /// Sum of the slowest transactions; `share` is their share of all, 0 to 1.
     pub(super) fn sum(&self, share: f64) -> Sum {
         let all: u64 = self.buckets.values().map(|bucket| bucket.calls).sum();
         let wanted = portion(all, share);
@@ -100,8 +99,8 @@ impl Sums {
             }
             taken.push(bucket);
         }
-        sum.p50_ns = quantile(&taken, sum.calls, 0.5);
-        sum.p99_ns = quantile(&taken, sum.calls, 0.01);
+        sum.p50_ns = percentile(&taken, sum.calls, 50.0);
+        sum.p99_ns = percentile(&taken, sum.calls, 99.0);
         sum.shares = causes
             .into_iter()
             .map(|(cause, ns)| Share { cause: cause.to_owned(), ns, share: ratio(ns, sum.ns) })
@@ -111,20 +110,18 @@ impl Sums {
     }
 }
 
-/// The duration that `share` of all are slower than. `buckets` begin with the slowest.
-fn quantile(buckets: &[&Bucket], all: u64, share: f64) -> u64 {
-    let mut left = portion(all, share);
-    for bucket in buckets {
-        if left <= bucket.calls {
-            // The middle of what is in there.
-            return bucket.min.midpoint(bucket.max);
-        }
-        left -= bucket.calls;
-    }
-    0
+/// Nearest-rank percentile, rounded to the middle of its bucket. `slowest_first` holds `all` durations.
+fn percentile(slowest_first: &[&Bucket], all: u64, percent: f64) -> u64 {
+    let rank = units::rank(all, percent);
+    let mut seen = 0;
+    let bucket = slowest_first.iter().rev().find(|bucket| {
+        seen += bucket.calls;
+        seen >= rank
+    });
+    bucket.map_or(0, |bucket| bucket.min.midpoint(bucket.max))
 }
 
-/// At least one of some.
+/// Share of a number, at least one if the number is not zero.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -133,11 +130,6 @@ fn quantile(buckets: &[&Bucket], all: u64, share: f64) -> u64 {
 )]
 fn portion(all: u64, share: f64) -> u64 {
     ((all as f64 * share).ceil() as u64).min(all).max(u64::from(all > 0))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a share needs no 64 bits")]
-pub(super) fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 #[cfg(test)]

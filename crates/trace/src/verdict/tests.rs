@@ -1,44 +1,39 @@
-//! Room: sums, what is kept of many transactions, and what lost events make of the ones kept.
+//! Tests of sums, of the choice among many transactions, and of lost events.
 
 use super::*;
-use crate::event::{Binder, Context, Flavour, Prio, Transaction as Sent};
+use crate::event::fixtures::{event, received, reply, sent, switch, task};
+use crate::event::{State, Wake};
 
 struct Feed {
     names: Names,
-    analyst: Analyst,
+    analyzer: Analyzer,
 }
 
 impl Feed {
-    fn new(question: Question) -> Self {
-        Self { names: Names::default(), analyst: Analyst::new(question) }
+    fn new(options: AnalysisOptions) -> Self {
+        Self { names: Names::default(), analyzer: Analyzer::new(options) }
     }
 
     fn take(&mut self, ts: u64, cpu: u32, tid: i32, kind: Kind) {
-        let event = Event { ts, cpu, tid, tgid: None, comm: Name::NONE, context: Context::default(), kind };
-        self.analyst.take(&event, &self.names);
+        self.analyzer.take(&event(ts, cpu, tid, kind), &self.names);
     }
 
-    /// A call of `ns` that begins at `ts`; its numbers are `id` and the next.
+    /// Call of `ns` that begins at `ts`; its numbers are `id` and the next.
     fn call(&mut self, ts: u64, ns: u64, id: i32) {
-        let sent = |debug_id, reply, to_thread| {
-            let sent = Sent { debug_id, reply, to_thread, to_proc: 20, ..Sent::default() };
-            Kind::Binder(Flavour::C, Binder::Transaction(sent))
-        };
-        let received = |debug_id| Kind::Binder(Flavour::C, Binder::Received { debug_id });
-        self.take(ts, 0, 10, sent(id, false, 0));
+        self.take(ts, 0, 10, sent(id, 20));
         self.take(ts + 1, 1, 20, received(id));
-        self.take(ts + 2, 1, 20, sent(id + 1, true, 10));
+        self.take(ts + 2, 1, 20, reply(id + 1, 10));
         self.take(ts + ns, 0, 10, received(id + 1));
     }
 
     fn finish(self) -> Analysis {
-        self.analyst.finish(&self.names, &Report::default())
+        self.analyzer.finish(&self.names, &Report::default())
     }
 }
 
 #[test]
 fn the_slowest_hundredth_has_sums_of_its_own() {
-    let mut feed = Feed::new(Question { worst: 3, ..Question::default() });
+    let mut feed = Feed::new(AnalysisOptions { worst: 3, ..AnalysisOptions::default() });
     for index in 0..1000_u64 {
         let ns = if index % 100 == 50 { 1_000_000 + index } else { 1000 };
         feed.call(index * 10_000_000, ns, i32::try_from(index * 2).expect("small"));
@@ -52,8 +47,8 @@ fn the_slowest_hundredth_has_sums_of_its_own() {
 }
 
 #[test]
-fn misses_are_all_counted_and_the_slowest_told() {
-    let mut feed = Feed::new(Question { deadline_ns: Some(5000), ..Question::default() });
+fn all_misses_are_counted_and_the_slowest_reported() {
+    let mut feed = Feed::new(AnalysisOptions { deadline_ns: Some(5000), ..AnalysisOptions::default() });
     for index in 0..2000_u64 {
         feed.call(index * 1_000_000, 5000 + index, i32::try_from(index * 2).expect("small"));
     }
@@ -65,13 +60,13 @@ fn misses_are_all_counted_and_the_slowest_told() {
 }
 
 #[test]
-fn a_miss_that_a_test_told_of_is_the_call_it_was_told_of() {
-    let mut feed = Feed::new(Question { worst: 1, ..Question::default() });
+fn a_reported_miss_is_matched_to_its_call() {
+    let mut feed = Feed::new(AnalysisOptions { worst: 1, ..AnalysisOptions::default() });
     let own = |verb: &str, words: &str| Kind::Print(format!("binderperf: {verb} {words}").into());
     for number in 0..100_u64 {
         let ts = 1000 + number * 1_000_000;
         feed.take(ts, 0, 10, own("call", &format!("pair=0 class=fifo number={number}")));
-        // The slowest one is another.
+        // The slowest one differs.
         feed.call(ts + 10, if number == 7 { 9000 } else { 2000 }, i32::try_from(number * 2).expect("small"));
         if number == 42 {
             let words = "pair=0 class=fifo number=42 took_ns=2600 deadline_ns=2500";
@@ -87,7 +82,7 @@ fn a_miss_that_a_test_told_of_is_the_call_it_was_told_of() {
     let [slowest, missed] = &analysis.slow[..] else { panic!("{:?}", analysis.slow) };
     assert!(!slowest.missed && slowest.ns == 9010);
     assert_eq!(missed.label.as_deref(), Some("pair=0 class=fifo number=42"));
-    assert_eq!(missed.told, Some(Told { took_ns: 2600, deadline_ns: 2500 }));
+    assert_eq!(missed.reported_miss, Some(ReportedMiss { took_ns: 2600, deadline_ns: 2500 }));
     assert!(missed.verdict.starts_with("P0 fifo #42: call 84 "), "{}", missed.verdict);
     assert!(
         missed.verdict.contains("(2.60 us by the caller's clock, deadline 2.50 us)"),
@@ -104,7 +99,7 @@ fn a_miss_that_a_test_told_of_is_the_call_it_was_told_of() {
 
 #[test]
 fn a_gap_that_shows_late_takes_back_what_was_concluded_in_it() {
-    let mut feed = Feed::new(Question { worst: 9, ..Question::default() });
+    let mut feed = Feed::new(AnalysisOptions { worst: 9, ..AnalysisOptions::default() });
     let idle = Kind::CpuIdle { cpu: 7, state: Some(1) };
     feed.call(100, 50, 1);
     feed.take(1000, 7, 0, idle);
@@ -119,59 +114,43 @@ fn a_gap_that_shows_late_takes_back_what_was_concluded_in_it() {
 
 #[test]
 fn an_empty_trace_has_an_answer() {
-    let analysis = Feed::new(Question { worst: 5, ..Question::default() }).finish();
+    let analysis = Feed::new(AnalysisOptions { worst: 5, ..AnalysisOptions::default() }).finish();
     assert_eq!((analysis.all.calls, analysis.span_ns, analysis.slow.len()), (0, 0, 0));
     assert!(analysis.to_string().contains("0 calls"));
 }
 
 #[test]
 fn a_tracer_in_the_way_is_called_tracing() {
-    let mut feed = Feed::new(Question { worst: 1, ..Question::default() });
+    let mut feed = Feed::new(AnalysisOptions { worst: 1, ..AnalysisOptions::default() });
     let tracer = feed.names.intern("trace-cmd");
-    let task = |tid, comm| crate::event::Task { tid, comm, prio: Prio(120) };
     let (server, tracer) = (task(20, Name::NONE), task(30, tracer));
-    let sleeps = crate::event::State::Sleeping;
-    feed.take(1, 1, 20, Kind::Switch { prev: server, state: sleeps, next: tracer });
-    feed.take(
-        2,
-        0,
-        10,
-        Kind::Binder(Flavour::C, Binder::Transaction(Sent { debug_id: 1, to_proc: 20, ..Sent::default() })),
-    );
-    feed.take(10, 0, 10, Kind::Waking(crate::event::Wake { task: server, target_cpu: 1 }));
-    feed.take(90, 1, 30, Kind::Switch { prev: tracer, state: sleeps, next: server });
-    feed.take(100, 1, 20, Kind::Binder(Flavour::C, Binder::Received { debug_id: 1 }));
-    let reply = Sent { debug_id: 2, reply: true, to_thread: 10, ..Sent::default() };
-    feed.take(110, 1, 20, Kind::Binder(Flavour::C, Binder::Transaction(reply)));
-    feed.take(120, 0, 10, Kind::Binder(Flavour::C, Binder::Received { debug_id: 2 }));
+    feed.take(1, 1, 20, switch(server, State::Sleeping, tracer));
+    feed.take(2, 0, 10, sent(1, 20));
+    feed.take(10, 0, 10, Kind::Waking(Wake { task: server, target_cpu: 1 }));
+    feed.take(90, 1, 30, switch(tracer, State::Sleeping, server));
+    feed.take(100, 1, 20, received(1));
+    feed.take(110, 1, 20, reply(2, 10));
+    feed.take(120, 0, 10, received(2));
     let analysis = feed.finish();
     let reason = &analysis.slow[0].reasons[0];
     assert_eq!((reason.cause.as_str(), reason.ns), ("tracing", 80));
 }
 
 #[test]
-fn who_computes_for_a_call_that_the_server_makes_back_has_the_name_that_the_outer_call_gives() {
-    let mut feed = Feed::new(Question { worst: 9, ..Question::default() });
-    let task = |tid| crate::event::Task { tid, comm: Name::NONE, prio: Prio(120) };
-    let sleeps = crate::event::State::Sleeping;
+fn a_call_back_into_the_caller_uses_the_roles_of_the_outer_call() {
+    let mut feed = Feed::new(AnalysisOptions { worst: 9, ..AnalysisOptions::default() });
     for (cpu, tid) in [(0, 10), (1, 20)] {
-        feed.take(1, cpu, 0, Kind::Switch { prev: task(0), state: sleeps, next: task(tid) });
+        feed.take(1, cpu, 0, switch(task(0, Name::NONE), State::Sleeping, task(tid, Name::NONE)));
     }
-    let sent = |debug_id, to_proc, reply| {
-        let to_thread = if reply { to_proc } else { 0 };
-        let sent = Sent { debug_id, to_proc, to_thread, reply, ..Sent::default() };
-        Kind::Binder(Flavour::C, Binder::Transaction(sent))
-    };
-    let received = |debug_id| Kind::Binder(Flavour::C, Binder::Received { debug_id });
     // 10 calls 20, which calls 10 back.
     for (ts, tid, kind) in [
-        (10, 10, sent(1, 20, false)),
+        (10, 10, sent(1, 20)),
         (20, 20, received(1)),
-        (120, 20, sent(2, 10, false)),
+        (120, 20, sent(2, 10)),
         (130, 10, received(2)),
-        (430, 10, sent(3, 20, true)),
+        (430, 10, reply(3, 20)),
         (440, 20, received(3)),
-        (540, 20, sent(4, 10, true)),
+        (540, 20, reply(4, 10)),
         (550, 10, received(4)),
     ] {
         feed.take(ts, u32::from(tid == 20), tid, kind);

@@ -1,48 +1,31 @@
-//! Room: an analysis as text.
-//! Not here: what is true (`verdict`, `slow`).
+//! Formats an analysis as text.
+//! Not here: the analysis (`verdict`, `slow`).
 
 use std::fmt::{self, Write};
 
-use super::{Analysis, Before, Inversions, Reason, Slow, Sum, Who};
+use super::{Analysis, BlockingTask, Inversions, Reason, SlowCall, Sum, ThreadInfo};
 use crate::event::Prio;
 
-/// Reasons below this share of a transaction are not told.
+/// Reasons below this share of a transaction are omitted.
 const WORTH_TELLING: f64 = 0.03;
 
-/// A duration as people read it.
-pub(crate) struct Time(pub(crate) u64);
-
-impl fmt::Display for Time {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(ns) = *self;
-        let (unit, one) = match ns {
-            0..1_000 => return write!(f, "{ns} ns"),
-            1_000..1_000_000 => ("us", 1_000),
-            1_000_000..1_000_000_000 => ("ms", 1_000_000),
-            _ => ("s", 1_000_000_000),
-        };
-        // Three digits that count.
-        let (whole, thousandths) = (ns / one, ns % one * 1000 / one);
-        match whole {
-            0..10 => write!(f, "{whole}.{:02} {unit}", thousandths / 10),
-            10..100 => write!(f, "{whole}.{} {unit}", thousandths / 100),
-            _ => write!(f, "{whole} {unit}"),
-        }
-    }
+/// Duration for people.
+pub(crate) fn time(ns: u64) -> String {
+    units::duration(ns as f64)
 }
 
 pub(crate) fn prio(prio: Option<i32>) -> String {
     prio.map_or_else(|| "priority unknown".to_owned(), |prio| Prio(prio).to_string())
 }
 
-impl fmt::Display for Who {
+impl fmt::Display for ThreadInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let gap = if self.comm.is_empty() { "" } else { " " };
         write!(f, "{}{gap}{}", self.comm, self.tid)
     }
 }
 
-impl fmt::Display for Before {
+impl fmt::Display for BlockingTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.tid < 0 {
             return f.write_str("a task that the trace does not show");
@@ -52,19 +35,19 @@ impl fmt::Display for Before {
     }
 }
 
-fn tasks(behind: &[Before]) -> String {
+fn tasks(behind: &[BlockingTask]) -> String {
     match behind {
         [] => "others".to_owned(),
         [one] => one.to_string(),
         [one, two] => format!("{one} and {two}"),
-        [one, rest @ ..] => format!("{one} for {} and {} others", Time(one.ns), rest.len()),
+        [one, rest @ ..] => format!("{one} for {} and {} others", time(one.ns), rest.len()),
     }
 }
 
 impl Reason {
-    /// What happened, as a clause.
+    /// Reason as a clause.
     fn clause(&self) -> String {
-        let time = Time(self.ns);
+        let time = time(self.ns);
         let who = self.who.as_ref().map_or_else(|| "nobody".to_owned(), |who| format!("{} {who}", self.role));
         let detail = self.detail.as_deref().unwrap_or("?");
         let cpus: Vec<String> = self.cpus.iter().map(|cpu| format!("cpu{cpu}")).collect();
@@ -99,10 +82,10 @@ impl Reason {
                 None => format!("{who} waited {time} for a lock of the kernel"),
             },
             "sleep" | "uninterruptible_sleep" => {
-                let sort = if self.cause == "sleep" { "slept" } else { "slept uninterruptibly" };
+                let verb = if self.cause == "sleep" { "slept" } else { "slept uninterruptibly" };
                 match &self.detail {
-                    Some(place) => format!("{who} {sort} {time} in {place}"),
-                    None => format!("{who} {sort} {time}, the trace does not say why"),
+                    Some(place) => format!("{who} {verb} {time} in {place}"),
+                    None => format!("{who} {verb} {time}, the trace does not say why"),
                 }
             }
             cause => format!("{who} waited {time}: {cause}"),
@@ -110,7 +93,7 @@ impl Reason {
     }
 }
 
-/// What a latency test says of its call, as it is spoken of: `P1 fifo #4211: `.
+/// Prefix for a latency test's call: `P1 fifo #4211: `.
 fn tested(label: &str) -> String {
     let value = |key: &str| label.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
     match (value("pair"), value("class"), value("number")) {
@@ -119,21 +102,21 @@ fn tested(label: &str) -> String {
     }
 }
 
-/// A transaction in a sentence or two.
-pub(super) fn sentence(slow: &Slow) -> String {
+/// Transaction in a sentence or two.
+pub(super) fn sentence(slow: &SlowCall) -> String {
     let mut text = slow.label.as_deref().map(tested).unwrap_or_default();
     let _ = write!(text, "call {} of {} ({}) ", slow.debug_id, slow.caller, prio(slow.caller.prio));
     match &slow.server {
         Some(server) => _ = write!(text, "to {server}"),
         None => _ = write!(text, "to process {}", slow.server_process),
     }
-    let _ = write!(text, " took {}", Time(slow.ns));
-    match (slow.told, slow.deadline_ns) {
-        (Some(told), _) => {
-            let (took, deadline) = (Time(told.took_ns), Time(told.deadline_ns));
+    let _ = write!(text, " took {}", time(slow.ns));
+    match (slow.reported_miss, slow.deadline_ns) {
+        (Some(miss), _) => {
+            let (took, deadline) = (time(miss.took_ns), time(miss.deadline_ns));
             _ = write!(text, " ({took} by the caller's clock, deadline {deadline})");
         }
-        (None, Some(deadline)) if slow.missed => _ = write!(text, " (deadline {})", Time(deadline)),
+        (None, Some(deadline)) if slow.missed => _ = write!(text, " (deadline {})", time(deadline)),
         _ => {}
     }
     let mut reasons = slow.reasons.iter();
@@ -149,12 +132,12 @@ pub(super) fn sentence(slow: &Slow) -> String {
             text.push_str(": priority inversion");
         } else {
             let behind = tasks(&inversion.behind);
-            let _ = write!(text, ". Priority inversion: {} behind {behind}", Time(inversion.ns));
+            let _ = write!(text, ". Priority inversion: {} behind {behind}", time(inversion.ns));
         }
         let (caller, waits) = (prio(slow.caller.prio), prio(waiter.prio));
         let _ = write!(text, ", caller {caller}, {waiter} not boosted ({waits})");
     } else if slow.late_preemption_ns > 0 && slow.late_preemption_ns >= slow.ns / 5 {
-        let _ = write!(text, ". Preempted late: {}", Time(slow.late_preemption_ns));
+        let _ = write!(text, ". Preempted late: {}", time(slow.late_preemption_ns));
     }
     let more: Vec<String> =
         reasons.filter(|reason| reason.share >= WORTH_TELLING).take(4).map(Reason::clause).collect();
@@ -165,7 +148,7 @@ pub(super) fn sentence(slow: &Slow) -> String {
         let _ = write!(text, ". Over two CPUs: sent on cpu{sent}, received on cpu{received}");
     }
     if let Some((ns, khz)) = slow.slow_clock.filter(|(ns, _)| *ns >= slow.ns / 10) {
-        let _ = write!(text, ". For {} the CPU ran below its best, at {khz} kHz", Time(ns));
+        let _ = write!(text, ". For {} the CPU ran below its best, at {khz} kHz", time(ns));
     }
     if slow.doubtful {
         text.push_str(". Events are missing: not judged");
@@ -176,7 +159,7 @@ pub(super) fn sentence(slow: &Slow) -> String {
 impl fmt::Display for Analysis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = &self.counts;
-        writeln!(f, "{} events in {}", self.events, Time(self.span_ns))?;
+        writeln!(f, "{} events in {}", self.events, time(self.span_ns))?;
         if self.lost > 0 || self.gaps > 0 {
             writeln!(f, "WARNING: {} events lost, {} gaps of unknown size", self.lost, self.gaps)?;
         }
@@ -195,7 +178,7 @@ impl fmt::Display for Analysis {
         }
         writeln!(f)?;
         match self.deadline_ns {
-            Some(deadline) => writeln!(f, "{} over the deadline of {}", counts.missed, Time(deadline))?,
+            Some(deadline) => writeln!(f, "{} over the deadline of {}", counts.missed, time(deadline))?,
             None if counts.missed > 0 => writeln!(f, "{} missed their test's deadline", counts.missed)?,
             None => {}
         }
@@ -208,14 +191,14 @@ impl fmt::Display for Analysis {
             writeln!(
                 f,
                 "priority inversion in {calls} of {urgent_calls} calls of urgent callers, {}",
-                Time(ns)
+                time(ns)
             )?;
         }
         self.sums(f)?;
         if !self.behind.is_empty() {
             writeln!(f, "\nwaited behind")?;
             for task in &self.behind {
-                writeln!(f, "  {:>9}  {task}", Time(task.ns).to_string())?;
+                writeln!(f, "  {:>9}  {task}", time(task.ns))?;
             }
         }
         if !self.slow.is_empty() {
@@ -241,14 +224,14 @@ impl Analysis {
             writeln!(
                 f,
                 "\n{what}: {calls}, together {}; least {}, median {}, 99 % {}, most {}",
-                Time(*ns),
-                Time(*min_ns),
-                Time(*p50_ns),
-                Time(*p99_ns),
-                Time(*max_ns),
+                time(*ns),
+                time(*min_ns),
+                time(*p50_ns),
+                time(*p99_ns),
+                time(*max_ns),
             )?;
             for share in shares.iter().filter(|share| share.share >= 0.001) {
-                writeln!(f, "  {:>5.1} %  {:<25} {}", share.share * 100.0, share.cause, Time(share.ns))?;
+                writeln!(f, "  {:>5.1} %  {:<25} {}", share.share * 100.0, share.cause, time(share.ns))?;
             }
         }
         Ok(())

@@ -1,29 +1,27 @@
-//! Room: calling a service manager: ours, Android's or another library's.
-//! Not here: the numbers (`codes`), the payloads (`wire`).
+//! Client of a service manager, this crate's or Android's.
+//! Not here: method numbers (`codes`), payloads (`wire`).
 //! Facts: Android's `IServiceManager.cpp`: a lookup is tried again until the service is there.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use driver::Connection;
 
-use crate::binder::client::{CallError, Reply};
-use crate::binder::manager::codes::{Found, Method};
-use crate::binder::manager::wire::{Addition, ConnectionInfo, DebugInfo};
+use crate::binder::client::Reply;
+use crate::binder::manager::codes::{LookupReply, Method};
+use crate::binder::manager::wire::{Addition, ServiceInfo};
 use crate::binder::manager::{CALLBACK_DESCRIPTOR, DESCRIPTOR, ON_REGISTRATION, dump_priority};
 use crate::binder::object::{Incoming, Object};
 use crate::binder::parcel::Parcel;
-use crate::binder::reader::Reader;
-use crate::binder::status::Status;
+use crate::manager;
 use crate::process::Process;
 use crate::release::Release;
+use crate::runtime::target::Binder;
+use crate::status::{CallError, Status};
 use crate::status_code::StatusCode;
-use crate::target::Binder;
 
 /// How long [`Services::get`] waits for a service, as libbinder does.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// How long between two looks.
-const BETWEEN: Duration = Duration::from_millis(5);
 
 /// The service manager as its clients see it, in the dialect of the process's release.
 #[derive(Clone, PartialEq, Eq)]
@@ -36,27 +34,18 @@ impl Services {
     /// The manager of a process's context.
     ///
     /// # Errors
-    /// There is none, it does not answer, or it is this very process.
+    /// The context has no manager, the manager does not answer, or it is this very process.
     pub fn of<C: Connection>(process: &Process<C>) -> Result<Self, CallError> {
-        // A reference to a manager that is not there yet comes to nothing, and no driver says so. The one
-        // taken after an answer holds, and deaths can be told of it.
-        Binder::Remote(process.context_manager()?).ping()?;
-        let manager = Binder::Remote(process.context_manager()?);
-        Ok(Self { manager, release: process.release() })
+        Self::wait(process, Duration::ZERO)
     }
 
-    /// [`Self::of`], but waits for a manager that is about to start.
+    /// [`Self::of`], waiting up to `patience` for a manager to start.
     ///
     /// # Errors
-    /// There is still none when `patience` is over.
+    /// No manager appeared within `patience`.
     pub fn wait<C: Connection>(process: &Process<C>, patience: Duration) -> Result<Self, CallError> {
-        let end = Instant::now() + patience;
-        loop {
-            match Self::of(process) {
-                Err(error) if error.is_dead() && Instant::now() < end => std::thread::sleep(BETWEEN),
-                result => return result,
-            }
-        }
+        let manager = manager::reach(process, patience, |manager| manager.ping())?;
+        Ok(Self { manager, release: process.release() })
     }
 
     /// The manager itself.
@@ -77,9 +66,11 @@ impl Services {
         self.manager.call(self.code(method)?, request)
     }
 
-    fn call_with_name(&self, method: Method, name: &str) -> Result<Reply<'_>, CallError> {
+    /// Calls a method with a name and the objects that it is about.
+    fn call_about(&self, method: Method, name: &str, objects: &[&Binder]) -> Result<Reply<'_>, CallError> {
         let mut request = self.request();
         request.write_str(name);
+        objects.iter().for_each(|object| request.write_binder(object));
         self.call(method, request)
     }
 
@@ -94,7 +85,7 @@ impl Services {
     /// [`Self::add`] for isolated callers too, or with a class for dumps.
     ///
     /// # Errors
-    /// As [`Self::add`].
+    /// See [`Self::add`].
     pub fn add_with(
         &self,
         name: &str,
@@ -125,10 +116,10 @@ impl Services {
         let mut request = self.request();
         request.write_str(name);
         let code = self.code(method)?;
-        match method.found(self.release) {
-            Found::Bare => {
+        match method.lookup_reply(self.release) {
+            LookupReply::Bare => {
                 let reply = self.manager.transact(code, &request)?;
-                Ok(Found::Bare.read(&mut reply.reader())?)
+                Ok(LookupReply::Bare.read(&mut reply.reader())?)
             }
             found => {
                 let reply = self.manager.call(code, request)?;
@@ -142,16 +133,8 @@ impl Services {
     /// # Errors
     /// `NAME_NOT_FOUND`: nobody registered it. See [`CallError`].
     pub fn get(&self, name: &str) -> Result<Binder, CallError> {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            if let Some(found) = self.check(name)? {
-                return Ok(found);
-            }
-            if Instant::now() >= end {
-                return Err(StatusCode::NAME_NOT_FOUND.into());
-            }
-            std::thread::sleep(BETWEEN);
-        }
+        let found = manager::look_until(PATIENCE, || self.check(name))?;
+        found.ok_or(StatusCode::NAME_NOT_FOUND.into())
     }
 
     /// Every name, sorted.
@@ -204,7 +187,7 @@ impl Services {
     /// # Errors
     /// See [`CallError`].
     pub fn register_for_notifications(&self, name: &str, callback: &Binder) -> Result<(), CallError> {
-        self.call_about(Method::RegisterForNotifications, name, callback)
+        self.call_about(Method::RegisterForNotifications, name, &[callback]).map(drop)
     }
 
     /// Takes that back.
@@ -212,7 +195,7 @@ impl Services {
     /// # Errors
     /// It was not registered; see [`CallError`].
     pub fn unregister_for_notifications(&self, name: &str, callback: &Binder) -> Result<(), CallError> {
-        self.call_about(Method::UnregisterForNotifications, name, callback)
+        self.call_about(Method::UnregisterForNotifications, name, &[callback]).map(drop)
     }
 
     /// Takes a service of one's own back.
@@ -220,31 +203,20 @@ impl Services {
     /// # Errors
     /// It is another object, another process's, or not registered; see [`CallError`].
     pub fn try_unregister(&self, name: &str, service: &Binder) -> Result<(), CallError> {
-        self.call_about(Method::TryUnregisterService, name, service)
-    }
-
-    fn call_about(&self, method: Method, name: &str, binder: &Binder) -> Result<(), CallError> {
-        let mut request = self.request();
-        request.write_str(name);
-        request.write_binder(binder);
-        self.call(method, request).map(drop)
+        self.call_about(Method::TryUnregisterService, name, &[service]).map(drop)
     }
 
     /// Registers an object of `android.os.IClientCallback` for a service of one's own.
     ///
     /// # Errors
-    /// As [`Self::try_unregister`].
+    /// See [`Self::try_unregister`].
     pub fn register_client_callback(
         &self,
         name: &str,
         service: &Binder,
         callback: &Binder,
     ) -> Result<(), CallError> {
-        let mut request = self.request();
-        request.write_str(name);
-        request.write_binder(service);
-        request.write_binder(callback);
-        self.call(Method::RegisterClientCallback, request).map(drop)
+        self.call_about(Method::RegisterClientCallback, name, &[service, callback]).map(drop)
     }
 
     /// Whether a name is announced.
@@ -252,7 +224,7 @@ impl Services {
     /// # Errors
     /// See [`CallError`].
     pub fn is_declared(&self, name: &str) -> Result<bool, CallError> {
-        Ok(self.call_with_name(Method::IsDeclared, name)?.reader().read_bool()?)
+        Ok(self.call_about(Method::IsDeclared, name, &[])?.reader().read_bool()?)
     }
 
     /// The announced instances of an interface.
@@ -260,41 +232,16 @@ impl Services {
     /// # Errors
     /// See [`CallError`].
     pub fn declared_instances(&self, interface: &str) -> Result<Vec<String>, CallError> {
-        Ok(self.call_with_name(Method::GetDeclaredInstances, interface)?.reader().read_str_vec()?)
-    }
-
-    /// The module that updates a service.
-    ///
-    /// # Errors
-    /// See [`CallError`].
-    pub fn updatable_via_apex(&self, name: &str) -> Result<Option<String>, CallError> {
-        Ok(self.call_with_name(Method::UpdatableViaApex, name)?.reader().read_nullable_str()?)
-    }
-
-    /// The services that a module updates.
-    ///
-    /// # Errors
-    /// See [`CallError`].
-    pub fn updatable_names(&self, module: &str) -> Result<Vec<String>, CallError> {
-        Ok(self.call_with_name(Method::GetUpdatableNames, module)?.reader().read_str_vec()?)
-    }
-
-    /// Where a service on another machine is.
-    ///
-    /// # Errors
-    /// See [`CallError`].
-    pub fn connection_info(&self, name: &str) -> Result<Option<ConnectionInfo>, CallError> {
-        Ok(self.call_with_name(Method::GetConnectionInfo, name)?.reader().read_parcelable()?)
+        Ok(self.call_about(Method::GetDeclaredInstances, interface, &[])?.reader().read_str_vec()?)
     }
 
     /// Names and process ids.
     ///
     /// # Errors
     /// See [`CallError`].
-    pub fn debug_info(&self) -> Result<Vec<DebugInfo>, CallError> {
+    pub fn debug_info(&self) -> Result<Vec<ServiceInfo>, CallError> {
         let reply = self.call(Method::GetServiceDebugInfo, self.request())?;
-        let one = |reader: &mut Reader<'_>| reader.read_parcelable()?.ok_or(StatusCode::UNEXPECTED_NULL);
-        Ok(reply.reader().read_vec(one)?)
+        Ok(reply.reader().read_vec(ServiceInfo::read)?)
     }
 }
 

@@ -1,5 +1,4 @@
-//! Room: which number each method of the service manager has, and what form its answer takes, per
-//! release. A flat table.
+//! Numbers of the service manager's methods and forms of its lookup replies, per release.
 //! Facts: `IServiceManager.aidl` of Android 11 to 16, `IServiceManager.h` before; 15 was renumbered
 //! within the release.
 
@@ -10,165 +9,68 @@ use crate::release::Release;
 pub enum Method {
     /// A service by name, started if need be.
     GetService,
-    /// The same, answered with a union.
+    /// [`Self::GetService`], answered with a union.
     GetService2,
     /// A service by name, if it is there.
     CheckService,
-    /// The same, answered with a union.
+    /// [`Self::CheckService`], answered with a union.
     CheckService2,
     /// Registers a service.
     AddService,
-    /// The names.
+    /// The registered names.
     ListServices,
-    /// Be told of registrations of a name.
+    /// Registers a callback for registrations of a name.
     RegisterForNotifications,
-    /// No more.
+    /// Removes such a callback.
     UnregisterForNotifications,
-    /// Whether a name is announced by the system's manifest.
+    /// Whether the system's manifest declares a name.
     IsDeclared,
-    /// Which instances of an interface are.
+    /// The declared instances of an interface.
     GetDeclaredInstances,
-    /// Which module updates a service.
+    /// The APEX module that updates a service.
     UpdatableViaApex,
-    /// Which services a module updates.
+    /// The services that an APEX module updates.
     GetUpdatableNames,
-    /// Where a service on another machine is.
+    /// The address of a service on another machine.
     GetConnectionInfo,
-    /// Be told whether a service has clients.
+    /// Registers a callback for the presence of clients.
     RegisterClientCallback,
-    /// Take a service back.
+    /// Unregisters a service that has no clients.
     TryUnregisterService,
-    /// Names and process ids.
+    /// The names and process ids of all services.
     GetServiceDebugInfo,
 }
 
-use Method::{
-    AddService, CheckService, CheckService2, GetConnectionInfo, GetDeclaredInstances, GetService,
-    GetService2, GetServiceDebugInfo, GetUpdatableNames, IsDeclared, ListServices, RegisterClientCallback,
-    RegisterForNotifications, TryUnregisterService, UnregisterForNotifications, UpdatableViaApex,
-};
+use Release::{Android8, Android11, Android12, Android13, Android14, Android15Qpr, Android16};
 
-/// In the order of their numbers, from 1.
-const UP_TO_10: &[Method] = &[GetService, CheckService, AddService, ListServices];
-
-/// In the order of their numbers, from 1.
-const IN_11: &[Method] = &[
-    GetService,
-    CheckService,
-    AddService,
-    ListServices,
-    RegisterForNotifications,
-    UnregisterForNotifications,
-    IsDeclared,
-    RegisterClientCallback,
-    TryUnregisterService,
+/// Every method with the release that introduced it, in the order of their numbers. A release numbers the
+/// methods that it has from 1, without gaps; none was ever removed or moved.
+const METHODS: [(Method, Release); 16] = [
+    (Method::GetService, Android8),
+    (Method::GetService2, Android15Qpr),
+    (Method::CheckService, Android8),
+    (Method::CheckService2, Android16),
+    (Method::AddService, Android8),
+    (Method::ListServices, Android8),
+    (Method::RegisterForNotifications, Android11),
+    (Method::UnregisterForNotifications, Android11),
+    (Method::IsDeclared, Android11),
+    (Method::GetDeclaredInstances, Android12),
+    (Method::UpdatableViaApex, Android12),
+    (Method::GetUpdatableNames, Android14),
+    (Method::GetConnectionInfo, Android13),
+    (Method::RegisterClientCallback, Android11),
+    (Method::TryUnregisterService, Android11),
+    (Method::GetServiceDebugInfo, Android12),
 ];
 
-/// In the order of their numbers, from 1.
-const IN_12: &[Method] = &[
-    GetService,
-    CheckService,
-    AddService,
-    ListServices,
-    RegisterForNotifications,
-    UnregisterForNotifications,
-    IsDeclared,
-    GetDeclaredInstances,
-    UpdatableViaApex,
-    RegisterClientCallback,
-    TryUnregisterService,
-    GetServiceDebugInfo,
-];
-
-/// In the order of their numbers, from 1.
-const IN_13: &[Method] = &[
-    GetService,
-    CheckService,
-    AddService,
-    ListServices,
-    RegisterForNotifications,
-    UnregisterForNotifications,
-    IsDeclared,
-    GetDeclaredInstances,
-    UpdatableViaApex,
-    GetConnectionInfo,
-    RegisterClientCallback,
-    TryUnregisterService,
-    GetServiceDebugInfo,
-];
-
-/// In the order of their numbers, from 1.
-const IN_14: &[Method] = &[
-    GetService,
-    CheckService,
-    AddService,
-    ListServices,
-    RegisterForNotifications,
-    UnregisterForNotifications,
-    IsDeclared,
-    GetDeclaredInstances,
-    UpdatableViaApex,
-    GetUpdatableNames,
-    GetConnectionInfo,
-    RegisterClientCallback,
-    TryUnregisterService,
-    GetServiceDebugInfo,
-];
-
-/// In the order of their numbers, from 1.
-const IN_15_QPR: &[Method] = &[
-    GetService,
-    GetService2,
-    CheckService,
-    AddService,
-    ListServices,
-    RegisterForNotifications,
-    UnregisterForNotifications,
-    IsDeclared,
-    GetDeclaredInstances,
-    UpdatableViaApex,
-    GetUpdatableNames,
-    GetConnectionInfo,
-    RegisterClientCallback,
-    TryUnregisterService,
-    GetServiceDebugInfo,
-];
-
-/// In the order of their numbers, from 1.
-const IN_16: &[Method] = &[
-    GetService,
-    GetService2,
-    CheckService,
-    CheckService2,
-    AddService,
-    ListServices,
-    RegisterForNotifications,
-    UnregisterForNotifications,
-    IsDeclared,
-    GetDeclaredInstances,
-    UpdatableViaApex,
-    GetUpdatableNames,
-    GetConnectionInfo,
-    RegisterClientCallback,
-    TryUnregisterService,
-    GetServiceDebugInfo,
-];
-
-const fn numbering(release: Release) -> &'static [Method] {
-    match release {
-        Release::Android8 | Release::Android9 | Release::Android10 => UP_TO_10,
-        Release::Android11 => IN_11,
-        Release::Android12 => IN_12,
-        Release::Android13 => IN_13,
-        Release::Android14 | Release::Android15 => IN_14,
-        Release::Android15Qpr => IN_15_QPR,
-        Release::Android16 => IN_16,
-    }
+fn methods(release: Release) -> impl Iterator<Item = Method> {
+    METHODS.into_iter().filter(move |(_, since)| *since <= release).map(|(method, _)| method)
 }
 
-/// What the answer to a lookup looks like.
+/// The form of a lookup's reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum LookupReply {
     /// Up to 10: the object alone, or a word of 0; no status word.
     Bare,
     /// A nullable binder.
@@ -184,24 +86,24 @@ impl Method {
     #[must_use]
     pub fn numbered(code: u32, release: Release) -> Option<Self> {
         let index = usize::try_from(code).ok()?.checked_sub(1)?;
-        numbering(release).get(index).copied()
+        methods(release).nth(index)
     }
 
     /// The number of the method; `None` in a release that does not have it.
     #[must_use]
     pub fn code(self, release: Release) -> Option<u32> {
-        let index = numbering(release).iter().position(|method| *method == self)?;
+        let index = methods(release).position(|method| method == self)?;
         u32::try_from(index + 1).ok()
     }
 
     /// How a lookup is answered; meaningless for other methods.
     #[must_use]
-    pub const fn found(self, release: Release) -> Found {
+    pub const fn lookup_reply(self, release: Release) -> LookupReply {
         match (release, self) {
-            (Release::Android8 | Release::Android9 | Release::Android10, _) => Found::Bare,
-            (Release::Android15Qpr, Self::GetService2 | Self::CheckService) => Found::Union,
-            (_, Self::GetService2 | Self::CheckService2) => Found::UnionWithMetadata,
-            _ => Found::Plain,
+            (Release::Android8 | Release::Android9 | Release::Android10, _) => LookupReply::Bare,
+            (Release::Android15Qpr, Self::GetService2 | Self::CheckService) => LookupReply::Union,
+            (_, Self::GetService2 | Self::CheckService2) => LookupReply::UnionWithMetadata,
+            _ => LookupReply::Plain,
         }
     }
 }
@@ -212,6 +114,7 @@ mod tests {
 
     #[test]
     fn numbers_that_are_known_from_elsewhere() {
+        use Method::*;
         use Release::*;
         for (method, codes) in [
             (GetService, [(Android8, 1), (Android11, 1), (Android16, 1)]),

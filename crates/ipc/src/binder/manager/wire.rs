@@ -1,15 +1,16 @@
-//! Room: what the service manager's calls carry, in each release's form.
-//! Not here: numbers (`codes`), what is registered (`registry`).
-//! Facts: `IServiceManager.aidl`, `Service.aidl`, `ServiceWithMetadata.aidl`, `ConnectionInfo.aidl`.
+//! Payloads of the service manager's calls, in each release's form.
+//! Not here: method numbers (`codes`), the table of names (`registry`).
+//! Facts: `IServiceManager.aidl`, `Service.aidl`, `ServiceWithMetadata.aidl`,
+//! `ServiceDebugInfo.aidl`.
 
-use crate::binder::manager::codes::Found;
+use crate::binder::manager::codes::LookupReply;
 use crate::binder::manager::dump_priority;
-use crate::binder::parcel::{Parcel, Parcelable};
+use crate::binder::parcel::Parcel;
 use crate::binder::reader::Reader;
 use crate::binder::stability::Stability;
 use crate::release::Release;
+use crate::runtime::target::Binder;
 use crate::status_code::StatusCode;
-use crate::target::Binder;
 
 /// The union's member that holds a service (the other holds an accessor, for services on another
 /// machine).
@@ -18,7 +19,7 @@ const TAG_SERVICE: i32 = 0;
 /// An object as a manager passes it on.
 pub(crate) type Entry = (Binder, Stability);
 
-impl Found {
+impl LookupReply {
     /// Writes a lookup's answer into a reply that says "no exception" already.
     pub(crate) fn write(self, reply: &mut Parcel, entry: Option<&Entry>) {
         let (binder, stability) = match entry {
@@ -104,47 +105,30 @@ impl Addition {
     }
 }
 
-/// One line of `getServiceDebugInfo`.
+/// A registered service: one entry of `getServiceDebugInfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DebugInfo {
+pub struct ServiceInfo {
     /// The service's name.
     pub name: String,
-    /// The process that registered it.
+    /// The process that registered it; the manager's own for its own services.
     pub pid: i32,
 }
 
-impl Parcelable for DebugInfo {
-    fn write_to(&self, parcel: &mut Parcel) {
+impl ServiceInfo {
+    /// Writes it as a nullable parcelable.
+    pub(crate) fn write(&self, parcel: &mut Parcel) {
+        parcel.write_bool(true);
         parcel.write_sized(|fields| {
             fields.write_str(&self.name);
             fields.write_i32(self.pid);
         });
     }
 
-    fn read_from(reader: &mut Reader<'_>) -> Result<Self, StatusCode> {
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, StatusCode> {
+        if !reader.read_bool()? {
+            return Err(StatusCode::UNEXPECTED_NULL);
+        }
         reader.read_sized(|fields| Ok(Self { name: fields.read_str()?, pid: fields.read_i32()? }))
-    }
-}
-
-/// Where a service on another machine is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConnectionInfo {
-    /// Its address.
-    pub address: String,
-    /// Its port.
-    pub port: i32,
-}
-
-impl Parcelable for ConnectionInfo {
-    fn write_to(&self, parcel: &mut Parcel) {
-        parcel.write_sized(|fields| {
-            fields.write_str(&self.address);
-            fields.write_i32(self.port);
-        });
-    }
-
-    fn read_from(reader: &mut Reader<'_>) -> Result<Self, StatusCode> {
-        reader.read_sized(|fields| Ok(Self { address: fields.read_str()?, port: fields.read_i32()? }))
     }
 }
 
@@ -155,10 +139,10 @@ mod tests {
     #[test]
     fn absent_in_every_form() {
         for (found, want) in [
-            (Found::Bare, &[0][..]),
-            (Found::Plain, &[0, 0x7362_2a85, 0x13, 0, 0, 0, 0, 0]),
-            (Found::Union, &[0, 1, 0, 0x7362_2a85, 0x13, 0, 0, 0, 0, 0]),
-            (Found::UnionWithMetadata, &[0, 1, 0, 1, 36, 0x7362_2a85, 0x13, 0, 0, 0, 0, 0, 0]),
+            (LookupReply::Bare, &[0][..]),
+            (LookupReply::Plain, &[0, 0x7362_2a85, 0x13, 0, 0, 0, 0, 0]),
+            (LookupReply::Union, &[0, 1, 0, 0x7362_2a85, 0x13, 0, 0, 0, 0, 0]),
+            (LookupReply::UnionWithMetadata, &[0, 1, 0, 1, 36, 0x7362_2a85, 0x13, 0, 0, 0, 0, 0, 0]),
         ] {
             let mut reply = Parcel::new();
             reply.write_no_exception();
@@ -167,7 +151,7 @@ mod tests {
             assert_eq!(reply.data(), words, "{found:?}");
             assert!(reply.offsets().is_empty(), "{found:?}");
             let mut reader = reply.reader();
-            if found != Found::Bare {
+            if found != LookupReply::Bare {
                 reader.read_status().expect("no exception");
             }
             assert_eq!(found.read(&mut reader), Ok(None), "{found:?}");
@@ -176,10 +160,10 @@ mod tests {
 
     #[test]
     fn debug_info_has_a_size() {
-        let info = DebugInfo { name: "a".to_owned(), pid: 7 };
+        let info = ServiceInfo { name: "a".to_owned(), pid: 7 };
         let mut parcel = Parcel::new();
-        parcel.write_parcelable(Some(&info));
+        info.write(&mut parcel);
         assert_eq!(parcel.data()[..8], [1, 0, 0, 0, 16, 0, 0, 0]);
-        assert_eq!(parcel.reader().read_parcelable(), Ok(Some(info)));
+        assert_eq!(ServiceInfo::read(&mut parcel.reader()), Ok(info));
     }
 }

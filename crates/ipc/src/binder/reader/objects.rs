@@ -1,5 +1,5 @@
-//! Room: binders and file descriptors out of a payload.
-//! Not here: plain values (`reader`), who owns what was delivered (`crate::received`).
+//! Reading binders and file descriptors from a payload.
+//! Not here: plain values (`reader`), who owns what was delivered (`runtime::received`).
 //! Facts: contract OBJ-03, OBJ-06, OBJ-11, OBJ-20; a null binder is not listed in the offsets.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,9 +11,9 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 use super::{Read, Reader, Source};
 use crate::binder::parcel::Held;
 use crate::binder::stability::Stability;
-use crate::received::{object_offsets, translated};
+use crate::runtime::received::object_offsets;
+use crate::runtime::target::{Binder, is_null};
 use crate::status_code::StatusCode;
-use crate::target::Binder;
 
 impl Reader<'_> {
     /// Whether the sender listed an object here; only listed ones are translated.
@@ -42,15 +42,15 @@ impl Reader<'_> {
     /// A nullable binder.
     ///
     /// # Errors
-    /// As [`Self::read_binder`].
+    /// See [`Self::read_binder`].
     pub fn read_nullable_binder(&mut self) -> Read<Option<Binder>> {
         Ok(self.read_nullable_binder_as()?.0)
     }
 
-    /// A nullable binder and its stability, for whoever passes it on.
+    /// A nullable binder and its stability, for passing both on.
     ///
     /// # Errors
-    /// As [`Self::read_binder`].
+    /// See [`Self::read_binder`].
     pub fn read_nullable_binder_as(&mut self) -> Read<(Option<Binder>, Stability)> {
         let start = self.at;
         let result = self.read_flat().and_then(|binder| {
@@ -68,15 +68,14 @@ impl Reader<'_> {
         let at = self.at;
         let flat: FlatBinderObject = self.take_object()?;
         if !self.is_listed(at) {
-            let null = flat.kind == object::BINDER && flat.binder == 0 && flat.cookie == 0;
-            return if null { Ok(None) } else { Err(StatusCode::BAD_TYPE) };
+            return if is_null(&flat) { Ok(None) } else { Err(StatusCode::BAD_TYPE) };
         }
         match self.source {
             Source::Parcel(parcel) => match parcel.held(at as u64) {
                 Some(Held::Binder(binder)) => Ok(Some(binder.clone())),
                 _ => Err(StatusCode::BAD_TYPE),
             },
-            Source::Received(received) => translated(received.runtime, &flat).map(Some),
+            Source::Received(received) => Binder::delivered(received.runtime, &flat).map(Some),
             Source::Nothing => Err(StatusCode::BAD_TYPE),
         }
     }
@@ -102,39 +101,5 @@ impl Reader<'_> {
             Some(Err(_)) => self.fail(start, StatusCode::NO_MEMORY),
             None => self.fail(start, StatusCode::BAD_TYPE),
         }
-    }
-
-    /// A `ParcelFileDescriptor`; `None` for null. A channel for its status, which only Java senders
-    /// attach, is read and closed.
-    ///
-    /// # Errors
-    /// As [`Self::read_fd`].
-    pub fn read_parcel_fd(&mut self) -> Read<Option<OwnedFd>> {
-        if !self.read_bool()? {
-            return Ok(None);
-        }
-        let with_channel = self.read_bool()?;
-        let fd = self.read_fd()?;
-        if with_channel {
-            drop(self.read_fd()?);
-        }
-        Ok(Some(fd))
-    }
-
-    /// A `native_handle`: its descriptors and its integers.
-    ///
-    /// # Errors
-    /// As [`Self::read_fd`]; `BAD_VALUE` for counts that cannot be.
-    pub fn read_native_handle(&mut self) -> Read<(Vec<OwnedFd>, Vec<i32>)> {
-        let count = |word: i32| usize::try_from(word).map_err(|_| StatusCode::BAD_VALUE);
-        let (fds, ints) = (count(self.read_i32()?)?, count(self.read_i32()?)?);
-        let bytes = fds.checked_mul(size_of::<FdObject>()).zip(ints.checked_mul(4));
-        let bytes = bytes.and_then(|(fds, ints)| fds.checked_add(ints));
-        if bytes.is_none_or(|bytes| bytes > self.remaining()) {
-            return Err(StatusCode::NOT_ENOUGH_DATA);
-        }
-        let fds = (0..fds).map(|_| self.read_fd()).collect::<Read<_>>()?;
-        let ints = (0..ints).map(|_| self.read_i32()).collect::<Read<_>>()?;
-        Ok((fds, ints))
     }
 }

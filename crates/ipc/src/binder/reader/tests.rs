@@ -1,7 +1,6 @@
-//! Room: what readers make of values they know and of bytes that make no sense.
+//! Tests of readers on valid values and on hostile bytes.
 
 use super::*;
-use crate::binder::stability::Stability;
 
 #[test]
 fn values_read_back_in_order() {
@@ -16,7 +15,6 @@ fn values_read_back_in_order() {
     parcel.write_nullable_str(None);
     parcel.write_string8(Some("acht"));
     parcel.write_string8(None);
-    parcel.write_c_str("C");
     parcel.write_byte_slice(b"12345");
     parcel.write_i32_slice(&[1, -1]);
     parcel.write_bool_slice(&[true, false]);
@@ -32,7 +30,6 @@ fn values_read_back_in_order() {
     assert_eq!(reader.read_nullable_str(), Ok(None));
     assert_eq!(reader.read_string8(), Ok(Some("acht".to_owned())));
     assert_eq!(reader.read_string8(), Ok(None));
-    assert_eq!(reader.read_c_str().as_deref(), Ok("C"));
     assert_eq!(reader.read_byte_slice(), Ok(&b"12345"[..]));
     assert_eq!(reader.read_i32_vec(), Ok(vec![1, -1]));
     assert_eq!(reader.read_bool_vec(), Ok(vec![true, false]));
@@ -98,22 +95,6 @@ fn objects_that_nobody_listed_are_refused() {
     assert_eq!(reader.read_fd().expect_err("not delivered"), StatusCode::BAD_TYPE);
 }
 
-/// xorshift64*: the same numbers in every run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-}
-
 /// One read of every kind; true if it took something.
 fn read_one(reader: &mut Reader<'_>, kind: usize) -> bool {
     match kind {
@@ -121,19 +102,15 @@ fn read_one(reader: &mut Reader<'_>, kind: usize) -> bool {
         1 => reader.read_i64().is_ok(),
         2 => reader.read_nullable_str().is_ok(),
         3 => reader.read_string8().is_ok(),
-        4 => reader.read_c_str().is_ok(),
-        5 => reader.read_nullable_byte_slice().is_ok(),
-        6 => reader.read_i64_vec().is_ok(),
-        7 => reader.read_bool_vec().is_ok(),
-        8 => reader.read_str_vec().is_ok(),
-        9 => reader.read_nullable_binder_as().is_ok(),
-        10 => reader.read_fd().is_ok(),
-        11 => reader.read_parcel_fd().is_ok(),
-        12 => reader.read_native_handle().is_ok(),
-        13 => reader.read_status().is_ok(),
-        14 => reader.read_header("a.IB").is_ok(),
-        15 => reader.read_sized(|body| body.read_str()).is_ok(),
-        16 => reader.read_holder(|_, body| body.read_i32()).is_ok(),
+        4 => reader.read_nullable_byte_slice().is_ok(),
+        5 => reader.read_i64_vec().is_ok(),
+        6 => reader.read_bool_vec().is_ok(),
+        7 => reader.read_str_vec().is_ok(),
+        8 => reader.read_nullable_binder_as().is_ok(),
+        9 => reader.read_fd().is_ok(),
+        10 => reader.read_status().is_ok(),
+        11 => reader.read_header("a.IB").is_ok(),
+        12 => reader.read_sized(|body| body.read_str()).is_ok(),
         _ => reader.read_vec(Reader::read_f64_vec).is_ok(),
     }
 }
@@ -149,25 +126,20 @@ fn hostile_bytes_never_panic() {
     parcel.write_i64_slice(&[1, 2]);
     parcel.write_nullable_binder(None);
     parcel.write_sized(|fields| fields.write_str_slice(&["x", "y"]));
-    parcel.write_holder(Stability::Vintf, "T", |body| body.write_i32(1));
     let good = parcel.data().to_vec();
-    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
+    let mut rng = fastrand::Rng::with_seed(1);
     for round in 0..20_000 {
         let mut bytes = good.clone();
-        for _ in 0..numbers.below(6) {
-            let at = numbers.below(bytes.len());
-            bytes[at] = match numbers.below(3) {
-                0 => 0xff,
-                1 => 0,
-                _ => numbers.next() as u8,
-            };
+        for _ in 0..rng.usize(..6) {
+            let at = rng.usize(..bytes.len());
+            bytes[at] = [0xff, 0, rng.u8(..)][rng.usize(..3)];
         }
-        bytes.truncate(numbers.below(bytes.len() + 1));
-        let release = Release::ALL[numbers.below(Release::ALL.len())];
+        bytes.truncate(rng.usize(..=bytes.len()));
+        let release = rng.choice(Release::ALL).expect("not empty");
         let mut reader = Reader { release, ..Reader::of_bytes(&bytes) };
         for _ in 0..40 {
             let before = reader.position();
-            let took = read_one(&mut reader, numbers.below(18));
+            let took = read_one(&mut reader, rng.usize(..14));
             assert!(reader.position() <= bytes.len(), "round {round}");
             assert!(!took || reader.position() >= before, "round {round}");
         }

@@ -1,26 +1,24 @@
-//! Room: calling a service manager: ours or Android's.
-//! Not here: what its calls are (`manager`), the structure of a dump (`wire`).
+//! Client of a service manager, this crate's or Android's.
+//! Not here: its methods (`manager`), the structure of a dump (`wire`).
 //! Facts: libhidl's `ServiceManagement.cpp`: which calls a client makes, and that it waits.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use driver::Connection;
 
-use crate::hwbinder::client::{HwBinder, Reply};
+use crate::hwbinder::client::Reply;
+use crate::hwbinder::hw_binder::HwBinder;
 use crate::hwbinder::manager::wire::InstanceInfo;
 use crate::hwbinder::manager::{Method, NOTIFICATION, ON_REGISTRATION, Transport};
 use crate::hwbinder::object::{Incoming, Object};
 use crate::hwbinder::parcel::HwParcel;
-use crate::hwbinder::status::{CallError, Status};
+use crate::manager;
 use crate::process::Process;
+use crate::status::{CallError, Status};
 use crate::status_code::StatusCode;
-use crate::target::Binder;
 
-/// How long between two looks for something that is about to start.
-const BETWEEN: Duration = Duration::from_millis(5);
-
-/// A service that did not come.
+/// A service that was not found.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum NoService {
@@ -35,7 +33,7 @@ pub enum NoService {
     Call {
         /// "interface/instance"
         name: String,
-        /// What came back.
+        /// The error.
         source: CallError,
     },
 }
@@ -71,26 +69,18 @@ impl Services {
     /// The manager of a process's context.
     ///
     /// # Errors
-    /// There is none, it does not answer, or it is this very process.
+    /// The context has no manager, the manager does not answer, or it is this very process.
     pub fn of<C: Connection>(process: &Process<C>) -> Result<Self, CallError> {
-        // The first reference may have been taken before there was a manager, and then is none.
-        HwBinder::from(Binder::Remote(process.context_manager()?)).ping()?;
-        let manager = HwBinder::from(Binder::Remote(process.context_manager()?));
-        Ok(Self { manager })
+        Self::wait(process, Duration::ZERO)
     }
 
-    /// [`Self::of`], but waits for a manager that is about to start.
+    /// [`Self::of`], waiting up to `patience` for a manager to start.
     ///
     /// # Errors
-    /// There is still none when `patience` is over.
+    /// No manager appeared within `patience`.
     pub fn wait<C: Connection>(process: &Process<C>, patience: Duration) -> Result<Self, CallError> {
-        let end = Instant::now() + patience;
-        loop {
-            match Self::of(process) {
-                Err(error) if error.is_dead() && Instant::now() < end => std::thread::sleep(BETWEEN),
-                result => return result,
-            }
-        }
+        let manager = manager::reach(process, patience, |manager| HwBinder::from(manager).ping())?;
+        Ok(Self { manager: manager.into() })
     }
 
     /// The manager itself.
@@ -150,17 +140,9 @@ impl Services {
         patience: Duration,
     ) -> Result<HwBinder, NoService> {
         let name = || format!("{interface}/{instance}");
-        let start = Instant::now();
-        loop {
-            let found = self.get(interface, instance);
-            if let Some(found) = found.map_err(|source| NoService::Call { name: name(), source })? {
-                return Ok(found);
-            }
-            if start.elapsed() >= patience {
-                return Err(NoService::Absent { name: name(), waited: patience });
-            }
-            std::thread::sleep(BETWEEN.min(patience));
-        }
+        let found = manager::look_until(patience, || self.get(interface, instance));
+        let found = found.map_err(|source| NoService::Call { name: name(), source })?;
+        found.ok_or_else(|| NoService::Absent { name: name(), waited: patience })
     }
 
     /// Registers an object as an instance of each of its interfaces, which the manager asks it for.
@@ -175,10 +157,10 @@ impl Services {
         added(instance, reply.reader().read_bool()?)
     }
 
-    /// The same with the interfaces said at once, as Android does since 10.
+    /// [`Self::add`] with the interface chain in the request, as Android does since 10.
     ///
     /// # Errors
-    /// As [`Self::add`]; `UNKNOWN_TRANSACTION` from older managers.
+    /// See [`Self::add`]; `UNKNOWN_TRANSACTION` from older managers.
     pub fn add_with_chain(&self, instance: &str, object: &HwBinder) -> Result<(), CallError> {
         let chain = object.interface_chain()?;
         let reply = self.call(Method::AddWithChain, |request| {

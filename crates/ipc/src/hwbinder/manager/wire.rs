@@ -1,4 +1,4 @@
-//! Room: `InstanceDebugInfo`, what `debugDump` says of each registered instance.
+//! `InstanceDebugInfo`, the entry of `debugDump` for one registered instance.
 //! Facts: `IServiceManager.hal` of `android.hidl.manager@1.0` and HIDL's layout of structures.
 
 use crate::hwbinder::parcel::HwParcel;

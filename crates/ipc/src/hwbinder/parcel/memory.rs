@@ -1,5 +1,5 @@
-//! Room: the memory of HIDL's parcels, and how a thread keeps it for its next ones.
-//! Not here: what is written into it (`super`).
+//! The memory of HIDL parcels, which a thread recycles.
+//! Not here: its contents (`super`).
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -51,7 +51,7 @@ pub(super) struct Buffer {
     pub(super) object: usize,
     /// Where it stands in the data.
     pub(super) at: usize,
-    /// What it describes.
+    /// The bytes that it describes.
     pub(super) own: Own,
     /// Where its address is stored as well: a position in the own memory.
     pub(super) pointer: Option<usize>,

@@ -1,5 +1,5 @@
-//! Room: buffers, what is embedded in them, handles and interfaces out of a payload.
-//! Not here: scalars (`reader`), who owns what was delivered (`crate::received`).
+//! Reading buffers, embedded structures, handles and interfaces from a payload.
+//! Not here: scalars (`reader`), who owns what was delivered (`runtime::received`).
 //! Facts: libhwbinder's `verifyBufferObject`, libgbinder's reader, contract OBJ-15 to OBJ-20.
 //!
 //! Only an object that its sender listed was looked at by the driver; its address is the driver's.
@@ -7,21 +7,24 @@
 
 use abi::codes::object;
 use abi::layout::{BufferObject, FdArrayObject, FlatBinderObject};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, Immutable, KnownLayout};
 
-use super::{PAIR, Read, Reader, Source};
-use crate::hwbinder::client::HwBinder;
+use super::{Read, Reader, Source};
+use crate::hwbinder::hw_binder::HwBinder;
 use crate::hwbinder::parcel::NativeHandle;
 use crate::hwbinder::writer::{COUNT, NATIVE_HANDLE, VEC};
-use crate::received::translated;
+use crate::runtime::target::{Binder, is_null};
 use crate::status_code::StatusCode;
+
+/// Bytes of a vector's two objects.
+const PAIR: usize = 2 * size_of::<BufferObject>();
 
 /// A structure, or an array of them, where the driver put it.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'t> {
-    pub(super) bytes: &'t [u8],
+    bytes: &'t [u8],
     /// Its index among the objects; [`NO_OBJECT`] for an empty one that was not listed.
-    pub(super) object: u64,
+    object: u64,
 }
 
 /// No object's index. A sender may claim it, but there is no pointer in what has no bytes.
@@ -44,23 +47,10 @@ impl<'t> Seen<'t> {
     }
 }
 
-/// A string's text.
-fn text(seen: Seen<'_>) -> Read<&str> {
-    let bytes = match seen.bytes.split_last() {
-        Some((0, bytes)) => bytes,
-        Some(_) => return Err(StatusCode::BAD_VALUE),
-        None => &[],
-    };
-    str::from_utf8(bytes).map_err(|_| StatusCode::BAD_VALUE)
-}
-
 impl<'t> Reader<'t> {
     /// The position of an object, as its sender listed it.
     #[inline]
     fn offset(&self, index: usize) -> Option<u64> {
-        if !self.vector.is_empty() {
-            return (index < 2).then(|| (self.data.len() + index * (PAIR / 2)) as u64);
-        }
         let at = index.checked_mul(8)?;
         self.offsets.get(at..)?.first_chunk().map(|chunk| u64::from_ne_bytes(*chunk))
     }
@@ -79,7 +69,7 @@ impl<'t> Reader<'t> {
     /// offsets ascend.
     #[cold]
     fn find_listed(&self, at: u64) -> Option<usize> {
-        let (mut low, mut high) = (0, if self.vector.is_empty() { self.offsets.len() / 8 } else { 2 });
+        let (mut low, mut high) = (0, self.offsets.len() / 8);
         while low < high {
             let middle = low + (high - low) / 2;
             match self.offset(middle)?.cmp(&at) {
@@ -92,20 +82,14 @@ impl<'t> Reader<'t> {
     }
 
     #[inline]
-    pub(super) fn peek<T: FromBytes + IntoBytes>(&self) -> Read<T> {
-        match self.rest().get(..size_of::<T>()) {
-            Some(bytes) => T::read_from_bytes(bytes).map_err(|_| StatusCode::NOT_ENOUGH_DATA),
-            None => {
-                let mut value = T::new_zeroed();
-                self.left_out(value.as_mut_bytes())?;
-                Ok(value)
-            }
-        }
+    fn peek<T: FromBytes>(&self) -> Read<T> {
+        let bytes = self.data[self.at..].get(..size_of::<T>()).ok_or(StatusCode::NOT_ENOUGH_DATA)?;
+        T::read_from_bytes(bytes).map_err(|_| StatusCode::NOT_ENOUGH_DATA)
     }
 
     /// Takes the listed object that stands here.
     #[inline]
-    fn take_listed<T: FromBytes + IntoBytes>(&mut self) -> Read<(usize, T)> {
+    fn take_listed<T: FromBytes>(&mut self) -> Read<(usize, T)> {
         let value = self.peek()?;
         let index = self.listed_here().ok_or(StatusCode::BAD_TYPE)?;
         self.at += size_of::<T>();
@@ -115,7 +99,7 @@ impl<'t> Reader<'t> {
 
     /// The bytes that a listed PTR object describes.
     #[inline]
-    pub(super) fn described(&self, index: usize, ptr: &BufferObject) -> Read<&'t [u8]> {
+    fn described(&self, index: usize, ptr: &BufferObject) -> Read<&'t [u8]> {
         if ptr.length == 0 {
             return Ok(&[]);
         }
@@ -146,7 +130,7 @@ impl<'t> Reader<'t> {
 
     /// Takes one that nothing points to.
     #[inline]
-    pub(super) fn take_top(&mut self, len: u64) -> Read<Seen<'t>> {
+    fn take_top(&mut self, len: u64) -> Read<Seen<'t>> {
         self.take_ptr(len, |ptr| ptr.flags == 0)
     }
 
@@ -172,15 +156,9 @@ impl<'t> Reader<'t> {
         found
     }
 
-    /// What an embedded vector or string points to.
+    /// The bytes that an embedded vector or string points to.
     #[inline]
-    pub(super) fn take_elements(
-        &mut self,
-        parent: Seen<'t>,
-        offset: usize,
-        size: usize,
-        nul: bool,
-    ) -> Read<Seen<'t>> {
+    fn take_elements(&mut self, parent: Seen<'t>, offset: usize, size: usize, nul: bool) -> Read<Seen<'t>> {
         let count: u32 = parent.field(offset.checked_add(COUNT).ok_or(StatusCode::BAD_INDEX)?)?;
         if count == 0 && self.take_unlisted_null() {
             return Ok(Seen { bytes: &[], object: NO_OBJECT });
@@ -201,7 +179,7 @@ impl<'t> Reader<'t> {
     /// `vec<uint8_t>`, in place.
     ///
     /// # Errors
-    /// As [`Self::read_struct`].
+    /// See [`Self::read_struct`].
     #[inline]
     pub fn read_bytes(&mut self) -> Read<&'t [u8]> {
         Ok(self.read_structs(1)?.bytes)
@@ -210,7 +188,7 @@ impl<'t> Reader<'t> {
     /// `vec<T>` of plain elements, in place.
     ///
     /// # Errors
-    /// As [`Self::read_struct`].
+    /// See [`Self::read_struct`].
     pub fn read_vec<T: FromBytes + KnownLayout + Immutable>(&mut self) -> Read<&'t [T]> {
         let bytes = self.read_structs(size_of::<T>())?.bytes;
         if bytes.is_empty() {
@@ -220,24 +198,63 @@ impl<'t> Reader<'t> {
         <[T]>::ref_from_bytes(bytes).map_err(|_| StatusCode::BAD_VALUE)
     }
 
+    /// `vec<T>` of structures of this size.
+    ///
+    /// # Errors
+    /// See [`Self::read_struct`].
+    #[inline]
+    pub fn read_structs(&mut self, size: usize) -> Read<Seen<'t>> {
+        if let Some(elements) = self.take_vec(size) {
+            return Ok(elements);
+        }
+        self.attempt(|reader| {
+            let vec = reader.take_top(VEC as u64)?;
+            reader.take_elements(vec, 0, size, false)
+        })
+    }
+
+    /// The elements of a vector as every sender writes it, both objects looked at at once: what most
+    /// calls carry. `None`, and nothing taken, for any other, which the steps one by one accept or refuse.
+    #[inline]
+    fn take_vec(&mut self, size: usize) -> Option<Seen<'t>> {
+        let [at, index] = [self.at as u64, self.next as u64];
+        let [vec, elements]: [BufferObject; 2] =
+            zerocopy::transmute!(*self.data[self.at..].first_chunk::<PAIR>()?);
+        let listed: [u64; 2] = zerocopy::transmute!(*self.offsets.get(8 * self.next..)?.first_chunk::<16>()?);
+        let is_vec = (vec.kind, vec.flags, vec.length) == (object::PTR, 0, VEC as u64);
+        let is_child = (elements.kind, elements.flags) == (object::PTR, object::BUFFER_FLAG_HAS_PARENT)
+            && (elements.parent, elements.parent_offset) == (index, 0);
+        let is_behind = vec.buffer.checked_add(VEC as u64) == Some(elements.buffer);
+        if listed != [at, at + (PAIR / 2) as u64] || !is_vec || !is_child || !is_behind {
+            return None;
+        }
+        let both = BufferObject { length: elements.length.checked_add(VEC as u64)?, ..vec };
+        let (structure, bytes) = self.described(self.next, &both).ok()?.split_first_chunk::<VEC>()?;
+        let [pointer, count]: [u64; 2] = zerocopy::transmute!(*structure);
+        let len = u64::from(count as u32).checked_mul(size as u64)?;
+        if pointer != elements.buffer || elements.length != len {
+            return None;
+        }
+        self.at += PAIR;
+        self.next += 2;
+        Some(Seen { bytes, object: index + 1 })
+    }
+
     /// `string`, in place.
     ///
     /// # Errors
-    /// As [`Self::read_struct`]; `BAD_VALUE` also for one without its NUL, or that is no text.
+    /// See [`Self::read_struct`]; `BAD_VALUE` also for one without its NUL, or that is no text.
     pub fn read_str(&mut self) -> Read<&'t str> {
-        self.attempt(|reader| match reader.take_left_out(1, true) {
-            Some(seen) => text(seen),
-            None => {
-                let string = reader.take_top(VEC as u64)?;
-                reader.embedded_str(string, 0)
-            }
+        self.attempt(|reader| {
+            let string = reader.take_top(VEC as u64)?;
+            reader.embedded_str(string, 0)
         })
     }
 
     /// `vec<string>`
     ///
     /// # Errors
-    /// As [`Self::read_str`].
+    /// See [`Self::read_str`].
     pub fn read_str_vec(&mut self) -> Read<Vec<&'t str>> {
         self.attempt(|reader| {
             let vec = reader.take_top(VEC as u64)?;
@@ -249,7 +266,7 @@ impl<'t> Reader<'t> {
     /// the order of its pointers.
     ///
     /// # Errors
-    /// As [`Self::read_struct`]; `BAD_INDEX`: there is no such offset.
+    /// See [`Self::read_struct`]; `BAD_INDEX`: there is no such offset.
     pub fn embedded_structs(&mut self, parent: Seen<'t>, offset: usize, size: usize) -> Read<Seen<'t>> {
         self.attempt(|reader| reader.take_elements(parent, offset, size, false))
     }
@@ -257,19 +274,26 @@ impl<'t> Reader<'t> {
     /// The `hidl_string` at an offset of a structure.
     ///
     /// # Errors
-    /// As [`Self::read_str`] and [`Self::embedded_structs`].
+    /// See [`Self::read_str`] and [`Self::embedded_structs`].
     pub fn embedded_str(&mut self, parent: Seen<'t>, offset: usize) -> Read<&'t str> {
-        self.attempt(|reader| text(reader.take_elements(parent, offset, 1, true)?))
+        self.attempt(|reader| {
+            let bytes = match reader.take_elements(parent, offset, 1, true)?.bytes.split_last() {
+                Some((0, bytes)) => bytes,
+                Some(_) => return Err(StatusCode::BAD_VALUE),
+                None => &[],
+            };
+            str::from_utf8(bytes).map_err(|_| StatusCode::BAD_VALUE)
+        })
     }
 
     /// The `hidl_vec<hidl_string>` at an offset of a structure.
     ///
     /// # Errors
-    /// As [`Self::embedded_str`].
+    /// See [`Self::embedded_str`].
     pub fn embedded_str_vec(&mut self, parent: Seen<'t>, offset: usize) -> Read<Vec<&'t str>> {
         self.attempt(|reader| {
             let array = reader.take_elements(parent, offset, VEC, false)?;
-            // As many as lie there; each has an object of its own still to come.
+            // The count is bounded by the bytes present; each element has an object of its own still to come.
             (0..array.bytes.len() / VEC).map(|index| reader.embedded_str(array, VEC * index)).collect()
         })
     }
@@ -277,7 +301,7 @@ impl<'t> Reader<'t> {
     /// `handle`; the descriptors are duplicates, the reader's own.
     ///
     /// # Errors
-    /// As [`Self::read_struct`]; `NO_MEMORY`: no descriptor is free.
+    /// See [`Self::read_struct`]; `NO_MEMORY`: no descriptor is free.
     pub fn read_handle(&mut self) -> Read<Option<NativeHandle>> {
         self.attempt(|reader| reader.take_handle(None))
     }
@@ -285,7 +309,7 @@ impl<'t> Reader<'t> {
     /// The `hidl_handle` at an offset of a structure.
     ///
     /// # Errors
-    /// As [`Self::read_handle`] and [`Self::embedded_structs`].
+    /// See [`Self::read_handle`] and [`Self::embedded_structs`].
     pub fn embedded_handle(&mut self, parent: Seen<'t>, offset: usize) -> Read<Option<NativeHandle>> {
         self.attempt(|reader| reader.take_handle(Some((parent, offset))))
     }
@@ -340,19 +364,18 @@ impl<'t> Reader<'t> {
     /// A nullable interface.
     ///
     /// # Errors
-    /// As [`Self::read_binder`].
+    /// See [`Self::read_binder`].
     pub fn read_nullable_binder(&mut self) -> Read<Option<HwBinder>> {
         self.attempt(|reader| {
             let flat: FlatBinderObject = reader.peek()?;
             if reader.listed_here().is_none() {
-                let null = flat.kind == object::BINDER && flat.binder == 0 && flat.cookie == 0;
                 reader.at += size_of::<FlatBinderObject>();
-                return if null { Ok(None) } else { Err(StatusCode::BAD_TYPE) };
+                return if is_null(&flat) { Ok(None) } else { Err(StatusCode::BAD_TYPE) };
             }
             let at = reader.at as u64;
             let (_, flat) = reader.take_listed::<FlatBinderObject>()?;
             let binder = match reader.source {
-                Source::Received(runtime) => translated(runtime, &flat)?,
+                Source::Received(runtime) => Binder::delivered(runtime, &flat)?,
                 Source::Parcel(parcel) => parcel.held_binder(at).cloned().ok_or(StatusCode::BAD_TYPE)?,
                 Source::Image { .. } => return Err(StatusCode::BAD_TYPE),
             };

@@ -1,4 +1,4 @@
-//! Room: the reader on payloads as a receiver finds them, well-formed and not.
+//! Tests of the reader on well-formed and malformed payloads.
 
 use zerocopy::IntoBytes;
 

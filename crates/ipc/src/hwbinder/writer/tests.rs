@@ -1,12 +1,13 @@
-//! Room: parcels byte by byte, as libhwbinder writes them. Addresses are compared apart.
+//! Parcels byte by byte, as libhwbinder writes them. Addresses are compared apart.
 //! Facts: worked example of HIDL's `sendVec`, libhwbinder's and libhidl's sources; see `writer`.
 
 use std::fs::File;
 
 use super::*;
-use crate::node::Nodes;
+use crate::runtime::node::Nodes;
+use crate::runtime::serve::{Serve, Transaction};
+use crate::runtime::target::Binder;
 use crate::scheduling::NodeOptions;
-use crate::serve::{Serve, Transaction};
 
 const BENCHMARK: &str = "android.hardware.tests.libhwbinder@1.0::IBenchmark";
 
@@ -206,7 +207,7 @@ fn interfaces_are_objects_without_stability() {
 /// A failure: its kind and what it says, without libbinder's further words.
 #[test]
 fn exceptions_end_with_their_message() {
-    use crate::hwbinder::status::Status;
+    use crate::status::Status;
     let Status::Exception(exception) = Status::illegal_argument("no") else { panic!("an exception") };
     let mut parcel = HwParcel::new();
     parcel.write_exception(&exception);

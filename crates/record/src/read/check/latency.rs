@@ -1,5 +1,5 @@
-//! Room: the rules of what a latency test found.
-//! Not here: the times (`super`).
+//! Rules for the results of a latency test.
+//! Not here: rules for times (`super`).
 
 use super::Problem;
 use crate::schema::{
@@ -9,11 +9,11 @@ use crate::verdict::{calls, numbers};
 use std::collections::HashSet;
 
 const MAX_PAIRS: u32 = 10_000;
-/// Longest list of hops, roles or injected faults.
+/// Longest accepted list of hops, roles or injected faults.
 const MAX_LIST: usize = 1000;
 const MAX_CELLS: usize = 100_000;
 
-/// The test as a whole, and its cases against each other.
+/// Checks the test as a whole, and its cases against each other.
 pub(super) fn run(run: &Run) -> Result<(), Problem> {
     let Some(test) = &run.latency else {
         return match run.cases.iter().find(|case| case.latency.is_some()) {
@@ -31,7 +31,7 @@ pub(super) fn run(run: &Run) -> Result<(), Problem> {
                 case.name, latency.pairs, test.pairs
             ));
         }
-        // A sweep has cases of each pair at many points.
+        // A sweep has a case of each pair for many points.
         if test.sweep.is_none() && !seen.insert((latency.pair, latency.class)) {
             let class = latency.class.name();
             return Err(format!("pair {} has two cases of class {class}", latency.pair));
@@ -98,7 +98,7 @@ fn cell(cell: &Cell, deadlines: usize) -> Result<(), Problem> {
     at_most("units of the 99th percentile", percentiles.p99, "units of the longest call", cell.worst)
 }
 
-/// One case.
+/// Checks one case.
 pub(super) fn case(case: &Case) -> Result<(), Problem> {
     let Some(latency) = &case.latency else { return Ok(()) };
     if case.repetitions.len() > 1 {
@@ -135,11 +135,11 @@ fn load_and_rate(load: &str, rate_hz: Option<f64>) -> Result<(), Problem> {
 }
 
 fn counts(latency: &Latency, calls: u64) -> Result<(), Problem> {
-    at_most("misses", latency.misses, "calls", calls)?;
-    at_most("bubbles", latency.bubbles, "misses", latency.misses)?;
+    if let Some(problem) = crate::figures::exceeded(latency, calls) {
+        return Err(problem);
+    }
     let on_some_cpu = latency.same_cpu.checked_add(latency.migrated).ok_or("counts overflow")?;
     at_most("calls on the same CPU or migrated", on_some_cpu, "calls", calls)?;
-    at_most("calls not inherited", latency.not_inherited, "calls", calls)?;
     at_most("single times", latency.raw.len() as u64, "calls", calls)
 }
 

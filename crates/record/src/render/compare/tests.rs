@@ -1,18 +1,18 @@
-//! Room: comparisons as their readers see them.
+//! Tests of rendered comparisons.
 
 use super::*;
 use crate::compare::gate::gate;
 use crate::compare::{Group, Member, Options, compare};
-use crate::sample;
+use crate::fixtures;
 
-/// Runs of the sample, each a little off the one before, all slower by a factor.
+/// Copies of the fixture run, each slightly different, all slower by a factor.
 fn group(name: &str, factor: f64, runs: usize) -> Group {
     let member = |at: usize| {
-        let mut run = sample::run();
+        let mut run = fixtures::run();
         let each = (2500.0 * factor) as u64 + 3 * (at as u64 % 4);
         run.cases = vec![
-            sample::case("BM_sendVec_binder", 4, 0, vec![sample::measured(1000, 1000 * each, 1_000_000)]),
-            sample::case("BM_sendVec_pipe", 4, 0, vec![sample::measured(1000, 1_250_000, 1_000_000)]),
+            fixtures::case("BM_sendVec_binder", 4, 0, vec![fixtures::measured(1000, 1000 * each, 1_000_000)]),
+            fixtures::case("BM_sendVec_pipe", 4, 0, vec![fixtures::measured(1000, 1_250_000, 1_000_000)]),
         ];
         run.started = format!("2026-01-31T12:{at:02}:00+01:00");
         Member { file: format!("{name}/{at}.json"), run }
@@ -82,13 +82,4 @@ fn a_gate_names_what_exceeds_it() {
     assert!(failed.contains("BM_sendVec_binder/4: +10.0 %"), "{failed}");
     assert!(judged(1.0, 8).starts_with("Gate at +5 %: kept"));
     assert!(judged(1.0, 1).contains("cannot tell: one run a side"));
-}
-
-#[test]
-fn times_have_four_digits_and_their_unit() {
-    let shown = [(12.0, "12.00 ns"), (2563.4, "2563 ns"), (36_480.0, "36.48 us"), (1_572_000.0, "1572 us")];
-    for (value, wanted) in shown.into_iter().chain([(25_000_000.0, "25.00 ms")]) {
-        assert_eq!(time(value, ClockUnit::Ns), wanted);
-    }
-    assert_eq!(time(29_355.0, ClockUnit::Instructions), "29355 instr");
 }

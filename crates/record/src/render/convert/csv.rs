@@ -1,16 +1,17 @@
-//! Room: a table of runs for Apache Otava and spreadsheets: a row for each run, a column for each measure.
-//! Facts: Otava 0.8 reads a column of times, columns of attributes, and columns of numbers; empty cells are missing.
+//! CSV for Apache Otava and spreadsheets: a row for each run, a column for each measure.
+//! Facts: Otava 0.8 reads a time column, attribute columns and number columns; empty cells are missing values.
 
 use std::collections::BTreeMap;
 
 use super::ConvertError;
 use super::checks::checks;
+use crate::render::csv_cell;
 use crate::schema::Run;
 
 /// Columns before the measures.
 const HEADS: [&str; 6] = ["time", "commit", "host", "kernel", "driver", "host_class"];
 
-/// The table, with a heading; the oldest run first.
+/// The table with a heading, oldest run first.
 pub(super) fn table(runs: &[Run]) -> Result<String, ConvertError> {
     if runs.iter().any(|run| run.started.is_empty()) {
         return Err(ConvertError::Lacks { what: "start", format: "csv" });
@@ -36,7 +37,7 @@ pub(super) fn table(runs: &[Run]) -> Result<String, ConvertError> {
     if columns.is_empty() {
         return Err(ConvertError::Lacks { what: "measured case", format: "csv" });
     }
-    // Wherever their clocks stood.
+    // Sorted by the instant, so that dates with different offsets keep their order.
     rows.sort_by_key(|(run, _)| crate::date::milliseconds(&run.started));
     let heads = HEADS.iter().map(|head| (*head).to_owned()).chain(columns.iter().cloned());
     let mut text = heads.collect::<Vec<_>>().join(",") + "\n";
@@ -50,15 +51,9 @@ pub(super) fn table(runs: &[Run]) -> Result<String, ConvertError> {
             driver,
             run.host.class.name(),
         ];
-        let facts = facts.iter().map(|fact| quoted(fact));
+        let facts = facts.iter().map(|fact| csv_cell(fact));
         let numbers = (0..columns.len()).map(|at| cells.get(&at).map(f64::to_string).unwrap_or_default());
         text += &(facts.chain(numbers).collect::<Vec<_>>().join(",") + "\n");
     }
     Ok(text)
-}
-
-/// A cell of text.
-fn quoted(text: &str) -> String {
-    let text = crate::render::printable(text);
-    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into_owned() }
 }

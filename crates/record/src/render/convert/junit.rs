@@ -1,17 +1,18 @@
-//! Room: JUnit's XML, in the dialect that continuous integration systems share.
-//! Facts: `testsuites` > `testsuite` (tests, failures, errors, skipped, time, timestamp, hostname) > `testcase` (name,
-//! classname, time in seconds) with at most one of `failure` and `skipped`, then `system-out`. Properties of single cases
-//! are not portable, so measures stand in `system-out` as `name=value unit`, and facts of the host in the suite's.
+//! JUnit XML, in the dialect that continuous integration systems share.
+//! Facts: `testsuites` > `testsuite` (tests, failures, errors, skipped, time, timestamp, hostname) > `testcase`
+//! (name, classname, time in seconds) with at most one of `failure` and `skipped`, then `system-out`. Properties of
+//! single cases are not portable: measures are `name=value unit` lines in `system-out`, facts of the host are
+//! properties of the suite.
 
-use super::checks::{Came, Check, checks, suite};
+use super::checks::{Check, CheckOutcome, checks, suite};
 use crate::schema::Run;
 
 /// The whole document.
 pub(super) fn document(run: &Run) -> String {
     let checks = checks(run);
-    let count = |is: fn(&Came) -> bool| checks.iter().filter(|check| is(&check.came)).count();
-    let failures = count(|came| matches!(came, Came::Failed(_)));
-    let skipped = count(|came| matches!(came, Came::Skipped(_)));
+    let count = |is: fn(&CheckOutcome) -> bool| checks.iter().filter(|check| is(&check.outcome)).count();
+    let failures = count(|outcome| matches!(outcome, CheckOutcome::Failed(_)));
+    let skipped = count(|outcome| matches!(outcome, CheckOutcome::Skipped(_)));
     let (tests, time) = (checks.len(), seconds(run.elapsed_ns));
     let suite = suite(run);
     let mut text = format!(
@@ -52,12 +53,12 @@ fn case(check: &Check, suite: &str) -> String {
         escaped(suite),
         seconds(check.took_ns)
     );
-    match &check.came {
-        Came::Passed => {}
-        Came::Failed(why) => {
+    match &check.outcome {
+        CheckOutcome::Passed => {}
+        CheckOutcome::Failed(why) => {
             text += &format!("      <failure message=\"{0}\" type=\"failure\">{0}</failure>\n", escaped(why));
         }
-        Came::Skipped(why) => text += &format!("      <skipped message=\"{}\"/>\n", escaped(why)),
+        CheckOutcome::Skipped(why) => text += &format!("      <skipped message=\"{}\"/>\n", escaped(why)),
     }
     if !check.measures.is_empty() {
         text += "      <system-out>";
@@ -70,13 +71,13 @@ fn case(check: &Check, suite: &str) -> String {
     text + "    </testcase>\n"
 }
 
-/// With three decimals, as the schema wants it; the measures are exact.
+/// Seconds with three decimals, as the schema requires; the measures are exact.
 fn seconds(ns: u64) -> String {
     let ms = ns.saturating_add(500_000) / 1_000_000;
     format!("{}.{:03}", ms / 1000, ms % 1000)
 }
 
-/// Text for XML 1.0, which has no place for most control characters, not even escaped.
+/// Escapes text for XML 1.0, which forbids most control characters even as references.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

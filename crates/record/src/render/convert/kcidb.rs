@@ -1,15 +1,15 @@
-//! Room: a submission to the kernel's results database, KCIDB, schema 5.3.
-//! Facts: `kcidb_io/schema/v05_03.py` of kcidb-io 141. A test belongs to a build, a build to a checkout, and each id
-//! begins with the origin. `path` is of dot-separated names; a number has a value and a unit, and `DONE` is the status
-//! of what was only measured.
+//! A submission to KCIDB, the kernel's results database, schema 5.3.
+//! Facts: `kcidb_io/schema/v05_03.py` of kcidb-io 141. A test belongs to a build, a build to a checkout; each id
+//! begins with the origin. `path` consists of dot-separated names; a number has a value and a unit. `DONE` is the
+//! status of tests that only measure.
 
 use serde_json::{Value, json};
 
 use super::ConvertError;
-use super::checks::{Came, Check, Measure, checks, suite};
+use super::checks::{Check, CheckOutcome, Measure, checks, suite};
 use crate::schema::Run;
 
-/// Who submits.
+/// The origin of the submission.
 const ORIGIN: &str = "binderperf";
 
 /// The whole document.
@@ -46,13 +46,13 @@ pub(super) fn document(run: &Run) -> Result<String, ConvertError> {
 fn test(run: &Run, build: &str, check: &Check, measure: Option<&Measure>) -> Value {
     let mut path = format!("{ORIGIN}.{}.{}", part(&suite(run)), part(&check.name));
     let mut test = json!({ "build_id": build, "origin": ORIGIN, "start_time": run.started });
-    match (&check.came, measure) {
-        (Came::Passed, None) => test["status"] = "PASS".into(),
-        (Came::Failed(why), None) => {
+    match (&check.outcome, measure) {
+        (CheckOutcome::Passed, None) => test["status"] = "PASS".into(),
+        (CheckOutcome::Failed(why), None) => {
             test["status"] = "FAIL".into();
             test["comment"] = why.as_str().into();
         }
-        (Came::Skipped(why), None) => {
+        (CheckOutcome::Skipped(why), None) => {
             test["status"] = "SKIP".into();
             test["comment"] = why.as_str().into();
         }
@@ -75,7 +75,7 @@ fn test(run: &Run, build: &str, check: &Check, measure: Option<&Measure>) -> Val
     test
 }
 
-/// A name as part of a path: slashes divide it, and what may not be in it becomes `_`.
+/// A name as part of a path: slashes become dots, invalid characters `_`.
 fn part(name: &str) -> String {
     let keep = |c: char| match c {
         '/' => '.',

@@ -1,11 +1,11 @@
-//! Room: KTAP, the kernel's test protocol.
-//! Facts: `Documentation/dev-tools/ktap.rst`, Linux 7.2. Diagnostics begin with `# ` and go before the result that they
-//! belong to; a directive follows ` # `. There are no YAML blocks.
+//! KTAP, the kernel's test protocol.
+//! Facts: `Documentation/dev-tools/ktap.rst`, Linux 7.2. Diagnostics begin with `# ` and precede their result; a
+//! directive follows ` # `. YAML blocks do not exist.
 
-use super::checks::{Came, checks, suite};
+use super::checks::{CheckOutcome, checks, suite};
 use crate::schema::Run;
 
-/// The whole of it.
+/// The whole document.
 pub(super) fn lines(run: &Run) -> String {
     let checks = checks(run);
     let mut text = format!("KTAP version 1\n# Subtest: {}\n1..{}\n", suite(run), checks.len());
@@ -16,16 +16,16 @@ pub(super) fn lines(run: &Run) -> String {
             text += &format!("# {name}: {} {}{unit}\n", measure.name, measure.value);
         }
         let number = index + 1;
-        text += &match &check.came {
-            Came::Passed => format!("ok {number} {name}\n"),
-            Came::Skipped(why) => format!("ok {number} {name} # SKIP {}\n", plain(why)),
-            Came::Failed(why) => format!("# {name}: {}\nnot ok {number} {name}\n", plain(why)),
+        text += &match &check.outcome {
+            CheckOutcome::Passed => format!("ok {number} {name}\n"),
+            CheckOutcome::Skipped(why) => format!("ok {number} {name} # SKIP {}\n", plain(why)),
+            CheckOutcome::Failed(why) => format!("# {name}: {}\nnot ok {number} {name}\n", plain(why)),
         };
     }
     text
 }
 
-/// Text in which nothing begins another directive.
+/// Text that cannot begin a directive.
 fn plain(text: &str) -> String {
     text.replace('#', "no.")
 }

@@ -1,23 +1,23 @@
-//! Room: signals that LAVA's dispatcher finds in the output of a job, whoever prints them.
-//! Facts: `lava_dispatcher/actions/test.py` of LAVA 2023.01: `<LAVA_SIGNAL_NAME words>` on a line of its own, words are
-//! `KEY=value` without spaces; seen in jobs: TESTSET and TESTCASE with MEASUREMENT and UNITS. Ids are lower-cased and
-//! what is no letter, digit, `.`, `-`, `_` becomes `_`.
+//! Signals for LAVA, which its dispatcher finds in the output of a job.
+//! Facts: `lava_dispatcher/actions/test.py` of LAVA 2023.01: `<LAVA_SIGNAL_NAME words>` on a line of its own; words
+//! are `KEY=value` without spaces. Observed in jobs: TESTSET and TESTCASE with MEASUREMENT and UNITS. Ids are
+//! lower-cased, and characters other than letters, digits, `.`, `-` and `_` become `_`.
 
-use super::checks::{Came, checks, suite};
+use super::checks::{CheckOutcome, checks, suite};
 use crate::schema::Run;
 
-/// The whole of it.
+/// The whole document.
 pub(super) fn signals(run: &Run) -> String {
     let mut text = format!("<LAVA_SIGNAL_TESTSET START {}>\n", suite(run));
     for check in checks(run) {
         let name = &check.name;
-        let (result, why) = match &check.came {
-            Came::Passed => ("pass", None),
-            Came::Failed(why) => ("fail", Some(why)),
-            Came::Skipped(why) => ("skip", Some(why)),
+        let (result, why) = match &check.outcome {
+            CheckOutcome::Passed => ("pass", None),
+            CheckOutcome::Failed(why) => ("fail", Some(why)),
+            CheckOutcome::Skipped(why) => ("skip", Some(why)),
         };
         if let Some(why) = why {
-            // A line for people: LAVA shows it beside the signal.
+            // For readers of the log: LAVA shows this line beside the signal.
             text += &format!("{name}: {}\n", why.replace(['<', '>'], " "));
         }
         text += &format!("<LAVA_SIGNAL_TESTCASE TEST_CASE_ID={name} RESULT={result}>\n");

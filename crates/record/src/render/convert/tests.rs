@@ -1,17 +1,16 @@
-//! Room: what each format says of made-up runs, word by word, and what it cannot say.
-//! Not here: whether the programs that these formats are of take them (`tests/convert.rs` of the workspace).
+//! The exact text of each format for made-up runs, and its errors.
+//! Not here: whether the target programs accept it (`tests/cli/convert.rs` of the workspace).
 
 use super::*;
-use crate::sample::{Pair, case, latency_run, measured, run};
+use crate::fixtures::{Pair, case, failed, latency_run, measured, run};
 use crate::schema::{Outcome, Repetition};
 
-/// One case that passed, one that broke, one that was not tried; and the run was stopped.
+/// An incomplete run with a passed, a failed and a skipped case.
 fn troubled() -> Run {
     let mut run = run();
     run.plan.test = "throughput binder".to_owned();
     run.host.kernel.machine = "x86_64".to_owned();
-    let failed =
-        Outcome::Failed { reason: "BR_DEAD_REPLY <after> 3 & \"more\"\u{1b}\n".to_owned(), partial: None };
+    let failed = failed("BR_DEAD_REPLY <after> 3 & \"more\"\u{1b}\n");
     let skipped = Outcome::Skipped { reason: "no # driver".to_owned() };
     run.cases.push(case("BM_sendVec_binder", 8, 1, vec![failed]));
     run.cases.push(case("BM_sendVec_binder", 16, 2, vec![skipped]));
@@ -155,9 +154,7 @@ fn what_a_format_cannot_do_without_is_said() {
 #[test]
 fn a_case_that_was_never_begun_is_skipped_and_one_that_broke_once_failed() {
     let mut run = run();
-    run.cases[0]
-        .repetitions
-        .push(Repetition { index: 1, outcome: Outcome::Failed { reason: "lost".to_owned(), partial: None } });
+    run.cases[0].repetitions.push(Repetition { index: 1, outcome: failed("lost") });
     run.cases.push(case("BM_sendVec_binder", 8, 1, Vec::new()));
     let text = converted(&run, Target::Ktap);
     assert!(text.contains("# BM_sendVec_binder/4: lost\nnot ok 1 BM_sendVec_binder/4\n"), "{text}");

@@ -1,18 +1,11 @@
-//! Room: the table and the lines of runs with many at work.
+//! Table and lines of runs with many clients.
 
 use super::*;
-use crate::sample;
+use crate::fixtures;
 use crate::schema::{CounterKind, Crowd, CrowdShape};
 
 fn numbers(rate: f64, samples: impl IntoIterator<Item = u64>) -> Measurement {
-    let samples = Distribution::of(samples);
-    let mut numbers = Measurement {
-        iterations: samples.count,
-        real_total: samples.sum,
-        cpu_total: 1,
-        samples,
-        ..Measurement::default()
-    };
+    let mut numbers = fixtures::of_times(samples);
     numbers.counters.set("calls_per_second", rate, CounterKind::Rate);
     for (name, value) in
         [("exact_p50", 17_482), ("exact_p90", 20_000), ("exact_p95", 1_000_000), ("exact_p99", 2_000_001)]
@@ -28,13 +21,13 @@ fn case(shape: CrowdShape, clients: u32, payload: u64, outcome: Outcome) -> Case
         name,
         threads: clients,
         crowd: Some(Crowd { shape, services: clients, overloaded: clients > 4 }),
-        ..sample::case("workers_binder", payload, clients, vec![outcome])
+        ..fixtures::case("workers_binder", payload, clients, vec![outcome])
     }
 }
 
 #[test]
 fn the_overload_begins_at_a_line_and_a_broken_case_shows_what_it_has() {
-    let mut run = sample::run();
+    let mut run = fixtures::run();
     let fine = |rate| Outcome::Measured(numbers(rate, [1000, 2000, 3000]));
     let failed = |partial| Outcome::Failed { reason: "worker 3 died".to_owned(), partial };
     run.cases = vec![
@@ -65,7 +58,7 @@ workers_binder/services:8/payload:0        1  2000 ns  2000 ns  3000 ns  3000 ns
 
 #[test]
 fn the_lines_of_the_android_tools() {
-    let mut run = sample::run();
+    let mut run = fixtures::run();
     let mut measured = numbers(57_114.34, [10_000, 17_482, 1_200_000]);
     measured.counters.set("longer", 1.0, CounterKind::Plain);
     let fine = numbers(1_234_567.0, [1_000_000, 3_000_000]);

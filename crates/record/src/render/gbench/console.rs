@@ -1,5 +1,5 @@
-//! Room: Google Benchmark's table.
-//! Not here: the block above it (`context`).
+//! Google Benchmark's console table.
+//! Not here: the context block above it (`context`).
 
 use super::line::{Line, Status, Value};
 use super::{Options, Printer, Scale, number};
@@ -24,7 +24,7 @@ pub(super) struct Console {
     tabular: bool,
     name_width: usize,
     scale: Scale,
-    /// Counter names of the last head printed; none printed yet when `None`.
+    /// Counter names of the last heading; `None` before the first heading.
     head: Option<Vec<String>>,
 }
 
@@ -41,12 +41,12 @@ impl Console {
         }
     }
 
-    /// The text in a colour. Google Benchmark ends every piece with a reset, even an uncoloured one.
+    /// Colours a text. Google Benchmark ends every piece with a reset, even an uncoloured one.
     fn paint(&self, color: &str, text: &str) -> String {
         if self.color { format!("{color}{text}{RESET}") } else { text.to_owned() }
     }
 
-    /// The column heads, when they are due.
+    /// The column headings, if due.
     fn head(&mut self, line: &Line<'_>) -> String {
         let names: Vec<String> = line.counters.keys().cloned().collect();
         let due = match &self.head {
@@ -71,7 +71,7 @@ impl Console {
         format!("{rule}\n{text}\n{rule}\n")
     }
 
-    /// Google Benchmark's units fit four columns; ours for instructions does not.
+    /// Width of the unit: four columns for Google Benchmark's units, more for instructions.
     fn unit_width(&self) -> usize {
         self.scale.short_unit.len().max(4)
     }
@@ -104,10 +104,6 @@ impl Console {
 }
 
 impl Printer for Console {
-    fn header(&mut self, _run: &Run) -> String {
-        String::new()
-    }
-
     fn line(&mut self, line: &Line<'_>) -> String {
         let mut text = self.head(line);
         text += &self.paint(GREEN, &format!("{:<1$} ", line.name(), self.name_width));
@@ -121,20 +117,16 @@ impl Printer for Console {
             Status::Measured => {
                 text += &self.numbers(line);
                 text.extend(line.counters.iter().map(|(name, value)| self.counter(line, name, value)));
-                if let Some(label) = line.case.label.as_deref().filter(|label| !label.is_empty()) {
+                if let Some(label) = line.label() {
                     text += &self.paint(DEFAULT, &format!(" {}", printable(label)));
                 }
             }
         }
         text + &self.paint(DEFAULT, "\n")
     }
-
-    fn finish(&mut self) -> String {
-        String::new()
-    }
 }
 
-/// Three digits or more, ten columns.
+/// A time in at least three digits and ten columns.
 fn time(value: f64) -> String {
     match value {
         value if value < 1.0 => format!("{value:10.3}"),

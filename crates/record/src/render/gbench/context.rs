@@ -1,12 +1,12 @@
-//! Room: Google Benchmark's block above the numbers: machine, load, warnings.
-//! Not here: the same facts as JSON (`json`).
+//! Google Benchmark's context block: machine, load, warnings.
+//! Not here: the context as JSON (`json`).
 
 use super::number;
 use crate::render::printable;
 use crate::schema::{CpuCache, HostClass, Run, Severity};
 use std::collections::BTreeMap;
 
-/// The block, as it goes to stderr before a table.
+/// The block that precedes a table, on stderr.
 pub fn context(run: &Run) -> String {
     let cpu = &run.host.cpu;
     let mut lines = vec![run.started.clone(), format!("Running {}", run.tool.executable)];
@@ -36,8 +36,8 @@ fn cache_line(cache: &CpuCache, cpus: u32) -> String {
     }
 }
 
-/// The custom pairs: what judging our numbers takes and Google Benchmark has no field for, and
-/// the user's own, which win. Sorted by key, as Google Benchmark has them.
+/// Custom key/value pairs, sorted by key as in Google Benchmark: facts for which Google Benchmark has no field, and
+/// the user's own, which take precedence.
 pub(super) fn custom(run: &Run) -> BTreeMap<String, String> {
     let mut pairs = BTreeMap::new();
     for (key, value) in &run.context {
@@ -75,7 +75,7 @@ fn warnings(run: &Run) -> Vec<String> {
         warnings.push("Emulated machine: timings are not real; ratios within this run are.");
     }
     if run.overloaded {
-        warnings.push("More was run at once than there are CPUs: timings tell of the overload.");
+        warnings.push("More was run at once than there are CPUs: timings include waiting for a CPU.");
     }
     let found = run.findings.iter().filter(|finding| finding.severity >= Severity::Warning);
     warnings.into_iter().map(str::to_owned).chain(found.map(|finding| finding.text.clone())).collect()

@@ -1,5 +1,5 @@
-//! Room: Google Benchmark's comma separated values.
-//! Not here: the block above them (`context`).
+//! Google Benchmark's CSV.
+//! Not here: the context block above it (`context`).
 
 use super::line::{Line, Status, is_shown};
 use super::{Printer, Scale, number};
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 const FIELDS: &str = "name,iterations,real_time,cpu_time,time_unit,bytes_per_second,\
                       items_per_second,label,error_occurred,error_message";
-/// Counters that have a field of their own.
+/// Counters that have a fixed column.
 const OWN_FIELD: [&str; 2] = ["bytes_per_second", "items_per_second"];
 
 pub(super) struct Csv {
@@ -18,8 +18,7 @@ pub(super) struct Csv {
 }
 
 impl Csv {
-    /// The columns are fixed by the first row, so all that the plan will bring are made now: a
-    /// later row's counter without a column would be lost.
+    /// Fixes the columns from all planned cases, because a counter without a column would be lost.
     pub(super) fn new(run: &Run, scale: Scale) -> Csv {
         let mut columns: BTreeSet<String> = ["p50", "p99", "max"].map(str::to_owned).into();
         if run.cases.iter().any(|case| case.kind == CaseKind::Test) {
@@ -47,10 +46,6 @@ impl Csv {
 }
 
 impl Printer for Csv {
-    fn header(&mut self, _run: &Run) -> String {
-        String::new()
-    }
-
     fn line(&mut self, line: &Line<'_>) -> String {
         let mut text = self.head(line) + &quoted(&line.name());
         let not_measured = match line.status {
@@ -65,7 +60,6 @@ impl Printer for Csv {
         let counter = |name: &str| {
             line.counters.get(name).map(|value| number::general(value.number)).unwrap_or_default()
         };
-        let label = line.case.label.as_deref().filter(|label| !label.is_empty());
         let fields = [
             line.iterations.to_string(),
             number::general(line.real),
@@ -73,7 +67,7 @@ impl Printer for Csv {
             unit.to_owned(),
             counter("bytes_per_second"),
             counter("items_per_second"),
-            label.map(quoted).unwrap_or_default(),
+            line.label().map(quoted).unwrap_or_default(),
             String::new(),
             String::new(),
         ];
@@ -84,10 +78,6 @@ impl Printer for Csv {
                 .flat_map(|field| [",".to_owned(), field]),
         );
         text + "\n"
-    }
-
-    fn finish(&mut self) -> String {
-        String::new()
     }
 }
 

@@ -1,7 +1,7 @@
-//! Room: Google Benchmark's JSON document, written row by row.
-//! Not here: our own document (`crate::render::json`).
-//! Rules of Android's tradefed: no key but `real_time` and `cpu_time` ends in `time`; a case that
-//! was not run has 0 iterations. Rules of JSON: no NaN, no infinity.
+//! Google Benchmark's JSON document, written row by row.
+//! Not here: the record as JSON (`crate::render::json`).
+//! Rules of Android's tradefed: only the keys `real_time` and `cpu_time` end in `time`; a case that did not run has 0
+//! iterations. Rules of JSON: no NaN, no infinity.
 
 use super::line::{Line, Place, Statistic, Status};
 use super::{FOLLOWED_VERSION, Printer, context, number};
@@ -141,7 +141,7 @@ fn row_entries(line: &Line<'_>) -> String {
     for (name, value) in &line.counters {
         entries.real(name, value.number);
     }
-    if let Some(label) = line.case.label.as_deref().filter(|label| !label.is_empty()) {
+    if let Some(label) = line.label() {
         entries.text("label", label);
     }
     entries.join()

@@ -1,8 +1,8 @@
-//! Room: what one row says, before any format: numbers already in the printed unit.
+//! The content of one row, independent of the format; numbers are in the output unit.
 //! Not here: widths, quotes, digits.
-//! Counters of a row: the repetition's own; `bytes_per_second`, payload bytes carried one way per
-//! second of real time; `p50`, `p99`, `max` of the single round trips in the printed unit; and
-//! `x_<control>`, this row's mean over the control's mean for the same payload in this run.
+//! Counters of a row: the repetition's own; `bytes_per_second`: payload bytes in one direction per second of real
+//! time; `p50`, `p99`, `max` of the round trips in the output unit; `x_<control>`: this row's mean divided by the
+//! mean of that control for the same payload in this run.
 
 use super::Scale;
 use crate::render::ratio::Controls;
@@ -14,26 +14,26 @@ use std::collections::BTreeMap;
 pub(super) struct Line<'a> {
     pub(super) case: &'a Case,
     pub(super) place: Place,
-    /// Planned repetitions.
+    /// Number of planned repetitions.
     pub(super) repetitions: u32,
     pub(super) status: Status<'a>,
     pub(super) iterations: u64,
-    /// Per iteration in `scale`'s unit, or a fraction in a cv.
+    /// Time per iteration in `scale`'s unit; a fraction in a cv row.
     pub(super) real: f64,
     pub(super) cpu: f64,
     pub(super) scale: Scale,
-    /// In the order of their names, as Google Benchmark has them.
+    /// Sorted by name, as in Google Benchmark.
     pub(super) counters: BTreeMap<String, Value>,
 }
 
-/// Which row of its case.
+/// The kind of row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Repetition(u32),
     Aggregate(Statistic),
 }
 
-/// Whether the row's numbers mean anything.
+/// Whether the numbers of the row are valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status<'a> {
     Measured,
@@ -41,13 +41,13 @@ pub(super) enum Status<'a> {
     Skipped(&'a str),
 }
 
-/// A counter's value and how to print it.
+/// A counter's value and its format.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Value {
     pub(super) number: f64,
-    /// What a table puts behind it.
+    /// Suffix in a table.
     pub(super) suffix: &'static str,
-    /// 1000 or 1024: what a table's prefix `k` stands for.
+    /// The value of a table's prefix `k`: 1000 or 1024.
     pub(super) base: f64,
 }
 
@@ -103,7 +103,7 @@ impl<'a> Line<'a> {
             place: Place::Repetition(repetition.index),
             repetitions,
             status,
-            // Harnesses take a row without iterations for one that was never run.
+            // Test harnesses treat a row without iterations as one that did not run.
             iterations: match status {
                 Status::Failed(_) => iterations.max(1),
                 Status::Measured | Status::Skipped(_) => iterations,
@@ -120,7 +120,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// One statistic over the measured rows of a case; there are at least two.
+    /// A statistic over the measured rows of a case, of which there are at least two.
     pub(super) fn aggregate(case: &'a Case, rows: &[Line<'a>], statistic: Statistic) -> Line<'a> {
         let over = |pick: &dyn Fn(&Line<'_>) -> Option<f64>| {
             statistic.of(&rows.iter().filter_map(pick).collect::<Vec<f64>>())
@@ -152,13 +152,17 @@ impl<'a> Line<'a> {
         }
     }
 
+    pub(super) fn label(&self) -> Option<&str> {
+        self.case.label.as_deref().filter(|label| !label.is_empty())
+    }
+
     /// Whether the numbers are fractions rather than times.
     pub(super) fn is_fraction(&self) -> bool {
         self.place == Place::Aggregate(Statistic::Cv)
     }
 }
 
-/// A rate is per second, and there are none where the clock does not tell time.
+/// Whether a counter is shown: rates are per second and need a clock that measures time.
 pub(super) fn is_shown(kind: CounterKind, scale: Scale) -> bool {
     kind == CounterKind::Plain || scale.is_time
 }

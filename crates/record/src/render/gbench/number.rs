@@ -1,24 +1,25 @@
-//! Room: numbers as C and C++ print them by default, which is how Google Benchmark does.
+//! Number formats of C and C++, as used by Google Benchmark.
 //! Not here: columns.
 
-/// As C's `%g`: six significant digits, no trailing zeros, an exponent when it is below -4 or
-/// above 5.
+use units::without_zeros;
+
+/// C's `%g`: six significant digits, no trailing zeros, an exponent below -4 or above 5.
 pub(super) fn general(value: f64) -> String {
     let scientific = format!("{value:.5e}");
     let Some((digits, exponent)) = split_exponent(&scientific) else { return scientific };
     if (-4..6).contains(&exponent) {
         let decimals = usize::try_from(5 - exponent).unwrap_or(0);
-        return trim_zeros(&format!("{value:.decimals$}")).to_owned();
+        return without_zeros(&format!("{value:.decimals$}")).to_owned();
     }
-    format!("{}{}", trim_zeros(digits), c_exponent(exponent))
+    format!("{}{}", without_zeros(digits), c_exponent(exponent))
 }
 
-/// As C's `%.16e`: enough digits to read the same number back.
+/// C's `%.16e`: enough digits to read the same number back.
 pub(super) fn exact(value: f64) -> String {
     exponential(value, 16)
 }
 
-/// As C's `%.4e` for `decimals` 4.
+/// C's `%.{decimals}e`.
 pub(super) fn exponential(value: f64, decimals: usize) -> String {
     let scientific = format!("{value:.decimals$e}");
     match split_exponent(&scientific) {
@@ -27,13 +28,12 @@ pub(super) fn exponential(value: f64, decimals: usize) -> String {
     }
 }
 
-/// With a prefix for thousands, so that at most three digits stand before the point; or, with
-/// `base` 1024, a binary prefix.
+/// A number with a decimal prefix and at most three digits before the point; with `base` 1024 a binary prefix.
 pub(crate) fn human(value: f64, base: f64) -> String {
     const DECIMAL: [&str; 8] = ["k", "M", "G", "T", "P", "E", "Z", "Y"];
     const BINARY: [&str; 8] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi"];
     const SMALL: [&str; 8] = ["m", "u", "n", "p", "f", "a", "z", "y"];
-    // Between a hundredth and one, a fraction reads better than a prefix.
+    // Between 0.01 and 1 a fraction is easier to read than a prefix.
     const SMALLEST_PLAIN: f64 = 0.01;
 
     let sign = if value < 0.0 { "-" } else { "" };
@@ -63,16 +63,9 @@ fn split_exponent(scientific: &str) -> Option<(&str, i32)> {
     Some((digits, exponent.parse().ok()?))
 }
 
-/// C writes a sign and at least two digits.
+/// An exponent with a sign and at least two digits, as in C.
 fn c_exponent(exponent: i32) -> String {
     format!("e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
-}
-
-fn trim_zeros(digits: &str) -> &str {
-    if !digits.contains('.') {
-        return digits;
-    }
-    digits.trim_end_matches('0').trim_end_matches('.')
 }
 
 #[cfg(test)]
@@ -113,7 +106,7 @@ mod tests {
 
     #[test]
     fn human_numbers_are_those_of_google_benchmark() {
-        // Printed by google-benchmark 1.9.5 for these counter values.
+        // Output of google-benchmark 1.9.5 for these counter values.
         let table = [
             (0.0, "0", "0"),
             (-5.0, "-5", "-5"),

@@ -1,9 +1,9 @@
-//! Room: our text against Google Benchmark's.
-//! The files under `golden` were printed by google-benchmark 1.9.5 itself (its Python wheel), for
-//! times set by hand and a CPU clock that ticks by rule; `twin` is the same run as a document.
+//! Our output, compared with Google Benchmark's.
+//! google-benchmark 1.9.5 (its Python wheel) printed the files under `golden`, for times set by hand and a CPU clock
+//! that ticks by a fixed rule; `twin` is the same run as a record.
 
 use super::*;
-use crate::sample::{self, case, measured};
+use crate::fixtures::{self, case, measured};
 use crate::schema::{CaseKind, CounterKind, CpuCache, Driver, DriverKind, HostClass, Measurement};
 
 const ITERATIONS: u64 = 64;
@@ -16,9 +16,9 @@ fn cache(kind: &str, level: u32, kib: u64, num_sharing: u32) -> CpuCache {
     CpuCache { kind: kind.to_owned(), level, size: kib << 10, num_sharing }
 }
 
-/// The run that the golden files show.
+/// The run in the golden files.
 fn twin() -> Run {
-    let mut run = sample::run();
+    let mut run = fixtures::run();
     run.host.class = HostClass::Virtual;
     run.host.cpu.count = 2;
     run.host.cpu.mhz = Some(2600.0);
@@ -32,15 +32,8 @@ fn twin() -> Run {
     run.context = [("zz", "last"), ("aa", "first"), ("zz", "later")]
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .into();
-    run.driver = Some(Driver {
-        kind: DriverKind::Embedded,
-        opened: "private".to_owned(),
-        protocol_version: 8,
-        features: Vec::new(),
-        choice: "kernel".to_owned(),
-        reason: "it was asked for".to_owned(),
-        embedded: None,
-    });
+    let kind = DriverKind::Embedded;
+    run.driver = run.driver.map(|driver| Driver { kind, opened: "private".to_owned(), ..driver });
     run.plan.repetitions = 3;
     let partial = Measurement { iterations: ITERATIONS, ..Measurement::default() };
     let broken = Outcome::Failed { reason: "it \"broke\", twice".to_owned(), partial: Some(partial) };
@@ -70,42 +63,24 @@ fn assert_same(ours: &str, theirs: &str) {
 }
 
 #[test]
-fn context_block() {
+fn texts_are_those_of_google_benchmark() {
+    let options = Options::default;
     assert_same(&context(&twin()), include_str!("golden/context.txt"));
+    for (options, golden) in [
+        (options(), include_str!("golden/console.txt")),
+        (Options { counters_tabular: true, ..options() }, include_str!("golden/tabular.txt")),
+        (Options { color: true, ..options() }, include_str!("golden/color.txt")),
+        (Options { aggregates_only: true, ..options() }, include_str!("golden/aggregates.txt")),
+        (Options { format: Format::Csv, ..options() }, include_str!("golden/rows.csv")),
+    ] {
+        println!("{options:?}");
+        assert_same(&replay(&twin(), &options), golden);
+    }
 }
 
-#[test]
-fn console() {
-    let ours = replay(&twin(), &Options::default());
-    assert_same(&ours, include_str!("golden/console.txt"));
-}
-
-#[test]
-fn console_with_counters_in_columns() {
-    let options = Options { counters_tabular: true, ..Options::default() };
-    assert_same(&replay(&twin(), &options), include_str!("golden/tabular.txt"));
-}
-
-#[test]
-fn console_in_colour() {
-    let options = Options { color: true, ..Options::default() };
-    assert_same(&replay(&twin(), &options), include_str!("golden/color.txt"));
-}
-
-#[test]
-fn console_with_aggregates_only() {
-    let options = Options { aggregates_only: true, ..Options::default() };
-    assert_same(&replay(&twin(), &options), include_str!("golden/aggregates.txt"));
-}
-
-#[test]
-fn csv() {
-    let options = Options { format: Format::Csv, ..Options::default() };
-    assert_same(&replay(&twin(), &options), include_str!("golden/rows.csv"));
-}
-
-/// Google Benchmark goes through seconds as floats and has another formula for the deviation, so
-/// the last of 17 digits may differ, and more of them in a small deviation; everything else may not.
+/// Compares numbers with a tolerance: Google Benchmark computes in float seconds and uses another formula for the
+/// deviation, so the last of 17 digits may differ, and more digits of a small deviation. All other text must be
+/// equal.
 #[test]
 fn json() {
     let options = Options { format: Format::Json, ..Options::default() };
@@ -141,7 +116,7 @@ fn every_json_is_json_and_obeys_tradefed() {
     let mut empty = twin();
     empty.cases.clear();
     let mut idle = twin();
-    // No CPU time at all: its variation does not exist, and NaN is not JSON.
+    // Without CPU time its variation is undefined, and NaN is not JSON.
     for rep in &mut idle.cases[0].repetitions {
         let Outcome::Measured(numbers) = &mut rep.outcome else { panic!() };
         numbers.cpu_total = 0;
@@ -183,7 +158,7 @@ fn skipped_rows_in_every_format() {
 
 #[test]
 fn the_sample_of_the_android_page() {
-    // Its five rows: time, CPU and iterations as the page has them, columns as 1.9.5 has them.
+    // The five rows of the documentation page: its times, CPU and iterations, with the columns of 1.9.5.
     let page = [
         ("4", 4, 70_302, 32_820, 21_054),
         ("8", 8, 69_974, 32_700, 21_296),
@@ -191,7 +166,7 @@ fn the_sample_of_the_android_page() {
         ("2k", 2048, 75_002, 34_520, 20_305),
         ("64k", 65_536, 214_796, 104_665, 6_495),
     ];
-    let mut run = sample::run();
+    let mut run = fixtures::run();
     let cases = page.map(|(size, payload_bytes, real, cpu, iterations)| {
         let numbers = Measurement {
             iterations,
@@ -218,7 +193,7 @@ BM_sendVec_binderize/64k      214796 ns       104665 ns         6495 bytes_per_s
 
 #[test]
 fn times_and_percentiles_follow_the_unit() {
-    let mut run = sample::run();
+    let mut run = fixtures::run();
     run.cases[0].payload_bytes = 0;
     let row = |unit| {
         let text = replay(&run, &Options { time_unit: Some(unit), ..Options::default() });
@@ -281,7 +256,7 @@ fn live_rows_are_those_of_the_stored_run() {
             planned.cases.iter_mut().for_each(|case| case.repetitions.clear());
             let mut reporter = GbenchReporter::new(&planned, &options);
             let mut text = reporter.header(&planned);
-            // The control first, though it is printed in its place: ratios need it.
+            // The control is stored first, although it is printed later: ratios need it.
             reporter.know(&done.cases[2]);
             for (case, planned) in done.cases.iter().zip(&mut planned.cases) {
                 for repetition in &case.repetitions {
@@ -300,9 +275,7 @@ fn live_rows_are_those_of_the_stored_run() {
 fn a_single_good_repetition_has_no_aggregates() {
     let mut run = twin();
     run.cases.truncate(1);
-    let failed = || Outcome::Failed { reason: "gone".to_owned(), partial: None };
-    run.cases[0].repetitions[1].outcome = failed();
-    run.cases[0].repetitions[2].outcome = failed();
+    run.cases[0].repetitions[1..].iter_mut().for_each(|rep| rep.outcome = fixtures::failed("gone"));
     let text = replay(&run, &Options { aggregates_only: true, ..Options::default() });
     assert!(!text.contains("_mean"), "{text}");
     assert_eq!(text.matches("ERROR OCCURRED: 'gone'").count(), 2, "{text}");

@@ -1,10 +1,10 @@
-//! Room: the experiment's rendering, on made-up runs.
+//! Rendering of the inversion experiment, for made-up runs.
 
 use super::*;
-use crate::sample;
-use crate::schema::{Percentiles, Repetition, ServedAs};
+use crate::fixtures;
+use crate::schema::{Case, Percentiles, ServedAs};
 
-/// A row of calls that took so long.
+/// A row of calls with these times.
 fn row(setting: Setting, times: &[u64], served: Sched, inverted: Option<bool>) -> (InversionRow, Vec<u64>) {
     let row = InversionRow {
         setting,
@@ -22,22 +22,13 @@ fn row(setting: Setting, times: &[u64], served: Sched, inverted: Option<bool>) -
 }
 
 fn run(rows: Vec<(InversionRow, Vec<u64>)>) -> Run {
-    let mut run = sample::run();
+    let mut run = fixtures::run();
     run.cases.clear();
     for (index, (row, times)) in (0..).zip(&rows) {
-        let measured = Measurement {
-            iterations: times.len() as u64,
-            real_total: times.iter().sum(),
-            samples: Distribution::of(times.iter().copied()),
-            ..Measurement::default()
-        };
-        let repetition = Repetition { index: 0, outcome: Outcome::Measured(measured) };
-        let mut case = sample::case("inversion", 0, index, Vec::new());
-        case.name.clone_from(&row.case);
-        if !times.is_empty() {
-            case.repetitions.push(repetition);
-        }
-        run.cases.push(case);
+        let measured = Outcome::Measured(fixtures::of_times(times.iter().copied()));
+        let outcomes = if times.is_empty() { Vec::new() } else { vec![measured] };
+        let case = fixtures::case("inversion", 0, index, outcomes);
+        run.cases.push(Case { name: row.case.clone(), ..case });
     }
     run.inversion = Some(Inversion {
         flavour: "hwbinder".to_owned(),
@@ -76,7 +67,7 @@ fn settings_stand_side_by_side_with_their_distributions() {
     assert!(words(line("inversion/off")).join(" ").ends_with("3.00 ms 100.0 % OTHER nice 0 YES"), "{text}");
     assert!(words(line("inversion/on")).join(" ").ends_with("21.0 us 0.0 % FIFO 99 no"), "{text}");
     assert!(line("inversion/raised").ends_with("reference"), "{text}");
-    // 20 us are in the first doubling from 16.4 us on; 3 ms more than seven doublings later.
+    // 20 us lies in the first doubling from 16.4 us on; 3 ms more than seven doublings later.
     assert_eq!(line("quiet  |").find('@'), Some("quiet  |".len()), "{text}");
     let off = line("off    |").find('@').expect("a shade");
     assert_eq!(off, "off    |".len() + 15, "{text}");
@@ -116,20 +107,5 @@ fn a_setting_without_calls_has_a_row_all_the_same() {
     assert!(text.lines().any(|line| line.starts_with("inversion/on") && line.ends_with("not run")), "{text}");
     let nothing = run(Vec::new());
     assert!(report(&nothing).contains("UNKNOWN"), "no row at all is no panic");
-    assert_eq!(report(&sample::run()), "", "other runs");
-}
-
-#[test]
-fn times_have_three_digits() {
-    let run = sample::run();
-    for (ns, text) in [
-        (1_234, "1.23 us"),
-        (12_345, "12.3 us"),
-        (999_499, "999 us"),
-        (999_999, "1.00 ms"),
-        (12_345_678, "12.3 ms"),
-        (1_234_567_890, "1235 ms"),
-    ] {
-        assert_eq!(time(&run, ns), text);
-    }
+    assert_eq!(report(&fixtures::run()), "", "other runs");
 }

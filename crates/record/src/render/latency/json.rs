@@ -1,87 +1,81 @@
-//! Room: the JSON that users of Android's latency tests parse: their keys in their order, ours behind them.
-//! Not here: the record itself as JSON (`crate::render::json`).
-//! Facts: AOSP `libhwbinder_latency`, whose output is not always JSON; this one is. Times are in ms, exact
-//! to the nanosecond; what does not exist is `null`, never 0.
+//! The JSON of Android's latency tests: their keys in their order, then our own.
+//! Not here: the record as JSON (`crate::render::json`).
+//! Facts: AOSP `libhwbinder_latency`, whose output is not always valid JSON; this one is. Times are in ms, exact to
+//! the nanosecond; undefined values are `null`, never 0.
 
 use super::object::Object;
-use super::{Calls, Group, unit_name};
-use crate::schema::{Class, Hop, Latency, LatencyTest, Miss, Outcome, Percentiles, Role, Run, Sched};
-use crate::verdict::{Inherited, Served, as_expected, met};
-use serde::Serialize;
+use super::{Group, unit_name};
+use crate::figures::{Calls, FIGURES};
+use crate::schema::{Class, Hop, LatencyTest, Miss, Outcome, Percentiles, Role, Run, Sched};
+use crate::verdict::{InheritanceVerdict, Served, SyncVerdict, as_expected, met};
 
-/// What the JSON of a latency test shows beyond its summary.
+/// Optional parts of the JSON of a latency test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Who took part, and how it was scheduled.
+    /// The threads and their scheduling.
     pub verbose: bool,
-    /// Every single time, where the record has them.
+    /// Every single time, if the record contains them.
     pub raw: bool,
 }
 
 /// A latency test as JSON; `null` for a run of another test.
 pub fn json(run: &Run, options: &Options) -> String {
     let Some(test) = &run.latency else { return "null\n".to_owned() };
-    let mut text = Object::outer();
-    match &test.sweep {
-        Some(sweep) => super::sweep::json(test, sweep, &mut text),
-        None => pairs(run, test, options, &mut text),
-    }
-    let inherited = Inherited::of(test);
-    text.line("inheritance", &inherited.name());
-    text.object("inheritance_detail", inheritance(test, &inherited));
-    ours(run, test, &mut text);
+    let mut text = match &test.sweep {
+        Some(sweep) => super::sweep::json(test, sweep),
+        None => pairs(run, test, options),
+    };
+    let inherited = InheritanceVerdict::of(test);
+    text = text
+        .line("inheritance", &inherited.name())
+        .line("inheritance_detail", &inheritance(test, &inherited));
+    text = ours(run, test, text);
     if options.verbose {
-        text.list("verbose", test.roles.iter().map(RoleSeen::of));
+        text = text.list("verbose", test.roles.iter().map(role));
     }
     text.close()
 }
 
-/// What was asked for, all pairs, and each.
-fn pairs(run: &Run, test: &LatencyTest, options: &Options, text: &mut Object) {
-    text.line(
-        "cfg",
-        &Cfg { pair: test.pairs, iterations: test.iterations, deadline_us: test.deadline as f64 / 1e3 },
-    );
-    for group in Group::of(run) {
-        text.object(&group.name(), block(&group, test, options));
-    }
+/// The settings, then all pairs together, then each pair.
+fn pairs(run: &Run, test: &LatencyTest, options: &Options) -> Object {
+    let settings = Object::inner()
+        .beside("pair", &test.pairs)
+        .beside("iterations", &test.iterations)
+        .beside("deadline_us", &(test.deadline as f64 / 1e3));
+    Group::of(run).into_iter().fold(Object::outer().line("cfg", &settings), |text, group| {
+        text.line(&group.name(), &block(&group, test, options))
+    })
 }
 
-/// What was asked for.
-#[derive(Serialize)]
-struct Cfg {
-    pair: u32,
-    iterations: u64,
-    deadline_us: f64,
-}
-
-/// One pair, or all.
+/// The object of a group.
 fn block(group: &Group, test: &LatencyTest, options: &Options) -> Object {
-    let mut block = Object::inner();
     let [other, fifo] = [Class::Other, Class::Fifo].map(|class| group.calls(class, test));
-    let served = Sync::of(Served::of(group.cases.iter().copied()));
-    block.beside("SYNC", &served.sync);
-    block.beside("S", &served.s);
-    block.beside("I", &served.i);
-    block.beside("R", &served.r);
-    block.line("other_ms", &other.as_ref().map(Times::of));
-    block.line("fifo_ms", &fifo.as_ref().map(Times::of));
-    let spread = |calls: &Option<Calls>| calls.as_ref().and_then(|calls| calls.percentiles).map(Spread::of);
-    block.line("otherdis", &spread(&other));
-    block.line("fifodis", &spread(&fifo));
-    block.line("M", &served.m);
-    let sync = |calls: &Option<Calls>| calls.as_ref().map(|calls| Sync::of(calls.served));
-    block.line("othersync", &sync(&other));
-    block.line("fifosync", &sync(&fifo));
-    let bubbles = |calls: &Option<Calls>| calls.as_ref().map(|calls| calls.bubbles);
-    block.line("bubble", &Bubbles { other: bubbles(&other), fifo: bubbles(&fifo) });
+    let (other, fifo) = (other.as_ref(), fifo.as_ref());
+    let exact = |calls: &Calls<'_>| calls.percentiles.map(spread);
+    let sync = |calls: &Calls<'_>| sync(calls.served()).beside("M", &calls.served().migrated);
+    let served = Served::of(group.cases.iter().copied());
+    let mut block = self::sync(served)
+        .line("other_ms", &other.map(times))
+        .line("fifo_ms", &fifo.map(times))
+        .line("otherdis", &other.and_then(exact))
+        .line("fifodis", &fifo.and_then(exact))
+        .line("M", &served.migrated)
+        .line("othersync", &other.map(sync))
+        .line("fifosync", &fifo.map(sync));
+    for (figure, key) in FIGURES.iter().filter_map(|figure| Some((figure, figure.json?))) {
+        let number = |calls: &Calls<'_>| figure.number(calls);
+        let of_both =
+            Object::inner().beside("other", &other.and_then(number)).beside("fifo", &fifo.and_then(number));
+        block = block.line(key, &of_both);
+    }
     if group.pair.is_some() {
         let reasons = group.failures();
-        block.line("failed", &(!reasons.is_empty()).then(|| reasons.join("; ")));
-        let raw = [("otherraw_ms", Class::Other), ("fiforaw_ms", Class::Fifo)]
-            .map(|(key, class)| (key, raw(group, class)));
-        for (key, times) in raw.iter().filter(|(_, times)| options.raw && !times.is_empty()) {
-            block.line(key, times);
+        block = block.line("failed", &(!reasons.is_empty()).then(|| reasons.join("; ")));
+        for (key, class) in [("otherraw_ms", Class::Other), ("fiforaw_ms", Class::Fifo)] {
+            let times = raw(group, class);
+            if options.raw && !times.is_empty() {
+                block = block.line(key, &times);
+            }
         }
     }
     block
@@ -97,228 +91,122 @@ fn millis(time: u64) -> f64 {
     time as f64 / 1e6
 }
 
-/// A share in so many digits that one call of as many as a test can have still shows.
+/// A share with enough digits to show one call out of the most that a test can have.
 fn plain(share: f64) -> f64 {
     (share * 1e9).round() / 1e9
 }
 
-/// Where calls were served, by the original's letters.
-#[derive(Serialize)]
-struct Sync {
-    #[serde(rename = "SYNC")]
-    sync: Option<&'static str>,
-    #[serde(rename = "S")]
-    s: u64,
-    #[serde(rename = "I")]
-    i: u64,
-    #[serde(rename = "R")]
-    r: Option<f64>,
-    #[serde(rename = "M")]
-    m: u64,
-}
-
-impl Sync {
-    fn of(served: Served) -> Sync {
-        Sync {
-            sync: served.sync().map(crate::verdict::Sync::name),
-            s: served.same_cpu,
-            i: served.calls,
-            r: served.ratio().map(plain),
-            m: served.migrated,
-        }
-    }
+/// The CPUs on which calls were served, under Android's one-letter keys.
+fn sync(served: Served) -> Object {
+    Object::inner()
+        .beside("SYNC", &served.sync().map(SyncVerdict::name))
+        .beside("S", &served.same_cpu)
+        .beside("I", &served.calls)
+        .beside("R", &served.ratio().map(plain))
 }
 
 /// The times of a class.
-#[derive(Serialize)]
-struct Times {
-    avg: Option<f64>,
-    wst: f64,
-    bst: f64,
-    miss: u64,
-    #[serde(rename = "meetR")]
-    meet: Option<f64>,
-}
-
-impl Times {
-    fn of(calls: &Calls) -> Times {
-        Times {
-            avg: calls.samples.mean().map(|mean| mean.round() / 1e6),
-            wst: millis(calls.samples.max),
-            bst: millis(calls.samples.min),
-            miss: calls.misses,
-            meet: met(calls.misses, calls.served.calls).map(plain),
-        }
-    }
+fn times(calls: &Calls<'_>) -> Object {
+    let misses = calls.total(|latency| latency.misses);
+    Object::inner()
+        .beside("avg", &calls.samples.mean().map(|mean| mean.round() / 1e6))
+        .beside("wst", &millis(calls.samples.max))
+        .beside("bst", &millis(calls.samples.min))
+        .beside("miss", &misses)
+        .beside("meetR", &met(misses, calls.served().calls).map(plain))
 }
 
 /// Exact percentiles.
-#[derive(Serialize)]
-pub(super) struct Spread {
-    p50: f64,
-    p90: f64,
-    p95: f64,
-    p99: f64,
+pub(super) fn spread(percentiles: Percentiles) -> Object {
+    let Percentiles { p50, p90, p95, p99 } = percentiles;
+    let all = [("p50", p50), ("p90", p90), ("p95", p95), ("p99", p99)];
+    all.into_iter().fold(Object::inner(), |object, (key, time)| object.beside(key, &millis(time)))
 }
 
-impl Spread {
-    pub(super) fn of(percentiles: Percentiles) -> Spread {
-        let Percentiles { p50, p90, p95, p99 } = percentiles;
-        Spread { p50: millis(p50), p90: millis(p90), p95: millis(p95), p99: millis(p99) }
-    }
-}
-
-/// Misses in which, for most of the time, neither side ran.
-#[derive(Serialize)]
-struct Bubbles {
-    other: Option<u64>,
-    fifo: Option<u64>,
-}
-
-/// The verdict's grounds, with a hop to a line.
-fn inheritance(test: &LatencyTest, verdict: &Inherited) -> Object {
+/// The measured and expected inheritance, with one hop on each line.
+fn inheritance(test: &LatencyTest, verdict: &InheritanceVerdict) -> Object {
     let found = &test.inheritance;
     let unknown = match verdict {
-        Inherited::Unknown { reason } => Some(reason),
-        Inherited::Pass | Inherited::Fail => None,
+        InheritanceVerdict::Unknown { reason } => Some(reason),
+        InheritanceVerdict::Pass | InheritanceVerdict::Fail => None,
     };
-    let mut detail = Object::inner();
-    detail.beside("calls", &found.calls);
-    detail.beside("not_inherited", &found.not_inherited);
-    detail.beside("unknown_reason", &unknown);
-    detail.beside("measured", &found.measured.map(crate::Level::name));
-    detail.beside("expected", &found.expected.map(crate::Level::name));
-    detail.beside("expected_reason", &found.expected_reason);
-    detail.beside("as_expected", &as_expected(found));
-    detail.list("hops", found.hops.iter().map(HopSeen::of));
-    detail
+    Object::inner()
+        .beside("calls", &found.calls)
+        .beside("not_inherited", &found.not_inherited)
+        .beside("unknown_reason", &unknown)
+        .beside("measured", &found.measured.map(crate::Level::name))
+        .beside("expected", &found.expected.map(crate::Level::name))
+        .beside("expected_reason", &found.expected_reason)
+        .beside("as_expected", &as_expected(found))
+        .list("hops", found.hops.iter().map(hop))
 }
 
-#[derive(Serialize)]
-struct HopSeen<'r> {
-    scene: &'r str,
-    caller: Scheduled,
-    idle: Scheduled,
-    served: Option<Scheduled>,
-    expected: Option<Scheduled>,
-    as_expected: Option<bool>,
-    note: &'r str,
+fn hop(hop: &Hop) -> Object {
+    let sched = |sched| sched_keys(Object::inner(), sched);
+    Object::inner()
+        .beside("scene", &hop.scene)
+        .beside("caller", &sched(hop.caller))
+        .beside("idle", &sched(hop.idle))
+        .beside("served", &hop.served.map(sched))
+        .beside("expected", &hop.expected.map(sched))
+        .beside("as_expected", &hop.as_expected())
+        .beside("note", &hop.note)
 }
 
-impl<'r> HopSeen<'r> {
-    fn of(hop: &'r Hop) -> HopSeen<'r> {
-        HopSeen {
-            scene: &hop.scene,
-            caller: Scheduled::of(hop.caller),
-            idle: Scheduled::of(hop.idle),
-            served: hop.served.map(Scheduled::of),
-            expected: hop.expected.map(Scheduled::of),
-            as_expected: hop.as_expected(),
-            note: &hop.note,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct Scheduled {
-    policy: &'static str,
-    priority: u32,
-    nice: i32,
-}
-
-impl Scheduled {
-    fn of(sched: Sched) -> Scheduled {
-        let Sched { priority, nice, .. } = sched;
-        Scheduled { policy: sched.policy_name().unwrap_or("???"), priority, nice }
-    }
+fn sched_keys(object: Object, sched: Sched) -> Object {
+    object
+        .beside("policy", &sched.policy_name().unwrap_or("???"))
+        .beside("priority", &sched.priority)
+        .beside("nice", &sched.nice)
 }
 
 /// One line of `-v` as an object.
-#[derive(Serialize)]
-struct RoleSeen<'r> {
-    role: &'r str,
-    pid: u32,
-    tid: u32,
-    cpu: u32,
-    policy: &'static str,
-    priority: u32,
-    nice: i32,
-    transitional: bool,
+fn role(role: &Role) -> Object {
+    let Role { role, pid, tid, cpu, sched, transitional } = role;
+    let thread =
+        Object::inner().beside("role", role).beside("pid", pid).beside("tid", tid).beside("cpu", cpu);
+    sched_keys(thread, *sched).beside("transitional", transitional)
 }
 
-impl<'r> RoleSeen<'r> {
-    fn of(role: &'r Role) -> RoleSeen<'r> {
-        let Role { role: name, pid, tid, cpu, sched, transitional } = role;
-        let Scheduled { policy, priority, nice } = Scheduled::of(*sched);
-        RoleSeen {
-            role: name,
-            pid: *pid,
-            tid: *tid,
-            cpu: *cpu,
-            policy,
-            priority,
-            nice,
-            transitional: *transitional,
-        }
-    }
-}
-
-/// A pair that did not come to its end.
-#[derive(Serialize)]
-struct Failure<'r> {
-    pair: u32,
-    class: &'static str,
-    reason: &'r str,
-}
-
-#[derive(Serialize)]
-struct Stop {
-    pair: u32,
-    class: &'static str,
-    iteration: u64,
-    took_ms: f64,
-}
-
-/// What the test as a whole has to say beyond the original's keys.
-fn ours(run: &Run, test: &LatencyTest, text: &mut Object) {
-    text.line("realtime", &test.realtime.map(Scheduled::of));
-    text.beside("realtime_problem", &test.realtime_problem);
+/// Adds our keys for the test as a whole, beyond Android's.
+fn ours(run: &Run, test: &LatencyTest, text: Object) -> Object {
     let first = run.cases.iter().find_map(|case| case.latency.as_ref()).filter(|_| test.sweep.is_none());
-    text.line("load", &first.map(|latency: &Latency| latency.load.as_str()).filter(|load| !load.is_empty()));
-    text.beside("rate_hz", &first.and_then(|latency| latency.rate_hz));
-    text.beside("overloaded", &run.overloaded);
-    text.beside("overhead_us", &test.overhead.map(|cost| cost / 1e3));
-    text.line("flavour", &test.flavour);
-    text.beside("binderized", &test.binderized);
-    text.beside("driver", &run.driver.as_ref().map(|driver| driver.kind.name()));
-    text.beside("clock_unit", &unit_name(run));
-    text.beside("host_class", &run.host.class.name());
-    text.line("injected", &test.injected);
-    text.line(
-        "stopped_at",
-        &test.stopped_at.map(|Miss { pair, class, iteration, took }| Stop {
-            pair,
-            class: class.name(),
-            iteration,
-            took_ms: millis(took),
-        }),
-    );
+    let stop = |Miss { pair, class, iteration, took }| {
+        Object::inner()
+            .beside("pair", &pair)
+            .beside("class", &Class::name(class))
+            .beside("iteration", &iteration)
+            .beside("took_ms", &millis(took))
+    };
+    let mut text = text
+        .line("realtime", &test.realtime.map(|sched| sched_keys(Object::inner(), sched)))
+        .beside("realtime_problem", &test.realtime_problem)
+        .line("load", &first.map(|latency| latency.load.as_str()).filter(|load| !load.is_empty()))
+        .beside("rate_hz", &first.and_then(|latency| latency.rate_hz))
+        .beside("overloaded", &run.overloaded)
+        .beside("overhead_us", &test.overhead.map(|cost| cost / 1e3))
+        .line("flavour", &test.flavour)
+        .beside("binderized", &test.binderized)
+        .beside("driver", &run.driver.as_ref().map(|driver| driver.kind.name()))
+        .beside("clock_unit", &unit_name(run))
+        .beside("host_class", &run.host.class.name())
+        .line("injected", &test.injected)
+        .line("stopped_at", &test.stopped_at.map(stop));
     if test.sweep.is_none() {
-        text.line("failed", &failures(run));
+        text = text.line("failed", &failures(run));
     }
-    text.line("complete", &run.complete);
-    text.beside("incomplete_reason", &run.incomplete_reason);
+    text.line("complete", &run.complete).beside("incomplete_reason", &run.incomplete_reason)
 }
 
-fn failures(run: &Run) -> Vec<Failure<'_>> {
-    let mut failures = Vec::new();
-    for case in &run.cases {
-        let Some(latency) = &case.latency else { continue };
-        for repetition in &case.repetitions {
-            if let Outcome::Failed { reason, .. } = &repetition.outcome {
-                failures.push(Failure { pair: latency.pair, class: latency.class.name(), reason });
-            }
-        }
-    }
-    failures
+fn failures(run: &Run) -> Vec<Object> {
+    let latency_cases = run.cases.iter().filter_map(|case| Some((case, case.latency.as_ref()?)));
+    let of_cases = latency_cases.flat_map(|(case, latency)| {
+        case.outcomes().filter_map(Outcome::failure).map(|reason| {
+            Object::inner()
+                .beside("pair", &latency.pair)
+                .beside("class", &latency.class.name())
+                .beside("reason", &reason)
+        })
+    });
+    of_cases.collect()
 }

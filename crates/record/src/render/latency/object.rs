@@ -1,79 +1,78 @@
-//! Room: a JSON object over several lines, with numbers that stand as people write them.
-//! Not here: what stands in it.
+//! Writer of a JSON object over several lines, with numbers in plain notation.
+//! Not here: the content.
 
-use serde::Serialize;
-use serde_json::ser::{Formatter, Serializer};
+use serde::ser::{Error, Serialize, Serializer};
+use serde_json::ser::Formatter;
+use serde_json::value::RawValue;
 use std::io::{self, Write};
 
-/// An object in the making. Some keys begin a line, others stay on the line before them.
+/// An object that is being written; a value of other objects as well. A key begins a new line or continues the current
+/// one.
 pub(super) struct Object {
     text: String,
-    indent: &'static str,
+    /// Text between two keys on different lines.
+    new_line: &'static str,
 }
 
 impl Object {
-    /// The outermost one.
+    /// The outermost object.
     pub(super) fn outer() -> Object {
-        Object { text: "{\n".to_owned(), indent: "" }
+        Object { text: "{\n".to_owned(), new_line: ",\n" }
     }
 
-    /// One within it; its first keys stay on the line of its own key.
+    /// A nested object; its first keys continue the line of its own key.
     pub(super) fn inner() -> Object {
-        Object { text: "{".to_owned(), indent: "  " }
+        Object { text: "{".to_owned(), new_line: ",\n  " }
     }
 
-    /// A key on a line of its own.
-    pub(super) fn line(&mut self, key: &str, value: &impl Serialize) {
-        self.put(key, &compact(value), true);
+    /// Adds a key on a new line.
+    pub(super) fn line(self, key: &str, value: &impl Serialize) -> Object {
+        let separator = self.new_line;
+        self.put(separator, key, &compact(value))
     }
 
-    /// A key on the line of the one before.
-    pub(super) fn beside(&mut self, key: &str, value: &impl Serialize) {
-        self.put(key, &compact(value), false);
+    /// Adds a key on the current line.
+    pub(super) fn beside(self, key: &str, value: &impl Serialize) -> Object {
+        self.put(",", key, &compact(value))
     }
 
-    /// An object of several lines.
-    pub(super) fn object(&mut self, key: &str, value: Object) {
-        self.put(key, value.close().trim_end(), true);
-    }
-
-    /// A list with an entry to a line.
-    pub(super) fn list<T: Serialize>(&mut self, key: &str, values: impl IntoIterator<Item = T>) {
+    /// Adds a list with one entry on each line.
+    pub(super) fn list<T: Serialize>(self, key: &str, values: impl IntoIterator<Item = T>) -> Object {
         let lines: Vec<String> =
             values.into_iter().map(|value| "\n  ".to_owned() + &compact(&value)).collect();
-        self.put(key, &format!("[{}]", lines.join(",")), true);
+        let separator = self.new_line;
+        self.put(separator, key, &format!("[{}]", lines.join(",")))
     }
 
-    fn put(&mut self, key: &str, value: &str, own_line: bool) {
+    fn put(mut self, separator: &str, key: &str, value: &str) -> Object {
         let first = self.text.ends_with('{') || self.text.ends_with("{\n");
-        if !first {
-            self.text.push(',');
-            if own_line {
-                self.text += "\n";
-                self.text += self.indent;
-            }
-        }
-        self.text += &format!("{}:{value}", compact(&key));
+        let separator = if first { "" } else { separator };
+        self.text += &format!("{separator}{}:{value}", compact(&key));
+        self
     }
 
-    /// Its text, which ends a line.
-    pub(super) fn close(mut self) -> String {
-        if self.indent.is_empty() {
-            self.text += "\n";
-        }
-        self.text + "}\n"
+    /// The text of the outermost object, which ends in a newline.
+    pub(super) fn close(self) -> String {
+        self.text + "\n}\n"
     }
 }
 
-/// The value on one line; a number that is not finite becomes `null`.
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = RawValue::from_string(self.text.clone() + "}");
+        text.map_err(S::Error::custom)?.serialize(serializer)
+    }
+}
+
+/// A value on one line; a number that is not finite becomes `null`.
 pub(super) fn compact(value: &impl Serialize) -> String {
     let mut bytes = Vec::new();
-    let mut serializer = Serializer::with_formatter(&mut bytes, Plain);
+    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, Plain);
     value.serialize(&mut serializer).expect("all keys are strings and a Vec takes any byte");
     String::from_utf8(bytes).expect("JSON text is UTF-8")
 }
 
-/// Numbers without exponents, in the fewest digits that mean the same number.
+/// Formatter of numbers without exponents, in the fewest digits that read back as the same number.
 struct Plain;
 
 impl Formatter for Plain {
@@ -104,16 +103,9 @@ mod tests {
 
     #[test]
     fn keys_and_strings_are_escaped() {
-        let mut inner = Object::inner();
-        inner.beside("S", &1);
-        inner.beside("\"I\"", &"line\n\u{1b}[31m");
-        inner.line("x", &[0.5, 1.0]);
-        let mut outer = Object::outer();
-        outer.object("P0", inner);
-        outer.line("end", &None::<u8>);
-        outer.list("none", [0; 0]);
-        outer.list("some", [1, 2]);
-        let text = outer.close();
+        let inner = Object::inner().beside("S", &1).beside("\"I\"", &"line\n\u{1b}[31m");
+        let outer = Object::outer().line("P0", &inner.line("x", &[0.5, 1.0])).line("end", &None::<u8>);
+        let text = outer.list("none", [0; 0]).list("some", [1, 2]).close();
         assert_eq!(
             text,
             "{\n\"P0\":{\"S\":1,\"\\\"I\\\"\":\"line\\n\\u001b[31m\",\n  \"x\":[0.5,1]},\n\"end\":null,\n\"none\":[],\n\"some\":[\n  1,\n  2]\n}\n"

@@ -1,20 +1,18 @@
-//! Room: a latency test as tables and verdicts for a person.
-//! Not here: where it ran (`crate::render::summary`).
+//! A latency test as tables and verdicts.
+//! Not here: the environment (`crate::render::summary`).
 
-use super::{Calls, Group, short};
+use super::{Group, short};
+use crate::figures::FIGURES;
 use crate::render::grid::{Row, grid};
 use crate::render::printable;
 use crate::render::summary::{findings, warnings};
-use crate::schema::{Class, ClockUnit, Hop, LatencyTest, Miss, Run};
-use crate::verdict::{Inherited, as_expected, calls, met};
+use crate::schema::{Class, Hop, LatencyTest, Miss, Run};
+use crate::verdict::{InheritanceVerdict, as_expected, calls};
 
-/// Heads of a row for each pair and class.
-pub(in crate::render) const HEADS: [&str; 11] =
-    ["Calls", "number", "median", "p99", "worst", "misses", "meetR", "SYNC", "migrated", "bubbles", ""];
-/// Heads of a row for each hop.
+/// Column heads of the hops of inheritance.
 pub(in crate::render) const HOPS: [&str; 7] = ["Hop", "caller", "idle", "served", "expected", "", ""];
 
-/// The whole of it: a row for each pair and class and for all together, then verdicts and what went wrong.
+/// The whole text: a row for each pair and class and for all pairs, then verdicts and failures.
 pub fn table(run: &Run) -> String {
     let mut notes = warnings(run);
     notes.extend(findings(run));
@@ -32,9 +30,15 @@ pub fn table(run: &Run) -> String {
     text + &notes.collect::<String>()
 }
 
-/// The same without what `summary` says of every run.
+/// Column heads of the rows of pairs and classes.
+pub(in crate::render) fn heads() -> Vec<&'static str> {
+    let figures = FIGURES.iter().filter_map(|figure| figure.head);
+    ["Calls"].into_iter().chain(figures).chain([""]).collect()
+}
+
+/// The text without the parts that `summary` prints for every run.
 pub(in crate::render) fn body(run: &Run) -> String {
-    let Some(test) = &run.latency else { return "the run is of another test than latency\n".to_owned() };
+    let Some(test) = &run.latency else { return "the run is not a latency test\n".to_owned() };
     let mut text = match &test.sweep {
         Some(sweep) => super::sweep::table(run, sweep),
         None => pairs(run, test),
@@ -57,10 +61,10 @@ pub(in crate::render) fn body(run: &Run) -> String {
 
 /// A row for each pair and class, and for all pairs.
 fn pairs(run: &Run, test: &LatencyTest) -> String {
-    grid(&HEADS, &rows(run, test))
+    grid(&heads(), &rows(run, test))
 }
 
-/// The same as bare cells, for [`HEADS`]; words in place of numbers are one cell.
+/// The rows of pairs and classes as bare cells, for [`heads`]; text in place of numbers is one cell.
 pub(in crate::render) fn pair_cells(run: &Run, test: &LatencyTest) -> Vec<Vec<String>> {
     let cells = |row| match row {
         Row::Numbers(cells) => Some(cells),
@@ -87,60 +91,34 @@ fn rows(run: &Run, test: &LatencyTest) -> Vec<Row> {
 fn row(run: &Run, test: &LatencyTest, group: &Group, class: Class) -> Option<Row> {
     let name = format!("{} {}", group.name(), class.name());
     let trouble: Vec<&str> = group.trouble(class).into_iter().map(|why| brief(test, why)).collect();
-    let Some(Calls { samples, misses, bubbles, percentiles, served }) = group.calls(class, test) else {
+    let Some(calls) = group.calls(class, test) else {
         group.of_class(class).next()?;
         let reason = if trouble.is_empty() { "no calls".to_owned() } else { trouble.join("; ") };
         return Some(Row::Words(name, reason));
     };
-    let time = |value: u64| time(run, value);
-    let sync = served.sync().zip(served.ratio());
-    Some(Row::Numbers(vec![
-        name,
-        served.calls.to_string(),
-        percentiles.map(|percentiles| time(percentiles.p50)).unwrap_or_default(),
-        percentiles.map(|percentiles| time(percentiles.p99)).unwrap_or_default(),
-        time(samples.max),
-        misses.to_string(),
-        met(misses, served.calls).map(share).unwrap_or_default(),
-        sync.map_or("-".to_owned(), |(sync, ratio)| format!("{} {ratio:.2}", sync.name())),
-        served.migrated.to_string(),
-        bubbles.to_string(),
-        if trouble.is_empty() { String::new() } else { "INCOMPLETE".to_owned() },
-    ]))
+    let figures = FIGURES.iter().filter(|figure| figure.head.is_some());
+    let figures = figures.map(|figure| figure.cell(&calls, run.clock.unit));
+    let incomplete = if trouble.is_empty() { "" } else { "INCOMPLETE" };
+    Some(Row::Numbers([name].into_iter().chain(figures).chain([incomplete.to_owned()]).collect()))
 }
 
-/// Never 1 when there was a miss.
-fn share(share: f64) -> String {
-    if share < 1.0 { format!("{:.6}", share.min(0.999_999)) } else { "1".to_owned() }
-}
-
-/// With the unit that leaves one to three digits before the point.
-pub(super) fn time(run: &Run, value: u64) -> String {
-    match (run.clock.unit, value) {
-        (ClockUnit::Instructions, _) => format!("{value} insns"),
-        (ClockUnit::Ns, ..1_000_000) => format!("{:.2} us", value as f64 / 1e3),
-        (ClockUnit::Ns, ..1_000_000_000) => format!("{:.3} ms", value as f64 / 1e6),
-        (ClockUnit::Ns, _) => format!("{:.3} s", value as f64 / 1e9),
-    }
-}
-
-/// What the rows were measured under.
+/// The settings of the rows.
 fn settings(run: &Run, test: &LatencyTest) -> String {
     let way = if test.binderized { "" } else { ", passthrough: called without IPC" };
     let mut lines = match &test.sweep {
         Some(_) => vec![format!("Flavour      {}{way}", test.flavour)],
-        None => vec![format!("Deadline     {}{way}", time(run, test.deadline))],
+        None => vec![format!("Deadline     {}{way}", run.clock.unit.show_round(test.deadline as f64))],
     };
-    // Points of a sweep say their own.
+    // The points of a sweep state their own load and rate.
     let first = run.cases.iter().find_map(|case| case.latency.as_ref()).filter(|_| test.sweep.is_none());
     if let Some(rate) = first.and_then(|latency| latency.rate_hz) {
-        lines.push(format!("Rate         {rate} calls/s; times count from the intended start"));
+        lines.push(format!("Rate         {}; times count from the intended start", units::rate(rate)));
     }
     if let Some(load) = first.map(|latency| &latency.load).filter(|load| !load.is_empty()) {
         lines.push(format!("Load         {load}"));
     }
     if let Some(cost) = test.overhead {
-        lines.push(format!("Overhead     {}, within each time", time(run, cost.max(0.0).round() as u64)));
+        lines.push(format!("Overhead     {}, within each time", run.clock.unit.show(cost.max(0.0).round())));
     }
     match (test.realtime, &test.realtime_problem) {
         (Some(caller), _) => lines.push(format!("Real-time    {}", short(caller))),
@@ -150,23 +128,23 @@ fn settings(run: &Run, test: &LatencyTest) -> String {
     lines.iter().map(|line| printable(line).into_owned() + "\n").collect()
 }
 
-/// Why there was no real-time caller is long, and said once; elsewhere these words stand for it.
+/// Shortens the reason for a missing real-time caller, which is long and printed in full only once.
 fn brief<'r>(test: &LatencyTest, reason: &'r str) -> &'r str {
     let known = !reason.is_empty() && test.realtime_problem.as_deref() == Some(reason);
     if known { "no real-time caller" } else { reason }
 }
 
-/// The verdict, and apart from it what this driver was expected to do.
+/// The verdict and, separately, the expectation for this driver.
 fn inheritance(test: &LatencyTest) -> String {
     let found = &test.inheritance;
-    let verdict = Inherited::of(test);
+    let verdict = InheritanceVerdict::of(test);
     let grounds = match &verdict {
-        Inherited::Pass => "each call was served at its caller's priority".to_owned(),
-        Inherited::Fail => {
+        InheritanceVerdict::Pass => "each call was served at its caller's priority".to_owned(),
+        InheritanceVerdict::Fail => {
             let (part, whole) = (found.not_inherited, found.calls);
             format!("{part} of {whole} calls were served at another priority than their caller's")
         }
-        Inherited::Unknown { reason } => brief(test, reason).to_owned(),
+        InheritanceVerdict::Unknown { reason } => brief(test, reason).to_owned(),
     };
     let mut line = format!("Inheritance  {}: {grounds}", verdict.name());
     match found.measured {
@@ -185,7 +163,7 @@ fn inheritance(test: &LatencyTest) -> String {
     printable(&line).into_owned() + "\n"
 }
 
-/// A hop as cells, for [`HOPS`].
+/// The cells of a hop, for [`HOPS`].
 pub(in crate::render) fn hop_cells(test: &LatencyTest, hop: &Hop) -> Vec<String> {
     let known = |sched: Option<crate::Sched>| sched.map_or("-".to_owned(), short);
     let words = match hop.as_expected() {
@@ -205,14 +183,14 @@ pub(in crate::render) fn hop_cells(test: &LatencyTest, hop: &Hop) -> Vec<String>
     ]
 }
 
-/// Faults made on purpose, the miss that ended it, and pairs that failed.
+/// Injected faults, the miss that ended the test, and failed pairs.
 fn troubles(run: &Run, test: &LatencyTest) -> String {
     let mut lines = Vec::new();
     if !test.injected.is_empty() {
         lines.push(format!("INJECTED {}", test.injected.join(", ")));
     }
     if let Some(Miss { pair, class, iteration, took }) = test.stopped_at {
-        let (class, took) = (class.name(), time(run, took));
+        let (class, took) = (class.name(), run.clock.unit.show(took as f64));
         lines.push(format!(
             "STOPPED at a deadline missed: pair {pair}, {class}, iteration {iteration}, {took}"
         ));

@@ -1,12 +1,12 @@
-//! Room: known answers of made-up latency tests, in every look.
+//! Made-up latency tests with known answers, in every format.
 
 use super::*;
+use crate::fixtures::{Pair, latency_run};
 use crate::render::summary::summary;
-use crate::sample::{Pair, latency_run};
 use crate::schema::{
     Driver, DriverKind, Finding, Hop, HostClass, Inheritance, Level, Miss, Repetition, Severity,
 };
-use serde_json::Value;
+use serde_json::{Value, json as expected};
 
 const ALL_OF_IT: Options = Options { verbose: true, raw: true };
 
@@ -30,7 +30,7 @@ fn three_pairs() -> Run {
     latency_run(&[Pair::healthy(0), Pair::healthy(1), Pair::healthy(2)])
 }
 
-/// What `libhwbinder_latency -i 1 -v` shows of its only iteration.
+/// The threads that `libhwbinder_latency -i 1 -v` shows for its only iteration.
 fn seen_roles() -> Vec<Role> {
     let role = |name: &str, pid, tid, cpu, sched| Role {
         role: name.to_owned(),
@@ -61,59 +61,6 @@ fn three_healthy_pairs_letter_by_letter() {
 }
 
 #[test]
-fn the_numbers_of_three_healthy_pairs() {
-    let shown = parsed(&three_pairs());
-    assert_eq!(shown["cfg"], serde_json::json!({"pair": 3, "iterations": 1000, "deadline_us": 2500}));
-    let first = &shown["P0"];
-    assert_eq!(
-        (&first["SYNC"], &first["S"], &first["I"], &first["R"]),
-        (&"GOOD".into(), &1800.into(), &2000.into(), &0.9.into())
-    );
-    // 999 x 50.499 us + 3 ms, over 1000.
-    assert_eq!(first["fifo_ms"]["avg"], 0.053449);
-    assert_eq!((&first["fifo_ms"]["bst"], &first["fifo_ms"]["wst"]), (&0.05.into(), &3.into()));
-    assert_eq!((&first["fifo_ms"]["miss"], &first["fifo_ms"]["meetR"]), (&1.into(), &0.999.into()));
-    assert_eq!(
-        first["fifodis"],
-        serde_json::json!({"p50": 0.050499, "p90": 0.050899, "p95": 0.050949, "p99": 0.050989})
-    );
-    let all = &shown["ALL"];
-    assert_eq!((&all["S"], &all["I"], &all["fifo_ms"]["miss"]), (&5400.into(), &6000.into(), &3.into()));
-    assert_eq!(
-        all["fifodis"],
-        serde_json::json!({"p50": 0.0515, "p90": 0.052701, "p95": 0.052851, "p99": 0.052971})
-    );
-    assert_eq!(all["other_ms"]["bst"], 0.07);
-    assert_eq!(shown["inheritance"], "PASS");
-    assert_eq!(shown["inheritance_detail"]["as_expected"], true);
-}
-
-#[test]
-fn keys_stand_in_the_order_of_the_original() {
-    let text = json(&three_pairs(), &ALL_OF_IT);
-    let places: Vec<Option<usize>> =
-        ["\"cfg\"", "\"ALL\"", "\"P0\"", "\"P1\"", "\"P2\"", "\"inheritance\"", "\"realtime\""]
-            .iter()
-            .map(|key| text.find(key))
-            .collect();
-    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
-    let pair = &text[text.find("\"P0\"").expect("P0")..text.find("\"P1\"").expect("P1")];
-    let keys = [
-        "\"SYNC\"",
-        "\"S\"",
-        "\"I\"",
-        "\"R\"",
-        "\"other_ms\"",
-        "\"fifo_ms\"",
-        "\"otherdis\"",
-        "\"fifodis\"",
-        "\"M\"",
-    ];
-    let places: Vec<Option<usize>> = keys.iter().map(|key| pair.find(key)).collect();
-    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
-}
-
-#[test]
 fn percentiles_of_all_are_never_those_of_buckets() {
     let mut run = three_pairs();
     test_of(&mut run).all.clear();
@@ -134,7 +81,7 @@ fn sync_that_is_poor_is_said_and_migrations_stand_apart() {
     let pair = &shown["P0"];
     assert_eq!((&pair["SYNC"], &pair["S"], &pair["M"]), (&"POOR".into(), &400.into(), &500.into()));
     assert_eq!(pair["R"], 0.266_666_667, "400 of 1500, in digits that one reads");
-    let fifo = serde_json::json!({"SYNC": "POOR", "S": 300, "I": 1000, "R": 0.6, "M": 500});
+    let fifo = expected!({"SYNC": "POOR", "S": 300, "I": 1000, "R": 0.6, "M": 500});
     assert_eq!(pair["fifosync"], fifo, "0.6 is not above 0.6");
     (found(&mut run, 0).same_cpu, found(&mut run, 0).migrated) = (0, 1000);
     let shown = parsed(&run);
@@ -205,7 +152,7 @@ fn a_failed_pair_appears_with_its_reason_and_what_it_had() {
     assert_eq!(shown["ALL"]["I"], 4020, "what it had measured counts");
     assert_eq!(
         shown["failed"][1],
-        serde_json::json!({"pair": 1, "class": "other", "reason": "the server was killed by signal 9"})
+        expected!({"pair": 1, "class": "other", "reason": "the server was killed by signal 9"})
     );
     let text = table(&run);
     assert!(text.contains("\nP1 FAILED after 20 calls: the server was killed by signal 9\n"), "{text}");
@@ -240,10 +187,7 @@ fn inheritance_that_fails_as_expected_of_the_driver_still_fails() {
     assert_eq!(shown["inheritance"], "FAIL");
     let detail = &shown["inheritance_detail"];
     assert_eq!((&detail["measured"], &detail["as_expected"]), (&"nice".into(), &true.into()));
-    assert_eq!(
-        detail["hops"][0]["caller"],
-        serde_json::json!({"policy": "SCHED_FIFO", "priority": 99, "nice": 0})
-    );
+    assert_eq!(detail["hops"][0]["caller"], expected!({"policy": "SCHED_FIFO", "priority": 99, "nice": 0}));
     assert_eq!(
         (&detail["hops"][1]["as_expected"], &detail["hops"][2]["served"]),
         (&false.into(), &Value::Null)
@@ -262,56 +206,77 @@ fn inheritance_that_fails_as_expected_of_the_driver_still_fails() {
     assert!(table(&run).contains("caller's; single situations were not looked at\n"), "{}", table(&run));
 }
 
+/// A change of a healthy run, the values under some pointers into its JSON, and lines of its text.
+type Told = (fn(&mut Run), Value, &'static [&'static str]);
+
 #[test]
-fn passthrough_says_that_there_was_no_ipc() {
-    let mut run = latency_run(&[Pair::healthy(0)]);
-    run.driver = None;
-    test_of(&mut run).binderized = false;
-    for case in &mut run.cases {
-        case.name = case.name.replace("latency_hwbinder", "latency_passthrough");
+fn what_is_particular_about_a_test_is_told() {
+    let told: [Told; 4] = [
+        (
+            |run| (run.driver, test_of(run).binderized) = (None, false),
+            expected!({"/binderized": false, "/driver": null}),
+            &["Deadline     2.5 ms, passthrough: called without IPC\n"],
+        ),
+        (
+            |run| {
+                let took = 3_000_000;
+                test_of(run).stopped_at = Some(Miss { pair: 0, class: Class::Fifo, iteration: 999, took });
+                (run.complete, run.incomplete_reason) =
+                    (false, Some("stopped at a deadline missed".to_owned()));
+            },
+            expected!({
+                "/stopped_at": {"pair": 0, "class": "fifo", "iteration": 999, "took_ms": 3},
+                "/complete": false,
+            }),
+            &["pair 0, fifo, iteration 999, 3.00 ms\n", "INCOMPLETE: stopped at a deadline missed\n"],
+        ),
+        (
+            |run| {
+                run.overloaded = true;
+                test_of(run).injected = vec!["delay=500:0.1".to_owned()];
+                for case in 0..2 {
+                    (found(run, case).load, found(run, case).rate_hz) = ("cpu:4".to_owned(), Some(1000.0));
+                }
+            },
+            expected!({"/overloaded": true, "/load": "cpu:4", "/rate_hz": 1000, "/injected/0": "delay=500:0.1"}),
+            &[
+                "WARNING more ran",
+                "Load         cpu:4\n",
+                "Rate         1000 calls/s",
+                "INJECTED delay=500:0.1\n",
+            ],
+        ),
+        (
+            |run| {
+                run.host.class = HostClass::Tcg;
+                let finding = Finding::new("x", Severity::Warning, "the governor is powersave\u{1b}[2J");
+                run.findings.push(Finding { fix: Some("set performance".to_owned()), ..finding });
+            },
+            expected!({"/host_class": "tcg"}),
+            &["WARNING emulated machine", "WARNING the governor is powersave\\u{1b}[2J (set performance)\n"],
+        ),
+    ];
+    for (change, values, lines) in told {
+        let mut run = latency_run(&[Pair::healthy(0)]);
+        change(&mut run);
+        let (shown, text) = (parsed(&run), table(&run));
+        for (pointer, want) in values.as_object().expect("an object") {
+            assert_eq!(shown.pointer(pointer), Some(want), "{pointer}");
+        }
+        for line in lines {
+            assert!(text.contains(line), "{line:?} is not in {text}");
+            assert_eq!(summary(&run, "").matches(line).count(), 1, "a summary says it once: {line}");
+        }
     }
-    let shown = parsed(&run);
-    assert_eq!((&shown["binderized"], &shown["driver"]), (&false.into(), &Value::Null));
-    assert!(table(&run).contains("passthrough"), "{}", table(&run));
 }
 
 #[test]
-fn a_stop_by_the_trace_is_told() {
+fn instructions_are_not_shown_as_time() {
     let mut run = latency_run(&[Pair::healthy(0)]);
-    test_of(&mut run).stopped_at =
-        Some(Miss { pair: 0, class: Class::Fifo, iteration: 999, took: 3_000_000 });
-    run.complete = false;
-    run.incomplete_reason = Some("stopped at a deadline missed".to_owned());
-    let shown = parsed(&run);
-    assert_eq!(
-        shown["stopped_at"],
-        serde_json::json!({"pair": 0, "class": "fifo", "iteration": 999, "took_ms": 3})
-    );
-    assert_eq!(shown["complete"], false);
+    run.clock.unit = ClockUnit::Instructions;
+    assert_eq!(parsed(&run)["clock_unit"], "instructions");
     let text = table(&run);
-    assert!(text.contains("pair 0, fifo, iteration 999, 3.000 ms\n"), "{text}");
-    assert!(text.ends_with("INCOMPLETE: stopped at a deadline missed\n"), "{text}");
-    assert_eq!(summary(&run, "").matches("INCOMPLETE").count(), 1, "a summary says it once");
-}
-
-#[test]
-fn overload_load_rate_and_faults_are_told() {
-    let mut run = latency_run(&[Pair::healthy(0)]);
-    run.overloaded = true;
-    test_of(&mut run).injected = vec!["delay=500:0.1".to_owned()];
-    for case in 0..2 {
-        (found(&mut run, case).load, found(&mut run, case).rate_hz) = ("cpu:4".to_owned(), Some(1000.0));
-    }
-    let shown = parsed(&run);
-    assert_eq!((&shown["overloaded"], &shown["load"]), (&true.into(), &"cpu:4".into()));
-    assert_eq!((&shown["rate_hz"], &shown["injected"][0]), (&1000.into(), &"delay=500:0.1".into()));
-    let text = table(&run);
-    for said in
-        ["WARNING more ran", "Load         cpu:4\n", "Rate         1000 calls/s", "INJECTED delay=500:0.1\n"]
-    {
-        assert!(text.contains(said), "{said:?} is not in {text}");
-    }
-    assert_eq!(summary(&run, "").matches("WARNING more ran").count(), 1, "a summary says it once");
+    assert!(text.contains("50499 insns") && !text.contains(" us") && !text.contains(" ms"), "{text}");
 }
 
 #[test]
@@ -329,7 +294,7 @@ hwbinder pid: 8674 tid: 8676 cpu: 0 ??? 0
 ";
     assert_eq!(roles(&run), expected);
     let shown = parsed(&run);
-    let served = serde_json::json!({"role": "hwbinder", "pid": 8674, "tid": 8676, "cpu": 0,
+    let served = expected!({"role": "hwbinder", "pid": 8674, "tid": 8676, "cpu": 0,
         "policy": "SCHED_FIFO", "priority": 99, "nice": 0, "transitional": true});
     assert_eq!(shown["verbose"][4], served);
     assert_eq!(
@@ -343,7 +308,7 @@ fn raw_times_are_there_when_asked_for_and_recorded() {
     let mut run = latency_run(&[Pair::failed(0, "lost reply")]);
     found(&mut run, 0).raw = vec![1, 50_000, 3_600_000_000_001];
     let shown = parsed(&run);
-    assert_eq!(shown["P0"]["fiforaw_ms"], serde_json::json!([0.000001, 0.05, 3600000.000001]));
+    assert_eq!(shown["P0"]["fiforaw_ms"], expected!([0.000001, 0.05, 3600000.000001]));
     assert_eq!(shown["P0"]["otherraw_ms"], Value::Null, "they were not recorded");
     let text = json(&run, &ALL_OF_IT);
     assert!(text.contains("[0.000001,0.05,3600000.000001]"), "no exponents: {text}");
@@ -372,34 +337,9 @@ fn the_summary_of_a_latency_test() {
 }
 
 #[test]
-fn times_that_are_not_real_are_marked() {
-    let mut run = latency_run(&[Pair::healthy(0)]);
-    run.host.class = HostClass::Tcg;
-    let found = Finding::new("x", Severity::Warning, "the governor is powersave\u{1b}[2J");
-    run.findings.push(Finding { fix: Some("set performance".to_owned()), ..found });
-    let text = table(&run);
-    for said in
-        ["WARNING emulated machine", "WARNING the governor is powersave\\u{1b}[2J (set performance)\n"]
-    {
-        assert!(text.contains(said), "{said:?} is not in {text}");
-        assert_eq!(summary(&run, "").matches(said).count(), 1, "a summary says it once");
-    }
-    assert_eq!(parsed(&run)["host_class"], "tcg");
-}
-
-#[test]
-fn instructions_are_not_shown_as_time() {
-    let mut run = latency_run(&[Pair::healthy(0)]);
-    run.clock.unit = ClockUnit::Instructions;
-    assert_eq!(parsed(&run)["clock_unit"], "instructions");
-    let text = table(&run);
-    assert!(text.contains("50499 insns") && !text.contains(" us") && !text.contains(" ms"), "{text}");
-}
-
-#[test]
 fn a_run_of_another_test_has_none_of_it() {
-    let run = crate::sample::run();
+    let run = crate::fixtures::run();
     assert_eq!(json(&run, &ALL_OF_IT), "null\n");
-    assert!(table(&run).contains("another test"));
+    assert!(table(&run).contains("not a latency test"));
     assert_eq!(roles(&run), "");
 }

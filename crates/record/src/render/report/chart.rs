@@ -1,40 +1,38 @@
-//! Room: a chart as shares of its width and height: lines, dots, ticks.
-//! Not here: how it is drawn (`page.html`), what it shows (`throughput`, `latency`).
+//! A chart in percent of its width and height: lines, dots, ticks.
+//! Not here: its markup (`page.html`), its content (`throughput`, `latency`).
 
 use serde::Serialize;
 
 /// A chart.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Chart {
-    /// What it shows, in a sentence, also for those who do not see it.
+    /// A description in one sentence, also for screen readers.
     pub(super) caption: String,
-    /// What the horizontal axis means.
-    pub(super) across: String,
     pub(super) columns: Vec<Tick>,
     pub(super) rows: Vec<Tick>,
     pub(super) series: Vec<Series>,
-    /// Limits across the chart.
+    /// Limits, as lines across the chart.
     pub(super) limits: Vec<Tick>,
 }
 
-/// A labelled place on an axis; from the left, or from the top.
+/// A labelled position on an axis, measured from the left or from the top.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Tick {
     /// 0 to 100.
     pub(super) percent: f64,
     pub(super) label: String,
-    /// Left out on a narrow page.
+    /// Whether the label is hidden on a narrow page.
     pub(super) wide: bool,
 }
 
-/// One line.
+/// A line of a chart.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Series {
     pub(super) name: String,
-    /// Which look it has: a number for tests, `control` for yardsticks.
+    /// Style of the line: a number for tests, `control` for controls.
     pub(super) look: String,
     pub(super) dots: Vec<Dot>,
-    /// Whether each dot is a measurement of its own; else there are too many to be told apart.
+    /// Whether each dot is a measurement; otherwise there are too many points to show.
     pub(super) dotted: bool,
 }
 
@@ -45,17 +43,17 @@ pub(super) struct Dot {
     pub(super) x: f64,
     /// From the top, 0 to 100.
     pub(super) y: f64,
-    /// What it says.
+    /// The tooltip.
     pub(super) title: String,
 }
 
-/// Two digits behind the point are less than a pixel.
+/// Rounds to two decimals, which is finer than a pixel.
 pub(super) fn percent(share: f64) -> f64 {
     (share * 10_000.0).round() / 100.0
 }
 
 impl Dot {
-    /// At these shares from the left and from the bottom.
+    /// A dot at these shares from the left and from the bottom.
     pub(super) fn new(across: f64, up: f64, title: String) -> Dot {
         Dot { x: percent(across), y: percent(1.0 - up), title }
     }

@@ -1,15 +1,15 @@
-//! Room: where a run took place, as the rows of a table.
-//! Not here: what is wrong there (`Finding`s).
+//! The environment of a run as table rows.
+//! Not here: its problems (`Finding`s).
 
 use crate::schema::Run;
 
-/// What, and what it was; what is not known is left out.
+/// Name and value of each known fact.
 pub(super) fn rows(run: &Run) -> Vec<(&'static str, String)> {
     let (host, kernel, cpu, tool) = (&run.host, &run.host.kernel, &run.host.cpu, &run.tool);
     let git = tool.git.as_ref().map_or(String::new(), |git| format!(" ({git})"));
     let clock = match run.clock.read_cost {
         Some(cost) => {
-            format!("{}, {cost:.0} {} a pair of readings", run.clock.name, crate::render::summary::unit(run))
+            format!("{}, {cost:.0} {} a pair of readings", run.clock.name, run.clock.unit.name())
         }
         None => run.clock.name.clone(),
     };
@@ -32,7 +32,7 @@ pub(super) fn rows(run: &Run) -> Vec<(&'static str, String)> {
         ),
         ("clock source", host.clocksource.clone()),
         ("clock", Some(clock)),
-        ("took", Some(super::number::nanoseconds(run.elapsed_ns as f64))),
+        ("took", Some(units::duration(run.elapsed_ns as f64))),
     ];
     known
         .into_iter()

@@ -1,15 +1,15 @@
-//! Room: a latency test in a report: the whole spread of both classes, misses, inheritance.
+//! A latency test in a report: distributions of both classes, misses, inheritance.
 //! Not here: the full table (`crate::render::latency`).
 
 use super::chart::{Chart, Dot, Series, Tick, percent};
-use super::number::time;
-use super::scale::Scale;
 use super::throughput::rows;
-use crate::render::latency::{Calls, Group};
+use crate::figures::Calls;
+use crate::render::latency::Group;
 use crate::schema::{Class, LatencyTest, Run};
+use page::Axis;
 
-/// The calls of both classes, as far as there are any, all pairs together. A sweep has no such sum.
-pub(super) fn classes(run: &Run, test: &LatencyTest) -> Vec<(Class, Calls)> {
+/// The calls of each class that has any, over all pairs; empty for a sweep, where a sum is meaningless.
+pub(super) fn classes<'r>(run: &'r Run, test: &LatencyTest) -> Vec<(Class, Calls<'r>)> {
     if test.sweep.is_some() {
         return Vec::new();
     }
@@ -18,7 +18,7 @@ pub(super) fn classes(run: &Run, test: &LatencyTest) -> Vec<(Class, Calls)> {
     Class::BOTH.into_iter().filter_map(|class| Some((class, all.calls(class, test)?))).collect()
 }
 
-/// Percent of calls, and its place counted in nines.
+/// Labelled percentages, positioned by their number of nines.
 const PERCENTS: [(f64, &str); 7] = [
     (0.0, "0 %"),
     (50.0, "50 %"),
@@ -28,20 +28,20 @@ const PERCENTS: [(f64, &str); 7] = [
     (99.99, "99.99 %"),
     (99.999, "99.999 %"),
 ];
-/// Points of a curve for each nine.
+/// Points of the curve for each nine.
 const PER_NINE: u32 = 24;
 
 fn nines(percent: f64) -> f64 {
     -(1.0 - percent / 100.0).log10()
 }
 
-/// Time against the share of the calls that were as quick; `None` without calls.
+/// A chart of time against percentile; `None` without calls.
 pub(super) fn chart(run: &Run, test: &LatencyTest) -> Option<Chart> {
     let classes = classes(run, test);
     let most = classes.iter().map(|(_, calls)| calls.samples.count).max().filter(|count| *count > 0)?;
     let right = (most as f64).log10().max(0.4);
     let extremes = classes.iter().flat_map(|(_, calls)| [calls.samples.min as f64, calls.samples.max as f64]);
-    let up = Scale::around(extremes)?;
+    let up = Axis::around(extremes)?;
     let series = classes.iter().map(|(class, calls)| Series {
         name: class.name().to_owned(),
         look: if *class == Class::Fifo { "1" } else { "2" }.to_owned(),
@@ -52,13 +52,13 @@ pub(super) fn chart(run: &Run, test: &LatencyTest) -> Option<Chart> {
     let deadline = test.deadline as f64;
     let limits = in_sight(deadline).then(|| Tick {
         percent: percent(1.0 - up.at(deadline)),
-        label: format!("deadline {}", time(run, deadline)),
+        label: format!("deadline {}", run.clock.unit.show(deadline)),
         wide: false,
     });
     let column = |(value, label): &(f64, &str)| Tick {
         percent: percent(nines(*value) / right),
         label: (*label).to_owned(),
-        // Half of the calls are close to none of them on this axis.
+        // The labels below 50 % are close together on this axis.
         wide: *value < 50.0,
     };
     Some(Chart {
@@ -66,7 +66,6 @@ pub(super) fn chart(run: &Run, test: &LatencyTest) -> Option<Chart> {
             "How long calls took, by the share of calls that were as quick or quicker: the farther right, \
                   the rarer. Lower is better."
                 .to_owned(),
-        across: "share of calls".to_owned(),
         columns: PERCENTS.iter().filter(|(value, _)| nines(*value) <= right + 1e-9).map(column).collect(),
         rows: rows(run, up),
         series: series.collect(),
@@ -74,7 +73,7 @@ pub(super) fn chart(run: &Run, test: &LatencyTest) -> Option<Chart> {
     })
 }
 
-fn curve(run: &Run, (class, calls): (Class, &Calls), right: f64, up: Scale) -> Vec<Dot> {
+fn curve(run: &Run, (class, calls): (Class, &Calls<'_>), right: f64, up: Axis) -> Vec<Dot> {
     let end = (calls.samples.count as f64).log10();
     let steps = (end * f64::from(PER_NINE)).floor() as u32;
     let places = (0..=steps).map(|step| f64::from(step) / f64::from(PER_NINE)).chain([end]);
@@ -83,7 +82,7 @@ fn curve(run: &Run, (class, calls): (Class, &Calls), right: f64, up: Scale) -> V
         let last = place >= end;
         let value = if last { calls.samples.max } else { calls.samples.percentile(share)? };
         let title = match last {
-            true => format!("{}, worst: {}", class.name(), time(run, value as f64)),
+            true => format!("{}, worst: {}", class.name(), run.clock.unit.show(value as f64)),
             false => String::new(),
         };
         Some(Dot::new(place / right, up.at(value as f64), title))

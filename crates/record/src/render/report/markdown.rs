@@ -1,9 +1,8 @@
-//! Room: the report as Markdown, for a pull request or a mail: verdicts, numbers, what spoils them.
-//! Not here: curves and pictures, which only the page has.
+//! The report as Markdown, for a pull request or a mail: verdicts, numbers, findings.
+//! Not here: charts and pictures, which only the page has.
 
-use super::{Bundle, look_first, throughput, verdicts};
+use super::{Bundle, driver, look_first, numbers, title, verdicts};
 use crate::render::in_markdown;
-use crate::render::latency::{HEADS, pair_cells};
 use crate::schema::Severity;
 
 /// The whole text.
@@ -11,13 +10,10 @@ pub fn markdown(bundle: &Bundle) -> String {
     let mut text = String::from("# binderperf report\n");
     if let Some(entry) = bundle.runs.first() {
         let (run, host) = (&entry.run, &entry.run.host);
-        let driver = run
-            .driver
-            .as_ref()
-            .map_or("no driver".to_owned(), |driver| format!("{} driver", driver.kind.name()));
         let line = format!(
-            "{}, {driver}, Linux {}, {} CPU {}, {}",
+            "{}, {}, Linux {}, {} CPU {}, {}",
             run.started,
+            driver(run),
             host.kernel.release,
             host.cpu.count,
             host.cpu.model,
@@ -39,20 +35,8 @@ pub fn markdown(bundle: &Bundle) -> String {
         text += &format!("\n**Look first at** {}\n", in_markdown(&look));
     }
     for entry in &bundle.runs {
-        let run = &entry.run;
-        let (title, heads, rows) = match &run.latency {
-            Some(test) if test.sweep.is_none() => {
-                let heads = HEADS.map(str::to_owned).to_vec();
-                (format!("{} latency", test.flavour), heads, pair_cells(run, test))
-            }
-            None => {
-                let (heads, rows) = throughput::table(run);
-                (run.plan.test.clone(), heads, rows)
-            }
-            Some(_) => continue,
-        };
-        if !rows.is_empty() {
-            text += &format!("\n## {}\n", in_markdown(&title));
+        if let Some((heads, rows)) = numbers(&entry.run).filter(|(_, rows)| !rows.is_empty()) {
+            text += &format!("\n## {}\n", in_markdown(&title(&entry.run)));
             text += &table(&heads, &rows);
         }
     }

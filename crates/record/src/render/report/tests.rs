@@ -1,11 +1,11 @@
-//! Room: tests of a whole report: verdicts, what is looked at first, what a page may hold.
+//! Tests of whole reports: verdicts, what to look at first, the permitted content of a page.
 
 use super::*;
-use crate::sample::{self, Pair, case, latency_run, measured};
-use crate::{Level, Outcome};
+use crate::Level;
+use crate::fixtures::{self, Pair, case, latency_run, measured};
 
 fn throughput() -> Run {
-    let mut run = sample::run();
+    let mut run = fixtures::run();
     run.cases.clear();
     for (index, payload) in [4, 1024, 65_536].into_iter().enumerate() {
         let total = 3_000_000 + payload * 200;
@@ -31,12 +31,11 @@ fn bundle(runs: Vec<Run>) -> Bundle {
 }
 
 fn healthy() -> Run {
-    let mut run = latency_run(&[Pair::healthy(0)]);
-    let test = run.latency.as_mut().expect("of a latency test");
-    test.inheritance.measured = Some(Level::Rt);
-    test.inheritance.expected = Some(Level::Rt);
-    test.inheritance.not_inherited = 0;
-    run
+    latency_run(&[Pair::healthy(0)])
+}
+
+fn inherited(run: &mut Run) -> &mut crate::Inheritance {
+    &mut run.latency.as_mut().expect("of a latency test").inheritance
 }
 
 #[test]
@@ -51,57 +50,67 @@ fn each_test_has_a_line_with_its_verdict_and_number() {
 
 #[test]
 fn what_went_wrong_is_graded_and_looked_at_first() {
-    let mut broken = throughput();
-    broken.cases[0].repetitions[0].outcome =
-        Outcome::Failed { reason: "the server died".to_owned(), partial: None };
-    let mut less = healthy();
-    let test = less.latency.as_mut().expect("of a latency test");
-    (test.inheritance.measured, test.inheritance.not_inherited) = (Some(Level::Nice), 7);
-    let mut short = throughput();
-    (short.complete, short.incomplete_reason) = (false, Some("interrupted".to_owned()));
-    for (run, words, look) in [
-        (broken, "FAILED in 1 of 3 cases", "the server died"),
-        (less, "inheritance FAIL", "nice, expected rt"),
-        (short, "INCOMPLETE", "interrupted"),
-    ] {
-        let bundle = bundle(vec![healthy(), run]);
-        let line = verdicts(&bundle).pop().expect("a line for each");
-        assert_eq!(line.grade, Grade::Bad, "{line:?}");
-        assert!(line.words.contains(words), "{line:?}");
+    /// A run, its change, its grade, and parts of the verdict and of the hint.
+    type Graded = (fn() -> Run, fn(&mut Run), Grade, &'static str, &'static str);
+    let table: [Graded; 6] = [
+        (
+            throughput,
+            |run| run.cases[0].repetitions[0].outcome = fixtures::failed("the server died"),
+            Grade::Bad,
+            "FAILED in 1 of 3 cases",
+            "the server died",
+        ),
+        (
+            throughput,
+            |run| (run.complete, run.incomplete_reason) = (false, Some("interrupted".to_owned())),
+            Grade::Bad,
+            "INCOMPLETE",
+            "interrupted",
+        ),
+        (
+            healthy,
+            |run| (inherited(run).measured, inherited(run).not_inherited) = (Some(Level::Nice), 7),
+            Grade::Bad,
+            "inheritance FAIL",
+            "nice, expected rt",
+        ),
+        (healthy, |run| inherited(run).not_inherited = 40, Grade::Bad, "inheritance FAIL", "40 of"),
+        (
+            healthy,
+            |run| {
+                let hop = inherited(run).hops[0].clone();
+                let served = Some(crate::Sched::other(0));
+                inherited(run).hops.push(crate::Hop { scene: "nested-1".to_owned(), served, ..hop });
+            },
+            Grade::Bad,
+            "inheritance PASS",
+            "nested-1 was not as expected",
+        ),
+        // A shortfall that the driver is known for.
+        (
+            healthy,
+            |run| {
+                let found = inherited(run);
+                (found.measured, found.expected, found.not_inherited) =
+                    (Some(Level::Nice), Some(Level::Nice), 7);
+                run.cases
+                    .iter_mut()
+                    .filter_map(|case| case.latency.as_mut())
+                    .for_each(|found| found.misses = 0);
+            },
+            Grade::Note,
+            "inheritance FAIL",
+            "known of this driver",
+        ),
+    ];
+    for (run, change, grade, words, look) in table {
+        let mut run = run();
+        change(&mut run);
+        let bundle = bundle(vec![run]);
+        let line = &verdicts(&bundle)[0];
+        assert!(line.grade == grade && line.words.contains(words), "{line:?}");
         let first = look_first(&bundle).expect("there is something to look at");
         assert!(first.contains(look), "{first}");
-    }
-}
-
-#[test]
-fn a_shortfall_that_the_driver_is_known_for_is_a_note() {
-    let mut run = healthy();
-    let test = run.latency.as_mut().expect("of a latency test");
-    let found = &mut test.inheritance;
-    (found.measured, found.expected, found.not_inherited) = (Some(Level::Nice), Some(Level::Nice), 7);
-    run.cases.iter_mut().filter_map(|case| case.latency.as_mut()).for_each(|found| found.misses = 0);
-    let line = verdicts(&bundle(vec![run])).pop().expect("one");
-    assert_eq!(line.grade, Grade::Note);
-    assert!(line.look.expect("a hint").contains("known of this driver"));
-}
-
-#[test]
-fn a_driver_known_for_more_than_it_did_is_bad() {
-    let mut lost = healthy();
-    lost.latency.as_mut().expect("of a latency test").inheritance.not_inherited = 40;
-    let mut hop = healthy();
-    hop.latency.as_mut().expect("of a latency test").inheritance.hops.push(crate::Hop {
-        scene: "nested-1".to_owned(),
-        caller: crate::Sched::fifo(99),
-        idle: crate::Sched::other(0),
-        served: Some(crate::Sched::other(0)),
-        expected: Some(crate::Sched::fifo(99)),
-        note: String::new(),
-    });
-    for (run, why) in [(lost, "40 of"), (hop, "nested-1 was not as expected")] {
-        let line = verdicts(&bundle(vec![run])).pop().expect("one");
-        assert_eq!(line.grade, Grade::Bad, "{line:?}");
-        assert!(line.look.expect("a reason").contains(why));
     }
 }
 
@@ -170,12 +179,12 @@ fn an_empty_bundle_is_a_page_too() {
 #[test]
 fn what_was_not_run_fails_the_whole() {
     let mut bundle = bundle(vec![healthy()]);
-    bundle.troubles.push(Trouble::not_run("latency-binder", "no such device"));
+    bundle.troubles.push(RunProblem::not_run("latency-binder", "no such device"));
     let line = verdicts(&bundle).pop().expect("a line for it");
     assert_eq!((line.grade, line.words.as_str()), (Grade::Bad, "NOT RUN"));
-    let kept = Troubles::from_json(Troubles::to_json(&bundle.troubles).as_bytes()).expect("a document");
+    let kept = RunProblems::from_json(RunProblems::to_json(&bundle.troubles).as_bytes()).expect("a document");
     assert_eq!(kept, bundle.troubles);
-    assert_eq!(Troubles::from_json(b"{\"schema\": \"x\", \"troubles\": []}"), None);
+    assert_eq!(RunProblems::from_json(b"{\"schema\": \"x\", \"troubles\": []}"), None);
     assert_eq!(look_first(&bundle).as_deref(), Some("latency-binder: no such device"));
     assert!(summary(&bundle, "").contains("NOT RUN") && markdown(&bundle).contains("NOT RUN"));
 }

@@ -1,20 +1,20 @@
-//! Room: throughput in a report: what a call costs by its payload, each way beside the others.
+//! Throughput in a report: the cost of a call by payload, for each IPC mechanism.
 //! Not here: the full table (`crate::render::summary`).
 
 use super::chart::{Chart, Dot, Series, Tick, percent};
-use super::number::{bytes, time};
-use super::scale::Scale;
 use crate::render::ratio::Controls;
 use crate::schema::{Case, CaseKind, Run};
+use page::Axis;
+use units::bytes;
 
-/// The cases of one family, by payload.
+/// The cases of one family, ordered by payload.
 pub(super) struct Family<'r> {
     pub(super) name: String,
     pub(super) kind: CaseKind,
     pub(super) cases: Vec<&'r Case>,
 }
 
-/// What people call the families.
+/// Readable names of the families.
 const NAMES: [(&str, &str); 4] = [
     ("BM_sendVec_binder", "binder"),
     ("BM_sendVec_binderize", "hwbinder"),
@@ -22,13 +22,13 @@ const NAMES: [(&str, &str); 4] = [
     ("BM_sendVec_raw", "raw ioctls"),
 ];
 
-/// A family's name without what they all have in common.
+/// The name of a family without the common prefix.
 pub(super) fn name_of(family: &str) -> String {
     let known = NAMES.iter().find(|(long, _)| *long == family).map(|(_, name)| (*name).to_owned());
     known.unwrap_or_else(|| family.rsplit_once("sendVec_").map_or(family, |(_, word)| word).to_owned())
 }
 
-/// The families of a run of the plain throughput test, tests first. Empty for other tests.
+/// The families of a plain throughput test, subjects first; empty for other tests.
 pub(super) fn families(run: &Run) -> Vec<Family<'_>> {
     if run.latency.is_some() || run.inversion.is_some() {
         return Vec::new();
@@ -45,17 +45,17 @@ pub(super) fn families(run: &Run) -> Vec<Family<'_>> {
     families
 }
 
-/// Median cost against payload; `None` where nothing has a payload and a cost.
+/// A chart of median cost against payload; `None` without any.
 pub(super) fn chart(run: &Run) -> Option<Chart> {
     let families = families(run);
-    // Calls without IPC cost next to nothing: beside them no other line could be told from the next.
+    // Calls without IPC cost so little that the other lines could not be told apart beside them.
     let (families, without): (Vec<Family<'_>>, Vec<Family<'_>>) =
         families.into_iter().partition(|family| !family.cases[0].family.ends_with("_passthrough"));
     let points = |family: &Family<'_>| -> Vec<(f64, f64, String)> {
         let each = family.cases.iter().filter(|case| case.payload_bytes > 0);
         each.filter_map(|case| {
             let median = case.median_real()?;
-            let (size, cost) = (bytes(case.payload_bytes), time(run, median));
+            let (size, cost) = (bytes(case.payload_bytes), run.clock.unit.show(median));
             Some((case.payload_bytes as f64, median, format!("{}, {size}: {cost}", family.name)))
         })
         .collect()
@@ -63,8 +63,8 @@ pub(super) fn chart(run: &Run) -> Option<Chart> {
     let all: Vec<(f64, f64, String)> = families.iter().flat_map(points).collect();
     let sizes = || all.iter().map(|(size, ..)| *size);
     let (least, most) = (sizes().reduce(f64::min)?, sizes().reduce(f64::max)?);
-    let across = Scale::between(least, most);
-    let up = Scale::around(all.iter().map(|(_, cost, _)| *cost))?;
+    let across = Axis::logarithmic(least, most);
+    let up = Axis::around(all.iter().map(|(_, cost, _)| *cost))?;
     let (mut tests, mut controls) = (0, 0);
     let series = families.iter().filter(|family| family.cases.len() > 1).map(|family| {
         let look = match family.kind {
@@ -88,7 +88,6 @@ pub(super) fn chart(run: &Run) -> Option<Chart> {
     }
     Some(Chart {
         caption: caption(&without),
-        across: "payload".to_owned(),
         columns: columns(least, most, across),
         rows: rows(run, up),
         series,
@@ -106,8 +105,8 @@ fn caption(without: &[Family<'_>]) -> String {
     caption
 }
 
-/// Powers of four, as the tests have powers of two.
-fn columns(least: f64, most: f64, across: Scale) -> Vec<Tick> {
+/// Ticks at powers of four, as the payloads are powers of two.
+fn columns(least: f64, most: f64, across: Axis) -> Vec<Tick> {
     let sizes = (0..32).map(|power| 1u64 << (2 * power).min(62)).filter(|size| {
         let size = *size as f64;
         size >= least * 0.999 && size <= most * 1.001
@@ -120,25 +119,17 @@ fn columns(least: f64, most: f64, across: Scale) -> Vec<Tick> {
     sizes.enumerate().map(tick).collect()
 }
 
-/// Ticks of an axis of costs.
-pub(super) fn rows(run: &Run, up: Scale) -> Vec<Tick> {
-    let tick =
-        |value: f64| Tick { percent: percent(1.0 - up.at(value)), label: short(run, value), wide: false };
+/// Ticks of the cost axis.
+pub(super) fn rows(run: &Run, up: Axis) -> Vec<Tick> {
+    let tick = |value: f64| Tick {
+        percent: percent(1.0 - up.at(value)),
+        label: run.clock.unit.show_round(value),
+        wide: false,
+    };
     up.ticks().into_iter().map(tick).collect()
 }
 
-/// A round value without zeros behind the point.
-fn short(run: &Run, value: f64) -> String {
-    let text = time(run, value);
-    match text.split_once(' ') {
-        Some((number, unit)) if number.contains('.') => {
-            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
-        }
-        _ => text,
-    }
-}
-
-/// A row for each payload: the cost of each way that was measured. Heads, then cells.
+/// Heads and cells of a table with a row for each payload and a column for each mechanism.
 pub(super) fn table(run: &Run) -> (Vec<String>, Vec<Vec<String>>) {
     let families = families(run);
     let mut sizes: Vec<u64> =
@@ -149,7 +140,7 @@ pub(super) fn table(run: &Run) -> (Vec<String>, Vec<Vec<String>>) {
     let cell = |family: &Family<'_>, size: u64| {
         let case = family.cases.iter().find(|case| case.payload_bytes == size);
         case.map_or(String::new(), |case| {
-            case.median_real().map_or("-".to_owned(), |median| time(run, median))
+            case.median_real().map_or("-".to_owned(), |median| run.clock.unit.show(median))
         })
     };
     let row = |size: u64| {
@@ -158,16 +149,16 @@ pub(super) fn table(run: &Run) -> (Vec<String>, Vec<Vec<String>>) {
     (heads.collect(), sizes.into_iter().map(row).collect())
 }
 
-/// What one family comes to, in the fewest numbers: the smallest and the largest payload.
+/// A family in a few numbers: its smallest and largest payload.
 pub(super) fn in_short(run: &Run, family: &Family<'_>) -> Option<String> {
     let controls = Controls::of(&run.cases);
     let measured: Vec<(&Case, f64)> =
         family.cases.iter().filter_map(|case| Some((*case, case.median_real()?))).collect();
     let one = |(case, median): &(&Case, f64)| {
-        // What is no IPC at all is no part of one.
+        // A family without IPC costs next to nothing; its ratio is omitted.
         let pipe = controls.ratios(case, *median).find(|(name, ratio)| name == "x_pipe" && *ratio >= 0.05);
         let beside = pipe.map_or(String::new(), |(_, ratio)| format!(" ({ratio:.2}x a pipe)"));
-        format!("{} {}{beside}", bytes(case.payload_bytes), time(run, *median))
+        format!("{} {}{beside}", bytes(case.payload_bytes), run.clock.unit.show(*median))
     };
     let (first, last) = (measured.first()?, measured.last()?);
     let words = if measured.len() > 1 { vec![one(first), one(last)] } else { vec![one(first)] };

@@ -1,43 +1,42 @@
-//! Room: what each test of a bundle says, in one line: its verdict, the number that matters, what to look at.
+//! Verdicts of a report: one line for each test, with its main number and a hint.
 //! Not here: the numbers themselves.
 //!
-//! A throughput test has no limit of its own: it was measured, or it was not. Whether it became slower is for
-//! a comparison with another record to say.
+//! A throughput test has no limit of its own: it was measured or not. Only a comparison with another record shows
+//! whether it became slower.
 
 use serde::{Deserialize, Serialize};
 
-use super::number::time;
-use super::{Bundle, latency, throughput};
-use crate::render::latency::Calls;
+use super::{Bundle, driver, latency, throughput};
+use crate::figures::Calls;
 use crate::render::printable;
 use crate::render::summary::warnings;
 use crate::schema::{Case, CaseKind, Class, LatencyTest, Outcome, Run, Setting, Severity};
-use crate::verdict::{Inherited, Sync, as_expected, short_of_known};
+use crate::verdict::{InheritanceVerdict, SyncVerdict, as_expected, short_of_known};
 
-/// How a line is to be taken.
+/// The grade of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Grade {
-    /// As it should be.
+    /// As expected.
     Good,
     /// Worth a look.
     Note,
-    /// Something failed, or is not as this driver is known to be.
+    /// Something failed, or is not as expected of this driver.
     Bad,
 }
 
 /// One line of the summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// e.g. `hwbinder latency`.
+    /// The test, e.g. `hwbinder latency`.
     pub test: String,
-    /// How to take it.
+    /// The grade.
     pub grade: Grade,
-    /// e.g. `inheritance PASS, SYNC GOOD`.
+    /// The verdict, e.g. `inheritance PASS, SYNC GOOD`.
     pub words: String,
-    /// The numbers that matter most.
+    /// The most important numbers.
     pub number: String,
-    /// What to look at, where there is something.
+    /// A hint what to look at, if anything.
     pub look: Option<String>,
 }
 
@@ -71,38 +70,15 @@ fn of(run: &Run) -> Vec<Verdict> {
     lines
 }
 
-/// The first reason of each case of which a repetition failed.
-fn failures<'r>(cases: impl IntoIterator<Item = &'r Case>) -> Vec<&'r str> {
-    let reason = |case: &'r Case| {
-        case.repetitions.iter().find_map(|repetition| match &repetition.outcome {
-            Outcome::Failed { reason, .. } => Some(reason.as_str()),
-            Outcome::Measured(_) | Outcome::Skipped { .. } => None,
-        })
-    };
-    cases.into_iter().filter_map(reason).collect()
-}
-
 fn of_throughput(run: &Run) -> Vec<Verdict> {
     let families = throughput::families(run);
     let tests = families.iter().filter(|family| family.kind == CaseKind::Test);
     let lines: Vec<Verdict> = tests
         .map(|family| {
-            let of_family = || family.cases.iter().copied();
-            let failed = failures(of_family());
-            let measured = of_family().filter(|case| case.measurements().next().is_some()).count();
-            let all = family.cases.len();
-            let (grade, words, look) = match failed.first() {
-                Some(why) => (
-                    Grade::Bad,
-                    format!("FAILED in {} of {all} cases", failed.len()),
-                    Some((*why).to_owned()),
-                ),
-                None if measured == 0 => (Grade::Bad, "NOT MEASURED".to_owned(), skipped(family.cases[0])),
-                None if measured < all => {
-                    (Grade::Note, format!("measured in {measured} of {all} cases"), None)
-                }
-                None => (Grade::Good, "measured".to_owned(), None),
-            };
+            let (grade, words) = progress(&family.cases);
+            let failure = family.cases.iter().find_map(|case| case.failure());
+            let skipped = || family.cases[0].outcomes().find_map(Outcome::skipped);
+            let look = failure.or_else(skipped).filter(|_| grade == Grade::Bad).map(str::to_owned);
             let number = throughput::in_short(run, family).unwrap_or_default();
             Verdict { test: format!("{} throughput", family.name), grade, words, number, look }
         })
@@ -110,58 +86,55 @@ fn of_throughput(run: &Run) -> Vec<Verdict> {
     if lines.is_empty() { vec![of_other(run)] } else { lines }
 }
 
-fn skipped(case: &Case) -> Option<String> {
-    case.repetitions.iter().find_map(|repetition| match &repetition.outcome {
-        Outcome::Skipped { reason } => Some(reason.clone()),
-        Outcome::Measured(_) | Outcome::Failed { .. } => None,
-    })
+/// Grade and verdict of cases without a limit of their own.
+fn progress(cases: &[&Case]) -> (Grade, String) {
+    let all = cases.len();
+    let failed = cases.iter().filter(|case| case.failure().is_some()).count();
+    let measured = cases.iter().filter(|case| case.measurements().next().is_some()).count();
+    match (failed, measured) {
+        (0, 0) => (Grade::Bad, "NOT MEASURED".to_owned()),
+        (0, some) if some < all => (Grade::Note, format!("measured in {some} of {all} cases")),
+        (0, _) => (Grade::Good, "measured".to_owned()),
+        (some, _) => (Grade::Bad, format!("FAILED in {some} of {all} cases")),
+    }
 }
 
-/// Tests with many at work, and what else there may be.
+/// The line of any other test, such as those with many clients.
 fn of_other(run: &Run) -> Verdict {
-    let failed = failures(&run.cases);
-    let measured = run.cases.iter().filter(|case| case.measurements().next().is_some()).count();
-    let (grade, words) = match failed.len() {
-        0 if measured == 0 => (Grade::Bad, "NOT MEASURED".to_owned()),
-        0 if measured < run.cases.len() => {
-            (Grade::Note, format!("measured in {measured} of {} cases", run.cases.len()))
-        }
-        0 => (Grade::Good, "measured".to_owned()),
-        some => (Grade::Bad, format!("FAILED in {some} of {} cases", run.cases.len())),
-    };
+    let (grade, words) = progress(&run.cases.iter().collect::<Vec<&Case>>());
     let rate = |case: &Case| {
         case.measurements()
             .filter_map(|numbers| Some(numbers.counters.find("items_per_second")?.value))
             .reduce(f64::max)
     };
     let best = run.cases.iter().filter_map(rate).reduce(f64::max);
-    let number = best.map_or(String::new(), |rate| format!("at most {rate:.0} calls/s"));
-    let look = failed.first().map(|why| (*why).to_owned());
+    let number = best.map_or(String::new(), |rate| format!("at most {}", units::rate(rate)));
+    let look = run.cases.iter().find_map(Case::failure).map(str::to_owned);
     Verdict { test: run.plan.test.clone(), grade, words, number, look }
 }
 
 fn of_latency(run: &Run, test: &LatencyTest) -> Verdict {
     let classes = latency::classes(run, test);
     let served = crate::verdict::Served::of(&run.cases);
-    let inherited = Inherited::of(test);
+    let inherited = InheritanceVerdict::of(test);
     let known = as_expected(&test.inheritance);
-    let misses: u64 = classes.iter().map(|(_, calls)| calls.misses).fold(0, u64::saturating_add);
-    let failed = failures(&run.cases);
+    let misses: u64 =
+        classes.iter().map(|(_, calls)| calls.total(|latency| latency.misses)).fold(0, u64::saturating_add);
     let mut words = vec![format!("inheritance {}", inherited.name())];
     words.extend(served.sync().map(|sync| format!("SYNC {}", sync.name())));
-    let look = if let Some(why) = failed.first() {
+    let look = if let Some(why) = run.cases.iter().find_map(Case::failure) {
         words.push("FAILED".to_owned());
-        Some((Grade::Bad, (*why).to_owned()))
+        Some((Grade::Bad, why.to_owned()))
     } else if let Some(why) = short_of_known(test) {
         Some((Grade::Bad, why))
-    } else if let Inherited::Unknown { reason } = &inherited {
+    } else if let InheritanceVerdict::Unknown { reason } = &inherited {
         Some((Grade::Note, format!("inheritance cannot be told: {reason}")))
     } else if misses > 0 {
         Some((Grade::Note, format!("{misses} deadlines missed: what those calls waited for")))
-    } else if inherited == Inherited::Fail {
+    } else if inherited == InheritanceVerdict::Fail {
         let why = if known == Some(true) { ", as is known of this driver" } else { "" };
         Some((Grade::Note, format!("real-time callers are served at a lower priority{why}")))
-    } else if served.sync() == Some(Sync::Poor) {
+    } else if served.sync() == Some(SyncVerdict::Poor) {
         Some((Grade::Note, "most calls are served on another CPU than their caller's".to_owned()))
     } else {
         None
@@ -175,17 +148,19 @@ fn of_latency(run: &Run, test: &LatencyTest) -> Verdict {
     }
 }
 
-fn latency_number(run: &Run, test: &LatencyTest, classes: &[(Class, Calls)], misses: u64) -> String {
-    let of = |(class, calls): &(Class, Calls)| {
-        let worst = time(run, calls.samples.max as f64);
+fn latency_number(run: &Run, test: &LatencyTest, classes: &[(Class, Calls<'_>)], misses: u64) -> String {
+    let of = |(class, calls): &(Class, Calls<'_>)| {
+        let worst = run.clock.unit.show(calls.samples.max as f64);
         let p99 = calls.percentiles.map(|exact| exact.p99).or_else(|| calls.samples.percentile(99.0));
         match (class, p99) {
-            (Class::Fifo, Some(p99)) => format!("fifo p99 {}, worst {worst}", time(run, p99 as f64)),
+            (Class::Fifo, Some(p99)) => {
+                format!("fifo p99 {}, worst {worst}", run.clock.unit.show(p99 as f64))
+            }
             _ => format!("{} worst {worst}", class.name()),
         }
     };
-    let made: u64 = classes.iter().map(|(_, calls)| calls.served.calls).fold(0, u64::saturating_add);
-    let over = format!("{misses} of {made} over {}", time(run, test.deadline as f64));
+    let made: u64 = classes.iter().map(|(_, calls)| calls.served().calls).fold(0, u64::saturating_add);
+    let over = format!("{misses} of {made} over {}", run.clock.unit.show_round(test.deadline as f64));
     classes.iter().map(of).chain([over]).collect::<Vec<_>>().join(", ")
 }
 
@@ -211,7 +186,7 @@ fn of_inversion(run: &Run) -> Verdict {
     }
 }
 
-/// What to look at first, if there is anything: a failure, else what spoils all numbers, else the first hint.
+/// What to look at first, if anything: a failure, else a finding that spoils all numbers, else the first hint.
 pub fn look_first(bundle: &Bundle) -> Option<String> {
     let lines = verdicts(bundle);
     let hint = |grade: Grade| {
@@ -227,12 +202,12 @@ pub fn look_first(bundle: &Bundle) -> Option<String> {
     hint(Grade::Bad).or_else(spoilt).or_else(|| hint(Grade::Note))
 }
 
-/// Longest line of the findings.
+/// Maximum line length of a finding.
 const LONGEST: usize = 150;
-/// Most findings of the summary.
+/// Maximum number of findings in the summary.
 const MOST_FINDINGS: usize = 4;
 
-/// All of it on one screen of a terminal; `report` says where the rest is, and may be empty.
+/// The summary on one screen of a terminal; `report` is the path of the full report and may be empty.
 pub fn summary(bundle: &Bundle, report: &str) -> String {
     let mut text = bundle.runs.first().map_or(String::new(), |entry| head(&entry.run));
     let lines = verdicts(bundle);
@@ -260,7 +235,7 @@ pub fn summary(bundle: &Bundle, report: &str) -> String {
     text
 }
 
-/// All columns to the left: they are words.
+/// Aligns all columns to the left, as they hold text.
 fn columns(lines: &[Verdict]) -> String {
     let rows = lines
         .iter()
@@ -284,8 +259,7 @@ fn cut(text: &str) -> String {
 }
 
 fn head(run: &Run) -> String {
-    let driver =
-        run.driver.as_ref().map_or("no driver".to_owned(), |driver| format!("{} driver", driver.kind.name()));
+    let driver = driver(run);
     let (kernel, cpu) = (&run.host.kernel.release, &run.host.cpu);
     let class = run.host.class.name();
     let mut lines = vec![format!(

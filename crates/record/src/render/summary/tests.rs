@@ -1,16 +1,12 @@
-//! Room: the end table, line by line.
+//! The lines of the summary.
 
 use super::*;
-use crate::sample::{self, case, measured};
-use crate::schema::Finding;
-
-fn failed(reason: &str, partial: Option<Measurement>) -> Outcome {
-    Outcome::Failed { reason: reason.to_owned(), partial }
-}
+use crate::fixtures::{self, case, measured};
+use crate::schema::{Finding, Measurement};
 
 #[test]
 fn a_whole_run() {
-    let mut run = sample::run();
+    let mut run = fixtures::run();
     run.cases = vec![
         case("BM_sendVec_binder", 4, 0, vec![measured(10, 700_000, 320_000), measured(10, 720_000, 340_000)]),
         case("BM_sendVec_binder", 65_536, 1, vec![measured(10, 2_147_960, 1_046_650)]),
@@ -34,7 +30,7 @@ BM_sendVec_binder/65536  214796 ns  104665 ns          10   305.1M  214911 ns  4
 
 #[test]
 fn columns_line_up() {
-    let mut run = sample::run();
+    let mut run = fixtures::run();
     run.cases.push(case("BM_sendVec_binder", 65_536, 1, vec![measured(7, 7_000_000_000, 7)]));
     let text = summary(&run, "");
     let table: Vec<&str> = text.lines().skip(6).take(4).collect();
@@ -45,14 +41,15 @@ fn columns_line_up() {
 
 #[test]
 fn what_went_wrong_is_said() {
-    let mut run = sample::run();
-    let partial = Measurement { iterations: 17, ..Measurement::default() };
+    let mut run = fixtures::run();
+    let partial = Some(Measurement { iterations: 17, ..Measurement::default() });
+    let died = Outcome::Failed { reason: "service died\u{1b}[2J".to_owned(), partial };
     let skipped = || Outcome::Skipped { reason: "one CPU".to_owned() };
     run.cases.extend([
-        case("BM_a_binder", 8, 0, vec![failed("service died\u{1b}[2J", Some(partial))]),
+        case("BM_a_binder", 8, 0, vec![died]),
         case("BM_b_binder", 8, 0, vec![skipped()]),
         case("BM_c_binder", 8, 0, vec![]),
-        case("BM_d_binder", 8, 0, vec![measured(10, 100, 100), failed("EAGAIN", None)]),
+        case("BM_d_binder", 8, 0, vec![measured(10, 100, 100), fixtures::failed("EAGAIN")]),
         case("BM_sendVec_spin", 4, 0, vec![skipped()]),
         case("BM_sendVec_spin", 8, 0, vec![skipped()]),
     ]);
@@ -82,7 +79,7 @@ fn what_went_wrong_is_said() {
 
 #[test]
 fn instructions_are_never_shown_as_time() {
-    let mut run = sample::run();
+    let mut run = fixtures::run();
     run.host.class = HostClass::Icount;
     run.clock = crate::Clock { unit: ClockUnit::Instructions, read_cost: Some(310.0), ..run.clock };
     let text = summary(&run, "");
@@ -95,7 +92,7 @@ fn instructions_are_never_shown_as_time() {
 
 #[test]
 fn controls_alone_are_shown_themselves() {
-    let mut run = sample::run();
+    let mut run = fixtures::run();
     run.cases = vec![case("BM_sendVec_pipe", 4, 0, vec![measured(10, 70_000, 10)])];
     run.driver = None;
     let text = summary(&run, "");

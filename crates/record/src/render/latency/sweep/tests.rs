@@ -1,13 +1,13 @@
-//! Room: a made-up sweep with known answers, as table and JSON.
+//! A made-up sweep with known answers, as tables and JSON.
 
 use super::*;
+use crate::fixtures::{Pair, latency_run};
 use crate::render::latency::{Options, json, table};
 use crate::render::summary::summary;
-use crate::sample::{Pair, latency_run};
 use crate::schema::{ClockUnit, Percentiles};
 use serde_json::{Value, json as expected};
 
-/// Two points, one of them with three rates, two deadlines, 1000 calls each.
+/// Two points, one of them with three rates; two deadlines; 1000 calls each.
 fn swept() -> Run {
     let mut run = latency_run(&[Pair::healthy(0), Pair::healthy(1)]);
     let cell = |pairs, load: &str, rate_hz, class, misses: [u64; 2]| Cell {
@@ -19,7 +19,7 @@ fn swept() -> Run {
         percentiles: Some(Percentiles { p50: 50_000, p90: 60_000, p95: 70_000, p99: 2_600_000 }),
         failed: None,
     };
-    // In the order in which halving measures them.
+    // In the order in which the bisection measures them.
     let mut cells = vec![
         cell(2, "", None, Class::Fifo, [500, 0]),
         cell(2, "", Some(2000.0), Class::Fifo, [1000, 5]),

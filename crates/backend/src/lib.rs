@@ -1,0 +1,16 @@
+//! Either driver, the kernel's or the embedded one, behind one type.
+//!
+//! - [`any`]: the type. - [`locate`]: which driver and context this machine has.
+//! - [`state`]: a driver's own account of itself, by device.
+//! - [`broker`]: this program as the embedded driver's broker.
+//!
+//! Not here: the drivers (`driver::kernel`, `embedded`).
+#![forbid(unsafe_code)]
+
+pub mod any;
+pub mod broker;
+pub mod locate;
+pub mod state;
+
+pub use any::AnyContext;
+pub use driver::AnyConnection;

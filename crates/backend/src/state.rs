@@ -1,0 +1,45 @@
+//! The state that a driver reports about itself, by device.
+//! Not here: where the kernel driver's files lie (`driver::kernel_state`), what they promise
+//! (`contract/state.md`).
+
+use std::path::Path;
+
+use crate::locate::{self, Device};
+use driver::kernel_state::read_here;
+use driver::{KernelConnection, OpenOptions};
+use embedded::{EmbeddedContext, Settings};
+
+pub use driver::kernel_state::{StateError, StateFile};
+
+/// The account of the embedded driver's broker in a directory, the user's own if none is given.
+///
+/// # Errors
+/// See [`StateError`]; [`StateError::NoBroker`] where none runs, since none is started to be looked at.
+pub fn of_embedded(directory: Option<&Path>, which: StateFile) -> Result<String, StateError> {
+    let settings = Settings::default();
+    let context = match directory {
+        Some(directory) => EmbeddedContext::at(directory, "binder", settings),
+        None => EmbeddedContext::named("binder", settings).map_err(StateError::Open)?,
+    };
+    let nobody = || StateError::NoBroker(context.directory().to_owned());
+    context.state(which).map_err(StateError::Open)?.ok_or_else(nobody)
+}
+
+/// The account of the driver that serves a device; `auto` and `private` stand for whichever driver the
+/// machine has, so that nothing is made only to be looked at.
+///
+/// # Errors
+/// See [`StateError`].
+pub fn of_device(device: &Device, which: StateFile) -> Result<String, StateError> {
+    let text = match device {
+        Device::Auto | Device::Private => read_here(None, which)?,
+        named => {
+            let context = locate::locate(named, "binder").map_err(StateError::Open)?;
+            // Opening finds out what a path that only looks like a device is.
+            KernelConnection::open(context.path(), OpenOptions { map_size: 0, nonblocking: true })
+                .map_err(StateError::Open)?;
+            read_here(Some(context.path()), which)?
+        }
+    };
+    text.ok_or(StateError::NotKept(which))
+}

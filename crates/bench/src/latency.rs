@@ -1,0 +1,325 @@
+//! Latency tests: pairs of client and server whose calls are timed one by one, from a real-time and from an
+//! ordinary thread; deadlines, CPU placement, priority inheritance; from a plan to the record.
+//! Not here: single situations of inheritance (`crate::inheritance`), many concurrent workers
+//! (`crate::workers`).
+//!
+//! - [`options`]: the validated request; [`fault`]: deliberate faults.
+//! - [`pairs`]: their processes, from outside; [`role`]: one of them from inside; [`caller`]: a client's two
+//!   threads; `pace`: their schedule; [`service`]: the called service; [`endpoint`]: the flavours;
+//!   `disturbance`: deliberate interference by other threads.
+//! - [`sample`], [`notes`]: stored data; [`tally`]: its figures.
+//! - [`sweep`]: all of it at every point of a grid.
+//!
+//! Facts: libhwbinder's `Latency.cpp` and `PerfTest.cpp`, frameworks/native's `schd-dbg.cpp` (Android 14).
+//! `docs/reading-the-numbers.md` lists their errors, which this test avoids.
+
+pub mod accuracy;
+mod caller;
+mod disturbance;
+mod endpoint;
+pub mod fault;
+mod notes;
+pub mod options;
+mod pace;
+mod pairs;
+pub(crate) mod role;
+mod sample;
+mod service;
+pub mod sweep;
+mod tally;
+
+use std::path::PathBuf;
+
+use backend::AnyContext;
+pub use fault::Injected;
+pub use options::LatencyOptions;
+use record::{
+    Case, Class, ClassTotals, Finding, Inheritance, LatencyTest, Level, Measurement, Outcome, Percentiles,
+    Role, Run, Sched, Severity,
+};
+
+use crate::inheritance::{self, InheritanceOptions};
+use crate::load::Loads;
+use crate::plan::{Dialect, Flavour, Inherit};
+use crate::run::{self, Observer, RunError};
+use crate::scheduling::unpack;
+use ftrace::switch;
+use host;
+use host::realtime;
+use notes::ThreadFacts;
+use pairs::{PairResult, Pairs, Setup};
+use tally::{Callers, CaseFacts};
+
+/// Executes a plan that [`LatencyOptions::check`] accepted. SIGINT and SIGTERM stop a running test. This
+/// program is started again for both ends of every pair, so it must call [`crate::start_worker`].
+///
+/// # Errors
+/// [`RunError`]: no driver, no tracing to stop, no load, or no process of a pair got ready. Once a pair is
+/// ready, failures of other pairs are part of the record.
+pub fn execute(options: &LatencyOptions, observer: &mut dyn Observer) -> Result<Run, RunError> {
+    let tracing = if options.trace { Some(switch::running().map_err(unready)?) } else { None };
+    let dialect = options.flavour.dialect(options.android);
+    let (prologue, mut run) = run::begin(&options.wanted, dialect, options.for_record())?;
+    let realtime = try_realtime(options);
+    run.overloaded = options.pairs > sys::sched::usable_cpus();
+    run.latency = Some(frame_of_test(options, &realtime));
+    run.cases = cases(options);
+    // Each process has two pipes and its shared memory; embedded channels take more.
+    let _ = sys::limits::raise_open_files(u64::from(options.pairs) * 16 + 64);
+    observer.begins(&run);
+    let _manager = prologue.manage(options.patience_s)?;
+    let setup = setup(options, prologue.context.as_ref(), tracing, realtime.is_ok())?;
+    measure(options, &setup, &mut run, observer)?;
+    match (&prologue.context, dialect) {
+        (Some(context), Some(dialect)) if options.scenes && run.complete => {
+            look_at_scenes(options, context, dialect, &mut run);
+        }
+        (None, _) => run.latency.iter_mut().for_each(without_ipc),
+        _ => {}
+    }
+    prologue.finish(&mut run);
+    Ok(run)
+}
+
+/// Path of a stopped trace; `None` without tracefs.
+#[must_use]
+pub fn trace_log() -> Option<PathBuf> {
+    switch::log()
+}
+
+fn unready(why: impl std::fmt::Display) -> RunError {
+    RunError::Unready(why.to_string())
+}
+
+/// Tries the real-time caller's scheduling in a thread of this process.
+fn try_realtime(options: &LatencyOptions) -> Result<Sched, String> {
+    if !options.realtime {
+        return Err("none was asked for".to_owned());
+    }
+    let priority = options.priority;
+    let tried = std::thread::spawn(move || realtime::become_fifo(priority)).join();
+    match tried {
+        Ok(Ok(sched)) => Ok(sched),
+        Ok(Err(problem)) => Err(problem.to_string()),
+        Err(_) => Err("the thread that tried broke".to_owned()),
+    }
+}
+
+fn frame_of_test(options: &LatencyOptions, realtime: &Result<Sched, String>) -> LatencyTest {
+    LatencyTest {
+        flavour: if options.flavour == Flavour::Passthrough { "hwbinder" } else { options.flavour.name() }
+            .to_owned(),
+        binderized: options.flavour != Flavour::Passthrough,
+        pairs: options.pairs,
+        iterations: options.iterations,
+        deadline: options.deadline(),
+        realtime: realtime.as_ref().ok().copied(),
+        realtime_problem: realtime.as_ref().err().cloned(),
+        all: Vec::new(),
+        inheritance: Inheritance::default(),
+        roles: Vec::new(),
+        injected: options.injected.iter().map(ToString::to_string).collect(),
+        overhead: overhead(),
+        stopped_at: None,
+        sweep: None,
+    }
+}
+
+/// Measurement overhead in each duration, in ns: a pair of clock readings, and the service's query of its
+/// thread.
+fn overhead() -> Option<f64> {
+    const LOOKS: u32 = 2000;
+    let mut times: Vec<u64> = (0..LOOKS)
+        .map(|_| {
+            let start = sys::clock::monotonic_ns();
+            std::hint::black_box(service::look());
+            sys::clock::monotonic_ns() - start
+        })
+        .collect();
+    Percentiles::of(&mut times).map(|percentiles| percentiles.p50 as f64)
+}
+
+fn cases(options: &LatencyOptions) -> Vec<Case> {
+    let both = (0..options.pairs).flat_map(|pair| Class::BOTH.map(|class| (pair, class)));
+    both.zip(0..)
+        .map(|((pair, class), index)| Case {
+            payload_bytes: options.payload.into(),
+            ..run::new_case(options.case_name(pair, class), options.family(), index)
+        })
+        .collect()
+}
+
+fn setup(
+    options: &LatencyOptions,
+    context: Option<&AnyContext>,
+    tracing: Option<PathBuf>,
+    realtime: bool,
+) -> Result<Setup, RunError> {
+    let client = context.map(AnyContext::address).unwrap_or_default();
+    let server = match context {
+        Some(AnyContext::Embedded(embedded)) => embedded.with_inherit(options.server_inherits()).address(),
+        Some(AnyContext::Kernel(_)) if options.injected.contains(&Injected::DropInheritance) => {
+            let why = format!(
+                "{} is a setting of the embedded driver, and this is the kernel's",
+                Injected::DropInheritance
+            );
+            return Err(RunError::Unready(format!("{why}: --driver embedded")));
+        }
+        _ => client.clone(),
+    };
+    Ok(Setup { client, server, tracing, realtime })
+}
+
+/// Runs everything between the first process of a pair and its last result.
+fn measure(
+    options: &LatencyOptions,
+    setup: &Setup,
+    run: &mut Run,
+    observer: &mut dyn Observer,
+) -> Result<(), RunError> {
+    let mut pairs = Pairs::start(options, setup).map_err(RunError::Unready)?;
+    let ready = pairs.any_whole();
+    let loads =
+        Loads::start(&options.loads, options.load_cpu.as_ref().map(std::slice::from_ref)).map_err(unready)?;
+    let classes = if setup.realtime { 2 } else { 1 };
+    let all = options.iterations * classes * u64::from(options.pairs);
+    let ended = pairs.run(&mut |made| observer.advanced(made, all));
+    if let Err(error) = loads.check() {
+        let text = format!("the load beside the test was not what was asked for: {error}");
+        run.findings.push(Finding::new("load-lost", Severity::Error, text));
+    }
+    drop(loads);
+    let results = pairs.results();
+    keep(options, setup, &results, run);
+    run.complete = ended.is_ok();
+    run.incomplete_reason = ended.err().map(|signal| format!("stopped by {signal}"));
+    if let Some(test) = &mut run.latency
+        && test.stopped_at.is_some()
+    {
+        run.complete = false;
+        run.incomplete_reason.get_or_insert_with(|| "stopped at a missed deadline, as asked for".to_owned());
+    }
+    match results.into_iter().find_map(|result| result.broken) {
+        Some(why) if !ready && run.complete => Err(RunError::Unready(why)),
+        _ => Ok(()),
+    }
+}
+
+/// Writes the results into the record.
+fn keep(options: &LatencyOptions, setup: &Setup, results: &[PairResult], run: &mut Run) {
+    let frame = CaseFacts {
+        pairs: options.pairs,
+        deadline: options.deadline(),
+        load: options.load_words(),
+        rate_hz: options.rate_hz,
+        raw: options.raw,
+    };
+    let fifo = run.latency.as_ref().and_then(|test| test.realtime);
+    for (pair, result) in (0..).zip(results) {
+        let other = result.other.map_or(Sched::other(0), |seen| seen.sched);
+        let callers = Callers { fifo, other };
+        for class in Class::BOTH {
+            let found = tally::class(&frame, pair, class, &callers, &result.samples);
+            let skipped = (class == Class::Fifo && !setup.realtime).then(|| {
+                run.latency.as_ref().and_then(|test| test.realtime_problem.clone()).unwrap_or_default()
+            });
+            let name = options.case_name(pair, class);
+            let Some(case) = run.cases.iter_mut().find(|case| case.name == name) else { continue };
+            let (measurement, latency) = found;
+            case.latency = Some(latency);
+            run::add_repetition(case, outcome(result, measurement, skipped));
+        }
+    }
+    let Some(test) = &mut run.latency else { return };
+    test.all = Class::BOTH.into_iter().filter_map(|class| totals(class, results)).collect();
+    let faceted = run.cases.iter().filter_map(|case| case.latency.as_ref());
+    test.inheritance.not_inherited = faceted.map(|latency| latency.not_inherited).sum();
+    test.inheritance.calls = results.iter().map(|result| result.samples.len() as u64).sum();
+    let misses = results.iter().filter_map(|result| result.miss);
+    test.stopped_at = misses.min_by_key(|noted| noted.rank).map(|noted| noted.miss);
+    test.roles = results.first().map(|result| roles(options, result)).unwrap_or_default();
+}
+
+fn outcome(result: &PairResult, measurement: Option<Measurement>, skipped: Option<String>) -> Outcome {
+    match (&result.broken, measurement, skipped) {
+        (_, _, Some(reason)) => Outcome::Skipped { reason },
+        (Some(reason), partial, None) => Outcome::Failed { reason: reason.clone(), partial },
+        (None, Some(measurement), None) => Outcome::Measured(measurement),
+        // Only a stop keeps a working pair from making any call.
+        (None, None, None) => Outcome::Skipped { reason: "it was stopped before its first call".to_owned() },
+    }
+}
+
+fn totals(class: Class, results: &[PairResult]) -> Option<ClassTotals> {
+    let samples = results.iter().flat_map(|result| &result.samples);
+    let mut times: Vec<u64> =
+        samples.filter(|sample| sample.class == class).map(|sample| sample.took).collect();
+    Percentiles::of(&mut times).map(|percentiles| ClassTotals { class, percentiles })
+}
+
+/// Threads that took part in the first iteration of a pair.
+fn roles(options: &LatencyOptions, result: &PairResult) -> Vec<Role> {
+    let named = |role: &str, seen: ThreadFacts| Role {
+        role: role.to_owned(),
+        pid: seen.pid,
+        tid: seen.tid,
+        cpu: seen.cpu,
+        sched: seen.sched,
+        transitional: false,
+    };
+    let service = result.service;
+    let served = |class: Class| {
+        let sample = result.samples.iter().find(|sample| sample.class == class)?;
+        let sched = unpack(sample.answer.sched);
+        Some(Role {
+            role: if options.flavour == Flavour::Binder { "binder" } else { "hwbinder" }.to_owned(),
+            pid: service.or(result.client)?.pid,
+            tid: sample.answer.tid,
+            cpu: sample.answer.cpu,
+            sched,
+            // Not the thread's own priority: it waits with the priority of its process's opener.
+            transitional: service.is_some_and(|service| !record::same_urgency(service.sched, sched)),
+        })
+    };
+    [
+        service.map(|seen| named("service", seen)),
+        Some(named("main", ThreadFacts::own())),
+        result.client.map(|seen| named("client", seen)),
+        result.fifo.map(|seen| named("fifo-caller", seen)),
+        served(Class::Fifo),
+        result.other.map(|seen| named("other-caller", seen)),
+        served(Class::Other),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Plays the inheritance scenes, with servers that inherit as those of the test did.
+fn look_at_scenes(options: &LatencyOptions, context: &AnyContext, dialect: Dialect, run: &mut Run) {
+    let dropped = options.injected.contains(&Injected::DropInheritance);
+    let scenes = InheritanceOptions {
+        dialect,
+        inherit_rt: options.inherit_rt,
+        servers_inherit: dropped.then_some(Inherit::None),
+    };
+    let seen = inheritance::measure(context, &scenes);
+    let Some(test) = &mut run.latency else { return };
+    match seen {
+        Ok(seen) => {
+            let Inheritance { calls, not_inherited, .. } = test.inheritance;
+            test.inheritance = Inheritance { calls, not_inherited, ..seen };
+        }
+        Err(error) => {
+            run.findings.push(Finding::new("inheritance-scenes", Severity::Warning, error.to_string()));
+        }
+    }
+}
+
+/// Without IPC the caller's own thread serves, independent of any driver.
+fn without_ipc(test: &mut LatencyTest) {
+    let inheritance = &mut test.inheritance;
+    inheritance.expected = Some(Level::Rt);
+    inheritance.expected_reason = "without IPC the caller's own thread serves".to_owned();
+    inheritance.measured = (inheritance.not_inherited == 0 && test.realtime.is_some()).then_some(Level::Rt);
+}

@@ -1,0 +1,158 @@
+//! The workers of all pairs: start, steps, results. A broken pair does not affect the others.
+//! Not here: the workers' own code (`role`), the figures (`tally`).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use procgroup::{BlockLayout, Member, ProcessGroup, WorkerError};
+
+use super::fault::Injected;
+use super::notes::{self, NotedThread, StoppingMiss, ThreadFacts};
+use super::options::LatencyOptions;
+use super::role::{DONE, LatencyRole, Side};
+use super::sample::{Sample, WORDS};
+use crate::plan::Flavour;
+
+/// Setup common to both ends of a pair.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Setup {
+    /// Address of the context for clients; empty without IPC.
+    pub(super) client: String,
+    /// Address for servers: with other settings where a fault asks for that.
+    pub(super) server: String,
+    /// Folder of the tracing switch, if a miss is to turn it off.
+    pub(super) tracing: Option<PathBuf>,
+    /// Whether clients have a real-time caller.
+    pub(super) realtime: bool,
+}
+
+/// The workers of all pairs of a test; killed on drop.
+pub(super) struct Pairs {
+    workers: ProcessGroup,
+    pairs: u32,
+    /// Number of workers that are servers: the first ones, one per pair, or none.
+    servers: u32,
+}
+
+/// The results of one pair.
+pub(super) struct PairResult {
+    pub(super) samples: Vec<Sample>,
+    /// Reason why it did not make all its calls, if it broke.
+    pub(super) broken: Option<String>,
+    pub(super) service: Option<ThreadFacts>,
+    pub(super) client: Option<ThreadFacts>,
+    pub(super) fifo: Option<ThreadFacts>,
+    pub(super) other: Option<ThreadFacts>,
+    pub(super) miss: Option<StoppingMiss>,
+}
+
+impl Pairs {
+    /// Starts all workers, and returns when each has found its service, or broke, or a signal requested a
+    /// stop.
+    ///
+    /// # Errors
+    /// No memory, or a process cannot be started.
+    pub(super) fn start(options: &LatencyOptions, setup: &Setup) -> Result<Self, String> {
+        let pairs = options.pairs;
+        let servers = if options.flavour == Flavour::Passthrough { 0 } else { pairs };
+        let classes = if setup.realtime { 2 } else { 1 };
+        let samples = usize::try_from(options.iterations * classes).map_err(|error| error.to_string())?;
+        let layout = BlockLayout { workers: servers + pairs, callers: pairs, samples, words: WORDS };
+        // The interval between two calls of one class at a slow rate is no silence.
+        let period = Duration::from_secs_f64(options.rate_hz.map_or(0.0, |rate| classes as f64 / rate));
+        let patience = Duration::from_secs(options.patience_s.max(1)) + period;
+        let server = |unit| Member { title: "the server".to_owned(), serves: true, calls: false, unit };
+        let client = |unit| Member { title: "the client".to_owned(), serves: false, calls: true, unit };
+        let members = (0..servers).map(server).chain((0..pairs).map(client)).collect();
+        let workers = ProcessGroup::start(members, layout, patience, |slot| {
+            let number = slot.number;
+            let (side, pair, address) = match number.checked_sub(servers) {
+                None => (Side::Server, number, &setup.server),
+                Some(pair) => (Side::Client, pair, &setup.client),
+            };
+            LatencyRole {
+                slot,
+                side,
+                flavour: options.flavour,
+                address: address.clone(),
+                release: options.android.to_string(),
+                server: (servers > 0).then_some(pair),
+                samples,
+                pair,
+                name: format!("binderperf.latency.{}.{pair}", std::process::id()),
+                payload: options.payload,
+                iterations: options.iterations,
+                deadline: options.deadline(),
+                rate_hz: options.rate_hz,
+                inherit_rt: options.inherit_rt,
+                realtime: setup.realtime.then_some(options.priority),
+                tracing: setup.tracing.clone(),
+                faults: options.faults_of(pair),
+                cpus: cpus_of(options, side),
+                seed: 1 + u64::from(pair),
+            }
+        });
+        let mut workers = workers.map_err(|error| error.to_string())?;
+        // A failure is a result of its pair; `run` sees a signal again.
+        let _ = workers.prepare();
+        Ok(Self { workers, pairs, servers })
+    }
+
+    /// Returns true if any pair is not broken.
+    pub(super) fn any_whole(&self) -> bool {
+        (0..self.pairs).any(|pair| self.workers.broken(pair).is_none())
+    }
+
+    /// Starts the calls of all pairs, and waits until each has made its calls or broke. Passes the number of
+    /// calls made to `progress` from time to time.
+    ///
+    /// # Errors
+    /// The signal that stopped all pairs.
+    pub(super) fn run(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), &'static str> {
+        let clients = self.servers..self.servers + self.pairs;
+        let made = self.workers.round(DONE, &mut |block| {
+            progress(clients.clone().map(|client| u64::from(block.calls(client))).sum());
+        });
+        match made {
+            Err(WorkerError::Stopped(signal)) => Err(signal),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the results of all pairs; kills their workers.
+    pub(super) fn results(mut self) -> Vec<PairResult> {
+        (0..self.pairs).map(|pair| self.result(pair)).collect()
+    }
+
+    fn result(&mut self, pair: u32) -> PairResult {
+        let broken = self.workers.broken(pair).map(ToString::to_string);
+        let (client, has_server) = (self.servers + pair, self.servers > 0);
+        let block = self.workers.block();
+        let words = block.samples(&[client]);
+        let (samples, _) = words.as_chunks();
+        let notes = block.notes(client);
+        let service = has_server.then(|| block.notes(pair));
+        PairResult {
+            samples: samples.iter().map(Sample::of).collect(),
+            broken,
+            service: service.and_then(|notes| ThreadFacts::read(&notes, NotedThread::Main)),
+            client: ThreadFacts::read(&notes, NotedThread::Main),
+            fifo: ThreadFacts::read(&notes, NotedThread::Fifo),
+            other: ThreadFacts::read(&notes, NotedThread::Other),
+            miss: notes::miss(&notes, pair),
+        }
+    }
+}
+
+/// CPUs of one end; `None`: all.
+fn cpus_of(options: &LatencyOptions, side: Side) -> Option<Vec<u32>> {
+    if let Some([client, server]) = options.cpus {
+        return Some(vec![if side == Side::Client { client } else { server }]);
+    }
+    if !options.injected.contains(&Injected::WrongCpu) {
+        return None;
+    }
+    let mut usable = sys::sched::affinity().ok()?;
+    let last = usable.pop()?;
+    Some(if side == Side::Client { vec![last] } else { usable })
+}

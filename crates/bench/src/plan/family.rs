@@ -1,0 +1,188 @@
+//! Families of cases: the tests and their controls.
+//! Not here: how each sends its bytes (`crate::measure::echo`).
+
+use std::fmt;
+use std::str::FromStr;
+
+use record::{Case, CaseKind};
+
+use crate::run::new_case;
+
+/// A way to send a byte vector to another process and back, or a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// Control: one copy of the vector within a process.
+    Memcpy,
+    /// Control: the cost of binder's parcels in one process, without sending them.
+    Parcel,
+    /// Control: the cost of hwbinder's parcels in one process.
+    HwParcel,
+    /// Control: two pipes.
+    Pipe,
+    /// Control: a unix socket pair that keeps message boundaries (`SOCK_SEQPACKET`).
+    Unix,
+    /// Control: shared memory, both sides copy in and out and sleep on a futex.
+    Futex,
+    /// Control: the same shared memory, both sides sleep on an eventfd.
+    Eventfd,
+    /// Control: the same shared memory, both sides spin.
+    Spin,
+    /// Control: binder by bare ioctls, without a runtime.
+    Raw,
+    /// A test: a binder call through the runtime.
+    Binder,
+    /// A test: a hwbinder call through the runtime.
+    Binderize,
+    /// A test: hwbinder's interface, implemented in the calling process.
+    Passthrough,
+}
+
+impl Family {
+    /// Payload sizes in bytes, as in the Android tool.
+    pub const PAYLOADS: [u64; 15] =
+        [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
+
+    const CONTROLS: [Self; 6] = [Self::Pipe, Self::Unix, Self::Futex, Self::Eventfd, Self::Spin, Self::Raw];
+    /// Parts of a round trip, each alone and within one process.
+    const PARTS: [Self; 3] = [Self::Memcpy, Self::Parcel, Self::HwParcel];
+    /// The families that are tests.
+    pub const TESTS: [Self; 3] = [Self::Binder, Self::Binderize, Self::Passthrough];
+
+    /// Returns the last word of its name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Memcpy => "memcpy",
+            Self::Parcel => "parcel",
+            Self::HwParcel => "hwparcel",
+            Self::Pipe => "pipe",
+            Self::Unix => "unix",
+            Self::Futex => "futex",
+            Self::Eventfd => "eventfd",
+            Self::Spin => "spin",
+            Self::Raw => "raw",
+            Self::Binder => "binder",
+            Self::Binderize => "binderize",
+            Self::Passthrough => "passthrough",
+        }
+    }
+
+    /// Returns the control with this last word.
+    #[must_use]
+    pub fn control(word: &str) -> Option<Self> {
+        Self::CONTROLS.into_iter().chain(Self::PARTS).find(|family| family.word() == word)
+    }
+
+    /// Returns whether it is a test or a control.
+    #[must_use]
+    pub fn kind(self) -> CaseKind {
+        if Self::TESTS.contains(&self) { CaseKind::Test } else { CaseKind::Control }
+    }
+
+    /// Returns true if it uses a binder driver.
+    #[must_use]
+    pub fn needs_driver(self) -> bool {
+        matches!(self, Self::Raw | Self::Binder | Self::Binderize)
+    }
+
+    /// Returns the full name of a case, e.g. `BM_sendVec_binder/4`.
+    #[must_use]
+    pub fn case_name(self, payload: u64) -> String {
+        format!("{self}/{payload}")
+    }
+
+    pub(super) fn case(self, payload: u64, family_index: u32, instance_index: u32) -> Case {
+        Case {
+            family_index,
+            kind: self.kind(),
+            payload_bytes: payload,
+            ..new_case(self.case_name(payload), self.to_string(), instance_index)
+        }
+    }
+}
+
+/// Writes the name, e.g. `BM_sendVec_binder`.
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BM_sendVec_{}", self.word())
+    }
+}
+
+/// Control families that run with the test; typed as `default`, `all`, `none` or a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Controls(Vec<Family>);
+
+impl Controls {
+    /// Returns the controls that need no driver: pipe, unix, futex, eventfd, spin.
+    #[must_use]
+    pub fn default_set() -> Self {
+        Self(Family::CONTROLS.into_iter().filter(|family| !family.needs_driver()).collect())
+    }
+
+    /// Returns all controls, and the parts of a round trip.
+    #[must_use]
+    pub fn with_parts() -> Self {
+        Self(Family::PARTS.into_iter().chain(Family::CONTROLS).collect())
+    }
+
+    /// Returns no controls.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Returns the families, in the order in which they run.
+    pub fn families(&self) -> impl Iterator<Item = Family> {
+        self.0.iter().copied()
+    }
+}
+
+impl FromStr for Controls {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "default" => return Ok(Self::default_set()),
+            "all" => return Ok(Self(Family::CONTROLS.to_vec())),
+            "none" => return Ok(Self::none()),
+            _ => {}
+        }
+        let mut families = Vec::new();
+        for word in text.split(',') {
+            families.push(Family::control(word.trim()).ok_or_else(|| {
+                let known = Family::CONTROLS.into_iter().chain(Family::PARTS);
+                let words: Vec<&str> = known.map(Family::word).collect();
+                let words = words.join(", ");
+                format!("no control named {word:?}; use default, all, none, or a list of {words}")
+            })?);
+        }
+        families.sort_unstable();
+        families.dedup();
+        Ok(Self(families))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_lists() {
+        for (text, want) in [
+            ("default", "pipe unix futex eventfd spin"),
+            ("all", "pipe unix futex eventfd spin raw"),
+            ("none", ""),
+            ("raw,pipe", "pipe raw"),
+            ("spin, spin", "spin"),
+            ("spin,parcel,memcpy", "memcpy parcel spin"),
+        ] {
+            let controls: Controls = text.parse().expect(text);
+            let words: Vec<&str> = controls.families().map(Family::word).collect();
+            assert_eq!(words.join(" "), want, "{text}");
+        }
+        for bad in ["", "binder", "pipe,,unix", "Pipe"] {
+            let error = bad.parse::<Controls>().expect_err(bad);
+            assert!(error.contains("pipe, unix, futex, eventfd, spin, raw, memcpy"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! One repetition of one case: warm-up, search for the number of iterations, measurement.
+//! Not here: the order of repetitions (`super`).
+
+use record::{Measurement, Outcome, Sampler};
+
+use super::Observer;
+use super::search;
+use crate::measure::{Halt, RoundTrip, Sequence, batch};
+use crate::plan::{MinTime, Plan, Planned};
+use crate::servers::{AnyClient, Servers, on_client};
+
+/// Reason of a repetition that a signal cut short.
+pub(super) const STOPPED: &str = "stopped by a signal";
+
+/// State shared by all repetitions.
+pub(super) struct RepetitionRunner<'p> {
+    pub(super) plan: &'p Plan,
+    /// Allocated once, before the first measurement.
+    pub(super) sampler: Sampler,
+    pub(super) sequence: Sequence,
+    /// Iterations that the first repetition of each case found; later ones use the same number.
+    pub(super) found: Vec<Option<u64>>,
+}
+
+/// State of the search in one repetition.
+struct Trials<'a> {
+    name: &'a str,
+    servers: &'a Servers,
+    observer: &'a mut dyn Observer,
+}
+
+impl RepetitionRunner<'_> {
+    /// Measures a case once on its prepared servers.
+    pub(super) fn repeat(
+        &mut self,
+        index: usize,
+        planned: &Planned,
+        client: AnyClient,
+        servers: &Servers,
+        observer: &mut dyn Observer,
+    ) -> Outcome {
+        let mut trials = Trials { name: &planned.case.name, servers, observer };
+        on_client!(client, |mut client| self.measure(index, &mut client, &mut trials))
+    }
+
+    fn measure<R: RoundTrip>(&mut self, index: usize, client: &mut R, trials: &mut Trials<'_>) -> Outcome {
+        let first = self.found[index].is_none();
+        if first
+            && !self.plan.dry_run
+            && self.plan.min_warmup_s > 0.0
+            && let Err(broken) = self.search(1, self.plan.min_warmup_s, client, trials)
+        {
+            return *broken;
+        }
+        let (start, min_seconds) = match (self.found[index], self.plan.min_time) {
+            // The number from the first repetition.
+            (Some(found), _) => (found, 0.0),
+            _ if self.plan.dry_run => (1, 0.0),
+            (None, MinTime::Iterations(count)) => (count, 0.0),
+            (None, MinTime::Seconds(seconds)) => (1, seconds),
+        };
+        match self.search(start, min_seconds, client, trials) {
+            Ok(measured) => {
+                self.found[index] = Some(measured.iterations);
+                Outcome::Measured(measured)
+            }
+            Err(broken) => *broken,
+        }
+    }
+
+    /// Makes trials until one is long enough, and returns that one.
+    fn search<R: RoundTrip>(
+        &mut self,
+        start: u64,
+        min_seconds: f64,
+        client: &mut R,
+        trials: &mut Trials<'_>,
+    ) -> Result<Measurement, Box<Outcome>> {
+        let watchdog = trials.servers.watchdog();
+        let mut iterations = start;
+        loop {
+            let (measured, halt) = watchdog
+                .during(|| batch(client, iterations, &mut self.sequence, &mut self.sampler, watchdog));
+            if let Some(halt) = halt {
+                return Err(Box::new(broken(halt, measured, trials.servers)));
+            }
+            let seconds = measured.real_total as f64 / 1e9;
+            trials.observer.tried(trials.name, iterations, seconds);
+            match search::next(iterations, seconds, min_seconds) {
+                Some(more) => iterations = more,
+                None => return Ok(measured),
+            }
+        }
+    }
+}
+
+fn broken(halt: Halt, measured: Measurement, servers: &Servers) -> Outcome {
+    let reason = match halt {
+        _ if sys::stop_signal::received().is_some() => STOPPED.to_owned(),
+        Halt::Stopped => STOPPED.to_owned(),
+        Halt::Broken(error) => servers.explain(&error),
+    };
+    let partial = (measured.iterations > 0).then_some(measured);
+    Outcome::Failed { reason, partial }
+}

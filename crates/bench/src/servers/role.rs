@@ -1,0 +1,136 @@
+//! Worker that serves one case of a throughput test, or manages its context.
+//! Not here: the servers themselves (`crate::measure::echo`), starting them (`super`).
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+use backend::{AnyContext, on_context};
+use driver::Context;
+use procgroup::Role;
+use procgroup::role::tell_ready;
+use serde::{Deserialize, Serialize};
+use sys::shared_memory::SharedMemory;
+
+use crate::endpoint::{self, Rendezvous};
+use crate::measure::CallError;
+use crate::measure::echo::{Sabotage, binder, event, hwbinder, pipe, raw, shared, unix};
+use crate::plan::{Dialect, FaultKind};
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ServerRole {
+    pub(super) server: Server,
+    /// Deliberate fault, for tests.
+    pub(super) fault: Option<FaultKind>,
+}
+
+/// Service of a server process. Lengths are those of the vector, in bytes.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Server {
+    /// Requests from standard input, replies to standard output.
+    Pipe { len: usize },
+    /// A socket as standard input.
+    Unix { len: usize },
+    /// Shared memory as standard input; sleeps on a futex.
+    Futex { len: usize },
+    /// Shared memory as standard input; spins.
+    Spin { len: usize },
+    /// Event counters as standard input and output, and memory at this path.
+    Eventfd { len: usize, memory: PathBuf },
+    /// A process in the context of this address.
+    InContext { address: String, dialect: String, service: Service },
+}
+
+/// Service of a process in a context.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Service {
+    /// The service manager.
+    Manager,
+    /// An echo under this name.
+    Echo { name: String },
+    /// An echo without a runtime, and the number of additional nodes that it registers.
+    Raw { name: String, more_nodes: u32 },
+}
+
+impl Server {
+    pub(super) fn in_context(context: &AnyContext, dialect: Dialect, service: Service) -> Self {
+        Self::InContext { address: context.address(), dialect: dialect.to_string(), service }
+    }
+}
+
+impl Role for ServerRole {
+    const NAME: &'static str = "server";
+
+    fn run(self) -> Result<(), String> {
+        let sabotage = Sabotage::new(self.fault);
+        let served = match self.server {
+            Server::InContext { address, dialect, service } => {
+                let (any, dialect) = (AnyContext::parse(&address), dialect.parse()?);
+                let explain = |error| any.manager_error(error).to_string();
+                on_context!(&any, |context| service.serve(context, dialect, explain, sabotage))
+            }
+            on_descriptors => on_descriptors.serve(sabotage),
+        };
+        served.map_err(|error| error.to_string())
+    }
+
+    fn sends_data(&self) -> bool {
+        !matches!(self.server, Server::InContext { .. })
+    }
+}
+
+impl Service {
+    fn serve<X: Context>(
+        &self,
+        context: &X,
+        dialect: Dialect,
+        explain: impl FnOnce(io::Error) -> String,
+        sabotage: Sabotage,
+    ) -> Result<(), CallError> {
+        let ready = || tell_ready("");
+        match self {
+            Self::Manager => endpoint::manage(context, dialect, explain, ready),
+            Self::Echo { name } => {
+                let place = Rendezvous { context, dialect, name };
+                match dialect {
+                    Dialect::Binder(_) => binder::serve(place, ready, sabotage),
+                    Dialect::Hwbinder => hwbinder::serve(place, ready, sabotage),
+                }
+            }
+            Self::Raw { name, more_nodes } => {
+                raw::serve(Rendezvous { context, dialect, name }, *more_nodes, ready, sabotage)
+            }
+        }
+    }
+}
+
+impl Server {
+    fn serve(self, sabotage: Sabotage) -> Result<(), CallError> {
+        match self {
+            Self::Pipe { len } => pipe::serve(input()?, output()?, len, sabotage),
+            Self::Unix { len } => unix::serve(input()?, len, sabotage),
+            Self::Futex { len } => shared::serve::<shared::Sleep>(memory()?, len, sabotage),
+            Self::Spin { len } => shared::serve::<shared::Spin>(memory()?, len, sabotage),
+            Self::Eventfd { len, memory } => {
+                let memory = File::options().read(true).write(true).open(memory);
+                let memory = memory.and_then(|file| SharedMemory::map(file.into()));
+                let memory = memory.map_err(CallError::os("mapping shared memory"))?;
+                event::serve(event::Events { memory, requests: input()?, replies: output()? }, len, sabotage)
+            }
+            Self::InContext { .. } => Ok(()),
+        }
+    }
+}
+
+fn input() -> Result<File, CallError> {
+    io::stdin().as_fd().try_clone_to_owned().map(File::from).map_err(CallError::os("taking over stdin"))
+}
+
+fn output() -> Result<File, CallError> {
+    io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(CallError::os("taking over stdout"))
+}
+
+fn memory() -> Result<SharedMemory, CallError> {
+    SharedMemory::map(input()?.into()).map_err(CallError::os("mapping shared memory"))
+}

@@ -1,0 +1,302 @@
+//! Suite: the four tests of Android's page in sequence, and the causes of slow calls; their order and
+//! duration, and the partial results when a part cannot run or a signal ends the suite.
+//! Not here: the tests themselves (`run`, `latency`), files and reports (the command line).
+
+mod depth;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+pub use depth::Depth;
+use record::Run;
+
+use crate::latency;
+use crate::plan::{Controls, Device, Driver, Family, Flavour, Inherit, MinTime, Plan, Settings, Wanted};
+use crate::run::{self, Observer, RunError};
+use crate::tracing::{record_own, usual_categories};
+use ftrace::record::work::Ended;
+
+/// Options of the suite.
+#[derive(Clone, Debug)]
+pub struct SuiteOptions {
+    /// Depth, which determines the duration.
+    pub depth: Depth,
+    /// Driver and context.
+    pub wanted: Wanted,
+    /// Whether `wanted` contains the embedded driver's inheritance; if not, latency tests have it inherit
+    /// all.
+    pub inherits_as_told: bool,
+    /// Path for the recording of slow calls; `None` for none.
+    pub recording: Option<PathBuf>,
+    /// Command line.
+    pub command_line: Vec<String>,
+}
+
+/// A part of the suite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SuitePart {
+    /// binder and hwbinder with the controls pipe, socket, futex and spinning.
+    Throughput,
+    /// Pairs of client and server, call by call.
+    Latency(Flavour),
+    /// A short latency test, recorded.
+    Recorded(Flavour),
+}
+
+impl SuitePart {
+    /// Returns the word used in progress lines and file names.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::Latency(Flavour::Binder) => "latency-binder",
+            Self::Latency(_) => "latency-hwbinder",
+            Self::Recorded(_) => "slow-calls",
+        }
+    }
+}
+
+/// Observer of the suite's progress.
+pub trait SuiteObserver {
+    /// The driver and the machine are known.
+    fn begins(&mut self, run: &Run);
+    /// Progress of a part; `left` is the estimated time for all remaining parts.
+    fn advanced(&mut self, part: SuitePart, done: u64, all: u64, left: Duration);
+    /// A part has its result, which must be kept whatever happens later.
+    fn kept(&mut self, part: SuitePart, run: Run);
+    /// A part could not be run, for this reason.
+    fn missing(&mut self, part: SuitePart, why: String);
+}
+
+/// Outcome of the suite.
+#[derive(Debug)]
+pub enum SuiteEnd {
+    /// Every part was tried.
+    Whole,
+    /// A signal came; parts that had not begun were left out.
+    Interrupted,
+    /// No driver to measure.
+    NoDriver(RunError),
+}
+
+/// Runs the suite. SIGINT and SIGTERM end it and keep the results so far.
+pub fn execute(options: &SuiteOptions, observer: &mut dyn SuiteObserver) -> SuiteEnd {
+    let parts = parts(options);
+    for (index, part) in parts.iter().copied().enumerate() {
+        let rest: Duration = parts[index + 1..].iter().map(|part| options.depth.usual_time(*part)).sum();
+        let mut part_observer = PartObserver {
+            part,
+            observer,
+            rest,
+            begun: Instant::now(),
+            usual: options.depth.usual_time(part),
+            first: index == 0,
+        };
+        let result = match part {
+            SuitePart::Throughput => run::execute(&throughput(options), &mut part_observer).map(Some),
+            SuitePart::Latency(flavour) => {
+                latency::execute(&latency_options(options, flavour), &mut part_observer).map(Some)
+            }
+            SuitePart::Recorded(flavour) => {
+                if let Err(why) = record(options, flavour) {
+                    observer.missing(part, why);
+                }
+                Ok(None)
+            }
+        };
+        match result {
+            Ok(Some(run)) => observer.kept(part, run),
+            Ok(None) => {}
+            Err(error @ RunError::NoDriver(_)) if index == 0 => return SuiteEnd::NoDriver(error),
+            Err(error) => observer.missing(part, error.to_string()),
+        }
+        if sys::stop_signal::received().is_some() {
+            let rest = parts[index + 1..].iter();
+            rest.for_each(|part| observer.missing(*part, "a signal came before it began".to_owned()));
+            return SuiteEnd::Interrupted;
+        }
+    }
+    SuiteEnd::Whole
+}
+
+/// Returns the parts; in a named context, those of its protocol.
+fn parts(options: &SuiteOptions) -> Vec<SuitePart> {
+    let speaks = |flavour| {
+        named(&options.wanted.device)
+            .is_none_or(|name| name.contains("hwbinder") == (flavour == Flavour::Hwbinder))
+    };
+    let flavours: Vec<Flavour> =
+        [Flavour::Binder, Flavour::Hwbinder].into_iter().filter(|flavour| speaks(*flavour)).collect();
+    let mut parts = vec![SuitePart::Throughput];
+    parts.extend(flavours.iter().map(|flavour| SuitePart::Latency(*flavour)));
+    if options.recording.is_some() {
+        parts.extend(flavours.last().map(|flavour| SuitePart::Recorded(*flavour)));
+    }
+    parts
+}
+
+fn named(device: &Device) -> Option<String> {
+    match device {
+        Device::Auto | Device::Private => None,
+        Device::Named(name) => Some(name.clone()),
+        Device::Path(path) => Some(path.display().to_string()),
+    }
+}
+
+fn throughput(options: &SuiteOptions) -> Plan {
+    let tests = match named(&options.wanted.device) {
+        None => Family::TESTS.to_vec(),
+        Some(name) if name.contains("hwbinder") => vec![Family::Binderize, Family::Passthrough],
+        Some(_) => vec![Family::Binder],
+    };
+    let amounts = options.depth.amounts();
+    Plan {
+        test: "throughput all".to_owned(),
+        tests,
+        controls: Controls::default_set(),
+        min_time: MinTime::Seconds(amounts.min_time_s),
+        repetitions: amounts.repetitions,
+        wanted: options.wanted.clone(),
+        command_line: options.command_line.clone(),
+        ..Plan::default()
+    }
+}
+
+fn latency_options(options: &SuiteOptions, flavour: Flavour) -> latency::LatencyOptions {
+    let wanted = if options.inherits_as_told {
+        options.wanted.clone()
+    } else {
+        Wanted {
+            settings: Settings { inherit: Inherit::Rt, ..options.wanted.settings },
+            ..options.wanted.clone()
+        }
+    };
+    latency::LatencyOptions {
+        iterations: options.depth.amounts().iterations,
+        pairs: sys::sched::usable_cpus().saturating_sub(1).clamp(1, latency::options::MOST_PAIRS),
+        wanted,
+        command_line: options.command_line.clone(),
+        ..latency::LatencyOptions::usual(flavour)
+    }
+}
+
+/// Records a short latency test in a copy of this program: recording costs time, so its durations are not
+/// among the results.
+fn record(options: &SuiteOptions, flavour: Flavour) -> Result<(), String> {
+    let Some(output) = &options.recording else { return Ok(()) };
+    let recorded = record_own(words(options, flavour), usual_categories(), 4096, output.clone());
+    if std::fs::metadata(output).is_ok_and(|file| file.len() == 0) {
+        // The recording began, but has no result.
+        let _ = std::fs::remove_file(output);
+    }
+    match recorded.map_err(|error| error.to_string())?.ended {
+        // 3: no permission for a real-time caller; the ordinary caller's calls were recorded.
+        Ended::Command(status) if !matches!(status.code(), Some(0 | 1 | 3)) => {
+            Err(format!("the latency test that was recorded ended with {status}"))
+        }
+        Ended::Command(_) | Ended::Time => Ok(()),
+    }
+}
+
+/// Arguments of the recorded test.
+fn words(options: &SuiteOptions, flavour: Flavour) -> Vec<String> {
+    let wanted = &options.wanted;
+    let mut words = vec!["latency".to_owned(), flavour.name().to_owned(), "--no-scenes".to_owned()];
+    words.push(format!("--iterations={}", options.depth.amounts().recorded_iterations));
+    words.push(format!("--driver={}", wanted.driver));
+    words.push(format!("--device={}", wanted.device));
+    // Settings of the embedded driver, which the kernel's driver would refuse.
+    if wanted.driver != Driver::Kernel {
+        let settings = latency_options(options, flavour).wanted.settings;
+        words.push(format!("--inherit={}", settings.inherit));
+        words.push(format!("--wait={}:{}", settings.waiting, settings.spin_budget_ns / 1000));
+        words.push(format!("--lanes={}", if settings.call_slots { "on" } else { "off" }));
+        words.extend(wanted.context_dir.iter().map(|folder| format!("--context-dir={}", folder.display())));
+    }
+    words
+}
+
+/// Turns the progress of a test into that of the suite.
+struct PartObserver<'w> {
+    part: SuitePart,
+    observer: &'w mut dyn SuiteObserver,
+    /// Typical time of the later parts.
+    rest: Duration,
+    begun: Instant,
+    usual: Duration,
+    first: bool,
+}
+
+impl PartObserver<'_> {
+    fn tell(&mut self, done: u64, all: u64) {
+        let elapsed = self.begun.elapsed();
+        // The elapsed time predicts better than the typical time, once a tenth is done.
+        let own = if done * 10 >= all && done > 0 {
+            elapsed.mul_f64(all.saturating_sub(done) as f64 / done as f64)
+        } else {
+            self.usual.saturating_sub(elapsed)
+        };
+        self.observer.advanced(self.part, done, all, own + self.rest);
+    }
+}
+
+impl Observer for PartObserver<'_> {
+    fn begins(&mut self, run: &Run) {
+        if self.first {
+            self.observer.begins(run);
+        }
+    }
+
+    fn starts(&mut self, _run: &Run, _case: usize, done: usize, all: usize) {
+        self.tell(done as u64, all as u64);
+    }
+
+    fn advanced(&mut self, made: u64, all: u64) {
+        self.tell(made, all);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(device: Device, recording: bool) -> SuiteOptions {
+        SuiteOptions {
+            depth: Depth::Quick,
+            wanted: Wanted { device, ..Wanted::default() },
+            inherits_as_told: false,
+            recording: recording.then(|| PathBuf::from("x")),
+            command_line: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn all_four_tests_unless_a_context_speaks_one_flavour_only() {
+        let both = [
+            SuitePart::Throughput,
+            SuitePart::Latency(Flavour::Binder),
+            SuitePart::Latency(Flavour::Hwbinder),
+        ];
+        assert_eq!(parts(&options(Device::Auto, false)), both);
+        assert_eq!(parts(&options(Device::Private, true))[3], SuitePart::Recorded(Flavour::Hwbinder));
+        let named = |name: &str| parts(&options(Device::Named(name.to_owned()), true));
+        assert_eq!(
+            named("hwbinder")[1..],
+            [SuitePart::Latency(Flavour::Hwbinder), SuitePart::Recorded(Flavour::Hwbinder)]
+        );
+        assert_eq!(
+            named("binder")[1..],
+            [SuitePart::Latency(Flavour::Binder), SuitePart::Recorded(Flavour::Binder)]
+        );
+    }
+
+    #[test]
+    fn latency_tests_inherit_all_unless_told_otherwise() {
+        let mut options = options(Device::Auto, false);
+        options.wanted.settings.inherit = Inherit::None;
+        assert_eq!(latency_options(&options, Flavour::Binder).wanted.settings.inherit, Inherit::Rt);
+        options.inherits_as_told = true;
+        assert_eq!(latency_options(&options, Flavour::Binder).wanted.settings.inherit, Inherit::None);
+        latency_options(&options, Flavour::Hwbinder).check().expect("can be done");
+    }
+}

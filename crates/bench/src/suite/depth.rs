@@ -1,0 +1,66 @@
+//! Depth of a suite: the amount of each part in a quick, an ordinary and a thorough run.
+//! Not here: the parts.
+
+use std::time::Duration;
+
+use super::SuitePart;
+use crate::plan::Flavour;
+
+/// Depth of a suite.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Depth {
+    /// Under a minute on a small machine: a first look.
+    Quick,
+    /// A few minutes.
+    #[default]
+    Usual,
+    /// For results used in comparisons.
+    Thorough,
+}
+
+/// Amounts of a depth.
+pub(super) struct Amounts {
+    /// Minimum time of every throughput case, in seconds.
+    pub(super) min_time_s: f64,
+    /// Repetitions of every throughput case: a comparison needs several.
+    pub(super) repetitions: u32,
+    /// Iterations of every pair of a latency test.
+    pub(super) iterations: u64,
+    /// Iterations of the recorded latency test.
+    pub(super) recorded_iterations: u64,
+}
+
+impl Depth {
+    pub(super) fn amounts(self) -> Amounts {
+        let (min_time_s, repetitions, iterations, recorded_iterations) = match self {
+            Self::Quick => (0.05, 1, 500, 200),
+            Self::Usual => (0.2, 3, 5_000, 1_000),
+            Self::Thorough => (0.5, 9, 50_000, 5_000),
+        };
+        Amounts { min_time_s, repetitions, iterations, recorded_iterations }
+    }
+
+    /// Returns the typical time of a part, on a machine of two CPUs with the embedded driver, where the usual
+    /// depth (122 s, 0.8 s) and the thorough one (1081 s, 8.5 s) were measured: the estimate until a part has
+    /// its own.
+    pub(super) fn usual_time(self, part: SuitePart) -> Duration {
+        let seconds = match (self, part) {
+            (Self::Quick, SuitePart::Throughput) => 15,
+            (Self::Usual, SuitePart::Throughput) => 120,
+            (Self::Thorough, SuitePart::Throughput) => 1080,
+            (Self::Quick | Self::Usual, SuitePart::Latency(_)) => 1,
+            (Self::Thorough, SuitePart::Latency(_)) => 8,
+            (_, SuitePart::Recorded(_)) => 5,
+        };
+        Duration::from_secs(seconds)
+    }
+
+    /// Returns the typical time of all parts.
+    #[must_use]
+    pub fn usual_whole(self) -> Duration {
+        let latency = SuitePart::Latency(Flavour::Binder);
+        let all = [SuitePart::Throughput, latency, latency, SuitePart::Recorded(Flavour::Hwbinder)];
+        // Plus the time before and after them.
+        all.into_iter().map(|part| self.usual_time(part)).sum::<Duration>() + Duration::from_secs(30)
+    }
+}

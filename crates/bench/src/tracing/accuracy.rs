@@ -1,0 +1,293 @@
+//! Accuracy of the trace analysis: records latency tests with a known cause of slowness, and counts correct
+//! verdicts and false alarms.
+//! Not here: the latency test (`crate::latency`), verdicts (the crate `trace`).
+//!
+//! - [`cause`]: the causes, and the verdicts that name them.
+//!
+//! The caller's own clock, never the trace, tells which calls the cause affected: those of the real-time
+//! caller that took sufficiently longer than the median without it. If the cause came before or after a call
+//! by that clock, it did not affect the call. Without the cause, a call that long had an unknown disturbance,
+//! and is not counted.
+
+pub mod cause;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use ::trace::verdict::{Analysis, AnalysisOptions, Analyzer, Filter, SlowCall};
+use backend::AnyContext;
+pub use cause::Cause;
+use record::Class;
+
+use super::{CheckError, RecordingFolder, read_record, record_own, unready, usual_categories};
+use crate::plan::{Dialect, Driver, Wanted};
+use crate::run;
+
+/// Minimum share of the affected calls whose verdict names the cause.
+pub const LEAST_NAMED: f64 = 0.95;
+/// Maximum share of false alarms among the other calls.
+pub const MOST_ALARMS: f64 = 0.02;
+/// Minimum number of affected calls for a result.
+pub const LEAST_AFFECTED: usize = 10;
+/// Maximum number of stored wrong verdicts.
+const EXAMPLES: usize = 3;
+/// Trace buffer per CPU, in KB.
+const BUFFER_KB: u64 = 8192;
+
+/// Options of an accuracy check.
+#[derive(Clone, Debug)]
+pub struct AccuracyOptions {
+    /// Causes to inject.
+    pub causes: Vec<Cause>,
+    /// Driver.
+    pub driver: Driver,
+    /// Calls of the real-time caller with each cause, and as many without.
+    pub iterations: u32,
+    /// Folder that keeps the recordings, if any.
+    pub keep: Option<PathBuf>,
+}
+
+/// Result for one cause.
+#[derive(Clone, Debug)]
+pub struct CauseResult {
+    /// The cause.
+    pub cause: Cause,
+    /// Calls with the cause.
+    pub calls: usize,
+    /// Calls for which the cause came too early or too late, by the caller's clock.
+    pub spared: usize,
+    /// Affected calls, among the others with the cause.
+    pub affected: usize,
+    /// Affected calls whose verdict names the cause.
+    pub named: usize,
+    /// Undisturbed calls without the cause.
+    pub clean: usize,
+    /// Undisturbed calls without the cause whose verdict names it (false alarms).
+    pub alarms: usize,
+    /// Calls without the cause that took as long as affected ones.
+    pub disturbed: usize,
+    /// Examples of wrong verdicts.
+    pub wrong: Vec<String>,
+}
+
+impl CauseResult {
+    /// Returns the share of named among affected calls; 0 without any.
+    #[must_use]
+    pub fn share_named(&self) -> f64 {
+        share(self.named, self.affected)
+    }
+
+    /// Returns the share of alarms among clean calls.
+    #[must_use]
+    pub fn share_alarms(&self) -> f64 {
+        share(self.alarms, self.clean)
+    }
+
+    /// Returns true if the numbers suffice for a judgement: enough affected calls, and most of the others
+    /// undisturbed.
+    #[must_use]
+    pub fn is_enough(&self) -> bool {
+        self.affected >= LEAST_AFFECTED && self.clean > self.disturbed
+    }
+
+    /// Returns true if both limits hold.
+    #[must_use]
+    pub fn is_right(&self) -> bool {
+        self.is_enough() && self.share_named() >= LEAST_NAMED && self.share_alarms() <= MOST_ALARMS
+    }
+}
+
+fn share(part: usize, whole: usize) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// Summary of a check, besides the results of the causes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccuracySummary {
+    /// Causes that need more CPUs than the machine has.
+    pub left_out: Vec<Cause>,
+    /// The signal that ended it.
+    pub stopped_by: Option<&'static str>,
+}
+
+/// Injects one cause after the other; reports each when it is finished. This program is started again for the
+/// tests. A signal ends the check: the current cause is reported with the calls until then, if some have the
+/// cause.
+///
+/// # Errors
+/// No tracing, no driver, or a test that did not finish.
+pub fn measure(
+    options: &AccuracyOptions,
+    tell: &mut dyn FnMut(&CauseResult),
+) -> Result<AccuracySummary, CheckError> {
+    sys::stop_signal::catch().map_err(|error| unready("catching signals", &error))?;
+    let wanted = Wanted { driver: options.driver, ..Wanted::default() };
+    let found = run::find_driver(&wanted, Dialect::Hwbinder.context());
+    let (context, _) = found.map_err(|error| CheckError::Unready(error.to_string()))?;
+    let embedded = matches!(context, AnyContext::Embedded(_));
+    drop(context);
+    let usable = sys::sched::affinity().map_err(|error| unready("asking for the usable CPUs", &error))?;
+    let cpus = match usable[..] {
+        [.., first, second] => [first, second],
+        [only] => [only; 2],
+        [] => return Err(CheckError::Unready("there is no usable CPU".to_owned())),
+    };
+    let folder = RecordingFolder::create("accuracy", options.keep.as_deref())?;
+    let rig = AccuracyTest { options, embedded, cpus, folder };
+    let (can, cannot): (Vec<Cause>, Vec<Cause>) =
+        options.causes.iter().partition(|cause| cause.cpus() <= usable.len());
+    let mut rest = AccuracySummary { left_out: cannot, stopped_by: None };
+    for cause in can {
+        if let Some(found) = rig.look(cause)? {
+            tell(&found);
+        }
+        rest.stopped_by = sys::stop_signal::received();
+        if rest.stopped_by.is_some() {
+            break;
+        }
+    }
+    Ok(rest)
+}
+
+/// One recorded test.
+struct Recorded {
+    /// Durations of the real-time caller's calls, in order, in ns.
+    took: Vec<u64>,
+    /// Numbers of the calls for which the cause came too early or too late.
+    spared: Vec<u64>,
+    /// Number of calls served on the caller's CPU, by the service's own report.
+    same_cpu: u64,
+    analysis: Analysis,
+}
+
+impl Recorded {
+    /// Returns the verdict on the call of this number.
+    fn verdict(&self, number: usize) -> Option<&SlowCall> {
+        let words = format!("pair=0 class={} number={number}", Class::Fifo.name());
+        self.analysis.slow.iter().find(|call| call.label.as_deref() == Some(words.as_str()))
+    }
+}
+
+struct AccuracyTest<'a> {
+    options: &'a AccuracyOptions,
+    embedded: bool,
+    cpus: [u32; 2],
+    folder: RecordingFolder,
+}
+
+impl AccuracyTest<'_> {
+    /// Checks one cause; `None` if a signal came before any result.
+    fn look(&self, cause: Cause) -> Result<Option<CauseResult>, CheckError> {
+        let Some(without) = self.record(cause, false)? else { return Ok(None) };
+        if sys::stop_signal::received().is_some() {
+            return Ok(None);
+        }
+        let Some(with) = self.record(cause, true)? else { return Ok(None) };
+        if cause == Cause::Apart && with.same_cpu > 0 {
+            return Err(CheckError::Unready("the caller and its server were not kept apart".to_owned()));
+        }
+        Ok(Some(judge(cause, &with, &without)))
+    }
+
+    /// Records and analyses a latency test with or without a cause; `None` if a signal left no result.
+    fn record(&self, cause: Cause, with: bool) -> Result<Option<Recorded>, CheckError> {
+        let way = if with { "with" } else { "without" };
+        let path = |end: &str| self.folder.path.join(format!("{cause}-{way}.{end}"));
+        let (file, document) = (path("trace"), path("json"));
+        let (always, puts_in) = cause.words(self.embedded, self.cpus);
+        let driver = if self.embedded { "embedded" } else { "kernel" };
+        let line = format!(
+            "latency hwbinder -i {} --driver {driver} --no-scenes --raw-data --deadline-us 60000000 {always} {} {}",
+            self.options.iterations,
+            if with { puts_in.as_str() } else { "" },
+            cause.either(with, self.cpus),
+        );
+        let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        words.extend(["--record".to_owned(), document.display().to_string()]);
+        let typed = words.join(" ");
+        record_own(words, usual_categories(), BUFFER_KB, file.clone())?;
+        let failed = |why: String| CheckError::Unready(format!("{cause}: binderperf {typed}: {why}"));
+        let run = read_record(&document).map_err(failed);
+        let stopped = sys::stop_signal::received().is_some();
+        let run = match run {
+            Err(_) if stopped => return Ok(None),
+            run => run?,
+        };
+        if !stopped && (!run.complete || run.any_failed()) {
+            return Err(failed(run.incomplete_reason.unwrap_or_else(|| "a pair broke".to_owned())));
+        }
+        let latency = run.cases.iter().filter_map(|case| case.latency.as_ref());
+        let latency =
+            latency.into_iter().find(|latency| latency.class == Class::Fifo && !latency.raw.is_empty());
+        let Some(latency) = latency else {
+            return if stopped { Ok(None) } else { Err(failed("no real-time caller".to_owned())) };
+        };
+        let analysis = analyse(&file).map_err(|error| failed(error.to_string()))?;
+        if analysis.lost > 0 || analysis.gaps > 0 {
+            return Err(failed(format!("the recording lost {} events", analysis.lost)));
+        }
+        Ok(Some(Recorded {
+            took: latency.raw.clone(),
+            spared: latency.spared.clone(),
+            same_cpu: latency.same_cpu,
+            analysis,
+        }))
+    }
+}
+
+fn analyse(file: &Path) -> Result<Analysis, ::trace::file::OpenError> {
+    let mut reader = ::trace::open(File::open(file)?)?;
+    let filter = Filter { own: true, ..Filter::default() };
+    let mut analyzer = Analyzer::new(AnalysisOptions { deadline_ns: None, worst: usize::MAX >> 8, filter });
+    while let Some(event) = reader.next() {
+        analyzer.take(&event, reader.names());
+    }
+    Ok(analyzer.finish(reader.names(), reader.report()))
+}
+
+fn judge(cause: Cause, with: &Recorded, without: &Recorded) -> CauseResult {
+    let mut usual = without.took.clone();
+    usual.sort_unstable();
+    let usual = usual.get(usual.len() / 2).copied().unwrap_or(0);
+    let limit = cause.excess_ns().map(|excess| usual.saturating_add(excess));
+    let befell = |took: u64| limit.is_none_or(|limit| took > limit);
+    let mut found = CauseResult {
+        cause,
+        calls: with.took.len(),
+        spared: with.spared.len(),
+        affected: 0,
+        named: 0,
+        clean: 0,
+        alarms: 0,
+        disturbed: 0,
+        wrong: Vec::new(),
+    };
+    let spared = |number: usize| with.spared.binary_search(&(number as u64)).is_ok();
+    let slower = with.took.iter().enumerate().filter(|(_, took)| befell(**took));
+    for (number, _) in slower.filter(|(number, _)| !spared(*number)) {
+        found.affected += 1;
+        match with.verdict(number) {
+            Some(call) if cause.is_claimed(call, true) => found.named += 1,
+            Some(call) => keep(&mut found.wrong, || format!("not named: {}", call.verdict)),
+            None => keep(&mut found.wrong, || format!("call {number} is not in the trace")),
+        }
+    }
+    for (number, took) in without.took.iter().enumerate() {
+        if limit.is_some() && befell(*took) {
+            found.disturbed += 1;
+            continue;
+        }
+        found.clean += 1;
+        if let Some(call) = without.verdict(number).filter(|call| cause.is_claimed(call, false)) {
+            found.alarms += 1;
+            keep(&mut found.wrong, || format!("false alarm: {}", call.verdict));
+        }
+    }
+    found
+}
+
+fn keep(list: &mut Vec<String>, what: impl FnOnce() -> String) {
+    if list.len() < EXAMPLES {
+        list.push(what());
+    }
+}

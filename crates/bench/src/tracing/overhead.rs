@@ -1,0 +1,186 @@
+//! Overhead of recording per call: the same round trips without and with it, alternately.
+//! Not here: the round trips (`crate::run`), recording (`record`).
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use ftrace::categories::{self, Category};
+use record::Outcome;
+
+use super::{CheckError, RecordingFolder, read_record, record_own, unready, usual_categories};
+use crate::plan::Driver;
+
+/// Trace buffer per CPU, in KB.
+const BUFFER_KB: u64 = 8192;
+/// Poll interval for the end of a run without recording.
+const STEP: Duration = Duration::from_millis(10);
+
+/// Set of recorded events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordingMode {
+    /// No events.
+    Without,
+    /// Binder's events alone.
+    Binder,
+    /// The defaults of `trace record`.
+    Usual,
+}
+
+impl RecordingMode {
+    /// All modes, in the order of a round.
+    pub const ALL: [Self; 3] = [Self::Without, Self::Binder, Self::Usual];
+
+    /// Describes what is recorded.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Without => "nothing",
+            Self::Binder => "binder_driver",
+            Self::Usual => "the usual categories",
+        }
+    }
+
+    /// Categories to record; `None` for no recording.
+    fn categories(self) -> Option<Vec<&'static Category>> {
+        match self {
+            Self::Without => None,
+            Self::Binder => Some(categories::named("binder_driver").into_iter().collect()),
+            Self::Usual => Some(usual_categories()),
+        }
+    }
+}
+
+/// Options of the measurement.
+#[derive(Clone, Debug)]
+pub struct OverheadOptions {
+    /// Driver.
+    pub driver: Driver,
+    /// Round trips of each mode in each round.
+    pub iterations: u32,
+    /// Number of rounds.
+    pub rounds: u32,
+}
+
+/// Cost of one mode.
+#[derive(Clone, Copy, Debug)]
+pub struct ModeCost {
+    /// The mode.
+    pub way: RecordingMode,
+    /// Median over rounds of the median duration of a round trip, in clock units.
+    pub median: f64,
+    /// Median over rounds of the ratio to the same round without recording.
+    pub ratio: f64,
+}
+
+/// Result of the measurement.
+#[derive(Clone, Debug, Default)]
+pub struct OverheadResult {
+    /// Cost of each mode; empty if a signal came in the first round.
+    pub found: Vec<ModeCost>,
+    /// Number of whole rounds.
+    pub rounds: usize,
+    /// The signal that ended it.
+    pub stopped_by: Option<&'static str>,
+}
+
+/// Measures all modes alternately. This program is started again for each. A signal ends the measurement,
+/// with the whole rounds until then.
+///
+/// # Errors
+/// No tracing, no driver, or a run that did not finish.
+pub fn measure(options: &OverheadOptions) -> Result<OverheadResult, CheckError> {
+    sys::stop_signal::catch().map_err(|error| unready("catching signals", &error))?;
+    let folder = RecordingFolder::create("overhead", None)?;
+    in_rounds(options, &folder.path)
+}
+
+fn in_rounds(options: &OverheadOptions, folder: &Path) -> Result<OverheadResult, CheckError> {
+    let mut rounds = Vec::with_capacity(options.rounds as usize);
+    let mut stopped_by = None;
+    while rounds.len() < options.rounds as usize && stopped_by.is_none() {
+        let round =
+            RecordingMode::ALL.iter().map(|way| once(options, *way, folder)).collect::<Result<Vec<_>, _>>();
+        stopped_by = sys::stop_signal::received();
+        match round {
+            // Whatever else failed in it, the round is incomplete.
+            _ if stopped_by.is_some() => {}
+            round => rounds.push(round?),
+        }
+    }
+    Ok(OverheadResult { found: figures(&rounds), rounds: rounds.len(), stopped_by })
+}
+
+/// Computes the figures from rounds, each with the medians of all modes.
+fn figures(rounds: &[Vec<f64>]) -> Vec<ModeCost> {
+    let found = RecordingMode::ALL.into_iter().enumerate().filter_map(|(place, way)| {
+        let medians: Vec<f64> = rounds.iter().filter_map(|round| round.get(place).copied()).collect();
+        let ratios: Vec<f64> =
+            rounds.iter().filter_map(|round| Some(round.get(place)? / round.first()?)).collect();
+        let [median, ratio] = [&medians, &ratios].map(|list| record::stats::median(list));
+        Some(ModeCost { way, median: median?, ratio: ratio? })
+    });
+    found.collect()
+}
+
+/// Returns the median of a round trip.
+fn once(options: &OverheadOptions, way: RecordingMode, folder: &Path) -> Result<f64, CheckError> {
+    let document = folder.join("run.json");
+    let words = [
+        "throughput".to_owned(),
+        "binder".to_owned(),
+        "--benchmark_filter=^BM_sendVec_binder/4$".to_owned(),
+        format!("--benchmark_min_time={}x", options.iterations),
+        format!("--driver={}", options.driver),
+        format!("--record={}", document.display()),
+    ];
+    match way.categories() {
+        None => run_own(&words)?,
+        Some(categories) => {
+            record_own(words.to_vec(), categories, BUFFER_KB, folder.join("run.trace"))?;
+        }
+    }
+    let failed = |why: String| CheckError::Unready(format!("binderperf {}: {why}", words.join(" ")));
+    let run = read_record(&document).map_err(failed)?;
+    let _ = fs::remove_file(&document);
+    let outcomes = run.cases.iter().flat_map(|case| &case.repetitions).map(|repetition| &repetition.outcome);
+    let median = outcomes.into_iter().find_map(|outcome| match outcome {
+        Outcome::Measured(numbers) => numbers.samples.percentile(50.0),
+        _ => None,
+    });
+    median.map(|median| median as f64).ok_or_else(|| failed("it measured nothing".to_owned()))
+}
+
+/// Runs a copy of this program without recording, until it ends; a signal ends it sooner.
+fn run_own(words: &[String]) -> Result<(), CheckError> {
+    let program = std::env::current_exe().map_err(|error| unready("finding this program's file", &error))?;
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    sys::child::die_with_parent(&mut command);
+    let mut child = command.spawn().map_err(|error| unready("starting a run", &error))?;
+    let waiting = |error| unready("waiting for a run", &error);
+    let mut asked = false;
+    while child.try_wait().map_err(waiting)?.is_none() {
+        if !asked && sys::stop_signal::received().is_some() {
+            sys::child::ask_to_end(&mut child).map_err(waiting)?;
+            asked = true;
+        }
+        thread::sleep(STEP);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_medians_of_rounds_and_of_each_rounds_ratio() {
+        let rounds = [vec![10.0, 30.0, 40.0], vec![20.0, 30.0, 60.0], vec![10.0, 50.0, 40.0]];
+        let found: Vec<(f64, f64)> = figures(&rounds).iter().map(|way| (way.median, way.ratio)).collect();
+        assert_eq!(found, [(10.0, 1.0), (30.0, 3.0), (40.0, 4.0)]);
+        assert!(figures(&[]).is_empty(), "stopped in the first round");
+    }
+}

@@ -1,0 +1,145 @@
+//! The end of the test: traffic stops, all processes release everything, and nothing may be left.
+//! Not here: the checks inside each process (`member::worker`).
+
+use std::time::{Duration, Instant};
+
+use super::account::{self, IdleProcess};
+use super::controller::Controller;
+use super::driver_state;
+use super::member::SERVICES;
+use super::messages::{Order, Phase};
+use super::{ChaosError, Summary};
+
+/// Limit of a phase as a multiple of `patience`: each process may wait several times.
+const PHASE: u32 = 4;
+
+impl Controller<'_> {
+    /// Ends the test in order.
+    ///
+    /// # Errors
+    /// Leftovers and failures.
+    pub(super) fn finish(mut self) -> Result<Summary, ChaosError> {
+        let limit = self.options.patience * PHASE;
+        self.all_at(Phase::Ready, limit)?;
+        self.tell_all(&Order::Stop);
+        self.all_at(Phase::Stopped, limit)?;
+        let before: Vec<_> = self.children().map(|child| (child.instance, child.memory)).collect();
+        self.tell_all(&Order::Memory);
+        self.tell_all(&Order::Settle(self.killed.clone()));
+        self.all_at(Phase::Settled, limit)?;
+        let growth = self.children().filter_map(|child| {
+            let half = before.iter().find(|(instance, _)| *instance == child.instance)?.1?;
+            Some(child.memory?.saturating_sub(half))
+        });
+        let growth_kib = growth.max();
+        let note = self.check_account();
+        if !self.no_failure() {
+            return Err(ChaosError::Failed(self.explain()));
+        }
+        self.end_processes(limit)?;
+        let mut summary = Summary {
+            tally: self.tally,
+            started: self.started(),
+            kills: self.killed.len(),
+            pauses: self.pauses,
+            growth_kib,
+            notes: note.into_iter().collect(),
+        };
+        self.check_empty(limit)?;
+        if let Some(broker) = self.view.leave() {
+            let end = Instant::now() + limit;
+            while driver_state::runs(broker) {
+                if Instant::now() >= end {
+                    return Err(ChaosError::Failed(vec![format!(
+                        "the broker, process {broker}, does not end"
+                    )]));
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            summary.notes.push("the broker was left empty, and ended".to_owned());
+        }
+        Ok(summary)
+    }
+
+    fn tell_all(&mut self, order: &Order) {
+        if self.no_failure() {
+            self.children().for_each(|child| child.tell(order));
+        }
+    }
+
+    /// Checks that the driver holds only registered nodes of the members; a note if it has no state text.
+    fn check_account(&mut self) -> Option<String> {
+        if !self.no_failure() {
+            return None;
+        }
+        let mut quiet: Vec<IdleProcess> = self
+            .children()
+            .map(|child| IdleProcess {
+                pid: child.process.pid(),
+                name: child.instance.to_string(),
+                nodes: SERVICES,
+                refs: 0,
+            })
+            .collect();
+        let refs = quiet.len() * SERVICES;
+        let name = "the service manager".to_owned();
+        quiet.push(IdleProcess { pid: self.manager.process.pid(), name, nodes: 1, refs });
+        let end = Instant::now() + self.options.patience;
+        loop {
+            let left = match self.view.state() {
+                Ok(text) => account::left_over(&text, &quiet),
+                Err(why) => return Some(format!("the driver's state was not looked at: {why}")),
+            };
+            if left.is_empty() {
+                return None;
+            }
+            if Instant::now() >= end {
+                left.into_iter().for_each(|what| self.complain(what));
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Ends all processes, the manager last.
+    fn end_processes(&mut self, limit: Duration) -> Result<(), ChaosError> {
+        self.allow_ends();
+        self.children().for_each(|child| child.tell(&Order::Leave));
+        self.all_at(Phase::Ended, limit)?;
+        let tallies: Vec<_> = self.children().map(|child| child.tally).collect();
+        tallies.into_iter().for_each(|tally| self.tally += tally);
+        let mut bad = Vec::new();
+        for child in self.children() {
+            let status = child.process.end_within(limit);
+            if status.is_none_or(|status| !status.success()) {
+                bad.push(format!("{} did not end as it should: {status:?}", child.instance));
+            }
+        }
+        self.manager.tell(&Order::Leave);
+        if self.manager.process.end_within(limit).is_none() {
+            bad.push("the service manager does not end".to_owned());
+        }
+        bad.into_iter().for_each(|what| self.complain(what));
+        if self.no_failure() { Ok(()) } else { Err(ChaosError::Failed(std::mem::take(&mut self.complaints))) }
+    }
+
+    /// Checks that an embedded driver used by this test alone is empty.
+    fn check_empty(&self, limit: Duration) -> Result<(), ChaosError> {
+        if !self.view.is_alone() {
+            return Ok(());
+        }
+        let end = Instant::now() + limit;
+        loop {
+            let text =
+                self.view.state().map_err(|why| ChaosError::Failed(vec![format!("no state: {why}")]))?;
+            let left = account::besides(&text, std::process::id());
+            if left.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() >= end {
+                return Err(ChaosError::Failed(left));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Contract section 16: processes killed while sending (EXT-08): both sides of the test.
+
+use std::time::{Duration, Instant};
+
+use crate::prelude::*;
+
+/// The object at the start of each call, which the driver translates.
+const OBJECT: usize = 24;
+const ONEWAY: u32 = 1;
+const CALL: u32 = 2;
+
+/// The bytes after the object in the call or reply of this number; content and length differ for each.
+fn text(number: u64) -> Vec<u8> {
+    let length = 8 + number as usize * 7919 % 12_000;
+    let mut bytes: Vec<u8> = (0..length as u64).map(|at| (at * 31 + number * 101) as u8).collect();
+    bytes[..8].copy_from_slice(&number.to_ne_bytes());
+    bytes
+}
+
+fn send(process: &RawProcess, target: Handle, code: u32, number: u64) -> Result<Got, Stop> {
+    if code == CALL {
+        return process.call_with(target, code, Draft::of(&fd(1)).bytes(&text(number)).payload());
+    }
+    let draft = Draft::of(&Node::number(77).object(object::BINDER)).bytes(&text(number));
+    process.send(target, code, TransactionFlags::ONEWAY, draft.payload())?;
+    let ends = |item: &Return| matches!(item, Return::TransactionComplete | Return::FailedReply);
+    process.read_on(Got::default(), |got| got.returns.iter().any(ends))
+}
+
+/// Sends numbered calls of both kinds forever. A oneway call without buffer space is repeated.
+pub(crate) fn flood(process: &RawProcess, target: Handle) -> Verdict {
+    let mut oneways = 0;
+    for calls in 0.. {
+        while oneways < calls * 3 {
+            let got = send(process, target, ONEWAY, oneways)?;
+            process.acknowledge(&got)?;
+            if got.returns.contains(&Return::TransactionComplete) {
+                oneways += 1;
+            }
+        }
+        let got = send(process, target, CALL, calls)?;
+        process.acknowledge(&got)?;
+        process.free(&got.reply()?)?;
+    }
+    Ok(())
+}
+
+/// Answers every call with the number of bytes that its number demands, forever.
+pub(crate) fn answer_all(process: &RawProcess) -> Verdict {
+    for number in 0.. {
+        let call = process.read()?.call()?;
+        process.free(&call)?;
+        expect_work("answering a call", &process.answer(&text(number))?, "COMPLETE")?;
+    }
+    Ok(())
+}
+
+/// Varying delays that are not multiples of the clock tick.
+fn instant(round: u64) -> Duration {
+    Duration::from_micros(round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52)
+}
+
+/// Checks a delivered call against the one sent under its number.
+fn check(server: &RawProcess, call: &Delivery, next: &mut [u64; 2]) -> Verdict {
+    let data = server.bytes(call)?;
+    let next = &mut next[usize::from(call.code == CALL)];
+    ensure(data.len() > OBJECT && data[OBJECT..] == text(*next), || {
+        let found = data.get(OBJECT..OBJECT + 8).unwrap_or_default();
+        format!("call {next} of its kind came as {} bytes that begin with {found:?}", data.len())
+    })?;
+    expect("objects that came with it", call.offsets_size, 8)?;
+    *next += 1;
+    if call.code == CALL {
+        let fd = server.conn.take_fd(call.buffer.0);
+        ensure(fd.is_some(), || format!("call {next} came without its descriptor"))?;
+    }
+    server.free(call)?;
+    // Last, because a reply to a dead caller blocks further writes until the next read (WR-13).
+    if call.code == CALL {
+        server.reply(Payload::default())?;
+    }
+    Ok(())
+}
+
+/// Kills a process that sends continuously; returns the number of calls that arrived.
+fn killed_sender(kit: &Kit, server: &RawProcess, node: Node, round: u64) -> Result<u64, Stop> {
+    let mut remote = Some(RemoteProcess::start(kit)?);
+    let mut next = [0, 0];
+    let (mut first, mut last) = (None, Instant::now());
+    if let Some(remote) = &remote {
+        remote.take(kit, server, node)?;
+        remote.command(&format!("flood {}", node.ptr))?;
+    }
+    loop {
+        if let Some(got) = server.read_now()? {
+            first.get_or_insert_with(Instant::now);
+            last = Instant::now();
+            // Besides calls there are reference notifications and completions of replies.
+            server.acknowledge(&got)?;
+            for item in &got.returns {
+                if let Return::Transaction(call) = item {
+                    check(server, call, &mut next)?;
+                }
+            }
+        }
+        let due = first.is_some_and(|first| first.elapsed() >= instant(round));
+        if let Some(remote) = remote.take_if(|_| due) {
+            drop(remote);
+            last = Instant::now();
+        }
+        if remote.is_none() && last.elapsed() >= SILENCE {
+            return Ok(next[0] + next[1]);
+        }
+        ensure(last.elapsed() < PATIENCE, || "a flooding process sent nothing".into())?;
+    }
+}
+
+/// Kills a process that answers continuously; returns the number of replies that arrived.
+fn killed_server(kit: &Kit, client: &RawProcess, round: u64) -> Result<u64, Stop> {
+    let (remote, handle) = RemoteProcess::owning(kit, client, 1)?;
+    remote.command("answer-all")?;
+    let mut remote = Some(remote);
+    let start = Instant::now();
+    for number in 0.. {
+        client.start_call(handle, 1, b"")?;
+        if let Some(remote) = remote.take_if(|_| start.elapsed() >= instant(round)) {
+            drop(remote);
+        }
+        let got = client.ending()?;
+        let Ok(reply) = got.reply() else {
+            expect("how a call of a killed process ends", got.work().ends_with("DEAD_REPLY"), true)?;
+            ensure(remote.is_none(), || "a living process was called dead".into())?;
+            return Ok(number);
+        };
+        ensure(client.bytes(&reply)? == text(number), || format!("reply {number} is not the one sent"))?;
+        client.free(&reply)?;
+    }
+    Ok(0)
+}
+
+pub(crate) fn ext_08_a_killed_sender_leaves_whole_calls(kit: &Kit) -> Verdict {
+    const ROUNDS: u64 = 24;
+    let (server, node) = (kit.server()?, Node::number(1));
+    let mut came = 0;
+    for round in 0..ROUNDS {
+        came += killed_sender(kit, &server, node, round)?;
+    }
+    ensure(came > ROUNDS, || format!("{ROUNDS} flooding processes sent only {came} calls"))?;
+    let client = kit.server()?;
+    for round in 0..ROUNDS / 2 {
+        killed_server(kit, &client, round)?;
+    }
+    // The dead process left nothing in the receive mapping: a call that needs nearly all of it fits.
+    let Pair { server, client, handle, .. } = kit.pair_of(server, client, node)?;
+    let all = vec![0; server.conn.map_size() - 4096];
+    client.start_call(handle, 9, &all)?;
+    let call = server.read()?.call()?;
+    expect("bytes delivered", call.data_size, all.len() as u64)?;
+    server.finish_call()?;
+    server.free(&call)?;
+    expect_work("a call that fills the receiving area", &client.ending()?, "COMPLETE REPLY")
+}

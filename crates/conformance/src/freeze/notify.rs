@@ -1,0 +1,141 @@
+//! Contract section 11: freeze notifications (FRZ-06 to FRZ-09).
+
+use crate::freeze::Frozen;
+use crate::prelude::*;
+
+const COOKIE: Cookie = Cookie(0xf_0001);
+const OTHER: Cookie = Cookie(0xf_0002);
+
+/// A remote process to freeze; skips the test if the driver has no freeze notifications.
+fn notifying(kit: &Kit) -> Result<Frozen, Stop> {
+    kit.since(6, 12, "freeze notifications")?;
+    Frozen::new(kit)
+}
+
+/// Fails unless the next read reports this state.
+fn expect_state(process: &RawProcess, what: &str, cookie: Cookie, frozen: bool) -> Verdict {
+    let got = process.expect_read(what, "FROZEN_BINDER")?;
+    let told = got.returns.iter().find(|item| matches!(item, Return::FrozenBinder(..)));
+    expect(what, told, Some(&Return::FrozenBinder(cookie, frozen)))
+}
+
+fn acknowledge(process: &RawProcess, cookie: Cookie) -> Verdict {
+    process.write(|c| c.freeze_done(cookie))
+}
+
+/// Requests notifications and reads the initial state.
+fn subscribe(frozen: &Frozen, what: &str) -> Verdict {
+    frozen.client.write(|c| c.request_freeze(frozen.handle, COOKIE))?;
+    expect_state(&frozen.client, what, COOKIE, false)
+}
+
+pub(super) fn frz_06_a_request_tells_the_state(kit: &Kit) -> Verdict {
+    let frozen = notifying(kit)?;
+    let second = frozen.remote.give(kit, &frozen.client, 2)?;
+    frozen.client.expect_invalid("REQUEST_FREEZE of an unknown handle", |c| {
+        c.request_freeze(Handle(4000), COOKIE);
+    })?;
+    subscribe(&frozen, "the state of a thawed process")?;
+    for cookie in [COOKIE, OTHER] {
+        frozen.client.expect_invalid("a second REQUEST_FREEZE of a handle", |c| {
+            c.request_freeze(frozen.handle, cookie);
+        })?;
+    }
+    frozen.freeze()?;
+    frozen.client.write(|c| c.request_freeze(second, OTHER))?;
+    expect_state(&frozen.client, "the state of a frozen process", OTHER, true)?;
+    frozen.thaw()
+}
+
+pub(super) fn frz_07_where_the_drivers_differ(kit: &Kit) -> Verdict {
+    let frozen = notifying(kit)?;
+    let client = frozen.client.clone();
+    let second = frozen.remote.give(kit, &client, 2)?;
+    subscribe(&frozen, "the first state")?;
+    acknowledge(&client, COOKIE)?;
+    let same_cookie = |c: &mut Commands| c.request_freeze(second, COOKIE);
+    if kit.is_rust() {
+        client.expect_invalid("the cookie of another node", same_cookie)?;
+    } else {
+        client.write(same_cookie)?;
+        expect_state(&client, "the first state of another node, by the same cookie", COOKIE, false)?;
+        acknowledge(&client, COOKIE)?;
+        client.write(|c| c.clear_freeze(second, COOKIE))?;
+        client.expect_read("clearing it", "CLEAR_FREEZE_NOTIFICATION_DONE")?;
+    }
+    let repeated = |what: &str, state: bool| {
+        if kit.is_rust() {
+            return client.expect_silence(what);
+        }
+        expect_state(&client, what, COOKIE, state)?;
+        acknowledge(&client, COOKIE)
+    };
+    frozen.freeze()?;
+    expect_state(&client, "once frozen", COOKIE, true)?;
+    acknowledge(&client, COOKIE)?;
+    frozen.freeze()?;
+    repeated("frozen once more", true)?;
+    frozen.thaw()?;
+    expect_state(&client, "once thawed", COOKIE, false)?;
+    frozen.freeze()?;
+    frozen.thaw()?;
+    acknowledge(&client, COOKIE)?;
+    repeated("frozen and thawed before the acknowledgement", false)?;
+    client.write(|c| c.request_death(second, OTHER))?;
+    drop(frozen.remote);
+    client.expect_read("once the process is gone", "DEAD_BINDER")?;
+    client.write(|c| c.request_freeze(second, OTHER))?;
+    match kit.by_driver(true, false) {
+        true => client.expect_silence("REQUEST_FREEZE of a dead node"),
+        false => expect_state(&client, "REQUEST_FREEZE of a dead node", OTHER, false),
+    }
+}
+
+pub(super) fn frz_08_one_state_at_a_time(kit: &Kit) -> Verdict {
+    let frozen = notifying(kit)?;
+    let client = &frozen.client;
+    let nothing_pending = |what: &str| client.expect_invalid(what, |c| c.freeze_done(COOKIE));
+    nothing_pending("FREEZE_NOTIFICATION_DONE of an unknown cookie")?;
+    subscribe(&frozen, "the first state")?;
+    frozen.freeze()?;
+    client.expect_silence("frozen before the first state was acknowledged")?;
+    acknowledge(client, COOKIE)?;
+    expect_state(client, "after the acknowledgement", COOKIE, true)?;
+    frozen.thaw()?;
+    client.expect_silence("thawed before the second state was acknowledged")?;
+    acknowledge(client, COOKIE)?;
+    expect_state(client, "after that acknowledgement", COOKIE, false)?;
+    acknowledge(client, COOKIE)?;
+    client.expect_silence("all states acknowledged")?;
+    nothing_pending("FREEZE_NOTIFICATION_DONE with nothing to acknowledge")?;
+    frozen.freeze()?;
+    expect_state(client, "frozen with nothing to acknowledge", COOKIE, true)?;
+    frozen.thaw()
+}
+
+pub(super) fn frz_09_clearing(kit: &Kit) -> Verdict {
+    let frozen = notifying(kit)?;
+    let (client, handle) = (&frozen.client, frozen.handle);
+    client.expect_invalid("CLEAR_FREEZE of an unknown handle", |c| c.clear_freeze(Handle(4000), COOKIE))?;
+    client.expect_invalid("CLEAR_FREEZE of a handle without request", |c| c.clear_freeze(handle, COOKIE))?;
+    subscribe(&frozen, "the first state")?;
+    client.expect_invalid("CLEAR_FREEZE with another cookie", |c| c.clear_freeze(handle, OTHER))?;
+    client.write(|c| c.clear_freeze(handle, COOKIE))?;
+    client.expect_silence("cleared before the state was acknowledged")?;
+    acknowledge(client, COOKIE)?;
+    // On the process queue, so any thread may read it.
+    let got = client.on(&Worker::new()?, |client| {
+        client.version()?;
+        client.enter_looper()?;
+        client.expect_read("another thread, after the acknowledgement", "CLEAR_FREEZE_NOTIFICATION_DONE")
+    })?;
+    let cleared = Return::ClearFreezeNotificationDone(COOKIE);
+    expect("its cookie", got.returns.contains(&cleared), true)?;
+    frozen.freeze()?;
+    client.expect_silence("frozen after clearing")?;
+    frozen.thaw()?;
+    subscribe(&frozen, "the first state of a new request")?;
+    acknowledge(client, COOKIE)?;
+    client.write(|c| c.clear_freeze(handle, COOKIE))?;
+    expect_work("cleared with nothing to acknowledge", &client.read()?, "CLEAR_FREEZE_NOTIFICATION_DONE")
+}

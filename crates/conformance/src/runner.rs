@@ -1,0 +1,181 @@
+//! Runs each item in its own process, so that a hang, a crash or leftover state affects only that item.
+//! Not here: the items (sections), output (`ktap`).
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use procgroup::{Streams, WorkerProcess};
+
+use super::fault_injection::Fault;
+use super::item::{Item, ManagerSlot, Outcome, Stop};
+use super::kit::Kit;
+use super::subject::Subject;
+use super::test_manager;
+use super::{HELPER_COMMAND, catalogue};
+
+/// Options of a run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Faults to inject.
+    pub faults: Vec<Fault>,
+    /// Time limit per item.
+    pub limit: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { faults: Vec::new(), limit: Duration::from_secs(60) }
+    }
+}
+
+/// Prefix of the result line of an item's process.
+const RESULT: &str = "RESULT ";
+
+/// Checks that the suite can manage the context, which nearly every item needs.
+///
+/// # Errors
+/// Which process manages it already, and what to do.
+pub fn check_unmanaged(subject: &Subject) -> Result<(), String> {
+    match test_manager::become_manager(subject) {
+        Ok(_) => Ok(()),
+        Err(stop) => Err(stop.why()),
+    }
+}
+
+/// Runs items in order. `report` gets each outcome with diagnostics and returns whether to continue. SIGINT and
+/// SIGTERM also end the run, without a report of the current item; returns that signal.
+pub fn run(
+    subject: &Subject,
+    items: &[&Item],
+    options: &Options,
+    report: &mut dyn FnMut(&Item, &Outcome, &[String]) -> bool,
+) -> Option<&'static str> {
+    // Without the handlers a signal kills this process.
+    let _ = sys::stop_signal::catch();
+    let mut open: Option<test_manager::ManagerThread> = None;
+    for item in items {
+        if let Some(signal) = sys::stop_signal::received() {
+            return Some(signal);
+        }
+        let mut notes = Vec::new();
+        if let Some(mut manager) =
+            open.take_if(|manager| manager.has_ended() || item.slot == ManagerSlot::Free)
+            && let Some(why) = manager.close()
+        {
+            notes.push(format!("the suite's own context manager had ended: {why}"));
+        }
+        if item.slot == ManagerSlot::TestManager && open.is_none() {
+            match test_manager::ManagerThread::new(subject) {
+                Ok(manager) => open = Some(manager),
+                Err(stop) => {
+                    if report(item, &Outcome::Failed(stop.why()), &notes) {
+                        continue;
+                    }
+                    return None;
+                }
+            }
+        }
+        let (outcome, said) = run_one(subject, item, options);
+        // A terminal's signal also reaches the item's process, which makes its result meaningless.
+        if let Some(signal) = sys::stop_signal::received() {
+            return Some(signal);
+        }
+        notes.extend(said);
+        if !report(item, &outcome, &notes) {
+            return None;
+        }
+    }
+    None
+}
+
+fn run_one(subject: &Subject, item: &Item, options: &Options) -> (Outcome, Vec<String>) {
+    /// Poll interval for stop signals.
+    const TICK: Duration = Duration::from_millis(100);
+    let own = [HELPER_COMMAND.to_owned(), "item".to_owned(), subject.address(), item.id.to_owned()];
+    let words: Vec<String> = own.into_iter().chain(options.faults.iter().map(Fault::to_string)).collect();
+    let streams = Streams::all_heard();
+    let process = match WorkerProcess::spawn(Path::new("/proc/self/exe"), &words, streams, None) {
+        Ok(process) => process,
+        Err(error) => return (Outcome::Failed(format!("its process did not start: {error}")), Vec::new()),
+    };
+    let start = Instant::now();
+    while process.end_within(TICK).is_none() {
+        if start.elapsed() >= options.limit || sys::stop_signal::received().is_some() {
+            return (Outcome::Failed(format!("it did not end within {:?}", options.limit)), Vec::new());
+        }
+    }
+    let mut notes = Vec::new();
+    let outcome = judge(&process.last_words(), process.end(), &mut notes);
+    // The first lines of a panic suffice; a backtrace would hide the results.
+    let complaints = process.complaints();
+    notes.extend(complaints.lines().filter(|line| !line.is_empty()).take(4).map(str::to_owned));
+    (outcome, notes)
+}
+
+/// Derives the outcome from the process's output and exit status.
+fn judge(said: &str, status: Option<ExitStatus>, notes: &mut Vec<String>) -> Outcome {
+    let mut outcome = None;
+    for line in said.lines() {
+        match line.strip_prefix(RESULT) {
+            Some("pass") => outcome = Some(Outcome::Passed),
+            Some(result) => {
+                let (word, why) = result.split_once(' ').unwrap_or((result, ""));
+                let made: fn(String) -> Outcome = match word {
+                    "skip" => Outcome::Skipped,
+                    "differs" => Outcome::Differs,
+                    _ => Outcome::Failed,
+                };
+                outcome = Some(made(why.to_owned()));
+            }
+            None => notes.push(line.to_owned()),
+        }
+    }
+    outcome.unwrap_or_else(|| {
+        Outcome::Failed(match status {
+            Some(status) => match status.signal() {
+                Some(signal) => format!("its process was killed by signal {signal}"),
+                None => format!("its process ended without a result: {status}"),
+            },
+            None => "its process vanished".to_owned(),
+        })
+    })
+}
+
+/// Runs one test in this process and prints its outcome.
+///
+/// # Errors
+/// Unknown item or fault, or no context.
+pub(super) fn serve_item(subject: Subject, id: &str, faults: &[&str]) -> Result<(), String> {
+    let item = catalogue().find(|item| item.id == id).ok_or_else(|| format!("no item {id}"))?;
+    let faults = faults.iter().map(|fault| fault.parse()).collect::<Result<_, _>>()?;
+    let kit = Kit::new(subject).map_err(Stop::why)?;
+    let line = match item.run(&kit.on(kit.subject.clone().with_faults(faults))) {
+        Outcome::Passed => "pass".to_owned(),
+        Outcome::Skipped(why) => format!("skip {why}"),
+        Outcome::Differs(why) => format!("differs {why}"),
+        Outcome::Failed(why) => format!("fail {why}"),
+    };
+    println!("{RESULT}{}", line.replace('\n', " "));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_ends_as_it_says_or_as_its_process_did() {
+        let judged = |said: &str, status| judge(said, Some(ExitStatus::from_raw(status)), &mut Vec::new());
+        assert_eq!(judged("RESULT pass\n", 0), Outcome::Passed);
+        assert_eq!(judged("RESULT skip no device\n", 0), Outcome::Skipped("no device".into()));
+        assert_eq!(judged("RESULT differs by nature\n", 0), Outcome::Differs("by nature".into()));
+        assert_eq!(judged("RESULT fail expected 1, got 2\n", 0), Outcome::Failed("expected 1, got 2".into()));
+        assert_eq!(judged("", 7), Outcome::Failed("its process was killed by signal 7".into()));
+        assert!(matches!(judged("", 0x100), Outcome::Failed(why) if why.contains("without a result")));
+        let mut notes = Vec::new();
+        assert_eq!(judge("seen\nRESULT pass\n", None, &mut notes), Outcome::Passed);
+        assert_eq!(notes, ["seen"]);
+    }
+}

@@ -1,0 +1,96 @@
+//! Collects the facts about this machine that are in no file and need no measurement.
+//! Not here: measuring (`measure`), files (`snapshot`).
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use backend::locate;
+
+use super::facts::{Device, Facts};
+use super::probes::users::STATS;
+use backend::state::{self, StateError, StateFile};
+
+/// Collects facts. With `of_kernel` the kernel driver's devices are opened and its stats read; otherwise they are not
+/// touched.
+#[must_use]
+pub fn gather(of_kernel: bool) -> Facts {
+    let mut facts = Facts {
+        tool: env!("CARGO_PKG_VERSION").to_owned(),
+        debug_build: Some(cfg!(debug_assertions)),
+        class: Some(host::class()),
+        usable_cpus: Some(sys::sched::usable_cpus()),
+        ..Facts::new()
+    };
+    properties(&mut facts);
+    if of_kernel {
+        facts.devices = Some(devices());
+        facts.features = features();
+        stats(&mut facts);
+    }
+    facts
+}
+
+/// Android's build properties, on Android.
+fn properties(facts: &mut Facts) {
+    const PROGRAM: &str = "/system/bin/getprop";
+    if !Path::new(PROGRAM).exists() {
+        return;
+    }
+    let output = Command::new(PROGRAM).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    if let Ok(output) = output {
+        let text = String::from_utf8_lossy(&output.stdout);
+        // Other properties identify the phone and its network; they are not needed.
+        let builds: Vec<&str> = text
+            .lines()
+            .filter(|line| line.starts_with("[ro.build.") || line.starts_with("[ro.debuggable"))
+            .collect();
+        facts.texts.insert("getprop.txt".to_owned(), builds.join("\n"));
+    }
+}
+
+/// Binder devices in `/dev`, and in the binderfs instance that Android and Waydroid mount.
+fn devices() -> Vec<Device> {
+    let mut paths: Vec<PathBuf> = ["/dev", "/dev/binderfs"]
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten())
+        .filter(|entry| entry.file_name().to_string_lossy().ends_with("binder"))
+        .map(|entry| entry.path())
+        .collect();
+    paths.sort_unstable();
+    paths.iter().filter_map(|path| device(path)).collect()
+}
+
+fn device(path: &Path) -> Option<Device> {
+    // A link from /dev into binderfs is kept under the name that programs use.
+    let found = fs::metadata(path).ok().filter(|found| found.file_type().is_char_device())?;
+    let opened = OpenOptions::new().read(true).write(true).open(path);
+    Some(Device {
+        path: path.display().to_string(),
+        mode: found.mode() & 0o7777,
+        uid: found.uid(),
+        refused: opened.err().map(|error| sys::errno::describe(&error)),
+    })
+}
+
+fn features() -> Option<Vec<String>> {
+    let entries = fs::read_dir("/dev/binderfs/features").or_else(|_| fs::read_dir("/dev/features")).ok()?;
+    let mut names: Vec<String> =
+        entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    Some(names)
+}
+
+/// The driver's stats, from wherever it provides them.
+fn stats(facts: &mut Facts) {
+    match state::of_device(&locate::Device::Auto, StateFile::Stats) {
+        Ok(text) => {
+            facts.texts.insert(STATS.to_owned(), text);
+        }
+        Err(StateError::NoDriver { .. }) => {}
+        Err(trouble) => {
+            facts.unreadable.insert(STATS.to_owned(), trouble.to_string());
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Processes that use binder now, from the driver's stats: threads, buffers, pending calls.
+//! Not here: where the stats are (`driver::kernel_state`).
+//! Facts: contract DBG-05, DBG-06; `print_binder_proc_stats` in binder.c, `debug_print_stats` in process.rs; AOSP's
+//! `BINDER_SET_MAX_THREADS` of 15; half of the mapping is for oneway calls (contract OW-06).
+
+use driver::kernel_state::{self, StateError, StateFile};
+
+use crate::probe::{Probe, ProbeResult};
+use crate::snapshot::{Snapshot, Unavailable};
+
+const SHOW: &str = "binderperf state stats";
+
+pub(super) const PROBES: &[Probe] = &[
+    Probe { id: "binder-users", looks_at: "processes that use binder now", proof: SHOW, look: users },
+    Probe {
+        id: "binder-threads",
+        looks_at: "processes without a free binder thread",
+        proof: SHOW,
+        look: threads,
+    },
+    Probe {
+        id: "binder-buffers",
+        looks_at: "processes with little buffer space for oneway calls",
+        proof: SHOW,
+        look: buffers,
+    },
+    Probe { id: "binder-backlog", looks_at: "processes with many pending calls", proof: SHOW, look: backlog },
+];
+
+/// Name in `Facts::texts` of stats that were read through the driver's own interface.
+pub(crate) const STATS: &str = "binder-stats.txt";
+
+/// Limit above which pending calls of a process are reported.
+const MANY_PENDING: u64 = 8;
+/// Smallest page size of machines with binder.
+const PAGE: u64 = 4096;
+
+/// A process and context in the driver's stats. `None`: not reported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct User {
+    pid: u32,
+    context: String,
+    threads: Option<u64>,
+    started: Option<u64>,
+    most: Option<u64>,
+    ready: Option<u64>,
+    free_async: Option<u64>,
+    pages: Option<u64>,
+    pending: Option<u64>,
+}
+
+impl User {
+    fn name(&self) -> String {
+        format!("{} ({})", self.pid, self.context)
+    }
+}
+
+/// Parses the driver's stats.
+fn parse(text: &str) -> Vec<User> {
+    let mut users: Vec<User> = Vec::new();
+    for line in text.lines() {
+        if let Some(pid) = line.strip_prefix("proc ") {
+            users.extend(pid.trim().parse().ok().map(|pid| User { pid, ..User::default() }));
+            continue;
+        }
+        let Some(user) = users.last_mut() else { continue };
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let last = words.last().and_then(|word| word.parse().ok());
+        match words.as_slice() {
+            ["context", name] => user.context = (*name).to_owned(),
+            ["threads:", _] => user.threads = last,
+            ["requested", "threads:", share] => {
+                let (asked, most) = share.split_once('/').unwrap_or((share, ""));
+                user.started = asked.split_once('+').and_then(|(_, started)| started.parse().ok());
+                user.most = most.parse().ok();
+            }
+            ["ready", "threads", _] => user.ready = last,
+            ["free", "async" | "oneway", "space", _] => user.free_async = last,
+            ["pages:", counts] => {
+                let counts = counts.split(':').map(|count| count.parse::<u64>().ok());
+                user.pages = counts.sum::<Option<u64>>();
+            }
+            ["pending" | "outstanding", "transactions:", _] => user.pending = last,
+            _ => {}
+        }
+    }
+    users
+}
+
+/// The driver's stats; `None` without a driver.
+fn account(snapshot: &Snapshot) -> Result<Option<Vec<User>>, Unavailable> {
+    if let Some(text) = snapshot.maybe(STATS)? {
+        return Ok(Some(parse(&text)));
+    }
+    if snapshot.is_live() {
+        // `gather` has already looked for them.
+        return Ok(None);
+    }
+    match kernel_state::read(snapshot.root(), None, StateFile::Stats) {
+        Ok(text) => Ok(text.as_deref().map(parse)),
+        Err(StateError::NoDriver { .. }) if snapshot.is_complete() => Ok(None),
+        Err(error) => Err(Unavailable::Failed("the driver's stats".to_owned(), error.to_string())),
+    }
+}
+
+/// The result for those processes for which `objects` holds.
+fn judged(
+    snapshot: &Snapshot,
+    fine: &str,
+    objects: fn(&User) -> bool,
+    found: fn(&[&User]) -> ProbeResult,
+) -> Result<ProbeResult, Unavailable> {
+    let Some(users) = account(snapshot)? else {
+        return Ok(ProbeResult::fine("no driver with users"));
+    };
+    let few: Vec<&User> = users.iter().filter(|user| objects(user)).collect();
+    Ok(match few.as_slice() {
+        [] => ProbeResult::fine(fine),
+        some => found(some),
+    })
+}
+
+fn names(users: &[&User]) -> String {
+    const SHOWN: usize = 5;
+    let more = if users.len() > SHOWN { format!(" and {} more", users.len() - SHOWN) } else { String::new() };
+    users.iter().take(SHOWN).map(|user| user.name()).collect::<Vec<_>>().join(", ") + &more
+}
+
+/// Joins one text for each user.
+fn each(users: &[&User], say: fn(&User) -> String) -> String {
+    users.iter().map(|user| say(user)).collect::<Vec<_>>().join("; ")
+}
+
+fn users(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
+    judged(
+        snapshot,
+        "no process uses binder now",
+        |_| true,
+        |users| {
+            let threads: u64 = users.iter().filter_map(|user| user.threads).sum();
+            ProbeResult::info(format!("{} processes use binder now, with {threads} threads", users.len()))
+            .effect("their calls share CPUs, locks and memory with the test; on a phone, stop the framework (adb shell stop) \
+                     to measure the driver alone")
+            .because("the driver's stats", names(users))
+        },
+    )
+}
+
+fn threads(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
+    let busy = |user: &User| {
+        let all_started =
+            user.most.is_some_and(|most| most > 0 && user.started.is_some_and(|started| started >= most));
+        all_started && user.ready == Some(0)
+    };
+    judged(snapshot, "every process has a free binder thread or may start one", busy, |users| {
+        ProbeResult::warning(format!("all binder threads are busy in {}", names(users)))
+            .effect("calls to these processes wait for a free thread")
+            .fix("find out what they wait for (binderperf state transactions), or allow more threads (BINDER_SET_MAX_THREADS)")
+            .because("the driver's stats", each(users, shares))
+    })
+}
+
+fn shares(user: &User) -> String {
+    let or_unknown = |number: Option<u64>| number.map_or("?".to_owned(), |number| number.to_string());
+    let User { started, most, ready, .. } = user;
+    format!(
+        "proc {}: {} of {} threads started, {} ready",
+        user.pid,
+        or_unknown(*started),
+        or_unknown(*most),
+        or_unknown(*ready)
+    )
+}
+
+fn buffers(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
+    // Half of the mapping is for oneway calls.
+    let scarce = |user: &User| {
+        let most = user.pages.map(|pages| pages.saturating_mul(PAGE) / 2).filter(|most| *most > 0);
+        most.zip(user.free_async).is_some_and(|(most, free)| free < most / 10)
+    };
+    judged(snapshot, "every process has buffer space for oneway calls", scarce, |users| {
+        ProbeResult::warning(format!("buffer space for oneway calls is nearly exhausted in {}", names(users)))
+            .effect("oneway calls to these processes fail, and each failure is logged; a buffer that was never freed \
+                     blocks its node's queue")
+            .fix("find the oldest buffer (binderperf state), and restart the process")
+            .because("the driver's stats", each(users, |user| format!("proc {}: {} B free", user.pid, user.free_async.unwrap_or(0))))
+    })
+}
+
+fn pending(user: &User) -> String {
+    format!("proc {}: {} pending", user.pid, user.pending.unwrap_or(0))
+}
+
+fn backlog(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
+    let many = |user: &User| user.pending.is_some_and(|pending| pending > MANY_PENDING);
+    judged(snapshot, "no process has many pending calls", many, |users| {
+        ProbeResult::info(format!("many calls are pending in {}", names(users)))
+            .effect("these processes get more calls than they serve; their callers wait")
+            .because("the driver's stats", each(users, pending))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_account_is_taken(text in "(?s).{0,300}", lines in proptest::collection::vec("(proc [0-9]{1,9}|  requested threads: [0-9+/]{0,9}|  pages: [0-9:]{0,24}|  ready threads [0-9x]{0,3})", 0..12)) {
+            let _ = super::parse(&text);
+            for user in super::parse(&lines.join("\n")) {
+                let _ = super::shares(&user);
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! A machine as seen by the probes: its files, live or copied into a folder, and its facts.
+//! Not here: the meaning of files (probes), copying them (`save`), facts that are in no file (`facts`).
+//! Unreadable files are reported with the reason.
+
+use std::cell::OnceCell;
+use std::fmt;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use driver::Root;
+use driver::kernel_config::KernelConfig;
+use driver::root::LONGEST;
+
+use super::facts::{self, Facts};
+
+/// A machine's files and facts.
+#[derive(Debug)]
+pub struct Snapshot {
+    root: Root,
+    live: bool,
+    /// Whether a missing file is known not to exist; false for a folder copied by hand.
+    complete: bool,
+    facts: Facts,
+    config: OnceCell<Option<KernelConfig>>,
+}
+
+/// Why a value is not available.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unavailable {
+    /// The file does not exist.
+    Absent(String),
+    /// The file could not be read.
+    Failed(String, String),
+    /// The content is malformed.
+    Malformed(String, String),
+    /// The value was not measured.
+    NotMeasured(&'static str),
+}
+
+impl Unavailable {
+    pub(super) fn absent(path: impl Into<String>) -> Self {
+        Self::Absent(path.into())
+    }
+
+    pub(super) fn malformed(path: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Malformed(path.into(), why.into())
+    }
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent(path) => write!(f, "there is no /{path}"),
+            Self::Failed(path, why) => write!(f, "/{path} cannot be read: {why}"),
+            Self::Malformed(path, why) => write!(f, "/{path} makes no sense: {why}"),
+            Self::NotMeasured(what) => write!(f, "{what} was not measured"),
+        }
+    }
+}
+
+/// Why a folder is not a snapshot.
+#[derive(Debug)]
+pub enum SnapshotError {
+    /// The folder cannot be read.
+    Unreadable(PathBuf, io::Error),
+    /// It contains neither facts nor a kernel's files.
+    NotOne(PathBuf),
+    /// The facts are malformed.
+    BadFacts(PathBuf, String),
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(path, error) => {
+                write!(f, "cannot look into {}: {}", path.display(), sys::errno::describe(error))
+            }
+            Self::NotOne(path) => write!(
+                f,
+                "{} is not a snapshot of a machine: it has neither {} nor proc/version; make one there with `binderperf \
+                 doctor --save DIR`",
+                path.display(),
+                facts::FILE
+            ),
+            Self::BadFacts(path, why) => write!(f, "{}: {why}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for SnapshotError {}
+
+impl Snapshot {
+    /// This machine, with these facts.
+    #[must_use]
+    pub fn live(facts: Facts) -> Self {
+        Self::new(Root::of_this_machine(), true, Some(facts))
+    }
+
+    /// A folder with copied files, made by `--save` or by hand.
+    ///
+    /// # Errors
+    /// [`SnapshotError`].
+    pub fn open(folder: &Path) -> Result<Self, SnapshotError> {
+        fs::read_dir(folder).map_err(|error| SnapshotError::Unreadable(folder.to_owned(), error))?;
+        let root = Root::at(folder);
+        let bad = |why| SnapshotError::BadFacts(folder.join(facts::FILE), why);
+        let facts = match root.bytes(facts::FILE) {
+            Ok((text, _)) => Some(Facts::parse(&String::from_utf8_lossy(&text)).map_err(bad)?),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                if !["proc/version", "proc/sys/kernel/osrelease"].iter().any(|file| root.path(file).is_file())
+                {
+                    return Err(SnapshotError::NotOne(folder.to_owned()));
+                }
+                None
+            }
+            Err(error) => return Err(bad(sys::errno::describe(&error))),
+        };
+        Ok(Self::new(root, false, facts))
+    }
+
+    fn new(root: Root, live: bool, facts: Option<Facts>) -> Self {
+        let (complete, facts) = (facts.is_some(), facts.unwrap_or_default());
+        Self { root, live, complete, facts, config: OnceCell::new() }
+    }
+
+    /// Whether this is the machine that the program runs on.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// Whether a missing file is known not to exist.
+    pub(super) fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// The machine's facts.
+    #[must_use]
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The machine's files.
+    pub(super) fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// A file's text, trimmed; may be empty.
+    pub(super) fn text(&self, path: &str) -> Result<String, Unavailable> {
+        if let Some(text) = self.facts.texts.get(path) {
+            return Ok(text.trim().to_owned());
+        }
+        if let Some(why) = self.facts.unreadable.get(path) {
+            return Err(Unavailable::Failed(path.to_owned(), why.clone()));
+        }
+        match self.root.bytes(path) {
+            Ok((_, true)) => {
+                Err(Unavailable::Failed(path.to_owned(), format!("it is longer than {LONGEST} bytes")))
+            }
+            Ok((text, false)) => Ok(String::from_utf8_lossy(&text).trim().to_owned()),
+            Err(error) => Err(match error.kind() {
+                ErrorKind::NotFound | ErrorKind::NotADirectory => Unavailable::absent(path),
+                _ => Unavailable::Failed(path.to_owned(), sys::errno::describe(&error)),
+            }),
+        }
+    }
+
+    /// A file's text; `None` if the machine has no such file.
+    pub(super) fn maybe(&self, path: &str) -> Result<Option<String>, Unavailable> {
+        match self.text(path) {
+            Ok(text) => Ok(Some(text)),
+            Err(Unavailable::Absent(_)) if self.complete => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A file that holds a single value.
+    pub(super) fn value<T: FromStr>(&self, path: &str) -> Result<T, Unavailable> {
+        let text = self.text(path)?;
+        text.parse().map_err(|_| {
+            Unavailable::malformed(path, format!("{:?} is not a valid value", shorten(&text, 40)))
+        })
+    }
+
+    /// A file that holds a single value; `None` if the machine has no such file.
+    pub(super) fn maybe_value<T: FromStr>(&self, path: &str) -> Result<Option<T>, Unavailable> {
+        match self.value(path) {
+            Ok(value) => Ok(Some(value)),
+            Err(Unavailable::Absent(_)) if self.complete => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The target of a link. In a folder of copied files, a file contains it.
+    pub(super) fn link(&self, path: &str) -> Result<String, Unavailable> {
+        match fs::read_link(self.root.path(path)) {
+            Ok(target) => Ok(target.display().to_string()),
+            Err(_) => self.text(path),
+        }
+    }
+
+    /// Names in a folder that consist of this prefix and a number: `cpu0`, `cpu1`.
+    pub(super) fn numbered(&self, folder: &str, word: &str) -> Result<Vec<String>, Unavailable> {
+        let names = self.root.numbered(folder, word);
+        match names.is_empty() && !self.complete {
+            true => Err(Unavailable::Absent(format!("{folder}/{word}*"))),
+            false => Ok(names),
+        }
+    }
+
+    /// The kernel's configuration.
+    pub(super) fn config(&self) -> Result<&KernelConfig, Unavailable> {
+        let found = self.config.get_or_init(|| KernelConfig::find(&self.root));
+        found
+            .as_ref()
+            .ok_or_else(|| Unavailable::absent("proc/config.gz, and no /boot/config of this kernel"))
+    }
+
+    /// `uname -r`; empty if unknown.
+    #[must_use]
+    pub fn release(&self) -> String {
+        self.text("proc/sys/kernel/osrelease").ok().or_else(|| self.release_of_version()).unwrap_or_default()
+    }
+
+    fn release_of_version(&self) -> Option<String> {
+        self.text("proc/version").ok()?.strip_prefix("Linux version ")?.split(' ').next().map(str::to_owned)
+    }
+}
+
+/// The start of a text, on one line.
+pub(super) fn shorten(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
+    }
+}

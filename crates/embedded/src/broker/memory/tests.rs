@@ -1,0 +1,67 @@
+//! Gates and held calls of real channels, without a client.
+//! Not here: the requests for them (`core`), the effect in call slots (`shm::call_slot`).
+
+use super::*;
+use crate::shm::call_slot::{CLOSED, FROZEN, RequestHeader};
+
+const CALLER: ProcId = ProcId(1);
+const CALLEE: ProcId = ProcId(2);
+const BIT: u32 = 35;
+
+/// A host with one channel, and the caller's view of its call slots and the callee's doorbells.
+fn host() -> (MemoryHost, CallSlots<Arc<SealedMemory>>, Doorbells<Arc<SealedMemory>>) {
+    let mut host = MemoryHost::new();
+    for proc in [CALLER, CALLEE] {
+        host.join(proc, 1, Shared::create().expect("memory"), true);
+    }
+    assert!(host.make_channel(1, BIT, CALLER, CALLEE));
+    let Channel { call_slots, doorbells, .. } = &host.channels[&1];
+    let call_slots = CallSlots::new(Arc::clone(call_slots.memory())).expect("room");
+    let bells = Doorbells::new(Arc::clone(&doorbells[1])).expect("room");
+    (host, call_slots, bells)
+}
+
+fn publish(call_slots: &CallSlots<Arc<SealedMemory>>) -> call_slot::Call {
+    let thread = ThreadKey { slot: 0, generation: 1 };
+    let header = RequestHeader { binding: 1, code: 1, thread, ..RequestHeader::default() };
+    call_slots.publish(0, &header, b"").expect("idle")
+}
+
+#[test]
+fn a_thaw_marks_the_channel_again_and_wakes() {
+    let (mut host, call_slots, bells) = host();
+    let bell = bells.slot(3).expect("inside");
+    let _ = bell.move_in(77);
+    host.set_gate(1, FROZEN);
+    assert!(host.settle(CALLEE));
+    assert_eq!(bells.take_ready().count(), 0);
+    publish(&call_slots);
+    assert!(call_slots.take(0).expect("sane").is_none() && !host.busy(CALLEE) && host.settle(CALLEE));
+    bell.announce_sleep();
+    host.set_gate(1, 0);
+    host.wake_all(CALLEE);
+    assert_eq!((call_slots.gate(), bells.take_ready().collect::<Vec<_>>()), (0, vec![BIT]));
+    assert!(!bell.is_sleeping(), "nobody wakes it");
+    assert!(host.busy(CALLEE) && call_slots.take(0).expect("sane").is_some());
+}
+
+#[test]
+fn who_is_frozen_may_still_call() {
+    let (mut host, call_slots, _) = host();
+    assert!(host.settle(CALLER));
+    publish(&call_slots);
+    assert!(host.busy(CALLER) && !host.settle(CALLER), "its own call is pending");
+    assert!(call_slots.take(0).expect("sane").is_some());
+}
+
+#[test]
+fn a_channel_that_closes_does_not_let_go() {
+    let (mut host, call_slots, bells) = host();
+    host.set_gate(1, FROZEN);
+    assert!(host.settle(CALLEE));
+    let call = publish(&call_slots);
+    host.set_gate(1, CLOSED);
+    assert_eq!(call_slots.gate(), FROZEN | CLOSED);
+    assert!(call_slots.take(0).expect("sane").is_none() && !bells.anything_ready());
+    assert!(call_slots.back_out(call));
+}

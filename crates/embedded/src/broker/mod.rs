@@ -1,0 +1,172 @@
+//! Broker of a context directory: the part of the embedded driver that does the work of a kernel's driver. This
+//! module starts it, decides how long it runs, and ends it.
+//!
+//! - [`core`]: the rules, without any system call. - [`serve`]: clients and their requests.
+//! - [`memory`]: the memory that it shares with them.
+//!
+//! Not here: the client end (`rpc::connection`), starting it on demand (`start`).
+
+pub mod core;
+mod memory;
+mod serve;
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use sys::seqpacket;
+
+use super::directory::{self, SocketFile};
+use serve::Server;
+
+/// Lifetime of a broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// Ends after its last client has left.
+    LastClient,
+    /// Ends when the process is asked to stop ([`sys::stop_signal`]).
+    UntilStopped,
+}
+
+/// Event that a broker reports to its user.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Event<'e> {
+    /// The broker listens.
+    Listening {
+        /// Path of the socket.
+        at: &'e Path,
+    },
+    /// The broker disconnected a client that violated the protocol.
+    Dropped {
+        /// The process.
+        pid: u32,
+        /// The violation.
+        why: &'e str,
+    },
+    /// The broker could not admit a client.
+    Refused {
+        /// Pid of the client; 0 if unknown.
+        pid: u32,
+        /// The failed step.
+        why: &'e str,
+    },
+}
+
+impl fmt::Display for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listening { at } => write!(f, "listening at {}", at.display()),
+            Self::Dropped { pid, why } => write!(f, "dropped process {pid}: {why}"),
+            Self::Refused { pid, why } => write!(f, "refused process {pid}: {why}"),
+        }
+    }
+}
+
+/// Error: a broker could not serve.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Another broker serves this directory.
+    Running {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// The directory may not be used; the text names the remedy.
+    Directory(driver::OpenError),
+    /// A system call failed.
+    Os {
+        /// The failed step.
+        call: &'static str,
+        /// Path that the call was made on.
+        path: PathBuf,
+        /// Error of the call.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Running { directory } => write!(
+                f,
+                "{} has a broker already; stop that one, or name another directory",
+                directory.display()
+            ),
+            Self::Directory(error) => error.fmt(f),
+            Self::Os { call, path, source } => {
+                write!(f, "{call} {} failed: {}", path.display(), sys::errno::describe(source))
+            }
+        }
+    }
+}
+
+impl std::error::Error for RunError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Running { .. } => None,
+            Self::Directory(error) => Some(error),
+            Self::Os { source, .. } => Some(source),
+        }
+    }
+}
+
+/// Serves a directory until its lifetime ends. `tell` receives the events; the first one is [`Event::Listening`].
+///
+/// # Errors
+/// See [`RunError`].
+pub fn run(directory: &Path, lifetime: Lifetime, mut tell: impl FnMut(Event<'_>)) -> Result<(), RunError> {
+    directory::ensure(directory).map_err(RunError::Directory)?;
+    let (listener, own) = begin(directory)?;
+    let failed = |source| RunError::Os { call: "waiting for clients at", path: directory.to_owned(), source };
+    tell(Event::Listening { at: &directory::socket(directory) });
+    let mut server = Server::new(listener, &mut tell).map_err(failed)?;
+    loop {
+        server.serve(lifetime).map_err(failed)?;
+        if end(directory, own, lifetime, &server) {
+            return Ok(());
+        }
+    }
+}
+
+/// Listens on the directory's socket, unless another broker does.
+fn begin(directory: &Path) -> Result<(OwnedFd, SocketFile), RunError> {
+    let socket = directory::socket(directory);
+    let failed = |call: &'static str| {
+        let path = socket.clone();
+        move |source| RunError::Os { call, path, source }
+    };
+    let _held = directory::lock(directory).map_err(failed("taking the lock beside"))?;
+    match seqpacket::connect(&socket) {
+        Ok(_) => return Err(RunError::Running { directory: directory.to_owned() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        // Left over from a killed broker.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(&socket).map_err(failed("removing the stale"))?;
+        }
+        Err(error) => return Err(failed("looking for a broker at")(error)),
+    }
+    let listener = seqpacket::listen(&socket).map_err(failed("listening at"))?;
+    let own = directory::socket_file(directory)
+        .ok_or_else(|| failed("listening at")(io::ErrorKind::NotFound.into()))?;
+    Ok((listener, own))
+}
+
+/// Ends a broker without clients; false if a client is connecting.
+fn end(directory: &Path, own: SocketFile, lifetime: Lifetime, server: &Server<'_>) -> bool {
+    // Without the directory, no file can stay and no client can connect.
+    let Ok(held) = directory::lock(directory) else { return true };
+    if lifetime == Lifetime::LastClient
+        && seqpacket::poll(server.listener().as_fd(), 0).is_ok_and(|seen| seen.readable)
+    {
+        return false;
+    }
+    // A client that connects after the poll above is disconnected when the socket closes, and tries again:
+    // `rpc::connection::Failed::Ending`.
+    directory::leave(directory, own, &held);
+    true
+}
+
+#[cfg(test)]
+mod tests;

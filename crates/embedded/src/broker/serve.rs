@@ -1,0 +1,377 @@
+//! Broker's server loop: accepts clients, passes their requests to the core, disconnects them.
+//! Not here: the driver's rules (`core`), memory (`memory`), start and end of the broker (`super`).
+//!
+//! One thread handles one message at a time, and waits for nothing but the next message: a client that stops
+//! anywhere delays no other. An invalid message ends its sender's connection and nothing else.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+use sys::errno::{EINVAL, EMFILE, EPROTO};
+
+use sys::epoll::Epoll;
+use sys::errno::EBUSY;
+use sys::sealed_memory::SealedMemory;
+use sys::seqpacket::{self, Peer, Wait};
+
+use super::core::{Client, Core};
+use super::memory::{ArenaMemory, MemoryHost, Shared};
+use super::{Event, Lifetime};
+use crate::rpc::framing::{self, BadHello, FETCHED, FRAME, HELLO_MAX, Hello, Reception};
+use crate::rpc::protocol::{OUTBOX_SIZE, ProcId, Request, StateFile, Transact, VERSION};
+
+/// Time that a broker without clients stays, so that a client that reopens at once finds it.
+const LINGER: Duration = Duration::from_millis(150);
+/// Time that a broker waits for its first client: the process that started it is about to connect.
+const FIRST_LINGER: Duration = Duration::from_secs(2);
+/// Interval in ms at which a permanent broker checks for a stop request: the signal may arrive just before the wait
+/// begins.
+const LOOK_MS: i32 = 500;
+
+/// Socket of a connected client.
+struct ClientSocket {
+    socket: OwnedFd,
+    peer: Peer,
+    /// Set once the client has sent its hello.
+    proc: Option<ProcId>,
+}
+
+/// Reason to disconnect a client.
+enum Disconnect {
+    /// The client left.
+    ClientLeft,
+    /// The client violated the protocol.
+    Violation(&'static str),
+}
+
+/// The clients of one broker.
+pub(super) struct Server<'t> {
+    core: Core,
+    host: MemoryHost,
+    clients: HashMap<u64, ClientSocket>,
+    tokens: HashMap<ProcId, u64>,
+    listener: OwnedFd,
+    epoll: Epoll,
+    next_token: u64,
+    /// Spare descriptor, closed to accept and refuse a client when no other is left.
+    spare: Option<File>,
+    /// Buffer for a transaction's bytes.
+    bytes: Vec<u8>,
+    tell: &'t mut dyn FnMut(Event<'_>),
+}
+
+const LISTENER: u64 = 0;
+
+impl<'t> Server<'t> {
+    pub(super) fn new(listener: OwnedFd, tell: &'t mut dyn FnMut(Event<'_>)) -> io::Result<Self> {
+        let epoll = Epoll::new()?;
+        epoll.add(listener.as_fd(), LISTENER)?;
+        Ok(Self {
+            core: Core::new(),
+            host: MemoryHost::new(),
+            clients: HashMap::new(),
+            tokens: HashMap::new(),
+            listener,
+            epoll,
+            next_token: LISTENER + 1,
+            spare: spare(),
+            bytes: Vec::new(),
+            tell,
+        })
+    }
+
+    pub(super) fn listener(&self) -> &OwnedFd {
+        &self.listener
+    }
+
+    /// Serves until the lifetime ends.
+    pub(super) fn serve(&mut self, lifetime: Lifetime) -> io::Result<()> {
+        let mut ready = Vec::new();
+        let mut linger = FIRST_LINGER;
+        let mut alone_since = Instant::now();
+        loop {
+            let timeout = match lifetime {
+                Lifetime::UntilStopped if sys::stop_signal::received().is_some() => return Ok(()),
+                Lifetime::UntilStopped => LOOK_MS,
+                Lifetime::LastClient if !self.clients.is_empty() => -1,
+                Lifetime::LastClient => match linger.checked_sub(alone_since.elapsed()) {
+                    Some(left) => left.as_millis() as i32 + 1,
+                    None => return Ok(()),
+                },
+            };
+            match self.epoll.wait(&mut ready, timeout) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                other => other?,
+            }
+            for token in &ready {
+                match *token {
+                    LISTENER => self.accept(),
+                    token => self.receive(token),
+                }
+            }
+            if !ready.is_empty() {
+                (linger, alone_since) = (LINGER, Instant::now());
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        match seqpacket::accept(self.listener.as_fd()) {
+            Ok(socket) => {
+                if let Err(error) = self.admit(socket) {
+                    (self.tell)(Event::Refused { pid: 0, why: &sys::errno::describe(&error) });
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            // Out of descriptors: without an answer the client would wait for ever.
+            Err(error) => self.turn_away(&error),
+        }
+        if self.spare.is_none() {
+            self.spare = spare();
+        }
+    }
+
+    fn admit(&mut self, socket: OwnedFd) -> io::Result<()> {
+        let peer = seqpacket::peer(socket.as_fd())?;
+        let token = self.next_token;
+        self.next_token += 1;
+        self.epoll.add(socket.as_fd(), token)?;
+        self.clients.insert(token, ClientSocket { socket, peer, proc: None });
+        Ok(())
+    }
+
+    fn turn_away(&mut self, error: &io::Error) {
+        self.spare = None;
+        let why = "it has no descriptor left for another client; raise its limit of open files";
+        let refused =
+            Reception::Refused { errno: error.raw_os_error().unwrap_or(EMFILE), why: why.to_owned() };
+        let mut pid = 0;
+        if let Ok(socket) = seqpacket::accept(self.listener.as_fd()) {
+            pid = seqpacket::peer(socket.as_fd()).map_or(0, |peer| peer.pid);
+            // A client that misses this sees the end of the connection.
+            let _ = seqpacket::send(socket.as_fd(), &refused.encode(), &[], Wait::No);
+        }
+        (self.tell)(Event::Refused { pid, why });
+    }
+
+    /// Receives one message of a client.
+    fn receive(&mut self, token: u64) {
+        let Some(client) = self.clients.get(&token) else { return };
+        let mut bytes = [0; if FRAME > HELLO_MAX { FRAME } else { HELLO_MAX }];
+        let mut fds = Vec::new();
+        let disconnect = match seqpacket::recv(client.socket.as_fd(), &mut bytes, &mut fds, Wait::No) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            Err(_) => Err(Disconnect::ClientLeft),
+            Ok(got) if got.bytes == 0 => Err(Disconnect::ClientLeft),
+            Ok(got) if got.cut => Err(Disconnect::Violation("it sent a message that is too long")),
+            Ok(got) => match client.proc {
+                None => self.welcome(token, &bytes[..got.bytes]),
+                Some(proc) => {
+                    let fds = if got.descriptors_lost { Err(fds) } else { Ok(fds) };
+                    self.execute(token, proc, &bytes[..got.bytes], fds)
+                }
+            },
+        };
+        if let Err(disconnect) = disconnect {
+            self.dismiss(token, disconnect);
+        }
+        for (proc, why) in self.host.take_failed() {
+            if let Some(token) = self.tokens.get(&proc) {
+                self.dismiss(*token, Disconnect::Violation(why));
+            }
+        }
+    }
+
+    fn dismiss(&mut self, token: u64, disconnect: Disconnect) {
+        let Some(ClientSocket { socket, peer, proc }) = self.clients.remove(&token) else { return };
+        drop(socket);
+        if let Some(proc) = proc {
+            self.tokens.remove(&proc);
+            self.core.close(proc, &mut self.host);
+            self.host.leave(proc);
+        }
+        if let Disconnect::Violation(why) = disconnect {
+            (self.tell)(Event::Dropped { pid: peer.pid, why });
+        }
+    }
+
+    /// Answers a client's first message.
+    fn welcome(&mut self, token: u64, bytes: &[u8]) -> Result<(), Disconnect> {
+        let hello = match Hello::decode(bytes) {
+            Ok(hello) => hello,
+            Err(BadHello::Garbage) => return Err(Disconnect::Violation("its first message was no hello")),
+            Err(BadHello::Version(theirs)) => {
+                let why = format!(
+                    "it speaks version {VERSION} of its protocol, this program version {theirs}; stop the \
+                     broker, or use the program it was started from"
+                );
+                return self.refuse(token, EPROTO, why);
+            }
+        };
+        let shared = match Shared::create() {
+            Ok(shared) => shared,
+            Err((what, error)) => {
+                let why = format!("making {what} failed: {}", sys::errno::describe(&error));
+                return self.refuse(token, error.raw_os_error().unwrap_or(0), why);
+            }
+        };
+        let Some(client) = self.clients.get_mut(&token) else { return Ok(()) };
+        let security_context = seqpacket::peer_security(client.socket.as_fd());
+        let Peer { pid, euid } = client.peer;
+        let Hello { context, call_slots } = hello;
+        let proc = self.core.open(Client { pid, euid, context, map_size: 0, security_context, call_slots });
+        client.proc = Some(proc);
+        self.tokens.insert(proc, token);
+        let sent = send_welcome(client, proc, &shared);
+        self.host.join(proc, pid, shared, call_slots);
+        sent
+    }
+
+    fn refuse(&mut self, token: u64, errno: i32, why: String) -> Result<(), Disconnect> {
+        if let Some(client) = self.clients.get(&token) {
+            (self.tell)(Event::Refused { pid: client.peer.pid, why: &why });
+            let refused = Reception::Refused { errno, why }.encode();
+            // A client that misses this sees the end of the connection.
+            let _ = seqpacket::send(client.socket.as_fd(), &refused, &[], Wait::No);
+        }
+        Err(Disconnect::ClientLeft)
+    }
+
+    /// Executes a request. `fds` is `Err` if the broker had no room for all of them.
+    fn execute(
+        &mut self,
+        token: u64,
+        from: ProcId,
+        bytes: &[u8],
+        fds: Result<Vec<OwnedFd>, Vec<OwnedFd>>,
+    ) -> Result<(), Disconnect> {
+        let (thread, seq, mut request) =
+            framing::unframe(bytes).ok_or(Disconnect::Violation("it sent a message that is no request"))?;
+        match request {
+            Request::TakeFds { transaction } => {
+                let fds = self.core.take_fds(from, transaction);
+                let fds: Vec<BorrowedFd<'_>> = fds.iter().map(AsFd::as_fd).collect();
+                self.answer(token, 0, &fds)
+            }
+            Request::State { which } => self.tell_state(token, which),
+            Request::Map { size } => self.map(token, from, size),
+            Request::TakeChannel { channel } => match self.host.channel(from, channel) {
+                Some(memories) => self.answer(token, 0, &memories.map(SealedMemory::descriptor)),
+                None => self.answer(token, EINVAL, &[]),
+            },
+            Request::More {} => {
+                self.host.more(from);
+                Ok(())
+            }
+            _ => {
+                let mut bytes = std::mem::take(&mut self.bytes);
+                bytes.clear();
+                let fds = match (&mut request, fds) {
+                    (_, Ok(fds)) => fds,
+                    (Request::Transact { transact }, Err(_)) => {
+                        // The transaction fails as if its sender could not have supplied them.
+                        transact.data_fault = EMFILE;
+                        Vec::new()
+                    }
+                    _ => Vec::new(),
+                };
+                if let Request::Transact { transact } = &request
+                    && let Some(len) = outbox_bytes(transact)
+                {
+                    self.host.read_outbox(from, len, &mut bytes);
+                }
+                self.core.request(from, thread, seq, request, &bytes, fds, &mut self.host);
+                self.bytes = bytes;
+                Ok(())
+            }
+        }
+    }
+
+    fn map(&mut self, token: u64, from: ProcId, size: u64) -> Result<(), Disconnect> {
+        let made = ArenaMemory::create(usize::try_from(size).unwrap_or(usize::MAX));
+        let arena = match made {
+            Ok(arena) => arena,
+            Err(error) => return self.answer(token, error.raw_os_error().unwrap_or(EMFILE), &[]),
+        };
+        if !self.core.map(from, arena.size) {
+            return self.answer(token, EBUSY, &[]);
+        }
+        let answered = self.answer(token, 0, &[arena.memory.descriptor()]);
+        self.host.map(from, arena);
+        answered
+    }
+
+    fn tell_state(&self, token: u64, which: u32) -> Result<(), Disconnect> {
+        let Some(which) = state_file(which) else { return self.answer(token, EINVAL, &[]) };
+        let text = self.core.state(which, &self.host);
+        match SealedMemory::create(text.len().max(1)) {
+            Ok(memory) => {
+                memory.copy_in(0, text.as_bytes());
+                self.answer(token, 0, &[memory.descriptor()])
+            }
+            Err(error) => self.answer(token, error.raw_os_error().unwrap_or(EMFILE), &[]),
+        }
+    }
+
+    /// Sends an answer on the socket.
+    fn answer(&self, token: u64, errno: i32, fds: &[BorrowedFd<'_>]) -> Result<(), Disconnect> {
+        let Some(client) = self.clients.get(&token) else { return Ok(()) };
+        let bytes: [u8; FETCHED] = framing::fetched(errno, fds.len() as u32);
+        let sent = match seqpacket::send(client.socket.as_fd(), &bytes, fds, Wait::No) {
+            // Too many descriptors in flight (`ETOOMANYREFS`) or no memory: answer with that errno.
+            Err(error) if !fds.is_empty() && error.kind() != io::ErrorKind::WouldBlock => {
+                let errno = error.raw_os_error().unwrap_or(EMFILE);
+                seqpacket::send(client.socket.as_fd(), &framing::fetched(errno, 0), &[], Wait::No)
+            }
+            other => other,
+        };
+        match sent {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Err(Disconnect::Violation("it does not read what it fetched"))
+            }
+            // A closed connection is noticed when its socket is read.
+            _ => Ok(()),
+        }
+    }
+}
+
+fn send_welcome(client: &ClientSocket, proc: ProcId, shared: &Shared) -> Result<(), Disconnect> {
+    let Shared { inbox, outbox, doorbells, .. } = shared;
+    let memories = [&**inbox, outbox, &**doorbells];
+    let sizes = memories.map(|memory| memory.len() as u64);
+    let welcome = Reception::Welcome { proc, pid: client.peer.pid, sizes };
+    let fds = memories.map(SealedMemory::descriptor);
+    seqpacket::send(client.socket.as_fd(), &welcome.encode(), &fds, Wait::No)
+        .map_err(|_| Disconnect::ClientLeft)
+}
+
+fn spare() -> Option<File> {
+    File::open("/dev/null").ok()
+}
+
+/// Bytes of the outbox that a transaction uses; `None` if it has no bytes there, or too many.
+fn outbox_bytes(transact: &Transact) -> Option<usize> {
+    if transact.data_fault != 0 {
+        return None;
+    }
+    let sizes = [transact.data_size, transact.offsets_size, transact.gathered];
+    let mut all: u64 = 0;
+    for size in sizes {
+        all = all.checked_add(size.checked_next_multiple_of(8)?)?;
+    }
+    usize::try_from(all).ok().filter(|all| *all <= OUTBOX_SIZE)
+}
+
+fn state_file(number: u32) -> Option<StateFile> {
+    [
+        StateFile::State,
+        StateFile::Stats,
+        StateFile::Transactions,
+        StateFile::TransactionLog,
+        StateFile::FailedTransactionLog,
+    ]
+    .into_iter()
+    .find(|which| *which as u32 == number)
+}

@@ -1,0 +1,202 @@
+//! Delivers calls and replies of the broker to a reader: fetches their descriptors, updates the thread's
+//! stack and appends the return.
+//! Not here: the order of deliveries (`read`), calls through call slots (`slot_serve`, `slot_reply`).
+//! Facts: contract TX-02 to TX-04, OBJ-11 to OBJ-13, OBJ-21; `binder_thread_read`, Linux 7.2.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use abi::codes::{br, object, tf};
+use abi::layout::{BufferObject, FdArrayObject, FdObject, TransactionData, TransactionDataSecctx};
+use zerocopy::IntoBytes;
+
+use super::Process;
+use super::active_thread::ActiveThread;
+use super::core::BrokerReply;
+use super::core::thread::{BrokerCall, Frame, Served};
+use super::delivered::Buffer;
+use super::read::{Next, Output};
+use crate::priority::Restore;
+use crate::rpc::protocol::{Delivery, Request, Sched};
+use crate::trace_events::{CodeAndFlags, TaskId};
+
+/// The bytes and offsets of a delivered buffer in the arena.
+struct Extent {
+    buffer: u64,
+    data_size: u64,
+    offsets_size: u64,
+}
+
+/// The descriptors of a delivery, by object type.
+#[derive(Default)]
+struct Descriptors {
+    objects: Vec<(u64, OwnedFd)>,
+    array: Vec<OwnedFd>,
+}
+
+impl ActiveThread<'_> {
+    /// Delivers a call or a oneway call: the thread serves it, and the return is appended.
+    pub(super) fn deliver_call(&mut self, delivery: &Delivery, out: &mut Output<'_>) -> Next {
+        let (process, slot) = (self.process, self.slot);
+        let Delivery { transaction, flags, code, .. } = *delivery;
+        let extent = Extent {
+            buffer: delivery.buffer,
+            data_size: delivery.data_size,
+            offsets_size: delivery.offsets_size,
+        };
+        let descriptors = match self.fetch_descriptors(&extent, transaction, delivery.fds) {
+            Ok(descriptors) => descriptors,
+            Err(error) => {
+                // The caller gets the error; this reader continues with other work (contract OBJ-12).
+                let errno = error.raw_os_error().unwrap_or(0);
+                process.send(&Request::Undeliverable { transaction, errno });
+                return Next::More;
+            }
+        };
+        let Some(base) = process.map_base() else {
+            // The program gave up the area since (contract OPN-10).
+            process.send(&Request::Abandon { transaction });
+            return Next::More;
+        };
+        if let Some(trace) = process.traced() {
+            process.trace_raised(trace, self.who, self.own().before);
+        }
+        let oneway = flags & tf::ONE_WAY != 0;
+        let restore = self.inherit(delivery.sched, delivery.node_flags, oneway);
+        if !oneway {
+            let call = BrokerCall {
+                transaction,
+                lineage: delivery.lineage,
+                what: CodeAndFlags { flags, code },
+                restore,
+            };
+            self.thread().stack.push(Frame::Serving(Served::Broker(Box::new(call))));
+            process.show_serving(slot, self.state.core.thread(slot));
+            self.show_depth();
+        }
+        self.remember_buffer(base, delivery.buffer, descriptors);
+        if let Some(trace) = process.traced() {
+            process.trace_delivered(trace, delivery, base.wrapping_add(delivery.buffer));
+        }
+        let data = TransactionData {
+            target: delivery.ptr,
+            cookie: delivery.cookie,
+            code,
+            flags,
+            sender_pid: delivery.sender_pid as i32,
+            sender_euid: delivery.sender_euid,
+            ..place(base, &extent)
+        };
+        match delivery.security_context {
+            None => self.put(out, br::TRANSACTION, data.as_bytes()),
+            Some(offset) => {
+                let secctx = base.wrapping_add(offset);
+                let with = TransactionDataSecctx { transaction_data: data, secctx };
+                self.put(out, br::TRANSACTION_SEC_CTX, with.as_bytes());
+            }
+        }
+        if oneway && let Some(trace) = process.traced() {
+            trace.freed(transaction, TaskId { tid: 0, ..self.who.named() }, CodeAndFlags { flags, code });
+        }
+        Next::Stop
+    }
+
+    /// Delivers a reply: appends its return.
+    pub(super) fn deliver_reply(&mut self, reply: &BrokerReply, out: &mut Output<'_>) -> Next {
+        let process = self.process;
+        let BrokerReply { buffer, data_size, offsets_size, code, flags, number, .. } = *reply;
+        let extent = Extent { buffer, data_size, offsets_size };
+        let fetched = self.fetch_descriptors(&extent, number, reply.fds);
+        let (Ok(descriptors), Some(base)) = (fetched, process.map_base()) else {
+            process.send(&Request::FreeBuffer { offset: buffer });
+            self.put(out, br::FAILED_REPLY, &[]);
+            return Next::Stop;
+        };
+        self.remember_buffer(base, buffer, descriptors);
+        if let Some(trace) = process.traced() {
+            process.trace_reply_delivered(trace, reply, base.wrapping_add(buffer));
+        }
+        let data = TransactionData { code, flags, sender_euid: reply.euid, ..place(base, &extent) };
+        self.put(out, br::REPLY, data.as_bytes());
+        if let Some(trace) = process.traced() {
+            trace.freed(number, self.who.named(), CodeAndFlags { flags, code });
+        }
+        Next::Stop
+    }
+
+    fn remember_buffer(&mut self, base: u64, offset: u64, descriptors: Descriptors) {
+        let Descriptors { objects, array } = descriptors;
+        self.state.buffers.insert(base.wrapping_add(offset), Buffer { offset, descriptors: objects, array });
+    }
+
+    /// Fetches a delivery's descriptors and writes their local numbers into its objects.
+    fn fetch_descriptors(
+        &mut self,
+        extent: &Extent,
+        transaction: u32,
+        count: u32,
+    ) -> io::Result<Descriptors> {
+        if count == 0 {
+            return Ok(Descriptors::default());
+        }
+        let key = self.thread().key;
+        self.unlocked(|process| match process.line.fetch(key, &Request::TakeFds { transaction })? {
+            (0, all) => Ok(process.place_descriptors(extent, all)),
+            (errno, _) => Err(io::Error::from_raw_os_error(errno)),
+        })
+    }
+
+    /// Applies the caller's scheduling to this thread, for the call that it serves.
+    #[inline]
+    pub(super) fn inherit(&mut self, caller: Sched, node_flags: u32, oneway: bool) -> Restore {
+        let (process, before) = (self.process, self.own().before);
+        let asked = (caller, node_flags, oneway);
+        process.home.serve(self.who, process.settings.inherit, before, asked, process.trace.as_ref())
+    }
+}
+
+impl Process {
+    fn place_descriptors(&self, extent: &Extent, all: Vec<OwnedFd>) -> Descriptors {
+        let mut placed = Descriptors::default();
+        let Some(arena) = self.arena() else { return placed };
+        let base = arena.base();
+        let offsets_at = extent.buffer + extent.data_size.next_multiple_of(8);
+        let mut all = all.into_iter();
+        for index in 0..extent.offsets_size / 8 {
+            let Some(at) = arena.peek::<u64>(offsets_at + index * 8) else { break };
+            let at = extent.buffer.wrapping_add(at);
+            let Some(kind) = arena.peek::<u32>(at) else { continue };
+            if kind == object::FD {
+                let Some(fd) = all.next() else { break };
+                let number = (fd.as_raw_fd() as u64).to_ne_bytes();
+                arena.poke(at + std::mem::offset_of!(FdObject, fd) as u64, &number);
+                placed.objects.push((base + at, fd));
+            } else if kind == object::FDA {
+                let Some(array) = arena.peek::<FdArrayObject>(at) else { continue };
+                let parent = offsets_at.wrapping_add(array.parent.wrapping_mul(8));
+                let parent = arena
+                    .peek::<u64>(parent)
+                    .and_then(|at| arena.peek::<BufferObject>(extent.buffer.wrapping_add(at)));
+                let Some(parent) = parent else { continue };
+                let start = parent.buffer.wrapping_sub(base).wrapping_add(array.parent_offset);
+                for (index, fd) in all.by_ref().take(array.num_fds as usize).enumerate() {
+                    arena.poke(start + index as u64 * 4, &fd.as_raw_fd().to_ne_bytes());
+                    placed.array.push(fd);
+                }
+            }
+        }
+        placed
+    }
+}
+
+/// Computes the addresses of a delivery's parts.
+fn place(base: u64, extent: &Extent) -> TransactionData {
+    let buffer = base.wrapping_add(extent.buffer);
+    TransactionData {
+        data_size: extent.data_size,
+        offsets_size: extent.offsets_size,
+        buffer,
+        offsets: buffer + extent.data_size.next_multiple_of(8),
+        ..TransactionData::default()
+    }
+}

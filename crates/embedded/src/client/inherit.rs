@@ -1,0 +1,257 @@
+//! Changes a thread's priority for a call that it serves, and restores it.
+//! Not here: which priority (`embedded::priority`), when (`deliver`, `send`, `read`), the system calls
+//! (`sys::sched`).
+//! Facts: contract section 14.
+//!
+//! A change is made only if it can be undone: a thread without the right to become more urgent again changes
+//! nothing, as in the kernel (SCH-05).
+
+use sys::sched::{self, Policy};
+
+use crate::priority::{
+    BATCH, FIFO, IDLE, OTHER, RR, Restore, is_realtime, nice, policy, realtime, wanted_nice, with_nice,
+};
+use crate::rpc::protocol::Sched;
+use crate::settings::Inherit;
+use crate::trace_events::TraceWriter;
+
+use super::identity::Identity;
+
+/// Scheduling of the thread that opened the context, at that time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Home(Sched);
+
+/// Scheduling with which a thread sends. `before`: its scheduling at entry into the driver, or since it
+/// replied. The cached value may predate a boost by another thread.
+pub(super) fn sending(thread: Identity, before: Option<Sched>) -> Sched {
+    match before {
+        Some(real) if is_realtime(real.policy) => Sched { nice: thread.scheduling().nice, ..real },
+        Some(fair) => fair,
+        None => thread.scheduling(),
+    }
+}
+
+/// Scheduling of thread `tid`, in two system calls; `None` if the thread is gone.
+pub(super) fn of(tid: u32) -> Option<Sched> {
+    let tid = i32::try_from(tid).ok()?;
+    let (policy, nice) = (sched::policy_of(tid).ok()?, sched::nice_of(tid).ok()?);
+    Some(sched::Own { policy, nice }.into())
+}
+
+impl From<sched::Own> for Sched {
+    fn from(own: sched::Own) -> Self {
+        let (policy, priority) = match own.policy {
+            Policy::Fifo(priority) => (FIFO, priority.into()),
+            Policy::Rr(priority) => (RR, priority.into()),
+            Policy::Batch => (BATCH, own.nice),
+            Policy::Idle => (IDLE, own.nice),
+            _ => (OTHER, own.nice),
+        };
+        Self { policy, priority, nice: own.nice }
+    }
+}
+
+/// Sets a thread's scheduling. Ignores errors: the next look shows the result.
+fn become_like(thread: Identity, wanted: Sched, trace: Option<&TraceWriter>) {
+    let now = thread.asked();
+    if (now.policy, now.priority) != (wanted.policy, wanted.priority)
+        && (now.policy != wanted.policy || is_realtime(wanted.policy))
+    {
+        let _ = sched::set_policy(thread.number(), policy(wanted));
+    }
+    if now.nice != wanted.nice {
+        let _ = sched::set_nice(thread.number(), wanted.nice);
+    }
+    if let Some(trace) = trace {
+        trace.priority(thread.named(), now, thread.asked(), wanted);
+    }
+}
+
+/// Undoes the change for a served call; returns the scheduling then, if it changed.
+pub(super) fn restore(thread: Identity, restore: Restore, trace: Option<&TraceWriter>) -> Option<Sched> {
+    restore.0.inspect(|before| become_like(thread, *before, trace))
+}
+
+/// Gives up an unwanted real-time policy: a boost for a call that the thread or another one had already
+/// taken. One system call if nothing has to change.
+pub(super) fn drop_vain_boost(thread: Identity, wanted: Sched, trace: Option<&TraceWriter>) {
+    if !is_realtime(wanted.policy) && is_realtime(thread.scheduling_now().policy) {
+        become_like(thread, wanted, trace);
+    }
+}
+
+impl Home {
+    /// The opener's scheduling now.
+    pub(super) fn of(opener: Identity) -> Self {
+        Self(opener.asked())
+    }
+
+    /// The opener's scheduling, if it is fair and this free thread is real-time where policies are inherited:
+    /// most likely a caller boosted the thread on its way here.
+    pub(super) fn if_boosted(&self, thread: Identity) -> Option<Sched> {
+        let Self(home) = *self;
+        (!is_realtime(home.policy) && is_realtime(thread.scheduling_now().policy)).then_some(home)
+    }
+
+    /// Schedules a thread that waits for any work like the opener (contract SCH-04): with its nice and, where
+    /// policies are inherited, its policy, whatever an earlier call or an unused boost left behind. Returns
+    /// the scheduling while waiting, where a boost may precede a wake-up.
+    pub(super) fn settle(
+        &self,
+        thread: Identity,
+        mode: Inherit,
+        trace: Option<&TraceWriter>,
+    ) -> Option<Sched> {
+        let Self(home) = *self;
+        if mode == Inherit::None {
+            return None;
+        }
+        if mode == Inherit::Rt {
+            self.settle_policy(thread, trace);
+        }
+        let now = thread.scheduling();
+        if now.nice != home.nice {
+            change(thread, now, with_nice(now, home.nice), trace);
+        }
+        (mode == Inherit::Rt).then_some(home)
+    }
+
+    fn settle_policy(&self, thread: Identity, trace: Option<&TraceWriter>) {
+        let Self(home) = *self;
+        let now = thread.scheduling_now();
+        if (now.policy, is_realtime(now.policy).then_some(now.priority))
+            != (home.policy, is_realtime(home.policy).then_some(home.priority))
+        {
+            become_like(thread, home, trace);
+        }
+    }
+
+    /// Changes the thread's scheduling for a served call, and returns what to restore. `before`: its
+    /// scheduling while it waited; it may have been boosted since.
+    #[inline]
+    pub(super) fn serve(
+        &self,
+        thread: Identity,
+        mode: Inherit,
+        before: Option<Sched>,
+        (caller, node_flags, oneway): (Sched, u32, bool),
+        trace: Option<&TraceWriter>,
+    ) -> Restore {
+        let stays = match mode {
+            Inherit::None => true,
+            // Common case: caller and callee have the same nice, nothing changes.
+            Inherit::Nice => {
+                let nice = thread.scheduling().nice;
+                wanted_nice(nice, caller, node_flags, oneway) == nice
+            }
+            Inherit::Rt => false,
+        };
+        match stays {
+            true => Restore::default(),
+            false => self.become_callers(thread, mode, before, (caller, node_flags, oneway), trace),
+        }
+    }
+
+    fn become_callers(
+        &self,
+        thread: Identity,
+        mode: Inherit,
+        before: Option<Sched>,
+        (caller, node_flags, oneway): (Sched, u32, bool),
+        trace: Option<&TraceWriter>,
+    ) -> Restore {
+        let now = match (mode, before) {
+            // The nice of now: no other thread changes it.
+            (Inherit::Rt, Some(before)) => with_nice(before, thread.scheduling().nice),
+            _ => thread.scheduling(),
+        };
+        let wanted = match mode {
+            Inherit::Rt => realtime(now, caller, node_flags, oneway),
+            _ => nice(now, caller, node_flags, oneway),
+        };
+        if wanted == now && mode == Inherit::Rt {
+            drop_vain_boost(thread, now, trace);
+        }
+        Restore((wanted != now && change(thread, now, wanted, trace)).then_some(now))
+    }
+}
+
+/// Changes a thread's scheduling as far as the calling thread is permitted; returns whether it was permitted.
+fn change(thread: Identity, now: Sched, wanted: Sched, trace: Option<&TraceWriter>) -> bool {
+    if is_realtime(wanted.policy) {
+        // The nice has no effect under a real-time policy, and might not be recoverable.
+        become_like(thread, Sched { nice: now.nice, ..wanted }, trace);
+        return true;
+    }
+    if is_realtime(now.policy) && !may_be_realtime(now.priority) {
+        return false;
+    }
+    // Read each time, because capabilities and limits are per thread and may change. Only this path needs it.
+    let floor = sched::most_urgent_nice();
+    let nice = wanted.nice.max(floor);
+    let stays = floor > 19 || nice > now.nice && floor > now.nice;
+    if stays && !is_realtime(now.policy) {
+        return false;
+    }
+    become_like(thread, with_nice(wanted, if stays { now.nice } else { nice }), trace);
+    true
+}
+
+/// Whether the calling thread may give this real-time priority back after taking it away.
+fn may_be_realtime(priority: i32) -> bool {
+    sys::capability::has_sys_nice()
+        || i32::try_from(sys::limits::realtime_priority()).unwrap_or(0) >= priority
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs `job` in a real-time thread; skips it without the right to become one.
+    fn as_fifo(job: impl FnOnce(Home) + Send + 'static) {
+        let aside = std::thread::spawn(|| {
+            let home = Home::of(Identity::Caller);
+            match sched::set_policy(0, Policy::Fifo(5)) {
+                Ok(()) => job(home),
+                Err(error) => println!("SKIP: this needs a real-time policy: {error}"),
+            }
+        });
+        aside.join().expect("no panic");
+    }
+
+    #[test]
+    fn sch_09_a_policy_that_was_only_lent_does_not_outlive_the_call() {
+        as_fifo(|home| {
+            assert_eq!(home.settle(Identity::Caller, Inherit::Rt, None), Some(home.0));
+            assert!(
+                !is_realtime(Identity::Caller.scheduling_now().policy),
+                "a free thread waits as the opener did"
+            );
+        });
+        as_fifo(|home| {
+            // Boosted for a call that another thread took; an ordinary call follows.
+            let saved = home.serve(Identity::Caller, Inherit::Rt, Some(home.0), (home.0, 0x13, false), None);
+            assert_eq!((saved, Identity::Caller.scheduling_now().policy), (Restore::default(), OTHER));
+        });
+        as_fifo(|home| {
+            drop_vain_boost(Identity::Caller, Sched { policy: FIFO, ..home.0 }, None);
+            assert_eq!(Identity::Caller.scheduling_now().policy, FIFO, "its own");
+            drop_vain_boost(Identity::Caller, home.0, None);
+            assert_eq!(Identity::Caller.scheduling_now().policy, OTHER);
+        });
+    }
+
+    #[test]
+    fn sch_07_policies_are_left_alone_where_they_are_not_inherited() {
+        as_fifo(|home| {
+            assert_eq!(
+                (
+                    home.settle(Identity::Caller, Inherit::Nice, None),
+                    home.settle(Identity::Caller, Inherit::None, None)
+                ),
+                (None, None)
+            );
+            assert_eq!(Identity::Caller.scheduling_now().policy, FIFO);
+        });
+    }
+}

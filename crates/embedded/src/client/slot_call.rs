@@ -1,0 +1,143 @@
+//! Makes a call through a call slot (caller's side).
+//! Not here: its reply (`slot_reply`), the call slot's memory (`shm::call_slot`).
+//! Facts: contract TX-01, TX-06, TX-10, FRZ-03.
+
+use abi::layout::TransactionData;
+
+use super::active_thread::ActiveThread;
+use super::channel::Channel;
+use super::core::slot_call::SlotTicket;
+use super::inherit;
+use super::wake::Wake;
+use crate::priority::is_realtime;
+use crate::rpc::protocol::{Sched, ThreadKey};
+use crate::shm::call_slot::{CLOSED, CUT_FROM, Call, RequestHeader, Shape, Source};
+use crate::trace_events::CodeAndFlags;
+
+/// Announces a published call to the callee and copies a large payload. Returns true if the call was taken
+/// back because the gate was shut. `quietly`: the callee watches the call slot.
+fn announce(channel: &Channel, call: Call, quietly: bool, payload: &(impl Source + ?Sized)) -> bool {
+    let call_slots = &channel.call_slots;
+    let gate = match quietly {
+        true => call_slots.gate_after_publishing(),
+        false => {
+            // A sleeping callee is woken after the copy: on this CPU it could only wait for it. A spinning
+            // callee copies at the same time.
+            call_slots.copy_request_in_chunks(call, payload);
+            channel.post();
+            call_slots.gate()
+        }
+    };
+    if gate != 0 && call_slots.back_out(call) {
+        return true;
+    }
+    if quietly {
+        call_slots.copy_request_in_chunks(call, payload);
+    }
+    false
+}
+
+/// Slot of the peer's thread to wake: thread `to`, or any one. `caller`: the caller's scheduling.
+fn thread_to_wake(channel: &Channel, to: Option<ThreadKey>, caller: Sched) -> Option<u32> {
+    let bell = match to {
+        Some(key) => channel.bells.slot(key.slot).filter(|bell| bell.needs_wake()),
+        None => channel.bells.listener_to_wake().or_else(|| {
+            // Nobody sleeps: boost the thread that is returning for work, which might otherwise be delayed.
+            let on_its_way = || channel.bells.listener_on_its_way();
+            is_realtime(caller.policy).then(on_its_way).flatten()
+        }),
+    };
+    Some(bell?.number())
+}
+
+impl ActiveThread<'_> {
+    /// Calls through a call slot. Returns false if the handle has none or its gate is shut; the call then
+    /// goes through the broker.
+    pub(super) fn call_in_slot(&mut self, data: &TransactionData, payload: &(impl Source + ?Sized)) -> bool {
+        let (process, slot, handle) = (self.process, self.slot, data.target as u32);
+        let Ok(shape) = payload.shape() else { return false };
+        let lineage = self.thread().lineage();
+        let mine = inherit::sending(self.who, self.own().before);
+        let key = self.thread().key;
+        let state = &mut *self.state;
+        let Some(bound) = state.core.channels.handle(handle) else { return false };
+        let channel = &bound.channel;
+        let Some(call_slot) =
+            channel.unused_slot().filter(|_| channel.is_open() && channel.has_room(shape.len()))
+        else {
+            return false;
+        };
+        let to = lineage.as_deref().and_then(|lineage| lineage.find(channel.peer));
+        let trace_number = process.traced().map_or(0, |trace| {
+            let what = CodeAndFlags { flags: data.flags, code: data.code };
+            process.trace_slot_call(trace, (bound.node, channel.trace_name(to), what), shape)
+        });
+        let header = RequestHeader {
+            binding: bound.number,
+            code: data.code,
+            flags: data.flags,
+            shape: Shape::default(),
+            thread: key,
+            cpu: sys::sched::current_cpu(),
+            sched: mine,
+            mark: trace_number,
+            lineage,
+        };
+        let call = match channel.call_slots.publish(call_slot, &header, payload) {
+            Ok(call) => call,
+            Err(corrupt) => {
+                channel.close_as(corrupt);
+                process.trace_undone(trace_number, shape);
+                return false;
+            }
+        };
+        channel.use_slot(call_slot);
+        let node_flags = bound.flags;
+        let quietly = to.is_none() && channel.is_watched(call_slot);
+        let channel = state.own[slot as usize].spare_channels.get(channel);
+        let ticket = SlotTicket { channel, call, handle, flags: data.flags, by_broker: false, trace_number };
+        let answers = ticket.answers();
+        let acknowledgement = self.state.core.begin_slot_call(slot, ticket);
+        self.show_depth();
+        let quietly = quietly && self.will_look();
+        let taken_back = match shape.len() >= CUT_FROM {
+            // Only for a large payload: releasing the lock costs more than a small copy.
+            true => {
+                let channel = self.thread().awaited_slot().map(|ticket| ticket.channel.clone());
+                self.unlocked(|_| channel.is_some_and(|channel| announce(&channel, call, quietly, payload)))
+            }
+            false => {
+                let ticket = self.thread().awaited_slot();
+                ticket.is_some_and(|ticket| announce(&ticket.channel, call, quietly, payload))
+            }
+        };
+        if taken_back {
+            // If the peer died meanwhile, the call has already ended.
+            let undone = self.state.core.undo_slot_call(slot, answers, acknowledgement);
+            if undone {
+                process.trace_undone(trace_number, shape);
+            }
+            return !undone;
+        }
+        self.is_quiet = quietly;
+        if !quietly
+            && let Some(ticket) = self.state.core.thread(slot).awaited_slot()
+            && let Some(bell) = thread_to_wake(&ticket.channel, to, mine)
+        {
+            let channel = ticket.channel.clone();
+            self.wake_later(Wake { channel, slot: bell, call: Some((mine, node_flags)) });
+        }
+        true
+    }
+
+    /// Ends a call that nobody will take because its channel was closed. The peer is alive: the broker would
+    /// have reported its end by now.
+    pub(super) fn give_up_slot_call(&mut self) {
+        let Some(ticket) = self.thread().awaited_slot() else { return };
+        let call_slots = &ticket.channel.call_slots;
+        if call_slots.gate() & CLOSED != 0 && call_slots.back_out(ticket.call) {
+            let slot = self.slot;
+            self.state.core.give_up_slot_call(slot);
+        }
+    }
+}

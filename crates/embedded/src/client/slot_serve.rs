@@ -1,0 +1,234 @@
+//! Serves a call through a call slot (callee's side): takes it, delivers it, replies.
+//! Not here: the call slot's memory (`shm::call_slot`), the choice of node and thread (`core::slot_calls`).
+//! Facts: contract TX-02, TX-03, TX-17, TX-18, REF-13.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use abi::codes::br;
+use abi::layout::TransactionData;
+use zerocopy::IntoBytes;
+
+use sys::errno::{EFAULT, ENOSPC};
+
+use super::Process;
+use super::active_thread::ActiveThread;
+use super::channel::{Channel, NOBODY};
+use super::core::Todo;
+use super::core::slot_call::BoxedCall;
+use super::core::thread::{Frame, Served};
+use super::read::{Next, Output};
+use super::slot_look::WatchedSlot;
+use super::slot_payload::{ReceiveError, SlotPayload};
+use super::wake::Wake;
+use crate::priority::is_realtime;
+use crate::settings::Inherit;
+use crate::shm::Corrupt;
+use crate::shm::call_slot::{CUT_FROM, ReplyHeader, Shape, Source};
+use crate::trace_events::CodeAndFlags;
+
+impl Process {
+    /// CPU of the last caller through a call slot.
+    pub(super) fn last_caller_cpu(&self) -> Option<u32> {
+        self.caller_cpu.load(Ordering::Relaxed).checked_sub(1)
+    }
+}
+
+/// Taking calls.
+impl ActiveThread<'_> {
+    /// Takes in the calls of every marked channel.
+    pub(super) fn take_in_slot_calls(&mut self) {
+        if !self.state.core.channels.is_settled() {
+            self.look_again();
+        }
+        // Call slots do not record the order of calls. Where policies are inherited, a real-time call goes
+        // first: the thread that takes calls in was most likely boosted for it, and would lose the boost by
+        // serving another.
+        let rt_first = self.process.settings.inherit == Inherit::Rt;
+        let mut postponed = Vec::new();
+        for bit in self.process.bells.take_ready() {
+            let Some(channel) = self.state.core.channels.inbound(bit).cloned() else { continue };
+            for call_slot in channel.call_slots.called() {
+                let Some(call) = self.take_call(&channel, call_slot) else { continue };
+                match rt_first && !is_realtime(call.request.header.sched.policy) {
+                    true => postponed.push(call),
+                    false => self.state.core.accept_slot_call(call),
+                }
+            }
+        }
+        postponed.into_iter().for_each(|call| self.state.core.accept_slot_call(call));
+    }
+
+    /// Retries calls that could not be finished before.
+    #[cold]
+    fn look_again(&mut self) {
+        let core = &mut self.state.core;
+        for ticket in core.channels.orphans.extract_if(.., |ticket| ticket.is_over()).collect::<Vec<_>>() {
+            ticket.channel.free_slot(ticket.call);
+            core.slot_call_over(&ticket);
+        }
+        core.accept_early_calls();
+    }
+
+    /// Takes the call of one call slot; `None` if it has none.
+    fn take_call(&mut self, channel: &Arc<Channel>, call_slot: u32) -> Option<BoxedCall> {
+        if channel.is_closed() {
+            return None;
+        }
+        let mut call = self.state.core.channels.spare_call(channel);
+        let taken = match channel.call_slots.take_into(call_slot, &mut call.request) {
+            // A second call at once: no honest caller makes one.
+            Ok(true) if !channel.begin_serving(call_slot) => Err(Corrupt::SlotBusy),
+            taken => taken,
+        };
+        match taken {
+            Ok(true) => {
+                let cpu = call.request.header.cpu.saturating_add(1);
+                self.process.caller_cpu.store(cpu, Ordering::Relaxed);
+                return Some(call);
+            }
+            Ok(false) => {}
+            Err(corrupt) => channel.close_as(corrupt),
+        }
+        self.state.core.channels.keep_call(call);
+        None
+    }
+
+    /// Takes the call of the watched call slot if this thread may serve it at once. The slot is checked once
+    /// per reply, so that a hostile peer cannot keep this thread, which has the lock, busy. An honest caller
+    /// that is missed announces its call.
+    pub(super) fn take_watched_call(&mut self) -> Option<BoxedCall> {
+        let watched = self.own().watched.take_if(|watched| watched.has_call())?;
+        let call = self.take_call(&watched.channel, watched.call_slot);
+        // Kept for the next reply, which most often uses the same slot.
+        self.own().last_watched = Some(watched);
+        self.state.core.accept_own_slot_call(call?)
+    }
+
+    /// Takes in the call of the watched call slot, for any thread.
+    pub(super) fn take_in_watched_call(&mut self) {
+        if let Some(call) = self.take_watched_call() {
+            self.state.core.route(Todo::SlotCall(call));
+        }
+    }
+}
+
+/// Delivering calls and replying.
+impl ActiveThread<'_> {
+    /// Delivers a call: the thread serves it, and its return is appended.
+    pub(super) fn deliver_slot_call(&mut self, mut call: BoxedCall, out: &mut Output<'_>) -> Next {
+        let (process, node) = (self.process, call.node);
+        let payload = SlotPayload::Request(&call.request);
+        let header = &call.request.header;
+        let received = self.receive(&call.channel, payload, header.flags, Some(node.pin));
+        let received = match received {
+            Ok(received) => received,
+            Err(error) => {
+                let errno = match error {
+                    ReceiveError::NoArea => NOBODY,
+                    ReceiveError::NoRoom => ENOSPC,
+                    // The cause may only be a caller that was stopped for long.
+                    ReceiveError::Corrupt(_) => EFAULT,
+                };
+                call.channel.fail(&call.request, errno);
+                if let ReceiveError::Corrupt(corrupt) = error {
+                    call.channel.close_as(corrupt);
+                }
+                self.state.core.unpin(node.pin);
+                return Next::More;
+            }
+        };
+        call.restore = self.inherit(header.sched, node.flags, false);
+        let data = TransactionData {
+            target: node.ptr,
+            cookie: node.cookie,
+            code: header.code,
+            flags: header.flags,
+            sender_pid: call.channel.peer_pid as i32,
+            sender_euid: call.channel.peer_euid,
+            ..received
+        };
+        if let Some(trace) = process.traced() {
+            process.trace_slot_call_delivered(trace, &call, data.buffer);
+        }
+        self.thread().stack.push(Frame::Serving(Served::CallSlot(call)));
+        self.put(out, br::TRANSACTION, data.as_bytes());
+        Next::Stop
+    }
+
+    /// Replies through the call slot of the call.
+    pub(super) fn reply_in_slot(
+        &mut self,
+        call: BoxedCall,
+        data: &TransactionData,
+        payload: &(impl Source + ?Sized),
+    ) {
+        let (process, slot) = (self.process, self.slot);
+        // A shape that no call slot holds fails below.
+        let shape = payload.shape().unwrap_or_default();
+        let acknowledgement = self.state.core.begin_slot_reply(slot);
+        if let Some(trace) = process.traced() {
+            process.trace_slot_reply(
+                trace,
+                self.who,
+                &call,
+                CodeAndFlags { flags: data.flags, code: data.code },
+                shape,
+            );
+        }
+        let (channel, taken) = (&call.channel, call.request.taken());
+        let watching = self.thread().stack.is_empty() && self.will_look();
+        if watching {
+            self.watch(channel, taken.call_slot);
+        } else {
+            self.own().watched = None;
+        }
+        let cpu = sys::sched::current_cpu();
+        let header =
+            ReplyHeader { code: data.code, flags: data.flags, shape: Shape::default(), cpu, watching };
+        channel.end_serving(taken.call_slot);
+        let sent = channel.call_slots.reply(taken, &header, payload).is_ok();
+        if !sent {
+            channel.call_slots.fail(taken, EFAULT);
+        }
+        let caller = call.request.header.thread.slot;
+        let mut wakes = false;
+        if sent && shape.len() >= CUT_FROM {
+            self.unlocked(|_| copy_reply_in_chunks(&call, payload));
+        } else {
+            wakes = channel.bells.slot(caller).is_some_and(|bell| bell.ring());
+        }
+        if !sent || channel.is_closed() {
+            self.state.core.refuse_slot_reply(slot, acknowledgement);
+        }
+        if wakes {
+            self.wake_later(Wake { channel: channel.clone(), slot: caller, call: None });
+        }
+        self.state.core.channels.keep_call(call);
+    }
+
+    /// Watches a call slot for the next call.
+    fn watch(&mut self, channel: &Arc<Channel>, call_slot: u32) {
+        let own = self.own();
+        let last = own.watched.take().or(own.last_watched.take());
+        let same = last.filter(|watched| Arc::ptr_eq(&watched.channel, channel));
+        own.watched = Some(match same {
+            Some(watched) => WatchedSlot { call_slot, ..watched },
+            None => WatchedSlot { channel: channel.clone(), call_slot },
+        });
+    }
+}
+
+/// Copies a large reply and wakes the caller: a sleeping caller after the copy; a spinning one copies at the
+/// same time.
+fn copy_reply_in_chunks(call: &BoxedCall, payload: &(impl Source + ?Sized)) {
+    let (channel, caller, taken) = (&call.channel, call.request.header.thread, call.request.taken());
+    let asleep = channel.bells.slot(caller.slot).is_some_and(|bell| bell.is_sleeping());
+    if asleep {
+        channel.call_slots.copy_reply_in_chunks(taken, payload);
+    }
+    channel.ring(caller);
+    if !asleep {
+        channel.call_slots.copy_reply_in_chunks(taken, payload);
+    }
+}

@@ -1,0 +1,239 @@
+//! Writes trace events, if the process traces. Each event is written by the same thread as in the kernel
+//! driver, and before another thread can react to it.
+//! Not here: the form of an event, and whether any are wanted (`embedded::trace_events`).
+//! Facts: contract TP-02 to TP-09, TP-15; `binder_transaction`, `binder_thread_read`, Linux 7.2.
+//!
+//! The caller numbers a call in a call slot. The number travels with the call; the reply has the next number.
+//! A caller that does not trace sends no number, and the callee omits the events that would need it.
+//! Transactions through the broker have the broker's number, which the sender requests first.
+//!
+//! Events are written under the process's lock where the call holds it: releasing the lock for them would
+//! change the traced behaviour.
+
+use std::io;
+
+use sys::errno::EIO;
+
+use super::Process;
+use super::active_thread::ActiveThread;
+use super::core::BrokerReply;
+use super::core::slot_call::{SlotCall, SlotTicket};
+use super::core::thread::{Answer, Pending};
+use super::identity::Identity;
+use crate::priority::is_realtime;
+use crate::rpc::protocol::{Delivery, Request, Sched, Transact, TransactKind};
+use crate::shm::call_slot::Shape;
+use crate::trace_events::{BufferSizes, CodeAndFlags, Fate, Sent, TaskId, TraceWriter};
+use driver::connection::Exchange;
+
+fn errno_of<T>(result: &io::Result<T>) -> i32 {
+    result.as_ref().err().map_or(0, |error| error.raw_os_error().unwrap_or(EIO))
+}
+
+fn sized(number: u32, shape: Shape) -> BufferSizes {
+    let layout = shape.layout();
+    let extra = layout.end - layout.scattered;
+    BufferSizes { number, data: layout.data_size, offsets: layout.offsets_size, extra }
+}
+
+/// Events of ioctls.
+impl Process {
+    /// Runs an ioctl other than `BINDER_WRITE_READ` between its events.
+    pub(crate) fn ioctl<T>(&self, request: u32, act: impl FnOnce(&Self) -> io::Result<T>) -> io::Result<T> {
+        if let Some(marks) = self.traced() {
+            marks.ioctl(request);
+        }
+        let result = act(self);
+        if let Some(marks) = self.traced() {
+            marks.done("ioctl", errno_of(&result));
+        }
+        result
+    }
+
+    /// Traces the end of the write part.
+    #[cold]
+    pub(super) fn trace_written(&self, marks: &TraceWriter, exchange: &Exchange<'_>, errno: Option<i32>) {
+        if !exchange.write.is_empty() {
+            marks.done("write", errno.unwrap_or(0));
+        }
+    }
+
+    /// Traces the end of the ioctl, and of its read part if it had one.
+    #[cold]
+    pub(super) fn trace_end(&self, marks: &TraceWriter, read: bool, result: &io::Result<()>) {
+        if read {
+            marks.done("read", errno_of(result));
+        }
+        marks.done("ioctl", errno_of(result));
+    }
+}
+
+/// Events of transactions in call slots.
+impl Process {
+    /// Requests numbers for later calls before the last ones are used up. No call waits for them: a call in a
+    /// call slot without a number has no events.
+    #[cold]
+    pub(super) fn request_trace_numbers(&self, marks: &TraceWriter) {
+        if self.settings.call_slots && marks.wants_numbers() {
+            self.send(&Request::Numbers {});
+        }
+    }
+
+    /// Stores numbers from the broker. The broker answers in order: the first numbers arrive before the
+    /// answer to a handle's first call, and only its next call uses a call slot.
+    pub(super) fn take_trace_numbers(&self, answer: &Answer) {
+        let [first, count, ..] = answer.words;
+        if let Some(marks) = self.trace.as_ref().filter(|_| answer.errno == 0 && count > 0) {
+            marks.give_numbers(first as u32, count as u32);
+        }
+    }
+
+    /// Traces a call that is about to be published.
+    #[cold]
+    pub(super) fn trace_slot_call(
+        &self,
+        marks: &TraceWriter,
+        (node, to, what): (u32, TaskId, CodeAndFlags),
+        shape: Shape,
+    ) -> u32 {
+        let number = marks.take_pair();
+        if number != 0 {
+            marks.transaction(&Sent { number, node, to, reply: false, what });
+            marks.buffer(Fate::Taken, sized(number, shape));
+        }
+        number
+    }
+
+    /// Traces that a published call is taken back.
+    pub(super) fn trace_undone(&self, number: u32, shape: Shape) {
+        if number != 0
+            && let Some(marks) = self.traced()
+        {
+            marks.buffer(Fate::Failed, sized(number, shape));
+        }
+    }
+
+    /// Traces a reply that is about to be published, which ends the call.
+    #[cold]
+    pub(super) fn trace_slot_reply(
+        &self,
+        marks: &TraceWriter,
+        who: Identity,
+        call: &SlotCall,
+        what: CodeAndFlags,
+        shape: Shape,
+    ) {
+        let header = &call.request.header;
+        if header.mark == 0 {
+            return;
+        }
+        let number = header.mark.wrapping_add(1);
+        let to = call.channel.trace_name(Some(header.thread));
+        marks.transaction(&Sent { number, node: 0, to, reply: true, what });
+        marks.buffer(Fate::Taken, sized(number, shape));
+        marks.freed(header.mark, who.named(), CodeAndFlags { flags: header.flags, code: header.code });
+    }
+
+    /// Traces a delivered call with its buffer at `address`.
+    #[cold]
+    pub(super) fn trace_slot_call_delivered(&self, marks: &TraceWriter, call: &SlotCall, address: u64) {
+        let header = &call.request.header;
+        if header.mark != 0 {
+            marks.received(header.mark);
+            marks.keep(address, sized(header.mark, header.shape));
+        }
+    }
+
+    /// Traces a delivered reply; the remaining events follow its return.
+    #[cold]
+    pub(super) fn trace_slot_reply_delivered(
+        &self,
+        marks: &TraceWriter,
+        ticket: &SlotTicket,
+        shape: Shape,
+        address: u64,
+    ) {
+        if ticket.trace_number != 0 {
+            let number = ticket.trace_number + 1;
+            marks.received(number);
+            marks.keep(address, sized(number, shape));
+        }
+    }
+
+    /// Traces the end of a reply, after its return.
+    #[cold]
+    pub(super) fn trace_slot_reply_over(
+        &self,
+        marks: &TraceWriter,
+        who: Identity,
+        ticket: &SlotTicket,
+        what: CodeAndFlags,
+    ) {
+        if ticket.trace_number != 0 {
+            marks.freed(ticket.trace_number + 1, who.named(), what);
+        }
+    }
+}
+
+impl ActiveThread<'_> {
+    /// Asks the broker for the route of a transaction and traces that it is about to be sent, with its
+    /// buffer, if it will have one.
+    #[cold]
+    pub(super) fn trace_sending(
+        &mut self,
+        marks: &TraceWriter,
+        transact: &Transact,
+        answers: Option<(u32, CodeAndFlags)>,
+    ) -> io::Result<Option<BufferSizes>> {
+        let request = Request::PreassignRoute { transact: *transact };
+        let answer = self.ask(Pending::Preassigned, &request, &[])?;
+        if answer.errno != 0 {
+            return Ok(None);
+        }
+        let [number, node, to, extra] = answer.words;
+        let number = number as u32;
+        let to = TaskId { pid: to as u32, tid: (to >> 32) as u32 };
+        let what = CodeAndFlags { flags: transact.flags, code: transact.code };
+        let reply = !matches!(transact.kind, TransactKind::Call { .. });
+        marks.transaction(&Sent { number, node: node as u32, to, reply, what });
+        let buffer = BufferSizes { number, data: transact.data_size, offsets: transact.offsets_size, extra };
+        if !answer.sender_stops {
+            marks.buffer(Fate::Taken, buffer);
+        }
+        if let Some((number, what)) = answers.filter(|(number, _)| *number != 0) {
+            marks.freed(number, self.who.named(), what);
+        }
+        Ok((!answer.sender_stops).then_some(buffer))
+    }
+}
+
+/// Events of transactions through the broker.
+impl Process {
+    /// Traces a delivered call or oneway call with its buffer at `address`.
+    #[cold]
+    pub(super) fn trace_delivered(&self, marks: &TraceWriter, delivery: &Delivery, address: u64) {
+        let Delivery { transaction, data_size, offsets_size, extra_size, .. } = *delivery;
+        marks.received(transaction);
+        let buffer =
+            BufferSizes { number: transaction, data: data_size, offsets: offsets_size, extra: extra_size };
+        marks.keep(address, buffer);
+    }
+
+    /// Traces a delivered reply.
+    #[cold]
+    pub(super) fn trace_reply_delivered(&self, marks: &TraceWriter, reply: &BrokerReply, address: u64) {
+        let BrokerReply { number, data_size, offsets_size, extra_size, .. } = *reply;
+        marks.received(number);
+        marks
+            .keep(address, BufferSizes { number, data: data_size, offsets: offsets_size, extra: extra_size });
+    }
+
+    /// Traces a boost by the broker, which raised this thread before waking it and writes no events.
+    #[cold]
+    pub(super) fn trace_raised(&self, marks: &TraceWriter, who: Identity, before: Option<Sched>) {
+        let now = who.scheduling_now();
+        if let Some(before) = before.filter(|_| is_realtime(now.policy)) {
+            marks.priority(who.named(), before, now, now);
+        }
+    }
+}

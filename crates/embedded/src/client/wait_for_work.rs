@@ -1,0 +1,218 @@
+//! Waits for work: the conditions, and the thread offered for new work meanwhile.
+//! Not here: spinning and sleeping (`shm::wait`), handling the work (`read`).
+//! Facts: contract LP-08, WR-05 to WR-07, POL-01 to POL-03; `binder_wait_for_work`, Linux 7.2.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::Process;
+use super::active_thread::{ActiveThread, announce_late};
+use super::core::slot_call::SlotTicket;
+use super::core::thread::Frame;
+use super::identity::Identity;
+use super::inherit;
+use super::slot_look::WatchedSlot;
+use crate::priority::is_realtime;
+use crate::rpc::protocol::Sched;
+use crate::settings::Inherit;
+use crate::shm::wait::Waiter;
+pub(super) use crate::shm::wait::Woken;
+
+/// The condition that a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// The broker's answer to its request.
+    Answer,
+    /// Work of its own, or of the process if the thread may take that.
+    Work {
+        /// Whether the thread may take the process's work.
+        takes_any: bool,
+    },
+    /// Readability.
+    Readable {
+        /// Whether the process's work makes the thread readable.
+        takes_any: bool,
+    },
+}
+
+impl ActiveThread<'_> {
+    fn is_there(&mut self, until: Until) -> bool {
+        let (process, slot) = (self.process, self.slot);
+        match until {
+            Until::Answer => self.thread().answer.is_some(),
+            Until::Work { takes_any } | Until::Readable { takes_any } => {
+                self.state.core.has_work(slot, takes_any)
+                    || process.local(slot).need_return.load(Ordering::Relaxed)
+            }
+        }
+    }
+
+    /// Checks once, without waiting.
+    #[inline]
+    pub(super) fn look(&mut self, until: Until) -> bool {
+        let takes_any = until == Until::Work { takes_any: true };
+        self.take_in(takes_any);
+        let thread = self.thread();
+        match thread.awaited_slot().filter(|ticket| ticket.has_outcome()) {
+            // A reply stays in its call slot until it is read,
+            Some(ticket) if matches!(until, Until::Work { .. }) && ticket.has_reply() && thread.may_end() => {
+                return true;
+            }
+            Some(_) => {}
+            None => match &self.own().watched {
+                // and so does a call to be read by this thread.
+                Some(watched) if watched.has_call() => {
+                    if takes_any {
+                        return true;
+                    }
+                }
+                _ => return self.is_there(until),
+            },
+        }
+        self.take_in_watched_call();
+        self.take_in_awaited_end();
+        self.is_there(until)
+    }
+
+    /// Whether the thread will probably look for its next work before it sleeps, so that it need not be told.
+    /// A hint for the peer.
+    pub(super) fn will_look(&mut self) -> bool {
+        !self.process.nonblocking.load(Ordering::Relaxed)
+            && self.own().waiter.as_deref().is_some_and(Waiter::will_look)
+    }
+
+    /// Waits for a condition, until `deadline` at most.
+    pub(super) fn wait(&mut self, until: Until, deadline: Option<Instant>) -> Woken {
+        let slot = self.slot;
+        let mut offered = false;
+        let woken = loop {
+            self.process.local(slot).kicked.store(false, Ordering::Relaxed);
+            if self.look(until) {
+                break Woken::Ready;
+            }
+            self.drop_vain_boost(until);
+            self.offer(until);
+            offered = true;
+            match self.wait_unlocked(until, deadline) {
+                Woken::Ready => {}
+                // A signal that coincides with work is reported, and the work stays queued (contract WR-07).
+                Woken::Interrupted if until != Until::Answer => break Woken::Interrupted,
+                Woken::Interrupted => {}
+                Woken::TimedOut if self.look_after_long(until) => break Woken::Ready,
+                Woken::TimedOut => break Woken::TimedOut,
+            }
+        };
+        if offered && until != Until::Answer {
+            self.state.core.withdraw(slot);
+            self.bell().end_waiting();
+        }
+        woken
+    }
+
+    /// Waits without the lock until the condition may hold.
+    fn wait_unlocked(&mut self, until: Until, deadline: Option<Instant>) -> Woken {
+        let slot = self.slot;
+        let state = &mut *self.state;
+        let spare_channels = &mut state.own[slot as usize].spare_channels;
+        let thread = state.core.thread(slot);
+        let awaited = thread.awaited_slot().map(|ticket| ticket.with(spare_channels.get(&ticket.channel)));
+        // A sending thread must first read the answer.
+        let looks = !thread.is_sending();
+        // Nested calls are marked like any others, but only this thread's bell is rung.
+        let nested = matches!(thread.stack.last(), Some(Frame::Calling(_)));
+        let own = self.own();
+        let mut waiter = own.waiter.take();
+        let watched = if until == (Until::Work { takes_any: true }) { own.watched.take() } else { None };
+        let before = own.before;
+        let (who, mut is_quiet) = (self.who, self.is_quiet);
+        let woken = self.unlocked(|process| {
+            let waits = waiter.get_or_insert_with(|| Box::new(process.new_waiter()));
+            if waits.ever_stays_awake() {
+                waits.set_realtime(is_urgent(who, before));
+            }
+            let peer = match &awaited {
+                Some(ticket) => ticket.channel.peer_cpu(),
+                None => process.last_caller_cpu(),
+            };
+            let kicked = &process.local(slot).kicked;
+            let ready = || {
+                looks && awaited.as_ref().is_some_and(SlotTicket::has_outcome)
+                    || watched.as_ref().is_some_and(WatchedSlot::has_call)
+                    || kicked.load(Ordering::Relaxed)
+                    || process.inbox_has_records()
+                    || process.bells.anything_ready() && (nested || process.bells.listener() == Some(slot))
+            };
+            let tell = || {
+                if std::mem::take(&mut is_quiet) {
+                    awaited.as_ref().into_iter().for_each(announce_late);
+                }
+            };
+            let ahead =
+                || awaited.as_ref().map(SlotTicket::ahead).or(watched.as_ref().map(WatchedSlot::ahead));
+            let mut found = None;
+            let meanwhile = || {
+                let ahead = found.get_or_insert_with(ahead).as_mut();
+                ahead.is_some_and(|(channel, ahead)| ahead.step(&channel.call_slots))
+            };
+            waits.wait_or_tell(process.bell(slot), peer, deadline, ready, meanwhile, tell)
+        });
+        self.is_quiet = is_quiet;
+        let own = self.own();
+        own.waiter = waiter;
+        if let Some(ticket) = awaited {
+            own.spare_channels.keep(ticket.channel);
+        }
+        if watched.is_some() {
+            own.watched = watched.filter(|watched| !watched.channel.is_closed());
+        }
+        woken
+    }
+
+    /// Checks for a lost end of the wait, after a long time without an event.
+    #[cold]
+    fn look_after_long(&mut self, until: Until) -> bool {
+        self.look(until) || {
+            self.give_up_slot_call();
+            self.is_there(until)
+        }
+    }
+
+    /// Gives up an unused real-time boost: a waker boosts this thread first, maybe for a call that the thread
+    /// has already found by itself. (A thread boosted while falling asleep keeps the boost until it looks
+    /// again.)
+    fn drop_vain_boost(&mut self, until: Until) {
+        if self.process.settings.inherit == Inherit::Rt
+            && until != Until::Answer
+            && let Some(before) = self.own().before
+        {
+            inherit::drop_vain_boost(self.who, before, self.process.trace.as_ref());
+        }
+    }
+
+    /// Offers the thread for new work.
+    fn offer(&mut self, until: Until) {
+        let slot = self.slot;
+        if let Until::Work { takes_any } = until {
+            self.bell().begin_waiting(takes_any);
+        }
+        match until {
+            Until::Work { takes_any: true } => self.state.core.offer(slot),
+            Until::Readable { takes_any: true } => self.state.core.add_poller(slot),
+            _ => {}
+        }
+    }
+}
+
+impl Process {
+    #[cold] // once in a thread's life
+    fn new_waiter(&self) -> Waiter {
+        let budget = Duration::from_nanos(self.settings.spin_budget_ns);
+        // All online CPUs: a thread bound to one CPU may spin for a peer on another.
+        Waiter::new(self.settings.waiting, budget, sys::sched::online_cpus())
+    }
+}
+
+/// Whether a thread, or the one that waits in its place, is real-time: `before` its boost or, without that, now.
+fn is_urgent(who: Identity, before: Option<Sched>) -> bool {
+    is_realtime(inherit::sending(who, before).policy) || who != Identity::Caller && sys::sched::is_realtime()
+}

@@ -1,0 +1,233 @@
+//! Identity of an embedded context: a name, and the directory of its broker.
+//! Not here: an open context (`connection`), the broker (`broker`).
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::client::ioctls::state_text;
+use super::connection::EmbeddedConnection;
+use super::directory;
+use super::rpc::connection::BrokerConnection;
+use super::rpc::framing::Hello;
+use super::rpc::protocol::{StateFile, ThreadKey};
+use super::settings::{Inherit, Settings};
+use driver::connection::{Context, OpenOptions};
+use driver::error::OpenError;
+
+/// Scheme word of every address of an embedded context.
+const SCHEME: &str = "embedded";
+/// Name of the directory below `$XDG_RUNTIME_DIR`.
+const FOLDER: &str = "binderperf";
+
+/// A context of an embedded driver.
+#[derive(Clone, Debug)]
+pub struct EmbeddedContext {
+    broker: Arc<BrokerDirectory>,
+    name: String,
+    settings: Settings,
+    traced: Option<PathBuf>,
+}
+
+/// Directory of a broker. A private one is removed when the last value that refers to it is dropped.
+#[derive(Debug)]
+struct BrokerDirectory {
+    directory: PathBuf,
+    private: bool,
+}
+
+impl Drop for BrokerDirectory {
+    fn drop(&mut self) {
+        if self.private {
+            // The broker may be ending, and removes its own files.
+            let _ = fs::remove_dir_all(&self.directory);
+        }
+    }
+}
+
+impl EmbeddedContext {
+    /// The context of this name in the user's own directory: below `$XDG_RUNTIME_DIR`, else below the directory for
+    /// temporary files. Nothing is created or opened yet.
+    ///
+    /// # Errors
+    /// The user of this process cannot be determined.
+    pub fn named(name: &str, settings: Settings) -> Result<Self, OpenError> {
+        let directory = user_directory().map_err(|source| OpenError::Os {
+            path: PathBuf::from("/proc/self"),
+            call: "asking for this process's user",
+            source,
+        })?;
+        Ok(Self::at(&directory, name, settings))
+    }
+
+    /// The context of this name in a directory. Nothing is created or opened yet.
+    #[must_use]
+    pub fn at(directory: &Path, name: &str, settings: Settings) -> Self {
+        let broker = BrokerDirectory { directory: directory.to_owned(), private: false };
+        Self { broker: Arc::new(broker), name: name.to_owned(), settings, traced: None }
+    }
+
+    /// A context with its own directory and broker, removed with its last clone.
+    ///
+    /// # Errors
+    /// The temporary directory cannot be created, or its path is too long for a socket.
+    pub fn private(name: &str, settings: Settings) -> io::Result<Self> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        directory::sweep(&std::env::temp_dir());
+        loop {
+            let number = MADE.fetch_add(1, Ordering::Relaxed);
+            let directory = format!("{}{}-{number}", directory::PRIVATE, std::process::id());
+            let directory = std::env::temp_dir().join(directory);
+            directory::fits(&directory).map_err(io::Error::other)?;
+            match DirBuilder::new().mode(0o700).create(&directory) {
+                // Left over from a process with the same pid.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+                Ok(()) => {
+                    let broker = Arc::new(BrokerDirectory { directory, private: true });
+                    return Ok(Self { broker, name: name.to_owned(), settings, traced: None });
+                }
+            }
+        }
+    }
+
+    /// This context with another priority inheritance.
+    #[must_use]
+    pub fn with_inherit(&self, inherit: Inherit) -> Self {
+        Self { settings: Settings { inherit, ..self.settings }, ..self.clone() }
+    }
+
+    /// This context for connections that write trace events into this tracefs directory, whatever the environment or
+    /// the user's announcement says ([`crate::trace_events`]). The address does not contain it.
+    #[must_use]
+    pub fn with_marks(&self, folder: &Path) -> Self {
+        Self { traced: Some(folder.to_owned()), ..self.clone() }
+    }
+
+    /// The tracefs directory set with [`Self::with_marks`].
+    pub(super) fn marks(&self) -> Option<&Path> {
+        self.traced.as_deref()
+    }
+
+    /// Address with which another process opens this context, valid while this value lives.
+    #[must_use]
+    pub fn address(&self) -> String {
+        let Self { broker, name, settings, .. } = self;
+        format!("{SCHEME}:{settings}:{name}:{}", broker.directory.display())
+    }
+
+    /// Parses an [`Self::address`].
+    #[must_use]
+    pub fn parse(address: &str) -> Option<Self> {
+        // The settings contain one colon themselves.
+        let [scheme, how, budget, name, directory] = address.splitn(5, ':').collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        let settings = format!("{how}:{budget}").parse().ok()?;
+        (scheme == SCHEME && !directory.is_empty()).then(|| Self::at(Path::new(directory), name, settings))
+    }
+
+    /// The broker's directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.broker.directory
+    }
+
+    /// The context's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The driver's options.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// Text of a state file of the directory's broker, with all its contexts; `None` if no broker runs.
+    ///
+    /// # Errors
+    /// The broker does not answer, or other users have access to the directory.
+    pub fn state(&self, which: StateFile) -> Result<Option<String>, OpenError> {
+        let hello = Hello { context: self.name.clone(), call_slots: false };
+        let Some(line) = BrokerConnection::open_running(self.directory(), &hello)? else { return Ok(None) };
+        let nobody = ThreadKey::NOBODY;
+        let os = |source| OpenError::Os {
+            path: self.directory().to_owned(),
+            call: "asking its broker for its state",
+            source,
+        };
+        state_text(&line, nobody, which).map(Some).map_err(os)
+    }
+
+    /// Whether the directory is private to this process and its children.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        self.broker.private
+    }
+}
+
+/// `$XDG_RUNTIME_DIR/binderperf`, or a temporary directory with the user's number in its name.
+pub(super) fn user_directory() -> io::Result<PathBuf> {
+    match std::env::var_os("XDG_RUNTIME_DIR") {
+        Some(given) if Path::new(&given).is_absolute() => Ok(Path::new(&given).join(FOLDER)),
+        _ => {
+            let user = fs::metadata("/proc/self")?.uid();
+            Ok(std::env::temp_dir().join(format!("{FOLDER}-{user}")))
+        }
+    }
+}
+
+impl Context for EmbeddedContext {
+    type Connection = EmbeddedConnection;
+
+    fn open(&self, options: OpenOptions) -> Result<EmbeddedConnection, OpenError> {
+        EmbeddedConnection::open(self, options)
+    }
+
+    fn describe(&self) -> String {
+        match self.is_private() {
+            true => format!("the context {} of a private embedded driver", self.name),
+            false => {
+                format!("the context {} of the embedded driver in {}", self.name, self.directory().display())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_names_the_same_context() {
+        let settings = Settings { call_slots: false, ..Settings::default() };
+        let context = EmbeddedContext::at(Path::new("/a:b/c"), "hwbinder", settings);
+        let again = EmbeddedContext::parse(&context.address()).expect("its own address");
+        assert_eq!((again.directory(), again.name()), (Path::new("/a:b/c"), "hwbinder"));
+        assert_eq!(again.settings(), settings);
+        for bad in [
+            "/dev/binder",
+            "embedded:x:binder:/d",
+            "embedded:nice,spin:1,lanes:binder:",
+            "embedded:nice:binder:/d",
+        ] {
+            assert!(EmbeddedContext::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_private_directory_goes_with_its_last_user() {
+        let first = EmbeddedContext::private("binder", Settings::default()).expect("a directory");
+        let second = first.clone();
+        let directory = first.directory().to_owned();
+        drop(first);
+        assert_eq!(fs::metadata(&directory).expect("still there").mode() & 0o777, 0o700);
+        drop(second);
+        assert!(!directory.exists());
+    }
+}

@@ -1,0 +1,32 @@
+//! Embedded driver: the Binder driver in user space, behind the same seam as the kernel driver.
+//!
+//! - [`context`], [`settings`]: name of a context, and options of the driver there. [`connection`]: an open context.
+//! - `client`: one process's half of the driver. [`shm`]: layouts of shared memory: inboxes, doorbells, call slots.
+//! - [`broker`]: the process that owns nodes, references and identities. `directory`, [`start`]: its directory, and how
+//!   it is started.
+//! - [`rpc`]: requests and answers between a process and the broker.
+//! - `payload`: payload rules that both sides keep: objects, scattered buffers, packing.
+//! - `priority`: priority inheritance from caller to callee. [`trace_events`]: Binder events written into a trace.
+//! - `fuzz`: entry points of the fuzz targets; not compiled into a shipped binary.
+//!
+//! Not here: the seam (`driver::connection`), choosing a backend (`backend::locate`).
+#![forbid(unsafe_code)]
+
+pub mod broker;
+mod client;
+pub mod connection;
+pub mod context;
+mod directory;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
+mod payload;
+mod priority;
+pub mod rpc;
+pub mod settings;
+pub mod shm;
+pub mod start;
+pub mod trace_events;
+
+pub use connection::EmbeddedConnection;
+pub use context::EmbeddedContext;
+pub use settings::{Inherit, Settings, Waiting};

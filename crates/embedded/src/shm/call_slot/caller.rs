@@ -1,0 +1,212 @@
+//! The caller's operations on call slots.
+//! Not here: the states of a call slot (`super`), the callee's operations (`callee`).
+
+use sys::sync::{Ordering, full_fence};
+
+use super::header::{self, REQUEST_FIXED};
+use super::{
+    Ahead, BACKED_OUT, BY_BROKER, CALL_SLOTS, CALLED, Call, CallSlots, Corrupt, FAILED, HELD, Memory,
+    Outcome, PayloadRange, Piece, REPLIED, REPLY, ReplyHeader, RequestHeader, STATE, Source, USED, base,
+    is_later, next,
+};
+use crate::rpc::protocol::Link;
+
+/// Most attempts to back out while the claim changes concurrently: far more than the broker's changes.
+const ATTEMPTS: u32 = 100;
+
+impl<M: Memory> CallSlots<M> {
+    /// The gate's bits after [`publish`](Self::publish), for a caller that does not
+    /// [`post`](crate::shm::doorbell::Doorbells::post) because its callee watches the call slot.
+    pub fn gate_after_publishing(&self) -> u32 {
+        // Like the fence in `post`. Guarded by loom_the_gate_or_a_watched_caller.
+        full_fence();
+        self.gate()
+    }
+
+    /// Whether the callee has not taken the call yet. A caller that left it unmarked, expecting the callee to
+    /// watch the call slot, must mark it before it sleeps, preferably soon (`Waiter::wait_or_tell`).
+    pub fn is_waiting(&self, call: Call) -> bool {
+        self.is_unclaimed(call.call_slot, call.number)
+    }
+
+    /// Publishes a call in an unused call slot, preferably the lowest. The caller must then
+    /// [`post`](crate::shm::doorbell::Doorbells::post) at the callee, check the gate, wake a thread and, for
+    /// [`CUT_FROM`](super::CUT_FROM) bytes or more, call [`copy_request_in_chunks`](Self::copy_request_in_chunks).
+    ///
+    /// # Errors
+    /// [`Corrupt::SlotSize`] for more than [`LARGEST`](super::LARGEST) bytes or an invalid call slot.
+    /// [`Corrupt::SlotBusy`]: another process changed the call slot.
+    pub fn publish(
+        &self,
+        call_slot: u32,
+        header: &RequestHeader,
+        data: &(impl Source + ?Sized),
+    ) -> Result<Call, Corrupt> {
+        if call_slot >= CALL_SLOTS {
+            return Err(Corrupt::SlotSize);
+        }
+        let shape = data.shape()?;
+        let word = self.request_word(call_slot);
+        let before = self.over(call_slot).load(Ordering::Relaxed);
+        if word.load(Ordering::Relaxed) & !STATE != before {
+            return Err(Corrupt::SlotBusy);
+        }
+        let used = self.memory.word(USED);
+        if used.load(Ordering::Relaxed) <= call_slot {
+            used.store(call_slot + 1, Ordering::Relaxed);
+        }
+        self.memory.put_words(base(call_slot) + 4, header.encode(shape));
+        let mut len = REQUEST_FIXED;
+        if let Some(lineage) = header.lineage.as_deref() {
+            len = self.put_links(call_slot, lineage.links());
+        }
+        let number = next(before);
+        self.put(&PayloadRange::request(call_slot, number, len, shape.sent()), data);
+        // Release: a callee that sees the call sees header and data. Guarded by loom_a_call_arrives_whole.
+        word.store(number | CALLED, Ordering::Release);
+        Ok(Call { call_slot, number })
+    }
+
+    /// Writes a call's lineage after its header; returns the length of both in bytes.
+    #[cold]
+    fn put_links(&self, call_slot: u32, links: &[Link]) -> usize {
+        let len = header::len_with(links.len());
+        self.memory
+            .copy_in(base(call_slot) + REQUEST_FIXED, &header::encode_links(links)[..len - REQUEST_FIXED]);
+        len
+    }
+
+    /// Writes a large payload while the callee copies it out. Does nothing for a small one.
+    pub fn copy_request_in_chunks(&self, call: Call, data: &(impl Source + ?Sized)) {
+        // A header length of 0: a chunked payload lies apart from its header.
+        self.copy_in_chunks(|len| PayloadRange::request(call.call_slot, call.number, 0, len), data);
+    }
+
+    /// Takes back a call that the callee has not taken; returns whether it did. If not, the call is being
+    /// served and its reply will come.
+    #[cold]
+    pub fn back_out(&self, call: Call) -> bool {
+        let Call { call_slot, number } = call;
+        let mut before = self.claim(call_slot).load(Ordering::Relaxed);
+        // On failure the callee has taken the call, which ends this, or the broker has begun or ceased to
+        // hold it, once per freeze. Bounded, so that a hostile peer cannot keep this thread busy.
+        for _ in 0..ATTEMPTS {
+            if !is_later(number, before) && before != number | HELD {
+                return false;
+            }
+            match self.decide(call_slot, before, number | BACKED_OUT) {
+                Ok(_) => {
+                    self.release(call);
+                    // Comes before this caller checks the gate for its next call: if the broker shuts the
+                    // gate meanwhile, either it finds this call over, or the next call finds the gate shut.
+                    full_fence();
+                    return true;
+                }
+                Err(now) => before = now,
+            }
+        }
+        false
+    }
+
+    /// Whether [`poll_reply`](Self::poll_reply) will return an outcome: one load.
+    #[inline]
+    pub fn is_answered(&self, call: Call) -> bool {
+        let word = self.reply_word(call.call_slot).load(Ordering::Acquire);
+        word & !STATE == call.number && word & STATE != 0
+    }
+
+    /// Whether the call has a reply, with its [`reply_header`](Self::reply_header): one load.
+    #[inline]
+    pub fn has_reply(&self, call: Call) -> bool {
+        // Acquire: pairs with the Release in `answer`.
+        self.reply_word(call.call_slot).load(Ordering::Acquire) == call.number | REPLIED
+    }
+
+    /// The header of a reply; call it once [`has_reply`](Self::has_reply) is true.
+    ///
+    /// # Errors
+    /// [`Corrupt::SlotSize`]: the reply is larger than a call slot holds.
+    #[inline]
+    pub fn reply_header(&self, call: Call) -> Result<ReplyHeader, Corrupt> {
+        ReplyHeader::decode(&self.memory.words(base(call.call_slot) + REPLY + 4))
+    }
+
+    /// The outcome of the call; `None` if it has none yet.
+    ///
+    /// # Errors
+    /// [`Corrupt::SlotSize`]: the reply is larger than a call slot holds.
+    pub fn poll_reply(&self, call: Call) -> Result<Option<Outcome>, Corrupt> {
+        // Acquire: pairs with the Release in `answer`.
+        let word = self.reply_word(call.call_slot).load(Ordering::Acquire);
+        if word & !STATE != call.number || word & STATE == 0 {
+            return Ok(None);
+        }
+        if word & STATE == BY_BROKER {
+            return Ok(Some(Outcome::RepliedByBroker));
+        }
+        if word & STATE == FAILED {
+            let words = self.memory.words(base(call.call_slot) + REPLY + 4);
+            return Ok(Some(Outcome::Failed(ReplyHeader::decode_failure(&words).code as i32)));
+        }
+        Ok(Some(Outcome::Replied(self.reply_header(call)?)))
+    }
+
+    /// Whether an [answer](Self::is_answered) is complete: nobody will write to the call slot before its next
+    /// call.
+    pub fn is_answered_whole(&self, call: Call) -> bool {
+        match self.poll_reply(call) {
+            Ok(None) => false,
+            Ok(Some(Outcome::Replied(header))) => {
+                let PayloadRange { written, len, .. } =
+                    PayloadRange::reply(call.call_slot, call.number, header.shape.sent());
+                // Acquire: pairs with the Release in `copy_in_chunks`.
+                written
+                    .is_none_or(|written| self.memory.word(written).load(Ordering::Acquire) as usize >= len)
+            }
+            Ok(Some(_)) | Err(_) => true,
+        }
+    }
+
+    /// Copies a reply's payload to `into`, which is as long as the header says.
+    ///
+    /// # Errors
+    /// See [`copy_request`](Self::copy_request).
+    pub fn copy_reply(&self, call: Call, into: &mut [u8], gone: impl FnMut() -> bool) -> Result<(), Corrupt> {
+        self.pieces_of_reply(call, into.len(), gone, |piece| {
+            self.memory.copy_out(piece.from, &mut into[piece.at..piece.at + piece.len]);
+        })
+    }
+
+    /// The whole payload of a reply of `size` bytes, if it is complete; `None` for a large one.
+    #[inline]
+    pub fn whole_reply(&self, call: Call, size: usize) -> Option<Piece> {
+        PayloadRange::reply(call.call_slot, call.number, size).whole()
+    }
+
+    /// [`copy_reply`](Self::copy_reply) of `size` bytes by a closure that copies each piece from the
+    /// channel's memory.
+    ///
+    /// # Errors
+    /// See [`copy_request`](Self::copy_request).
+    pub fn pieces_of_reply(
+        &self,
+        call: Call,
+        size: usize,
+        gone: impl FnMut() -> bool,
+        copy: impl FnMut(Piece),
+    ) -> Result<(), Corrupt> {
+        let range = PayloadRange::reply(call.call_slot, call.number, size);
+        self.fetch(&range, || self.next_request(call), gone, copy)
+    }
+
+    /// Expected payload range of this caller's next call in that call slot.
+    pub fn next_request(&self, call: Call) -> Ahead {
+        Ahead::of(self, |len| PayloadRange::request(call.call_slot, next(call.number), 0, len))
+    }
+
+    /// Frees the call slot: the caller is done with the call and has read its reply.
+    pub fn release(&self, call: Call) {
+        // Release: a broker that sees the slot idle may rely on the reply having been read.
+        self.over(call.call_slot).store(call.number, Ordering::Release);
+    }
+}

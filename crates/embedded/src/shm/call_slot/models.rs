@@ -1,0 +1,270 @@
+//! Loom models of call slots.
+//! Not here: their rules without races (`tests`).
+
+use std::sync::Arc;
+
+use super::chunked_copy::STEP;
+use super::payload_range::{AREA, REQUEST_WRITTEN, large};
+use super::*;
+use crate::rpc::protocol::{Sched, ThreadKey};
+use crate::shm::doorbell::{Doorbells, models::bells};
+use crate::shm::heap::HeapMemory;
+
+/// A channel with one usable call slot; a second slot can hold a call.
+fn call_slots() -> Arc<CallSlots<HeapMemory>> {
+    call_slots_with(2)
+}
+
+/// A channel that shows more call slots idle. Each further word costs loom time.
+fn call_slots_with(seen: u32) -> Arc<CallSlots<HeapMemory>> {
+    let (first, second) = (base(0), base(1));
+    let words = [GATE, REASON, USED, first + REPLY, first + REQUEST_WRITTEN + 4];
+    let words =
+        words.into_iter().chain((0..seen).flat_map(|call_slot| [base(call_slot), base(call_slot) + OVER]));
+    let words = words.chain((0..seen).map(|call_slot| base(call_slot) + CLAIM));
+    let small = [first + 4..first + AREA, first + REPLY + 4..first + REPLY + AREA, second + 4..second + AREA];
+    let large = large(0, 0, next(0));
+    let large = [large..large + STEP, large + STEP..large + 2 * STEP];
+    Arc::new(CallSlots::new(HeapMemory::new(SIZE, words, small.into_iter().chain(large))).expect("room"))
+}
+
+fn header() -> RequestHeader {
+    RequestHeader {
+        binding: 1,
+        code: 2,
+        flags: 3,
+        shape: Shape::default(),
+        thread: ThreadKey { slot: 0, generation: 1 },
+        cpu: 0,
+        sched: Sched::default(),
+        mark: 0,
+        lineage: None,
+    }
+}
+
+fn taken(call_slots: &CallSlots<HeapMemory>) -> Request {
+    loop {
+        match call_slots.take_next().expect("sane") {
+            Some(request) => return request,
+            None => loom::thread::yield_now(),
+        }
+    }
+}
+
+/// Guards that one pass over the call slots per mark is enough: a call that the pass misses is marked again.
+#[test]
+fn loom_a_pass_for_each_mark_finds_every_call() {
+    fn pass(call_slots: &CallSlots<HeapMemory>, bells: &Doorbells<HeapMemory>) -> usize {
+        let take = |call_slot: &u32| call_slots.take(*call_slot).expect("sane").is_some();
+        bells.take_ready().map(|_| call_slots.called().filter(take).count()).sum()
+    }
+    loom::model(|| {
+        let (call_slots, bells) = (call_slots(), bells());
+        let (callee, marks) = (Arc::clone(&call_slots), Arc::clone(&bells));
+        let serving = loom::thread::spawn(move || pass(&callee, &marks));
+        for call_slot in [0, 1] {
+            call_slots.publish(call_slot, &header(), b"call").expect("idle");
+            bells.post(5);
+        }
+        let found = serving.join().expect("no panic");
+        assert_eq!(found + pass(&call_slots, &bells), 2);
+    });
+}
+
+/// Guards the Release and Acquire of both words: loom watches the bytes.
+#[test]
+fn loom_a_call_arrives_whole() {
+    loom::model(|| {
+        let call_slots = call_slots();
+        let callee = Arc::clone(&call_slots);
+        let serving = loom::thread::spawn(move || {
+            for _ in 0..2 {
+                let request = taken(&callee);
+                let mut data = [0; 4];
+                callee.copy_request(&request, &mut data, || false).expect("whole");
+                data.reverse();
+                callee.reply(request.taken(), &ReplyHeader::default(), &data).expect("fits");
+            }
+        });
+        for data in [*b"call", *b"more"] {
+            let call = call_slots.publish(0, &header(), &data).expect("idle");
+            while !call_slots.is_answered(call) {
+                loom::thread::yield_now();
+            }
+            assert!(
+                matches!(call_slots.poll_reply(call), Ok(Some(Outcome::Replied(reply))) if reply.shape.len() == 4)
+            );
+            let mut reply = [0; 4];
+            call_slots.copy_reply(call, &mut reply, || false).expect("whole");
+            reply.reverse();
+            assert_eq!(reply, data);
+            call_slots.release(call);
+        }
+        serving.join().expect("no panic");
+    });
+}
+
+/// Guards that `written` is stored after the bytes, for a call that is already published.
+#[test]
+fn loom_a_large_call_arrives_whole() {
+    loom::model(|| {
+        let call_slots = call_slots();
+        let callee = Arc::clone(&call_slots);
+        let data = vec![7; 2 * STEP];
+        let call = call_slots.publish(0, &header(), &data).expect("idle");
+        let serving = loom::thread::spawn(move || {
+            let request = taken(&callee);
+            let mut data = vec![0; 2 * STEP];
+            callee.copy_request(&request, &mut data, || false).expect("whole");
+            assert!(data.iter().all(|byte| *byte == 7));
+        });
+        call_slots.copy_request_in_chunks(call, &data);
+        serving.join().expect("no panic");
+    });
+}
+
+/// Two callee threads and a caller that backs out: exactly one of them gets the call.
+#[test]
+fn loom_a_call_is_taken_once_or_backed_out() {
+    loom::model(|| {
+        let call_slots = call_slots();
+        let call = call_slots.publish(0, &header(), b"").expect("idle");
+        let takers = [(); 2].map(|()| {
+            let callee = Arc::clone(&call_slots);
+            loom::thread::spawn(move || callee.take(0).expect("sane").is_some())
+        });
+        let backed_out = call_slots.back_out(call);
+        let [first, second] = takers.map(|taker| taker.join().expect("no panic"));
+        let winners = u32::from(first) + u32::from(second) + u32::from(backed_out);
+        assert_eq!(winners, 1, "{first} {second} {backed_out}");
+    });
+}
+
+/// Guards that claims only grow: a callee that has seen a call and then stops must not take it after a later
+/// call was backed out as well.
+#[test]
+fn loom_a_call_that_was_backed_out_is_not_taken_later() {
+    loom::model(|| {
+        let call_slots = call_slots();
+        let first = call_slots.publish(0, &header(), b"").expect("idle");
+        let callee = Arc::clone(&call_slots);
+        let taker = loom::thread::spawn(move || callee.take(0).expect("sane").map(|request| request.number));
+        let mut taken_back = Vec::new();
+        let mut call = first;
+        for _ in 0..2 {
+            if !call_slots.back_out(call) {
+                break;
+            }
+            taken_back.push(call.number);
+            call = call_slots.publish(0, &header(), b"").expect("idle");
+        }
+        let taken = taker.join().expect("no panic");
+        assert!(taken.is_none_or(|number| !taken_back.contains(&number)), "{taken:?} {taken_back:?}");
+    });
+}
+
+/// Guards the fences of `Doorbells::post` and `shut`.
+#[test]
+fn loom_the_gate_or_the_caller() {
+    gate_or_caller(|call_slots, bells| {
+        bells.post(0);
+        call_slots.gate()
+    });
+}
+
+/// Guards the fences of `gate_after_publishing` and `shut`.
+#[test]
+fn loom_the_gate_or_a_watched_caller() {
+    gate_or_caller(|call_slots, _| call_slots.gate_after_publishing());
+}
+
+fn gate_or_caller(gate: fn(&CallSlots<HeapMemory>, &Doorbells<HeapMemory>) -> u32) {
+    loom::model(move || {
+        let (call_slots, bells) = (call_slots_with(CALL_SLOTS), bells());
+        let broker = Arc::clone(&call_slots);
+        let freezing = loom::thread::spawn(move || {
+            broker.shut(FROZEN);
+            broker.is_idle()
+        });
+        let call = call_slots.publish(0, &header(), b"").expect("idle");
+        let open = gate(&call_slots, &bells) == 0;
+        if !open {
+            assert!(call_slots.back_out(call));
+        }
+        let idle = freezing.join().expect("no panic");
+        assert!(!(open && idle), "a call to a process that froze without it");
+    });
+}
+
+/// The callee finds the call by itself, as when it spins. Guards that the broker holds what it finds idle:
+/// either it sees a call, or nobody takes it.
+#[test]
+fn loom_a_call_is_held_or_seen() {
+    loom::model(|| {
+        let call_slots = call_slots_with(CALL_SLOTS);
+        let (broker, callee) = (Arc::clone(&call_slots), Arc::clone(&call_slots));
+        let freezing = loom::thread::spawn(move || {
+            broker.shut(FROZEN);
+            broker.hold()
+        });
+        let serving = loom::thread::spawn(move || callee.take(0).expect("sane").is_some());
+        let call = call_slots.publish(0, &header(), b"").expect("idle");
+        let open = call_slots.gate_after_publishing() == 0;
+        let backed_out = !open && call_slots.back_out(call);
+        let idle = freezing.join().expect("no panic");
+        let taken = serving.join().expect("no panic");
+        assert!(!(idle && taken), "a process froze and serves a call");
+        assert!(!(taken && backed_out), "a call that goes through the broker as well");
+        // Pending calls are served despite the gate.
+        assert!(
+            taken || backed_out || call_slots.take(0).expect("sane").is_some(),
+            "nobody serves it: {idle}"
+        );
+    });
+}
+
+/// Guards the mark after a thaw: the caller's own mark may have been taken while the call slot was held.
+#[test]
+fn loom_a_thaw_loses_no_call() {
+    thaw(true);
+}
+
+/// Guards the order of stores in `open`: a caller that finds the gate open and announces its call only then
+/// does not need the broker's mark.
+#[test]
+fn loom_a_thaw_loses_no_quiet_call() {
+    thaw(false);
+}
+
+/// A call is published while its slot is held, and its caller checks the gate during the thaw.
+fn thaw(marked: bool) {
+    fn pass(call_slots: &CallSlots<HeapMemory>, bells: &Doorbells<HeapMemory>) -> bool {
+        bells.take_ready().any(|_| call_slots.take(0).expect("sane").is_some())
+    }
+    loom::model(move || {
+        let (call_slots, bells) = (call_slots_with(CALL_SLOTS), bells());
+        call_slots.shut(FROZEN);
+        assert!(call_slots.hold());
+        let call = call_slots.publish(0, &header(), b"").expect("idle");
+        if marked {
+            bells.post(0);
+        }
+        let (broker, its_bells) = (Arc::clone(&call_slots), bells.clone());
+        let thawing = loom::thread::spawn(move || {
+            broker.open(FROZEN);
+            if marked {
+                its_bells.post(0);
+            }
+        });
+        let (callee, its_bells) = (Arc::clone(&call_slots), bells.clone());
+        let serving = loom::thread::spawn(move || pass(&callee, &its_bells));
+        let backed_out = call_slots.gate_after_publishing() != 0 && call_slots.back_out(call);
+        // Like the caller's `tell`, after the callee has looked in vain.
+        if !marked && !backed_out && call_slots.is_waiting(call) {
+            bells.post(0);
+        }
+        thawing.join().expect("no panic");
+        let taken = serving.join().expect("no panic") || pass(&call_slots, &bells);
+        assert_eq!(u32::from(taken) + u32::from(backed_out), 1, "taken: {taken}, backed out: {backed_out}");
+    });
+}

@@ -1,0 +1,271 @@
+//! Waits for an event: spins or hands the CPU over where that is likely to pay, then sleeps on the thread's
+//! bell.
+//! Not here: the condition (a closure), the bell (`doorbell`), when spinning ([`spinning`]) and handing over
+//! ([`hand_over`]) pay.
+//!
+//! Spinning costs nothing while CPUs are free, but delays the peer when it needs this CPU. So a thread never
+//! spins at a real-time policy or with one usable CPU. If the peer was last seen on this CPU, the thread
+//! hands the CPU over instead. Spins in vain become rare. The budget, a setting, is the longest spin; where a
+//! wake-up takes longer, a spin lasts up to four times as long.
+
+mod hand_over;
+mod spinning;
+
+use std::time::{Duration, Instant};
+
+use sys::futex::Waited;
+use sys::sync::spin_loop;
+
+use super::Memory;
+use super::doorbell::Bell;
+use crate::settings::Waiting;
+use hand_over::HandOver;
+use spinning::Spinning;
+
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// The condition holds.
+    Ready,
+    /// A signal arrived (`EINTR`).
+    Interrupted,
+    /// The deadline passed, or nothing came before the next check ([`LOOK_AGAIN`]).
+    TimedOut,
+}
+
+/// Longest sleep without a check, in case the waker was killed before it woke the sleeper; the shortest is
+/// half of it.
+pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Most waits that sleep at once after spins in vain, and most without a hand-over after hand-overs in vain.
+const LONGEST_SKIP: u32 = 1024;
+
+/// Checks before the first reading of the clock: as many as fit a round trip between two CPUs.
+const FIRST_LOOKS: u32 = 64;
+/// Checks between two later readings.
+const LOOKS: u32 = 32;
+
+/// First step of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    Sleep,
+    Spin,
+    HandOver,
+}
+
+/// A thread's waiting strategy, with what it has learnt from earlier waits.
+#[derive(Debug)]
+pub struct Waiter {
+    waiting: Waiting,
+    realtime: bool,
+    cpus: u32,
+    spinning: Spinning,
+    /// Start and length of the spin before this sleep, if it was in vain.
+    spun_in_vain: Option<(Instant, Duration)>,
+    hand_over: HandOver,
+    /// Whether the peer of the last wait was on this CPU.
+    shares_cpu: bool,
+    /// End of a sleep without a deadline, on the monotonic clock.
+    look_again_ns: u64,
+}
+
+impl Waiter {
+    /// Makes the calling thread's waiter. `budget`: the longest spin where wake-ups do not take longer.
+    /// `cpus`: number of usable CPUs (`sys::sched::usable_cpus`).
+    #[must_use]
+    pub fn new(waiting: Waiting, budget: Duration, cpus: u32) -> Self {
+        Self {
+            waiting,
+            realtime: false,
+            cpus,
+            spinning: Spinning::new(waiting, budget),
+            spun_in_vain: None,
+            hand_over: HandOver::default(),
+            shares_cpu: false,
+            look_again_ns: 0,
+        }
+    }
+
+    /// Notes that the thread got or lost a real-time policy.
+    pub fn set_realtime(&mut self, realtime: bool) {
+        self.realtime = realtime;
+    }
+
+    /// Whether a wait may begin with anything but a sleep. Only then do the thread's scheduling and its
+    /// peer's CPU matter.
+    #[must_use]
+    pub fn ever_stays_awake(&self) -> bool {
+        self.waiting != Waiting::Sleep
+    }
+
+    /// Notes the number of CPUs on which the thread may run.
+    pub fn set_cpus(&mut self, cpus: u32) {
+        self.cpus = cpus;
+    }
+
+    /// Waits until `ready`, which was false just now, or until the bell is rung; the caller checks for the
+    /// reason itself. `peer`: the CPU on which the awaited thread was last seen.
+    ///
+    /// `ready` must check everything for which `bell` is rung, with loads that do not wait.
+    pub fn wait<M: Memory>(
+        &mut self,
+        bell: Bell<'_, M>,
+        peer: Option<u32>,
+        deadline: Option<Instant>,
+        ready: impl FnMut() -> bool,
+    ) -> Woken {
+        self.wait_or_tell(bell, peer, deadline, ready, || false, || {})
+    }
+
+    /// Like [`wait`](Self::wait), but calls `tell` once if the wait exceeds a short spin or a hand-over: for
+    /// a caller that expects its callee to watch the call slot, and otherwise has to mark the call and wake a
+    /// thread. `meanwhile` does a little useful work between two checks of a spin; false if none is left.
+    pub fn wait_or_tell<M: Memory>(
+        &mut self,
+        bell: Bell<'_, M>,
+        peer: Option<u32>,
+        deadline: Option<Instant>,
+        mut ready: impl FnMut() -> bool,
+        mut meanwhile: impl FnMut() -> bool,
+        tell: impl FnOnce(),
+    ) -> Woken {
+        let first = self.first(peer, deadline);
+        let is_there = match first {
+            First::Sleep => false,
+            First::Spin => self.look(&mut ready, &mut meanwhile),
+            First::HandOver => self.hand_over.carry_out(std::thread::yield_now, &mut ready),
+        };
+        if is_there {
+            return Woken::Ready;
+        }
+        tell();
+        if first == First::Spin && self.spin(peer, deadline, &mut ready, &mut meanwhile) {
+            return Woken::Ready;
+        }
+        bell.announce_sleep();
+        if ready() {
+            bell.awake();
+            return Woken::Ready;
+        }
+        let Some(until_ns) = self.sleep_until(deadline) else {
+            bell.awake();
+            return Woken::TimedOut;
+        };
+        let slept = bell.sleep(until_ns);
+        bell.awake();
+        let in_vain = self.spun_in_vain.take();
+        match slept {
+            Ok(Waited::Woken) => {
+                if let Some((begun, spun)) = in_vain {
+                    self.spinning.slept(spun, begun.elapsed());
+                }
+                Woken::Ready
+            }
+            _ if ready() => Woken::Ready,
+            // Longer than any undisturbed wait: the thread checks what is wrong.
+            Ok(_) => Woken::TimedOut,
+            Err(_) => Woken::Interrupted,
+        }
+    }
+
+    /// Chooses the first step of the next wait. Counts the waits that sleep at once because spins were in
+    /// vain.
+    fn first(&mut self, peer: Option<u32>, deadline: Option<Instant>) -> First {
+        if self.waiting == Waiting::Sleep || self.realtime {
+            return First::Sleep;
+        }
+        self.shares_cpu = shares_cpu(peer);
+        if self.shares_cpu {
+            // A thread with a deadline must not give its CPU to others.
+            return if deadline.is_none() && self.hand_over.is_next() {
+                First::HandOver
+            } else {
+                First::Sleep
+            };
+        }
+        if self.cpus >= 2 && self.spinning.is_next() {
+            return First::Spin;
+        }
+        self.spinning.skipped();
+        First::Sleep
+    }
+
+    /// Whether the next wait will probably begin with a spin or a hand-over, and so find an event without
+    /// being told. A hint for the peer.
+    #[must_use]
+    pub fn will_look(&self) -> bool {
+        self.ever_stays_awake()
+            && !self.realtime
+            && match self.shares_cpu {
+                true => self.hand_over.is_likely(),
+                false => self.cpus >= 2 && self.spinning.is_next(),
+            }
+    }
+
+    /// Spins for a fixed number of checks, without a clock.
+    fn look(&mut self, ready: &mut impl FnMut() -> bool, meanwhile: &mut impl FnMut() -> bool) -> bool {
+        for _ in 0..FIRST_LOOKS {
+            if !meanwhile() {
+                spin_loop();
+            }
+            if ready() {
+                self.spinning.succeeded_at_once();
+                return true;
+            }
+        }
+        false
+    }
+
+    fn spin(
+        &mut self,
+        peer: Option<u32>,
+        deadline: Option<Instant>,
+        ready: &mut impl FnMut() -> bool,
+        meanwhile: &mut impl FnMut() -> bool,
+    ) -> bool {
+        let begun = Instant::now();
+        let longest = self.spinning.longest();
+        loop {
+            for _ in 0..LOOKS {
+                if !meanwhile() {
+                    spin_loop();
+                }
+                if ready() {
+                    self.spinning.succeeded(begun.elapsed());
+                    return true;
+                }
+            }
+            let spun = begun.elapsed();
+            if spun >= longest || deadline.is_some_and(|deadline| begun + spun >= deadline) {
+                self.spinning.failed(longest);
+                self.spun_in_vain = Some((begun, spun));
+                return false;
+            }
+            if shares_cpu(peer) {
+                return false;
+            }
+        }
+    }
+
+    /// End of the next sleep on the monotonic clock; `None` if the deadline has passed. One time that many
+    /// sleeps share is cheaper than a new one for each sleep.
+    fn sleep_until(&mut self, deadline: Option<Instant>) -> Option<u64> {
+        let longest = LOOK_AGAIN.as_nanos() as u64;
+        let Some(deadline) = deadline else {
+            let now = sys::clock::coarse_ns();
+            if self.look_again_ns < now + longest / 2 {
+                self.look_again_ns = now + longest;
+            }
+            return Some(self.look_again_ns);
+        };
+        let left = deadline.saturating_duration_since(Instant::now()).as_nanos() as u64;
+        (left > 0).then(|| sys::clock::monotonic_ns() + left.min(longest))
+    }
+}
+
+fn shares_cpu(peer: Option<u32>) -> bool {
+    peer.is_some_and(|peer| peer == sys::sched::current_cpu())
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,244 @@
+//! Tests of waiting, apart from the awaited conditions.
+//! Not here: what a hand-over learns (`hand_over`).
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::*;
+use crate::shm::doorbell::{self, Doorbells};
+use crate::shm::heap::HeapMemory;
+
+const BUDGET: Duration = Duration::from_micros(200);
+
+/// Waits in vain; returns whether it spun.
+fn spins(waiter: &mut Waiter) -> bool {
+    waiter.first(None, None) == First::Spin && {
+        assert!(
+            !waiter.look(&mut || false, &mut || false)
+                && !waiter.spin(None, None, &mut || false, &mut || false)
+        );
+        true
+    }
+}
+
+#[test]
+fn nobody_spins_where_it_cannot_pay() {
+    let spinning = Waiting::Spin;
+    assert!(spins(&mut Waiter::new(spinning, BUDGET, 2)));
+    assert!(!spins(&mut Waiter::new(spinning, BUDGET, 1)), "one CPU");
+    assert!(!spins(&mut Waiter::new(Waiting::Sleep, BUDGET, 2)), "asked to sleep");
+    let mut urgent = Waiter::new(spinning, BUDGET, 2);
+    urgent.set_realtime(true);
+    assert!(!spins(&mut urgent), "real-time");
+}
+
+#[test]
+fn spins_in_vain_become_rare_and_success_brings_them_back() {
+    for waiting in [Waiting::Spin, Waiting::Adaptive] {
+        let mut waiter = Waiter::new(waiting, BUDGET, 2);
+        let spun = (0..5000).filter(|_| spins(&mut waiter)).count();
+        assert!((5..20).contains(&spun), "{spun} of 5000 spun");
+        let begin_with_a_spin = |waiter: &mut Waiter| {
+            while waiter.first(None, None) != First::Spin {}
+        };
+        for _ in 0..11 {
+            begin_with_a_spin(&mut waiter);
+            assert!(waiter.look(&mut || true, &mut || false));
+        }
+        let slept = (0..20).filter(|_| !spins(&mut waiter)).count();
+        assert!(slept < 18, "{slept} of 20 slept");
+    }
+}
+
+/// The waiter must measure by itself the wait of which a spin was in vain.
+#[test]
+fn a_waiter_that_is_woken_soon_after_a_spin_in_vain_spins_longer() {
+    const BUDGET: Duration = Duration::from_millis(10);
+    let bells = Doorbells::new(HeapMemory::new(doorbell::SIZE)).expect("room");
+    let longest = |waiting, woken_after| {
+        let bell = bells.slot(5).expect("inside");
+        let mut waiter = Waiter::new(waiting, BUDGET, 2);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let begun = Instant::now();
+                while !bell.is_sleeping() || begun.elapsed() < woken_after {
+                    std::thread::yield_now();
+                }
+                if bell.ring() {
+                    bell.wake();
+                }
+            });
+            assert_eq!(waiter.wait(bell, None, None, || false), Woken::Ready);
+        });
+        waiter.spinning.longest()
+    };
+    for waiting in [Waiting::Spin, Waiting::Adaptive] {
+        // With busy CPUs one wait may take too long, so several are tried.
+        let mut longer = std::iter::repeat_with(|| longest(waiting, BUDGET * 3)).take(20);
+        assert!(longer.any(|longest| longest > BUDGET), "it never spins longer");
+        assert_eq!(longest(waiting, BUDGET * 20), BUDGET, "that was no wake-up");
+    }
+}
+
+#[test]
+fn a_spin_that_ends_because_the_peer_came_to_this_cpu_was_not_in_vain() {
+    on_one_cpu(|cpu| {
+        let mut waiter = Waiter::new(Waiting::Spin, Duration::from_secs(1000), 2);
+        assert!(!waiter.spin(Some(cpu), None, &mut || false, &mut || false));
+        assert!(waiter.spun_in_vain.is_none() && waiter.will_look());
+    });
+}
+
+#[test]
+fn a_deadline_ends_a_wait_and_a_ring_ends_it_sooner() {
+    let bells = Doorbells::new(HeapMemory::new(doorbell::SIZE)).expect("room");
+    let bell = bells.slot(3).expect("inside");
+    let mut waiter = Waiter::new(Waiting::Adaptive, BUDGET, 2);
+    let soon = Instant::now() + Duration::from_millis(20);
+    assert_eq!(waiter.wait(bell, None, Some(soon), || false), Woken::TimedOut);
+    assert!(Instant::now() >= soon);
+    assert!(!bell.is_sleeping(), "awake again");
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let mut waiter = Waiter::new(Waiting::Sleep, BUDGET, 2);
+            waiter.wait(bells.slot(4).expect("inside"), None, None, || bells.anything_ready())
+        });
+        while !bells.slot(4).expect("inside").is_sleeping() {
+            std::thread::yield_now();
+        }
+        bells.set_listener(Some(4));
+        bells.post(77);
+        bells.listener_to_wake().expect("asleep").wake();
+        assert_eq!(waiting.join().expect("no panic"), Woken::Ready);
+    });
+}
+
+#[test]
+fn a_thread_hands_over_only_to_a_peer_on_its_cpu_and_never_if_asked_to_sleep_or_real_time() {
+    on_one_cpu(|cpu| {
+        let first = |waiting, realtime, peer| {
+            let mut waiter = Waiter::new(waiting, BUDGET, 2);
+            waiter.set_realtime(realtime);
+            assert_ne!(waiter.first(peer, Some(Instant::now())), First::HandOver, "with a deadline");
+            waiter.first(peer, None)
+        };
+        for waiting in [Waiting::Adaptive, Waiting::Spin] {
+            assert_eq!(first(waiting, false, Some(cpu)), First::HandOver);
+            assert_eq!(first(waiting, false, Some(cpu + 1)), First::Spin);
+            assert_eq!(first(waiting, true, Some(cpu)), First::Sleep);
+        }
+        assert_eq!(first(Waiting::Sleep, false, Some(cpu)), First::Sleep);
+    });
+}
+
+/// Two threads on one CPU that take turns.
+struct Turns {
+    bells: Doorbells<HeapMemory>,
+    turn: AtomicU64,
+    stop: AtomicBool,
+}
+
+/// One thread's counts.
+#[derive(Debug, Default)]
+struct Seen {
+    waits: u64,
+    /// Waits that did not end with a hand-over.
+    slept: u64,
+}
+
+impl Turns {
+    fn play(&self, me: u32, cpu: u32, waiting: Waiting) -> Seen {
+        sys::sched::set_affinity(&[cpu]).expect("one of ours");
+        let (bell, other) = (self.bells.slot(me).expect("inside"), self.bells.slot(1 - me).expect("inside"));
+        let is_mine = || self.turn.load(Ordering::SeqCst) % 2 == u64::from(me);
+        let mut waiter = Waiter::new(waiting, BUDGET, 2);
+        let mut seen = Seen::default();
+        while !self.stop.load(Ordering::SeqCst) {
+            if !is_mine() {
+                seen.waits += 1;
+                let ready = || is_mine() || self.stop.load(Ordering::SeqCst);
+                waiter.wait_or_tell(bell, Some(cpu), None, ready, || false, || seen.slept += 1);
+                continue;
+            }
+            self.turn.fetch_add(1, Ordering::SeqCst);
+            if other.ring() {
+                other.wake();
+            }
+        }
+        if other.ring() {
+            other.wake();
+        }
+        seen
+    }
+}
+
+/// Number of turns in `time`, and both threads' counts; `beside` runs on the same CPU until it is told to
+/// stop.
+fn turns(cpu: u32, waiting: Waiting, time: Duration, beside: fn(&AtomicBool)) -> (u64, [Seen; 2]) {
+    let turns = Turns {
+        bells: Doorbells::new(HeapMemory::new(doorbell::SIZE)).expect("room"),
+        turn: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+    };
+    let seen = std::thread::scope(|scope| {
+        let players = [0, 1].map(|me| {
+            scope.spawn({
+                let turns = &turns;
+                move || turns.play(me, cpu, waiting)
+            })
+        });
+        scope.spawn(|| {
+            sys::sched::set_affinity(&[cpu]).expect("one of ours");
+            beside(&turns.stop);
+        });
+        std::thread::sleep(time);
+        turns.stop.store(true, Ordering::SeqCst);
+        players.map(|player| player.join().expect("no panic"))
+    });
+    (turns.turn.load(Ordering::SeqCst), seen)
+}
+
+/// Runs `job` in a thread bound to the first CPU of this process.
+fn on_one_cpu<T: Send>(job: impl FnOnce(u32) -> T + Send) -> T {
+    let cpu = sys::sched::affinity().expect("affinity")[0];
+    let aside = || {
+        sys::sched::set_affinity(&[cpu]).expect("one of ours");
+        job(cpu)
+    };
+    std::thread::scope(|scope| scope.spawn(aside).join().expect("no panic"))
+}
+
+#[test]
+fn two_on_one_cpu_hand_over_in_place_of_sleeping_unless_asked_to_sleep() {
+    let cpu = sys::sched::affinity().expect("affinity")[0];
+    let slept = |waiting| {
+        let (_, seen) = turns(cpu, waiting, Duration::from_millis(20), |_| ());
+        let waits: u64 = seen.iter().map(|seen| seen.waits).sum();
+        (waits > 100).then(|| seen.iter().map(|seen| seen.slept).sum::<u64>() as f64 / waits as f64)
+    };
+    // With a busy CPU they hand over once or twice and sleep from then on.
+    let mut shares = std::iter::repeat_with(|| slept(Waiting::Adaptive)).take(100).flatten();
+    assert!(shares.any(|share| share < 1.0), "they never handed over");
+    let mut shares = std::iter::repeat_with(|| slept(Waiting::Sleep)).take(100).flatten();
+    assert_eq!(shares.next(), Some(1.0));
+}
+
+/// Without the rule for slow hand-overs the rate is a thousandth of that asleep.
+#[test]
+fn two_on_one_cpu_with_somebody_busy_are_hardly_slower_than_asleep() {
+    fn be_busy(stop: &AtomicBool) {
+        while !stop.load(Ordering::SeqCst) {
+            std::hint::spin_loop();
+        }
+    }
+    let cpu = sys::sched::affinity().expect("affinity")[0];
+    let rate = |waiting| turns(cpu, waiting, Duration::from_millis(300), be_busy).0;
+    let mut rates = Vec::new();
+    for _ in 0..5 {
+        let [asleep, handing] = [Waiting::Sleep, Waiting::Adaptive].map(rate);
+        if asleep > 100 && handing >= asleep / 4 {
+            return;
+        }
+        rates.push((asleep, handing));
+    }
+    panic!("turns in as much time asleep and handing over, beside a busy thread: {rates:?}");
+}

@@ -1,0 +1,132 @@
+//! Request for trace events: by the environment, or by an announcement for all processes of the user.
+//! Not here: writing them (`super`).
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::MARKER;
+use crate::context::user_directory;
+use crate::directory;
+use driver::error::OpenError;
+
+/// Environment variable with a tracefs directory, of an instance or the top level. Empty: no marks, even if
+/// announced.
+pub const TRACING: &str = "BINDERPERF_TRACING";
+
+/// Name of the announcement's file in the user's directory.
+const FILE: &str = "tracing";
+
+/// Longest path that is accepted.
+const LONGEST: u64 = 4096;
+
+/// Makes every process of this user that opens an embedded context, in any directory, write marks into this tracefs
+/// directory, until [`withdraw`].
+///
+/// # Errors
+/// The directory accepts no marks, or the user's directory cannot be used.
+pub fn announce(folder: &Path) -> Result<(), OpenError> {
+    let place = user_directory().map_err(os(Path::new("/proc/self"), "asking for this process's user"))?;
+    announce_in(&place, folder)
+}
+
+fn os(path: &Path, call: &'static str) -> impl FnOnce(io::Error) -> OpenError {
+    let path = path.to_owned();
+    move |source| OpenError::Os { path, call, source }
+}
+
+fn announce_in(place: &Path, folder: &Path) -> Result<(), OpenError> {
+    let marker = folder.join(MARKER);
+    File::options().write(true).open(&marker).map_err(os(&marker, "opening the marker of a trace"))?;
+    if let Some(parent) = place.parent() {
+        fs::create_dir_all(parent).map_err(os(parent, "making the directory for the announcement"))?;
+    }
+    directory::ensure(place)?;
+    // Written under another name first, so that no process reads a part of it.
+    let (path, draft) = (place.join(FILE), place.join(format!("{FILE}.{}", std::process::id())));
+    let written = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&draft)
+        .and_then(|mut file| file.write_all(folder.as_os_str().as_bytes()))
+        .and_then(|()| fs::rename(&draft, &path));
+    written.map_err(os(&path, "announcing a trace"))
+}
+
+/// Withdraws an announcement. Processes that have opened a context keep writing marks, which are lost once tracing
+/// is off.
+///
+/// # Errors
+/// The file cannot be removed; a missing file is no error.
+pub fn withdraw() -> io::Result<()> {
+    match fs::remove_file(user_directory()?.join(FILE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// The tracefs directory for a process that opens a context now, if any.
+#[must_use]
+pub fn requested() -> Option<PathBuf> {
+    match std::env::var_os(TRACING) {
+        Some(folder) => (!folder.is_empty()).then(|| folder.into()),
+        None => announced_in(&user_directory().ok()?),
+    }
+}
+
+/// The announced directory, if the file belongs to this user alone and the directory still exists.
+fn announced_in(place: &Path) -> Option<PathBuf> {
+    let me = fs::metadata("/proc/self").ok()?.uid();
+    let path = place.join(FILE);
+    let found = fs::symlink_metadata(&path).ok()?;
+    let own = found.is_file() && found.uid() == me && found.mode() & 0o022 == 0;
+    if !own || directory::judge(&fs::symlink_metadata(place).ok()?, me).is_err() {
+        return None;
+    }
+    let mut folder = Vec::new();
+    File::open(&path).ok()?.take(LONGEST).read_to_end(&mut folder).ok()?;
+    let folder = PathBuf::from(std::ffi::OsString::from_vec(folder));
+    // The announcement may be left over from a trace whose instance was removed.
+    (folder.is_absolute() && folder.join(MARKER).is_file()).then_some(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+
+    use super::*;
+
+    #[test]
+    fn an_announcement_counts_if_it_is_this_users_own_and_stands() {
+        let place = std::env::temp_dir().join(format!("binderperf-announced-{}", std::process::id()));
+        let folder = place.join("instance");
+        fs::DirBuilder::new().mode(0o700).create(&place).expect("a directory");
+        fs::create_dir(&folder).expect("a folder");
+        let write = |text: &[u8]| fs::write(place.join(FILE), text).expect("a file");
+        let mode = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("one's own");
+        };
+        assert_eq!(announced_in(&place), None, "nothing announced");
+        let refused = announce_in(&place, &folder).expect_err("no marker there");
+        assert!(refused.to_string().contains("opening the marker of a trace"), "{refused}");
+        fs::write(folder.join(MARKER), "").expect("a marker");
+        announce_in(&place, &folder).expect("a marker and a directory");
+        assert_eq!(announced_in(&place), Some(folder.clone()));
+        fs::remove_file(folder.join(MARKER)).expect("there");
+        assert_eq!(announced_in(&place), None, "no marker there any more: it is over");
+        fs::write(folder.join(MARKER), "").expect("a marker");
+        mode(&place.join(FILE), 0o622);
+        assert_eq!(announced_in(&place), None, "others may have written it");
+        mode(&place.join(FILE), 0o600);
+        mode(&place, 0o755);
+        assert_eq!(announced_in(&place), None, "others can reach into the directory");
+        mode(&place, 0o700);
+        write(b"instance");
+        assert_eq!(announced_in(&place), None, "no whole path");
+        fs::remove_dir_all(&place).expect("removed");
+    }
+}

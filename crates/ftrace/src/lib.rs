@@ -1,0 +1,26 @@
+//! Control of the kernel's tracing (tracefs): start, record, stop at a deadline miss, restore.
+//!
+//! - [`tracefs`]: the mount point, trace buffers and their files.
+//! - [`switch`]: stops tracing at a miss.
+//! - [`categories`]: named groups of events, and which of them this kernel has.
+//! - [`changes`]: former values of changed tracefs files, so that they can be restored even after a crash.
+//! - [`process`]: whether the process that changed them still runs.
+//! - [`atrace`]: recording in the shared (global) buffer, compatible with Android's `atrace`.
+//! - [`record`]: recording in a private trace instance, into a file.
+//! - [`marker`]: binderperf's own events in the trace: the next call of a test, and misses.
+//!
+//! Not here: analysis of a trace (crate `trace`).
+#![forbid(unsafe_code)]
+
+pub mod atrace;
+pub mod categories;
+pub mod changes;
+#[cfg(test)]
+mod fixtures;
+pub mod marker;
+pub mod process;
+pub mod record;
+pub mod switch;
+pub mod tracefs;
+
+pub use sys::stop_signal::{catch as catch_stops, received as stop_asked};

@@ -1,0 +1,306 @@
+//! Recording in a private trace instance, which disturbs no other user of tracing and is removed afterwards: from a
+//! plan to a file and its event counts.
+//! Not here: the file format (crate `trace`), the shared buffer (`atrace`).
+//!
+//! - [`work`]: the command or time to record; [`pages`]: from the kernel into the file.
+//!
+//! A killed recorder leaves its instance, named after its process; the next recording removes it.
+
+mod pages;
+pub mod work;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use trace::file::{Head, TracefsText, Writer};
+
+use super::atrace::use_of;
+use super::categories::{self, Category};
+use super::process::Process;
+use super::tracefs::{Buffer, Instance, TraceError, Tracefs, check_size, read_whole};
+use pages::{Pipe, Shared};
+use work::{Ended, Work};
+
+/// Prefix of the instance name; the creator's process follows.
+const PREFIX: &str = "binderperf-record-";
+
+/// How long to retry removing an instance that another process keeps busy.
+const LET_GO: Duration = Duration::from_secs(2);
+
+/// What to record.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Categories of events.
+    pub categories: Vec<&'static Category>,
+    /// Buffer size per CPU, in KB.
+    pub buffer_kb: u64,
+    /// Keep only the newest events in the buffers and read them at the end; otherwise read all events as they arrive.
+    pub circular: bool,
+    /// The output file.
+    pub output: PathBuf,
+    /// The command or time to record.
+    pub work: Work,
+}
+
+/// Receives progress.
+pub trait Observer {
+    /// The recording starts; notes about categories and other tracing users.
+    fn begins(&mut self, notes: &[String]);
+    /// Bytes written after this time.
+    fn advanced(&mut self, elapsed: Duration, bytes: u64);
+}
+
+/// Result of a recording.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// Size of the file in bytes.
+    pub bytes: u64,
+    /// Event counts per CPU.
+    pub cpus: Vec<Counts>,
+    /// The clock's name.
+    pub clock: String,
+    /// How the command or time ended.
+    pub ended: Ended,
+    /// Whether tracing was stopped earlier, as a latency test does at a miss.
+    pub stopped_early: bool,
+    /// What could not be restored, and why.
+    pub left: Vec<String>,
+}
+
+/// Event counts of one CPU.
+/// Facts: `per_cpu/cpuN/stats`, `tracing_stats_read` of `kernel/trace/trace.c`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// CPU number.
+    pub cpu: u32,
+    /// Events in the file.
+    pub events: u64,
+    /// Events overwritten before they were read.
+    pub overwritten: u64,
+    /// Events dropped because the buffer was full.
+    pub dropped: u64,
+    /// Bytes of pages in the file.
+    pub bytes: u64,
+}
+
+impl Counts {
+    /// Parses a `stats` file; missing lines count as 0.
+    #[must_use]
+    pub fn read(cpu: u32, stats: &str, bytes: u64) -> Self {
+        let number = |name: &str| {
+            let line = stats.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
+        };
+        Self {
+            cpu,
+            events: number("read events"),
+            overwritten: number("overrun"),
+            dropped: number("dropped events") + number("commit overrun"),
+            bytes,
+        }
+    }
+}
+
+/// Records. SIGINT and SIGTERM end the recording and keep its events.
+///
+/// # Errors
+/// [`TraceError::Missing`], [`TraceError::Denied`]: tracing is not available. [`TraceError::Usage`]: no such command,
+/// or the buffer is too large. [`TraceError::Output`]: the file could not be written. [`TraceError::Refused`]:
+/// another failure. No instance is left behind.
+pub fn record(plan: &Plan, observer: &mut dyn Observer) -> Result<Summary, TraceError> {
+    let tracefs = Tracefs::find()?;
+    let mut notes = clean_up(&tracefs);
+    notes.extend(others(&tracefs));
+    check_size(plan.buffer_kb, tracefs.global().cpus()?.len())?;
+    sys::stop_signal::catch().map_err(TraceError::refused("catching signals"))?;
+    let output = TraceError::output(&plan.output);
+    let file = File::create(&plan.output).map_err(&output)?;
+    let log = std::path::absolute(&plan.output).map_err(&output)?;
+    let instance = tracefs.instance(&format!("{PREFIX}{}", Process::own().suffix()))?;
+    let buffer = instance.buffer();
+    let found = categories::find(&tracefs.global(), &plan.categories);
+    notes.extend(found.notes);
+    prepare(buffer, plan, &found.events)?;
+    let (clock, _) = buffer.clocks()?;
+    let page_bytes = buffer.page_bytes();
+    let cpus = buffer.cpus()?;
+    let head = Head {
+        clock: clock.clone(),
+        page_size: u32::try_from(page_bytes).unwrap_or(u32::MAX),
+        cpus: cpus.last().map_or(0, |last| last + 1),
+        kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
+    };
+    let writer = Writer::create(file, &head).map_err(output)?;
+    let shared = Shared::new(writer, &plan.output);
+    write_formats(&tracefs, &found.events, &shared);
+    observer.begins(&notes);
+    let pipes = cpus.iter().map(|cpu| Pipe::open(buffer, *cpu, page_bytes)).collect::<Result<Vec<_>, _>>()?;
+    let (ended, stopped_early) = run(plan, buffer, pipes, &shared, &log, observer)?;
+    let cpus = write_end(&tracefs, buffer, &cpus, &shared);
+    shared.finish()?;
+    let bytes = std::fs::metadata(&plan.output).map_or(0, |file| file.len());
+    Ok(Summary { bytes, cpus, clock, ended, stopped_early, left: let_go(instance) })
+}
+
+/// Removes instances of killed recorders; notes those that could not be removed.
+fn clean_up(tracefs: &Tracefs) -> Vec<String> {
+    let is_dead = |suffix: &str| Process::of_suffix(suffix).is_some_and(|maker| !maker.is_alive());
+    let left = tracefs.sweep(PREFIX, is_dead);
+    left.into_iter().map(|name| format!("the instance {name} of a killed recorder is still in use")).collect()
+}
+
+/// Notes other active tracing, which this recording does not touch.
+fn others(tracefs: &Tracefs) -> Option<String> {
+    let sign = use_of(&tracefs.global()).ok()??;
+    Some(format!("another tool is tracing in the shared buffer ({sign}); it is not affected"))
+}
+
+fn prepare(buffer: &Buffer, plan: &Plan, events: &[String]) -> Result<(), TraceError> {
+    buffer.write("tracing_on", "0")?;
+    if let (in_use, Some(clock)) = buffer.clocks()?
+        && clock != in_use
+    {
+        buffer.write("trace_clock", clock)?;
+    }
+    buffer.write("buffer_size_kb", &plan.buffer_kb.to_string())?;
+    // Options that old kernels lack are skipped: thread groups also come from other events, and `trace_marker` copies
+    // exist since Linux 6.9.
+    for (knob, value) in
+        [("options/overwrite", "1"), ("options/record-tgid", "1"), ("options/copy_trace_marker", "1")]
+    {
+        if buffer.has(knob) {
+            buffer.write(knob, value)?;
+        }
+    }
+    events.iter().try_for_each(|event| buffer.write(&format!("events/{event}/enable"), "1"))
+}
+
+/// Writes the formats of all recorded events. The reader reports missing formats.
+fn write_formats(tracefs: &Tracefs, events: &[String], shared: &Shared) {
+    let root = tracefs.root().join("events");
+    for (file, part) in [("header_page", TracefsText::HeaderPage), ("header_event", TracefsText::HeaderEvent)]
+    {
+        write_text(&root.join(file), part, 0, shared);
+    }
+    // Events of `trace_marker` and of tracers.
+    let own = std::fs::read_dir(root.join("ftrace")).into_iter().flatten().flatten();
+    let own = own.map(|entry| format!("ftrace/{}", entry.file_name().to_string_lossy()));
+    for event in events.iter().cloned().chain(own) {
+        let format = read_whole(&root.join(&event).join("format"));
+        if let (Ok(format), Some((group, _))) = (format, event.split_once('/')) {
+            shared.write(|writer| writer.format(group, &format));
+        }
+    }
+}
+
+fn write_text(path: &Path, part: TracefsText, cpu: u32, shared: &Shared) {
+    if let Ok(text) = read_whole(path) {
+        shared.write(|writer| writer.text(part, cpu, &text));
+    }
+}
+
+/// Records while the work lasts; returns how it ended, and whether tracing was stopped earlier.
+fn run(
+    plan: &Plan,
+    buffer: &Buffer,
+    mut pipes: Vec<Pipe>,
+    shared: &Shared,
+    log: &Path,
+    observer: &mut dyn Observer,
+) -> Result<(Ended, bool), TraceError> {
+    let mut end =
+        File::from(sys::descriptor::event_counter().map_err(TraceError::refused("making an event counter"))?);
+    let ready = end.try_clone().map_err(TraceError::refused("copying a descriptor"))?;
+    let reading = TraceError::refused("reading the trace buffer");
+    let outcome = thread::scope(|scope| {
+        let ready = &ready;
+        // A circular recording is read at the end.
+        let read_now = if plan.circular { &mut [][..] } else { &mut pipes[..] };
+        let followers: Vec<_> =
+            read_now.iter_mut().map(|pipe| scope.spawn(move || pipe.follow(shared, ready))).collect();
+        let lasted = last(plan, buffer, shared, log, observer);
+        let stopped_early = buffer.read("tracing_on").is_ok_and(|state| state == "0");
+        let stopped = buffer.write("tracing_on", "0");
+        // The followers must end in any case, or this scope never does.
+        let told = end.write_all(&1u64.to_ne_bytes());
+        let mut result = lasted.and_then(|ended| stopped.map(|()| (ended, stopped_early)));
+        for follower in followers {
+            let followed = follower.join().unwrap_or_else(|_| Err(io::Error::other("its thread broke")));
+            result = result.and_then(|sound| followed.map(|()| sound).map_err(&reading));
+        }
+        result.and_then(|sound| told.map(|()| sound).map_err(TraceError::refused("ending the readers")))
+    })?;
+    pipes.iter_mut().try_for_each(|pipe| pipe.drain(shared)).map_err(reading)?;
+    Ok(outcome)
+}
+
+/// Turns tracing on and waits until the work has ended or was stopped.
+fn last(
+    plan: &Plan,
+    buffer: &Buffer,
+    shared: &Shared,
+    log: &Path,
+    observer: &mut dyn Observer,
+) -> Result<Ended, TraceError> {
+    buffer.write("tracing_on", "1")?;
+    let start = Instant::now();
+    let mut running = plan.work.start(buffer.folder(), log)?;
+    loop {
+        let stop = sys::stop_signal::received().is_some() || shared.is_broken();
+        match running.step(stop).map_err(TraceError::refused("waiting for the command"))? {
+            Some(ended) => return Ok(ended),
+            None => observer.advanced(start.elapsed(), shared.bytes(None)),
+        }
+    }
+}
+
+/// Writes names and counts, which are complete only at the end.
+fn write_end(tracefs: &Tracefs, buffer: &Buffer, cpus: &[u32], shared: &Shared) -> Vec<Counts> {
+    let texts = [
+        ("saved_cmdlines", TracefsText::SavedCmdlines),
+        ("saved_tgids", TracefsText::SavedTgids),
+        ("printk_formats", TracefsText::PrintkFormats),
+    ];
+    for (file, part) in texts {
+        write_text(&tracefs.root().join(file), part, 0, shared);
+    }
+    let count = |cpu: &u32| {
+        let stats = buffer.read(&format!("per_cpu/cpu{cpu}/stats")).unwrap_or_default();
+        shared.write(|writer| writer.text(TracefsText::Stats, *cpu, stats.as_bytes()));
+        Counts::read(*cpu, &stats, shared.bytes(Some(*cpu)))
+    };
+    cpus.iter().map(count).collect()
+}
+
+/// Removes the instance. A process that the command left behind may still have one of its files open.
+fn let_go(instance: Instance) -> Vec<String> {
+    let start = Instant::now();
+    let mut instance = instance;
+    loop {
+        match instance.remove() {
+            Ok(()) => return Vec::new(),
+            Err((again, error)) if start.elapsed() < LET_GO && error.is_busy() => {
+                instance = again;
+                thread::sleep(Duration::from_millis(50));
+            }
+            Err((_, error)) => return vec![format!("{error}; the next recording removes it")],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_words_are_read() {
+        let stats = "entries: 5\noverrun: 4\ncommit overrun: 1\nbytes: 400\noldest event ts:     1.5\nnow ts: 2.5\n\
+                     dropped events: 2\nread events: 98\n";
+        let counts = Counts::read(3, stats, 8192);
+        assert_eq!(counts, Counts { cpu: 3, events: 98, overwritten: 4, dropped: 3, bytes: 8192 });
+        assert_eq!(Counts::read(0, "", 0), Counts::default());
+    }
+}

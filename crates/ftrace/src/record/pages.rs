@@ -1,0 +1,167 @@
+//! Copies whole pages from the kernel's ring buffers into the file, with one thread per CPU.
+//! Not here: the content of a page (crate `trace`).
+//! Facts: `trace_pipe_raw`, `tracing_buffers_read` of `kernel/trace/trace.c`: a read consumes one page, at the end a
+//! partial one; `buffer_percent`: fill level at which a waiting reader is woken (Linux 5.0).
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use trace::file::Writer;
+
+use crate::tracefs::{Buffer, TraceError};
+
+/// Pages per write.
+const BATCH: usize = 64;
+
+/// Pause after emptying a buffer; some kernels would wake the reader for every event.
+const REST: Duration = Duration::from_millis(5);
+
+/// The output file, shared by the reader threads.
+#[derive(Debug)]
+pub(super) struct Shared {
+    inside: Mutex<Inside>,
+    path: PathBuf,
+}
+
+#[derive(Debug)]
+struct Inside {
+    writer: Option<Writer<File>>,
+    /// Bytes of pages per CPU.
+    bytes: Vec<(u32, u64)>,
+    failed: Option<io::Error>,
+}
+
+impl Shared {
+    pub(super) fn new(writer: Writer<File>, path: &Path) -> Self {
+        let inside = Inside { writer: Some(writer), bytes: Vec::new(), failed: None };
+        Self { inside: Mutex::new(inside), path: path.to_owned() }
+    }
+
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        // A thread that panicked while writing left a partial chunk, which the reader reports.
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes, unless an earlier write failed.
+    pub(super) fn write(&self, write: impl FnOnce(&mut Writer<File>) -> io::Result<()>) {
+        let mut inside = self.inside();
+        if inside.failed.is_none()
+            && let Some(writer) = &mut inside.writer
+            && let Err(error) = write(writer)
+        {
+            inside.failed = Some(error);
+        }
+    }
+
+    fn pages(&self, cpu: u32, pages: &[u8]) {
+        if pages.is_empty() {
+            return;
+        }
+        self.write(|writer| writer.pages(cpu, pages));
+        let mut inside = self.inside();
+        let length = pages.len() as u64;
+        match inside.bytes.iter_mut().find(|(known, _)| *known == cpu) {
+            Some((_, bytes)) => *bytes += length,
+            None => inside.bytes.push((cpu, length)),
+        }
+    }
+
+    /// Bytes of pages of one CPU, or of all.
+    pub(super) fn bytes(&self, of: Option<u32>) -> u64 {
+        let inside = self.inside();
+        inside.bytes.iter().filter(|(cpu, _)| of.is_none_or(|of| of == *cpu)).map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Whether writing failed.
+    pub(super) fn is_broken(&self) -> bool {
+        self.inside().failed.is_some()
+    }
+
+    /// Finishes the file.
+    pub(super) fn finish(&self) -> Result<(), TraceError> {
+        let (writer, failed) = {
+            let mut inside = self.inside();
+            (inside.writer.take(), inside.failed.take())
+        };
+        let result = match (failed, writer) {
+            (Some(error), _) => Err(error),
+            (None, Some(writer)) => writer.finish().map(drop),
+            (None, None) => Ok(()),
+        };
+        result.map_err(TraceError::output(&self.path))
+    }
+}
+
+/// One CPU's open `trace_pipe_raw`.
+#[derive(Debug)]
+pub(super) struct Pipe {
+    cpu: u32,
+    file: File,
+    page_bytes: usize,
+    batch: Vec<u8>,
+}
+
+impl Pipe {
+    pub(super) fn open(buffer: &Buffer, cpu: u32, page_bytes: usize) -> Result<Self, TraceError> {
+        let path = buffer.folder().join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+        let file = sys::descriptor::open_nonblocking(&path)
+            .map_err(TraceError::refused(format!("opening {}", path.display())))?;
+        Ok(Self { cpu, file, page_bytes, batch: vec![0; page_bytes * BATCH] })
+    }
+
+    /// Copies all pages that are available.
+    ///
+    /// # Errors
+    /// The read error.
+    pub(super) fn drain(&mut self, to: &Shared) -> io::Result<()> {
+        loop {
+            let mut filled = 0;
+            let mut empty = false;
+            while let Some(room) = self.batch.get_mut(filled..filled + self.page_bytes) {
+                match self.file.read(room) {
+                    // The kernel always returns a whole page, filled or not.
+                    Ok(count) if count == self.page_bytes => filled += count,
+                    Ok(0) => empty = true,
+                    Ok(count) => {
+                        let text = format!("a page of {count} bytes, not of {}", self.page_bytes);
+                        return Err(io::Error::other(text));
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => empty = true,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+                if empty {
+                    break;
+                }
+            }
+            to.pages(self.cpu, self.batch.get(..filled).unwrap_or_default());
+            if empty {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Copies pages as they fill until `end` becomes readable, then the rest.
+    pub(super) fn follow(&mut self, to: &Shared, end: &impl AsFd) -> io::Result<()> {
+        const END: u64 = 1;
+        let epoll = sys::epoll::Epoll::new()?;
+        epoll.add(self.file.as_fd(), 0)?;
+        epoll.add(end.as_fd(), END)?;
+        let mut ready = Vec::new();
+        loop {
+            match epoll.wait(&mut ready, -1) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                waited => waited?,
+            }
+            self.drain(to)?;
+            if ready.contains(&END) {
+                return Ok(());
+            }
+            std::thread::sleep(REST);
+        }
+    }
+}

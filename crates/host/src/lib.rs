@@ -1,0 +1,82 @@
+//! Facts about the machine that are needed to judge its measurements.
+//! Not here: the judgement (`doctor`), the document's form (`record::schema`).
+//! Each fact is read from a file of the kernel; an unreadable one is omitted, never guessed.
+#![forbid(unsafe_code)]
+
+mod class;
+pub mod clock_cost;
+mod cpu;
+mod driver;
+pub mod evidence;
+mod kernel;
+pub mod parse;
+pub mod realtime;
+mod release;
+
+pub use class::class_of;
+pub use class::{CLASS_VARIABLE, class};
+pub use driver::driver;
+pub use driver::kind;
+pub use kernel::{preemption_as_built, preemption_in_force};
+pub use release::Release;
+
+use ::driver::Root;
+use record::{Host, HostClass, Tool};
+
+/// The machine's current facts.
+#[must_use]
+pub fn facts(class: HostClass) -> Host {
+    let root = Root::of_this_machine();
+    Host {
+        class,
+        host_name: root.text("proc/sys/kernel/hostname").unwrap_or_default(),
+        kernel: kernel::kernel(&root),
+        cpu: cpu::cpu(&root, sys::sched::usable_cpus()),
+        load_avg: load(&root),
+        aslr_enabled: kernel::aslr(&root),
+        memory_bytes: memory(&root),
+        clocksource: root.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+    }
+}
+
+/// How this program was built and called.
+#[must_use]
+pub fn tool() -> Tool {
+    let debug_assertions = cfg!(debug_assertions);
+    Tool {
+        name: "binderperf".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        git: option_env!("BINDERPERF_GIT").filter(|commit| !commit.is_empty()).map(str::to_owned),
+        build_profile: if debug_assertions { "dev" } else { "release" }.to_owned(),
+        executable: std::env::args().next().unwrap_or_default(),
+        debug_assertions,
+    }
+}
+
+/// The current local time, RFC 3339 with offset and milliseconds.
+pub fn now() -> String {
+    sys::local_time::LocalTime::now().to_string()
+}
+
+/// CPUs that this program may run on; at least 1.
+#[must_use]
+pub fn cpus() -> u32 {
+    sys::sched::usable_cpus()
+}
+
+/// Main memory of this machine.
+pub fn memory_bytes() -> Option<u64> {
+    memory(&Root::of_this_machine())
+}
+
+fn load(root: &Root) -> Vec<f64> {
+    let text = root.text("proc/loadavg").unwrap_or_default();
+    text.split_whitespace().take(3).filter_map(|word| word.parse().ok()).collect()
+}
+
+fn memory(root: &Root) -> Option<u64> {
+    parse::kibibytes(&root.text("proc/meminfo")?, "MemTotal")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,379 @@
+//! Divides a transaction's time into segments: which thread had to act in each phase, and what it did.
+//! Not here: the causes themselves (`cause`).
+//!
+//! Phases: the sender until it wakes the receiver; the receiver until it has the call; serving, with nested calls in
+//! place; the server until it wakes the caller; the caller until it has the reply. Each phase is cut along the
+//! history of one thread, so the segments cover the whole transaction even if events are missing.
+
+use super::calls::{Nested, OpenCall};
+use super::history::{History, Interrupt, Occupant, SchedState, SleepReason, Thread};
+use crate::cause::{Cause, CpuHolder, Segment};
+use crate::event::{CodeLocation, State};
+
+#[derive(Clone, Copy, PartialEq)]
+enum Phase {
+    /// Handover from one thread to the other.
+    Handover,
+    /// The server works.
+    Serving,
+}
+
+/// Divides a call into segments that cover `from..to` without gap or overlap. `from` is when the caller began it, which
+/// may be before it was sent, and `to` when the caller had finished with it.
+pub(super) fn divide(history: &History, call: &OpenCall, from: u64, to: u64) -> Vec<Segment> {
+    let mut cut = Divider { history, call, parts: Vec::new() };
+    let end = call.returned.map_or(to, |returned| returned.clamp(call.begin, to));
+    // Outside the driver, the caller is treated like a serving thread.
+    cut.walk(call.client, from, call.begin, Phase::Serving);
+    cut.inside(end);
+    cut.walk(call.client, end, to, Phase::Serving);
+    cut.parts
+}
+
+fn nobody() -> Segment {
+    Segment { begin: 0, end: 0, cause: Cause::Unknown, tid: 0, prio: None, cpu: None, depth: 0 }
+}
+
+struct Divider<'w> {
+    history: &'w History,
+    call: &'w OpenCall,
+    parts: Vec<Segment>,
+}
+
+impl Divider<'_> {
+    /// Divides the time from sending until the caller has the reply.
+    fn inside(&mut self, end: u64) {
+        let OpenCall { begin, client, .. } = *self.call;
+        let (Some(received), Some(server)) = (self.call.received, self.call.server) else {
+            let handed = self.leaves(client, begin, self.call.sending_done, end);
+            self.walk(client, begin, handed, Phase::Handover);
+            self.put(handed, end, Segment { cause: self.waiting(), ..nobody() });
+            return;
+        };
+        let received = received.clamp(begin, end);
+        self.request(server, received);
+        let replied = self.call.replied.unwrap_or(end).clamp(received, end);
+        let mut at = received;
+        for nested in &self.call.nested {
+            let (from, to) = (nested.begin.clamp(at, replied), nested.end.clamp(at, replied));
+            self.walk(server, at, from, Phase::Serving);
+            self.adopt(nested, from, to);
+            at = to;
+        }
+        self.walk(server, at, replied, Phase::Serving);
+        self.hand_over(server, client, (replied, end), self.call.reply_done);
+    }
+
+    /// Divides the time from sending to receiving.
+    fn request(&mut self, server: i32, received: u64) {
+        let OpenCall { begin, client, sending_done, .. } = *self.call;
+        let free = self.call.server_free.map_or(begin, |free| free.min(received));
+        let woken = self.wake_of(server, begin, received, Some(client));
+        let waits = Segment { cause: self.waiting(), tid: server, ..nobody() };
+        if woken.is_none() && (free > begin || self.call.frozen || self.queued(server, received)) {
+            // A free thread would have been woken, so no thread was free.
+            let handed = self.leaves(client, begin, sending_done, received);
+            self.walk(client, begin, handed, Phase::Handover);
+            let taken = if free > handed { free } else { self.stirs(server, handed, received) };
+            self.put(handed, taken, waits);
+            self.walk(server, taken, received, Phase::Handover);
+            return;
+        }
+        if free <= begin {
+            self.hand_over(client, server, (begin, received), sending_done);
+            return;
+        }
+        // The thread was chosen and woken, but handled other work first.
+        let woken = woken.unwrap_or(begin);
+        self.walk(client, begin, woken, Phase::Handover);
+        self.put(woken, free.max(woken), waits);
+        self.walk(server, free.max(woken), received, Phase::Handover);
+    }
+
+    /// Cause of the wait for a server thread.
+    fn waiting(&self) -> Cause {
+        if self.call.frozen {
+            Cause::Frozen
+        } else if self.call.sent.is_oneway() {
+            Cause::OnewayQueue
+        } else {
+            Cause::NoFreeThread { busy_with: self.call.busy_with }
+        }
+    }
+
+    /// Whether the call waited in its node's queue: a oneway call that was not handed to a sleeping thread.
+    fn queued(&self, server: i32, received: u64) -> bool {
+        let OpenCall { begin, client, sending_done, .. } = *self.call;
+        self.call.sent.is_oneway()
+            && self.call.server_free.is_some()
+            && self.wake_of(server, begin, received, None).is_none()
+            && self.leaves(client, begin, sending_done, received) < received
+    }
+
+    /// When a thread that took a call from a queue began to act on it.
+    fn stirs(&self, tid: i32, from: u64, to: u64) -> u64 {
+        let Some(thread) = self.history.thread(tid) else { return to };
+        if !matches!(thread.run.at(from), Some(SchedState::Sleeping { .. })) {
+            return to;
+        }
+        thread.run.after(from).map(|(ts, _)| ts).find(|ts| *ts < to).unwrap_or(to)
+    }
+
+    /// Divides a handover: `from` works until it wakes `to` or, if `to` needs no wake-up, until it leaves its CPU or
+    /// the driver; then `to` gets ready.
+    fn hand_over(&mut self, from: i32, to: i32, (begin, end): (u64, u64), done: Option<u64>) {
+        let handed = match self.wake_of(to, begin, end, Some(from)) {
+            Some(woken) => woken,
+            None => {
+                let left = self.leaves(from, begin, done, end);
+                // Another thread delivers it: the embedded driver's broker.
+                match self.history.wakes(to, left, end).next() {
+                    Some((waker, woken)) if waker > 0 => {
+                        self.walk(from, begin, left, Phase::Handover);
+                        self.walk(waker, left, woken, Phase::Handover);
+                        self.walk(to, woken, end, Phase::Handover);
+                        return;
+                    }
+                    _ => left,
+                }
+            }
+        };
+        self.walk(from, begin, handed, Phase::Handover);
+        self.walk(to, handed, end, Phase::Handover);
+    }
+
+    /// First wake-up of a thread in `begin..=end`, by thread `by` or by any.
+    fn wake_of(&self, tid: i32, begin: u64, end: u64, by: Option<i32>) -> Option<u64> {
+        self.history
+            .wakes(tid, begin, end)
+            .find(|(waker, _)| by.is_none_or(|by| *waker == by))
+            .map(|wake| wake.1)
+    }
+
+    /// When a thread handed its work over: an event says so, or it left its CPU to sleep.
+    fn leaves(&self, tid: i32, from: u64, done: Option<u64>, to: u64) -> u64 {
+        let asleep = self.history.thread(tid).and_then(|thread| {
+            let mut steps = thread.run.after(from);
+            steps.find(|(_, run)| matches!(run, SchedState::Sleeping { .. })).map(|(ts, _)| ts)
+        });
+        done.into_iter().chain(asleep).min().unwrap_or(to).clamp(from, to)
+    }
+
+    /// Divides `from..to` along the history of one thread.
+    fn walk(&mut self, tid: i32, from: u64, to: u64, phase: Phase) {
+        if from >= to {
+            return;
+        }
+        let history = self.history;
+        let Some(thread) = history.thread(tid) else {
+            self.put(from, to, Segment { tid, ..nobody() });
+            return;
+        };
+        for (begin, end, run) in thread.run.slices(from, to) {
+            for (begin, end, over) in thread.over.slices(begin, end) {
+                match (run, over.flatten().filter(|over| explains(*over, run))) {
+                    (Some(SchedState::Runnable { cpu, prio, waker, queued }), _) => {
+                        let part = Segment { tid, prio, cpu: Some(cpu), ..nobody() };
+                        let queue = if queued { None } else { queue_after(thread, begin) };
+                        match queue {
+                            Some(cpu) => self.on_the_way(waker, cpu, (begin, end), part),
+                            None => self.runnable(thread, cpu, (begin, end), part),
+                        }
+                    }
+                    (_, Some(cause)) => self.put(begin, end, Segment { cause, tid, ..nobody() }),
+                    (Some(SchedState::Running { cpu }), None) => {
+                        self.running(tid, thread, cpu, (begin, end), phase)
+                    }
+                    (Some(SchedState::Sleeping { state, place, slept }), None) => {
+                        let woken = || self.woken_by_its_own(thread, begin);
+                        let cause = match asleep(state, place, slept, phase) {
+                            Cause::Sleeping(place) => woken().unwrap_or(Cause::Sleeping(place)),
+                            cause => cause,
+                        };
+                        self.put(begin, end, Segment { cause, tid, ..nobody() });
+                    }
+                    (Some(SchedState::Unknown) | None, None) => {
+                        self.put(begin, end, Segment { tid, ..nobody() });
+                    }
+                }
+            }
+        }
+    }
+
+    fn running(&mut self, tid: i32, thread: &Thread, cpu: u32, (from, to): (u64, u64), phase: Phase) {
+        let part = Segment { tid, cpu: Some(cpu), ..nobody() };
+        let own = if tid == self.call.client { Cause::ClientRunning } else { Cause::ServerRunning };
+        self.uninterrupted(cpu, from, to, part, |cut, begin, end| {
+            for (begin, end, inside) in thread.in_driver.slices(begin, end) {
+                let cause = match (inside, phase) {
+                    (Some(true), _) | (None, Phase::Handover) => Cause::Driver,
+                    (Some(false), _) | (None, Phase::Serving) => own,
+                };
+                cut.put(begin, end, Segment { cause, ..part });
+            }
+        });
+    }
+
+    /// Cause of a sleep that a thread of the same process ended.
+    fn woken_by_its_own(&self, sleeper: &Thread, ts: u64) -> Option<Cause> {
+        let woken = sleeper.run.after(ts).next();
+        let Some((_, SchedState::Runnable { waker, .. })) = woken else { return None };
+        let other = self.history.thread(waker)?;
+        let same = sleeper.tgid.is_some() && sleeper.tgid == other.tgid;
+        same.then_some(Cause::Thread { waker, comm: other.comm })
+    }
+
+    /// Divides a wait for a CPU by the tasks that had the CPU.
+    fn runnable(&mut self, thread: &Thread, cpu: u32, (from, to): (u64, u64), part: Segment) {
+        let Some(there) = self.history.cpu(cpu) else {
+            self.put(from, to, part);
+            return;
+        };
+        let ran_on = thread.run.after(to.saturating_sub(1)).find_map(|(_, run)| match run {
+            SchedState::Running { cpu } => Some(cpu),
+            _ => None,
+        });
+        let elsewhere = ran_on.filter(|ran_on| *ran_on != cpu);
+        self.uninterrupted(cpu, from, to, part, |cut, from, to| {
+            for (begin, end, who) in there.occupant.slices(from, to) {
+                match who {
+                    Some(who) if who.tid == 0 || who.tid == part.tid => {
+                        for (begin, end, state) in there.idle.slices(begin, end) {
+                            let state = state.flatten().filter(|_| who.tid == 0);
+                            let cause = state.map_or(Cause::WakeLatency, |state| Cause::IdleExit { state });
+                            cut.put(begin, end, Segment { cause, ..part });
+                        }
+                    }
+                    who => {
+                        let behind = who.unwrap_or(Occupant::UNKNOWN);
+                        cut.behind(behind.into(), elsewhere, (begin, end), part);
+                    }
+                }
+            }
+        });
+    }
+
+    /// Divides the time between wake-up and enqueueing. The task on the target CPU is not in the way, unless it is
+    /// the waker.
+    fn on_the_way(&mut self, waker: i32, cpu: u32, (from, to): (u64, u64), part: Segment) {
+        let Some(there) = self.history.cpu(cpu) else { return self.put(from, to, part) };
+        let part = Segment { cpu: Some(cpu), ..part };
+        for (begin, end, who) in there.occupant.slices(from, to) {
+            for (begin, end, state) in there.idle.slices(begin, end) {
+                let cause = match (who, state.flatten()) {
+                    (Some(who), Some(state)) if who.tid == 0 => Cause::IdleExit { state },
+                    (Some(who), None) if who.tid == 0 => Cause::WakeLatency,
+                    (Some(who), _) if who.tid == waker => Cause::Runnable(who.into()),
+                    _ => Cause::WakeInterrupt,
+                };
+                self.put(begin, end, Segment { cause, ..part });
+            }
+        }
+    }
+
+    /// Adds a wait behind a task, and marks the time in which the later CPU was idle.
+    fn behind(&mut self, behind: CpuHolder, elsewhere: Option<u32>, (from, to): (u64, u64), part: Segment) {
+        let waits = Segment { cause: Cause::Runnable(behind), ..part };
+        let Some((idle_cpu, there)) = elsewhere.and_then(|cpu| Some((cpu, self.history.cpu(cpu)?))) else {
+            self.put(from, to, waits);
+            return;
+        };
+        for (begin, end, who) in there.occupant.slices(from, to) {
+            let idle = who.is_some_and(|who| who.tid == 0);
+            let part =
+                if idle { Segment { cause: Cause::WrongCpu { behind, idle_cpu }, ..part } } else { waits };
+            self.put(begin, end, part);
+        }
+    }
+
+    /// Adds segments for the interrupts of a CPU, and passes the remaining time to `rest`.
+    fn uninterrupted(
+        &mut self,
+        cpu: u32,
+        from: u64,
+        to: u64,
+        part: Segment,
+        mut rest: impl FnMut(&mut Self, u64, u64),
+    ) {
+        let Some(there) = self.history.cpu(cpu) else { return rest(self, from, to) };
+        for (begin, end, interrupt) in there.interrupt.slices(from, to) {
+            let cause = match interrupt.flatten() {
+                Some(Interrupt::Hard(irq, name)) => Cause::Interrupt { irq, name },
+                Some(Interrupt::Soft(softirq)) => Cause::SoftInterrupt(softirq),
+                None => {
+                    rest(self, begin, end);
+                    continue;
+                }
+            };
+            self.put(begin, end, Segment { cause, ..part });
+        }
+    }
+
+    /// Inserts a nested call's segments into the call that it was made for.
+    fn adopt(&mut self, nested: &Nested, from: u64, to: u64) {
+        let mut at = from;
+        for part in &nested.parts {
+            let (begin, end) = (part.begin.clamp(at, to), part.end.clamp(at, to));
+            self.put(at, begin, Segment { cause: Cause::Nested, ..nobody() });
+            self.put(begin, end, Segment { depth: part.depth.saturating_add(1), ..*part });
+            at = end;
+        }
+        self.put(at, to, Segment { cause: Cause::Nested, ..nobody() });
+    }
+
+    fn put(&mut self, begin: u64, end: u64, part: Segment) {
+        if begin >= end {
+            return;
+        }
+        let part = Segment { begin, end, ..part };
+        if let Some(last) = self.parts.last_mut()
+            && (Segment { begin: 0, end: 0, ..*last }) == (Segment { begin: 0, end: 0, ..part })
+        {
+            last.end = end;
+            return;
+        }
+        self.parts.push(part);
+    }
+}
+
+/// The CPU whose queue the thread enters next, if the trace shows it.
+fn queue_after(thread: &Thread, ts: u64) -> Option<u32> {
+    match thread.run.after(ts).next() {
+        Some((_, SchedState::Runnable { cpu, queued: true, .. })) => Some(cpu),
+        _ => None,
+    }
+}
+
+fn asleep(state: State, place: CodeLocation, slept: SleepReason, phase: Phase) -> Cause {
+    match (slept, state) {
+        (SleepReason::Io, _) => Cause::Io,
+        (SleepReason::Futex, _) => Cause::Mutex,
+        (SleepReason::KernelLock, _) => Cause::KernelLock(place),
+        (SleepReason::Reclaim, _) => Cause::KernelReclaim,
+        (SleepReason::Frozen, _) => Cause::Frozen,
+        (SleepReason::Unsaid, State::Stopped) => Cause::Stopped,
+        (SleepReason::Unsaid, State::Uninterruptible) => Cause::Uninterruptible(place),
+        // A thread that was handed the work and still sleeps waits for a wake-up that the trace lacks.
+        (SleepReason::Unsaid, State::Sleeping) if phase == Phase::Handover => Cause::WakeLatency,
+        (SleepReason::Unsaid, State::Sleeping) => Cause::Sleeping(place),
+        (SleepReason::Unsaid, _) => Cause::Unknown,
+    }
+}
+
+impl From<Occupant> for CpuHolder {
+    fn from(Occupant { tid, comm, prio }: Occupant) -> Self {
+        Self { tid, comm, prio }
+    }
+}
+
+/// Whether a declared wait explains this scheduler state. Reclaim also runs; a wait for a userspace lock is an
+/// interruptible or unknown sleep; kernel locks may spin.
+/// Fact: as in Perfetto's `_binder_reason`, which counts locks only in state `S`.
+fn explains(declared: Cause, run: Option<SchedState>) -> bool {
+    let always = matches!(declared, Cause::KernelReclaim | Cause::UserReclaim | Cause::Contention(_));
+    match run {
+        Some(SchedState::Running { .. }) => always,
+        Some(SchedState::Sleeping { state, .. }) => always || state == State::Sleeping,
+        _ => true,
+    }
+}

@@ -1,0 +1,398 @@
+//! History of every thread and CPU, as far back as an open transaction needs it.
+//! Not here: transactions (`calls`), causes of waits (`cause`).
+//! Facts: `kernel/sched/core.c` `try_to_wake_up`, Linux 7.2: `sched_waking` comes while the task may still be leaving
+//! its CPU; `sched_wakeup` comes once it is enqueued.
+
+use std::collections::HashMap;
+
+use super::timeline::Timeline;
+use crate::cause::Cause;
+use crate::event::{CodeLocation, Irq, LockKind, Name, Prio, Softirq, State, Task};
+use crate::hash::FastHash;
+
+/// Maximum number of threads; only a forged trace has more.
+const MOST_THREADS: usize = 1 << 18;
+/// Maximum number of CPUs; more than Linux supports.
+const MOST_CPUS: u32 = 8192;
+/// Maximum steps of all timelines together, about 200 MB. Beyond it, old history is dropped.
+const MOST_STEPS: usize = 1 << 22;
+
+/// Scheduler state of a thread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum SchedState {
+    /// Events are missing.
+    Unknown,
+    /// It has a CPU.
+    Running { cpu: u32 },
+    /// It waits in a CPU's run queue, woken by a thread (-1: from an interrupt) or preempted (0). Until `queued`, the
+    /// wake-up is under way.
+    Runnable { cpu: u32, prio: Option<Prio>, waker: i32, queued: bool },
+    /// It waits for something else.
+    Sleeping { state: State, place: CodeLocation, slept: SleepReason },
+}
+
+/// Reason of a sleep, from the kernel function that it was in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SleepReason {
+    Unsaid,
+    Io,
+    Futex,
+    KernelLock,
+    Reclaim,
+    Frozen,
+}
+
+impl SleepReason {
+    /// Fact: symbols of Linux 7.2 and of Android kernels, which have `sched_blocked_reason`.
+    pub(crate) fn in_function(symbol: &str, io_wait: bool) -> Self {
+        let has = |words: &[&str]| words.iter().any(|word| symbol.contains(word));
+        if symbol.contains("futex") {
+            Self::Futex
+        } else if has(&["refrigerator", "freezer"]) {
+            Self::Frozen
+        } else if has(&["reclaim", "shrink", "congestion_wait", "throttle_vm"]) {
+            Self::Reclaim
+        } else if has(&["mutex", "rwsem", "down_read", "down_write", "rt_lock", "rtlock"]) {
+            Self::KernelLock
+        } else if io_wait {
+            Self::Io
+        } else {
+            Self::Unsaid
+        }
+    }
+}
+
+/// Interrupt that occupies a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interrupt {
+    Hard(Irq, Name),
+    Soft(Softirq),
+}
+
+/// Task that has a CPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Occupant {
+    /// Thread ID; 0 is the idle task, -1 is unknown.
+    pub(crate) tid: i32,
+    pub(crate) comm: Name,
+    pub(crate) prio: Option<Prio>,
+}
+
+impl Occupant {
+    pub(crate) const UNKNOWN: Self = Self { tid: -1, comm: Name::NONE, prio: None };
+}
+
+/// Call that a thread serves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Served {
+    /// Its slot; `None` if it was sent before the trace began.
+    pub(crate) slot: Option<usize>,
+    /// Number of calls that the thread itself waited for when it took this one.
+    pub(crate) base: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Thread {
+    pub(crate) comm: Name,
+    pub(crate) tgid: Option<i32>,
+    pub(crate) prio: Option<Prio>,
+    pub(crate) run: Timeline<SchedState>,
+    /// Wait that it declares by a slice or event, independent of its scheduler state.
+    pub(crate) over: Timeline<Option<Cause>>,
+    /// Whether it is in a driver ioctl, if the trace shows that.
+    pub(crate) in_driver: Timeline<bool>,
+    /// Open slices; `None` for those without a meaning here.
+    pub(crate) slices: Vec<Option<Cause>>,
+    /// Kernel lock that it waits for.
+    pub(crate) lock: Option<LockKind>,
+    /// Waker of a wake-up that came before the task had left its CPU.
+    pub(crate) early_waker: Option<i32>,
+    /// Calls that it waits for, innermost last.
+    pub(crate) calling: Vec<usize>,
+    /// Calls that it serves, innermost last.
+    pub(crate) serving: Vec<Served>,
+    /// Since when it has had nothing to serve.
+    pub(crate) free_since: Option<u64>,
+    /// Whether it was seen serving: then a `None` above means busy.
+    pub(crate) has_served: bool,
+    /// Time and text of a binderperf mark about its next call.
+    pub(crate) label: Option<(u64, Box<str>)>,
+    /// Marked call whose reply it has: slot and serial number.
+    pub(crate) returning: Option<(usize, u64)>,
+    /// `debug_id` of the call that it took last.
+    pub(crate) last_taken: Option<i32>,
+    /// Last transaction that it sent: slot and serial number of the call, and whether it was the reply.
+    pub(crate) sent: Option<(usize, u64, bool)>,
+    /// Call whose reply it has, while it is still in the ioctl that brought it.
+    pub(crate) ending: Option<usize>,
+}
+
+impl Thread {
+    /// Innermost wait that it declares now.
+    pub(crate) fn declared_wait(&self) -> Option<Cause> {
+        let slice = || self.slices.iter().rev().find_map(|slice| *slice);
+        self.lock.map(Cause::Contention).or_else(slice)
+    }
+
+    /// Takes over the name and priority that an event shows.
+    fn meet(&mut self, task: Task) {
+        (self.comm, self.prio) = (task.comm, Some(task.prio));
+    }
+
+    fn forget(&mut self, before: u64) -> usize {
+        self.run.forget(before) + self.over.forget(before) + self.in_driver.forget(before)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cpu {
+    pub(crate) occupant: Timeline<Occupant>,
+    pub(crate) interrupt: Timeline<Option<Interrupt>>,
+    pub(crate) interrupts: Vec<Interrupt>,
+    pub(crate) idle: Timeline<Option<u32>>,
+    pub(crate) khz: Timeline<u32>,
+    pub(crate) highest_khz: u32,
+    pub(crate) last_event: Option<u64>,
+}
+
+/// All threads and CPUs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    threads: HashMap<i32, Thread, FastHash>,
+    cpus: Vec<Cpu>,
+    steps: usize,
+    /// History before this time was dropped.
+    horizon: u64,
+}
+
+impl History {
+    /// Number of timeline steps kept.
+    #[cfg(test)]
+    pub(crate) fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// A known thread.
+    pub(crate) fn thread(&self, tid: i32) -> Option<&Thread> {
+        self.threads.get(&tid)
+    }
+
+    /// A thread, created if unknown; `None` for an invalid ID, and beyond the maximum.
+    pub(crate) fn thread_mut(&mut self, tid: i32) -> Option<&mut Thread> {
+        if tid <= 0 || (self.threads.len() >= MOST_THREADS && !self.threads.contains_key(&tid)) {
+            return None;
+        }
+        Some(self.threads.entry(tid).or_default())
+    }
+
+    /// Wake-ups of a thread in `begin..=end`: the waker and the time.
+    pub(crate) fn wakes(&self, tid: i32, begin: u64, end: u64) -> impl Iterator<Item = (i32, u64)> + '_ {
+        let steps = self.thread(tid).map(|thread| thread.run.after(begin.saturating_sub(1)));
+        steps.into_iter().flatten().take_while(move |(ts, _)| *ts <= end).filter_map(|(ts, run)| match run {
+            SchedState::Runnable { waker, .. } if waker != 0 => Some((waker, ts)),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn cpu(&self, cpu: u32) -> Option<&Cpu> {
+        self.cpus.get(cpu as usize)
+    }
+
+    pub(crate) fn cpu_mut(&mut self, cpu: u32) -> Option<&mut Cpu> {
+        if cpu >= MOST_CPUS {
+            return None;
+        }
+        let index = cpu as usize;
+        if self.cpus.len() <= index {
+            self.cpus.resize_with(index + 1, Cpu::default);
+        }
+        self.cpus.get_mut(index)
+    }
+
+    /// Changes a thread's timelines and counts the steps.
+    pub(crate) fn of_thread(&mut self, tid: i32, change: impl FnOnce(&mut Thread) -> usize) {
+        let horizon = self.horizon;
+        let Some(thread) = self.thread_mut(tid) else { return };
+        let grown = change(thread);
+        let gone = thread.forget(horizon);
+        self.steps = (self.steps + grown).saturating_sub(gone);
+    }
+
+    /// Changes a CPU's timelines and counts the steps.
+    pub(crate) fn of_cpu(&mut self, cpu: u32, change: impl FnOnce(&mut Cpu) -> usize) {
+        let horizon = self.horizon;
+        let Some(cpu) = self.cpu_mut(cpu) else { return };
+        let grown = change(cpu);
+        let gone = cpu.forget(horizon);
+        self.steps = (self.steps + grown).saturating_sub(gone);
+    }
+
+    /// Drops the history before `oldest`. If too many steps remain, drops the older half of them too; queries about
+    /// that time return unknown.
+    pub(crate) fn settle(&mut self, oldest: u64, now: u64) {
+        self.horizon = self.horizon.max(oldest);
+        if self.steps <= MOST_STEPS {
+            return;
+        }
+        self.horizon += (now.saturating_sub(self.horizon)).div_ceil(2);
+        let horizon = self.horizon;
+        let gone = self.threads.values_mut().map(|thread| thread.forget(horizon)).sum::<usize>()
+            + self.cpus.iter_mut().map(|cpu| cpu.forget(horizon)).sum::<usize>();
+        self.steps = self.steps.saturating_sub(gone);
+    }
+
+    /// Notes that a thread runs on this CPU, as an event shows. If the CPU's task was unknown or the idle task, a
+    /// switch event is missing, after the CPU's previous event.
+    /// Fact: seen on Linux 6.18, where a task that an interrupt woke on an idle CPU ran without a switch event.
+    pub(crate) fn seen(&mut self, ts: u64, cpu: u32, tid: i32) {
+        let Some(there) = self.cpu(cpu).filter(|_| tid > 0) else { return };
+        if there.occupant.last().is_some_and(|who| who.tid > 0) {
+            return;
+        }
+        let since = there.last_event.unwrap_or(ts).min(ts);
+        let (comm, prio) = self.thread(tid).map_or((Name::NONE, None), |thread| (thread.comm, thread.prio));
+        self.of_cpu(cpu, |cpu| cpu.occupant.push(since, Occupant { tid, comm, prio }));
+        self.of_thread(tid, |thread| thread.run.push(since, SchedState::Running { cpu }));
+    }
+
+    /// `sched_switch`: `next` gets the CPU that `prev` left.
+    pub(crate) fn switch(&mut self, ts: u64, cpu: u32, prev: Task, state: State, next: Task) {
+        let who = Occupant { tid: next.tid, comm: next.comm, prio: Some(next.prio) };
+        self.of_cpu(cpu, |cpu| cpu.occupant.push(ts, who));
+        self.of_thread(prev.tid, |thread| {
+            thread.meet(prev);
+            let run = if state.is_runnable() {
+                SchedState::Runnable { cpu, prio: Some(prev.prio), waker: 0, queued: true }
+            } else {
+                SchedState::Sleeping { state, place: CodeLocation::default(), slept: SleepReason::Unsaid }
+            };
+            thread.run.push(ts, run)
+        });
+        self.of_thread(next.tid, |thread| {
+            thread.meet(next);
+            thread.early_waker = None;
+            thread.run.push(ts, SchedState::Running { cpu })
+        });
+    }
+
+    /// `sched_waking`: a wake-up of a task begins.
+    pub(crate) fn waking(&mut self, ts: u64, waker: i32, task: Task, cpu: u32) {
+        self.of_thread(task.tid, |thread| {
+            thread.meet(task);
+            match thread.run.last() {
+                Some(SchedState::Running { .. } | SchedState::Runnable { .. }) => {
+                    thread.early_waker = Some(waker);
+                    0
+                }
+                _ => {
+                    let prio = Some(task.prio);
+                    thread.run.push(ts, SchedState::Runnable { cpu, prio, waker, queued: false })
+                }
+            }
+        });
+    }
+
+    /// `sched_wakeup`: a task is in the run queue of `cpu`.
+    pub(crate) fn wakeup(&mut self, ts: u64, waker: i32, task: Task, cpu: u32) {
+        self.of_thread(task.tid, |thread| {
+            thread.meet(task);
+            let early_waker = thread.early_waker.take();
+            let waker = match thread.run.last() {
+                Some(SchedState::Running { .. }) => return 0,
+                Some(SchedState::Runnable { waker, .. }) => waker,
+                _ => early_waker.unwrap_or(waker),
+            };
+            thread.run.push(ts, SchedState::Runnable { cpu, prio: Some(task.prio), waker, queued: true })
+        });
+    }
+
+    /// A task moves to another run queue.
+    pub(crate) fn migrate(&mut self, ts: u64, tid: i32, to_cpu: u32) {
+        self.of_thread(tid, |thread| match thread.run.last() {
+            Some(SchedState::Runnable { prio, waker, queued, .. }) => {
+                thread.run.push(ts, SchedState::Runnable { cpu: to_cpu, prio, waker, queued })
+            }
+            _ => 0,
+        });
+    }
+
+    /// A task's priority changes.
+    pub(crate) fn reprioritise(&mut self, ts: u64, tid: i32, new: Prio) {
+        self.of_thread(tid, |thread| {
+            thread.prio = Some(new);
+            match thread.run.last() {
+                Some(SchedState::Runnable { cpu, waker, queued, .. }) => {
+                    thread.run.push(ts, SchedState::Runnable { cpu, prio: Some(new), waker, queued })
+                }
+                _ => 0,
+            }
+        });
+    }
+
+    /// Sets the reason of the sleep that just ended. The task may be enqueued already.
+    pub(crate) fn blocked(&mut self, tid: i32, reason: SleepReason, caller: CodeLocation) {
+        let Some(thread) = self.thread_mut(tid) else { return };
+        thread.run.amend_last_two(|run| {
+            if let SchedState::Sleeping { place, slept, .. } = run {
+                (*place, *slept) = (caller, reason);
+                return true;
+            }
+            false
+        });
+    }
+
+    /// Events are missing, perhaps ends of lock waits: forget all lock waits.
+    pub(crate) fn forget_locks(&mut self, ts: u64) {
+        for thread in self.threads.values_mut().filter(|thread| thread.lock.is_some()) {
+            thread.lock = None;
+            let over = thread.declared_wait();
+            self.steps += thread.over.push(ts, over);
+        }
+    }
+
+    /// A CPU's history since its last event is unknown.
+    pub(crate) fn blind(&mut self, cpu: u32, from: u64) {
+        let mut ran = None;
+        self.of_cpu(cpu, |cpu| {
+            ran = cpu.occupant.last().map(|who| who.tid);
+            cpu.interrupts.clear();
+            cpu.occupant.push(from, Occupant::UNKNOWN)
+                + cpu.interrupt.push(from, None)
+                + cpu.idle.push(from, None)
+        });
+        if let Some(tid) = ran {
+            self.of_thread(tid, |thread| match thread.run.last() {
+                Some(SchedState::Running { .. }) => thread.run.push(from, SchedState::Unknown),
+                _ => 0,
+            });
+        }
+    }
+}
+
+impl Cpu {
+    fn forget(&mut self, before: u64) -> usize {
+        self.occupant.forget(before)
+            + self.interrupt.forget(before)
+            + self.idle.forget(before)
+            + self.khz.forget(before)
+    }
+
+    /// A handler begins.
+    pub(crate) fn enter(&mut self, ts: u64, what: Interrupt) -> usize {
+        // Handlers nest a few deep; lost exit events must not pile them up.
+        if self.interrupts.len() >= 8 {
+            self.interrupts.clear();
+        }
+        self.interrupts.push(what);
+        self.interrupt.push(ts, Some(what))
+    }
+
+    /// A handler ends; the interrupted one continues.
+    pub(crate) fn leave(&mut self, ts: u64, is_it: impl Fn(Interrupt) -> bool) -> usize {
+        match self.interrupts.iter().rposition(|what| is_it(*what)) {
+            Some(at) => self.interrupts.truncate(at),
+            None => return 0,
+        }
+        self.interrupt.push(ts, self.interrupts.last().copied())
+    }
+}

@@ -1,0 +1,387 @@
+//! Table of the decoded kernel events: their printed form, which names the raw fields, and the neutral event that they
+//! make.
+//! Not here: reading the values from bytes (`raw`) or from text (`fields`).
+//! Facts: field names and `TP_printk` lines of `include/trace/events/` and `drivers/android/binder_trace.h`, Linux 7.2;
+//! contract TP-02 to TP-10; Android kernels for `sched_blocked_reason` and `binder_set_priority`, old kernels for the
+//! lock events of binder.
+
+use std::sync::LazyLock;
+
+use crate::event::{
+    Binder, Buffer, CodeLocation, Flavour, Irq, Kind, LatencyFree, LockKind, Name, Prio, Softirq, State,
+    Task, Transaction, Wake,
+};
+
+/// Maximum number of fields of one event.
+pub(crate) const MOST_FIELDS: usize = 7;
+
+/// Form of a field's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FieldType {
+    /// Number.
+    Number,
+    /// Number that old kernels do not print; 0 then.
+    OptionalNumber,
+    /// Address, printed in hexadecimal digits.
+    Address,
+    /// Name, printed up to the next field's key or to the end.
+    Text,
+    /// Address of a function, printed as its symbol.
+    Place,
+    /// Address of a text, printed as the text in round brackets at the end.
+    Reason,
+    /// Task state: bits, printed as letters. Its value is the letter, or `+` for a preempted task.
+    State,
+    /// Flags of a kernel lock, printed as words in round brackets.
+    LockFlags,
+}
+
+/// Field of an event.
+#[derive(Debug)]
+pub(crate) struct FieldSpec {
+    /// Name in the kernel's format; empty if only the printed form is readable.
+    pub(crate) name: &'static str,
+    /// Printed text before the value.
+    pub(crate) key: &'static str,
+    pub(crate) form: FieldType,
+}
+
+impl FieldSpec {
+    /// Fields of a printed form, in which `{name}` or `{name:form}` stands for a value.
+    fn parse(printed: &'static str) -> Vec<Self> {
+        let fields = printed.split('}').filter_map(|part| part.split_once('{'));
+        fields
+            .map(|(key, field)| {
+                let (name, form) = field.split_once(':').unwrap_or((field, ""));
+                let form = match form {
+                    "optional" => FieldType::OptionalNumber,
+                    "address" => FieldType::Address,
+                    "text" => FieldType::Text,
+                    "place" => FieldType::Place,
+                    "reason" => FieldType::Reason,
+                    "state" => FieldType::State,
+                    "lock" => FieldType::LockFlags,
+                    _ => FieldType::Number,
+                };
+                Self { name, key, form }
+            })
+            .collect()
+    }
+}
+
+/// Decoded event.
+#[derive(Debug)]
+pub(crate) struct EventSpec {
+    group: &'static str,
+    name: &'static str,
+    /// Fields in the order in which they are printed.
+    pub(crate) fields: Vec<FieldSpec>,
+    decode: Decode,
+}
+
+#[derive(Debug)]
+enum Decode {
+    Kernel(fn(&Values) -> Kind),
+    Binder(fn(&Values) -> Binder),
+}
+
+/// Value of a field: a number, a name, or both for a location in code.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Value {
+    pub(crate) number: u64,
+    pub(crate) name: Name,
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        Self { number, name: Name::NONE }
+    }
+}
+
+impl From<Name> for Value {
+    fn from(name: Name) -> Self {
+        Self { number: 0, name }
+    }
+}
+
+impl From<CodeLocation> for Value {
+    fn from(place: CodeLocation) -> Self {
+        Self { number: place.address, name: place.symbol }
+    }
+}
+
+/// Values of an event's fields, in the order of its [`EventSpec`].
+pub(crate) type Values = [Value; MOST_FIELDS];
+
+/// Low 32 bits of a number: no decoded event uses higher bits of such a field, and kernels print some as longs.
+#[expect(clippy::cast_possible_truncation, reason = "the low 32 bits are meant")]
+fn word(value: Value) -> u32 {
+    value.number as u32
+}
+
+/// Low 32 bits of a number, with its sign.
+pub(crate) fn int(value: Value) -> i32 {
+    word(value).cast_signed()
+}
+
+fn flag(value: Value) -> bool {
+    word(value) != 0
+}
+
+fn prio(value: Value) -> Prio {
+    Prio(int(value))
+}
+
+fn place(value: Value) -> CodeLocation {
+    CodeLocation { address: value.number, symbol: value.name }
+}
+
+fn state(value: Value) -> State {
+    State::of_letter(value.number.to_le_bytes()[0])
+}
+
+fn task([comm, tid, effective]: [Value; 3]) -> Task {
+    Task { tid: int(tid), comm: comm.name, prio: prio(effective) }
+}
+
+fn wake([comm, tid, prio, cpu, ..]: &Values) -> Wake {
+    Wake { task: task([*comm, *tid, *prio]), target_cpu: word(*cpu) }
+}
+
+fn softirq(v: &Values) -> Softirq {
+    Softirq(word(v[0]))
+}
+
+fn buffer(v: &Values) -> Buffer {
+    Buffer { debug_id: int(v[0]), data_size: v[1].number, offsets_size: v[2].number, extra_size: v[3].number }
+}
+
+fn kernel(
+    group: &'static str,
+    name: &'static str,
+    printed: &'static str,
+    decode: fn(&Values) -> Kind,
+) -> EventSpec {
+    EventSpec { group, name, fields: FieldSpec::parse(printed), decode: Decode::Kernel(decode) }
+}
+
+fn binder(name: &'static str, printed: &'static str, decode: fn(&Values) -> Binder) -> EventSpec {
+    EventSpec { group: BINDER, name, fields: FieldSpec::parse(printed), decode: Decode::Binder(decode) }
+}
+
+/// Group of the C driver's events. Those of the Rust driver have the same names and fields (contract TP-01).
+const BINDER: &str = "binder";
+
+const WAKE: &str = "comm={comm:text} pid={pid} prio={prio} target_cpu={target_cpu}";
+const REASON: &str = "({reason:reason})";
+/// Kernels before 5.0 do not print the last one.
+const BUFFER: &str = "transaction={debug_id} data_size={data_size} offsets_size={offsets_size} \
+                      extra_buffers_size={extra_buffers_size:optional}";
+/// The raw tag is an address in the driver without a symbol.
+const TAG: &str = "tag={:text}";
+
+/// Group, name, printed form, and the event that the values make.
+static EVENTS: LazyLock<Vec<EventSpec>> = LazyLock::new(|| {
+    vec![
+        kernel(
+            "sched",
+            "sched_switch",
+            "prev_comm={prev_comm:text} prev_pid={prev_pid} prev_prio={prev_prio} prev_state={prev_state:state} \
+             ==> next_comm={next_comm:text} next_pid={next_pid} next_prio={next_prio}",
+            |v| Kind::Switch {
+                prev: task([v[0], v[1], v[2]]),
+                state: state(v[3]),
+                next: task([v[4], v[5], v[6]]),
+            },
+        ),
+        kernel("sched", "sched_waking", WAKE, |v| Kind::Waking(wake(v))),
+        kernel("sched", "sched_wakeup", WAKE, |v| Kind::Wakeup(wake(v))),
+        kernel("sched", "sched_wakeup_new", WAKE, |v| Kind::WakeupNew(wake(v))),
+        kernel("sched", "sched_blocked_reason", "pid={pid} iowait={io_wait} caller={caller:place}", |v| {
+            Kind::BlockedReason { tid: int(v[0]), io_wait: flag(v[1]), caller: place(v[2]) }
+        }),
+        kernel(
+            "sched",
+            "sched_pi_setprio",
+            "comm={comm:text} pid={pid} oldprio={oldprio} newprio={newprio}",
+            |v| Kind::PiSetprio { task: task([v[0], v[1], v[2]]), new_prio: prio(v[3]) },
+        ),
+        kernel(
+            "sched",
+            "sched_migrate_task",
+            "comm={comm:text} pid={pid} prio={prio} orig_cpu={orig_cpu} dest_cpu={dest_cpu}",
+            |v| Kind::Migrate { task: task([v[0], v[1], v[2]]), from_cpu: word(v[3]), to_cpu: word(v[4]) },
+        ),
+        kernel("irq", "irq_handler_entry", "irq={irq} name={name:text}", |v| Kind::IrqEntry {
+            irq: Irq::Line(int(v[0])),
+            name: v[1].name,
+        }),
+        kernel("irq", "irq_handler_exit", "irq={irq}", |v| Kind::IrqExit {
+            irq: Irq::Line(int(v[0])),
+            name: Name::NONE,
+        }),
+        kernel("irq", "softirq_raise", "vec={vec}", |v| Kind::SoftirqRaise(softirq(v))),
+        kernel("irq", "softirq_entry", "vec={vec}", |v| Kind::SoftirqEntry(softirq(v))),
+        kernel("irq", "softirq_exit", "vec={vec}", |v| Kind::SoftirqExit(softirq(v))),
+        kernel("ipi", "ipi_entry", REASON, |v| Kind::IrqEntry { irq: Irq::Ipi, name: v[0].name }),
+        kernel("ipi", "ipi_exit", REASON, |v| Kind::IrqExit { irq: Irq::Ipi, name: v[0].name }),
+        kernel("ipi", "ipi_raise", REASON, |v| Kind::IpiSend { to_cpu: None, reason: v[0].name }),
+        kernel("ipi", "ipi_send_cpu", "cpu={cpu} callback={callback:place}", |v| Kind::IpiSend {
+            to_cpu: Some(word(v[0])),
+            reason: v[1].name,
+        }),
+        kernel("ipi", "ipi_send_cpumask", "callback={callback:place}", |v| Kind::IpiSend {
+            to_cpu: None,
+            reason: v[0].name,
+        }),
+        kernel("power", "cpu_idle", "state={state} cpu_id={cpu_id}", |v| {
+            // The kernel's -1 for leaving a state.
+            Kind::CpuIdle { cpu: word(v[1]), state: Some(word(v[0])).filter(|state| *state != u32::MAX) }
+        }),
+        kernel("power", "cpu_frequency", "state={state} cpu_id={cpu_id}", |v| Kind::CpuFrequency {
+            cpu: word(v[1]),
+            khz: word(v[0]),
+        }),
+        kernel(
+            "workqueue",
+            "workqueue_execute_start",
+            "work struct {work:address} function {function:place}",
+            |v| Kind::WorkStart { work: v[0].number, function: place(v[1]) },
+        ),
+        kernel("workqueue", "workqueue_execute_end", "work struct {work:address}", |v| Kind::WorkEnd {
+            work: v[0].number,
+        }),
+        kernel("vmscan", "mm_vmscan_direct_reclaim_begin", "order={order}", |v| Kind::ReclaimBegin {
+            order: int(v[0]),
+        }),
+        kernel("vmscan", "mm_vmscan_direct_reclaim_end", "nr_reclaimed={nr_reclaimed}", |v| {
+            Kind::ReclaimEnd { reclaimed: v[0].number }
+        }),
+        kernel("lock", "contention_begin", "(flags={flags:lock})", |v| {
+            Kind::ContentionBegin(LockKind::of_flags(word(v[0])))
+        }),
+        kernel("lock", "contention_end", "", |_| Kind::ContentionEnd),
+        binder(
+            "binder_transaction",
+            "transaction={debug_id} dest_node={target_node} dest_proc={to_proc} dest_thread={to_thread} \
+             reply={reply} flags={flags} code={code}",
+            |v| {
+                Binder::Transaction(Transaction {
+                    debug_id: int(v[0]),
+                    target_node: int(v[1]),
+                    to_proc: int(v[2]),
+                    to_thread: int(v[3]),
+                    reply: flag(v[4]),
+                    flags: word(v[5]),
+                    code: word(v[6]),
+                })
+            },
+        ),
+        binder("binder_transaction_received", "transaction={debug_id}", |v| Binder::Received {
+            debug_id: int(v[0]),
+        }),
+        binder("binder_transaction_alloc_buf", BUFFER, |v| Binder::AllocBuf(buffer(v))),
+        binder("binder_transaction_buffer_release", BUFFER, |v| Binder::BufferRelease(buffer(v))),
+        binder("binder_transaction_failed_buffer_release", BUFFER, |v| {
+            Binder::FailedBufferRelease(buffer(v))
+        }),
+        binder("binder_transaction_update_buffer_release", BUFFER, |v| {
+            Binder::UpdateBufferRelease(buffer(v))
+        }),
+        binder(
+            "binder_set_priority",
+            "proc={proc} thread={thread} old={old_prio} => new={new_prio} desired={desired_prio}",
+            |v| Binder::SetPriority {
+                proc: int(v[0]),
+                thread: int(v[1]),
+                old: prio(v[2]),
+                new: prio(v[3]),
+                desired: prio(v[4]),
+            },
+        ),
+        binder("binder_lock", TAG, |v| Binder::Lock { tag: v[0].name }),
+        binder("binder_locked", TAG, |v| Binder::Locked { tag: v[0].name }),
+        binder("binder_unlock", TAG, |v| Binder::Unlock { tag: v[0].name }),
+        binder(
+            "binder_wait_for_work",
+            "proc_work={proc_work} transaction_stack={transaction_stack} thread_todo={thread_todo}",
+            |v| Binder::WaitForWork {
+                proc_work: flag(v[0]),
+                transaction_stack: flag(v[1]),
+                thread_todo: flag(v[2]),
+            },
+        ),
+        binder("binder_ioctl", "cmd={cmd} arg={arg}", |v| Binder::Ioctl {
+            cmd: word(v[0]),
+            arg: v[1].number,
+        }),
+        binder("binder_ioctl_done", "ret={ret}", |v| Binder::IoctlDone { ret: int(v[0]) }),
+        binder("binder_write_done", "ret={ret}", |v| Binder::WriteDone { ret: int(v[0]) }),
+        binder("binder_read_done", "ret={ret}", |v| Binder::ReadDone { ret: int(v[0]) }),
+        binder("binder_command", "cmd={cmd}", |v| Binder::Command { cmd: word(v[0]) }),
+        binder("binder_return", "cmd={cmd}", |v| Binder::Return { cmd: word(v[0]) }),
+        // The kernel prints the code behind `flags=` and the flags behind `code=` (contract TP-09).
+        binder(
+            "binder_txn_latency_free",
+            "transaction={debug_id} from {from_proc}:{from_thread} to {to_proc}:{to_thread} \
+             flags={code} code={flags}",
+            |v| {
+                Binder::LatencyFree(LatencyFree {
+                    debug_id: int(v[0]),
+                    from_proc: int(v[1]),
+                    from_thread: int(v[2]),
+                    to_proc: int(v[3]),
+                    to_thread: int(v[4]),
+                    code: word(v[5]),
+                    flags: word(v[6]),
+                })
+            },
+        ),
+        binder("binder_transaction_fd_send", "transaction={debug_id} src_fd={fd} offset={offset}", |v| {
+            Binder::FdSend { debug_id: int(v[0]), fd: int(v[1]), offset: v[2].number }
+        }),
+        binder("binder_transaction_fd_recv", "transaction={debug_id} dest_fd={fd} offset={offset}", |v| {
+            Binder::FdReceived { debug_id: int(v[0]), fd: int(v[1]), offset: v[2].number }
+        }),
+    ]
+});
+
+impl EventSpec {
+    /// Event of this group and name, and the driver if it is a binder driver's.
+    pub(crate) fn in_group(group: &str, name: &str) -> Option<(&'static Self, Flavour)> {
+        let (group, flavour) =
+            if group == "rust_binder" { (BINDER, Flavour::Rust) } else { (group, Flavour::C) };
+        EVENTS.iter().find(|spec| spec.name == name && spec.group == group).map(|spec| (spec, flavour))
+    }
+
+    /// Event of this name; texts lack the group.
+    pub(crate) fn named(name: &[u8]) -> Option<&'static Self> {
+        EVENTS.iter().find(|spec| spec.name.as_bytes() == name)
+    }
+
+    /// Whether it is an event of the binder drivers.
+    pub(crate) fn is_binder(&self) -> bool {
+        matches!(self.decode, Decode::Binder(_))
+    }
+
+    /// Neutral event with these values.
+    pub(crate) fn event(&self, values: &Values, flavour: Flavour) -> Kind {
+        match self.decode {
+            Decode::Kernel(decode) => decode(values),
+            Decode::Binder(decode) => Kind::Binder(flavour, decode(values)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_is_once_in_the_table_and_its_fields_have_room() {
+        for (index, spec) in EVENTS.iter().enumerate() {
+            assert!(spec.fields.len() <= MOST_FIELDS, "{}", spec.name);
+            assert!(EVENTS[..index].iter().all(|other| other.name != spec.name), "{}", spec.name);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Basic set-up of the guest: file systems, modules, waiting until the kernel is idle.
+//! Not here: the driver's devices (`binder`).
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::Duration;
+
+use sys::kernel::mount;
+
+use crate::job::ModuleLoad;
+
+/// Mounts: type, mount point, options, and whether the guest can do without.
+const MOUNTS: &[(&str, &str, &str, bool)] = &[
+    ("sysfs", "/sys", "", false),
+    ("devtmpfs", "/dev", "mode=0755", false),
+    ("devpts", "/dev/pts", "", true),
+    ("tmpfs", "/dev/shm", "mode=1777", true),
+    ("tmpfs", "/tmp", "mode=1777", true),
+    ("tmpfs", "/run", "mode=0755", true),
+    ("debugfs", "/sys/kernel/debug", "", true),
+    ("tracefs", "/sys/kernel/tracing", "", true),
+    ("cgroup2", "/sys/fs/cgroup", "", true),
+];
+
+/// Mounts `/proc`, which the check for being a guest needs.
+pub(super) fn mount_proc() -> std::io::Result<()> {
+    std::fs::create_dir_all("/proc")?;
+    mount("proc", Path::new("/proc"), "")
+}
+
+/// Mounts all file systems that programs expect.
+pub(super) fn mount_all() -> Result<(), String> {
+    for (kind, place, options, optional) in MOUNTS {
+        let attempt = make_folder(Path::new(place)).and_then(|()| mount(kind, Path::new(place), options));
+        match attempt {
+            // The kernel may already have mounted devtmpfs.
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => {}
+            Err(error) if !optional => {
+                return Err(format!("mounting {kind} on {place}: {}", sys::errno::describe(&error)));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Host name in the guest's records.
+const HOST_NAME: &str = "guest";
+
+/// Sets the host name. A failure is ignored: the name is then "(none)".
+pub(super) fn take_name() {
+    let _ = std::fs::write("/proc/sys/kernel/hostname", HOST_NAME);
+}
+
+fn make_folder(place: &Path) -> std::io::Result<()> {
+    if place.is_dir() { Ok(()) } else { std::fs::create_dir_all(place) }
+}
+
+/// Loads the modules in this order.
+pub(super) fn load_modules(modules: &[ModuleLoad]) -> Result<(), String> {
+    modules.iter().try_for_each(|module| {
+        let attempt = File::open(Path::new("/modules").join(&module.file))
+            .and_then(|file| sys::kernel::load_module(&file, &module.parameters));
+        match attempt {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(format!(
+                "loading the module {}: {} (is it this very kernel's?)",
+                module.file,
+                sys::errno::describe(&error)
+            )),
+            _ => Ok(()),
+        }
+    })
+}
+
+/// `uname -r`.
+pub(super) fn release() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
+}
+
+/// Time since boot; `None` without `/proc`.
+pub(super) fn uptime() -> Option<Duration> {
+    up_and_idle().map(|(up, _)| up)
+}
+
+/// Time since boot, and idle time summed over all CPUs.
+fn up_and_idle() -> Option<(Duration, Duration)> {
+    let text = std::fs::read_to_string("/proc/uptime").ok()?;
+    let mut words = text.split_whitespace().map(|word| word.parse().ok().map(Duration::from_secs_f64));
+    Some((words.next()??, words.next()??))
+}
+
+/// Interval of the idle check.
+const LOOK: Duration = Duration::from_millis(100);
+/// Give up waiting for an idle machine after this time.
+const LOOKS: u32 = 50;
+
+/// Waits until the machine has been up for `until` and is idle. The kernel continues its start-up work (cipher
+/// self-tests, probing) for seconds after it starts the first process, which would be counted as part of the
+/// measurement.
+pub(super) fn settle(until: Duration) {
+    if let Some(rest) = uptime().and_then(|up| until.checked_sub(up)) {
+        std::thread::sleep(rest);
+    }
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    for _ in 0..LOOKS {
+        let Some(before) = up_and_idle() else { return };
+        std::thread::sleep(LOOK);
+        let Some(after) = up_and_idle() else { return };
+        let idle = (after.1.saturating_sub(before.1)).as_secs_f64();
+        let passed = (after.0.saturating_sub(before.0)).as_secs_f64();
+        // The kernel's resolution is 10 ms, so one tick of ten is the best that can be observed.
+        if idle >= 0.85 * passed * cpus {
+            return;
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The guest's root file system: this binary, modules, other programs, the job.
+//! Not here: the archive format (`cpio`), the reader of the job (`guest`).
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use super::cpio::Writer;
+use super::error::VmError;
+use super::job::{JOB_PATH, Job};
+use super::kernel::Module;
+
+/// Content of the archive.
+#[derive(Debug)]
+pub(super) struct Contents<'a> {
+    /// This binary: the guest's init, and `/bin/binderperf`.
+    pub(super) binary: &'a Path,
+    /// Other programs; each keeps its file name in `/bin`.
+    pub(super) programs: &'a [&'a Path],
+    pub(super) modules: &'a [Module],
+    /// The kernel's release and configuration, placed where distributions keep it.
+    pub(super) config: Option<(&'a str, &'a Path)>,
+    pub(super) job: &'a Job,
+}
+
+/// Writes the archive.
+///
+/// # Errors
+/// [`VmError::BadProgram`]: a program without a UTF-8 name; [`VmError::Host`].
+pub(super) fn write(contents: &Contents<'_>, sink: impl Write) -> Result<(), VmError> {
+    let mut archive = Writer::new(BufWriter::with_capacity(1 << 20, sink));
+    let doing = || VmError::host("writing the guest's root filesystem");
+    skeleton(&mut archive).map_err(doing())?;
+    program(&mut archive, "init", contents.binary)?;
+    archive.symlink("bin/binderperf", "/init").map_err(doing())?;
+    for path in contents.programs {
+        program(&mut archive, &format!("bin/{}", guest_name(path)?), path)?;
+    }
+    for module in contents.modules {
+        let name = format!("modules/{}", module.file_name());
+        let len = module.content.len() as u64;
+        archive.file(&name, 0o644, len, module.content.as_slice()).map_err(doing())?;
+    }
+    if let Some((release, path)) = contents.config {
+        let text = std::fs::read(path).map_err(VmError::host(format!("reading {}", path.display())))?;
+        archive.folder("boot").map_err(doing())?;
+        let name = format!("boot/config-{release}");
+        archive.file(&name, 0o644, text.len() as u64, text.as_slice()).map_err(doing())?;
+    }
+    let job = serde_json::to_vec(contents.job).map_err(io::Error::from).map_err(doing())?;
+    archive.file(JOB_PATH, 0o644, job.len() as u64, job.as_slice()).map_err(doing())?;
+    archive.finish().map_err(doing())?;
+    Ok(())
+}
+
+/// A program's name in the guest's `/bin`.
+///
+/// # Errors
+/// [`VmError::BadProgram`]: the name is not UTF-8.
+pub(super) fn guest_name(path: &Path) -> Result<&str, VmError> {
+    path.file_name().and_then(|name| name.to_str()).ok_or_else(|| VmError::BadProgram {
+        path: path.to_path_buf(),
+        why: "its file name is not UTF-8".into(),
+    })
+}
+
+/// Folders, and the console device that the kernel opens for init.
+fn skeleton(archive: &mut Writer<impl Write>) -> io::Result<()> {
+    ["bin", "dev", "modules", "proc", "root", "run", "sys", "tmp"]
+        .iter()
+        .try_for_each(|name| archive.folder(name))?;
+    archive.character("dev/console", 5, 1)
+}
+
+fn program(archive: &mut Writer<impl Write>, name: &str, path: &Path) -> Result<(), VmError> {
+    let doing = || VmError::host(format!("copying {} into the guest's root filesystem", path.display()));
+    let file = File::open(path).map_err(doing())?;
+    let len = file.metadata().map_err(doing())?.len();
+    archive.file(name, 0o755, len, file).map_err(doing())
+}

@@ -1,0 +1,95 @@
+//! The guest's instructions: a file in its root file system, and the kernel command line.
+//! Not here: the results (`frame`).
+
+use std::collections::BTreeMap;
+
+use record::HostClass;
+use serde::{Deserialize, Serialize};
+
+use super::arch;
+
+/// Path of the [`Job`] in the guest.
+pub(super) const JOB_PATH: &str = "job.json";
+/// Kernel parameter that marks a guest of `binderperf vm`.
+pub(super) const GUEST_MARK: &str = "binderperf.guest=1";
+/// Kernel parameter with the [`HostClass`].
+const CLASS_KEY: &str = "binderperf.class=";
+/// Name of the virtio port for frames.
+pub(super) const PORT: &str = "binderperf.frames";
+
+/// The class of this guest's CPUs, from its kernel command line.
+pub(super) fn class_of_guest(cmdline: &str) -> Option<HostClass> {
+    let name = cmdline.split_whitespace().find_map(|word| word.strip_prefix(CLASS_KEY))?;
+    [HostClass::Kvm, HostClass::Tcg, HostClass::Icount].into_iter().find(|class| class.name() == name)
+}
+
+/// Instructions for one guest.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Job {
+    /// Program and arguments.
+    pub(super) argv: Vec<String>,
+    /// The command's environment.
+    pub(super) env: BTreeMap<String, String>,
+    /// Modules to load, in this order, from `modules/`.
+    pub(super) modules: Vec<ModuleLoad>,
+    /// Minimum uptime before the command starts, in milliseconds.
+    pub(super) settle_ms: u64,
+    /// Whether to return the files that the command leaves.
+    pub(super) files: bool,
+}
+
+/// One module to load.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ModuleLoad {
+    /// File name in `modules/`.
+    pub(super) file: String,
+    /// `name=value` pairs.
+    pub(super) parameters: String,
+}
+
+/// The guest's kernel command line. `verbose` keeps all messages on the console.
+pub(super) fn cmdline(class: HostClass, verbose: bool, append: &[String]) -> String {
+    let console = format!("console={}", arch::GUEST.console);
+    let class_word = format!("{CLASS_KEY}{}", class.name());
+    let mut words = vec![console.as_str()];
+    if !verbose {
+        words.push("quiet");
+    }
+    // An oops or panic ends the guest at once, not at the timeout.
+    words.extend(["panic=-1", "oops=panic", "reboot=t", "rdinit=/init"]);
+    // Cipher self-tests would use all CPUs for the first seconds.
+    words.push("cryptomgr.notests");
+    words.extend(arch::GUEST.clock);
+    if class == HostClass::Icount {
+        // The kernel's address must be the same in every boot.
+        words.push("nokaslr");
+    }
+    words.extend([GUEST_MARK, class_word.as_str()]);
+    words.extend(append.iter().map(String::as_str));
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_says_what_the_guest_must_know() {
+        assert_eq!(
+            cmdline(HostClass::Tcg, false, &["threadirqs".into(), "a=b c".into()]),
+            "console=ttyS0 quiet panic=-1 oops=panic reboot=t rdinit=/init cryptomgr.notests tsc=reliable clocksource=tsc \
+             no_timer_check binderperf.guest=1 binderperf.class=tcg threadirqs a=b c"
+        );
+        let counted = cmdline(HostClass::Icount, true, &[]);
+        assert!(!counted.contains("quiet") && counted.contains(" nokaslr "), "{counted}");
+    }
+
+    #[test]
+    fn the_class_comes_back_from_the_command_line() {
+        for class in [HostClass::Kvm, HostClass::Tcg, HostClass::Icount] {
+            assert_eq!(class_of_guest(&cmdline(class, false, &[])), Some(class));
+        }
+        assert_eq!(class_of_guest("quiet"), None);
+        assert_eq!(class_of_guest("binderperf.class=abacus"), None);
+    }
+}

@@ -1,0 +1,210 @@
+//! Cache of guest kernels; each folder is complete from the moment it exists.
+//! Not here: fetching kernels (`fetch`).
+//!
+//! `RELEASE/` holds `vmlinuz`, `config`, `modules/*.ko` and `kernel.json`; `names/NAME` holds the release that a
+//! moving name ("newest", "rt") stands for. Files are never changed in place, so readers need no lock; writers take
+//! one.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::VmError;
+
+use super::name::{Name, newest_first};
+use super::{Kernel, Module};
+
+/// A cached kernel's description.
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    release: String,
+    /// In load order.
+    modules: Vec<String>,
+}
+
+/// The cache of one user.
+#[derive(Debug)]
+pub(super) struct Cache {
+    root: PathBuf,
+}
+
+/// The write lock, held until dropped.
+#[derive(Debug)]
+pub(super) struct Writing<'a> {
+    cache: &'a Cache,
+    /// Temporary folder, removed on drop.
+    pub(super) scratch: PathBuf,
+    _lock: File,
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by the next writer.
+        let _ = std::fs::remove_dir_all(&self.scratch);
+    }
+}
+
+impl Cache {
+    /// `$XDG_CACHE_HOME/binderperf/kernels`, or below `~/.cache`.
+    ///
+    /// # Errors
+    /// [`VmError::Host`]: neither variable is an absolute path.
+    pub(super) fn of_user() -> Result<Self, VmError> {
+        let absolute =
+            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
+        let none = std::io::Error::other("neither XDG_CACHE_HOME nor HOME is an absolute path");
+        let base = base.ok_or(none).map_err(VmError::host("choosing a folder for kernels"))?;
+        Ok(Self { root: base.join("binderperf/kernels") })
+    }
+
+    /// The kernel with this key, if it is cached.
+    ///
+    /// # Errors
+    /// [`VmError::Host`]: it is cached but cannot be read.
+    pub(super) fn entry(&self, key: &str) -> Result<Option<Kernel>, VmError> {
+        let folder = self.root.join(key);
+        if !folder.is_dir() {
+            return Ok(None);
+        }
+        let doing = || {
+            VmError::host(format!("reading the cached kernel {} (remove it to fetch anew)", folder.display()))
+        };
+        let manifest = std::fs::read(folder.join("kernel.json")).map_err(doing())?;
+        let manifest: Manifest =
+            serde_json::from_slice(&manifest).map_err(std::io::Error::from).map_err(doing())?;
+        let mut modules = Vec::new();
+        for name in manifest.modules {
+            let content = std::fs::read(folder.join("modules").join(format!("{name}.ko"))).map_err(doing())?;
+            modules.push(Module { name, content });
+        }
+        Ok(Some(Kernel { image: folder.join("vmlinuz"), release: manifest.release, modules }))
+    }
+
+    /// The cached kernel that a name stands for.
+    ///
+    /// # Errors
+    /// Those of [`Self::entry`].
+    pub(super) fn named(&self, name: &Name) -> Result<Option<Kernel>, VmError> {
+        let release = if name.is_open() {
+            std::fs::read_to_string(self.root.join("names").join(name.to_string())).ok()
+        } else {
+            self.releases(name).into_iter().next()
+        };
+        release.map_or(Ok(None), |release| self.entry(release.trim()))
+    }
+
+    /// All cached releases that match a name, newest first.
+    pub(super) fn releases(&self, name: &Name) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let mut found: Vec<String> = entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|key| name.fits(key))
+            .collect();
+        newest_first(&mut found);
+        found
+    }
+
+    /// Takes the write lock and removes what a killed writer left.
+    ///
+    /// # Errors
+    /// [`VmError::Host`].
+    pub(super) fn write(&self, progress: &mut dyn FnMut(&str)) -> Result<Writing<'_>, VmError> {
+        let doing = || VmError::host(format!("writing to the kernel cache {}", self.root.display()));
+        std::fs::create_dir_all(self.root.join("names")).map_err(doing())?;
+        let lock = File::create(self.root.join("lock")).map_err(doing())?;
+        if lock.try_lock().is_err() {
+            progress("waiting for another fetch to end");
+            lock.lock().map_err(doing())?;
+        }
+        let scratch = self.root.join("scratch");
+        if scratch.exists() {
+            std::fs::remove_dir_all(&scratch).map_err(doing())?;
+        }
+        std::fs::create_dir_all(&scratch).map_err(doing())?;
+        Ok(Writing { cache: self, scratch, _lock: lock })
+    }
+}
+
+impl Writing<'_> {
+    /// Stores a kernel under a key; returns the stored one.
+    ///
+    /// # Errors
+    /// [`VmError::Host`].
+    pub(super) fn keep(&self, key: &str, kernel: &Kernel, config: Option<&Path>) -> Result<Kernel, VmError> {
+        let place = self.cache.root.join(key);
+        let doing = || VmError::host(format!("keeping the kernel in {}", place.display()));
+        if !place.exists() {
+            let draft = self.scratch.join("entry");
+            std::fs::create_dir_all(draft.join("modules")).map_err(doing())?;
+            std::fs::copy(&kernel.image, draft.join("vmlinuz")).map_err(doing())?;
+            if let Some(config) = config {
+                std::fs::copy(config, draft.join("config")).map_err(doing())?;
+            }
+            for module in &kernel.modules {
+                std::fs::write(draft.join("modules").join(module.file_name()), &module.content)
+                    .map_err(doing())?;
+            }
+            let modules = kernel.modules.iter().map(|module| module.name.clone()).collect();
+            let manifest = Manifest { release: kernel.release.clone(), modules };
+            let manifest =
+                serde_json::to_vec_pretty(&manifest).map_err(std::io::Error::from).map_err(doing())?;
+            std::fs::write(draft.join("kernel.json"), manifest).map_err(doing())?;
+            std::fs::rename(&draft, &place).map_err(doing())?;
+        }
+        Ok(Kernel { image: place.join("vmlinuz"), ..kernel.clone() })
+    }
+
+    /// Makes a moving name stand for a release.
+    ///
+    /// # Errors
+    /// [`VmError::Host`].
+    pub(super) fn point(&self, name: &Name, release: &str) -> Result<(), VmError> {
+        let draft = self.scratch.join("name");
+        let place = self.cache.root.join("names").join(name.to_string());
+        std::fs::write(&draft, release)
+            .and_then(|()| std::fs::rename(&draft, &place))
+            .map_err(VmError::host(format!("writing {}", place.display())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use driver::root::Fixture;
+
+    fn kernel(folder: &Path, release: &str) -> Kernel {
+        let image = folder.join("image");
+        std::fs::write(&image, "bzImage").expect("written");
+        let module = |name: &str| Module { name: name.into(), content: name.into() };
+        Kernel { image, release: release.into(), modules: vec![module("virtio"), module("binder_linux")] }
+    }
+
+    #[test]
+    fn a_kernel_comes_back_as_it_was_kept() {
+        let folder = Fixture::new("kernel-cache", &[]);
+        let root = folder.path();
+        let cache = Cache { root: root.to_path_buf() };
+        let name: Name = "rt".parse().expect("a name");
+        assert!(cache.named(&name).expect("it can be read").is_none(), "an empty cache has nothing");
+        let writing = cache.write(&mut |_| {}).expect("it is free");
+        for release in ["6.1.0-9-rt-amd64", "6.1.0-50-rt-amd64", "7.2.9-amd64"] {
+            let kept = writing.keep(release, &kernel(&writing.scratch, release), None).expect("kept");
+            assert_eq!(kept.image, root.join(release).join("vmlinuz"));
+        }
+        writing.point(&name, "6.1.0-9-rt-amd64").expect("pointed");
+        drop(writing);
+        assert!(!root.join("scratch").exists(), "nothing but kernels stays");
+        let back = cache.named(&name).expect("it can be read").expect("it was kept");
+        assert_eq!(back.release, "6.1.0-9-rt-amd64");
+        assert_eq!(
+            back.modules.iter().map(|m| m.name.as_str()).collect::<Vec<_>>(),
+            ["virtio", "binder_linux"]
+        );
+        let name = |text: &str| text.parse::<Name>().expect("a name");
+        assert_eq!(cache.releases(&name("6.1-rt")), ["6.1.0-50-rt-amd64", "6.1.0-9-rt-amd64"]);
+        let newest = cache.named(&name("7.2")).expect("it can be read");
+        assert_eq!(newest.expect("it was kept").release, "7.2.9-amd64");
+    }
+}

@@ -1,0 +1,195 @@
+//! `binderperf vm`: runs a command in a guest with a real kernel.
+//! Not here: command-line options (`cli::vm`), what the command measures.
+//!
+//! The same binary is the guest's init ([`guest`]). The host builds its root file system (`initramfs`, `cpio`), finds
+//! or fetches a kernel (`kernel`), and runs QEMU (`qemu`, `session`). Results come back over one virtio port
+//! (`frame`).
+#![forbid(unsafe_code)]
+
+mod accel;
+mod arch;
+mod console;
+mod cpio;
+mod elf;
+mod error;
+mod frame;
+pub mod guest;
+mod initramfs;
+mod job;
+pub mod kernel;
+mod qemu;
+mod returned;
+mod session;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use accel::Accel;
+pub use error::VmError;
+pub use frame::Status;
+pub use host::CLASS_VARIABLE;
+pub use session::Sinks;
+
+use initramfs::Contents;
+use job::{Job, ModuleLoad};
+use kernel::Kernel;
+pub use kernel::may_boot;
+use qemu::Machine;
+use record::HostClass;
+use session::{Attempt, Boot, Report};
+
+/// Uptime before a counted command starts. Processes that measured during the first second gave different counts.
+const COUNTED_SETTLE: Duration = Duration::from_secs(2);
+
+/// Attempts to boot when the emulator is at fault.
+const BOOTS: u32 = 3;
+
+/// What to run, and on which guest.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// This binary: the guest's init. Must be statically linked.
+    pub binary: PathBuf,
+    /// The kernel.
+    pub kernel: kernel::Choice,
+    /// Another program to run instead of this binary.
+    pub exec: Option<PathBuf>,
+    /// Arguments of the program, without its name.
+    pub args: Vec<String>,
+    /// Environment of the command, in addition to `PATH`, `HOME`, `TMPDIR` and [`CLASS_VARIABLE`].
+    pub env: BTreeMap<String, String>,
+    /// Number of CPUs; `None`: the host's, at most four. Instruction counting uses one.
+    pub smp: Option<u32>,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// Additions to the kernel command line.
+    pub append: Vec<String>,
+    /// Time limit of the command, and of the boot before it.
+    pub timeout: Duration,
+    /// Count instructions instead of measuring time.
+    pub icount: bool,
+    /// Accelerator.
+    pub accel: Accel,
+    /// Host folder for the files that the command leaves; `None`: they are discarded.
+    pub out: Option<PathBuf>,
+    /// File for the whole console output; `None`: only its end, in errors.
+    pub klog: Option<PathBuf>,
+}
+
+impl Options {
+    /// Defaults: the newest available kernel, this machine's CPUs, 1 GiB, 600 s.
+    #[must_use]
+    pub fn new(binary: PathBuf, args: Vec<String>) -> Self {
+        Self {
+            binary,
+            kernel: kernel::Choice::default(),
+            exec: None,
+            args,
+            env: BTreeMap::new(),
+            smp: None,
+            memory_mib: 1024,
+            append: Vec::new(),
+            timeout: Duration::from_secs(600),
+            icount: false,
+            accel: Accel::Auto,
+            out: None,
+            klog: None,
+        }
+    }
+}
+
+/// A command that ran to its end in a guest.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// How the command ended.
+    pub status: Status,
+    /// Class of the guest's CPUs.
+    pub class: HostClass,
+    /// The guest's `uname -r`.
+    pub release: String,
+    /// Time from QEMU's start to the command's start.
+    pub boot: Duration,
+    /// The returned files, as host paths.
+    pub files: Vec<PathBuf>,
+}
+
+/// Boots a guest, runs the command, and returns after QEMU has ended. QEMU dies with the calling thread. While QEMU
+/// runs, SIGINT and SIGTERM ask the command to stop, so that its results still come back.
+///
+/// # Errors
+/// [`VmError`]: every failure except the command's own.
+pub fn run(options: &Options, sinks: &mut Sinks<'_>) -> Result<Outcome, VmError> {
+    [&options.binary].into_iter().chain(&options.exec).try_for_each(|program| elf::check_program(program))?;
+    let program = qemu::find(sinks.progress)?;
+    let kernel = kernel::resolve(&options.kernel, sinks.progress)?;
+    let initramfs = console::nameless_file("the guest's root filesystem")?;
+    let job = job_of(options, &kernel)?;
+    let programs: Vec<&Path> = options.exec.iter().map(PathBuf::as_path).collect();
+    let config = kernel.config();
+    let contents = Contents {
+        binary: &options.binary,
+        programs: &programs,
+        modules: &kernel.modules,
+        config: config.as_deref().map(|path| (kernel.release.as_str(), path)),
+        job: &job,
+    };
+    initramfs::write(&contents, &initramfs)?;
+    let boot = Boot {
+        program: &program,
+        initramfs: &initramfs,
+        klog: options.klog.as_deref(),
+        timeout: options.timeout,
+        out: options.out.as_deref(),
+    };
+    sys::stop_signal::catch().map_err(VmError::host("preparing for signals"))?;
+    let mut class = options.accel.first_class(options.icount);
+    let mut boots_left = BOOTS;
+    loop {
+        boots_left -= 1;
+        (sinks.progress)(&format!("booting {} ({})", kernel.release, class.name()));
+        match session::run(&machine_of(options, &kernel, class), &boot, sinks)? {
+            Attempt::Ran(Report { status, release, boot, files }) => {
+                return Ok(Outcome { status, class, release, boot, files });
+            }
+            Attempt::KvmBroke(said) if options.accel == Accel::Kvm => return Err(VmError::Kvm(said)),
+            Attempt::KvmBroke(_) => class = HostClass::Tcg,
+            Attempt::EmulatorSlipped(error) if boots_left == 0 => return Err(error),
+            Attempt::EmulatorSlipped(_) => {}
+        }
+    }
+}
+
+/// The guest's hardware and command line.
+fn machine_of(options: &Options, kernel: &Kernel, class: HostClass) -> Machine {
+    let here = std::thread::available_parallelism().map_or(1, |count| count.get().min(4) as u32);
+    Machine {
+        class,
+        smp: if class == HostClass::Icount { 1 } else { options.smp.unwrap_or(here) },
+        memory_mib: options.memory_mib,
+        kernel: kernel.image.clone(),
+        cmdline: job::cmdline(class, options.klog.is_some(), &options.append),
+    }
+}
+
+/// The guest's instructions.
+fn job_of(options: &Options, kernel: &Kernel) -> Result<Job, VmError> {
+    let program = match &options.exec {
+        Some(path) => format!("/bin/{}", initramfs::guest_name(path)?),
+        None => "/bin/binderperf".to_owned(),
+    };
+    let mut env: BTreeMap<String, String> = [("PATH", "/bin"), ("HOME", "/root"), ("TMPDIR", "/tmp")]
+        .map(|(k, v)| (k.to_owned(), v.to_owned()))
+        .into();
+    env.extend(options.env.clone());
+    Ok(Job {
+        argv: [program].into_iter().chain(options.args.iter().cloned()).collect(),
+        env,
+        modules: kernel
+            .modules
+            .iter()
+            .map(|module| ModuleLoad { file: module.file_name(), parameters: module.parameters().to_owned() })
+            .collect(),
+        settle_ms: if options.icount { COUNTED_SETTLE.as_millis() as u64 } else { 0 },
+        files: options.out.is_some(),
+    })
+}

@@ -1,0 +1,209 @@
+//! The QEMU process: finding or installing it, arguments, start, end.
+//! Not here: the guest's messages (`session`).
+
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+
+use record::HostClass;
+
+use super::arch::GUEST;
+use super::console::path_for_child;
+use super::error::VmError;
+use super::job::PORT;
+
+/// A guest's hardware.
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub(super) class: HostClass,
+    pub(super) smp: u32,
+    pub(super) memory_mib: u32,
+    pub(super) kernel: PathBuf,
+    pub(super) cmdline: String,
+}
+
+/// Accelerator and CPU model of a class.
+fn cpu_arguments(class: HostClass) -> Vec<&'static str> {
+    match class {
+        HostClass::Kvm => vec!["-accel", "kvm", "-cpu", "host"],
+        HostClass::Icount => {
+            let counting = ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"];
+            counting.into_iter().chain(["-cpu", GUEST.counted_cpu]).collect()
+        }
+        _ => vec!["-accel", "tcg,thread=multi", "-cpu", GUEST.emulated_cpu],
+    }
+}
+
+/// Doubles commas, which separate options in QEMU's arguments.
+fn escaped(value: &str) -> String {
+    value.replace(',', ",,")
+}
+
+/// QEMU's arguments. Frames come out of its standard output.
+fn arguments(machine: &Machine, initramfs: &str, console: &str) -> Vec<String> {
+    let mut list: Vec<String> = ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]
+        .into_iter()
+        .chain(["-machine", GUEST.machine])
+        .chain(cpu_arguments(machine.class))
+        .map(str::to_owned)
+        .collect();
+    let mut option = |name: &str, value: String| list.extend([name.to_owned(), value]);
+    option("-smp", machine.smp.to_string());
+    option("-m", machine.memory_mib.to_string());
+    option("-chardev", format!("file,id=console,path={}", escaped(console)));
+    option("-serial", "chardev:console".into());
+    option("-chardev", "stdio,id=frames,signal=off".into());
+    option("-device", "virtio-serial-pci,max_ports=2".into());
+    option("-device", format!("virtserialport,chardev=frames,name={PORT}"));
+    option("-kernel", machine.kernel.display().to_string());
+    option("-initrd", initramfs.to_owned());
+    option("-append", machine.cmdline.clone());
+    list
+}
+
+/// A running QEMU, killed on drop and when this process ends.
+#[derive(Debug)]
+pub(super) struct Qemu {
+    child: Child,
+    /// Input of the guest's port; closing it would disconnect the port.
+    pub(super) orders: Option<ChildStdin>,
+    /// The guest's frames.
+    pub(super) frames: Option<ChildStdout>,
+    /// QEMU's own error output.
+    pub(super) complaints: Option<ChildStderr>,
+}
+
+impl Qemu {
+    /// Starts `program` with a machine on these files.
+    pub(super) fn start(
+        program: &PathBuf,
+        machine: &Machine,
+        initramfs: &std::fs::File,
+        console: &std::fs::File,
+    ) -> Result<Self, VmError> {
+        let mut command = Command::new(program);
+        command
+            .args(arguments(machine, &path_for_child(initramfs), &path_for_child(console)))
+            // Ctrl-C must not reach QEMU: this process forwards it, so that the command can end in order.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        sys::child::die_with_parent(&mut command);
+        let mut child = command.spawn().map_err(VmError::host(format!("starting {}", program.display())))?;
+        let (orders, frames, complaints) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        Ok(Self { child, orders, frames, complaints })
+    }
+
+    /// Kills QEMU. May be called after its end.
+    pub(super) fn kill(&mut self) {
+        // Both fail only if the process has already ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Qemu {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A program found in `PATH`.
+pub(super) fn in_path(program: &str) -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
+}
+
+/// Whether this process may install packages.
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0)
+}
+
+/// Finds QEMU, or installs it with apt if this process has the rights.
+///
+/// # Errors
+/// [`VmError::NoQemu`] with the package to install, and apt's error if it was tried.
+pub(super) fn find(progress: &mut dyn FnMut(&str)) -> Result<PathBuf, VmError> {
+    if let Some(path) = in_path(GUEST.qemu) {
+        return Ok(path);
+    }
+    let missing = |remedy: String| VmError::NoQemu { program: GUEST.qemu, remedy };
+    let by_hand = format!("install it: apt-get install --no-install-recommends {}", GUEST.qemu_package);
+    if !is_root() || in_path("apt-get").is_none() {
+        return Err(missing(by_hand));
+    }
+    progress(&format!("installing {}", GUEST.qemu_package));
+    // The package list may be missing or old; only the installation's error counts.
+    let _ = apt_get(&["update"]);
+    apt_get(&[
+        "install",
+        "-y",
+        "-o",
+        "DPkg::Lock::Timeout=120",
+        "--no-install-recommends",
+        GUEST.qemu_package,
+    ])
+    .map_err(|said| missing(format!("{by_hand} (tried just now, as root: {said})")))?;
+    in_path(GUEST.qemu)
+        .ok_or_else(|| missing(format!("{} is installed but does not bring it", GUEST.qemu_package)))
+}
+
+/// Runs the system's apt-get; the error is its last message.
+fn apt_get(arguments: &[&str]) -> Result<(), String> {
+    let output = Command::new("apt-get")
+        .args(arguments)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
+    if output.status.success() { Ok(()) } else { Err(last_line(&output.stderr)) }
+}
+
+/// The last non-empty line of a tool's error output.
+pub(super) fn last_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").trim().to_owned()
+}
+
+/// Reads a stream of text in pieces.
+pub(super) fn pieces(mut source: impl Read, mut take: impl FnMut(String)) {
+    let mut buffer = [0u8; 4096];
+    while let Ok(len @ 1..) = source.read(&mut buffer) {
+        take(String::from_utf8_lossy(&buffer[..len]).into_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(class: HostClass) -> Machine {
+        Machine { class, smp: 2, memory_mib: 512, kernel: "/k,1".into(), cmdline: "quiet".into() }
+    }
+
+    #[test]
+    fn each_class_has_its_accelerator() {
+        for (class, want) in [
+            (HostClass::Kvm, "-accel kvm -cpu host -smp 2"),
+            (HostClass::Tcg, "-accel tcg,thread=multi -cpu max -smp 2"),
+            (
+                HostClass::Icount,
+                "-accel tcg,thread=single -icount shift=0,sleep=off -cpu max,-erms,-fsrm -smp 2",
+            ),
+        ] {
+            let line = arguments(&machine(class), "/i", "/c,2").join(" ");
+            assert!(line.contains(want), "{class:?}: {line}");
+            assert!(line.contains("path=/c,,2 ") && line.contains("-kernel /k,1 "), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_last_word_of_a_tool_is_found() {
+        assert_eq!(last_line(b"a\nE: no network\n\n"), "E: no network");
+        assert_eq!(last_line(b""), "it said nothing");
+    }
+}

@@ -1,0 +1,94 @@
+//! What commands that measure have in common: options are checked, outputs opened before anything runs, progress is
+//! shown, the record is written, and the verdict becomes an exit status.
+//! Not here: Google Benchmark's dialect, which differs in all of that (`throughput`).
+
+use std::path::Path;
+
+use bench::run::{Observer, RunError};
+use record::Run;
+
+use super::driver::chosen;
+use super::output::Sink;
+use super::progress::StatusLine;
+use super::{CommandResult, OrExit, complain, exit, note};
+
+/// Executes a measurement, prints its result and writes its record; the verdict is the exit status.
+pub(super) fn measure<O>(
+    options: Result<O, String>,
+    record: Option<&Path>,
+    execute: impl FnOnce(&O, &mut dyn Observer) -> Result<Run, RunError>,
+    print: impl FnOnce(&Run) -> String,
+    verdict: impl FnOnce(&Run) -> u8,
+) -> CommandResult {
+    let options = options.or_exit(exit::USAGE)?;
+    let mut outputs = Outputs::open(record);
+    let mut progress = ProgressReporter(StatusLine::new());
+    let result = execute(&options, &mut progress);
+    progress.0.show("");
+    let run = result?;
+    outputs.stdout.put(&print(&run));
+    Ok(outputs.finish(&run, verdict))
+}
+
+/// Where the result of a measurement goes.
+pub(super) struct Outputs {
+    pub(super) stdout: Sink,
+    record: Option<Sink>,
+}
+
+impl Outputs {
+    /// Opens the file of the record, if there is to be one. A bad path is reported now, and once more at the end: the
+    /// run is worth its result on the standard output.
+    pub(super) fn open(record: Option<&Path>) -> Self {
+        let record = record.map(Sink::file);
+        record.iter().filter_map(Sink::trouble).for_each(complain);
+        Self { stdout: Sink::stdout(), record }
+    }
+
+    /// Whether anything still reads or keeps the result.
+    pub(super) fn are_wanted(&self) -> bool {
+        self.record.is_some() || !self.stdout.is_closed()
+    }
+
+    /// Writes the record and reports outputs that failed; returns the exit status.
+    pub(super) fn finish(mut self, run: &Run, verdict: impl FnOnce(&Run) -> u8) -> u8 {
+        if let Some(record) = &mut self.record {
+            record.put(&run.to_json());
+        }
+        let status = verdict(run);
+        let failed: Vec<String> = [Some(&self.stdout), self.record.as_ref()]
+            .into_iter()
+            .flatten()
+            .filter_map(Sink::trouble)
+            .collect();
+        failed.iter().for_each(complain);
+        if failed.is_empty() { status } else { exit::INTERNAL }
+    }
+}
+
+/// Reports why a run ended early, if it did; returns the exit status.
+pub(super) fn completeness(run: &Run) -> u8 {
+    let Some(reason) = &run.incomplete_reason else { return exit::FINE };
+    complain(format_args!("{reason}; what was measured until then is kept"));
+    exit::FAILED
+}
+
+/// Shows the chosen driver, then the progress, on a terminal's last line.
+struct ProgressReporter(StatusLine);
+
+impl Observer for ProgressReporter {
+    fn begins(&mut self, run: &Run) {
+        note(chosen(run).unwrap_or_default());
+    }
+
+    fn starts(&mut self, run: &Run, case: usize, done: usize, all: usize) {
+        if let Some(case) = run.cases.get(case) {
+            // A sweep's points are all pairs of one case.
+            self.0.step(done, all, case.name.split("/pair:").next().unwrap_or(&case.name));
+        }
+    }
+
+    fn advanced(&mut self, made: u64, all: u64) {
+        self.0.show(&format!("{made} of {all} calls"));
+    }
+}

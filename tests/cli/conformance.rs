@@ -1,0 +1,128 @@
+//! The conformance suite on the embedded driver, and proof that it can fail.
+//! Not here: kernels (`guest::conformance`), the tests of the items (crate `conformance`), their text (`contract/`).
+
+use std::collections::BTreeSet;
+
+use crate::support::ktap::{Line, print_counts, results};
+use crate::support::{binderperf, stopped_when_servers_run, with_stdout_unread};
+use conformance::catalogue;
+
+/// Items that the embedded driver cannot be asked about (docs/differences.md): other drivers' promises.
+const NOT_EMBEDDED: [&str; 2] = ["DBG-06", "TP-14"];
+
+/// What a skip says where something around is missing, on any driver: a right, or a security module.
+const MISSING: [&str; 6] = [
+    "needs ",
+    "may not raise",
+    "no security module",
+    "labels processes",
+    "no thread got the number",
+    "no tracefs",
+];
+
+/// Which items differ according to the results.
+fn differing(text: &str) -> BTreeSet<String> {
+    let ids = text.lines().filter_map(|line| line.strip_prefix("# differs ")?.split_once(':'));
+    ids.map(|(id, _)| id.to_owned()).collect()
+}
+
+fn embedded(lanes: &str) {
+    let called = binderperf(&["conformance", "--driver", "embedded", "--lanes", lanes]).ended(0);
+    print_counts(&called.stdout);
+    let (plan, found) = results(&called.stdout);
+    assert_eq!((plan, found.len()), (catalogue().count(), catalogue().count()));
+    let differing = differing(&called.stdout);
+    for item in catalogue() {
+        let (id, end) = (item.id, &found[item.id]);
+        if NOT_EMBEDDED.contains(&id) {
+            assert!(matches!(end, Line::Skip(why) if !why.is_empty()), "{id}: {end:?}");
+            continue;
+        }
+        if let Line::Skip(why) = end {
+            assert!(MISSING.iter().any(|missing| why.contains(missing)), "{id} is skipped: {why}");
+            continue;
+        }
+        assert_eq!(*end, Line::Ok, "{id}");
+        // Buffers differ with lanes only; whether a signal and work meet is chance.
+        let may_hold = id == "WR-07" || lanes == "off" && id.starts_with("BUF-");
+        assert!(
+            differing.contains(id) == item.differs || may_hold,
+            "{id} differs: {}",
+            differing.contains(id)
+        );
+    }
+}
+
+#[test]
+fn every_promise_is_kept_by_the_embedded_driver() {
+    embedded("on");
+}
+
+#[test]
+fn every_promise_is_kept_by_the_embedded_driver_without_lanes() {
+    embedded("off");
+}
+
+/// Faults in front of the embedded driver, with items that they break.
+const BROKEN_EMBEDDED: [(&str, &str); 6] = [
+    ("reply-first", "WR-15"),
+    ("fail-for-dead", "OPN-09"),
+    ("never-spawn", "LP-01"),
+    ("lose-deaths", "DTH-01"),
+    ("forge-sender", "ID-02"),
+    ("mute-state", "FS-04"),
+];
+
+#[test]
+fn a_broken_embedded_driver_is_told_from_a_good_one() {
+    let untouched = ["OPN-03", "OPN-07", "IOC-01", "TX-24", "CTX-01", "FS-02"];
+    let items = [&BROKEN_EMBEDDED.map(|(_, id)| id)[..], &untouched].concat();
+    let faults = BROKEN_EMBEDDED.map(|(fault, _)| fault).join(",");
+    let filter = items.join(",");
+    let words = ["conformance", "--driver", "embedded", "--inject", &faults, "--filter", &filter];
+    let called = binderperf(&words).ended(1);
+    let (_, found) = results(&called.stdout);
+    for (fault, id) in BROKEN_EMBEDDED {
+        assert_eq!(found[id], Line::NotOk, "{fault} breaks {id}: {}", called.stdout);
+    }
+    for id in untouched {
+        assert_eq!(found[id], Line::Ok, "{id}: {}", called.stdout);
+    }
+}
+
+#[test]
+fn a_stopped_suite_tells_what_it_has_and_a_reader_may_leave() {
+    let words = ["conformance", "--driver", "embedded"];
+    stopped_when_servers_run(&words, "TERM")
+        .ended(1)
+        .complained("stopped by SIGTERM")
+        .printed("# Totals: pass:")
+        .printed(" fail:0 ");
+    let unread = with_stdout_unread(&words);
+    assert_eq!((unread.code, unread.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn wrong_calls_say_how_to_call() {
+    for words in [&["conformance", "--filter", "no such item"][..], &["conformance", "--device", ""]] {
+        let called = binderperf(words).ended(2);
+        assert!(called.stdout.is_empty() && !called.stderr.is_empty(), "{words:?}");
+    }
+    let called = binderperf(&["conformance", "--inject", "rust"]).ended(2);
+    assert!(called.stderr.contains("drop-noop"), "the known faults are named: {}", called.stderr);
+    binderperf(&["conformance", "--device", "/dev/no-such-binder"])
+        .ended(3)
+        .complained("/dev/no-such-binder");
+}
+
+#[test]
+fn items_can_be_listed_anywhere() {
+    let called = binderperf(&["conformance", "--list"]);
+    assert_eq!((called.code, called.stdout.lines().count()), (Some(0), catalogue().count()));
+    let called = binderperf(&["conformance", "--list", "--filter", "ctx-05"]);
+    assert!(
+        called.stdout.starts_with("CTX-05  C ") && called.stdout.lines().count() == 1,
+        "{}",
+        called.stdout
+    );
+}

@@ -1,0 +1,194 @@
+//! `binderperf doctor` as its users meet it.
+//! Not here: the probes, tested on files in `doctor`; a guest's kernel (`guest::doctor`).
+
+use std::path::Path;
+
+use crate::support::{
+    Called, Folder, binderperf, contents, read, with_full_stdout, with_stdout_unread, words,
+};
+use serde_json::Value;
+
+fn doctor(words: &[&str]) -> Called {
+    binderperf(&[&["doctor"], words].concat())
+}
+
+fn put(folder: &str, path: &str, text: impl AsRef<[u8]>) {
+    let path = Path::new(folder).join(path);
+    std::fs::create_dir_all(path.parent().expect("a file has a folder")).expect("make folder");
+    std::fs::write(path, text).expect("write file");
+}
+
+fn system(name: &str) -> String {
+    format!("{}/crates/doctor/src/tests/systems/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Verdict of one check in the JSON.
+fn verdict(document: &Value, id: &str) -> String {
+    let checks = document["checks"].as_array().expect("checks");
+    let check = checks.iter().find(|check| check["id"] == id).unwrap_or_else(|| panic!("no check {id}"));
+    check["verdict"].as_str().expect("a verdict").to_owned()
+}
+
+#[test]
+fn this_machine_is_examined_and_measured() {
+    let called = doctor(&["--format", "json"]);
+    let document: Value = serde_json::from_str(&called.stdout).expect("JSON");
+    assert_eq!(document["schema"], "binderperf.checkup");
+    assert_eq!(document["looked_at"], "this machine");
+    for id in ["cpu-idle-exit", "clock-cost", "rights-realtime"] {
+        assert_ne!(verdict(&document, id), "unknown", "{id} is measured");
+    }
+    let serious = called.stdout.contains("\"verdict\": \"error\"");
+    assert_eq!(called.code, Some(u8::from(serious).into()), "1 only if something is serious");
+    let quick = doctor(&["--no-measure", "--format", "json"]).stdout;
+    let document: Value = serde_json::from_str(&quick).expect("JSON");
+    assert_eq!(verdict(&document, "cpu-idle-exit"), "unknown");
+}
+
+#[test]
+fn the_worst_comes_first_and_everything_can_be_shown() {
+    let folder = system("guest-debian-7.2");
+    let short = doctor(&["--from", &folder]);
+    let at = |text: &str| short.stdout.find(text).unwrap_or_else(|| panic!("{text}: {}", short.stdout));
+    assert!(at("Serious") < at("Worth knowing") && at("emulation") < at("sched-autogroup"));
+    assert!(short.stdout.lines().count() < 50, "it fits a screen: {}", short.stdout);
+    assert_eq!(short.code, Some(1), "an emulated machine's numbers are not to be trusted");
+    let all = doctor(&["--from", &folder, "--all"]).stdout;
+    for said in
+        ["Nothing wrong with", "driver-kind", "says: /proc/sys/kernel/osrelease: 7.2.13", "show: uname -r"]
+    {
+        assert!(all.contains(said), "{said}: {all}");
+    }
+}
+
+#[test]
+fn exit_statuses_follow_the_worst() {
+    let (warned, fine) = (Folder::new("doctor-warned"), Folder::new("doctor-fine"));
+    let (warned, fine) = (warned.path("s"), fine.path("s"));
+    for folder in [&warned, &fine] {
+        put(folder, "proc/version", "Linux version 6.1.0 (x) #1\n");
+    }
+    put(&warned, "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
+    for (folder, strict, want) in
+        [(&warned, false, 0), (&warned, true, 1), (&fine, false, 0), (&fine, true, 0)]
+    {
+        let words = ["--from", folder.as_str(), "--strict"];
+        doctor(if strict { &words } else { &words[..2] }).ended(want);
+    }
+}
+
+#[test]
+fn a_saved_machine_is_told_of_as_the_machine() {
+    let folder = Folder::new("doctor-save");
+    let to = folder.path("snapshot");
+    let here = doctor(&["--no-measure", "--save", &to, "--format", "json"]);
+    here.complained("files in ");
+    let there = doctor(&["--from", &to, "--format", "json"]);
+    let parsed = |called: &Called| serde_json::from_str::<Value>(&called.stdout).expect("JSON");
+    let (here, there) = (parsed(&here), parsed(&there));
+    assert_eq!(here["release"], there["release"]);
+    let checks = here["checks"].as_array().expect("checks");
+    // What changes between two looks, and each probe's files are read twice; binder users come and go.
+    let fleeting = words(
+        "load pressure-cpu pressure-io pressure-memory memory-free swap-used thermal cpu-frequency-limit steal-time binder-backlog binder-buffers binder-threads binder-users",
+    );
+    for check in checks {
+        let id = check["id"].as_str().expect("an id");
+        if !fleeting.contains(&id) {
+            assert_eq!(check["verdict"], verdict(&there, id).as_str(), "{check}");
+        }
+    }
+    assert_eq!(doctor(&["--no-measure", "--save", &to]).code, Some(2), "it is not empty any more");
+    assert_eq!(doctor(&["--no-measure", "--save", "/proc/nothing"]).code, Some(4), "it cannot be made");
+}
+
+#[test]
+fn what_is_no_snapshot_and_bad_words_are_refused() {
+    let folder = Folder::new("doctor-bad");
+    put(&folder.path("empty"), "x", "");
+    put(
+        &folder.path("newer"),
+        "binderperf-snapshot.json",
+        r#"{"schema":"binderperf.snapshot","version":99}"#,
+    );
+    for (words, want) in [
+        (&["--from", "/nonexistent"][..], "ENOENT"),
+        (&["--from", &folder.path("empty")], "not a snapshot"),
+        (&["--from", &folder.path("newer")], "version 99"),
+        (&["--from", "/etc/passwd"], "ENOTDIR"),
+        (&["--from", "x", "--save", "y"], "cannot be used with"),
+        (&["--from", "x", "--klog-check"], "cannot be used with"),
+        (&["--nonsense"], "unexpected argument"),
+    ] {
+        doctor(words).ended(2).complained(want);
+    }
+}
+
+#[test]
+fn garbage_in_every_file_is_survived() {
+    let folder = Folder::new("doctor-garbage");
+    let to = folder.path("snapshot");
+    assert!(doctor(&["--no-measure", "--save", &to]).stderr.contains("files in"));
+    let mut folders = vec![std::path::PathBuf::from(&to)];
+    while let Some(inner) = folders.pop() {
+        for entry in std::fs::read_dir(inner).expect("it was made").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if entry.file_name() != "binderperf-snapshot.json" {
+                std::fs::write(path, [0xff, 0, b'9', b'\n', 0x1b, b'[', b'2', b'J'])
+                    .expect("it was written before");
+            }
+        }
+    }
+    let called = doctor(&["--from", &to, "--all"]);
+    assert!(matches!(called.code, Some(0 | 1)), "{}", called.stderr);
+    called.printed("Could not be told");
+    assert!(!called.stdout.contains('\u{1b}'), "no file steers the terminal");
+}
+
+#[test]
+fn the_kernels_log_is_watched_or_said_to_be_closed() {
+    let called = doctor(&["--klog-check", "--no-measure"]);
+    match called.code {
+        Some(3) => assert!(called.stderr.contains("/dev/kmsg"), "{}", called.stderr),
+        code => {
+            let bad = called.stderr.contains("complained") || called.stdout.contains("Serious");
+            assert_eq!(code, Some(i32::from(bad)), "{}{}", called.stdout, called.stderr);
+        }
+    }
+}
+
+#[test]
+fn outputs_that_take_nothing_are_told_apart() {
+    let folder = system("guest-c-7.2");
+    assert_eq!(with_full_stdout(&["doctor", "--from", &folder]), Some(4));
+    let called = with_stdout_unread(&["doctor", "--from", &folder]);
+    assert!(called.stderr.is_empty() && called.code != Some(4), "{:?} {}", called.code, called.stderr);
+}
+
+#[test]
+fn a_run_keeps_what_was_found() {
+    let folder = Folder::new("doctor-run");
+    let record = folder.path("r.json");
+    let words = ["throughput", "binder", "--driver=embedded", "--benchmark_filter=/4$", "--controls=none"];
+    binderperf(&[&words[..], &["--benchmark_min_time=5x", "--record", &record]].concat()).ended(0);
+    let run = read(&record);
+    let found = run.findings.iter().any(|finding| finding.id == "debug-build");
+    assert_eq!(found, cfg!(debug_assertions), "{:?}", run.findings);
+    assert!(run.findings.iter().all(|finding| finding.proof.is_some() && !finding.evidence.is_empty()));
+    assert!(!run.findings.iter().any(|finding| finding.id == "driver-missing"), "another driver served");
+}
+
+#[test]
+fn the_page_lists_every_probe_and_no_other() {
+    let page = contents(format!("{}/docs/doctor.md", env!("CARGO_MANIFEST_DIR")));
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let listed: Vec<(&str, &str)> = rows.collect();
+    let known: Vec<&str> = doctor::catalogue().map(|(_, probe)| probe.id).collect();
+    assert_eq!(listed.iter().map(|(id, _)| *id).collect::<Vec<_>>(), known);
+    for ((id, rest), (_, probe)) in listed.iter().zip(doctor::catalogue()) {
+        assert!(rest.starts_with(probe.looks_at), "{id} looks at something else on its page: {rest}");
+    }
+    assert!(page.contains(&format!("{} probes.", known.len())));
+}

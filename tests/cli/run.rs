@@ -1,0 +1,146 @@
+//! `run` on the embedded driver and `report`, as their users meet them: what is left in the folder, what a signal
+//! keeps, and which records make no report.
+//! Not here: the same in a guest (`guest::throughput`), what a report says (`record::render::report`).
+
+use std::fs;
+use std::path::Path;
+use std::process::Child;
+
+use crate::support::{Folder, binderperf, contents, end, read, signal, start, wait_until};
+use record::DriverKind;
+
+fn quick(out: &str) -> Child {
+    start(&["run", "--quick", "--driver=embedded", "--out", out])
+}
+
+/// What the summary has a line about.
+const PARTS: [&str; 4] = ["binder throughput", "hwbinder throughput", "binder latency", "hwbinder latency"];
+
+#[test]
+fn one_command_leaves_records_a_report_and_one_screen() {
+    let folder = Folder::new("run-whole");
+    let out = folder.path("out");
+    // The embedded driver is known for all that it does here.
+    let called = end(quick(&out)).ended(0);
+    assert!(called.stdout.lines().count() <= 24, "one screen: {}", called.stdout);
+    for line in [&PARTS[..], &["report.html"]].concat() {
+        called.printed(line);
+    }
+    for name in ["throughput", "latency-binder", "latency-hwbinder"] {
+        let run = read(&format!("{out}/{name}.json"));
+        assert_eq!(run.driver.expect("a driver served").kind, DriverKind::Embedded, "{name}");
+        assert!(run.complete, "{name}");
+    }
+    let page = contents(format!("{out}/report.html"));
+    assert!(page.len() < 1 << 20, "{} bytes", page.len());
+    let recorded = Path::new(&out).join("slow-calls.bptrace").exists();
+    assert!(
+        recorded || called.stdout.contains("slow-calls"),
+        "either recorded or told why not: {}",
+        called.stdout
+    );
+    assert_eq!(page.contains("what they waited for"), recorded);
+    again(&out, &folder);
+    end(quick(&out)).ended(2).complained("earlier run");
+}
+
+/// The folder alone makes the same report.
+fn again(out: &str, folder: &Folder) {
+    let page = folder.path("again.html");
+    let called = binderperf(&["report", out, "-o", &page]);
+    assert_eq!((called.code, called.stdout.trim()), (Some(0), page.as_str()), "{}", called.stderr);
+    let (first, second) = (fs::read_to_string(format!("{out}/report.html")), fs::read_to_string(&page));
+    assert!(first.expect("a page") == second.expect("a page"), "another page than the run's");
+    binderperf(&["report", out, "--format=markdown"]).ended(0).printed("| binder throughput |");
+}
+
+#[test]
+fn a_signal_keeps_what_was_measured_and_says_what_was_not() {
+    let folder = Folder::new("run-signal");
+    let out = folder.path("out");
+    let child = quick(&out);
+    // While the second part is under way, or about to be.
+    let first = Path::new(&out).join("throughput.json");
+    wait_until("the first result is there", || first.exists());
+    signal(child.id(), "INT");
+    let called = end(child).ended(1);
+    assert!(read(&first.display().to_string()).complete);
+    called.printed("binder throughput");
+    let told = called.stdout.contains("INCOMPLETE") || called.stdout.contains("NOT RUN");
+    assert!(told, "what is missing is said: {}", called.stdout);
+    assert!(Path::new(&out).join("report.html").exists());
+}
+
+#[test]
+fn one_bad_file_does_not_take_the_others_with_it() {
+    let folder = Folder::new("report-partly");
+    let out = folder.path("");
+    let words =
+        ["throughput", "binder", "--driver=embedded", "--benchmark_filter=/4$", "--benchmark_min_time=10x"];
+    let record = format!("--record={}", folder.path("good.json"));
+    assert_eq!(binderperf(&[&words[..], &[&record]].concat()).code, Some(0));
+    folder.write("cut.json", "{\"schema\": \"binderperf.run\", \"ver");
+    folder.write("empty.bptrace", "");
+    let called = binderperf(&["report", &out, "--format=markdown"]).ended(0);
+    for line in ["binder throughput", "| cut.json | UNREADABLE", "| empty.bptrace | UNREADABLE"] {
+        called.printed(line);
+    }
+}
+
+#[test]
+fn results_that_can_be_written_no_more_leave_the_summary() {
+    let folder = Folder::new("run-vanished");
+    let out = folder.path("out");
+    let child = start(&["run", "--quick", "--no-trace", "--driver=embedded", "--out", &out]);
+    wait_until("the folder is made", || Path::new(&out).exists());
+    // What is in it by now is what the doctor found.
+    wait_until("the folder goes", || fs::remove_dir_all(&out).is_ok());
+    let called = end(child).ended(4);
+    assert!(called.stderr.contains("/throughput.json"), "it says which file: {}", called.stderr);
+    for line in PARTS {
+        called.printed(line);
+    }
+    assert!(!called.stdout.contains("report.html"), "there is none: {}", called.stdout);
+}
+
+#[test]
+fn a_folder_that_takes_no_files_is_known_before_anything_is_measured() {
+    let folder = Folder::new("run-unwritable");
+    let file = folder.write("file", "");
+    for out in ["/proc", "/proc/nothing", &file] {
+        let called = binderperf(&["run", "--quick", "--driver=embedded", "--out", out]);
+        assert_eq!((called.code, called.stdout.as_str()), (Some(4), ""), "{out}: {}", called.stderr);
+        called.complained("cannot write to");
+    }
+}
+
+#[test]
+fn no_driver_leaves_no_folder() {
+    let folder = Folder::new("run-nodriver");
+    let out = folder.path("out");
+    let called =
+        binderperf(&["run", "--quick", "--driver=kernel", "--device=/dev/nosuch", "--out", &out]).ended(3);
+    assert!(called.stderr.contains("run --vm"), "it says what would do: {}", called.stderr);
+    assert!(!Path::new(&out).exists());
+}
+
+#[test]
+fn what_is_no_record_makes_no_report() {
+    let folder = Folder::new("report-bad");
+    let (empty, other, newer, cut) =
+        (folder.path("empty"), folder.path("other.json"), folder.path("newer.json"), folder.path("cut.json"));
+    fs::create_dir(&empty).expect("a folder");
+    fs::write(&other, "{\"context\": {}, \"benchmarks\": []}").expect("a file");
+    fs::write(&newer, "{\"schema\": \"binderperf.run\", \"version\": 999}").expect("a file");
+    fs::write(&cut, "{\"schema\": \"binderperf.run\", \"ver").expect("a file");
+    for (path, why) in [
+        (folder.path("nosuch"), "cannot read"),
+        (empty, "no record in"),
+        (other, "Google Benchmark"),
+        (newer, "version 999"),
+        (cut, "breaks off"),
+    ] {
+        binderperf(&["report", &path, "-o", &folder.path("x.html")]).ended(2).complained(why);
+    }
+    assert!(!Path::new(&folder.path("x.html")).exists());
+}

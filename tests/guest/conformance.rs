@@ -1,0 +1,111 @@
+//! The conformance suite on the drivers of real kernels, and proof that it can fail.
+//! Not here: the embedded driver (`conformance` of `tests/cli`).
+
+use crate::support::ktap::{Line, print_counts, results};
+use crate::support::{Called, binderperf};
+use conformance::catalogue;
+
+/// One CPU: switching tracepoints, which some items do again and again, patches the kernel, and QEMU's emulation of
+/// several CPUs trips over that, with a stray breakpoint or for good. The same items are kept with two. So there may be as
+/// many guests at a time as there are tests, of which each has a CPU.
+fn in_guest(words: &[&str]) -> Called {
+    binderperf(&[&["vm", "--smp", "1"], words].concat())
+}
+
+#[test]
+fn every_promise_is_kept_by_the_newest_kernel() {
+    let called = in_guest(&["--", "conformance", "--driver", "kernel"]).ended(0);
+    print_counts(&called.stdout);
+    let (plan, found) = results(&called.stdout);
+    assert_eq!((plan, found.len()), (catalogue().count(), catalogue().count()));
+    for item in catalogue() {
+        let end = &found[item.id];
+        assert!(!item.seen || *end == Line::Ok, "{} was seen on a real driver before, now: {end:?}", item.id);
+        assert_ne!(*end, Line::Skip(String::new()), "{}: a skip must say why", item.id);
+    }
+}
+
+#[test]
+fn an_older_kernel_keeps_all_but_what_came_later() {
+    let called = in_guest(&["--kernel", "6.1", "--", "conformance", "--driver", "kernel"]).ended(0);
+    print_counts(&called.stdout);
+    let (plan, found) = results(&called.stdout);
+    assert_eq!((plan, found.len()), (catalogue().count(), catalogue().count()));
+    let skipped: Vec<_> = found.iter().filter(|(_, end)| **end != Line::Ok).collect();
+    // WR-07 waits for a race, which may not come up. Debian builds binderfs out. Some promises
+    // are other drivers'.
+    let expected = |(id, end): &(&String, &Line)| match end {
+        Line::Skip(why) if id.starts_with("FS-") => why == "this kernel has no binderfs",
+        Line::Skip(why) => {
+            why.contains("brought by Linux")
+                // No security module gives contexts there.
+                || ["OBJ-21", "ID-04"].contains(&id.as_str())
+                || why.contains("Rust driver only")
+                || why.contains("Android's drivers only")
+                || id.as_str() == "WR-07"
+        }
+        _ => false,
+    };
+    assert!(skipped.iter().all(expected), "{skipped:?}");
+    assert!(found["WR-09"] != Line::Ok, "freeze notifications came with 6.12");
+}
+
+/// Each fault with items that it breaks.
+const BROKEN: [(&str, &str); 22] = [
+    ("drop-noop", "WR-03"),
+    ("reply-first", "WR-15"),
+    ("reply-first", "TX-01"),
+    ("claim-all-written", "WR-12"),
+    ("claim-all-written", "WR-13"),
+    ("fail-for-dead", "OPN-09"),
+    ("fail-for-dead", "TX-10"),
+    ("fail-for-dead", "CTX-04"),
+    ("never-spawn", "LP-01"),
+    ("mute-references", "REF-08"),
+    ("mute-references", "REF-13"),
+    ("hide-errors", "WR-11"),
+    ("mute-state", "DBG-01"),
+    ("mute-state", "DBG-05"),
+    ("fail-for-frozen", "FRZ-01"),
+    ("fail-for-frozen", "FRZ-02"),
+    ("lose-freezes", "FRZ-06"),
+    ("lose-freezes", "FRZ-08"),
+    ("keep-nice", "SCH-01"),
+    ("keep-nice", "SCH-02"),
+    ("keep-nice", "SCH-04"),
+    ("forget-exit", "EXT-01"),
+];
+
+/// Items that none of the faults touches.
+const UNTOUCHED: [&str; 10] =
+    ["OPN-02", "OPN-03", "OPN-05", "OPN-08", "IOC-01", "IOC-02", "TX-24", "CTX-01", "CTX-02", "EXT-04"];
+
+#[test]
+fn a_broken_driver_is_told_from_a_good_one() {
+    let mut faults: Vec<&str> = BROKEN.iter().map(|(fault, _)| *fault).collect();
+    faults.dedup();
+    let items = [&BROKEN.map(|(_, id)| id)[..], &UNTOUCHED].concat();
+    let words = ["--", "conformance", "--inject", &faults.join(","), "--filter", &items.join(",")];
+    let called = in_guest(&words).ended(1);
+    let (plan, found) = results(&called.stdout);
+    assert_eq!((plan, found.len()), (items.len(), items.len()), "every item has its line");
+    for (fault, id) in BROKEN {
+        assert_eq!(found[id], Line::NotOk, "{fault} breaks {id}");
+    }
+    for id in UNTOUCHED {
+        assert_eq!(found[id], Line::Ok, "{id}");
+    }
+}
+
+#[test]
+fn a_hanging_driver_does_not_hang_the_suite() {
+    let words = ["--", "conformance", "--inject", "hang", "--limit", "3", "--filter", "OPN-02,WR-04,LP-01"];
+    let called = in_guest(&words).ended(1);
+    let (plan, found) = results(&called.stdout);
+    assert_eq!(plan, 3);
+    assert_eq!(
+        ["OPN-02", "WR-04", "LP-01"].map(|id| found[id].clone()),
+        [Line::Ok, Line::NotOk, Line::NotOk]
+    );
+    called.printed("# WR-04: it did not end within 3s");
+}

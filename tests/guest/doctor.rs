@@ -1,0 +1,58 @@
+//! The doctor inside a guest, on a kernel whose driver is real.
+//! Not here: what it says of other machines (`doctor`).
+
+use crate::support::{Folder, binderperf};
+use serde_json::Value;
+
+#[test]
+fn a_guests_driver_and_configuration_are_told_and_its_kernel_does_not_complain() {
+    let _guest = crate::one_guest();
+    let folder = Folder::new("guest-doctor");
+    let out = folder.path("out");
+    let called = binderperf(&[
+        "vm",
+        "--out",
+        &out,
+        "--",
+        "doctor",
+        "--klog-check",
+        "--save",
+        "snap",
+        "--format",
+        "json",
+    ]);
+    let start =
+        called.stdout.find('{').unwrap_or_else(|| panic!("status {:?}: {}", called.code, called.stderr));
+    let document: Value = serde_json::from_str(&called.stdout[start..]).expect("JSON");
+    let check = |id: &str| {
+        let checks = document["checks"].as_array().expect("checks");
+        checks.iter().find(|check| check["id"] == id).unwrap_or_else(|| panic!("no {id}")).clone()
+    };
+    for (id, want) in [
+        ("driver-missing", "ok"),
+        ("driver-permission", "ok"),
+        ("driver-kind", "ok"),
+        ("binder-users", "ok"),
+        ("kernel-config", "ok"),
+        ("rights-realtime", "ok"),
+    ] {
+        assert_eq!(check(id)["verdict"], want, "{}", check(id));
+    }
+    assert!(check("kernel-config")["text"].as_str().is_some_and(|text| text.contains("/boot/config-")));
+    assert!(!called.stderr.contains("the kernel complained"), "{}", called.stderr);
+    let again = binderperf(&["doctor", "--from", &format!("{out}/snap"), "--format", "json"]);
+    let there: Value = serde_json::from_str(&again.stdout).expect("JSON");
+    assert_eq!((&there["release"], &there["class"]), (&document["release"], &document["class"]));
+    for id in [
+        "driver-missing",
+        "driver-kind",
+        "binder-users",
+        "kernel-config",
+        "kernel-preemption",
+        "cpu-idle-exit",
+    ] {
+        let checks = there["checks"].as_array().expect("checks");
+        let elsewhere = checks.iter().find(|check| check["id"] == id).expect("the same probes");
+        assert_eq!(elsewhere, &check(id), "the same is said elsewhere");
+    }
+}

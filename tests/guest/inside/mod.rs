@@ -1,0 +1,10 @@
+//! Tests that share one guest, which `session` boots: inside it they are a program's only tests, one after another.
+
+mod chaos;
+mod inheritance;
+mod inversion;
+mod latency;
+mod state;
+mod throughput;
+mod trace;
+mod workers;

@@ -1,0 +1,20 @@
+//! The binary as its users meet it, on a kernel's driver in guests that these tests boot.
+//! Not here: what needs no kernel's driver (`tests/cli`).
+
+mod ab;
+mod conformance;
+mod doctor;
+mod inside;
+mod session;
+#[path = "../support/mod.rs"]
+mod support;
+mod throughput;
+mod vm;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Guests run one after another: emulated CPUs need real ones.
+fn one_guest() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,46 @@
+//! Headers, sizes and the lint against `unsafe`, file by file.
+
+use crate::sources;
+
+/// Longest file that is accepted.
+const MAX_LINES: usize = 600;
+
+/// What is wrong with one source file.
+fn faults(path: &str, source: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if !source.starts_with("//! ") && !source.starts_with("#!") {
+        faults.push(format!("{path} does not begin with a header (//! ...)"));
+    }
+    let lines = source.lines().count();
+    if lines > MAX_LINES {
+        faults.push(format!("{path} has {lines} lines, {MAX_LINES} is the limit"));
+    }
+    let is_root = path.ends_with("src/lib.rs") || path == "src/main.rs";
+    let forbids = source.lines().any(|line| line == "#![forbid(unsafe_code)]");
+    if is_root && path != "crates/sys/src/lib.rs" && !forbids {
+        faults.push(format!("{path} does not forbid unsafe code"));
+    }
+    faults
+}
+
+#[test]
+fn each_file_has_a_header_and_a_readable_size() {
+    let faults: Vec<String> = sources().iter().flat_map(|(path, source)| faults(path, source)).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn a_careless_file_is_noticed() {
+    let fine = "//! X.\n#![forbid(unsafe_code)]\n";
+    assert!(faults("crates/abi/src/lib.rs", fine).is_empty());
+    assert!(faults("crates/sys/src/lib.rs", "//! X.\n").is_empty());
+    let long = format!("//! X.\n{}", "\n".repeat(600));
+    for (path, source, want) in [
+        ("src/x.rs", "use std::io;\n", "does not begin with a header"),
+        ("src/x.rs", long.as_str(), "601 lines"),
+        ("crates/bench/src/lib.rs", "//! X.\n// #![forbid(unsafe_code)]\n", "does not forbid"),
+    ] {
+        let faults = faults(path, source);
+        assert!(faults.len() == 1 && faults[0].contains(want), "{want}: {faults:?}");
+    }
+}
