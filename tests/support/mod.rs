@@ -190,10 +190,14 @@ pub(crate) fn may_be_realtime() -> bool {
     tried.map_err(|problem| eprintln!("SKIPPED: {problem}")).is_ok()
 }
 
-/// The switch of the shared trace buffer; says so where this user may not write it.
+/// The switch of the shared trace buffer; says so where this user may not write it. Tracefs is mounted where it can
+/// be, as the commands under test do.
 pub(crate) fn tracing_switch() -> Option<File> {
-    let switch = File::options().read(true).write(true).open("/sys/kernel/tracing/tracing_on");
-    switch.map_err(|error| eprintln!("SKIPPED: no tracefs that this user may write: {error}")).ok()
+    let open = |path: &Path| File::options().read(true).write(true).open(path);
+    let tracefs = ftrace::tracefs::Tracefs::find().map_err(|error| error.to_string());
+    let switch = tracefs
+        .and_then(|tracefs| open(&tracefs.root().join("tracing_on")).map_err(|error| error.to_string()));
+    switch.map_err(|why| eprintln!("SKIPPED: no tracefs that this user may write: {why}")).ok()
 }
 
 /// Waits until something is so.
