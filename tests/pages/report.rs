@@ -29,7 +29,9 @@ fn found(page: &str, width: u32, scheme: Scheme) -> Vec<String> {
 
 #[test]
 fn a_report_is_sound_on_a_phone_and_on_a_desk_in_light_and_dark() {
-    for (width, scheme) in [(360, Scheme::Light), (800, Scheme::Dark), (1280, Scheme::Light)] {
+    for (width, scheme) in
+        [(360, Scheme::Light), (390, Scheme::Dark), (800, Scheme::Dark), (1280, Scheme::Light)]
+    {
         let faults = found(page(), width, scheme);
         assert!(faults.is_empty(), "at {width}: {faults:#?}");
     }
@@ -37,7 +39,7 @@ fn a_report_is_sound_on_a_phone_and_on_a_desk_in_light_and_dark() {
 
 #[test]
 fn a_report_on_paper_has_everything_that_is_folded_on_a_screen() {
-    let folded = ["Where and how this was measured", "driver chosen", "see for yourself:"];
+    let folded = ["Where and how this was measured", "driver chosen", "command"];
     let paper = browser::paper(page());
     for words in folded {
         assert!(paper.contains(words), "{words}: {paper}");
@@ -56,9 +58,23 @@ fn is_noticed(width: u32, from: &str, to: &str, words: &str) {
 
 #[test]
 fn tables_and_texts_that_cannot_be_read_are_noticed() {
-    is_noticed(360, ".scroll { overflow-x: auto; }", "", "wide in a window of 360");
+    is_noticed(
+        390,
+        ".numbers, .numbers tbody { display: block; }",
+        ".numbers { min-width: 50rem; }",
+        "has room for",
+    );
     is_noticed(1280, "--faint: #5b6670", "--faint: #b0b8c0", "too little contrast");
     is_noticed(360, "{ .wide { display: none; }", "{", "overlap");
+}
+
+#[test]
+fn places_that_are_missing_or_double_are_noticed() {
+    is_noticed(1280, "<section id=\"run-1\">", "<section id=\"run-0\">", "#run-1 leads nowhere");
+    is_noticed(1280, "<section id=\"run-2\">", "<section id=\"run-1\">", "two places are called run-1");
+    is_noticed(1280, "<li><a href=\"#doctor\">", "<li><a href=\"#run-1\">", "doctor is not in the contents");
+    let again = piece(page(), "<p><strong>Look again:", "</p>").to_owned();
+    is_noticed(1280, &again, "", "no command in finding-");
 }
 
 #[test]
@@ -66,6 +82,8 @@ fn curves_that_leave_their_place_or_look_alike_are_noticed() {
     let line = piece(page(), "<polyline class=\"line look-1\"", ">").to_owned();
     is_noticed(1280, &line, &line.replace("points=\"", "points=\"-30,20 "), "leaves its ground");
     is_noticed(1280, &line, "", "in the legend");
+    let end = piece(page(), "<text class=\"end look-2\"", ">").to_owned();
+    is_noticed(1280, &end, &end.replace("dx=\"8\"", "dx=\"800\""), "is beyond the chart");
     let own = "stroke: var(--two); stroke-dasharray: 9 3;";
     is_noticed(1280, own, "stroke: var(--one);", "look alike");
 }

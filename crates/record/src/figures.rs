@@ -15,6 +15,8 @@ pub(crate) struct Figure {
     pub(crate) name: &'static str,
     /// Its column in tables and reports; `None` if it has none.
     pub(crate) head: Option<&'static str>,
+    /// The meaning of its column, for pages; `None` where the head says it.
+    pub(crate) means: Option<&'static str>,
     /// The key in our JSON of an object with a number for each class; `None` if Android's keys hold it, or nothing.
     pub(crate) json: Option<&'static str>,
     /// Whether it is a measure in converted formats: CSV, JUnit, KTAP, LAVA, KCIDB.
@@ -44,16 +46,31 @@ pub(crate) enum Value {
 pub(crate) const FIGURES: [Figure; 11] = [
     count("calls", |_, calls| calls, None).in_table("number"),
     time("median", |calls| calls.percentiles.map(|exact| exact.p50)).in_table("median"),
-    time("p99", |calls| calls.percentiles.map(|exact| exact.p99)).in_table("p99"),
+    time("p99", |calls| calls.percentiles.map(|exact| exact.p99))
+        .in_table("p99")
+        .means("99 % of the calls were as quick or quicker"),
     time("worst", |calls| calls.any().then_some(calls.samples.max)).in_table("worst"),
-    count("misses", |latency, _| latency.misses, Some("calls")).in_table("misses").converted(),
+    count("misses", |latency, _| latency.misses, Some("calls"))
+        .in_table("misses")
+        .means("calls over the deadline")
+        .converted(),
     figure("meetR", Value::Share(|calls| met(calls.total(|latency| latency.misses), calls.served().calls)))
         .in_table("meetR")
+        .means("the share of the calls that met the deadline")
         .converted(),
-    figure("SYNC", Value::Words(sync)).in_table("SYNC"),
-    count("migrated", |latency, _| latency.migrated, Some("calls")).in_table("migrated"),
+    figure("SYNC", Value::Words(sync)).in_table("SYNC").means(
+        "the share of the calls that were served on their caller's CPU. GOOD is more than 0.6. POOR is no error: \
+         client and server then run on two CPUs, and a kernel's driver pays for a wake-up of the other one in each call",
+    ),
+    count("migrated", |latency, _| latency.migrated, Some("calls"))
+        .in_table("migrated")
+        .means("calls whose caller moved to another CPU meanwhile; SYNC leaves them out"),
     count("bubbles", |latency, _| latency.bubbles, Some("misses"))
         .in_table("bubbles")
+        .means(
+            "misses in which neither side ran for more than half of the time: both waited, for a CPU, an interrupt \
+             or a lock. In the other misses somebody computed",
+        )
         .in_json("bubble")
         .converted(),
     count("same_cpu", |latency, _| latency.same_cpu, Some("calls")).converted(),
@@ -61,7 +78,7 @@ pub(crate) const FIGURES: [Figure; 11] = [
 ];
 
 const fn figure(name: &'static str, value: Value) -> Figure {
-    Figure { name, head: None, json: None, converted: false, value }
+    Figure { name, head: None, means: None, json: None, converted: false, value }
 }
 
 const fn count(name: &'static str, of: fn(&Latency, u64) -> u64, part_of: Option<&'static str>) -> Figure {
@@ -79,6 +96,10 @@ impl Figure {
 
     const fn in_json(self, key: &'static str) -> Figure {
         Figure { json: Some(key), ..self }
+    }
+
+    const fn means(self, words: &'static str) -> Figure {
+        Figure { means: Some(words), ..self }
     }
 
     const fn converted(self) -> Figure {

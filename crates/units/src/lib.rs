@@ -50,6 +50,24 @@ pub fn rate(per_second: f64) -> String {
     format!("{} calls/s", without_zeros(&significant(per_second)))
 }
 
+/// Bytes per second in decimal units: `114 kB/s`, `2.21 GB/s`.
+#[must_use]
+pub fn byte_rate(per_second: f64) -> String {
+    let (unit, one) = match per_second {
+        size if size < 999.5 => ("B/s", 1.0),
+        size if size < 999.5e3 => ("kB/s", 1e3),
+        size if size < 999.5e6 => ("MB/s", 1e6),
+        _ => ("GB/s", 1e9),
+    };
+    format!("{} {unit}", significant(per_second / one))
+}
+
+/// A count with its noun, which takes an `s` unless the count is 1: `1 call`, `2 calls`.
+#[must_use]
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A decimal number without zeros at its end: `2.5`, `100`.
 #[must_use]
 pub fn without_zeros(number: &str) -> &str {
@@ -87,6 +105,16 @@ fn significant(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn byte_rates_and_counts_are_as_people_write_them() {
+        for (per_second, want) in
+            [(8.0, "8.00 B/s"), (114_328.0, "114 kB/s"), (305.1e6, "305 MB/s"), (2.214e9, "2.21 GB/s")]
+        {
+            assert_eq!(byte_rate(per_second), want);
+        }
+        assert_eq!([0, 1, 2].map(|count| counted(count, "call")), ["0 calls", "1 call", "2 calls"]);
+    }
 
     #[test]
     fn percentiles_are_the_nearest_rank() {

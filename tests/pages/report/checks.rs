@@ -12,6 +12,7 @@ const LEAST_CONTRAST: f64 = 4.5;
 /// Everything that is wrong with a report.
 pub(super) fn faults(page: &Value) -> Vec<String> {
     let mut faults = texts(page);
+    faults.extend(places(page));
     let charts = list(&page["charts"]);
     if charts.len() < 3 {
         faults.push(format!("{} charts: each test has one", charts.len()));
@@ -46,7 +47,35 @@ fn texts(page: &Value) -> Vec<String> {
         if number(table, "right") > width + 0.5 {
             faults.push(format!("a table is beyond the window, at {}", table["right"]));
         }
+        if number(table, "inner") > number(table, "outer") {
+            faults.push(format!("a table of {} has room for {}", table["inner"], table["outer"]));
+        }
     }
+    faults
+}
+
+/// Every link leads to a place, the contents list names every section, and every finding has a command.
+fn places(page: &Value) -> Vec<String> {
+    let mut faults = Vec::new();
+    let words = |key: &str| -> Vec<&str> { list(&page[key]).iter().filter_map(Value::as_str).collect() };
+    let ids = words("ids");
+    for (index, id) in ids.iter().enumerate() {
+        if ids[..index].contains(id) {
+            faults.push(format!("two places are called {id}"));
+        }
+    }
+    for link in words("links") {
+        if !link.strip_prefix('#').is_some_and(|place| ids.contains(&place)) {
+            faults.push(format!("{link} leads nowhere"));
+        }
+    }
+    for section in words("sections") {
+        if !words("contents").contains(&format!("#{section}").as_str()) {
+            faults.push(format!("section {section} is not in the contents list"));
+        }
+    }
+    let without = list(&page["findings"]).iter().filter(|finding| word(finding, "command").is_empty());
+    faults.extend(without.map(|finding| format!("no command in {}", word(finding, "name"))));
     faults
 }
 
@@ -104,6 +133,18 @@ fn looks(chart: &Value) -> Vec<String> {
     }
     if lines.is_empty() || lines.len() != legend.len() {
         faults.push(format!("{} curves, {} in the legend", lines.len(), legend.len()));
+    }
+    let ends = list(&chart["ends"]);
+    if ends.len() != lines.len() {
+        faults.push(format!("{} curves, {} names at their ends", lines.len(), ends.len()));
+    }
+    for (index, end) in ends.iter().enumerate() {
+        if number(end, "right") > number(chart, "right") {
+            faults.push(format!("the name {} is beyond the chart", end["text"]));
+        }
+        if let Some(other) = ends[index + 1..].iter().find(|other| overlap(end, other)) {
+            faults.push(format!("the names {} and {} overlap", end["text"], other["text"]));
+        }
     }
     for (index, line) in lines.iter().enumerate() {
         if let Some(other) = lines[index + 1..].iter().position(|other| other["look"] == line["look"]) {

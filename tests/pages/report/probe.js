@@ -28,6 +28,7 @@
     ...box(figure), caption: figure.querySelector("figcaption").textContent,
     role: figure.querySelector(".chart > svg").getAttribute("role"),
     ground: box(figure.querySelector("rect.ground")), fill: getComputedStyle(figure.querySelector("rect.ground")).fill,
+    ends: all(figure, "text.end", tick),
     ticks: all(figure, "text.tick", (element) => ({ ...tick(element), fill: getComputedStyle(element).fill })),
     lines: all(figure, "polyline.line", line),
     legend: all(figure, ".legend li", (item) => ({ text: item.textContent.trim(), ...line(item.querySelector("line")) })),
@@ -41,6 +42,12 @@
     texts: [...document.querySelectorAll("body *:not(script):not(style)")]
       .filter((element) => !element.closest("svg") && visible(element) && leaf(element)).map(text),
     tables: all(document, ".scroll", (element) => ({ ...box(element), inner: element.scrollWidth, outer: element.clientWidth })),
+    ids: [...document.querySelectorAll("[id]")].map((element) => element.id),
+    links: [...document.querySelectorAll("a[href]")].map((link) => link.getAttribute("href")),
+    contents: [...document.querySelectorAll("nav a")].map((link) => link.getAttribute("href")),
+    sections: [...document.querySelectorAll("main > section")].map((section) => section.id),
+    findings: [...document.querySelectorAll("article.finding")]
+      .map((finding) => ({ name: finding.id, command: (finding.querySelector(":scope > p > code") || {}).textContent || "" })),
     charts: [...document.querySelectorAll("figure")].filter((figure) => figure.querySelector(".chart")).map(chart),
   });
   parent.document.body.append(out);

@@ -8,6 +8,7 @@ mod environment;
 mod html;
 mod latency;
 mod markdown;
+mod reference;
 mod throughput;
 mod verdicts;
 
@@ -157,6 +158,7 @@ fn title(run: &Run) -> String {
         Some(test) if test.sweep.is_some() => format!("{} latency over a grid", test.flavour),
         Some(test) => format!("{} latency", test.flavour),
         None if run.inversion.is_some() => "priority inversion".to_owned(),
+        None if run.plan.test == "throughput all" => "throughput".to_owned(),
         None if !run.plan.test.is_empty() => run.plan.test.clone(),
         None => "throughput".to_owned(),
     }

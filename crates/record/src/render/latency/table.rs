@@ -59,7 +59,7 @@ pub(in crate::render) fn body(run: &Run) -> String {
     text
 }
 
-/// A row for each pair and class, and for all pairs.
+/// A row for each pair and class, and for all pairs if there are several.
 fn pairs(run: &Run, test: &LatencyTest) -> String {
     grid(&heads(), &rows(run, test))
 }
@@ -77,8 +77,11 @@ pub(in crate::render) fn pair_cells(run: &Run, test: &LatencyTest) -> Vec<Vec<St
 fn rows(run: &Run, test: &LatencyTest) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut groups = Group::of(run);
-    // The sum comes last in a table.
-    groups.rotate_left(1);
+    // The sum comes last in a table; one pair is its own sum.
+    let sum = groups.remove(0);
+    if groups.len() != 1 {
+        groups.push(sum);
+    }
     for group in &groups {
         if group.pair.is_none() && !rows.is_empty() {
             rows.push(Row::Rule(String::new()));

@@ -133,7 +133,7 @@ fn a_class_that_was_skipped_says_why() {
         "nothing failed"
     );
     let text = table(&run);
-    assert!(text.contains("P0 fifo    no real-time caller"), "{text}");
+    assert!(text.contains("P0 fifo   no real-time caller"), "{text}");
     assert!(!text.contains('\u{1b}'), "a record cannot steer the terminal");
 }
 

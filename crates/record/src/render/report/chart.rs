@@ -29,7 +29,11 @@ pub(super) struct Tick {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Series {
     pub(super) name: String,
-    /// Style of the line: a number for tests, `control` for controls.
+    /// What it is, for the legend; empty if the name says it.
+    pub(super) meaning: &'static str,
+    /// Where its name stands beside its end, 0 to 100 from the top.
+    pub(super) label_at: f64,
+    /// Style of the line: a number for tests, `control-` and a number for controls.
     pub(super) look: String,
     pub(super) dots: Vec<Dot>,
     /// Whether each dot is a measurement; otherwise there are too many points to show.
@@ -45,6 +49,27 @@ pub(super) struct Dot {
     pub(super) y: f64,
     /// The tooltip.
     pub(super) title: String,
+}
+
+/// Least distance of two names beside the ends of curves, in percent of the height.
+const APART: f64 = 5.6;
+
+/// Puts each name beside the end of its curve, or as near to it as the others leave room.
+pub(super) fn label(series: &mut [Series]) {
+    let end = |line: &Series| line.dots.last().map_or(0.0, |dot| dot.y);
+    series.iter_mut().for_each(|line| line.label_at = end(line));
+    let mut order: Vec<&mut Series> = series.iter_mut().collect();
+    order.sort_by(|one, other| one.label_at.total_cmp(&other.label_at));
+    let mut above = f64::NEG_INFINITY;
+    for line in &mut order {
+        line.label_at = line.label_at.max(above + APART);
+        above = line.label_at;
+    }
+    let mut below = 100.0 + APART;
+    for line in order.iter_mut().rev() {
+        line.label_at = percent(line.label_at.min(below - APART) / 100.0);
+        below = line.label_at;
+    }
 }
 
 /// Rounds to two decimals, which is finer than a pixel.

@@ -7,7 +7,8 @@ use page::TemplateError;
 use serde::Serialize;
 
 use super::chart::Chart;
-use super::verdicts::{Verdict, look_first, verdicts};
+use super::reference::{self, Beside};
+use super::verdicts::{self, Verdict, look_first};
 use super::{Bundle, Entry, Fragment, driver, environment, latency, numbers, throughput, title};
 use crate::render::latency::{HOPS, hop_cells};
 use crate::render::summary::{summary, warnings};
@@ -28,6 +29,11 @@ struct Part {
     chart: Option<Chart>,
     heads: Vec<String>,
     rows: Vec<Vec<String>>,
+    /// Titles over the columns, each with its number of columns.
+    groups: Vec<(&'static str, usize)>,
+    /// What stands in the table, and what it means.
+    terms: Vec<(&'static str, &'static str)>,
+    beside: Option<Beside>,
     inheritance: Option<String>,
     hop_heads: Vec<&'static str>,
     hops: Vec<Vec<String>>,
@@ -44,13 +50,19 @@ struct Part {
 pub fn html(bundle: &Bundle) -> Result<String, TemplateError> {
     let first = bundle.runs.first().map(|entry| &entry.run);
     let checks = |verdict| bundle.checkup.as_ref().map(|checkup| checkup.of(verdict).count());
+    let mut parts: Vec<Part> =
+        bundle.runs.iter().enumerate().map(|(index, entry)| part(index, entry)).collect();
+    let findings = bundle.findings();
+    let doctor = !findings.is_empty() || bundle.checkup.is_some();
     let values = Values {
         head: first.map(head),
-        verdicts: verdicts(bundle),
+        warnings: common_warnings(&mut parts),
+        contents: contents(bundle, &parts, doctor),
+        verdicts: lines(bundle),
         look_first: look_first(bundle),
-        parts: bundle.runs.iter().enumerate().map(|(index, entry)| part(index, entry)).collect(),
+        parts,
         causes: &bundle.causes,
-        findings: bundle.findings(),
+        findings,
         passed: checks(crate::checkup::Verdict::Ok),
         unknown: checks(crate::checkup::Verdict::Unknown),
     };
@@ -62,13 +74,65 @@ pub fn html(bundle: &Bundle) -> Result<String, TemplateError> {
 #[derive(Serialize)]
 struct Values<'b> {
     head: Option<String>,
-    verdicts: Vec<Verdict>,
+    /// What holds for every part.
+    warnings: Vec<String>,
+    contents: Vec<Link>,
+    verdicts: Vec<Line>,
     look_first: Option<String>,
     parts: Vec<Part>,
     causes: &'b [Fragment],
     findings: Vec<Finding>,
     passed: Option<usize>,
     unknown: Option<usize>,
+}
+
+/// A place of the page.
+#[derive(Serialize)]
+struct Link {
+    anchor: String,
+    title: String,
+}
+
+/// A verdict, and the part with its numbers.
+#[derive(Serialize)]
+struct Line {
+    #[serde(flatten)]
+    verdict: Verdict,
+    /// Empty without such a part.
+    anchor: String,
+}
+
+/// The verdicts in the order of the summary.
+fn lines(bundle: &Bundle) -> Vec<Line> {
+    let of_runs = bundle.runs.iter().enumerate();
+    let anchors =
+        of_runs.flat_map(|(index, entry)| verdicts::of(&entry.run).into_iter().map(move |_| anchor(index)));
+    let anchors = anchors.chain(std::iter::repeat(String::new()));
+    let line = |(verdict, anchor)| Line { verdict, anchor };
+    verdicts::verdicts(bundle).into_iter().zip(anchors).map(line).collect()
+}
+
+/// The contents list.
+fn contents(bundle: &Bundle, parts: &[Part], doctor: bool) -> Vec<Link> {
+    let link = |anchor: String, title: &str| Link { anchor, title: title.to_owned() };
+    let parts = parts.iter().map(|part| link(part.anchor.clone(), &part.title));
+    let causes = bundle.causes.iter().enumerate();
+    let causes = causes.map(|(index, cause)| link(format!("cause-{}", index + 1), &cause.title));
+    let doctor = doctor.then(|| link("doctor".to_owned(), "what affects these numbers"));
+    [link("summary".to_owned(), "verdicts")].into_iter().chain(parts).chain(causes).chain(doctor).collect()
+}
+
+/// Takes the warnings that all parts share out of them.
+fn common_warnings(parts: &mut [Part]) -> Vec<String> {
+    let Some((first, rest)) = parts.split_first_mut() else { return Vec::new() };
+    let shared = |warning: &String| rest.iter().all(|part| part.warnings.contains(warning));
+    let common: Vec<String> = first.warnings.iter().filter(|warning| shared(warning)).cloned().collect();
+    parts.iter_mut().for_each(|part| part.warnings.retain(|warning| !common.contains(warning)));
+    common
+}
+
+fn anchor(index: usize) -> String {
+    format!("run-{}", index + 1)
 }
 
 /// The line under the title.
@@ -90,7 +154,7 @@ fn head(run: &Run) -> String {
 fn part(index: usize, entry: &Entry) -> Part {
     let run = &entry.run;
     let mut part = Part {
-        anchor: format!("run-{}", index + 1),
+        anchor: anchor(index),
         title: title(run),
         file: entry.name.clone(),
         warnings: warnings(run),
@@ -105,11 +169,17 @@ fn part(index: usize, entry: &Entry) -> Part {
     match &run.latency {
         Some(test) if test.sweep.is_none() => {
             part.chart = latency::chart(run, test);
+            part.terms = latency::terms();
+            part.beside = reference::latencies(run, test);
             part.inheritance = Some(inheritance(test));
             part.hop_heads = HOPS.to_vec();
             part.hops = test.inheritance.hops.iter().map(|hop| hop_cells(test, hop)).collect();
         }
-        None if table.is_some() => part.chart = throughput::chart(run),
+        None if table.is_some() => {
+            part.chart = throughput::chart(run);
+            part.groups = throughput::groups(run);
+            part.beside = reference::rates(run);
+        }
         _ => part.text = Some(summary(run, "")),
     }
     (part.heads, part.rows) = table.unwrap_or_default();

@@ -1,9 +1,9 @@
 //! A latency test in a report: distributions of both classes, misses, inheritance.
 //! Not here: the full table (`crate::render::latency`).
 
-use super::chart::{Chart, Dot, Series, Tick, percent};
+use super::chart::{Chart, Dot, Series, Tick, label, percent};
 use super::throughput::rows;
-use crate::figures::Calls;
+use crate::figures::{Calls, FIGURES};
 use crate::render::latency::Group;
 use crate::schema::{Class, LatencyTest, Run};
 use page::Axis;
@@ -17,6 +17,9 @@ pub(super) fn classes<'r>(run: &'r Run, test: &LatencyTest) -> Vec<(Class, Calls
     let Some(all) = groups.first() else { return Vec::new() };
     Class::BOTH.into_iter().filter_map(|class| Some((class, all.calls(class, test)?))).collect()
 }
+
+/// What the classes are.
+const MEANINGS: [&str; 2] = ["calls of a real-time thread (SCHED_FIFO)", "calls of an ordinary thread"];
 
 /// Labelled percentages, positioned by their number of nines.
 const PERCENTS: [(f64, &str); 7] = [
@@ -42,12 +45,18 @@ pub(super) fn chart(run: &Run, test: &LatencyTest) -> Option<Chart> {
     let right = (most as f64).log10().max(0.4);
     let extremes = classes.iter().flat_map(|(_, calls)| [calls.samples.min as f64, calls.samples.max as f64]);
     let up = Axis::around(extremes)?;
-    let series = classes.iter().map(|(class, calls)| Series {
-        name: class.name().to_owned(),
-        look: if *class == Class::Fifo { "1" } else { "2" }.to_owned(),
-        dots: curve(run, (*class, calls), right, up),
-        dotted: false,
-    });
+    let mut series: Vec<Series> = classes
+        .iter()
+        .map(|(class, calls)| Series {
+            name: class.name().to_owned(),
+            meaning: MEANINGS[usize::from(*class != Class::Fifo)],
+            label_at: 0.0,
+            look: if *class == Class::Fifo { "1" } else { "2" }.to_owned(),
+            dots: curve(run, (*class, calls), right, up),
+            dotted: false,
+        })
+        .collect();
+    label(&mut series);
     let in_sight = |value: f64| up.at(value) > 0.0 && up.at(value) < 1.0;
     let deadline = test.deadline as f64;
     let limits = in_sight(deadline).then(|| Tick {
@@ -68,7 +77,7 @@ pub(super) fn chart(run: &Run, test: &LatencyTest) -> Option<Chart> {
                 .to_owned(),
         columns: PERCENTS.iter().filter(|(value, _)| nines(*value) <= right + 1e-9).map(column).collect(),
         rows: rows(run, up),
-        series: series.collect(),
+        series,
         limits: limits.into_iter().collect(),
     })
 }
@@ -88,4 +97,11 @@ fn curve(run: &Run, (class, calls): (Class, &Calls<'_>), right: f64, up: Axis) -
         Some(Dot::new(place / right, up.at(value as f64), title))
     };
     places.filter_map(dot).collect()
+}
+
+/// Name and meaning of what stands in the table of a latency test.
+pub(super) fn terms() -> Vec<(&'static str, &'static str)> {
+    let classes = Class::BOTH.map(|class| (class.name(), MEANINGS[usize::from(class != Class::Fifo)]));
+    let figures = FIGURES.iter().filter_map(|figure| Some((figure.head?, figure.means?)));
+    classes.into_iter().chain(figures).collect()
 }

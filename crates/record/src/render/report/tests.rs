@@ -144,6 +144,67 @@ fn the_page_needs_nothing_but_itself() {
 }
 
 #[test]
+fn one_pair_is_not_repeated_as_all() {
+    let rows = |pairs: &[Pair]| {
+        let run = latency_run(pairs);
+        let (_, rows) = numbers(&run).expect("it has numbers");
+        rows.into_iter().map(|row| row[0].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(&[Pair::healthy(0)]), ["P0 fifo", "P0 other"]);
+    let two = rows(&[Pair::healthy(0), Pair::healthy(1)]);
+    assert_eq!(two[4..], ["ALL fifo", "ALL other"], "{two:?}");
+}
+
+#[test]
+fn rates_and_the_sample_of_androids_page_stand_beside_the_times() {
+    let page = html(&bundle(vec![throughput(), healthy()])).expect("a page");
+    for said in [
+        // 3000.8 ns a call of 4 bytes; the phone's 70302 ns.
+        "333244 calls/s, 1.33 MB/s",
+        "70.3 us: 14224 calls/s, 56.9 kB/s",
+        "phone of 2016 305 MB/s at 64 KiB, 14344 calls/s at 1 KiB",
+        "<b>pipe</b> two pipes",
+        "phone of 2016 fifo",
+        "the share of the calls that met the deadline",
+    ] {
+        assert!(page.contains(said), "{said}: {page}");
+    }
+    let mut counted = throughput();
+    counted.clock.unit = crate::schema::ClockUnit::Instructions;
+    let page = html(&bundle(vec![counted])).expect("a page");
+    assert!(!page.contains("calls/s") && !page.contains("phone"), "instructions are no time");
+}
+
+#[test]
+fn what_all_runs_warn_of_is_told_once() {
+    let overloaded = |mut run: Run| {
+        run.overloaded = true;
+        run
+    };
+    let warnings = |runs| html(&bundle(runs)).expect("a page").matches("more ran at once").count();
+    assert_eq!(warnings(vec![overloaded(throughput()), overloaded(healthy())]), 1);
+    assert_eq!(warnings(vec![throughput(), overloaded(healthy())]), 1, "in its own part");
+}
+
+#[test]
+fn names_beside_curves_keep_apart_and_in_order() {
+    let at = |y: f64| chart::Dot { x: 100.0, y, title: String::new() };
+    let line = |y: f64| chart::Series {
+        name: String::new(),
+        meaning: "",
+        label_at: 0.0,
+        look: String::new(),
+        dots: vec![at(y)],
+        dotted: true,
+    };
+    let mut lines: Vec<chart::Series> = [99.0, 10.0, 98.0, 97.0, 50.0].map(line).into();
+    chart::label(&mut lines);
+    let places: Vec<f64> = lines.iter().map(|line| line.label_at).collect();
+    assert!(places[1] == 10.0 && places[4] == 50.0, "what has room stays: {places:?}");
+    assert!(places[0] - places[2] > 5.0 && places[2] - places[3] > 5.0 && places[0] <= 100.0, "{places:?}");
+}
+
+#[test]
 fn curves_end_at_the_worst_call_and_show_the_deadline() {
     let run = healthy();
     let chart =

@@ -1,7 +1,7 @@
 //! Throughput in a report: the cost of a call by payload, for each IPC mechanism.
 //! Not here: the full table (`crate::render::summary`).
 
-use super::chart::{Chart, Dot, Series, Tick, percent};
+use super::chart::{Chart, Dot, Series, Tick, label, percent};
 use crate::render::ratio::Controls;
 use crate::schema::{Case, CaseKind, Run};
 use page::Axis;
@@ -14,18 +14,35 @@ pub(super) struct Family<'r> {
     pub(super) cases: Vec<&'r Case>,
 }
 
-/// Readable names of the families.
-const NAMES: [(&str, &str); 4] = [
-    ("BM_sendVec_binder", "binder"),
-    ("BM_sendVec_binderize", "hwbinder"),
-    ("BM_sendVec_passthrough", "hwbinder passthrough"),
-    ("BM_sendVec_raw", "raw ioctls"),
+/// Families, their readable names, and what a round trip of theirs is.
+const FAMILIES: [(&str, &str, &str); 12] = [
+    ("BM_sendVec_binder", "binder", "a call of a service, with parcels"),
+    ("BM_sendVec_binderize", "hwbinder", "a call of a HIDL service, with scattered buffers"),
+    ("BM_sendVec_passthrough", "hwbinder passthrough", "the service in the caller's process, without IPC"),
+    ("BM_sendVec_pipe", "pipe", "two pipes"),
+    ("BM_sendVec_unix", "unix socket", "a pair of unix sockets"),
+    ("BM_sendVec_futex", "futex", "shared memory; a futex wakes the other side"),
+    ("BM_sendVec_eventfd", "eventfd", "shared memory; an eventfd wakes the other side"),
+    ("BM_sendVec_spin", "spinning", "shared memory; both sides spin, nobody is woken"),
+    (
+        "BM_sendVec_raw",
+        "raw ioctls",
+        "the same driver without parcels and library: the least that binder costs",
+    ),
+    ("BM_sendVec_memcpy", "memcpy", "one copy, in one process"),
+    ("BM_sendVec_parcel", "parcels", "writing and reading binder's parcels, in one process"),
+    ("BM_sendVec_hwparcel", "hw parcels", "writing and reading hwbinder's parcels, in one process"),
 ];
 
 /// The name of a family without the common prefix.
 pub(super) fn name_of(family: &str) -> String {
-    let known = NAMES.iter().find(|(long, _)| *long == family).map(|(_, name)| (*name).to_owned());
+    let known = FAMILIES.iter().find(|(long, ..)| *long == family).map(|(_, name, _)| (*name).to_owned());
     known.unwrap_or_else(|| family.rsplit_once("sendVec_").map_or(family, |(_, word)| word).to_owned())
+}
+
+/// What a round trip of a family is; empty if unknown.
+fn meaning_of(family: &str) -> &'static str {
+    FAMILIES.iter().find(|(long, ..)| *long == family).map_or("", |(.., meaning)| meaning)
 }
 
 /// The families of a plain throughput test, subjects first; empty for other tests.
@@ -80,9 +97,11 @@ pub(super) fn chart(run: &Run) -> Option<Chart> {
         let dots = points(family)
             .into_iter()
             .map(|(size, cost, title)| Dot::new(across.at(size), up.at(cost), title));
-        Series { name: family.name.clone(), look, dots: dots.collect(), dotted: true }
+        let meaning = meaning_of(&family.cases[0].family);
+        Series { name: family.name.clone(), meaning, label_at: 0.0, look, dots: dots.collect(), dotted: true }
     });
-    let series: Vec<Series> = series.filter(|series| !series.dots.is_empty()).collect();
+    let mut series: Vec<Series> = series.filter(|series| !series.dots.is_empty()).collect();
+    label(&mut series);
     if series.is_empty() {
         return None;
     }
@@ -97,7 +116,8 @@ pub(super) fn chart(run: &Run) -> Option<Chart> {
 
 fn caption(without: &[Family<'_>]) -> String {
     let mut caption =
-        "Median cost of a round trip by payload, each way. Both axes are logarithmic; lower is better."
+        "Median time of a round trip by payload, which crosses once each way. Thin lines are controls: the same bytes \
+         by other means of this machine. Both axes are logarithmic; lower is better."
             .to_owned();
     if !without.is_empty() {
         caption += " Calls without IPC are in the table only.";
@@ -127,6 +147,14 @@ pub(super) fn rows(run: &Run, up: Axis) -> Vec<Tick> {
         wide: false,
     };
     up.ticks().into_iter().map(tick).collect()
+}
+
+/// Titles over the columns of [`table`], with the number of columns that each spans.
+pub(super) fn groups(run: &Run) -> Vec<(&'static str, usize)> {
+    let families = families(run);
+    let tests = families.iter().filter(|family| family.kind == CaseKind::Test).count();
+    let groups = [("", 1), ("tests", tests), ("controls", families.len() - tests)];
+    groups.into_iter().filter(|(_, columns)| *columns > 0).collect()
 }
 
 /// Heads and cells of a table with a row for each payload and a column for each mechanism.

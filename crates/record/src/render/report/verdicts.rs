@@ -53,7 +53,7 @@ pub fn verdicts(bundle: &Bundle) -> Vec<Verdict> {
 }
 
 /// The lines of one run.
-fn of(run: &Run) -> Vec<Verdict> {
+pub(super) fn of(run: &Run) -> Vec<Verdict> {
     let mut lines = match &run.latency {
         Some(test) => vec![of_latency(run, test)],
         None if run.inversion.is_some() => vec![of_inversion(run)],
