@@ -57,11 +57,16 @@ impl Frozen {
         done("FREEZE with enable 0", self.client.conn.freeze(self.info(false, Duration::ZERO)))
     }
 
-    /// FREEZE on another thread; returns once that sleeps.
+    /// FREEZE on another thread; returns once it waits for what is pending. On the embedded driver the thread also
+    /// sleeps while its broker has not read the request yet; it waits once it sleeps again and again, as it asks anew.
     fn waiting(&self, kit: &Kit, worker: &Worker) -> Result<Task<io::Result<()>>, Stop> {
         let (process, info) = (kit.open()?, self.info(true, PATIENCE));
         let mut task = worker.start(move || process.conn.freeze(info))?;
-        task.expect_asleep("FREEZE of a process with something pending")?;
+        let what = "FREEZE of a process with something pending";
+        if kit.is_embedded() {
+            task.expect_naps(what, 4)?;
+        }
+        task.expect_asleep(what)?;
         Ok(task)
     }
 

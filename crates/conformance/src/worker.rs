@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use sys::interrupt::ThreadId;
 use sys::sched;
 
-use super::item::{Stop, Verdict, done};
+use super::item::{Stop, Verdict, done, ensure};
 use super::raw_process::PATIENCE;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -104,17 +104,37 @@ impl<T> Task<T> {
         let start = Instant::now();
         let mut in_a_row = 0;
         while in_a_row < 3 {
-            std::thread::sleep(Duration::from_millis(1));
-            if self.has_ended() {
-                return Err(Stop::Fail(format!("{what}: expected it to block, it returned")));
-            }
-            if start.elapsed() > PATIENCE {
-                return Err(Stop::Fail(format!("{what}: the thread neither slept nor returned")));
-            }
+            self.let_run(what, start)?;
             in_a_row = if sleeps(self.thread) { in_a_row + 1 } else { 0 };
         }
         Ok(())
     }
+
+    /// Waits until the job's thread has gone to sleep this many times more; fails if the job ends.
+    pub(super) fn expect_naps(&mut self, what: &str, naps: u64) -> Verdict {
+        let (start, before) = (Instant::now(), self::naps(self.thread));
+        while self::naps(self.thread) < before + naps {
+            self.let_run(what, start)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the job a millisecond; fails if it ends, or runs since `start` for longer than [`PATIENCE`].
+    fn let_run(&mut self, what: &str, start: Instant) -> Verdict {
+        std::thread::sleep(Duration::from_millis(1));
+        if self.has_ended() {
+            return Err(Stop::Fail(format!("{what}: expected it to block, it returned")));
+        }
+        ensure(start.elapsed() <= PATIENCE, || format!("{what}: the thread does not sleep as expected"))
+    }
+}
+
+/// The number of times that a thread of this process went to sleep.
+fn naps(thread: ThreadId) -> u64 {
+    let status =
+        fs::read_to_string(format!("/proc/self/task/{}/status", thread.number())).unwrap_or_default();
+    let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    count.and_then(|count| count.trim().parse().ok()).unwrap_or_default()
 }
 
 /// Whether a thread of this process is in an interruptible sleep.
