@@ -8,6 +8,8 @@ use crate::prelude::*;
 const OBJECT: usize = 24;
 const ONEWAY: u32 = 1;
 const CALL: u32 = 2;
+/// The call that ends a round: a oneway call of a living process.
+const MARK: u32 = 3;
 
 /// The bytes after the object in the call or reply of this number; content and length differ for each.
 fn text(number: u64) -> Vec<u8> {
@@ -82,15 +84,22 @@ fn check(server: &RawProcess, call: &Delivery, next: &mut [u64; 2]) -> Verdict {
     Ok(())
 }
 
-/// Kills a process that sends continuously; returns the number of calls that arrived.
-fn killed_sender(kit: &Kit, server: &RawProcess, node: Node, round: u64) -> Result<u64, Stop> {
-    let mut remote = Some(RemoteProcess::start(kit)?);
+/// Kills a process that sends continuously; returns the number of calls that arrived. After its death notification
+/// all that it sent is queued, and a oneway call of `witness` to the same node comes last.
+fn killed_sender(
+    kit: &Kit,
+    server: &RawProcess,
+    node: Node,
+    witness: (&RawProcess, Handle),
+    round: u64,
+) -> Result<u64, Stop> {
+    let (remote, owned) = RemoteProcess::owning(kit, server, 2)?;
+    server.write(|c| c.request_death(owned, Cookie(round)))?;
+    remote.take(kit, server, node)?;
+    remote.command(&format!("flood {}", node.ptr))?;
+    let mut remote = Some(remote);
     let mut next = [0, 0];
-    let (mut first, mut last) = (None, Instant::now());
-    if let Some(remote) = &remote {
-        remote.take(kit, server, node)?;
-        remote.command(&format!("flood {}", node.ptr))?;
-    }
+    let (mut first, mut last, mut dead, mut marked) = (None, Instant::now(), false, false);
     loop {
         if let Some(got) = server.read_now()? {
             first.get_or_insert_with(Instant::now);
@@ -98,20 +107,31 @@ fn killed_sender(kit: &Kit, server: &RawProcess, node: Node, round: u64) -> Resu
             // Besides calls there are reference notifications and completions of replies.
             server.acknowledge(&got)?;
             for item in &got.returns {
-                if let Return::Transaction(call) = item {
-                    check(server, call, &mut next)?;
+                match item {
+                    Return::Transaction(call) if call.code == MARK => {
+                        server.free(call)?;
+                        return Ok(next[0] + next[1]);
+                    }
+                    Return::Transaction(call) => check(server, call, &mut next)?,
+                    Return::DeadBinder(cookie) => {
+                        server.write(|c| c.dead_binder_done(*cookie))?;
+                        dead = true;
+                    }
+                    _ => {}
                 }
             }
         }
-        let due = first.is_some_and(|first| first.elapsed() >= instant(round));
-        if let Some(remote) = remote.take_if(|_| due) {
+        if let Some(remote) = remote.take_if(|_| first.is_some_and(|first| first.elapsed() >= instant(round)))
+        {
             drop(remote);
-            last = Instant::now();
         }
-        if remote.is_none() && last.elapsed() >= SILENCE {
-            return Ok(next[0] + next[1]);
+        if dead && !marked {
+            let (process, handle) = witness;
+            process.send(handle, MARK, TransactionFlags::ONEWAY, Payload::default())?;
+            // Refused while what is unread fills the space of oneway calls.
+            marked = process.read()?.returns.contains(&Return::TransactionComplete);
         }
-        ensure(last.elapsed() < PATIENCE, || "a flooding process sent nothing".into())?;
+        ensure(last.elapsed() < PATIENCE, || "a flooding process, or its end, was not heard of".into())?;
     }
 }
 
@@ -141,9 +161,11 @@ fn killed_server(kit: &Kit, client: &RawProcess, round: u64) -> Result<u64, Stop
 pub(crate) fn ext_08_a_killed_sender_leaves_whole_calls(kit: &Kit) -> Verdict {
     const ROUNDS: u64 = 24;
     let (server, node) = (kit.server()?, Node::number(1));
+    let witness = kit.open()?;
+    let handle = kit.hand_over(&server, &witness, node)?;
     let mut came = 0;
     for round in 0..ROUNDS {
-        came += killed_sender(kit, &server, node, round)?;
+        came += killed_sender(kit, &server, node, (&witness, handle), round)?;
     }
     ensure(came > ROUNDS, || format!("{ROUNDS} flooding processes sent only {came} calls"))?;
     let client = kit.server()?;
