@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 pub(crate) mod ktap;
+pub(crate) mod names;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -152,7 +153,7 @@ pub(crate) fn refused(call: impl Fn(&[&str]) -> Called, cases: &[(&[&str], &str)
 
 /// Starts `binderperf` with its outputs in pipes.
 pub(crate) fn start(words: &[&str]) -> Child {
-    let mut command = command(BINARY, words);
+    let mut command = command(program(), words);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
 }
 

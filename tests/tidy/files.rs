@@ -1,4 +1,4 @@
-//! Headers, sizes and the lint against `unsafe`, file by file.
+//! Headers, sizes, names of threads and the lint against `unsafe`, file by file.
 
 use crate::sources;
 
@@ -14,6 +14,13 @@ fn faults(path: &str, source: &str) -> Vec<String> {
     let lines = source.lines().count();
     if lines > MAX_LINES {
         faults.push(format!("{path} has {lines} lines, {MAX_LINES} is the limit"));
+    }
+    // Tests, models and fuzz targets have whatever threads they like.
+    let shipped =
+        path.contains("src/") && !["tests", "models", "fuzz"].iter().any(|word| path.contains(word));
+    let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+    if shipped && (code.contains("thread::spawn(") || code.contains("Builder::new().spawn(")) {
+        faults.push(format!("{path} starts a thread without a name; use sys::title::thread"));
     }
     let is_root = path.ends_with("src/lib.rs") || path == "src/main.rs";
     let forbids = source.lines().any(|line| line == "#![forbid(unsafe_code)]");
@@ -38,6 +45,7 @@ fn a_careless_file_is_noticed() {
     for (path, source, want) in [
         ("src/x.rs", "use std::io;\n", "does not begin with a header"),
         ("src/x.rs", long.as_str(), "601 lines"),
+        ("src/x.rs", "//! X.\nlet thread = std::thread::spawn(work);\n", "without a name"),
         ("crates/bench/src/lib.rs", "//! X.\n// #![forbid(unsafe_code)]\n", "does not forbid"),
     ] {
         let faults = faults(path, source);

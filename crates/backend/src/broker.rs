@@ -39,6 +39,7 @@ pub fn serve(directory: Option<&Path>, mut tell: impl FnMut(&str)) -> Result<(),
             context.map_err(|error| error.to_string())?.directory().to_owned()
         }
     };
+    sys::title::name_thread("broker");
     let system = |error| format!("preparing to serve failed: {}", sys::errno::describe(&error));
     sys::stop_signal::catch().map_err(system)?;
     // A broker has descriptors of all its clients.

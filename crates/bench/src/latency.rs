@@ -97,8 +97,9 @@ fn try_realtime(options: &LatencyOptions) -> Result<Sched, String> {
         return Err("none was asked for".to_owned());
     }
     let priority = options.priority;
-    let tried = std::thread::spawn(move || realtime::become_fifo(priority)).join();
-    match tried {
+    let thread = sys::title::thread("rt trial", move || realtime::become_fifo(priority));
+    let thread = thread.map_err(|error| format!("starting a thread: {}", sys::errno::describe(&error)))?;
+    match thread.join() {
         Ok(Ok(sched)) => Ok(sched),
         Ok(Err(problem)) => Err(problem.to_string()),
         Err(_) => Err("the thread that tried broke".to_owned()),

@@ -38,6 +38,7 @@ const ROLES: [RoleEntry; 6] = [
 /// crates.
 #[must_use]
 pub fn start_worker(roles: &[RoleEntry]) -> Option<ExitCode> {
+    sys::title::take();
     backend::broker::register();
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();

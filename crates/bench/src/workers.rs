@@ -155,9 +155,11 @@ fn start(options: &WorkersOptions, group: &Group, address: &str) -> Result<Proce
     let started = ProcessGroup::start(members, layout, patience, |slot| {
         let number = slot.number;
         let worker = &workers[number as usize];
-        let title = worker.member.title.replace(' ', "");
+        let title = worker.member.title.clone();
+        let planned = title.replace(' ', "");
         WorkerRole {
             slot,
+            title,
             flavour: options.flavour,
             address: address.to_owned(),
             release: options.android.to_string(),
@@ -171,7 +173,7 @@ fn start(options: &WorkersOptions, group: &Group, address: &str) -> Result<Proce
             seed: options.seed.wrapping_add(number.into()),
             most_calls,
             most_time,
-            fault: options.faults.iter().find(|fault| fault.case == title).map(|fault| fault.kind),
+            fault: options.faults.iter().find(|fault| fault.case == planned).map(|fault| fault.kind),
         }
     });
     let mut workers = started?.calling(group.shape.label());

@@ -70,7 +70,7 @@ fn ext_02_a_silent_end_is_not_noticed(kit: &Kit) -> Verdict {
 
 /// Runs `job` on a new thread with a small stack, and waits for it.
 fn on_new_thread<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> Result<T, Stop> {
-    let builder = std::thread::Builder::new().stack_size(128 << 10);
+    let builder = std::thread::Builder::new().name("test thread".to_owned()).stack_size(128 << 10);
     let thread = done("starting a thread", builder.spawn(job))?;
     thread.join().map_err(|_| Stop::Fail("a thread of the test panicked".into()))
 }

@@ -67,11 +67,12 @@ fn manager(subject: &Subject, tag: u64) -> Verdict {
     println!("ready");
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
-    std::thread::spawn(move || {
+    let wait = move || {
         // Only the end matters.
         let _ = io::stdin().read_to_end(&mut Vec::new());
         flag.store(true, Ordering::Relaxed);
-    });
+    };
+    done("starting a thread", sys::title::thread("end watcher", wait))?;
     test_manager::serve(connection, tag, &stop)
 }
 

@@ -279,6 +279,7 @@ impl Kit {
         let mut command = Command::new("/proc/self/exe");
         command.arg(super::HELPER_COMMAND).arg(role).arg(self.subject.address()).args(words);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        sys::title::give(&mut command, &format!("helper {role}"));
         command
     }
 
@@ -306,7 +307,13 @@ impl Kit {
         let own = [super::HELPER_COMMAND, role, &address];
         let words: Vec<String> = own.iter().chain(words).map(|word| (*word).to_owned()).collect();
         let streams = Streams::of(Stdio::piped(), Stdio::piped());
-        let started = WorkerProcess::spawn(Path::new("/proc/self/exe"), &words, streams, None);
+        let started = WorkerProcess::spawn(
+            Path::new("/proc/self/exe"),
+            &format!("helper {role}"),
+            &words,
+            streams,
+            None,
+        );
         let helper = done("starting a helper process", started)?;
         match helper.ready(4 * PATIENCE) {
             Ok(_) => Ok(helper),

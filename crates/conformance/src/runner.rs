@@ -95,8 +95,8 @@ fn run_one(subject: &Subject, item: &Item, options: &Options) -> (Outcome, Vec<S
     const TICK: Duration = Duration::from_millis(100);
     let own = [HELPER_COMMAND.to_owned(), "item".to_owned(), subject.address(), item.id.to_owned()];
     let words: Vec<String> = own.into_iter().chain(options.faults.iter().map(Fault::to_string)).collect();
-    let streams = Streams::all_heard();
-    let process = match WorkerProcess::spawn(Path::new("/proc/self/exe"), &words, streams, None) {
+    let (title, streams) = (format!("test {}", item.id), Streams::all_heard());
+    let process = match WorkerProcess::spawn(Path::new("/proc/self/exe"), &title, &words, streams, None) {
         Ok(process) => process,
         Err(error) => return (Outcome::Failed(format!("its process did not start: {error}")), Vec::new()),
     };

@@ -36,12 +36,13 @@ impl Worker {
     pub(super) fn new() -> Result<Self, Stop> {
         let (jobs, queue) = mpsc::channel::<Job>();
         let (tell, told) = mpsc::channel();
-        std::thread::spawn(move || {
+        let work = move || {
             let _ = tell.send(ThreadId::current());
             for job in queue {
                 job();
             }
-        });
+        };
+        done("starting a thread", sys::title::thread("test thread", work))?;
         let thread = told.recv().map_err(|_| Stop::Fail("a thread of the test did not start".into()))?;
         Ok(Self { jobs, thread })
     }
@@ -179,7 +180,8 @@ impl Hog {
                 std::hint::spin_loop();
             }
         };
-        let hog = Self { stop, thread: Some(std::thread::spawn(spin)) };
+        let thread = done("starting a thread", sys::title::thread("hog", spin))?;
+        let hog = Self { stop, thread: Some(thread) };
         let lost = |_| Stop::Fail("a thread of the test did not start".into());
         done("choosing a thread's CPU", told.recv().map_err(lost)?)?;
         Ok(hog)

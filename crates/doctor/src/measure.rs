@@ -21,7 +21,7 @@ const RUNAWAY_US: u64 = 200_000;
 #[must_use]
 pub fn measure() -> Measured {
     let before = ticks();
-    let thread = std::thread::Builder::new().spawn(sleeper).ok().and_then(|thread| thread.join().ok());
+    let thread = sys::title::thread("wake-up probe", sleeper).ok().and_then(|thread| thread.join().ok());
     let (wake, realtime) = thread.unwrap_or_default();
     let steal_share = before.zip(ticks()).and_then(|(before, after)| {
         let (passed, stolen) = (after.0.checked_sub(before.0)?, after.1.checked_sub(before.1)?);

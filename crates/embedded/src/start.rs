@@ -34,6 +34,7 @@ pub fn register_broker(words: &[&str]) {
 /// or why it cannot. Returns the exit code.
 #[must_use]
 pub fn become_broker(directory: &Path) -> u8 {
+    sys::title::name_thread("broker");
     // The reader leaves after the first line; the broker goes on.
     let say = |line: &str| drop(io::Write::write_all(&mut io::stdout(), format!("{line}\n").as_bytes()));
     // A broker holds descriptors of all clients. A failure to raise the limit is not fatal.
@@ -103,6 +104,7 @@ fn run(program: &OsStr, words: &[String], directory: &Path) -> Result<(), Failed
     let shown = program.to_string_lossy();
     let mut command = Command::new(program);
     command.args(words).arg(directory).current_dir("/");
+    sys::title::give(&mut command, "broker");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     sys::child::detach(&mut command);
     let mut child = command.spawn().map_err(|error| {
@@ -165,7 +167,7 @@ fn on_a_thread(directory: &Path) -> Result<(), String> {
             Err(error) => Err(error.to_string()),
         });
     };
-    std::thread::Builder::new().name("binder broker".to_owned()).spawn(serve).map_err(|error| {
+    sys::title::thread("broker", serve).map_err(|error| {
         format!("a thread for its broker cannot be started: {}", sys::errno::describe(&error))
     })?;
     told.recv().unwrap_or_else(|_| Err("its broker's thread panicked".to_owned()))

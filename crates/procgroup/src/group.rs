@@ -402,7 +402,8 @@ mod tests {
     fn group(scripts: [&str; 2], patience: u64, units: [u32; 2]) -> ProcessGroup {
         let spawn = |script: &str| {
             let words = ["-c".to_owned(), script.to_owned()];
-            WorkerProcess::spawn(Path::new("/bin/sh"), &words, Streams::all_heard(), None).expect("a shell")
+            WorkerProcess::spawn(Path::new("/bin/sh"), "a shell", &words, Streams::all_heard(), None)
+                .expect("a shell")
         };
         let member =
             |title: &str, serves, unit| Member { title: title.to_owned(), serves, calls: !serves, unit };

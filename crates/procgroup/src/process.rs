@@ -88,22 +88,24 @@ impl WorkerProcess {
     /// # Errors
     /// The errors of `fork(2)` and `execve(2)`.
     pub fn start<R: Role>(role: &R, streams: Streams, on_end: Option<OnEnd>) -> io::Result<Self> {
-        Self::spawn(&program()?, &role::words(role)?, streams, on_end)
+        Self::spawn(&program()?, &role.title(), &role::words(role)?, streams, on_end)
     }
 
-    /// Starts `program` with these arguments, in a process group of its own: Ctrl-C in the terminal then
+    /// Starts `program` under this title with these arguments, in a process group of its own: Ctrl-C in the terminal then
     /// reaches only the process that measures and decides.
     ///
     /// # Errors
     /// The errors of `fork(2)` and `execve(2)`.
     pub fn spawn(
         program: &Path,
+        title: &str,
         words: &[String],
         Streams { stdin, stdout, stderr }: Streams,
         on_end: Option<OnEnd>,
     ) -> io::Result<Self> {
         let mut command = Command::new(program);
         command.args(words).stdin(stdin).stdout(stdout).stderr(stderr).process_group(0);
+        sys::title::give(&mut command, title);
         sys::child::die_with_parent(&mut command);
         let child = command.spawn()?;
         Ok(Self { state: Mutex::new(State { child, unread: Vec::new(), end: None, on_end }) })
@@ -180,7 +182,7 @@ impl WorkerProcess {
             lines.map_while(Result::ok).for_each(|line| hear(Some(line)));
             hear(None);
         };
-        std::thread::Builder::new().name("listen to a worker".to_owned()).spawn(listen).map(drop)
+        sys::title::thread("worker output", listen).map(drop)
     }
 
     fn take_stdout(&self) -> (Option<ChildStdout>, io::Cursor<Vec<u8>>) {
@@ -278,7 +280,7 @@ mod tests {
     fn shell(script: &str) -> WorkerProcess {
         let words = ["-c".to_owned(), script.to_owned()];
         let streams = Streams { stdin: Stdio::piped(), ..Streams::heard() };
-        WorkerProcess::spawn(Path::new("/bin/sh"), &words, streams, None).expect("a shell")
+        WorkerProcess::spawn(Path::new("/bin/sh"), "a shell", &words, streams, None).expect("a shell")
     }
 
     const LIMIT: Duration = Duration::from_secs(20);
@@ -300,7 +302,7 @@ mod tests {
         assert!(silent.contains("ended first (exit status: 3)"), "{silent}");
         let slow = shell("exec sleep 60").ready(Duration::ZERO).expect_err("nothing was said");
         assert!(slow.contains("said nothing"), "{slow}");
-        let missing = WorkerProcess::spawn(Path::new("/nonexistent"), &[], Streams::heard(), None);
+        let missing = WorkerProcess::spawn(Path::new("/nonexistent"), "nothing", &[], Streams::heard(), None);
         assert_eq!(missing.err().map(|error| error.kind()), Some(io::ErrorKind::NotFound));
     }
 }

@@ -17,6 +17,9 @@ pub trait Role: Serialize + DeserializeOwned {
     /// Name on the command line.
     const NAME: &'static str;
 
+    /// Name of the process, as `ps` and traces show it: the first 15 bytes count.
+    fn title(&self) -> String;
+
     /// Works until it is finished. An error text becomes the worker's last line on standard output, where its
     /// parent reads it.
     ///
@@ -124,6 +127,10 @@ mod tests {
 
     impl Role for Sum {
         const NAME: &'static str = "sum";
+
+        fn title(&self) -> String {
+            "sum".to_owned()
+        }
 
         fn run(self) -> Result<(), String> {
             if self.0 + self.1 == 3 { Ok(()) } else { Err("wrong".to_owned()) }

@@ -48,7 +48,7 @@ impl Watchdog {
             wake: Condvar::new(),
         });
         let watched = Arc::clone(&state);
-        let thread = std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || watched.run());
+        let thread = sys::title::thread("watchdog", move || watched.run());
         // Without the thread a run still works, but cannot recover from a hang.
         Self { state, thread: thread.ok() }
     }

@@ -31,3 +31,4 @@ pub mod seqpacket;
 pub mod shared_memory;
 pub mod stop_signal;
 pub mod sync;
+pub mod title;

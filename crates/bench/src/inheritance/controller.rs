@@ -157,6 +157,7 @@ impl Controller {
         let name = format!("binderperf.inherit.{}.{number}", std::process::id());
         let parameters = ServerParameters {
             address: self.servers.clone(),
+            title: format!("server {number}"),
             dialect: self.endpoint.dialect.to_string(),
             name: name.clone(),
             nice: kind.nice(),
@@ -212,7 +213,10 @@ fn within<T: Send + 'static>(
 ) -> Option<Result<T, HopError>> {
     let (sender, receiver) = mpsc::channel();
     // The receiver of a job that hung is gone.
-    std::thread::spawn(move || drop(sender.send(job())));
+    let thread = sys::title::thread("caller", move || drop(sender.send(job())));
+    if let Err(error) = thread {
+        return Some(Err(HopError::Broken(format!("starting a thread: {}", sys::errno::describe(&error)))));
+    }
     match receiver.recv_timeout(patience) {
         Ok(result) => Some(result),
         Err(RecvTimeoutError::Timeout) => None,

@@ -28,6 +28,8 @@ pub(crate) enum InheritanceRole {
 pub(crate) struct ServerParameters {
     /// Address of the context.
     pub(super) address: String,
+    /// Name of its process.
+    pub(super) title: String,
     pub(super) dialect: String,
     /// Name to register under.
     pub(super) name: String,
@@ -62,6 +64,13 @@ pub(super) fn node(dialect: Dialect, inherit_rt: bool, least: Least) -> Result<N
 
 impl Role for InheritanceRole {
     const NAME: &'static str = "inheritance";
+
+    fn title(&self) -> String {
+        match self {
+            Self::PlayScenes { .. } => "scenes".to_owned(),
+            Self::Serve(server) => server.title.clone(),
+        }
+    }
 
     fn run(self) -> Result<(), String> {
         // Far more than any scene needs; the kernel ends the process of a thread that exceeds it.

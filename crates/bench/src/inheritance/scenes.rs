@@ -135,6 +135,7 @@ fn queued(controller: &Controller) -> Result<Vec<Hop>, HopError> {
             std::thread::scope(|scope| {
                 // A thread started by a FIFO thread would inherit the policy.
                 let first = scope.spawn(move || {
+                    sys::title::name_thread("first caller");
                     back_to_normal()?;
                     exactly(&busy.look(busy_ms)?).map(|[seen]| seen)
                 });

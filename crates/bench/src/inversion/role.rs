@@ -65,6 +65,16 @@ pub(super) enum Side {
 impl Role for InversionRole {
     const NAME: &'static str = "inversion";
 
+    fn title(&self) -> String {
+        match &self.side {
+            Side::Server { raised: true, .. } => "raised server",
+            Side::Server { inherit_rt: true, .. } => "inherit server",
+            Side::Server { .. } => "plain server",
+            Side::Caller { .. } => "rt caller",
+        }
+        .to_owned()
+    }
+
     fn run(self) -> Result<(), String> {
         self.slot.work(|slot| act(&self, slot))
     }

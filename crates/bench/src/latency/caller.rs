@@ -134,6 +134,7 @@ struct Urgent {
     _thread: JoinHandle<()>,
 }
 
+/// Name of the real-time thread, before the number of its pair.
 const FIFO_THREAD: &str = "fifo-caller";
 const ENDED: &str = "the real-time thread ended";
 
@@ -145,6 +146,7 @@ impl Urgent {
         priority: u8,
         spins: bool,
     ) -> Result<(Self, ThreadFacts), String> {
+        let pair = terms.pair;
         let (tasks, taken) = sync_channel::<Task>(1);
         let (given, results) = sync_channel(1);
         let (tells, told_of_itself) = sync_channel(1);
@@ -171,7 +173,7 @@ impl Urgent {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name(FIFO_THREAD.to_owned()).spawn(work);
+        let thread = sys::title::thread(&format!("{FIFO_THREAD} {pair}"), work);
         let thread = thread.map_err(|error| format!("starting the real-time thread: {error}"))?;
         let seen = told_of_itself.recv().map_err(|_| ENDED.to_owned())??;
         Ok((Self { tasks, results, _thread: thread }, seen))
@@ -329,7 +331,7 @@ mod tests {
 
     impl Callee for OnlyAfterUrgent {
         fn call(&self) -> Result<ServerFacts, CallError> {
-            if std::thread::current().name() == Some(FIFO_THREAD) {
+            if std::thread::current().name().is_some_and(|name| name.starts_with(FIFO_THREAD)) {
                 self.0.fetch_add(1, Ordering::Relaxed);
                 return Ok(ServerFacts::default());
             }

@@ -30,7 +30,7 @@ pub(super) fn held_lock(us: u64) -> Arc<Mutex<()>> {
         rest(us / 4);
     };
     // Without the thread the lock stays free, which shows as missing waits.
-    let _ = std::thread::Builder::new().name("lock-holder".to_owned()).spawn(work);
+    let _ = sys::title::thread("lock-holder", work);
     lock
 }
 
@@ -41,7 +41,7 @@ pub(super) fn occupy<C: Callee>(callee: C, us: u64) -> Result<(), String> {
             rest(us / 4);
         }
     };
-    let thread = std::thread::Builder::new().name("other-client".to_owned()).spawn(work);
+    let thread = sys::title::thread("other-client", work);
     thread.map(drop).map_err(|error| format!("starting the other client: {error}"))
 }
 

@@ -115,6 +115,14 @@ impl LatencyRole {
 impl Role for LatencyRole {
     const NAME: &'static str = "latency";
 
+    fn title(&self) -> String {
+        let side = match self.side {
+            Side::Server => "server",
+            Side::Client => "client",
+        };
+        format!("{side} {}", self.pair)
+    }
+
     fn run(self) -> Result<(), String> {
         self.slot.work(|slot| prepare(&self).and_then(|()| act(&self, slot)))
     }

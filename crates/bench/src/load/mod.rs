@@ -40,15 +40,17 @@ impl Loads {
         let count: u32 = specs.iter().map(|spec| spec.count).fold(0, u32::saturating_add);
         if count > MOST_PROCESSES {
             return Err(format!(
-                "{count} processes of load are too many: use at most {MOST_PROCESSES} in all"
+                "{} asks for {count} processes of load; {MOST_PROCESSES} are allowed in all",
+                describe(specs)
             ));
         }
         let (crowd, streams) = (crowd(specs, cpus), streams(specs));
         let mut workers = Vec::with_capacity(count as usize);
         for spec in specs {
             let load = spec.to_string();
-            let role = LoadRole { load: load.clone(), cpus: cpus.map(<[u32]>::to_vec), crowd, streams };
             for _ in 0..spec.count {
+                let (number, cpus) = (workers.len(), cpus.map(<[u32]>::to_vec));
+                let role = LoadRole { number, load: load.clone(), cpus, crowd, streams };
                 let worker = WorkerProcess::start(&role, Streams::heard(), None)
                     .map_err(|error| format!("starting the load {load}: {}", sys::errno::describe(&error)))?;
                 workers.push((worker, load.clone()));

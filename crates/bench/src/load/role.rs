@@ -24,6 +24,8 @@ const RUNAWAY: (u64, u64) = (200_000, 400_000);
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LoadRole {
+    /// Its number among all loads, from 0.
+    pub(super) number: usize,
     /// The load as typed; its count does not apply to this process.
     pub(super) load: String,
     /// CPUs that it may run on; `None`: those of its parent.
@@ -36,6 +38,11 @@ pub(crate) struct LoadRole {
 
 impl Role for LoadRole {
     const NAME: &'static str = "load";
+
+    fn title(&self) -> String {
+        let kind = self.load.split(':').next().unwrap_or_default();
+        format!("hog {} {kind}", self.number)
+    }
 
     fn run(self) -> Result<(), String> {
         let spec: LoadSpec = self.load.parse()?;

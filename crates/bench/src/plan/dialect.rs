@@ -28,6 +28,14 @@ impl Dialect {
         }
     }
 
+    /// Name of its service manager's process.
+    pub(crate) fn manager_title(self) -> &'static str {
+        match self {
+            Self::Binder(_) => "servicemanager",
+            Self::Hwbinder => "hwservicemanager",
+        }
+    }
+
     /// Options of a node as the flavour's library publishes it.
     pub(crate) fn node_options(self) -> NodeOptions {
         match self {

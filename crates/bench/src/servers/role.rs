@@ -62,6 +62,21 @@ impl Server {
 impl Role for ServerRole {
     const NAME: &'static str = "server";
 
+    fn title(&self) -> String {
+        match &self.server {
+            Server::Pipe { .. } => "pipe server",
+            Server::Unix { .. } => "unix server",
+            Server::Futex { .. } => "futex server",
+            Server::Spin { .. } => "spin server",
+            Server::Eventfd { .. } => "eventfd server",
+            Server::InContext { service: Service::Manager, dialect, .. } => {
+                dialect.parse().map_or("servicemanager", Dialect::manager_title)
+            }
+            Server::InContext { .. } => "server",
+        }
+        .to_owned()
+    }
+
     fn run(self) -> Result<(), String> {
         let sabotage = Sabotage::new(self.fault);
         let served = match self.server {

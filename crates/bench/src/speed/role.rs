@@ -33,6 +33,14 @@ pub(crate) enum SpeedRole {
 impl Role for SpeedRole {
     const NAME: &'static str = "embedded-speed";
 
+    fn title(&self) -> String {
+        match self {
+            Self::Pair { .. } => "busy pair",
+            Self::Idle { .. } => "idle client",
+        }
+        .to_owned()
+    }
+
     fn run(self) -> Result<(), String> {
         match self {
             Self::Idle { context, service } => be_idle(&AnyContext::parse(&context), &service),

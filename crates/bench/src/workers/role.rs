@@ -22,6 +22,8 @@ use crate::plan::{Dialect, FaultKind, Flavour};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WorkerRole {
     pub(super) slot: SlotAddress,
+    /// Its name in messages, such as `worker 3`.
+    pub(super) title: String,
     pub(super) flavour: Flavour,
     /// Address of the context.
     pub(super) address: String,
@@ -57,6 +59,10 @@ impl WorkerRole {
 
 impl Role for WorkerRole {
     const NAME: &'static str = "throughput";
+
+    fn title(&self) -> String {
+        self.title.clone()
+    }
 
     fn run(self) -> Result<(), String> {
         self.slot.work(|slot| act(&self, slot))
@@ -183,6 +189,7 @@ mod tests {
     fn role(most_calls: u32, block: &SharedBlock) -> WorkerRole {
         WorkerRole {
             slot: block.address(0),
+            title: "worker 0".to_owned(),
             flavour: Flavour::Binder,
             address: "/dev/binder".to_owned(),
             release: "16".to_owned(),

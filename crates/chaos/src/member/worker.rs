@@ -59,6 +59,13 @@ pub(crate) struct MemberOptions {
 impl Role for ChaosRole {
     const NAME: &'static str = "chaos";
 
+    fn title(&self) -> String {
+        match &self.member {
+            None => "servicemanager".to_owned(),
+            Some(member) => format!("member {}", member.me),
+        }
+    }
+
     fn run(self) -> Result<(), String> {
         let context = AnyContext::parse(&self.address);
         match self.member {
@@ -113,21 +120,22 @@ fn take_part<X: Context>(context: &X, start: MemberOptions) -> Result<(), String
         published.push(service);
     }
     let reporter = member.clone();
-    std::thread::spawn(move || reporter.reporter.watch());
+    sys::title::thread("reporter", move || reporter.reporter.watch()).map_err(text)?;
     let before = Descriptors::open();
     Reporter::say(&Report::Reached(Phase::Ready));
     let mut threads = (0..THREADS as u64)
         .map(|thread| {
             let traffic = Traffic::new(&member, thread, seed.wrapping_add(thread.wrapping_mul(0x5851_f42d)));
-            std::thread::spawn(move || traffic.run())
+            sys::title::thread(&format!("caller {thread}"), move || traffic.run())
         })
-        .collect();
+        .collect::<Result<_, _>>()
+        .map_err(text)?;
     for order in orders() {
         match order? {
             Order::Stop => {
                 // On another thread: this one must answer if a join hangs.
                 let (member, threads) = (member.clone(), std::mem::take(&mut threads));
-                std::thread::spawn(move || stop(&member, threads));
+                sys::title::thread("stopper", move || stop(&member, threads)).map_err(text)?;
             }
             Order::Settle(dead) => {
                 member.settle(&dead);

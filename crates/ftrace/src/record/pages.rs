@@ -145,9 +145,11 @@ impl Pipe {
         }
     }
 
-    /// Copies pages as they fill until `end` becomes readable, then the rest.
+    /// Copies pages as they fill until `end` becomes readable, then the rest. The calling thread takes the name of a
+    /// recorder, by which its cost is told apart in the trace.
     pub(super) fn follow(&mut self, to: &Shared, end: &impl AsFd) -> io::Result<()> {
         const END: u64 = 1;
+        sys::title::name_thread(&format!("trace reader {}", self.cpu));
         let epoll = sys::epoll::Epoll::new()?;
         epoll.add(self.file.as_fd(), 0)?;
         epoll.add(end.as_fd(), END)?;

@@ -8,8 +8,8 @@ use crate::cause::{Cause, CpuHolder, Inversion, Segment};
 use crate::event::{CodeLocation, Name, Names, Prio};
 use crate::model::{Model, Outcome, Peer, Transaction};
 
-/// Programs whose own running disturbs what they record.
-const TRACERS: [&str; 6] = ["trace-cmd", "atrace", "traced", "traced_probes", "perfetto", "bp-recorder"];
+/// Programs and threads whose own running disturbs what they record. A number may follow.
+const TRACERS: [&str; 6] = ["trace-cmd", "atrace", "traced", "traced_probes", "perfetto", "trace reader"];
 
 /// Thread in a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,7 +165,9 @@ pub struct SlowCall {
 
 /// Name of a segment's cause in results. Some names depend on the whole transaction.
 pub(crate) fn label(part: &Segment, call: &Transaction, names: &Names) -> &'static str {
-    let tracer = |behind: CpuHolder| TRACERS.contains(&names.text(behind.comm));
+    let plain =
+        |comm: Name| names.text(comm).trim_end_matches(|last: char| last == ' ' || last.is_ascii_digit());
+    let tracer = |behind: CpuHolder| TRACERS.contains(&plain(behind.comm));
     if part.cause.behind().is_some_and(tracer) {
         "tracing"
     } else if is_handover(part, call) {
