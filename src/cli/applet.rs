@@ -71,6 +71,11 @@ impl Applet {
     }
 }
 
+/// All names.
+pub(super) fn names() -> Vec<String> {
+    Applet::ALL.map(|applet| applet.name().to_owned()).into()
+}
+
 impl Applet {
     /// The definition that parses its flags.
     fn definition(self) -> Command {
@@ -135,7 +140,6 @@ pub(super) fn run(args: AppletArgs) -> CommandResult {
     }
 }
 
-#[cfg(test)]
 impl AppletArgs {
     /// Parses the arguments that the tree passed on.
     pub(super) fn check(&self) -> Result<(), String> {
@@ -144,7 +148,6 @@ impl AppletArgs {
     }
 }
 
-#[cfg(test)]
 impl Applet {
     /// Parses its arguments without running it.
     pub(super) fn check(self, words: Vec<String>) -> Result<(), String> {

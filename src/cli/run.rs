@@ -47,9 +47,9 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     no_trace: bool,
 
-    /// Use the driver of a real kernel, in a VM: bzImage, .deb, or a name such as 6.12
-    #[arg(long, value_name = "KERNEL", num_args = 0..=1, default_missing_value = "", conflicts_with_all = HERE)]
-    vm: Option<String>,
+    /// Use the driver of a real kernel, in a VM: bzImage, .deb (may be repeated), or a name such as 6.12; as vm --kernel
+    #[arg(long, alias = "kernel", value_name = "KERNEL", num_args = 0..=1, default_missing_value = "", conflicts_with_all = HERE)]
+    vm: Option<Vec<String>>,
 
     /// Report progress on stderr for the copy of this program on the host
     #[arg(long, hide = true)]
@@ -63,13 +63,14 @@ pub(crate) struct RunArgs {
 const HERE: [&str; 6] = ["driver", "device", "context_dir", "inherit", "wait", "lanes"];
 
 /// Hint on how to measure a kernel's driver.
-const IN_A_VM: &str = "binderperf run --vm measures the driver of a real kernel, in a VM.\n";
+const IN_A_VM: &str =
+    "binderperf run --vm measures the driver of a real kernel, in a VM (--vm=X: that kernel).\n";
 
 /// Runs it.
 pub(crate) fn run(args: &RunArgs) -> CommandResult {
     let mut folder = Folder::make(args.out.clone())?;
     let measured = match &args.vm {
-        Some(kernel) => guest::run(args, kernel, &mut folder),
+        Some(kernels) => guest::run(args, kernels, &mut folder),
         None => here(args, &mut folder),
     };
     match measured {

@@ -72,7 +72,6 @@ pub(super) fn run(args: ThroughputArgs) -> CommandResult {
     }
 }
 
-#[cfg(test)]
 impl ThroughputArgs {
     /// Parses the arguments that the tree passed on.
     pub(super) fn check(&self) -> Result<(), String> {
@@ -86,7 +85,6 @@ impl ThroughputArgs {
 }
 
 /// Reads a test's words, and leaves it at that.
-#[cfg(test)]
 pub(super) fn check(test: Test, words: Vec<String>) -> Result<(), String> {
     Call::parse(test, words, CONTROLS).map(drop)
 }

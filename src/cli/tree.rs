@@ -78,6 +78,26 @@ fn parse(words: &[String]) -> Result<Command, clap::Error> {
     <Cli as clap::FromArgMatches>::from_arg_matches(&cli).map(|cli| cli.command)
 }
 
+/// Checks that these words would be understood, those of commands in guests, recordings and comparisons included.
+///
+/// # Errors
+/// The parser's message.
+pub(super) fn understood(words: &[String]) -> Result<(), String> {
+    if let Some((tool, rest)) = applet::meant(NAME, words) {
+        return tool.check(rest.to_vec());
+    }
+    match parse(words).map_err(|error| error.to_string())? {
+        Command::Throughput(args) => args.check(),
+        Command::Applet(args) => args.check(),
+        Command::Vm(_) | Command::Ab(_) | Command::BisectStep(_) | Command::Trace(_) => {
+            let Some(at) = words.iter().position(|word| word == "--") else { return Ok(()) };
+            let rest = &words[at + 1..];
+            understood(rest.strip_prefix(&[NAME.to_owned()][..]).unwrap_or(rest))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Command {
     fn run(self) -> super::CommandResult {
         match self {

@@ -2,15 +2,17 @@
 //! Not here: the virtual machine (crate `vm`).
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use ftrace::switch::{FOLDER_VARIABLE, LOG_VARIABLE};
 use vm::{Accel, CLASS_VARIABLE, Options, Sinks, kernel::Choice};
 
+use super::applet;
 use super::choice;
 use super::progress::StatusLine;
+use super::tree;
 use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, say};
 
 /// Variables that are passed to the guest's command: binderperf's, Google Benchmark's, and Rust's.
@@ -19,10 +21,10 @@ const PASSED_ON: [&str; 3] = ["BINDERPERF_", "BENCHMARK_", "RUST_"];
 /// Variables that are not passed: the guest has a host class of its own, and the host's recording is not the guest's.
 const NOT_OURS_THERE: [&str; 3] = [CLASS_VARIABLE, FOLDER_VARIABLE, LOG_VARIABLE];
 
-/// Boot a real kernel with this binary as its first process, and run a command in it
+/// Boot a real kernel with this binary as its first process, and run a command or a script in it
 #[derive(Clone, Debug, Args)]
 pub(crate) struct VmArgs {
-    /// bzImage, Debian kernel package (.deb, may be repeated), or a name to fetch with apt: 6.1, 6.12, 7.2, rt
+    /// bzImage, Debian kernel package (.deb, may be repeated), or a name to fetch with apt: 6.1, 6.12, 7.2, rt; as run --vm
     #[arg(help_heading = "Kernel", long, value_name = "X")]
     kernel: Vec<String>,
 
@@ -46,7 +48,7 @@ pub(crate) struct VmArgs {
     #[arg(help_heading = "Guest", long, value_name = "WORDS", allow_hyphen_values = true)]
     append: Vec<String>,
 
-    /// Time limit of the command in seconds, and of the boot before it
+    /// Time limit of the command or the script in seconds, and of the boot before it
     #[arg(long, value_name = "S", default_value_t = 600, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     timeout: u64,
 
@@ -70,8 +72,19 @@ pub(crate) struct VmArgs {
     #[arg(long, value_name = "FILE [ARGS]", num_args = 1.., allow_hyphen_values = true, conflicts_with = "command")]
     exec: Vec<String>,
 
+    /// Run the binderperf commands of FILE (- for stdin) in one boot: one a line, # begins a comment
+    ///
+    /// Each command is told before it runs, and its status behind it, on stderr. A command that could not do its work
+    /// ends the script; a verdict that failed (status 1) does not. The exit status is the first that is not 0.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["command", "exec"])]
+    script: Option<PathBuf>,
+
+    /// Run a script to its end, whatever fails
+    #[arg(long, requires = "script")]
+    keep_going: bool,
+
     /// The binderperf command to run in the guest
-    #[arg(value_name = "COMMAND", trailing_var_arg = true, required_unless_present = "exec")]
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, required_unless_present_any = ["exec", "script"])]
     command: Vec<String>,
 }
 
@@ -101,7 +114,15 @@ pub(crate) struct ProbeArgs {
 
 /// Runs a command in a guest; returns its exit status, or 2, 3, 4 with the reason on standard error.
 pub(crate) fn run(args: VmArgs) -> CommandResult {
-    let options = options(args).or_exit(exit::UNABLE)?;
+    let commands = match &args.script {
+        Some(file) => Some(script(file)?),
+        None => None,
+    };
+    let options = Options { names: applet::names(), ..options(args).or_exit(exit::UNABLE)? };
+    let options = match commands {
+        Some(commands) => Options { commands, ..options },
+        None => options,
+    };
     let mut status_line = StatusLine::new();
     let outcome = vm::run(
         &options,
@@ -120,6 +141,19 @@ pub(crate) fn run(args: VmArgs) -> CommandResult {
     }
 }
 
+/// Reads a script and checks each command's words, before anything is booted.
+fn script(file: &Path) -> Result<Vec<Vec<String>>, Failure> {
+    let path = if file == Path::new("-") { Path::new("/dev/stdin") } else { file };
+    let text =
+        std::fs::read_to_string(path).map_err(|error| Failure::of_file(exit::USAGE, "read", file, &error))?;
+    let bad = |why: String| Failure::new(exit::USAGE, format!("the script {}: {why}", file.display()));
+    let commands = vm::script::parse(&text).map_err(bad)?;
+    for words in &commands {
+        tree::understood(words).map_err(|why| bad(format!("{}: {why}", words.join(" "))))?;
+    }
+    Ok(commands)
+}
+
 fn options(args: VmArgs) -> Result<Options, String> {
     let binary = std::env::current_exe().map_err(|error| format!("finding this binary: {error}"))?;
     let mut words = args.exec.into_iter();
@@ -132,6 +166,7 @@ fn options(args: VmArgs) -> Result<Options, String> {
     Ok(Options {
         kernel: Choice { given: args.kernel, modules: args.modules, refresh: args.refresh },
         exec,
+        keep_going: args.keep_going,
         env: passed_on(),
         smp: args.smp,
         memory_mib: args.memory,

@@ -58,6 +58,33 @@ fn another_program_runs_as_cargo_would_run_it_and_a_panic_is_one_clear_error() {
 }
 
 #[test]
+fn a_script_runs_in_one_boot_and_has_the_status_of_its_first_failure() {
+    let folder = Folder::new("script");
+    let script = folder.write(
+        "script",
+        "guest-probe --file 'first=x y' # its files stay for the next\n\
+         guest-probe --stderr \"to the side\" --exit 1\n\
+         binderperf guest-probe\n\
+         guest-probe --exit 7\n\
+         guest-probe --file last=x\n",
+    );
+    let out = folder.path("out");
+    let called = boot(&["--smp", "1", "--out", &out, "--script", &script]).ended(1);
+    let (said, rest) =
+        called.stderr.split_once("$ guest-probe --exit 7\n").unwrap_or_else(|| panic!("{called}"));
+    assert_eq!(
+        said,
+        "$ guest-probe --file 'first=x y'\n[status 0]\n\
+         $ guest-probe --stderr 'to the side' --exit 1\nto the side\n[status 1]\n\
+         $ guest-probe\n[status 0]\n"
+    );
+    assert_eq!(rest, "[status 7]\n[not run: the command behind it]\n");
+    assert_eq!(called.stdout.matches(r#"{"release":"#).count(), 4, "{called}");
+    assert_eq!(contents(folder.path("out/first")), "x y");
+    assert!(!std::path::Path::new(&folder.path("out/last")).exists());
+}
+
+#[test]
 fn counting_instructions_runs_one_processor_from_a_settled_start() {
     let called = boot(&["--icount", "--smp", "4", "--", "guest-probe"]).ended(0);
     called.printed(r#""host_class":"icount""#).printed(r#""cpus":1"#);
@@ -133,6 +160,15 @@ fn bad_input_is_told_before_anything_is_booted() {
 }
 
 #[test]
+fn run_takes_the_words_of_vm() {
+    for flag in ["--vm=seven", "--kernel=seven"] {
+        let folder = Folder::new("words");
+        let called = binderperf(&["run", flag, "--out", &folder.path("out")]).ended(2);
+        called.complained("'seven' is not a bootable kernel").complained("names are a version");
+    }
+}
+
+#[test]
 fn a_machine_without_qemu_is_told_what_to_install() {
     let called = call(BINARY, &["vm", "--", "guest-probe"], &[("PATH", "")]).ended(3);
     called.complained("no qemu-system-x86_64 in PATH; install it: apt-get install");
@@ -146,7 +182,7 @@ fn a_kernel_that_cannot_be_fetched_is_told_with_what_was_tried() {
     let variables = [("PATH", &*folder.path("")), ("XDG_CACHE_HOME", &folder.path("cache"))];
     let called = call(BINARY, &["vm", "--kernel", "6.1", "--", "guest-probe"], &variables).ended(3);
     // And what to do.
-    called.complained("no kernel for 6.1; tried:\n  - apt: ").complained("--kernel FILE");
+    called.complained("no kernel for 6.1; tried:\n  - apt: ").complained("vm --kernel FILE or run --vm=FILE");
 }
 
 #[test]

@@ -108,7 +108,7 @@ impl Log {
         self.lines.iter().any(|line| line.contains("Oops: int3"))
     }
 
-    /// Message of the guest's init on the console before it gave up.
+    /// Message of the guest's first process on the console before it gave up.
     pub(super) fn guest_words(&self) -> Option<String> {
         self.lines.iter().find_map(|line| Some(line.split_once("binderperf guest: ")?.1.trim().to_owned()))
     }

@@ -154,7 +154,7 @@ impl fmt::Display for VmError {
             Self::NoKernel { wanted, tried } => {
                 write!(f, "no kernel for {wanted}; tried:")?;
                 tried.iter().try_for_each(|attempt| write!(f, "\n  - {attempt}"))?;
-                f.write_str("\ngive one with --kernel FILE (a bzImage or Debian's .deb)")
+                f.write_str("\ngive one with vm --kernel FILE or run --vm=FILE (a bzImage or Debian's .deb)")
             }
             Self::BadProgram { path, why } => write!(f, "{} cannot run in a guest: {why}", path.display()),
             Self::Tool { command, why } => write!(f, "{command}: {why}"),

@@ -7,16 +7,18 @@ use std::path::Path;
 
 use super::cpio::Writer;
 use super::error::VmError;
-use super::job::{JOB_PATH, Job};
+use super::job::{BINARY, JOB_PATH, Job};
 use super::kernel::Module;
 
 /// Content of the archive.
 #[derive(Debug)]
 pub(super) struct Contents<'a> {
-    /// This binary: the guest's init, and `/bin/binderperf`.
+    /// This binary: the guest's first process, and `/bin/binderperf`.
     pub(super) binary: &'a Path,
     /// Other programs; each keeps its file name in `/bin`.
     pub(super) programs: &'a [&'a Path],
+    /// Further names of this binary in `/bin`.
+    pub(super) names: &'a [String],
     pub(super) modules: &'a [Module],
     /// The kernel's release and configuration, placed where distributions keep it.
     pub(super) config: Option<(&'a str, &'a Path)>,
@@ -31,8 +33,10 @@ pub(super) fn write(contents: &Contents<'_>, sink: impl Write) -> Result<(), VmE
     let mut archive = Writer::new(BufWriter::with_capacity(1 << 20, sink));
     let doing = || VmError::host("writing the guest's root filesystem");
     skeleton(&mut archive).map_err(doing())?;
-    program(&mut archive, "init", contents.binary)?;
-    archive.symlink("bin/binderperf", "/init").map_err(doing())?;
+    program(&mut archive, BINARY, contents.binary)?;
+    for name in [BINARY].into_iter().chain(contents.names.iter().map(String::as_str)) {
+        archive.symlink(&format!("bin/{name}"), &format!("/{BINARY}")).map_err(doing())?;
+    }
     for path in contents.programs {
         program(&mut archive, &format!("bin/{}", guest_name(path)?), path)?;
     }
@@ -64,7 +68,7 @@ pub(super) fn guest_name(path: &Path) -> Result<&str, VmError> {
     })
 }
 
-/// Folders, and the console device that the kernel opens for init.
+/// Folders, and the console device that the kernel opens for the first process.
 fn skeleton(archive: &mut Writer<impl Write>) -> io::Result<()> {
     ["bin", "dev", "modules", "proc", "root", "run", "sys", "tmp"]
         .iter()

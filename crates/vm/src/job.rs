@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::arch;
 
+/// Path of this binary in the guest. The kernel names process 1 after it.
+pub(super) const BINARY: &str = "binderperf";
 /// Path of the [`Job`] in the guest.
 pub(super) const JOB_PATH: &str = "job.json";
 /// Kernel parameter that marks a guest of `binderperf vm`.
@@ -26,9 +28,13 @@ pub(super) fn class_of_guest(cmdline: &str) -> Option<HostClass> {
 /// Instructions for one guest.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Job {
-    /// Program and arguments.
-    pub(super) argv: Vec<String>,
-    /// The command's environment.
+    /// Path of the program.
+    pub(super) program: String,
+    /// Its arguments, each time that it runs.
+    pub(super) commands: Vec<Vec<String>>,
+    /// Whether to go on after a command that failed.
+    pub(super) keep_going: bool,
+    /// The commands' environment.
     pub(super) env: BTreeMap<String, String>,
     /// Modules to load, in this order, from `modules/`.
     pub(super) modules: Vec<ModuleLoad>,
@@ -56,7 +62,8 @@ pub(super) fn cmdline(class: HostClass, verbose: bool, append: &[String]) -> Str
         words.push("quiet");
     }
     // An oops or panic ends the guest at once, not at the timeout.
-    words.extend(["panic=-1", "oops=panic", "reboot=t", "rdinit=/init"]);
+    let first = format!("rdinit=/{BINARY}");
+    words.extend(["panic=-1", "oops=panic", "reboot=t", &first]);
     // Cipher self-tests would use all CPUs for the first seconds.
     words.push("cryptomgr.notests");
     words.extend(arch::GUEST.clock);
@@ -77,7 +84,7 @@ mod tests {
     fn the_command_line_says_what_the_guest_must_know() {
         assert_eq!(
             cmdline(HostClass::Tcg, false, &["threadirqs".into(), "a=b c".into()]),
-            "console=ttyS0 quiet panic=-1 oops=panic reboot=t rdinit=/init cryptomgr.notests tsc=reliable clocksource=tsc \
+            "console=ttyS0 quiet panic=-1 oops=panic reboot=t rdinit=/binderperf cryptomgr.notests tsc=reliable clocksource=tsc \
              no_timer_check binderperf.guest=1 binderperf.class=tcg threadirqs a=b c"
         );
         let counted = cmdline(HostClass::Icount, true, &[]);

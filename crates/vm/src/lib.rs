@@ -1,4 +1,4 @@
-//! `binderperf vm`: runs a command in a guest with a real kernel.
+//! `binderperf vm`: runs commands in a guest with a real kernel.
 //! Not here: command-line options (`cli::vm`), what the command measures.
 //!
 //! The same binary is the guest's init ([`guest`]). The host builds its root file system (`initramfs`, `cpio`), finds
@@ -19,6 +19,7 @@ mod job;
 pub mod kernel;
 mod qemu;
 mod returned;
+pub mod script;
 mod session;
 
 use std::collections::BTreeMap;
@@ -54,8 +55,12 @@ pub struct Options {
     pub kernel: kernel::Choice,
     /// Another program to run instead of this binary.
     pub exec: Option<PathBuf>,
-    /// Arguments of the program, without its name.
-    pub args: Vec<String>,
+    /// Arguments of the program, without its name, for each time that it runs.
+    pub commands: Vec<Vec<String>>,
+    /// Whether the list goes on after a command that fails. It always does after a verdict that failed (status 1).
+    pub keep_going: bool,
+    /// Further names of this binary in the guest's `PATH`.
+    pub names: Vec<String>,
     /// Environment of the command, in addition to `PATH`, `HOME`, `TMPDIR` and [`CLASS_VARIABLE`].
     pub env: BTreeMap<String, String>,
     /// Number of CPUs; `None`: the host's, at most four. Instruction counting uses one.
@@ -84,7 +89,9 @@ impl Options {
             binary,
             kernel: kernel::Choice::default(),
             exec: None,
-            args,
+            commands: vec![args],
+            keep_going: false,
+            names: Vec::new(),
             env: BTreeMap::new(),
             smp: None,
             memory_mib: 1024,
@@ -98,10 +105,10 @@ impl Options {
     }
 }
 
-/// A command that ran to its end in a guest.
+/// Commands that ran to their end in a guest.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// How the command ended.
+    /// How the first command ended that failed, or success.
     pub status: Status,
     /// Class of the guest's CPUs.
     pub class: HostClass,
@@ -113,7 +120,7 @@ pub struct Outcome {
     pub files: Vec<PathBuf>,
 }
 
-/// Boots a guest, runs the command, and returns after QEMU has ended. QEMU dies with the calling thread. While QEMU
+/// Boots a guest, runs the commands, and returns after QEMU has ended. QEMU dies with the calling thread. While QEMU
 /// runs, SIGINT and SIGTERM ask the command to stop, so that its results still come back.
 ///
 /// # Errors
@@ -129,6 +136,7 @@ pub fn run(options: &Options, sinks: &mut Sinks<'_>) -> Result<Outcome, VmError>
     let contents = Contents {
         binary: &options.binary,
         programs: &programs,
+        names: &options.names,
         modules: &kernel.modules,
         config: config.as_deref().map(|path| (kernel.release.as_str(), path)),
         job: &job,
@@ -182,7 +190,9 @@ fn job_of(options: &Options, kernel: &Kernel) -> Result<Job, VmError> {
         .into();
     env.extend(options.env.clone());
     Ok(Job {
-        argv: [program].into_iter().chain(options.args.iter().cloned()).collect(),
+        program,
+        commands: options.commands.clone(),
+        keep_going: options.keep_going,
         env,
         modules: kernel
             .modules

@@ -82,7 +82,7 @@ pub(super) fn run(machine: &Machine, boot: &Boot<'_>, sinks: &mut Sinks<'_>) -> 
     let console = Console::create(boot.klog)?;
     let start = Instant::now();
     let mut qemu = Qemu::start(boot.program, machine, boot.initramfs, &console.file)?;
-    let events = listen(&mut qemu);
+    let events = listen(&mut qemu).map_err(VmError::host("starting a thread"))?;
     let mut session = Session {
         machine,
         console: &console,
@@ -109,17 +109,18 @@ fn boot_limit(class: HostClass) -> Duration {
 }
 
 /// Starts a reader thread per stream; each ends when QEMU closes its side.
-fn listen(qemu: &mut Qemu) -> Receiver<Event> {
+fn listen(qemu: &mut Qemu) -> io::Result<Receiver<Event>> {
     let (sender, receiver) = channel();
     if let Some(frames) = qemu.frames.take() {
         let sender = sender.clone();
-        std::thread::spawn(move || read_frames(BufReader::new(frames), &sender));
+        sys::title::thread("guest frames", move || read_frames(BufReader::new(frames), &sender))?;
     }
     if let Some(complaints) = qemu.complaints.take() {
         // Sending fails only if the receiver needs no more.
-        std::thread::spawn(move || pieces(complaints, |text| drop(sender.send(Event::QemuError(text)))));
+        let read = move || pieces(complaints, |text| drop(sender.send(Event::QemuError(text))));
+        sys::title::thread("QEMU's errors", read)?;
     }
-    receiver
+    Ok(receiver)
 }
 
 fn read_frames(mut source: impl io::Read, sender: &Sender<Event>) {

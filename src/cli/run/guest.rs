@@ -15,7 +15,7 @@ use crate::cli::progress::{Listener, StatusLine};
 use crate::cli::{Failure, OrExit, complain, exit, note, report};
 
 /// Boots a guest, runs the command there, and takes over its results.
-pub(super) fn run(args: &RunArgs, kernel: &str, folder: &mut Folder) -> Result<(), Failure> {
+pub(super) fn run(args: &RunArgs, kernels: &[String], folder: &mut Folder) -> Result<(), Failure> {
     // Not the user's folder: if that cannot be written, the summary is still printed.
     let own = std::env::temp_dir().join(format!("binderperf-guest-{}", std::process::id()));
     DirBuilder::new()
@@ -23,7 +23,7 @@ pub(super) fn run(args: &RunArgs, kernel: &str, folder: &mut Folder) -> Result<(
         .create(&own)
         .map_err(|error| Failure::of_file(exit::INTERNAL, "make", &own, &error))?;
     let mut line = StatusLine::new();
-    let result = boot(args, kernel, &own, &mut line).and_then(|back| take_over(&own, folder, back));
+    let result = boot(args, kernels, &own, &mut line).and_then(|back| take_over(&own, folder, back));
     line.show("");
     // The results were moved out of it.
     let _ = std::fs::remove_dir_all(&own);
@@ -40,7 +40,7 @@ struct Back {
 /// Time limit per second that the parts usually take on real hardware: emulation is slow.
 const PATIENCE: u32 = 20;
 
-fn boot(args: &RunArgs, kernel: &str, own: &Path, line: &mut StatusLine) -> Result<Back, Failure> {
+fn boot(args: &RunArgs, kernels: &[String], own: &Path, line: &mut StatusLine) -> Result<Back, Failure> {
     let binary = std::env::current_exe()
         .map_err(|error| format!("finding this program: {error}"))
         .or_exit(exit::INTERNAL)?;
@@ -56,7 +56,7 @@ fn boot(args: &RunArgs, kernel: &str, own: &Path, line: &mut StatusLine) -> Resu
         }
     }
     let words = words.into_iter().map(str::to_owned).collect();
-    let given = if kernel.is_empty() { Vec::new() } else { vec![kernel.to_owned()] };
+    let given = kernels.iter().filter(|kernel| !kernel.is_empty()).cloned().collect();
     let options = Options {
         kernel: Choice { given, ..Choice::default() },
         out: Some(own.to_owned()),

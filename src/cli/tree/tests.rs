@@ -94,23 +94,6 @@ fn calls(line: &str) -> Vec<Vec<String>> {
     text.split_terminator('\u{1e}').map(words).collect()
 }
 
-/// Whether these words would be understood, those of commands in guests, recordings and comparisons included.
-fn understood(words: &[String]) -> Result<(), String> {
-    if let Some((tool, rest)) = applet::meant(NAME, words) {
-        return tool.check(rest.to_vec());
-    }
-    match parse(words).map_err(|error| error.to_string())? {
-        Command::Throughput(args) => args.check(),
-        Command::Applet(args) => args.check(),
-        Command::Vm(_) | Command::Ab(_) | Command::BisectStep(_) | Command::Trace(_) => {
-            let Some(at) = words.iter().position(|word| word == "--") else { return Ok(()) };
-            let rest = &words[at + 1..];
-            understood(rest.strip_prefix(&[NAME.to_owned()][..]).unwrap_or(rest))
-        }
-        _ => Ok(()),
-    }
-}
-
 #[test]
 fn every_example_is_understood() {
     let mut seen = 0;

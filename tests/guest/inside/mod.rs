@@ -4,6 +4,7 @@ mod chaos;
 mod inheritance;
 mod inversion;
 mod latency;
+mod names;
 mod state;
 mod throughput;
 mod trace;

@@ -60,6 +60,10 @@ fn the_documented_session_names_the_missed_call() {
     let why = run(&format!("trace analyze {log}")).ended(1);
     let is_it = |line: &str| line.starts_with("- MISS ") && line.contains(&format!("{named}: call "));
     assert!(why.stdout.lines().any(is_it), "{named}: {}", why.stdout);
-    ends_with_the_miss(&contents(log), &words);
+    let recorded = contents(log);
+    ends_with_the_miss(&recorded, &words);
+    for name in ["client 0", "fifo-caller 0", "HwBinder:"] {
+        assert!(recorded.contains(&format!("next_comm={name}")), "nobody in the trace is called {name}");
+    }
     assert_eq!(run("atrace --async_stop -o /dev/null").code, Some(0));
 }

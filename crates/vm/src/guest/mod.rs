@@ -1,4 +1,4 @@
-//! The guest's init process: set up the machine, run one command, return its output and files, power off.
+//! The guest's first process: set up the machine, run the commands, return their output and files, power off.
 //! Not here: the host's side (`session`), the protocol (`frame`, `job`).
 
 mod binder;
@@ -47,6 +47,7 @@ fn marked() -> bool {
 
 /// Runs the guest. Never returns: process 1 must not exit.
 pub fn main() -> ! {
+    sys::title::name_thread("guest");
     match serve() {
         Ok(never) => match never {},
         // Without the port only the console is left, which the host reads too.
