@@ -114,7 +114,7 @@ pub(super) struct TestArgs {
     #[arg(long, value_name = "CLIENT,SERVER", value_parser = two_cpus)]
     cpus: Option<[u32; 2]>,
 
-    /// Background load: cpu, memory, irq or io, with count and class (other, batch, idle, niceN, fifoN, rrN); may be repeated
+    /// Background load: cpu, memory, irq or io, with count (1 to 256 in all) and class (other, batch, idle, niceN, fifoN, rrN); may be repeated
     #[arg(help_heading = "Load and faults", long, value_name = "KIND[:COUNT[:CLASS]]")]
     load: Vec<LoadSpec>,
 

@@ -130,8 +130,8 @@ impl FromStr for LoadClass {
         };
         class.ok_or_else(|| {
             format!(
-                "no class {text:?}; use other, batch, idle, niceN with N from -20 to 19, fifoN or rrN with N from 1 \
-                 to {MOST_PRIORITY}"
+                "its CLASS is {text:?}; allowed are other, batch, idle, niceN with N from -20 to 19, fifoN and rrN \
+                 with N from 1 to {MOST_PRIORITY}"
             )
         })
     }
@@ -155,13 +155,13 @@ impl FromStr for LoadSpec {
         let mut words = text.splitn(3, ':');
         let kind = words.next().unwrap_or_default();
         let kind = LoadKind::ALL.into_iter().find(|known| known.name() == kind).ok_or_else(|| {
-            format!("no load {text:?}; use KIND[:COUNT[:CLASS]] with KIND cpu, memory, irq or io")
+            format!("its KIND is {kind:?}; allowed are cpu, memory, irq or io, as in KIND[:COUNT[:CLASS]]")
         })?;
         let count = match words.next() {
             None => 1,
             Some(count) => {
                 number(count).filter(|count| (1..=MOST_PROCESSES).contains(count)).ok_or_else(|| {
-                    format!("no count {count:?} in the load {text:?}; use 1 to {MOST_PROCESSES}")
+                    format!("its COUNT is {count:?}; allowed are 1 to {MOST_PROCESSES} processes")
                 })?
             }
         };
