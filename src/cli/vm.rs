@@ -80,7 +80,7 @@ pub(crate) struct VmArgs {
     script: Option<PathBuf>,
 
     /// Run a script to its end, whatever fails
-    #[arg(long, requires = "script")]
+    #[arg(long, requires = "script", conflicts_with_all = ["command", "exec"])]
     keep_going: bool,
 
     /// The binderperf command to run in the guest

@@ -20,7 +20,7 @@ fn a_bad_script_is_told_before_anything_is_booted() {
         ),
         (&["--script", &wrong], "latency hwbinder --pear=3: error: "),
         (&["--script", &wrong, "--", "doctor"], "cannot be used with"),
-        (&["--keep-going", "--", "doctor"], "--script <FILE>"),
+        (&["--keep-going", "--", "doctor"], "cannot be used with"),
     ];
     refused(|words| binderperf(&[&["vm"], words].concat()), &cases);
 }

@@ -18,7 +18,11 @@ fn faults(path: &str, source: &str) -> Vec<String> {
     // Tests, models and fuzz targets have whatever threads they like.
     let shipped =
         path.contains("src/") && !["tests", "models", "fuzz"].iter().any(|word| path.contains(word));
-    let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+    let code = source
+        .split("#[cfg(test)]")
+        .next()
+        .and_then(|code| code.split("#[cfg(all(test").next())
+        .unwrap_or_default();
     if shipped && (code.contains("thread::spawn(") || code.contains("Builder::new().spawn(")) {
         faults.push(format!("{path} starts a thread without a name; use sys::title::thread"));
     }

@@ -13,7 +13,7 @@ use abi::{Commands, Delivery, Handle, Payload, Return, TransactionFlags};
 use driver::OpenOptions;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use super::item::{Stop, Verdict};
+use super::item::{Stop, Verdict, done};
 use super::kit::patiently;
 use super::raw_process::RawProcess;
 use super::subject::{Probe, Subject};
@@ -164,7 +164,8 @@ impl ManagerThread {
         let connection = become_manager(subject)?;
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || serve(connection, 0, &flag));
+        let thread = sys::title::thread("test manager", move || serve(connection, 0, &flag));
+        let thread = done("starting a thread", thread)?;
         Ok(Self { stop, thread: Some(thread) })
     }
 
