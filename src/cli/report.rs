@@ -1,6 +1,7 @@
 //! The command `report`: renders records as one page, as Markdown, or as the summary of `run`.
 //! Not here: what a report says (`record::render::report`).
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use clap::{Args, ValueEnum};
 use record::checkup::Checkup;
 use record::render::report::{Bundle, Entry, Fragment, RunProblem, RunProblems, html, markdown, summary};
 
-use record::{ReadError, Run};
+use record::{ReadError, Run, SavedCall};
 use trace::picture::fragment;
 use trace::verdict::{AnalysisOptions, Filter};
 
@@ -82,12 +83,19 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Bundle, String> {
             bundle.runs.push(Entry { name: name_of(path), run });
             continue;
         }
+        let before = bundle.runs.len();
         for file in &files_of(path, "json")? {
             take(&mut bundle, file)?;
         }
+        let named: Vec<String> = bundle.runs[before..]
+            .iter()
+            .flat_map(|entry| recordings(&entry.run))
+            .map(ToOwned::to_owned)
+            .collect();
+        draw_saved(&mut bundle, before, path);
         // Sorted by start time: files are in the order of their names.
         bundle.runs.sort_by(|one, other| one.run.started.cmp(&other.run.started));
-        for file in &files_of(path, "bptrace")? {
+        for file in files_of(path, "bptrace")?.iter().filter(|file| !named.contains(&name_of(file))) {
             match causes(file) {
                 Ok(found) => bundle.causes.extend(found),
                 Err(why) => bundle.troubles.push(unreadable(file, &why)),
@@ -101,8 +109,47 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Bundle, String> {
     Ok(bundle)
 }
 
+/// The recordings that a record names, each once; names only, never paths.
+pub(super) fn recordings(run: &Run) -> impl Iterator<Item = &str> {
+    let saved = run.latency.iter().flat_map(|test| &test.recorder).flat_map(|recorder| &recorder.saved);
+    let files: BTreeSet<&str> = saved.map(|saved| saved.file.as_str()).collect();
+    files.into_iter().filter(|file| Path::new(file).file_name() == Some(file.as_ref()))
+}
+
+/// Draws the calls that the runs from number `first` on name, whose recordings are in this folder.
+pub(super) fn draw_saved(bundle: &mut Bundle, first: usize, folder: &Path) {
+    let (mut causes, mut troubles) = (Vec::new(), Vec::new());
+    for entry in &bundle.runs[first..] {
+        let Some(test) = &entry.run.latency else { continue };
+        for saved in test.recorder.iter().flat_map(|recorder| &recorder.saved) {
+            let recording = folder.join(&saved.file);
+            match recordings(&entry.run).any(|file| file == saved.file).then(|| picture_of(&recording, saved))
+            {
+                Some(Ok((style, html))) => {
+                    let took = entry.run.clock.unit.show(saved.call.took as f64);
+                    let title =
+                        format!("{} latency: the {} call of {took}", test.flavour, saved.call.class.name());
+                    causes.push(Fragment { anchor: saved.anchor(), title, style, html });
+                }
+                Some(Err(why)) => troubles.push(unreadable(&recording, &why)),
+                None => {}
+            }
+        }
+    }
+    bundle.causes.extend(causes);
+    bundle.troubles.extend(troubles);
+}
+
+/// Style and HTML of the picture of one call.
+fn picture_of(recording: &Path, saved: &SavedCall) -> Result<(String, String), String> {
+    let file = File::open(recording).map_err(|error| sys::errno::describe(&error))?;
+    let analysis = trace::verdict::of_call(file, &saved.label()).map_err(|error| error.to_string())?;
+    let (_, slow) = scenes(recording, &analysis, 1).map_err(|error| error.to_string())?;
+    fragment(&analysis, (None, &slow)).map_err(|error| error.to_string())
+}
+
 /// Pictures of the slowest calls of a recording; none if it has no marked call.
-pub(super) fn causes(recording: &Path) -> Result<Option<Fragment>, String> {
+fn causes(recording: &Path) -> Result<Option<Fragment>, String> {
     let filter = Filter { own: true, ..Filter::default() };
     let question = AnalysisOptions { deadline_ns: None, worst: TOLD, filter };
     let unreadable = |failure: Failure| failure.message.unwrap_or_default();
@@ -114,7 +161,7 @@ pub(super) fn causes(recording: &Path) -> Result<Option<Fragment>, String> {
     let (busiest, slow) = scenes(recording, &analysis, TOLD).map_err(|error| failed(&error))?;
     let (style, html) = fragment(&analysis, (busiest.as_ref(), &slow)).map_err(|error| failed(&error))?;
     let title = format!("The {TOLD} slowest calls of {}, and what they waited for", name_of(recording));
-    Ok(Some(Fragment { title, style, html }))
+    Ok(Some(Fragment { anchor: name_of(recording), title, style, html }))
 }
 
 /// One file of a folder: a record, a checkup, or something else, which is ignored.

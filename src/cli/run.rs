@@ -9,6 +9,7 @@ mod keep;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bench::latency::Injected;
 use bench::suite::{self, Depth, SuiteEnd, SuiteObserver, SuiteOptions, SuitePart};
 use clap::Args;
 use doctor::{self, klog};
@@ -43,9 +44,13 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     klog_check: bool,
 
-    /// Skip the recording of slow calls
+    /// Measure latency without the flight recorder: no picture of the slowest calls, and no cost of recording in the times
     #[arg(long)]
     no_trace: bool,
+
+    /// Inject a fault into the latency tests, to see its cause named; as for `latency`, e.g. delay=5000:0.01
+    #[arg(long, value_name = "FAULT")]
+    inject: Vec<Injected>,
 
     /// Use the driver of a real kernel, in a VM: bzImage, .deb (may be repeated), or a name such as 6.12; as vm --kernel
     #[arg(long, alias = "kernel", value_name = "KERNEL", num_args = 0..=1, default_missing_value = "", conflicts_with_all = HERE)]
@@ -99,7 +104,8 @@ fn here(args: &RunArgs, folder: &mut Folder) -> Result<(), Failure> {
         depth: args.depth(),
         wanted,
         inherits_as_told: args.driver.inherit().is_some(),
-        recording: (!args.no_trace).then(|| folder.recording()),
+        recordings: (!args.no_trace).then(|| folder.path().to_owned()),
+        injected: args.inject.clone(),
         command_line: command_line(),
     };
     let watch = args.klog_check.then(klog::Watch::begin).transpose().or_exit(exit::UNABLE)?;
@@ -162,12 +168,7 @@ impl SuiteObserver for ProgressReporter<'_> {
     }
 
     fn missing(&mut self, part: SuitePart, why: String) {
-        let trouble = match part {
-            // No result depends on it.
-            SuitePart::Recorded(_) => RunProblem::not_here(part.name(), why),
-            SuitePart::Throughput | SuitePart::Latency(_) => RunProblem::not_run(part.name(), why),
-        };
-        self.folder.bundle.troubles.push(trouble);
+        self.folder.bundle.troubles.push(RunProblem::not_run(part.name(), why));
     }
 }
 

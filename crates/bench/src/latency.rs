@@ -7,7 +7,7 @@
 //! - [`pairs`]: their processes, from outside; [`role`]: one of them from inside; [`caller`]: a client's two
 //!   threads; `pace`: their schedule; [`service`]: the called service; [`endpoint`]: the flavours;
 //!   `disturbance`: deliberate interference by other threads.
-//! - [`sample`], [`notes`]: stored data; [`tally`]: its figures.
+//! - [`sample`], [`notes`]: stored data; [`tally`]: its figures; [`flight`]: recordings of slow calls.
 //! - [`sweep`]: all of it at every point of a grid.
 //!
 //! Facts: libhwbinder's `Latency.cpp` and `PerfTest.cpp`, frameworks/native's `schd-dbg.cpp` (Android 14).
@@ -18,6 +18,7 @@ mod caller;
 mod disturbance;
 mod endpoint;
 pub mod fault;
+mod flight;
 mod notes;
 pub mod options;
 mod pace;
@@ -35,7 +36,7 @@ pub use fault::Injected;
 pub use options::LatencyOptions;
 use record::{
     Case, Class, ClassTotals, Finding, Inheritance, LatencyTest, Level, Measurement, Outcome, Percentiles,
-    Role, Run, Sched, Severity,
+    Recorder, Role, Run, Sched, Severity,
 };
 
 use crate::inheritance::{self, InheritanceOptions};
@@ -43,6 +44,7 @@ use crate::load::Loads;
 use crate::plan::{Dialect, Flavour, Inherit};
 use crate::run::{self, Observer, RunError};
 use crate::scheduling::unpack;
+use flight::RecordingKeeper;
 use ftrace::switch;
 use host;
 use host::realtime;
@@ -68,8 +70,22 @@ pub fn execute(options: &LatencyOptions, observer: &mut dyn Observer) -> Result<
     let _ = sys::limits::raise_open_files(u64::from(options.pairs) * 16 + 64);
     observer.begins(&run);
     let _manager = prologue.manage(options.patience_s)?;
-    let setup = setup(options, prologue.context.as_ref(), tracing, realtime.is_ok())?;
-    measure(options, &setup, &mut run, observer)?;
+    let mut setup = setup(options, prologue.context.as_ref(), tracing, realtime.is_ok())?;
+    let mut recorder = start_recorder(options, &setup);
+    if let Some(Ok((keeper, _))) = &recorder {
+        setup.flight = Some(keeper.folder());
+    }
+    let keeper = recorder.as_mut().and_then(|started| started.as_mut().ok()).map(|(keeper, _)| keeper);
+    let measured = measure(options, &setup, &mut run, keeper, observer);
+    let recorded = recorder.map(|started| match started {
+        Ok((keeper, without)) => {
+            let Recorder { saved, trouble, .. } = keeper.finish();
+            Recorder { saved, trouble, ..without }
+        }
+        Err(missing) => Recorder { missing: Some(missing), ..Recorder::default() },
+    });
+    run.latency.iter_mut().for_each(|test| test.recorder.clone_from(&recorded));
+    measured?;
     match (&prologue.context, dialect) {
         (Some(context), Some(dialect)) if options.scenes && run.complete => {
             look_at_scenes(options, context, dialect, &mut run);
@@ -122,6 +138,7 @@ fn frame_of_test(options: &LatencyOptions, realtime: &Result<Sched, String>) -> 
         injected: options.injected.iter().map(ToString::to_string).collect(),
         overhead: overhead(),
         stopped_at: None,
+        recorder: None,
         sweep: None,
     }
 }
@@ -168,7 +185,7 @@ fn setup(
         }
         _ => client.clone(),
     };
-    Ok(Setup { client, server, tracing, realtime })
+    Ok(Setup { client, server, tracing, realtime, flight: None })
 }
 
 /// Runs everything between the first process of a pair and its last result.
@@ -176,6 +193,7 @@ fn measure(
     options: &LatencyOptions,
     setup: &Setup,
     run: &mut Run,
+    keeper: Option<&mut RecordingKeeper>,
     observer: &mut dyn Observer,
 ) -> Result<(), RunError> {
     let mut pairs = Pairs::start(options, setup).map_err(RunError::Unready)?;
@@ -184,7 +202,7 @@ fn measure(
         Loads::start(&options.loads, options.load_cpu.as_ref().map(std::slice::from_ref)).map_err(unready)?;
     let classes = if setup.realtime { 2 } else { 1 };
     let all = options.iterations * classes * u64::from(options.pairs);
-    let ended = pairs.run(&mut |made| observer.advanced(made, all));
+    let ended = pairs.run(keeper, &mut |made| observer.advanced(made, all));
     if let Err(error) = loads.check() {
         let text = format!("the load beside the test was not what was asked for: {error}");
         run.findings.push(Finding::new("load-lost", Severity::Error, text));
@@ -204,6 +222,39 @@ fn measure(
         Some(why) if !ready && run.complete => Err(RunError::Unready(why)),
         _ => Ok(()),
     }
+}
+
+/// Iterations of the pass without the flight recorder.
+const ITERATIONS_WITHOUT: std::ops::RangeInclusive<u64> = 100..=2000;
+
+/// Starts the flight recorder, if one is wanted, after a short pass without it; or says why there is none.
+fn start_recorder(
+    options: &LatencyOptions,
+    setup: &Setup,
+) -> Option<Result<(RecordingKeeper, Recorder), String>> {
+    let prefix = options.flight.clone()?;
+    let keeper = RecordingKeeper::prepare(prefix, options.deadline());
+    Some(keeper.and_then(|keeper| {
+        let without = pass_without(options, setup);
+        keeper.start().map(|()| (keeper, without))
+    }))
+}
+
+/// Measures a fifth of the test without the recorder, for the recorder's cost.
+fn pass_without(options: &LatencyOptions, setup: &Setup) -> Recorder {
+    let iterations = (options.iterations / 5).clamp(*ITERATIONS_WITHOUT.start(), *ITERATIONS_WITHOUT.end());
+    let short = LatencyOptions { iterations: iterations.min(options.iterations), ..options.clone() };
+    let mut recorder = Recorder::default();
+    // Whatever fails here fails again in the test itself, which says why.
+    if let Ok(mut pairs) = Pairs::start(&short, setup) {
+        let ended = pairs.run(None, &mut |_| {});
+        let results = pairs.results();
+        if ended.is_ok() {
+            recorder.without = Class::BOTH.into_iter().filter_map(|class| totals(class, &results)).collect();
+            recorder.calls_without = results.iter().map(|result| result.samples.len() as u64).sum();
+        }
+    }
+    recorder
 }
 
 /// Writes the results into the record.

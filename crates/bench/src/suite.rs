@@ -1,4 +1,4 @@
-//! Suite: the four tests of Android's page in sequence, and the causes of slow calls; their order and
+//! Suite: the four tests of Android's page in sequence, with the causes of slow calls; their order and
 //! duration, and the partial results when a part cannot run or a signal ends the suite.
 //! Not here: the tests themselves (`run`, `latency`), files and reports (the command line).
 
@@ -11,10 +11,8 @@ pub use depth::Depth;
 use record::Run;
 
 use crate::latency;
-use crate::plan::{Controls, Device, Driver, Family, Flavour, Inherit, MinTime, Plan, Settings, Wanted};
+use crate::plan::{Controls, Device, Family, Flavour, Inherit, MinTime, Plan, Settings, Wanted};
 use crate::run::{self, Observer, RunError};
-use crate::tracing::{record_own, usual_categories};
-use ftrace::record::work::Ended;
 
 /// Options of the suite.
 #[derive(Clone, Debug)]
@@ -26,8 +24,10 @@ pub struct SuiteOptions {
     /// Whether `wanted` contains the embedded driver's inheritance; if not, latency tests have it inherit
     /// all.
     pub inherits_as_told: bool,
-    /// Path for the recording of slow calls; `None` for none.
-    pub recording: Option<PathBuf>,
+    /// Folder for recordings of slow calls; `None` for no flight recorder.
+    pub recordings: Option<PathBuf>,
+    /// Deliberate faults of the latency tests.
+    pub injected: Vec<latency::Injected>,
     /// Command line.
     pub command_line: Vec<String>,
 }
@@ -39,8 +39,6 @@ pub enum SuitePart {
     Throughput,
     /// Pairs of client and server, call by call.
     Latency(Flavour),
-    /// A short latency test, recorded.
-    Recorded(Flavour),
 }
 
 impl SuitePart {
@@ -51,7 +49,6 @@ impl SuitePart {
             Self::Throughput => "throughput",
             Self::Latency(Flavour::Binder) => "latency-binder",
             Self::Latency(_) => "latency-hwbinder",
-            Self::Recorded(_) => "slow-calls",
         }
     }
 }
@@ -93,20 +90,13 @@ pub fn execute(options: &SuiteOptions, observer: &mut dyn SuiteObserver) -> Suit
             first: index == 0,
         };
         let result = match part {
-            SuitePart::Throughput => run::execute(&throughput(options), &mut part_observer).map(Some),
+            SuitePart::Throughput => run::execute(&throughput(options), &mut part_observer),
             SuitePart::Latency(flavour) => {
-                latency::execute(&latency_options(options, flavour), &mut part_observer).map(Some)
-            }
-            SuitePart::Recorded(flavour) => {
-                if let Err(why) = record(options, flavour) {
-                    observer.missing(part, why);
-                }
-                Ok(None)
+                latency::execute(&latency_options(options, flavour), &mut part_observer)
             }
         };
         match result {
-            Ok(Some(run)) => observer.kept(part, run),
-            Ok(None) => {}
+            Ok(run) => observer.kept(part, run),
             Err(error @ RunError::NoDriver(_)) if index == 0 => return SuiteEnd::NoDriver(error),
             Err(error) => observer.missing(part, error.to_string()),
         }
@@ -125,14 +115,8 @@ fn parts(options: &SuiteOptions) -> Vec<SuitePart> {
         named(&options.wanted.device)
             .is_none_or(|name| name.contains("hwbinder") == (flavour == Flavour::Hwbinder))
     };
-    let flavours: Vec<Flavour> =
-        [Flavour::Binder, Flavour::Hwbinder].into_iter().filter(|flavour| speaks(*flavour)).collect();
-    let mut parts = vec![SuitePart::Throughput];
-    parts.extend(flavours.iter().map(|flavour| SuitePart::Latency(*flavour)));
-    if options.recording.is_some() {
-        parts.extend(flavours.last().map(|flavour| SuitePart::Recorded(*flavour)));
-    }
-    parts
+    let flavours = [Flavour::Binder, Flavour::Hwbinder].into_iter().filter(|flavour| speaks(*flavour));
+    [SuitePart::Throughput].into_iter().chain(flavours.map(SuitePart::Latency)).collect()
 }
 
 fn named(device: &Device) -> Option<String> {
@@ -175,45 +159,11 @@ fn latency_options(options: &SuiteOptions, flavour: Flavour) -> latency::Latency
         iterations: options.depth.amounts().iterations,
         pairs: sys::sched::usable_cpus().saturating_sub(1).clamp(1, latency::options::MOST_PAIRS),
         wanted,
+        injected: options.injected.clone(),
+        flight: options.recordings.as_ref().map(|folder| folder.join(SuitePart::Latency(flavour).name())),
         command_line: options.command_line.clone(),
         ..latency::LatencyOptions::usual(flavour)
     }
-}
-
-/// Records a short latency test in a copy of this program: recording costs time, so its durations are not
-/// among the results.
-fn record(options: &SuiteOptions, flavour: Flavour) -> Result<(), String> {
-    let Some(output) = &options.recording else { return Ok(()) };
-    let recorded = record_own(words(options, flavour), usual_categories(), 4096, output.clone());
-    if std::fs::metadata(output).is_ok_and(|file| file.len() == 0) {
-        // The recording began, but has no result.
-        let _ = std::fs::remove_file(output);
-    }
-    match recorded.map_err(|error| error.to_string())?.ended {
-        // 3: no permission for a real-time caller; the ordinary caller's calls were recorded.
-        Ended::Command(status) if !matches!(status.code(), Some(0 | 1 | 3)) => {
-            Err(format!("the latency test that was recorded ended with {status}"))
-        }
-        Ended::Command(_) | Ended::Time => Ok(()),
-    }
-}
-
-/// Arguments of the recorded test.
-fn words(options: &SuiteOptions, flavour: Flavour) -> Vec<String> {
-    let wanted = &options.wanted;
-    let mut words = vec!["latency".to_owned(), flavour.name().to_owned(), "--no-scenes".to_owned()];
-    words.push(format!("--iterations={}", options.depth.amounts().recorded_iterations));
-    words.push(format!("--driver={}", wanted.driver));
-    words.push(format!("--device={}", wanted.device));
-    // Settings of the embedded driver, which the kernel's driver would refuse.
-    if wanted.driver != Driver::Kernel {
-        let settings = latency_options(options, flavour).wanted.settings;
-        words.push(format!("--inherit={}", settings.inherit));
-        words.push(format!("--wait={}:{}", settings.waiting, settings.spin_budget_ns / 1000));
-        words.push(format!("--lanes={}", if settings.call_slots { "on" } else { "off" }));
-        words.extend(wanted.context_dir.iter().map(|folder| format!("--context-dir={}", folder.display())));
-    }
-    words
 }
 
 /// Turns the progress of a test into that of the suite.
@@ -260,12 +210,13 @@ impl Observer for PartObserver<'_> {
 mod tests {
     use super::*;
 
-    fn options(device: Device, recording: bool) -> SuiteOptions {
+    fn options(device: Device) -> SuiteOptions {
         SuiteOptions {
             depth: Depth::Quick,
             wanted: Wanted { device, ..Wanted::default() },
             inherits_as_told: false,
-            recording: recording.then(|| PathBuf::from("x")),
+            recordings: Some(PathBuf::from("x")),
+            injected: Vec::new(),
             command_line: Vec::new(),
         }
     }
@@ -277,22 +228,15 @@ mod tests {
             SuitePart::Latency(Flavour::Binder),
             SuitePart::Latency(Flavour::Hwbinder),
         ];
-        assert_eq!(parts(&options(Device::Auto, false)), both);
-        assert_eq!(parts(&options(Device::Private, true))[3], SuitePart::Recorded(Flavour::Hwbinder));
-        let named = |name: &str| parts(&options(Device::Named(name.to_owned()), true));
-        assert_eq!(
-            named("hwbinder")[1..],
-            [SuitePart::Latency(Flavour::Hwbinder), SuitePart::Recorded(Flavour::Hwbinder)]
-        );
-        assert_eq!(
-            named("binder")[1..],
-            [SuitePart::Latency(Flavour::Binder), SuitePart::Recorded(Flavour::Binder)]
-        );
+        assert_eq!(parts(&options(Device::Auto)), both);
+        let named = |name: &str| parts(&options(Device::Named(name.to_owned())));
+        assert_eq!(named("hwbinder")[1..], [SuitePart::Latency(Flavour::Hwbinder)]);
+        assert_eq!(named("binder")[1..], [SuitePart::Latency(Flavour::Binder)]);
     }
 
     #[test]
     fn latency_tests_inherit_all_unless_told_otherwise() {
-        let mut options = options(Device::Auto, false);
+        let mut options = options(Device::Auto);
         options.wanted.settings.inherit = Inherit::None;
         assert_eq!(latency_options(&options, Flavour::Binder).wanted.settings.inherit, Inherit::Rt);
         options.inherits_as_told = true;

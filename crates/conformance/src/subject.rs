@@ -7,6 +7,7 @@ use std::sync::Arc;
 use backend::AnyContext;
 use driver::kernel_state::{self, StateError, StateFile};
 use driver::{Connection, Context, KernelConnection, OpenError, OpenOptions};
+use embedded::trace_events::Amount;
 use embedded::{EmbeddedConnection, EmbeddedContext, Inherit, Settings};
 pub use host::evidence::{Evidence, Kind};
 use sys::binder_fd::BinderFd;
@@ -161,7 +162,7 @@ impl Subject {
 
     /// The context for processes that write trace events into this tracefs folder, if the driver has no tracepoints.
     pub(super) fn traced(&self, folder: &Path) -> Option<Self> {
-        Some(self.on(self.embedded(|settings| settings)?.with_marks(folder)))
+        Some(self.on(self.embedded(|settings| settings)?.with_marks(folder, Amount::All)))
     }
 
     /// The configured priority inheritance, if that is configurable.

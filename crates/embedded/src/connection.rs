@@ -33,10 +33,8 @@ impl EmbeddedConnection {
     /// See [`OpenError`].
     pub fn open(context: &EmbeddedContext, options: OpenOptions) -> Result<Self, OpenError> {
         let marks = match context.marks() {
-            Some(folder) => Some(TraceWriter::open(folder).map_err(|source| OpenError::Os {
-                path: folder.to_owned(),
-                call: "opening the marker of a trace",
-                source,
+            Some((folder, amount)) => Some(TraceWriter::open(folder, amount).map_err(|source| {
+                OpenError::Os { path: folder.to_owned(), call: "opening the marker of a trace", source }
             })?),
             None => TraceWriter::as_requested(),
         };

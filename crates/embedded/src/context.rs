@@ -15,6 +15,7 @@ use super::rpc::connection::BrokerConnection;
 use super::rpc::framing::Hello;
 use super::rpc::protocol::{StateFile, ThreadKey};
 use super::settings::{Inherit, Settings};
+use super::trace_events::Amount;
 use driver::connection::{Context, OpenOptions};
 use driver::error::OpenError;
 
@@ -29,7 +30,7 @@ pub struct EmbeddedContext {
     broker: Arc<BrokerDirectory>,
     name: String,
     settings: Settings,
-    traced: Option<PathBuf>,
+    traced: Option<(PathBuf, Amount)>,
 }
 
 /// Directory of a broker. A private one is removed when the last value that refers to it is dropped.
@@ -103,13 +104,13 @@ impl EmbeddedContext {
     /// This context for connections that write trace events into this tracefs directory, whatever the environment or
     /// the user's announcement says ([`crate::trace_events`]). The address does not contain it.
     #[must_use]
-    pub fn with_marks(&self, folder: &Path) -> Self {
-        Self { traced: Some(folder.to_owned()), ..self.clone() }
+    pub fn with_marks(&self, folder: &Path, amount: Amount) -> Self {
+        Self { traced: Some((folder.to_owned(), amount)), ..self.clone() }
     }
 
-    /// The tracefs directory set with [`Self::with_marks`].
-    pub(super) fn marks(&self) -> Option<&Path> {
-        self.traced.as_deref()
+    /// The tracefs directory and the events set with [`Self::with_marks`].
+    pub(super) fn marks(&self) -> Option<(&Path, Amount)> {
+        self.traced.as_ref().map(|(folder, amount)| (folder.as_path(), *amount))
     }
 
     /// Address with which another process opens this context, valid while this value lives.

@@ -76,10 +76,20 @@ pub(super) enum Fate {
     Failed,
 }
 
+/// Which events a process writes. Each costs a system call, some microseconds in a virtual machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// All that the kernel's driver has.
+    All,
+    /// Those without which no call can be told: sent and received, for a call and its reply.
+    CallsOnly,
+}
+
 /// Writer of marks.
 #[derive(Debug)]
 pub(super) struct TraceWriter {
     file: File,
+    amount: Amount,
     /// Delivered buffers by address, for the event that frees them.
     buffers: Mutex<HashMap<u64, BufferSizes>>,
     /// Reserved numbers: the next one, and the end in the upper half.
@@ -92,13 +102,15 @@ pub(super) struct TraceWriter {
 
 impl TraceWriter {
     /// Opens the writer for this tracefs directory.
-    pub(super) fn open(folder: &Path) -> io::Result<Self> {
-        File::options().write(true).open(folder.join(MARKER)).map(Self::writing_to)
+    pub(super) fn open(folder: &Path, amount: Amount) -> io::Result<Self> {
+        let file = File::options().write(true).open(folder.join(MARKER))?;
+        Ok(Self::writing_to(file, amount))
     }
 
-    fn writing_to(file: File) -> Self {
+    fn writing_to(file: File, amount: Amount) -> Self {
         Self {
             file,
+            amount,
             buffers: Mutex::default(),
             numbers: AtomicU64::new(0),
             spare: AtomicU64::new(0),
@@ -109,7 +121,14 @@ impl TraceWriter {
     /// Opens the writer if tracing was requested. A directory that cannot be written to is no reason to refuse the
     /// context: the missing events show it.
     pub(super) fn as_requested() -> Option<Self> {
-        Self::open(&requested()?).ok()
+        Self::open(&requested()?, Amount::All).ok()
+    }
+
+    /// Writes an event that only [`Amount::All`] has.
+    fn detail(&self, text: fmt::Arguments<'_>) {
+        if self.amount == Amount::All {
+            self.write(text);
+        }
     }
 
     fn write(&self, text: fmt::Arguments<'_>) {
@@ -153,13 +172,15 @@ impl TraceWriter {
 
     /// Remembers a delivered buffer by its address.
     pub(super) fn keep(&self, address: u64, buffer: BufferSizes) {
-        self.buffers().insert(address, buffer);
+        if self.amount == Amount::All {
+            self.buffers().insert(address, buffer);
+        }
     }
 
     /// Forgets a buffer without an event.
     #[cold]
     pub(super) fn forget(&self, address: u64) -> Option<BufferSizes> {
-        self.buffers().remove(&address)
+        if self.amount == Amount::All { self.buffers().remove(&address) } else { None }
     }
 
     /// Writes the event that frees a buffer.
@@ -176,31 +197,31 @@ impl TraceWriter {
     #[cold]
     pub(super) fn ioctl(&self, request: u32) {
         // The embedded driver has no such address.
-        self.write(format_args!("binder_ioctl: cmd={request:#x} arg=0x0"));
+        self.detail(format_args!("binder_ioctl: cmd={request:#x} arg=0x0"));
     }
 
     /// Writes that an ioctl, or its write or read part, is done.
     #[cold]
     pub(super) fn done(&self, part: &str, errno: i32) {
-        self.write(format_args!("binder_{part}_done: ret={}", -errno));
+        self.detail(format_args!("binder_{part}_done: ret={}", -errno));
     }
 
     #[cold]
     pub(super) fn command(&self, word: u32) {
-        self.write(format_args!("binder_command: cmd={word:#x} {}", CommandWord(word)));
+        self.detail(format_args!("binder_command: cmd={word:#x} {}", CommandWord(word)));
     }
 
     #[cold]
     pub(super) fn returned(&self, word: u32) {
         // The kernel's event names only the number.
         let name = ReturnWord(if word == br::TRANSACTION_SEC_CTX { br::TRANSACTION } else { word });
-        self.write(format_args!("binder_return: cmd={word:#x} {name}"));
+        self.detail(format_args!("binder_return: cmd={word:#x} {name}"));
     }
 
     #[cold]
     pub(super) fn wait_for_work(&self, proc: bool, stack: bool, todo: bool) {
         let [proc, stack, todo] = [proc, stack, todo].map(u32::from);
-        self.write(format_args!(
+        self.detail(format_args!(
             "binder_wait_for_work: proc_work={proc} transaction_stack={stack} thread_todo={todo}"
         ));
     }
@@ -228,7 +249,7 @@ impl TraceWriter {
     /// both. By then the sender has left the buffer, as in the kernel.
     #[cold]
     pub(super) fn freed(&self, number: u32, to: TaskId, what: CodeAndFlags) {
-        self.write(format_args!(
+        self.detail(format_args!(
             "binder_txn_latency_free: transaction={number} from 0:0 to {}:{} flags={:#x} code={:#x}",
             to.pid, to.tid, what.code, what.flags
         ));
@@ -242,7 +263,7 @@ impl TraceWriter {
             Fate::Failed => "failed_buffer_release",
         };
         let BufferSizes { number, data, offsets, extra } = buffer;
-        self.write(format_args!(
+        self.detail(format_args!(
             "binder_transaction_{name}: transaction={number} data_size={data} offsets_size={offsets} \
              extra_buffers_size={extra}"
         ));
@@ -256,7 +277,7 @@ impl TraceWriter {
             return;
         }
         let TaskId { pid, tid } = thread;
-        self.write(format_args!(
+        self.detail(format_args!(
             "binder_set_priority: proc={pid} thread={tid} old={old} => new={new} desired={desired}"
         ));
     }
@@ -288,7 +309,7 @@ mod tests {
 
     fn marks() -> TraceWriter {
         let file = File::options().write(true).open("/dev/null").expect("it is everywhere");
-        TraceWriter::writing_to(file)
+        TraceWriter::writing_to(file, Amount::All)
     }
 
     #[test]

@@ -3,9 +3,11 @@
 //! Not here: the file format (crate `trace`), the shared buffer (`atrace`).
 //!
 //! - [`work`]: the command or time to record; [`pages`]: from the kernel into the file.
+//! - [`flight`]: the newest events only, saved whenever asked.
 //!
 //! A killed recorder leaves its instance, named after its process; the next recording removes it.
 
+pub mod flight;
 mod pages;
 pub mod work;
 
@@ -123,16 +125,10 @@ pub fn record(plan: &Plan, observer: &mut dyn Observer) -> Result<Summary, Trace
     let buffer = instance.buffer();
     let found = categories::find(&tracefs.global(), &plan.categories);
     notes.extend(found.notes);
-    prepare(buffer, plan, &found.events)?;
-    let (clock, _) = buffer.clocks()?;
-    let page_bytes = buffer.page_bytes();
+    prepare(buffer, plan.buffer_kb, &found.events)?;
     let cpus = buffer.cpus()?;
-    let head = Head {
-        clock: clock.clone(),
-        page_size: u32::try_from(page_bytes).unwrap_or(u32::MAX),
-        cpus: cpus.last().map_or(0, |last| last + 1),
-        kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
-    };
+    let head = head(buffer, &cpus)?;
+    let (clock, page_bytes) = (head.clock.clone(), head.page_size as usize);
     let writer = Writer::create(file, &head).map_err(output)?;
     let shared = Shared::new(writer, &plan.output);
     write_formats(&tracefs, &found.events, &shared);
@@ -158,14 +154,24 @@ fn others(tracefs: &Tracefs) -> Option<String> {
     Some(format!("another tool is tracing in the shared buffer ({sign}); it is not affected"))
 }
 
-fn prepare(buffer: &Buffer, plan: &Plan, events: &[String]) -> Result<(), TraceError> {
+fn head(buffer: &Buffer, cpus: &[u32]) -> Result<Head, TraceError> {
+    let (clock, _) = buffer.clocks()?;
+    Ok(Head {
+        clock,
+        page_size: u32::try_from(buffer.page_bytes()).unwrap_or(u32::MAX),
+        cpus: cpus.last().map_or(0, |last| last + 1),
+        kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
+    })
+}
+
+fn prepare(buffer: &Buffer, buffer_kb: u64, events: &[String]) -> Result<(), TraceError> {
     buffer.write("tracing_on", "0")?;
     if let (in_use, Some(clock)) = buffer.clocks()?
         && clock != in_use
     {
         buffer.write("trace_clock", clock)?;
     }
-    buffer.write("buffer_size_kb", &plan.buffer_kb.to_string())?;
+    buffer.write("buffer_size_kb", &buffer_kb.to_string())?;
     // Options that old kernels lack are skipped: thread groups also come from other events, and `trace_marker` copies
     // exist since Linux 6.9.
     for (knob, value) in
@@ -175,6 +181,10 @@ fn prepare(buffer: &Buffer, plan: &Plan, events: &[String]) -> Result<(), TraceE
             buffer.write(knob, value)?;
         }
     }
+    enable(buffer, events)
+}
+
+fn enable(buffer: &Buffer, events: &[String]) -> Result<(), TraceError> {
     events.iter().try_for_each(|event| buffer.write(&format!("events/{event}/enable"), "1"))
 }
 

@@ -25,6 +25,8 @@ const CHANGES: usize = 64;
 const STOP: usize = 128;
 /// Offset of the release time of the latest step, in ns.
 const BEGIN: usize = 192;
+/// Offset of the pause flag, beside the stop flag, which callers read anyway; not 0: callers rest.
+const PAUSE: usize = STOP + 4;
 const SLOTS: usize = 256;
 const SLOT: usize = 256;
 
@@ -32,6 +34,8 @@ const SLOT: usize = 256;
 const DONE: usize = 0;
 const CALLS: usize = 4;
 const CALLEE: usize = 8;
+/// Not 0: it rests.
+const RESTS: usize = 12;
 const BUSY: usize = 16;
 const CPU: usize = 24;
 const END: usize = 32;
@@ -152,6 +156,25 @@ impl SharedBlock {
     /// Tells all workers to make no further call.
     pub fn stop(&self) {
         self.word(STOP).store(1, Ordering::Relaxed);
+    }
+
+    /// Returns true if a caller asked for a pause which was not ended yet.
+    pub fn is_paused(&self) -> bool {
+        self.word(PAUSE).load(Ordering::Acquire) != 0
+    }
+
+    /// Ends a pause.
+    pub fn resume(&self) {
+        let word = self.word(PAUSE);
+        // Pairs with the load in `rest`.
+        word.store(0, Ordering::Release);
+        futex::wake_all(word);
+    }
+
+    /// Returns true if this worker makes no call until [`Self::resume`].
+    pub fn rests(&self, worker: u32) -> bool {
+        // Pairs with the store in `rest`.
+        self.slot(worker, RESTS).load(Ordering::Acquire) != 0
     }
 
     /// Number that changes whenever a worker finishes a step.
@@ -377,6 +400,42 @@ impl WorkerSlot {
     /// Tells all workers to make no further call.
     pub fn stop_all(&self) {
         self.block.stop();
+    }
+
+    /// Asks the parent for a pause of all callers, and rests until it ends.
+    pub fn pause_all(&self) {
+        self.block.word(PAUSE).store(1, Ordering::Release);
+        self.rest();
+    }
+
+    /// Returns once no pause is on.
+    #[inline]
+    pub fn rest_if_paused(&self) {
+        if self.block.is_paused() {
+            self.rest();
+        }
+    }
+
+    #[cold]
+    fn rest(&self) {
+        self.set_rests(1);
+        let pause = self.block.word(PAUSE);
+        loop {
+            let state = pause.load(Ordering::Acquire);
+            if state == 0 {
+                break;
+            }
+            // Woken, by a signal or spuriously: check again.
+            let _ = futex::wait(pause, state);
+        }
+        self.set_rests(0);
+    }
+
+    fn set_rests(&self, state: u32) {
+        self.block.slot(self.worker, RESTS).store(state, Ordering::Release);
+        let changes = self.block.word(CHANGES);
+        changes.fetch_add(1, Ordering::Release);
+        futex::wake_one(changes);
     }
 
     /// Returns true if workers must make no further call.

@@ -186,12 +186,16 @@ impl ProcessGroup {
     ///
     /// # Errors
     /// A signal requested a stop; or the only unit broke.
-    pub fn round(&mut self, step: u32, progress: &mut dyn FnMut(&SharedBlock)) -> Result<(), WorkerError> {
+    pub fn round(
+        &mut self,
+        step: u32,
+        progress: &mut dyn FnMut(&mut SharedBlock),
+    ) -> Result<(), WorkerError> {
         self.block.release(step, monotonic_ns());
         self.wait(step, progress)
     }
 
-    fn wait(&mut self, step: u32, progress: &mut dyn FnMut(&SharedBlock)) -> Result<(), WorkerError> {
+    fn wait(&mut self, step: u32, progress: &mut dyn FnMut(&mut SharedBlock)) -> Result<(), WorkerError> {
         if let Some(signal) = self.stopped {
             return Err(WorkerError::Stopped(signal));
         }
@@ -204,7 +208,9 @@ impl ProcessGroup {
             let closely = looked.elapsed() >= TICK;
             if closely {
                 looked = Instant::now();
-                progress(&self.block);
+            }
+            if closely || self.block.is_paused() {
+                progress(&mut self.block);
             }
             let is_late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
             let mut pending = false;

@@ -184,6 +184,7 @@ pub(crate) fn latency_run(pairs: &[Pair]) -> Run {
         injected: Vec::new(),
         overhead: Some(125.5),
         stopped_at: None,
+        recorder: None,
         sweep: None,
     });
     run

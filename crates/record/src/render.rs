@@ -14,6 +14,7 @@ pub mod inversion;
 pub mod json;
 pub mod latency;
 mod ratio;
+mod recorder;
 pub mod report;
 pub mod summary;
 

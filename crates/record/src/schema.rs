@@ -6,6 +6,7 @@ mod case;
 mod host;
 mod inversion;
 mod latency;
+mod recorder;
 mod sweep;
 
 pub use case::{
@@ -17,6 +18,7 @@ pub use latency::{
     Class, ClassTotals, Hop, Inheritance, LONGEST_LOAD, Latency, LatencyTest, Level, MOST_RAW, Miss,
     Percentiles, Role, Sched, same_urgency,
 };
+pub use recorder::{Recorder, SavedCall};
 pub use sweep::{Cell, Point, Sweep};
 
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,9 @@
 //! Not here: rebuilding transactions (`model`), pictures (`picture`).
 
 mod busiest;
+mod marks;
 mod misses;
+mod of_call;
 mod slow;
 mod sums;
 pub(crate) mod text;
@@ -13,7 +15,9 @@ use std::collections::hash_map::Entry;
 use serde::{Deserialize, Serialize};
 
 pub use busiest::CallBurst;
+pub use marks::MarkCost;
 pub use misses::ReportedMiss;
+pub use of_call::of_call;
 pub use slow::{BlockingTask, CallSegment, InversionDetail, Reason, SlowCall, ThreadInfo};
 pub(crate) use slow::{label, outcome};
 pub use sums::{Share, Sum};
@@ -22,6 +26,7 @@ use crate::event::{Event, Kind, Name, Names};
 use crate::model::{Model, Outcome, Transaction};
 use crate::report::Report;
 use busiest::BurstFinder;
+use marks::Marks;
 use misses::Misses;
 use sums::Sums;
 
@@ -138,6 +143,9 @@ pub struct Analysis {
     pub behind: Vec<BlockingTask>,
     /// Priority inversion over all calls.
     pub inversions: Inversions,
+    /// Cost of the embedded driver's marks, if the trace has many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marks: Option<MarkCost>,
     /// Consecutive calls made by the most pairs.
     #[serde(default)]
     pub busiest: Option<CallBurst>,
@@ -170,6 +178,7 @@ pub struct Analyzer {
     options: AnalysisOptions,
     model: Model,
     tally: Tally,
+    marks: Marks,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -189,7 +198,7 @@ impl Analyzer {
     /// Creates an analysis without events.
     #[must_use]
     pub fn new(options: AnalysisOptions) -> Self {
-        Self { options, model: Model::new(), tally: Tally::default() }
+        Self { options, model: Model::new(), tally: Tally::default(), marks: Marks::default() }
     }
 
     /// Takes the next event, in time order. `names` are the reader's.
@@ -200,6 +209,7 @@ impl Analyzer {
     /// Takes the next event like [`Analyzer::take`]; passes the selected transactions that it ends, and the one that
     /// it reports as a miss, to `met`.
     pub fn take_with(&mut self, event: &Event, names: &Names, met: &mut impl FnMut(TransactionEvent<'_>)) {
+        self.marks.take(event);
         let (tally, options) = (&mut self.tally, &self.options);
         self.model.take(event, names, &mut |call| {
             if options.filter.takes(&call, names) {
@@ -289,6 +299,7 @@ impl Analyzer {
             oneway: tally.oneway.sum(1.0),
             behind,
             inversions: tally.inversions,
+            marks: self.marks.clone().cost(),
             busiest: tally.busiest.found(),
             slow: slow.iter().map(|(call, reported)| self.describe(call, *reported, names)).collect(),
         }

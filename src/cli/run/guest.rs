@@ -55,7 +55,8 @@ fn boot(args: &RunArgs, kernels: &[String], own: &Path, line: &mut StatusLine) -
             words.push(word);
         }
     }
-    let words = words.into_iter().map(str::to_owned).collect();
+    let faults = args.inject.iter().map(|fault| format!("--inject={fault}"));
+    let words = words.into_iter().map(str::to_owned).chain(faults).collect();
     let given = kernels.iter().filter(|kernel| !kernel.is_empty()).cloned().collect();
     let options = Options {
         kernel: Choice { given, ..Choice::default() },

@@ -10,8 +10,6 @@ use record::render::report::{Bundle, Entry, RunProblem, RunProblems, html, summa
 use crate::cli::output::Sink;
 use crate::cli::{Failure, exit, report};
 
-/// The recording of slow calls.
-const RECORDING: &str = "slow-calls.bptrace";
 /// Problems in the kernel's log during the run.
 const COMPLAINTS: &str = "kernel-complaints.txt";
 /// The doctor's findings.
@@ -22,15 +20,8 @@ const REPORT: &str = "report.html";
 /// Failures of parts without a record.
 const TROUBLES: &str = "troubles.json";
 /// The names of files that only `run` writes.
-const LEFT_BY_A_RUN: [&str; 7] = [
-    "throughput.json",
-    "latency-binder.json",
-    "latency-hwbinder.json",
-    RECORDING,
-    COMPLAINTS,
-    CHECKUP,
-    TROUBLES,
-];
+const LEFT_BY_A_RUN: [&str; 6] =
+    ["throughput.json", "latency-binder.json", "latency-hwbinder.json", COMPLAINTS, CHECKUP, TROUBLES];
 
 /// A folder, and the same results in memory, so that nothing is lost if the folder cannot be written.
 pub(super) struct Folder {
@@ -62,9 +53,8 @@ impl Folder {
         Ok(Self { path, is_new, bundle: Bundle::default(), troubles: Vec::new() })
     }
 
-    /// The path of the recording of slow calls.
-    pub(super) fn recording(&self) -> PathBuf {
-        self.path.join(RECORDING)
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Stores a result in the folder and for the report.
@@ -79,6 +69,13 @@ impl Folder {
         let Bundle { runs, checkup, troubles, .. } = bundle;
         self.bundle.troubles.extend(troubles);
         for Entry { name, run } in runs {
+            for file in report::recordings(&run) {
+                let copy = self.path.join(file);
+                if let Err(error) = std::fs::copy(from.join(file), &copy) {
+                    let why = sys::errno::describe(&error);
+                    self.troubles.push(format!("could not write {}: {why}", copy.display()));
+                }
+            }
             self.put(&name, &run.to_json());
             self.bundle.runs.push(Entry { name, run });
         }
@@ -88,13 +85,6 @@ impl Folder {
         // What they were is among the troubles.
         if let Ok(text) = std::fs::read_to_string(from.join(COMPLAINTS)) {
             self.put(COMPLAINTS, &text);
-        }
-        let recording = from.join(RECORDING);
-        if recording.exists()
-            && let Err(error) = std::fs::copy(&recording, self.recording())
-        {
-            let (path, why) = (self.recording(), sys::errno::describe(&error));
-            self.troubles.push(format!("could not write {}: {why}", path.display()));
         }
     }
 
@@ -136,16 +126,9 @@ impl Folder {
         }
     }
 
-    /// Analyses the slow calls, if they were recorded.
+    /// Draws the slow calls that were recorded.
     pub(super) fn explain(&mut self) {
-        let recording = self.recording();
-        if !recording.exists() {
-            return;
-        }
-        match report::causes(&recording) {
-            Ok(causes) => self.bundle.causes.extend(causes),
-            Err(why) => self.bundle.troubles.push(RunProblem::not_run("slow calls", why)),
-        }
+        report::draw_saved(&mut self.bundle, 0, &self.path);
     }
 
     /// Writes the report and the files to render it again; returns its path.

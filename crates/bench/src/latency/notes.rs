@@ -29,6 +29,7 @@ pub(super) enum NotedThread {
 
 const WORDS_OF_ONE: usize = 2;
 const MISS: usize = 3 * WORDS_OF_ONE;
+const SLOW: usize = MISS + 5;
 
 impl ThreadFacts {
     /// Facts about the calling thread.
@@ -54,11 +55,25 @@ impl ThreadFacts {
 
 /// Stores the miss at which tracing was stopped.
 pub(super) fn note_miss(slot: &mut WorkerSlot, class: Class, iteration: u64, timed: &Timed) {
-    slot.note(MISS + 1, iteration);
-    slot.note(MISS + 2, timed.sample.took);
     slot.note(MISS + 3, timed.end);
     slot.note(MISS + 4, timed.marked.into());
-    slot.note(MISS, if class == Class::Fifo { 2 } else { 1 });
+    note_call(slot, MISS, class, iteration, timed.sample.took);
+}
+
+/// Stores a slow call for the flight recorder, until [`forget_slow`].
+pub(super) fn note_slow(slot: &mut WorkerSlot, class: Class, iteration: u64, took: u64) {
+    note_call(slot, SLOW, class, iteration, took);
+}
+
+/// Removes the call of [`note_slow`].
+pub(super) fn forget_slow(slot: &mut WorkerSlot) {
+    slot.note(SLOW, 0);
+}
+
+fn note_call(slot: &mut WorkerSlot, place: usize, class: Class, iteration: u64, took: u64) {
+    slot.note(place + 1, iteration);
+    slot.note(place + 2, took);
+    slot.note(place, if class == Class::Fifo { 2 } else { 1 });
 }
 
 /// The miss at which tracing was stopped. Misses that the trace contains rank before those whose reply came
@@ -71,13 +86,22 @@ pub(super) struct StoppingMiss {
 
 /// Returns the miss of this pair that stopped tracing, if any.
 pub(super) fn miss(notes: &[u64; NOTE_COUNT], pair: u32) -> Option<StoppingMiss> {
-    let class = match notes[MISS] {
+    let miss = call(notes, MISS, pair)?;
+    Some(StoppingMiss { miss, rank: (notes[MISS + 4] == 0, notes[MISS + 3]) })
+}
+
+/// Returns the call of this pair that the flight recorder is to save, if any.
+pub(super) fn slow_call(notes: &[u64; NOTE_COUNT], pair: u32) -> Option<Miss> {
+    call(notes, SLOW, pair)
+}
+
+fn call(notes: &[u64; NOTE_COUNT], place: usize, pair: u32) -> Option<Miss> {
+    let class = match notes[place] {
         1 => Class::Other,
         2 => Class::Fifo,
         _ => return None,
     };
-    let miss = Miss { pair, class, iteration: notes[MISS + 1], took: notes[MISS + 2] };
-    Some(StoppingMiss { miss, rank: (notes[MISS + 4] == 0, notes[MISS + 3]) })
+    Some(Miss { pair, class, iteration: notes[place + 1], took: notes[place + 2] })
 }
 
 #[cfg(test)]
@@ -105,7 +129,12 @@ mod tests {
         let noted = miss(&notes, 3).expect("noted");
         assert_eq!(noted.miss, Miss { pair: 3, class: Class::Fifo, iteration: 9, took: 1 << 40 });
         assert_eq!(noted.rank, (false, 1 << 41));
-        assert_eq!(miss(&[0; NOTE_COUNT], 3), None);
+        assert_eq!((miss(&[0; NOTE_COUNT], 3), slow_call(&notes, 3)), (None, None));
+        note_slow(&mut slot, Class::Other, 4, 77);
+        let slow = Miss { pair: 3, class: Class::Other, iteration: 4, took: 77 };
+        assert_eq!(slow_call(&block.notes(0), 3), Some(slow));
+        forget_slow(&mut slot);
+        assert_eq!(slow_call(&block.notes(0), 3), None);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //! Not here: parsing them (the command line).
 //! Facts: defaults of Android's `libhwbinder_latency` and `schd-dbg`.
 
+use std::path::PathBuf;
+
 use driver::connection::DEFAULT_MAP_SIZE;
 use embedded::Inherit;
 
@@ -52,6 +54,8 @@ pub struct LatencyOptions {
     pub raw: bool,
     /// Whether the first miss stops the kernel's tracing, and the test with it.
     pub trace: bool,
+    /// Path of the recordings of slow calls, without their names; `None` for no flight recorder.
+    pub flight: Option<PathBuf>,
     /// Priority of the real-time caller.
     pub priority: u8,
     /// CPU of the clients and CPU of the servers; `None` for any.
@@ -91,6 +95,7 @@ impl LatencyOptions {
             scenes: true,
             raw: false,
             trace: false,
+            flight: None,
             priority: HIGHEST,
             cpus: None,
             loads: Vec::new(),
@@ -156,6 +161,10 @@ impl LatencyOptions {
         if let Some(cpu) = wanted.copied().find(|cpu| !usable.contains(cpu)) {
             let list = usable.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
             return Err(format!("CPU {cpu} may not be used here; use one of {list}"));
+        }
+        if self.flight.is_some() && (self.rate_hz.is_some() || self.trace) {
+            return Err("the flight recorder is for one call after the other, and is not stopped at a miss"
+                .to_owned());
         }
         self.check_faults()
     }

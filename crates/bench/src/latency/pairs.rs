@@ -7,6 +7,7 @@ use std::time::Duration;
 use procgroup::{BlockLayout, Member, ProcessGroup, WorkerError};
 
 use super::fault::Injected;
+use super::flight::RecordingKeeper;
 use super::notes::{self, NotedThread, StoppingMiss, ThreadFacts};
 use super::options::LatencyOptions;
 use super::role::{DONE, LatencyRole, Side};
@@ -22,6 +23,8 @@ pub(super) struct Setup {
     pub(super) server: String,
     /// Folder of the tracing switch, if a miss is to turn it off.
     pub(super) tracing: Option<PathBuf>,
+    /// Folder of the flight recorder.
+    pub(super) flight: Option<PathBuf>,
     /// Whether clients have a real-time caller.
     pub(super) realtime: bool,
 }
@@ -87,6 +90,7 @@ impl Pairs {
                 inherit_rt: options.inherit_rt,
                 realtime: setup.realtime.then_some(options.priority),
                 tracing: setup.tracing.clone(),
+                flight: setup.flight.clone(),
                 faults: options.faults_of(pair),
                 cpus: cpus_of(options, side),
                 seed: 1 + u64::from(pair),
@@ -104,14 +108,19 @@ impl Pairs {
     }
 
     /// Starts the calls of all pairs, and waits until each has made its calls or broke. Passes the number of
-    /// calls made to `progress` from time to time.
+    /// calls made to `progress` from time to time, and has `keeper` save slow calls.
     ///
     /// # Errors
     /// The signal that stopped all pairs.
-    pub(super) fn run(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), &'static str> {
-        let clients = self.servers..self.servers + self.pairs;
-        let made = self.workers.round(DONE, &mut |block| {
-            progress(clients.clone().map(|client| u64::from(block.calls(client))).sum());
+    pub(super) fn run(
+        &mut self,
+        mut keeper: Option<&mut RecordingKeeper>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), &'static str> {
+        let clients: Vec<u32> = (self.servers..self.servers + self.pairs).collect();
+        let made = self.workers.round(DONE, &mut |block| match &mut keeper {
+            Some(keeper) if block.is_paused() => keeper.paused(block, &clients, DONE),
+            _ => progress(clients.iter().map(|client| u64::from(block.calls(*client))).sum()),
         });
         match made {
             Err(WorkerError::Stopped(signal)) => Err(signal),

@@ -14,14 +14,17 @@ use super::caller::{CallOrder, CallSettings, Caller, Series, Timed};
 use super::disturbance::{self, Timers};
 use super::endpoint::{BareCallee, Callee, HidlCallee, InProcess, offer};
 use super::fault::Injected;
-use super::notes::{NotedThread, ThreadFacts, note_miss};
+use super::flight::Slowest;
+use super::notes::{NotedThread, ThreadFacts, forget_slow, note_miss, note_slow};
 use super::pace::Pace;
+use super::sample::Sample;
 use super::service::Service;
 use crate::endpoint::Endpoint;
 use crate::measure::CallError;
 use crate::plan::{Dialect, Flavour};
 use crate::scheduling;
 use driver::Connection;
+use embedded::trace_events::Amount;
 use ftrace::marker::Marker;
 use ftrace::switch::Switch;
 
@@ -64,6 +67,8 @@ pub(crate) struct LatencyRole {
     pub(super) realtime: Option<u8>,
     /// Folder of the tracing switch that a miss turns off.
     pub(super) tracing: Option<PathBuf>,
+    /// Folder of the flight recorder.
+    pub(super) flight: Option<PathBuf>,
     pub(super) faults: Vec<Injected>,
     /// CPUs that it may run on; `None`: all.
     pub(super) cpus: Option<Vec<u32>>,
@@ -142,7 +147,13 @@ fn act(role: &LatencyRole, slot: &mut WorkerSlot) -> Result<(), String> {
         let service = Service::with(&role.faults, role.seed);
         return call_all(InProcess(Arc::new(service)), role, slot);
     };
-    on_context!(&AnyContext::parse(&role.address), |context| {
+    let context = match (AnyContext::parse(&role.address), &role.flight) {
+        (AnyContext::Embedded(context), Some(folder)) => {
+            AnyContext::Embedded(context.with_marks(folder, Amount::CallsOnly))
+        }
+        (context, _) => context,
+    };
+    on_context!(&context, |context| {
         let endpoint = Endpoint::open(context, dialect, 0).map_err(|error| error.to_string())?;
         ThreadFacts::own().note(slot, NotedThread::Main);
         match (role.side, dialect) {
@@ -200,7 +211,7 @@ fn call<C: Callee>(
 fn call_all<C: Callee>(callee: C, role: &LatencyRole, slot: &mut WorkerSlot) -> Result<(), String> {
     let switch = role.tracing.as_deref().map(Switch::open).transpose();
     let switch = switch.map_err(|trouble| trouble.to_string())?;
-    let stamp = Marker::into(role.tracing.as_deref());
+    let stamp = Marker::into(role.tracing.as_deref().or(role.flight.as_deref()));
     let timers = Arc::new(role.timers()?);
     let terms = CallSettings { deadline: role.deadline, switch, stamp, pair: role.pair, timers };
     let spins = role.has(Injected::SpinCaller);
@@ -225,10 +236,15 @@ fn call_in_turns<C: Callee>(
     role: &LatencyRole,
     slot: &mut WorkerSlot,
 ) -> Result<(), String> {
+    let mut slowest = Slowest::default();
     for number in 0..role.iterations {
         for class in caller.classes() {
             role.note_callee(slot);
-            keep(slot, number, &caller.call(*class, CallOrder { number, intended: None })?);
+            let timed = caller.call(*class, CallOrder { number, intended: None })?;
+            keep(slot, number, &timed);
+            if role.flight.is_some() {
+                record_slow(slot, number, &timed, role.deadline, &mut slowest);
+            }
             if slot.is_stopped() {
                 return Ok(());
             }
@@ -269,6 +285,18 @@ fn keep_urgent(series: &mut Option<Series>, all: bool, slot: &mut WorkerSlot) ->
         keep(slot, number, &timed);
     }
     Ok(())
+}
+
+/// Has a slow call recorded, and makes way for those of other pairs.
+fn record_slow(slot: &mut WorkerSlot, number: u64, timed: &Timed, deadline: u64, slowest: &mut Slowest) {
+    let Sample { class, took, .. } = timed.sample;
+    if slowest.takes(class, took, deadline) {
+        note_slow(slot, class, number, took);
+        slot.pause_all();
+        forget_slow(slot);
+    } else {
+        slot.rest_if_paused();
+    }
 }
 
 /// Stores a call, and stops all workers if it stopped tracing.

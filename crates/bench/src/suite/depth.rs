@@ -26,18 +26,16 @@ pub(super) struct Amounts {
     pub(super) repetitions: u32,
     /// Iterations of every pair of a latency test.
     pub(super) iterations: u64,
-    /// Iterations of the recorded latency test.
-    pub(super) recorded_iterations: u64,
 }
 
 impl Depth {
     pub(super) fn amounts(self) -> Amounts {
-        let (min_time_s, repetitions, iterations, recorded_iterations) = match self {
-            Self::Quick => (0.05, 1, 500, 200),
-            Self::Usual => (0.2, 3, 5_000, 1_000),
-            Self::Thorough => (0.5, 9, 50_000, 5_000),
+        let (min_time_s, repetitions, iterations) = match self {
+            Self::Quick => (0.05, 1, 500),
+            Self::Usual => (0.2, 3, 5_000),
+            Self::Thorough => (0.5, 9, 50_000),
         };
-        Amounts { min_time_s, repetitions, iterations, recorded_iterations }
+        Amounts { min_time_s, repetitions, iterations }
     }
 
     /// Returns the typical time of a part, on a machine of two CPUs with the embedded driver, where the usual
@@ -50,7 +48,6 @@ impl Depth {
             (Self::Thorough, SuitePart::Throughput) => 1080,
             (Self::Quick | Self::Usual, SuitePart::Latency(_)) => 1,
             (Self::Thorough, SuitePart::Latency(_)) => 8,
-            (_, SuitePart::Recorded(_)) => 5,
         };
         Duration::from_secs(seconds)
     }
@@ -59,7 +56,7 @@ impl Depth {
     #[must_use]
     pub fn usual_whole(self) -> Duration {
         let latency = SuitePart::Latency(Flavour::Binder);
-        let all = [SuitePart::Throughput, latency, latency, SuitePart::Recorded(Flavour::Hwbinder)];
+        let all = [SuitePart::Throughput, latency, latency];
         // Plus the time before and after them.
         all.into_iter().map(|part| self.usual_time(part)).sum::<Duration>() + Duration::from_secs(30)
     }

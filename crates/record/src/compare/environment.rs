@@ -22,7 +22,7 @@ pub struct Difference {
 /// A fact of a run: its name, the severity of a difference, and its value.
 type Fact = (&'static str, Severity, fn(&Run) -> String);
 
-const FACTS: [Fact; 26] = [
+const FACTS: [Fact; 27] = [
     ("driver", Severity::Info, |run| {
         run.driver.as_ref().map_or("none", |driver| driver.kind.name()).to_owned()
     }),
@@ -60,6 +60,12 @@ const FACTS: [Fact; 26] = [
     ("placement", Severity::Warning, |run| run.plan.placement.clone()),
     ("device", Severity::Info, |run| run.plan.device.clone()),
     ("iterations", Severity::Info, |run| number(run.latency.as_ref().map(|test| test.iterations))),
+    ("flight recorder", Severity::Warning, |run| {
+        let recorded = |test: &crate::LatencyTest| {
+            yes(test.recorder.as_ref().is_some_and(|recorder| recorder.missing.is_none()))
+        };
+        run.latency.as_ref().map_or_else(unknown, recorded)
+    }),
     ("injected", Severity::Info, |run| {
         run.latency.as_ref().map_or_else(unknown, |test| test.injected.join(" "))
     }),

@@ -110,6 +110,8 @@ impl RunProblems {
 /// A finished piece of a page. Trusted: inserted without escaping.
 #[derive(Debug, Serialize)]
 pub struct Fragment {
+    /// Name of its anchor.
+    pub anchor: String,
     /// Its heading, as text.
     pub title: String,
     /// Its CSS rules, inserted once per page.

@@ -2,6 +2,7 @@
 //! Not here: the times (`super::case`), verdicts (`crate::verdict`).
 //! Facts: *SYNC*, *deadline* and *miss* are the words of Android's page; levels of inheritance: contract section 14.
 
+use super::recorder::Recorder;
 use super::sweep::Sweep;
 use serde::{Deserialize, Serialize};
 
@@ -202,6 +203,9 @@ pub struct LatencyTest {
     /// The miss at which tracing stopped.
     #[serde(default)]
     pub stopped_at: Option<Miss>,
+    /// The flight recorder; `None` if none was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorder: Option<Recorder>,
     /// The measured grid, if it has more than one point. `pairs` is then the largest number of pairs, and `deadline`
     /// is one of the sweep's deadlines.
     #[serde(default)]

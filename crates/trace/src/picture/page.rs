@@ -10,7 +10,7 @@ use super::data::PictureData;
 use super::layout::Layout;
 use super::paint::Paint;
 use crate::verdict::text::{prio, time};
-use crate::verdict::{Analysis, Reason, SlowCall, Sum};
+use crate::verdict::{Analysis, MarkCost, Reason, SlowCall, Sum};
 
 /// Reasons below this share of a call share a row.
 const WORTH_A_ROW: f64 = 0.005;
@@ -178,6 +178,8 @@ fn facts(analysis: &Analysis) -> Vec<Fact> {
         let value = format!("{} of {} urgent", inversions.calls, inversions.urgent_calls);
         facts.push(fact(inversions.calls > 0, "priority inversion", value));
     }
+    let cost = analysis.marks.and_then(MarkCost::words);
+    facts.extend(cost.map(|words| fact(false, "cost of recording", words)));
     let others = [
         (counts.nested, "of them nested"),
         (counts.oneway, "oneway"),

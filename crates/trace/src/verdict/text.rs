@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Write};
 
-use super::{Analysis, BlockingTask, Inversions, Reason, SlowCall, Sum, ThreadInfo};
+use super::{Analysis, BlockingTask, Inversions, MarkCost, Reason, SlowCall, Sum, ThreadInfo};
 use crate::event::Prio;
 
 /// Reasons below this share of a transaction are omitted.
@@ -193,6 +193,9 @@ impl fmt::Display for Analysis {
                 "priority inversion in {calls} of {urgent_calls} calls of urgent callers, {}",
                 time(ns)
             )?;
+        }
+        if let Some(words) = self.marks.and_then(MarkCost::words) {
+            writeln!(f, "recording cost {words}")?;
         }
         self.sums(f)?;
         if !self.behind.is_empty() {

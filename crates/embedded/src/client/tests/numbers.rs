@@ -11,6 +11,7 @@ use super::{Identity, call_of, reply, reply_of};
 use crate::EmbeddedContext;
 use crate::fuzz::stage::{PATIENCE, Pair, Stage, read, write};
 use crate::settings::Settings;
+use crate::trace_events::Amount;
 
 const ROUNDS: usize = 40;
 /// Numbers that a round uses besides its own: over all rounds several times the broker's batch.
@@ -31,7 +32,7 @@ fn numbers_keep_coming_and_no_call_waits_for_the_broker() {
     fs::create_dir(&folder).expect("a folder");
     File::create(folder.join("trace_marker")).expect("a file");
     let context = EmbeddedContext::at(stage.context.directory(), "numbers", Settings::default());
-    let pair = Pair::of(&context.with_marks(&folder));
+    let pair = Pair::of(&context.with_marks(&folder, Amount::All));
     let process = pair.victim.process_for_tests();
     let marks = process.trace.as_ref().expect("asked for");
     let asked = || process.enter(Identity::Caller, |thread| Ok(thread.thread().seq)).expect("met");

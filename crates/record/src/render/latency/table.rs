@@ -5,6 +5,7 @@ use super::{Group, short};
 use crate::figures::FIGURES;
 use crate::render::grid::{Row, grid};
 use crate::render::printable;
+use crate::render::recorder;
 use crate::render::summary::{findings, warnings};
 use crate::schema::{Class, Hop, LatencyTest, Miss, Run};
 use crate::verdict::{InheritanceVerdict, as_expected, calls};
@@ -128,6 +129,7 @@ fn settings(run: &Run, test: &LatencyTest) -> String {
         (None, Some(problem)) => lines.push(format!("Real-time    none: {problem}")),
         (None, None) => lines.push("Real-time    none".to_owned()),
     }
+    lines.extend(recorder::lines(run, test));
     lines.iter().map(|line| printable(line).into_owned() + "\n").collect()
 }
 

@@ -3,6 +3,8 @@
 //!
 //! The template escapes every value except the HTML of fragments.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use page::TemplateError;
 use serde::Serialize;
 
@@ -11,8 +13,9 @@ use super::reference::{self, Beside};
 use super::verdicts::{self, Verdict, look_first};
 use super::{Bundle, Entry, Fragment, driver, environment, latency, numbers, throughput, title};
 use crate::render::latency::{HOPS, hop_cells};
+use crate::render::recorder;
 use crate::render::summary::{summary, warnings};
-use crate::schema::{Finding, Run};
+use crate::schema::{Finding, LatencyTest, Run};
 use crate::verdict::{InheritanceVerdict, as_expected};
 
 const PAGE: &str = include_str!("page.html");
@@ -35,12 +38,23 @@ struct Part {
     terms: Vec<(&'static str, &'static str)>,
     beside: Option<Beside>,
     inheritance: Option<String>,
+    /// Cost of the flight recorder, or why there was none.
+    recorder: Option<String>,
+    slow: Vec<SlowCall>,
     hop_heads: Vec<&'static str>,
     hops: Vec<Vec<String>>,
     /// The run as text, if it has no better representation.
     text: Option<String>,
     environment: Vec<(&'static str, String)>,
     command: String,
+}
+
+/// A slow call with the anchor of its picture, if it has one.
+#[derive(Clone, Serialize)]
+struct SlowCall {
+    name: String,
+    anchor: Option<String>,
+    cause: String,
 }
 
 /// The whole page.
@@ -51,22 +65,29 @@ pub fn html(bundle: &Bundle) -> Result<String, TemplateError> {
     let first = bundle.runs.first().map(|entry| &entry.run);
     let checks = |verdict| bundle.checkup.as_ref().map(|checkup| checkup.of(verdict).count());
     let mut parts: Vec<Part> =
-        bundle.runs.iter().enumerate().map(|(index, entry)| part(index, entry)).collect();
+        bundle.runs.iter().enumerate().map(|(index, entry)| part(bundle, index, entry)).collect();
     let findings = bundle.findings();
     let doctor = !findings.is_empty() || bundle.checkup.is_some();
+    let pictures = bundle.runs.iter().zip(&parts).filter_map(|(entry, part)| {
+        let test = entry.run.latency.as_ref()?;
+        Some((format!("{} latency", test.flavour), part.slow.clone()))
+    });
+    let pictures = pictures.collect();
     let values = Values {
         head: first.map(head),
         warnings: common_warnings(&mut parts),
         contents: contents(bundle, &parts, doctor),
         verdicts: lines(bundle),
         look_first: look_first(bundle),
+        pictures,
         parts,
         causes: &bundle.causes,
         findings,
         passed: checks(crate::checkup::Verdict::Ok),
         unknown: checks(crate::checkup::Verdict::Unknown),
     };
-    let styles: String = bundle.causes.iter().map(|fragment| fragment.style.as_str()).collect();
+    let styles: BTreeSet<&str> = bundle.causes.iter().map(|fragment| fragment.style.as_str()).collect();
+    let styles: String = styles.into_iter().collect();
     Ok(page::document("binderperf report", &(STYLE.to_owned() + &styles), &page::render(PAGE, &values)?))
 }
 
@@ -79,6 +100,8 @@ struct Values<'b> {
     contents: Vec<Link>,
     verdicts: Vec<Line>,
     look_first: Option<String>,
+    /// The slow calls of each latency test.
+    pictures: BTreeMap<String, Vec<SlowCall>>,
     parts: Vec<Part>,
     causes: &'b [Fragment],
     findings: Vec<Finding>,
@@ -116,8 +139,7 @@ fn lines(bundle: &Bundle) -> Vec<Line> {
 fn contents(bundle: &Bundle, parts: &[Part], doctor: bool) -> Vec<Link> {
     let link = |anchor: String, title: &str| Link { anchor, title: title.to_owned() };
     let parts = parts.iter().map(|part| link(part.anchor.clone(), &part.title));
-    let causes = bundle.causes.iter().enumerate();
-    let causes = causes.map(|(index, cause)| link(format!("cause-{}", index + 1), &cause.title));
+    let causes = bundle.causes.iter().map(|cause| link(cause.anchor.clone(), &cause.title));
     let doctor = doctor.then(|| link("doctor".to_owned(), "what affects these numbers"));
     [link("summary".to_owned(), "verdicts")].into_iter().chain(parts).chain(causes).chain(doctor).collect()
 }
@@ -151,7 +173,21 @@ fn head(run: &Run) -> String {
     )
 }
 
-fn part(index: usize, entry: &Entry) -> Part {
+fn slow_calls(bundle: &Bundle, run: &Run, test: &LatencyTest) -> Vec<SlowCall> {
+    let saved = test.recorder.iter().flat_map(|recorder| &recorder.saved);
+    let slow = saved.map(|saved| {
+        let anchor = saved.anchor();
+        let drawn = bundle.causes.iter().any(|fragment| fragment.anchor == anchor);
+        SlowCall {
+            name: recorder::name(run, saved),
+            anchor: drawn.then_some(anchor),
+            cause: saved.cause.clone(),
+        }
+    });
+    slow.collect()
+}
+
+fn part(bundle: &Bundle, index: usize, entry: &Entry) -> Part {
     let run = &entry.run;
     let mut part = Part {
         anchor: anchor(index),
@@ -172,6 +208,8 @@ fn part(index: usize, entry: &Entry) -> Part {
             part.terms = latency::terms();
             part.beside = reference::latencies(run, test);
             part.inheritance = Some(inheritance(test));
+            part.recorder = recorder::cost(run, test);
+            part.slow = slow_calls(bundle, run, test);
             part.hop_heads = HOPS.to_vec();
             part.hops = test.inheritance.hops.iter().map(|hop| hop_cells(test, hop)).collect();
         }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Bundle, driver, latency, throughput};
 use crate::figures::Calls;
-use crate::render::printable;
 use crate::render::summary::warnings;
+use crate::render::{printable, recorder};
 use crate::schema::{Case, CaseKind, Class, LatencyTest, Outcome, Run, Setting, Severity};
 use crate::verdict::{InheritanceVerdict, SyncVerdict, as_expected, short_of_known};
 
@@ -130,7 +130,7 @@ fn of_latency(run: &Run, test: &LatencyTest) -> Verdict {
     } else if let InheritanceVerdict::Unknown { reason } = &inherited {
         Some((Grade::Note, format!("inheritance cannot be told: {reason}")))
     } else if misses > 0 {
-        Some((Grade::Note, format!("{misses} deadlines missed: what those calls waited for")))
+        Some((Grade::Note, missed(run, test, misses)))
     } else if inherited == InheritanceVerdict::Fail {
         let why = if known == Some(true) { ", as is known of this driver" } else { "" };
         Some((Grade::Note, format!("real-time callers are served at a lower priority{why}")))
@@ -145,6 +145,16 @@ fn of_latency(run: &Run, test: &LatencyTest) -> Verdict {
         words: words.join(", "),
         number: latency_number(run, test, &classes, misses),
         look: look.map(|(_, look)| look),
+    }
+}
+
+/// The misses, and the cause of the worst, if it was recorded.
+fn missed(run: &Run, test: &LatencyTest, misses: u64) -> String {
+    let unknown = test.recorder.as_ref().and_then(|recorder| recorder.missing.as_ref());
+    match (recorder::worst_miss(run, test), unknown) {
+        (Some((name, worst)), _) => format!("{misses} deadlines missed; {name}: {}", worst.cause),
+        (None, Some(why)) => format!("{misses} deadlines missed, and nothing recorded why: {why}"),
+        (None, None) => format!("{misses} deadlines missed: what those calls waited for"),
     }
 }
 

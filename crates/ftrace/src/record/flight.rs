@@ -1,0 +1,119 @@
+//! Flight recorder: a private trace instance that overwrites its oldest events and is saved whenever asked.
+//! Not here: when to save (crate `bench`), a recording from begin to end (`super`).
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use trace::file::{Head, Writer};
+
+use super::pages::{Pipe, Shared};
+use super::{PREFIX, clean_up, enable, let_go, prepare, write_end, write_formats};
+use crate::categories::{self, Category};
+use crate::process::Process;
+use crate::tracefs::{Buffer, Instance, TraceError, Tracefs, check_size};
+
+/// Categories that name causes; each other one would only cost time.
+const CATEGORIES: [&str; 5] = ["sched", "irq", "idle", "freq", "binder_driver"];
+/// Sizes of all buffers together and of one CPU's, in KB. A call of many ms leaves some hundred KB.
+const ALL_KB: u64 = 16 << 10;
+const CPU_KB: std::ops::RangeInclusive<u64> = 256..=1024;
+
+/// A running flight recorder; removed on drop. Processes that keep its files open must have ended by then.
+#[derive(Debug)]
+pub struct FlightRecorder {
+    tracefs: Tracefs,
+    /// `None` only while it is dropped.
+    instance: Option<Instance>,
+    events: Vec<String>,
+    cpus: Vec<u32>,
+    head: Head,
+}
+
+impl FlightRecorder {
+    /// Makes it, without recording yet.
+    ///
+    /// # Errors
+    /// [`TraceError::Missing`], [`TraceError::Denied`]: tracing is not available. [`TraceError::Usage`]: this program is
+    /// being recorded by another one, or memory is short. [`TraceError::Refused`]: another failure.
+    pub fn prepare() -> Result<Self, TraceError> {
+        if let Some(folder) = embedded::trace_events::requested() {
+            return Err(TraceError::Usage(format!(
+                "another recorder asked for this program's events, in {}; it is left alone",
+                folder.display()
+            )));
+        }
+        let tracefs = Tracefs::find()?;
+        clean_up(&tracefs);
+        let cpus = tracefs.global().cpus()?;
+        let kb = (ALL_KB / cpus.len().max(1) as u64).clamp(*CPU_KB.start(), *CPU_KB.end());
+        check_size(kb, cpus.len())?;
+        let wanted: Vec<&Category> = CATEGORIES.iter().filter_map(|name| categories::named(name)).collect();
+        let events = categories::find(&tracefs.global(), &wanted).events;
+        let instance = tracefs.instance(&format!("{PREFIX}{}", Process::own().suffix()))?;
+        let buffer = instance.buffer();
+        prepare(buffer, kb, &[])?;
+        let head = super::head(buffer, &cpus)?;
+        Ok(Self { tracefs, instance: Some(instance), events, cpus, head })
+    }
+
+    /// Starts recording.
+    ///
+    /// # Errors
+    /// [`TraceError::Denied`], [`TraceError::Refused`].
+    pub fn start(&self) -> Result<(), TraceError> {
+        let buffer = self.buffer()?;
+        enable(buffer, &self.events)?;
+        buffer.write("tracing_on", "1")
+    }
+
+    fn buffer(&self) -> Result<&Buffer, TraceError> {
+        let ended = || TraceError::Usage("the flight recorder has ended".to_owned());
+        self.instance.as_ref().map(Instance::buffer).ok_or_else(ended)
+    }
+
+    /// The tracefs folder that takes marks.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
+        self.buffer().map(|buffer| buffer.folder().to_owned()).unwrap_or_default()
+    }
+
+    /// Stops, writes all events that are held into a new file, and starts again without them. A file that could not be
+    /// written whole is removed.
+    ///
+    /// # Errors
+    /// [`TraceError::Output`]: the file could not be written. [`TraceError::Denied`], [`TraceError::Refused`].
+    pub fn save(&self, output: &Path) -> Result<(), TraceError> {
+        let buffer = self.buffer()?;
+        buffer.write("tracing_on", "0")?;
+        let saved = self.write(buffer, output);
+        if saved.is_err() {
+            let _ = std::fs::remove_file(output);
+        }
+        let cleared = buffer.clear();
+        buffer.write("tracing_on", "1")?;
+        saved.and(cleared)
+    }
+
+    fn write(&self, buffer: &Buffer, output: &Path) -> Result<(), TraceError> {
+        let failed = TraceError::output(output);
+        let writer = Writer::create(File::create(output).map_err(&failed)?, &self.head).map_err(&failed)?;
+        let shared = Shared::new(writer, output);
+        write_formats(&self.tracefs, &self.events, &shared);
+        for cpu in &self.cpus {
+            let mut pipe = Pipe::open(buffer, *cpu, self.head.page_size as usize)?;
+            pipe.drain(&shared).map_err(TraceError::refused("reading the trace buffer"))?;
+        }
+        write_end(&self.tracefs, buffer, &self.cpus, &shared);
+        shared.finish()
+    }
+}
+
+impl Drop for FlightRecorder {
+    fn drop(&mut self) {
+        if let Some(instance) = self.instance.take() {
+            let _ = instance.buffer().write("tracing_on", "0");
+            // What is left is swept by the next recording.
+            let_go(instance);
+        }
+    }
+}
