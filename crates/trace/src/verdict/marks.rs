@@ -10,6 +10,8 @@ use crate::event::{Binder, Event, Flavour, Kind};
 
 /// Maximum number of intervals that are kept.
 const MOST: usize = 1 << 14;
+/// Marks of a call between which hardly anything else is done.
+const MANY: u64 = 10;
 /// Minimum number of intervals for an estimate.
 const LEAST: usize = 20;
 /// Percentile of the intervals that is taken for the cost of one mark.
@@ -31,8 +33,10 @@ impl MarkCost {
     pub(crate) fn words(self) -> Option<String> {
         let of_each = self.marks.saturating_mul(self.each_ns).checked_div(self.calls)?;
         let marks = self.marks / self.calls;
+        // Between few marks a thread does much else.
+        let about = if marks < MANY { "at most" } else { "about" };
         Some(format!(
-            "at most about {} of each call: {marks} marks of the embedded driver, {} each, in the shares of driver and of \
+            "{about} {} of each call: {marks} marks of the embedded driver, {} each, in the shares of driver and of \
              running threads",
             units::duration(of_each as f64),
             units::duration(self.each_ns as f64)
@@ -99,7 +103,7 @@ mod tests {
         let cost = marks.cost().expect("enough marks");
         assert_eq!((cost.marks, cost.calls, cost.each_ns), (120, 40, 900), "none behind another event");
         let words = cost.words().expect("there are calls");
-        assert!(words.starts_with("at most about 2.70 us of each call: 3 marks"), "{words}");
+        assert!(words.starts_with("at most 2.70 us of each call: 3 marks"), "{words}");
         assert_eq!(Marks::default().cost(), None);
     }
 }
