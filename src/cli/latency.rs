@@ -49,8 +49,8 @@ pub(super) const ABOUT_BINDER: &str =
 /// Runs the named test.
 pub(super) fn run(args: LatencyArgs) -> CommandResult {
     match args.test {
-        Test::Hwbinder(args) => run_test(Flavour::Hwbinder, &args),
-        Test::Binder(args) => run_test(Flavour::Binder, &args),
+        Test::Hwbinder(args) => run_test(Flavour::Hwbinder, &args, Expected::Driver),
+        Test::Binder(args) => run_test(Flavour::Binder, &args, Expected::Driver),
         Test::Sweep(args) => sweep::run(&args),
     }
 }
@@ -126,9 +126,9 @@ pub(super) struct TestArgs {
     #[arg(help_heading = "Service", long, value_name = "on|off")]
     inherit_rt: Option<Switch>,
 
-    /// Required level of inheritance, else the exit status is 1: rt, nice, none, or driver: what this driver is known for
-    #[arg(help_heading = "Verdict", long, value_name = "LEVEL", value_enum, default_value_t = Expected::Rt)]
-    expect: Expected,
+    /// Required level of inheritance, else the exit status is 1: rt, nice, none, or driver: what this driver promises [default: driver; rt under Android's names]
+    #[arg(help_heading = "Verdict", long, value_name = "LEVEL", value_enum)]
+    expect: Option<Expected>,
 
     /// Skip the tests of single situations: queued, nested and oneway calls, minimum, restoration
     #[arg(help_heading = "Verdict", long, conflicts_with = "expect")]
@@ -244,19 +244,22 @@ pub(super) fn with_modern_flags(words: &[String]) -> Vec<String> {
 
 /// Runs a latency test of this flavour, called by the name of Android's tool.
 pub(super) fn test(flavour: Flavour, name: &str, words: Vec<String>) -> CommandResult {
-    run_test(flavour, &parse(name, modern(words))?)
+    run_test(flavour, &parse(name, modern(words))?, Expected::Rt)
 }
 
-fn run_test(flavour: Flavour, args: &TestArgs) -> CommandResult {
+/// Runs a test. `usual` is the expected level without `--expect`; Android's tools require [`Expected::Rt`], and print
+/// their own verdict.
+fn run_test(flavour: Flavour, args: &TestArgs, usual: Expected) -> CommandResult {
+    let android = usual == Expected::Rt;
     let print = |run: &Run| {
         if args.verbose {
             note(roles(run));
         }
-        args.format.of(run, Options { verbose: args.verbose, raw: args.raw_data })
+        args.format.of(run, Options { verbose: args.verbose, raw: args.raw_data, android })
     };
     let options = args.options(flavour).and_then(|options| options.check().map(|()| options));
     measure(options, args.record.as_deref(), bench::latency::execute, print, |run| {
-        verdict::tell(run, args.expect)
+        verdict::tell(run, args.expect.unwrap_or(usual))
     })
 }
 

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use record::checkup::Checkup;
-use record::render::report::{Bundle, Entry, Fragment, RunProblem, RunProblems, html, markdown, summary};
+use record::render::report::{
+    Bundle, Entry, Fragment, RunProblem, RunProblems, html, json, markdown, summary,
+};
 
 use record::{ReadError, Run, SavedCall};
 use trace::picture::fragment;
@@ -46,6 +48,8 @@ enum Form {
     Markdown,
     /// The summary that `run` prints at its end
     Summary,
+    /// The verdicts: expected, measured, why, next
+    Json,
 }
 
 /// The number of slowest calls of a recording that get a picture.
@@ -60,6 +64,7 @@ pub(crate) fn run(args: &ReportArgs) -> CommandResult {
         Form::Html => html(&bundle).or_exit(exit::INTERNAL)?,
         Form::Markdown => markdown(&bundle),
         Form::Summary => summary(&bundle, ""),
+        Form::Json => json(&bundle),
     };
     let usual = if args.format == Form::Html { PAGE } else { "-" };
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(usual));

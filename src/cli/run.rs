@@ -14,7 +14,8 @@ use bench::suite::{self, Depth, SuiteEnd, SuiteObserver, SuiteOptions, SuitePart
 use clap::Args;
 use doctor::{self, klog};
 use record::checkup::Checkup;
-use record::render::report::{Grade, RunProblem, verdicts};
+use record::render::report::{RunProblem, verdicts};
+use record::verdict::Grade;
 use record::{DriverKind, Run};
 
 use super::driver::{DriverArgs, chosen};
@@ -179,7 +180,8 @@ fn present(folder: &mut Folder) -> u8 {
     let printed = status_of(say(&folder.summary(report.as_deref())));
     let troubles = folder.troubles();
     troubles.iter().for_each(complain);
-    let bad = verdicts(&folder.bundle).iter().any(|line| line.grade == Grade::Bad);
+    let tests = verdicts(&folder.bundle);
+    let bad = tests.iter().flat_map(|test| &test.verdicts).any(|verdict| verdict.grade == Grade::Bad);
     if !troubles.is_empty() || printed != exit::FINE {
         exit::INTERNAL
     } else if folder.bundle.runs.is_empty() {

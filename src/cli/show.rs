@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &ShowArgs) -> CommandResult {
             Err(Failure::new(exit::USAGE, why))
         }
         Shown::Latency(LatencyForm::LatencyJson) => {
-            say(&latency::json(&run, &latency::Options { verbose: true, raw: true }))
+            say(&latency::json(&run, &latency::Options { verbose: true, raw: true, android: false }))
         }
         Shown::Latency(LatencyForm::LatencyTable) => say(&latency::table(&run)),
     }

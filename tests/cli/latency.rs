@@ -120,11 +120,17 @@ fn inheritance_fails_without_it_and_passes_with_it() {
     let (called, run) = recorded(&["-i", "40"]);
     let test = run.latency.as_ref().expect("a latency test");
     assert_eq!((called.code, test.inheritance.calls, test.inheritance.not_inherited), (Some(0), 80, 0));
-    for words in [["--inject", "drop-inheritance"], ["--inherit", "nice"]] {
+    // A broken promise fails; as much as was promised does not.
+    for (words, status, word) in [
+        (["--inject", "drop-inheritance"], 1, "FAIL"),
+        (["--inherit", "nice"], 0, "AS_EXPECTED"),
+        (["--inherit-rt", "off"], 0, "AS_EXPECTED"),
+    ] {
         let (called, run) = recorded(&[&["-i", "40"], &words[..]].concat());
         let test = run.latency.as_ref().expect("a latency test");
-        assert_eq!((called.code, test.inheritance.not_inherited), (Some(1), 40), "{words:?}");
-        called.printed("\"inheritance\":\"FAIL\"");
+        assert_eq!((called.code, test.inheritance.not_inherited), (Some(status), 40), "{words:?}");
+        let json = called.json();
+        assert_eq!((&json["inheritance"], &json["inheritance_android"]), (&word.into(), &"FAIL".into()));
     }
 }
 

@@ -6,7 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Child;
 
-use crate::support::{Folder, binderperf, contents, end, read, signal, start, tracing_switch, wait_until};
+use crate::support::{
+    Folder, binderperf, contents, end, may_be_realtime, read, signal, start, tracing_switch, wait_until,
+};
 use record::{DriverKind, Run};
 
 const QUICK: [&str; 3] = ["run", "--quick", "--driver=embedded"];
@@ -24,7 +26,11 @@ fn one_command_leaves_records_a_report_and_one_screen() {
     let out = folder.path("out");
     // The embedded driver is known for all that it does here.
     let called = end(start(&[&QUICK[..], &["--inject=delay=20000:0.03", "--out", &out]].concat())).ended(0);
-    assert!(called.stdout.lines().count() <= 24, "one screen: {}", called.stdout);
+    assert!(called.stdout.lines().count() <= 28, "one screen: {}", called.stdout);
+    assert!(!called.stdout.contains("inheritance FAIL"), "binder's nodes ask for no more: {}", called.stdout);
+    if may_be_realtime() {
+        called.printed("inheritance nice, as expected").printed("--inherit-rt on");
+    }
     for line in [&PARTS[..], &["report.html"]].concat() {
         called.printed(line);
     }

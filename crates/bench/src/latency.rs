@@ -39,7 +39,7 @@ use record::{
     Recorder, Role, Run, Sched, Severity,
 };
 
-use crate::inheritance::{self, InheritanceOptions};
+use crate::inheritance::{self, InheritanceError, InheritanceOptions};
 use crate::load::Loads;
 use crate::plan::{Dialect, Flavour, Inherit};
 use crate::run::{self, Observer, RunError};
@@ -88,10 +88,11 @@ pub fn execute(options: &LatencyOptions, observer: &mut dyn Observer) -> Result<
     measured?;
     match (&prologue.context, dialect) {
         (Some(context), Some(dialect)) if options.scenes && run.complete => {
-            look_at_scenes(options, context, dialect, &mut run);
+            let scenes = scenes_of(options, dialect);
+            examine(inheritance::measure(context, &scenes), &mut run);
         }
+        (Some(context), _) => examine(inheritance::promise(context, options.inherit_rt), &mut run),
         (None, _) => run.latency.iter_mut().for_each(without_ipc),
-        _ => {}
     }
     prologue.finish(&mut run);
     Ok(run)
@@ -347,15 +348,15 @@ fn roles(options: &LatencyOptions, result: &PairResult) -> Vec<Role> {
     .collect()
 }
 
-/// Plays the inheritance scenes, with servers that inherit as those of the test did.
-fn look_at_scenes(options: &LatencyOptions, context: &AnyContext, dialect: Dialect, run: &mut Run) {
+/// The inheritance scenes, with servers that inherit as those of the test did.
+fn scenes_of(options: &LatencyOptions, dialect: Dialect) -> InheritanceOptions {
     let dropped = options.injected.contains(&Injected::DropInheritance);
-    let scenes = InheritanceOptions {
-        dialect,
-        inherit_rt: options.inherit_rt,
-        servers_inherit: dropped.then_some(Inherit::None),
-    };
-    let seen = inheritance::measure(context, &scenes);
+    let servers_inherit = dropped.then_some(Inherit::None);
+    InheritanceOptions { dialect, inherit_rt: options.inherit_rt, servers_inherit }
+}
+
+/// Adds what is promised, and what single situations showed, to the test's own calls.
+fn examine(seen: Result<Inheritance, InheritanceError>, run: &mut Run) {
     let Some(test) = &mut run.latency else { return };
     match seen {
         Ok(seen) => {

@@ -178,6 +178,7 @@ pub(crate) fn latency_run(pairs: &[Pair]) -> Run {
             measured: Some(Level::Rt),
             expected: Some(Level::Rt),
             expected_reason: "the embedded driver passes real-time priorities on".to_owned(),
+            below_android: None,
             hops: vec![hop("call", Sched::fifo(99)), hop("call", Sched::other(-5))],
         },
         roles: Vec::new(),

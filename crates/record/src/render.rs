@@ -17,6 +17,7 @@ mod ratio;
 mod recorder;
 pub mod report;
 pub mod summary;
+mod verdicts;
 
 use std::borrow::Cow;
 

@@ -1,8 +1,20 @@
-//! Verdicts on a latency test: SYNC, the share of calls that met the deadline, priority inheritance.
-//! Not here: the numbers (`crate::schema`), rendering (`crate::render::latency`).
+//! Verdicts. Those of Android's tools on a latency test stand here: SYNC, the share of calls that met the deadline,
+//! priority inheritance. Ours hold what was measured against what was promised: [`Verdict`].
+//!
+//! - [`judged`]: the type; [`promise`]: what a driver promises of priorities; [`latency`]: a latency test.
+//!
+//! Not here: the numbers (`crate::schema`), rendering (`crate::render`).
 //! Facts: the words and the limit of 0.6: AOSP `libhwbinder_latency`.
 
-use crate::schema::{Case, Hop, Inheritance, LatencyTest, Level, Measurement, Outcome};
+mod judged;
+mod latency;
+mod promise;
+
+pub use judged::{Grade, TestVerdicts, Verdict};
+pub use latency::{inheritance, of_latency};
+pub use promise::{as_expected, broken};
+
+use crate::schema::{Case, Inheritance, LatencyTest, Measurement, Outcome};
 
 /// SYNC is good if more than this share of the calls was served on the CPU of their caller.
 pub const GOOD_ABOVE: f64 = 0.6;
@@ -117,31 +129,6 @@ impl InheritanceVerdict {
             _ => InheritanceVerdict::Fail,
         }
     }
-}
-
-/// Whether priorities were inherited at the level expected of this driver, which may be less than Android requires;
-/// `None` if either level is unknown.
-pub fn as_expected(inheritance: &Inheritance) -> Option<bool> {
-    Some(inheritance.measured? == inheritance.expected?)
-}
-
-/// A description of how the driver inherited less, or more, than expected; `None` if as expected, or if nothing is
-/// expected.
-pub fn short_of_known(test: &LatencyTest) -> Option<String> {
-    let found = &test.inheritance;
-    let level = |level: Option<Level>| level.map_or("unknown", Level::name);
-    if as_expected(found) == Some(false) {
-        let (measured, expected) = (level(found.measured), level(found.expected));
-        return Some(format!("this driver inherits {measured}, expected {expected}"));
-    }
-    if found.expected == Some(Level::Rt) && found.not_inherited > 0 {
-        let (part, whole) = (found.not_inherited, found.calls);
-        return Some(format!("{part} of {whole} calls were served at another priority than their caller's"));
-    }
-    let wrong = |hop: &&Hop| hop.as_expected() == Some(false) || hop.is_broken();
-    let hop = found.hops.iter().find(wrong)?;
-    let how = if hop.is_broken() { "broke" } else { "was not as expected" };
-    Some(format!("the hop {} {how} {}", hop.scene, hop.note).trim_end().to_owned())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The verdict on a latency test: its exit status, and on stderr the reason if it is not 0.
 //! Not here: judging (`record::verdict`).
 
-use record::verdict::{InheritanceVerdict, as_expected};
+use record::verdict::{Grade, InheritanceVerdict, as_expected, inheritance};
 use record::{Hop, HostClass, Inheritance, LatencyTest, Level, Outcome, Run};
 
 use super::super::{complain, exit, note};
@@ -39,7 +39,7 @@ pub(super) fn tell(run: &Run, expected: Expected) -> u8 {
         Expected::Rt => androids(test),
         Expected::Nice => level(test, Some(Level::Nice)),
         Expected::None => level(test, Some(Level::None)),
-        Expected::Driver => level(test, test.inheritance.expected).max(hops(test)),
+        Expected::Driver => promised(run, test),
     };
     if expected != Expected::Driver {
         // Reported, without an effect on the status.
@@ -47,6 +47,26 @@ pub(super) fn tell(run: &Run, expected: Expected) -> u8 {
     }
     // A failure takes precedence over an inconclusive verdict.
     if ended == exit::FINE { inherited } else { ended }
+}
+
+/// The verdict by what this driver, node and setting promise.
+fn promised(run: &Run, test: &LatencyTest) -> u8 {
+    let verdict = inheritance(run, test);
+    let why = verdict.explanation().map_or(String::new(), |why| format!(": {why}"));
+    match verdict.grade {
+        Grade::Good => {
+            note(format_args!("{}{why}\n", verdict.words));
+            exit::FINE
+        }
+        Grade::Note => {
+            complain(format_args!("{}{why}", verdict.words));
+            exit::UNABLE
+        }
+        Grade::Bad => {
+            complain(format_args!("{}{why}", verdict.words));
+            exit::FAILED
+        }
+    }
 }
 
 fn stopped(run: &Run, test: &LatencyTest) -> u8 {

@@ -10,7 +10,7 @@ use backend::AnyContext;
 use driver::{Context, OpenError, OpenOptions};
 use embedded::Inherit;
 use ipc::{Minimum, NodeOptions};
-use record::{Hop, Level, Sched, same_urgency};
+use record::{Hop, Level, Limit, Sched, same_urgency};
 
 use super::scenes::CALL;
 use host::evidence::{self, Evidence, Kind};
@@ -21,6 +21,8 @@ pub(super) struct Expectation {
     /// `None`: unknown.
     pub(super) rule: Option<Inherit>,
     pub(super) reason: String,
+    /// Why it is less than Android's tools require.
+    pub(super) below_android: Option<Limit>,
     /// Whether the nodes ask for real-time policies.
     inherit_rt: bool,
 }
@@ -54,7 +56,14 @@ pub(super) fn find(context: &AnyContext, inherit_rt: bool) -> Result<Expectation
     // Real-time policies need a right of their own.
     let rights = sys::sched::most_urgent_nice() <= 19
         || rule == Some(Inherit::Rt) && sys::limits::realtime_priority() > 0;
-    Ok(limited(rule, reason, inherit_rt, rights))
+    let limit = match (rule, context) {
+        (None | Some(Inherit::Rt), _) => None,
+        (_, AnyContext::Embedded(_)) => Some(Limit::Setting),
+        (Some(Inherit::Nice), _) => Some(Limit::Mainline),
+        (Some(Inherit::None), _) => Some(Limit::Rust),
+    };
+    let found = limited(rule, reason, inherit_rt, rights);
+    Ok(Expectation { below_android: found.below_android.or(limit), ..found })
 }
 
 /// Expected inheritance of a kernel driver.
@@ -78,17 +87,17 @@ fn limited(rule: Option<Inherit>, reason: String, inherit_rt: bool, rights: bool
             "{reason}; but the servers have no right to change their priority (no CAP_SYS_NICE, RLIMIT_NICE 0), so it \
              stays (SCH-05)"
         );
-        return Expectation { rule: rule.map(|_| Inherit::None), reason, inherit_rt };
+        let below_android = rule.map(|_| Limit::Rights);
+        return Expectation { rule: rule.map(|_| Inherit::None), reason, below_android, inherit_rt };
     }
-    let reason = match (rule, inherit_rt) {
+    let (reason, below_android) = match (rule, inherit_rt) {
         (Some(Inherit::Rt), false) => {
-            format!(
-                "{reason}; these nodes do not ask for it (INHERIT_RT), so a real-time caller counts as nice 0"
-            )
+            let node = "these nodes do not ask for it (INHERIT_RT), so a real-time caller counts as nice 0";
+            (format!("{reason}; {node}"), Some(Limit::Node))
         }
-        _ => reason,
+        _ => (reason, None),
     };
-    Expectation { rule, reason, inherit_rt }
+    Expectation { rule, reason, below_android, inherit_rt }
 }
 
 /// Returns how a thread that waited as `idle` should serve a call.
@@ -212,6 +221,8 @@ mod tests {
             let found = limited(rule, reason, rt, true);
             assert_eq!(found.level(), want, "{kind} {release}");
             assert!(!found.reason.is_empty());
+            let node = (inherit == Inherit::Rt && !rt).then_some(Limit::Node);
+            assert_eq!(found.below_android, node, "{kind} {release}");
         }
         let reason = by_kernel(&evidence(Kind::C, "7.2.13", Inherit::Nice)).1;
         assert!(reason.contains("mainline") && reason.contains("a finding"), "{reason}");
@@ -221,6 +232,7 @@ mod tests {
     fn who_may_change_nothing_inherits_nothing() {
         let found = limited(Some(Inherit::Nice), "mainline".to_owned(), true, false);
         assert_eq!((found.rule, found.level()), (Some(Inherit::None), Some(Level::None)));
+        assert_eq!(found.below_android, Some(Limit::Rights));
         assert!(found.reason.contains("RLIMIT_NICE 0"), "{}", found.reason);
         assert_eq!(limited(None, String::new(), true, false).level(), None, "still not known");
     }

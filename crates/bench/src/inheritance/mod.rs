@@ -28,6 +28,7 @@ use embedded::Inherit;
 use record::Inheritance;
 
 use crate::plan::Dialect;
+use expected::Expectation;
 use procgroup::{Streams, WorkerProcess};
 use role::InheritanceRole;
 
@@ -90,6 +91,27 @@ pub fn run(
     Ok((driver, measure(&context, options)?))
 }
 
+/// Returns what this context's driver promises, without measuring: the expected level and its reasons.
+///
+/// # Errors
+/// The context cannot be opened.
+pub fn promise(context: &AnyContext, inherit_rt: bool) -> Result<Inheritance, InheritanceError> {
+    Ok(promised(expected_of(context, inherit_rt)?))
+}
+
+fn expected_of(context: &AnyContext, inherit_rt: bool) -> Result<Expectation, InheritanceError> {
+    expected::find(context, inherit_rt).map_err(|error| InheritanceError::Unable(error.to_string()))
+}
+
+fn promised(found: Expectation) -> Inheritance {
+    Inheritance {
+        expected: found.level(),
+        below_android: found.below_android,
+        expected_reason: found.reason,
+        ..Inheritance::default()
+    }
+}
+
 /// Plays all scenes in this context, with or without a service manager; takes about a second. Fills in all
 /// but `calls` and `not_inherited`. Call it from a thread that lives on: the processes that it starts die
 /// with it.
@@ -97,8 +119,7 @@ pub fn run(
 /// # Errors
 /// See [`InheritanceError`]. A failure of a single scene is a note of its hop.
 pub fn measure(context: &AnyContext, options: &InheritanceOptions) -> Result<Inheritance, InheritanceError> {
-    let expectation = expected::find(context, options.inherit_rt)
-        .map_err(|error| InheritanceError::Unable(error.to_string()))?;
+    let expectation = expected_of(context, options.inherit_rt)?;
     let servers = server::address(context, options).ok_or(InheritanceError::NotEmbedded)?;
     let role = InheritanceRole::PlayScenes {
         address: context.address(),
@@ -110,13 +131,7 @@ pub fn measure(context: &AnyContext, options: &InheritanceOptions) -> Result<Inh
     let failed =
         |why| InheritanceError::Unable(format!("the scenes of inheritance could not be played: {why}"));
     let hops = hops_of(&role).map_err(failed)?;
-    Ok(Inheritance {
-        measured: expected::measured(&hops),
-        expected: expectation.level(),
-        expected_reason: expectation.reason,
-        hops,
-        ..Inheritance::default()
-    })
+    Ok(Inheritance { measured: expected::measured(&hops), hops, ..promised(expectation) })
 }
 
 /// Returns the hops that a controller reports.

@@ -1,7 +1,7 @@
 //! Flight recorder of a latency test in words: what it cost, and the slowest calls with their causes.
 //! Not here: pictures (crate `trace`).
 
-use crate::schema::{Class, LatencyTest, Recorder, Run, SavedCall};
+use crate::schema::{Class, LatencyTest, Run, SavedCall};
 
 /// The cost of the recorder, or why there was none; `None` if none was asked for.
 pub(super) fn cost(run: &Run, test: &LatencyTest) -> Option<String> {
@@ -35,13 +35,6 @@ pub(super) fn cost(run: &Run, test: &LatencyTest) -> Option<String> {
 pub(super) fn name(run: &Run, saved: &SavedCall) -> String {
     let took = run.clock.unit.show(saved.call.took as f64);
     format!("{} {took}{}", saved.call.class.name(), if saved.missed { ", missed" } else { "" })
-}
-
-/// The worst call that missed its deadline, with its cause.
-pub(super) fn worst_miss<'r>(run: &Run, test: &'r LatencyTest) -> Option<(String, &'r SavedCall)> {
-    let saved = test.recorder.iter().flat_map(|recorder: &Recorder| &recorder.saved);
-    let worst = saved.filter(|saved| saved.missed).max_by_key(|saved| saved.call.took)?;
-    Some((name(run, worst), worst))
 }
 
 /// Lines for a terminal.
@@ -88,9 +81,5 @@ mod tests {
             told[1]
         );
         assert!(!told[2].contains("missed"), "{}", told[2]);
-        assert_eq!(
-            worst_miss(&run, &test).expect("a miss").1.anchor(),
-            "call-latency-binder-fifo-0-7-fifo-0-7"
-        );
     }
 }

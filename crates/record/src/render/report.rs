@@ -14,7 +14,7 @@ mod verdicts;
 
 pub use html::html;
 pub use markdown::markdown;
-pub use verdicts::{Grade, Verdict, look_first, summary, verdicts};
+pub use verdicts::{json, look_first, summary, verdicts};
 
 use std::collections::BTreeMap;
 
@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::latency::{heads, pair_cells};
 use crate::checkup::{self, Check, Checkup};
 use crate::schema::{Finding, Run, Severity};
+use crate::verdict::Grade;
 
 /// The content of a report.
 #[derive(Debug, Default)]

@@ -283,9 +283,28 @@ pub struct Inheritance {
     /// The reason for the expected level.
     #[serde(default)]
     pub expected_reason: String,
+    /// The reason why less is expected than Android's tools require; `None` if as much is, or if unknown.
+    #[serde(default)]
+    pub below_android: Option<Limit>,
     /// The examined situations, one by one.
     #[serde(default)]
     pub hops: Vec<Hop>,
+}
+
+/// The reason why a driver promises less than to serve each call at its caller's priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Limit {
+    /// The node does not ask for real-time policies, on a driver that would pass them on.
+    Node,
+    /// The embedded driver's setting.
+    Setting,
+    /// The kernel's driver in C, without Android's changes.
+    Mainline,
+    /// The kernel's driver in Rust.
+    Rust,
+    /// The servers have no right to change their priority.
+    Rights,
 }
 
 /// One hop of a call in one situation (scene).

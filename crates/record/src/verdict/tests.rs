@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixtures::{Pair, case, latency_run, measured};
-use crate::schema::{Level, Sched};
+use crate::schema::Sched;
 
 #[test]
 fn sync_is_good_above_six_tenths_only() {
@@ -57,17 +57,4 @@ fn inheritance_passes_only_if_each_call_of_a_real_time_caller_inherited() {
         (test.realtime, test.realtime_problem) = (None, Some("RLIMIT_RTPRIO is 0".to_owned()));
         assert_eq!(InheritanceVerdict::of(&test), unknown("RLIMIT_RTPRIO is 0"), "row {number}");
     }
-}
-
-#[test]
-fn what_a_driver_is_expected_to_do_is_another_question() {
-    let mut found =
-        Inheritance { measured: Some(Level::Nice), expected: Some(Level::Nice), ..Inheritance::default() };
-    assert_eq!(as_expected(&found), Some(true));
-    found.expected = Some(Level::Rt);
-    assert_eq!(as_expected(&found), Some(false));
-    found.expected = None;
-    assert_eq!(as_expected(&found), None);
-    (found.expected, found.measured) = (Some(Level::Rt), None);
-    assert_eq!(as_expected(&found), None);
 }

@@ -4,7 +4,7 @@
 use crate::figures::{Calls, FIGURES, Value};
 use crate::render::printable;
 use crate::schema::{Case, ClockUnit, Hop, Inversion, LatencyTest, Outcome, Run, Setting};
-use crate::verdict::{InheritanceVerdict, as_expected, short_of_known};
+use crate::verdict::{self, Grade, Verdict};
 
 /// The outcome of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) struct Check {
 pub(super) fn checks(run: &Run) -> Vec<Check> {
     let mut checks: Vec<Check> = run.cases.iter().map(|case| of_case(run, case)).collect();
     if let Some(test) = &run.latency {
-        checks.push(inheritance(test));
+        checks.push(inheritance(run, test));
         checks.extend(test.inheritance.hops.iter().map(hop));
     }
     if let Some(experiment) = &run.inversion {
@@ -128,21 +128,13 @@ fn measures(run: &Run, case: &Case) -> Vec<Measure> {
     found
 }
 
-fn inheritance(test: &LatencyTest) -> Check {
+fn inheritance(run: &Run, test: &LatencyTest) -> Check {
     let found = &test.inheritance;
-    let outcome = match InheritanceVerdict::of(test) {
-        InheritanceVerdict::Pass => CheckOutcome::Passed,
-        // Below Android's requirement, but at the level expected of this driver.
-        InheritanceVerdict::Fail if as_expected(found) == Some(true) && short_of_known(test).is_none() => {
-            CheckOutcome::Passed
-        }
-        InheritanceVerdict::Fail => {
-            let (late, all) = (found.not_inherited, found.calls);
-            CheckOutcome::Failed(format!(
-                "{late} of {all} calls were served at another priority than their caller's"
-            ))
-        }
-        InheritanceVerdict::Unknown { reason } => CheckOutcome::Skipped(reason),
+    let Verdict { grade, why, measured, .. } = verdict::inheritance(run, test);
+    let outcome = match grade {
+        Grade::Good => CheckOutcome::Passed,
+        Grade::Bad => CheckOutcome::Failed(why.unwrap_or(measured)),
+        Grade::Note => CheckOutcome::Skipped(why.unwrap_or_default()),
     };
     let measures = counts([("calls", found.calls), ("not_inherited", found.not_inherited)]);
     Check { name: "inheritance".to_owned(), outcome, measures, took_ns: 0 }

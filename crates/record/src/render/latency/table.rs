@@ -7,8 +7,9 @@ use crate::render::grid::{Row, grid};
 use crate::render::printable;
 use crate::render::recorder;
 use crate::render::summary::{findings, warnings};
+use crate::render::verdicts::lines;
 use crate::schema::{Class, Hop, LatencyTest, Miss, Run};
-use crate::verdict::{InheritanceVerdict, as_expected, calls};
+use crate::verdict::{calls, of_latency};
 
 /// Column heads of the hops of inheritance.
 pub(in crate::render) const HOPS: [&str; 7] = ["Hop", "caller", "idle", "served", "expected", "", ""];
@@ -46,7 +47,8 @@ pub(in crate::render) fn body(run: &Run) -> String {
     };
     text.push('\n');
     text += &settings(run, test);
-    text += &inheritance(test);
+    text.push('\n');
+    text += &lines(&of_latency(run, test));
     if !test.inheritance.hops.is_empty() {
         text.push('\n');
         let hops = test.inheritance.hops.iter().map(|hop| Row::Numbers(hop_cells(test, hop)));
@@ -124,10 +126,10 @@ fn settings(run: &Run, test: &LatencyTest) -> String {
     if let Some(cost) = test.overhead {
         lines.push(format!("Overhead     {}, within each time", run.clock.unit.show(cost.max(0.0).round())));
     }
-    match (test.realtime, &test.realtime_problem) {
-        (Some(caller), _) => lines.push(format!("Real-time    {}", short(caller))),
-        (None, Some(problem)) => lines.push(format!("Real-time    none: {problem}")),
-        (None, None) => lines.push("Real-time    none".to_owned()),
+    lines.push(format!("Real-time    {}", test.realtime.map_or("none".to_owned(), short)));
+    let found = &test.inheritance;
+    if let Some(level) = found.expected {
+        lines.push(format!("Promised     inheritance {}: {}", level.name(), found.expected_reason));
     }
     lines.extend(recorder::lines(run, test));
     lines.iter().map(|line| printable(line).into_owned() + "\n").collect()
@@ -137,35 +139,6 @@ fn settings(run: &Run, test: &LatencyTest) -> String {
 fn brief<'r>(test: &LatencyTest, reason: &'r str) -> &'r str {
     let known = !reason.is_empty() && test.realtime_problem.as_deref() == Some(reason);
     if known { "no real-time caller" } else { reason }
-}
-
-/// The verdict and, separately, the expectation for this driver.
-fn inheritance(test: &LatencyTest) -> String {
-    let found = &test.inheritance;
-    let verdict = InheritanceVerdict::of(test);
-    let grounds = match &verdict {
-        InheritanceVerdict::Pass => "each call was served at its caller's priority".to_owned(),
-        InheritanceVerdict::Fail => {
-            let (part, whole) = (found.not_inherited, found.calls);
-            format!("{part} of {whole} calls were served at another priority than their caller's")
-        }
-        InheritanceVerdict::Unknown { reason } => brief(test, reason).to_owned(),
-    };
-    let mut line = format!("Inheritance  {}: {grounds}", verdict.name());
-    match found.measured {
-        Some(level) => line += &format!("; measured {}", level.name()),
-        None if found.hops.is_empty() => line += "; single situations were not looked at",
-        None => line += "; no level could be measured",
-    }
-    match (found.expected, as_expected(found)) {
-        (None, _) => {}
-        (Some(_), Some(true)) => line += ", as expected of this driver",
-        (Some(level), _) => line += &format!(", expected {} of this driver", level.name()),
-    }
-    if !found.expected_reason.is_empty() {
-        line += &format!(" ({})", found.expected_reason);
-    }
-    printable(&line).into_owned() + "\n"
 }
 
 /// The cells of a hop, for [`HOPS`].

@@ -8,7 +8,7 @@ use crate::schema::{
 };
 use serde_json::{Value, json as expected};
 
-const ALL_OF_IT: Options = Options { verbose: true, raw: true };
+const ALL_OF_IT: Options = Options { verbose: true, raw: true, android: false };
 
 fn parsed(run: &Run) -> Value {
     run.check().expect("the run is sound");
@@ -56,7 +56,8 @@ fn seen_roles() -> Vec<Role> {
 #[test]
 fn three_healthy_pairs_letter_by_letter() {
     let run = three_pairs();
-    assert_eq!(json(&run, &Options::default()), include_str!("golden/healthy.json"));
+    let android = Options { android: true, ..Options::default() };
+    assert_eq!(json(&run, &android), include_str!("golden/healthy.json"));
     assert_eq!(table(&run), include_str!("golden/healthy.txt"));
 }
 
@@ -110,8 +111,8 @@ fn without_a_real_time_caller_nothing_is_zero_and_nothing_passes() {
     assert_eq!(shown["inheritance_detail"]["unknown_reason"], "RLIMIT_RTPRIO is 0; raise it or run as root");
     assert_eq!(shown["realtime"], Value::Null);
     let text = table(&run);
-    assert!(text.contains("Real-time    none: RLIMIT_RTPRIO is 0"), "{text}");
-    assert!(text.contains("Inheritance  UNKNOWN: no real-time caller"), "{text}");
+    assert!(text.contains("Real-time    none\n"), "{text}");
+    assert!(text.contains("note  inheritance cannot be told: no call of a real-time caller"), "{text}");
     assert_eq!(text.matches("RLIMIT_RTPRIO").count(), 1, "the reason is said once: {text}");
     assert!(!text.contains(" fifo"), "no row for calls that nobody made: {text}");
 }
@@ -161,7 +162,7 @@ fn a_failed_pair_appears_with_its_reason_and_what_it_had() {
 }
 
 #[test]
-fn inheritance_that_fails_as_expected_of_the_driver_still_fails() {
+fn androids_verdict_and_ours_stand_side_by_side() {
     let mut run = latency_run(&[Pair::healthy(0)]);
     let hop = Hop {
         scene: "call".to_owned(),
@@ -177,6 +178,7 @@ fn inheritance_that_fails_as_expected_of_the_driver_still_fails() {
         measured: Some(Level::Nice),
         expected: Some(Level::Nice),
         expected_reason: "the kernel's C driver passes nice only".to_owned(),
+        below_android: Some(crate::schema::Limit::Mainline),
         hops: vec![
             hop.clone(),
             Hop { served: Some(Sched::other(5)), ..hop.clone() },
@@ -184,7 +186,11 @@ fn inheritance_that_fails_as_expected_of_the_driver_still_fails() {
         ],
     };
     let shown = parsed(&run);
-    assert_eq!(shown["inheritance"], "FAIL");
+    assert_eq!(
+        (&shown["inheritance"], &shown["inheritance_android"]),
+        (&"FAIL".into(), &"FAIL".into()),
+        "one hop is not as promised"
+    );
     let detail = &shown["inheritance_detail"];
     assert_eq!((&detail["measured"], &detail["as_expected"]), (&"nice".into(), &true.into()));
     assert_eq!(detail["hops"][0]["caller"], expected!({"policy": "SCHED_FIFO", "priority": 99, "nice": 0}));
@@ -193,17 +199,27 @@ fn inheritance_that_fails_as_expected_of_the_driver_still_fails() {
         (&false.into(), &Value::Null)
     );
     let text = table(&run);
-    let line = "Inheritance  FAIL: 1000 of 2000 calls were served at another priority than their caller's; \
-                measured nice, as expected of this driver (the kernel's C driver passes nice only)\n";
+    let line = "Promised     inheritance nice: the kernel's C driver passes nice only\n";
     assert!(text.contains(line), "{text}");
     assert!(text.contains("UNEXPECTED") && text.contains("no free thread"), "{text}");
-    test_of(&mut run).inheritance.measured = Some(Level::None);
-    assert!(table(&run).contains("measured none, expected nice of this driver"), "{}", table(&run));
-    let found = &mut test_of(&mut run).inheritance;
-    (found.measured, found.expected, found.expected_reason) = (None, None, String::new());
-    assert!(table(&run).contains("caller's; no level could be measured\n"), "{}", table(&run));
     test_of(&mut run).inheritance.hops.clear();
-    assert!(table(&run).contains("caller's; single situations were not looked at\n"), "{}", table(&run));
+    let real_time = |class: &&mut crate::Latency| class.class == Class::Fifo;
+    let mut latencies = run.cases.iter_mut().filter_map(|case| case.latency.as_mut());
+    latencies.find(real_time).expect("a case").not_inherited = 1000;
+    let shown = parsed(&run);
+    assert_eq!(
+        (&shown["inheritance"], &shown["inheritance_android"]),
+        (&"AS_EXPECTED".into(), &"FAIL".into())
+    );
+    assert_eq!(shown["verdicts"][1]["words"], "inheritance nice, as expected");
+    assert!(
+        table(&run).contains("ok    inheritance nice, as expected: nice: 1000 of 2000"),
+        "{}",
+        table(&run)
+    );
+    let android: Value =
+        serde_json::from_str(&json(&run, &Options { android: true, ..ALL_OF_IT })).expect("JSON");
+    assert_eq!((&android["inheritance"], &android["verdicts"]), (&"FAIL".into(), &Value::Null));
 }
 
 /// A change of a healthy run, the values under some pointers into its JSON, and lines of its text.
@@ -326,7 +342,7 @@ fn the_summary_of_a_latency_test() {
         "Driver  embedded",
         "P0 fifo",
         "ALL other",
-        "Inheritance  PASS",
+        "inheritance PASS",
         "P1 FAILED",
         "governor",
         "Record: run.json",

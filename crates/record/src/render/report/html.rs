@@ -10,13 +10,13 @@ use serde::Serialize;
 
 use super::chart::Chart;
 use super::reference::{self, Beside};
-use super::verdicts::{self, Verdict, look_first};
+use super::verdicts::{self, look_first};
 use super::{Bundle, Entry, Fragment, driver, environment, latency, numbers, throughput, title};
 use crate::render::latency::{HOPS, hop_cells};
 use crate::render::recorder;
 use crate::render::summary::{summary, warnings};
-use crate::schema::{Finding, LatencyTest, Run};
-use crate::verdict::{InheritanceVerdict, as_expected};
+use crate::schema::{Finding, Run};
+use crate::verdict::TestVerdicts;
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
@@ -77,7 +77,7 @@ pub fn html(bundle: &Bundle) -> Result<String, TemplateError> {
         head: first.map(head),
         warnings: common_warnings(&mut parts),
         contents: contents(bundle, &parts, doctor),
-        verdicts: lines(bundle),
+        tests: lines(bundle),
         look_first: look_first(bundle),
         pictures,
         parts,
@@ -98,7 +98,7 @@ struct Values<'b> {
     /// What holds for every part.
     warnings: Vec<String>,
     contents: Vec<Link>,
-    verdicts: Vec<Line>,
+    tests: Vec<Line>,
     look_first: Option<String>,
     /// The slow calls of each latency test.
     pictures: BTreeMap<String, Vec<SlowCall>>,
@@ -116,11 +116,11 @@ struct Link {
     title: String,
 }
 
-/// A verdict, and the part with its numbers.
+/// The verdicts on a test, and the part with its numbers.
 #[derive(Serialize)]
 struct Line {
     #[serde(flatten)]
-    verdict: Verdict,
+    of_test: TestVerdicts,
     /// Empty without such a part.
     anchor: String,
 }
@@ -131,7 +131,7 @@ fn lines(bundle: &Bundle) -> Vec<Line> {
     let anchors =
         of_runs.flat_map(|(index, entry)| verdicts::of(&entry.run).into_iter().map(move |_| anchor(index)));
     let anchors = anchors.chain(std::iter::repeat(String::new()));
-    let line = |(verdict, anchor)| Line { verdict, anchor };
+    let line = |(of_test, anchor)| Line { of_test, anchor };
     verdicts::verdicts(bundle).into_iter().zip(anchors).map(line).collect()
 }
 
@@ -224,17 +224,14 @@ fn part(bundle: &Bundle, index: usize, entry: &Entry) -> Part {
     part
 }
 
+/// The measured and the promised level, with the evidence.
 fn inheritance(test: &crate::LatencyTest) -> String {
     let found = &test.inheritance;
     let level = |level: Option<crate::Level>| level.map_or("unknown", crate::Level::name);
-    let known = match as_expected(found) {
-        Some(true) => "as expected of this driver".to_owned(),
-        Some(false) => format!("expected {} of this driver", level(found.expected)),
-        None => "no expectation is known for this driver".to_owned(),
-    };
-    let (verdict, measured) = (InheritanceVerdict::of(test).name(), level(found.measured));
-    let (part, whole) = (found.not_inherited, found.calls);
     format!(
-        "{verdict}: {part} of {whole} calls were served at another priority than their caller's. Measured {measured}, {known}."
+        "measured {}, expected {}: {}.",
+        level(found.measured),
+        level(found.expected),
+        found.expected_reason
     )
 }

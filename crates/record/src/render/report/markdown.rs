@@ -4,6 +4,7 @@
 use super::{Bundle, driver, look_first, numbers, title, verdicts};
 use crate::render::in_markdown;
 use crate::schema::Severity;
+use crate::verdict::{TestVerdicts, Verdict};
 
 /// The whole text.
 pub fn markdown(bundle: &Bundle) -> String {
@@ -21,16 +22,15 @@ pub fn markdown(bundle: &Bundle) -> String {
         );
         text += &format!("\n{}\n", in_markdown(&line));
     }
-    let lines = verdicts(bundle);
-    let rows = lines.iter().map(|line| {
-        let words = match &line.look {
-            Some(look) => format!("{} ({look})", line.words),
-            None => line.words.clone(),
-        };
-        vec![line.test.clone(), words, line.number.clone()]
-    });
-    text +=
-        &table(&["test", "verdict", "the number that matters"].map(str::to_owned), &rows.collect::<Vec<_>>());
+    let tests = verdicts(bundle);
+    let row = |test: &TestVerdicts, verdict: &Verdict| {
+        let Verdict { words, measured, expected, .. } = verdict;
+        let why = verdict.explanation().unwrap_or_default();
+        [&test.test, words, measured, expected, &why].map(String::clone).to_vec()
+    };
+    let rows = tests.iter().flat_map(|test| test.verdicts.iter().map(|verdict| row(test, verdict)));
+    let heads = ["test", "verdict", "measured", "expected", "why, and what next"].map(str::to_owned);
+    text += &table(&heads, &rows.collect::<Vec<_>>());
     if let Some(look) = look_first(bundle) {
         text += &format!("\n**Look first at** {}\n", in_markdown(&look));
     }

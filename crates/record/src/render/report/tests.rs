@@ -40,12 +40,24 @@ fn inherited(run: &mut Run) -> &mut crate::Inheritance {
 
 #[test]
 fn each_test_has_a_line_with_its_verdict_and_number() {
-    let lines = verdicts(&bundle(vec![throughput(), healthy()]));
-    assert_eq!(lines[0].test, "binder throughput");
-    assert_eq!((lines[0].grade, lines[0].words.as_str()), (Grade::Good, "measured"));
-    assert_eq!(lines[0].number, "4 B 3.00 us (2.00x a pipe), 64 KiB 16.1 us (2.00x a pipe)");
-    assert!(lines[1].words.starts_with("inheritance PASS, SYNC"), "{:?}", lines[1]);
-    assert!(lines[1].number.contains("2 of 2000 over"), "{:?}", lines[1]);
+    let bundle = bundle(vec![throughput(), healthy()]);
+    let tests = verdicts(&bundle);
+    let line = &tests[0].verdicts[0];
+    assert_eq!(tests[0].test, "binder throughput");
+    assert_eq!((line.grade, line.words.as_str()), (Grade::Good, "measured"));
+    assert_eq!(line.measured, "4 B 3.00 us (2.00x a pipe), 64 KiB 16.1 us (2.00x a pipe)");
+    let words: Vec<&str> = tests[1].verdicts.iter().map(|verdict| verdict.words.as_str()).collect();
+    assert_eq!(words, ["2 deadlines missed", "inheritance PASS", "SYNC GOOD"]);
+    assert!(tests[1].verdicts[0].measured.contains("2 of 2000 over"), "{tests:?}");
+    // The same verdicts in every form.
+    let read: serde_json::Value = serde_json::from_str(&json(&bundle)).expect("JSON");
+    assert_eq!(read[1]["verdicts"][0]["expected"], "no call over 2.5 ms");
+    let page = html(&bundle).expect("a page");
+    for form in [summary(&bundle, ""), markdown(&bundle), page] {
+        for words in words.iter().chain(&["no call over 2.5 ms", "neither side ran", "trace record"]) {
+            assert!(form.contains(words), "{words}: {form}");
+        }
+    }
 }
 
 #[test]
@@ -72,7 +84,7 @@ fn what_went_wrong_is_graded_and_looked_at_first() {
             |run| (inherited(run).measured, inherited(run).not_inherited) = (Some(Level::Nice), 7),
             Grade::Bad,
             "inheritance FAIL",
-            "nice, expected rt",
+            "nice was inherited, and rt is promised",
         ),
         (healthy, |run| inherited(run).not_inherited = 40, Grade::Bad, "inheritance FAIL", "40 of"),
         (
@@ -83,7 +95,7 @@ fn what_went_wrong_is_graded_and_looked_at_first() {
                 inherited(run).hops.push(crate::Hop { scene: "nested-1".to_owned(), served, ..hop });
             },
             Grade::Bad,
-            "inheritance PASS",
+            "inheritance FAIL",
             "nested-1 was not as expected",
         ),
         // A shortfall that the driver is known for.
@@ -98,19 +110,21 @@ fn what_went_wrong_is_graded_and_looked_at_first() {
                     .filter_map(|case| case.latency.as_mut())
                     .for_each(|found| found.misses = 0);
             },
-            Grade::Note,
-            "inheritance FAIL",
-            "known of this driver",
+            Grade::Good,
+            "inheritance nice, as expected",
+            "",
         ),
     ];
     for (run, change, grade, words, look) in table {
         let mut run = run();
         change(&mut run);
         let bundle = bundle(vec![run]);
-        let line = &verdicts(&bundle)[0];
-        assert!(line.grade == grade && line.words.contains(words), "{line:?}");
-        let first = look_first(&bundle).expect("there is something to look at");
-        assert!(first.contains(look), "{first}");
+        let tests = verdicts(&bundle);
+        let line = tests[0].verdicts.iter().find(|line| line.words.contains(words)).expect("the verdict");
+        assert_eq!(line.grade, grade, "{line:?}");
+        let first = look_first(&bundle);
+        assert!(first.as_deref().unwrap_or_default().contains(look), "{first:?}");
+        assert_eq!(first.is_none(), grade == Grade::Good, "{first:?}");
     }
 }
 
@@ -226,7 +240,7 @@ fn a_summary_fits_a_screen_and_says_where_the_rest_is() {
     }
     let text = summary(&bundle(vec![run, healthy()]), "out/report.html");
     assert!(text.lines().count() <= 24, "{text}");
-    assert!(text.contains("26 more") && text.contains("out/report.html"));
+    assert!(text.contains("27 more") && text.contains("out/report.html"));
 }
 
 #[test]
@@ -241,11 +255,11 @@ fn an_empty_bundle_is_a_page_too() {
 fn what_was_not_run_fails_the_whole() {
     let mut bundle = bundle(vec![healthy()]);
     bundle.troubles.push(RunProblem::not_run("latency-binder", "no such device"));
-    let line = verdicts(&bundle).pop().expect("a line for it");
-    assert_eq!((line.grade, line.words.as_str()), (Grade::Bad, "NOT RUN"));
+    let test = verdicts(&bundle).pop().expect("a line for it");
+    assert_eq!((test.verdicts[0].grade, test.verdicts[0].words.as_str()), (Grade::Bad, "NOT RUN"));
     let kept = RunProblems::from_json(RunProblems::to_json(&bundle.troubles).as_bytes()).expect("a document");
     assert_eq!(kept, bundle.troubles);
     assert_eq!(RunProblems::from_json(b"{\"schema\": \"x\", \"troubles\": []}"), None);
-    assert_eq!(look_first(&bundle).as_deref(), Some("latency-binder: no such device"));
+    assert_eq!(look_first(&bundle).as_deref(), Some("latency-binder, NOT RUN: no such device"));
     assert!(summary(&bundle, "").contains("NOT RUN") && markdown(&bundle).contains("NOT RUN"));
 }

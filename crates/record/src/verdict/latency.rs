@@ -1,0 +1,219 @@
+//! Verdicts on a latency test: broken pairs, deadlines, inherited priorities, same-CPU placement.
+//! Not here: what a driver promises (`super::promise`), throughput (`crate::render::report`).
+
+use super::judged::{Grade, Verdict, by_severity};
+use super::promise::broken;
+use super::{GOOD_ABOVE, InheritanceVerdict, Served, SyncVerdict, calls, numbers};
+use crate::schema::{Case, Class, DriverKind, HostClass, LatencyTest, Level, Limit, Run, SavedCall};
+
+/// All verdicts on a latency test, the most severe first. The points of a sweep have deadlines and placements of their
+/// own, which its tables show.
+pub fn of_latency(run: &Run, test: &LatencyTest) -> Vec<Verdict> {
+    let mut verdicts: Vec<Verdict> = failure(run).into_iter().collect();
+    if test.sweep.is_none() {
+        verdicts.push(deadline(run, test));
+    }
+    verdicts.push(inheritance(run, test));
+    if test.sweep.is_none() {
+        verdicts.extend(sync(run));
+    }
+    by_severity(verdicts)
+}
+
+/// The verdict on pairs that broke.
+fn failure(run: &Run) -> Option<Verdict> {
+    let why = run.cases.iter().find_map(Case::failure)?;
+    let failed = run.cases.iter().filter(|case| case.failure().is_some()).count();
+    let measured = format!("{failed} of {} callers stopped early", run.cases.len());
+    let verdict = Verdict::good("calls", "FAILED").held_against("every call returns", measured);
+    Some(
+        verdict
+            .because(Grade::Bad, why)
+            .then("binderperf conformance, which tests each promise of the driver"),
+    )
+}
+
+/// The verdict on missed deadlines. A miss is no failure: the acceptable number depends on the use.
+fn deadline(run: &Run, test: &LatencyTest) -> Verdict {
+    let latencies = || run.cases.iter().filter_map(|case| case.latency.as_ref());
+    let misses = latencies().map(|latency| latency.misses).fold(0, u64::saturating_add);
+    let bubbles = latencies().map(|latency| latency.bubbles).fold(0, u64::saturating_add);
+    let limit = run.clock.unit.show_round(test.deadline as f64);
+    let words = match misses {
+        0 => "deadline met".to_owned(),
+        1 => "1 deadline missed".to_owned(),
+        _ => format!("{misses} deadlines missed"),
+    };
+    let expected = format!("no call over {limit}");
+    let verdict = Verdict::good("deadline", words).held_against(expected, times(run, test, misses));
+    if misses == 0 {
+        return verdict;
+    }
+    let ran = "a side computed for most of the time";
+    let host = if run.host.class == HostClass::Bare { "" } else { ", or the host took away its CPU" };
+    let waited = "neither side ran for most of the time but waited for a CPU, a wake-up or a lock";
+    let mut why = match bubbles {
+        0 => format!("{ran}{host}"),
+        _ if bubbles == misses => waited.to_owned(),
+        _ => format!("in {bubbles} {waited}; in the others {ran}{host}"),
+    };
+    if run.host.class == HostClass::Tcg {
+        why = "this machine is emulated, and its times are not real".to_owned();
+    } else if run.overloaded {
+        why = format!("there are more pairs than CPUs, so calls queue for a CPU; {why}");
+    }
+    if let Some(worst) = worst_miss(test) {
+        let (class, took) = (worst.call.class.name(), run.clock.unit.show(worst.call.took as f64));
+        let why = format!("{class} {took}: {}", worst.cause);
+        return verdict
+            .because(Grade::Note, why)
+            .then(format!("binderperf trace analyze {} --html miss.html", worst.file));
+    }
+    if let Some(reason) = test.recorder.as_ref().and_then(|recorder| recorder.missing.as_ref()) {
+        why = format!("{why}; nothing recorded which: {reason}");
+    }
+    let record = format!(
+        "binderperf trace record --html miss.html -- latency {} --trace -i {} -w {}",
+        test.flavour,
+        test.iterations.max(5000),
+        test.pairs
+    );
+    verdict.because(Grade::Note, why).then(record)
+}
+
+/// The worst call over the deadline that a flight recorder saved.
+fn worst_miss(test: &LatencyTest) -> Option<&SavedCall> {
+    let saved = test.recorder.iter().flat_map(|recorder| &recorder.saved);
+    saved.filter(|saved| saved.missed).max_by_key(|saved| saved.call.took)
+}
+
+/// The times of both classes, and how many were over the deadline.
+fn times(run: &Run, test: &LatencyTest, misses: u64) -> String {
+    let show = |time: u64| run.clock.unit.show(time as f64);
+    let mut words = Vec::new();
+    for class in Class::BOTH {
+        let cases = run.cases.iter().filter(|case| case.latency.as_ref().is_some_and(|it| it.class == class));
+        let made = cases.filter_map(numbers).filter(|numbers| numbers.iterations > 0);
+        let Some(worst) = made.map(|numbers| numbers.samples.max).max() else { continue };
+        let p99 = test.all.iter().find(|all| all.class == class && class == Class::Fifo);
+        let p99 = p99.map_or(String::new(), |all| format!("p99 {}, ", show(all.percentiles.p99)));
+        words.push(format!("{} {p99}worst {}", class.name(), show(worst)));
+    }
+    let made = run.cases.iter().map(calls).fold(0, u64::saturating_add);
+    words.push(format!("{misses} of {made} over {}", run.clock.unit.show_round(test.deadline as f64)));
+    words.join(", ")
+}
+
+/// The verdict on inherited priorities: measured against what this driver promises with this node and these settings.
+/// [`Grade::Bad`]: the promise is broken; [`Grade::Note`]: it cannot be told.
+pub fn inheritance(run: &Run, test: &LatencyTest) -> Verdict {
+    const ABOUT: &str = "inheritance";
+    let found = &test.inheritance;
+    let (part, whole) = (found.not_inherited, found.calls);
+    let level = found.measured.map_or(String::new(), |level| format!("{}: ", level.name()));
+    let realtime = test.realtime.is_some_and(|caller| caller.is_realtime());
+    let measured = match (whole, part) {
+        (0, _) => "no call".to_owned(),
+        (_, 0) if !realtime => "no call of a real-time caller".to_owned(),
+        (_, 0) => format!("{level}each of {whole} calls was served at its caller's priority"),
+        _ => format!("{level}{part} of {whole} calls were served at another priority than their caller's"),
+    };
+    let expected = found.expected.map_or("unknown", Level::name);
+    let judged = |words: String| Verdict::good(ABOUT, words).held_against(expected, measured.clone());
+    let flavour = &test.flavour;
+    let hop_by_hop = format!("binderperf inheritance --flavour {flavour}");
+    if let Some(how) = broken(run, test) {
+        let injected = if test.injected.is_empty() { "" } else { "; faults were injected" };
+        return judged("inheritance FAIL".to_owned())
+            .because(Grade::Bad, format!("{how}{injected}; the promise: {}", found.expected_reason))
+            .then(hop_by_hop);
+    }
+    let untold = || judged("inheritance cannot be told".to_owned());
+    match (InheritanceVerdict::of(test), found.expected) {
+        (InheritanceVerdict::Unknown { reason }, _) => untold().because(Grade::Note, reason),
+        (InheritanceVerdict::Pass, Some(Level::Rt) | None) => judged("inheritance PASS".to_owned()),
+        (InheritanceVerdict::Fail, Some(Level::Rt) | None) => {
+            let why = "what this driver promises is not known";
+            untold().because(Grade::Note, why).then(hop_by_hop)
+        }
+        (_, Some(promised)) => {
+            let verdict = judged(format!("inheritance {}, as expected", promised.name()));
+            let (why, next) = less_than_android(run, test);
+            Verdict { next, ..verdict.because(Grade::Good, why) }
+        }
+    }
+}
+
+/// Why a driver promises less than Android's tools require, and what shows more.
+fn less_than_android(run: &Run, test: &LatencyTest) -> (String, Option<String>) {
+    let flavour = &test.flavour;
+    let kernels = "Android's kernels pass it on, mainline does not";
+    let (why, next) = match test.inheritance.below_android {
+        Some(Limit::Node) => {
+            let why = format!("this node does not ask for real-time inheritance; {kernels}");
+            (why, format!("binderperf latency {flavour} --inherit-rt on"))
+        }
+        Some(Limit::Setting) => {
+            let told = run.driver.as_ref().and_then(|driver| driver.embedded.as_ref());
+            let told = told.map_or(String::new(), |settings| format!(" (--inherit {})", settings.inherit));
+            let why = format!("the embedded driver was told to pass on no more{told}");
+            (why, format!("binderperf latency {flavour} --driver embedded --inherit rt --inherit-rt on"))
+        }
+        Some(Limit::Mainline) => {
+            let why = "mainline's C driver passes on nice values only; Android's kernels pass real-time policies on to \
+                       nodes that ask for it";
+            let next = "--driver embedded --inherit rt --inherit-rt on shows Android's behaviour";
+            (why.to_owned(), format!("binderperf latency {flavour} {next}"))
+        }
+        Some(Limit::Rust) => {
+            let next = "--driver embedded --inherit rt --inherit-rt on shows Android's behaviour";
+            let why = "the kernel's Rust driver leaves priorities alone".to_owned();
+            (why, format!("binderperf latency {flavour} {next}"))
+        }
+        Some(Limit::Rights) => {
+            let why = "the servers have no right to change their priority (no CAP_SYS_NICE, RLIMIT_NICE 0)";
+            (why.to_owned(), "run it as root".to_owned())
+        }
+        None => return (test.inheritance.expected_reason.clone(), None),
+    };
+    (why, Some(next))
+}
+
+/// The verdict on placement; `None` without calls whose callers stayed on their CPU.
+fn sync(run: &Run) -> Option<Verdict> {
+    let served = Served::of(&run.cases);
+    let (found, ratio) = (served.sync()?, served.ratio()?);
+    let measured = format!("{:.0} % of the calls were served on their caller's CPU", (ratio * 100.0).floor());
+    let embedded = run.driver.as_ref().is_some_and(|driver| driver.kind == DriverKind::Embedded);
+    let share = GOOD_ABOVE * 100.0;
+    let expected = match embedded {
+        true => "no promise".to_owned(),
+        false => format!("more than {share:.0} %"),
+    };
+    let verdict = Verdict::good("sync", format!("SYNC {}", found.name())).held_against(expected, measured);
+    if found == SyncVerdict::Good {
+        return Some(verdict);
+    }
+    let means = "most calls were served on another CPU than their caller's";
+    let one_cpu = "binderperf latency hwbinder --cpus 0,0 shows both sides on one CPU";
+    Some(match embedded {
+        true => verdict
+            .because(
+                Grade::Good,
+                format!(
+                    "{means}; no fault here: the embedded driver's wake-ups carry no sync hint, and two sides that spin \
+                     on two CPUs are faster than on one"
+                ),
+            )
+            .then(one_cpu),
+        false => verdict
+            .because(
+                Grade::Note,
+                format!("{means}: the scheduler did not follow the driver's sync hint, and waking another CPU costs time"),
+            )
+            .then(one_cpu),
+    })
+}
+
+#[cfg(test)]
+mod tests;
