@@ -40,7 +40,7 @@ fn every_point_of_the_grid_is_measured_and_shown() {
 
     binderperf(&["show", &file]).ended(0).printed("pairs:2/payload:64/load:irq:1 other");
     let shown = binderperf(&["show", "--format=latency-json", &file]);
-    assert_eq!(shown.stdout, json(&run, &Options { verbose: true, raw: true }));
+    assert_eq!(shown.stdout, json(&run, &Options { verbose: true, raw: true, android: false }));
     assert_eq!(shown.json()["cells"].as_array().map(Vec::len), Some(sweep.cells.len()));
 }
 
