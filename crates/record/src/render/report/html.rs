@@ -15,7 +15,7 @@ use super::{Bundle, Entry, Fragment, driver, environment, latency, numbers, thro
 use crate::render::latency::{HOPS, hop_cells};
 use crate::render::recorder;
 use crate::render::summary::{summary, warnings};
-use crate::schema::{Finding, Run};
+use crate::schema::{Finding, LatencyTest, Run};
 use crate::verdict::TestVerdicts;
 
 const PAGE: &str = include_str!("page.html");
