@@ -62,8 +62,8 @@ impl Applet {
         match self {
             Self::Benchmark => Ok(throughput::benchmark(Test::Binder, self.name(), words, "none")),
             Self::HwbinderBenchmark => Ok(throughput::benchmark(Test::Hwbinder, self.name(), words, "none")),
-            Self::Workers => workers::run(parse(self.name(), words)?),
-            Self::HwbinderWorkers => hwbinder::run(parse(self.name(), words)?),
+            Self::Workers => workers::run(parse(self.name(), words)?, true),
+            Self::HwbinderWorkers => hwbinder::run(parse(self.name(), words)?, true),
             Self::Latency => latency::test(Flavour::Binder, self.name(), words),
             Self::HwbinderLatency => latency::test(Flavour::Hwbinder, self.name(), words),
             Self::Atrace => atrace::run(self.name(), words),

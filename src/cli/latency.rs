@@ -14,11 +14,14 @@ use bench::load::LoadSpec;
 use bench::plan::{Flavour, Inherit, Release};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use record::Run;
+use record::render::latency::aosp::{self, aosp};
 use record::render::latency::{Options, json, roles, table};
 
 use super::driver::DriverArgs;
+use super::exact::{self, ExactArgs};
 use super::measure::measure;
-use super::{A_YEAR_S, CommandResult, command_line, note, parse};
+use super::output::Sink;
+use super::{A_YEAR_S, CommandResult, OrExit, command_line, exit, note, parse};
 
 /// Measure calls one by one: deadlines, priority inheritance, whether client and server share a CPU
 ///
@@ -49,8 +52,8 @@ pub(super) const ABOUT_BINDER: &str =
 /// Runs the named test.
 pub(super) fn run(args: LatencyArgs) -> CommandResult {
     match args.test {
-        Test::Hwbinder(args) => run_test(Flavour::Hwbinder, &args, Expected::Driver),
-        Test::Binder(args) => run_test(Flavour::Binder, &args, Expected::Driver),
+        Test::Hwbinder(args) => run_test(Flavour::Hwbinder, &args, false),
+        Test::Binder(args) => run_test(Flavour::Binder, &args, false),
         Test::Sweep(args) => sweep::run(&args),
     }
 }
@@ -95,8 +98,8 @@ pub(super) struct TestArgs {
     trace: bool,
 
     /// BINDERIZE, or PASSTHROUGH: the interface in the client's own process, without IPC
-    #[arg(short = 'm', long, value_name = "MODE", default_value_t = Mode::Binderize, ignore_case = true)]
-    mode: Mode,
+    #[arg(short = 'm', long, value_name = "MODE", default_value = "BINDERIZE")]
+    mode: String,
 
     /// Bytes that each call carries [default: 16 for binder, none for hwbinder]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
@@ -134,9 +137,12 @@ pub(super) struct TestArgs {
     #[arg(help_heading = "Verdict", long, conflicts_with = "expect")]
     no_scenes: bool,
 
-    /// Output format
-    #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Json)]
-    format: Form,
+    /// Output format [default: json]
+    #[arg(help_heading = "Output", long, value_enum)]
+    format: Option<Form>,
+
+    #[command(flatten)]
+    exact: ExactArgs,
 
     /// Write the whole record to FILE; `binderperf show FILE` reads it
     #[arg(help_heading = "Output", long, value_name = "FILE")]
@@ -179,19 +185,6 @@ impl Form {
             Self::Json => json(run, &options),
             Self::Table => table(run),
         }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "UPPER")]
-enum Mode {
-    Binderize,
-    Passthrough,
-}
-
-impl std::fmt::Display for Mode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if *self == Self::Binderize { "BINDERIZE" } else { "PASSTHROUGH" })
     }
 }
 
@@ -244,31 +237,74 @@ pub(super) fn with_modern_flags(words: &[String]) -> Vec<String> {
 
 /// Runs a latency test of this flavour, called by the name of Android's tool.
 pub(super) fn test(flavour: Flavour, name: &str, words: Vec<String>) -> CommandResult {
-    run_test(flavour, &parse(name, modern(words))?, Expected::Rt)
+    run_test(flavour, &parse(name, modern(words))?, true)
 }
 
-/// Runs a test. `usual` is the expected level without `--expect`; Android's tools require [`Expected::Rt`], and print
-/// their own verdict.
-fn run_test(flavour: Flavour, args: &TestArgs, usual: Expected) -> CommandResult {
-    let android = usual == Expected::Rt;
+/// Runs a test; `applet`: called by the name of Android's tool.
+fn run_test(flavour: Flavour, args: &TestArgs, applet: bool) -> CommandResult {
+    // Android's tools require real-time inheritance, and print their own verdict.
+    let usual = if applet { Expected::Rt } else { Expected::Driver };
+    if args.exact(applet).or_exit(exit::USAGE)? {
+        return run_exact(flavour, args);
+    }
     let print = |run: &Run| {
         if args.verbose {
             note(roles(run));
         }
-        args.format.of(run, Options { verbose: args.verbose, raw: args.raw_data, android })
+        let options = Options { verbose: args.verbose, raw: args.raw_data, android: applet };
+        args.format.unwrap_or(Form::Json).of(run, options)
     };
-    let options = args.options(flavour).and_then(|options| options.check().map(|()| options));
+    let options = args.options(flavour, false).and_then(|options| options.check().map(|()| options));
     measure(options, args.record.as_deref(), bench::latency::execute, print, |run| {
         verdict::tell(run, args.expect.unwrap_or(usual))
     })
 }
 
+/// Runs a test with the output and the exit status of Android's tool.
+fn run_exact(flavour: Flavour, args: &TestArgs) -> CommandResult {
+    let tool = match (flavour, args.android) {
+        (Flavour::Binder, _) => aosp::Tool::Binder,
+        (_, Release::Android8) => aosp::Tool::Hwbinder8,
+        _ => aosp::Tool::Hwbinder,
+    };
+    let options = args.options(flavour, true).and_then(|options| options.check().map(|()| options));
+    if args.trace
+        && options.is_ok()
+        && let Err(switch) = bench::latency::tracing_is_on()
+    {
+        let (words, on_stdout, status) = exact::no_trace(tool, &switch);
+        if on_stdout {
+            Sink::stdout().deliver(&words)?;
+        } else {
+            note(words);
+        }
+        return Ok(status);
+    }
+    let print = |run: &Run| aosp(run, tool, args.verbose, args.raw_data) + &exact::stop_words(run, tool);
+    measure(options, args.record.as_deref(), bench::latency::execute, print, |run| {
+        verdict::trouble(run).max(exact::status(run, tool))
+    })
+}
+
 impl TestArgs {
-    fn options(&self, flavour: Flavour) -> Result<LatencyOptions, String> {
-        let flavour = match (self.mode, flavour) {
-            (Mode::Binderize, flavour) => flavour,
-            (Mode::Passthrough, Flavour::Binder) => return Err("binder has no mode PASSTHROUGH".to_owned()),
-            (Mode::Passthrough, _) => Flavour::Passthrough,
+    /// Whether Android's output is wanted.
+    fn exact(&self, applet: bool) -> Result<bool, String> {
+        let format = self.format.map(|_| "--format");
+        self.exact.is_wanted(applet, format.or(self.expect.map(|_| "--expect")))
+    }
+
+    /// The options of a test. `exact`: with the words, and for the output, of Android's tool.
+    fn options(&self, flavour: Flavour, exact: bool) -> Result<LatencyOptions, String> {
+        let is = |word: &str| self.mode == word || (!exact && self.mode.eq_ignore_ascii_case(word));
+        let flavour = match flavour {
+            Flavour::Binder if is("PASSTHROUGH") => return Err("binder has no mode PASSTHROUGH".to_owned()),
+            _ if is("PASSTHROUGH") => Flavour::Passthrough,
+            _ if is("BINDERIZE") => flavour,
+            _ if exact => {
+                exact::note_mode(&self.mode);
+                flavour
+            }
+            _ => return Err(format!("-m is BINDERIZE or PASSTHROUGH, not {:?}", self.mode)),
         };
         let usual = LatencyOptions::usual(flavour);
         Ok(LatencyOptions {
@@ -278,7 +314,9 @@ impl TestArgs {
             payload: self.payload.unwrap_or(usual.payload),
             rate_hz: self.rate,
             inherit_rt: self.inherit_rt.map_or(usual.inherit_rt, |switch| switch == Switch::On),
-            scenes: !self.no_scenes,
+            // Android's output does not show them.
+            scenes: !self.no_scenes && !exact,
+            every_role: self.verbose && exact,
             raw: self.raw_data,
             trace: self.trace,
             priority: self.priority,
@@ -304,7 +342,7 @@ mod tests {
         let words = modern(words.iter().map(|word| (*word).to_owned()).collect());
         let all = std::iter::once("x".to_owned()).chain(words);
         let args = TestArgs::try_parse_from(all).map_err(|error| error.to_string())?;
-        args.options(Flavour::Hwbinder)
+        args.options(Flavour::Hwbinder, false)
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod conformance;
 mod convert;
 mod doctor;
 mod driver;
+mod exact;
 mod gate;
 mod help;
 mod help_text;

@@ -66,8 +66,8 @@ pub(super) fn run(args: ThroughputArgs) -> CommandResult {
         Wanted::Hwbinder(dialect) => measure(Test::Hwbinder, dialect),
         Wanted::All(dialect) => measure(Test::All, dialect),
         Wanted::CompareFlavours(args) => flavours::run(&args),
-        Wanted::Workers(args) => workers::run(args),
-        Wanted::HwbinderWorkers(args) => hwbinder::run(args),
+        Wanted::Workers(args) => workers::run(args, false),
+        Wanted::HwbinderWorkers(args) => hwbinder::run(args, false),
         Wanted::Scaling(args) => scaling::run(args),
     }
 }

@@ -104,7 +104,8 @@ fn the_documented_session() {
     let fine = "libhwbinder_latency -deadline_us 60000000 -trace -i 20 -pair 3 --driver=embedded --no-scenes";
     let called = run(fine);
     assert!(called.code == Some(0) && knob("tracing_on") == "1", "{}", called.stderr);
-    let test = "libhwbinder_latency -deadline_us 500 -trace -i 50000 -pair 3 --driver=embedded";
+    let test =
+        "libhwbinder_latency -deadline_us 500 -trace -i 50000 -pair 3 --driver=embedded --aosp-compat=off";
     let called = run(test).ended(1);
     let message = format!("deadline triggered: halt & stop trace\nlog:{TRACEFS}/trace\n");
     assert!(called.stderr.contains(&message) && knob("tracing_on") == "0", "{}", called.stderr);

@@ -5,12 +5,17 @@
 use std::os::unix::fs::FileExt;
 
 use crate::support::{
-    BINARY, Called, Folder, android, binderperf, call, contents, may_be_realtime, read,
+    self, BINARY, Called, Folder, binderperf, call, contents, may_be_realtime, read,
     stopped_when_servers_run, tracing_switch,
 };
 use record::verdict::Served;
 use record::{Class, Outcome, Run};
 use serde_json::Value;
+
+/// Calls an Android program by its name, for our output, which no terminal reads here.
+fn android(name: &str, words: &[&str]) -> Called {
+    support::android(name, &[&["--aosp-compat=off"], words].concat())
+}
 
 /// No call takes so long.
 const NO_DEADLINE: [&str; 2] = ["-deadline_us", "3600000000"];

@@ -3,6 +3,7 @@
 
 mod ab;
 mod analyze;
+mod aosp;
 mod atrace;
 mod chaos;
 mod compare;

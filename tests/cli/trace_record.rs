@@ -209,7 +209,10 @@ fn a_miss_stops_the_recording_and_not_the_shared_buffer() {
     let file = folder.path("t.trace");
     for form in [&[][..], &["-c", "-b", "128"]] {
         let test = ["--", "libhwbinder_latency", "-trace", "-deadline_us", "1", "-i", "2000", "-pair", "1"];
-        let called = record(&file, &[form, &test, &["--driver=embedded", "--no-scenes"]].concat());
+        let called = record(
+            &file,
+            &[form, &test, &["--driver=embedded", "--no-scenes", "--aosp-compat=off"]].concat(),
+        );
         // The test fails at its miss, and that is the status.
         let called = called.ended(1);
         called.complained(format!("deadline triggered: halt & stop trace\nlog:{file}\n"));

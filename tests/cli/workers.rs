@@ -288,7 +288,7 @@ fn a_service_of_somebody_else_is_pinged() {
 
 fn hwbinder(words: &[&str]) -> Called {
     let program = BINARY;
-    let words = [&["hwbinderThroughputTest"], words].concat();
+    let words = [&["hwbinderThroughputTest", "--aosp-compat=off"], words].concat();
     call(program, &words, &[("BINDERPERF_DRIVER", "embedded")])
 }
 

@@ -50,6 +50,7 @@ use host;
 use host::realtime;
 use notes::ThreadFacts;
 use pairs::{PairResult, Pairs, Setup};
+use sample::Sample;
 use tally::{Callers, CaseFacts};
 
 /// Executes a plan that [`LatencyOptions::check`] accepted. SIGINT and SIGTERM stop a running test. This
@@ -102,6 +103,15 @@ pub fn execute(options: &LatencyOptions, observer: &mut dyn Observer) -> Result<
 #[must_use]
 pub fn trace_log() -> Option<PathBuf> {
     switch::log()
+}
+
+/// Whether the kernel's tracing is on.
+///
+/// # Errors
+/// It is off or out of reach: the path of the file that says so.
+pub fn tracing_is_on() -> Result<(), PathBuf> {
+    let usual = || switch::log().unwrap_or_else(|| PathBuf::from("/sys/kernel/tracing/trace"));
+    switch::running().map(drop).map_err(|_| usual().with_file_name("tracing_on"))
 }
 
 fn unready(why: impl std::fmt::Display) -> RunError {
@@ -266,6 +276,7 @@ fn keep(options: &LatencyOptions, setup: &Setup, results: &[PairResult], run: &m
         load: options.load_words(),
         rate_hz: options.rate_hz,
         raw: options.raw,
+        flavour: options.flavour,
     };
     let fifo = run.latency.as_ref().and_then(|test| test.realtime);
     for (pair, result) in (0..).zip(results) {
@@ -290,7 +301,7 @@ fn keep(options: &LatencyOptions, setup: &Setup, results: &[PairResult], run: &m
     test.inheritance.calls = results.iter().map(|result| result.samples.len() as u64).sum();
     let misses = results.iter().filter_map(|result| result.miss);
     test.stopped_at = misses.min_by_key(|noted| noted.rank).map(|noted| noted.miss);
-    test.roles = results.first().map(|result| roles(options, result)).unwrap_or_default();
+    test.roles = roles(options, results);
 }
 
 fn outcome(result: &PairResult, measurement: Option<Measurement>, skipped: Option<String>) -> Outcome {
@@ -310,42 +321,44 @@ fn totals(class: Class, results: &[PairResult]) -> Option<ClassTotals> {
     Percentiles::of(&mut times).map(|percentiles| ClassTotals { class, percentiles })
 }
 
-/// Threads that took part in the first iteration of a pair.
-fn roles(options: &LatencyOptions, result: &PairResult) -> Vec<Role> {
-    let named = |role: &str, seen: ThreadFacts| Role {
-        role: role.to_owned(),
-        pid: seen.pid,
-        tid: seen.tid,
-        cpu: seen.cpu,
-        sched: seen.sched,
-        transitional: false,
+/// Threads that took part: of the first pair in its first iteration, or of all pairs in all of their calls.
+fn roles(options: &LatencyOptions, results: &[PairResult]) -> Vec<Role> {
+    let shown = if options.every_role { results } else { results.get(..1).unwrap_or_default() };
+    let named = |role: &'static str| move |seen: ThreadFacts| role_of(role, seen);
+    let mut roles: Vec<Role> = shown.iter().filter_map(|pair| pair.service.map(named("service"))).collect();
+    roles.push(role_of("main", ThreadFacts::own()));
+    roles.extend(shown.iter().filter_map(|pair| pair.client.map(named("client"))));
+    for pair in shown {
+        let first = |class| pair.samples.iter().find(|sample| sample.class == class);
+        let first: Vec<&Sample> = Class::BOTH.into_iter().filter_map(first).collect();
+        let calls = if options.every_role { pair.samples.iter().collect() } else { first };
+        roles.extend(calls.into_iter().flat_map(|sample| both_ends(options.flavour, pair, sample)));
+    }
+    roles
+}
+
+fn role_of(role: &str, seen: ThreadFacts) -> Role {
+    let ThreadFacts { pid, tid, cpu, sched } = seen;
+    Role { role: role.to_owned(), pid, tid, cpu, sched, transitional: false }
+}
+
+/// The two threads of a call: the caller on its CPU just before the call, and the thread that served it.
+fn both_ends(flavour: Flavour, pair: &PairResult, sample: &Sample) -> impl Iterator<Item = Role> {
+    let (name, caller) = match sample.class {
+        Class::Fifo => ("fifo-caller", pair.fifo),
+        Class::Other => ("other-caller", pair.other),
     };
-    let service = result.service;
-    let served = |class: Class| {
-        let sample = result.samples.iter().find(|sample| sample.class == class)?;
-        let sched = unpack(sample.answer.sched);
-        Some(Role {
-            role: if options.flavour == Flavour::Binder { "binder" } else { "hwbinder" }.to_owned(),
-            pid: service.or(result.client)?.pid,
-            tid: sample.answer.tid,
-            cpu: sample.answer.cpu,
-            sched,
-            // Not the thread's own priority: it waits with the priority of its process's opener.
-            transitional: service.is_some_and(|service| !record::same_urgency(service.sched, sched)),
-        })
-    };
-    [
-        service.map(|seen| named("service", seen)),
-        Some(named("main", ThreadFacts::own())),
-        result.client.map(|seen| named("client", seen)),
-        result.fifo.map(|seen| named("fifo-caller", seen)),
-        served(Class::Fifo),
-        result.other.map(|seen| named("other-caller", seen)),
-        served(Class::Other),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let caller = caller.map(|seen| role_of(name, ThreadFacts { cpu: sample.before, ..seen }));
+    let answer = sample.answer;
+    let served = pair.service.or(pair.client).map(|process| {
+        let sched = unpack(answer.sched);
+        let seen = ThreadFacts { pid: process.pid, tid: answer.tid, cpu: answer.cpu, sched };
+        // Not the thread's own priority: it waits with the priority of its process's opener.
+        let transitional = pair.service.is_some_and(|service| !record::same_urgency(service.sched, sched));
+        let name = if flavour == Flavour::Binder { "binder" } else { "hwbinder" };
+        Role { transitional, ..role_of(name, seen) }
+    });
+    caller.into_iter().chain(served)
 }
 
 /// The inheritance scenes, with servers that inherit as those of the test did.

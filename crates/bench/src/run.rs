@@ -13,7 +13,7 @@ use std::time::Instant;
 use backend::AnyContext;
 use backend::locate;
 use driver::{Connection, Context, OpenError, OpenOptions};
-use record::{Case, CaseKind, Clock, ClockUnit, HostClass, Outcome, Repetition, Run, Sampler};
+use record::{Case, CaseKind, Clock, ClockUnit, HostClass, Measurement, Outcome, Repetition, Run, Sampler};
 use sys::local_time::LocalTime;
 
 use crate::measure::Sequence;
@@ -40,8 +40,8 @@ pub trait Observer {
         true
     }
 
-    /// A training round before the measured ones is finished; its longest call took `worst` clock units.
-    fn trained(&mut self, _worst: u64) {}
+    /// A training round before the measured ones of a case is finished.
+    fn trained(&mut self, _case: &Case, _round: &Measurement) {}
 
     /// `made` of `all` calls of a test were made.
     fn advanced(&mut self, _made: u64, _all: u64) {}

@@ -102,18 +102,20 @@ impl Test<'_> {
         let mut step = READY;
         if self.options.training {
             step += 1;
-            let (measured, error) = measure_round(&mut workers, step, None);
+            let (measured, error) = measure_round(&mut workers, step, None, self.options.as_android);
             if let Some(error) = error {
                 return Ok(Some(keep(case, measured, &error)));
             }
             // Like the original: twice the worst call.
-            let worst = measured.map_or(0, |measured| measured.samples.max);
+            let worst = measured.as_ref().map_or(0, |measured| measured.samples.max);
             self.longest = Some(worst.saturating_mul(2));
-            observer.trained(worst);
+            if let Some(measured) = &measured {
+                observer.trained(case, measured);
+            }
         }
         for _ in 0..rounds {
             step += 1;
-            match measure_round(&mut workers, step, self.longest) {
+            match measure_round(&mut workers, step, self.longest, self.options.as_android) {
                 (Some(measured), None) => run::add_repetition(case, Outcome::Measured(measured)),
                 (measured, error) => {
                     let nothing = || WorkerError::Start(case.name.clone(), "no call was made".to_owned());
@@ -187,11 +189,17 @@ fn measure_round(
     workers: &mut ProcessGroup,
     step: u32,
     expected_max: Option<u64>,
+    as_android: bool,
 ) -> (Option<Measurement>, Option<WorkerError>) {
     let begin = monotonic_ns();
     let error = workers.round(step, &mut |_| {}).err();
     let clients = workers.callers();
     let totals: Vec<SlotTotals> = clients.iter().map(|&client| workers.block().totals(client)).collect();
     let samples = workers.block().samples(&clients);
-    (tally::measurement(begin, &totals, samples, expected_max), error)
+    let kept = as_android.then(|| samples.clone());
+    let mut measured = tally::measurement(begin, &totals, samples, expected_max);
+    if let (Some(measured), Some(samples)) = (&mut measured, kept) {
+        tally::set_androids_percentiles(measured, samples);
+    }
+    (measured, error)
 }

@@ -25,9 +25,9 @@ pub use distribution::Distribution;
 pub use read::ReadError;
 pub use sampler::Sampler;
 pub use schema::{
-    Case, CaseKind, Cell, Class, ClassTotals, Clock, ClockUnit, Counter, CounterKind, Counters, Cpu,
-    CpuCache, Crowd, CrowdShape, Driver, DriverKind, EmbeddedSettings, Evidence, Finding, Hop, Host,
-    HostClass, Inheritance, Inversion, InversionRow, Kernel, LONGEST_LOAD, Latency, LatencyTest, Level,
+    AndroidCounts, Case, CaseKind, Cell, Class, ClassTotals, Clock, ClockUnit, Counter, CounterKind,
+    Counters, Cpu, CpuCache, Crowd, CrowdShape, Driver, DriverKind, EmbeddedSettings, Evidence, Finding, Hop,
+    Host, HostClass, Inheritance, Inversion, InversionRow, Kernel, LONGEST_LOAD, Latency, LatencyTest, Level,
     Limit, MOST_RAW, Measurement, Miss, Outcome, Percentiles, Plan, Point, Recorder, Repetition, Role, Run,
     SavedCall, Sched, ServedAs, Setting, Severity, Sweep, Tool, same_urgency,
 };

@@ -15,8 +15,8 @@ pub use case::{
 pub use host::{Cpu, CpuCache, Driver, DriverKind, EmbeddedSettings, Host, HostClass, Kernel};
 pub use inversion::{Inversion, InversionRow, ServedAs, Setting};
 pub use latency::{
-    Class, ClassTotals, Hop, Inheritance, LONGEST_LOAD, Latency, LatencyTest, Level, Limit, MOST_RAW, Miss,
-    Percentiles, Role, Sched, same_urgency,
+    AndroidCounts, Class, ClassTotals, Hop, Inheritance, LONGEST_LOAD, Latency, LatencyTest, Level, Limit,
+    MOST_RAW, Miss, Percentiles, Role, Sched, same_urgency,
 };
 pub use recorder::{Recorder, SavedCall};
 pub use sweep::{Cell, Point, Sweep};

@@ -25,6 +25,11 @@ pub(super) fn failures(run: &Run) -> u8 {
     if told.is_empty() { exit::FINE } else { exit::FAILED }
 }
 
+/// Reports failures and an early end, without a verdict; returns the exit status.
+pub(super) fn trouble(run: &Run) -> u8 {
+    run.latency.as_ref().map_or(exit::INTERNAL, |test| failures(run).max(stopped(run, test)))
+}
+
 /// Reports the verdict on a run with this expected inheritance; returns the exit status.
 pub(super) fn tell(run: &Run, expected: Expected) -> u8 {
     if run.overloaded {
@@ -34,7 +39,7 @@ pub(super) fn tell(run: &Run, expected: Expected) -> u8 {
         note("Emulated machine: times and misses are not real; ratios within this run are.\n");
     }
     let Some(test) = &run.latency else { return exit::INTERNAL };
-    let ended = failures(run).max(stopped(run, test));
+    let ended = trouble(run);
     let inherited = match expected {
         Expected::Rt => androids(test),
         Expected::Nice => level(test, Some(Level::Nice)),

@@ -8,15 +8,16 @@ use bench::plan::{Fault, Release, fresh_seed};
 use bench::run::Observer;
 use bench::workers::{Group, WorkersOptions};
 use clap::Args;
-use record::{Outcome, Run};
+use record::{Case, Measurement, Outcome, Run};
 
 use super::super::driver::{DriverArgs, chosen};
+use super::super::exact::ExactArgs;
 use super::super::measure::{Outputs, completeness};
 use super::super::progress::StatusLine;
 use super::super::show::Form;
-use super::super::{A_YEAR_S, CommandResult, OrExit, command_line, exit, note};
+use super::super::{A_YEAR_S, CommandResult, Failure, OrExit, command_line, exit, note};
 use bench::plan::MinTime;
-use record::render::crowd::{rate_line, time_lines};
+use record::render::crowd::{exact_rate_line, exact_time_lines, rate_line, time_lines, training_line};
 
 /// Flags of every test with many workers.
 #[derive(Clone, Debug, Args)]
@@ -66,6 +67,7 @@ impl Common {
             length,
             rounds: self.rounds,
             training: false,
+            as_android: false,
             expected_max_ns: None,
             seed: self.seed.unwrap_or_else(fresh_seed),
             wanted: self.driver.wanted()?,
@@ -86,6 +88,16 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
         Ok(seconds) if seconds > 0.0 && seconds <= LONGEST_S => Ok(seconds),
         _ => Err(format!("it is no time in seconds above 0 and up to {LONGEST_S}")),
     }
+}
+
+/// Whether the output is to be that of Android's tool.
+pub(super) fn as_android(flag: ExactArgs, applet: bool, format: Option<Form>) -> Result<bool, Failure> {
+    flag.is_wanted(applet, format.map(|_| "--format")).or_exit(exit::USAGE)
+}
+
+/// A line for each number below `count`.
+fn numbered(words: &str, count: u32) -> String {
+    (0..count).map(|number| format!("{words}{number}\n")).collect()
 }
 
 /// Runs a test and prints it in this format.
@@ -116,18 +128,37 @@ impl LinesReporter<'_> {
         }
     }
 
+    /// The words about the processes that are started, of Android's tools.
+    fn started(&mut self) {
+        let mut text = String::new();
+        for group in self.options.groups.iter().filter(|_| self.options.as_android) {
+            text += &match self.options.flavour {
+                Flavour::Binder => numbered("Created BinderWorker", group.workers),
+                Flavour::Hwbinder => numbered("creating service: hwbinderService", group.services()),
+                Flavour::Passthrough => String::new(),
+            };
+        }
+        self.put(&text);
+    }
+
     fn finish(&mut self, run: &Run) {
         if self.form != Form::Lines {
             self.outputs.stdout.put(&self.form.of(run));
             return;
         }
-        for repetition in run.cases.iter().flat_map(|case| &case.repetitions) {
+        let all = run.cases.iter().flat_map(|case| case.repetitions.iter().map(move |one| (case, one)));
+        for (case, repetition) in all {
             let (Outcome::Measured(numbers) | Outcome::Failed { partial: Some(numbers), .. }) =
                 &repetition.outcome
             else {
                 continue;
             };
-            let (rate, times) = (rate_line(numbers), time_lines(run, numbers));
+            let (rate, times) = if self.options.as_android {
+                let binder = self.options.flavour == Flavour::Binder;
+                (exact_rate_line(case, numbers), exact_time_lines(run, numbers, binder))
+            } else {
+                (rate_line(numbers), time_lines(run, numbers))
+            };
             // The order differs between Android's two tools.
             let text = match self.options.flavour {
                 Flavour::Binder => format!("{rate}collecting results\nkilling workers\n{times}"),
@@ -163,6 +194,7 @@ impl Observer for LinesReporter<'_> {
         if self.options.training {
             self.put("Start training round\n");
         }
+        self.started();
     }
 
     fn starts(&mut self, run: &Run, case: usize, done: usize, all: usize) {
@@ -172,10 +204,14 @@ impl Observer for LinesReporter<'_> {
         }
     }
 
-    fn trained(&mut self, worst: u64) {
-        let text =
-            format!("Max latency during training: {}ms\nCompleted training round\n\n", worst as f64 / 1e6);
-        self.put(&text);
+    fn trained(&mut self, case: &Case, round: &Measurement) {
+        let line = training_line(round.samples.max);
+        if self.options.as_android {
+            let rate = exact_rate_line(case, round);
+            self.put(&format!("{rate}collecting results\nkilling workers\n"));
+        }
+        self.put(&format!("{line}Completed training round\n\n"));
+        self.started();
         self.put(WAITING);
     }
 }

@@ -5,20 +5,21 @@
 
 use bench::plan::Flavour;
 use bench::plan::MinTime;
-use bench::workers::{Group, Shape};
-use clap::{Parser, ValueEnum};
+use bench::workers::{Group, Shape, WorkersOptions};
+use clap::Parser;
 
-use super::super::CommandResult;
+use super::super::exact::{ExactArgs, note_mode};
 use super::super::show::Form;
+use super::super::{CommandResult, Failure, exit};
 use super::crowd::{self, Common};
 
 /// Measure hwbinder throughput with many workers that call services; Android's hwbinderThroughputTest
 #[derive(Debug, Parser)]
 #[command(disable_version_flag = true)]
 pub(crate) struct HwbinderArgs {
-    /// Calls to other processes, or to the same objects in each worker's own process
-    #[arg(short = 'm', long, value_name = "MODE", value_enum, default_value_t = Mode::Binderize)]
-    mode: Mode,
+    /// BINDERIZE: calls to other processes; PASSTHROUGH: to the same objects in each worker's own process, without IPC
+    #[arg(short = 'm', long, value_name = "MODE", default_value = "BINDERIZE")]
+    mode: String,
 
     /// Workers, each a process
     #[arg(short = 'w', long, value_name = "N", default_value_t = 2, allow_negative_numbers = true)]
@@ -41,33 +42,36 @@ pub(crate) struct HwbinderArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 16, allow_negative_numbers = true)]
     payload: u32,
 
-    /// Output format
-    #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Lines)]
-    format: Form,
+    /// Output format [default: lines]
+    #[arg(help_heading = "Output", long, value_enum)]
+    format: Option<Form>,
+
+    #[command(flatten)]
+    exact: ExactArgs,
 
     #[command(flatten)]
     common: Common,
 }
 
-/// Spelled as in Android's tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "UPPER")]
-enum Mode {
-    /// Through the driver
-    Binderize,
-    /// Without IPC
-    Passthrough,
-}
-
-/// Runs it.
-pub(crate) fn run(args: HwbinderArgs) -> CommandResult {
-    let flavour = match args.mode {
-        Mode::Binderize => Flavour::Hwbinder,
-        Mode::Passthrough => Flavour::Passthrough,
+/// Runs it; `applet`: called by the name of Android's tool.
+pub(crate) fn run(args: HwbinderArgs, applet: bool) -> CommandResult {
+    let as_android = crowd::as_android(args.exact, applet, args.format)?;
+    let flavour = match args.mode.as_str() {
+        "BINDERIZE" => Flavour::Hwbinder,
+        "PASSTHROUGH" => Flavour::Passthrough,
+        other if as_android => {
+            note_mode(other);
+            Flavour::Hwbinder
+        }
+        other => {
+            let why = format_args!("-m is BINDERIZE or PASSTHROUGH, not {other:?}");
+            return Err(Failure::new(exit::USAGE, why));
+        }
     };
     let shape = Shape::Services { count: args.services.unwrap_or(args.workers), more_threads: 0 };
     let groups = vec![Group { shape, workers: args.workers, payload: args.payload }];
     let length = args.duration.map_or(MinTime::Iterations(args.iterations), MinTime::Seconds);
     let options = args.common.options("throughput hwbinder-workers", flavour, groups, length);
-    crowd::run(options, &args.common, args.format)
+    let options = options.map(|options| WorkersOptions { as_android, ..options });
+    crowd::run(options, &args.common, args.format.unwrap_or(Form::Lines))
 }

@@ -8,6 +8,7 @@ use bench::workers::{Group, Shape};
 use clap::Parser;
 
 use super::super::CommandResult;
+use super::super::exact::ExactArgs;
 use super::super::show::Form;
 use super::crowd::{self, Common};
 
@@ -49,9 +50,12 @@ pub(crate) struct WorkersArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "pairs")]
     service: Option<String>,
 
-    /// Output format
-    #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Lines)]
-    format: Form,
+    /// Output format [default: lines]
+    #[arg(help_heading = "Output", long, value_enum)]
+    format: Option<Form>,
+
+    #[command(flatten)]
+    exact: ExactArgs,
 
     #[command(flatten)]
     common: Common,
@@ -68,8 +72,9 @@ fn of_others(device: Device) -> Result<Device, String> {
     }
 }
 
-/// Runs it.
-pub(crate) fn run(args: WorkersArgs) -> CommandResult {
+/// Runs it; `applet`: called by the name of Android's tool.
+pub(crate) fn run(args: WorkersArgs, applet: bool) -> CommandResult {
+    let as_android = crowd::as_android(args.exact, applet, args.format)?;
     let shape = match (&args.service, args.pairs) {
         (Some(name), _) => Shape::Named(name.clone()),
         (None, true) => Shape::Pairs,
@@ -83,10 +88,11 @@ pub(crate) fn run(args: WorkersArgs) -> CommandResult {
             options.wanted.device = of_others(options.wanted.device)?;
         }
         options.training = args.training;
+        options.as_android = as_android;
         options.expected_max_ns = args.expected_max.map(|us| us * 1000);
         Ok(options)
     });
-    crowd::run(options, &args.common, args.format)
+    crowd::run(options, &args.common, args.format.unwrap_or(Form::Lines))
 }
 
 #[cfg(test)]

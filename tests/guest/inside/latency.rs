@@ -9,7 +9,7 @@ use record::{Class, DriverKind, HostClass, Level, Run};
 fn measured(name: &str, words: &[&str]) -> (Called, Run) {
     let folder = Folder::new(&format!("guest-{name}"));
     let record = folder.path("r.json");
-    let called = binderperf(&[&[name, "--record", &record], words].concat());
+    let called = binderperf(&[&[name, "--aosp-compat=off", "--record", &record], words].concat());
     assert!(std::path::Path::new(&record).exists(), "status {:?}: {}", called.code, called.stderr);
     (called, read(&record))
 }

@@ -47,8 +47,8 @@ fn the_documented_session_names_the_missed_call() {
     let run = |words: &str| binderperf(&words.split(' ').collect::<Vec<_>>());
     let called = run("atrace --async_start -b 8000 -c sched idle workq binder_driver sync freq");
     assert_eq!((called.code, called.stdout.as_str()), (Some(0), "capturing trace..."), "{}", called.stderr);
-    let test =
-        |deadline: &str| run(&format!("libhwbinder_latency -deadline_us {deadline} -trace -i 50000 -pair 3"));
+    let ours = "libhwbinder_latency --aosp-compat=off -trace -i 50000 -pair 3";
+    let test = |deadline: &str| run(&format!("{ours} -deadline_us {deadline}"));
     let called = run("libhwbinder_latency -deadline_us 60000000 -trace -i 20 -pair 3 --no-scenes");
     assert!(!called.stderr.contains("deadline triggered"), "{}", called.stderr);
     let called = test("100").ended(1);

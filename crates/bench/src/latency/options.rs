@@ -52,6 +52,8 @@ pub struct LatencyOptions {
     pub scenes: bool,
     /// Whether to keep every duration in the record.
     pub raw: bool,
+    /// Whether to keep the threads of every call of every pair, not only of the first iteration of the first pair.
+    pub every_role: bool,
     /// Whether the first miss stops the kernel's tracing, and the test with it.
     pub trace: bool,
     /// Path of the recordings of slow calls, without their names; `None` for no flight recorder.
@@ -94,6 +96,7 @@ impl LatencyOptions {
             realtime: true,
             scenes: true,
             raw: false,
+            every_role: false,
             trace: false,
             flight: None,
             priority: HIGHEST,

@@ -1,11 +1,13 @@
 //! Figures of a pair's calls: durations, misses, bubbles, CPU placement, priority inheritance.
 //! Not here: taking samples (`super::caller`), the verdict (`record::verdict`).
 
-use record::{Class, Latency, Measurement, Percentiles, Sched};
+use record::{AndroidCounts, Class, Latency, Measurement, Percentiles, Sched};
 
 use super::sample::Sample;
 use crate::measure;
+use crate::plan::Flavour;
 use crate::scheduling::unpack;
+use host::realtime;
 
 /// Facts common to all pairs of a test.
 #[derive(Clone, Debug)]
@@ -16,6 +18,7 @@ pub(super) struct CaseFacts {
     pub(super) rate_hz: Option<f64>,
     /// Whether to keep single durations.
     pub(super) raw: bool,
+    pub(super) flavour: Flavour,
 }
 
 /// Scheduling of the callers of a pair.
@@ -68,6 +71,19 @@ fn idle(samples: &[Sample]) -> Vec<Option<u64>> {
     idle
 }
 
+/// Counts as Android's tools do: by real-time priorities, and by the caller's CPU before the call. `schd-dbg` looks at
+/// the CPU only where the server runs at the highest real-time priority.
+fn as_android(flavour: Flavour, caller: Sched, calls: &[(&Sample, Option<u64>)]) -> AndroidCounts {
+    let mut counts = AndroidCounts::default();
+    for (sample, _) in calls {
+        let server = unpack(sample.answer.sched).priority;
+        let looked_at = flavour != Flavour::Binder || server == u32::from(realtime::HIGHEST);
+        counts.apart += u64::from(looked_at && sample.before != sample.answer.cpu);
+        counts.other_priority += u64::from(server != caller.priority);
+    }
+    counts
+}
+
 /// Returns the numbers of the calls for which `holds` is true.
 fn numbers(calls: &[(&Sample, Option<u64>)], holds: impl Fn(&Sample) -> bool) -> Vec<u64> {
     (0..).zip(calls).filter(|(_, (sample, _))| holds(sample)).map(|(number, _)| number).collect()
@@ -109,6 +125,7 @@ pub(super) fn class(
         spared: numbers(&calls, |sample| frame.raw && sample.spared),
         load: frame.load.clone(),
         rate_hz: frame.rate_hz,
+        android: Some(as_android(frame.flavour, caller, &calls)),
         ..Latency::new(pair, class, frame.pairs, frame.deadline)
     };
     let cpu_total = calls.iter().map(|(sample, _)| sample.caller_ns).fold(0, u64::saturating_add);
@@ -121,8 +138,14 @@ mod tests {
     use super::*;
     use crate::scheduling::pack;
 
-    const FRAME: CaseFacts =
-        CaseFacts { pairs: 1, deadline: 1000, load: String::new(), rate_hz: None, raw: true };
+    const FRAME: CaseFacts = CaseFacts {
+        pairs: 1,
+        deadline: 1000,
+        load: String::new(),
+        rate_hz: None,
+        raw: true,
+        flavour: Flavour::Hwbinder,
+    };
     const CALLERS: Callers = Callers {
         fifo: Some(Sched { policy: 1, priority: 99, nice: 0 }),
         other: Sched { policy: 0, priority: 0, nice: 0 },
@@ -174,6 +197,28 @@ mod tests {
         samples[3] = Sample { after: 1, ..samples[1] };
         let latency = other(&samples);
         assert_eq!((latency.same_cpu, latency.migrated), (1, 2));
+    }
+
+    #[test]
+    fn androids_counts_follow_its_rules() {
+        let counts = |flavour, class, samples: &[Sample]| {
+            let frame = CaseFacts { flavour, ..FRAME };
+            super::class(&frame, 0, class, &CALLERS, samples).1.android.expect("counted")
+        };
+        // Served on the caller's CPU; elsewhere; by a thread that was not raised elsewhere; while the caller moved.
+        let mut samples = [call(Class::Fifo, 1); 4];
+        samples[1].answer.cpu = 1;
+        samples[2].answer = ServerFacts { cpu: 1, sched: pack(Sched::other(0)), ..samples[2].answer };
+        samples[3].after = 1;
+        let hwbinder = counts(Flavour::Hwbinder, Class::Fifo, &samples);
+        assert_eq!(hwbinder, AndroidCounts { apart: 2, other_priority: 1 });
+        let binder = counts(Flavour::Binder, Class::Fifo, &samples);
+        assert_eq!(binder, AndroidCounts { apart: 1, other_priority: 1 }, "not where no thread was raised");
+        // A nice value that was not passed on is no difference to Android's tools, and one to ours.
+        let mut nicer = call(Class::Other, 1);
+        nicer.answer.sched = pack(Sched::other(10));
+        assert_eq!(counts(Flavour::Hwbinder, Class::Other, &[nicer]), AndroidCounts::default());
+        assert_eq!(other(&[nicer]).not_inherited, 1);
     }
 
     #[test]

@@ -189,6 +189,8 @@ pub struct WorkersOptions {
     pub rounds: u32,
     /// Whether a training round precedes the others; twice its worst call is then the longest expected.
     pub training: bool,
+    /// Whether to keep the percentiles of Android's tool as well, whose index is one too high.
+    pub as_android: bool,
     /// Longest expected duration of a call, in ns; longer ones are counted.
     pub expected_max_ns: Option<u64>,
     /// Seed of the choice of callees.

@@ -3,6 +3,7 @@
 //! from the barrier to the end of the last worker; percentiles are of all samples, sorted: the least value
 //! that this percentage does not exceed.
 
+use record::render::crowd::PERCENTILES;
 use record::{CounterKind, Counters, Distribution, Measurement};
 
 use procgroup::SlotTotals;
@@ -10,6 +11,16 @@ use procgroup::SlotTotals;
 /// Exact percentiles, with the names of their counters.
 const EXACT: [(f64, &str); 4] =
     [(50.0, "exact_p50"), (90.0, "exact_p90"), (95.0, "exact_p95"), (99.0, "exact_p99")];
+
+/// Sets the counters of the samples that Android's tool takes for percentiles: by an index that is one too high.
+pub(super) fn set_androids_percentiles(measured: &mut Measurement, mut samples: Vec<u64>) {
+    samples.sort_unstable();
+    for (percent, name) in PERCENTILES {
+        if let Some(value) = samples.get(samples.len() * percent as usize / 100) {
+            measured.counters.set(name, *value as f64, CounterKind::Plain);
+        }
+    }
+}
 
 /// Computes the figures of a round that began at `begin`, from the totals and samples of its clients; calls
 /// beyond the capacity have no sample. `None` without calls. Counts calls longer than `expected`.
@@ -93,6 +104,14 @@ mod tests {
             assert_eq!(counter(&measured, name), want, "{name}");
         }
         assert_eq!((measured.samples.min, measured.samples.max), (value(1), value(1000)));
+    }
+
+    #[test]
+    fn androids_percentile_is_the_sample_after_the_nearest_rank() {
+        let mut measured = round(0, &[(1, (1..=100).rev().collect())], None);
+        set_androids_percentiles(&mut measured, (1..=100).rev().collect());
+        assert_eq!((counter(&measured, "exact_p99"), counter(&measured, "android_p99")), (99.0, 100.0));
+        assert_eq!((counter(&measured, "exact_p50"), counter(&measured, "android_p50")), (50.0, 51.0));
     }
 
     #[test]

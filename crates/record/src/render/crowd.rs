@@ -3,6 +3,10 @@
 //! Facts: the lines of AOSP `binderThroughputTest` (Android 14), except that percentages are percentages and numbers
 //! have no exponents.
 
+mod aosp;
+
+pub use aosp::{PERCENTILES, exact_rate_line, exact_time_lines, training_line};
+
 use super::grid::{Row, grid};
 use super::summary::trouble;
 use crate::Distribution;
@@ -77,10 +81,7 @@ pub fn rate_line(numbers: &Measurement) -> String {
 
 /// The lines with the times of a repetition, as Android's tools print them.
 pub fn time_lines(run: &Run, numbers: &Measurement) -> String {
-    let millis = match run.clock.unit {
-        ClockUnit::Ns => "ms",
-        ClockUnit::Instructions => "Minsns",
-    };
+    let millis = in_unit(run);
     let samples = &numbers.samples;
     let counter = |name: &str| numbers.counters.find(name).map(|counter| counter.value);
     let mut text = String::new();
@@ -100,6 +101,14 @@ pub fn time_lines(run: &Run, numbers: &Measurement) -> String {
         format!("{percent}%: {value}")
     });
     text + &percentiles.join(" ") + "\n"
+}
+
+/// The unit of a million clock units.
+fn in_unit(run: &Run) -> &'static str {
+    match run.clock.unit {
+        ClockUnit::Ns => "ms",
+        ClockUnit::Instructions => "Minsns",
+    }
 }
 
 /// All repetitions of all cases as Android's tools print them, and the failures.

@@ -8,7 +8,7 @@ mod context;
 mod csv;
 mod json;
 mod line;
-mod number;
+pub(crate) mod number;
 
 pub use context::context;
 pub(crate) use number::human;

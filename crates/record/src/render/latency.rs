@@ -2,6 +2,7 @@
 //! Not here: the formats themselves (`json`, `table`), verdicts (`crate::verdict`).
 //! Facts: keys, lines and their order: AOSP `libhwbinder_latency` and `schd-dbg` (Android 8 to 14).
 
+pub mod aosp;
 mod json;
 mod object;
 mod sweep;

@@ -48,7 +48,7 @@ pub(super) fn lines(run: &Run, test: &LatencyTest) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{ClassTotals, Miss, Percentiles};
+    use crate::schema::{ClassTotals, Miss, Percentiles, Recorder};
 
     #[test]
     fn the_recorders_cost_and_its_calls_stand_beside_the_times() {

@@ -111,6 +111,20 @@ pub struct Latency {
     /// Intended calls per second; `None` if each call followed the one before.
     #[serde(default)]
     pub rate_hz: Option<f64>,
+    /// Counts by the rules of Android's tools; `None` in records of version 0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub android: Option<AndroidCounts>,
+}
+
+/// Counts by the rules of Android's latency tests, which differ from [`Latency::same_cpu`] and
+/// [`Latency::not_inherited`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AndroidCounts {
+    /// Calls served on another CPU than the one on which the caller prepared the call, wherever the caller went
+    /// meanwhile. Of flavour binder only those that were served at the highest real-time priority.
+    pub apart: u64,
+    /// Calls whose serving thread had another real-time priority than the caller. Nice values and policies are not seen.
+    pub other_priority: u64,
 }
 
 impl Latency {
@@ -131,6 +145,7 @@ impl Latency {
             spared: Vec::new(),
             load: String::new(),
             rate_hz: None,
+            android: None,
         }
     }
 }
@@ -190,7 +205,8 @@ pub struct LatencyTest {
     pub all: Vec<ClassTotals>,
     /// Whether priorities were inherited.
     pub inheritance: Inheritance,
-    /// Threads and processes of the first pair, as seen in its first iteration.
+    /// Threads and processes of the first pair as seen in its first iteration; of all pairs in all of their calls where
+    /// the output of Android's tools was asked for with `-v`.
     #[serde(default)]
     pub roles: Vec<Role>,
     /// The injected faults, as typed.

@@ -44,6 +44,7 @@ fn options(group: Group, length: MinTime) -> WorkersOptions {
         length,
         rounds: 1,
         training: false,
+        as_android: false,
         expected_max_ns: None,
         seed: 1,
         wanted: Wanted::default(),

@@ -77,3 +77,24 @@ average:0.409161ms worst:1.2ms best:0.01ms
     run.clock.unit = ClockUnit::Instructions;
     assert!(!lines(&run).contains("ms "), "instructions are no time");
 }
+
+#[test]
+fn the_figures_of_the_android_tools() {
+    let run = fixtures::run();
+    let mut measured = numbers(1_234_567.0, [10_000, 17_482, 1_200_999, 60_000_000]);
+    measured.counters.set("longer", 1.0, CounterKind::Plain);
+    for (percent, name) in PERCENTILES {
+        measured.counters.set(name, 1000.0 * percent as f64, CounterKind::Plain);
+    }
+    let binder = "0.25% of transactions took longer than estimated max latency. Consider setting -m to be higher than \
+                  60000 microseconds\naverage:15.3071ms worst:60ms best:0.01ms\n50%: 0.05 90%: 0.09 95%: 0.095 99%: 0.099\n";
+    assert_eq!(exact_time_lines(&run, &measured, true), binder);
+    let hwbinder =
+        "average:15.3071ms worst:60ms best:0.01ms\n50%: 0.195312 90%: 0.195312 95%: 0.976562 99%: 2.14844 \n";
+    assert_eq!(exact_time_lines(&run, &measured, false), hwbinder);
+    let pairs = case(CrowdShape::Pairs, 4, 0, Outcome::Measured(measured.clone()));
+    let random = case(CrowdShape::Random, 4, 0, Outcome::Measured(measured.clone()));
+    assert_eq!(exact_rate_line(&pairs, &measured), "iterations per sec: 2.46913e+06\n", "servers count");
+    assert_eq!(exact_rate_line(&random, &measured), "iterations per sec: 1.23457e+06\n");
+    assert_eq!(training_line(1_200_999), "Max latency during training: 1.201ms\n");
+}

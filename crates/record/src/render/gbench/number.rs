@@ -1,14 +1,20 @@
-//! Number formats of C and C++, as used by Google Benchmark.
+//! Number formats of C and C++, as used by Google Benchmark and by Android's tools.
 //! Not here: columns.
 
 use units::without_zeros;
 
 /// C's `%g`: six significant digits, no trailing zeros, an exponent below -4 or above 5.
-pub(super) fn general(value: f64) -> String {
-    let scientific = format!("{value:.5e}");
+pub(crate) fn general(value: f64) -> String {
+    general_to(value, 6)
+}
+
+/// C's `%.{significant}g`, for at least one significant digit.
+pub(crate) fn general_to(value: f64, significant: u8) -> String {
+    let last = significant.saturating_sub(1);
+    let scientific = format!("{value:.*e}", usize::from(last));
     let Some((digits, exponent)) = split_exponent(&scientific) else { return scientific };
-    if (-4..6).contains(&exponent) {
-        let decimals = usize::try_from(5 - exponent).unwrap_or(0);
+    if (-4..=i32::from(last)).contains(&exponent) {
+        let decimals = usize::try_from(i32::from(last) - exponent).unwrap_or(0);
         return without_zeros(&format!("{value:.decimals$}")).to_owned();
     }
     format!("{}{}", without_zeros(digits), c_exponent(exponent))
@@ -92,6 +98,26 @@ mod tests {
         ];
         for (value, text) in table {
             assert_eq!(general(value), text);
+        }
+        // What printf and Python print.
+        let table = [
+            (0.0, 2, "0"),
+            (1.0, 5, "1"),
+            (0.2, 2, "0.2"),
+            (2.8, 2, "2.8"),
+            (0.0535, 2, "0.053"),
+            (12.34, 2, "12"),
+            (99.6, 2, "1e+02"),
+            (123.0, 2, "1.2e+02"),
+            (0.00001, 2, "1e-05"),
+            (0.99995, 5, "0.99995"),
+            (0.999996, 5, "1"),
+            (0.1953125, 5, "0.19531"),
+            (0.1953125, 6, "0.195312"),
+            (7.0, 1, "7"),
+        ];
+        for (value, significant, text) in table {
+            assert_eq!(general_to(value, significant), text, "%.{significant}g of {value}");
         }
     }
 

@@ -359,3 +359,74 @@ fn a_run_of_another_test_has_none_of_it() {
     assert!(table(&run).contains("not a latency test"));
     assert_eq!(roles(&run), "");
 }
+
+#[test]
+fn androids_tools_byte_by_byte() {
+    let mut run = latency_run(&[Pair::healthy(0)]);
+    test_of(&mut run).roles = seen_roles();
+    test_of(&mut run).roles[4].sched = Sched::other(0);
+    for case in 0..2 {
+        let apart = [150, 650][case];
+        found(&mut run, case).android = Some(crate::AndroidCounts { apart, other_priority: 0 });
+    }
+    found(&mut run, 0).raw = vec![50_000, 3_000_000];
+    let other = "\"avg\":0.073, \"wst\":3   , \"bst\":0.07, \"miss\":1, \"meetR\":0.999";
+    let fifo = "\"avg\":0.053, \"wst\":3   , \"bst\":0.05, \"miss\":1, \"meetR\":0.999";
+    let dis = "{ \"p50\":0.19531, \"p90\":0.19531, \"p95\":0.19531, \"p99\": 0.19531}";
+    let times = format!("  \"other_ms\":{{ {other}}},\n  \"fifo_ms\": {{ {fifo}}}");
+    let part = format!(
+        "{{\"SYNC\":\"POOR\",\"S\":1200,\"I\":2000,\"R\":0.6,\n{times},\n  \"otherdis\":{dis},\n  \"fifodis\": {dis}\n}},\n"
+    );
+    let head = "{\n\"cfg\":{\"pair\":1,\"iterations\":1000,\"deadline_us\":2500";
+    let end = "\"inheritance\": \"PASS\"\n}\n";
+    let newer = format!("{head},\"passthrough\":0}},\n\"ALL\":{part}\"P0\":{part}{end}");
+    assert_eq!(aosp::aosp(&run, aosp::Tool::Hwbinder, false, false), newer);
+    let raw = aosp::aosp(&run, aosp::Tool::Hwbinder, false, true);
+    assert!(raw.contains("\"passthrough\":0},\n\"fifo_0_data\": [50000,3000000],\n\"ALL\""), "{raw}");
+    let older = format!("\"P0\":{{\"SYNC\":\"POOR\",\"S\":1200,\"I\":2000,\"R\":0.6,\n{times}\n}},\n");
+    assert_eq!(aosp::aosp(&run, aosp::Tool::Hwbinder8, false, true), format!("{head}}},\n{older}{end}"));
+    let narrow = older.replace(", \"", ",\"");
+    assert_eq!(aosp::aosp(&run, aosp::Tool::Binder, false, true), format!("{head}}},\n{narrow}{end}"));
+
+    let rule = "--------------------------------------------------\n";
+    let text = aosp::aosp(&run, aosp::Tool::Hwbinder, true, false);
+    let before = format!(
+        "{rule}service      pid: 8674 tid: 8674 cpu: 1\nSCHED_OTHER 0\n{rule}main         pid: 8673 tid: 8673 cpu: 1\n\
+         SCHED_OTHER 0\n{{\n"
+    );
+    assert!(text.starts_with(&before), "{text}");
+    let served = format!(
+        "{rule}fifo-caller  pid: 8677 tid: 8678 cpu: 0\nSCHED_FIFO  99\n{rule}hwbinder     pid: 8674 tid: 8676 cpu: 0\n\
+         SCHED_OTHER 0\nerr priority_caller:99, priority:0\n{rule}other-caller pid: 8677 "
+    );
+    assert!(text.contains(&served), "{text}");
+    assert!(text.contains("cpu: 0\n???         0\n\"ALL\""), "a policy that the tool does not know: {text}");
+    test_of(&mut run).roles[4].sched = Sched::fifo(99);
+    let text = aosp::aosp(&run, aosp::Tool::Hwbinder, true, false);
+    assert!(text.contains("???         99\n") && !text.contains("err "), "raised: {text}");
+    let text = aosp::aosp(&run, aosp::Tool::Binder, true, false);
+    assert!(text.starts_with(&format!("{rule}main ")) && text.contains("},\n----"), "{text}");
+    assert!(text.contains("\nserver       pid: 8674"), "{text}");
+}
+
+#[test]
+fn androids_verdict_is_not_ours_where_it_counts_otherwise() {
+    let mut run = latency_run(&[Pair::healthy(0)]);
+    let word = |run: &Run| {
+        let text = aosp::aosp(run, aosp::Tool::Hwbinder, false, false);
+        text.rsplit('"').nth(1).map(str::to_owned).expect("a word")
+    };
+    test_of(&mut run).inheritance.not_inherited = 5;
+    found(&mut run, 1).not_inherited = 5;
+    found(&mut run, 1).android = Some(crate::AndroidCounts::default());
+    assert_eq!(word(&run), "PASS", "nice values are not seen");
+    found(&mut run, 1).android = None;
+    assert_eq!(word(&run), "FAIL", "an older record has our count only");
+    found(&mut run, 1).android = Some(crate::AndroidCounts { apart: 0, other_priority: 256 });
+    assert_eq!(word(&run), "FAIL", "as many as fill an exit status");
+    test_of(&mut run).realtime = None;
+    assert_eq!(word(&run), "UNKNOWN");
+    test_of(&mut run).stopped_at = Some(Miss { pair: 0, class: Class::Fifo, iteration: 1, took: 3_000_000 });
+    let text = aosp::aosp(&run, aosp::Tool::Hwbinder, false, false);
+    assert!(text.ends_with("\"passthrough\":0},\n"), "the tool exits at its miss: {text}");
+}
