@@ -205,12 +205,14 @@ impl Observer for LinesReporter<'_> {
     }
 
     fn trained(&mut self, case: &Case, round: &Measurement) {
-        let line = training_line(round.samples.max);
-        if self.options.as_android {
-            let rate = exact_rate_line(case, round);
-            self.put(&format!("{rate}collecting results\nkilling workers\n"));
-        }
-        self.put(&format!("{line}Completed training round\n\n"));
+        let worst = round.samples.max;
+        let text = if self.options.as_android {
+            let (rate, line) = (exact_rate_line(case, round), training_line(worst));
+            format!("{rate}collecting results\nkilling workers\n{line}")
+        } else {
+            format!("Max latency during training: {}ms\n", worst as f64 / 1e6)
+        };
+        self.put(&format!("{text}Completed training round\n\n"));
         self.started();
         self.put(WAITING);
     }
