@@ -17,13 +17,19 @@ use super::{CommandResult, Failure, OrExit, complain, exit, note, say};
 /// hypervisor. Serious findings come first.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Examine a snapshot of another machine instead: a folder made by --save, or of files copied by hand
-    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, conflicts_with_all = ["save", "klog_check"])]
+    /// Examine a snapshot of another machine instead: the archive that the script of --collect printed, a folder made
+    /// by --save, or one of files copied by hand
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::AnyPath, conflicts_with_all = ["save", "klog_check"])]
     from: Option<PathBuf>,
 
     /// Also copy everything that was examined into this empty or new folder
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     save: Option<PathBuf>,
+
+    /// Print a shell script that collects a machine's files without binderperf there: pipe it to `adb shell sh` or
+    /// `ssh HOST sh`, whose output is an archive for --from
+    #[arg(long, exclusive = true)]
+    collect: bool,
 
     /// Show everything: passed and undecidable checks, evidence, and commands that show it
     #[arg(long)]
@@ -57,6 +63,9 @@ enum Format {
 
 /// Examines the machine or a snapshot.
 pub(crate) fn run(args: &DoctorArgs) -> CommandResult {
+    if args.collect {
+        return say(&doctor::script()).map(|()| exit::FINE);
+    }
     match &args.from {
         Some(folder) => shown(args, &doctor::examine(&Snapshot::open(folder).or_exit(exit::USAGE)?)),
         None => here(args),

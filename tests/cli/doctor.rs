@@ -102,6 +102,45 @@ fn a_saved_machine_is_told_of_as_the_machine() {
     assert_eq!(doctor(&["--no-measure", "--save", "/proc/nothing"]).code, Some(4), "it cannot be made");
 }
 
+/// With each shell that is here: phones have mksh, Debian dash, routers busybox.
+#[test]
+fn the_script_collects_this_machine() {
+    let folder = Folder::new("doctor-collect");
+    let script = folder.path("collect.sh");
+    std::fs::write(&script, doctor(&["--collect"]).ended(0).stdout).expect("write file");
+    let here: Value =
+        serde_json::from_str(&doctor(&["--no-measure", "--format", "json"]).stdout).expect("JSON");
+    for shell in [&["sh"][..], &["bash"], &["busybox", "sh"], &["mksh"]] {
+        let archive = folder.path("snap.tar");
+        let stdout = std::fs::File::create(&archive).expect("make file");
+        let stdin = std::fs::File::open(&script).expect("it was written");
+        let mut command = std::process::Command::new(shell[0]);
+        match command.args(&shell[1..]).stdin(stdin).stdout(stdout).output() {
+            Err(_) => continue,
+            Ok(output) => {
+                assert!(output.status.success() && output.stderr.is_empty(), "{shell:?} {output:?}")
+            }
+        }
+        let called = doctor(&["--from", &archive, "--format", "json"]);
+        let there: Value = serde_json::from_str(&called.stdout).expect("JSON");
+        assert_eq!(there["release"], here["release"], "{shell:?}");
+        for id in [
+            "driver-missing",
+            "driver-permission",
+            "kernel-config",
+            "mitigations",
+            "sched-autogroup",
+            "tracefs",
+            "rights-nice",
+            "cpu-affinity",
+            "cpu-smt",
+            "virtualisation",
+        ] {
+            assert_eq!(verdict(&there, id), verdict(&here, id), "{shell:?} {id}");
+        }
+    }
+}
+
 #[test]
 fn what_is_no_snapshot_and_bad_words_are_refused() {
     let folder = Folder::new("doctor-bad");
@@ -115,7 +154,8 @@ fn what_is_no_snapshot_and_bad_words_are_refused() {
         (&["--from", "/nonexistent"][..], "ENOENT"),
         (&["--from", &folder.path("empty")], "not a snapshot"),
         (&["--from", &folder.path("newer")], "version 99"),
-        (&["--from", "/etc/passwd"], "ENOTDIR"),
+        (&["--from", "/etc/passwd"], "not a tar archive"),
+        (&["--collect", "--all"], "cannot be used with"),
         (&["--from", "x", "--save", "y"], "cannot be used with"),
         (&["--from", "x", "--klog-check"], "cannot be used with"),
         (&["--nonsense"], "unexpected argument"),

@@ -32,8 +32,6 @@ pub struct Facts {
     pub usable_cpus: Option<u32>,
     /// Binder devices.
     pub devices: Option<Vec<Device>>,
-    /// File names in binderfs' `features`; `None` if there is no such folder.
-    pub features: Option<Vec<String>>,
     /// Outputs of commands, keyed by the file name that a snapshot made by hand would have.
     pub texts: BTreeMap<String, String>,
     /// Files that could not be copied, with the reason.

@@ -26,7 +26,6 @@ pub fn gather(of_kernel: bool) -> Facts {
     properties(&mut facts);
     if of_kernel {
         facts.devices = Some(devices());
-        facts.features = features();
         stats(&mut facts);
     }
     facts
@@ -72,14 +71,6 @@ fn device(path: &Path) -> Option<Device> {
         uid: found.uid(),
         refused: opened.err().map(|error| sys::errno::describe(&error)),
     })
-}
-
-fn features() -> Option<Vec<String>> {
-    let entries = fs::read_dir("/dev/binderfs/features").or_else(|_| fs::read_dir("/dev/features")).ok()?;
-    let mut names: Vec<String> =
-        entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort_unstable();
-    Some(names)
 }
 
 /// The driver's stats, from wherever it provides them.

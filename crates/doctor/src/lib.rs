@@ -6,6 +6,8 @@
 //! and each probe is tested on files.
 #![forbid(unsafe_code)]
 
+mod archive;
+mod collect;
 mod distribution;
 mod facts;
 mod gather;
@@ -18,6 +20,7 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 
+pub use collect::script;
 pub use facts::{Facts, Measured, Realtime, Wake};
 pub use gather::gather;
 pub use measure::measure;
@@ -38,7 +41,7 @@ pub fn catalogue() -> impl Iterator<Item = (&'static str, &'static Probe)> {
 pub fn examine(snapshot: &Snapshot) -> Checkup {
     let looked_at = match snapshot.is_live() {
         true => "this machine".to_owned(),
-        false => snapshot.root().folder().display().to_string(),
+        false => snapshot.name().to_owned(),
     };
     Checkup {
         schema: SCHEMA.to_owned(),

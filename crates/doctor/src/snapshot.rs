@@ -13,12 +13,17 @@ use driver::Root;
 use driver::kernel_config::KernelConfig;
 use driver::root::LONGEST;
 
+use super::archive::{self, Unpacked};
 use super::facts::{self, Facts};
 
 /// A machine's files and facts.
 #[derive(Debug)]
 pub struct Snapshot {
     root: Root,
+    /// Folder or archive as the user named it.
+    name: String,
+    /// The folder of an archive's files, kept while they are read.
+    unpacked: Option<Unpacked>,
     live: bool,
     /// Whether a missing file is known not to exist; false for a folder copied by hand.
     complete: bool,
@@ -63,7 +68,7 @@ impl fmt::Display for Unavailable {
 /// Why a folder is not a snapshot.
 #[derive(Debug)]
 pub enum SnapshotError {
-    /// The folder cannot be read.
+    /// The folder or archive cannot be read.
     Unreadable(PathBuf, io::Error),
     /// It contains neither facts nor a kernel's files.
     NotOne(PathBuf),
@@ -80,7 +85,7 @@ impl fmt::Display for SnapshotError {
             Self::NotOne(path) => write!(
                 f,
                 "{} is not a snapshot of a machine: it has neither {} nor proc/version; make one there with `binderperf \
-                 doctor --save DIR`",
+                 doctor --save DIR`, or without binderperf: `binderperf doctor --collect | ssh HOST sh > host.tar`",
                 path.display(),
                 facts::FILE
             ),
@@ -98,12 +103,18 @@ impl Snapshot {
         Self::new(Root::of_this_machine(), true, Some(facts))
     }
 
-    /// A folder with copied files, made by `--save` or by hand.
+    /// A folder with copied files, made by `--save` or by hand, or the archive of `--collect`.
     ///
     /// # Errors
     /// [`SnapshotError`].
-    pub fn open(folder: &Path) -> Result<Self, SnapshotError> {
-        fs::read_dir(folder).map_err(|error| SnapshotError::Unreadable(folder.to_owned(), error))?;
+    pub fn open(place: &Path) -> Result<Self, SnapshotError> {
+        let unreadable = |error| SnapshotError::Unreadable(place.to_owned(), error);
+        let unpacked = match fs::metadata(place).map_err(unreadable)?.is_dir() {
+            true => None,
+            false => Some(archive::unpack(place).map_err(unreadable)?),
+        };
+        let folder = unpacked.as_ref().map_or(place, Unpacked::path);
+        fs::read_dir(folder).map_err(unreadable)?;
         let root = Root::at(folder);
         let bad = |why| SnapshotError::BadFacts(folder.join(facts::FILE), why);
         let facts = match root.bytes(facts::FILE) {
@@ -111,24 +122,31 @@ impl Snapshot {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if !["proc/version", "proc/sys/kernel/osrelease"].iter().any(|file| root.path(file).is_file())
                 {
-                    return Err(SnapshotError::NotOne(folder.to_owned()));
+                    return Err(SnapshotError::NotOne(place.to_owned()));
                 }
                 None
             }
             Err(error) => return Err(bad(sys::errno::describe(&error))),
         };
-        Ok(Self::new(root, false, facts))
+        let name = place.display().to_string();
+        Ok(Self { name, unpacked, ..Self::new(root, false, facts) })
     }
 
     fn new(root: Root, live: bool, facts: Option<Facts>) -> Self {
         let (complete, facts) = (facts.is_some(), facts.unwrap_or_default());
-        Self { root, live, complete, facts, config: OnceCell::new() }
+        let (name, unpacked) = (String::new(), None);
+        Self { root, name, unpacked, live, complete, facts, config: OnceCell::new() }
     }
 
     /// Whether this is the machine that the program runs on.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.live
+    }
+
+    /// The folder or archive, as the user named it; empty for this machine.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Whether a missing file is known not to exist.

@@ -143,6 +143,51 @@ fn of_nothing_nothing_is_said() {
     assert_eq!(found, ["kernel-config", "tracefs"]);
 }
 
+/// Whatever file was not copied from a machine, no probe accuses it of what the whole copy does not show.
+#[test]
+fn a_copy_that_lacks_a_file_accuses_of_nothing_new() {
+    let facts = Path::new(FACTS);
+    let mut wrong = Vec::new();
+    let of_files =
+        cases().into_iter().filter(|(_, case)| case.files.iter().all(|(path, _)| *path != "facts"));
+    for (number, (probe, case)) in of_files.enumerate() {
+        let copy = machine(&format!("lacks-{number}"), &case.files);
+        let whole = probe.look(&snapshot(&copy));
+        fs::remove_file(copy.path().join(facts)).expect("it is there");
+        if !copy.path().join("proc/version").exists() {
+            copy.put("proc/version", "");
+        }
+        let files = case.files.iter().map(|(path, _)| *path);
+        for lacking in std::iter::once(None).chain(files.map(Some)) {
+            let hidden = copy.path().join("hidden");
+            let path = lacking.map(|lacking| copy.path().join(lacking));
+            path.iter().for_each(|path| fs::rename(path, &hidden).expect("it was put there"));
+            let check = Snapshot::open(copy.path()).map(|snapshot| probe.look(&snapshot));
+            path.iter().for_each(|path| fs::rename(&hidden, path).expect("its folder is there"));
+            // A folder without the kernel's version is none.
+            let Ok(check) = check else { continue };
+            if check.verdict > Verdict::Unknown && check.verdict > whole.verdict {
+                wrong.push(format!("{} without {lacking:?}: {}; {case:?}", probe.id, check.text));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A configuration without the files that show a loaded driver proves no absence.
+#[test]
+fn a_configuration_alone_proves_no_absence() {
+    for option in ["=y", "=m", " is not set"] {
+        let config = format!("CONFIG_ANDROID_BINDER_IPC{option}\n");
+        let copy = Fixture::new(
+            &format!("doctor-alone{}", option.len()),
+            &[("proc/sys/kernel/osrelease", "6.6.30-android15-8\n"), ("proc/config", &config)],
+        );
+        let check = probe("driver-missing").look(&snapshot(&copy));
+        assert!(check.verdict <= Verdict::Unknown, "{option}: {check:?}");
+    }
+}
+
 /// Every file that any probe reads in any case.
 fn looked_at() -> BTreeSet<PathBuf> {
     let mut asked = BTreeSet::new();
@@ -201,6 +246,95 @@ fn a_saved_machine_is_the_machine() {
         let (again, check) = (probe.look(&snapshot(&copy)), probe.look(&original));
         assert_eq!((again.verdict, &again.text), (check.verdict, &check.text), "{case:?}");
     }
+}
+
+/// Runs the collecting script on a machine's files; returns the archive.
+fn collected(machine: &Fixture) -> Vec<u8> {
+    use std::io::Write;
+    let mut shell = std::process::Command::new("sh")
+        .env("BINDERPERF_ROOT", machine.path())
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let text = script();
+    shell.stdin.take().expect("piped").write_all(text.as_bytes()).expect("the shell reads it");
+    let output = shell.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{:?}", output.status);
+    output.stdout
+}
+
+#[test]
+fn the_script_collects_every_file_that_a_probe_reads() {
+    let machine = machine("collect", &[]);
+    let mut groups = String::new();
+    let mut asked = BTreeSet::new();
+    for path in looked_at() {
+        let text = path.to_str().expect("a text");
+        // One machine has one release.
+        let parts: Vec<&str> = text.split('/').collect();
+        if parts.len() == 3 && parts[0] == "lib" {
+            continue;
+        }
+        asked.insert(match parts.as_slice() {
+            ["boot", _] => "boot/config-R".to_owned(),
+            ["lib", "modules", _, rest @ ..] => format!("lib/modules/R/{}", rest.join("/")),
+            _ => text.to_owned(),
+        });
+    }
+    for (_, case) in cases() {
+        let lines = case.files.iter().filter(|(path, _)| *path == "proc/self/cgroup");
+        lines.for_each(|(_, text)| groups += &format!("{text}\n"));
+    }
+    let made = [
+        ("proc/self/cgroup", groups.as_str()),
+        ("proc/self/mounts", "binder /dev/binderfs binder rw 0 0\n/dev/secret / ext4 rw 0 0\n"),
+        ("proc/sys/kernel/osrelease", "R\n"),
+        ("lib/modules/R/modules.dep", "kernel/binder_linux.ko.xz:\nkernel/other.ko:\n"),
+    ];
+    for path in &asked {
+        let text = made.iter().find(|(name, _)| name == path).map_or("1\n", |(_, text)| text);
+        match collect::FOLDERS.contains(&path.as_str()) {
+            true => machine.put(format!("{path}/file"), text),
+            false => machine.put(path, text),
+        }
+    }
+    let archive = Fixture::new("doctor-collected", &[]);
+    archive.put("snap.tar", collected(&machine));
+    let snapshot = Snapshot::open(&archive.path().join("snap.tar")).expect("a snapshot");
+    // These are not files of the machine but facts.
+    let facts = [FACTS, "getprop.txt", "binder-stats.txt"];
+    let lacking: Vec<&String> = asked
+        .iter()
+        .filter(|path| !facts.contains(&path.as_str()) && !snapshot.root().exists(path))
+        .collect();
+    assert!(lacking.is_empty(), "the script does not collect {lacking:#?}");
+    let mounts = snapshot.text("proc/self/mounts").expect("collected");
+    assert!(mounts.contains("binderfs") && !mounts.contains("secret"), "{mounts}");
+    assert!(!snapshot.text("lib/modules/R/modules.dep").expect("collected").contains("other"));
+}
+
+#[test]
+fn an_archive_that_is_none_or_leads_out_is_refused() {
+    let folder = Fixture::new("doctor-archive", &[]);
+    let place = folder.path().join("x.tar");
+    let refused = |bytes: &[u8]| {
+        folder.put("x.tar", bytes);
+        Snapshot::open(&place).expect_err("refused").to_string()
+    };
+    assert!(refused(b"").contains("not a snapshot"));
+    assert!(refused(&[b'x'; 2000]).contains("not a tar archive"));
+    let entry = |name: &str, size: &str| {
+        let mut block = [0; 512];
+        block[..name.len()].copy_from_slice(name.as_bytes());
+        block[124..124 + size.len()].copy_from_slice(size.as_bytes());
+        block[257..262].copy_from_slice(b"ustar");
+        block
+    };
+    assert!(refused(&entry("../out", "0")).contains("leads out"));
+    assert!(refused(&entry("/etc/x", "0")).contains("leads out"));
+    assert!(refused(&entry("proc/version", "777")).contains("middle"));
+    assert!(refused(&entry("proc/version", "x")).contains("no size"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! The kernel's binder driver: presence, permissions, variant, features.
+//! The kernel's binder driver: presence, permissions, variant.
 //! Not here: its users (`users`), how to get one (`distribution`).
-//! Facts: `driver::absence`; contract OPN-12, FS-01, FS-06, SCH-08, SCH-09, IOC-07. Fine-grained locks
+//! Facts: `driver::absence`; contract OPN-12, FS-01, SCH-08, SCH-09, IOC-07. Fine-grained locks
 //! (`binder_proc_lock`, `binder_inner_proc_lock`): the series of June 2017, in 4.14, and as FROMLIST in Android's 4.4
 //! and 4.9. Handle bitmap: commit 15d9da3f818c (6.11), in Rust 5ba71195a9cb (6.19). Page insertion without the mmap
 //! lock: commits d1716b4b78fb and 9e2aa76549b9 (6.14). Namespaces: `include/linux/proc_ns.h`. Masks:
@@ -54,12 +54,6 @@ pub(super) const PROBES: &[Probe] = &[
         look: patches,
     },
     Probe {
-        id: "driver-features",
-        looks_at: "features listed by binderfs",
-        proof: "grep . /dev/binderfs/features/*",
-        look: features,
-    },
-    Probe {
         id: "driver-debug",
         looks_at: "debug messages of the driver",
         proof: "grep . /sys/module/binder*/parameters/*",
@@ -78,27 +72,37 @@ fn mounted(snapshot: &Snapshot) -> bool {
     mounts.lines().any(|line| line.split(' ').nth(2) == Some("binder"))
 }
 
-/// Why there is no driver; `None` if there is one, accessible or not.
-fn absence(snapshot: &Snapshot) -> Option<Absence> {
+/// Why there is no driver; `None` if there is one, accessible or not. Nothing is concluded from a file that was not
+/// copied or could not be read.
+fn absence(snapshot: &Snapshot) -> Result<Option<Absence>, Unavailable> {
     if devices(snapshot).is_some_and(|devices| !devices.is_empty()) || mounted(snapshot) {
-        return None;
+        return Ok(None);
     }
     let absence = Absence::find(snapshot.root());
     // A folder copied by hand has no devices and mounts, though the machine may have had them.
     let in_place = match &absence {
         Absence::BinderfsNotMounted => !snapshot.root().exists("proc/self/mounts"),
-        Absence::NoDeviceNode { devices } => !devices.is_empty(),
+        Absence::NoDeviceNode { devices } => !devices.is_empty() || !snapshot.root().exists("proc/misc"),
         _ => false,
     };
-    match in_place && !snapshot.is_complete() {
-        true => None,
-        false => Some(absence),
+    if in_place && !snapshot.is_complete() {
+        return Ok(None);
     }
+    if !matches!(absence, Absence::BinderfsNotMounted) {
+        // The driver, loaded or built in, shows in one of these.
+        for file in ["proc/filesystems", "proc/misc"] {
+            snapshot.maybe(file)?;
+        }
+    }
+    if let Absence::ModuleNotInstalled { release, .. } = &absence {
+        snapshot.maybe(&format!("lib/modules/{release}/modules.dep"))?;
+    }
+    Ok(Some(absence))
 }
 
 /// Whether the kernel has a driver.
 fn present(snapshot: &Snapshot) -> Result<bool, Unavailable> {
-    match absence(snapshot) {
+    match absence(snapshot)? {
         None | Some(Absence::BinderfsNotMounted) => Ok(true),
         Some(Absence::NoDeviceNode { devices }) => Ok(!devices.is_empty()),
         Some(Absence::Unknown { .. }) if !snapshot.is_complete() => Err(unknown()),
@@ -112,7 +116,7 @@ fn unknown() -> Unavailable {
 }
 
 fn missing(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
-    let Some(why) = absence(snapshot) else {
+    let Some(why) = absence(snapshot)? else {
         return Ok(ProbeResult::fine("the kernel has a binder driver"));
     };
     let os_release = snapshot.text("etc/os-release").or_else(|_| snapshot.text("usr/lib/os-release"));
@@ -248,8 +252,14 @@ fn kind(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
 }
 
 /// Whether this is an Android kernel, which has backports that its version does not show.
-fn is_android(snapshot: &Snapshot) -> bool {
-    snapshot.release().contains("-android") || matches!(property(snapshot, "ro.build.type"), Ok(Some(_)))
+fn is_android(snapshot: &Snapshot) -> Result<bool, Unavailable> {
+    if snapshot.release().contains("-android") {
+        return Ok(true);
+    }
+    match property(snapshot, "ro.build.type")? {
+        None if !snapshot.is_complete() => Err(Unavailable::absent("getprop.txt")),
+        kind => Ok(kind.is_some()),
+    }
 }
 
 fn release(snapshot: &Snapshot) -> Result<Release, Unavailable> {
@@ -265,7 +275,8 @@ fn locking(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
         return Ok(ProbeResult::fine("no kernel driver"));
     }
     let release = release(snapshot)?;
-    let said = match (release < Release(4, 14), is_android(snapshot)) {
+    let old = release < Release(4, 14);
+    let said = match (old, old && is_android(snapshot)?) {
         (false, _) => {
             ProbeResult::fine(format!("the driver of Linux {release} has a lock per process (since 4.14)"))
         }
@@ -315,29 +326,6 @@ fn patches(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
             .fix("a newer kernel, unless the vendor backported them (as Android's kernels may)"),
     };
     Ok(said.seen("proc/sys/kernel/osrelease", snapshot.release()))
-}
-
-/// The binderfs features of the newest known kernel (7.2).
-const FEATURES: [&str; 4] =
-    ["extended_error", "freeze_notification", "oneway_spam_detection", "transaction_report"];
-
-fn features(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
-    if !present(snapshot)? {
-        return Ok(ProbeResult::fine("no kernel driver"));
-    }
-    let Some(found) = &snapshot.facts().features else {
-        return Err(Unavailable::absent("dev/binderfs/features: no binderfs is mounted there"));
-    };
-    let missing: Vec<&str> =
-        FEATURES.iter().copied().filter(|feature| !found.iter().any(|found| found == feature)).collect();
-    let said = match missing.as_slice() {
-        [] => ProbeResult::fine(format!("binderfs lists {}", found.join(", "))),
-        some => ProbeResult::info(format!("binderfs does not list {}", some.join(", "))).effect(
-            "none on times; failures and freezes are reported in less detail (the Rust driver has no \
-                     transaction_report)",
-        ),
-    };
-    Ok(said.because("binderfs' features", found.join(" ")))
 }
 
 fn debug(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {

@@ -72,6 +72,10 @@ fn model(snapshot: &Snapshot) -> Result<(String, String, String), Unavailable> {
     let (option, model) = host::preemption_as_built(config).ok_or_else(|| {
         Unavailable::malformed(config.source.trim_start_matches('/'), "no CONFIG_PREEMPT* is set")
     })?;
+    if config.is_on("PREEMPT_DYNAMIC") {
+        // It may name another model.
+        snapshot.maybe("proc/cmdline")?;
+    }
     // The model may have been changed since, in a file that could not be read.
     let default =
         if config.is_on("PREEMPT_DYNAMIC") { ", the default of a kernel that can change it" } else { "" };

@@ -87,6 +87,7 @@ fn found<'t>(config: &KernelConfig, costly: &'t [Costly]) -> (Vec<&'t str>, Verd
 fn config(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
     match snapshot.config() {
         Ok(config) => Ok(ProbeResult::fine(format!("it is in {}", config.source))),
+        Err(why) if !snapshot.is_complete() => Err(why),
         Err(why) => Ok(ProbeResult::info(format!("the kernel's configuration was not found: {why}"))
             .seen("proc/config.gz", why.to_string())
             .effect("it is unknown whether debugging options slow the kernel down")

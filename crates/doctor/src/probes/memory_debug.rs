@@ -117,12 +117,14 @@ const CHECKS: [Check; 9] = [
 
 impl Check {
     /// The evidence that the check is on: file and text; `None` if it is off.
-    fn shown(&self, config: Option<&KernelConfig>, command_line: &str) -> Option<(String, String)> {
+    fn shown(&self, config: Option<&KernelConfig>, command_line: Option<&str>) -> Option<(String, String)> {
         let is_built = config.is_none_or(|config| self.built.is_empty() || config.is_on(self.built));
         if !is_built {
             return None;
         }
         for word in self.words {
+            // Without the command line it is unknown.
+            let command_line = command_line?;
             let plain = command_line.split_whitespace().any(|given| given == *word);
             match parameter(command_line, word) {
                 Some(value) if is_off(value) => return None,
@@ -148,14 +150,21 @@ fn is_off(value: &str) -> bool {
 }
 
 fn memory_debug(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
-    let command_line = snapshot.text("proc/cmdline").unwrap_or_default();
-    let config = snapshot.config();
+    let command_line = snapshot.maybe("proc/cmdline").map(Option::unwrap_or_default);
+    let config = match snapshot.config() {
+        // The kernel may lack what its command line asks for.
+        Err(why) if !snapshot.is_complete() => return Err(why),
+        config => config,
+    };
     let found: Vec<(&Check, (String, String))> = CHECKS
         .iter()
-        .filter_map(|check| Some((check, check.shown(config.as_ref().ok().copied(), &command_line)?)))
+        .filter_map(|check| {
+            Some((check, check.shown(config.as_ref().ok().copied(), command_line.as_deref().ok())?))
+        })
         .collect();
     let Some(worst) = found.iter().map(|(check, _)| check.verdict).max() else {
-        // Without a configuration the defaults are unknown.
+        // Without a command line or a configuration the state is unknown.
+        command_line?;
         return Ok(ProbeResult::fine("the kernel has no memory debugging")
             .because(&config?.source, "none of these options is set"));
     };

@@ -20,7 +20,6 @@ pub(super) const PROBES: &[Probe] = &[
         proof: "grep CapEff /proc/self/status; grep nice /proc/self/limits",
         look: nice,
     },
-    Probe { id: "open-files", looks_at: "limit of open files", proof: "ulimit -n", look: files },
     Probe {
         id: "tracefs",
         looks_at: "access to the kernel's tracing",
@@ -74,17 +73,6 @@ fn nice(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
             .fix("run as root, or raise the limit (ulimit -e 40, LimitNICE=-20 in a systemd unit)"),
     };
     Ok(said.seen(LIMITS, format!("Max nice priority {limit}")))
-}
-
-fn files(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
-    let limit = own_limit(snapshot, "Max open files")?;
-    let said = match limit {
-        ..256 => ProbeResult::info(format!("only {limit} files may be open"))
-            .effect("tests with many pairs or descriptors fail")
-            .fix("ulimit -n 1024"),
-        _ => ProbeResult::fine("the limit of open files is high enough"),
-    };
-    Ok(said.seen(LIMITS, format!("Max open files {limit}")))
 }
 
 fn tracefs(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {

@@ -80,8 +80,15 @@ fn rt_limit(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
     let runtime: i64 = snapshot.value(RUNTIME)?;
     let period: i64 = snapshot.value("proc/sys/kernel/sched_rt_period_us")?;
     // Since 6.12 the fair server replaces throttling, except with RT group scheduling.
-    let groups = snapshot.config().map_or(true, |config| config.is_on("RT_GROUP_SCHED"));
-    if Release::parse(&snapshot.release()) >= Release(6, 12) && !groups {
+    let release = Release::parse(&snapshot.release());
+    if release == Release(0, 0) && !snapshot.is_complete() {
+        return Err(Unavailable::absent("proc/sys/kernel/osrelease"));
+    }
+    let groups = match snapshot.config() {
+        Err(why) if !snapshot.is_complete() && release >= Release(6, 12) => return Err(why),
+        config => config.map_or(true, |config| config.is_on("RT_GROUP_SCHED")),
+    };
+    if release >= Release(6, 12) && !groups {
         return Ok(ProbeResult::fine(
             "since Linux 6.12 ordinary threads keep a share of their own instead of real-time throttling",
         )
@@ -112,7 +119,7 @@ fn rt_group(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
         return Ok(ProbeResult::fine("no group scheduling of real-time threads")
             .because(&config.source, "CONFIG_RT_GROUP_SCHED is off"));
     }
-    let command_line = snapshot.text("proc/cmdline").unwrap_or_default();
+    let command_line = snapshot.maybe("proc/cmdline")?.unwrap_or_default();
     let said = match (parameter(&command_line, "rt_group_sched"), config.is_on("RT_GROUP_SCHED_DEFAULT_DISABLED")) {
         (Some("0"), _) | (None, true) => ProbeResult::fine("group scheduling of real-time threads is built in but switched off"),
         _ => ProbeResult::info("control groups have budgets for real-time threads (RT_GROUP_SCHED)")
