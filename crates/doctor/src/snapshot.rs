@@ -23,7 +23,7 @@ pub struct Snapshot {
     /// Folder or archive as the user named it.
     name: String,
     /// The folder of an archive's files, kept while they are read.
-    unpacked: Option<Unpacked>,
+    _unpacked: Option<Unpacked>,
     live: bool,
     /// Whether a missing file is known not to exist; false for a folder copied by hand.
     complete: bool,
@@ -129,13 +129,13 @@ impl Snapshot {
             Err(error) => return Err(bad(sys::errno::describe(&error))),
         };
         let name = place.display().to_string();
-        Ok(Self { name, unpacked, ..Self::new(root, false, facts) })
+        Ok(Self { name, _unpacked: unpacked, ..Self::new(root, false, facts) })
     }
 
     fn new(root: Root, live: bool, facts: Option<Facts>) -> Self {
         let (complete, facts) = (facts.is_some(), facts.unwrap_or_default());
-        let (name, unpacked) = (String::new(), None);
-        Self { root, name, unpacked, live, complete, facts, config: OnceCell::new() }
+        let name = String::new();
+        Self { root, name, _unpacked: None, live, complete, facts, config: OnceCell::new() }
     }
 
     /// Whether this is the machine that the program runs on.
