@@ -114,6 +114,20 @@ pub struct Inversions {
     pub calls: u64,
     /// Nanoseconds of inversion in all urgent calls.
     pub ns: u64,
+    /// The call that was inverted longest; `None` without any.
+    #[serde(default)]
+    pub worst: Option<InvertedCall>,
+}
+
+/// An inverted call and what the inversion cost it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InvertedCall {
+    /// The transaction's `debug_id`.
+    pub debug_id: i32,
+    /// Thread ID of the caller.
+    pub caller: i32,
+    /// Nanoseconds of inversion.
+    pub ns: u64,
 }
 
 /// Result of an analysis.
@@ -382,6 +396,10 @@ impl Tally {
         if slow::matters(ns, call) {
             self.inversions.calls += 1;
             self.inversions.ns += ns;
+            if self.inversions.worst.is_none_or(|worst| worst.ns < ns) {
+                let (debug_id, caller) = (call.debug_id, call.client.tid);
+                self.inversions.worst = Some(InvertedCall { debug_id, caller, ns });
+            }
         }
     }
 

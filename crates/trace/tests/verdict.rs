@@ -67,6 +67,12 @@ fn hogs_in_the_way_of_a_server_that_does_not_inherit_are_named() {
     }
     assert_eq!(analysis.counts.missed, late.len() as u64);
     assert_eq!(analysis.inversions.calls, late.len() as u64);
+    // The sum names the worst call and its cost.
+    let worst = analysis.inversions.worst.expect("one is the worst");
+    let longest = late.iter().filter_map(|call| call.inversion.as_ref()).map(|inversion| inversion.ns).max();
+    assert_eq!((Some(worst.ns), analysis.inversions.ns >= worst.ns), (longest, true));
+    let told = format!("in call {} of thread {}", worst.debug_id, worst.caller);
+    assert!(analysis.to_string().contains(&told), "{analysis}");
 }
 
 #[test]
@@ -79,6 +85,7 @@ fn a_server_that_is_raised_is_not_accused() {
         assert!(call.inversion.is_none() && !call.missed, "{}", call.verdict);
     }
     assert_eq!((analysis.inversions.calls, analysis.counts.missed), (0, 0));
+    assert!(analysis.to_string().contains("priority inversion: none in "), "{analysis}");
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn ending(checkup: &Checkup, all: bool) -> String {
     let count = |verdict| checkup.of(verdict).count();
     let counts = [
         (count(Verdict::Error), "serious"),
-        (count(Verdict::Warning), "warnings"),
+        (count(Verdict::Warning), if count(Verdict::Warning) == 1 { "warning" } else { "warnings" }),
         (count(Verdict::Info), "worth knowing"),
         (count(Verdict::Ok), "fine"),
         (count(Verdict::Unknown), "could not be told"),
@@ -99,7 +99,8 @@ fn ending(checkup: &Checkup, all: bool) -> String {
         .map(|(count, word)| format!("{count} {word}"))
         .collect();
     let more = if all { "" } else { " (--all shows everything, with evidence)" };
-    format!("{} checks: {}{more}\n", checkup.checks.len(), told.join(", "))
+    let checks = units::counted(checkup.checks.len() as u64, "check");
+    format!("{checks}: {}{more}\n", told.join(", "))
 }
 
 #[cfg(test)]
@@ -146,7 +147,7 @@ mod tests {
         assert_eq!(short.matches("effect: all is slow").count(), 2, "remarks have one line: {short}");
         assert!(
             short.ends_with(
-                "5 checks: 1 serious, 1 warnings, 1 worth knowing, 1 fine, 1 could not be told (--all shows \
+                "5 checks: 1 serious, 1 warning, 1 worth knowing, 1 fine, 1 could not be told (--all shows \
                  everything, with evidence)\n"
             ),
             "{short}"

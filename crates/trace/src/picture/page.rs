@@ -175,8 +175,7 @@ fn facts(analysis: &Analysis) -> Vec<Fact> {
     }
     let inversions = &analysis.inversions;
     if inversions.urgent_calls > 0 {
-        let value = format!("{} of {} urgent", inversions.calls, inversions.urgent_calls);
-        facts.push(fact(inversions.calls > 0, "priority inversion", value));
+        facts.push(fact(inversions.calls > 0, "priority inversion", inversions.to_string()));
     }
     let cost = analysis.marks.and_then(MarkCost::words);
     facts.extend(cost.map(|words| fact(false, "cost of recording", words)));

@@ -44,6 +44,16 @@ fn tasks(behind: &[BlockingTask]) -> String {
     }
 }
 
+impl fmt::Display for Inversions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let urgent = units::counted(self.urgent_calls, "call");
+        let Some(worst) = self.worst else { return write!(f, "none in {urgent} of urgent callers") };
+        let (all, most) = (time(self.ns), time(worst.ns));
+        write!(f, "{} of {urgent} of urgent callers, {all}; ", self.calls)?;
+        write!(f, "the longest {most}, in call {} of thread {}", worst.debug_id, worst.caller)
+    }
+}
+
 impl Reason {
     /// Reason as a clause.
     fn clause(&self) -> String {
@@ -166,7 +176,8 @@ impl fmt::Display for Analysis {
         for problem in &self.problems {
             writeln!(f, "WARNING: {problem}")?;
         }
-        write!(f, "{} calls ({} nested), {} oneway", counts.calls, counts.nested, counts.oneway)?;
+        let calls = units::counted(counts.calls, "call");
+        write!(f, "{calls} ({} nested), {} oneway", counts.nested, counts.oneway)?;
         for (count, what) in [
             (counts.failed, "failed"),
             (counts.cut, "cut off by the trace's end"),
@@ -187,12 +198,7 @@ impl fmt::Display for Analysis {
             writeln!(f, "both sides on one CPU in {same} of {calls} calls")?;
         }
         if self.inversions.urgent_calls > 0 {
-            let Inversions { urgent_calls, calls, ns } = self.inversions;
-            writeln!(
-                f,
-                "priority inversion in {calls} of {urgent_calls} calls of urgent callers, {}",
-                time(ns)
-            )?;
+            writeln!(f, "priority inversion: {}", self.inversions)?;
         }
         if let Some(words) = self.marks.and_then(MarkCost::words) {
             writeln!(f, "recording cost {words}")?;
