@@ -64,7 +64,7 @@ enum Format {
 /// Examines the machine or a snapshot.
 pub(crate) fn run(args: &DoctorArgs) -> CommandResult {
     if args.collect {
-        return say(&doctor::script()).map(|()| exit::FINE);
+        return say(&doctor::script());
     }
     match &args.from {
         Some(folder) => shown(args, &doctor::examine(&Snapshot::open(folder).or_exit(exit::USAGE)?)),

@@ -79,7 +79,7 @@ fn shows(shown: &Value, number: f64, digits: i32) {
     assert!((shown - number).abs() <= half * 1.0001 + 1e-12, "{shown} for {number}");
 }
 
-fn of_class<'r>(run: &'r Run, pair: u32, class: Class) -> (&'r Latency, &'r record::Measurement) {
+fn of_class(run: &Run, pair: u32, class: Class) -> (&Latency, &record::Measurement) {
     let is_it = |latency: &&Latency| (latency.pair, latency.class) == (pair, class);
     let found = run.cases.iter().find_map(|case| Some((case.latency.as_ref().filter(is_it)?, case)));
     let (latency, case) = found.expect("its case");
