@@ -20,6 +20,7 @@ use super::service::Callee;
 use crate::endpoint::Endpoint;
 use crate::plan::Dialect;
 use crate::servers::OwnManager;
+use ftrace::marker::Marker;
 use host::realtime::{self, Cause, HIGHEST};
 
 /// Time limit of a scene. It only ends a scene that hangs.
@@ -212,7 +213,11 @@ fn within<T: Send + 'static>(
 ) -> Option<Result<T, HopError>> {
     let (sender, receiver) = mpsc::channel();
     // The receiver of a job that hung is gone.
-    std::thread::spawn(move || drop(sender.send(job())));
+    std::thread::spawn(move || {
+        // Analyses of a recording leave this thread's calls out.
+        Marker::into(None).mark("scene", format_args!(""));
+        drop(sender.send(job()));
+    });
     match receiver.recv_timeout(patience) {
         Ok(result) => Some(result),
         Err(RecvTimeoutError::Timeout) => None,
