@@ -105,7 +105,7 @@ impl fmt::Display for Report {
             write!(f, ", {} gaps of unknown size", self.gaps)?;
         }
         if let Some(stolen) = self.stolen_ns.filter(|stolen| *stolen > 0) {
-            write!(f, ", {} of CPU time taken by the host", crate::verdict::text::time(stolen))?;
+            write!(f, ", {} of CPU time taken by the host", units::duration(stolen as f64))?;
         }
         for problem in &self.problems {
             write!(f, "\n{problem}")?;
