@@ -413,7 +413,8 @@ impl Host for MemoryHost {
     }
 
     fn make_channel(&mut self, channel: u32, bit: u32, caller: ProcId, callee: ProcId) -> bool {
-        let of = |proc| self.clients.get(&proc).map(|client| (client.pid, Arc::clone(&client.shared.doorbells)));
+        let of =
+            |proc| self.clients.get(&proc).map(|client| (client.pid, Arc::clone(&client.shared.doorbells)));
         let (Some((pid, of_caller)), Some((_, of_callee))) = (of(caller), of(callee)) else { return false };
         // Without memory, descriptors or budget, these two processes keep using the broker.
         if self.budgets.take(pid, 1, 0).is_err() {

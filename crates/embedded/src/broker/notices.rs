@@ -34,8 +34,7 @@ mod tests {
     #[test]
     fn a_flood_is_one_notice_per_second_with_its_count() {
         let mut notices = Notices::default();
-        let told: Vec<_> =
-            (0..2001).map(|ms| notices.tell("flood", Duration::from_millis(ms))).collect();
+        let told: Vec<_> = (0..2001).map(|ms| notices.tell("flood", Duration::from_millis(ms))).collect();
         assert_eq!(told.iter().flatten().collect::<Vec<_>>(), [&0, &999, &999]);
         assert_eq!(notices.tell("another", Duration::from_millis(2001)), Some(0));
     }

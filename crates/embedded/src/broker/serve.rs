@@ -16,11 +16,11 @@ use sys::errno::EBUSY;
 use sys::sealed_memory::SealedMemory;
 use sys::seqpacket::{self, Peer, Wait};
 
-use super::core::{Client, Core};
 use super::budget::Exceeded;
+use super::core::{Client, Core};
 use super::memory::{ArenaMemory, MemoryHost, Shared};
 use super::notices::Notices;
-use super::turns::Turns;
+use super::turns::{Next, Turns};
 use super::{Event, Lifetime};
 use crate::rpc::framing::{self, BadHello, FETCHED, FRAME, HELLO_MAX, Hello, Reception};
 use crate::rpc::protocol::{OUTBOX_SIZE, ProcId, Request, StateFile, Transact, VERSION};
@@ -60,6 +60,7 @@ pub(super) struct Server<'t> {
     listener: OwnedFd,
     epoll: Epoll,
     turns: Turns,
+    listener_parked: bool,
     /// Clients that have not sent their hello yet, or are gone, with the time when their patience ends.
     silent: VecDeque<(Instant, u64)>,
     hello_patience: Duration,
@@ -95,6 +96,7 @@ impl<'t> Server<'t> {
             listener,
             epoll,
             turns: Turns::default(),
+            listener_parked: false,
             silent: VecDeque::new(),
             hello_patience,
             notices: Notices::default(),
@@ -115,10 +117,11 @@ impl<'t> Server<'t> {
         let mut ready = Vec::new();
         let mut linger = FIRST_LINGER;
         let mut alone_since = Instant::now();
+        let mut rest_ms = 0;
         loop {
             let timeout = match lifetime {
                 Lifetime::UntilStopped if sys::stop_signal::received().is_some() => return Ok(()),
-                _ if !self.turns.is_empty() => 0,
+                _ if !self.turns.is_empty() => rest_ms,
                 Lifetime::UntilStopped => self.before_deadline(LOOK_MS),
                 Lifetime::LastClient if !self.clients.is_empty() => self.before_deadline(-1),
                 Lifetime::LastClient => match linger.checked_sub(alone_since.elapsed()) {
@@ -130,17 +133,17 @@ impl<'t> Server<'t> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 other => other?,
             }
+            self.turns.look();
             for token in &ready {
-                let pid = self.clients.get(token).map_or(LISTENER_PID, |client| client.peer.pid);
-                self.turns.ready(pid, *token);
+                self.turns.ready(self.pid_of(*token), *token);
             }
-            let Some((pid, token)) = self.turns.next() else {
+            let next = self.turns.next(self.now_ns());
+            rest_ms = if let Next::Rest(ns) = next { (ns / 1_000_000) as i32 + 1 } else { 0 };
+            self.park(&ready, next);
+            let Next::Serve(pid, token) = next else {
                 self.dismiss_silent(Instant::now());
                 continue;
             };
-            if ready.len() > READY_MAX {
-                self.park(&ready, token);
-            }
             let began = Instant::now();
             match token {
                 LISTENER => self.accept(),
@@ -149,7 +152,7 @@ impl<'t> Server<'t> {
             self.unpark(token);
             let now = Instant::now();
             let spent = now.saturating_duration_since(began).as_nanos();
-            self.turns.spent(pid, u64::try_from(spent).unwrap_or(u64::MAX));
+            self.turns.spent(pid, u64::try_from(spent).unwrap_or(u64::MAX), self.now_ns());
             self.dismiss_silent(now);
             (linger, alone_since) = (LINGER, now);
         }
@@ -176,16 +179,36 @@ impl<'t> Server<'t> {
         }
     }
 
-    /// Takes the ready clients except one out of the epoll set.
-    fn park(&mut self, ready: &[u64], except: u64) {
-        for token in ready.iter().filter(|token| **token != except) {
-            if let Some(client) = self.clients.get_mut(token) {
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn pid_of(&self, token: u64) -> u32 {
+        self.clients.get(&token).map_or(LISTENER_PID, |client| client.peer.pid)
+    }
+
+    /// Takes connections of streams out of the epoll set until their turn, and others if many are ready.
+    fn park(&mut self, ready: &[u64], next: Next) {
+        for token in ready {
+            let served = matches!(next, Next::Serve(_, serves) if serves == *token);
+            if served || ready.len() <= READY_MAX && !self.turns.is_stream(self.pid_of(*token)) {
+                continue;
+            }
+            if *token == LISTENER {
+                self.listener_parked = self.epoll.remove(self.listener.as_fd()).is_ok();
+            } else if let Some(client) = self.clients.get_mut(token) {
                 client.parked = self.epoll.remove(client.socket.as_fd()).is_ok();
             }
         }
     }
 
     fn unpark(&mut self, token: u64) {
+        if token == LISTENER {
+            if std::mem::take(&mut self.listener_parked) {
+                self.listener_parked = self.epoll.add(self.listener.as_fd(), LISTENER).is_err();
+            }
+            return;
+        }
         let Some(client) = self.clients.get_mut(&token).filter(|client| client.parked) else { return };
         client.parked = false;
         if self.epoll.add(client.socket.as_fd(), token).is_err() {
@@ -213,6 +236,7 @@ impl<'t> Server<'t> {
         let peer = seqpacket::peer(socket.as_fd())?;
         if let Err(Exceeded { errno, why }) = self.host.budgets.connect(peer.pid) {
             self.report_refused(why, peer.pid, why);
+            self.turns.at_leisure(peer.pid, true);
             let refused = Reception::Refused { errno, why: why.to_owned() };
             // A client that misses this sees the end of the connection.
             let _ = seqpacket::send(socket.as_fd(), &refused.encode(), &[], Wait::No);
@@ -288,7 +312,6 @@ impl<'t> Server<'t> {
             self.host.leave(proc);
         }
         self.host.budgets.disconnect(peer.pid);
-        self.turns.sweep();
         if let Disconnect::Violation(why) = disconnect
             && let Some(left_out) = self.notices.tell(why, self.began.elapsed())
         {
@@ -310,8 +333,7 @@ impl<'t> Server<'t> {
             }
         };
         let Some(pid) = self.clients.get(&token).map(|client| client.peer.pid) else { return Ok(()) };
-        if let Err(Exceeded { errno, why }) =
-            self.host.budgets.take(pid, Shared::DESCRIPTORS, Shared::BYTES)
+        if let Err(Exceeded { errno, why }) = self.host.budgets.take(pid, Shared::DESCRIPTORS, Shared::BYTES)
         {
             return self.refuse(token, why, errno, why.to_owned());
         }
@@ -335,15 +357,11 @@ impl<'t> Server<'t> {
         sent
     }
 
-    fn refuse(
-        &mut self,
-        token: u64,
-        kind: &'static str,
-        errno: i32,
-        why: String,
-    ) -> Result<(), Disconnect> {
+    fn refuse(&mut self, token: u64, kind: &'static str, errno: i32, why: String) -> Result<(), Disconnect> {
         if let Some(pid) = self.clients.get(&token).map(|client| client.peer.pid) {
             self.report_refused(kind, pid, &why);
+            // One that tries again at once waits longer.
+            self.turns.at_leisure(pid, true);
         }
         if let Some(client) = self.clients.get(&token) {
             let refused = Reception::Refused { errno, why }.encode();
@@ -363,6 +381,8 @@ impl<'t> Server<'t> {
     ) -> Result<(), Disconnect> {
         let (thread, seq, mut request) =
             framing::unframe(bytes).ok_or(Disconnect::Violation("it sent a message that is no request"))?;
+        // A text of everything is long, and nobody's call waits for it.
+        self.turns.at_leisure(self.pid_of(token), matches!(request, Request::State { .. }));
         match request {
             Request::TakeFds { transaction } => {
                 let fds = self.core.take_fds(from, transaction);
