@@ -6,6 +6,7 @@ mod conformance;
 mod doctor;
 mod inside;
 mod session;
+mod stolen;
 #[path = "../support/mod.rs"]
 mod support;
 mod throughput;

@@ -131,6 +131,7 @@ pub(crate) struct Prologue {
     pub(crate) context: Option<AnyContext>,
     dialect: Option<Dialect>,
     start: Instant,
+    steal: Option<host::Steal>,
 }
 
 /// Catches stop signals, finds the driver if a dialect is given, and gathers the facts of the run.
@@ -139,7 +140,7 @@ pub(crate) fn begin(
     dialect: Option<Dialect>,
     plan: record::Plan,
 ) -> Result<(Prologue, Run), RunError> {
-    let start = Instant::now();
+    let (start, steal) = (Instant::now(), host::Steal::now());
     // Before the first process is started, which others take as a sign that the test has begun.
     sys::stop_signal::catch().map_err(RunError::Os)?;
     let (context, driver) = match dialect {
@@ -148,7 +149,7 @@ pub(crate) fn begin(
         }
         None => (None, None),
     };
-    Ok((Prologue { context, dialect, start }, new_run(plan, driver, host::class())))
+    Ok((Prologue { context, dialect, start, steal }, new_run(plan, driver, host::class())))
 }
 
 impl Prologue {
@@ -164,8 +165,9 @@ impl Prologue {
         managed.map(start).transpose().map_err(|error| RunError::Unready(error.to_string()))
     }
 
-    /// Records the duration of the test.
+    /// Records the duration of the test, and the steal time in it.
     pub(crate) fn finish(&self, run: &mut Run) {
+        run.stolen_ns = self.steal.and_then(host::Steal::since_ns);
         run.elapsed_ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     }
 }

@@ -134,7 +134,10 @@ pub fn record(plan: &Plan, observer: &mut dyn Observer) -> Result<Summary, Trace
     write_formats(&tracefs, &found.events, &shared);
     observer.begins(&notes);
     let pipes = cpus.iter().map(|cpu| Pipe::open(buffer, *cpu, page_bytes)).collect::<Result<Vec<_>, _>>()?;
+    let steal = host::Steal::now();
     let (ended, stopped_early) = run(plan, buffer, pipes, &shared, &log, observer)?;
+    let stolen_ns = steal.and_then(|steal| steal.since_ns());
+    shared.write(|writer| writer.head(&Head { stolen_ns, ..head }));
     let cpus = write_end(&tracefs, buffer, &cpus, &shared);
     shared.finish()?;
     let bytes = std::fs::metadata(&plan.output).map_or(0, |file| file.len());
@@ -161,7 +164,17 @@ fn head(buffer: &Buffer, cpus: &[u32]) -> Result<Head, TraceError> {
         page_size: u32::try_from(buffer.page_bytes()).unwrap_or(u32::MAX),
         cpus: cpus.last().map_or(0, |last| last + 1),
         kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
+        tick_ns: Some(sys::clock::tick_ns()).filter(|ns| *ns > 0),
+        tickless: tickless_cpus(),
+        stolen_ns: None,
     })
+}
+
+/// CPUs whose tick the kernel may stop while they are busy.
+/// Fact: `nohz_full` of `Documentation/timers/no_hz.rst`; the file says `(null)` without any.
+fn tickless_cpus() -> Vec<u32> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/nohz_full").unwrap_or_default();
+    host::parse::cpu_list(&text).unwrap_or_default()
 }
 
 fn prepare(buffer: &Buffer, buffer_kb: u64, events: &[String]) -> Result<(), TraceError> {

@@ -12,6 +12,7 @@ mod kernel;
 pub mod parse;
 pub mod realtime;
 mod release;
+mod steal;
 
 pub use class::class_of;
 pub use class::{CLASS_VARIABLE, class};
@@ -19,6 +20,7 @@ pub use driver::driver;
 pub use driver::kind;
 pub use kernel::{preemption_as_built, preemption_in_force};
 pub use release::Release;
+pub use steal::Steal;
 
 use ::driver::Root;
 use record::{Host, HostClass, Tool};

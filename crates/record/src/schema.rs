@@ -41,6 +41,10 @@ pub struct Run {
     pub started: String,
     /// Wall-clock duration of the whole run in nanoseconds.
     pub elapsed_ns: u64,
+    /// CPU time in nanoseconds that the hypervisor gave to others during the run, over all CPUs, exact to 10 ms; `None`
+    /// if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stolen_ns: Option<u64>,
     /// The settings of the test.
     pub plan: Plan,
     /// The machine.
@@ -252,6 +256,7 @@ impl Run {
             tool,
             started,
             elapsed_ns: 0,
+            stolen_ns: None,
             plan,
             host,
             driver: None,

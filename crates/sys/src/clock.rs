@@ -24,6 +24,15 @@ pub fn coarse_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC_COARSE)
 }
 
+/// Time between two of the kernel's ticks: the resolution of `CLOCK_MONOTONIC_COARSE`.
+#[must_use]
+pub fn tick_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: as in `read`.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
+    time.tv_sec as u64 * SECOND + time.tv_nsec as u64
+}
+
 /// Reads `CLOCK_THREAD_CPUTIME_ID`: CPU time that the calling thread has used.
 #[must_use]
 pub fn thread_cpu_ns() -> u64 {

@@ -36,6 +36,16 @@ impl Epoll {
         })
     }
 
+    /// Takes one out of the set.
+    ///
+    /// # Errors
+    /// `ENOENT`: it is not in the set.
+    pub fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        let none = std::ptr::null_mut();
+        // SAFETY: EPOLL_CTL_DEL reads no event.
+        check(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_DEL, fd.as_raw_fd(), none) })
+    }
+
     /// Waits for at most `timeout_ms` (< 0: for ever) and gives the numbers of those that are ready
     /// in place of what `ready` held.
     ///
@@ -73,5 +83,9 @@ mod tests {
         drop(there);
         epoll.wait(&mut ready, -1).expect("the end");
         assert_eq!(ready, [7]);
+        epoll.remove(here.as_fd()).expect("in the set");
+        epoll.wait(&mut ready, 0).expect("nothing");
+        assert_eq!(ready, []);
+        assert!(epoll.remove(here.as_fd()).is_err());
     }
 }

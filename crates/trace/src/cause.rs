@@ -91,9 +91,19 @@ pub enum Cause {
         comm: Name,
     },
     /// Sleep of unknown reason.
-    Sleeping(CodeLocation),
+    Sleeping {
+        /// Kernel function that it slept in, if known.
+        place: CodeLocation,
+        /// Thread that ended it, of another process or of an unknown one, and its name; -1 for an interrupt.
+        waker: Option<(i32, Name)>,
+    },
     /// Stopped or traced.
     Stopped,
+    /// The CPU executed nothing of its own past a due interrupt: a hypervisor or the firmware had it, or the kernel kept
+    /// interrupts off.
+    Stolen,
+    /// No event, and the trace cannot tell whether the task ran or its CPU was taken.
+    Silent,
     /// Not shown by the trace.
     Unknown,
 }
@@ -126,8 +136,10 @@ impl Cause {
             Self::Nested => "binder",
             Self::Uninterruptible(_) => "uninterruptible_sleep",
             Self::Thread { .. } => "thread_wait",
-            Self::Sleeping(_) => "sleep",
+            Self::Sleeping { .. } => "sleep",
             Self::Stopped => "stopped",
+            Self::Stolen => "cpu_stolen",
+            Self::Silent => "cpu_silent",
             Self::Unknown => "unknown",
         }
     }

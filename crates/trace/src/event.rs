@@ -166,6 +166,12 @@ pub enum Kind {
     /// Text from `trace_marker` or `trace_printk`; see [`Mark::parse`]. Texts that are embedded-driver events come as
     /// [`Kind::Binder`] instead.
     Print(Box<str>),
+    /// Statement of the recorder, not an event: it never paused, and this CPU, while it is busy, has a timer interrupt at
+    /// least this often.
+    Tick {
+        /// Nanoseconds.
+        period: u64,
+    },
     /// Events are missing on this CPU before this time.
     Lost {
         /// Number of lost events; `None` if the trace does not say.

@@ -27,7 +27,7 @@ pub const LARGEST_PAGE: u32 = 1 << 20;
 const CHUNK_HEADER: u64 = 16;
 
 /// Header data that is needed before the first page.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// Clock name, as in brackets in the `trace_clock` file.
     pub clock: String,
@@ -37,6 +37,13 @@ pub struct Head {
     pub cpus: u32,
     /// Kernel release (`uname -r`).
     pub kernel: String,
+    /// Time between two timer interrupts of a busy CPU, in nanoseconds. If it is there, the recording never paused.
+    pub tick_ns: Option<u64>,
+    /// CPUs whose tick stops while they are busy (`nohz_full`).
+    pub tickless: Vec<u32>,
+    /// CPU time in nanoseconds that the hypervisor gave to others during the recording, over all CPUs (`/proc/stat`).
+    /// A finished recording has it.
+    pub stolen_ns: Option<u64>,
 }
 
 /// Kind of a tracefs text stored with the pages.
@@ -76,7 +83,7 @@ impl TracefsText {
     }
 }
 
-/// `key=value` lines of [`Head`].
+/// `key=value` lines of [`Head`]. A later chunk replaces an earlier one.
 const KIND_HEAD: u32 = 1;
 /// One event's `format` file, preceded by its group name and a newline.
 const KIND_FORMAT: u32 = 2;

@@ -9,6 +9,7 @@ mod divide;
 pub(crate) mod history;
 mod timeline;
 mod transaction;
+mod watch;
 
 use std::collections::HashMap;
 
@@ -48,7 +49,12 @@ impl Model {
         self.first.get_or_insert(event.ts);
         if let Kind::Lost { .. } = event.kind {
             self.lose(event);
+        } else if let Kind::Tick { period } = event.kind {
+            if let Some(cpu) = self.history.cpu_mut(event.cpu) {
+                cpu.watch.ticks_every(period);
+            }
         } else {
+            self.history.hear(event, names);
             self.history.seen(event.ts, event.cpu, event.tid);
             self.schedule(event, names);
             if let Some(cpu) = self.history.cpu_mut(event.cpu) {
@@ -160,6 +166,7 @@ impl Model {
             outcome,
             doubtful: open.doubtful,
             label: open.label,
+            scene: open.scene,
             nested: open.parent.is_some(),
             slow_clock: self.slow_clock(&parts),
             parts,
@@ -294,6 +301,11 @@ impl Model {
                     if self.announced.len() < MOST_ANNOUNCED {
                         self.announced.insert(event.tid, event.ts);
                     }
+                }
+            }
+            Some(Mark::Own { verb: "scene", .. }) => {
+                if let Some(thread) = self.history.thread_mut(event.tid) {
+                    thread.scene = true;
                 }
             }
             Some(Mark::Own { verb: "done" | "miss", .. }) => {

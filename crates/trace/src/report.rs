@@ -12,6 +12,8 @@ pub struct Report {
     pub lost: u64,
     /// Gaps with an unknown number of missing events.
     pub gaps: u64,
+    /// CPU time in nanoseconds that the hypervisor gave to others, if the recorder noted it.
+    pub stolen_ns: Option<u64>,
     /// Problems, each with its number of occurrences. If any, the result is partial.
     pub problems: Vec<Problem>,
 }
@@ -101,6 +103,9 @@ impl fmt::Display for Report {
         }
         if self.gaps > 0 {
             write!(f, ", {} gaps of unknown size", self.gaps)?;
+        }
+        if let Some(stolen) = self.stolen_ns.filter(|stolen| *stolen > 0) {
+            write!(f, ", {} of CPU time taken by the host", units::duration(stolen as f64))?;
         }
         for problem in &self.problems {
             write!(f, "\n{problem}")?;

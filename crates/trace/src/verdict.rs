@@ -46,11 +46,13 @@ pub struct Filter {
     pub own: bool,
     /// Substring of such a mark.
     pub mark: Option<String>,
+    /// Also calls of binderperf's own inheritance scenes, which sleep on purpose.
+    pub scenes: bool,
 }
 
 impl Filter {
     fn is_empty(&self) -> bool {
-        *self == Self::default()
+        *self == Self { scenes: self.scenes, ..Self::default() }
     }
 
     fn takes(&self, call: &Transaction, names: &Names) -> bool {
@@ -66,6 +68,7 @@ impl Filter {
             |mark: &String| call.label.as_deref().is_some_and(|label| label.contains(mark.as_str()));
         let named = !self.own || call.label.is_some();
         named
+            && (self.scenes || !call.scene)
             && self.mark.as_ref().is_none_or(by_mark)
             && (self.pids.is_empty() || self.pids.iter().any(by_pid))
             && self.comm.as_ref().is_none_or(by_comm)
@@ -103,6 +106,9 @@ pub struct Counts {
     pub cut: u64,
     /// With missing events; not judged.
     pub doubtful: u64,
+    /// Calls of binderperf's own inheritance scenes, which are left out of all else unless the filter has them.
+    #[serde(default)]
+    pub scenes: u64,
 }
 
 /// Priority inversion over all calls.
@@ -141,6 +147,9 @@ pub struct Analysis {
     pub lost: u64,
     /// Gaps of unknown size.
     pub gaps: u64,
+    /// CPU time in nanoseconds that the hypervisor gave to others during the recording; `None` if unknown.
+    #[serde(default)]
+    pub stolen_ns: Option<u64>,
     /// Problems of the trace.
     pub problems: Vec<String>,
     /// Deadline of the options.
@@ -226,6 +235,7 @@ impl Analyzer {
         self.marks.take(event);
         let (tally, options) = (&mut self.tally, &self.options);
         self.model.take(event, names, &mut |call| {
+            tally.counts.scenes += u64::from(call.scene);
             if options.filter.takes(&call, names) {
                 met(TransactionEvent::Ended(&call));
                 tally.take(call, options, names);
@@ -248,6 +258,7 @@ impl Analyzer {
     pub fn end_with(&mut self, names: &Names, met: &mut impl FnMut(TransactionEvent<'_>)) {
         let (tally, options) = (&mut self.tally, &self.options);
         self.model.finish(&mut |call| {
+            tally.counts.scenes += u64::from(call.scene);
             if options.filter.takes(&call, names) {
                 met(TransactionEvent::Ended(&call));
                 tally.take(call, options, names);
@@ -305,6 +316,7 @@ impl Analyzer {
             events: report.events,
             lost: report.lost,
             gaps: report.gaps,
+            stolen_ns: report.stolen_ns,
             problems,
             deadline_ns: options.deadline_ns,
             counts: tally.counts,

@@ -49,7 +49,11 @@ pub(super) fn run(args: &AccuracyArgs) -> CommandResult {
     };
     let mut status = status_of(say(HEAD));
     let AccuracySummary { left_out, stopped_by } = accuracy::measure(&options, &mut |found| {
-        let right = if found.is_right() { exit::FINE } else { exit::FAILED };
+        let right = match found.is_right() {
+            true => exit::FINE,
+            false if !found.is_enough() && found.stolen > 0 => exit::UNABLE,
+            false => exit::FAILED,
+        };
         status = status.max(right).max(status_of(say(&row(found))));
     })?;
     left_out.iter().for_each(|cause| note(format_args!("{cause}: left out, as it takes two CPUs\n")));
@@ -58,13 +62,17 @@ pub(super) fn run(args: &AccuracyArgs) -> CommandResult {
 }
 
 fn row(found: &CauseResult) -> String {
-    let CauseResult { cause, calls, spared, affected, named, clean, alarms, disturbed, wrong } = found;
+    let CauseResult { cause, calls, spared, affected, named, clean, alarms, disturbed, stolen, wrong } =
+        found;
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let verdict = match (found.is_right(), found.is_enough()) {
         (true, _) => "right".to_owned(),
         (false, true) => {
             format!("WRONG: at least {} named, at most {} alarms", percent(LEAST_NAMED), percent(MOST_ALARMS))
         }
+        (false, false) if *stolen > 0 => format!(
+            "disturbed: {stolen} calls; at least {LEAST_AFFECTED} others must be affected: repeat on a quieter host"
+        ),
         (false, false) => {
             format!("TOO FEW: at least {LEAST_AFFECTED} must be affected; more iterations (-i)")
         }
@@ -73,8 +81,12 @@ fn row(found: &CauseResult) -> String {
         0 => String::new(),
         spared => format!("; too early or too late for {spared} calls, which do not count"),
     };
+    let stolen = match stolen {
+        0 => String::new(),
+        stolen => format!("; disturbed: {stolen} calls, whose CPU the host took, do not count"),
+    };
     let mut text = format!(
-        "{:<10} {calls:>5} {affected:>8} {named:>5} {:>9} {clean:>6} {alarms:>6} {:>9} {disturbed:>6}  {verdict}\n           {}{spared}\n",
+        "{:<10} {calls:>5} {affected:>8} {named:>5} {:>9} {clean:>6} {alarms:>6} {:>9} {disturbed:>6}  {verdict}\n           {}{spared}{stolen}\n",
         cause.name(),
         percent(found.share_named()),
         percent(found.share_alarms()),

@@ -54,6 +54,10 @@ pub(super) fn run(args: &AnalyzeArgs) -> CommandResult {
     args.draw.draw(&args.file, &analysis)?;
     let counts = analysis.counts;
     if counts.calls + counts.oneway + counts.failed + counts.cut == 0 {
+        if counts.scenes > 0 {
+            let why = "all calls in this trace are of inheritance scenes; give --scenes";
+            return Err(Failure::new(exit::USAGE, why));
+        }
         let why = "no transaction in this trace was asked for; it needs the events binder_transaction and binder_transaction_received";
         return Err(Failure::new(exit::USAGE, why));
     }

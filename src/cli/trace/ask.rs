@@ -35,6 +35,10 @@ pub(super) struct AskArgs {
     /// Only calls with this text in their mark, such as class=fifo or setting=off
     #[arg(long, value_name = "TEXT")]
     mark: Option<String>,
+
+    /// Also calls of binderperf's own inheritance scenes, which sleep on purpose
+    #[arg(long)]
+    scenes: bool,
 }
 
 impl AskArgs {
@@ -58,6 +62,7 @@ impl AskArgs {
                 comm: self.comm.clone(),
                 own: self.own,
                 mark: self.mark.clone(),
+                scenes: self.scenes,
             },
         }
     }

@@ -43,7 +43,7 @@ fn count(reader: &mut Reader<BufReader<File>>) -> Counted {
     for event in reader.by_ref() {
         match &event.kind {
             // The report counts the losses.
-            Kind::Lost { .. } => continue,
+            Kind::Lost { .. } | Kind::Tick { .. } => continue,
             Kind::Other { name } => *counted.others.entry(*name).or_default() += 1,
             known => *counted.events.entry(name_of(known)).or_default() += 1,
         }

@@ -20,6 +20,7 @@ use super::service::Callee;
 use crate::endpoint::Endpoint;
 use crate::plan::Dialect;
 use crate::servers::OwnManager;
+use ftrace::marker::Marker;
 use host::realtime::{self, Cause, HIGHEST};
 
 /// Time limit of a scene. It only ends a scene that hangs.
@@ -213,7 +214,11 @@ fn within<T: Send + 'static>(
 ) -> Option<Result<T, HopError>> {
     let (sender, receiver) = mpsc::channel();
     // The receiver of a job that hung is gone.
-    let thread = sys::title::thread("caller", move || drop(sender.send(job())));
+    let thread = sys::title::thread("caller", move || {
+        // Analyses of a recording leave this thread's calls out.
+        Marker::into(None).mark("scene", format_args!(""));
+        drop(sender.send(job()));
+    });
     if let Err(error) = thread {
         return Some(Err(HopError::Broken(format!("starting a thread: {}", sys::errno::describe(&error)))));
     }

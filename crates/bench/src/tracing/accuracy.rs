@@ -7,7 +7,8 @@
 //! The caller's own clock, never the trace, tells which calls the cause affected: those of the real-time
 //! caller that took sufficiently longer than the median without it. If the cause came before or after a call
 //! by that clock, it did not affect the call. Without the cause, a call that long had an unknown disturbance,
-//! and is not counted.
+//! and is not counted. A call that lost its CPU to the host counts neither way: the trace proves it, or the machine
+//! had steal time and the call computed longer at a stretch than any injected work.
 
 pub mod cause;
 
@@ -29,6 +30,8 @@ pub const LEAST_NAMED: f64 = 0.95;
 pub const MOST_ALARMS: f64 = 0.02;
 /// Minimum number of affected calls for a result.
 pub const LEAST_AFFECTED: usize = 10;
+/// Minimum share of a call's time for which its CPU was taken, in a call that does not count.
+const LEAST_STOLEN: f64 = 0.1;
 /// Maximum number of stored wrong verdicts.
 const EXAMPLES: usize = 3;
 /// Trace buffer per CPU, in KB.
@@ -66,6 +69,8 @@ pub struct CauseResult {
     pub alarms: usize,
     /// Calls without the cause that took as long as affected ones.
     pub disturbed: usize,
+    /// Calls that lost their CPU to the host; they are in none of the counts above but `calls` and `spared`.
+    pub stolen: usize,
     /// Examples of wrong verdicts.
     pub wrong: Vec<String>,
 }
@@ -161,6 +166,15 @@ struct Recorded {
 }
 
 impl Recorded {
+    /// Returns true if the call lost its CPU to the host.
+    fn is_stolen(&self, call: &SlowCall) -> bool {
+        let seen =
+            call.reasons.iter().any(|reason| reason.cause == "cpu_stolen" && reason.share >= LEAST_STOLEN);
+        let runs = |cause: &str| ["server_running", "client_running", "cpu_silent"].contains(&cause);
+        let steal = self.analysis.stolen_ns.is_some_and(|stolen| stolen > 0);
+        seen || steal && call.parts.iter().any(|part| runs(&part.cause) && part.ns > cause::LONGEST_WORK_NS)
+    }
+
     /// Returns the verdict on the call of this number.
     fn verdict(&self, number: usize) -> Option<&SlowCall> {
         let words = format!("pair=0 class={} number={number}", Class::Fifo.name());
@@ -260,11 +274,16 @@ fn judge(cause: Cause, with: &Recorded, without: &Recorded) -> CauseResult {
         clean: 0,
         alarms: 0,
         disturbed: 0,
+        stolen: 0,
         wrong: Vec::new(),
     };
     let spared = |number: usize| with.spared.binary_search(&(number as u64)).is_ok();
     let slower = with.took.iter().enumerate().filter(|(_, took)| befell(**took));
     for (number, _) in slower.filter(|(number, _)| !spared(*number)) {
+        if with.verdict(number).is_some_and(|call| with.is_stolen(call)) {
+            found.stolen += 1;
+            continue;
+        }
         found.affected += 1;
         match with.verdict(number) {
             Some(call) if cause.is_claimed(call, true) => found.named += 1,
@@ -275,6 +294,10 @@ fn judge(cause: Cause, with: &Recorded, without: &Recorded) -> CauseResult {
     for (number, took) in without.took.iter().enumerate() {
         if limit.is_some() && befell(*took) {
             found.disturbed += 1;
+            continue;
+        }
+        if without.verdict(number).is_some_and(|call| without.is_stolen(call)) {
+            found.stolen += 1;
             continue;
         }
         found.clean += 1;

@@ -10,6 +10,7 @@ use abi::codes::{bc, br, tf};
 use sys::errno::EINVAL;
 use sys::sealed_memory::SealedMemory;
 
+use super::budget::Budgets;
 use super::core::arena::{Arena, SIZE_MAX};
 use super::core::{Host, ProcSnapshot, ThreadSnapshot};
 use crate::priority;
@@ -23,9 +24,6 @@ use crate::shm::ring::{self, Producer};
 
 /// Looper bit of the state files: the thread waits for work (contract DBG-01).
 const WAITING: u32 = 0x10;
-
-/// Most items that may wait for one client; a client that reads at all stays far below.
-const WAITING_MAX: usize = 1 << 16;
 
 /// Receiving area with the lease behind it.
 #[derive(Debug)]
@@ -64,6 +62,10 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Descriptors and bytes of the memory that every client has.
+    pub(super) const DESCRIPTORS: usize = 3;
+    pub(super) const BYTES: usize = ring::SIZE + OUTBOX_SIZE + doorbell::SIZE;
+
     /// Makes the memory of a client, without a receiving area.
     ///
     /// # Errors
@@ -97,6 +99,8 @@ struct Channel {
     call_slots: CallSlots<Arc<SealedMemory>>,
     caller: ProcId,
     callee: ProcId,
+    /// Pid of the caller, whose budget the channel is charged to.
+    pid: u32,
     /// The channel's index in the callee's ready bits.
     bit: u32,
     /// The caller's and the callee's doorbells.
@@ -111,6 +115,7 @@ pub(super) struct MemoryHost {
     /// Clients that cannot be served any more, and why.
     failed: Vec<(ProcId, &'static str)>,
     began: Instant,
+    pub(super) budgets: Budgets,
     /// Scratch buffer: ranges that one client has placed.
     placed: Vec<Range>,
 }
@@ -122,6 +127,7 @@ impl MemoryHost {
             channels: HashMap::new(),
             failed: Vec::new(),
             began: Instant::now(),
+            budgets: Budgets::new(sys::limits::open_files().unwrap_or(1024)),
             placed: Vec::new(),
         }
     }
@@ -143,16 +149,21 @@ impl MemoryHost {
         self.clients.insert(proc, client);
     }
 
-    /// A client maps its receiving area.
+    /// A client maps its receiving area, which is charged to it already.
     pub(super) fn map(&mut self, proc: ProcId, arena: ArenaMemory) {
         if let Some(client) = self.clients.get_mut(&proc) {
             client.shared.arena = Some(arena);
         }
     }
 
-    /// Removes a client's memory. Channels stay until the rules drop them.
+    /// Removes a client's memory, which was charged to it. Channels stay until the rules drop them.
     pub(super) fn leave(&mut self, proc: ProcId) {
-        self.clients.remove(&proc);
+        let Some(ClientMemory { pid, shared, waiting, .. }) = self.clients.remove(&proc) else { return };
+        self.budgets.waited(pid, waiting.len());
+        self.budgets.give(pid, Shared::DESCRIPTORS, Shared::BYTES);
+        if let Some(arena) = shared.arena {
+            self.budgets.give(pid, 1, arena.memory.len());
+        }
     }
 
     /// Takes the clients that cannot be served any more.
@@ -177,6 +188,7 @@ impl MemoryHost {
                 Ok(true) => {
                     client.ring(item);
                     client.waiting.pop_front();
+                    self.budgets.waited(client.pid, 1);
                 }
                 Ok(false) => return,
                 Err(_) => return self.fail(proc, CORRUPT_INBOX),
@@ -390,20 +402,31 @@ impl Host for MemoryHost {
         let pushed = if client.waiting.is_empty() { client.producer.push(&item.encode()) } else { Ok(false) };
         match pushed {
             Ok(true) => client.ring(&item),
-            Ok(false) if client.waiting.len() < WAITING_MAX => client.waiting.push_back(item),
-            Ok(false) => self.fail(to, "it does not read its inbox, and too much waits for it"),
+            Ok(false) if self.budgets.wait(client.pid) => client.waiting.push_back(item),
+            // Undoes the count of an item that does not wait.
+            Ok(false) => {
+                self.budgets.waited(client.pid, 1);
+                self.fail(to, "it does not read its inbox, and too much waits for it");
+            }
             Err(_) => self.fail(to, CORRUPT_INBOX),
         }
     }
 
     fn make_channel(&mut self, channel: u32, bit: u32, caller: ProcId, callee: ProcId) -> bool {
-        let doorbells = |proc| self.clients.get(&proc).map(|client| Arc::clone(&client.shared.doorbells));
-        let (Some(of_caller), Some(of_callee)) = (doorbells(caller), doorbells(callee)) else { return false };
-        // Without memory or descriptors, these two processes keep using the broker.
-        let Ok(memory) = SealedMemory::create(call_slot::SIZE).map(Arc::new) else { return false };
-        let Ok(call_slots) = CallSlots::new(memory) else { return false };
+        let of =
+            |proc| self.clients.get(&proc).map(|client| (client.pid, Arc::clone(&client.shared.doorbells)));
+        let (Some((pid, of_caller)), Some((_, of_callee))) = (of(caller), of(callee)) else { return false };
+        // Without memory, descriptors or budget, these two processes keep using the broker.
+        if self.budgets.take(pid, 1, 0).is_err() {
+            return false;
+        }
+        let memory = SealedMemory::create(call_slot::SIZE).map(Arc::new).ok();
+        let Some(call_slots) = memory.and_then(|memory| CallSlots::new(memory).ok()) else {
+            self.budgets.give(pid, 1, 0);
+            return false;
+        };
         let doorbells = [of_caller, of_callee];
-        self.channels.insert(channel, Channel { call_slots, caller, callee, bit, doorbells });
+        self.channels.insert(channel, Channel { call_slots, caller, callee, pid, bit, doorbells });
         for side in [caller, callee] {
             if let Some(client) = self.clients.get_mut(&side) {
                 client.channels.insert(channel);
@@ -432,7 +455,8 @@ impl Host for MemoryHost {
     }
 
     fn drop_channel(&mut self, channel: u32) {
-        let Some(Channel { caller, callee, .. }) = self.channels.remove(&channel) else { return };
+        let Some(Channel { caller, callee, pid, .. }) = self.channels.remove(&channel) else { return };
+        self.budgets.give(pid, 1, 0);
         for side in [caller, callee] {
             if let Some(client) = self.clients.get_mut(&side) {
                 client.channels.remove(&channel);

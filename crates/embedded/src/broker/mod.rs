@@ -2,18 +2,23 @@
 //! module starts it, decides how long it runs, and ends it.
 //!
 //! - [`core`]: the rules, without any system call. - [`serve`]: clients and their requests.
-//! - [`memory`]: the memory that it shares with them.
+//! - [`memory`]: the memory that it shares with them. - [`budget`], [`turns`], [`notices`]: limits that keep one
+//!   process from harming the others, without I/O or a clock.
 //!
 //! Not here: the client end (`rpc::connection`), starting it on demand (`start`).
 
+mod budget;
 pub mod core;
 mod memory;
+mod notices;
 mod serve;
+mod turns;
 
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sys::seqpacket;
 
@@ -44,6 +49,8 @@ pub enum Event<'e> {
         pid: u32,
         /// The violation.
         why: &'e str,
+        /// Number of such events that were not reported since the last one.
+        left_out: u64,
     },
     /// The broker could not admit a client.
     Refused {
@@ -51,6 +58,8 @@ pub enum Event<'e> {
         pid: u32,
         /// The failed step.
         why: &'e str,
+        /// Number of such events that were not reported since the last one.
+        left_out: u64,
     },
 }
 
@@ -58,10 +67,18 @@ impl fmt::Display for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Listening { at } => write!(f, "listening at {}", at.display()),
-            Self::Dropped { pid, why } => write!(f, "dropped process {pid}: {why}"),
-            Self::Refused { pid, why } => write!(f, "refused process {pid}: {why}"),
+            Self::Dropped { pid, why, left_out } => {
+                write!(f, "dropped process {pid}: {why}{}", more(*left_out))
+            }
+            Self::Refused { pid, why, left_out } => {
+                write!(f, "refused process {pid}: {why}{}", more(*left_out))
+            }
         }
     }
+}
+
+fn more(left_out: u64) -> String {
+    if left_out == 0 { String::new() } else { format!(" (and {left_out} such events before it)") }
 }
 
 /// Error: a broker could not serve.
@@ -112,16 +129,28 @@ impl std::error::Error for RunError {
     }
 }
 
+/// Time that a client has for its first message.
+const HELLO_PATIENCE: Duration = Duration::from_secs(5);
+
 /// Serves a directory until its lifetime ends. `tell` receives the events; the first one is [`Event::Listening`].
 ///
 /// # Errors
 /// See [`RunError`].
-pub fn run(directory: &Path, lifetime: Lifetime, mut tell: impl FnMut(Event<'_>)) -> Result<(), RunError> {
+pub fn run(directory: &Path, lifetime: Lifetime, tell: impl FnMut(Event<'_>)) -> Result<(), RunError> {
+    serve(directory, lifetime, HELLO_PATIENCE, tell)
+}
+
+fn serve(
+    directory: &Path,
+    lifetime: Lifetime,
+    hello_patience: Duration,
+    mut tell: impl FnMut(Event<'_>),
+) -> Result<(), RunError> {
     directory::ensure(directory).map_err(RunError::Directory)?;
     let (listener, own) = begin(directory)?;
     let failed = |source| RunError::Os { call: "waiting for clients at", path: directory.to_owned(), source };
     tell(Event::Listening { at: &directory::socket(directory) });
-    let mut server = Server::new(listener, &mut tell).map_err(failed)?;
+    let mut server = Server::new(listener, hello_patience, &mut tell).map_err(failed)?;
     loop {
         server.serve(lifetime).map_err(failed)?;
         if end(directory, own, lifetime, &server) {

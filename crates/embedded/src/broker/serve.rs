@@ -1,10 +1,10 @@
 //! Broker's server loop: accepts clients, passes their requests to the core, disconnects them.
 //! Not here: the driver's rules (`core`), memory (`memory`), start and end of the broker (`super`).
 //!
-//! One thread handles one message at a time, and waits for nothing but the next message: a client that stops
+//! Processes with pending messages take turns (`turns`). One thread handles one message at a time, and waits for nothing but the next message: a client that stops
 //! anywhere delays no other. An invalid message ends its sender's connection and nothing else.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,8 +16,11 @@ use sys::errno::EBUSY;
 use sys::sealed_memory::SealedMemory;
 use sys::seqpacket::{self, Peer, Wait};
 
+use super::budget::Exceeded;
 use super::core::{Client, Core};
 use super::memory::{ArenaMemory, MemoryHost, Shared};
+use super::notices::Notices;
+use super::turns::{Next, Turns};
 use super::{Event, Lifetime};
 use crate::rpc::framing::{self, BadHello, FETCHED, FRAME, HELLO_MAX, Hello, Reception};
 use crate::rpc::protocol::{OUTBOX_SIZE, ProcId, Request, StateFile, Transact, VERSION};
@@ -36,6 +39,8 @@ struct ClientSocket {
     peer: Peer,
     /// Set once the client has sent its hello.
     proc: Option<ProcId>,
+    /// Taken out of the epoll set until its turn.
+    parked: bool,
 }
 
 /// Reason to disconnect a client.
@@ -54,6 +59,13 @@ pub(super) struct Server<'t> {
     tokens: HashMap<ProcId, u64>,
     listener: OwnedFd,
     epoll: Epoll,
+    turns: Turns,
+    listener_parked: bool,
+    /// Clients that have not sent their hello yet, or are gone, with the time when their patience ends.
+    silent: VecDeque<(Instant, u64)>,
+    hello_patience: Duration,
+    notices: Notices,
+    began: Instant,
     next_token: u64,
     /// Spare descriptor, closed to accept and refuse a client when no other is left.
     spare: Option<File>,
@@ -63,9 +75,17 @@ pub(super) struct Server<'t> {
 }
 
 const LISTENER: u64 = 0;
+/// Clients that connect have the turns of one process.
+const LISTENER_PID: u32 = 0;
+/// Number of ready clients above which those whose turn has not come are parked, so that each wait stays cheap.
+const READY_MAX: usize = 16;
 
 impl<'t> Server<'t> {
-    pub(super) fn new(listener: OwnedFd, tell: &'t mut dyn FnMut(Event<'_>)) -> io::Result<Self> {
+    pub(super) fn new(
+        listener: OwnedFd,
+        hello_patience: Duration,
+        tell: &'t mut dyn FnMut(Event<'_>),
+    ) -> io::Result<Self> {
         let epoll = Epoll::new()?;
         epoll.add(listener.as_fd(), LISTENER)?;
         Ok(Self {
@@ -75,6 +95,12 @@ impl<'t> Server<'t> {
             tokens: HashMap::new(),
             listener,
             epoll,
+            turns: Turns::default(),
+            listener_parked: false,
+            silent: VecDeque::new(),
+            hello_patience,
+            notices: Notices::default(),
+            began: Instant::now(),
             next_token: LISTENER + 1,
             spare: spare(),
             bytes: Vec::new(),
@@ -91,11 +117,13 @@ impl<'t> Server<'t> {
         let mut ready = Vec::new();
         let mut linger = FIRST_LINGER;
         let mut alone_since = Instant::now();
+        let mut rest_ms = 0;
         loop {
             let timeout = match lifetime {
                 Lifetime::UntilStopped if sys::stop_signal::received().is_some() => return Ok(()),
-                Lifetime::UntilStopped => LOOK_MS,
-                Lifetime::LastClient if !self.clients.is_empty() => -1,
+                _ if !self.turns.is_empty() => rest_ms,
+                Lifetime::UntilStopped => self.before_deadline(LOOK_MS),
+                Lifetime::LastClient if !self.clients.is_empty() => self.before_deadline(-1),
                 Lifetime::LastClient => match linger.checked_sub(alone_since.elapsed()) {
                     Some(left) => left.as_millis() as i32 + 1,
                     None => return Ok(()),
@@ -105,15 +133,86 @@ impl<'t> Server<'t> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 other => other?,
             }
+            self.turns.look();
             for token in &ready {
-                match *token {
-                    LISTENER => self.accept(),
-                    token => self.receive(token),
-                }
+                self.turns.ready(self.pid_of(*token), *token);
             }
-            if !ready.is_empty() {
-                (linger, alone_since) = (LINGER, Instant::now());
+            let next = self.turns.next(self.now_ns());
+            rest_ms = if let Next::Rest(ns) = next { (ns / 1_000_000) as i32 + 1 } else { 0 };
+            self.park(&ready, next);
+            let Next::Serve(pid, token) = next else {
+                self.dismiss_silent(Instant::now());
+                continue;
+            };
+            let began = Instant::now();
+            match token {
+                LISTENER => self.accept(),
+                token => self.receive(token),
             }
+            self.unpark(token);
+            let now = Instant::now();
+            let spent = now.saturating_duration_since(began).as_nanos();
+            self.turns.spent(pid, u64::try_from(spent).unwrap_or(u64::MAX), self.now_ns());
+            self.dismiss_silent(now);
+            (linger, alone_since) = (LINGER, now);
+        }
+    }
+
+    /// A timeout in ms that does not exceed the patience with the next silent client.
+    fn before_deadline(&self, timeout: i32) -> i32 {
+        let Some((deadline, _)) = self.silent.front() else { return timeout };
+        let left = deadline.saturating_duration_since(Instant::now()).as_millis().min(1 << 20) as i32 + 1;
+        if timeout < 0 { left } else { left.min(timeout) }
+    }
+
+    /// Dismisses clients that did not send their hello in time.
+    fn dismiss_silent(&mut self, now: Instant) {
+        while let Some((deadline, token)) = self.silent.front().copied() {
+            let waits = self.clients.get(&token).is_some_and(|client| client.proc.is_none());
+            if waits && deadline > now {
+                return;
+            }
+            self.silent.pop_front();
+            if waits {
+                self.dismiss(token, Disconnect::Violation("it connected and said nothing"));
+            }
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn pid_of(&self, token: u64) -> u32 {
+        self.clients.get(&token).map_or(LISTENER_PID, |client| client.peer.pid)
+    }
+
+    /// Takes connections of streams out of the epoll set until their turn, and others if many are ready.
+    fn park(&mut self, ready: &[u64], next: Next) {
+        for token in ready {
+            let served = matches!(next, Next::Serve(_, serves) if serves == *token);
+            if served || ready.len() <= READY_MAX && !self.turns.is_stream(self.pid_of(*token)) {
+                continue;
+            }
+            if *token == LISTENER {
+                self.listener_parked = self.epoll.remove(self.listener.as_fd()).is_ok();
+            } else if let Some(client) = self.clients.get_mut(token) {
+                client.parked = self.epoll.remove(client.socket.as_fd()).is_ok();
+            }
+        }
+    }
+
+    fn unpark(&mut self, token: u64) {
+        if token == LISTENER {
+            if std::mem::take(&mut self.listener_parked) {
+                self.listener_parked = self.epoll.add(self.listener.as_fd(), LISTENER).is_err();
+            }
+            return;
+        }
+        let Some(client) = self.clients.get_mut(&token).filter(|client| client.parked) else { return };
+        client.parked = false;
+        if self.epoll.add(client.socket.as_fd(), token).is_err() {
+            self.dismiss(token, Disconnect::Violation("it cannot be waited for: no memory"));
         }
     }
 
@@ -121,7 +220,7 @@ impl<'t> Server<'t> {
         match seqpacket::accept(self.listener.as_fd()) {
             Ok(socket) => {
                 if let Err(error) = self.admit(socket) {
-                    (self.tell)(Event::Refused { pid: 0, why: &sys::errno::describe(&error) });
+                    self.report_refused("admission", 0, &sys::errno::describe(&error));
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -135,10 +234,23 @@ impl<'t> Server<'t> {
 
     fn admit(&mut self, socket: OwnedFd) -> io::Result<()> {
         let peer = seqpacket::peer(socket.as_fd())?;
+        if let Err(Exceeded { errno, why }) = self.host.budgets.connect(peer.pid) {
+            self.report_refused(why, peer.pid, why);
+            self.turns.at_leisure(peer.pid, true);
+            let refused = Reception::Refused { errno, why: why.to_owned() };
+            // A client that misses this sees the end of the connection.
+            let _ = seqpacket::send(socket.as_fd(), &refused.encode(), &[], Wait::No);
+            return Ok(());
+        }
         let token = self.next_token;
         self.next_token += 1;
-        self.epoll.add(socket.as_fd(), token)?;
-        self.clients.insert(token, ClientSocket { socket, peer, proc: None });
+        let added = self.epoll.add(socket.as_fd(), token);
+        if added.is_err() {
+            self.host.budgets.disconnect(peer.pid);
+        }
+        added?;
+        self.clients.insert(token, ClientSocket { socket, peer, proc: None, parked: false });
+        self.silent.push_back((Instant::now() + self.hello_patience, token));
         Ok(())
     }
 
@@ -153,7 +265,14 @@ impl<'t> Server<'t> {
             // A client that misses this sees the end of the connection.
             let _ = seqpacket::send(socket.as_fd(), &refused.encode(), &[], Wait::No);
         }
-        (self.tell)(Event::Refused { pid, why });
+        self.report_refused(why, pid, why);
+    }
+
+    /// Reports a refusal, unless one of this kind was reported a moment ago.
+    fn report_refused(&mut self, kind: &'static str, pid: u32, why: &str) {
+        if let Some(left_out) = self.notices.tell(kind, self.began.elapsed()) {
+            (self.tell)(Event::Refused { pid, why, left_out });
+        }
     }
 
     /// Receives one message of a client.
@@ -185,15 +304,18 @@ impl<'t> Server<'t> {
     }
 
     fn dismiss(&mut self, token: u64, disconnect: Disconnect) {
-        let Some(ClientSocket { socket, peer, proc }) = self.clients.remove(&token) else { return };
+        let Some(ClientSocket { socket, peer, proc, .. }) = self.clients.remove(&token) else { return };
         drop(socket);
         if let Some(proc) = proc {
             self.tokens.remove(&proc);
             self.core.close(proc, &mut self.host);
             self.host.leave(proc);
         }
-        if let Disconnect::Violation(why) = disconnect {
-            (self.tell)(Event::Dropped { pid: peer.pid, why });
+        self.host.budgets.disconnect(peer.pid);
+        if let Disconnect::Violation(why) = disconnect
+            && let Some(left_out) = self.notices.tell(why, self.began.elapsed())
+        {
+            (self.tell)(Event::Dropped { pid: peer.pid, why, left_out });
         }
     }
 
@@ -207,14 +329,20 @@ impl<'t> Server<'t> {
                     "it speaks version {VERSION} of its protocol, this program version {theirs}; stop the \
                      broker, or use the program it was started from"
                 );
-                return self.refuse(token, EPROTO, why);
+                return self.refuse(token, "version", EPROTO, why);
             }
         };
+        let Some(pid) = self.clients.get(&token).map(|client| client.peer.pid) else { return Ok(()) };
+        if let Err(Exceeded { errno, why }) = self.host.budgets.take(pid, Shared::DESCRIPTORS, Shared::BYTES)
+        {
+            return self.refuse(token, why, errno, why.to_owned());
+        }
         let shared = match Shared::create() {
             Ok(shared) => shared,
             Err((what, error)) => {
+                self.host.budgets.give(pid, Shared::DESCRIPTORS, Shared::BYTES);
                 let why = format!("making {what} failed: {}", sys::errno::describe(&error));
-                return self.refuse(token, error.raw_os_error().unwrap_or(0), why);
+                return self.refuse(token, what, error.raw_os_error().unwrap_or(0), why);
             }
         };
         let Some(client) = self.clients.get_mut(&token) else { return Ok(()) };
@@ -229,9 +357,13 @@ impl<'t> Server<'t> {
         sent
     }
 
-    fn refuse(&mut self, token: u64, errno: i32, why: String) -> Result<(), Disconnect> {
+    fn refuse(&mut self, token: u64, kind: &'static str, errno: i32, why: String) -> Result<(), Disconnect> {
+        if let Some(pid) = self.clients.get(&token).map(|client| client.peer.pid) {
+            self.report_refused(kind, pid, &why);
+            // One that tries again at once waits longer.
+            self.turns.at_leisure(pid, true);
+        }
         if let Some(client) = self.clients.get(&token) {
-            (self.tell)(Event::Refused { pid: client.peer.pid, why: &why });
             let refused = Reception::Refused { errno, why }.encode();
             // A client that misses this sees the end of the connection.
             let _ = seqpacket::send(client.socket.as_fd(), &refused, &[], Wait::No);
@@ -249,6 +381,8 @@ impl<'t> Server<'t> {
     ) -> Result<(), Disconnect> {
         let (thread, seq, mut request) =
             framing::unframe(bytes).ok_or(Disconnect::Violation("it sent a message that is no request"))?;
+        // A text of everything is long, and nobody's call waits for it.
+        self.turns.at_leisure(self.pid_of(token), matches!(request, Request::State { .. }));
         match request {
             Request::TakeFds { transaction } => {
                 let fds = self.core.take_fds(from, transaction);
@@ -295,12 +429,17 @@ impl<'t> Server<'t> {
             Ok(arena) => arena,
             Err(error) => return self.answer(token, error.raw_os_error().unwrap_or(EMFILE), &[]),
         };
+        let memory = std::sync::Arc::clone(&arena.memory);
+        let Some(pid) = self.clients.get(&token).map(|client| client.peer.pid) else { return Ok(()) };
+        if let Err(Exceeded { errno, .. }) = self.host.budgets.take(pid, 1, memory.len()) {
+            return self.answer(token, errno, &[]);
+        }
         if !self.core.map(from, arena.size) {
+            self.host.budgets.give(pid, 1, memory.len());
             return self.answer(token, EBUSY, &[]);
         }
-        let answered = self.answer(token, 0, &[arena.memory.descriptor()]);
         self.host.map(from, arena);
-        answered
+        self.answer(token, 0, &[memory.descriptor()])
     }
 
     fn tell_state(&self, token: u64, which: u32) -> Result<(), Disconnect> {

@@ -2,6 +2,8 @@
 //! Not here: the driver's rules (`core`), the client library (`client`).
 
 mod exhausted;
+mod limits;
+mod siege;
 
 use std::fs::File;
 use std::io::Read;
@@ -41,15 +43,20 @@ struct Broker {
 
 impl Broker {
     fn start(folder: Folder) -> Self {
+        Self::start_with(folder, HELLO_PATIENCE)
+    }
+
+    fn start_with(folder: Folder, hello_patience: Duration) -> Self {
         let (tell, told) = mpsc::channel();
         let path = folder.0.clone();
-        let serve = move || {
-            run(&path, Lifetime::LastClient, |event| {
-                tell.send(event.to_string()).expect("heard");
+        let on_thread = move || {
+            serve(&path, Lifetime::LastClient, hello_patience, |event| {
+                // A test that has ended does not listen any more.
+                let _ = tell.send(event.to_string());
             })
             .map_err(|error| error.to_string())
         };
-        let thread = std::thread::spawn(serve);
+        let thread = std::thread::spawn(on_thread);
         let broker = Self { folder, told, thread };
         assert!(broker.hears().starts_with("listening at"));
         broker

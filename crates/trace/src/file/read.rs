@@ -288,10 +288,12 @@ impl Scan {
 
 fn head(text: &[u8]) -> Result<Head, OpenError> {
     let text = String::from_utf8_lossy(text);
-    let value = |key: &str| {
+    let optional = |key: &str| {
         let line = text.lines().find_map(|line| line.split_once('=').filter(|(name, _)| *name == key));
         line.map(|(_, value)| value)
-            .ok_or_else(|| OpenError::Malformed { detail: format!("its head does not say {key}") })
+    };
+    let value = |key: &str| {
+        optional(key).ok_or_else(|| OpenError::Malformed { detail: format!("its head does not say {key}") })
     };
     let number = |key: &str, most: u32| {
         let text = value(key)?;
@@ -304,5 +306,8 @@ fn head(text: &[u8]) -> Result<Head, OpenError> {
         page_size: number("page_size", LARGEST_PAGE)?,
         cpus: number("cpus", MOST_CPUS)?,
         kernel: value("kernel")?.to_owned(),
+        tick_ns: optional("tick_ns").and_then(|ns| ns.parse().ok()),
+        tickless: optional("tickless").unwrap_or_default().split(',').flat_map(str::parse).collect(),
+        stolen_ns: optional("stolen_ns").and_then(|ns| ns.parse().ok()),
     })
 }

@@ -5,7 +5,7 @@ use crate::report::ProblemKind;
 use std::io::Cursor;
 
 fn head() -> Head {
-    Head { clock: "mono".into(), page_size: 8, cpus: 2, kernel: "6.1-test".into() }
+    Head { clock: "mono".into(), page_size: 8, cpus: 2, kernel: "6.1-test".into(), ..Head::default() }
 }
 
 fn sample(end: bool) -> Vec<u8> {

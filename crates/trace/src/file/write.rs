@@ -28,11 +28,26 @@ impl<W: Write> Writer<W> {
         }
         out.write_all(&MAGIC)?;
         out.write_all(&VERSION.to_le_bytes())?;
-        let Head { clock, page_size, cpus, kernel } = head;
-        let mut writer = Self { out, page_size: *page_size as usize };
-        let text = format!("clock={clock}\npage_size={page_size}\ncpus={cpus}\nkernel={kernel}\n");
-        writer.chunk(KIND_HEAD, 0, &[text.as_bytes()])?;
+        let mut writer = Self { out, page_size: head.page_size as usize };
+        writer.head(head)?;
         Ok(writer)
+    }
+
+    /// Replaces the head; the page size must stay.
+    ///
+    /// # Errors
+    /// I/O errors of the output.
+    pub fn head(&mut self, head: &Head) -> io::Result<()> {
+        let Head { clock, page_size, cpus, kernel, tick_ns, tickless, stolen_ns } = head;
+        let mut text = format!("clock={clock}\npage_size={page_size}\ncpus={cpus}\nkernel={kernel}\n");
+        for (key, value) in [("tick_ns", tick_ns), ("stolen_ns", stolen_ns)] {
+            text.extend(value.map(|value| format!("{key}={value}\n")));
+        }
+        if !tickless.is_empty() {
+            let cpus: Vec<String> = tickless.iter().map(u32::to_string).collect();
+            text += &format!("tickless={}\n", cpus.join(","));
+        }
+        self.chunk(KIND_HEAD, 0, &[text.as_bytes()])
     }
 
     /// Adds a tracefs text; `cpu` matters for [`TracefsText::Stats`] only. A repeated text replaces the earlier one.

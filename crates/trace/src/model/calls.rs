@@ -57,6 +57,8 @@ pub(crate) struct OpenCall {
     pub(crate) frozen: bool,
     pub(crate) doubtful: bool,
     pub(crate) label: Option<Box<str>>,
+    /// Whether it belongs to an inheritance scene.
+    pub(crate) scene: bool,
     /// When the caller's mark announced it.
     pub(crate) announced: Option<u64>,
     /// When the caller had the reply, if its mark for the end of the call is awaited.
@@ -149,6 +151,8 @@ impl Calls {
         let (announced, label) = label.map_or((None, None), |(ts, label)| (Some(ts), Some(label)));
         let parent = thread.serving.last().and_then(|served| served.slot);
         let parent = parent.and_then(|slot| Some((slot, self.get(slot)?.serial)));
+        let scene =
+            thread.scene || parent.and_then(|(slot, _)| self.get(slot)).is_some_and(|outer| outer.scene);
         self.serial += 1;
         if self.open.len() - self.empty.len() >= MOST_OPEN
             && let Some((_, slot, _)) = self.oldest().and_then(|_| self.begun.front().copied())
@@ -166,6 +170,7 @@ impl Calls {
             client_prio: thread.prio,
             client_cpu: event.cpu,
             label,
+            scene,
             announced,
             parent: parent.filter(|_| !sent.is_oneway()),
             ..OpenCall::default()
@@ -406,7 +411,7 @@ impl Calls {
         let Some(thread) = history.thread_mut(tid) else { return };
         thread.serving.clear();
         (thread.ending, thread.sent, thread.free_since) = (None, None, None);
-        thread.has_served = false;
+        (thread.has_served, thread.scene) = (false, false);
         for slot in std::mem::take(&mut thread.calling) {
             self.ended.push((slot, ts, Outcome::Dead));
         }

@@ -7,8 +7,9 @@
 
 use super::calls::{Nested, OpenCall};
 use super::history::{History, Interrupt, Occupant, SchedState, SleepReason, Thread};
+use super::watch::Silence;
 use crate::cause::{Cause, CpuHolder, Segment};
-use crate::event::{CodeLocation, State};
+use crate::event::{CodeLocation, Name, State};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Phase {
@@ -185,9 +186,8 @@ impl Divider<'_> {
                         self.running(tid, thread, cpu, (begin, end), phase)
                     }
                     (Some(SchedState::Sleeping { state, place, slept }), None) => {
-                        let woken = || self.woken_by_its_own(thread, begin);
                         let cause = match asleep(state, place, slept, phase) {
-                            Cause::Sleeping(place) => woken().unwrap_or(Cause::Sleeping(place)),
+                            Cause::Sleeping { .. } => self.slept(thread, begin, place),
                             cause => cause,
                         };
                         self.put(begin, end, Segment { cause, tid, ..nobody() });
@@ -203,7 +203,7 @@ impl Divider<'_> {
     fn running(&mut self, tid: i32, thread: &Thread, cpu: u32, (from, to): (u64, u64), phase: Phase) {
         let part = Segment { tid, cpu: Some(cpu), ..nobody() };
         let own = if tid == self.call.client { Cause::ClientRunning } else { Cause::ServerRunning };
-        self.uninterrupted(cpu, from, to, part, |cut, begin, end| {
+        self.heard(cpu, from, to, part, |cut, begin, end| {
             for (begin, end, inside) in thread.in_driver.slices(begin, end) {
                 let cause = match (inside, phase) {
                     (Some(true), _) | (None, Phase::Handover) => Cause::Driver,
@@ -214,13 +214,20 @@ impl Divider<'_> {
         });
     }
 
-    /// Cause of a sleep that a thread of the same process ended.
-    fn woken_by_its_own(&self, sleeper: &Thread, ts: u64) -> Option<Cause> {
+    /// Cause of a sleep that only its end explains: the thread that woke the sleeper.
+    fn slept(&self, sleeper: &Thread, ts: u64, place: CodeLocation) -> Cause {
         let woken = sleeper.run.after(ts).next();
-        let Some((_, SchedState::Runnable { waker, .. })) = woken else { return None };
-        let other = self.history.thread(waker)?;
-        let same = sleeper.tgid.is_some() && sleeper.tgid == other.tgid;
-        same.then_some(Cause::Thread { waker, comm: other.comm })
+        let Some((_, SchedState::Runnable { waker, .. })) = woken else {
+            return Cause::Sleeping { place, waker: None };
+        };
+        let other = self.history.thread(waker);
+        let comm = other.map_or(Name::NONE, |other| other.comm);
+        let same = sleeper.tgid.is_some() && other.is_some_and(|other| sleeper.tgid == other.tgid);
+        if same {
+            Cause::Thread { waker, comm }
+        } else {
+            Cause::Sleeping { place, waker: Some((waker, comm)) }
+        }
     }
 
     /// Divides a wait for a CPU by the tasks that had the CPU.
@@ -309,6 +316,33 @@ impl Divider<'_> {
         }
     }
 
+    /// Adds segments for a CPU's interrupts and for its silences past a due interrupt, and passes the remaining time to
+    /// `rest`.
+    fn heard(
+        &mut self,
+        cpu: u32,
+        from: u64,
+        to: u64,
+        part: Segment,
+        mut rest: impl FnMut(&mut Self, u64, u64),
+    ) {
+        let silences = self.history.cpu(cpu).map(|there| &there.silence);
+        self.uninterrupted(cpu, from, to, part, |cut, from, to| {
+            let Some(silences) = silences else { return rest(cut, from, to) };
+            for (begin, end, silence) in silences.slices(from, to) {
+                let cause = match silence.flatten() {
+                    Some(Silence::Stolen) => Cause::Stolen,
+                    Some(Silence::Unclear) => Cause::Silent,
+                    None => {
+                        rest(cut, begin, end);
+                        continue;
+                    }
+                };
+                cut.put(begin, end, Segment { cause, ..part });
+            }
+        });
+    }
+
     /// Inserts a nested call's segments into the call that it was made for.
     fn adopt(&mut self, nested: &Nested, from: u64, to: u64) {
         let mut at = from;
@@ -355,7 +389,7 @@ fn asleep(state: State, place: CodeLocation, slept: SleepReason, phase: Phase) -
         (SleepReason::Unsaid, State::Uninterruptible) => Cause::Uninterruptible(place),
         // A thread that was handed the work and still sleeps waits for a wake-up that the trace lacks.
         (SleepReason::Unsaid, State::Sleeping) if phase == Phase::Handover => Cause::WakeLatency,
-        (SleepReason::Unsaid, State::Sleeping) => Cause::Sleeping(place),
+        (SleepReason::Unsaid, State::Sleeping) => Cause::Sleeping { place, waker: None },
         (SleepReason::Unsaid, _) => Cause::Unknown,
     }
 }

@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 
 use super::timeline::Timeline;
+use super::watch::{Silence, Silent, Watch};
 use crate::cause::Cause;
-use crate::event::{CodeLocation, Irq, LockKind, Name, Prio, Softirq, State, Task};
+use crate::event::{CodeLocation, Event, Irq, Kind, LockKind, Name, Names, Prio, Softirq, State, Task};
 use crate::hash::FastHash;
 
 /// Maximum number of threads; only a forged trace has more.
@@ -117,6 +118,8 @@ pub(crate) struct Thread {
     pub(crate) has_served: bool,
     /// Time and text of a binderperf mark about its next call.
     pub(crate) label: Option<(u64, Box<str>)>,
+    /// Whether its mark says that it plays an inheritance scene.
+    pub(crate) scene: bool,
     /// Marked call whose reply it has: slot and serial number.
     pub(crate) returning: Option<(usize, u64)>,
     /// `debug_id` of the call that it took last.
@@ -153,6 +156,9 @@ pub(crate) struct Cpu {
     pub(crate) khz: Timeline<u32>,
     pub(crate) highest_khz: u32,
     pub(crate) last_event: Option<u64>,
+    /// Silences while a task ran.
+    pub(crate) silence: Timeline<Option<Silence>>,
+    pub(super) watch: Watch,
 }
 
 /// All threads and CPUs.
@@ -239,6 +245,24 @@ impl History {
         let gone = self.threads.values_mut().map(|thread| thread.forget(horizon)).sum::<usize>()
             + self.cpus.iter_mut().map(|cpu| cpu.forget(horizon)).sum::<usize>();
         self.steps = self.steps.saturating_sub(gone);
+    }
+
+    /// Notes an event of a CPU, and the silence before it.
+    pub(crate) fn hear(&mut self, event: &Event, names: &Names) {
+        if let Kind::IpiSend { to_cpu: Some(to), .. } = event.kind
+            && to != event.cpu
+            && let Some(there) = self.cpus.get_mut(to as usize)
+        {
+            there.watch.send(event.ts);
+        }
+        let silent = self.cpu_mut(event.cpu).and_then(|cpu| cpu.watch.hear(event, names));
+        let Some(Silent { begin, due, proven }) = silent else { return };
+        let past_due = if proven { Silence::Stolen } else { Silence::Unclear };
+        self.of_cpu(event.cpu, |cpu| {
+            cpu.silence.push(begin, Some(Silence::Unclear))
+                + cpu.silence.push(due, Some(past_due))
+                + cpu.silence.push(event.ts, None)
+        });
     }
 
     /// Notes that a thread runs on this CPU, as an event shows. If the CPU's task was unknown or the idle task, a
@@ -356,6 +380,7 @@ impl History {
         self.of_cpu(cpu, |cpu| {
             ran = cpu.occupant.last().map(|who| who.tid);
             cpu.interrupts.clear();
+            cpu.watch.lose();
             cpu.occupant.push(from, Occupant::UNKNOWN)
                 + cpu.interrupt.push(from, None)
                 + cpu.idle.push(from, None)
@@ -375,6 +400,7 @@ impl Cpu {
             + self.interrupt.forget(before)
             + self.idle.forget(before)
             + self.khz.forget(before)
+            + self.silence.forget(before)
     }
 
     /// A handler begins.

@@ -3,6 +3,7 @@
 
 mod causes;
 mod random;
+mod silences;
 
 use super::*;
 use crate::event::{
@@ -105,6 +106,12 @@ impl Script {
             }
             "lock-" => Kind::ContentionEnd,
             "print" => Kind::Print(words[1..].join(" ").into()),
+            "tick" => Kind::Tick { period: at(1).cast_unsigned().into() },
+            "timer+" => Kind::IrqEntry { irq: Irq::Vector(236), name: self.names.intern("local_timer") },
+            "timer-" => Kind::IrqExit { irq: Irq::Vector(236), name: Name::NONE },
+            "ipi" => Kind::IpiSend { to_cpu: Some(at(1).cast_unsigned()), reason: Name::NONE },
+            "resched+" => Kind::IrqEntry { irq: Irq::Vector(253), name: self.names.intern("reschedule") },
+            "resched-" => Kind::IrqExit { irq: Irq::Vector(253), name: Name::NONE },
             "lost" => Kind::Lost { count: Some(1) },
             other => panic!("no event {other}"),
         }
@@ -413,4 +420,25 @@ fn drivers_count_apart() {
         found.iter().map(|call| (call.client.tid, call.server.map(|server| server.tid))).collect();
     pairs.sort_unstable();
     assert_eq!(pairs, [(10, Some(20)), (11, Some(21))]);
+}
+
+#[test]
+fn calls_of_an_inheritance_scene_are_marked_until_their_thread_dies() {
+    let call = |id: i32, from: u64| {
+        [
+            format!("{from} 0 10 send {id} 20"),
+            format!("{} 1 20 recv {id}", from + 5),
+            format!("{} 1 20 reply {} 10 10", from + 10, id + 50),
+            format!("{} 0 10 recv {}", from + 15, id + 50),
+        ]
+        .join("\n")
+    };
+    let lines = format!(
+        "{START}\n{}\n130 0 10 print binderperf: scene\n{}\n180 0 10 switch X 0\n190 0 0 switch R 10\n{}",
+        call(1, 100),
+        call(2, 150),
+        call(3, 200)
+    );
+    let scenes: Vec<_> = rebuilt(&[], &lines).0.iter().map(|call| (call.debug_id, call.scene)).collect();
+    assert_eq!(scenes, [(1, false), (2, true), (3, false)]);
 }

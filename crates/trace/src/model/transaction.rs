@@ -87,6 +87,8 @@ pub struct Transaction {
     pub doubtful: bool,
     /// `key=value` words of the binderperf mark that the thread wrote before the call.
     pub label: Option<Box<str>>,
+    /// Whether it belongs to one of binderperf's inheritance scenes, whose calls sleep on purpose.
+    pub scene: bool,
     /// Whether it was made while serving another call.
     pub nested: bool,
     /// Segments of its time, in order, from `begin` to `end` without a gap.

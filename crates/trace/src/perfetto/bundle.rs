@@ -48,6 +48,9 @@ impl Bundles {
 
     /// Takes an event.
     pub(super) fn take<W: Write>(&mut self, event: &Event, names: &Names, out: &mut Output<W>) {
+        if let Kind::Tick { .. } = event.kind {
+            return;
+        }
         let Self { cpus, bytes, symbols, states } = self;
         let bundle = cpus.entry(event.cpu).or_default();
         let lost = matches!(event.kind, Kind::Lost { .. });

@@ -151,7 +151,7 @@ pub(super) fn write(
         }
         Kind::Print(printed) => generic(out, "print", &[("buf", Value::Text(printed))]),
         Kind::Other { name } => generic(out, names.text(*name), &[]),
-        Kind::Lost { .. } => {}
+        Kind::Lost { .. } | Kind::Tick { .. } => {}
     }
 }
 

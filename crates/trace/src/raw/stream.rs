@@ -33,6 +33,8 @@ pub struct RawReader<R> {
     window: usize,
     /// Time of each lane's next event, and the lane.
     order: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Statements of the head about CPUs; they come before the first event.
+    ticks: Vec<Event>,
 }
 
 /// Source of pages for lanes.
@@ -65,7 +67,7 @@ struct Lane {
 impl<R: Read + Seek> RawReader<R> {
     /// Creates a reader of an opened file.
     pub fn new(file: Container<R>) -> Self {
-        let mut report = file.report().clone();
+        let mut report = Report { stolen_ns: file.head().stolen_ns, ..file.report().clone() };
         let text = |part| file.text(part, 0).unwrap_or_default();
         let header = if text(TracefsText::HeaderPage).is_empty() {
             Header::default()
@@ -86,10 +88,20 @@ impl<R: Read + Seek> RawReader<R> {
         let window = (ALL_WINDOWS / cpus.len().max(1)).min(WINDOW);
         let lanes = cpus.into_iter().map(|cpu| Lane::new(cpu, file.text(TracefsText::Stats, cpu))).collect();
         let decoder = Decoder { layouts, names, threads, symbols };
-        let mut reader = Self { file, header, decoder, report, lanes, window, order: BinaryHeap::new() };
+        let mut reader = Self {
+            file,
+            header,
+            decoder,
+            report,
+            lanes,
+            window,
+            order: BinaryHeap::new(),
+            ticks: Vec::new(),
+        };
         for lane in 0..reader.lanes.len() {
             reader.advance(lane);
         }
+        reader.ticks = reader.ticks();
         reader
     }
 
@@ -108,9 +120,18 @@ impl<R: Read + Seek> RawReader<R> {
         &self.report
     }
 
+    fn ticks(&self) -> Vec<Event> {
+        let Head { tick_ns: Some(period), tickless, .. } = self.head() else { return Vec::new() };
+        let ts = self.order.peek().map_or(0, |Reverse((ts, _))| *ts);
+        let ticking = self.lanes.iter().map(|lane| lane.cpu).filter(|cpu| !tickless.contains(cpu));
+        ticking
+            .map(|cpu| Event { kind: Kind::Tick { period: *period }, ..Event::lost(ts, cpu, None) })
+            .collect()
+    }
+
     /// Reads a lane's next event and re-inserts the lane into the order.
     fn advance(&mut self, index: usize) {
-        let Self { file, header, decoder, report, lanes, window, order } = self;
+        let Self { file, header, decoder, report, lanes, window, order, .. } = self;
         let source = Source { file, header: *header, window: *window };
         let Some(lane) = lanes.get_mut(index) else { return };
         lane.next = lane.event(source, decoder, report);
@@ -124,6 +145,9 @@ impl<R: Read + Seek> Iterator for RawReader<R> {
     type Item = Event;
 
     fn next(&mut self) -> Option<Event> {
+        if let Some(tick) = self.ticks.pop() {
+            return Some(tick);
+        }
         let Reverse((_, index)) = self.order.pop()?;
         let event = self.lanes.get_mut(index)?.next.take()?;
         match event.kind {

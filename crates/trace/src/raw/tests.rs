@@ -14,7 +14,13 @@ use std::io::Cursor;
 
 /// File with these pages per CPU, of a kernel with one event: similar to `sched_process_exit`, number 7.
 fn file(pages: &[(u32, Vec<Vec<u8>>)]) -> Vec<u8> {
-    let head = Head { clock: "mono".into(), page_size: pages::SIZE, cpus: 2, kernel: "test".into() };
+    let head = Head {
+        clock: "mono".into(),
+        page_size: pages::SIZE,
+        cpus: 2,
+        kernel: "test".into(),
+        ..Head::default()
+    };
     let mut writer = Writer::create(Vec::new(), &head).expect("written");
     writer.format("test", pages::FORMAT).expect("written");
     writer.text(TracefsText::SavedCmdlines, 0, b"42 answer\n").expect("written");
@@ -122,7 +128,13 @@ fn lost_events_are_events_and_are_counted() {
 
 #[test]
 fn what_the_statistics_say_was_dropped_is_lost_at_the_end() {
-    let head = Head { clock: "mono".into(), page_size: pages::SIZE, cpus: 2, kernel: "test".into() };
+    let head = Head {
+        clock: "mono".into(),
+        page_size: pages::SIZE,
+        cpus: 2,
+        kernel: "test".into(),
+        ..Head::default()
+    };
     let mut writer = Writer::create(Vec::new(), &head).expect("written");
     writer.format("test", pages::FORMAT).expect("written");
     writer.pages(0, &Page::at(400).with(&event(1, 42)).done()).expect("written");

@@ -296,15 +296,26 @@ impl SlowCallBuilder<'_> {
             Cause::SoftInterrupt(softirq) => Some(softirq.name().to_owned()),
             Cause::IdleExit { state } => Some(state.to_string()),
             Cause::NoFreeThread { busy_with } => busy_with.map(|call| call.to_string()),
-            Cause::Thread { waker, comm } => {
-                let comm = self.names.text(*comm);
-                Some(format!("{comm}{}{waker}", if comm.is_empty() { "" } else { " " }))
-            }
+            Cause::Thread { waker, comm } => Some(self.thread(*waker, *comm)),
             Cause::WrongCpu { idle_cpu, .. } => Some(format!("cpu{idle_cpu}")),
             Cause::Contention(kind) => Some(kind.name().to_owned()),
-            Cause::KernelLock(at) | Cause::Uninterruptible(at) | Cause::Sleeping(at) => place(at),
+            Cause::KernelLock(at) | Cause::Uninterruptible(at) => place(at),
+            // A text of its own, behind "slept TIME".
+            Cause::Sleeping { place: at, waker } => {
+                let place = place(at).map(|place| format!("in {place}"));
+                let waker = waker.map(|(tid, comm)| match tid {
+                    ..0 => "until an interrupt woke it, as a timer does".to_owned(),
+                    tid => format!("until {} woke it", self.thread(tid, comm)),
+                });
+                let both: Vec<String> = place.into_iter().chain(waker).collect();
+                Some(both.join(" ")).filter(|text| !text.is_empty())
+            }
             _ => None,
         }
+    }
+
+    fn thread(&self, tid: i32, comm: Name) -> String {
+        ThreadInfo::of(tid, comm, None, self.names).to_string()
     }
 
     fn reasons(&self) -> Vec<Reason> {

@@ -81,6 +81,13 @@ impl Reason {
                 Some(call) => format!("no thread was free for {time}; {who} was busy with call {call}"),
                 None => format!("no thread was free for {time}"),
             },
+            "cpu_stolen" => format!(
+                "{who} had no CPU for {time}: no event on {cpus} past a due interrupt, so the host or the firmware had taken \
+                 it (or the kernel kept interrupts off)"
+            ),
+            "cpu_silent" => format!(
+                "no event on {cpus} for {time}: {who} computed, or the CPU was taken from it; the trace cannot tell"
+            ),
             "thread_wait" => format!(
                 "{who} slept {time} until {detail} of its own process woke it, as for a lock or a condition"
             ),
@@ -91,13 +98,14 @@ impl Reason {
                 Some(lock) => format!("{who} waited {time} for a lock of the kernel: {lock}"),
                 None => format!("{who} waited {time} for a lock of the kernel"),
             },
-            "sleep" | "uninterruptible_sleep" => {
-                let verb = if self.cause == "sleep" { "slept" } else { "slept uninterruptibly" };
-                match &self.detail {
-                    Some(place) => format!("{who} {verb} {time} in {place}"),
-                    None => format!("{who} {verb} {time}, the trace does not say why"),
-                }
-            }
+            "sleep" => match &self.detail {
+                Some(detail) => format!("{who} slept {time} {detail}"),
+                None => format!("{who} slept {time}, the trace does not say why"),
+            },
+            "uninterruptible_sleep" => match &self.detail {
+                Some(place) => format!("{who} slept uninterruptibly {time} in {place}"),
+                None => format!("{who} slept uninterruptibly {time}, the trace does not say why"),
+            },
             cause => format!("{who} waited {time}: {cause}"),
         }
     }
@@ -176,6 +184,9 @@ impl fmt::Display for Analysis {
         for problem in &self.problems {
             writeln!(f, "WARNING: {problem}")?;
         }
+        if let Some(stolen) = self.stolen_ns.filter(|stolen| *stolen > 0) {
+            writeln!(f, "the host gave {} of this machine's CPU time to others (steal)", time(stolen))?;
+        }
         let calls = units::counted(counts.calls, "call");
         write!(f, "{calls} ({} nested), {} oneway", counts.nested, counts.oneway)?;
         for (count, what) in [
@@ -188,6 +199,13 @@ impl fmt::Display for Analysis {
             }
         }
         writeln!(f)?;
+        if counts.scenes > 0 {
+            writeln!(
+                f,
+                "{} calls are of inheritance scenes, which sleep on purpose (--scenes shows them)",
+                counts.scenes
+            )?;
+        }
         match self.deadline_ns {
             Some(deadline) => writeln!(f, "{} over the deadline of {}", counts.missed, time(deadline))?,
             None if counts.missed > 0 => writeln!(f, "{} missed their test's deadline", counts.missed)?,

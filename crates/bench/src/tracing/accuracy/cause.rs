@@ -22,6 +22,9 @@ const LITTLE_WORK_US: u64 = 100;
 /// The same for a cause that comes and goes by itself, in us: less than the excess of an affected call, or
 /// such a call could have spent most of its time at work.
 const MORE_WORK_US: u64 = 600;
+/// Longest time that a call computes at a stretch, in ns, with a margin: work is timed by the clock, and ends whatever
+/// delays it.
+pub(super) const LONGEST_WORK_NS: u64 = (MORE_WORK_US + 400) * 1000;
 /// Share of calls with this work: at random, because otherwise a periodic cause would always meet the same
 /// calls.
 const SHARE: f64 = 0.8;

@@ -37,7 +37,11 @@ fn reception(raw: &OwnedFd) -> String {
 
 #[test]
 fn without_descriptors_everyone_hears_so() {
-    let name = "broker::tests::exhausted::in_a_process_of_its_own";
+    alone("broker::tests::exhausted::in_a_process_of_its_own");
+    alone("broker::tests::limits::a_hoarder_is_refused_while_others_are_served");
+}
+
+fn alone(name: &str) {
     let exe = std::env::current_exe().expect("own executable");
     let output = std::process::Command::new(exe)
         .args([name, "--exact", "--ignored", "--nocapture"])

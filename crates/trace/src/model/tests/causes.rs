@@ -445,11 +445,12 @@ fn a_server_that_its_own_process_wakes_waited_for_that_thread() {
         });
         let slept: Vec<_> = found[0].parts.iter().filter(|part| part.cause.name() == want).collect();
         assert_eq!(slept.iter().map(|part| part.ns()).sum::<u64>(), 30, "{:?}", found[0].parts);
-        let waker = match slept[0].cause {
-            Cause::Thread { waker, .. } => waker,
-            _ => 0,
+        let (waker, own) = match slept[0].cause {
+            Cause::Thread { waker, .. } => (waker, true),
+            Cause::Sleeping { waker: Some((waker, _)), .. } => (waker, false),
+            _ => (0, false),
         };
-        assert_eq!(waker == 9, of_its_own);
+        assert_eq!((waker, own), (9, of_its_own), "whoever woke it is named");
         assert_eq!(found[0].crossed(), Some((0, 1)));
     }
 }
