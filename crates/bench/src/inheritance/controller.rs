@@ -38,6 +38,7 @@ pub(super) fn play_scenes(
     inherit_rt: bool,
     rule: Option<Inherit>,
 ) -> Result<(), String> {
+    mark_scene();
     let context = AnyContext::parse(address);
     let manager = OwnManager::start(dialect, context.clone(), PATIENCE.as_secs());
     let manager = manager.map_err(|error| error.to_string())?;
@@ -214,8 +215,7 @@ fn within<T: Send + 'static>(
     let (sender, receiver) = mpsc::channel();
     // The receiver of a job that hung is gone.
     std::thread::spawn(move || {
-        // Analyses of a recording leave this thread's calls out.
-        Marker::into(None).mark("scene", format_args!(""));
+        mark_scene();
         drop(sender.send(job()));
     });
     match receiver.recv_timeout(patience) {
@@ -223,6 +223,11 @@ fn within<T: Send + 'static>(
         Err(RecvTimeoutError::Timeout) => None,
         Err(RecvTimeoutError::Disconnected) => Some(Err(HopError::Broken("its thread panicked".to_owned()))),
     }
+}
+
+/// Marks the calling thread in a recording: analyses leave its calls out, and those made for them.
+pub(super) fn mark_scene() {
+    Marker::into(None).mark("scene", format_args!(""));
 }
 
 /// Applies a caller's scheduling to the calling thread; returns the actual scheduling.
