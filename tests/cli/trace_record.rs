@@ -345,3 +345,31 @@ fn the_status_is_the_commands() {
     assert_eq!((called.code, called.stdout.trim()), (Some(0), file.as_str()), "{}", called.stderr);
     assert!(Path::new(&file).exists());
 }
+
+#[test]
+fn inheritance_scenes_are_left_out_of_an_analysis_unless_asked_for() {
+    if !may_trace() {
+        return;
+    }
+    let folder = Folder::new("scenes");
+    let trace = folder.path("t.trace");
+    let test = words("binderperf latency hwbinder --driver embedded -i 20 --deadline-us 60000000");
+    binderperf(&[&["trace", "record", "-o", &trace, "sched", "binder_driver", "--"][..], &test].concat());
+    let asked = |more: &[&str]| {
+        binderperf(&[&["trace", "analyze", &trace, "--worst", "1", "--format", "json"], more].concat()).json()
+    };
+    let (without, with) = (asked(&[]), asked(&["--scenes"]));
+    // The scenes' servers sleep for 30 ms and more.
+    let slept = |answer: &serde_json::Value| {
+        let shares = answer["all"]["shares"].as_array().expect("a list").clone();
+        let slept = shares.iter().find(|share| share["cause"] == "sleep");
+        slept.and_then(|share| share["ns"].as_u64()).unwrap_or(0)
+    };
+    assert!(with["counts"]["scenes"].as_u64() > Some(5), "{}", with["counts"]);
+    assert!(
+        slept(&with) > 30_000_000 && slept(&without) < 30_000_000,
+        "{} {}",
+        slept(&with),
+        slept(&without)
+    );
+}

@@ -108,7 +108,7 @@ pub fn execute(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, RunError
     if planned.is_empty() {
         return Err(RunError::nothing_to_run(plan));
     }
-    let start = Instant::now();
+    let (start, steal) = (Instant::now(), host::Steal::now());
     let (contexts, driver) = find_contexts(plan, &planned)?;
     let class = host::class();
     let mut run = new_run(plan.for_record(), driver, class);
@@ -122,6 +122,7 @@ pub fn execute(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, RunError
     servers.see_to_others().map_err(|error| RunError::Unready(error.to_string()))?;
     run_all(plan, &planned, &mut run, &mut servers, observer)?;
     run.elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    run.stolen_ns = steal.and_then(host::Steal::since_ns);
     Ok(run)
 }
 

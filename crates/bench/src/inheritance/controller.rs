@@ -38,6 +38,7 @@ pub(super) fn play_scenes(
     inherit_rt: bool,
     rule: Option<Inherit>,
 ) -> Result<(), String> {
+    mark_scene();
     let context = AnyContext::parse(address);
     let manager = OwnManager::start(dialect, context.clone(), PATIENCE.as_secs());
     let manager = manager.map_err(|error| error.to_string())?;
@@ -215,8 +216,7 @@ fn within<T: Send + 'static>(
     let (sender, receiver) = mpsc::channel();
     // The receiver of a job that hung is gone.
     let thread = sys::title::thread("caller", move || {
-        // Analyses of a recording leave this thread's calls out.
-        Marker::into(None).mark("scene", format_args!(""));
+        mark_scene();
         drop(sender.send(job()));
     });
     if let Err(error) = thread {
@@ -227,6 +227,11 @@ fn within<T: Send + 'static>(
         Err(RecvTimeoutError::Timeout) => None,
         Err(RecvTimeoutError::Disconnected) => Some(Err(HopError::Broken("its thread panicked".to_owned()))),
     }
+}
+
+/// Marks the calling thread in a recording: analyses leave its calls out, and those made for them.
+pub(super) fn mark_scene() {
+    Marker::into(None).mark("scene", format_args!(""));
 }
 
 /// Applies a caller's scheduling to the calling thread; returns the actual scheduling.

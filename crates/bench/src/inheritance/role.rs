@@ -85,7 +85,10 @@ impl Role for InheritanceRole {
                 let rule = rule.as_ref().map(|rule| rule.parse()).transpose()?;
                 controller::play_scenes(&address, &servers, dialect.parse()?, inherit_rt, rule)
             }
-            Self::Serve(parameters) => server::serve(&parameters),
+            Self::Serve(parameters) => {
+                controller::mark_scene();
+                server::serve(&parameters)
+            }
         }
     }
 }

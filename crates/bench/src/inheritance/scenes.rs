@@ -7,7 +7,7 @@ use embedded::Inherit;
 use ipc::NodeOptions;
 use record::{Hop, Sched};
 
-use super::controller::{Caller, Controller, HopError, ServerKind, least_nice, settled};
+use super::controller::{Caller, Controller, HopError, ServerKind, least_nice, mark_scene, settled};
 use super::expected;
 use super::service::{Callee, ServedCall};
 use host::realtime;
@@ -136,6 +136,7 @@ fn queued(controller: &Controller) -> Result<Vec<Hop>, HopError> {
                 // A thread started by a FIFO thread would inherit the policy.
                 let first = scope.spawn(move || {
                     sys::title::name_thread("first caller");
+                    mark_scene();
                     back_to_normal()?;
                     exactly(&busy.look(busy_ms)?).map(|[seen]| seen)
                 });

@@ -256,12 +256,12 @@ impl History {
             there.watch.send(event.ts);
         }
         let silent = self.cpu_mut(event.cpu).and_then(|cpu| cpu.watch.hear(event, names));
-        let Some(Silent { begin, due, proven }) = silent else { return };
+        let Some(Silent { begin, due, end, proven }) = silent else { return };
         let past_due = if proven { Silence::Stolen } else { Silence::Unclear };
         self.of_cpu(event.cpu, |cpu| {
             cpu.silence.push(begin, Some(Silence::Unclear))
                 + cpu.silence.push(due, Some(past_due))
-                + cpu.silence.push(event.ts, None)
+                + cpu.silence.push(end, None)
         });
     }
 

@@ -3,8 +3,8 @@
 //!
 //! A busy CPU takes a timer interrupt at least once per tick, and an interrupt that another CPU sends within
 //! microseconds. If neither shows as an event, the CPU did not execute its own code: a hypervisor or the firmware had
-//! it, or the kernel kept interrupts off. When it is back, what was due comes first. A silence that ends before anything
-//! was due, or in something else, proves nothing.
+//! it, or the kernel kept interrupts off. When it is back, what was due comes at once. A silence that ends before anything
+//! was due, or without it, proves nothing.
 //! Facts: `kernel/time/tick-sched.c` (only `nohz_full` stops the tick of a busy CPU) and `kernel/sched/core.c`
 //! (`ipi_send_cpu` is traced only if the interrupt is really sent), Linux 7.2; no kernel ticks below 100 Hz.
 
@@ -26,11 +26,12 @@ pub(crate) enum Silence {
     Unclear,
 }
 
-/// A silence that is over: its begin, when the interrupt was due, and whether it proves a theft.
+/// A silence that is over: its begin, when the interrupt was due, its end, and whether it proves a theft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Silent {
     pub(super) begin: u64,
     pub(super) due: u64,
+    pub(super) end: u64,
     pub(super) proven: bool,
 }
 
@@ -48,6 +49,8 @@ pub(crate) struct Watch {
     timers: u8,
     /// When another CPU sent an interrupt that did not arrive yet.
     sent: Option<u64>,
+    /// Silence that ended in something else than an interrupt; the late one must follow.
+    waiting: Option<Silent>,
     /// Whether interrupts from other CPUs are recorded where they arrive.
     shows_sent: bool,
 }
@@ -72,14 +75,28 @@ impl Watch {
 
     /// Takes the CPU's next event; returns the silence before it, if something was due in it.
     pub(super) fn hear(&mut self, event: &Event, names: &Names) -> Option<Silent> {
-        let interrupted = matches!(event.kind, Kind::IrqEntry { .. }) && event.tid == self.running;
-        let silent = if interrupted && self.running > 0 { self.judge(event.ts) } else { None };
         let ts = event.ts;
+        if self.waiting.take_if(|silent| ts > silent.end.saturating_add(LATE)).is_some() {
+            // What was due does not come at all.
+            (self.timers, self.sent) = (0, None);
+        }
+        let found = if self.running > 0 && event.tid == self.running { self.judge(ts) } else { None };
+        let silent = match event.kind {
+            Kind::IrqEntry { .. } => found.or(self.waiting).inspect(|_| self.waiting = None),
+            _ => {
+                self.waiting = self.waiting.or(found);
+                None
+            }
+        };
         // What is late on a CPU that works does not come at all.
-        if self.sent.is_some_and(|sent| ts > sent.saturating_add(LATE)) {
+        if self.waiting.is_none() && self.sent.is_some_and(|sent| ts > sent.saturating_add(LATE)) {
             self.sent = None;
         }
-        if silent.is_none() && self.running > 0 && ts > self.tick_due().saturating_add(LATE) {
+        if found.is_none()
+            && self.waiting.is_none()
+            && self.running > 0
+            && ts > self.tick_due().saturating_add(LATE)
+        {
             self.timers = 0;
         }
         match &event.kind {
@@ -115,6 +132,6 @@ impl Watch {
         let due = tick.into_iter().chain(sent).min()?.max(self.last);
         // Without the recorder's word, the tick may be stopped or the recording have paused.
         let proven = self.tick.is_some();
-        (ts > due.saturating_add(LATE)).then_some(Silent { begin: self.last, due, proven })
+        (ts > due.saturating_add(LATE)).then_some(Silent { begin: self.last, due, end: ts, proven })
     }
 }

@@ -56,6 +56,12 @@ fn a_tick_that_does_not_come_tells_of_a_stolen_cpu() {
     // Due at 23 ms, heard again at 25.2 ms.
     let found = served(&ticks, "25200 1 20 timer", 5210);
     assert_eq!(found, [("cpu_silent", 3000), ("cpu_stolen", 2200), ("server_running", 10)]);
+    let found = served(&ticks, "25200 1 20 print x\n25203 1 20 timer", 5210);
+    assert_eq!(
+        found,
+        [("cpu_silent", 3000), ("cpu_stolen", 2200), ("server_running", 10)],
+        "something came before"
+    );
     let found = served(&ticks, "23200 1 20 timer", 3210);
     assert_eq!(found, [("server_running", 3210)], "a little late is not stolen");
     let found = served(&ticks, "23000 1 20 timer\n27000 1 20 timer", 8000);
