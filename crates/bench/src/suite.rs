@@ -163,8 +163,13 @@ fn throughput(options: &SuiteOptions, placement: Placement) -> Plan {
         payloads = PLACED_PAYLOADS.to_vec();
         (min_time_s, repetitions) = amounts.placed;
     }
+    let test = match placement {
+        Placement::Default => "throughput all",
+        Placement::Same => "throughput all on one CPU",
+        Placement::Cross => "throughput all on two CPUs",
+    };
     Plan {
-        test: "throughput all".to_owned(),
+        test: test.to_owned(),
         tests,
         payloads,
         placement,
