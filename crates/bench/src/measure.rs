@@ -1,9 +1,11 @@
 //! Measuring loop: the code between two clock readings, and around them.
-//! Not here: the cases and their number (`crate::run`), the ways to send bytes (`echo`).
+//! Not here: the cases and their number (`crate::run`), the ways to send bytes (`echo`), the CPUs of both sides
+//! (`same_cpu`).
 //! Facts: only the round trip lies between the two readings of a sample; storing the sample, stamping the
 //! next request and checking for a stop happen outside of them.
 
 pub(crate) mod echo;
+pub(crate) mod same_cpu;
 
 use std::fmt;
 use std::io;
@@ -114,15 +116,15 @@ impl std::error::Error for CallError {
 
 /// Progress and stop flag of the loop, both plain atomics.
 pub(crate) trait Pulse {
-    /// Reports a round trip.
-    fn beat(&self);
+    /// Reports a round trip, which ended at this time of the monotonic clock.
+    fn beat(&self, now_ns: u64);
     /// Returns true if the loop must stop at once.
     fn stop(&self) -> bool;
 }
 
 impl Pulse for procgroup::Watchdog {
     #[inline]
-    fn beat(&self) {
+    fn beat(&self, _now_ns: u64) {
         self.beat();
     }
 
@@ -183,7 +185,7 @@ pub(crate) fn batch<R: RoundTrip>(
         sampler.record((end - start) / calls);
         made += calls;
         real_total += end - start;
-        pulse.beat();
+        pulse.beat(end);
         if pulse.stop() {
             halt = Some(Halt::Stopped);
             break;
@@ -259,7 +261,7 @@ mod tests {
     struct StopAfter(Cell<u64>);
 
     impl Pulse for StopAfter {
-        fn beat(&self) {
+        fn beat(&self, _now_ns: u64) {
             self.0.set(self.0.get() - 1);
         }
 

@@ -266,6 +266,11 @@ impl Servers {
         Ok(client)
     }
 
+    /// Returns the pid of the server if the scheduler places it and its client.
+    pub(crate) fn freely_placed(&self) -> Option<u32> {
+        self.server.as_ref().filter(|_| self.unpinned.is_none()).map(|server| server.pid())
+    }
+
     /// Restores the CPU affinity of this thread.
     pub(crate) fn release(&mut self) {
         if let Some(cpus) = self.unpinned.take() {

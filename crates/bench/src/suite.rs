@@ -8,10 +8,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 pub use depth::Depth;
-use record::Run;
+use record::{HostClass, Run};
 
 use crate::latency;
-use crate::plan::{Controls, Device, Family, Flavour, Inherit, MinTime, Plan, Settings, Wanted};
+use crate::plan::{
+    Controls, Device, Family, Flavour, Inherit, MinTime, Placement, Plan, Settings, Wanted, fresh_seed,
+};
 use crate::run::{self, Observer, RunError};
 
 /// Options of the suite.
@@ -35,8 +37,9 @@ pub struct SuiteOptions {
 /// A part of the suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuitePart {
-    /// binder and hwbinder with the controls pipe, socket, futex and spinning.
-    Throughput,
+    /// binder and hwbinder with the controls pipe, socket, futex and spinning; [`Placement::Default`] with all
+    /// payloads, both others with [`PLACED_PAYLOADS`].
+    Throughput(Placement),
     /// Pairs of client and server, call by call.
     Latency(Flavour),
 }
@@ -46,7 +49,9 @@ impl SuitePart {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Throughput => "throughput",
+            Self::Throughput(Placement::Default) => "throughput",
+            Self::Throughput(Placement::Same) => "throughput-one-cpu",
+            Self::Throughput(Placement::Cross) => "throughput-two-cpus",
             Self::Latency(Flavour::Binder) => "latency-binder",
             Self::Latency(_) => "latency-hwbinder",
         }
@@ -78,7 +83,7 @@ pub enum SuiteEnd {
 
 /// Runs the suite. SIGINT and SIGTERM end it and keep the results so far.
 pub fn execute(options: &SuiteOptions, observer: &mut dyn SuiteObserver) -> SuiteEnd {
-    let parts = parts(options);
+    let parts = parts(options, placements());
     for (index, part) in parts.iter().copied().enumerate() {
         let rest: Duration = parts[index + 1..].iter().map(|part| options.depth.usual_time(*part)).sum();
         let mut part_observer = PartObserver {
@@ -90,7 +95,9 @@ pub fn execute(options: &SuiteOptions, observer: &mut dyn SuiteObserver) -> Suit
             first: index == 0,
         };
         let result = match part {
-            SuitePart::Throughput => run::execute(&throughput(options), &mut part_observer),
+            SuitePart::Throughput(placement) => {
+                run::execute(&throughput(options, placement), &mut part_observer)
+            }
             SuitePart::Latency(flavour) => {
                 latency::execute(&latency_options(options, flavour), &mut part_observer)
             }
@@ -109,14 +116,28 @@ pub fn execute(options: &SuiteOptions, observer: &mut dyn SuiteObserver) -> Suit
     SuiteEnd::Whole
 }
 
+/// Payloads of the parts that place both sides, in bytes: the ends of the range, and a page.
+const PLACED_PAYLOADS: [u64; 3] = [4, 4096, 65536];
+
+/// Returns the placements that this machine can give to both sides. On an emulated machine the default is one CPU
+/// already, and two mean nothing.
+fn placements() -> &'static [Placement] {
+    match (host::class(), sys::sched::usable_cpus()) {
+        (HostClass::Tcg | HostClass::Icount, _) => &[],
+        (_, 1) => &[Placement::Same],
+        _ => &[Placement::Same, Placement::Cross],
+    }
+}
+
 /// Returns the parts; in a named context, those of its protocol.
-fn parts(options: &SuiteOptions) -> Vec<SuitePart> {
+fn parts(options: &SuiteOptions, placements: &[Placement]) -> Vec<SuitePart> {
     let speaks = |flavour| {
         named(&options.wanted.device)
             .is_none_or(|name| name.contains("hwbinder") == (flavour == Flavour::Hwbinder))
     };
     let flavours = [Flavour::Binder, Flavour::Hwbinder].into_iter().filter(|flavour| speaks(*flavour));
-    [SuitePart::Throughput].into_iter().chain(flavours.map(SuitePart::Latency)).collect()
+    let placements = [Placement::Default].iter().chain(placements).copied();
+    placements.map(SuitePart::Throughput).chain(flavours.map(SuitePart::Latency)).collect()
 }
 
 fn named(device: &Device) -> Option<String> {
@@ -127,19 +148,36 @@ fn named(device: &Device) -> Option<String> {
     }
 }
 
-fn throughput(options: &SuiteOptions) -> Plan {
-    let tests = match named(&options.wanted.device) {
+fn throughput(options: &SuiteOptions, placement: Placement) -> Plan {
+    let mut tests = match named(&options.wanted.device) {
         None => Family::TESTS.to_vec(),
         Some(name) if name.contains("hwbinder") => vec![Family::Binderize, Family::Passthrough],
         Some(_) => vec![Family::Binder],
     };
     let amounts = options.depth.amounts();
+    let mut payloads = Family::PAYLOADS.to_vec();
+    let (mut min_time_s, mut repetitions) = (amounts.min_time_s, amounts.repetitions);
+    if placement != Placement::Default {
+        // One side only has nothing to place.
+        tests.retain(|family| *family != Family::Passthrough);
+        payloads = PLACED_PAYLOADS.to_vec();
+        (min_time_s, repetitions) = amounts.placed;
+    }
+    let test = match placement {
+        Placement::Default => "throughput all",
+        Placement::Same => "throughput all on one CPU",
+        Placement::Cross => "throughput all on two CPUs",
+    };
     Plan {
-        test: "throughput all".to_owned(),
+        test: test.to_owned(),
         tests,
+        payloads,
+        placement,
         controls: Controls::default_set(),
-        min_time: MinTime::Seconds(amounts.min_time_s),
-        repetitions: amounts.repetitions,
+        min_time: MinTime::Seconds(min_time_s),
+        repetitions,
+        // What disturbs a moment meets a test and its control alike.
+        interleaving_seed: Some(fresh_seed()),
         wanted: options.wanted.clone(),
         command_line: options.command_line.clone(),
         ..Plan::default()
@@ -223,15 +261,23 @@ mod tests {
 
     #[test]
     fn all_four_tests_unless_a_context_speaks_one_flavour_only() {
-        let both = [
-            SuitePart::Throughput,
-            SuitePart::Latency(Flavour::Binder),
-            SuitePart::Latency(Flavour::Hwbinder),
-        ];
-        assert_eq!(parts(&options(Device::Auto)), both);
-        let named = |name: &str| parts(&options(Device::Named(name.to_owned())));
+        let default = SuitePart::Throughput(Placement::Default);
+        let both = [default, SuitePart::Latency(Flavour::Binder), SuitePart::Latency(Flavour::Hwbinder)];
+        assert_eq!(parts(&options(Device::Auto), &[]), both);
+        let named = |name: &str| parts(&options(Device::Named(name.to_owned())), &[]);
         assert_eq!(named("hwbinder")[1..], [SuitePart::Latency(Flavour::Hwbinder)]);
         assert_eq!(named("binder")[1..], [SuitePart::Latency(Flavour::Binder)]);
+    }
+
+    #[test]
+    fn each_placement_is_measured_with_what_has_two_sides() {
+        let options = options(Device::Auto);
+        let placed = parts(&options, &[Placement::Same, Placement::Cross]);
+        let placed: Vec<&str> = placed.iter().map(|part| part.name()).collect();
+        assert_eq!(placed[..3], ["throughput", "throughput-one-cpu", "throughput-two-cpus"]);
+        let plan = throughput(&options, Placement::Cross);
+        assert_eq!((plan.placement, plan.payloads), (Placement::Cross, PLACED_PAYLOADS.to_vec()));
+        assert_eq!(plan.tests, [Family::Binder, Family::Binderize]);
     }
 
     #[test]

@@ -26,8 +26,8 @@ pub use read::ReadError;
 pub use sampler::Sampler;
 pub use schema::{
     AndroidCounts, Case, CaseKind, Cell, Class, ClassTotals, Clock, ClockUnit, Counter, CounterKind,
-    Counters, Cpu, CpuCache, Crowd, CrowdShape, Driver, DriverKind, EmbeddedSettings, Evidence, Finding, Hop,
-    Host, HostClass, Inheritance, Inversion, InversionRow, Kernel, LONGEST_LOAD, Latency, LatencyTest, Level,
-    Limit, MOST_RAW, Measurement, Miss, Outcome, Percentiles, Plan, Point, Recorder, Repetition, Role, Run,
-    SavedCall, Sched, ServedAs, Setting, Severity, Sweep, Tool, same_urgency,
+    Counters, Cpu, CpuCache, CpuLooks, Crowd, CrowdShape, Driver, DriverKind, EmbeddedSettings, Evidence,
+    Finding, Hop, Host, HostClass, Inheritance, Inversion, InversionRow, Kernel, LONGEST_LOAD, Latency,
+    LatencyTest, Level, Limit, MOST_RAW, Measurement, Miss, Outcome, Percentiles, Plan, Point, Recorder,
+    Repetition, Role, Run, SavedCall, Sched, ServedAs, Setting, Severity, Sweep, Tool, same_urgency,
 };

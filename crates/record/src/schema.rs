@@ -10,7 +10,8 @@ mod recorder;
 mod sweep;
 
 pub use case::{
-    Case, CaseKind, Counter, CounterKind, Counters, Crowd, CrowdShape, Measurement, Outcome, Repetition,
+    Case, CaseKind, Counter, CounterKind, Counters, CpuLooks, Crowd, CrowdShape, Measurement, Outcome,
+    Repetition,
 };
 pub use host::{Cpu, CpuCache, Driver, DriverKind, EmbeddedSettings, Host, HostClass, Kernel};
 pub use inversion::{Inversion, InversionRow, ServedAs, Setting};

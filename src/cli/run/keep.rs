@@ -20,8 +20,16 @@ const REPORT: &str = "report.html";
 /// Failures of parts without a record.
 const TROUBLES: &str = "troubles.json";
 /// The names of files that only `run` writes.
-const LEFT_BY_A_RUN: [&str; 6] =
-    ["throughput.json", "latency-binder.json", "latency-hwbinder.json", COMPLAINTS, CHECKUP, TROUBLES];
+const LEFT_BY_A_RUN: [&str; 8] = [
+    "throughput.json",
+    "throughput-one-cpu.json",
+    "throughput-two-cpus.json",
+    "latency-binder.json",
+    "latency-hwbinder.json",
+    COMPLAINTS,
+    CHECKUP,
+    TROUBLES,
+];
 
 /// A folder, and the same results in memory, so that nothing is lost if the folder cannot be written.
 pub(super) struct Folder {

@@ -5,6 +5,7 @@ use record::{Measurement, Outcome, Sampler};
 
 use super::Observer;
 use super::search;
+use crate::measure::same_cpu::Watched;
 use crate::measure::{Halt, RoundTrip, Sequence, batch};
 use crate::plan::{MinTime, Plan, Planned};
 use crate::servers::{AnyClient, Servers, on_client};
@@ -77,10 +78,12 @@ impl RepetitionRunner<'_> {
         trials: &mut Trials<'_>,
     ) -> Result<Measurement, Box<Outcome>> {
         let watchdog = trials.servers.watchdog();
+        let watched = Watched::new(watchdog, trials.servers.freely_placed());
         let mut iterations = start;
         loop {
-            let (measured, halt) = watchdog
-                .during(|| batch(client, iterations, &mut self.sequence, &mut self.sampler, watchdog));
+            let (mut measured, halt) = watchdog
+                .during(|| batch(client, iterations, &mut self.sequence, &mut self.sampler, &watched));
+            measured.cpus = watched.take();
             if let Some(halt) = halt {
                 return Err(Box::new(broken(halt, measured, trials.servers)));
             }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::SuitePart;
-use crate::plan::Flavour;
+use crate::plan::{Flavour, Placement};
 
 /// Depth of a suite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,22 +20,24 @@ pub enum Depth {
 
 /// Amounts of a depth.
 pub(super) struct Amounts {
-    /// Minimum time of every throughput case, in seconds.
+    /// Minimum time of every throughput case, in seconds, where the scheduler places both sides.
     pub(super) min_time_s: f64,
-    /// Repetitions of every throughput case: a comparison needs several.
+    /// Repetitions of every throughput case there: a comparison needs several.
     pub(super) repetitions: u32,
+    /// The same where both sides are placed: short and many, so that a disturbance spoils few of them.
+    pub(super) placed: (f64, u32),
     /// Iterations of every pair of a latency test.
     pub(super) iterations: u64,
 }
 
 impl Depth {
     pub(super) fn amounts(self) -> Amounts {
-        let (min_time_s, repetitions, iterations) = match self {
-            Self::Quick => (0.05, 1, 500),
-            Self::Usual => (0.2, 3, 5_000),
-            Self::Thorough => (0.5, 9, 50_000),
+        let (min_time_s, repetitions, placed, iterations) = match self {
+            Self::Quick => (0.05, 1, (0.02, 7), 500),
+            Self::Usual => (0.1, 3, (0.05, 9), 5_000),
+            Self::Thorough => (0.5, 9, (0.2, 25), 50_000),
         };
-        Amounts { min_time_s, repetitions, iterations }
+        Amounts { min_time_s, repetitions, placed, iterations }
     }
 
     /// Returns the typical time of a part, on a machine of two CPUs with the embedded driver, where the usual
@@ -43,9 +45,12 @@ impl Depth {
     /// its own.
     pub(super) fn usual_time(self, part: SuitePart) -> Duration {
         let seconds = match (self, part) {
-            (Self::Quick, SuitePart::Throughput) => 15,
-            (Self::Usual, SuitePart::Throughput) => 120,
-            (Self::Thorough, SuitePart::Throughput) => 1080,
+            (Self::Quick, SuitePart::Throughput(Placement::Default)) => 15,
+            (Self::Usual, SuitePart::Throughput(Placement::Default)) => 120,
+            (Self::Thorough, SuitePart::Throughput(Placement::Default)) => 1080,
+            (Self::Quick, SuitePart::Throughput(_)) => 3,
+            (Self::Usual, SuitePart::Throughput(_)) => 20,
+            (Self::Thorough, SuitePart::Throughput(_)) => 180,
             (Self::Quick | Self::Usual, SuitePart::Latency(_)) => 1,
             (Self::Thorough, SuitePart::Latency(_)) => 8,
         };
@@ -56,8 +61,9 @@ impl Depth {
     #[must_use]
     pub fn usual_whole(self) -> Duration {
         let latency = SuitePart::Latency(Flavour::Binder);
-        let all = [SuitePart::Throughput, latency, latency];
+        let throughput = [Placement::Default, Placement::Same, Placement::Cross].map(SuitePart::Throughput);
+        let all = throughput.into_iter().chain([latency, latency]);
         // Plus the time before and after them.
-        all.into_iter().map(|part| self.usual_time(part)).sum::<Duration>() + Duration::from_secs(30)
+        all.map(|part| self.usual_time(part)).sum::<Duration>() + Duration::from_secs(30)
     }
 }

@@ -55,6 +55,7 @@ pub(super) fn measurement(
         real_total: total(|part| part.busy),
         cpu_total: total(|part| part.cpu),
         samples: Distribution::of(samples),
+        cpus: None,
         counters,
     })
 }

@@ -167,8 +167,13 @@ impl Group {
     pub(crate) fn series(&self) -> Result<Vec<Series>, CannotCompare> {
         let mut all: Vec<Series> = Vec::new();
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
+        let placement = |member: &Member| member.run.plan.placement.clone();
+        let mixed = self.members.windows(2).any(|two| placement(&two[0]) != placement(&two[1]));
         for member in &self.members {
+            // The cases of `run` on one CPU and on two are others than those that the scheduler placed.
+            let placed = Some(placement(member)).filter(|placed| mixed && placed != "default");
             for (name, cases) in by_name(&member.run) {
+                let name = placed.iter().fold(name, |name, placed| format!("{name}/{placed}"));
                 let place = *places.entry(name.clone()).or_insert_with(|| {
                     all.push(Series::new(name.clone(), cases[0]));
                     all.len() - 1

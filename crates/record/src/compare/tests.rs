@@ -66,6 +66,28 @@ fn what_is_slower_is_called_slower_and_the_other_way_round_faster() {
     assert_eq!(case.tail_verdict(), Some(Verdict::Slower), "all of it moved");
 }
 
+/// A folder of `run` holds the same cases as the scheduler placed them and as they were placed.
+#[test]
+fn cases_with_another_placement_are_other_cases() {
+    let placed = |level: u64, placement: &str| {
+        let mut run = run_of(&vec![level; 1000]);
+        run.plan.placement = placement.to_owned();
+        run
+    };
+    let side = |name, same| group(name, vec![placed(4_000, "default"), placed(same, "same")]);
+    let names = |a: &Group, b: &Group| -> Vec<String> {
+        compared(a, b).cases.into_iter().map(|case| case.name).collect()
+    };
+    let (a, b) = (side("a", 5_000), side("b", 9_000));
+    assert_eq!(names(&a, &b), ["BM_sendVec_binder/4", "BM_sendVec_binder/4/same"]);
+    let found = compared(&a, &b);
+    let near = |found: f64, level: f64| (found / level - 1.0).abs() < 0.01;
+    assert!(near(found.cases[0].a, 4_000.0) && near(found.cases[1].b, 9_000.0), "{:?}", found.cases);
+    // Two records with different placements are still compared.
+    let (one, other) = (group("a", vec![placed(4_000, "default")]), group("b", vec![placed(5_000, "same")]));
+    assert_eq!(names(&one, &other), ["BM_sendVec_binder/4"]);
+}
+
 #[test]
 fn equals_are_no_difference_and_wide_spreads_tell_nothing() {
     let (a, b) = (around("a", 50_000.0, 10, 1), around("b", 50_000.0, 10, 2));

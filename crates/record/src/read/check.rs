@@ -5,7 +5,7 @@ mod latency;
 
 use super::ReadError;
 use crate::distribution::{Distribution, bucket_width};
-use crate::schema::{Case, Measurement, Repetition, Run};
+use crate::schema::{Case, CpuLooks, Measurement, Repetition, Run};
 use std::collections::HashSet;
 
 const MAX_NAME: usize = 200;
@@ -69,6 +69,9 @@ fn name(name: &str) -> Result<(), Problem> {
 fn measurement(numbers: &Measurement) -> Result<(), Problem> {
     if numbers.samples.count > numbers.iterations {
         return Err(format!("{} samples of {} iterations", numbers.samples.count, numbers.iterations));
+    }
+    if let Some(CpuLooks { taken, together }) = numbers.cpus.filter(|looks| looks.together > looks.taken) {
+        return Err(format!("both sides on one CPU in {together} looks of {taken}"));
     }
     distribution(&numbers.samples)
 }

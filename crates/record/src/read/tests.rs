@@ -3,7 +3,7 @@
 use super::*;
 use crate::fixtures;
 use crate::schema::{CounterKind, Outcome};
-use crate::{Case, Distribution, Sampler};
+use crate::{Case, CpuLooks, Distribution, Sampler};
 use fastrand::Rng;
 
 fn read(text: &str) -> Result<Run, ReadError> {
@@ -126,6 +126,11 @@ fn contradictions_are_named() {
         assert!(said.contains(expected), "{to}: {said}");
         assert!(!said.contains('\u{1b}'), "{said:?}");
     }
+    let mut looks = fixtures::run();
+    if let Outcome::Measured(numbers) = &mut looks.cases[0].repetitions[0].outcome {
+        numbers.cpus = Some(CpuLooks { taken: 3, together: 4 });
+    }
+    assert!(read(&looks.to_json()).unwrap_err().to_string().contains("4 looks of 3"));
     let mut twice = fixtures::run();
     twice.cases.push(twice.cases[0].clone());
     assert!(read(&twice.to_json()).unwrap_err().to_string().contains("twice"));

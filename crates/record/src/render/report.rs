@@ -8,6 +8,7 @@ mod environment;
 mod html;
 mod latency;
 mod markdown;
+mod placement;
 mod reference;
 mod throughput;
 mod verdicts;

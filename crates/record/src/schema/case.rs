@@ -159,9 +159,21 @@ pub struct Measurement {
     pub cpu_total: u64,
     /// The times of single round trips; at most `iterations` of them.
     pub samples: Distribution,
+    /// Looks at the CPUs of both sides; `None` where the sides were placed, or there is one side only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<CpuLooks>,
     /// Further numbers, in the order in which they were set.
     #[serde(default)]
     pub counters: Counters,
+}
+
+/// Looks at the CPUs of the caller and its server between calls, where the scheduler places them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuLooks {
+    /// Number of looks.
+    pub taken: u64,
+    /// Number of looks with both on one CPU; at most `taken`.
+    pub together: u64,
 }
 
 impl Measurement {
@@ -189,6 +201,14 @@ impl Case {
     /// The repetitions that ran to their end.
     pub fn measurements(&self) -> impl Iterator<Item = &Measurement> {
         self.outcomes().filter_map(Outcome::measured)
+    }
+
+    /// The looks of all repetitions that ran to their end; `None` without any.
+    pub fn cpu_looks(&self) -> Option<CpuLooks> {
+        self.measurements().filter_map(|numbers| numbers.cpus).reduce(|all, more| CpuLooks {
+            taken: all.taken + more.taken,
+            together: all.together + more.together,
+        })
     }
 
     /// The reason of the first failed repetition.

@@ -95,6 +95,13 @@ pub struct TestVerdicts {
     pub verdicts: Vec<Verdict>,
 }
 
+impl TestVerdicts {
+    /// Whether these are verdicts on a throughput test.
+    pub(crate) fn is_throughput(&self) -> bool {
+        self.verdicts.iter().all(|verdict| matches!(verdict.about, "throughput" | "completeness"))
+    }
+}
+
 /// Sorts by severity; verdicts of one grade stay in their order.
 pub(super) fn by_severity(mut verdicts: Vec<Verdict>) -> Vec<Verdict> {
     verdicts.sort_by_key(|verdict| std::cmp::Reverse(verdict.grade));

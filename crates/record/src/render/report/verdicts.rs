@@ -4,7 +4,7 @@
 //! A throughput test has no limit of its own: it was measured or not. Only a comparison with another record shows
 //! whether it became slower.
 
-use super::{Bundle, driver, throughput};
+use super::{Bundle, driver, placement, throughput};
 use crate::render::printable;
 use crate::render::summary::warnings;
 use crate::render::verdicts::table;
@@ -18,7 +18,15 @@ pub fn verdicts(bundle: &Bundle) -> Vec<TestVerdicts> {
         let verdict = verdict.because(trouble.grade, &trouble.reason);
         TestVerdicts { test: trouble.test.clone(), verdicts: vec![verdict] }
     });
-    bundle.runs.iter().flat_map(|entry| of(&entry.run)).chain(troubles).collect()
+    let mut tests: Vec<TestVerdicts> = Vec::new();
+    for test in bundle.runs.iter().flat_map(|entry| of(&entry.run)).chain(troubles) {
+        // A throughput test is measured with several placements.
+        match tests.iter_mut().find(|known| known.test == test.test && known.is_throughput()) {
+            Some(known) => known.verdicts.extend(test.verdicts),
+            None => tests.push(test),
+        }
+    }
+    tests
 }
 
 /// The verdicts as JSON: a list of tests.
@@ -58,7 +66,8 @@ fn of_throughput(run: &Run) -> Vec<TestVerdicts> {
         .map(|family| {
             let number = throughput::in_short(run, family).unwrap_or_default();
             let test = format!("{} throughput", family.name);
-            TestVerdicts { test, verdicts: vec![progress(&family.cases, number)] }
+            let verdict = placement::told(run, family, progress(&family.cases, number));
+            TestVerdicts { test, verdicts: vec![verdict] }
         })
         .collect();
     if tests.is_empty() { vec![of_other(run)] } else { tests }
