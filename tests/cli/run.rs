@@ -26,7 +26,7 @@ fn one_command_leaves_records_a_report_and_one_screen() {
     let out = folder.path("out");
     // The embedded driver is known for all that it does here.
     let called = end(start(&[&QUICK[..], &["--inject=delay=20000:0.03", "--out", &out]].concat())).ended(0);
-    assert!(called.stdout.lines().count() <= 28, "one screen: {}", called.stdout);
+    assert!(called.stdout.lines().count() <= 36, "one screen: {}", called.stdout);
     assert!(!called.stdout.contains("inheritance FAIL"), "binder's nodes ask for no more: {}", called.stdout);
     if may_be_realtime() {
         called.printed("inheritance nice, as expected").printed("--inherit-rt on");
@@ -34,7 +34,7 @@ fn one_command_leaves_records_a_report_and_one_screen() {
     for line in [&PARTS[..], &["report.html"]].concat() {
         called.printed(line);
     }
-    for name in ["throughput", "latency-binder", "latency-hwbinder"] {
+    for name in ["throughput", "throughput-one-cpu", "latency-binder", "latency-hwbinder"] {
         let run = read(&format!("{out}/{name}.json"));
         assert_eq!(run.driver.expect("a driver served").kind, DriverKind::Embedded, "{name}");
         assert!(run.complete, "{name}");

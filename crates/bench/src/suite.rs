@@ -136,7 +136,7 @@ fn parts(options: &SuiteOptions, placements: &[Placement]) -> Vec<SuitePart> {
             .is_none_or(|name| name.contains("hwbinder") == (flavour == Flavour::Hwbinder))
     };
     let flavours = [Flavour::Binder, Flavour::Hwbinder].into_iter().filter(|flavour| speaks(*flavour));
-    let placements = [Placement::Default].iter().chain(placements).copied();
+    let placements = placements.iter().chain(&[Placement::Default]).copied();
     placements.map(SuitePart::Throughput).chain(flavours.map(SuitePart::Latency)).collect()
 }
 
@@ -274,7 +274,7 @@ mod tests {
         let options = options(Device::Auto);
         let placed = parts(&options, &[Placement::Same, Placement::Cross]);
         let placed: Vec<&str> = placed.iter().map(|part| part.name()).collect();
-        assert_eq!(placed[..3], ["throughput", "throughput-one-cpu", "throughput-two-cpus"]);
+        assert_eq!(placed[..3], ["throughput-one-cpu", "throughput-two-cpus", "throughput"]);
         let plan = throughput(&options, Placement::Cross);
         assert_eq!((plan.placement, plan.payloads), (Placement::Cross, PLACED_PAYLOADS.to_vec()));
         assert_eq!(plan.tests, [Family::Binder, Family::Binderize]);

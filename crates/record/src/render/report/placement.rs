@@ -16,11 +16,6 @@ const JUMP: f64 = 3.0;
 /// Adds to the verdict on a family: where both sides ran, and what is not firm about
 /// its numbers.
 pub(super) fn told(run: &Run, family: &Family<'_>, verdict: Verdict) -> Verdict {
-    let place = match run.plan.placement.as_str() {
-        "same" => " on one CPU",
-        "cross" => " on two CPUs",
-        _ => "",
-    };
     let looks = family.cases.iter().filter_map(|case| case.cpu_looks());
     let looks = looks.reduce(|all, more| CpuLooks {
         taken: all.taken + more.taken,
@@ -28,11 +23,17 @@ pub(super) fn told(run: &Run, family: &Family<'_>, verdict: Verdict) -> Verdict 
     });
     let share = looks.map(|CpuLooks { taken, together }| {
         let percent = together as f64 * 100.0 / taken as f64;
-        format!("; the scheduler had both sides on one CPU in {percent:.0} % of {taken} looks")
+        format!("; both sides on one CPU in {percent:.0} % of {taken} looks")
     });
+    let place = match run.plan.placement.as_str() {
+        "same" => " on one CPU",
+        "cross" => " on two CPUs",
+        _ if share.is_some() => ", placed by the scheduler",
+        _ => "",
+    };
     let measured = verdict.measured.clone() + &share.unwrap_or_default();
     let verdict = Verdict { words: verdict.words.clone() + place, measured, ..verdict };
-    let by_scheduler = place.is_empty() && run.host.class != HostClass::Tcg;
+    let by_scheduler = run.plan.placement == "default" && run.host.class != HostClass::Tcg;
     match (verdict.grade, unsteady(run, family), jump(run, family).filter(|_| by_scheduler)) {
         (Grade::Good, Some(why), _) => {
             let words = verdict.words.clone() + ", unsteady";
@@ -124,7 +125,7 @@ mod tests {
         }
         let told = verdict(&by_scheduler);
         assert!(told.measured.contains("on one CPU in 75 % of 8 looks"), "{told:?}");
-        assert_eq!((told.words.as_str(), told.grade), ("measured", Grade::Good));
+        assert_eq!((told.words.as_str(), told.grade), ("measured, placed by the scheduler", Grade::Good));
     }
 
     #[test]

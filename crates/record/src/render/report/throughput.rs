@@ -184,7 +184,8 @@ pub(super) fn in_short(run: &Run, family: &Family<'_>) -> Option<String> {
         family.cases.iter().filter_map(|case| Some((*case, case.median_real()?))).collect();
     let one = |(case, median): &(&Case, f64)| {
         // A family without IPC costs next to nothing; its ratio is omitted.
-        let pipe = controls.ratios(case, *median).find(|(name, ratio)| name == "x_pipe" && *ratio >= 0.05);
+        let ipc = !case.family.ends_with("_passthrough");
+        let pipe = controls.ratios(case, *median).find(|(name, _)| ipc && name == "x_pipe");
         let beside = pipe.map_or(String::new(), |(_, ratio)| format!(" ({ratio:.2}x a pipe)"));
         format!("{} {}{beside}", bytes(case.payload_bytes), run.clock.unit.show(*median))
     };
