@@ -13,7 +13,7 @@ use record::render::report::{
 };
 
 use record::{ReadError, Run, SavedCall};
-use trace::picture::fragment;
+use trace::picture::{Embedded, fragment};
 use trace::verdict::{AnalysisOptions, Filter};
 
 use super::output::Sink;
@@ -130,11 +130,11 @@ pub(super) fn draw_saved(bundle: &mut Bundle, first: usize, folder: &Path) {
             let recording = folder.join(&saved.file);
             match recordings(&entry.run).any(|file| file == saved.file).then(|| picture_of(&recording, saved))
             {
-                Some(Ok((style, html))) => {
+                Some(Ok(Embedded { style, definitions, html })) => {
                     let took = entry.run.clock.unit.show(saved.call.took as f64);
                     let title =
                         format!("{} latency: the {} call of {took}", test.flavour, saved.call.class.name());
-                    causes.push(Fragment { anchor: saved.anchor(), title, style, html });
+                    causes.push(Fragment { anchor: saved.anchor(), title, style, definitions, html });
                 }
                 Some(Err(why)) => troubles.push(unreadable(&recording, &why)),
                 None => {}
@@ -145,8 +145,8 @@ pub(super) fn draw_saved(bundle: &mut Bundle, first: usize, folder: &Path) {
     bundle.troubles.extend(troubles);
 }
 
-/// Style and HTML of the picture of one call.
-fn picture_of(recording: &Path, saved: &SavedCall) -> Result<(String, String), String> {
+/// The picture of one call.
+fn picture_of(recording: &Path, saved: &SavedCall) -> Result<Embedded, String> {
     let file = File::open(recording).map_err(|error| sys::errno::describe(&error))?;
     let analysis = trace::verdict::of_call(file, &saved.label()).map_err(|error| error.to_string())?;
     let (_, slow) = scenes(recording, &analysis, 1).map_err(|error| error.to_string())?;
@@ -164,9 +164,10 @@ fn causes(recording: &Path) -> Result<Option<Fragment>, String> {
     }
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", recording.display());
     let (busiest, slow) = scenes(recording, &analysis, TOLD).map_err(|error| failed(&error))?;
-    let (style, html) = fragment(&analysis, (busiest.as_ref(), &slow)).map_err(|error| failed(&error))?;
+    let Embedded { style, definitions, html } =
+        fragment(&analysis, (busiest.as_ref(), &slow)).map_err(|error| failed(&error))?;
     let title = format!("The {TOLD} slowest calls of {}, and what they waited for", name_of(recording));
-    Ok(Some(Fragment { anchor: name_of(recording), title, style, html }))
+    Ok(Some(Fragment { anchor: name_of(recording), title, style, definitions, html }))
 }
 
 /// One file of a folder: a record, a checkup, or something else, which is ignored.

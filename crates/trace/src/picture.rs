@@ -17,7 +17,7 @@ mod slices;
 
 pub use collect::PictureCollector;
 pub use data::PictureData;
-pub use page::{FRAGMENT_CLASS, fragment, page};
+pub use page::{Embedded, FRAGMENT_CLASS, fragment, page};
 
 #[cfg(test)]
 mod tests;

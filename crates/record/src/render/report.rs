@@ -118,6 +118,8 @@ pub struct Fragment {
     pub title: String,
     /// Its CSS rules, inserted once per page.
     pub style: String,
+    /// HTML that it refers to, inserted once per page.
+    pub definitions: String,
     /// Its HTML.
     pub html: String,
 }

@@ -17,6 +17,8 @@ const WORTH_A_ROW: f64 = 0.005;
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
+/// Patterns and arrow heads, once for all pictures of a page.
+const DEFINITIONS: &str = include_str!("definitions.svg");
 
 /// Class of the element that must enclose [`fragment`].
 pub const FRAGMENT_CLASS: &str = "binder-transactions";
@@ -35,17 +37,28 @@ pub fn page(
     Ok(document(&format!("{title}: Binder transactions"), STYLE, &body))
 }
 
-/// Renders the page's body for embedding: a style that applies only inside an element of class [`FRAGMENT_CLASS`],
-/// and the HTML of that element. It needs the same width as [`page()`].
+/// A page's body for embedding. It needs the same width as [`page()`].
+#[derive(Debug)]
+pub struct Embedded {
+    /// CSS that applies only inside elements of class [`FRAGMENT_CLASS`], once for all pictures of a page.
+    pub style: String,
+    /// HTML with the SVG definitions that pictures refer to, once for all pictures of a page.
+    pub definitions: String,
+    /// The HTML, without ids of its own.
+    pub html: String,
+}
+
+/// Renders the page's body for embedding.
 ///
 /// # Errors
 /// [`TemplateError`], only if the template is faulty.
 pub fn fragment(
     analysis: &Analysis,
     (busiest, slow): (Option<&PictureData>, &[PictureData]),
-) -> Result<(String, String), TemplateError> {
+) -> Result<Embedded, TemplateError> {
     let body = render(TEMPLATE, &Values::of(None, analysis, busiest, slow))?;
-    Ok((scoped(STYLE), format!("<div class=\"{FRAGMENT_CLASS}\">\n{body}\n</div>\n")))
+    let scope = |inside: &str| format!("<div class=\"{FRAGMENT_CLASS}\">\n{inside}\n</div>\n");
+    Ok(Embedded { style: scoped(STYLE), definitions: scope(DEFINITIONS), html: scope(&body) })
 }
 
 /// Scopes a page's CSS rules to an element. The page's own margins are dropped.
@@ -59,6 +72,7 @@ fn scoped(style: &str) -> String {
 struct Values<'a> {
     /// `None` for a fragment.
     title: Option<&'a str>,
+    definitions: &'static str,
     warnings: Vec<String>,
     facts: Vec<Fact>,
     sums: Vec<SumTable>,
@@ -152,6 +166,7 @@ impl<'a> Values<'a> {
         let undrawn = analysis.slow.iter().skip(pictures.len());
         Self {
             title,
+            definitions: DEFINITIONS,
             warnings,
             facts: facts(analysis),
             sums: sums(analysis),

@@ -82,6 +82,7 @@ pub fn html(bundle: &Bundle) -> Result<String, TemplateError> {
         pictures,
         parts,
         causes: &bundle.causes,
+        definitions: bundle.causes.iter().map(|fragment| fragment.definitions.as_str()).collect(),
         findings,
         passed: checks(crate::checkup::Verdict::Ok),
         unknown: checks(crate::checkup::Verdict::Unknown),
@@ -104,6 +105,8 @@ struct Values<'b> {
     pictures: BTreeMap<String, Vec<SlowCall>>,
     parts: Vec<Part>,
     causes: &'b [Fragment],
+    /// Definitions that the causes refer to.
+    definitions: BTreeSet<&'b str>,
     findings: Vec<Finding>,
     passed: Option<usize>,
     unknown: Option<usize>,
@@ -128,11 +131,16 @@ struct Line {
 /// The verdicts in the order of the summary.
 fn lines(bundle: &Bundle) -> Vec<Line> {
     let of_runs = bundle.runs.iter().enumerate();
-    let anchors =
-        of_runs.flat_map(|(index, entry)| verdicts::of(&entry.run).into_iter().map(move |_| anchor(index)));
-    let anchors = anchors.chain(std::iter::repeat(String::new()));
-    let line = |(of_test, anchor)| Line { of_test, anchor };
-    verdicts::verdicts(bundle).into_iter().zip(anchors).map(line).collect()
+    let anchors: Vec<(String, String)> = of_runs
+        .flat_map(|(index, entry)| {
+            verdicts::of(&entry.run).into_iter().map(move |of| (of.test, anchor(index)))
+        })
+        .collect();
+    let line = |of_test: TestVerdicts| {
+        let first = anchors.iter().find(|(test, _)| *test == of_test.test);
+        Line { anchor: first.map(|(_, anchor)| anchor.clone()).unwrap_or_default(), of_test }
+    };
+    verdicts::verdicts(bundle).into_iter().map(line).collect()
 }
 
 /// The contents list.
