@@ -1,7 +1,7 @@
 //! Broker of a context directory: the part of the embedded driver that does the work of a kernel's driver. This
 //! module starts it, decides how long it runs, and ends it.
 //!
-//! - [`core`]: the rules, without any system call. - [`serve`]: clients and their requests.
+//! - [`core`]: the rules, without any system call. - [`mod@serve`]: clients and their requests.
 //! - [`memory`]: the memory that it shares with them. - [`budget`], [`turns`], [`notices`]: limits that keep one
 //!   process from harming the others, without I/O or a clock.
 //!
