@@ -46,7 +46,7 @@ pub(super) fn note_mode(word: &str) {
     note(format_args!("-m {word}: as in Android's tool, any word but PASSTHROUGH means BINDERIZE\n"));
 }
 
-/// What the tool prints after a miss that stopped the trace, on its standard output.
+/// Output of the tool after a miss that stopped the trace, on its standard output.
 pub(super) fn stop_words(run: &Run, tool: Tool) -> String {
     let is_stopped = run.latency.as_ref().is_some_and(|test| test.stopped_at.is_some());
     if tool == Tool::Hwbinder || !is_stopped {

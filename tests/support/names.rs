@@ -29,7 +29,7 @@ pub(crate) fn family(root: u32) -> Vec<u32> {
     family
 }
 
-/// What is wrong with the names of a process and its threads; adds the right ones to `seen`.
+/// Finds faults in the names of a process and its threads; adds the right ones to `seen`.
 ///
 /// A process is called as its command line begins, and each further thread has another name: one that nobody named has
 /// its creator's.

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Shortest time between two notices of a kind.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
 
-/// What was told of each kind: when, and how many have been left out since.
+/// Last notice of each kind: its time, and the number left out since.
 #[derive(Debug, Default)]
 pub(super) struct Notices(HashMap<&'static str, (Duration, u64)>);
 

@@ -25,7 +25,7 @@ pub(super) fn table(tests: &[TestVerdicts]) -> String {
     row(&rows[0]) + &rule + &rows[1..].iter().map(row).collect::<String>()
 }
 
-/// What was measured, and what was expected.
+/// The measured value, and the expected one.
 fn numbers(verdict: &Verdict) -> String {
     match (verdict.measured.as_str(), verdict.expected.as_str()) {
         (measured, "") => measured.to_owned(),

@@ -36,13 +36,13 @@ pub struct Verdict {
     pub grade: Grade,
     /// The verdict in a few words, e.g. `inheritance nice, as expected`.
     pub words: String,
-    /// What this driver, node and setting promise; empty if nothing.
+    /// The promise of this driver, node and setting; empty without one.
     pub expected: String,
-    /// What was measured.
+    /// The measured value, in words.
     pub measured: String,
     /// The reason, if the words need one.
     pub why: Option<String>,
-    /// What to do next: a command, or a setting.
+    /// The next step: a command, or a setting.
     pub next: Option<String>,
 }
 

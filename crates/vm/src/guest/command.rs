@@ -14,7 +14,7 @@ use crate::frame::{Frame, LONGEST, Status};
 use crate::job::Job;
 use crate::script;
 
-/// What the host's request to stop must know.
+/// State that the host's request to stop needs.
 #[derive(Default)]
 struct Stop {
     asked: AtomicBool,

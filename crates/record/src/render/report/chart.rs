@@ -29,7 +29,7 @@ pub(super) struct Tick {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Series {
     pub(super) name: String,
-    /// What it is, for the legend; empty if the name says it.
+    /// Its meaning, for the legend; empty if the name says it.
     pub(super) meaning: &'static str,
     /// Where its name stands beside its end, 0 to 100 from the top.
     pub(super) label_at: f64,

@@ -34,7 +34,7 @@ struct Part {
     rows: Vec<Vec<String>>,
     /// Titles over the columns, each with its number of columns.
     groups: Vec<(&'static str, usize)>,
-    /// What stands in the table, and what it means.
+    /// Terms of the table, with their meanings.
     terms: Vec<(&'static str, &'static str)>,
     beside: Option<Beside>,
     inheritance: Option<String>,
@@ -96,7 +96,7 @@ pub fn html(bundle: &Bundle) -> Result<String, TemplateError> {
 #[derive(Serialize)]
 struct Values<'b> {
     head: Option<String>,
-    /// What holds for every part.
+    /// Warnings that hold for every part.
     warnings: Vec<String>,
     contents: Vec<Link>,
     tests: Vec<Line>,

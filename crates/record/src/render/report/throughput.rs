@@ -40,7 +40,7 @@ pub(super) fn name_of(family: &str) -> String {
     known.unwrap_or_else(|| family.rsplit_once("sendVec_").map_or(family, |(_, word)| word).to_owned())
 }
 
-/// What a round trip of a family is; empty if unknown.
+/// A round trip of a family, described; empty if unknown.
 fn meaning_of(family: &str) -> &'static str {
     FAMILIES.iter().find(|(long, ..)| *long == family).map_or("", |(.., meaning)| meaning)
 }
