@@ -16,7 +16,7 @@ use super::changes::{Changes, state_file};
 use super::process::Process;
 use super::tracefs::{Buffer, TraceError, Tracefs, check_size};
 
-/// What to record.
+/// Events and buffers of a recording.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Categories of kernel events.

@@ -32,7 +32,7 @@ const PREFIX: &str = "binderperf-record-";
 /// How long to retry removing an instance that another process keeps busy.
 const LET_GO: Duration = Duration::from_secs(2);
 
-/// What to record.
+/// Events and buffers of a recording.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Categories of events.
@@ -68,7 +68,7 @@ pub struct Summary {
     pub ended: Ended,
     /// Whether tracing was stopped earlier, as a latency test does at a miss.
     pub stopped_early: bool,
-    /// What could not be restored, and why.
+    /// Settings that could not be restored, with the reasons.
     pub left: Vec<String>,
 }
 

@@ -20,7 +20,7 @@ const CLOCKS: [&str; 3] = ["boot", "mono", "global"];
 pub enum TraceError {
     /// No tracefs was found.
     Missing {
-        /// What was tried, and the result.
+        /// The attempts, and their results.
         why: String,
     },
     /// Tracefs exists but this user has no access.

@@ -31,7 +31,7 @@ pub struct RealtimeProblem {
     pub throttling: Option<Throttling>,
 }
 
-/// What prevents a real-time policy.
+/// Obstacle to a real-time policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Neither the capability nor the limit permits it.

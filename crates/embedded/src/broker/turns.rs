@@ -22,7 +22,7 @@ const QUIET: u64 = 5_000_000;
 /// Number of processes above which those are forgotten whose past no longer counts.
 const KNOWN_MAX: usize = 256;
 
-/// What to do next.
+/// The next step of the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Serve this connection of this process.

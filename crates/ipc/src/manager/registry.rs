@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::runtime::proxy::death::DeathLink;
 use crate::runtime::target::Binder;
 
-/// What the two flavours register, and under which names.
+/// Objects that the two flavours register, with their names.
 pub(crate) trait Flavour: Sized + 'static {
     /// The name of a service.
     type Key: Clone + Ord + Send;
@@ -42,7 +42,7 @@ struct Entry<S> {
     _death: Option<Arc<DeathLink>>,
 }
 
-/// What a callback is told about.
+/// Event that a callback is told.
 #[derive(Clone)]
 pub(crate) enum Subject<K> {
     /// Registrations of the keys that match.

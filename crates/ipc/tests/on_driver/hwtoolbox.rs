@@ -129,7 +129,7 @@ impl Object for HwToolbox {
     }
 }
 
-/// What a peer's process runs.
+/// Runs a peer's process, which plays this role.
 pub(crate) fn play(role: &str, context: &AnyContext, threads: u32) -> TestProcess {
     let process = Process::open(context, ProcessOptions::hwbinder_pool(threads, false)).expect("open");
     let toolbox = HwToolbox::new(process.clone());

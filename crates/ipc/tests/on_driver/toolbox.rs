@@ -226,7 +226,7 @@ impl Object for Toolbox {
     }
 }
 
-/// What a peer's process runs.
+/// Runs a peer's process, which plays this role.
 pub(crate) fn play(role: &str, context: &AnyContext, options: ProcessOptions) -> TestProcess {
     let process = Process::open(context, options).expect("open");
     let toolbox = process.publish(Toolbox::new(process.clone()));
