@@ -5,9 +5,11 @@
 //! little-endian. Chunks may come in any order and number, so a recorder can append pages while it records and names
 //! when it stops. A truncated file is readable up to its end; only a finished recording has the end chunk.
 
+mod dat;
 mod read;
 mod write;
 
+pub(crate) use dat::DAT_MAGIC;
 pub use read::{Container, OpenError};
 pub use write::Writer;
 

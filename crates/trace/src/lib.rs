@@ -13,6 +13,7 @@ pub mod model;
 mod number;
 mod open;
 pub mod perfetto;
+pub mod pftrace;
 pub mod picture;
 pub mod raw;
 pub mod report;

@@ -7,6 +7,7 @@
 mod calls;
 mod divide;
 pub(crate) mod history;
+mod method;
 mod timeline;
 mod transaction;
 mod watch;
@@ -18,6 +19,8 @@ use crate::event::{Binder, Event, Flavour, Kind, LockKind, Mark, Name, Names, Pr
 use calls::{Calls, Nested, OpenCall};
 use divide::divide;
 use history::{History, Interrupt, SleepReason};
+pub use method::Method;
+use method::{Methods, NamedSlice, Side};
 pub use transaction::{Gap, Outcome, Peer, SlowClock, Transaction};
 
 /// Rebuilds transactions from events.
@@ -25,6 +28,7 @@ pub use transaction::{Gap, Outcome, Peer, SlowClock, Transaction};
 pub struct Model {
     history: History,
     calls: Calls,
+    methods: Methods,
     now: u64,
     first: Option<u64>,
     gap: Option<Gap>,
@@ -152,6 +156,7 @@ impl Model {
             flavour: open.flavour,
             node: open.sent.target_node,
             code: open.sent.code,
+            method: open.method,
             oneway: open.sent.is_oneway(),
             client: peer(open.client, open.client_tgid, open.client_prio),
             to_proc: open.sent.to_proc,
@@ -292,7 +297,10 @@ impl Model {
 
     fn mark(&mut self, event: &Event, text: &str) {
         match Mark::parse(text) {
-            Some(Mark::Begin { name, .. }) => self.slice(event, Some(meaning(name))),
+            Some(Mark::Begin { name, .. }) => {
+                self.slice(event, Some(meaning(name)));
+                self.name_calls(event.tid, name);
+            }
             Some(Mark::End) => self.slice(event, None),
             Some(Mark::Own { verb: "call", rest }) => {
                 self.calls.said_over(&mut self.history, event.tid, None);
@@ -319,14 +327,23 @@ impl Model {
     fn slice(&mut self, event: &Event, begins: Option<Option<Cause>>) {
         self.history.of_thread(event.tid, |thread| {
             match begins {
-                Some(_) if thread.slices.len() >= 256 => thread.slices.clear(),
-                Some(what) => thread.slices.push(what),
-                None => {
-                    thread.slices.pop();
-                }
+                Some(what) => thread.open_slice(what),
+                None => thread.close_slice(),
             }
             thread.over.push(event.ts, thread.declared_wait())
         });
+    }
+
+    /// A slice that names a method began: the thread's next calls are of it, or the one that it serves is.
+    fn name_calls(&mut self, tid: i32, slice: &str) {
+        let Some((method, side)) = self.methods.of(slice) else { return };
+        let Some(thread) = self.history.thread_mut(tid) else { return };
+        let serving = thread.serving.last().and_then(|served| served.slot);
+        if let (Side::Server, Some(open)) = (side, serving.and_then(|slot| self.calls.get_mut(slot))) {
+            open.method.get_or_insert_with(|| method.clone());
+        }
+        let (depth, serving) = (thread.slices.len(), thread.serving.len());
+        thread.methods.push(NamedSlice { method, side, depth, serving });
     }
 
     /// A thread begins or ends to wait for a kernel lock. Waits in interrupt context are not the thread's.

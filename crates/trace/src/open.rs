@@ -1,9 +1,10 @@
 //! Opens a trace and detects its format from the content.
 //! Not here: reading the formats.
-//! Facts: atrace's text begins behind `TRACE:`, with `-z` zlib data follows; a `trace.dat` begins 0x17 0x08 0x44.
+//! Facts: atrace's text begins behind `TRACE:`, with `-z` zlib data follows.
 
 use crate::event::{Event, Names};
-use crate::file::{Container, Head, MAGIC, OpenError};
+use crate::file::{Container, DAT_MAGIC, Head, MAGIC, OpenError};
+use crate::pftrace::{self, PerfettoReader};
 use crate::raw::RawReader;
 use crate::report::Report;
 use crate::text::{TextReader, looks_like_trace};
@@ -12,6 +13,22 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 /// Bytes read to detect the format.
 const PREFIX: u64 = 64 << 10;
+
+/// Beginnings of other files that are taken for traces.
+/// Facts: the formats' own descriptions; a Fuchsia trace begins with the record of its magic number.
+const FOREIGN: [(&[u8], &str); 8] = [
+    (b"\x10\x00\x04\x46\x78\x54\x16\x00", "it is a trace of Fuchsia (.fxt), which has no binder events"),
+    (
+        b"PERFILE2",
+        "it is a perf.data of perf or simpleperf; record with `binderperf trace record` or Perfetto",
+    ),
+    (b"\x28\xb5\x2f\xfd", "it is packed by zstd; unpack it first: zstd -d"),
+    (b"\xfd7zXZ\x00", "it is packed by xz; unpack it first: xz -d"),
+    (b"BZh", "it is packed by bzip2; unpack it first: bzip2 -d"),
+    (b"PK\x03\x04", "it is a zip archive, perhaps a bug report; unpack it and take the trace out of it"),
+    (b"\xc1\x1f\xfc\xc1", "it is a stream of CTF, of LTTng or babeltrace, which has no binder events"),
+    (b"\x7fELF", "it is a program"),
+];
 
 /// Reader of a trace in any format: an iterator of its events.
 ///
@@ -22,6 +39,7 @@ pub struct Reader<R>(Form<R>);
 #[derive(Debug)]
 enum Form<R> {
     Raw(Box<RawReader<R>>),
+    Perfetto(Box<PerfettoReader<R>>),
     Text(Box<TextReader<Input<R>>>),
 }
 
@@ -43,7 +61,7 @@ impl<R: Read> Read for Input<R> {
     }
 }
 
-/// Opens a trace: a binderperf file, or ftrace's text, plain, in HTML or compressed.
+/// Opens a trace: a binderperf file, a `trace.dat` of trace-cmd, a Perfetto trace, or ftrace's text, plain, in HTML or compressed.
 ///
 /// # Errors
 /// If the format is unknown or reading fails. Problems behind a valid start are in the [`Report`].
@@ -58,10 +76,17 @@ pub fn open<R: Read + Seek>(mut input: R) -> Result<Reader<R>, OpenError> {
     if start.starts_with(&MAGIC) {
         return Ok(Reader(Form::Raw(Box::new(RawReader::new(Container::open(input)?)))));
     }
+    if start.starts_with(&DAT_MAGIC) {
+        return Ok(Reader(Form::Raw(Box::new(RawReader::new(Container::open_trace_dat(input)?)))));
+    }
     if start.starts_with(&[0x1f, 0x8b]) {
         let mut inside = Vec::new();
         // A prefix of a compressed file ends in an error; the bytes before it are used.
         let _ = MultiGzDecoder::new(start.as_slice()).take(PREFIX).read_to_end(&mut inside);
+        if inside.starts_with(&MAGIC) || pftrace::looks_like_trace(&inside) {
+            let found = "it is a binary trace packed by gzip; unpack it first: gzip -d".to_owned();
+            return Err(OpenError::Foreign { found });
+        }
         let html = form_of_text(&inside)?;
         return Ok(text(Input::Gzip(Box::new(MultiGzDecoder::new(input))), html));
     }
@@ -71,6 +96,9 @@ pub fn open<R: Read + Seek>(mut input: R) -> Result<Reader<R>, OpenError> {
             input.seek(SeekFrom::Start(offset as u64))?;
             return Ok(text(Input::Zlib(Box::new(ZlibDecoder::new(input))), false));
         }
+    }
+    if pftrace::looks_like_trace(&start) {
+        return Ok(Reader(Form::Perfetto(Box::new(PerfettoReader::open(input)?))));
     }
     let html = form_of_text(&start)?;
     Ok(text(Input::Plain(input), html))
@@ -83,23 +111,23 @@ fn text<R: Read>(input: Input<R>, html: bool) -> Reader<R> {
 /// Whether a text is HTML.
 fn form_of_text(start: &[u8]) -> Result<bool, OpenError> {
     let found = |found: &str| Err(OpenError::Foreign { found: found.to_owned() });
-    if start.starts_with(&[0x17, 0x08, 0x44]) {
-        return found("it is a trace.dat of trace-cmd, of which it reads what trace-cmd report prints");
-    }
     let bare = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
     let begins = |word: &[u8]| bare.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
     if begins(b"<!doctype html") || begins(b"<html") {
         return Ok(true);
     }
     if begins(b"{") || begins(b"[{") {
-        return found("it is JSON");
+        return found("it is JSON, perhaps a trace of Chrome, which has no events of the kernel");
+    }
+    if let Some((_, what)) = FOREIGN.iter().find(|(magic, _)| start.starts_with(magic)) {
+        return found(what);
     }
     // Check for trace text before binary data: one damaged byte must not reject the whole trace.
     if looks_like_trace(bare) || behind_trace_word(start).is_some() {
         return Ok(false);
     }
     if start.contains(&0) {
-        return found("it is binary, perhaps a protobuf trace of Perfetto");
+        return found("it is binary, of a form that it does not know");
     }
     found("it is text, but none of its first lines is an event")
 }
@@ -124,6 +152,7 @@ impl<R: Read + Seek> Reader<R> {
     pub fn names(&self) -> &Names {
         match &self.0 {
             Form::Raw(reader) => reader.names(),
+            Form::Perfetto(reader) => reader.names(),
             Form::Text(reader) => reader.names(),
         }
     }
@@ -132,15 +161,16 @@ impl<R: Read + Seek> Reader<R> {
     pub fn report(&self) -> &Report {
         match &self.0 {
             Form::Raw(reader) => reader.report(),
+            Form::Perfetto(reader) => reader.report(),
             Form::Text(reader) => reader.report(),
         }
     }
 
-    /// Header of a binderperf file; `None` for text.
+    /// Header of a binderperf file or a `trace.dat`; `None` for others.
     pub fn head(&self) -> Option<&Head> {
         match &self.0 {
             Form::Raw(reader) => Some(reader.head()),
-            Form::Text(_) => None,
+            Form::Perfetto(_) | Form::Text(_) => None,
         }
     }
 }
@@ -151,6 +181,7 @@ impl<R: Read + Seek> Iterator for Reader<R> {
     fn next(&mut self) -> Option<Event> {
         match &mut self.0 {
             Form::Raw(reader) => reader.next(),
+            Form::Perfetto(reader) => reader.next(),
             Form::Text(reader) => reader.next(),
         }
     }

@@ -2,6 +2,7 @@
 //! Not here: rebuilding transactions (`model`), pictures (`picture`).
 
 mod busiest;
+mod groups;
 mod marks;
 mod misses;
 mod of_call;
@@ -15,6 +16,7 @@ use std::collections::hash_map::Entry;
 use serde::{Deserialize, Serialize};
 
 pub use busiest::CallBurst;
+pub use groups::{By, Group};
 pub use marks::MarkCost;
 pub use misses::ReportedMiss;
 pub use of_call::of_call;
@@ -26,6 +28,7 @@ use crate::event::{Event, Kind, Name, Names};
 use crate::model::{Model, Outcome, Transaction};
 use crate::report::Report;
 use busiest::BurstFinder;
+use groups::Groups;
 use marks::Marks;
 use misses::Misses;
 use sums::Sums;
@@ -48,6 +51,8 @@ pub struct Filter {
     pub mark: Option<String>,
     /// Also calls of binderperf's own inheritance scenes, which sleep on purpose.
     pub scenes: bool,
+    /// Only calls by the first thread of a process, whose waiting a user sees.
+    pub main_thread: bool,
 }
 
 impl Filter {
@@ -68,6 +73,7 @@ impl Filter {
             |mark: &String| call.label.as_deref().is_some_and(|label| label.contains(mark.as_str()));
         let named = !self.own || call.label.is_some();
         named
+            && (!self.main_thread || call.client.tgid == Some(call.client.tid))
             && (self.scenes || !call.scene)
             && self.mark.as_ref().is_none_or(by_mark)
             && (self.pids.is_empty() || self.pids.iter().any(by_pid))
@@ -84,6 +90,8 @@ pub struct AnalysisOptions {
     pub worst: usize,
     /// Selection of transactions.
     pub filter: Filter,
+    /// What the calls of a row of [`Analysis::groups`] have in common; `None`: the method, if the trace names any.
+    pub by: Option<By>,
 }
 
 /// Number of transactions by outcome.
@@ -162,6 +170,13 @@ pub struct Analysis {
     pub slowest: Sum,
     /// Where the time of oneway calls went, from sending to receiving.
     pub oneway: Sum,
+    /// What the rows of `groups` have in common.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<By>,
+    /// Where the time of calls went by pair, interface or method; the rows with the most time first, those that wait by
+    /// design last. Without oneway calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Group>,
     /// Tasks that threads waited behind while they worked for a call, the longest first, ten at most.
     pub behind: Vec<BlockingTask>,
     /// Priority inversion over all calls.
@@ -209,6 +224,7 @@ struct Tally {
     counts: Counts,
     calls: Sums,
     oneway: Sums,
+    groups: Groups,
     behind: HashMap<i32, BlockingTask>,
     inversions: Inversions,
     busiest: BurstFinder,
@@ -221,7 +237,9 @@ impl Analyzer {
     /// Creates an analysis without events.
     #[must_use]
     pub fn new(options: AnalysisOptions) -> Self {
-        Self { options, model: Model::new(), tally: Tally::default(), marks: Marks::default() }
+        let groups = Groups::new(options.by.unwrap_or_default());
+        let tally = Tally { groups, ..Tally::default() };
+        Self { options, model: Model::new(), tally, marks: Marks::default() }
     }
 
     /// Takes the next event, in time order. `names` are the reader's.
@@ -311,6 +329,7 @@ impl Analyzer {
         behind.sort_by_key(|task| (std::cmp::Reverse(task.ns), task.tid));
         behind.truncate(10);
         let span = self.model.span();
+        let by = options.by.or_else(|| tally.groups.are_named().then(By::default));
         Analysis {
             span_ns: span.map_or(0, |(begin, end)| end - begin),
             events: report.events,
@@ -323,6 +342,8 @@ impl Analyzer {
             all: tally.calls.sum(1.0),
             slowest: tally.calls.sum(0.01),
             oneway: tally.oneway.sum(1.0),
+            by,
+            groups: by.map_or_else(Vec::new, |_| tally.groups.found(&self.model, names)),
             behind,
             inversions: tally.inversions,
             marks: self.marks.clone().cost(),
@@ -346,6 +367,9 @@ impl Tally {
         self.reported.ended(&call);
         if !self.count(&call) {
             return;
+        }
+        if !call.oneway {
+            self.groups.add(&call, names);
         }
         // A nested call's time is part of its outer call, unless that one is not selected.
         let outermost = !call.nested || !options.filter.is_empty();

@@ -47,6 +47,19 @@ impl LockKind {
         }
     }
 
+    /// Flags of an event with this lock kind; inverse of [`LockKind::of_flags`].
+    pub(crate) fn flags(self) -> u32 {
+        match self {
+            Self::Spinlock => 0b1,
+            Self::Rwlock => 0b11,
+            Self::Mutex => 0b10_0000,
+            Self::RtMutex => 0b1000,
+            Self::Rwsem => 0b10,
+            Self::PercpuRwsem => 0b1_0010,
+            Self::Semaphore => 0,
+        }
+    }
+
     /// The event's flags for the kernel's flag names, `SPIN|READ`. Ignores unknown names.
     pub(crate) fn flags_of_words(words: &[u8]) -> u32 {
         let bit = |word: &[u8]| FLAGS.iter().position(|flag| *flag == word).map_or(0, |bit| 1 << bit);
@@ -90,6 +103,7 @@ mod tests {
             assert_eq!(LockKind::of_flags(flags).name(), name);
             let of_words = LockKind::of_flags(LockKind::flags_of_words(words.as_bytes()));
             assert_eq!(of_words.name(), name, "{words}");
+            assert_eq!(LockKind::of_flags(of_words.flags()), of_words);
         }
     }
 }

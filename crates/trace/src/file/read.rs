@@ -45,8 +45,8 @@ impl fmt::Display for OpenError {
             Self::Empty => f.write_str("the trace is empty; was the recording interrupted?"),
             Self::Foreign { found } => write!(
                 f,
-                "this is no trace that binderperf reads: {found}; give it a file of its own, the text of ftrace, \
-                 atrace or systrace, or what trace-cmd report prints"
+                "this is no trace that binderperf reads: {found}; give it a file of its own, a trace of \
+                 Perfetto or trace-cmd, or the text of ftrace, atrace or systrace"
             ),
             Self::Version { found } => write!(
                 f,
@@ -75,9 +75,38 @@ impl From<io::Error> for OpenError {
 
 /// Contiguous pages of one CPU in the file.
 #[derive(Clone, Copy, Debug)]
-struct Extent {
-    offset: u64,
-    pages: u64,
+pub(super) struct Extent {
+    pub(super) offset: u64,
+    pub(super) pages: u64,
+    /// Form and length of compressed pages, which are read all at once.
+    pub(super) packed: Option<(Packing, u32)>,
+}
+
+/// Form of compression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    Zlib,
+    Zstd,
+}
+
+impl Packing {
+    /// Content of compressed bytes, of exactly this length.
+    pub(super) fn unpack(self, packed: &[u8], length: u64) -> io::Result<Vec<u8>> {
+        let mut content = Vec::new();
+        match self {
+            Self::Zlib => flate2::read::ZlibDecoder::new(packed).take(length).read_to_end(&mut content)?,
+            Self::Zstd => {
+                let decoder = ruzstd::decoding::StreamingDecoder::new(packed)
+                    .map_err(|error| io::Error::other(error.to_string()))?;
+                decoder.take(length).read_to_end(&mut content)?
+            }
+        };
+        if content.len() as u64 == length {
+            Ok(content)
+        } else {
+            Err(io::Error::new(io::ErrorKind::UnexpectedEof, "compressed bytes are cut"))
+        }
+    }
 }
 
 /// Opened trace file. Pages stay in the file until they are read.
@@ -152,6 +181,15 @@ impl<R: Read + Seek> Container<R> {
         space.clear();
         let Some(extents) = self.extents.get_mut(&cpu) else { return Ok(()) };
         let Some(first) = extents.front_mut() else { return Ok(()) };
+        if let Some((packing, length)) = first.packed {
+            let Extent { offset, pages, .. } = *first;
+            extents.pop_front();
+            let mut packed = vec![0; length as usize];
+            self.input.seek(SeekFrom::Start(offset))?;
+            self.input.read_exact(&mut packed)?;
+            *space = packing.unpack(&packed, pages * size)?;
+            return Ok(());
+        }
         let pages = first.pages.min((most as u64 / size).max(1));
         self.input.seek(SeekFrom::Start(first.offset))?;
         let bytes = usize::try_from(pages * size).map_err(io::Error::other)?;
@@ -166,6 +204,18 @@ impl<R: Read + Seek> Container<R> {
 }
 
 impl<R> Container<R> {
+    /// A file of another frame, whose parts are known.
+    pub(super) fn of_parts(
+        input: R,
+        head: Head,
+        formats: Vec<(String, Vec<u8>)>,
+        texts: BTreeMap<(u32, u32), Vec<u8>>,
+        extents: BTreeMap<u32, VecDeque<Extent>>,
+        found: Report,
+    ) -> Self {
+        Self { input, head, formats, texts, extents, found }
+    }
+
     /// Head of the file, written when the recording started.
     #[must_use]
     pub fn head(&self) -> &Head {
@@ -241,7 +291,7 @@ impl Scan {
         let extents = self.extents.entry(cpu).or_default();
         match extents.back_mut() {
             Some(last) if last.offset + last.pages * size == offset => last.pages += pages,
-            _ => extents.push_back(Extent { offset, pages }),
+            _ => extents.push_back(Extent { offset, pages, packed: None }),
         }
     }
 

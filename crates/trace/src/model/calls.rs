@@ -4,9 +4,11 @@
 //! the three return words that end a call without a reply.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use super::Outcome;
 use super::history::{History, Served};
+use super::method::Method;
 use crate::cause::Segment;
 use crate::event::{Event, Flavour, Transaction as Sent};
 use crate::hash::FastHash;
@@ -63,6 +65,8 @@ pub(crate) struct OpenCall {
     pub(crate) announced: Option<u64>,
     /// When the caller had the reply, if its mark for the end of the call is awaited.
     pub(crate) returned: Option<u64>,
+    /// The called method, if a slice of either side names it.
+    pub(crate) method: Option<Arc<Method>>,
     pub(crate) parent: Option<(usize, u64)>,
     pub(crate) nested: Vec<Nested>,
 }
@@ -169,6 +173,7 @@ impl Calls {
             client_tgid: event.tgid.or(thread.tgid),
             client_prio: thread.prio,
             client_cpu: event.cpu,
+            method: thread.calling_method().map(|named| named.method.clone()),
             label,
             scene,
             announced,
@@ -410,6 +415,8 @@ impl Calls {
         self.said_over(history, tid, None);
         let Some(thread) = history.thread_mut(tid) else { return };
         thread.serving.clear();
+        thread.slices.clear();
+        thread.methods.clear();
         (thread.ending, thread.sent, thread.free_since) = (None, None, None);
         (thread.has_served, thread.scene) = (false, false);
         for slot in std::mem::take(&mut thread.calling) {

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use super::method::{NamedSlice, Side};
 use super::timeline::Timeline;
 use super::watch::{Silence, Silent, Watch};
 use crate::cause::Cause;
@@ -92,6 +93,9 @@ pub(crate) struct Served {
     pub(crate) base: usize,
 }
 
+/// Maximum number of open slices of a thread that are kept; deeper ones are only counted.
+const MOST_SLICES: usize = 256;
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Thread {
     pub(crate) comm: Name,
@@ -104,6 +108,10 @@ pub(crate) struct Thread {
     pub(crate) in_driver: Timeline<bool>,
     /// Open slices; `None` for those without a meaning here.
     pub(crate) slices: Vec<Option<Cause>>,
+    /// Open slices beyond those.
+    deeper: usize,
+    /// Those of them that name a method.
+    pub(crate) methods: Vec<NamedSlice>,
     /// Kernel lock that it waits for.
     pub(crate) lock: Option<LockKind>,
     /// Waker of a wake-up that came before the task had left its CPU.
@@ -135,6 +143,30 @@ impl Thread {
     pub(crate) fn declared_wait(&self) -> Option<Cause> {
         let slice = || self.slices.iter().rev().find_map(|slice| *slice);
         self.lock.map(Cause::Contention).or_else(slice)
+    }
+
+    pub(crate) fn open_slice(&mut self, what: Option<Cause>) {
+        if self.slices.len() < MOST_SLICES {
+            self.slices.push(what);
+        } else {
+            self.deeper = self.deeper.saturating_add(1);
+        }
+    }
+
+    pub(crate) fn close_slice(&mut self) {
+        if self.deeper > 0 {
+            self.deeper -= 1;
+            return;
+        }
+        self.slices.pop();
+        let open = self.slices.len();
+        self.methods.pop_if(|named| named.depth > open);
+    }
+
+    /// Method of a call that the thread makes now: that of its own innermost proxy since it serves what it serves.
+    pub(crate) fn calling_method(&self) -> Option<&NamedSlice> {
+        let proxy = |named: &&NamedSlice| named.side == Side::Client && named.serving == self.serving.len();
+        self.methods.last().filter(proxy)
     }
 
     /// Takes over the name and priority that an event shows.

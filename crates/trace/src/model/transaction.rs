@@ -1,6 +1,9 @@
 //! Rebuilt transaction, as data.
 //! Not here: rebuilding it (`model`).
 
+use std::sync::Arc;
+
+use super::method::Method;
 use crate::cause::Segment;
 use crate::event::{Flavour, Name, Prio};
 
@@ -57,6 +60,8 @@ pub struct Transaction {
     pub node: i32,
     /// Transaction code.
     pub code: u32,
+    /// The called method, if a slice of a proxy or a stub names it. A oneway call has ended before its stub begins.
+    pub method: Option<Arc<Method>>,
     /// Whether it is oneway.
     pub oneway: bool,
     /// Calling thread.

@@ -81,9 +81,17 @@ pub(super) fn write(
 ) {
     out.field(1, event.ts);
     out.field(2, event.tid.max(0).cast_unsigned());
-    // Perfetto uses the flags only for wake-ups from an interrupt; on any other event they would add an empty row to
-    // its event table.
-    if matches!(event.kind, Kind::Waking(_)) && event.context.in_interrupt() {
+    // Perfetto uses the flags of wake-ups only, and our reader those of lock waits too; on any other event they would add
+    // an empty row to Perfetto's event table.
+    let told = matches!(
+        event.kind,
+        Kind::Waking(_)
+            | Kind::Wakeup(_)
+            | Kind::WakeupNew(_)
+            | Kind::ContentionBegin(_)
+            | Kind::ContentionEnd
+    );
+    if told && event.context.in_interrupt() {
         out.field(5, u32::from(event.context.flags()));
     }
     let text = |name: Name| Value::Text(names.text(name));
@@ -142,7 +150,10 @@ pub(super) fn write(
         Kind::WorkEnd { work } => out.message(57, &[(*work).into()]),
         Kind::ReclaimBegin { order } => out.message(46, &[(*order).into()]),
         Kind::ReclaimEnd { reclaimed } => out.message(47, &[(*reclaimed).into()]),
-        Kind::ContentionBegin(kind) => generic(out, "contention_begin", &[("lock", kind.name().into())]),
+        Kind::ContentionBegin(kind) => {
+            let fields = [("lock", kind.name().into()), ("flags", kind.flags().into())];
+            generic(out, "contention_begin", &fields);
+        }
         Kind::ContentionEnd => generic(out, "contention_end", &[]),
         Kind::Binder(_, binder) => write_binder(out, binder, names),
         Kind::Print(printed) if is_convention(printed) => {

@@ -95,7 +95,8 @@ impl<R: Read> TextReader<R> {
             if self.line.ends_with(b"\r") {
                 self.line.pop();
             }
-        } else if self.line.len() as u64 >= LONGEST {
+        } else if self.line.len() as u64 >= LONGEST && matches!(self.html, None | Some(Html::Inside)) {
+            // Outside its trace a page has lines of any length: its scripts.
             let number = self.number;
             self.report
                 .note(ProblemKind::StrangeLine, || format!("line {number} is longer than {LONGEST} bytes"));

@@ -152,9 +152,14 @@ fn other_files_are_refused_with_what_they_look_like() {
         (b"".as_slice(), "empty"),
         (b"hello\nworld\n", "none of its first lines is an event"),
         (b"{\"traceEvents\": []}", "JSON"),
-        (b"\x17\x08\x44tracing", "trace-cmd report"),
+        (b"\x17\x08\x44tracing", "head breaks off"),
+        (b"\x17\x08\x44tracing8\0\0\x08\0\x10\0\0", "of version 8"),
         (b"\x0a\x10\x00\x00", "binary"),
         (b"BPTRACE\n", "too short"),
+        (b"\x10\x00\x04\x46\x78\x54\x16\x00", "Fuchsia"),
+        (b"PERFILE2\x68\0\0\0", "perf.data"),
+        (b"PK\x03\x04\0\0", "zip archive"),
+        (b"\x28\xb5\x2f\xfd\0", "zstd -d"),
         (b"\x1f\x8bnothing", "none of its first lines"),
     ] {
         let error = opened(bytes).expect_err(want);
@@ -183,6 +188,14 @@ fn endless_lines_take_no_memory() {
     let (events, _, report) = read(&text);
     assert_eq!(events.len(), 4);
     assert_eq!(report.problems[0].kind, ProblemKind::StrangeLine);
+}
+
+#[test]
+fn a_pages_own_scripts_may_have_lines_of_any_length() {
+    let script = format!("<script>{}</script>\n", "x".repeat(1 << 20));
+    let page = format!("<html>\n{script}<script class=\"trace-data\">\n{LINES}</script>\n{script}</html>\n");
+    let (events, report) = opened(page.as_bytes()).expect("a page");
+    assert!(events.len() == 2 && report.is_whole(), "{report}");
 }
 
 #[test]

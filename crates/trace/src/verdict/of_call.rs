@@ -16,7 +16,7 @@ const ALIKE: usize = 1 << 12;
 pub fn of_call<R: Read + Seek>(file: R, label: &str) -> Result<Analysis, OpenError> {
     let mut reader = crate::open(file)?;
     let filter = Filter { mark: Some(label.to_owned()), ..Filter::default() };
-    let mut analyzer = Analyzer::new(AnalysisOptions { deadline_ns: None, worst: ALIKE, filter });
+    let mut analyzer = Analyzer::new(AnalysisOptions { worst: ALIKE, filter, ..AnalysisOptions::default() });
     while let Some(event) = reader.next() {
         analyzer.take(&event, reader.names());
     }

@@ -115,6 +115,9 @@ pub struct SlowCall {
     pub label: Option<String>,
     /// Transaction code.
     pub code: u32,
+    /// The called method, `INTERFACE.METHOD`, if a slice of a proxy or a stub names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
     /// Begin, in nanoseconds of the trace clock.
     pub begin_ns: u64,
     /// Duration in nanoseconds.
@@ -217,6 +220,7 @@ impl SlowCall {
             debug_id: call.debug_id,
             label: call.label.as_deref().map(ToOwned::to_owned),
             code: call.code,
+            method: call.method.as_ref().map(ToString::to_string),
             begin_ns: call.begin,
             ns: call.ns(),
             received_ns: call.received.map(|at| at.saturating_sub(call.begin)),

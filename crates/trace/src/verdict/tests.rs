@@ -162,3 +162,80 @@ fn a_call_back_into_the_caller_uses_the_roles_of_the_outer_call() {
         computed.iter().map(|reason| (reason.cause.as_str(), reason.role.as_str(), reason.ns)).collect();
     assert_eq!(computed, [("client_running", "caller", 300), ("server_running", "server", 200)]);
 }
+
+/// Slices as a proxy and a stub write them.
+fn begin(name: &str) -> Kind {
+    Kind::Print(format!("B|1|{name}").into())
+}
+
+fn end() -> Kind {
+    Kind::Print("E|1".into())
+}
+
+#[test]
+fn a_call_is_named_by_its_proxy_or_its_stub_and_by_no_other_slice() {
+    let mut feed = Feed::new(AnalysisOptions { worst: 9, ..AnalysisOptions::default() });
+    // The proxy names the first; the second comes after the proxy's end, and its stub names it.
+    feed.take(0, 0, 10, begin("AIDL::java::IOne::get::client"));
+    feed.call(1, 1000, 2);
+    feed.take(1002, 0, 10, end());
+    feed.take(2000, 0, 10, sent(4, 20));
+    feed.take(2001, 1, 20, received(4));
+    feed.take(2002, 1, 20, begin("draw"));
+    feed.take(2003, 1, 20, begin("AIDL::cpp::ITwo::put::cppServer"));
+    // What the stub calls without a proxy of its own has no name.
+    feed.take(2010, 1, 20, sent(6, 30));
+    feed.take(2011, 0, 30, received(6));
+    feed.take(2012, 0, 30, reply(7, 20));
+    feed.take(2020, 1, 20, received(7));
+    feed.take(2021, 1, 20, end());
+    feed.take(2022, 1, 20, end());
+    feed.take(2023, 1, 20, reply(5, 10));
+    feed.take(2900, 0, 10, received(5));
+    let analysis = feed.finish();
+    let mut named: Vec<_> = analysis.slow.iter().map(|call| (call.debug_id, call.method.clone())).collect();
+    named.sort();
+    assert_eq!(named, [(2, Some("IOne.get".into())), (4, Some("ITwo.put".into()))]);
+    let rows: Vec<_> = analysis.groups.iter().map(|group| (group.name.as_str(), group.sum.calls)).collect();
+    assert_eq!(rows, [("IOne.get", 1), ("ITwo.put", 1), ("code 0 of node 0 of process 30", 1)]);
+    assert!(analysis.slow[0].verdict.starts_with("IOne.get, call 2 of "), "{}", analysis.slow[0].verdict);
+    assert!(analysis.to_string().contains("IOne.get: "), "{analysis}");
+}
+
+#[test]
+fn a_trace_without_names_has_a_table_only_if_asked_for() {
+    let groups = |by| {
+        let mut feed = Feed::new(AnalysisOptions { by, ..AnalysisOptions::default() });
+        feed.call(0, 1000, 2);
+        feed.finish().groups.into_iter().map(|group| group.name).collect::<Vec<_>>()
+    };
+    assert!(groups(None).is_empty());
+    assert_eq!(groups(Some(By::Pair)), ["process 10 -> process 20"]);
+    assert_eq!(groups(Some(By::Interface)), ["node 0 of process 20"]);
+}
+
+#[test]
+fn what_sleeps_in_nearly_each_call_waits_by_design() {
+    let found = |sleepers: u64| {
+        let mut feed = Feed::new(AnalysisOptions { by: Some(By::Pair), ..AnalysisOptions::default() });
+        let swapper = task(0, Name::NONE);
+        let server = task(20, Name::NONE);
+        for index in 0..10 {
+            let (ts, id) = (index * 20_000_000, i32::try_from(index * 2 + 2).expect("small"));
+            feed.take(ts, 1, 0, switch(swapper, State::of_letter(b'R'), server));
+            feed.take(ts + 10, 0, 10, sent(id, 20));
+            feed.take(ts + 20, 1, 20, received(id));
+            if index < sleepers {
+                feed.take(ts + 30, 1, 20, switch(server, State::Sleeping, swapper));
+                feed.take(ts + 9_000_000, 0, 7, Kind::Waking(Wake { task: server, target_cpu: 1 }));
+                feed.take(ts + 9_000_010, 1, 0, switch(swapper, State::of_letter(b'R'), server));
+            }
+            feed.take(ts + 9_000_020, 1, 20, reply(id + 1, 10));
+            feed.take(ts + 9_000_030, 0, 10, received(id + 1));
+            feed.take(ts + 9_000_040, 1, 20, switch(server, State::Sleeping, swapper));
+        }
+        feed.finish().groups
+    };
+    assert!(found(10)[0].waits_by_design && found(9)[0].waits_by_design, "{:#?}", found(10));
+    assert!(!found(8)[0].waits_by_design, "two of ten computed");
+}

@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Write};
 
-use super::{Analysis, BlockingTask, Inversions, MarkCost, Reason, SlowCall, Sum, ThreadInfo};
+use super::{Analysis, BlockingTask, Group, Inversions, MarkCost, Reason, SlowCall, Sum, ThreadInfo};
 use crate::event::Prio;
 
 /// Reasons below this share of a transaction are omitted.
@@ -123,7 +123,8 @@ fn tested(label: &str) -> String {
 /// Transaction in a sentence or two.
 pub(super) fn sentence(slow: &SlowCall) -> String {
     let mut text = slow.label.as_deref().map(tested).unwrap_or_default();
-    let _ = write!(text, "call {} of {} ({}) ", slow.debug_id, slow.caller, prio(slow.caller.prio));
+    let method = slow.method.as_deref().map(|method| format!("{method}, ")).unwrap_or_default();
+    let _ = write!(text, "{method}call {} of {} ({}) ", slow.debug_id, slow.caller, prio(slow.caller.prio));
     match &slow.server {
         Some(server) => _ = write!(text, "to {server}"),
         None => _ = write!(text, "to process {}", slow.server_process),
@@ -222,6 +223,7 @@ impl fmt::Display for Analysis {
             writeln!(f, "recording cost {words}")?;
         }
         self.sums(f)?;
+        self.table(f)?;
         if !self.behind.is_empty() {
             writeln!(f, "\nwaited behind")?;
             for task in &self.behind {
@@ -236,6 +238,31 @@ impl fmt::Display for Analysis {
             }
         }
         Ok(())
+    }
+}
+
+/// Rows of a table that the text shows.
+const MOST_ROWS: usize = 20;
+/// Causes of a row that the text shows.
+const MOST_CAUSES: usize = 3;
+
+fn rows(f: &mut fmt::Formatter<'_>, title: &str, groups: &[&Group]) -> fmt::Result {
+    if groups.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "\n{title}")?;
+    writeln!(f, "  {:>7} {:>9} {:>9} {:>9} {:>9}", "calls", "total", "median", "99 %", "most")?;
+    for Group { name, sum, .. } in groups.iter().take(MOST_ROWS) {
+        let [total, median, p99, most] = [sum.ns, sum.p50_ns, sum.p99_ns, sum.max_ns].map(time);
+        let causes = sum.shares.iter().take(MOST_CAUSES).filter(|share| share.share >= WORTH_TELLING);
+        let causes: Vec<_> =
+            causes.map(|share| format!("{} {:.0} %", share.cause, share.share * 100.0)).collect();
+        let causes = causes.join(", ");
+        writeln!(f, "  {:>7} {total:>9} {median:>9} {p99:>9} {most:>9}  {name}: {causes}", sum.calls)?;
+    }
+    match groups.len().saturating_sub(MOST_ROWS) {
+        0 => Ok(()),
+        more => writeln!(f, "  and {} more (--format json has all)", units::counted(more as u64, "row")),
     }
 }
 
@@ -262,5 +289,14 @@ impl Analysis {
             }
         }
         Ok(())
+    }
+
+    /// The rows with the most time, then those that wait by design.
+    fn table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(by) = self.by else { return Ok(()) };
+        let (waiting, working): (Vec<&Group>, Vec<&Group>) =
+            self.groups.iter().partition(|group| group.waits_by_design);
+        rows(f, &format!("by {by}; nested calls count in their own row, too"), &working)?;
+        rows(f, "waiting by design: the server slept for nearly all of nearly each call", &waiting)
     }
 }

@@ -1,0 +1,107 @@
+//! Bytes of a trace by their place, from the file or out of a compressed block.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::Arc;
+
+use super::index::{Block, PLAIN, Place};
+use super::inflate::inflate;
+
+/// Bytes read at once in the first pass.
+const WINDOW: usize = 1 << 20;
+/// Total of unpacked blocks kept, in bytes.
+const MOST_UNPACKED: usize = 48 << 20;
+
+/// Reader of places.
+#[derive(Debug)]
+pub(super) struct Source<R> {
+    input: R,
+    /// Length of the file.
+    pub(super) end: u64,
+    window: Vec<u8>,
+    window_at: u64,
+    blocks: Vec<Block>,
+    unpacked: VecDeque<(u32, Arc<[u8]>)>,
+}
+
+impl<R: Read + Seek> Source<R> {
+    pub(super) fn new(mut input: R) -> io::Result<Self> {
+        let end = input.seek(SeekFrom::End(0))?;
+        Ok(Self {
+            input,
+            end,
+            window: Vec::new(),
+            window_at: 0,
+            blocks: Vec::new(),
+            unpacked: VecDeque::new(),
+        })
+    }
+
+    /// Bytes of the file from `at` on: `len` of them, or less at its end.
+    pub(super) fn window(&mut self, at: u64, len: usize) -> io::Result<&[u8]> {
+        let len = len.min(usize::try_from(self.end.saturating_sub(at)).unwrap_or(usize::MAX));
+        let inside = at >= self.window_at && at + len as u64 <= self.window_at + self.window.len() as u64;
+        if !inside {
+            let want =
+                len.max(WINDOW).min(usize::try_from(self.end.saturating_sub(at)).unwrap_or(usize::MAX));
+            self.window.clear();
+            self.window_at = at;
+            self.input.seek(SeekFrom::Start(at))?;
+            (&mut self.input).take(want as u64).read_to_end(&mut self.window)?;
+        }
+        let start = usize::try_from(at - self.window_at).unwrap_or(usize::MAX).min(self.window.len());
+        Ok(&self.window[start..(start + len).min(self.window.len())])
+    }
+
+    /// Ends the first pass.
+    pub(super) fn drop_window(&mut self) {
+        self.window = Vec::new();
+    }
+
+    /// Notes a compressed block; returns its number.
+    pub(super) fn note_block(&mut self, block: Block) -> Option<u32> {
+        let number = u32::try_from(self.blocks.len()).ok().filter(|number| *number < PLAIN)?;
+        self.blocks.push(block);
+        Some(number)
+    }
+
+    /// Replaces `into` with the bytes of a place.
+    pub(super) fn read(&mut self, place: Place, into: &mut Vec<u8>) -> io::Result<()> {
+        into.clear();
+        if place.block == PLAIN {
+            self.input.seek(SeekFrom::Start(place.at))?;
+            (&mut self.input).take(place.len.into()).read_to_end(into)?;
+        } else {
+            let block = self.unpacked(place.block)?;
+            let start = usize::try_from(place.at).unwrap_or(usize::MAX).min(block.len());
+            into.extend_from_slice(&block[start..(start + place.len as usize).min(block.len())]);
+        }
+        if into.len() == place.len as usize {
+            Ok(())
+        } else {
+            Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file shrank while it was read"))
+        }
+    }
+
+    fn unpacked(&mut self, number: u32) -> io::Result<Arc<[u8]>> {
+        if let Some(at) = self.unpacked.iter().position(|(known, _)| *known == number) {
+            // The latest stands first.
+            let found = self.unpacked.remove(at).ok_or(io::ErrorKind::NotFound)?;
+            let content = Arc::clone(&found.1);
+            self.unpacked.push_front(found);
+            return Ok(content);
+        }
+        let block = *self.blocks.get(number as usize).ok_or(io::ErrorKind::NotFound)?;
+        let mut packed = vec![0; block.len as usize];
+        self.input.seek(SeekFrom::Start(block.at))?;
+        self.input.read_exact(&mut packed)?;
+        let content: Arc<[u8]> = inflate(&packed, block.form)?.into();
+        let mut total = content.len();
+        self.unpacked.retain(|(_, kept)| {
+            total += kept.len();
+            total <= MOST_UNPACKED
+        });
+        self.unpacked.push_front((number, Arc::clone(&content)));
+        Ok(content)
+    }
+}
