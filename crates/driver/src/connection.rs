@@ -13,7 +13,10 @@ use abi::layout::{
 use crate::OpenError;
 
 /// Size of a receiving area as libbinder and libhwbinder map it: 1 MiB less two pages.
-pub const DEFAULT_MAP_SIZE: usize = (1 << 20) - 2 * 4096;
+#[must_use]
+pub fn default_map_size() -> usize {
+    (1 << 20) - 2 * sys::page::size()
+}
 
 /// The buffers of one `BINDER_WRITE_READ` and how far the driver got in them.
 ///
@@ -254,7 +257,7 @@ pub struct OpenOptions {
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { map_size: DEFAULT_MAP_SIZE, nonblocking: false }
+        Self { map_size: default_map_size(), nonblocking: false }
     }
 }
 

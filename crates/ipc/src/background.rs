@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(background.node_options().flags(), 0x100);
         let seen = at_nice(15, move || {
             let _serving = background.serve();
-            (policy(), sched::nice_of(0).expect("own nice"), sched::most_urgent_nice() <= 0)
+            (policy(), sched::nice_of(0).expect("own nice"), sys::urgency::most_urgent_nice() <= 0)
         });
         assert_eq!(seen.0, Policy::Other);
         assert_eq!(seen.1, if seen.2 { 0 } else { 15 }, "as far as it may");

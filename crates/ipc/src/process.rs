@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use abi::Handle;
 use abi::codes::object;
 use abi::layout::FlatBinderObject;
-use driver::connection::DEFAULT_MAP_SIZE;
+use driver::connection::default_map_size;
 use driver::{Connection, Context, OpenError, OpenOptions};
 
 use crate::background::{Background, BackgroundScheduling, GroupError};
@@ -50,7 +50,7 @@ impl Default for ProcessOptions {
     fn default() -> Self {
         Self {
             max_threads: 15,
-            map_size: DEFAULT_MAP_SIZE,
+            map_size: default_map_size(),
             release: Release::default(),
             spam_detection: true,
             thread_prefix: "Binder".to_owned(),

@@ -19,7 +19,7 @@ impl LocalTime {
     #[must_use]
     pub fn now() -> Self {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let seconds = i64::try_from(since_epoch.as_secs()).unwrap_or(i64::MAX);
+        let seconds = libc::time_t::try_from(since_epoch.as_secs()).unwrap_or(libc::time_t::MAX);
         // SAFETY: a tm is integers and a pointer, for which all-zero bytes are a value.
         let mut tm: libc::tm = unsafe { std::mem::zeroed() };
         // SAFETY: both pointers are to live values of the right types.
@@ -28,7 +28,7 @@ impl LocalTime {
             date: [tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday],
             time: [tm.tm_hour, tm.tm_min, tm.tm_sec],
             milliseconds: since_epoch.subsec_millis(),
-            offset_seconds: tm.tm_gmtoff,
+            offset_seconds: tm.tm_gmtoff as i64,
         }
     }
 }

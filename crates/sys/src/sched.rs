@@ -286,16 +286,6 @@ pub fn own_now() -> Own {
     Own { policy: policy_of(0).unwrap_or(Policy::Other), nice: nice_of(0).unwrap_or(0) }
 }
 
-/// The most urgent nice that the calling thread may give itself: -20 with `CAP_SYS_NICE`, else
-/// what `RLIMIT_NICE` says; 20 when that allows none.
-#[must_use]
-pub fn most_urgent_nice() -> i32 {
-    if crate::capability::has_sys_nice() {
-        return -20;
-    }
-    20 - crate::limits::nice()
-}
-
 /// Whether the calling thread has a real-time policy (FIFO, RR or DEADLINE).
 #[must_use]
 pub fn is_realtime() -> bool {

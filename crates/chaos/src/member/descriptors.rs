@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 
-use super::wire::PAGE;
-
 /// Open descriptors, without the one used for listing them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Descriptors {
@@ -27,7 +25,10 @@ impl Descriptors {
             if target.starts_with("/proc/") {
                 continue;
             }
-            let whole = || fs::metadata(entry.path()).is_ok_and(|file| file.len().is_multiple_of(PAGE));
+            let whole = || {
+                fs::metadata(entry.path())
+                    .is_ok_and(|file| file.len().is_multiple_of(sys::page::size() as u64))
+            };
             if target.starts_with("/memfd:") && whole() {
                 found.driver += 1;
             } else {
@@ -60,7 +61,7 @@ impl fmt::Display for Descriptors {
 pub(super) fn resident_kib() -> u64 {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: Option<u64> = text.split(' ').nth(1).and_then(|word| word.parse().ok());
-    pages.unwrap_or_default() * PAGE / 1024
+    pages.unwrap_or_default() * sys::page::size() as u64 / 1024
 }
 
 #[cfg(test)]

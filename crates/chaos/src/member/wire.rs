@@ -69,15 +69,13 @@ pub(super) struct TestFile {
     pub(super) len: usize,
 }
 
-/// Page size in bytes.
-pub(super) const PAGE: u64 = 4096;
 /// Length of the largest file.
 const LARGEST: usize = 20_000;
 
 impl TestFile {
     pub(super) fn of(key: u64) -> Self {
         let len = key as usize % LARGEST;
-        Self { key, len: if (len as u64).is_multiple_of(PAGE) { len + 1 } else { len } }
+        Self { key, len: if len.is_multiple_of(sys::page::size()) { len + 1 } else { len } }
     }
 
     /// Writes the description, and a file with the content of key `filled`.
@@ -129,6 +127,6 @@ mod tests {
 
     #[test]
     fn no_file_is_whole_pages() {
-        assert!((0..30_000).all(|key| !(TestFile::of(key).len as u64).is_multiple_of(PAGE)));
+        assert!((0..30_000).all(|key| !TestFile::of(key).len.is_multiple_of(sys::page::size())));
     }
 }

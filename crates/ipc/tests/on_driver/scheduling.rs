@@ -111,7 +111,7 @@ fn at_nice<T: Send>(nice: i32, job: impl FnOnce() -> T + Send) -> T {
 
 /// Without this right nobody could come back from an inherited priority.
 fn may_inherit() -> bool {
-    let may = sched::most_urgent_nice() <= -20 && sched::nice_of(0).expect("own nice") == 0;
+    let may = sys::urgency::most_urgent_nice() <= -20 && sched::nice_of(0).expect("own nice") == 0;
     if !may {
         println!("SKIP: this needs nice 0 and the right to become more urgent (CAP_SYS_NICE)");
     }
