@@ -10,7 +10,7 @@ use driver::connection::{AnyConnection, Context, OpenOptions};
 use driver::error::OpenError;
 use driver::kernel::KernelContext;
 use driver::manager::ManagerError;
-use embedded::EmbeddedContext;
+use embedded::{BrokerWatch, EmbeddedContext};
 
 /// A context of either driver.
 #[derive(Clone, Debug)]
@@ -57,6 +57,17 @@ impl AnyContext {
     #[must_use]
     pub fn is_private(&self) -> bool {
         on_context!(self, |context| context.is_private())
+    }
+
+    /// Watches the context's broker from now on; `None` for the kernel's driver, which has none.
+    ///
+    /// # Errors
+    /// The broker cannot be started or refuses.
+    pub fn watch(&self) -> Result<Option<BrokerWatch>, OpenError> {
+        match self {
+            Self::Kernel(_) => Ok(None),
+            Self::Embedded(context) => context.watch().map(Some),
+        }
     }
 
     /// The kernel's device node, if there is one.

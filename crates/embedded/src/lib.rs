@@ -4,6 +4,7 @@
 //! - `client`: one process's half of the driver. [`shm`]: layouts of shared memory: inboxes, doorbells, call slots.
 //! - [`broker`]: the process that owns nodes, references and identities. `directory`, [`start`]: its directory, and how
 //!   it is started.
+//! - `watch`: whether a broker still runs.
 //! - [`rpc`]: requests and answers between a process and the broker.
 //! - `payload`: payload rules that both sides keep: objects, scattered buffers, packing.
 //! - `priority`: priority inheritance from caller to callee. [`trace_events`]: Binder events written into a trace.
@@ -26,7 +27,9 @@ pub mod settings;
 pub mod shm;
 pub mod start;
 pub mod trace_events;
+mod watch;
 
 pub use connection::EmbeddedConnection;
 pub use context::EmbeddedContext;
 pub use settings::{Inherit, Settings, Waiting};
+pub use watch::BrokerWatch;

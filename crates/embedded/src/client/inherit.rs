@@ -7,6 +7,7 @@
 //! nothing, as in the kernel (SCH-05).
 
 use sys::sched::{self, Policy};
+use sys::urgency;
 
 use crate::priority::{
     BATCH, FIFO, IDLE, OTHER, RR, Restore, is_realtime, nice, policy, realtime, wanted_nice, with_nice,
@@ -187,7 +188,7 @@ fn change(thread: Identity, now: Sched, wanted: Sched, trace: Option<&TraceWrite
         return false;
     }
     // Read each time, because capabilities and limits are per thread and may change. Only this path needs it.
-    let floor = sched::most_urgent_nice();
+    let floor = urgency::most_urgent_nice();
     let nice = wanted.nice.max(floor);
     let stays = floor > 19 || nice > now.nice && floor > now.nice;
     if stays && !is_realtime(now.policy) {
@@ -199,8 +200,7 @@ fn change(thread: Identity, now: Sched, wanted: Sched, trace: Option<&TraceWrite
 
 /// Whether the calling thread may give this real-time priority back after taking it away.
 fn may_be_realtime(priority: i32) -> bool {
-    sys::capability::has_sys_nice()
-        || i32::try_from(sys::limits::realtime_priority()).unwrap_or(0) >= priority
+    i32::try_from(urgency::highest_priority()).unwrap_or(0) >= priority
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::io::{self, Read, Seek};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use abi::codes::br;
 use abi::layout::{
     ExtendedError, FlatBinderObject, FreezeInfo, FrozenStatusInfo, NodeDebugInfo, NodeInfoForRef,
 };
@@ -18,7 +19,7 @@ use sys::errno::{EAGAIN, EINTR};
 use super::Process;
 use super::active_thread::ActiveThread;
 use super::channel::NOBODY;
-use super::core::thread::{Awaited, Frame, NO_ERROR, Served};
+use super::core::thread::{Awaited, Frame, NO_ERROR, Pending, Served};
 use super::core::{Todo, looper};
 use super::identity::Identity;
 use super::wait_for_work::{Until, Woken};
@@ -76,7 +77,13 @@ impl Process {
         self.enter(who, |thread| {
             thread.look(Until::Answer);
             self.set_need_return(thread.slot, false);
-            Ok(std::mem::replace(&mut thread.thread().extended_error, NO_ERROR))
+            let mut error = std::mem::replace(&mut thread.thread().extended_error, NO_ERROR);
+            if error.id == 0 && error.command != br::OK {
+                // The broker did not see the failure; its number comes from the same sequence (contract TX-21).
+                let numbers = thread.ask(Pending::Plain, &Request::Numbers { count: 1 }, &[]);
+                error.id = numbers.map_or(0, |answer| answer.words[0] as u32);
+            }
+            Ok(error)
         })
     }
 

@@ -21,7 +21,7 @@ use super::core::slot_call::{SlotCall, SlotTicket};
 use super::core::thread::{Answer, Pending};
 use super::identity::Identity;
 use crate::priority::is_realtime;
-use crate::rpc::protocol::{Delivery, Request, Sched, Transact, TransactKind};
+use crate::rpc::protocol::{Delivery, NUMBERS, Request, Sched, Transact, TransactKind};
 use crate::shm::call_slot::Shape;
 use crate::trace_events::{BufferSizes, CodeAndFlags, Fate, Sent, TaskId, TraceWriter};
 use driver::connection::Exchange;
@@ -75,7 +75,7 @@ impl Process {
     #[cold]
     pub(super) fn request_trace_numbers(&self, marks: &TraceWriter) {
         if self.settings.call_slots && marks.wants_numbers() {
-            self.send(&Request::Numbers {});
+            self.send(&Request::Numbers { count: NUMBERS });
         }
     }
 

@@ -179,6 +179,14 @@ impl BrokerConnection {
         seqpacket::poll(self.socket.as_fd(), 0).is_ok_and(|seen| !seen.hung_up)
     }
 
+    /// The broker's process; 0 if this process cannot see it.
+    ///
+    /// # Errors
+    /// None for a connected socket.
+    pub(crate) fn broker_pid(&self) -> io::Result<u32> {
+        seqpacket::peer(self.socket.as_fd()).map(|peer| peer.pid)
+    }
+
     /// Ends the socket, as the end of the broker does.
     #[cfg(test)]
     pub(crate) fn break_off(&self) {

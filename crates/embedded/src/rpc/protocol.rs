@@ -19,7 +19,11 @@ pub use super::objects::{Lineage, Link, ProcId, Returns, Sched, ThreadKey};
 
 /// Version of this module and of the shared layouts; both sides must agree. Each change of either needs the next
 /// number: the test `the_layouts_are_those_of_this_version` fails otherwise.
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
+
+/// Numbers that a process reserves at a time: enough for a second of calls at full speed, and a small share of all
+/// numbers.
+pub(crate) const NUMBERS: u32 = 1 << 16;
 
 /// Most descriptors that one transaction may carry: what one message of a unix socket takes
 /// (`SCM_MAX_FD`).
@@ -147,8 +151,8 @@ variants! {
         /// tid in the upper half (0: any thread); the bytes behind the offsets. `sender_stops`: the receiver has no
         /// room. An errno: the transaction has no receiver. The process's next transaction gets this number.
         27 PreassignRoute { transact: Transact },
-        /// Reserves numbers for calls that the broker does not see. Answer words: the first number, the count.
-        28 Numbers { },
+        /// Reserves numbers, at most [`NUMBERS`], for calls and failures that the broker does not see. Answer words: the first number, the count.
+        28 Numbers { count: u32 },
         /// Makes the receiving area, once (contract OPN-04): answered on the socket with its memory, in which its lease
         /// lies behind it. `EBUSY`: there was one. [`Self::Mapped`] follows.
         29 Map { size: u64 },

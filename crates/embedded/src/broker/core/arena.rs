@@ -13,8 +13,6 @@ pub const ALIGN: u64 = 8;
 /// Most bytes of an area that are used (contract OPN-06).
 pub const SIZE_MAX: usize = 4 << 20;
 
-const PAGE: u64 = 4096;
-
 /// Unfreed oneway buffers above which a sender is suspected once the budget is low.
 const SUSPECT_BUFFERS: u64 = 50;
 
@@ -157,14 +155,15 @@ impl Arena {
     /// Number of pages with buffers, pages that had buffers before, and other pages.
     #[must_use]
     pub fn pages(&self) -> (u64, u64, u64) {
+        let page = sys::page::size() as u64;
         let (mut active, mut counted) = (0, 0);
         for (offset, used) in &self.used {
-            let (first, end) = ((offset / PAGE).max(counted), (offset + used.len).div_ceil(PAGE));
+            let (first, end) = ((offset / page).max(counted), (offset + used.len).div_ceil(page));
             active += end.saturating_sub(first);
             counted = counted.max(end);
         }
-        let touched = self.high.div_ceil(PAGE);
-        (active, touched - active, self.size.div_ceil(PAGE) - touched)
+        let touched = self.high.div_ceil(page);
+        (active, touched - active, self.size.div_ceil(page) - touched)
     }
 
     /// Number of buffers.

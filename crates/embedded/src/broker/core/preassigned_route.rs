@@ -10,12 +10,8 @@ use super::host::Host;
 use super::payload_copy::Route;
 use super::request::Verdict;
 use super::transact::Target;
-use crate::rpc::protocol::{Link, ProcId, Transact, TransactKind};
+use crate::rpc::protocol::{Link, NUMBERS, ProcId, Transact, TransactKind};
 use sys::errno::EINVAL;
-
-/// Numbers that a process reserves at a time: enough for a second of calls at full speed, and a small share of all
-/// numbers.
-const NUMBERS: u32 = 1 << 16;
 
 impl Core {
     /// Number and route of the transaction that this process sends next.
@@ -76,8 +72,9 @@ impl Core {
     }
 
     /// Reserves a range of numbers for a process.
-    pub(super) fn numbers(&mut self) -> Verdict {
-        let first = self.ids.take_many(NUMBERS);
-        Verdict::words([first.into(), NUMBERS.into(), 0, 0])
+    pub(super) fn numbers(&mut self, count: u32) -> Verdict {
+        let count = count.clamp(1, NUMBERS);
+        let first = self.ids.take_many(count);
+        Verdict::words([first.into(), count.into(), 0, 0])
     }
 }

@@ -145,7 +145,7 @@ impl Core {
                 Verdict { returns: self.take_work(proc, work), ..Verdict::errno(0) }
             }
             Request::PreassignRoute { transact } => self.preassign_route(from, &transact, host),
-            Request::Numbers {} => self.numbers(),
+            Request::Numbers { count } => self.numbers(count),
             Request::NodeDebugInfo { above } => Verdict::words(self.node_debug_info(proc, above)),
             Request::NodeInfoForRef { info } => Verdict::from_words(self.node_info_for_ref(proc, &info)),
             Request::FrozenInfo { pid } => Verdict::from_words(self.frozen_info(pid, host)),

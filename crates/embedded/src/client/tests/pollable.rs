@@ -286,7 +286,7 @@ fn a_supervisor_serves_for_another_thread_which_gets_its_callers_priority() {
         let supervised = told.recv().expect("its number");
         let before = nice_of(supervised);
         // Without this right no priority is changed.
-        let may_be_urgent = sys::sched::most_urgent_nice() <= before - 3;
+        let may_be_urgent = sys::urgency::most_urgent_nice() <= before - 3;
         let spoken_for = other.as_thread(supervised);
         write(&spoken_for, |c| c.enter_looper());
         let caller = scope.spawn(move || {

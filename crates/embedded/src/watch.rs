@@ -1,0 +1,58 @@
+//! A watch on the broker of a context: whether the one that was there at the start still runs.
+//! Not here: errors of calls to a broker that is gone (`rpc::connection`).
+
+use super::context::EmbeddedContext;
+use super::rpc::connection::BrokerConnection;
+use super::rpc::framing::Hello;
+use driver::error::OpenError;
+
+/// A connection to the broker that makes no requests. While it is open, the broker has a client and does not end by itself,
+/// so an end of the connection is a failure of the broker.
+#[derive(Debug)]
+pub struct BrokerWatch {
+    line: BrokerConnection,
+    pid: u32,
+}
+
+impl EmbeddedContext {
+    /// Watches the broker of this context from now on; starts it if there is none.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn watch(&self) -> Result<BrokerWatch, OpenError> {
+        let hello = Hello { context: self.name().to_owned(), call_slots: false };
+        let (line, _) = BrokerConnection::open(self.directory(), hello)?;
+        let pid = line.broker_pid().unwrap_or_default();
+        Ok(BrokerWatch { line, pid })
+    }
+}
+
+impl BrokerWatch {
+    /// Whether the broker still runs.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.line.is_alive()
+    }
+
+    /// The broker's process; 0 if this process cannot see it.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+
+    #[test]
+    fn the_end_of_the_broker_is_noticed() {
+        let context = EmbeddedContext::private("binder", Settings::default()).expect("a directory");
+        let watch = context.watch().expect("a broker");
+        assert!(watch.is_alive());
+        assert_eq!(watch.pid(), std::process::id(), "it is a thread of this process");
+        watch.line.break_off();
+        assert!(!watch.is_alive());
+    }
+}
