@@ -84,6 +84,17 @@ impl Category {
     pub fn is_of_binder(&self) -> bool {
         matches!(self.name, "binder_driver" | "binder_detail")
     }
+
+    /// The events as Perfetto's recorder wants them, `GROUP/EVENT` or `GROUP/*`: of any kernel, and of both drivers.
+    pub(crate) fn for_perfetto(&self) -> Vec<String> {
+        let mut events = Vec::new();
+        for event in self.required.iter().chain(self.optional) {
+            let (group, name) = event.split_once('/').unwrap_or((event, "*"));
+            let groups = if group == DRIVERS[0] { &DRIVERS[..] } else { &[group][..] };
+            events.extend(groups.iter().map(|group| format!("{group}/{name}")));
+        }
+        events
+    }
 }
 
 /// Categories of Android's frameworks and applications: sections written through `trace_marker` when an Android

@@ -5,7 +5,7 @@
 //! - [`work`]: the command or time to record; [`pages`]: from the kernel into the file.
 //! - [`flight`]: the newest events only, saved whenever asked.
 //!
-//! A killed recorder leaves its instance, named after its process; the next recording removes it.
+//! A killed recorder leaves its instance; the program's next command removes it (`instances`).
 
 pub mod flight;
 mod pages;
@@ -21,13 +21,10 @@ use trace::file::{Head, TracefsText, Writer};
 
 use super::atrace::use_of;
 use super::categories::{self, Category};
-use super::process::Process;
-use super::tracefs::{Buffer, Instance, TraceError, Tracefs, check_size, read_whole};
+use super::instances::Instance;
+use super::tracefs::{Buffer, TraceError, Tracefs, check_size, read_whole};
 use pages::{Pipe, Shared};
 use work::{Ended, Work};
-
-/// Prefix of the instance name; the creator's process follows.
-const PREFIX: &str = "binderperf-record-";
 
 /// How long to retry removing an instance that another process keeps busy.
 const LET_GO: Duration = Duration::from_secs(2);
@@ -114,14 +111,13 @@ impl Counts {
 /// another failure. No instance is left behind.
 pub fn record(plan: &Plan, observer: &mut dyn Observer) -> Result<Summary, TraceError> {
     let tracefs = Tracefs::find()?;
-    let mut notes = clean_up(&tracefs);
-    notes.extend(others(&tracefs));
+    let mut notes = Vec::from_iter(others(&tracefs));
     check_size(plan.buffer_kb, tracefs.global().cpus()?.len())?;
     sys::stop_signal::catch().map_err(TraceError::refused("catching signals"))?;
     let output = TraceError::output(&plan.output);
     let file = File::create(&plan.output).map_err(&output)?;
     let log = std::path::absolute(&plan.output).map_err(&output)?;
-    let instance = tracefs.instance(&format!("{PREFIX}{}", Process::own().suffix()))?;
+    let instance = Instance::new(&tracefs)?;
     let buffer = instance.buffer();
     let found = categories::find(&tracefs.global(), &plan.categories);
     notes.extend(found.notes);
@@ -130,7 +126,7 @@ pub fn record(plan: &Plan, observer: &mut dyn Observer) -> Result<Summary, Trace
     let head = head(buffer, &cpus)?;
     let (clock, page_bytes) = (head.clock.clone(), head.page_size as usize);
     let writer = Writer::create(file, &head).map_err(output)?;
-    let shared = Shared::new(writer, &plan.output);
+    let shared = Shared::new(writer, &plan.output).in_part();
     write_formats(&tracefs, &found.events, &shared);
     observer.begins(&notes);
     let pipes = cpus.iter().map(|cpu| Pipe::open(buffer, *cpu, page_bytes)).collect::<Result<Vec<_>, _>>()?;
@@ -142,13 +138,6 @@ pub fn record(plan: &Plan, observer: &mut dyn Observer) -> Result<Summary, Trace
     shared.finish()?;
     let bytes = std::fs::metadata(&plan.output).map_or(0, |file| file.len());
     Ok(Summary { bytes, cpus, clock, ended, stopped_early, left: let_go(instance) })
-}
-
-/// Removes instances of killed recorders; notes those that could not be removed.
-fn clean_up(tracefs: &Tracefs) -> Vec<String> {
-    let is_dead = |suffix: &str| Process::of_suffix(suffix).is_some_and(|maker| !maker.is_alive());
-    let left = tracefs.sweep(PREFIX, is_dead);
-    left.into_iter().map(|name| format!("the instance {name} of a killed recorder is still in use")).collect()
 }
 
 /// Notes other active tracing, which this recording does not touch.
@@ -300,18 +289,8 @@ fn write_end(tracefs: &Tracefs, buffer: &Buffer, cpus: &[u32], shared: &Shared) 
 
 /// Removes the instance. A process that the command left behind may still have one of its files open.
 fn let_go(instance: Instance) -> Vec<String> {
-    let start = Instant::now();
-    let mut instance = instance;
-    loop {
-        match instance.remove() {
-            Ok(()) => return Vec::new(),
-            Err((again, error)) if start.elapsed() < LET_GO && error.is_busy() => {
-                instance = again;
-                thread::sleep(Duration::from_millis(50));
-            }
-            Err((_, error)) => return vec![format!("{error}; the next recording removes it")],
-        }
-    }
+    let removed = instance.remove(LET_GO);
+    removed.err().map(|error| format!("{error}; the next command removes it")).into_iter().collect()
 }
 
 #[cfg(test)]

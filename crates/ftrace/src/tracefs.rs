@@ -1,6 +1,6 @@
 //! Tracefs: its mount point, and the files of a trace buffer.
-//! Not here: which events to record (`categories`), what to restore (`changes`).
-//! Facts: `Documentation/trace/ftrace.rst` (files, instances, clocks); `MemAvailable`,
+//! Not here: which events to record (`categories`), what to restore (`changes`), private buffers (`instances`).
+//! Facts: `Documentation/trace/ftrace.rst` (files, clocks); `MemAvailable`,
 //! `proc_meminfo(5)`. Mounted at `/sys/kernel/tracing`; older
 //! systems, and Android's tools, use debugfs.
 
@@ -81,12 +81,6 @@ impl fmt::Display for TraceError {
 impl std::error::Error for TraceError {}
 
 impl TraceError {
-    /// Whether another process keeps the file busy (`EBUSY`).
-    #[must_use]
-    pub fn is_busy(&self) -> bool {
-        matches!(self, Self::Refused { error, .. } if error.kind() == io::ErrorKind::ResourceBusy)
-    }
-
     /// Maps the error of an operation.
     pub(crate) fn refused(tried: impl Into<String>) -> impl Fn(io::Error) -> Self {
         let tried = tried.into();
@@ -98,7 +92,8 @@ impl TraceError {
         move |error| Self::Output { place: place.to_owned(), error }
     }
 
-    fn of(tried: String, path: &Path, error: io::Error) -> Self {
+    /// The error of an operation on this file or folder.
+    pub(crate) fn of(tried: String, path: &Path, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::PermissionDenied => Self::Denied { place: path.to_owned() },
             _ => Self::Refused { tried, error },
@@ -143,10 +138,18 @@ impl Tracefs {
     /// # Errors
     /// [`TraceError::Missing`], [`TraceError::Denied`].
     pub fn find() -> Result<Self, TraceError> {
-        match Self::among(&PLACES.map(Path::new)) {
+        match Self::mounted() {
             Err(TraceError::Missing { why }) => mount(&why),
             other => other,
         }
+    }
+
+    /// Finds a tracefs that is mounted, and mounts none.
+    ///
+    /// # Errors
+    /// [`TraceError::Missing`], [`TraceError::Denied`].
+    pub fn mounted() -> Result<Self, TraceError> {
+        Self::among(&PLACES.map(Path::new))
     }
 
     /// The first of these folders that has a `tracing_on` file.
@@ -178,36 +181,6 @@ impl Tracefs {
     #[must_use]
     pub fn global(&self) -> Buffer {
         Buffer { folder: self.root.clone() }
-    }
-
-    /// Creates a trace instance, a private buffer.
-    ///
-    /// # Errors
-    /// [`TraceError::Denied`]; [`TraceError::Refused`]: no support for instances, no memory, or the name is taken.
-    pub fn instance(&self, name: &str) -> Result<Instance, TraceError> {
-        let folder = self.root.join("instances").join(name);
-        fs::create_dir(&folder).map_err(|error| {
-            TraceError::of(format!("making the tracing instance {}", folder.display()), &folder, error)
-        })?;
-        Ok(Instance { buffer: Buffer { folder }, removed: false })
-    }
-
-    /// Removes instances with this prefix whose creator is dead; `is_dead` gets the rest of the name. Returns the
-    /// names of instances that could not be removed.
-    pub fn sweep(&self, prefix: &str, is_dead: impl Fn(&str) -> bool) -> Vec<String> {
-        let mut left = Vec::new();
-        for entry in fs::read_dir(self.root.join("instances")).into_iter().flatten().flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name.strip_prefix(prefix).is_some_and(&is_dead) {
-                let buffer = Buffer { folder: entry.path() };
-                // An instance that cannot be removed is at least stopped.
-                let _ = buffer.write("tracing_on", "0");
-                if fs::remove_dir(entry.path()).is_err() {
-                    left.push(name);
-                }
-            }
-        }
-        left
     }
 }
 
@@ -352,49 +325,6 @@ impl Buffer {
 /// The word in brackets: the selected clock.
 pub(crate) fn chosen_clock(text: &str) -> Option<&str> {
     text.split('[').nth(1)?.split(']').next()
-}
-
-/// A trace instance, removed when dropped.
-#[derive(Debug)]
-pub struct Instance {
-    buffer: Buffer,
-    removed: bool,
-}
-
-impl Instance {
-    /// The instance's buffer.
-    #[must_use]
-    pub fn buffer(&self) -> &Buffer {
-        &self.buffer
-    }
-
-    /// Removes the instance and its events.
-    ///
-    /// # Errors
-    /// The instance and [`TraceError::Refused`]; `EBUSY`: one of its files is open.
-    pub fn remove(mut self) -> Result<(), (Self, TraceError)> {
-        let folder = self.buffer.folder.display().to_string();
-        match fs::remove_dir(&self.buffer.folder) {
-            Ok(()) => {
-                self.removed = true;
-                Ok(())
-            }
-            Err(error) => Err((
-                self,
-                TraceError::Refused { tried: format!("removing the tracing instance {folder}"), error },
-            )),
-        }
-    }
-}
-
-impl Drop for Instance {
-    fn drop(&mut self) {
-        if !self.removed {
-            let _ = self.buffer.write("tracing_on", "0");
-            // An instance that cannot be removed now is removed by a later `sweep`.
-            let _ = fs::remove_dir(&self.buffer.folder);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,15 @@ use record::HostClass;
 /// Environment variable with the host class, set for commands in guests of `binderperf vm`.
 pub const CLASS_VARIABLE: &str = "BINDERPERF_HOST_CLASS";
 
+/// Environment variable with the kernel of a guest of `binderperf vm`, as given to `--kernel`: a line for each.
+pub const KERNEL_VARIABLE: &str = "BINDERPERF_GUEST_KERNEL";
+
+/// The kernel that was given for this guest; empty elsewhere.
+pub(crate) fn guest_kernel(class: HostClass) -> Vec<String> {
+    let told = std::env::var(KERNEL_VARIABLE).ok().filter(|_| class.is_own_guest());
+    told.iter().flat_map(|names| names.lines()).map(str::to_owned).collect()
+}
+
 /// The class of this machine.
 #[must_use]
 pub fn class() -> HostClass {

@@ -9,16 +9,18 @@ mod cpu;
 mod driver;
 pub mod evidence;
 mod kernel;
+mod load;
 pub mod parse;
 pub mod realtime;
 mod release;
 mod steal;
 
 pub use class::class_of;
-pub use class::{CLASS_VARIABLE, class};
+pub use class::{CLASS_VARIABLE, KERNEL_VARIABLE, class};
 pub use driver::driver;
 pub use driver::kind;
 pub use kernel::{preemption_as_built, preemption_in_force};
+pub use load::{Load, MOST_OTHERS, MOST_STOLEN, Shares};
 pub use release::Release;
 pub use steal::Steal;
 
@@ -38,6 +40,7 @@ pub fn facts(class: HostClass) -> Host {
         aslr_enabled: kernel::aslr(&root),
         memory_bytes: memory(&root),
         clocksource: root.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        guest_kernel: class::guest_kernel(class),
     }
 }
 

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use trace::file::{Head, Writer};
 
 use super::pages::{Pipe, Shared};
-use super::{PREFIX, clean_up, enable, let_go, prepare, write_end, write_formats};
+use super::{enable, let_go, prepare, write_end, write_formats};
 use crate::categories::{self, Category};
-use crate::process::Process;
-use crate::tracefs::{Buffer, Instance, TraceError, Tracefs, check_size};
+use crate::instances::Instance;
+use crate::tracefs::{Buffer, TraceError, Tracefs, check_size};
 
 /// Categories that name causes; each other one would only cost time.
 const CATEGORIES: [&str; 5] = ["sched", "irq", "idle", "freq", "binder_driver"];
@@ -43,13 +43,12 @@ impl FlightRecorder {
             )));
         }
         let tracefs = Tracefs::find()?;
-        clean_up(&tracefs);
         let cpus = tracefs.global().cpus()?;
         let kb = (ALL_KB / cpus.len().max(1) as u64).clamp(*CPU_KB.start(), *CPU_KB.end());
         check_size(kb, cpus.len())?;
         let wanted: Vec<&Category> = CATEGORIES.iter().filter_map(|name| categories::named(name)).collect();
         let events = categories::find(&tracefs.global(), &wanted).events;
-        let instance = tracefs.instance(&format!("{PREFIX}{}", Process::own().suffix()))?;
+        let instance = Instance::new(&tracefs)?;
         let buffer = instance.buffer();
         prepare(buffer, kb, &[])?;
         let head = super::head(buffer, &cpus)?;
@@ -112,7 +111,7 @@ impl Drop for FlightRecorder {
     fn drop(&mut self) {
         if let Some(instance) = self.instance.take() {
             let _ = instance.buffer().write("tracing_on", "0");
-            // What is left is swept by the next recording.
+            // What is left is removed by the next command.
             let_go(instance);
         }
     }

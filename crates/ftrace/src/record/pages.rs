@@ -3,8 +3,8 @@
 //! Facts: `trace_pipe_raw`, `tracing_buffers_read` of `kernel/trace/trace.c`: a read consumes one page, at the end a
 //! partial one; `buffer_percent`: fill level at which a waiting reader is woken (Linux 5.0).
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,6 +25,8 @@ const REST: Duration = Duration::from_millis(5);
 pub(super) struct Shared {
     inside: Mutex<Inside>,
     path: PathBuf,
+    /// Whether a part of the file is of use.
+    in_part: bool,
 }
 
 #[derive(Debug)]
@@ -38,7 +40,12 @@ struct Inside {
 impl Shared {
     pub(super) fn new(writer: Writer<File>, path: &Path) -> Self {
         let inside = Inside { writer: Some(writer), bytes: Vec::new(), failed: None };
-        Self { inside: Mutex::new(inside), path: path.to_owned() }
+        Self { inside: Mutex::new(inside), path: path.to_owned(), in_part: false }
+    }
+
+    /// Keeps the first part of a file that does not fit on its disk, and gives room back to others.
+    pub(super) fn in_part(self) -> Self {
+        Self { in_part: true, ..self }
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
@@ -46,14 +53,23 @@ impl Shared {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes, unless an earlier write failed.
+    /// Writes, unless an earlier write failed. Where the disk is full, the end of a file that is of use in part is given
+    /// back at once: the results of the command that is recorded may need the room.
     pub(super) fn write(&self, write: impl FnOnce(&mut Writer<File>) -> io::Result<()>) {
         let mut inside = self.inside();
         if inside.failed.is_none()
             && let Some(writer) = &mut inside.writer
             && let Err(error) = write(writer)
         {
-            inside.failed = Some(error);
+            let is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+            let kept = (is_full && self.in_part).then(|| give_back(&self.path)).flatten();
+            inside.failed = Some(match kept {
+                Some(kept) => io::Error::other(format!(
+                    "{}; its first {kept} bytes are kept and can be read, and the rest was given back for other results",
+                    sys::errno::describe(&error)
+                )),
+                None => error,
+            });
         }
     }
 
@@ -96,6 +112,14 @@ impl Shared {
     }
 }
 
+/// Cuts a quarter off the end of a file; returns the bytes that are left. `None`: it is no file, or cannot be cut.
+fn give_back(path: &Path) -> Option<u64> {
+    let file = File::options().write(true).open(path).ok()?;
+    let found = file.metadata().ok().filter(Metadata::is_file)?;
+    let kept = found.len() / 4 * 3;
+    file.set_len(kept).ok().map(|()| kept)
+}
+
 /// One CPU's open `trace_pipe_raw`.
 #[derive(Debug)]
 pub(super) struct Pipe {
@@ -130,8 +154,8 @@ impl Pipe {
                         let text = format!("a page of {count} bytes, not of {}", self.page_bytes);
                         return Err(io::Error::other(text));
                     }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => empty = true,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => empty = true,
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
                     Err(error) => return Err(error),
                 }
                 if empty {
@@ -156,7 +180,7 @@ impl Pipe {
         let mut ready = Vec::new();
         loop {
             match epoll.wait(&mut ready, -1) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 waited => waited?,
             }
             self.drain(to)?;

@@ -1,0 +1,106 @@
+//! Configuration of Perfetto's recorder for the same events, as text.
+//! Not here: running it; reading what it records (crate `trace`).
+//! Facts: `protos/perfetto/config` of Perfetto: `TraceConfig`, `FtraceConfig`, `ProcessStatsConfig`, `TriggerConfig`. A
+//! whole group is `GROUP/*`. Events that a device does not have are left out by the recorder.
+
+use std::fmt::Write;
+
+use crate::categories::Category;
+
+/// Trigger that ends a recording; `trigger_perfetto NAME` sends it.
+pub const TRIGGER: &str = "binderperf-miss";
+
+/// How long a recording waits for its trigger, and how long it goes on behind it, in milliseconds.
+const PATIENCE_MS: u64 = 24 * 60 * 60 * 1000;
+const AFTERWARDS_MS: u64 = 100;
+
+/// Selection of events and the way to keep them.
+#[derive(Clone, Debug)]
+pub struct PerfettoConfig<'c> {
+    /// Categories of kernel events.
+    pub categories: &'c [&'static Category],
+    /// Categories of Android's frameworks.
+    pub userspace: &'c [&'c str],
+    /// Applications whose sections are recorded; `*` for all.
+    pub applications: &'c [&'c str],
+    /// Size of the buffer of all CPUs together in KB. It keeps the newest events.
+    pub buffer_kb: u64,
+    /// Length of the recording; `None`: until it is stopped.
+    pub seconds: Option<u64>,
+    /// Whether [`TRIGGER`] ends the recording, which is written only then.
+    pub until_miss: bool,
+}
+
+impl PerfettoConfig<'_> {
+    /// The configuration in protobuf's text form, for `perfetto -c - --txt`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = format!("buffers {{ size_kb: {} fill_policy: RING_BUFFER }}\n", self.buffer_kb);
+        text += "data_sources { config { name: \"linux.ftrace\" ftrace_config {\n";
+        let mut events: Vec<String> =
+            self.categories.iter().flat_map(|category| category.for_perfetto()).collect();
+        // Marks of tests, and events of the embedded driver.
+        events.push("ftrace/print".to_owned());
+        events.sort_unstable();
+        events.dedup();
+        let mut line = |key: &str, value: &str| {
+            let _ = writeln!(text, "  {key}: \"{value}\"");
+        };
+        events.iter().for_each(|event| line("ftrace_events", event));
+        self.userspace.iter().for_each(|name| line("atrace_categories", name));
+        self.applications.iter().for_each(|name| line("atrace_apps", name));
+        text += "  compact_sched { enabled: true }\n  symbolize_ksyms: true\n} } }\n\
+                 data_sources { config { name: \"linux.process_stats\" process_stats_config {\n  \
+                 scan_all_processes_on_start: true\n} } }\n\
+                 data_sources { config { name: \"linux.system_info\" } }\n";
+        if let Some(seconds) = self.seconds {
+            let _ = writeln!(text, "duration_ms: {}", seconds * 1000);
+        }
+        if self.until_miss {
+            let _ = writeln!(
+                text,
+                "trigger_config {{\n  trigger_mode: STOP_TRACING\n  trigger_timeout_ms: {PATIENCE_MS}\n  \
+                 triggers {{ name: \"{TRIGGER}\" stop_delay_ms: {AFTERWARDS_MS} }}\n}}"
+            );
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::categories;
+
+    #[test]
+    fn a_configuration_has_each_event_once_and_both_drivers() {
+        let categories: Vec<_> = ["binder_driver", "irq", "sched", "sched"]
+            .iter()
+            .filter_map(|name| categories::named(name))
+            .collect();
+        let config = PerfettoConfig {
+            categories: &categories,
+            userspace: &["aidl"],
+            applications: &["*"],
+            buffer_kb: 1024,
+            seconds: Some(7),
+            until_miss: true,
+        };
+        let text = config.text();
+        for once in [
+            "size_kb: 1024 ",
+            "\"sched/sched_switch\"",
+            "\"irq/*\"",
+            "\"binder/binder_transaction\"",
+            "\"rust_binder/binder_transaction\"",
+            "atrace_categories: \"aidl\"",
+            "atrace_apps: \"*\"",
+            "duration_ms: 7000",
+            "STOP_TRACING",
+        ] {
+            assert_eq!(text.matches(once).count(), 1, "{once}: {text}");
+        }
+        assert_eq!(text.matches('{').count(), text.matches('}').count());
+        assert!(text.contains("\"ftrace/print\""), "marks of tests: {text}");
+    }
+}
