@@ -7,7 +7,7 @@ GUEST_RUNNER := CARGO_TARGET_$(shell echo $(HOST) | tr 'a-z-' 'A-Z_')_RUNNER="$(
 EXAMPLES := $(basename $(notdir $(wildcard crates/binder/examples/*.rs)))
 ARGS ?=
 
-.PHONY: run build test check unit embedded loom guest phone doc counts record-counts bench trials fuzz install clean
+.PHONY: run build test check unit embedded loom guest phone arm64 doc counts record-counts bench trials fuzz install clean
 
 run: build
 	$(RELEASE) run $(ARGS)
@@ -16,7 +16,7 @@ build:
 	@tools/install-deps run
 	BINDERPERF_GIT="$$(git describe --always --dirty 2>/dev/null)" cargo build --release
 
-test: check doc unit embedded loom guest phone counts
+test: check doc unit embedded loom guest phone arm64 counts
 
 check:
 	@tools/install-deps test
@@ -50,6 +50,12 @@ guest:
 phone:
 	rustup target add aarch64-unknown-linux-musl
 	cargo build --target aarch64-unknown-linux-musl --config profile.dev.opt-level=0 --config profile.dev.debug=false
+
+# That build on Debian's arm64 kernel, emulated.
+arm64: phone
+	@tools/install-deps test
+	cargo build
+	$(DEBUG) vm --kernel arm64 --script tests/arm64.txt
 
 doc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps

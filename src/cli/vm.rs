@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use clap::Args;
 use ftrace::switch::{FOLDER_VARIABLE, LOG_VARIABLE};
-use vm::{Accel, CLASS_VARIABLE, Options, Sinks, kernel::Choice};
+use vm::{Accel, Added, Arch, CLASS_VARIABLE, KERNEL_VARIABLE, Options, Sinks, kernel::Choice};
 
 use super::applet;
 use super::choice;
+use super::folder::FolderLock;
 use super::progress::StatusLine;
 use super::tree;
 use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, say};
@@ -18,17 +19,22 @@ use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, say};
 /// Variables that are passed to the guest's command: binderperf's, Google Benchmark's, and Rust's.
 const PASSED_ON: [&str; 3] = ["BINDERPERF_", "BENCHMARK_", "RUST_"];
 
-/// Variables that are not passed: the guest has a host class of its own, and the host's recording is not the guest's.
-const NOT_OURS_THERE: [&str; 3] = [CLASS_VARIABLE, FOLDER_VARIABLE, LOG_VARIABLE];
+/// Variables that are not passed: the guest has a host class and a kernel of its own, and the host's recording is
+/// not the guest's.
+const NOT_OURS_THERE: [&str; 4] = [CLASS_VARIABLE, KERNEL_VARIABLE, FOLDER_VARIABLE, LOG_VARIABLE];
 
 /// Boot a real kernel with this binary as its first process, and run a command or a script in it
 #[derive(Clone, Debug, Args)]
 pub(crate) struct VmArgs {
-    /// bzImage, Debian kernel package (.deb, may be repeated), or a name to fetch with apt: 6.1, 6.12, 7.2, rt; as run --vm
+    /// Kernel image, Debian kernel package (.deb, may be repeated), or a name to fetch with apt: 6.1, 6.12-arm64, rt, 16k-arm64; as run --vm
     #[arg(help_heading = "Kernel", long, value_name = "X")]
     kernel: Vec<String>,
 
-    /// Folder with the modules of a bzImage [default: lib/modules/RELEASE near it]
+    /// Guest CPUs' architecture [default: the kernel's; of a name without one this machine's]
+    #[arg(help_heading = "Kernel", long, value_name = "ARCH", value_parser = choice::of(Arch::ALL))]
+    arch: Option<Arch>,
+
+    /// Folder with the modules of a kernel image [default: lib/modules/RELEASE near it]
     #[arg(help_heading = "Kernel", long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     modules: Option<PathBuf>,
 
@@ -43,6 +49,10 @@ pub(crate) struct VmArgs {
     /// Guest memory in MiB
     #[arg(help_heading = "Guest", long, value_name = "M", default_value_t = 1024, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(128..))]
     memory: u32,
+
+    /// Copy a file or folder into the guest, to PATH [default: /NAME]; may be repeated
+    #[arg(help_heading = "Guest", long, value_name = "FILE[:PATH]", value_parser = Added::parse)]
+    add: Vec<Added>,
 
     /// Text added to the guest kernel's command line
     #[arg(help_heading = "Guest", long, value_name = "WORDS", allow_hyphen_values = true)]
@@ -67,6 +77,10 @@ pub(crate) struct VmArgs {
     /// Write the guest's whole kernel log to FILE
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     klog: Option<PathBuf>,
+
+    /// This program for the guest's architecture [default: for another than this machine's, binderperf-ARCH beside it, or cargo's build]
+    #[arg(help_heading = "Guest", long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    binary: Option<PathBuf>,
 
     /// Run another statically linked program instead of binderperf; all arguments after FILE are its own
     #[arg(long, value_name = "FILE [ARGS]", num_args = 1.., allow_hyphen_values = true, conflicts_with = "command")]
@@ -123,6 +137,7 @@ pub(crate) fn run(args: VmArgs) -> CommandResult {
         Some(commands) => Options { commands, ..options },
         None => options,
     };
+    let _lock = FolderLock::of(options.out.as_deref())?;
     let mut status_line = StatusLine::new();
     let outcome = vm::run(
         &options,
@@ -164,13 +179,15 @@ fn options(args: VmArgs) -> Result<Options, String> {
         command.remove(0);
     }
     Ok(Options {
-        kernel: Choice { given: args.kernel, modules: args.modules, refresh: args.refresh },
+        init: args.binary,
+        kernel: Choice { given: args.kernel, arch: args.arch, modules: args.modules, refresh: args.refresh },
         exec,
         keep_going: args.keep_going,
         env: passed_on(),
         smp: args.smp,
         memory_mib: args.memory,
         append: args.append,
+        added: args.add,
         timeout: Duration::from_secs(args.timeout),
         icount: args.icount,
         accel: args.accel,

@@ -8,6 +8,8 @@ use std::str::FromStr;
 
 use record::HostClass;
 
+use super::arch::Arch;
+
 /// The accelerator to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Accel {
@@ -44,12 +46,12 @@ impl fmt::Display for Accel {
 }
 
 impl Accel {
-    /// The class to try first. Instruction counting needs emulation.
-    pub(super) fn first_class(self, icount: bool) -> HostClass {
+    /// The class to try first. Instruction counting and another architecture need emulation.
+    pub(super) fn first_class(self, icount: bool, arch: Arch) -> HostClass {
         match self {
             _ if icount => HostClass::Icount,
             Self::Kvm => HostClass::Kvm,
-            Self::Auto if kvm_usable(Path::new("/")) => HostClass::Kvm,
+            Self::Auto if arch.runs_this_program() && kvm_usable(Path::new("/")) => HostClass::Kvm,
             Self::Auto | Self::Tcg => HostClass::Tcg,
         }
     }
@@ -83,7 +85,7 @@ mod tests {
         assert!(kvm_usable(root.path()));
         root.put("sys/module/kvm_pvm/refcnt", "0");
         assert!(!kvm_usable(root.path()), "kvm_pvm");
-        assert_eq!(Accel::Kvm.first_class(true), HostClass::Icount);
+        assert_eq!(Accel::Kvm.first_class(true, Arch::X86), HostClass::Icount);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Checks of ELF files before they go into a guest.
 //! Not here: loading them, which the guest's kernel does.
-//! Own code: only three header fields are read; a parser crate would save about 20 lines.
+//! Own code: only four header fields are read; a parser crate would save about 20 lines.
 //! Facts: `elf(5)`; kernel modules keep `name=value` strings in `.modinfo`.
 
 use std::path::Path;
 
-use super::arch;
+use super::arch::Arch;
 use super::error::VmError;
 
 const INTERPRETER: u32 = 3;
@@ -22,43 +22,64 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..at.checked_add(8)?)?.try_into().ok().map(u64::from_le_bytes)
 }
 
-/// Whether the program needs a dynamic loader; `None` if its 64-bit ELF headers are incomplete.
-fn wants_loader(elf: &[u8]) -> Option<bool> {
-    let table = usize::try_from(u64_at(elf, 32)?).ok()?;
-    let (size, count) = (u16_at(elf, 54)?, u16_at(elf, 56)?);
-    let mut kinds = (0..usize::from(count)).map(|entry| {
-        let offset = table.checked_add(entry * usize::from(size))?;
-        u32_at(elf, offset)
-    });
-    kinds.try_fold(false, |seen, kind| Some(seen || kind? == INTERPRETER))
+/// What a program's ELF header says.
+#[derive(Debug, PartialEq, Eq)]
+struct Program {
+    /// `e_machine`.
+    machine: u16,
+    /// Whether it needs a dynamic loader.
+    wants_loader: bool,
+}
+
+/// Where the fields of the header are.
+struct Places {
+    table: fn(&[u8]) -> Option<u64>,
+    entry_size: usize,
+    entries: usize,
+}
+
+const LONG: Places = Places { table: |elf| u64_at(elf, 32), entry_size: 54, entries: 56 };
+const SHORT: Places = Places { table: |elf| u32_at(elf, 28).map(u64::from), entry_size: 42, entries: 44 };
+
+/// Reads a little-endian program of 64 or 32 bits.
+///
+/// # Errors
+/// It is none; the text is a clause about it.
+fn program(elf: &[u8]) -> Result<Program, &'static str> {
+    let places = match elf.get(..6) {
+        Some(b"\x7fELF\x02\x01") => LONG,
+        Some(b"\x7fELF\x01\x01") => SHORT,
+        _ => return Err("it is not a little-endian ELF program (a guest has no interpreter for scripts)"),
+    };
+    let read = || {
+        let table = usize::try_from((places.table)(elf)?).ok()?;
+        let (size, count) = (u16_at(elf, places.entry_size)?, u16_at(elf, places.entries)?);
+        let mut kinds =
+            (0..usize::from(count)).map(|entry| u32_at(elf, table.checked_add(entry * usize::from(size))?));
+        let wants_loader = kinds.try_fold(false, |seen, kind| Some(seen || kind? == INTERPRETER))?;
+        Some(Program { machine: u16_at(elf, 18)?, wants_loader })
+    };
+    read().ok_or("its program headers are cut off")
 }
 
 /// Rejects a program that cannot start in a guest, which has no shared libraries.
 ///
 /// # Errors
 /// [`VmError::BadProgram`].
-pub(super) fn check_program(path: &Path) -> Result<(), VmError> {
-    let bad = |why: String| Err(VmError::BadProgram { path: path.to_path_buf(), why });
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) => return bad(format!("reading it: {}", sys::errno::describe(&error))),
-    };
-    if !bytes.starts_with(b"\x7fELF\x02\x01") {
-        return bad(
-            "it is not a 64-bit little-endian ELF program (a guest has no interpreter for scripts)".into()
-        );
+pub(super) fn check_program(path: &Path, arch: Arch) -> Result<(), VmError> {
+    let bad = |why: String| VmError::BadProgram { path: path.to_path_buf(), why };
+    let bytes =
+        std::fs::read(path).map_err(|error| bad(format!("reading it: {}", sys::errno::describe(&error))))?;
+    let program = program(&bytes).map_err(|why| bad(why.into()))?;
+    if !arch.facts().elf_machines.contains(&program.machine) {
+        let known = Arch::ALL.into_iter().find(|arch| arch.facts().elf_machines.contains(&program.machine));
+        let found = known.map_or_else(|| format!("ELF machine {}", program.machine), |arch| arch.to_string());
+        return Err(bad(format!("it is built for {found}, and the guest is {arch}")));
     }
-    match u16_at(&bytes, 18) {
-        Some(machine) if machine == arch::GUEST.elf_machine => {}
-        other => {
-            return bad(format!("it is built for ELF machine {other:?}, guests are {}", arch::GUEST.debian));
-        }
+    if program.wants_loader {
+        return Err(bad("it is linked dynamically; build it with -C target-feature=+crt-static".into()));
     }
-    match wants_loader(&bytes) {
-        Some(false) => Ok(()),
-        Some(true) => bad("it is linked dynamically; build it with -C target-feature=+crt-static".into()),
-        None => bad("its program headers are cut off".into()),
-    }
+    Ok(())
 }
 
 /// The modules that a module depends on, from its `depends=` string.
@@ -90,12 +111,25 @@ mod tests {
 
     #[test]
     fn only_a_program_that_needs_no_loader_is_sound() {
-        assert_eq!(wants_loader(&program(62, &[1, 2, 1])), Some(false));
-        assert_eq!(wants_loader(&program(62, &[6, 3, 1])), Some(true));
+        let wants = |elf: &[u8]| super::program(elf).map(|program| program.wants_loader);
+        assert_eq!(wants(&program(62, &[1, 2, 1])), Ok(false));
+        assert_eq!(wants(&program(62, &[6, 3, 1])), Ok(true));
         let mut cut = program(62, &[1, 1]);
         cut.truncate(100);
-        assert_eq!(wants_loader(&cut), None);
-        assert_eq!(wants_loader(b"\x7fELF"), None);
+        assert!(wants(&cut).is_err());
+        assert!(wants(b"\x7fELF").is_err());
+    }
+
+    #[test]
+    fn a_program_of_32_bits_has_its_fields_elsewhere() {
+        let mut elf = vec![0u8; 52];
+        elf[..6].copy_from_slice(b"\x7fELF\x01\x01");
+        elf[18] = 40;
+        elf[28] = 52;
+        elf[42] = 32;
+        elf[44] = 1;
+        elf.extend(INTERPRETER.to_le_bytes());
+        assert_eq!(super::program(&elf), Ok(Program { machine: 40, wants_loader: true }));
     }
 
     #[test]

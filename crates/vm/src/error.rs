@@ -6,6 +6,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::arch::Arch;
+
 /// Everything that can prevent a command from running in a guest. `Display` says what was tried, what failed and what
 /// to do.
 #[derive(Debug)]
@@ -36,6 +38,15 @@ pub enum VmError {
         wanted: String,
         /// Each source tried and its error.
         tried: Vec<String>,
+    },
+    /// There is no build of this program for the guest's architecture.
+    NoProgram {
+        /// The guest's architecture.
+        arch: Arch,
+        /// The target to build it for.
+        target: &'static str,
+        /// Where it was looked for.
+        looked: Vec<PathBuf>,
     },
     /// A program cannot run in the guest.
     BadProgram {
@@ -120,7 +131,11 @@ impl VmError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::BadKernel { .. } | Self::BadProgram { .. } => 2,
-            Self::NoQemu { .. } | Self::NoKernel { .. } | Self::NoBinder { .. } | Self::Tool { .. } => 3,
+            Self::NoQemu { .. }
+            | Self::NoProgram { .. }
+            | Self::NoKernel { .. }
+            | Self::NoBinder { .. }
+            | Self::Tool { .. } => 3,
             Self::Qemu(_) | Self::Kvm(_) | Self::Host { .. } | Self::Guest { .. } => 3,
             Self::Panic { .. } | Self::NeverStarted { .. } | Self::Timeout { .. } => 4,
             Self::Lost(_) | Self::Output(_) => 4,
@@ -155,6 +170,15 @@ impl fmt::Display for VmError {
                 write!(f, "no kernel for {wanted}; tried:")?;
                 tried.iter().try_for_each(|attempt| write!(f, "\n  - {attempt}"))?;
                 f.write_str("\ngive one with vm --kernel FILE or run --vm=FILE (a bzImage or Debian's .deb)")
+            }
+            Self::NoProgram { arch, target, looked } => {
+                write!(f, "no binderperf for {arch}; looked for:")?;
+                looked.iter().try_for_each(|path| write!(f, "\n  - {}", path.display()))?;
+                write!(
+                    f,
+                    "\n`make release` builds it, as does `rustup target add {target}; cargo build --release --target \
+                     {target}`; or put it there, or name it with --binary FILE"
+                )
             }
             Self::BadProgram { path, why } => write!(f, "{} cannot run in a guest: {why}", path.display()),
             Self::Tool { command, why } => write!(f, "{command}: {why}"),

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use super::added::{self, Added};
 use super::cpio::Writer;
 use super::error::VmError;
 use super::job::{BINARY, JOB_PATH, Job};
@@ -19,6 +20,8 @@ pub(super) struct Contents<'a> {
     pub(super) programs: &'a [&'a Path],
     /// Further names of this binary in `/bin`.
     pub(super) names: &'a [String],
+    /// Files and folders of the host.
+    pub(super) added: &'a [Added],
     pub(super) modules: &'a [Module],
     /// The kernel's release and configuration, placed where distributions keep it.
     pub(super) config: Option<(&'a str, &'a Path)>,
@@ -40,6 +43,7 @@ pub(super) fn write(contents: &Contents<'_>, sink: impl Write) -> Result<(), VmE
     for path in contents.programs {
         program(&mut archive, &format!("bin/{}", guest_name(path)?), path)?;
     }
+    added::write(&mut archive, contents.added)?;
     for module in contents.modules {
         let name = format!("modules/{}", module.file_name());
         let len = module.content.len() as u64;

@@ -6,14 +6,15 @@ use std::collections::BTreeMap;
 use record::HostClass;
 use serde::{Deserialize, Serialize};
 
-use super::arch;
+use super::arch::Arch;
 
 /// Path of this binary in the guest. The kernel names process 1 after it.
 pub(super) const BINARY: &str = "binderperf";
 /// Path of the [`Job`] in the guest.
 pub(super) const JOB_PATH: &str = "job.json";
-/// Kernel parameter that marks a guest of `binderperf vm`.
-pub(super) const GUEST_MARK: &str = "binderperf.guest=1";
+/// Kernel parameter that marks a guest of `binderperf vm`. Its name has no dot, so the kernel hands it to process 1 as
+/// an environment variable (`Documentation/admin-guide/kernel-parameters.rst`).
+pub(super) const GUEST_MARK: &str = "binderperf_guest=1";
 /// Kernel parameter with the [`HostClass`].
 const CLASS_KEY: &str = "binderperf.class=";
 /// Name of the virtio port for frames.
@@ -54,8 +55,8 @@ pub(super) struct ModuleLoad {
 }
 
 /// The guest's kernel command line. `verbose` keeps all messages on the console.
-pub(super) fn cmdline(class: HostClass, verbose: bool, append: &[String]) -> String {
-    let console = format!("console={}", arch::GUEST.console);
+pub(super) fn cmdline(arch: Arch, class: HostClass, verbose: bool, append: &[String]) -> String {
+    let console = format!("console={}", arch.facts().console);
     let class_word = format!("{CLASS_KEY}{}", class.name());
     let mut words = vec![console.as_str()];
     if !verbose {
@@ -66,7 +67,7 @@ pub(super) fn cmdline(class: HostClass, verbose: bool, append: &[String]) -> Str
     words.extend(["panic=-1", "oops=panic", "reboot=t", &first]);
     // Cipher self-tests would use all CPUs for the first seconds.
     words.push("cryptomgr.notests");
-    words.extend(arch::GUEST.clock);
+    words.extend(arch.facts().clock);
     if class == HostClass::Icount {
         // The kernel's address must be the same in every boot.
         words.push("nokaslr");
@@ -83,18 +84,23 @@ mod tests {
     #[test]
     fn the_command_line_says_what_the_guest_must_know() {
         assert_eq!(
-            cmdline(HostClass::Tcg, false, &["threadirqs".into(), "a=b c".into()]),
+            cmdline(Arch::X86, HostClass::Tcg, false, &["threadirqs".into(), "a=b c".into()]),
             "console=ttyS0 quiet panic=-1 oops=panic reboot=t rdinit=/binderperf cryptomgr.notests tsc=reliable clocksource=tsc \
-             no_timer_check binderperf.guest=1 binderperf.class=tcg threadirqs a=b c"
+             no_timer_check binderperf_guest=1 binderperf.class=tcg threadirqs a=b c"
         );
-        let counted = cmdline(HostClass::Icount, true, &[]);
-        assert!(!counted.contains("quiet") && counted.contains(" nokaslr "), "{counted}");
+        let counted = cmdline(Arch::Arm, HostClass::Icount, true, &[]);
+        assert!(
+            !counted.contains("quiet")
+                && counted.contains(" nokaslr ")
+                && counted.starts_with("console=ttyAMA0 "),
+            "{counted}"
+        );
     }
 
     #[test]
     fn the_class_comes_back_from_the_command_line() {
         for class in [HostClass::Kvm, HostClass::Tcg, HostClass::Icount] {
-            assert_eq!(class_of_guest(&cmdline(class, false, &[])), Some(class));
+            assert_eq!(class_of_guest(&cmdline(Arch::X86, class, false, &[])), Some(class));
         }
         assert_eq!(class_of_guest("quiet"), None);
         assert_eq!(class_of_guest("binderperf.class=abacus"), None);

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod accel;
+mod added;
 mod arch;
 mod console;
 mod cpio;
@@ -17,6 +18,7 @@ pub mod guest;
 mod initramfs;
 mod job;
 pub mod kernel;
+mod program;
 mod qemu;
 mod returned;
 pub mod script;
@@ -27,9 +29,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use accel::Accel;
+pub use added::Added;
+pub use arch::Arch;
 pub use error::VmError;
 pub use frame::Status;
-pub use host::CLASS_VARIABLE;
+pub use host::{CLASS_VARIABLE, KERNEL_VARIABLE};
 pub use session::Sinks;
 
 use initramfs::Contents;
@@ -49,8 +53,10 @@ const BOOTS: u32 = 3;
 /// What to run, and on which guest.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// This binary: the guest's init. Must be statically linked.
+    /// This binary: the guest's init, or what the init of another architecture is looked for beside.
     pub binary: PathBuf,
+    /// The guest's init, if it is another file: this program, statically linked, for the guest's architecture.
+    pub init: Option<PathBuf>,
     /// The kernel.
     pub kernel: kernel::Choice,
     /// Another program to run instead of this binary.
@@ -61,7 +67,10 @@ pub struct Options {
     pub keep_going: bool,
     /// Further names of this binary in the guest's `PATH`.
     pub names: Vec<String>,
-    /// Environment of the command, in addition to `PATH`, `HOME`, `TMPDIR` and [`CLASS_VARIABLE`].
+    /// Files and folders of the host that the guest has too.
+    pub added: Vec<Added>,
+    /// Environment of the command, in addition to `PATH`, `HOME`, `TMPDIR`, [`CLASS_VARIABLE`] and
+    /// [`KERNEL_VARIABLE`].
     pub env: BTreeMap<String, String>,
     /// Number of CPUs; `None`: the host's, at most four. Instruction counting uses one.
     pub smp: Option<u32>,
@@ -87,11 +96,13 @@ impl Options {
     pub fn new(binary: PathBuf, args: Vec<String>) -> Self {
         Self {
             binary,
+            init: None,
             kernel: kernel::Choice::default(),
             exec: None,
             commands: vec![args],
             keep_going: false,
             names: Vec::new(),
+            added: Vec::new(),
             env: BTreeMap::new(),
             smp: None,
             memory_mib: 1024,
@@ -126,17 +137,22 @@ pub struct Outcome {
 /// # Errors
 /// [`VmError`]: every failure except the command's own.
 pub fn run(options: &Options, sinks: &mut Sinks<'_>) -> Result<Outcome, VmError> {
-    [&options.binary].into_iter().chain(&options.exec).try_for_each(|program| elf::check_program(program))?;
-    let program = qemu::find(sinks.progress)?;
     let kernel = kernel::resolve(&options.kernel, sinks.progress)?;
+    let binary = match &options.init {
+        Some(init) => init.clone(),
+        None => program::of(&options.binary, kernel.arch)?,
+    };
+    [&binary].into_iter().chain(&options.exec).try_for_each(|file| elf::check_program(file, kernel.arch))?;
+    let program = qemu::find(kernel.arch, sinks.progress)?;
     let initramfs = console::nameless_file("the guest's root filesystem")?;
     let job = job_of(options, &kernel)?;
     let programs: Vec<&Path> = options.exec.iter().map(PathBuf::as_path).collect();
     let config = kernel.config();
     let contents = Contents {
-        binary: &options.binary,
+        binary: &binary,
         programs: &programs,
         names: &options.names,
+        added: &options.added,
         modules: &kernel.modules,
         config: config.as_deref().map(|path| (kernel.release.as_str(), path)),
         job: &job,
@@ -150,7 +166,7 @@ pub fn run(options: &Options, sinks: &mut Sinks<'_>) -> Result<Outcome, VmError>
         out: options.out.as_deref(),
     };
     sys::stop_signal::catch().map_err(VmError::host("preparing for signals"))?;
-    let mut class = options.accel.first_class(options.icount);
+    let mut class = options.accel.first_class(options.icount, kernel.arch);
     let mut boots_left = BOOTS;
     loop {
         boots_left -= 1;
@@ -171,11 +187,12 @@ pub fn run(options: &Options, sinks: &mut Sinks<'_>) -> Result<Outcome, VmError>
 fn machine_of(options: &Options, kernel: &Kernel, class: HostClass) -> Machine {
     let here = std::thread::available_parallelism().map_or(1, |count| count.get().min(4) as u32);
     Machine {
+        arch: kernel.arch,
         class,
         smp: if class == HostClass::Icount { 1 } else { options.smp.unwrap_or(here) },
         memory_mib: options.memory_mib,
         kernel: kernel.image.clone(),
-        cmdline: job::cmdline(class, options.klog.is_some(), &options.append),
+        cmdline: job::cmdline(kernel.arch, class, options.klog.is_some(), &options.append),
     }
 }
 
@@ -189,6 +206,9 @@ fn job_of(options: &Options, kernel: &Kernel) -> Result<Job, VmError> {
         .map(|(k, v)| (k.to_owned(), v.to_owned()))
         .into();
     env.extend(options.env.clone());
+    if !options.kernel.given.is_empty() {
+        env.insert(KERNEL_VARIABLE.to_owned(), options.kernel.given.join("\n"));
+    }
     Ok(Job {
         program,
         commands: options.commands.clone(),

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 
 use record::HostClass;
 
-use super::arch::GUEST;
+use super::arch::{Arch, Facts};
 use super::console::path_for_child;
 use super::error::VmError;
 use super::job::PORT;
@@ -17,6 +17,7 @@ use super::job::PORT;
 /// A guest's hardware.
 #[derive(Debug)]
 pub(super) struct Machine {
+    pub(super) arch: Arch,
     pub(super) class: HostClass,
     pub(super) smp: u32,
     pub(super) memory_mib: u32,
@@ -25,14 +26,14 @@ pub(super) struct Machine {
 }
 
 /// Accelerator and CPU model of a class.
-fn cpu_arguments(class: HostClass) -> Vec<&'static str> {
+fn cpu_arguments(class: HostClass, facts: &Facts) -> Vec<&'static str> {
     match class {
         HostClass::Kvm => vec!["-accel", "kvm", "-cpu", "host"],
         HostClass::Icount => {
             let counting = ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"];
-            counting.into_iter().chain(["-cpu", GUEST.counted_cpu]).collect()
+            counting.into_iter().chain(["-cpu", facts.counted_cpu]).collect()
         }
-        _ => vec!["-accel", "tcg,thread=multi", "-cpu", GUEST.emulated_cpu],
+        _ => vec!["-accel", "tcg,thread=multi", "-cpu", facts.emulated_cpu],
     }
 }
 
@@ -43,10 +44,11 @@ fn escaped(value: &str) -> String {
 
 /// QEMU's arguments. Frames come out of its standard output.
 fn arguments(machine: &Machine, initramfs: &str, console: &str) -> Vec<String> {
+    let facts = machine.arch.facts();
     let mut list: Vec<String> = ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]
         .into_iter()
-        .chain(["-machine", GUEST.machine])
-        .chain(cpu_arguments(machine.class))
+        .chain(["-machine", facts.machine])
+        .chain(cpu_arguments(machine.class, facts))
         .map(str::to_owned)
         .collect();
     let mut option = |name: &str, value: String| list.extend([name.to_owned(), value]);
@@ -127,29 +129,22 @@ fn is_root() -> bool {
 ///
 /// # Errors
 /// [`VmError::NoQemu`] with the package to install, and apt's error if it was tried.
-pub(super) fn find(progress: &mut dyn FnMut(&str)) -> Result<PathBuf, VmError> {
-    if let Some(path) = in_path(GUEST.qemu) {
+pub(super) fn find(arch: Arch, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, VmError> {
+    let Facts { qemu, qemu_package, .. } = *arch.facts();
+    if let Some(path) = in_path(qemu) {
         return Ok(path);
     }
-    let missing = |remedy: String| VmError::NoQemu { program: GUEST.qemu, remedy };
-    let by_hand = format!("install it: apt-get install --no-install-recommends {}", GUEST.qemu_package);
+    let missing = |remedy: String| VmError::NoQemu { program: qemu, remedy };
+    let by_hand = format!("install it: apt-get install --no-install-recommends {}", qemu_package);
     if !is_root() || in_path("apt-get").is_none() {
         return Err(missing(by_hand));
     }
-    progress(&format!("installing {}", GUEST.qemu_package));
+    progress(&format!("installing {}", qemu_package));
     // The package list may be missing or old; only the installation's error counts.
     let _ = apt_get(&["update"]);
-    apt_get(&[
-        "install",
-        "-y",
-        "-o",
-        "DPkg::Lock::Timeout=120",
-        "--no-install-recommends",
-        GUEST.qemu_package,
-    ])
-    .map_err(|said| missing(format!("{by_hand} (tried just now, as root: {said})")))?;
-    in_path(GUEST.qemu)
-        .ok_or_else(|| missing(format!("{} is installed but does not bring it", GUEST.qemu_package)))
+    apt_get(&["install", "-y", "-o", "DPkg::Lock::Timeout=120", "--no-install-recommends", qemu_package])
+        .map_err(|said| missing(format!("{by_hand} (tried just now, as root: {said})")))?;
+    in_path(qemu).ok_or_else(|| missing(format!("{} is installed but does not bring it", qemu_package)))
 }
 
 /// Runs the system's apt-get; the error is its last message.
@@ -182,7 +177,14 @@ mod tests {
     use super::*;
 
     fn machine(class: HostClass) -> Machine {
-        Machine { class, smp: 2, memory_mib: 512, kernel: "/k,1".into(), cmdline: "quiet".into() }
+        Machine {
+            arch: Arch::X86,
+            class,
+            smp: 2,
+            memory_mib: 512,
+            kernel: "/k,1".into(),
+            cmdline: "quiet".into(),
+        }
     }
 
     #[test]
@@ -199,6 +201,14 @@ mod tests {
             assert!(line.contains(want), "{class:?}: {line}");
             assert!(line.contains("path=/c,,2 ") && line.contains("-kernel /k,1 "), "{line}");
         }
+    }
+
+    #[test]
+    fn an_arm64_guest_has_a_machine_of_its_own_and_a_clock_that_counts_each_instruction() {
+        let line =
+            arguments(&Machine { arch: Arch::Arm, ..machine(HostClass::Icount) }, "/i", "/c").join(" ");
+        assert!(line.contains("-machine virt -accel tcg,thread=single -icount shift=0"), "{line}");
+        assert!(line.contains("-cpu cortex-a76,cntfrq=1000000000 "), "{line}");
     }
 
     #[test]

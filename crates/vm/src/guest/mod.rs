@@ -23,11 +23,13 @@ use outbox::Outbox;
 /// The command's working folder; its files are returned to the host.
 const WORKSHOP: &str = "/out";
 
-/// Whether this process is init of a guest that `binderperf vm` booted. In a container the kernel command line lacks
-/// the mark; process 1 of a nested pid namespace in a guest is not init.
+/// Whether this process is init of a guest that `binderperf vm` booted. Process 1 of a container lacks the mark and the
+/// job, and changes nothing there; process 1 of a nested pid namespace in a guest is not init.
 #[must_use]
 pub fn is_guest_init() -> bool {
     std::process::id() == 1
+        && marked_by_environment()
+        && Path::new("/").join(JOB_PATH).exists()
         && (Path::new("/proc/self").exists() || machine::mount_proc().is_ok())
         && marked()
         && in_first_namespace()
@@ -37,6 +39,11 @@ pub fn is_guest_init() -> bool {
 fn in_first_namespace() -> bool {
     // A kernel without namespaces has no such link.
     std::fs::read_link("/proc/self/ns/pid").map_or(true, |link| link == Path::new("pid:[4026531836]"))
+}
+
+/// Whether the kernel gave process 1 the mark, which can be told before `/proc` is mounted.
+fn marked_by_environment() -> bool {
+    GUEST_MARK.split_once('=').is_some_and(|(name, value)| std::env::var(name).as_deref() == Ok(value))
 }
 
 /// Whether `binderperf vm` booted the kernel.

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::arch::GUEST;
+use crate::arch::Arch;
 use crate::error::VmError;
 use crate::qemu::last_line;
 
@@ -19,11 +19,11 @@ pub(super) struct Apt {
 }
 
 impl Apt {
-    /// Creates an instance for these suites.
+    /// Creates an instance for these suites and the packages of one architecture, whatever the machine's is.
     ///
     /// # Errors
     /// [`VmError::Tool`]: no apt, or no key to verify Debian; [`VmError::Host`].
-    pub(super) fn new(root: &Path, suites: &[&str]) -> Result<Self, VmError> {
+    pub(super) fn new(root: &Path, suites: &[&str], arch: Arch) -> Result<Self, VmError> {
         let tool = |why: String| VmError::Tool { command: "apt".into(), why };
         let archive = machine_archive(Path::new("/etc/apt")).map_err(tool)?;
         let dump = Command::new("apt-config").arg("dump").stdin(Stdio::null()).output();
@@ -33,10 +33,10 @@ impl Apt {
         for folder in ["empty", "sources", "lists/partial", "archives/partial"] {
             std::fs::create_dir_all(root.join(folder)).map_err(doing())?;
         }
-        let config = config(root, &String::from_utf8_lossy(&dump.stdout));
+        let config = config(root, &String::from_utf8_lossy(&dump.stdout), arch);
         std::fs::write(root.join("apt.conf"), config).map_err(doing())?;
         std::fs::write(root.join("status"), "").map_err(doing())?;
-        let stanza = archive.stanza(suites, GUEST.debian);
+        let stanza = archive.stanza(suites, arch.facts().debian);
         std::fs::write(root.join("sources/debian.sources"), stanza).map_err(doing())?;
         Ok(Self { root: root.to_path_buf() })
     }
@@ -112,7 +112,8 @@ fn last_error(stderr: &[u8]) -> String {
 
 /// The private configuration. Of the machine's configuration only proxies and certificates are kept: its hooks would
 /// clean the machine's cache, and its extra index files are not needed.
-fn config(root: &Path, dump: &str) -> String {
+fn config(root: &Path, dump: &str, arch: Arch) -> String {
+    let arch = arch.facts().debian;
     let kept = dump.lines().filter(|line| {
         line.starts_with("Acquire::")
             && !line.starts_with("Acquire::IndexTargets")
@@ -135,8 +136,8 @@ fn config(root: &Path, dump: &str) -> String {
         "APT::Update::Error-Mode \"any\";".into(),
         // The files belong to the caller; apt's own user may not write here.
         "APT::Sandbox::User \"\";".into(),
-        format!("APT::Architecture \"{}\";", GUEST.debian),
-        format!("APT::Architectures {{ \"{}\"; }};", GUEST.debian),
+        format!("APT::Architecture \"{arch}\";"),
+        format!("APT::Architectures {{ \"{arch}\"; }};"),
     ];
     // Default timeouts, so that an unresponsive network is noticed within a minute; the machine's settings override
     // them.
@@ -155,12 +156,13 @@ mod tests {
                     Acquire::IndexTargets::deb::DEP-11::MetaKey \"x\";\n\
                     Acquire::Languages \"de\";\n\
                     Dir::State \"var/lib/apt\";\n";
-        let config = config(Path::new("/private"), dump);
+        let config = config(Path::new("/private"), dump, Arch::Arm);
         assert!(config.contains("\nAcquire::http::Proxy \"http://proxy:3128\";\nDir::Etc::Main"), "{config}");
         assert!(
             !config.contains("/var/") && !config.contains("DEP-11") && !config.contains("\"de\""),
             "{config}"
         );
+        assert!(config.contains("APT::Architecture \"arm64\";"), "{config}");
         assert!(config.contains("Dir::State::Lists \"/private/lists\";"), "{config}");
     }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::arch::Arch;
 use crate::error::VmError;
 
 use super::name::{Name, newest_first};
@@ -19,6 +20,9 @@ use super::{Kernel, Module};
 #[derive(Debug, Serialize, Deserialize)]
 struct Manifest {
     release: String,
+    /// Kernels that were cached before it was written down are x86-64's.
+    #[serde(default)]
+    arch: Option<String>,
     /// In load order.
     modules: Vec<String>,
 }
@@ -79,7 +83,9 @@ impl Cache {
             let content = std::fs::read(folder.join("modules").join(format!("{name}.ko"))).map_err(doing())?;
             modules.push(Module { name, content });
         }
-        Ok(Some(Kernel { image: folder.join("vmlinuz"), release: manifest.release, modules }))
+        let arch = manifest.arch.map_or(Ok(Arch::X86), |arch| arch.parse());
+        let arch = arch.map_err(std::io::Error::other).map_err(doing())?;
+        Ok(Some(Kernel { image: folder.join("vmlinuz"), release: manifest.release, arch, modules }))
     }
 
     /// The cached kernel that a name stands for.
@@ -147,7 +153,8 @@ impl Writing<'_> {
                     .map_err(doing())?;
             }
             let modules = kernel.modules.iter().map(|module| module.name.clone()).collect();
-            let manifest = Manifest { release: kernel.release.clone(), modules };
+            let arch = Some(kernel.arch.to_string());
+            let manifest = Manifest { release: kernel.release.clone(), arch, modules };
             let manifest =
                 serde_json::to_vec_pretty(&manifest).map_err(std::io::Error::from).map_err(doing())?;
             std::fs::write(draft.join("kernel.json"), manifest).map_err(doing())?;
@@ -178,7 +185,13 @@ mod tests {
         let image = folder.join("image");
         std::fs::write(&image, "bzImage").expect("written");
         let module = |name: &str| Module { name: name.into(), content: name.into() };
-        Kernel { image, release: release.into(), modules: vec![module("virtio"), module("binder_linux")] }
+        let arch = Arch::X86;
+        Kernel {
+            image,
+            release: release.into(),
+            arch,
+            modules: vec![module("virtio"), module("binder_linux")],
+        }
     }
 
     #[test]
@@ -186,23 +199,23 @@ mod tests {
         let folder = Fixture::new("kernel-cache", &[]);
         let root = folder.path();
         let cache = Cache { root: root.to_path_buf() };
-        let name: Name = "rt".parse().expect("a name");
-        assert!(cache.named(&name).expect("it can be read").is_none(), "an empty cache has nothing");
+        let name = |text: &str| Name::parse(text, Arch::X86).expect("a name");
+        let rt = name("rt");
+        assert!(cache.named(&rt).expect("it can be read").is_none(), "an empty cache has nothing");
         let writing = cache.write(&mut |_| {}).expect("it is free");
         for release in ["6.1.0-9-rt-amd64", "6.1.0-50-rt-amd64", "7.2.9-amd64"] {
             let kept = writing.keep(release, &kernel(&writing.scratch, release), None).expect("kept");
             assert_eq!(kept.image, root.join(release).join("vmlinuz"));
         }
-        writing.point(&name, "6.1.0-9-rt-amd64").expect("pointed");
+        writing.point(&rt, "6.1.0-9-rt-amd64").expect("pointed");
         drop(writing);
         assert!(!root.join("scratch").exists(), "nothing but kernels stays");
-        let back = cache.named(&name).expect("it can be read").expect("it was kept");
+        let back = cache.named(&rt).expect("it can be read").expect("it was kept");
         assert_eq!(back.release, "6.1.0-9-rt-amd64");
         assert_eq!(
             back.modules.iter().map(|m| m.name.as_str()).collect::<Vec<_>>(),
             ["virtio", "binder_linux"]
         );
-        let name = |text: &str| text.parse::<Name>().expect("a name");
         assert_eq!(cache.releases(&name("6.1-rt")), ["6.1.0-50-rt-amd64", "6.1.0-9-rt-amd64"]);
         let newest = cache.named(&name("7.2")).expect("it can be read");
         assert_eq!(newest.expect("it was kept").release, "7.2.9-amd64");

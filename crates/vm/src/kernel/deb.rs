@@ -43,14 +43,14 @@ pub(super) fn unpack(packages: &[PathBuf], into: &Path) -> Result<(Kernel, Optio
     let vmlinuz = files.iter().find(|path| starts(path, "vmlinuz")).ok_or_else(|| {
         bad("there is no vmlinuz in it; give linux-image-*.deb, or both linux-binary-*.deb and linux-modules-*.deb")
     })?;
-    let release = image::release(vmlinuz)?;
+    let image::Facts { arch, release } = image::facts(&image::read(vmlinuz)?).map_err(|why| bad(&why))?;
     let folders = ["lib/modules", "usr/lib/modules"].map(|place| into.join(place).join(&release));
     let modules = match folders.iter().find(|folder| folder.join("kernel").is_dir()) {
         Some(folder) => modules::wanted(folder)?,
         None => Vec::new(),
     };
     let config = files.iter().find(|path| starts(path, "config")).cloned();
-    Ok((Kernel { image: vmlinuz.clone(), release, modules }, config))
+    Ok((Kernel { image: vmlinuz.clone(), release, arch, modules }, config))
 }
 
 /// `dpkg-deb --fsys-tarfile PACKAGE | tar -x WANTED`.

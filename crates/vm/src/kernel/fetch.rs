@@ -47,11 +47,11 @@ fn from_suites(
     suites: &[&str],
     progress: &mut dyn FnMut(&str),
 ) -> Result<Option<Kernel>, VmError> {
-    let apt = Apt::new(&writing.scratch.join("apt"), suites)?;
+    let apt = Apt::new(&writing.scratch.join("apt"), suites, name.arch())?;
     progress(&format!("fetching the package lists of {}", suites.join(", ")));
     // A mirror may lack one of several suites, which matters only if the others have no kernel either.
     let updated = apt.update();
-    let releases = name.releases(&apt.search(&Name::pattern())?);
+    let releases = name.releases(&apt.search(&name.pattern())?);
     let Some(release) = releases.first() else {
         return updated.map(|()| None);
     };

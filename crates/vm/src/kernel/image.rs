@@ -1,39 +1,90 @@
-//! Reads the release from a kernel image.
+//! Reads architecture and release from a kernel image.
 //! Facts: kernel `Documentation/arch/x86/boot.rst`: magic at 0x202, version string pointer at 0x20e, sectors of
-//! set-up code at 0x1f1, 16-byte paragraphs of the rest at 0x1f4.
+//! set-up code at 0x1f1, 16-byte paragraphs of the rest at 0x1f4. `Documentation/arch/arm64/booting.rst`: magic at
+//! 0x38; the image has no version field, so the release is read from the banner that the kernel prints.
+//! `drivers/firmware/efi/libstub/zboot-header.S`: "zimg" at 4, payload offset, size and compression from 8.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::Path;
 
+use crate::arch::Arch;
 use crate::error::VmError;
 
-/// Upper bound of the set-up code's length; it contains the header and the version string.
-const HEAD: u64 = 64 * 1024;
+/// What an image says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub(super) arch: Arch,
+    /// `uname -r`.
+    pub(super) release: String,
+}
 
-/// The release (`uname -r`) of a bzImage.
+/// A kernel image that a loader has to unpack first, which QEMU before 8.1 does not.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Packed<'a> {
+    /// The compression's name, e.g. "gzip".
+    pub(super) compression: &'a str,
+    pub(super) payload: &'a [u8],
+}
+
+/// Reads an image.
 ///
 /// # Errors
-/// [`VmError::BadKernel`]: no such file, or not a bzImage.
-pub(super) fn release(image: &Path) -> Result<String, VmError> {
-    let bad = |why: String| VmError::BadKernel { given: image.display().to_string(), why };
-    let mut head = Vec::new();
-    let read = File::open(image).and_then(|file| {
-        let length = file.metadata()?.len();
-        file.take(HEAD).read_to_end(&mut head)?;
-        Ok(length)
-    });
-    let length = read.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => bad("there is no such file".into()),
-        _ => bad(format!("reading it: {}", sys::errno::describe(&error))),
-    })?;
-    let no_header = || bad("it is not a bzImage (no boot header in its first 64 KiB)".into());
-    let release = version(&head).ok_or_else(no_header)?;
-    let whole = whole_length(&head).ok_or_else(no_header)?;
-    if length < whole {
-        return Err(bad(format!("it is cut off: {length} of {whole} bytes are there")));
+/// [`VmError::BadKernel`]: no such file.
+pub(super) fn read(image: &Path) -> Result<Vec<u8>, VmError> {
+    std::fs::read(image).map_err(|error| VmError::BadKernel {
+        given: image.display().to_string(),
+        why: match error.kind() {
+            ErrorKind::NotFound => "there is no such file".into(),
+            _ => format!("reading it: {}", sys::errno::describe(&error)),
+        },
+    })
+}
+
+/// Architecture and release of an image of this content.
+///
+/// # Errors
+/// It is none, or it is cut off; the text is a clause about it.
+pub(super) fn facts(image: &[u8]) -> Result<Facts, String> {
+    if image.get(0x38..0x3c) == Some(b"ARM\x64") {
+        let release = banner(image).ok_or("it is an arm64 image that names no release, so it is cut off")?;
+        return Ok(Facts { arch: Arch::Arm, release });
     }
-    Ok(release)
+    let no_header = "it is neither a bzImage nor an arm64 Image (no such header)";
+    let release = version(image).ok_or(no_header)?;
+    let whole = whole_length(image).ok_or(no_header)?;
+    if (image.len() as u64) < whole {
+        return Err(format!("it is cut off: {} of {whole} bytes are there", image.len()));
+    }
+    Ok(Facts { arch: Arch::X86, release })
+}
+
+/// The payload of an EFI zboot image; `None` for any other.
+pub(super) fn packed(image: &[u8]) -> Option<Packed<'_>> {
+    if image.get(..2)? != b"MZ" || image.get(4..8)? != b"zimg" {
+        return None;
+    }
+    let word = |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?) as usize);
+    let (offset, size) = (word(8)?, word(12)?);
+    let name = image.get(24..56)?.split(|byte| *byte == 0).next()?;
+    let compression = std::str::from_utf8(name).ok()?;
+    Some(Packed { compression, payload: image.get(offset..offset.checked_add(size)?)? })
+}
+
+/// The release in the banner "Linux version RELEASE (".
+fn banner(image: &[u8]) -> Option<String> {
+    let key = b"Linux version ";
+    // Each "L" is a candidate; a search by windows of 48 MB would take a second in a debug build.
+    let mut from = 0;
+    while let Some(at) = image[from..].iter().position(|byte| *byte == b'L').map(|at| from + at) {
+        let text = image[at..].strip_prefix(key).and_then(|rest| rest.split(|byte| *byte == b' ').next());
+        let release = text.filter(|word| word.len() < 128).and_then(|word| std::str::from_utf8(word).ok());
+        // The format string of the same banner comes first in some kernels.
+        if let Some(release) = release.filter(|word| word.starts_with(|c: char| c.is_ascii_digit())) {
+            return Some(release.to_owned());
+        }
+        from = at + 1;
+    }
+    None
 }
 
 /// Minimum length in bytes of a bzImage with this header.
@@ -88,10 +139,33 @@ mod tests {
 
     #[test]
     fn what_is_no_kernel_is_refused_with_the_reason() {
-        let error = release(Path::new("/no/such/bzImage")).expect_err("not there");
+        let error = read(Path::new("/no/such/bzImage")).expect_err("not there");
         assert!(error.to_string().contains("no such file"), "{error}");
         assert_eq!(error.exit_code(), 2);
-        let this = std::env::current_exe().expect("own executable");
-        assert!(release(&this).expect_err("a program").to_string().contains("not a bzImage"));
+        assert!(facts(b"\x7fELF").expect_err("a program").contains("neither a bzImage"));
+    }
+
+    #[test]
+    fn an_arm64_image_is_told_by_its_magic_and_its_banner() {
+        let mut image = vec![0; 0x100];
+        image[0x38..0x3c].copy_from_slice(b"ARM\x64");
+        assert!(facts(&image).expect_err("no banner").contains("cut off"));
+        image.extend(b"LLinux version %s (%s)\0..Linux version 6.12.117+deb13-arm64 (debian");
+        let want = Facts { arch: Arch::Arm, release: "6.12.117+deb13-arm64".into() };
+        assert_eq!(facts(&image), Ok(want));
+    }
+
+    #[test]
+    fn a_packed_image_gives_its_payload() {
+        let mut image = b"MZ\0\0zimg".to_vec();
+        image.extend(64u32.to_le_bytes());
+        image.extend(3u32.to_le_bytes());
+        image.resize(24, 0);
+        image.extend(b"gzip\0");
+        image.resize(64, 0);
+        assert_eq!(packed(&image), None, "its payload is cut off");
+        image.extend(b"abc");
+        assert_eq!(packed(&image), Some(Packed { compression: "gzip", payload: b"abc" }));
+        assert_eq!(packed(b"MZ"), None);
     }
 }

@@ -10,12 +10,14 @@ mod modules;
 mod name;
 mod own;
 mod sources;
+mod unpack;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 pub(super) use modules::Module;
 
+use super::arch::Arch;
 use super::error::VmError;
 use cache::Cache;
 use name::Name;
@@ -23,8 +25,10 @@ use name::Name;
 /// The user's choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// Files (a bzImage, or the Debian packages of one kernel) or one name; empty: the newest kernel available.
+    /// Files (an image, or the Debian packages of one kernel) or one name; empty: the newest kernel available.
     pub given: Vec<String>,
+    /// The kernel's architecture; `None`: what the file or the name says, else this machine's.
+    pub arch: Option<Arch>,
     /// Folder with the image's modules (`.../lib/modules/RELEASE`).
     pub modules: Option<PathBuf>,
     /// Look for a newer kernel of that name even if one is cached.
@@ -36,6 +40,7 @@ pub struct Choice {
 pub(super) struct Kernel {
     pub(super) image: PathBuf,
     pub(super) release: String,
+    pub(super) arch: Arch,
     /// In load order.
     pub(super) modules: Vec<Module>,
 }
@@ -69,19 +74,27 @@ fn files_below(root: &Path) -> Result<Vec<PathBuf>, VmError> {
 /// # Errors
 /// [`VmError::BadKernel`], [`VmError::NoKernel`], [`VmError::Tool`], [`VmError::Host`].
 pub(super) fn resolve(choice: &Choice, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
-    match choice.given.as_slice() {
-        [] => newest(choice.refresh, progress),
+    let arch = choice.arch.unwrap_or(Arch::own());
+    let kernel = match choice.given.as_slice() {
+        [] => newest(arch, choice.refresh, progress),
         files if files.iter().all(|given| is_file(given)) => {
             from_files(files, choice.modules.as_deref(), progress)
         }
         [name] => {
             let bad = |why| VmError::BadKernel { given: name.clone(), why };
-            named(&name.parse().map_err(bad)?, choice.refresh, progress)
+            named(&Name::parse(name, arch).map_err(bad)?, choice.refresh, progress)
         }
         several => Err(VmError::BadKernel {
             given: several.join(" "),
             why: "--kernel may be repeated for the packages of one kernel, not for names".into(),
         }),
+    }?;
+    match choice.arch {
+        Some(wanted) if wanted != kernel.arch => Err(VmError::BadKernel {
+            given: choice.given.join(" "),
+            why: format!("it is a kernel for {}, and --arch is {wanted}", kernel.arch),
+        }),
+        _ => Ok(kernel),
     }
 }
 
@@ -91,22 +104,31 @@ fn is_file(given: &str) -> bool {
 
 /// Whether a value of `--kernel` is a bootable file, or possibly a name.
 pub fn may_boot(given: &str) -> bool {
-    !is_file(given) || image::release(Path::new(given)).is_ok() || deb::is_package(Path::new(given))
+    let path = Path::new(given);
+    let is_image =
+        || image::read(path).is_ok_and(|file| image::facts(&file).is_ok() || image::packed(&file).is_some());
+    !is_file(given) || deb::is_package(path) || is_image()
 }
 
 /// The newest available kernel: from the cache, from Debian, else a local kernel with a Binder driver.
-fn newest(refresh: bool, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
-    let refused = match named(&Name::NEWEST, refresh, progress) {
+fn newest(arch: Arch, refresh: bool, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
+    let name = Name::newest(arch);
+    let refused = match named(&name, refresh, progress) {
         Err(VmError::NoKernel { tried, .. }) => tried,
         other => return other,
     };
     if let Ok(cache) = Cache::of_user()
-        && let Some(release) = cache.releases(&Name::NEWEST).first()
+        && let Some(release) = cache.releases(&name).first()
         && let Some(kernel) = cache.entry(release)?
     {
         return Ok(kernel);
     }
-    own::kernel().map_err(|why| VmError::NoKernel {
+    let own = if arch == Arch::own() {
+        own::kernel()
+    } else {
+        Err(format!("this machine's own: it is not for {arch}"))
+    };
+    own.map_err(|why| VmError::NoKernel {
         wanted: "this guest".into(),
         tried: refused.into_iter().chain(["the cache: it holds none".into(), why]).collect(),
     })
@@ -139,7 +161,7 @@ fn from_files(
         return from_packages(&paths, progress);
     }
     match paths.as_slice() {
-        [image] => from_image(image, folder),
+        [image] => from_image(image, folder, progress),
         _ => Err(VmError::BadKernel {
             given: files.join(" "),
             why: "of several files each must be a Debian package of the same kernel".into(),
@@ -148,27 +170,60 @@ fn from_files(
 }
 
 /// An image and the modules beside it.
-fn from_image(image: &Path, folder: Option<&Path>) -> Result<Kernel, VmError> {
-    let release = image::release(image)?;
+fn from_image(
+    image: &Path,
+    folder: Option<&Path>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Kernel, VmError> {
+    let bad = |why: String| VmError::BadKernel { given: image.display().to_string(), why };
+    let content = image::read(image)?;
+    let unpacked = match image::packed(&content) {
+        Some(packed) => Some(unpack::zboot(&packed).map_err(bad)?),
+        None => None,
+    };
+    let facts = image::facts(unpacked.as_deref().unwrap_or(&content)).map_err(bad)?;
     let folder = match folder {
         Some(folder) if folder.is_dir() => Some(folder.to_path_buf()),
         Some(folder) => {
-            let why = format!("its modules should be in {}, which is not a folder", folder.display());
-            return Err(VmError::BadKernel { given: image.display().to_string(), why });
+            return Err(bad(format!("its modules should be in {}, which is not a folder", folder.display())));
         }
-        None => modules::folder_beside(image, &release),
+        None => modules::folder_beside(image, &facts.release),
     };
     let modules = folder.map_or(Ok(Vec::new()), |folder| modules::wanted(&folder))?;
-    Ok(Kernel { image: image.to_path_buf(), release, modules })
+    let kernel = Kernel { image: image.to_path_buf(), release: facts.release, arch: facts.arch, modules };
+    match unpacked {
+        None => Ok(kernel),
+        Some(content) => keep_unpacked(kernel, &content, progress),
+    }
 }
 
-/// A kernel from Debian packages, cached by their sizes and modification times.
-fn from_packages(paths: &[PathBuf], progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
-    let mut key = String::from("deb");
+/// A kernel whose image was unpacked, from the cache, where QEMU finds it.
+fn keep_unpacked(kernel: Kernel, content: &[u8], progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
+    let key = file_key("zboot", [kernel.image.as_path()])?;
+    let cache = Cache::of_user()?;
+    if let Some(kept) = cache.entry(&key)? {
+        return Ok(Kernel { modules: kernel.modules, ..kept });
+    }
+    let config = kernel.config();
+    let writing = cache.write(progress)?;
+    let image = writing.scratch.join("unpacked");
+    std::fs::write(&image, content).map_err(VmError::host(format!("writing {}", image.display())))?;
+    writing.keep(&key, &Kernel { image, ..kernel }, config.as_deref())
+}
+
+/// A cache key that changes with the files' sizes and modification times.
+fn file_key<'a>(kind: &str, paths: impl IntoIterator<Item = &'a Path>) -> Result<String, VmError> {
+    let mut key = kind.to_owned();
     for path in paths {
         let meta = path.metadata().map_err(VmError::host(format!("reading {}", path.display())))?;
         key.push_str(&format!("-{:x}.{:x}.{:x}", meta.len(), meta.mtime(), meta.mtime_nsec()));
     }
+    Ok(key)
+}
+
+/// A kernel from Debian packages, cached by their sizes and modification times.
+fn from_packages(paths: &[PathBuf], progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
+    let key = file_key("deb", paths.iter().map(PathBuf::as_path))?;
     let cache = Cache::of_user()?;
     if let Some(kernel) = cache.entry(&key)? {
         return Ok(kernel);

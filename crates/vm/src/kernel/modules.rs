@@ -3,12 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use crate::elf::module_needs;
 use crate::error::VmError;
 
-use super::files_below;
+use super::{files_below, unpack};
 
 /// Modules of the frame port. A kernel without these files has them built in.
 const CHANNEL: [&str; 2] = ["virtio_pci", "virtio_console"];
@@ -84,7 +83,7 @@ fn add(
         given: folder.display().to_string(),
         why: format!("another module needs {name}.ko, which is not in that folder"),
     })?;
-    let content = decompressed(path)?;
+    let content = unpack::module(path)?;
     for need in module_needs(&content) {
         add(&need, folder, index, list)?;
     }
@@ -95,28 +94,6 @@ fn add(
 /// Whether the folder holds a Binder driver.
 pub(super) fn has_driver(folder: &Path) -> bool {
     index(folder).is_ok_and(|index| DRIVERS.iter().any(|name| index.contains_key(*name)))
-}
-
-/// Reads and decompresses a module.
-fn decompressed(path: &Path) -> Result<Vec<u8>, VmError> {
-    let (tool, package) = match path.extension().and_then(|ending| ending.to_str()) {
-        Some("xz") => ("xz", "xz-utils"),
-        Some("zst") => ("zstd", "zstd"),
-        Some("gz") => ("gzip", "gzip"),
-        _ => return std::fs::read(path).map_err(VmError::host(format!("reading {}", path.display()))),
-    };
-    let failed = |why: String| VmError::Tool { command: format!("{tool} -dc {}", path.display()), why };
-    let output = Command::new(tool)
-        .arg("-dc")
-        .arg(path)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| failed(format!("{error}; install it: apt-get install {package}")))?;
-    if output.status.success() {
-        Ok(output.stdout)
-    } else {
-        Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
-    }
 }
 
 #[cfg(test)]

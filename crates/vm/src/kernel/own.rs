@@ -10,7 +10,7 @@ use super::{Kernel, from_image, modules};
 pub(super) fn kernel() -> Result<Kernel, String> {
     let release = newest_with_driver(Path::new("/"))?;
     let image = Path::new("/boot").join(format!("vmlinuz-{release}"));
-    from_image(&image, None).map_err(|error| error.to_string())
+    from_image(&image, None, &mut |_| {}).map_err(|error| error.to_string())
 }
 
 /// The release of that kernel, below a root folder.
