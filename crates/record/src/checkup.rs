@@ -52,6 +52,9 @@ pub struct Check {
     pub evidence: Vec<Evidence>,
     /// A command that reproduces the evidence.
     pub proof: String,
+    /// The reason to ask: a measured effect with its command, or a source; empty in older documents.
+    #[serde(default)]
+    pub grounds: String,
 }
 
 /// The severity of a probe's result.

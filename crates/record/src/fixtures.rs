@@ -28,6 +28,7 @@ pub(crate) fn run() -> Run {
         aslr_enabled: Some(true),
         memory_bytes: Some(4 << 30),
         clocksource: Some("tsc".to_owned()),
+        guest_kernel: Vec::new(),
     };
     let name = "CLOCK_MONOTONIC".to_owned();
     let clock = Clock { name, unit: ClockUnit::Ns, read_cost: Some(42.5), resolution: Some(1) };
@@ -153,7 +154,7 @@ pub(crate) fn latency_run(pairs: &[Pair]) -> Run {
     let all = Class::BOTH.into_iter().filter_map(|class| {
         let of_class = pairs.iter().filter(|pair| pair.classes.contains(&class));
         let mut times: Vec<u64> = of_class.flat_map(|pair| pair.times(class)).collect();
-        Some(ClassTotals { class, percentiles: Percentiles::of(&mut times)? })
+        Some(ClassTotals { class, percentiles: Percentiles::of(&mut times)?, placed: None })
     });
     let hop = |scene: &str, caller: Sched| Hop {
         scene: scene.to_owned(),
@@ -189,4 +190,68 @@ pub(crate) fn latency_run(pairs: &[Pair]) -> Run {
         sweep: None,
     });
     run
+}
+
+/// An overload experiment on two CPUs: so many of 100 real-time calls missed with 1, 2, 3 and 4 pairs.
+pub(crate) fn overload_run(misses: [u64; 4]) -> Run {
+    let row = |class: Class, pairs: u32, misses: u64| OverloadRow {
+        class,
+        pairs,
+        case: format!("overload/{}/pairs:{pairs}", class.name()),
+        calls: 100,
+        misses,
+        percentiles: Percentiles::of(&mut [1_600_000, 3_100_000]),
+    };
+    let rows =
+        Class::BOTH.into_iter().flat_map(|class| (1..).zip(misses).map(move |(at, many)| (class, at, many)));
+    Run {
+        overload: Some(Overload {
+            flavour: "hwbinder".to_owned(),
+            cpus: vec![0, 1],
+            work: 1_500_000,
+            deadline: 2_500_000,
+            period: 10_000_000,
+            iterations: 100,
+            rounds: 1,
+            realtime: Some(Sched::fifo(99)),
+            realtime_problem: None,
+            rows: rows.map(|(class, pairs, misses)| row(class, pairs, misses)).collect(),
+        }),
+        cases: Vec::new(),
+        ..run()
+    }
+}
+
+/// A background experiment in which calls of a background server are late, or none.
+pub(crate) fn background_run(late: bool) -> Run {
+    let row = |(ground, hogs): (Ground, bool)| {
+        let slow = late && hogs && ground == Ground::Background;
+        BackgroundRow {
+            ground,
+            hogs,
+            case: format!("background/{}/{hogs}", ground.name()),
+            calls: 100,
+            late: if slow { 90 } else { 0 },
+            percentiles: Percentiles::of(&mut [if slow { 20_000_000 } else { 1_100_000 }]),
+            moves: (ground == Ground::Moves).then(|| Percentiles::of(&mut [8_000])).flatten(),
+            waits: (hogs && ground != Ground::Foreground).then_some(slow),
+        }
+    };
+    let settings = [false, true].into_iter().flat_map(|hogs| Ground::ALL.map(|ground| (ground, hogs)));
+    Run {
+        background: Some(Background {
+            flavour: "binder".to_owned(),
+            cpu: 1,
+            hogs: 1,
+            group: "cgroup v1, cpu.shares 52 of 1024".to_owned(),
+            is_cgroup: true,
+            work: 1_000_000,
+            iterations: 100,
+            rounds: 1,
+            limit: Some(2_200_000),
+            rows: settings.map(row).collect(),
+        }),
+        cases: Vec::new(),
+        ..run()
+    }
 }

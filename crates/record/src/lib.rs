@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod checksum;
 pub mod checkup;
 pub mod compare;
 pub mod date;
@@ -25,9 +26,10 @@ pub use distribution::Distribution;
 pub use read::ReadError;
 pub use sampler::Sampler;
 pub use schema::{
-    AndroidCounts, Case, CaseKind, Cell, Class, ClassTotals, Clock, ClockUnit, Counter, CounterKind,
-    Counters, Cpu, CpuCache, CpuLooks, Crowd, CrowdShape, Driver, DriverKind, EmbeddedSettings, Evidence,
-    Finding, Hop, Host, HostClass, Inheritance, Inversion, InversionRow, Kernel, LONGEST_LOAD, Latency,
-    LatencyTest, Level, Limit, MOST_RAW, Measurement, Miss, Outcome, Percentiles, Plan, Point, Recorder,
-    Repetition, Role, Run, SavedCall, Sched, ServedAs, Setting, Severity, Sweep, Tool, same_urgency,
+    AndroidCounts, Background, BackgroundRow, Case, CaseKind, Cell, Class, ClassTotals, Clock, ClockUnit,
+    Counter, CounterKind, Counters, Cpu, CpuCache, CpuLooks, Crowd, CrowdShape, Driver, DriverKind,
+    EmbeddedSettings, Evidence, Finding, Ground, Hop, Host, HostClass, Inheritance, Inversion, InversionRow,
+    Kernel, LONGEST_LOAD, Latency, LatencyTest, Level, Limit, MOST_RAW, Measurement, Miss, Outcome, Overload,
+    OverloadRow, Percentiles, PlacedMedians, Plan, Point, Recorder, Repetition, Role, Run, SavedCall, Sched,
+    ServedAs, Setting, Severity, Side, Sweep, Tool, same_urgency,
 };

@@ -4,6 +4,7 @@
 
 mod check;
 
+use crate::checksum;
 use crate::schema::{Run, SCHEMA, VERSION};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -57,6 +58,11 @@ pub enum ReadError {
         /// The broken rule.
         problem: String,
     },
+    /// A record whose content does not match its checksum.
+    Altered {
+        /// The rule that its content breaks as well, if any.
+        problem: Option<Box<ReadError>>,
+    },
 }
 
 impl fmt::Display for ReadError {
@@ -88,6 +94,18 @@ impl fmt::Display for ReadError {
             ReadError::Malformed { detail } => write!(f, "the record is damaged: {detail}"),
             ReadError::Inconsistent { place, problem } => {
                 write!(f, "the record contradicts itself: {place}: {problem}")
+            }
+            ReadError::Altered { problem } => {
+                f.write_str("the record was edited or is damaged: its content does not match its checksum")?;
+                if let Some(problem) = problem {
+                    write!(f, ", and {problem}")?;
+                }
+                write!(
+                    f,
+                    "; use the file as it was written, or measure again (a record without the field \"{}\" is \
+                     read without this check)",
+                    checksum::FIELD
+                )
             }
         }
     }
@@ -124,10 +142,16 @@ impl Run {
         if bytes.trim_ascii().is_empty() {
             return Err(ReadError::Empty);
         }
-        expect_our_schema(bytes)?;
+        let stated = expect_our_schema(bytes)?;
         let run: Run = serde_json::from_slice(bytes).map_err(|error| describe(bytes, error))?;
-        run.check()?;
-        Ok(run)
+        let checked = run.check();
+        if let Some(stated) = stated {
+            let computed = checksum::of(bytes).map_err(|error| describe(bytes, error))?;
+            if stated.as_str() != Some(&computed) {
+                return Err(ReadError::Altered { problem: checked.err().map(Box::new) });
+            }
+        }
+        checked.map(|()| run)
     }
 
     /// Checks the rules that reading enforces, so that a writer knows its document can be read.
@@ -146,9 +170,11 @@ struct Label {
     version: Option<Value>,
     context: Option<IgnoredAny>,
     benchmarks: Option<IgnoredAny>,
+    checksum: Option<Value>,
 }
 
-fn expect_our_schema(bytes: &[u8]) -> Result<(), ReadError> {
+/// Refuses documents of other kinds and versions; returns the checksum that this one states.
+fn expect_our_schema(bytes: &[u8]) -> Result<Option<Value>, ReadError> {
     if !matches!(bytes.trim_ascii_start().first(), Some(b'{')) {
         // Tells JSON of another type from noise; objects are distinguished below.
         serde_json::from_slice::<IgnoredAny>(bytes).map_err(|error| describe(bytes, error))?;
@@ -157,7 +183,7 @@ fn expect_our_schema(bytes: &[u8]) -> Result<(), ReadError> {
     let label: Label = serde_json::from_slice(bytes).map_err(|error| describe(bytes, error))?;
     match (&label.schema, &label.version) {
         (Some(Value::String(schema)), version) if schema == SCHEMA => match version {
-            Some(Value::Number(number)) if number.as_u64() == Some(u64::from(VERSION)) => Ok(()),
+            Some(Value::Number(number)) if number.as_u64() == Some(u64::from(VERSION)) => Ok(label.checksum),
             other => Err(ReadError::Version { found: excerpt(other) }),
         },
         (None, _) if label.context.is_some() && label.benchmarks.is_some() => {

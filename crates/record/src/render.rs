@@ -1,6 +1,7 @@
 //! Renderings of a record, one module each.
 //! Not here: writing them, deciding on colours or terminals.
 
+mod background;
 pub mod checkup;
 pub mod compare;
 pub mod convert;
@@ -13,6 +14,7 @@ pub mod inheritance;
 pub mod inversion;
 pub mod json;
 pub mod latency;
+mod overload;
 mod ratio;
 mod recorder;
 pub mod report;

@@ -2,13 +2,17 @@
 //! Not here: the host (`host`), the measurements (`case`), reading and checking (`crate::read`).
 //! Units: a field without a unit in its name is in the run's clock unit (`Run::clock`), or has none.
 
+mod background;
 mod case;
 mod host;
 mod inversion;
 mod latency;
+mod overload;
+mod placed;
 mod recorder;
 mod sweep;
 
+pub use background::{Background, BackgroundRow, Ground};
 pub use case::{
     Case, CaseKind, Counter, CounterKind, Counters, CpuLooks, Crowd, CrowdShape, Measurement, Outcome,
     Repetition,
@@ -19,6 +23,8 @@ pub use latency::{
     AndroidCounts, Class, ClassTotals, Hop, Inheritance, LONGEST_LOAD, Latency, LatencyTest, Level, Limit,
     MOST_RAW, Miss, Percentiles, Role, Sched, same_urgency,
 };
+pub use overload::{Overload, OverloadRow};
+pub use placed::{PlacedMedians, Side};
 pub use recorder::{Recorder, SavedCall};
 pub use sweep::{Cell, Point, Sweep};
 
@@ -75,6 +81,12 @@ pub struct Run {
     /// Results of the priority-inversion experiment; `None` for other tests.
     #[serde(default)]
     pub inversion: Option<Inversion>,
+    /// Results of the overload experiment; `None` for other tests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overload: Option<Overload>,
+    /// Results of the background experiment; `None` for other tests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<Background>,
     /// The cases in the planned order.
     pub cases: Vec<Case>,
 }
@@ -213,6 +225,9 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// The `id` of the finding that the embedded driver's broker ended during the run.
+    pub const BROKER_LOST: &'static str = "broker-lost";
+
     /// A finding without effect, remedy or evidence.
     pub fn new(id: impl Into<String>, severity: Severity, text: impl Into<String>) -> Finding {
         Finding {
@@ -269,13 +284,25 @@ impl Run {
             context: Vec::new(),
             latency: None,
             inversion: None,
+            overload: None,
+            background: None,
             cases: Vec::new(),
         }
+    }
+
+    /// Whether it is one of the experiments that have a record of their own.
+    pub fn is_experiment(&self) -> bool {
+        self.inversion.is_some() || self.overload.is_some() || self.background.is_some()
     }
 
     /// The case with this name.
     pub fn case(&self, name: &str) -> Option<&Case> {
         self.cases.iter().find(|case| case.name == name)
+    }
+
+    /// The finding that the embedded driver's broker ended during the run, if it did.
+    pub fn broker_lost(&self) -> Option<&Finding> {
+        self.findings.iter().find(|finding| finding.id == Finding::BROKER_LOST)
     }
 
     /// Whether any repetition of any case failed.

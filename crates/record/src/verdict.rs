@@ -1,17 +1,26 @@
 //! Verdicts. Those of Android's tools on a latency test stand here: SYNC, the share of calls that met the deadline,
 //! priority inheritance. Ours hold what was measured against what was promised: [`Verdict`].
 //!
-//! - [`judged`]: the type; [`promise`]: what a driver promises of priorities; [`latency`]: a latency test.
+//! - [`judged`]: the type; [`promise`]: what a driver promises of priorities; [`latency`]: a latency test; [`overload`],
+//!   [`background`]: those experiments; [`lost`]: a run that lost its broker; [`from_host`]: next steps after a guest.
 //!
 //! Not here: the numbers (`crate::schema`), rendering (`crate::render`).
 //! Facts: the words and the limit of 0.6: AOSP `libhwbinder_latency`.
 
+mod background;
+mod from_host;
 mod judged;
 mod latency;
+mod lost;
+mod overload;
 mod promise;
 
+pub use background::of_background;
+pub(crate) use from_host::runnable;
 pub use judged::{Grade, TestVerdicts, Verdict};
 pub use latency::{inheritance, of_latency};
+pub(crate) use lost::of_lost_broker;
+pub use overload::of_overload;
 pub use promise::{as_expected, broken};
 
 use crate::schema::{Case, Inheritance, LatencyTest, Measurement, Outcome};

@@ -43,6 +43,12 @@ impl Basis {
         matches!(self, Basis::Pairs(_) | Basis::Runs(..) | Basis::OneAgainst(_))
     }
 
+    /// Whether the interval covers only the noise within single runs.
+    #[must_use]
+    pub fn is_within_run(self) -> bool {
+        matches!(self, Basis::Repetitions(..) | Basis::Samples)
+    }
+
     /// Relative range within which medians of counted instructions repeat from boot to boot.
     #[must_use]
     pub fn counted_step(self) -> Option<f64> {

@@ -1,6 +1,7 @@
 //! Rules that a record must keep beyond its types, so that renderers can rely on them.
 //! Not here: parsing (`crate::read`).
 
+mod experiment;
 mod latency;
 
 use super::ReadError;
@@ -34,6 +35,7 @@ pub(super) fn run(run: &Run) -> Result<(), ReadError> {
             return Err(inconsistent(&case.name, "the name occurs twice".to_owned()));
         }
     }
+    experiment::run(run).map_err(|problem| inconsistent("experiment", problem))?;
     latency::run(run).map_err(|problem| inconsistent("latency", problem))
 }
 
@@ -117,9 +119,18 @@ fn bounds(samples: &Distribution) -> Result<(), Problem> {
     if min > max || !min_fits || !max_fits || overflow > in_last {
         return Err(format!("least {min} and greatest {max} lie outside their buckets"));
     }
-    let (low, high) = (u128::from(min) * u128::from(count), u128::from(max) * u128::from(count));
+    let total = |of: &dyn Fn(u64) -> u64| -> u128 {
+        samples.buckets.iter().map(|&(value, number)| u128::from(of(value)) * u128::from(number)).sum()
+    };
+    let width = |value| bucket_width(value, samples.significant_digits);
+    let low = total(&|value| value.max(min));
+    // Samples above the range of the buckets are in the last one.
+    let high = match over {
+        true => u128::from(max) * u128::from(count),
+        false => total(&|value| value.saturating_add(width(value) - 1).min(max)),
+    };
     if sum != u64::MAX && !(low..=high).contains(&u128::from(sum)) {
-        return Err(format!("sum {sum} is not between count times least and greatest"));
+        return Err(format!("sum {sum} is not between {low} and {high}, as the buckets require"));
     }
     Ok(())
 }

@@ -10,9 +10,14 @@ fn read(text: &str) -> Result<Run, ReadError> {
     Run::from_json(text.as_bytes())
 }
 
-/// The text of the fixture run with one part replaced.
+/// The text of a run without its checksum, as older programs wrote it.
+fn without_checksum(run: &Run) -> String {
+    serde_json::to_string_pretty(run).expect("JSON")
+}
+
+/// The text of the fixture run, without its checksum, with one part replaced.
 fn altered(from: &str, to: &str) -> String {
-    let text = fixtures::run().to_json();
+    let text = without_checksum(&fixtures::run());
     assert!(text.contains(from), "{from} is not in {text}");
     text.replacen(from, to, 1)
 }
@@ -137,13 +142,51 @@ fn contradictions_are_named() {
 }
 
 #[test]
+fn a_record_that_was_edited_is_refused() {
+    let mut run = fixtures::latency_run(&[fixtures::Pair::healthy(0)]);
+    run.latency.as_mut().expect("a latency test").inheritance.not_inherited = 3;
+    run.cases[0].latency.as_mut().expect("a case").not_inherited = 3;
+    let text = run.to_json();
+    assert_eq!(read(&text).expect("as written"), run);
+    for field in ["real_total", "sum", "not_inherited", "min", "misses", "p99", "load_avg", "started"] {
+        let edited = edited(&text, field);
+        let said = read(&edited).expect_err(field).to_string();
+        let expected = ["edited or is damaged", "use the file as it was written", "measure again"];
+        assert!(expected.iter().all(|part| said.contains(part)), "{field}: {said}");
+    }
+    let said = read(&edited(&text, "not_inherited")).expect_err("an edit").to_string();
+    assert!(said.contains("not_inherited is 2 in the test and 3 in its cases"), "{said}");
+}
+
+/// The text with the first digit behind a field's name changed to another.
+fn edited(text: &str, field: &str) -> String {
+    let name = text.find(&format!("\"{field}\":")).unwrap_or_else(|| panic!("{field} in {text}"));
+    let digits = |c: char| c.is_ascii_digit();
+    let behind = name + field.len() + 2;
+    let at = behind + text[behind..].find(digits).expect("a number");
+    let digit = if text[at..].starts_with('2') { "3" } else { "2" };
+    format!("{}{digit}{}", &text[..at], &text[at + 1..])
+}
+
+#[test]
+fn a_record_survives_another_program() {
+    let run = fixtures::latency_run(&[fixtures::Pair::healthy(0)]);
+    // A map sorts its fields by name, and the text has no line breaks.
+    let again: Value = serde_json::from_str(&run.to_json()).expect("JSON");
+    assert_eq!(read(&again.to_string()).expect("the same values"), run);
+    let mut bare = again;
+    bare.as_object_mut().expect("an object").remove(checksum::FIELD).expect("a checksum");
+    assert_eq!(read(&bare.to_string()).expect("an older record"), run);
+}
+
+#[test]
 fn a_reader_that_never_ends_is_given_up() {
     assert!(matches!(Run::read(io::repeat(b' ')), Err(ReadError::TooLarge)));
 }
 
 #[test]
 fn random_damage_never_panics() {
-    let original = fixtures::run().to_json().into_bytes();
+    let original = without_checksum(&fixtures::run()).into_bytes();
     let mut random = Rng::with_seed(0xB1DE);
     let pool = b"0123456789{}[]\",:-eE.\\ \x00\x1b\xff";
     let mut accepted = 0;

@@ -59,6 +59,9 @@ fn one(check: &Check, width: usize, full: bool, all: bool) -> String {
             line("says", &format!("{}: {}", evidence.source, evidence.says));
         }
         line("show", &check.proof);
+        if !check.grounds.is_empty() {
+            line("why", &check.grounds);
+        }
     }
     text
 }
@@ -120,6 +123,7 @@ mod tests {
             fix: found.then(|| "mend it".to_owned()),
             evidence: vec![Evidence { source: "/proc/x".to_owned(), says: "1\u{1b}[2J".to_owned() }],
             proof: "cat /proc/x".to_owned(),
+            grounds: "a manual page: it says so".to_owned(),
         }
     }
 
@@ -153,7 +157,13 @@ mod tests {
             "{short}"
         );
         let long = text(&checkup, true);
-        for said in ["Ok was found", "Unknown was found", "says: /proc/x: 1\\u{1b}[2J", "show: cat /proc/x"] {
+        for said in [
+            "Ok was found",
+            "Unknown was found",
+            "says: /proc/x: 1\\u{1b}[2J",
+            "show: cat /proc/x",
+            "why: a manual page: it says so",
+        ] {
             assert!(long.contains(said), "{said}: {long}");
         }
     }

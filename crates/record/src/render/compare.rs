@@ -13,6 +13,11 @@ const HEADS: [&str; 7] = ["Case", "A", "B", "B to A", "95 % interval", "p", "ver
 const TAIL_HEADS: [&str; 9] =
     ["Tails", "p99 A", "p99 B", "B to A", "verdict", "p99.9 A", "p99.9 B", "max A", "max B"];
 
+/// The last line of a comparison with one run of a side.
+const REPEAT: &str = "One run of a side: \"within run\" is the noise inside a run. Runs of one machine differ by more, \
+     up to several times. To measure both sides in turns: binderperf ab --a SIDE --b SIDE -- TEST. To compare several \
+     records of each side: binderperf compare a1.json,a2.json,a3.json b1.json,b2.json,b3.json";
+
 /// The value of `schema` in [`json()`].
 pub const SCHEMA: &str = "binderperf.comparison";
 /// The value of `schema` in [`gated_json`].
@@ -26,6 +31,10 @@ pub fn text(found: &Comparison) -> String {
     let rows: Vec<Row> = sorted(found).map(|case| Row::Numbers(cells(case, found.unit).to_vec())).collect();
     text += &format!("\nThe {} of each run. B to A: + is slower.\n\n", metric(found.metric));
     text += &grid(&HEADS, &rows);
+    let mut tail_heads = TAIL_HEADS;
+    if is_within_run(found) {
+        tail_heads[0] = "Tails within run";
+    }
     let tails: Vec<Row> = found
         .cases
         .iter()
@@ -33,10 +42,11 @@ pub fn text(found: &Comparison) -> String {
         .map(|case| Row::Numbers(tail_cells(case, found.unit).to_vec()))
         .collect();
     if !tails.is_empty() {
-        text += &format!("\n{}", grid(&TAIL_HEADS, &tails));
+        text += &format!("\n{}", grid(&tail_heads, &tails));
     }
     text += &notes(found).iter().map(|note| format!("{note}\n")).collect::<String>();
-    text + &format!("\n{}\n", verdict(found))
+    text += &format!("\n{}\n", verdict(found));
+    text + &if is_within_run(found) { format!("{REPEAT}\n") } else { String::new() }
 }
 
 /// The comparison as Markdown.
@@ -66,7 +76,9 @@ pub fn markdown(found: &Comparison) -> String {
         text += &format!("| {plain} | {word} | {tail} |\n");
     }
     text.push('\n');
-    text + &notes(found).iter().map(|note| format!("- {}\n", escaped(note))).collect::<String>()
+    let repeat = is_within_run(found).then(|| REPEAT.to_owned());
+    let notes = notes(found).into_iter().filter(|note| !note.is_empty()).chain(repeat);
+    text + &notes.map(|note| format!("- {}\n", escaped(&note))).collect::<String>()
 }
 
 /// The comparison as JSON, with [`SCHEMA`].
@@ -108,11 +120,7 @@ pub fn gated(found: &GateResult) -> String {
             }
             (outcome, _) => outcome.name().to_owned(),
         };
-        text += &format!(
-            "  {name}: {} [{}]: {why}\n",
-            percent(case.estimate.ratio),
-            within(case.estimate.interval)
-        );
+        text += &format!("  {name}: {} [{}]: {why}\n", percent(case.estimate.ratio), interval(case));
     }
     for (name, why) in &found.broken {
         text += &format!("  {name}: failed in B: {}\n", printable(why));
@@ -210,7 +218,7 @@ fn cells(case: &CaseComparison, unit: ClockUnit) -> [String; 7] {
         unit.show(case.a),
         unit.show(case.b),
         percent(case.estimate.ratio),
-        within(case.estimate.interval),
+        interval(case),
         case.p_adjusted.map(chance).unwrap_or_default(),
         word,
     ]
@@ -245,13 +253,6 @@ fn tail_cells(case: &CaseComparison, unit: ClockUnit) -> [String; 9] {
 fn notes(found: &Comparison) -> Vec<String> {
     let mut notes = Vec::new();
     let has = |wanted: &dyn Fn(Basis) -> bool| found.cases.iter().any(|case| wanted(case.estimate.basis));
-    if has(&|basis| matches!(basis, Basis::Repetitions(..) | Basis::Samples)) {
-        notes.push(
-            "Note: with one run of a side, intervals cover only the noise within a run; from run to run there is more. \
-             Give several runs of each side."
-                .to_owned(),
-        );
-    }
     if has(&|basis| matches!(basis, Basis::Pairs(_))) {
         notes.push(
             "Note: runs were made in turns and are compared pair by pair, so that drift cancels.".to_owned(),
@@ -289,8 +290,17 @@ pub(super) fn percent(ratio: f64) -> String {
     }
 }
 
-fn within(bounds: Option<Bounds>) -> String {
-    bounds.map_or(String::new(), |bounds| format!("{}..{}", percent(bounds.low), percent(bounds.high)))
+/// The interval of a case. One that ignores the variation between runs says so.
+fn interval(case: &CaseComparison) -> String {
+    let label = if case.estimate.basis.is_within_run() { " within run" } else { "" };
+    case.estimate
+        .interval
+        .map_or(String::new(), |bounds| format!("{}..{}{label}", percent(bounds.low), percent(bounds.high)))
+}
+
+/// Whether any interval ignores the variation between runs.
+fn is_within_run(found: &Comparison) -> bool {
+    found.cases.iter().any(|case| case.estimate.basis.is_within_run())
 }
 
 fn chance(p: f64) -> String {

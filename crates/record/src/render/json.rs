@@ -1,13 +1,14 @@
 //! Writes a record as JSON: indented, with the buckets of a distribution or all raw samples on one line.
 //! Not here: Google Benchmark's JSON (`super::gbench`).
 
+use crate::checksum;
 use crate::schema::Run;
 use serde::ser::{Error, Serialize, Serializer};
 
 impl Run {
-    /// The document, ending in a newline; `Run::from_json` reads it back unchanged.
+    /// The document with its checksum, ending in a newline; `Run::from_json` reads it back unchanged.
     pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("a Run has only string keys") + "\n"
+        checksum::added(&serde_json::to_string_pretty(self).expect("a Run has only string keys"))
     }
 }
 

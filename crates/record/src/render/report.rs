@@ -3,13 +3,18 @@
 //!
 //! The HTML is self-contained: no script, no font, no network.
 
+mod background;
 mod chart;
 mod environment;
 mod html;
+mod inversion;
 mod latency;
 mod markdown;
+mod overload;
 mod placement;
 mod reference;
+mod settings;
+mod sweep;
 mod throughput;
 mod verdicts;
 
@@ -136,7 +141,10 @@ impl Bundle {
         let from_runs = from_runs.filter(|finding| !told(&finding.id));
         let mut known: BTreeMap<String, Finding> = BTreeMap::new();
         for finding in checks().filter_map(Check::finding).chain(from_runs) {
-            known.entry(finding.id.clone()).or_insert(finding);
+            let known = known.entry(finding.id.clone()).or_insert_with(|| finding.clone());
+            if finding.severity > known.severity {
+                *known = finding;
+            }
         }
         let mut findings: Vec<Finding> = known.into_values().collect();
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
@@ -151,6 +159,12 @@ impl Bundle {
 
 /// Heads and rows of the numbers of a run; `None` if it has no such table.
 fn numbers(run: &Run) -> Option<(Vec<String>, Vec<Vec<String>>)> {
+    if let Some(experiment) = &run.overload {
+        return Some(overload::table(run, experiment));
+    }
+    if let Some(experiment) = &run.background {
+        return Some(background::table(run, experiment));
+    }
     match &run.latency {
         Some(test) if test.sweep.is_some() => None,
         Some(test) => Some((heads().into_iter().map(str::to_owned).collect(), pair_cells(run, test))),
@@ -164,6 +178,8 @@ fn title(run: &Run) -> String {
         Some(test) if test.sweep.is_some() => format!("{} latency over a grid", test.flavour),
         Some(test) => format!("{} latency", test.flavour),
         None if run.inversion.is_some() => "priority inversion".to_owned(),
+        None if run.overload.is_some() => "real-time overload".to_owned(),
+        None if run.background.is_some() => "foreground and background".to_owned(),
         None if run.plan.test == "throughput all" => "throughput".to_owned(),
         None if !run.plan.test.is_empty() => run.plan.test.clone(),
         None => "throughput".to_owned(),

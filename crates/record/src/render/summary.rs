@@ -1,12 +1,14 @@
 //! The summary at the end of `binderperf run`: environment, one row for each case, problems, next steps.
 //! Not here: rows during the measurement (`super::gbench`).
 
+use super::background;
 use super::crowd;
 use super::flavours;
 use super::gbench::human;
 use super::grid::{Row, grid};
 use super::inversion;
 use super::latency;
+use super::overload;
 use super::printable;
 use super::ratio::Controls;
 use crate::schema::{Case, CaseKind, ClockUnit, HostClass, Outcome, Repetition, Run, Severity};
@@ -40,6 +42,10 @@ pub fn summary(run: &Run, what_next: &str) -> String {
     text.push('\n');
     if run.inversion.is_some() {
         text += &inversion::report(run);
+    } else if run.overload.is_some() {
+        text += &overload::report(run);
+    } else if run.background.is_some() {
+        text += &background::report(run);
     } else if run.latency.is_some() {
         text += &latency::body(run);
     } else if crowd::has_crowds(run) {

@@ -26,6 +26,10 @@ pub struct Host {
     /// The kernel's current clock source, e.g. `tsc`.
     #[serde(default)]
     pub clocksource: Option<String>,
+    /// The kernel of a guest of `binderperf vm`, as given to `--kernel`; empty elsewhere, and for the kernel that `vm`
+    /// takes by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub guest_kernel: Vec<String>,
 }
 
 /// The kind of machine that a run took place on.
@@ -45,6 +49,11 @@ pub enum HostClass {
 }
 
 impl HostClass {
+    /// Whether binderperf started this machine, as a guest of `vm` or `run --vm`.
+    pub fn is_own_guest(self) -> bool {
+        matches!(self, HostClass::Kvm | HostClass::Tcg | HostClass::Icount)
+    }
+
     /// The word used in documents and tables.
     pub fn name(self) -> &'static str {
         match self {

@@ -2,6 +2,7 @@
 //! Not here: the times (`super::case`), verdicts (`crate::verdict`).
 //! Facts: *SYNC*, *deadline* and *miss* are the words of Android's page; levels of inheritance: contract section 14.
 
+use super::placed::PlacedMedians;
 use super::recorder::Recorder;
 use super::sweep::Sweep;
 use serde::{Deserialize, Serialize};
@@ -179,6 +180,9 @@ pub struct ClassTotals {
     pub class: Class,
     /// Exact percentiles of the times of all pairs, including calls of failed pairs before the failure.
     pub percentiles: Percentiles,
+    /// Medians by placement; `None` in older records.
+    #[serde(default)]
+    pub placed: Option<PlacedMedians>,
 }
 
 /// A latency test as a whole: the part that all its cases share.

@@ -61,11 +61,13 @@ impl Recorder {
         self.saved.iter().filter(|saved| saved.call.class == class).max_by_key(|saved| saved.call.took)
     }
 
-    /// Medians of a class with the recorder, from the test's own totals, and without it.
-    pub fn medians(&self, class: Class, with: &[ClassTotals]) -> Option<(u64, u64)> {
-        let median = |all: &[ClassTotals]| {
-            all.iter().find(|totals| totals.class == class).map(|totals| totals.percentiles.p50)
-        };
-        Some((median(with)?, median(&self.without)?))
+    /// The totals of a class with the recorder, which are the test's own, and without it.
+    pub fn both<'t>(
+        &'t self,
+        class: Class,
+        with: &'t [ClassTotals],
+    ) -> Option<(&'t ClassTotals, &'t ClassTotals)> {
+        let of = |all: &'t [ClassTotals]| all.iter().find(|totals| totals.class == class);
+        of(with).zip(of(&self.without))
     }
 }

@@ -30,7 +30,8 @@ impl Grade {
 /// A verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// The subject: `calls`, `deadline`, `inheritance`, `sync`, `completeness`, `throughput`, `inversion`.
+    /// The subject: `calls`, `deadline`, `inheritance`, `sync`, `completeness`, `throughput`, `inversion`,
+    /// `overload`, `background`, `move`.
     pub about: &'static str,
     /// The grade.
     pub grade: Grade,

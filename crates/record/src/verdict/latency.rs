@@ -1,7 +1,9 @@
 //! Verdicts on a latency test: broken pairs, deadlines, inherited priorities, same-CPU placement.
 //! Not here: what a driver promises (`super::promise`), throughput (`crate::render::report`).
 
+use super::from_host::runnable;
 use super::judged::{Grade, Verdict, by_severity};
+use super::lost::of_lost_broker;
 use super::promise::broken;
 use super::{GOOD_ABOVE, InheritanceVerdict, Served, SyncVerdict, calls, numbers};
 use crate::schema::{Case, Class, DriverKind, HostClass, LatencyTest, Level, Limit, Run, SavedCall};
@@ -9,7 +11,7 @@ use crate::schema::{Case, Class, DriverKind, HostClass, LatencyTest, Level, Limi
 /// All verdicts on a latency test, the most severe first. The points of a sweep have deadlines and placements of their
 /// own, which its tables show.
 pub fn of_latency(run: &Run, test: &LatencyTest) -> Vec<Verdict> {
-    let mut verdicts: Vec<Verdict> = failure(run).into_iter().collect();
+    let mut verdicts: Vec<Verdict> = of_lost_broker(run).or_else(|| failure(run)).into_iter().collect();
     if test.sweep.is_none() {
         verdicts.push(deadline(run, test));
     }
@@ -17,7 +19,7 @@ pub fn of_latency(run: &Run, test: &LatencyTest) -> Vec<Verdict> {
     if test.sweep.is_none() {
         verdicts.extend(sync(run));
     }
-    by_severity(verdicts)
+    by_severity(verdicts.into_iter().map(|verdict| runnable(verdict, &run.host)).collect())
 }
 
 /// The verdict on pairs that broke.
@@ -171,8 +173,8 @@ fn less_than_android(run: &Run, test: &LatencyTest) -> (String, Option<String>) 
             (why, format!("binderperf latency {flavour} {next}"))
         }
         Some(Limit::Rights) => {
-            let why = "the servers have no right to change their priority (no CAP_SYS_NICE, RLIMIT_NICE 0)";
-            (why.to_owned(), "run it as root".to_owned())
+            let why = "the servers have no right to change their priority here";
+            (why.to_owned(), "run it as root outside of user namespaces".to_owned())
         }
         None => return (test.inheritance.expected_reason.clone(), None),
     };

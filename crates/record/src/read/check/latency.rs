@@ -22,6 +22,9 @@ pub(super) fn run(run: &Run) -> Result<(), Problem> {
         };
     };
     self::test(test)?;
+    if test.sweep.is_none() {
+        not_inherited(run, test)?;
+    }
     let mut seen = HashSet::new();
     for case in &run.cases {
         let Some(latency) = &case.latency else { continue };
@@ -36,6 +39,20 @@ pub(super) fn run(run: &Run) -> Result<(), Problem> {
             let class = latency.class.name();
             return Err(format!("pair {} has two cases of class {class}", latency.pair));
         }
+    }
+    Ok(())
+}
+
+/// The test's calls that did not inherit are those of its cases.
+fn not_inherited(run: &Run, test: &LatencyTest) -> Result<(), Problem> {
+    let mut cases = run.cases.iter().filter_map(|case| case.latency.as_ref()).peekable();
+    if cases.peek().is_none() {
+        return Ok(());
+    }
+    let of_cases = cases.map(|latency| latency.not_inherited).fold(0, u64::saturating_add);
+    let of_test = test.inheritance.not_inherited;
+    if of_cases != of_test {
+        return Err(format!("not_inherited is {of_test} in the test and {of_cases} in its cases"));
     }
     Ok(())
 }

@@ -40,11 +40,23 @@ fn each_word_has_its_sentence() {
     assert_eq!(verdict(&compared(1.0, 8)), "No difference in 1 case");
     assert!(verdict(&compared(0.9, 8)).starts_with("B is faster"));
     assert_eq!(verdict(&compared(1.0, 1)), "Cannot tell in 1 case");
+}
+
+#[test]
+fn an_interval_within_one_run_is_labelled_and_the_output_ends_with_how_to_repeat() {
     let one = text(&compared(1.0, 1));
-    assert!(
-        one.contains("only the noise within a run") && one.contains("cannot tell: one run a side"),
-        "{one}"
-    );
+    let row = one.lines().find(|line| line.contains("BM_sendVec_binder/4")).expect("the case");
+    assert!(row.contains(" within run ") && row.contains("cannot tell: one run a side"), "{row}");
+    assert!(one.contains("Tails within run"), "{one}");
+    let last = one.lines().last().expect("lines");
+    assert!(last.contains("differ by more") && last.contains("binderperf ab --a"), "{last}");
+    let markdown = markdown(&compared(1.0, 1));
+    assert!(markdown.contains(" within run |") && markdown.trim_end().ends_with("b3.json"), "{markdown}");
+    let gated = gate(&group("a", 1.0, 1), &group("b", 1.0, 1), 0.05, &Options::default()).expect("fine");
+    assert!(super::gated(&gated).contains(" within run]"));
+    for many in [text(&compared(1.0, 8)), super::markdown(&compared(1.0, 8))] {
+        assert!(!many.contains("within run") && !many.contains("Repeat"), "{many}");
+    }
 }
 
 #[test]

@@ -46,6 +46,12 @@ pub(super) fn checks(run: &Run) -> Vec<Check> {
     if let Some(experiment) = &run.inversion {
         checks.extend(inversions(experiment));
     }
+    if let Some(experiment) = &run.overload {
+        checks.push(judged(verdict::of_overload(experiment)));
+    }
+    if let Some(experiment) = &run.background {
+        checks.extend(verdict::of_background(experiment, run.clock.unit).into_iter().map(judged));
+    }
     let outcome = if run.complete {
         CheckOutcome::Passed
     } else {
@@ -138,6 +144,17 @@ fn inheritance(run: &Run, test: &LatencyTest) -> Check {
     };
     let measures = counts([("calls", found.calls), ("not_inherited", found.not_inherited)]);
     Check { name: "inheritance".to_owned(), outcome, measures, took_ns: 0 }
+}
+
+/// A verdict as a check of its subject's name.
+fn judged(verdict: Verdict) -> Check {
+    let why = verdict.why.unwrap_or_default();
+    let outcome = match verdict.grade {
+        Grade::Good => CheckOutcome::Passed,
+        Grade::Bad => CheckOutcome::Failed(why),
+        Grade::Note => CheckOutcome::Skipped(why),
+    };
+    Check { name: verdict.about.to_owned(), outcome, measures: Vec::new(), took_ns: 0 }
 }
 
 fn counts<const N: usize>(counts: [(&str, u64); N]) -> Vec<Measure> {

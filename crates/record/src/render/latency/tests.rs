@@ -185,6 +185,9 @@ fn androids_verdict_and_ours_stand_side_by_side() {
             Hop { served: None, note: "no free thread".to_owned(), ..hop },
         ],
     };
+    let real_time = |class: &&mut crate::Latency| class.class == Class::Fifo;
+    let mut latencies = run.cases.iter_mut().filter_map(|case| case.latency.as_mut());
+    latencies.find(real_time).expect("a case").not_inherited = 1000;
     let shown = parsed(&run);
     assert_eq!(
         (&shown["inheritance"], &shown["inheritance_android"]),
@@ -203,9 +206,6 @@ fn androids_verdict_and_ours_stand_side_by_side() {
     assert!(text.contains(line), "{text}");
     assert!(text.contains("UNEXPECTED") && text.contains("no free thread"), "{text}");
     test_of(&mut run).inheritance.hops.clear();
-    let real_time = |class: &&mut crate::Latency| class.class == Class::Fifo;
-    let mut latencies = run.cases.iter_mut().filter_map(|case| case.latency.as_mut());
-    latencies.find(real_time).expect("a case").not_inherited = 1000;
     let shown = parsed(&run);
     assert_eq!(
         (&shown["inheritance"], &shown["inheritance_android"]),

@@ -11,7 +11,10 @@ use serde::Serialize;
 use super::chart::Chart;
 use super::reference::{self, Beside};
 use super::verdicts::{self, look_first};
-use super::{Bundle, Entry, Fragment, driver, environment, latency, numbers, throughput, title};
+use super::{
+    Bundle, Entry, Fragment, background, driver, environment, inversion, latency, numbers, overload, sweep,
+    throughput, title,
+};
 use crate::render::latency::{HOPS, hop_cells};
 use crate::render::recorder;
 use crate::render::summary::{summary, warnings};
@@ -69,8 +72,7 @@ pub fn html(bundle: &Bundle) -> Result<String, TemplateError> {
     let findings = bundle.findings();
     let doctor = !findings.is_empty() || bundle.checkup.is_some();
     let pictures = bundle.runs.iter().zip(&parts).filter_map(|(entry, part)| {
-        let test = entry.run.latency.as_ref()?;
-        Some((format!("{} latency", test.flavour), part.slow.clone()))
+        entry.run.latency.as_ref().map(|_| (part.title.clone(), part.slow.clone()))
     });
     let pictures = pictures.collect();
     let values = Values {
@@ -221,12 +223,25 @@ fn part(bundle: &Bundle, index: usize, entry: &Entry) -> Part {
             part.hop_heads = HOPS.to_vec();
             part.hops = test.inheritance.hops.iter().map(|hop| hop_cells(test, hop)).collect();
         }
+        None if run.overload.is_some() => {
+            part.chart = run.overload.as_ref().and_then(|experiment| overload::chart(run, experiment));
+        }
+        None if run.background.is_some() => {
+            part.chart = run.background.as_ref().and_then(|experiment| background::chart(run, experiment));
+        }
         None if table.is_some() => {
             part.chart = throughput::chart(run);
             part.groups = throughput::groups(run);
             part.beside = reference::rates(run);
         }
-        _ => part.text = Some(summary(run, "")),
+        Some(test) => {
+            part.chart = test.sweep.as_ref().and_then(|of_test| sweep::chart(run, of_test));
+            part.text = Some(summary(run, ""));
+        }
+        None => {
+            part.chart = run.inversion.as_ref().and_then(|experiment| inversion::chart(run, experiment));
+            part.text = Some(summary(run, ""));
+        }
     }
     (part.heads, part.rows) = table.unwrap_or_default();
     part

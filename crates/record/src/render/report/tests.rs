@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Level;
-use crate::fixtures::{self, Pair, case, latency_run, measured};
+use crate::fixtures::{self, Pair, background_run, case, latency_run, measured, overload_run};
 
 fn throughput() -> Run {
     let mut run = fixtures::run();
@@ -58,6 +58,48 @@ fn each_test_has_a_line_with_its_verdict_and_number() {
             assert!(form.contains(words), "{words}: {form}");
         }
     }
+}
+
+#[test]
+fn a_lost_broker_is_the_reason_instead_of_what_it_broke() {
+    let lose = |run: &mut Run| {
+        let text = "the embedded driver's broker (pid 7) ended";
+        let finding = crate::Finding::new(crate::Finding::BROKER_LOST, crate::Severity::Error, text);
+        run.findings.push(crate::Finding { fix: Some("find what ended it".to_owned()), ..finding });
+        (run.complete, run.incomplete_reason) = (false, Some(text.to_owned()));
+        run.cases[0].repetitions[0].outcome = fixtures::failed("the call was not answered");
+    };
+    for mut run in [throughput(), healthy()] {
+        lose(&mut run);
+        let bundle = bundle(vec![run]);
+        let tests = verdicts(&bundle);
+        assert_eq!(
+            (tests[0].verdicts[0].words.as_str(), tests[0].verdicts[0].grade),
+            ("BROKER LOST", Grade::Bad)
+        );
+        let text = summary(&bundle, "");
+        let reason = "BROKER LOST: the embedded driver's broker (pid 7) ended. Next: find what ended it";
+        assert!(text.contains(reason), "{text}");
+        assert_eq!(text.matches("(pid 7)").count(), 1, "it is said once: {text}");
+        for follows in ["FAILED in", "FAILED:", "conformance", "not answered", "INCOMPLETE"] {
+            assert!(!text.contains(follows), "{follows}: {text}");
+        }
+    }
+    // What was measured until then stays.
+    let mut run = throughput();
+    lose(&mut run);
+    let tests = verdicts(&bundle(vec![run]));
+    assert!(tests[0].verdicts[0].measured.starts_with("a part of it: "), "{tests:?}");
+}
+
+#[test]
+fn next_steps_after_a_guest_boot_it_again() {
+    let mut run = throughput();
+    run.cases[0].repetitions[0].outcome = fixtures::failed("the server died");
+    run.host.class = crate::HostClass::Tcg;
+    run.host.guest_kernel = vec!["6.12".to_owned()];
+    let text = summary(&bundle(vec![run]), "");
+    assert!(text.contains("Next: binderperf vm --kernel 6.12 -- conformance"), "{text}");
 }
 
 #[test]
@@ -262,4 +304,21 @@ fn what_was_not_run_fails_the_whole() {
     assert_eq!(RunProblems::from_json(b"{\"schema\": \"x\", \"troubles\": []}"), None);
     assert_eq!(look_first(&bundle).as_deref(), Some("latency-binder, NOT RUN: no such device"));
     assert!(summary(&bundle, "").contains("NOT RUN") && markdown(&bundle).contains("NOT RUN"));
+}
+
+#[test]
+fn a_report_has_the_pictures_of_the_experiments_and_their_verdicts() {
+    let bundle = bundle(vec![overload_run([0, 2, 33, 50]), background_run(true)]);
+    let page = html(&bundle).expect("a page");
+    for says in [
+        "aria-label=\"Calls that missed the deadline, by the number of pairs",
+        "aria-label=\"Time of a call by who is in the background",
+        "confirmed: 2 real-time pairs",
+        "a background server waits",
+        "href=\"#run-2\"",
+    ] {
+        assert!(page.contains(says), "{says}");
+    }
+    let tests: Vec<String> = verdicts(&bundle).into_iter().map(|of| of.test).collect();
+    assert_eq!(tests, ["real-time overload", "foreground and background"]);
 }

@@ -47,7 +47,7 @@ fn meaning_of(family: &str) -> &'static str {
 
 /// The families of a plain throughput test, subjects first; empty for other tests.
 pub(super) fn families(run: &Run) -> Vec<Family<'_>> {
-    if run.latency.is_some() || run.inversion.is_some() {
+    if run.latency.is_some() || run.is_experiment() {
         return Vec::new();
     }
     let mut families: Vec<Family<'_>> = Vec::new();

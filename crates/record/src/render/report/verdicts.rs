@@ -4,12 +4,14 @@
 //! A throughput test has no limit of its own: it was measured or not. Only a comparison with another record shows
 //! whether it became slower.
 
-use super::{Bundle, driver, placement, throughput};
+use super::{Bundle, driver, placement, throughput, title};
 use crate::render::printable;
 use crate::render::summary::warnings;
 use crate::render::verdicts::table;
-use crate::schema::{Case, CaseKind, DriverKind, Outcome, Run, Setting, Severity};
-use crate::verdict::{Grade, TestVerdicts, Verdict, of_latency};
+use crate::schema::{Case, CaseKind, DriverKind, Finding, Outcome, Run, Setting, Severity};
+use crate::verdict::{
+    Grade, TestVerdicts, Verdict, of_background, of_latency, of_lost_broker, of_overload, runnable,
+};
 
 /// The verdicts on the tests of all runs, in their order, then the problems beside them.
 pub fn verdicts(bundle: &Bundle) -> Vec<TestVerdicts> {
@@ -39,13 +41,22 @@ pub fn json(bundle: &Bundle) -> String {
 pub(super) fn of(run: &Run) -> Vec<TestVerdicts> {
     let mut tests = match &run.latency {
         Some(test) => {
-            let name = format!("{} latency", test.flavour);
-            vec![TestVerdicts { test: name, verdicts: of_latency(run, test) }]
+            vec![TestVerdicts { test: title(run), verdicts: of_latency(run, test) }]
         }
         None if run.inversion.is_some() => vec![of_inversion(run)],
-        None => of_throughput(run),
+        None => match (&run.overload, &run.background) {
+            (Some(experiment), _) => {
+                vec![TestVerdicts { test: title(run), verdicts: vec![of_overload(experiment)] }]
+            }
+            (None, Some(experiment)) => {
+                vec![TestVerdicts { test: title(run), verdicts: of_background(experiment, run.clock.unit) }]
+            }
+            (None, None) => of_throughput(run),
+        },
     };
-    if !run.complete {
+    if let Some(lost) = of_lost_broker(run) {
+        tests.iter_mut().for_each(|test| put_first(&lost, test));
+    } else if !run.complete {
         let why = run.incomplete_reason.as_deref().unwrap_or("the run did not end");
         for test in &mut tests {
             let verdict =
@@ -56,7 +67,20 @@ pub(super) fn of(run: &Run) -> Vec<TestVerdicts> {
             );
         }
     }
+    let told = tests.iter_mut().flat_map(|test| &mut test.verdicts);
+    told.for_each(|verdict| *verdict = runnable(verdict.clone(), &run.host));
     tests
+}
+
+/// Puts the loss of the broker in the place of the failures that it caused, and keeps what was measured until then.
+fn put_first(lost: &Verdict, test: &mut TestVerdicts) {
+    test.verdicts.retain(|verdict| verdict.about != lost.about);
+    let mut lost = lost.clone();
+    let caused = |verdict: &mut Verdict| verdict.about == "throughput" && verdict.grade == Grade::Bad;
+    for failure in test.verdicts.extract_if(.., caused).filter(|failure| !failure.measured.is_empty()) {
+        lost.measured = format!("{}: {}", lost.measured, failure.measured);
+    }
+    test.verdicts.insert(0, lost);
 }
 
 fn of_throughput(run: &Run) -> Vec<TestVerdicts> {
@@ -188,7 +212,9 @@ fn explanations(bundle: &Bundle) -> Vec<(Rank, String)> {
         .into_iter()
         .map(|(rank, tests, words, why)| (rank, format!("{}, {words}: {why}", tests.join(" and "))))
         .collect();
-    let grave = bundle.grave();
+    let mut grave = bundle.grave();
+    // It is the reason of a verdict.
+    grave.retain(|finding| finding.id != Finding::BROKER_LOST);
     all.extend(grave.iter().take(MOST_FINDINGS).map(|finding| {
         let rank = if finding.severity == Severity::Error { Rank::Spoilt } else { Rank::Warning };
         (rank, cut(&finding.text))

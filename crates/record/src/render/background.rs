@@ -1,0 +1,81 @@
+//! The background experiment as text: a row for each setting, and the verdicts.
+//! Not here: the verdicts (`crate::verdict`), the picture (`super::report`).
+
+use super::grid::{Row, grid};
+use super::summary::trouble;
+use super::verdicts;
+use crate::schema::{Background, BackgroundRow, Run};
+use crate::verdict::{Verdict, of_background, runnable};
+
+/// Heads of [`cells`].
+pub(super) const HEADS: [&str; 7] = ["Setting", "calls", "p50", "p99", "late", "both moves", "waits"];
+
+/// Table and verdicts; empty for other tests.
+pub(super) fn report(run: &Run) -> String {
+    let Some(experiment) = &run.background else { return String::new() };
+    let row = |row: &BackgroundRow| match cells(run, row) {
+        Some(cells) => Row::Numbers(cells),
+        None => {
+            let broken = run.case(&row.case).and_then(|case| case.outcomes().find_map(trouble));
+            Row::Words(row.case.clone(), broken.unwrap_or_else(|| "not run".to_owned()))
+        }
+    };
+    let rows: Vec<Row> = experiment.rows.iter().map(row).collect();
+    let told = of_background(experiment, run.clock.unit).into_iter();
+    let told: Vec<Verdict> = told.map(|verdict| runnable(verdict, &run.host)).collect();
+    let verdicts = verdicts::lines(&told);
+    format!("{}\n{}\n{verdicts}", grid(&HEADS, &rows), scene(run, experiment))
+}
+
+/// The cells of a row; `None` without calls.
+pub(super) fn cells(run: &Run, row: &BackgroundRow) -> Option<Vec<String>> {
+    let percentiles = row.percentiles?;
+    let time = |value: u64| run.clock.unit.show(value as f64);
+    let beside = if row.hogs { "beside hogs" } else { "alone" };
+    Some(vec![
+        format!("{}, {beside}", row.ground.words()),
+        row.calls.to_string(),
+        time(percentiles.p50),
+        time(percentiles.p99),
+        if row.hogs {
+            format!("{:.1} %", row.late as f64 * 100.0 / row.calls.max(1) as f64)
+        } else {
+            String::new()
+        },
+        row.moves.map(|moves| time(moves.p50)).unwrap_or_default(),
+        row.waits.map_or("", |waits| if waits { "YES" } else { "no" }).to_owned(),
+    ])
+}
+
+/// The experiment in a few sentences.
+pub(super) fn scene(run: &Run, experiment: &Background) -> String {
+    let Background { flavour, cpu, hogs, group, work, .. } = experiment;
+    let limit = experiment
+        .limit
+        .map_or(String::new(), |limit| format!(" Late: longer than {}.", run.clock.unit.show(limit as f64)));
+    format!(
+        "{flavour} caller, server and {} share CPU {cpu}; the server computes for {}. Background: {group}.{limit}\n",
+        units::counted((*hogs).into(), "hog"),
+        run.clock.unit.show_round(*work as f64),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::background_run;
+
+    #[test]
+    fn the_table_has_a_row_for_each_setting_and_the_verdicts() {
+        let text = report(&background_run(true));
+        for says in [
+            "server in the background, beside hogs",
+            "YES",
+            "8.00 us",
+            "cpu.shares",
+            "a background server waits",
+        ] {
+            assert!(text.contains(says), "{says}: {text}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The background experiment in a report: the time of a call in each setting, alone and beside hogs.
+//! Not here: its table as text (`crate::render::background`).
+
+use super::chart::Chart;
+use super::settings::{Line, by_setting};
+use crate::render::background::{HEADS, cells, scene};
+use crate::schema::{Background, Ground, Percentiles, Run};
+
+/// A chart of the median and the 99th percentile of a call in each setting; `None` without calls.
+pub(super) fn chart(run: &Run, experiment: &Background) -> Option<Chart> {
+    let line = |name, meaning, look, hogs, pick: fn(Percentiles) -> u64| Line {
+        name,
+        meaning,
+        look,
+        times: Ground::ALL.map(|ground| experiment.row(ground, hogs)?.percentiles.map(pick)).to_vec(),
+    };
+    let lines = [
+        line("hogs, p99", "99 of 100 calls beside hogs are quicker", "2", true, |times| times.p99),
+        line("hogs", "median beside hogs", "1", true, |times| times.p50),
+        line("alone", "median without hogs", "control-1", false, |times| times.p50),
+    ];
+    let caption = format!(
+        "Time of a call by who is in the background: nobody, the server, the server except in its calls (moves), the \
+         caller. {}",
+        scene(run, experiment).trim_end()
+    );
+    by_setting(run, &["nobody", "server", "moves", "caller"], &lines, caption)
+}
+
+/// Heads and rows of the table: those with calls.
+pub(super) fn table(run: &Run, experiment: &Background) -> (Vec<String>, Vec<Vec<String>>) {
+    (HEADS.map(str::to_owned).into(), experiment.rows.iter().filter_map(|row| cells(run, row)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chart;
+    use crate::fixtures::background_run;
+
+    #[test]
+    fn the_picture_compares_settings_alone_and_beside_hogs() {
+        let mut run = background_run(true);
+        let mut experiment = run.background.take().expect("the experiment");
+        let drawn = chart(&run, &experiment).expect("a chart");
+        let dots: Vec<usize> = drawn.series.iter().map(|line| line.dots.len()).collect();
+        assert_eq!((dots, drawn.columns.len()), (vec![4, 4, 4], 4));
+        let median = &drawn.series[1].dots;
+        assert!(median[1].y < median[0].y, "a longer time lies higher: {median:?}");
+        experiment.rows.clear();
+        assert!(chart(&run, &experiment).is_none());
+    }
+}
