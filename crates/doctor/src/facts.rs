@@ -32,6 +32,8 @@ pub struct Facts {
     pub usable_cpus: Option<u32>,
     /// Binder devices.
     pub devices: Option<Vec<Device>>,
+    /// Trace instances of this program's recorders by name, with whether the recorder runs.
+    pub recorders: Option<BTreeMap<String, bool>>,
     /// Outputs of commands, keyed by the file name that a snapshot made by hand would have.
     pub texts: BTreeMap<String, String>,
     /// Files that could not be copied, with the reason.

@@ -1,12 +1,15 @@
 //! Collects the facts about this machine that are in no file and need no measurement.
 //! Not here: measuring (`measure`), files (`snapshot`).
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use backend::locate;
+use ftrace::instances::{self, Owner};
+use ftrace::tracefs::Tracefs;
 
 use super::facts::{Device, Facts};
 use super::probes::users::STATS;
@@ -21,6 +24,7 @@ pub fn gather(of_kernel: bool) -> Facts {
         debug_build: Some(cfg!(debug_assertions)),
         class: Some(host::class()),
         usable_cpus: Some(sys::sched::usable_cpus()),
+        recorders: recorders(),
         ..Facts::new()
     };
     properties(&mut facts);
@@ -29,6 +33,17 @@ pub fn gather(of_kernel: bool) -> Facts {
         stats(&mut facts);
     }
     facts
+}
+
+/// Trace instances of this program's recorders, with whether the recorder runs.
+fn recorders() -> Option<BTreeMap<String, bool>> {
+    let tracefs = Tracefs::mounted().ok()?;
+    let ours = instances::list(&tracefs).into_iter().filter_map(|found| match found.owner {
+        Owner::Running { .. } => Some((found.name, true)),
+        Owner::Killed { .. } => Some((found.name, false)),
+        Owner::Other => None,
+    });
+    Some(ours.collect())
 }
 
 /// Android's build properties, on Android.

@@ -9,6 +9,7 @@
 mod archive;
 mod collect;
 mod distribution;
+mod disturbance;
 mod facts;
 mod gather;
 pub mod klog;
@@ -21,10 +22,11 @@ mod snapshot;
 mod tests;
 
 pub use collect::script;
+pub use disturbance::{DISTURBED, disturbance, spoiled};
 pub use facts::{Facts, Measured, Realtime, Wake};
 pub use gather::gather;
 pub use measure::measure;
-pub use probe::Probe;
+pub use probe::{Grounds, Probe};
 pub use save::{SaveError, save};
 pub use snapshot::{Snapshot, SnapshotError};
 

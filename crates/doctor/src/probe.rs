@@ -1,6 +1,8 @@
 //! The probe type and its result.
 //! Not here: the probes, one file per area.
 
+use std::fmt;
+
 use record::Evidence;
 use record::checkup::{Check, Verdict};
 
@@ -8,6 +10,34 @@ use super::snapshot::{Snapshot, Unavailable, shorten};
 
 /// Longest evidence text, in characters.
 const MOST_EVIDENCE: usize = 160;
+
+/// Why a probe is asked: the grounds on which its subject affects measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grounds {
+    /// An effect that was measured.
+    Measured {
+        /// The effect.
+        effect: &'static str,
+        /// A command that measures it.
+        command: &'static str,
+    },
+    /// A published source that tells of the effect.
+    Cited {
+        /// The source: a file of the kernel, a manual page, a paper.
+        source: &'static str,
+        /// Statement of the source, in our words.
+        says: &'static str,
+    },
+}
+
+impl fmt::Display for Grounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Measured { effect, command } => write!(f, "measured with {command}: {effect}"),
+            Self::Cited { source, says } => write!(f, "{source}: {says}"),
+        }
+    }
+}
 
 /// A check of one thing that affects measurements: a pure function of a snapshot.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +48,8 @@ pub struct Probe {
     pub looks_at: &'static str,
     /// A command that shows the same to a user.
     pub proof: &'static str,
+    /// Why it is asked.
+    pub grounds: Grounds,
     /// The check.
     pub(super) look: fn(&Snapshot) -> Result<ProbeResult, Unavailable>,
 }
@@ -96,6 +128,7 @@ impl Probe {
             fix: said.fix,
             evidence: said.evidence,
             proof: self.proof.to_owned(),
+            grounds: self.grounds.to_string(),
         }
     }
 }

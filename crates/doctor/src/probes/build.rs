@@ -3,7 +3,7 @@
 //! Facts: Android's page on binder performance (eng is usually slower than userdebug); `ro.build.type` in the output
 //! of `getprop` and in `build.prop`.
 
-use crate::probe::{Probe, ProbeResult};
+use crate::probe::{Grounds, Probe, ProbeResult};
 use crate::snapshot::{Snapshot, Unavailable};
 
 pub(super) const PROBES: &[Probe] = &[
@@ -11,12 +11,20 @@ pub(super) const PROBES: &[Probe] = &[
         id: "android-build",
         looks_at: "Android's build mode",
         proof: "getprop ro.build.type",
+        grounds: Grounds::Cited {
+            source: "Android, Binder performance tests: what can affect latency",
+            says: "eng builds are usually slower than userdebug",
+        },
         look: android_build,
     },
     Probe {
         id: "debug-build",
         looks_at: "binderperf's build profile",
         proof: "binderperf show --format json RECORD | grep build_profile",
+        grounds: Grounds::Cited {
+            source: "The Cargo Book, Profiles",
+            says: "the dev profile optimises nothing and checks overflow and debug assertions, unless told otherwise",
+        },
         look: debug_build,
     },
 ];

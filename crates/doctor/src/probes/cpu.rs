@@ -5,7 +5,7 @@
 
 use super::sched::CPUS;
 use crate::facts::Wake;
-use crate::probe::{Probe, ProbeResult};
+use crate::probe::{Grounds, Probe, ProbeResult};
 use crate::snapshot::{Snapshot, Unavailable};
 use host::parse::{cpu_list, ranges};
 
@@ -14,45 +14,82 @@ pub(super) const PROBES: &[Probe] = &[
         id: "cpu-governor",
         looks_at: "CPU frequency governors",
         proof: "grep . /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+        grounds: Grounds::Cited {
+            source: "Documentation/admin-guide/pm/cpufreq.rst; Android, Binder performance tests: what can affect latency",
+            says: "governors other than performance follow the load",
+        },
         look: governor,
     },
     Probe {
         id: "cpu-frequency-limit",
         looks_at: "limits on the CPU frequency",
         proof: "grep . /sys/devices/system/cpu/cpu*/cpufreq/{scaling,cpuinfo}_max_freq",
+        grounds: Grounds::Cited {
+            source: "Documentation/admin-guide/pm/cpufreq.rst, scaling_max_freq; Android, Binder performance tests: what can affect latency",
+            says: "the CPU runs no faster than that",
+        },
         look: frequency_limit,
     },
     Probe {
         id: "cpu-boost",
         looks_at: "frequencies above the nominal one (turbo, boost)",
         proof: "cat /sys/devices/system/cpu/cpufreq/boost /sys/devices/system/cpu/intel_pstate/no_turbo",
+        grounds: Grounds::Cited {
+            source: "Documentation/admin-guide/pm/cpufreq.rst, the boost file",
+            says: "single results depend on what else the package does, so benchmarks switch boost off",
+        },
         look: boost,
     },
     Probe {
         id: "cpu-idle-states",
         looks_at: "exit latency of the deepest idle state, as declared by its driver",
         proof: "grep . /sys/devices/system/cpu/cpu*/cpuidle/state*/{name,latency,disable}",
+        grounds: Grounds::Cited {
+            source: "Documentation/admin-guide/pm/cpuidle.rst, latency; Android, Binder performance tests: what can affect latency",
+            says: "the time to leave the state and run the first instruction",
+        },
         look: idle_states,
     },
     Probe {
         id: "cpu-idle-exit",
         looks_at: "wake-up latency of a sleeping thread, measured",
         proof: "binderperf doctor --all; cyclictest -m -p 1 -i 3000",
+        grounds: Grounds::Measured {
+            effect: "how late a sleeping thread wakes on this machine",
+            command: "binderperf doctor --all",
+        },
         look: idle_exit,
     },
     Probe {
         id: "cpu-offline",
         looks_at: "CPUs that are present but offline",
         proof: "cat /sys/devices/system/cpu/present /sys/devices/system/cpu/online",
+        grounds: Grounds::Cited {
+            source: "Android, Binder performance tests: what can affect latency",
+            says: "the cpu-hotplug driver",
+        },
         look: offline,
     },
     Probe {
         id: "cpu-smt",
         looks_at: "CPUs that share a core (SMT)",
         proof: "cat /sys/devices/system/cpu/smt/active",
+        grounds: Grounds::Cited {
+            source: "Tullsen, Eggers, Levy: Simultaneous multithreading (ISCA 1995)",
+            says: "threads on one core share its issue slots, units and caches",
+        },
         look: smt,
     },
-    Probe { id: "numa", looks_at: "NUMA nodes", proof: "cat /sys/devices/system/node/online", look: numa },
+    Probe {
+        id: "numa",
+        looks_at: "NUMA nodes",
+        proof: "cat /sys/devices/system/node/online",
+        grounds: Grounds::Cited {
+            source: "Documentation/mm/numa.rst",
+            says: "memory of another node takes longer to reach and has less bandwidth",
+        },
+        look: numa,
+    },
 ];
 
 /// A file of each CPU, with the CPU number; CPUs without it are skipped.

@@ -12,7 +12,7 @@ use record::DriverKind;
 use super::build::property;
 use crate::distribution::advice;
 use crate::facts::Device;
-use crate::probe::{Probe, ProbeResult};
+use crate::probe::{Grounds, Probe, ProbeResult};
 use crate::snapshot::{Snapshot, Unavailable};
 use host::Release;
 
@@ -21,42 +21,70 @@ pub(super) const PROBES: &[Probe] = &[
         id: "driver-missing",
         looks_at: "presence of a binder driver in the kernel",
         proof: "grep binder /proc/filesystems /proc/misc; ls /dev/binder /dev/binderfs; modprobe -n -v binder_linux",
+        grounds: Grounds::Cited {
+            source: "drivers/android/Kconfig, ANDROID_BINDER_IPC",
+            says: "a kernel without this option has no driver",
+        },
         look: missing,
     },
     Probe {
         id: "driver-permission",
         looks_at: "permission to open the devices",
         proof: "ls -lL /dev/*binder /dev/binderfs/*binder",
+        grounds: Grounds::Cited {
+            source: "open(2), EACCES",
+            says: "a device that may not be opened cannot be called through",
+        },
         look: permission,
     },
     Probe {
         id: "driver-namespace",
         looks_at: "namespaces (containers) that affect the driver",
         proof: "ls -l /proc/self/ns",
+        grounds: Grounds::Cited {
+            source: "user_namespaces(7); Documentation/admin-guide/binderfs.rst",
+            says: "capabilities hold inside the namespace only; a binderfs has devices of its own",
+        },
         look: namespace,
     },
     Probe {
         id: "driver-kind",
         looks_at: "C or Rust driver",
         proof: "ls -d /sys/kernel/tracing/events/*binder /sys/module/*binder*",
+        grounds: Grounds::Measured {
+            effect: "the Rust driver passes on no priority, the C driver nice values",
+            command: "binderperf vm --kernel KERNEL -- conformance --filter SCH-",
+        },
         look: kind,
     },
     Probe {
         id: "driver-locking",
         looks_at: "global lock, or a lock per process",
         proof: "uname -r",
+        grounds: Grounds::Cited {
+            source: "Android, Binder performance tests: what can affect latency",
+            says: "fine-grained locking in the driver",
+        },
         look: locking,
     },
     Probe {
         id: "driver-patches",
         looks_at: "known performance improvements that this version lacks",
         proof: "uname -r",
+        grounds: Grounds::Cited {
+            source: "Android, Binder performance tests: what can affect latency",
+            says: "all performance patches of the driver; commits 15d9da3f818c, d1716b4b78fb, 9e2aa76549b9, 5ba71195a9cb say what each speeds up",
+        },
         look: patches,
     },
     Probe {
         id: "driver-debug",
         looks_at: "debug messages of the driver",
         proof: "grep . /sys/module/binder*/parameters/*",
+        grounds: Grounds::Measured {
+            effect: "with all messages on, the median call of an emulated guest took 8 to 15 % longer in three pairs of runs",
+            command: "binderperf vm --append binder_linux.debug_mask=0x7fff -- throughput binder",
+        },
         look: debug,
     },
 ];

@@ -8,25 +8,31 @@ use driver::kernel_config::KernelConfig;
 use record::checkup::Verdict;
 
 use super::memory_debug;
-use crate::probe::{Probe, ProbeResult};
+use crate::probe::{Grounds, Probe, ProbeResult};
 use crate::snapshot::{Snapshot, Unavailable};
 
-const SHOW: &str = "zcat /proc/config.gz || cat /boot/config-$(uname -r)";
 const REBUILD: &str =
     "measure a kernel built without them: scripts/config -d OPTION, or the product's configuration";
 
 pub(super) const PROBES: &[Probe] = &[
-    Probe { id: "kernel-config", looks_at: "the kernel's configuration", proof: SHOW, look: config },
     Probe {
         id: "kernel-sanitizers",
         looks_at: "KASAN, KMSAN, KCSAN, KCOV, GCOV, UBSAN",
         proof: "zcat /proc/config.gz | grep -E 'KASAN|KMSAN|KCSAN|KCOV|GCOV|UBSAN'",
+        grounds: Grounds::Cited {
+            source: "Documentation/dev-tools/kasan.rst, kcsan.rst",
+            says: "each checks memory accesses at run time, which slows the kernel down",
+        },
         look: sanitizers,
     },
     Probe {
         id: "kernel-lock-debug",
         looks_at: "lock and preemption debugging: lockdep, DEBUG_SPINLOCK, DEBUG_PREEMPT, ...",
         proof: "zcat /proc/config.gz | grep -E 'LOCKDEP|PROVE_LOCKING|LOCK_STAT|DEBUG_(SPINLOCK|MUTEXES|PREEMPT|ATOMIC)'",
+        grounds: Grounds::Cited {
+            source: "Android, Binder performance tests: what can affect latency",
+            says: "DEBUG_PREEMPT, DEBUG_SPIN_LOCK and other debugging options",
+        },
         look: lock_debug,
     },
     memory_debug::PROBE,
@@ -34,12 +40,20 @@ pub(super) const PROBES: &[Probe] = &[
         id: "kernel-latency-tracers",
         looks_at: "tracers of every interrupt and preemption disabling",
         proof: "zcat /proc/config.gz | grep -E 'IRQSOFF_TRACER|PREEMPT_TRACER|TRACE_PREEMPT_TOGGLE'",
+        grounds: Grounds::Cited {
+            source: "kernel/trace/Kconfig, IRQSOFF_TRACER",
+            says: "the kernel is larger and slower with this option",
+        },
         look: latency_tracers,
     },
     Probe {
         id: "kernel-hz",
         looks_at: "the timer frequency, CONFIG_HZ",
         proof: "zcat /proc/config.gz | grep CONFIG_HZ=",
+        grounds: Grounds::Cited {
+            source: "kernel/Kconfig.hz",
+            says: "a higher frequency is for fast response, 100 Hz for machines that need fewer interrupts",
+        },
         look: hz,
     },
 ];
@@ -82,17 +96,6 @@ fn found<'t>(config: &KernelConfig, costly: &'t [Costly]) -> (Vec<&'t str>, Verd
     let on = costly.iter().filter(|(option, _)| config.is_on(option));
     let worst = on.clone().map(|(_, verdict)| *verdict).max().unwrap_or(Verdict::Ok);
     (on.map(|(option, _)| *option).collect(), worst)
-}
-
-fn config(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
-    match snapshot.config() {
-        Ok(config) => Ok(ProbeResult::fine(format!("it is in {}", config.source))),
-        Err(why) if !snapshot.is_complete() => Err(why),
-        Err(why) => Ok(ProbeResult::info(format!("the kernel's configuration was not found: {why}"))
-            .seen("proc/config.gz", why.to_string())
-            .effect("it is unknown whether debugging options slow the kernel down")
-            .fix("modprobe configs, or build with CONFIG_IKCONFIG_PROC=y; in a container, copy the host's /boot/config-RELEASE")),
-    }
 }
 
 fn judged(

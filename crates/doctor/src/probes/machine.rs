@@ -6,7 +6,7 @@
 
 use record::HostClass;
 
-use crate::probe::{Probe, ProbeResult};
+use crate::probe::{Grounds, Probe, ProbeResult};
 use crate::snapshot::{Snapshot, Unavailable};
 use host::Release;
 use host::parse::total_and_stolen;
@@ -16,36 +16,60 @@ pub(super) const PROBES: &[Probe] = &[
         id: "virtualisation",
         looks_at: "virtual machine",
         proof: "systemd-detect-virt; grep -o hypervisor /proc/cpuinfo | head -1",
+        grounds: Grounds::Cited {
+            source: "Documentation/virt/guest-halt-polling.rst",
+            says: "leaving and entering the guest is a cost of each wake-up of an idle virtual CPU",
+        },
         look: virtualisation,
     },
     Probe {
         id: "emulation",
         looks_at: "emulated CPUs",
         proof: "echo $BINDERPERF_HOST_CLASS",
+        grounds: Grounds::Cited {
+            source: "QEMU documentation, TCG emulation",
+            says: "each instruction is translated and executed in software",
+        },
         look: emulation,
     },
     Probe {
         id: "counting",
         looks_at: "repeatability of instruction counts",
         proof: "grep -w DELAY_DEQUEUE /sys/kernel/debug/sched/features",
+        grounds: Grounds::Cited {
+            source: "kernel/sched/features.h, DELAY_DEQUEUE",
+            says: "a thread that sleeps may stay queued until it is picked or woken",
+        },
         look: counting,
     },
     Probe {
         id: "steal-time",
         looks_at: "CPU time given to other guests (steal), measured",
         proof: "head -1 /proc/stat; vmstat 1 (column st)",
+        grounds: Grounds::Cited {
+            source: "Documentation/filesystems/proc.rst, /proc/stat",
+            says: "involuntary wait: the host ran something else",
+        },
         look: steal,
     },
     Probe {
         id: "clock-source",
         looks_at: "clock source of the kernel",
         proof: "cat /sys/devices/system/clocksource/clocksource0/current_clocksource",
+        grounds: Grounds::Cited {
+            source: "Documentation/timers/timekeeping.rst",
+            says: "sources differ in the time and the side effects of a reading",
+        },
         look: clock_source,
     },
     Probe {
         id: "clock-cost",
         looks_at: "cost of a pair of clock readings, measured",
         proof: "binderperf doctor --all",
+        grounds: Grounds::Measured {
+            effect: "what a pair of clock readings costs on this machine",
+            command: "binderperf doctor --all",
+        },
         look: clock_cost,
     },
 ];

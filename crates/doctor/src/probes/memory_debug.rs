@@ -7,7 +7,7 @@
 use driver::kernel_config::KernelConfig;
 use record::checkup::Verdict;
 
-use crate::probe::{Probe, ProbeResult};
+use crate::probe::{Grounds, Probe, ProbeResult};
 use crate::snapshot::{Snapshot, Unavailable};
 use host::parse::parameter;
 
@@ -15,6 +15,10 @@ pub(super) const PROBE: Probe = Probe {
     id: "kernel-memory-debug",
     looks_at: "memory debugging: SLUB, page allocation, poisoning, kmemleak, objects, VM; clearing at allocation and release",
     proof: "zcat /proc/config.gz | grep -E 'SLUB_DEBUG_ON|PAGE_POISONING|DEBUG_(PAGEALLOC|VM|OBJECTS|KMEMLEAK|SG)|INIT_ON'; cat /proc/cmdline",
+    grounds: Grounds::Cited {
+        source: "mm/Kconfig.debug, security/Kconfig.hardening; Android, Binder performance tests: what can affect latency",
+        says: "debugging options; their help texts tell of slower allocations",
+    },
     look: memory_debug,
 };
 

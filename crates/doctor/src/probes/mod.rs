@@ -11,6 +11,7 @@ pub(super) mod machine;
 mod memory_debug;
 mod rights;
 pub(super) mod sched;
+mod tracing;
 pub(super) mod users;
 
 use super::probe::Probe;
@@ -31,6 +32,7 @@ pub(super) const AREAS: &[Area] = &[
     Area { name: "the binder driver", probes: driver::PROBES, of_kernel_driver: true },
     Area { name: "users of binder", probes: users::PROBES, of_kernel_driver: true },
     Area { name: "the kernel", probes: kernel::PROBES, of_kernel_driver: false },
+    Area { name: "tracing", probes: tracing::PROBES, of_kernel_driver: false },
     Area { name: "options of the kernel", probes: kernel_options::PROBES, of_kernel_driver: false },
     Area { name: "the scheduler", probes: sched::PROBES, of_kernel_driver: false },
     Area { name: "the CPUs", probes: cpu::PROBES, of_kernel_driver: false },

@@ -3,7 +3,7 @@
 //! Facts: `sched(7)`, `setrlimit(2)`, `capabilities(7)`; contract SCH-05; `Documentation/trace/ftrace.rst`;
 //! `selinux(8)`.
 
-use crate::probe::{Probe, ProbeResult};
+use crate::probe::{Grounds, Probe, ProbeResult};
 use crate::snapshot::{Snapshot, Unavailable};
 use host::parse::{CAP_SYS_NICE, has_capability, limit};
 
@@ -12,24 +12,40 @@ pub(super) const PROBES: &[Probe] = &[
         id: "rights-realtime",
         looks_at: "permission for SCHED_FIFO threads, tried",
         proof: "chrt -f 1 true; ulimit -r",
+        grounds: Grounds::Cited {
+            source: "sched(7), Privileges and resource limits",
+            says: "without the right no thread gets a real-time policy",
+        },
         look: realtime,
     },
     Probe {
         id: "rights-nice",
         looks_at: "permission to lower nice values, which priority inheritance needs",
         proof: "grep CapEff /proc/self/status; grep nice /proc/self/limits",
+        grounds: Grounds::Cited {
+            source: "setrlimit(2), RLIMIT_NICE; contract SCH-05",
+            says: "a receiver adopts a nice value as far as it has the right",
+        },
         look: nice,
     },
     Probe {
         id: "tracefs",
         looks_at: "access to the kernel's tracing",
         proof: "ls /sys/kernel/tracing/events/binder",
+        grounds: Grounds::Cited {
+            source: "Documentation/trace/ftrace.rst",
+            says: "recordings, which name the causes of slow calls, are made there",
+        },
         look: tracefs,
     },
     Probe {
         id: "security-policy",
         looks_at: "SELinux checks of each call",
         proof: "getenforce; cat /sys/fs/selinux/enforce",
+        grounds: Grounds::Cited {
+            source: "Loscocco, Smalley: Integrating flexible support for security policies into Linux (USENIX 2001)",
+            says: "measures what the checks of each operation cost",
+        },
         look: policy,
     },
 ];

@@ -1,37 +1,41 @@
-//! Processes that use binder now, from the driver's stats: threads, buffers, pending calls.
+//! Processes that use binder now, from the driver's stats: threads, buffers.
 //! Not here: where the stats are (`driver::kernel_state`).
 //! Facts: contract DBG-05, DBG-06; `print_binder_proc_stats` in binder.c, `debug_print_stats` in process.rs; AOSP's
 //! `BINDER_SET_MAX_THREADS` of 15; half of the mapping is for oneway calls (contract OW-06).
 
 use driver::kernel_state::{self, StateError, StateFile};
 
-use crate::probe::{Probe, ProbeResult};
+use crate::probe::{Grounds, Probe, ProbeResult};
 use crate::snapshot::{Snapshot, Unavailable};
 
 const SHOW: &str = "binderperf state stats";
 
 pub(super) const PROBES: &[Probe] = &[
-    Probe { id: "binder-users", looks_at: "processes that use binder now", proof: SHOW, look: users },
     Probe {
         id: "binder-threads",
         looks_at: "processes without a free binder thread",
         proof: SHOW,
+        grounds: Grounds::Cited {
+            source: "include/uapi/linux/android/binder.h, BR_SPAWN_LOOPER and BINDER_SET_MAX_THREADS",
+            says: "the driver asks for threads up to that number; beyond it a call waits",
+        },
         look: threads,
     },
     Probe {
         id: "binder-buffers",
         looks_at: "processes with little buffer space for oneway calls",
         proof: SHOW,
+        grounds: Grounds::Cited {
+            source: "include/uapi/linux/android/binder.h, BR_ONEWAY_SPAM_SUSPECT",
+            says: "a process with little room for oneway calls is reported to the sender",
+        },
         look: buffers,
     },
-    Probe { id: "binder-backlog", looks_at: "processes with many pending calls", proof: SHOW, look: backlog },
 ];
 
 /// Name in `Facts::texts` of stats that were read through the driver's own interface.
 pub(crate) const STATS: &str = "binder-stats.txt";
 
-/// Limit above which pending calls of a process are reported.
-const MANY_PENDING: u64 = 8;
 /// Smallest page size of machines with binder.
 const PAGE: u64 = 4096;
 
@@ -131,21 +135,6 @@ fn each(users: &[&User], say: fn(&User) -> String) -> String {
     users.iter().map(|user| say(user)).collect::<Vec<_>>().join("; ")
 }
 
-fn users(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
-    judged(
-        snapshot,
-        "no process uses binder now",
-        |_| true,
-        |users| {
-            let threads: u64 = users.iter().filter_map(|user| user.threads).sum();
-            ProbeResult::info(format!("{} processes use binder now, with {threads} threads", users.len()))
-            .effect("their calls share CPUs, locks and memory with the test; on a phone, stop the framework (adb shell stop) \
-                     to measure the driver alone")
-            .because("the driver's stats", names(users))
-        },
-    )
-}
-
 fn threads(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
     let busy = |user: &User| {
         let all_started =
@@ -184,19 +173,6 @@ fn buffers(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
                      blocks its node's queue")
             .fix("find the oldest buffer (binderperf state), and restart the process")
             .because("the driver's stats", each(users, |user| format!("proc {}: {} B free", user.pid, user.free_async.unwrap_or(0))))
-    })
-}
-
-fn pending(user: &User) -> String {
-    format!("proc {}: {} pending", user.pid, user.pending.unwrap_or(0))
-}
-
-fn backlog(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
-    let many = |user: &User| user.pending.is_some_and(|pending| pending > MANY_PENDING);
-    judged(snapshot, "no process has many pending calls", many, |users| {
-        ProbeResult::info(format!("many calls are pending in {}", names(users)))
-            .effect("these processes get more calls than they serve; their callers wait")
-            .because("the driver's stats", each(users, pending))
     })
 }
 
