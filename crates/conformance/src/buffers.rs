@@ -136,11 +136,12 @@ fn buf_04_without_a_gap_there_is_no_space(kit: &Kit) -> Verdict {
     expect_no_space(kit, &pair, 0)?;
     free(&pair, &[all])?;
     // The same of a reply: the caller's area is too small for it.
-    let caller = kit.open_mapped(4096)?;
+    let page = sys::page::size();
+    let caller = kit.open_mapped(page)?;
     let handle = kit.hand_over(&pair.server, &caller, Node::number(1))?;
     caller.start_call(handle, 1, b"")?;
     pair.server.read()?.call()?;
-    expect_work("a reply without space", &pair.server.answer(zeroes(4104))?, "COMPLETE")?;
+    expect_work("a reply without space", &pair.server.answer(zeroes(page + 8))?, "COMPLETE")?;
     caller.expect_ending("its call", "COMPLETE FAILED_REPLY")?;
     pair.server.expect_silence("the replier, which is not told")?;
     if kit.subject.uses_call_slots() { an_unread_call_takes_no_space(kit) } else { Ok(()) }

@@ -189,7 +189,7 @@ fn ext_06_copies_and_the_mapping_keep_it_open(kit: &Kit) -> Verdict {
         Ok(fd)
     };
     let fd = open()?;
-    let map = done("mapping the device", ReceiveMap::new(fd.as_fd(), DEFAULT_MAP_SIZE))?;
+    let map = done("mapping the device", ReceiveMap::new(fd.as_fd(), default_map_size()))?;
     drop(fd);
     expect_taken(kit, "becoming manager while a closed one is mapped")?;
     drop(map);

@@ -32,7 +32,7 @@ pub fn main(words: &[String]) -> Result<(), String> {
         ("manager", [tag]) => return manager(&subject, parsed(tag)?).map_err(Stop::why),
         ("remote", []) => return remote_process::serve(subject).map_err(Stop::why),
         ("map-after-exec", []) => return map_after_exec(address),
-        ("map-inherited", []) => errno(&ReceiveMap::new(inherited()?.as_fd(), DEFAULT_MAP_SIZE)),
+        ("map-inherited", []) => errno(&ReceiveMap::new(inherited()?.as_fd(), default_map_size())),
         ("use-inherited", [handle]) => use_inherited(parsed(handle)?, TransactionFlags::ONEWAY)?,
         ("call-inherited", [handle]) => use_inherited(parsed(handle)?, TransactionFlags::CALL)?,
         ("manage-inherited", []) => errno(&inherited()?.request(ioctl::SET_CONTEXT_MGR, 0_i32)),

@@ -3,6 +3,7 @@
 use sys::{child, identity};
 
 use crate::open::as_stdin;
+use crate::other_user::{self, NOBODY};
 use crate::prelude::*;
 
 items! {
@@ -12,9 +13,6 @@ items! {
     "ID-04" Both [] id_04_the_context_of_the_opener "the security context is that of the process that opened the device";
     "ID-05" Both [] id_05_nobody_forges_an_identity "a sender's claims about itself are ignored";
 }
-
-/// An unprivileged uid.
-const NOBODY: u32 = 65534;
 
 /// Arguments of the `send` helper: node number 1, code, no flags (a two-way call), no data.
 const CALL_NODE_1: [&str; 4] = ["1", "1", "0", "0"];
@@ -90,14 +88,6 @@ fn id_02_no_pid_of_a_thread_that_is_gone(kit: &Kit) -> Verdict {
     if kit.is_embedded() { kit.differs("the pid stays, as in the Rust driver") } else { Ok(()) }
 }
 
-/// A thread whose effective uid differs from its process's.
-fn stranger(kit: &Kit) -> Result<Worker, Stop> {
-    skip_unless(kit.is_root(), "needs root, to have a thread act as another user")?;
-    let worker = Worker::new()?;
-    done("changing a thread's effective uid", worker.run(|| identity::set_effective_uid(NOBODY))?)?;
-    Ok(worker)
-}
-
 /// Whether euids are the sending thread's. The embedded driver reports the opener's; kernels before 7.2 reported that
 /// of the process's first thread.
 fn by_thread(kit: &Kit) -> bool {
@@ -107,7 +97,7 @@ fn by_thread(kit: &Kit) -> bool {
 fn id_03_the_euid_of_the_sending_thread(kit: &Kit) -> Verdict {
     let euid = if by_thread(kit) { NOBODY } else { 0 };
     let Pair { server, client, handle, .. } = kit.pair()?;
-    let worker = stranger(kit)?;
+    let worker = other_user::thread(kit)?;
     let send = |flags| client.on(&worker, move |client| client.send(handle, 1, flags, Payload::default()));
     let become_root = || done("going back", worker.run(|| identity::set_effective_uid(0))?);
     client.send_oneway(handle, 1, b"")?;
@@ -125,7 +115,7 @@ fn id_03_the_euid_of_the_sending_thread(kit: &Kit) -> Verdict {
     become_root()?;
     expect("the euid of a call of a thread of another user", server.echo()?.sender_euid, euid)?;
     client.start_call(handle, 1, b"")?;
-    server.on(&stranger(kit)?, |server| {
+    server.on(&other_user::thread(kit)?, |server| {
         server.enter_looper()?;
         server.echo()
     })?;
@@ -154,7 +144,7 @@ fn id_04_the_context_of_the_opener(kit: &Kit) -> Verdict {
     expect("the context of this thread's call", context(&server, &server.read()?.call()?)?.as_str(), own)?;
     server.finish_call()?;
     client.expect_ending("the call", "COMPLETE REPLY")?;
-    client.on(&stranger(kit)?, move |client| client.start_call(handle, 1, b""))?;
+    client.on(&other_user::thread(kit)?, move |client| client.start_call(handle, 1, b""))?;
     let call = server.read()?.call()?;
     expect("the context of another user's thread", context(&server, &call)?.as_str(), own)?;
     expect("the euid of that thread (ID-03)", call.sender_euid, if by_thread(kit) { NOBODY } else { 0 })

@@ -249,6 +249,9 @@ impl Kit {
         };
         let name = if error.param == 0 { "0" } else { sys::errno::name(-error.param).unwrap_or("?") };
         let want = self.by_driver(c, rust).unwrap_or((br::OK, "0"));
+        if want.0 != br::OK {
+            expect("a number as the id of the extended error", error.id != 0, true)?;
+        }
         expect(
             "the extended error's command and negative errno",
             (abi::ReturnWord(error.command).to_string(), name),

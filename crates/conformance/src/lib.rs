@@ -29,6 +29,7 @@ mod manager;
 mod objects;
 mod oneway;
 mod open;
+mod other_user;
 mod payload;
 mod poll;
 mod prelude;

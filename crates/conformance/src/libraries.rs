@@ -20,7 +20,11 @@ fn us_01_libbinder_starts(kit: &Kit) -> Verdict {
     server.set_max_threads(15)?;
     // A driver without it is acceptable.
     let _ = server.conn.enable_oneway_spam_detection(true);
-    expect("the area", (server.conn.map_size(), DEFAULT_MAP_SIZE), (DEFAULT_MAP_SIZE, (1 << 20) - 2 * 4096))?;
+    expect(
+        "the area",
+        (server.conn.map_size(), default_map_size()),
+        (default_map_size(), (1 << 20) - 2 * sys::page::size()),
+    )?;
     server.enter_looper()?;
     let Pair { server, client, handle, .. } = kit.pair_of(server, kit.open()?, Node::number(1))?;
     client.round_trip("a call", handle, &server)

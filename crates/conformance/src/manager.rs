@@ -4,9 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::time::Instant;
 
-use sys::identity;
-
 use crate::open::{as_stdin, context};
+use crate::other_user::{self, NOBODY};
 use crate::prelude::*;
 use crate::test_manager;
 
@@ -18,18 +17,12 @@ items! {
     "CTX-05" C [free] ctx_05_nobody_calls_their_own_manager "handle 0 cannot be called from the manager's own OS process";
 }
 
-/// An unprivileged uid for processes of another user.
-const NOBODY: u32 = 65534;
-
 /// A process of another user tries to manage the context; returns its errno.
 fn ask_as_nobody(kit: &Kit, process: &RawProcess) -> Result<String, Stop> {
-    skip_unless(kit.is_root(), "needs root, to ask as another user")?;
+    let nobody = other_user::thread(kit)?;
     if kit.is_rust() {
         // Only the process that opened the device may use it (OPN-11).
-        return process.on(&Worker::new()?, |process| {
-            done("changing a thread's effective uid", identity::set_effective_uid(NOBODY))?;
-            Ok(errno(&process.conn.become_context_manager(None)))
-        });
+        return process.on(&nobody, |process| Ok(errno(&process.conn.become_context_manager(None))));
     }
     let Some(device) = process.conn.device() else {
         let mut helper = kit.helper("manage", &[]);

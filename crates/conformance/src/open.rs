@@ -55,21 +55,21 @@ fn open_device(kit: &Kit) -> Result<BinderFd, Stop> {
 }
 
 fn map(fd: &BinderFd) -> Result<ReceiveMap, Stop> {
-    done("mapping the device", ReceiveMap::new(fd.as_fd(), DEFAULT_MAP_SIZE))
+    done("mapping the device", ReceiveMap::new(fd.as_fd(), default_map_size()))
 }
 
 fn opn_03_the_mapping_is_read_only(kit: &Kit) -> Verdict {
     let fd = open_device(kit)?;
-    expect_errno("a writable mapping", &ReceiveMap::try_writable(fd.as_fd(), DEFAULT_MAP_SIZE), "EPERM")?;
+    expect_errno("a writable mapping", &ReceiveMap::try_writable(fd.as_fd(), default_map_size()), "EPERM")?;
     expect_errno("making a mapping writable", &map(&fd)?.try_protect_writable(), "EACCES")
 }
 
 fn opn_04_one_mapping_per_open(kit: &Kit) -> Verdict {
     let fd = open_device(kit)?;
     let first = map(&fd)?;
-    expect_errno("a second mapping", &ReceiveMap::new(fd.as_fd(), DEFAULT_MAP_SIZE), "EBUSY")?;
+    expect_errno("a second mapping", &ReceiveMap::new(fd.as_fd(), default_map_size()), "EBUSY")?;
     drop(first);
-    expect_errno("a mapping after unmapping", &ReceiveMap::new(fd.as_fd(), DEFAULT_MAP_SIZE), "EBUSY")
+    expect_errno("a mapping after unmapping", &ReceiveMap::new(fd.as_fd(), default_map_size()), "EBUSY")
 }
 
 /// A copy of a device's descriptor as a helper's standard input.

@@ -8,7 +8,7 @@ pub(crate) use abi::{
     BufferAddress, CommandWord, Commands, Cookie, Delivery, Handle, NodePtr, Payload, Return, ReturnWord,
     TransactionFlags,
 };
-pub(crate) use driver::connection::DEFAULT_MAP_SIZE;
+pub(crate) use driver::connection::default_map_size;
 pub(crate) use driver::kernel_state::StateFile;
 pub(crate) use driver::{Exchange, OpenOptions};
 pub(crate) use embedded::{EmbeddedContext, Inherit};

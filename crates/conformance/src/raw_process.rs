@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use abi::layout::{ExtendedError, FlatBinderObject};
 use abi::{Commands, Cookie, Delivery, Handle, NodePtr, Payload, Return, Returns, TransactionFlags};
 use driver::Exchange;
-use driver::connection::DEFAULT_MAP_SIZE;
+use driver::connection::default_map_size;
 use sys::errno::EINVAL;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -37,7 +37,7 @@ pub(super) fn plain(data: &[u8]) -> Payload<'_> {
 
 /// This many zeroes to send, allocated once, because a static array would enlarge the binary.
 pub(super) fn zeroes(count: usize) -> &'static [u8] {
-    static ZEROES: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; DEFAULT_MAP_SIZE]);
+    static ZEROES: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; default_map_size()]);
     &ZEROES[..count]
 }
 

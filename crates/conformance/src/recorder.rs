@@ -4,13 +4,14 @@
 //! Facts: `Documentation/trace/ftrace.rst` (instances, `trace_clock`), `Documentation/trace/events.rst`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::item::{Stop, Verdict, done, required};
 use super::kit::Kit;
 use super::state_text::Fields;
 use super::subject::Kind;
-use ftrace::tracefs::{Instance, TraceError, Tracefs};
+use ftrace::instances::Instance;
+use ftrace::tracefs::{TraceError, Tracefs};
 
 /// The kernel's name of an event written through `trace_marker`.
 const MARK: &str = "tracing_mark_write";
@@ -86,8 +87,6 @@ pub(super) struct Recorder {
     instance: Instance,
 }
 
-const PREFIX: &str = "binderperf-conformance-";
-
 /// Fails a test, or skips it where this user may not trace.
 fn stop(error: TraceError) -> Stop {
     match error {
@@ -100,9 +99,7 @@ impl Recorder {
     /// Starts recording; skips the test if tracing is not available.
     pub(super) fn start(kit: &Kit) -> Result<Self, Stop> {
         let tracefs = Tracefs::find().map_err(stop)?;
-        // An instance that cannot be removed does not disturb this one.
-        let _ = tracefs.sweep(PREFIX, |pid| !Path::new("/proc").join(pid).exists());
-        let instance = tracefs.instance(&format!("{PREFIX}{}", std::process::id())).map_err(stop)?;
+        let instance = Instance::new(&tracefs).map_err(stop)?;
         let recorder = Self { instance };
         // A counter, so that events of several CPUs are in order.
         recorder.set("trace_clock", "counter")?;

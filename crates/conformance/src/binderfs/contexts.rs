@@ -14,7 +14,7 @@ use crate::prelude::*;
 fn beside(kit: &Kit, name: &str) -> Result<RawProcess, Stop> {
     let own = context(kit)?;
     let other = EmbeddedContext::at(own.directory(), name, own.settings());
-    kit.on(other.into()).open_mapped(4096)
+    kit.on(other.into()).open_mapped(sys::page::size())
 }
 
 pub(super) fn each_directory_is_a_world(kit: &Kit) -> Verdict {

@@ -174,7 +174,7 @@ pub(crate) fn ext_08_a_killed_sender_leaves_whole_calls(kit: &Kit) -> Verdict {
     }
     // The dead process left nothing in the receive mapping: a call that needs nearly all of it fits.
     let Pair { server, client, handle, .. } = kit.pair_of(server, client, node)?;
-    let all = vec![0; server.conn.map_size() - 4096];
+    let all = vec![0; server.conn.map_size() - sys::page::size()];
     client.start_call(handle, 9, &all)?;
     let call = server.read()?.call()?;
     expect("bytes delivered", call.data_size, all.len() as u64)?;

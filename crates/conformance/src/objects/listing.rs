@@ -79,7 +79,7 @@ pub(super) fn obj_02_sizes_are_multiples_of_8(kit: &Kit) -> Verdict {
         let what = format!("{room} bytes of room for scattered buffers");
         pair.refused(kit, &what, &Draft::with(&[0; 8]).room(room), "EINVAL", Some("EINVAL"))?;
     }
-    let both = Draft::with(zeroes(DEFAULT_MAP_SIZE)).room(12);
+    let both = Draft::with(zeroes(default_map_size())).room(12);
     pair.refused(kit, "an odd room and more data than fits", &both, "ENOSPC", Some("EINVAL"))?;
     pair.conclude(&pair.deliver(&Draft::with(&[0; 8]).room(16))?)
 }

@@ -28,10 +28,10 @@ pub(super) fn one_mapping_per_open(kit: &Kit) -> Verdict {
     let options = OpenOptions { map_size: 0, nonblocking: true };
     let connection = context(kit)?.open(options).map_err(|error| Stop::Fail(error.to_string()))?;
     expect("the area of an open that maps nothing", connection.map_base(), None)?;
-    expect_errno("mapping it", &connection.map(DEFAULT_MAP_SIZE), "OK")?;
-    expect_errno("a second mapping", &connection.map(DEFAULT_MAP_SIZE), "EBUSY")?;
+    expect_errno("mapping it", &connection.map(default_map_size()), "OK")?;
+    expect_errno("a second mapping", &connection.map(default_map_size()), "EBUSY")?;
     connection.unmap();
-    expect_errno("a mapping after unmapping", &connection.map(DEFAULT_MAP_SIZE), "EBUSY")
+    expect_errno("a mapping after unmapping", &connection.map(default_map_size()), "EBUSY")
 }
 
 /// This process's descriptors and what they are.

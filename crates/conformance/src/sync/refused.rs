@@ -62,6 +62,7 @@ pub(super) fn tx_16_a_reply_needs_a_call(kit: &Kit) -> Verdict {
         server.on(&Worker::new()?, |server| Ok((server.answer(b"")?, server.extended_error())))?;
     expect_work("a reply from another thread of the server", &got, "FAILED_REPLY")?;
     if let Ok(error) = error {
+        expect("a number as its id", error.id != 0, true)?;
         let want = kit.by_driver("EPROTO", "EINVAL");
         expect("its extended error", sys::errno::name(-error.param), Some(want))?;
     }
@@ -86,7 +87,7 @@ pub(super) fn tx_17_a_bad_reply_fails_the_call(kit: &Kit) -> Verdict {
     client.start_call(handle, 1, b"")?;
     server.read()?.call()?;
     // Together with the first call's reply too much for the caller's mapping.
-    server.reply(Payload { buffers_size: Some(8), ..plain(zeroes(DEFAULT_MAP_SIZE)) })?;
+    server.reply(Payload { buffers_size: Some(8), ..plain(zeroes(default_map_size())) })?;
     server.expect_read("what the replier reads", "COMPLETE")?;
     client.expect_ending("what the caller reads", "COMPLETE FAILED_REPLY")?;
     kit.expect_failure(&client, "ENOSPC", "ENOSPC")
@@ -111,7 +112,7 @@ pub(super) fn tx_21_extended_errors_say_why(kit: &Kit) -> Verdict {
     let Pair { server, client, handle, .. } = kit.pair()?;
     client.extended_error()?;
     let no_fds = kit.hand_over(&server, &client, Node::number(2).flags(0))?;
-    let big = Payload { buffers_size: Some(8), ..plain(zeroes(DEFAULT_MAP_SIZE)) };
+    let big = Payload { buffers_size: Some(8), ..plain(zeroes(default_map_size())) };
     for (handle, payload, c, rust) in [
         (Handle(4000), Payload::default(), "EINVAL", "ENOENT"),
         (handle, Draft::of(&flat_object(0x1234_5678, 0, 0)).payload(), "EINVAL", "EINVAL"),
@@ -129,7 +130,9 @@ pub(super) fn tx_21_extended_errors_say_why(kit: &Kit) -> Verdict {
     let frozen = client.call(handle);
     kit.freeze_self(&client, false)?;
     expect_work("a frozen process", &frozen?, "FROZEN_REPLY")?;
-    kit.expect_error(&client, Some((br::FROZEN_REPLY, "0")), None)
+    kit.expect_error(&client, Some((br::FROZEN_REPLY, "0")), None)?;
+    // Without a call, nothing but the order of commands is wrong.
+    kit.expect_failed(&client, &client.answer(b"")?, "EPROTO", "EINVAL")
 }
 
 pub(super) fn tx_22_a_frozen_process_refuses(kit: &Kit) -> Verdict {

@@ -129,7 +129,11 @@ pub(super) fn tp_11_pages_are_traced(kit: &Kit) -> Verdict {
     let ranges =
         setup.traced("binder_update_page_range", "proc={proc} allocate={new} offset={at} size={size}")?;
     let first = ranges.first().map(|range| range.texts(["proc", "new", "at", "size"]));
-    expect("the range of the first page", first, Some([pid.as_str(), "1", "0", "4096"]))?;
+    expect(
+        "the range of the first page",
+        first,
+        Some([pid.as_str(), "1", "0", &sys::page::size().to_string()]),
+    )?;
     expect("a range is given up", ranges.iter().any(|range| range.text("new") == "0"), true)?;
     setup.recorder.restart()?;
     setup.oneway(1)?;
