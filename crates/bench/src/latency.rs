@@ -39,15 +39,14 @@ use record::{
     Recorder, Role, Run, Sched, Severity,
 };
 
+use crate::brokers::Brokers;
 use crate::inheritance::{self, InheritanceError, InheritanceOptions};
 use crate::load::Loads;
 use crate::plan::{Dialect, Flavour, Inherit};
 use crate::run::{self, Observer, RunError};
-use crate::scheduling::unpack;
+use crate::scheduling::{self, unpack};
 use flight::RecordingKeeper;
 use ftrace::switch;
-use host;
-use host::realtime;
 use notes::ThreadFacts;
 use pairs::{PairResult, Pairs, Setup};
 use sample::Sample;
@@ -72,12 +71,12 @@ pub fn execute(options: &LatencyOptions, observer: &mut dyn Observer) -> Result<
     observer.begins(&run);
     let _manager = prologue.manage(options.patience_s)?;
     let mut setup = setup(options, prologue.context.as_ref(), tracing, realtime.is_ok())?;
-    let mut recorder = start_recorder(options, &setup);
+    let mut recorder = start_recorder(options, &setup, &prologue.brokers);
     if let Some(Ok((keeper, _))) = &recorder {
         setup.flight = Some(keeper.folder());
     }
     let keeper = recorder.as_mut().and_then(|started| started.as_mut().ok()).map(|(keeper, _)| keeper);
-    let measured = measure(options, &setup, &mut run, keeper, observer);
+    let measured = measure(options, &setup, &mut run, &prologue.brokers, keeper, observer);
     let recorded = recorder.map(|started| match started {
         Ok((keeper, without)) => {
             let Recorder { saved, trouble, .. } = keeper.finish();
@@ -123,14 +122,7 @@ fn try_realtime(options: &LatencyOptions) -> Result<Sched, String> {
     if !options.realtime {
         return Err("none was asked for".to_owned());
     }
-    let priority = options.priority;
-    let thread = sys::title::thread("rt trial", move || realtime::become_fifo(priority));
-    let thread = thread.map_err(|error| format!("starting a thread: {}", sys::errno::describe(&error)))?;
-    match thread.join() {
-        Ok(Ok(sched)) => Ok(sched),
-        Ok(Err(problem)) => Err(problem.to_string()),
-        Err(_) => Err("the thread that tried broke".to_owned()),
-    }
+    scheduling::try_fifo(options.priority)
 }
 
 fn frame_of_test(options: &LatencyOptions, realtime: &Result<Sched, String>) -> LatencyTest {
@@ -204,6 +196,7 @@ fn measure(
     options: &LatencyOptions,
     setup: &Setup,
     run: &mut Run,
+    brokers: &Brokers,
     keeper: Option<&mut RecordingKeeper>,
     observer: &mut dyn Observer,
 ) -> Result<(), RunError> {
@@ -213,7 +206,7 @@ fn measure(
         Loads::start(&options.loads, options.load_cpu.as_ref().map(std::slice::from_ref)).map_err(unready)?;
     let classes = if setup.realtime { 2 } else { 1 };
     let all = options.iterations * classes * u64::from(options.pairs);
-    let ended = pairs.run(keeper, &mut |made| observer.advanced(made, all));
+    let ended = pairs.run(keeper, brokers, &mut |made| observer.advanced(made, all));
     if let Err(error) = loads.check() {
         let text = format!("the load beside the test was not what was asked for: {error}");
         run.findings.push(Finding::new("load-lost", Severity::Error, text));
@@ -229,6 +222,7 @@ fn measure(
         run.complete = false;
         run.incomplete_reason.get_or_insert_with(|| "stopped at a missed deadline, as asked for".to_owned());
     }
+    brokers.end_of_run(run, &format!("the calls of {}", units::counted(u64::from(options.pairs), "pair")));
     match results.into_iter().find_map(|result| result.broken) {
         Some(why) if !ready && run.complete => Err(RunError::Unready(why)),
         _ => Ok(()),
@@ -242,23 +236,24 @@ const ITERATIONS_WITHOUT: std::ops::RangeInclusive<u64> = 100..=2000;
 fn start_recorder(
     options: &LatencyOptions,
     setup: &Setup,
+    brokers: &Brokers,
 ) -> Option<Result<(RecordingKeeper, Recorder), String>> {
     let prefix = options.flight.clone()?;
     let keeper = RecordingKeeper::prepare(prefix, options.deadline());
     Some(keeper.and_then(|keeper| {
-        let without = pass_without(options, setup);
+        let without = pass_without(options, setup, brokers);
         keeper.start().map(|()| (keeper, without))
     }))
 }
 
 /// Measures a fifth of the test without the recorder, for the recorder's cost.
-fn pass_without(options: &LatencyOptions, setup: &Setup) -> Recorder {
+fn pass_without(options: &LatencyOptions, setup: &Setup, brokers: &Brokers) -> Recorder {
     let iterations = (options.iterations / 5).clamp(*ITERATIONS_WITHOUT.start(), *ITERATIONS_WITHOUT.end());
     let short = LatencyOptions { iterations: iterations.min(options.iterations), ..options.clone() };
     let mut recorder = Recorder::default();
     // Whatever fails here fails again in the test itself, which says why.
     if let Ok(mut pairs) = Pairs::start(&short, setup) {
-        let ended = pairs.run(None, &mut |_| {});
+        let ended = pairs.run(None, brokers, &mut |_| {});
         let results = pairs.results();
         if ended.is_ok() {
             recorder.without = Class::BOTH.into_iter().filter_map(|class| totals(class, &results)).collect();
@@ -316,9 +311,7 @@ fn outcome(result: &PairResult, measurement: Option<Measurement>, skipped: Optio
 
 fn totals(class: Class, results: &[PairResult]) -> Option<ClassTotals> {
     let samples = results.iter().flat_map(|result| &result.samples);
-    let mut times: Vec<u64> =
-        samples.filter(|sample| sample.class == class).map(|sample| sample.took).collect();
-    Percentiles::of(&mut times).map(|percentiles| ClassTotals { class, percentiles })
+    tally::totals(class, samples.filter(|sample| sample.class == class))
 }
 
 /// Threads that took part: of the first pair in its first iteration, or of all pairs in all of their calls.

@@ -3,12 +3,15 @@
 #![forbid(unsafe_code)]
 
 pub mod ab;
+pub mod background;
+mod brokers;
 mod endpoint;
 pub mod inheritance;
 pub mod inversion;
 pub mod latency;
 pub mod load;
 mod measure;
+pub mod overload;
 pub mod plan;
 pub mod run;
 mod scheduling;
@@ -24,11 +27,13 @@ use std::process::ExitCode;
 use procgroup::{RoleEntry, role};
 
 /// Worker roles of the tests and experiments.
-const ROLES: [RoleEntry; 6] = [
+const ROLES: [RoleEntry; 8] = [
     RoleEntry::of::<servers::role::ServerRole>(),
     RoleEntry::of::<workers::role::WorkerRole>(),
     RoleEntry::of::<latency::role::LatencyRole>(),
     RoleEntry::of::<inversion::role::InversionRole>(),
+    RoleEntry::of::<background::role::BackgroundRole>(),
+    RoleEntry::of::<overload::role::OverloadRole>(),
     RoleEntry::of::<inheritance::role::InheritanceRole>(),
     RoleEntry::of::<load::role::LoadRole>(),
 ];

@@ -24,7 +24,7 @@ pub use min_time::MinTime;
 pub use placement::Placement;
 
 pub use backend::locate::{Device, Driver, Wanted};
-use driver::connection::DEFAULT_MAP_SIZE;
+use driver::connection::default_map_size;
 pub use embedded::{Inherit, Settings, Waiting};
 use fastrand::Rng;
 pub use ipc::Release;
@@ -37,7 +37,10 @@ pub(crate) const CALLS_IN_AREA: u64 = 2;
 pub(crate) const SPARE: u64 = 4096;
 
 /// Largest payload of one client that calls repeatedly, in bytes.
-pub const LARGEST_PAYLOAD: u64 = (DEFAULT_MAP_SIZE as u64 - SPARE) / CALLS_IN_AREA - 512;
+#[must_use]
+pub fn largest_payload() -> u64 {
+    (default_map_size() as u64 - SPARE) / CALLS_IN_AREA - 512
+}
 
 /// Returns a seed from the clock, different in each run.
 #[must_use]

@@ -16,6 +16,7 @@ use driver::{Connection, Context, OpenError, OpenOptions};
 use record::{Case, CaseKind, Clock, ClockUnit, HostClass, Measurement, Outcome, Repetition, Run, Sampler};
 use sys::local_time::LocalTime;
 
+use crate::brokers::Brokers;
 use crate::measure::Sequence;
 use crate::plan::{Dialect, Plan, Planned, Wanted};
 use crate::servers::{CaseError, ContextState, Contexts, OwnManager, Servers};
@@ -110,6 +111,8 @@ pub fn execute(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, RunError
     }
     let (start, steal) = (Instant::now(), host::Steal::now());
     let (contexts, driver) = find_contexts(plan, &planned)?;
+    let brokers = Brokers::watch(contexts.found(), start).map_err(RunError::NoDriver)?;
+    let load = host::Load::now(&brokers.pids());
     let class = host::class();
     let mut run = new_run(plan.for_record(), driver, class);
     run.context.clone_from(&plan.context);
@@ -120,19 +123,28 @@ pub fn execute(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, RunError
     observer.begins(&run);
     let mut servers = Servers::new(plan, contexts, class);
     servers.see_to_others().map_err(|error| RunError::Unready(error.to_string()))?;
-    run_all(plan, &planned, &mut run, &mut servers, observer)?;
+    run_all(plan, &planned, &mut run, &mut servers, &brokers, observer)?;
     run.elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     run.stolen_ns = steal.and_then(host::Steal::since_ns);
+    note_disturbance(&mut run, load, &brokers);
     Ok(run)
+}
+
+/// Adds the finding on the CPU time that others took since then.
+fn note_disturbance(run: &mut Run, load: Option<host::Load>, brokers: &Brokers) {
+    let shares = load.and_then(|load| load.until_now(&brokers.pids()));
+    run.findings.extend(shares.as_ref().map(doctor::disturbance));
 }
 
 /// Common setup of every test before its first measurement.
 pub(crate) struct Prologue {
     /// The driver's context; `None` without IPC.
     pub(crate) context: Option<AnyContext>,
+    pub(crate) brokers: Brokers,
     dialect: Option<Dialect>,
     start: Instant,
     steal: Option<host::Steal>,
+    load: Option<host::Load>,
 }
 
 /// Catches stop signals, finds the driver if a dialect is given, and gathers the facts of the run.
@@ -150,7 +162,9 @@ pub(crate) fn begin(
         }
         None => (None, None),
     };
-    Ok((Prologue { context, dialect, start, steal }, new_run(plan, driver, host::class())))
+    let brokers = Brokers::watch(&context, start).map_err(RunError::NoDriver)?;
+    let load = host::Load::now(&brokers.pids());
+    Ok((Prologue { context, brokers, dialect, start, steal, load }, new_run(plan, driver, host::class())))
 }
 
 impl Prologue {
@@ -166,9 +180,11 @@ impl Prologue {
         managed.map(start).transpose().map_err(|error| RunError::Unready(error.to_string()))
     }
 
-    /// Records the duration of the test, and the steal time in it.
+    /// Records the duration of the test, the steal time in it, and whether it lost its driver's broker.
     pub(crate) fn finish(&self, run: &mut Run) {
+        self.brokers.end_of_run(run, "its last step");
         run.stolen_ns = self.steal.and_then(host::Steal::since_ns);
+        note_disturbance(run, self.load, &self.brokers);
         run.elapsed_ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     }
 }
@@ -195,8 +211,8 @@ pub(crate) fn add_repetition(case: &mut Case, outcome: Outcome) {
     case.repetitions.push(Repetition { index: case.repetitions.len() as u32, outcome });
 }
 
-/// Visits cases in this order, until a signal requests a stop, nobody reads the results any longer, or a visit
-/// returns the reason for an early end.
+/// Visits cases in this order, until a signal requests a stop, nobody reads the results any longer, a broker ends, or a
+/// visit returns the reason for an early end.
 ///
 /// # Errors
 /// The first error of a visit.
@@ -204,6 +220,7 @@ pub(crate) fn take_turns(
     run: &mut Run,
     observer: &mut dyn Observer,
     order: &[usize],
+    brokers: &Brokers,
     mut visit: impl FnMut(&mut Run, &mut dyn Observer, usize) -> Result<Option<String>, RunError>,
 ) -> Result<(), RunError> {
     for (done, &case) in order.iter().enumerate() {
@@ -214,7 +231,9 @@ pub(crate) fn take_turns(
             return Ok(());
         }
         observer.starts(run, case, done, order.len());
-        run.incomplete_reason = visit(run, observer, case)?;
+        let ended = visit(run, observer, case)?;
+        let name = run.cases[case].name.clone();
+        run.incomplete_reason = brokers.end_of_run(run, &name).or(ended);
         if run.incomplete_reason.is_some() {
             return Ok(());
         }
@@ -291,6 +310,7 @@ fn run_all(
     planned: &[Planned],
     run: &mut Run,
     servers: &mut Servers,
+    brokers: &Brokers,
     observer: &mut dyn Observer,
 ) -> Result<(), RunError> {
     let order = plan.order(planned.len());
@@ -300,12 +320,14 @@ fn run_all(
         sequence: Sequence::default(),
         found: vec![None; planned.len()],
     };
-    take_turns(run, observer, &order, |run, observer, case| {
+    take_turns(run, observer, &order, brokers, |run, observer, case| {
         let outcome = match servers.open_case(&planned[case]) {
             Ok(client) => bench.repeat(case, &planned[case], client, servers, observer),
             Err(CaseError::Unfit(reason)) => Outcome::Skipped { reason },
             Err(CaseError::Failed(reason)) => Outcome::Failed { reason, partial: None },
         };
+        let on_driver = plan.dialect(planned[case].family).is_some();
+        let outcome = if on_driver { brokers.judged(outcome) } else { outcome };
         servers.close_case();
         add_repetition(&mut run.cases[case], outcome);
         Ok(None)

@@ -1,7 +1,8 @@
 //! Scheduling of worker processes: what one with real-time threads sets first, and a thread's scheduling in a
 //! word, as services report it and samples store it.
-//! Not here: reading it, becoming real-time (`host::realtime`).
+//! Not here: reading it (`host::realtime`).
 
+use host::realtime;
 use record::Sched;
 use sys::sched::{self, Policy};
 
@@ -19,6 +20,20 @@ pub(crate) fn prepare(longest_run_us: (u64, u64), cpus: Option<&[u32]>) -> Resul
     })?;
     let Some(cpus) = cpus else { return Ok(()) };
     sched::set_affinity(cpus).map_err(|error| format!("choosing its CPUs: {}", sys::errno::describe(&error)))
+}
+
+/// Tries a real-time policy in a thread of this process; returns the thread's actual scheduling.
+///
+/// # Errors
+/// Why the machine does not permit it.
+pub(crate) fn try_fifo(priority: u8) -> Result<Sched, String> {
+    let thread = sys::title::thread("rt trial", move || realtime::become_fifo(priority));
+    let thread = thread.map_err(|error| format!("starting a thread: {}", sys::errno::describe(&error)))?;
+    match thread.join() {
+        Ok(Ok(sched)) => Ok(sched),
+        Ok(Err(problem)) => Err(problem.to_string()),
+        Err(_) => Err("the thread that tried broke".to_owned()),
+    }
 }
 
 /// Encodes scheduling in 24 bits.

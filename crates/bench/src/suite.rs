@@ -1,14 +1,16 @@
-//! Suite: the four tests of Android's page in sequence, with the causes of slow calls; their order and
-//! duration, and the partial results when a part cannot run or a signal ends the suite.
+//! Suite: the four tests of Android's page in sequence, with the causes of slow calls, and the experiments; their
+//! order and duration, and the partial results when a part cannot run or a signal ends the suite.
 //! Not here: the tests themselves (`run`, `latency`), files and reports (the command line).
 
 mod depth;
+mod experiments;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 pub use depth::Depth;
-use record::{HostClass, Run};
+pub use experiments::Experiment;
+use record::{Finding, HostClass, Run};
 
 use crate::latency;
 use crate::plan::{
@@ -21,6 +23,8 @@ use crate::run::{self, Observer, RunError};
 pub struct SuiteOptions {
     /// Depth, which determines the duration.
     pub depth: Depth,
+    /// Whether the experiments follow the tests.
+    pub experiments: bool,
     /// Driver and context.
     pub wanted: Wanted,
     /// Whether `wanted` contains the embedded driver's inheritance; if not, latency tests have it inherit
@@ -42,6 +46,8 @@ pub enum SuitePart {
     Throughput(Placement),
     /// Pairs of client and server, call by call.
     Latency(Flavour),
+    /// An experiment.
+    Experiment(Experiment),
 }
 
 impl SuitePart {
@@ -54,6 +60,7 @@ impl SuitePart {
             Self::Throughput(Placement::Cross) => "throughput-two-cpus",
             Self::Latency(Flavour::Binder) => "latency-binder",
             Self::Latency(_) => "latency-hwbinder",
+            Self::Experiment(experiment) => experiment.name(),
         }
     }
 }
@@ -64,6 +71,10 @@ pub trait SuiteObserver {
     fn begins(&mut self, run: &Run);
     /// Progress of a part; `left` is the estimated time for all remaining parts.
     fn advanced(&mut self, part: SuitePart, done: u64, all: u64, left: Duration);
+    /// Others disturbed a part, as this finding says: it is run once more.
+    fn repeats(&mut self, part: SuitePart, why: &Finding);
+    /// The first, disturbed result of a part that was then repeated; the result that counts follows.
+    fn kept_first(&mut self, part: SuitePart, run: Run);
     /// A part has its result, which must be kept whatever happens later.
     fn kept(&mut self, part: SuitePart, run: Run);
     /// A part could not be run, for this reason.
@@ -86,24 +97,9 @@ pub fn execute(options: &SuiteOptions, observer: &mut dyn SuiteObserver) -> Suit
     let parts = parts(options, placements());
     for (index, part) in parts.iter().copied().enumerate() {
         let rest: Duration = parts[index + 1..].iter().map(|part| options.depth.usual_time(*part)).sum();
-        let mut part_observer = PartObserver {
-            part,
-            observer,
-            rest,
-            begun: Instant::now(),
-            usual: options.depth.usual_time(part),
-            first: index == 0,
-        };
-        let result = match part {
-            SuitePart::Throughput(placement) => {
-                run::execute(&throughput(options, placement), &mut part_observer)
-            }
-            SuitePart::Latency(flavour) => {
-                latency::execute(&latency_options(options, flavour), &mut part_observer)
-            }
-        };
-        match result {
-            Ok(run) => observer.kept(part, run),
+        let attempt = Attempt { part, rest, first: index == 0, again: false };
+        match attempt.execute(options, observer) {
+            Ok(run) => attempt.keep(run, options, observer),
             Err(error @ RunError::NoDriver(_)) if index == 0 => return SuiteEnd::NoDriver(error),
             Err(error) => observer.missing(part, error.to_string()),
         }
@@ -114,6 +110,60 @@ pub fn execute(options: &SuiteOptions, observer: &mut dyn SuiteObserver) -> Suit
         }
     }
     SuiteEnd::Whole
+}
+
+/// One execution of a part.
+#[derive(Clone, Copy)]
+struct Attempt {
+    part: SuitePart,
+    /// Typical time of the later parts.
+    rest: Duration,
+    /// Whether it is the first part.
+    first: bool,
+    /// Whether it repeats a disturbed one.
+    again: bool,
+}
+
+impl Attempt {
+    fn execute(self, options: &SuiteOptions, observer: &mut dyn SuiteObserver) -> Result<Run, RunError> {
+        let mut observer = PartObserver {
+            part: self.part,
+            observer,
+            rest: self.rest,
+            begun: Instant::now(),
+            usual: options.depth.usual_time(self.part),
+            first: self.first,
+        };
+        match self.part {
+            SuitePart::Throughput(placement) => run::execute(&throughput(options, placement), &mut observer),
+            SuitePart::Latency(flavour) => {
+                let mut latency = latency_options(options, flavour);
+                if self.again {
+                    // The recordings of the first time stay with its record.
+                    latency.flight = latency.flight.map(|prefix| prefix.with_added_extension("again"));
+                }
+                latency::execute(&latency, &mut observer)
+            }
+            SuitePart::Experiment(experiment) => experiment.execute(options, &mut observer),
+        }
+    }
+
+    /// Keeps a result. A disturbed one is kept beside that of a second time, if this is whole.
+    fn keep(self, run: Run, options: &SuiteOptions, observer: &mut dyn SuiteObserver) {
+        let disturbed =
+            doctor::spoiled(&run).filter(|_| run.complete && sys::stop_signal::received().is_none());
+        if let Some(why) = disturbed {
+            observer.repeats(self.part, why);
+            let again = Self { first: false, again: true, ..self }.execute(options, observer);
+            if let Ok(second) = again
+                && second.complete
+            {
+                observer.kept_first(self.part, run);
+                return observer.kept(self.part, second);
+            }
+        }
+        observer.kept(self.part, run);
+    }
 }
 
 /// Payloads of the parts that place both sides, in bytes: the ends of the range, and a page.
@@ -137,7 +187,9 @@ fn parts(options: &SuiteOptions, placements: &[Placement]) -> Vec<SuitePart> {
     };
     let flavours = [Flavour::Binder, Flavour::Hwbinder].into_iter().filter(|flavour| speaks(*flavour));
     let placements = placements.iter().chain(&[Placement::Default]).copied();
-    placements.map(SuitePart::Throughput).chain(flavours.map(SuitePart::Latency)).collect()
+    let tests = placements.map(SuitePart::Throughput).chain(flavours.map(SuitePart::Latency));
+    let experiments = Experiment::ALL.into_iter().filter(|_| options.experiments).map(SuitePart::from);
+    tests.chain(experiments).collect()
 }
 
 fn named(device: &Device) -> Option<String> {
@@ -251,6 +303,7 @@ mod tests {
     fn options(device: Device) -> SuiteOptions {
         SuiteOptions {
             depth: Depth::Quick,
+            experiments: false,
             wanted: Wanted { device, ..Wanted::default() },
             inherits_as_told: false,
             recordings: Some(PathBuf::from("x")),
@@ -264,6 +317,10 @@ mod tests {
         let default = SuitePart::Throughput(Placement::Default);
         let both = [default, SuitePart::Latency(Flavour::Binder), SuitePart::Latency(Flavour::Hwbinder)];
         assert_eq!(parts(&options(Device::Auto), &[]), both);
+        let mut with = options(Device::Auto);
+        with.experiments = true;
+        let all: Vec<&str> = parts(&with, &[])[3..].iter().map(|part| part.name()).collect();
+        assert_eq!(all, ["inversion", "overload", "background", "latency-sweep"]);
         let named = |name: &str| parts(&options(Device::Named(name.to_owned())), &[]);
         assert_eq!(named("hwbinder")[1..], [SuitePart::Latency(Flavour::Hwbinder)]);
         assert_eq!(named("binder")[1..], [SuitePart::Latency(Flavour::Binder)]);

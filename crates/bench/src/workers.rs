@@ -21,6 +21,7 @@ use procgroup::{BlockLayout, ProcessGroup, READY, SlotTotals, WorkerError};
 use record::{Case, Crowd, Measurement, Outcome, Run};
 use sys::clock::monotonic_ns;
 
+use crate::brokers::Brokers;
 use crate::plan::{Flavour, MinTime};
 use crate::run::{self, Observer, RunError};
 use role::WorkerRole;
@@ -51,8 +52,8 @@ pub fn execute(options: &WorkersOptions, observer: &mut dyn Observer) -> Result<
     let cases = options.groups.len();
     let (passes, rounds) = if cases == 1 { (1, options.rounds) } else { (options.rounds, 1) };
     let turns: Vec<usize> = (0..passes).flat_map(|_| 0..cases).collect();
-    let mut test = Test { options, address, longest: options.expected_max_ns };
-    run::take_turns(&mut run, observer, &turns, |run, observer, case| {
+    let mut test = Test { options, brokers: &prologue.brokers, address, longest: options.expected_max_ns };
+    run::take_turns(&mut run, observer, &turns, &prologue.brokers, |run, observer, case| {
         test.visit(run, observer, case, rounds)
     })?;
     prologue.finish(&mut run);
@@ -76,6 +77,7 @@ fn case(options: &WorkersOptions, group: &Group, index: u32) -> Case {
 /// A running test.
 struct Test<'r> {
     options: &'r WorkersOptions,
+    brokers: &'r Brokers,
     /// Address of the context; empty without IPC.
     address: String,
     /// The longest expected call, in ns.
@@ -102,7 +104,7 @@ impl Test<'_> {
         let mut step = READY;
         if self.options.training {
             step += 1;
-            let (measured, error) = measure_round(&mut workers, step, None, self.options.as_android);
+            let (measured, error) = self.round(&mut workers, step, None);
             if let Some(error) = error {
                 return Ok(Some(keep(case, measured, &error)));
             }
@@ -115,7 +117,7 @@ impl Test<'_> {
         }
         for _ in 0..rounds {
             step += 1;
-            match measure_round(&mut workers, step, self.longest, self.options.as_android) {
+            match self.round(&mut workers, step, self.longest) {
                 (Some(measured), None) => run::add_repetition(case, Outcome::Measured(measured)),
                 (measured, error) => {
                     let nothing = || WorkerError::Start(case.name.clone(), "no call was made".to_owned());
@@ -125,6 +127,27 @@ impl Test<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Runs one round: all clients begin together and call until each has finished. Returns the measurement even
+    /// after a failure; then no further round is possible.
+    fn round(
+        &self,
+        workers: &mut ProcessGroup,
+        step: u32,
+        expected_max: Option<u64>,
+    ) -> (Option<Measurement>, Option<WorkerError>) {
+        let begin = monotonic_ns();
+        let error = workers.round(step, &mut |block| self.brokers.end_with(block)).err();
+        let clients = workers.callers();
+        let totals: Vec<SlotTotals> = clients.iter().map(|&client| workers.block().totals(client)).collect();
+        let samples = workers.block().samples(&clients);
+        let kept = self.options.as_android.then(|| samples.clone());
+        let mut measured = tally::measurement(begin, &totals, samples, expected_max);
+        if let (Some(measured), Some(samples)) = (&mut measured, kept) {
+            tally::set_androids_percentiles(measured, samples);
+        }
+        (measured, error)
     }
 }
 
@@ -181,25 +204,4 @@ fn start(options: &WorkersOptions, group: &Group, address: &str) -> Result<Proce
     let mut workers = started?.calling(group.shape.label());
     workers.prepare()?;
     Ok(workers)
-}
-
-/// Runs one round: all clients begin together and call until each has finished. Returns the measurement even
-/// after a failure; then no further round is possible.
-fn measure_round(
-    workers: &mut ProcessGroup,
-    step: u32,
-    expected_max: Option<u64>,
-    as_android: bool,
-) -> (Option<Measurement>, Option<WorkerError>) {
-    let begin = monotonic_ns();
-    let error = workers.round(step, &mut |_| {}).err();
-    let clients = workers.callers();
-    let totals: Vec<SlotTotals> = clients.iter().map(|&client| workers.block().totals(client)).collect();
-    let samples = workers.block().samples(&clients);
-    let kept = as_android.then(|| samples.clone());
-    let mut measured = tally::measurement(begin, &totals, samples, expected_max);
-    if let (Some(measured), Some(samples)) = (&mut measured, kept) {
-        tally::set_androids_percentiles(measured, samples);
-    }
-    (measured, error)
 }

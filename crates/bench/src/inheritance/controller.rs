@@ -96,7 +96,7 @@ pub(super) fn least_nice() -> i32 {
     // The first thread keeps the initial nice of the process.
     let first = i32::try_from(std::process::id()).unwrap_or(0);
     let own = sys::sched::nice_of(first).unwrap_or(0);
-    own.min(sys::sched::most_urgent_nice())
+    own.min(sys::urgency::most_urgent_nice())
 }
 
 struct RunningServer {
@@ -252,7 +252,8 @@ fn become_caller(caller: Caller) -> Result<Sched, HopError> {
             sys::sched::set_nice(0, nice).map_err(|error| {
                 let error = sys::errno::describe(&error);
                 no_right(&format!(
-                    "a thread cannot be given nice {nice}: {error}: it lacks CAP_SYS_NICE, and RLIMIT_NICE is too low"
+                    "a thread cannot be given nice {nice}: {error}: {}",
+                    sys::urgency::what_is_missing()
                 ))
             })?;
             Ok(realtime::own())
@@ -302,7 +303,7 @@ mod tests {
         };
         match within(PATIENCE, without).expect("at once") {
             Err(HopError::NoRight(why)) => assert!(why.contains("RLIMIT_NICE"), "{why}"),
-            other => assert!(sys::sched::most_urgent_nice() <= -20, "{other:?}"),
+            other => assert!(sys::urgency::most_urgent_nice() <= -20, "{other:?}"),
         }
     }
 

@@ -54,7 +54,7 @@ pub(super) fn find(context: &AnyContext, inherit_rt: bool) -> Result<Expectation
         }
     };
     // Real-time policies need a right of their own.
-    let rights = sys::sched::most_urgent_nice() <= 19
+    let rights = sys::urgency::most_urgent_nice() <= 19
         || rule == Some(Inherit::Rt) && sys::limits::realtime_priority() > 0;
     let limit = match (rule, context) {
         (None | Some(Inherit::Rt), _) => None,
@@ -84,8 +84,8 @@ fn by_kernel(evidence: &Evidence) -> (Option<Inherit>, String) {
 fn limited(rule: Option<Inherit>, reason: String, inherit_rt: bool, rights: bool) -> Expectation {
     if !rights && rule != Some(Inherit::None) {
         let reason = format!(
-            "{reason}; but the servers have no right to change their priority (no CAP_SYS_NICE, RLIMIT_NICE 0), so it \
-             stays (SCH-05)"
+            "{reason}; but the servers have no right to change their priority ({}), so it stays (SCH-05)",
+            sys::urgency::what_is_missing()
         );
         let below_android = rule.map(|_| Limit::Rights);
         return Expectation { rule: rule.map(|_| Inherit::None), reason, below_android, inherit_rt };
@@ -233,7 +233,7 @@ mod tests {
         let found = limited(Some(Inherit::Nice), "mainline".to_owned(), true, false);
         assert_eq!((found.rule, found.level()), (Some(Inherit::None), Some(Level::None)));
         assert_eq!(found.below_android, Some(Limit::Rights));
-        assert!(found.reason.contains("RLIMIT_NICE 0"), "{}", found.reason);
+        assert!(found.reason.contains("RLIMIT_NICE"), "{}", found.reason);
         assert_eq!(limited(None, String::new(), true, false).level(), None, "still not known");
     }
 

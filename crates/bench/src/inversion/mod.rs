@@ -16,7 +16,7 @@
 
 pub mod options;
 pub(crate) mod role;
-mod service;
+pub(crate) mod service;
 mod tally;
 
 use std::time::{Duration, Instant};
@@ -26,6 +26,7 @@ pub use options::InversionOptions;
 use procgroup::{BlockLayout, Member, ProcessGroup, READY, WorkerError};
 use record::{Inversion, Outcome, Run, Sched, Setting};
 
+use crate::brokers::Brokers;
 use crate::load::{LoadKind, LoadSpec, Loads};
 use crate::plan::Dialect;
 use crate::run::{self, Observer, RunError};
@@ -59,11 +60,20 @@ pub fn execute(options: &InversionOptions, observer: &mut dyn Observer) -> Resul
     let workers = start(options, cpu, dialect, context, until);
     let mut workers = workers.map_err(|error| RunError::Unready(error.to_string()))?;
     let caller = unpack(workers.block().notes(CALLER)[CALLERS_SCHED]);
-    let mut experiment =
-        Experiment { options, cpu, caller, workers, step: READY, hogs: None, tally: Tally::default() };
+    let mut experiment = Experiment {
+        options,
+        brokers: &prologue.brokers,
+        cpu,
+        caller,
+        workers,
+        step: READY,
+        hogs: None,
+        tally: Tally::default(),
+    };
     let case = |setting| Setting::ALL.iter().position(|known| *known == setting).unwrap_or(0);
     let turns: Vec<usize> = (0..options.rounds).flat_map(order).map(case).collect();
-    run::take_turns(&mut run, observer, &turns, |run, _, case| Ok(experiment.visit(run, case)))?;
+    let brokers = &prologue.brokers;
+    run::take_turns(&mut run, observer, &turns, brokers, |run, _, case| Ok(experiment.visit(run, case)))?;
     let Experiment { tally, .. } = experiment;
     run.inversion = Some(Inversion {
         flavour: options.flavour.to_string(),
@@ -140,6 +150,7 @@ fn order(round: u32) -> [Setting; 4] {
 /// A running experiment.
 struct Experiment<'r> {
     options: &'r InversionOptions,
+    brokers: &'r Brokers,
     cpu: u32,
     /// Actual scheduling of the caller.
     caller: Sched,
@@ -165,10 +176,13 @@ impl Experiment<'_> {
             }
         }
         self.step += 1;
-        let broken = self.workers.round(self.step, &mut |_| {}).err().map(|error| match error {
-            WorkerError::Stopped(_) | WorkerError::TimeLimit => error.to_string(),
-            error => format!("{error} (in the setting {})", setting.name()),
-        });
+        let broken =
+            self.workers.round(self.step, &mut |block| self.brokers.end_with(block)).err().map(|error| {
+                match error {
+                    WorkerError::Stopped(_) | WorkerError::TimeLimit => error.to_string(),
+                    error => format!("{error} (in the setting {})", setting.name()),
+                }
+            });
         let block = self.workers.block();
         let calls =
             Calls { caller: self.caller, cpu_ns: block.totals(CALLER).cpu, words: block.samples(&[CALLER]) };

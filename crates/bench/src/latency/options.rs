@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use driver::connection::DEFAULT_MAP_SIZE;
+use driver::connection::default_map_size;
 use embedded::Inherit;
 
 use super::fault::Injected;
@@ -127,7 +127,7 @@ impl LatencyOptions {
         range("iterations", self.iterations, MOST_CALLS / 2 / u64::from(self.pairs))?;
         range("us of a deadline", self.deadline_us, LONGEST_DEADLINE_US)?;
         // The driver leaves some space for the service manager's answers.
-        let most = DEFAULT_MAP_SIZE as u64 - 8192;
+        let most = default_map_size() as u64 - 8192;
         if u64::from(self.payload) > most {
             return Err(format!(
                 "a payload of {} B exceeds the receiver's buffer: the limit is {most} B",

@@ -12,6 +12,7 @@ use super::notes::{self, NotedThread, StoppingMiss, ThreadFacts};
 use super::options::LatencyOptions;
 use super::role::{DONE, LatencyRole, Side};
 use super::sample::{Sample, WORDS};
+use crate::brokers::Brokers;
 use crate::plan::Flavour;
 
 /// Setup common to both ends of a pair.
@@ -108,19 +109,24 @@ impl Pairs {
     }
 
     /// Starts the calls of all pairs, and waits until each has made its calls or broke. Passes the number of
-    /// calls made to `progress` from time to time, and has `keeper` save slow calls.
+    /// calls made to `progress` from time to time, and has `keeper` save slow calls. Without a broker no pair makes further
+    /// calls.
     ///
     /// # Errors
     /// The signal that stopped all pairs.
     pub(super) fn run(
         &mut self,
         mut keeper: Option<&mut RecordingKeeper>,
+        brokers: &Brokers,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), &'static str> {
         let clients: Vec<u32> = (self.servers..self.servers + self.pairs).collect();
-        let made = self.workers.round(DONE, &mut |block| match &mut keeper {
-            Some(keeper) if block.is_paused() => keeper.paused(block, &clients, DONE),
-            _ => progress(clients.iter().map(|client| u64::from(block.calls(*client))).sum()),
+        let made = self.workers.round(DONE, &mut |block| {
+            brokers.end_with(block);
+            match &mut keeper {
+                Some(keeper) if block.is_paused() => keeper.paused(block, &clients, DONE),
+                _ => progress(clients.iter().map(|client| u64::from(block.calls(*client))).sum()),
+            }
         });
         match made {
             Err(WorkerError::Stopped(signal)) => Err(signal),

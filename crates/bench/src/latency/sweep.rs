@@ -14,6 +14,14 @@ const MOST_DEADLINES: usize = 50;
 /// Maximum number of rates, which bounds the duration.
 const MOST_RATES: usize = 100;
 
+/// Returns numbers of pairs that do not overload so many CPUs.
+#[must_use]
+pub fn usual_pairs(cpus: u32) -> Vec<u32> {
+    let mut pairs = vec![1, cpus.saturating_sub(1).max(1)];
+    pairs.dedup();
+    pairs
+}
+
 /// A grid: the varied and the fixed options.
 #[derive(Clone, Debug)]
 pub struct Grid {

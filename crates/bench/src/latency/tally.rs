@@ -1,7 +1,7 @@
 //! Figures of a pair's calls: durations, misses, bubbles, CPU placement, priority inheritance.
 //! Not here: taking samples (`super::caller`), the verdict (`record::verdict`).
 
-use record::{AndroidCounts, Class, Latency, Measurement, Percentiles, Sched};
+use record::{AndroidCounts, Class, ClassTotals, Latency, Measurement, Percentiles, PlacedMedians, Sched};
 
 use super::sample::Sample;
 use crate::measure;
@@ -84,6 +84,26 @@ fn as_android(flavour: Flavour, caller: Sched, calls: &[(&Sample, Option<u64>)])
     counts
 }
 
+/// Whether a call began, was served and ended on one CPU.
+fn on_one_cpu(sample: &Sample) -> bool {
+    sample.before == sample.after && sample.before == sample.answer.cpu
+}
+
+/// Percentiles of the calls of a class, and their medians by placement; `None` without a call.
+pub(super) fn totals<'s>(class: Class, samples: impl Iterator<Item = &'s Sample>) -> Option<ClassTotals> {
+    let (same, apart): (Vec<&Sample>, Vec<&Sample>) = samples.partition(|sample| on_one_cpu(sample));
+    let times = |samples: &[&Sample]| samples.iter().map(|sample| sample.took).collect::<Vec<u64>>();
+    let (mut one, mut two) = (times(&same), times(&apart));
+    let placed = PlacedMedians {
+        calls: (one.len() + two.len()) as u64,
+        same_cpu: one.len() as u64,
+        p50_same: Percentiles::of(&mut one).map(|percentiles| percentiles.p50),
+        p50_apart: Percentiles::of(&mut two).map(|percentiles| percentiles.p50),
+    };
+    let percentiles = Percentiles::of(&mut [one, two].concat())?;
+    Some(ClassTotals { class, percentiles, placed: Some(placed) })
+}
+
 /// Returns the numbers of the calls for which `holds` is true.
 fn numbers(calls: &[(&Sample, Option<u64>)], holds: impl Fn(&Sample) -> bool) -> Vec<u64> {
     (0..).zip(calls).filter(|(_, (sample, _))| holds(sample)).map(|(number, _)| number).collect()
@@ -117,7 +137,7 @@ pub(super) fn class(
     let latency = Latency {
         misses: count(&missed),
         bubbles: bubbles.count() as u64,
-        same_cpu: count(&|sample| !migrated(sample) && sample.before == sample.answer.cpu),
+        same_cpu: count(&on_one_cpu),
         migrated: count(&migrated),
         not_inherited,
         percentiles: Percentiles::of(&mut times.clone()),
@@ -160,6 +180,23 @@ mod tests {
 
     fn other(samples: &[Sample]) -> Latency {
         class(&FRAME, 0, Class::Other, &CALLERS, samples).1
+    }
+
+    #[test]
+    fn medians_are_told_apart_by_placement() {
+        let apart = |took| {
+            let call = call(Class::Other, took);
+            Sample { answer: ServerFacts { cpu: 1, ..call.answer }, ..call }
+        };
+        let moved = Sample { after: 1, ..call(Class::Other, 70) };
+        let samples =
+            [call(Class::Other, 10), apart(50), moved, call(Class::Other, 12), call(Class::Other, 14)];
+        let found = totals(Class::Other, samples.iter()).expect("calls");
+        let placed = found.placed.expect("told");
+        assert_eq!((placed.calls, placed.same_cpu, placed.p50_same), (5, 3, Some(12)));
+        assert!(placed.p50_apart.is_some_and(|median| (50..=70).contains(&median)), "{placed:?}");
+        assert_eq!(found.percentiles.p50, 14);
+        assert_eq!(totals(Class::Other, [].iter()), None);
     }
 
     #[test]

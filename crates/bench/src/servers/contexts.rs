@@ -56,6 +56,14 @@ impl Contexts {
         }
     }
 
+    /// The contexts that are available.
+    pub(crate) fn found(&self) -> impl Iterator<Item = &AnyContext> {
+        [&self.binder.0, &self.hwbinder.0].into_iter().filter_map(|state| match state {
+            ContextState::Found(context) => Some(context),
+            _ => None,
+        })
+    }
+
     pub(super) fn find(&self, dialect: Dialect) -> Result<AnyContext, CaseError> {
         let (state, _) = match dialect {
             Dialect::Binder(_) => &self.binder,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::SuitePart;
+use super::{Experiment, SuitePart};
 use crate::plan::{Flavour, Placement};
 
 /// Depth of a suite.
@@ -31,6 +31,10 @@ pub(super) struct Amounts {
 }
 
 impl Depth {
+    pub(super) fn is_quick(self) -> bool {
+        self == Self::Quick
+    }
+
     pub(super) fn amounts(self) -> Amounts {
         let (min_time_s, repetitions, placed, iterations) = match self {
             Self::Quick => (0.05, 1, (0.02, 7), 500),
@@ -53,16 +57,18 @@ impl Depth {
             (Self::Thorough, SuitePart::Throughput(_)) => 180,
             (Self::Quick | Self::Usual, SuitePart::Latency(_)) => 1,
             (Self::Thorough, SuitePart::Latency(_)) => 8,
+            (depth, SuitePart::Experiment(experiment)) => return experiment.usual_time(depth.is_quick()),
         };
         Duration::from_secs(seconds)
     }
 
-    /// Returns the typical time of all parts.
+    /// Returns the typical time of all parts, the experiments included.
     #[must_use]
     pub fn usual_whole(self) -> Duration {
         let latency = SuitePart::Latency(Flavour::Binder);
         let throughput = [Placement::Default, Placement::Same, Placement::Cross].map(SuitePart::Throughput);
-        let all = throughput.into_iter().chain([latency, latency]);
+        let all =
+            throughput.into_iter().chain([latency, latency]).chain(Experiment::ALL.map(SuitePart::from));
         // Plus the time before and after them.
         all.map(|part| self.usual_time(part)).sum::<Duration>() + Duration::from_secs(30)
     }

@@ -252,7 +252,8 @@ impl AccuracyTest<'_> {
 fn analyse(file: &Path) -> Result<Analysis, ::trace::file::OpenError> {
     let mut reader = ::trace::open(File::open(file)?)?;
     let filter = Filter { own: true, ..Filter::default() };
-    let mut analyzer = Analyzer::new(AnalysisOptions { deadline_ns: None, worst: usize::MAX >> 8, filter });
+    let mut analyzer =
+        Analyzer::new(AnalysisOptions { worst: usize::MAX >> 8, filter, ..AnalysisOptions::default() });
     while let Some(event) = reader.next() {
         analyzer.take(&event, reader.names());
     }

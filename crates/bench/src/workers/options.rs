@@ -2,7 +2,7 @@
 //! Not here: parsing them (the command line), the callees of each worker (`layout`).
 //! Facts: a receiver's area is 1 MiB less two pages, as libbinder's; defaults of the Android tools.
 
-use driver::connection::DEFAULT_MAP_SIZE;
+use driver::connection::default_map_size;
 use record::CrowdShape;
 
 use crate::plan::{CALLS_IN_AREA, Fault, FaultKind, Flavour, MinTime, Release, SPARE, Wanted};
@@ -160,7 +160,7 @@ impl Group {
     /// The excess, and the limit.
     pub fn check_payload(&self, flavour: Flavour) -> Result<(), String> {
         let at_once = self.calls_in_area();
-        let area = DEFAULT_MAP_SIZE as u64;
+        let area = default_map_size() as u64;
         // The driver allocates in steps of 8 bytes, and leaves some space for the service manager's answers.
         let most = ((area - SPARE) / at_once).saturating_sub(overhead(flavour)) / 8 * 8;
         if u64::from(self.payload) <= most {
