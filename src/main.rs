@@ -17,6 +17,10 @@ fn main() -> ExitCode {
         return code;
     }
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    // `trace restore` does it itself, and waits where it must.
+    if !matches!(words.as_slice(), [_, trace, restore] if trace == "trace" && restore == "restore") {
+        cli::leftovers::remove();
+    }
     ExitCode::from(dispatch(&words))
 }
 

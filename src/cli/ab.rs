@@ -9,6 +9,7 @@ use clap::Args;
 use record::compare::Options;
 use record::compare::gate::judge;
 
+use super::folder::FolderLock;
 use super::gate::{CannotTell, shown};
 use super::output::Sink;
 use super::progress::StatusLine;
@@ -94,6 +95,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 /// Measures and compares.
 pub(crate) fn run(args: &AbArgs) -> CommandResult {
     let options = args.options().or_exit(exit::USAGE)?;
+    let _lock = FolderLock::take(&options.folder)?;
     let sink = args.flags.sink();
     if let Some(trouble) = sink.trouble() {
         return Err(Failure::new(exit::INTERNAL, trouble));

@@ -10,6 +10,7 @@ use clap::Args;
 use record::compare::gate::{GateOutcome, gate};
 use record::compare::{CannotCompare, Group, USUAL_RUNS};
 
+use super::folder::FolderLock;
 use super::gate::shown;
 use super::records::{CompareFlags, Percent, group};
 use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, status_of};
@@ -108,6 +109,7 @@ impl BisectArgs {
         let seed = bench::plan::fresh_seed();
         let usual = std::env::temp_dir().join(format!("binderperf-bisect-{seed:x}"));
         let folder = self.records.clone().unwrap_or_else(|| usual.clone());
+        let _lock = FolderLock::take(&folder).map_err(|failure| Failure { status: STOP, ..failure })?;
         let measured = self.measure(&folder);
         if self.records.is_none() {
             // The user did not ask for its contents.

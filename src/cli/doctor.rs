@@ -8,6 +8,7 @@ use doctor::{self, Facts, Snapshot, klog};
 use record::checkup::{Checkup, Verdict};
 use record::render::checkup::text;
 
+use super::folder::FolderLock;
 use super::{CommandResult, Failure, OrExit, complain, exit, note, say};
 
 /// Report what on this machine affects measurements, and what to do about it
@@ -83,6 +84,7 @@ fn here(args: &DoctorArgs) -> CommandResult {
     let checkup = doctor::examine(&snapshot);
     let account = watch.map(klog::Watch::end).transpose().or_exit(exit::UNABLE)?;
     if let Some(folder) = &args.save {
+        let _lock = FolderLock::take(folder)?;
         let count = doctor::save(&snapshot, folder).map_err(|why| match why {
             doctor::SaveError::NotEmpty(_) => Failure::new(exit::USAGE, why),
             _ => Failure::new(exit::INTERNAL, why),

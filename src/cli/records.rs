@@ -14,6 +14,14 @@ use record::{ReadError, Run};
 use super::output::Sink;
 use super::{Failure, OrExit, exit, note};
 
+/// The end of the file name of a result that was disturbed and measured again: it stays out of reports and comparisons.
+pub(super) const FIRST: &str = ".first.json";
+
+/// Whether a file is such a result.
+pub(super) fn is_first(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(FIRST))
+}
+
 /// A share, given in percent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Percent(pub(super) f64);
@@ -158,7 +166,7 @@ fn member(path: &Path) -> Result<Member, Unread> {
 /// Every record among the `.json` files of a folder; other JSON is skipped.
 fn folder(path: &Path) -> Result<Vec<Member>, String> {
     let mut members = Vec::new();
-    for file in &files_of(path, "json")? {
+    for file in files_of(path, "json")?.iter().filter(|file| !is_first(file)) {
         match member(file) {
             Ok(member) => members.push(member),
             // Other output of `run` in the same folder.

@@ -17,7 +17,7 @@ use trace::picture::{Embedded, fragment};
 use trace::verdict::{AnalysisOptions, Filter};
 
 use super::output::Sink;
-use super::records::files_of;
+use super::records::{files_of, is_first};
 use super::trace::{answer, scenes};
 use super::{CommandResult, Failure, OrExit, exit, say};
 
@@ -89,14 +89,13 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Bundle, String> {
             continue;
         }
         let before = bundle.runs.len();
-        for file in &files_of(path, "json")? {
+        for file in files_of(path, "json")?.iter().filter(|file| !is_first(file)) {
             take(&mut bundle, file)?;
         }
-        let named: Vec<String> = bundle.runs[before..]
-            .iter()
-            .flat_map(|entry| recordings(&entry.run))
-            .map(ToOwned::to_owned)
-            .collect();
+        let firsts = firsts(path);
+        let runs = bundle.runs[before..].iter().map(|entry| &entry.run);
+        let named = runs.chain(firsts.iter().map(|(_, run)| run)).flat_map(recordings);
+        let named: Vec<String> = named.map(ToOwned::to_owned).collect();
         draw_saved(&mut bundle, before, path);
         // Sorted by start time: files are in the order of their names.
         bundle.runs.sort_by(|one, other| one.run.started.cmp(&other.run.started));
@@ -112,6 +111,12 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Bundle, String> {
         return Err(format!("no record in {}; `binderperf run --out DIR` leaves some", paths.join(", ")));
     }
     Ok(bundle)
+}
+
+/// The results of a folder that were disturbed and measured again, with their file names.
+pub(super) fn firsts(folder: &Path) -> Vec<(String, Run)> {
+    let files = files_of(folder, "json").unwrap_or_default().into_iter().filter(|file| is_first(file));
+    files.filter_map(|file| Some((name_of(&file), Run::from_json(&fs::read(&file).ok()?).ok()?))).collect()
 }
 
 /// The recordings that a record names, each once; names only, never paths.
@@ -156,7 +161,7 @@ fn picture_of(recording: &Path, saved: &SavedCall) -> Result<Embedded, String> {
 /// Pictures of the slowest calls of a recording; none if it has no marked call.
 fn causes(recording: &Path) -> Result<Option<Fragment>, String> {
     let filter = Filter { own: true, ..Filter::default() };
-    let question = AnalysisOptions { deadline_ns: None, worst: TOLD, filter };
+    let question = AnalysisOptions { worst: TOLD, filter, ..AnalysisOptions::default() };
     let unreadable = |failure: Failure| failure.message.unwrap_or_default();
     let analysis = answer(question, recording, None).map_err(unreadable)?;
     if analysis.counts.calls == 0 {

@@ -10,13 +10,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bench::latency::Injected;
-use bench::suite::{self, Depth, SuiteEnd, SuiteObserver, SuiteOptions, SuitePart};
+use bench::suite::{self, Depth, Experiment, SuiteEnd, SuiteObserver, SuiteOptions, SuitePart};
 use clap::Args;
 use doctor::{self, klog};
 use record::checkup::Checkup;
 use record::render::report::{RunProblem, verdicts};
 use record::verdict::Grade;
-use record::{DriverKind, Run};
+use record::{DriverKind, Finding, Run};
 
 use super::driver::{DriverArgs, chosen};
 use super::progress::{self, StatusLine};
@@ -33,9 +33,13 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     quick: bool,
 
-    /// Several repetitions and longer tests, for results to compare with
+    /// Several repetitions, longer tests and the experiments, for results to compare with
     #[arg(long, conflicts_with = "quick")]
     thorough: bool,
+
+    /// The experiments, too: inversion, overload, background and latency sweep; always with --thorough
+    #[arg(long)]
+    experiments: bool,
 
     /// Folder for records, recordings and the report [default: binderperf-run-TIME]
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
@@ -103,6 +107,7 @@ fn here(args: &RunArgs, folder: &mut Folder) -> Result<(), Failure> {
     let wanted = args.driver.wanted().or_exit(exit::USAGE)?;
     let options = SuiteOptions {
         depth: args.depth(),
+        experiments: args.experiments || args.thorough,
         wanted,
         inherits_as_told: args.driver.inherit().is_some(),
         recordings: (!args.no_trace).then(|| folder.path().to_owned()),
@@ -164,12 +169,28 @@ impl SuiteObserver for ProgressReporter<'_> {
         }
     }
 
+    fn repeats(&mut self, part: SuitePart, why: &Finding) {
+        self.line.show("");
+        note(format_args!("{} was disturbed and is measured once more: {}\n", part.name(), why.text));
+    }
+
+    fn kept_first(&mut self, part: SuitePart, run: Run) {
+        self.folder.keep_first(part.name(), &run);
+    }
+
     fn kept(&mut self, part: SuitePart, run: Run) {
         self.folder.keep(part.name(), run);
     }
 
     fn missing(&mut self, part: SuitePart, why: String) {
-        self.folder.bundle.troubles.push(RunProblem::not_run(part.name(), why));
+        // These need rights that the tests do without.
+        let problem = match part {
+            SuitePart::Experiment(Experiment::Inversion | Experiment::Background) => {
+                RunProblem::not_here(part.name(), why)
+            }
+            _ => RunProblem::not_run(part.name(), why),
+        };
+        self.folder.bundle.troubles.push(problem);
     }
 }
 

@@ -4,21 +4,22 @@
 mod accuracy;
 mod analyze;
 mod ask;
+mod config;
 mod draw;
 mod info;
 mod overhead;
 mod perfetto;
 mod record;
+mod restore;
 
 pub(super) use ask::answer;
 pub(super) use draw::scenes;
 
 use bench::tracing::CheckError;
 use clap::{Args, Subcommand};
-use ftrace::atrace::Session;
 use ftrace::tracefs::TraceError;
 
-use super::{CommandResult, Failure, exit, say};
+use super::{CommandResult, Failure, exit};
 
 /// Record the kernel's trace events and those of the embedded driver, and analyse them
 #[derive(Clone, Debug, Args)]
@@ -30,11 +31,15 @@ pub(crate) struct TraceArgs {
 #[derive(Clone, Debug, Subcommand)]
 enum Command {
     Record(record::RecordArgs),
+    Config(config::ConfigArgs),
     Info(info::InfoArgs),
     Analyze(analyze::AnalyzeArgs),
     Accuracy(accuracy::AccuracyArgs),
     Overhead(overhead::OverheadArgs),
-    /// Restore the settings of the shared trace buffer that `atrace` changed, also after a crash
+    /// Restore what this program changed in the kernel's tracing, also after a crash
+    ///
+    /// Restores the settings of the shared trace buffer that `atrace` changed, and removes the trace instances of recorders
+    /// that were killed (every other command does that, too). Names the instances of others and changes none of them.
     Restore,
 }
 
@@ -42,16 +47,13 @@ enum Command {
 pub(crate) fn run(args: TraceArgs) -> CommandResult {
     match args.command {
         Command::Record(args) => record::run(&args),
+        Command::Config(args) => config::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Analyze(args) => analyze::run(&args),
         Command::Accuracy(args) => accuracy::run(&args),
         Command::Overhead(args) => overhead::run(&args),
-        Command::Restore => restore(),
+        Command::Restore => restore::run(),
     }
-}
-
-fn restore() -> CommandResult {
-    say(if Session::new()?.restore()? { "put back\n" } else { "nothing to put back\n" })
 }
 
 impl From<TraceError> for Failure {

@@ -7,9 +7,9 @@
 use clap::{Command as Definition, CommandFactory, Parser, Subcommand};
 
 use super::{
-    ab, applet, bisect, broker, chaos, compare, completions, conformance, convert, doctor, gate, help,
-    help_text, history, inheritance, inversion, latency, man, report, run, show, state, throughput, trace,
-    vm,
+    ab, applet, background, bisect, broker, chaos, compare, completions, conformance, convert, doctor, gate,
+    help, help_text, history, inheritance, inversion, latency, man, overload, report, run, show, state,
+    throughput, trace, vm,
 };
 
 /// Performance tests for Linux Binder IPC, on any kernel
@@ -44,6 +44,8 @@ enum Command {
     Chaos(chaos::ChaosArgs),
     Inheritance(inheritance::InheritanceArgs),
     Inversion(inversion::InversionArgs),
+    Overload(overload::OverloadArgs),
+    Background(background::BackgroundArgs),
     #[command(name = ::conformance::HELPER_COMMAND, hide = true)]
     ConformanceHelper(conformance::HelperArgs),
     Broker(broker::BrokerArgs),
@@ -120,6 +122,8 @@ impl Command {
             Self::Chaos(args) => chaos::run(&args),
             Self::Inheritance(args) => inheritance::run(&args),
             Self::Inversion(args) => inversion::run(&args),
+            Self::Overload(args) => overload::run(&args),
+            Self::Background(args) => background::run(&args),
             Self::ConformanceHelper(args) => conformance::help(&args),
             Self::Broker(args) => broker::run(&args),
             Self::Vm(args) => vm::run(args),

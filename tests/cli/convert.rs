@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use crate::support::{Called, Folder, binderperf, call, contents, words};
+use crate::support::{Called, Folder, binderperf, call, contents, without_checksum, words};
 
 /// A program of `target/tools/formats`, which `tools/install-deps test` makes.
 fn tool(name: &str) -> String {
@@ -86,8 +86,7 @@ fn records(folder: &Folder) -> Vec<String> {
         assert!(matches!(called.code, Some(0 | 1)), "{name}: {}", called.stderr);
         records.push(path);
     }
-    let text = contents(&records[0]);
-    let mut json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let mut json = without_checksum(&records[0]);
     json["cases"][0]["repetitions"][0]["outcome"] = serde_json::json!({ "failed": { "reason": "it <broke> & \"hung\" \u{1b}[31m # SKIP", "partial": null } });
     json["cases"][1]["repetitions"][0]["outcome"] =
         serde_json::json!({ "skipped": { "reason": "]]> no driver" } });
@@ -141,11 +140,11 @@ fn otava_finds_in_a_table_of_runs_where_they_became_slower() {
     let measured =
         binderperf(&[&words[..], &["--driver", "embedded", &format!("--record={first}")]].concat());
     assert_eq!(measured.code, Some(0), "{}", measured.stderr);
-    let text = contents(&first);
+    let measured = without_checksum(&first);
     let history = |slower_from: usize| {
         let mut files = Vec::new();
         for day in 0..20 {
-            let mut json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            let mut json = measured.clone();
             json["started"] = format!("2026-01-{:02}T12:00:00+00:00", day + 1).into();
             // A little noise, and from some day on a fifth more.
             let base = 100_000 + [0, 700, 300, 900, 500][day % 5];
@@ -192,7 +191,7 @@ fn what_cannot_be_converted_is_said() {
     let text = contents(&record);
     let changed = |name: &str, text: String| folder.write(name, text);
     let edited = |name: &str, edit: fn(&mut serde_json::Value)| {
-        let mut json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let mut json = without_checksum(&record);
         edit(&mut json);
         changed(name, json.to_string())
     };
@@ -224,4 +223,32 @@ fn what_cannot_be_converted_is_said() {
     assert!(!Path::new(&out).exists(), "nothing is left behind of what failed");
     assert_eq!(contents(&record), text);
     binderperf(&["convert", "--to", "junit", &record, &record]).ended(2).complained("2 records are too many");
+}
+
+#[test]
+fn an_edited_record_is_refused_by_every_reader() {
+    let folder = Folder::new("convert-edited");
+    let record = folder.path("r.json");
+    let words = words("latency hwbinder -i 20 -pair 1 --driver embedded");
+    let called = binderperf(&[&words[..], &[&format!("--record={record}")]].concat());
+    assert!(matches!(called.code, Some(0 | 1 | 3)), "{called}");
+    let text = contents(&record);
+    for field in ["real_total", "sum", "not_inherited"] {
+        let at = text.find(&format!("\"{field}\": ")).expect(field) + field.len() + 4;
+        let edited = format!("{}1{}", &text[..at], &text[at..]);
+        let edited = folder.write(&format!("{field}.json"), edited);
+        let kept = folder.path("kept.jsonl");
+        let readers: [&[&str]; 6] = [
+            &["show", &edited],
+            &["convert", "--to", "ktap", &edited],
+            &["compare", &record, &edited],
+            &["report", &edited, "-o", "-"],
+            &["gate", "--baseline", &record, "--max-regress=5%", &edited],
+            &["history", "--add", &edited, "--file", &kept],
+        ];
+        for words in readers {
+            let called = binderperf(words).ended(2);
+            called.complained(&edited).complained("was edited or is damaged").complained("measure again");
+        }
+    }
 }

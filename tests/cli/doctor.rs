@@ -90,7 +90,7 @@ fn a_saved_machine_is_told_of_as_the_machine() {
     let checks = here["checks"].as_array().expect("checks");
     // What changes between two looks, and each probe's files are read twice; binder users come and go.
     let fleeting = words(
-        "load pressure-cpu pressure-io pressure-memory memory-free swap-used thermal cpu-frequency-limit steal-time binder-backlog binder-buffers binder-threads binder-users",
+        "load pressure-cpu pressure-memory memory-free thermal cpu-frequency-limit steal-time binder-buffers binder-threads kernel-tracing",
     );
     for check in checks {
         let id = check["id"].as_str().expect("an id");
@@ -127,7 +127,7 @@ fn the_script_collects_this_machine() {
         for id in [
             "driver-missing",
             "driver-permission",
-            "kernel-config",
+            "kernel-sanitizers",
             "mitigations",
             "sched-autogroup",
             "tracefs",
@@ -138,6 +138,35 @@ fn the_script_collects_this_machine() {
         ] {
             assert_eq!(verdict(&there, id), verdict(&here, id), "{shell:?} {id}");
         }
+    }
+}
+
+#[test]
+fn the_script_collects_without_rights_and_names_what_it_may_not_read() {
+    use std::os::unix::process::CommandExt;
+    let folder = Folder::new("doctor-nobody");
+    let script = doctor(&["--collect"]).ended(0).stdout;
+    for shell in ["sh", "busybox"] {
+        let archive = folder.path("snap.tar");
+        let stdout = std::fs::File::create(&archive).expect("make file");
+        let mut command = std::process::Command::new(shell);
+        command.args(if shell == "busybox" { &["sh", "-c"][..] } else { &["-c"] }).arg(&script);
+        command.current_dir("/").stdout(stdout);
+        if sys::identity::effective_uid() == 0 {
+            command.uid(65534).gid(65534);
+        }
+        match command.output() {
+            Err(_) => continue,
+            Ok(output) => assert!(output.status.success(), "{shell} {output:?}"),
+        }
+        let called = doctor(&["--from", &archive, "--format", "json"]);
+        let there: Value = serde_json::from_str(&called.stdout).expect("JSON");
+        let here: Value =
+            serde_json::from_str(&doctor(&["--no-measure", "--format", "json"]).stdout).expect("JSON");
+        // Whether there is a driver shows without rights, too.
+        assert_eq!(verdict(&there, "driver-missing"), verdict(&here, "driver-missing"), "{shell}");
+        // What nobody may read is no finding.
+        assert!(["ok", "unknown"].contains(&verdict(&there, "kernel-tracing").as_str()), "{shell} {there}");
     }
 }
 
@@ -229,6 +258,11 @@ fn the_page_lists_every_probe_and_no_other() {
     assert_eq!(listed.iter().map(|(id, _)| *id).collect::<Vec<_>>(), known);
     for ((id, rest), (_, probe)) in listed.iter().zip(doctor::catalogue()) {
         assert!(rest.starts_with(probe.looks_at), "{id} looks at something else on its page: {rest}");
+        assert!(
+            rest.ends_with(&format!("| {} |", probe.grounds)),
+            "{id} has other grounds: {}",
+            probe.grounds
+        );
     }
     assert!(page.contains(&format!("{} probes.", known.len())));
 }

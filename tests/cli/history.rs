@@ -1,14 +1,14 @@
 //! `binderperf history`: a file that grows with every run, and what is read from it.
 //! Not here: finding changes (`record::history`).
 
-use crate::support::{BINARY, Called, Folder, binderperf, call, command, contents};
+use crate::support::{BINARY, Called, Folder, binderperf, call, command, contents, without_checksum};
 
 /// A record, and copies of it from later days that take longer from some day on.
 fn days(folder: &Folder, count: usize, slower_from: usize) -> Vec<String> {
     let first = folder.path("first.json");
     let words = ["throughput", "binder", "--driver=embedded", "--controls=none", "--benchmark_min_time=200x"];
     binderperf(&[&words[..], &["--benchmark_filter=/4$", "--record", &first]].concat()).ended(0);
-    let record: serde_json::Value = serde_json::from_str(&contents(first)).expect("JSON");
+    let record = without_checksum(first);
     let day = |at: usize| {
         let mut run = record.clone();
         run["started"] = format!("2026-01-{:02}T12:00:00+00:00", at + 1).into();

@@ -108,7 +108,10 @@ fn offered(program: &str, line: &str) -> Vec<String> {
          compopt() {{ :; }}\n{function} '{program}' '{current}' '{before}'\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n",
         script("bash", program)
     );
-    let (fine, said) = output("bash", &["-uc", &told]);
+    // Longer than one argument may be.
+    let folder = Folder::new("completions-bash");
+    let file = folder.write("told", told);
+    let (fine, said) = output("bash", &["-u", &file]);
     assert!(fine, "{line}: {said}");
     said.lines().map(str::to_owned).collect()
 }

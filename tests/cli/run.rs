@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, Command};
 
 use crate::support::{
     Folder, binderperf, contents, end, may_be_realtime, read, signal, start, tracing_switch, wait_until,
@@ -48,6 +48,57 @@ fn one_command_leaves_records_a_report_and_one_screen() {
     end(quick(&out)).ended(2).complained("earlier run");
 }
 
+/// Programs that compute for as long as this lives, one per CPU.
+struct Hogs(Vec<Child>);
+
+impl Hogs {
+    fn new() -> Self {
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let hog = |_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("a shell");
+        Self((0..cpus).map(hog).collect())
+    }
+}
+
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        for hog in &mut self.0 {
+            let _ = hog.kill();
+            let _ = hog.wait();
+        }
+    }
+}
+
+#[test]
+fn a_disturbed_part_is_measured_once_more_and_no_more_after_a_signal() {
+    let folder = Folder::new("run-disturbed");
+    let out = folder.path("out");
+    let hogs = Hogs::new();
+    let child = start(&[&QUICK[..], &["--no-trace", "--out", &out]].concat());
+    let first = format!("{out}/throughput-one-cpu.first.json");
+    wait_until("the first part is measured twice", || Path::new(&first).exists());
+    signal(child.id(), "INT");
+    drop(hogs);
+    let called = end(child);
+    let told = "throughput-one-cpu was disturbed and is measured once more";
+    assert_eq!(called.stderr.matches(told).count(), 1, "{}", called.stderr);
+    called
+        .printed("measured twice")
+        .printed("throughput-one-cpu.first.json")
+        .complained("Stopped by a signal");
+    for name in ["throughput-one-cpu.first", "throughput-one-cpu"] {
+        let run = read(&format!("{out}/{name}.json"));
+        let found = run.findings.iter().find(|finding| finding.id == "disturbance").expect("a finding");
+        assert!(found.text.contains("other programs took"), "{found:?}");
+        let spoiled = found.severity == record::Severity::Warning;
+        assert!(run.complete && spoiled, "{name}: {found:?}");
+    }
+    // It stays out of a report of the folder.
+    let tests = binderperf(&["report", &out, "--format=json"]).json();
+    let verdicts = tests[0]["verdicts"].as_array().expect("verdicts on binder throughput");
+    let on_one = |verdict: &&serde_json::Value| verdict["words"].to_string().contains("on one CPU");
+    assert_eq!(verdicts.iter().filter(on_one).count(), 1, "{tests}");
+}
+
 /// The worst call of each class has its own picture, linked from the figure, and the injected cause is named.
 fn the_reported_miss_is_the_shown_one(run: &Run, page: &str) {
     let test = run.latency.as_ref().expect("a latency test");
@@ -66,7 +117,7 @@ fn the_reported_miss_is_the_shown_one(run: &Run, page: &str) {
         let saved = recorder.worst(class).expect("the worst call is saved");
         assert_eq!(Some(saved.call.took), worst, "the figure's own call: {saved:?}");
         assert!(saved.missed, "20 ms of 2.5 ms: {saved:?}");
-        assert!(recorder.medians(class, &test.all).is_some(), "the recorder's cost is known");
+        assert!(recorder.both(class, &test.all).is_some(), "the recorder's cost is known");
         let anchor = saved.anchor();
         for part in [format!("href=\"#{anchor}\""), format!("id=\"{anchor}\"")] {
             assert!(page.contains(&part), "{part}");

@@ -6,21 +6,17 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::sync::{Mutex, PoisonError};
 
 use crate::support::{
-    BINARY, Called, Folder, binderperf, call, command, contents, end, signal, start, tracing_switch,
+    BINARY, Called, Folder, binderperf, call, command, contents, end, read, signal, start, tracing_switch,
     wait_until, words,
 };
 use trace::file::{Container, TracefsText};
 use trace::verdict::{Analysis, AnalysisOptions, Analyzer, Filter};
 
-const TRACEFS: &str = "/sys/kernel/tracing";
+pub(crate) const TRACEFS: &str = "/sys/kernel/tracing";
 
-/// Recorders clean up after others, so those that are killed on purpose want to be alone.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn may_trace() -> bool {
+pub(crate) fn may_trace() -> bool {
     tracing_switch().is_some()
 }
 
@@ -32,7 +28,7 @@ fn instances(number: &str) -> Vec<PathBuf> {
     named.map(|entry| entry.path()).collect()
 }
 
-fn opened(path: &str) -> Container<File> {
+pub(crate) fn opened(path: &str) -> Container<File> {
     Container::open(File::open(path).expect("a recording")).expect("a sound recording")
 }
 
@@ -242,7 +238,7 @@ fn a_circular_recording_keeps_what_its_buffers_hold() {
 }
 
 /// Starts a recording of a command that sleeps, and waits until it is under way.
-fn sleeping(file: &str) -> (Child, PathBuf) {
+pub(crate) fn sleeping(file: &str) -> (Child, PathBuf) {
     let child = start(&["trace", "record", "-o", file, "sched", "--", "sleep", "1000"]);
     let children = format!("/proc/{0}/task/{0}/children", child.id());
     wait_until("it starts its command", || !contents(&children).is_empty());
@@ -255,7 +251,6 @@ fn a_signal_ends_a_recording_with_what_there_is() {
     if !may_trace() {
         return;
     }
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Folder::new("trace-signal");
     let file = folder.path("t.trace");
     for name in ["INT", "TERM"] {
@@ -266,25 +261,6 @@ fn a_signal_ends_a_recording_with_what_there_is() {
         assert!(!instance.exists());
         assert!(opened(&file).report().is_whole(), "{called}");
     }
-}
-
-#[test]
-fn what_a_killed_recorder_leaves_the_next_one_removes() {
-    if !may_trace() {
-        return;
-    }
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let folder = Folder::new("trace-killed");
-    let file = folder.path("t.trace");
-    let (mut child, instance) = sleeping(&file);
-    // Other tests' recorders may have removed it already; nobody else can.
-    assert!(!instances("").is_empty());
-    child.kill().and_then(|()| child.wait()).expect("it was running");
-    record(&folder.path("u.trace"), &["sched", "--", "true"]).ended(0);
-    assert!(!instance.exists(), "{}", instance.display());
-    // And what it wrote until then can be read.
-    let trace = opened(&file);
-    assert!(!trace.report().is_whole(), "it was not ended");
 }
 
 #[test]
@@ -307,6 +283,50 @@ fn what_cannot_be_recorded_is_said() {
     for bad in [&[][..], &["-o", &file], &["-t", "1", "--", "true"]] {
         binderperf(&[&["trace", "record"], bad].concat()).ended(2);
     }
+}
+
+/// A small file system, unmounted at the end; `None`, said so, where this user may not mount one.
+struct SmallDisk(String);
+
+impl SmallDisk {
+    fn new(place: String) -> Option<Self> {
+        std::fs::create_dir_all(&place).expect("a folder");
+        let words = ["-t", "tmpfs", "-o", "size=1m", "tmpfs", &place];
+        let mounted = std::process::Command::new("mount").args(words).status();
+        if !mounted.is_ok_and(|status| status.success()) {
+            eprintln!("SKIPPED: no small file system can be mounted");
+            return None;
+        }
+        Some(Self(place))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").args(["-l", &self.0]).status();
+    }
+}
+
+#[test]
+fn on_a_full_disk_the_commands_record_comes_before_the_recording() {
+    if !may_trace() {
+        return;
+    }
+    let folder = Folder::new("trace-full");
+    let Some(disk) = SmallDisk::new(folder.path("disk")) else { return };
+    let (file, results) = (format!("{}/t.trace", disk.0), format!("{}/r.json", disk.0));
+    let test = words("-- binderperf latency hwbinder -i 1000000 --driver=embedded --no-scenes --record");
+    let child = start(&[&["trace", "record", "-o", &file], &test[..], &[&results]].concat());
+    let number = format!("{}-", child.id());
+    let called = end(child).ended(4);
+    called.complained(format!("{file}: ENOSPC"));
+    assert!(instances(&number).is_empty(), "the recorder is gone");
+    assert!(
+        read(&results).latency.is_some_and(|test| test.inheritance.calls > 0),
+        "what was measured is kept"
+    );
+    assert!(pages(&mut opened(&file)) > 0, "so is what was recorded until then");
+    binderperf(&["trace", "info", &file]).ended(0);
 }
 
 #[test]

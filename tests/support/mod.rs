@@ -228,8 +228,16 @@ pub(crate) fn read(path: &str) -> record::Run {
     record::Run::read(File::open(path).expect("a record")).expect("a sound record")
 }
 
+/// A record as JSON, without its checksum, for tests that change it.
+#[track_caller]
+pub(crate) fn without_checksum(path: impl AsRef<Path>) -> serde_json::Value {
+    let mut record: serde_json::Value = serde_json::from_str(&contents(path)).expect("JSON");
+    record.as_object_mut().expect("an object").remove("checksum").expect("a checksum");
+    record
+}
+
 /// Starts `binderperf` and returns once it has a server at work.
-fn with_servers(words: &[&str]) -> (Child, Vec<u32>) {
+pub(crate) fn with_servers(words: &[&str]) -> (Child, Vec<u32>) {
     let child = start(words);
     let pid = child.id();
     let path = format!("/proc/{pid}/task/{pid}/children");

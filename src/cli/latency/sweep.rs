@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use bench::latency::sweep::{Grid, execute};
+use bench::latency::sweep::{Grid, execute, usual_pairs};
 use bench::latency::{Injected, LatencyOptions};
 use bench::load::LoadSpec;
 use bench::plan::{Flavour, Inherit, Release};
@@ -196,13 +196,6 @@ impl SweepArgs {
         };
         grid.check().map(|()| grid)
     }
-}
-
-/// Numbers of pairs that do not overload the machine.
-fn usual_pairs(cpus: u32) -> Vec<u32> {
-    let mut pairs = vec![1, cpus.saturating_sub(1).max(1)];
-    pairs.dedup();
-    pairs
 }
 
 /// Measures the grid.

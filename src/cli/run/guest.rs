@@ -50,7 +50,11 @@ fn boot(args: &RunArgs, kernels: &[String], own: &Path, line: &mut StatusLine) -
         Depth::Usual => {}
         Depth::Thorough => words.push("--thorough"),
     }
-    for (given, word) in [(args.no_trace, "--no-trace"), (args.klog_check, "--klog-check")] {
+    for (given, word) in [
+        (args.no_trace, "--no-trace"),
+        (args.experiments, "--experiments"),
+        (args.klog_check, "--klog-check"),
+    ] {
         if given {
             words.push(word);
         }

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use bench::plan::{
-    Controls, Device, Family, Fault, LARGEST_PAYLOAD, MinTime, Placement, Plan, Release, fresh_seed,
+    Controls, Device, Family, Fault, MinTime, Placement, Plan, Release, fresh_seed, largest_payload,
 };
 use clap::Parser;
 use record::Run;
@@ -86,10 +86,11 @@ impl FlavoursArgs {
                     .to_owned(),
             );
         }
-        if let Some(payload) = self.payload.iter().find(|payload| **payload > LARGEST_PAYLOAD) {
+        if let Some(payload) = self.payload.iter().find(|payload| **payload > largest_payload()) {
             return Err(format!(
                 "a payload of {payload} B does not fit into a receiver's buffer, in which a client's last call may lie \
-                 beside its next one: the limit is {LARGEST_PAYLOAD} B"
+                 beside its next one: the limit is {} B",
+                largest_payload()
             ));
         }
         let mut payloads = self.payload.clone();

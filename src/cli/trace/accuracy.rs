@@ -11,6 +11,7 @@ use clap::Args;
 
 use crate::cli::choice;
 use crate::cli::driver::DRIVERS;
+use crate::cli::folder::FolderLock;
 use crate::cli::{CommandResult, Failure, exit, note, say, status_of};
 
 /// Put known causes into calls, and see whether the analysis of a trace names them
@@ -41,6 +42,7 @@ const HEAD: &str = "cause      calls affected named            clean alarms     
 
 /// Measures and prints a row for each cause, with some verdicts that were wrong.
 pub(super) fn run(args: &AccuracyArgs) -> CommandResult {
+    let _lock = FolderLock::of(args.keep.as_deref())?;
     let options = AccuracyOptions {
         causes: args.causes.clone(),
         driver: args.driver,

@@ -5,10 +5,10 @@ use std::fs::File;
 use std::path::Path;
 
 use clap::Args;
-use trace::verdict::{Analysis, AnalysisOptions, Analyzer, Filter};
+use trace::verdict::{Analysis, AnalysisOptions, Analyzer, By, Filter};
 
 use super::perfetto::Export;
-use crate::cli::{Failure, exit};
+use crate::cli::{Failure, choice, exit};
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct AskArgs {
@@ -39,6 +39,14 @@ pub(super) struct AskArgs {
     /// Also calls of binderperf's own inheritance scenes, which sleep on purpose
     #[arg(long)]
     scenes: bool,
+
+    /// Only calls by the first thread of a process, whose waiting a user sees
+    #[arg(long)]
+    main_thread: bool,
+
+    /// A table of calls: by calling and called process, by interface, or by method [default: by method, if the trace names any]
+    #[arg(long, value_name = "WHAT", value_parser = choice::of(By::ALL))]
+    by: Option<By>,
 }
 
 impl AskArgs {
@@ -63,7 +71,9 @@ impl AskArgs {
                 own: self.own,
                 mark: self.mark.clone(),
                 scenes: self.scenes,
+                main_thread: self.main_thread,
             },
+            by: self.by,
         }
     }
 }

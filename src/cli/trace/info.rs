@@ -15,7 +15,7 @@ use crate::cli::{CommandResult, OrExit, exit, say};
 /// Show the contents of a trace of any origin: CPUs, clock, time, events, losses
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InfoArgs {
-    /// A file of `binderperf trace record`, or ftrace's text, for example of atrace or systrace
+    /// A file of `binderperf trace record`, a trace of Perfetto, or ftrace's text, for example of atrace or systrace
     file: PathBuf,
 }
 

@@ -1,0 +1,113 @@
+//! The command `background`: its options, output and exit status.
+//! Not here: the experiment (`bench::background`), its verdicts (`record::verdict`).
+
+use std::path::PathBuf;
+
+use bench::background::{BackgroundOptions, GroupKind};
+use bench::plan::{Flavour, Release};
+use clap::{Args, ValueEnum};
+use record::Run;
+use record::verdict::{Grade, of_background};
+
+use super::choice;
+use super::driver::DriverArgs;
+use super::measure::{completeness, measure};
+use super::show::Form;
+use super::{A_YEAR_S, CommandResult, command_line, exit};
+
+/// See what calls cost if the server or the caller is in the background, and what moving to the foreground costs
+///
+/// A caller, its server and a CPU hog share one CPU. The background is a control group with a twentieth of the CPU time, or
+/// nice 10. Binder drivers move no thread between groups, so a server must move itself, or be moved.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BackgroundArgs {
+    #[command(flatten)]
+    driver: DriverArgs,
+
+    /// What is spoken
+    #[arg(help_heading = "Service", long, value_name = "FLAVOUR", default_value_t = BackgroundOptions::usual().flavour, value_parser = choice::of([Flavour::Hwbinder, Flavour::Binder]))]
+    flavour: Flavour,
+
+    /// What the background is
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = Kind::Auto)]
+    group: Kind,
+
+    /// Foreground processes that hog the CPU
+    #[arg(long, value_name = "N", default_value_t = BackgroundOptions::usual().hogs, allow_negative_numbers = true)]
+    hogs: u32,
+
+    /// For how long the service computes in each call, in us of CPU time
+    #[arg(long, value_name = "US", default_value_t = BackgroundOptions::usual().work_us, allow_negative_numbers = true)]
+    work: u64,
+
+    /// Calls of each setting in a round
+    #[arg(short = 'i', long, value_name = "N", default_value_t = BackgroundOptions::usual().iterations, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    iterations: u32,
+
+    /// Rounds, in each of which every setting has its turn
+    #[arg(long, value_name = "N", default_value_t = BackgroundOptions::usual().rounds, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+
+    /// Android release of the service manager's protocol: 8 to 16, 15-qpr
+    #[arg(help_heading = "Service", long, value_name = "N", default_value_t)]
+    android: Release,
+
+    /// Write the whole record to FILE; `binderperf show FILE` reads it, `binderperf report FILE` draws it
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
+    record: Option<PathBuf>,
+
+    /// Output format
+    #[arg(help_heading = "Output", long, value_enum, default_value_t = Form::Summary)]
+    format: Form,
+
+    /// Time limit of the whole test in seconds
+    #[arg(help_heading = "Verdict", long, value_name = "S", default_value_t = BackgroundOptions::usual().time_limit_s, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
+    time_limit: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// A control group if one can be made, else a nice value
+    Auto,
+    /// A control group with a twentieth of the CPU time (version 1 or 2)
+    Cgroup,
+    /// Nice 10
+    Nice,
+}
+
+impl BackgroundArgs {
+    fn options(&self) -> Result<BackgroundOptions, String> {
+        let options = BackgroundOptions {
+            flavour: self.flavour,
+            group: match self.group {
+                Kind::Auto => GroupKind::Auto,
+                Kind::Cgroup => GroupKind::Cgroup,
+                Kind::Nice => GroupKind::Nice,
+            },
+            hogs: self.hogs,
+            work_us: self.work,
+            iterations: self.iterations,
+            rounds: self.rounds,
+            wanted: self.driver.wanted()?,
+            android: self.android,
+            time_limit_s: self.time_limit,
+            command_line: command_line(),
+            ..BackgroundOptions::usual()
+        };
+        options.check().map(|()| options)
+    }
+}
+
+/// Runs the experiment.
+pub(crate) fn run(args: &BackgroundArgs) -> CommandResult {
+    let print = |run: &Run| args.format.of(run);
+    measure(args.options(), args.record.as_deref(), bench::background::execute, print, status)
+}
+
+fn status(run: &Run) -> u8 {
+    let verdicts = run.background.iter().flat_map(|experiment| of_background(experiment, run.clock.unit));
+    let fine = verdicts.map(|verdict| verdict.grade).max() == Some(Grade::Good);
+    if fine { completeness(run) } else { completeness(run).max(exit::FAILED) }
+}
