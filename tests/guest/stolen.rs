@@ -10,7 +10,9 @@ use crate::support::{Folder, binderperf, call, end, start};
 
 /// How long QEMU is stopped, and how long it runs between stops.
 const STOPPED: Duration = Duration::from_millis(100);
-const BETWEEN: Duration = Duration::from_millis(400);
+const BETWEEN: Duration = Duration::from_millis(200);
+/// Calls of each class: seconds of calls, many times as long as a stop and the time to the next.
+const CALLS: &str = "4000";
 /// A guest that hangs is the time limit's.
 const PATIENCE: Duration = Duration::from_secs(280);
 
@@ -36,8 +38,7 @@ fn calls_that_lost_their_cpu_to_the_host_say_so() {
     let folder = Folder::new("stolen");
     let out = folder.path("out");
     let guest = ["vm", "--smp", "1", "--accel", "tcg", "--timeout", "240", "--out", &out, "--"];
-    let record =
-        ["trace", "record", "-o", "g.trace", "--", "binderperf", "latency", "hwbinder", "-i", "1000"];
+    let record = ["trace", "record", "-o", "g.trace", "--", "binderperf", "latency", "hwbinder", "-i", CALLS];
     let test = ["--no-scenes", "--cpus", "0,0", "--deadline-us", "60000000"];
     let mut child = start(&[&guest[..], &record, &test].concat());
     let begun = Instant::now();
