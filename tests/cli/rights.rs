@@ -1,9 +1,9 @@
-//! Commands in a user namespace, where root's capabilities show but do not count.
+//! Commands in a user namespace, where root's capabilities show but do not count, and in a bare root.
 //! Not here: processes without capabilities (`inheritance`).
 
 use std::process::Command;
 
-use crate::support::{BINARY, Called, call};
+use crate::support::{BINARY, Called, Folder, call};
 
 /// Runs the command as root of a new user namespace; `None`, with the reason printed, where there can be none.
 fn as_root_of_a_namespace(words: &[&str]) -> Option<Called> {
@@ -42,4 +42,47 @@ fn an_item_that_needs_another_uid_is_skipped_with_the_reason() {
     let Some(called) = as_root_of_a_namespace(&words) else { return };
     let called = called.ended(0);
     called.printed("# SKIP needs to act as another user, and cannot take uid 65534 here");
+}
+
+#[test]
+fn a_bare_root_is_told_what_it_lacks() {
+    let folder = Folder::new("bare-root");
+    let root = folder.path("");
+    std::fs::copy(BINARY, folder.path("binderperf")).expect("copied");
+    for inner in ["tmp", "proc"] {
+        std::fs::create_dir(folder.path(inner)).expect("made");
+    }
+    // Of its own, so that the mount ends with it.
+    let inside = |mount: bool, words: &str| {
+        let mount = if mount { format!("mount -t proc proc {root}/proc && ") } else { String::new() };
+        let script = format!("{mount}exec chroot {root} /binderperf {words}");
+        call("unshare", &["-Urmpf", "sh", "-c", &script], &[])
+    };
+    let version = inside(false, "--version");
+    if version.stderr.contains("unshare") {
+        println!("SKIP: no user namespace here: {}", version.stderr);
+        return;
+    }
+    version.ended(0).printed("commit");
+    let tests = [
+        "run --quick --driver embedded",
+        "latency hwbinder --driver embedded",
+        "throughput binder --driver embedded",
+        "inheritance --driver embedded",
+        "conformance --driver embedded",
+        "chaos --driver embedded",
+    ];
+    for test in tests {
+        for (mount, lacks, remedy) in [
+            (false, "/proc/self/exe", "mount -t proc proc /proc"),
+            (true, "/dev/null", "mknod -m 666 /dev/null c 1 3"),
+        ] {
+            let called = inside(mount, test).ended(3);
+            let said = &called.stderr;
+            assert!(
+                said.contains(&format!("there is no {lacks} here")) && said.contains(remedy),
+                "{test}: {said}"
+            );
+        }
+    }
 }

@@ -34,10 +34,7 @@ pub fn run(words: &[String]) -> u8 {
 pub fn serve(directory: Option<&Path>, mut tell: impl FnMut(&str)) -> Result<(), String> {
     let directory: PathBuf = match directory {
         Some(directory) => directory.to_owned(),
-        None => {
-            let context = EmbeddedContext::named("binder", Settings::default());
-            context.map_err(|error| error.to_string())?.directory().to_owned()
-        }
+        None => EmbeddedContext::named("binder", Settings::default()).directory().to_owned(),
     };
     sys::title::name_thread("broker");
     let system = |error| format!("preparing to serve failed: {}", sys::errno::describe(&error));

@@ -160,7 +160,7 @@ fn embedded(wanted: &Wanted, flavour: &str) -> Result<EmbeddedContext, OpenError
             refused(directory, "a private context has a directory of its own; give either")
         }
         (Device::Named(name), Some(directory)) => Ok(EmbeddedContext::at(directory, name, settings)),
-        (Device::Named(name), None) => EmbeddedContext::named(name, settings),
+        (Device::Named(name), None) => Ok(EmbeddedContext::named(name, settings)),
         (Device::Auto, Some(directory)) => Ok(EmbeddedContext::at(directory, flavour, settings)),
         (Device::Auto | Device::Private, None) => {
             EmbeddedContext::private(flavour, settings).map_err(|source| OpenError::Os {

@@ -19,7 +19,7 @@ pub fn of_embedded(directory: Option<&Path>, which: StateFile) -> Result<String,
     let settings = Settings::default();
     let context = match directory {
         Some(directory) => EmbeddedContext::at(directory, "binder", settings),
-        None => EmbeddedContext::named("binder", settings).map_err(StateError::Open)?,
+        None => EmbeddedContext::named("binder", settings),
     };
     let nobody = || StateError::NoBroker(context.directory().to_owned());
     context.state(which).map_err(StateError::Open)?.ok_or_else(nobody)

@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -52,16 +52,9 @@ impl Drop for BrokerDirectory {
 impl EmbeddedContext {
     /// The context of this name in the user's own directory: below `$XDG_RUNTIME_DIR`, else below the directory for
     /// temporary files. Nothing is created or opened yet.
-    ///
-    /// # Errors
-    /// The user of this process cannot be determined.
-    pub fn named(name: &str, settings: Settings) -> Result<Self, OpenError> {
-        let directory = user_directory().map_err(|source| OpenError::Os {
-            path: PathBuf::from("/proc/self"),
-            call: "asking for this process's user",
-            source,
-        })?;
-        Ok(Self::at(&directory, name, settings))
+    #[must_use]
+    pub fn named(name: &str, settings: Settings) -> Self {
+        Self::at(&user_directory(), name, settings)
     }
 
     /// The context of this name in a directory. Nothing is created or opened yet.
@@ -173,12 +166,12 @@ impl EmbeddedContext {
 }
 
 /// `$XDG_RUNTIME_DIR/binderperf`, or a temporary directory with the user's number in its name.
-pub(super) fn user_directory() -> io::Result<PathBuf> {
+pub(super) fn user_directory() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR") {
-        Some(given) if Path::new(&given).is_absolute() => Ok(Path::new(&given).join(FOLDER)),
+        Some(given) if Path::new(&given).is_absolute() => Path::new(&given).join(FOLDER),
         _ => {
-            let user = fs::metadata("/proc/self")?.uid();
-            Ok(std::env::temp_dir().join(format!("{FOLDER}-{user}")))
+            let user = sys::identity::effective_uid();
+            std::env::temp_dir().join(format!("{FOLDER}-{user}"))
         }
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn fits(directory: &Path) -> Result<(), String> {
         return Ok(());
     }
     let private = directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PRIVATE));
-    let users = super::context::user_directory().is_ok_and(|users| users == directory);
+    let users = super::context::user_directory() == directory;
     let shorter = match (private, users) {
         (true, _) => "set TMPDIR to a directory with a shorter path",
         (false, true) => "set XDG_RUNTIME_DIR (else TMPDIR counts) to a directory with a shorter path",
@@ -58,6 +58,9 @@ pub(super) fn fits(directory: &Path) -> Result<(), String> {
 /// [`OpenError`] with what was found there and the remedy.
 pub(super) fn ensure(directory: &Path) -> Result<(), OpenError> {
     let refused = |why| OpenError::Embedded { directory: directory.to_owned(), why };
+    if let Some(missing) = sys::needs::missing() {
+        return Err(refused(missing));
+    }
     fits(directory).map_err(refused)?;
     match DirBuilder::new().mode(0o700).create(directory) {
         Ok(()) => {}
@@ -72,8 +75,7 @@ pub(super) fn ensure(directory: &Path) -> Result<(), OpenError> {
     }
     let said = |error| refused(format!("looking at it failed: {}", sys::errno::describe(&error)));
     let found = fs::symlink_metadata(directory).map_err(said)?;
-    let me = fs::metadata("/proc/self").map_err(said)?.uid();
-    judge(&found, me).map_err(refused)
+    judge(&found, sys::identity::effective_uid()).map_err(refused)
 }
 
 /// Checks that user `me` may use what was found, and nobody else.

@@ -107,7 +107,8 @@ impl WorkerProcess {
         command.args(words).stdin(stdin).stdout(stdout).stderr(stderr).process_group(0);
         sys::title::give(&mut command, title);
         sys::child::die_with_parent(&mut command);
-        let child = command.spawn()?;
+        let named = |error| sys::needs::missing().map_or(error, io::Error::other);
+        let child = command.spawn().map_err(named)?;
         Ok(Self { state: Mutex::new(State { child, unread: Vec::new(), end: None, on_end }) })
     }
 

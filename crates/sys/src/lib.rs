@@ -21,6 +21,7 @@ pub mod limits;
 pub mod local_time;
 pub mod lock;
 mod mapping;
+pub mod needs;
 pub mod own_memory;
 pub mod page;
 pub mod pid_one;

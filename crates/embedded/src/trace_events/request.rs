@@ -28,8 +28,7 @@ const LONGEST: u64 = 4096;
 /// # Errors
 /// The directory accepts no marks, or the user's directory cannot be used.
 pub fn announce(folder: &Path) -> Result<(), OpenError> {
-    let place = user_directory().map_err(os(Path::new("/proc/self"), "asking for this process's user"))?;
-    announce_in(&place, folder)
+    announce_in(&user_directory(), folder)
 }
 
 fn os(path: &Path, call: &'static str) -> impl FnOnce(io::Error) -> OpenError {
@@ -63,7 +62,7 @@ fn announce_in(place: &Path, folder: &Path) -> Result<(), OpenError> {
 /// # Errors
 /// The file cannot be removed; a missing file is no error.
 pub fn withdraw() -> io::Result<()> {
-    match fs::remove_file(user_directory()?.join(FILE)) {
+    match fs::remove_file(user_directory().join(FILE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
@@ -74,13 +73,13 @@ pub fn withdraw() -> io::Result<()> {
 pub fn requested() -> Option<PathBuf> {
     match std::env::var_os(TRACING) {
         Some(folder) => (!folder.is_empty()).then(|| folder.into()),
-        None => announced_in(&user_directory().ok()?),
+        None => announced_in(&user_directory()),
     }
 }
 
 /// The announced directory, if the file belongs to this user alone and the directory still exists.
 fn announced_in(place: &Path) -> Option<PathBuf> {
-    let me = fs::metadata("/proc/self").ok()?.uid();
+    let me = sys::identity::effective_uid();
     let path = place.join(FILE);
     let found = fs::symlink_metadata(&path).ok()?;
     let own = found.is_file() && found.uid() == me && found.mode() & 0o022 == 0;
