@@ -193,7 +193,11 @@ fn take(bundle: &mut Bundle, file: &Path) -> Result<(), String> {
 }
 
 fn unreadable(file: &Path, why: &str) -> RunProblem {
-    RunProblem { words: "UNREADABLE".to_owned(), ..RunProblem::not_run(name_of(file), why) }
+    RunProblem {
+        words: "UNREADABLE".to_owned(),
+        expected: "a record".to_owned(),
+        ..RunProblem::not_run(name_of(file), why)
+    }
 }
 
 fn name_of(path: &Path) -> String {

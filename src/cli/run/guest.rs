@@ -110,9 +110,10 @@ fn take_over(own: &Path, folder: &mut Folder, back: Back) -> Result<(), Failure>
         Ok(status) => format!("the run in the guest ended with status {status}"),
         Err(why) => why,
     };
-    folder
-        .bundle
-        .troubles
-        .push(RunProblem { words: "ENDED EARLY".to_owned(), ..RunProblem::not_run("the guest", trouble) });
+    folder.bundle.troubles.push(RunProblem {
+        words: "ENDED EARLY".to_owned(),
+        expected: "it runs to its end".to_owned(),
+        ..RunProblem::not_run("the guest", trouble)
+    });
     Ok(())
 }

@@ -24,6 +24,8 @@ const REPORT: &str = "report.html";
 const TROUBLES: &str = "troubles.json";
 /// The verdict on parts that were repeated.
 const TWICE: &str = "measured twice";
+/// What was expected of them.
+const UNDISTURBED: &str = "the machine is this test's alone";
 /// The names of files that only `run` writes.
 const LEFT_BY_A_RUN: [&str; 12] = [
     "throughput.json",
@@ -96,7 +98,11 @@ impl Folder {
             Some(known) => known.reason = format!("{}. {name}: {reason}", known.reason),
             None => {
                 let problem = RunProblem::not_here("disturbed parts", format!("{name}: {reason}"));
-                self.bundle.troubles.push(RunProblem { words: TWICE.to_owned(), ..problem });
+                self.bundle.troubles.push(RunProblem {
+                    words: TWICE.to_owned(),
+                    expected: UNDISTURBED.to_owned(),
+                    ..problem
+                });
             }
         }
         self.put(&file, &run.to_json());
@@ -165,7 +171,12 @@ impl Folder {
     fn complained(&mut self, text: &str) {
         let reason = text.lines().next().unwrap_or("messages were lost").to_owned();
         let words = "COMPLAINTS".to_owned();
-        self.bundle.troubles.push(RunProblem { words, ..RunProblem::not_run("kernel log", reason) });
+        let expected = "no messages of errors".to_owned();
+        self.bundle.troubles.push(RunProblem {
+            words,
+            expected,
+            ..RunProblem::not_run("kernel log", reason)
+        });
     }
 
     /// Writes a file. Where the disk is full, recordings are removed until it fits: results come first.

@@ -62,6 +62,9 @@ pub struct RunProblem {
     pub grade: Grade,
     /// The verdict, e.g. `NOT RUN`.
     pub words: String,
+    /// What should have been; empty in older documents.
+    #[serde(default)]
+    pub expected: String,
     /// The reason.
     pub reason: String,
 }
@@ -73,6 +76,7 @@ impl RunProblem {
             test: test.into(),
             grade: Grade::Bad,
             words: "NOT RUN".to_owned(),
+            expected: "it is run".to_owned(),
             reason: reason.into(),
         }
     }

@@ -16,7 +16,7 @@ use crate::verdict::{
 /// The verdicts on the tests of all runs, in their order, then the problems beside them.
 pub fn verdicts(bundle: &Bundle) -> Vec<TestVerdicts> {
     let troubles = bundle.troubles.iter().map(|trouble| {
-        let verdict = Verdict::good("test", &trouble.words).held_against("it is run", "");
+        let verdict = Verdict::good("test", &trouble.words).held_against(&trouble.expected, "");
         let verdict = verdict.because(trouble.grade, &trouble.reason);
         TestVerdicts { test: trouble.test.clone(), verdicts: vec![verdict] }
     });
