@@ -7,7 +7,7 @@ GUEST_RUNNER := CARGO_TARGET_$(shell echo $(HOST) | tr 'a-z-' 'A-Z_')_RUNNER="$(
 EXAMPLES := $(basename $(notdir $(wildcard crates/binder/examples/*.rs)))
 ARGS ?=
 
-.PHONY: run build test check unit embedded loom guest phone arm64 doc counts record-counts bench trials fuzz install clean
+.PHONY: run build test check unit embedded loom guest phone arm64 doc counts record-counts bench trials fuzz install files release packages deb clean
 
 run: build
 	$(RELEASE) run $(ARGS)
@@ -16,7 +16,7 @@ build:
 	@tools/install-deps run
 	BINDERPERF_GIT="$$(git describe --always --dirty 2>/dev/null)" cargo build --release
 
-test: check doc unit embedded loom guest phone arm64 counts
+test: check doc unit embedded loom guest phone arm64 counts packages
 
 check:
 	@tools/install-deps test
@@ -86,15 +86,49 @@ trials:
 # The program, its manual, its completions and the documents that they name.
 PREFIX ?= /usr/local
 SHARE := $(DESTDIR)$(PREFIX)/share
-install: build
+install: build files
+
+# Those files, written by SELF, a build for this machine.
+SELF ?= $(RELEASE)
+files:
 	install -D $(RELEASE) $(DESTDIR)$(PREFIX)/bin/binderperf
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions \
 		$(SHARE)/fish/vendor_completions.d $(SHARE)/doc/binderperf/docs
-	$(RELEASE) man --out $(SHARE)/man/man1
-	$(RELEASE) completions bash >$(SHARE)/bash-completion/completions/binderperf
-	$(RELEASE) completions zsh >$(SHARE)/zsh/site-functions/_binderperf
-	$(RELEASE) completions fish >$(SHARE)/fish/vendor_completions.d/binderperf.fish
+	$(SELF) man --out $(SHARE)/man/man1
+	$(SELF) completions bash >$(SHARE)/bash-completion/completions/binderperf
+	$(SELF) completions zsh >$(SHARE)/zsh/site-functions/_binderperf
+	$(SELF) completions fish >$(SHARE)/fish/vendor_completions.d/binderperf.fish
 	install -m 644 docs/*.md $(SHARE)/doc/binderperf/docs
+
+# Folder of packages, and the targets of a release made on x86-64.
+DIST := target/dist
+RELEASE_TARGETS := $(sort $(HOST) aarch64-unknown-linux-musl armv7-unknown-linux-gnueabihf)
+
+# A static binary for each target; for each a tarball and a Debian package, with manual and completions, and a bill of
+# materials; checksums of all.
+release: build
+	@tools/install-deps release
+	rustup target add $(RELEASE_TARGETS)
+	rm -rf $(DIST)
+	for target in $(RELEASE_TARGETS); do \
+		BINDERPERF_GIT="$$(git describe --always --dirty)" cargo build --release --target $$target && \
+		BINDERPERF=$(RELEASE) tools/package target/$$target/release/binderperf $$target $(DIST) && \
+		tools/sbom $$target >$(DIST)/binderperf-$$target.spdx || exit 1; done
+	cd $(DIST) && sha256sum * >SHA256SUMS
+
+# The package of the debug build, installed and used in a new tree of Debian.
+packages:
+	@tools/install-deps test
+	cargo build
+	mkdir -p target/packages/stripped
+	strip -o target/packages/stripped/binderperf $(DEBUG)
+	tools/package target/packages/stripped/binderperf $(HOST) target/packages
+	tools/try-package target/packages/*.deb
+
+# The Debian package and the tarball for this machine alone.
+deb: build
+	@tools/install-deps release
+	tools/package $(RELEASE) $(HOST) $(DIST)
 
 # Needs a nightly compiler and `cargo install cargo-fuzz`. Seeds are in fuzz/seeds.
 FUZZ_SECONDS ?= 60

@@ -14,7 +14,7 @@ use super::{
 
 /// Performance tests for Linux Binder IPC, on any kernel
 #[derive(Debug, Parser)]
-#[command(name = NAME, version, disable_help_subcommand = true, subcommand_value_name = "COMMAND")]
+#[command(name = NAME, version = env!("BINDERPERF_VERSION"), disable_help_subcommand = true, subcommand_value_name = "COMMAND")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
