@@ -96,6 +96,8 @@ fn listed(item: &Item) -> String {
 
 fn test(args: &ConformanceArgs, items: &[&Item]) -> Result<Totals, Stop> {
     let wanted = args.driver.wanted().or_exit(exit::USAGE)?;
+    // Before the first process is started. Without the handlers a signal kills this process, and nothing worse.
+    let _ = sys::stop_signal::catch();
     let located = conformance::find(&wanted).or_exit(exit::UNABLE)?;
     let context = conformance::Subject::from(located.context);
     let mut evidence = conformance::examine(&context).or_exit(exit::UNABLE)?;

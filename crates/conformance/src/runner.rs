@@ -44,16 +44,15 @@ pub fn check_unmanaged(subject: &Subject) -> Result<(), String> {
     }
 }
 
-/// Runs items in order. `report` gets each outcome with diagnostics and returns whether to continue. SIGINT and
-/// SIGTERM also end the run, without a report of the current item; returns that signal.
+/// Runs items in order. `report` gets each outcome with diagnostics and returns whether to continue. A caught
+/// SIGINT or SIGTERM (`sys::stop_signal::catch`) also ends the run, without a report of the current item; returns that
+/// signal.
 pub fn run(
     subject: &Subject,
     items: &[&Item],
     options: &Options,
     report: &mut dyn FnMut(&Item, &Outcome, &[String]) -> bool,
 ) -> Option<&'static str> {
-    // Without the handlers a signal kills this process.
-    let _ = sys::stop_signal::catch();
     let mut open: Option<test_manager::ManagerThread> = None;
     for item in items {
         if let Some(signal) = sys::stop_signal::received() {
