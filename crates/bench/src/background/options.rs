@@ -4,10 +4,9 @@
 use ipc::Release;
 
 pub use super::group::GroupKind;
-use crate::inversion::options::{MOST_HOGS, MOST_WORK_US};
+use crate::inversion::options::check;
 use crate::plan::{Flavour, Wanted};
 use record::Ground;
-use record::inversion::LEAST_CALLS;
 
 /// Options of the experiment.
 #[derive(Clone, Debug)]
@@ -16,9 +15,9 @@ pub struct BackgroundOptions {
     pub flavour: Flavour,
     /// Scheduling group of the background.
     pub group: GroupKind,
-    /// Number of foreground processes that occupy the CPU, 1 to [`MOST_HOGS`].
+    /// Number of foreground processes that occupy the CPU, 1 to [`MOST_HOGS`](crate::inversion::options::MOST_HOGS).
     pub hogs: u32,
-    /// Computing time of the service in each call, in us; at most [`MOST_WORK_US`].
+    /// Computing time of the service in each call, in us; at most [`MOST_WORK_US`](crate::inversion::options::MOST_WORK_US).
     pub work_us: u64,
     /// Calls of each setting in each round.
     pub iterations: u32,
@@ -60,22 +59,7 @@ impl BackgroundOptions {
     /// # Errors
     /// The invalid option and its limits, as a message for the user.
     pub fn check(&self) -> Result<(), String> {
-        if !(1..=MOST_HOGS).contains(&self.hogs) {
-            return Err(format!("{} hogs make no experiment: use 1 to {MOST_HOGS}", self.hogs));
-        }
-        if self.work_us > MOST_WORK_US {
-            return Err(format!(
-                "{} us of work in each call are too much: use {MOST_WORK_US} at most",
-                self.work_us
-            ));
-        }
-        if u64::from(self.iterations) * u64::from(self.rounds) < LEAST_CALLS {
-            return Err(format!(
-                "{} calls in each of {} rounds tell nothing: use {LEAST_CALLS} in all at least",
-                self.iterations, self.rounds
-            ));
-        }
-        Ok(())
+        check(self.hogs, self.work_us, self.iterations, self.rounds)
     }
 
     pub(super) fn for_record(&self) -> record::Plan {

@@ -16,6 +16,25 @@ pub const MOST_HOGS: u32 = 64;
 /// Longest work of a call, in us: far below the run time limit of a real-time process.
 pub const MOST_WORK_US: u64 = 50_000;
 
+/// Checks what the experiments with hogs have in common.
+///
+/// # Errors
+/// The invalid option and its limits, as a message for the user.
+pub(crate) fn check(hogs: u32, work_us: u64, iterations: u32, rounds: u32) -> Result<(), String> {
+    if !(1..=MOST_HOGS).contains(&hogs) {
+        return Err(format!("{hogs} hogs make no experiment: use 1 to {MOST_HOGS}"));
+    }
+    if work_us > MOST_WORK_US {
+        return Err(format!("{work_us} us of work in each call are too much: use {MOST_WORK_US} at most"));
+    }
+    if u64::from(iterations) * u64::from(rounds) < LEAST_CALLS {
+        return Err(format!(
+            "{iterations} calls in each of {rounds} rounds tell nothing: use {LEAST_CALLS} in all at least"
+        ));
+    }
+    Ok(())
+}
+
 /// Options of the experiment.
 #[derive(Clone, Debug)]
 pub struct InversionOptions {
@@ -55,23 +74,7 @@ impl InversionOptions {
     /// # Errors
     /// The invalid option and its limits, as a message for the user.
     pub fn check(&self) -> Result<(), String> {
-        if !(1..=MOST_HOGS).contains(&self.hogs) {
-            return Err(format!("{} hogs make no experiment: use 1 to {MOST_HOGS}", self.hogs));
-        }
-        if self.work_us > MOST_WORK_US {
-            return Err(format!(
-                "{} us of work in each call are too much: use {MOST_WORK_US} at most",
-                self.work_us
-            ));
-        }
-        let calls = u64::from(self.iterations) * u64::from(self.rounds);
-        if calls < LEAST_CALLS {
-            return Err(format!(
-                "{} calls in each of {} rounds tell nothing: use {LEAST_CALLS} in all at least",
-                self.iterations, self.rounds
-            ));
-        }
-        Ok(())
+        check(self.hogs, self.work_us, self.iterations, self.rounds)
     }
 
     /// Returns the CPU, which must be one that this program may use.

@@ -4,12 +4,11 @@
 use ipc::Release;
 use record::Class;
 
+use crate::inversion::options::MOST_WORK_US;
 use crate::plan::{Flavour, Wanted};
 
 /// Maximum number of pairs; each is three processes.
 pub const MOST_PAIRS: u32 = 128;
-/// Longest work of a call, in us: far below the run time limit of a real-time process.
-pub const MOST_WORK_US: u64 = 50_000;
 /// Longest period, in us.
 const LONGEST_PERIOD_US: u64 = 10_000_000;
 /// Largest share of the CPUs' time that the pairs may need. Linux leaves real-time threads 95 %.
