@@ -41,6 +41,8 @@ enum Wanted {
     Hwbinder(Dialect),
     #[command(about = Test::All.about())]
     All(Dialect),
+    #[command(about = Test::Ping.about())]
+    Ping(Dialect),
     CompareFlavours(flavours::FlavoursArgs),
     Workers(workers::WorkersArgs),
     HwbinderWorkers(hwbinder::HwbinderArgs),
@@ -59,12 +61,14 @@ struct Dialect {
 /// Runs the named test.
 pub(super) fn run(args: ThroughputArgs) -> CommandResult {
     let measure = |test: Test, dialect: Dialect| {
-        Ok(benchmark(test, &format!("binderperf throughput {}", test.word()), dialect.words, CONTROLS))
+        let name = format!("binderperf throughput {}", test.word());
+        Ok(benchmark(test, &name, dialect.words, test.controls()))
     };
     match args.test {
         Wanted::Binder(dialect) => measure(Test::Binder, dialect),
         Wanted::Hwbinder(dialect) => measure(Test::Hwbinder, dialect),
         Wanted::All(dialect) => measure(Test::All, dialect),
+        Wanted::Ping(dialect) => measure(Test::Ping, dialect),
         Wanted::CompareFlavours(args) => flavours::run(&args),
         Wanted::Workers(args) => workers::run(args, false),
         Wanted::HwbinderWorkers(args) => hwbinder::run(args, false),
@@ -79,6 +83,7 @@ impl ThroughputArgs {
             Wanted::Binder(dialect) => check(Test::Binder, dialect.words.clone()),
             Wanted::Hwbinder(dialect) => check(Test::Hwbinder, dialect.words.clone()),
             Wanted::All(dialect) => check(Test::All, dialect.words.clone()),
+            Wanted::Ping(dialect) => check(Test::Ping, dialect.words.clone()),
             _ => Ok(()),
         }
     }
@@ -86,15 +91,12 @@ impl ThroughputArgs {
 
 /// Reads a test's words, and leaves it at that.
 pub(super) fn check(test: Test, words: Vec<String>) -> Result<(), String> {
-    Call::parse(test, words, CONTROLS).map(drop)
+    Call::parse(test, words, test.controls()).map(drop)
 }
-
-/// The default controls of a test that is not called as Android's tool.
-const CONTROLS: &str = "default";
 
 /// The definition that parses the arguments of a test in Google Benchmark's dialect, by its name.
 pub(super) fn definition(name: &str) -> Option<Command> {
-    let test = [Test::Binder, Test::Hwbinder, Test::All].into_iter().find(|test| test.word() == name)?;
+    let test = Test::EACH.into_iter().find(|test| test.word() == name)?;
     Some(own::definition(test))
 }
 

@@ -23,6 +23,7 @@ mod manual;
 mod names;
 mod overload;
 mod perfetto;
+mod ping;
 mod rights;
 mod run;
 mod state;

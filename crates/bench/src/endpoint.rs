@@ -106,6 +106,16 @@ impl<C: Connection> Endpoint<C> {
         )))
     }
 
+    /// The context's manager, after a wait for it.
+    pub(crate) fn manager(&self) -> Result<Proxy, CallError> {
+        let ready = match self.dialect {
+            Dialect::Binder(_) => Services::wait(&self.process, ABSENCE).map(drop),
+            Dialect::Hwbinder => hidl::Services::wait(&self.process, ABSENCE).map(drop),
+        };
+        ready.map_err(unmanaged(ABSENCE))?;
+        self.process.context_manager().map_err(refused)
+    }
+
     /// Finds another process's service, after a wait for it; for hwbinder, by this interface.
     pub(crate) fn find(&self, interface: &str, name: &str) -> Result<Proxy, CallError> {
         let found = match self.dialect {
@@ -182,6 +192,20 @@ impl<X: Context> Rendezvous<'_, X> {
         let endpoint = Endpoint::open(self.context, self.dialect, 0)?;
         let service = endpoint.find(interface, self.name)?;
         Ok((endpoint, service))
+    }
+
+    /// Opens the context, and finds the object with this name whatever its interface is; without a name the context's
+    /// manager. A hwbinder object is named `INTERFACE/INSTANCE`.
+    pub(crate) fn find_object(&self) -> Result<Proxy, CallError> {
+        let endpoint = Endpoint::open(self.context, self.dialect, 0)?;
+        match (self.name, self.dialect) {
+            ("", _) => endpoint.manager(),
+            (name, Dialect::Binder(_)) => endpoint.find("", name),
+            (name, Dialect::Hwbinder) => {
+                let (interface, instance) = name.rsplit_once('/').unwrap_or((name, "default"));
+                endpoint.find(interface, instance)
+            }
+        }
     }
 
     /// Opens the context, and registers the object that `publish` creates.

@@ -57,7 +57,8 @@ pub struct Plan {
     pub tests: Vec<Family>,
     /// Payloads of every family in bytes, without duplicates.
     pub payloads: Vec<u64>,
-    /// Instance of a hwbinder service that another program registered, in place of one of ours.
+    /// A service that another program registered, in place of one of ours: the instance of hwbinder's `IBenchmark`, or what
+    /// pings go to (`None`: the service manager).
     pub service: Option<String>,
     /// Control families to run before the test, in order.
     pub controls: Controls,
@@ -132,7 +133,7 @@ impl Plan {
     pub fn dialect(&self, family: Family) -> Option<Dialect> {
         let hwbinder = match family {
             Family::Raw => self.tests.first() == Some(&Family::Binderize),
-            family => family == Family::Binderize,
+            family => matches!(family, Family::Binderize | Family::HwPing),
         };
         let dialect = if hwbinder { Dialect::Hwbinder } else { Dialect::Binder(self.android) };
         family.needs_driver().then_some(dialect)

@@ -22,7 +22,8 @@ use sys::shared_memory::SharedMemory;
 use crate::endpoint::Rendezvous;
 use crate::measure::CallError;
 use crate::measure::echo::inside::{Copying, Serialising};
-use crate::measure::echo::{binder, event, hwbinder, pipe, raw, shared, unix};
+use crate::measure::echo::ping::Question;
+use crate::measure::echo::{binder, event, hwbinder, ping, pipe, raw, shared, unix};
 use crate::plan::{Dialect, Family, FaultKind, Placement, Plan, Planned};
 use crate::serialisation;
 pub(crate) use contexts::{ContextState, Contexts, OwnManager};
@@ -43,6 +44,7 @@ pub(crate) enum AnyClient {
     Binder(binder::Client),
     Hwbinder(hwbinder::Client),
     Passthrough(hwbinder::InProcess),
+    Ping(ping::Client),
 }
 
 /// Error that prevents measuring a case.
@@ -98,6 +100,7 @@ macro_rules! on_client {
             $crate::servers::AnyClient::Binder($client) => $work,
             $crate::servers::AnyClient::Hwbinder($client) => $work,
             $crate::servers::AnyClient::Passthrough($client) => $work,
+            $crate::servers::AnyClient::Ping($client) => $work,
         }
     };
 }
@@ -194,6 +197,9 @@ impl Servers {
             }
             Family::Passthrough => Ok(AnyClient::Passthrough(hwbinder::InProcess::new(len))),
             family @ (Family::Raw | Family::Binder | Family::Binderize) => self.on_driver(family, len, fault),
+            Family::Ping => self.ping(planned.family, Question::Ping),
+            Family::Interface => self.ping(planned.family, Question::Interface),
+            Family::HwPing => self.ping(planned.family, Question::HidlPing),
         }
     }
 
@@ -231,6 +237,21 @@ impl Servers {
                 Ok(AnyClient::Binder(self.named(false, fault, dialect, &context, find)?))
             }),
         }
+    }
+
+    /// Opens a case that calls another program's object, or the manager, which is ours only where there is none.
+    fn ping(&mut self, family: Family, question: Question) -> Result<AnyClient, CaseError> {
+        let no_driver = || CaseError::Failed(format!("{family} talks to no driver"));
+        let dialect = self.plan.dialect(family).ok_or_else(no_driver)?;
+        let any = match self.plan.service {
+            Some(_) => self.contexts.find(dialect)?,
+            None => self.contexts.manage(dialect, &self.watchdog)?,
+        };
+        let name = self.plan.service.clone().unwrap_or_default();
+        on_context!(any, |context| {
+            self.others(dialect, &name, &context, |place| ping::Client::find(place, question))
+                .map(AnyClient::Ping)
+        })
     }
 
     /// Ends the processes of the last case.
@@ -396,10 +417,13 @@ impl Servers {
 
     /// Checks that the service exists where the plan uses another program's.
     pub(crate) fn see_to_others(&self) -> Result<(), CaseError> {
-        let Some(name) = &self.plan.service else { return Ok(()) };
-        let dialect = Dialect::Hwbinder;
+        let (Some(name), Some(family)) = (&self.plan.service, self.plan.tests.first()) else { return Ok(()) };
+        let Some(dialect) = self.plan.dialect(*family) else { return Ok(()) };
         on_context!(self.contexts.find(dialect)?, |context| {
-            self.others(dialect, name, &context, |place| hwbinder::Client::find(place, 0)).map(drop)
+            self.others(dialect, name, &context, |place| match family.is_ping() {
+                true => place.find_object().map(drop),
+                false => hwbinder::Client::find(place, 0).map(drop),
+            })
         })
     }
 }

@@ -7,7 +7,7 @@ use super::super::A_YEAR_S;
 use super::super::choice;
 use super::super::driver::DriverArgs;
 use bench::plan::gbench::{self, Flags};
-use bench::plan::{Controls, Device, Family, Fault, Gate, MinTime, Placement, Plan, Release};
+use bench::plan::{Controls, Device, Family, Fault, Flavour, Gate, MinTime, Placement, Plan, Release};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Args as _, Command, Parser, ValueEnum, ValueHint};
 use record::CaseKind;
@@ -21,9 +21,22 @@ pub(crate) enum Test {
     Hwbinder,
     /// Both flavours, and without IPC.
     All,
+    /// Calls that any object answers.
+    Ping,
 }
 
 impl Test {
+    pub(super) const EACH: [Self; 4] = [Self::Binder, Self::Hwbinder, Self::All, Self::Ping];
+
+    /// Its default controls where it is not called as Android's tool.
+    pub(super) fn controls(self) -> &'static str {
+        match self {
+            // A pipe and a socket carry no empty message.
+            Self::Ping => "futex,eventfd,spin",
+            _ => "default",
+        }
+    }
+
     /// Its description.
     pub(super) fn about(self) -> &'static str {
         match self {
@@ -34,6 +47,9 @@ impl Test {
                 "Measure hwbinder calls, or the same without IPC; Android's libhwbinder_benchmark"
             }
             Self::All => "Measure binder, hwbinder and the same without IPC in one run",
+            Self::Ping => {
+                "Measure calls that any object answers: needs no service of ours, so it works on production phones"
+            }
         }
     }
 
@@ -43,6 +59,7 @@ impl Test {
             Self::Binder => "binder",
             Self::Hwbinder => "hwbinder",
             Self::All => "all",
+            Self::Ping => "ping",
         }
     }
 }
@@ -68,9 +85,13 @@ pub(super) struct Own {
     #[arg(short = 'm', long, value_name = "MODE", value_enum, hide_possible_values = true)]
     mode: Option<Mode>,
 
-    /// Measure the registered service with this instance name of IBenchmark [default: an own service]
-    #[arg(long, value_name = "INSTANCE")]
+    /// Measure this registered service: an instance of IBenchmark, of a ping any name (of hwbinder INTERFACE/INSTANCE) [default: an own service; of a ping the service manager]
+    #[arg(long, value_name = "NAME")]
     service: Option<String>,
+
+    /// The library whose objects are pinged: binder, hwbinder [default: binder]
+    #[arg(long, value_name = "FLAVOUR", value_parser = choice::of([Flavour::Binder, Flavour::Hwbinder]))]
+    flavour: Option<Flavour>,
 
     #[command(flatten)]
     driver: DriverArgs,
@@ -119,9 +140,10 @@ pub(super) struct Own {
 /// The documented definition of a test: Google Benchmark's flags and the own ones that apply.
 pub(crate) fn definition(test: Test) -> Command {
     let strange: &[&str] = match test {
-        Test::Binder => &["mode", "service"],
-        Test::Hwbinder => &["android"],
-        Test::All => &["mode", "service", "device"],
+        Test::Binder => &["mode", "service", "flavour"],
+        Test::Hwbinder => &["android", "flavour"],
+        Test::All => &["mode", "service", "device", "flavour"],
+        Test::Ping => &["mode"],
     };
     let definition = Command::new(test.word()).args(gbench::FLAGS.iter().map(flag));
     let whole = Own::augment_args(definition).about(test.about());
@@ -160,17 +182,23 @@ impl Own {
         let device = self.driver.device();
         let given = [
             ("-m", self.mode.is_some(), &[Test::Hwbinder][..], "it is about hwbinder's service"),
-            ("--service", self.service.is_some(), &[Test::Hwbinder], "it is about hwbinder's service"),
+            (
+                "--service",
+                self.service.is_some(),
+                &[Test::Hwbinder, Test::Ping],
+                "it is about hwbinder's service, or about whom to ping",
+            ),
+            ("--flavour", self.flavour.is_some(), &[Test::Ping], "the test's name says it"),
             (
                 "--android",
                 self.android.is_some(),
-                &[Test::Binder, Test::All],
+                &[Test::Binder, Test::All, Test::Ping],
                 "no release changed hwbinder's",
             ),
             (
                 "--device",
                 !matches!(device, Device::Auto | Device::Private),
-                &[Test::Binder, Test::Hwbinder],
+                &[Test::Binder, Test::Hwbinder, Test::Ping],
                 "each flavour needs a context of its own",
             ),
         ];
@@ -196,7 +224,14 @@ impl Own {
             (Test::Hwbinder, Some(Mode::Passthrough)) => vec![Family::Passthrough],
             (Test::Hwbinder, _) => vec![Family::Binderize],
             (Test::All, _) => Family::TESTS.to_vec(),
+            (Test::Ping, _) if self.pinged() == Flavour::Hwbinder => vec![Family::HwPing],
+            (Test::Ping, _) => vec![Family::Ping, Family::Interface],
         }
+    }
+
+    /// The library whose objects are called, where that is a choice.
+    fn pinged(&self) -> Flavour {
+        self.flavour.unwrap_or(Flavour::Binder)
     }
 
     /// The plan from both kinds of flags.
@@ -204,7 +239,8 @@ impl Own {
         self.check(test)?;
         let mut wanted = self.driver.wanted()?;
         if self.service.is_some() && wanted.device == Device::Auto {
-            wanted.device = Device::Named("hwbinder".to_owned());
+            let name = if test == Test::Ping { self.pinged() } else { Flavour::Hwbinder }.name();
+            wanted.device = Device::Named(name.to_owned());
         }
         let controls = self.controls.clone().unwrap_or_else(Controls::none);
         for gate in &self.max {
@@ -218,6 +254,7 @@ impl Own {
         let plan = Plan {
             test: format!("throughput {}", test.word()),
             tests: self.tests(test),
+            payloads: if test == Test::Ping { vec![0] } else { Family::PAYLOADS.to_vec() },
             service: self.service.clone(),
             controls,
             filter: flags.filter.clone(),
@@ -314,7 +351,7 @@ mod tests {
 
     #[test]
     fn what_is_shown_is_what_is_read() {
-        for test in [Test::Binder, Test::Hwbinder, Test::All] {
+        for test in Test::EACH {
             let shown = definition(test).render_long_help().to_string();
             assert!(shown.contains("--record") && shown.contains("--gbench-compat"), "{shown}");
             assert!(!shown.contains("--fault") && shown.contains("--benchmark_filter=<REGEX>"), "{shown}");

@@ -7,6 +7,7 @@ pub(crate) mod binder;
 pub(crate) mod event;
 pub(crate) mod hwbinder;
 pub(crate) mod inside;
+pub(crate) mod ping;
 pub(crate) mod pipe;
 pub(crate) mod raw;
 pub(crate) mod shared;

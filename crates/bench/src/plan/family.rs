@@ -35,6 +35,12 @@ pub enum Family {
     Binderize,
     /// A test: hwbinder's interface, implemented in the calling process.
     Passthrough,
+    /// A test: binder's ping, which any object answers.
+    Ping,
+    /// A test: binder's question for an object's interface.
+    Interface,
+    /// A test: hwbinder's ping.
+    HwPing,
 }
 
 impl Family {
@@ -47,6 +53,9 @@ impl Family {
     const PARTS: [Self; 3] = [Self::Memcpy, Self::Parcel, Self::HwParcel];
     /// The families that are tests.
     pub const TESTS: [Self; 3] = [Self::Binder, Self::Binderize, Self::Passthrough];
+
+    /// The tests that need no service of ours; their calls carry no payload.
+    pub const PINGS: [Self; 3] = [Self::Ping, Self::Interface, Self::HwPing];
 
     /// Returns the last word of its name.
     #[must_use]
@@ -64,6 +73,9 @@ impl Family {
             Self::Binder => "binder",
             Self::Binderize => "binderize",
             Self::Passthrough => "passthrough",
+            Self::Ping => "ping",
+            Self::Interface => "interface",
+            Self::HwPing => "hwping",
         }
     }
 
@@ -76,13 +88,19 @@ impl Family {
     /// Returns whether it is a test or a control.
     #[must_use]
     pub fn kind(self) -> CaseKind {
-        if Self::TESTS.contains(&self) { CaseKind::Test } else { CaseKind::Control }
+        if Self::TESTS.contains(&self) || self.is_ping() { CaseKind::Test } else { CaseKind::Control }
     }
 
     /// Returns true if it uses a binder driver.
     #[must_use]
     pub fn needs_driver(self) -> bool {
-        matches!(self, Self::Raw | Self::Binder | Self::Binderize)
+        matches!(self, Self::Raw | Self::Binder | Self::Binderize) || self.is_ping()
+    }
+
+    /// Returns true for a call without payload that any object answers.
+    #[must_use]
+    pub fn is_ping(self) -> bool {
+        Self::PINGS.contains(&self)
     }
 
     /// Returns the full name of a case, e.g. `BM_sendVec_binder/4`.
@@ -101,10 +119,10 @@ impl Family {
     }
 }
 
-/// Writes the name, e.g. `BM_sendVec_binder`.
+/// Writes the name, e.g. `BM_sendVec_binder`, `BM_ping`.
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BM_sendVec_{}", self.word())
+        write!(f, "{}{}", if self.is_ping() { "BM_" } else { "BM_sendVec_" }, self.word())
     }
 }
 

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 /// transactions moves a mean.
 #[derive(Debug, Default)]
 pub(crate) struct Controls {
-    /// (family without its last word, payload) → last word → median.
-    medians: BTreeMap<(String, u64), BTreeMap<String, f64>>,
+    /// Payload in bytes → last word of the family → median.
+    medians: BTreeMap<u64, BTreeMap<String, f64>>,
 }
 
 impl Controls {
@@ -23,17 +23,15 @@ impl Controls {
     /// Stores a case if it is a control with measurements.
     pub(crate) fn know(&mut self, case: &Case) {
         let Some(median) = case.median_real().filter(|_| case.kind == CaseKind::Control) else { return };
-        let (stem, word) = split(&case.family);
-        let same_payload = self.medians.entry((stem.to_owned(), case.payload_bytes)).or_default();
-        same_payload.insert(word.to_owned(), median);
+        let same_payload = self.medians.entry(case.payload_bytes).or_default();
+        same_payload.insert(last_word(&case.family).to_owned(), median);
     }
 
     /// The median `cost` of this case divided by that of each known control with the same payload, named `x_pipe`,
     /// `x_unix` and so on.
     pub(crate) fn ratios(&self, case: &Case, cost: f64) -> impl Iterator<Item = (String, f64)> {
-        let stem = split(&case.family).0.to_owned();
         let known = match case.kind {
-            CaseKind::Test => self.medians.get(&(stem, case.payload_bytes)),
+            CaseKind::Test => self.medians.get(&case.payload_bytes),
             CaseKind::Control => None,
         };
         let known = known.into_iter().flatten().filter(|&(_, &median)| median > 0.0);
@@ -43,14 +41,14 @@ impl Controls {
 
 /// Name of the counter with the ratio to a control family, e.g. `x_pipe` for `BM_sendVec_pipe`.
 pub(crate) fn counter_of(family: &str) -> String {
-    counter_name(split(family).1)
+    counter_name(last_word(family))
 }
 
 fn counter_name(word: &str) -> String {
     format!("x_{word}")
 }
 
-/// Splits off the last word: `BM_sendVec_pipe` → `BM_sendVec`, `pipe`.
-fn split(family: &str) -> (&str, &str) {
-    family.rsplit_once('_').unwrap_or(("", family))
+/// The last word of a family: `pipe` of `BM_sendVec_pipe`.
+fn last_word(family: &str) -> &str {
+    family.rsplit_once('_').map_or(family, |(_, word)| word)
 }
