@@ -195,6 +195,8 @@ impl Context for EmbeddedContext {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     #[test]
