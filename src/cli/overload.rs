@@ -28,7 +28,7 @@ pub(crate) struct OverloadArgs {
     #[arg(help_heading = "Service", long, value_name = "FLAVOUR", default_value_t, value_parser = choice::of([Flavour::Hwbinder, Flavour::Binder]))]
     flavour: Flavour,
 
-    /// Number of CPUs that all pairs share, the last usable ones [default: all usable ones]
+    /// Number of CPUs that all pairs share, the last usable ones [default: all usable ones, 64 at most]
     #[arg(long, value_name = "N")]
     cpus: Option<u32>,
 

@@ -32,8 +32,8 @@ pub enum GroupKind {
 pub(super) enum Ground {
     /// By writing itself into one of two files. Version 1 moves the thread, version 2 its process.
     Cgroup { foreground: PathBuf, background: PathBuf },
-    /// By its nice value.
-    Nice,
+    /// By its nice value; the foreground has this one.
+    Nice { foreground: i32 },
 }
 
 impl Ground {
@@ -43,7 +43,7 @@ impl Ground {
             Self::Cgroup { foreground, background: behind } => {
                 fs::write(if background { behind } else { foreground }, "0")
             }
-            Self::Nice => sys::sched::set_nice(0, if background { NICE } else { 0 }),
+            Self::Nice { foreground } => sys::sched::set_nice(0, if background { NICE } else { *foreground }),
         }
     }
 }
@@ -54,6 +54,8 @@ pub(super) struct Group {
     /// The background in words.
     pub(super) words: String,
     made: Option<PathBuf>,
+    /// Where the cpu controller was switched on for it.
+    switched: Option<PathBuf>,
 }
 
 impl Drop for Group {
@@ -61,6 +63,10 @@ impl Drop for Group {
         if let Some(folder) = &self.made {
             // It stays while a killed process is on its way out; the next experiment removes it then.
             let _ = fs::remove_dir(folder);
+        }
+        if let Some(switch) = &self.switched {
+            // Refused while another program has a group with a weight there: then it is in use.
+            let _ = fs::write(switch, "-cpu");
         }
     }
 }
@@ -79,12 +85,19 @@ impl Group {
                 Err(why) => format!(" ({why})"),
             },
         };
-        let trial = sys::title::thread("nice trial", || {
-            Ground::Nice.enter(true).and_then(|()| Ground::Nice.enter(false))
-        });
+        let foreground = sys::sched::nice_of(0).unwrap_or(0);
+        if foreground >= NICE {
+            return Err(format!(
+                "this shell is in the background already, at nice {foreground}: run it at nice 0{why}"
+            ));
+        }
+        let ground = Ground::Nice { foreground };
+        let tried = ground.clone();
+        let trial =
+            sys::title::thread("nice trial", move || tried.enter(true).and_then(|()| tried.enter(false)));
         match trial.map(std::thread::JoinHandle::join) {
             Ok(Ok(Ok(()))) => {
-                Ok(Self { ground: Ground::Nice, words: format!("nice {NICE}{why}"), made: None })
+                Ok(Self { ground, words: format!("nice {NICE}{why}"), made: None, switched: None })
             }
             _ => Err(format!(
                 "a thread that went to the background may not come back: run it as root, or raise the limit (ulimit -e){why}"
@@ -102,18 +115,25 @@ impl Group {
         // A sibling of the own group, so that both share the same parent's time.
         let parent = if own == root { root } else { own.parent().unwrap_or(&root).to_owned() };
         remove_left(&parent);
-        if is_v2 {
-            let switch = parent.join("cgroup.subtree_control");
-            fs::write(&switch, "+cpu").map_err(|error| failed(&switch, error))?;
+        let switch = parent.join("cgroup.subtree_control");
+        let is_on =
+            || fs::read_to_string(&switch).is_ok_and(|on| on.split_whitespace().any(|word| word == "cpu"));
+        let switched = (is_v2 && !is_on()).then(|| switch.clone());
+        if let Some(switch) = &switched {
+            fs::write(switch, "+cpu").map_err(|error| failed(switch, error))?;
         }
+        // From here on, dropping it undoes what was done.
+        let mut group =
+            Self { ground: Ground::Nice { foreground: 0 }, words: String::new(), made: None, switched };
         let folder = parent.join(format!("{PREFIX}{}", std::process::id()));
         fs::create_dir(&folder).map_err(|error| failed(&folder, error))?;
+        group.made = Some(folder.clone());
         let (file, weight, words, list) = match is_v2 {
             true => ("cpu.weight", "5", "cgroup v2, cpu.weight 5 (of 100 by default)", "cgroup.procs"),
             false => ("cpu.shares", "52", "cgroup v1, cpu.shares 52 (of 1024 by default)", "tasks"),
         };
-        let ground = Ground::Cgroup { foreground: own.join(list), background: folder.join(list) };
-        let group = Self { ground, words: words.to_owned(), made: Some(folder.clone()) };
+        group.ground = Ground::Cgroup { foreground: own.join(list), background: folder.join(list) };
+        words.clone_into(&mut group.words);
         let weights = folder.join(file);
         fs::write(&weights, weight).map_err(|error| failed(&weights, error))?;
         let list = own.join(list);
@@ -193,10 +213,13 @@ mod tests {
     #[test]
     fn a_group_is_gone_after_its_use() {
         // Where none can be made, there is nothing to leave behind.
+        let switches = || fs::read_to_string("/sys/fs/cgroup/cgroup.subtree_control").ok();
+        let before = switches();
         let Ok(group) = Group::make(GroupKind::Cgroup) else { return };
         let folder = group.made.clone().expect("a folder");
         assert!(folder.is_dir());
         drop(group);
         assert!(!folder.exists());
+        assert_eq!(switches(), before, "the controller is off again");
     }
 }

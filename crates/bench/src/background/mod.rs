@@ -69,7 +69,7 @@ pub fn execute(options: &BackgroundOptions, observer: &mut dyn Observer) -> Resu
         cpu,
         hogs: options.hogs,
         group: group.words.clone(),
-        is_cgroup: group.ground != Ground::Nice,
+        is_cgroup: matches!(group.ground, Ground::Cgroup { .. }),
         work: options.work_us * 1000,
         iterations: options.iterations.into(),
         rounds: options.rounds,
