@@ -120,6 +120,7 @@ release: build
 packages:
 	@tools/install-deps test
 	cargo build
+	rm -rf target/packages
 	mkdir -p target/packages/stripped
 	strip -o target/packages/stripped/binderperf $(DEBUG)
 	tools/package target/packages/stripped/binderperf $(HOST) target/packages

@@ -32,9 +32,9 @@ impl Brokers {
         Ok(Self { watches, start })
     }
 
-    /// Their processes.
+    /// Their processes, without those in a pid namespace that this process cannot see, whose number is 0.
     pub(crate) fn pids(&self) -> Vec<u32> {
-        self.watches.iter().map(BrokerWatch::pid).collect()
+        self.watches.iter().map(BrokerWatch::pid).filter(|pid| *pid != 0).collect()
     }
 
     /// Whether all of them live.

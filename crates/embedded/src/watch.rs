@@ -47,7 +47,7 @@ mod tests {
     use crate::settings::Settings;
 
     #[test]
-    fn the_end_of_the_broker_is_noticed() {
+    fn a_line_that_breaks_is_the_end_of_the_broker() {
         let context = EmbeddedContext::private("binder", Settings::default()).expect("a directory");
         let watch = context.watch().expect("a broker");
         assert!(watch.is_alive());

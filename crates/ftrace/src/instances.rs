@@ -157,8 +157,10 @@ pub fn remove_leftovers(tracefs: &Tracefs, patience: Duration) -> Vec<Leftover> 
     let leftover = |found: Found| {
         let Owner::Killed { pid } = found.owner else { return None };
         let buffer = &found.buffer;
+        // Without the right to stop it, there is nothing to do or to say.
+        buffer.write("tracing_on", "0").ok()?;
         // One that cannot be removed costs nothing any more.
-        for (knob, value) in [("tracing_on", "0"), ("events/enable", "0"), ("buffer_size_kb", "1")] {
+        for (knob, value) in [("events/enable", "0"), ("buffer_size_kb", "1")] {
             let _ = buffer.write(knob, value);
         }
         let stays = match remove(buffer.folder(), patience) {

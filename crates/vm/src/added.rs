@@ -38,7 +38,8 @@ impl Added {
 /// Adds all to the archive, with the folders above them.
 ///
 /// # Errors
-/// If a file cannot be read, or is neither file, folder nor link.
+/// If a file cannot be read, or one that was named is neither file, folder nor link. In a folder such files are left
+/// out.
 pub(super) fn write(archive: &mut Writer<impl Write>, added: &[Added]) -> Result<(), VmError> {
     let mut folders = BTreeSet::new();
     for Added { from, to } in added {
@@ -46,7 +47,11 @@ pub(super) fn write(archive: &mut Writer<impl Write>, added: &[Added]) -> Result
         let slashes = to.match_indices('/').map(|(at, _)| &to[..at]);
         let above = slashes.filter(|above| folders.insert((*above).to_owned()));
         let made: io::Result<()> = above.into_iter().try_for_each(|above| archive.folder(above));
-        made.and_then(|()| entry(archive, from, to, &mut folders)).map_err(doing)?;
+        let fit = || match fs::symlink_metadata(from)? {
+            kind if kind.is_file() || kind.is_dir() || kind.is_symlink() => Ok(()),
+            _ => Err(io::Error::other("it is neither a file nor a folder nor a link")),
+        };
+        made.and_then(|()| fit()).and_then(|()| entry(archive, from, to, &mut folders)).map_err(doing)?;
     }
     Ok(())
 }
@@ -119,5 +124,9 @@ mod tests {
         fs::remove_dir_all(&folder).expect("removed");
         let missing = write(&mut Writer::new(Vec::new()), &[Added { from: folder, to: "x".into() }]);
         assert!(missing.is_err());
+        let device = Added { from: "/dev/null".into(), to: "x".into() };
+        let refused =
+            write(&mut Writer::new(Vec::new()), &[device]).expect_err("a device means nothing there");
+        assert!(refused.to_string().contains("neither a file nor a folder"), "{refused}");
     }
 }

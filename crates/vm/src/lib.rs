@@ -206,8 +206,9 @@ fn job_of(options: &Options, kernel: &Kernel) -> Result<Job, VmError> {
         .map(|(k, v)| (k.to_owned(), v.to_owned()))
         .into();
     env.extend(options.env.clone());
-    if !options.kernel.given.is_empty() {
-        env.insert(KERNEL_VARIABLE.to_owned(), options.kernel.given.join("\n"));
+    let words = options.kernel.words();
+    if !words.is_empty() {
+        env.insert(KERNEL_VARIABLE.to_owned(), words.join("\n"));
     }
     Ok(Job {
         program,

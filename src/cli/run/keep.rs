@@ -52,6 +52,8 @@ pub(super) struct Folder {
     pub(super) bundle: Bundle,
     /// How many runs of the bundle had their slow calls drawn.
     drawn: usize,
+    /// Recordings of disturbed first results.
+    first_recordings: Vec<String>,
     troubles: Vec<String>,
 }
 
@@ -73,7 +75,15 @@ impl Folder {
         std::fs::File::create_new(&first)
             .and_then(|_| std::fs::remove_file(&first))
             .map_err(|error| Failure::of_file(exit::INTERNAL, "write to", &path, &error))?;
-        Ok(Self { path, _lock: lock, is_new, bundle: Bundle::default(), drawn: 0, troubles: Vec::new() })
+        Ok(Self {
+            path,
+            _lock: lock,
+            is_new,
+            bundle: Bundle::default(),
+            drawn: 0,
+            first_recordings: Vec::new(),
+            troubles: Vec::new(),
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -105,6 +115,7 @@ impl Folder {
                 });
             }
         }
+        self.first_recordings.extend(report::recordings(run).map(str::to_owned));
         self.put(&file, &run.to_json());
     }
 
@@ -200,14 +211,17 @@ impl Folder {
         }
     }
 
-    /// The largest recording of these runs that is still there.
+    /// The largest recording of a disturbed result that is still there, else of a result that counts.
     fn largest_recording(&self) -> Option<PathBuf> {
-        let files = self.bundle.runs.iter().flat_map(|entry| report::recordings(&entry.run));
-        let sized = files.filter_map(|file| {
+        let sized = |file: &str| {
             let path = self.path.join(file);
             Some((std::fs::metadata(&path).ok()?.len(), path))
-        });
-        sized.max().map(|(_, path)| path)
+        };
+        let first = self.first_recordings.iter().filter_map(|file| sized(file)).max();
+        let counts = || {
+            self.bundle.runs.iter().flat_map(|entry| report::recordings(&entry.run)).filter_map(sized).max()
+        };
+        first.or_else(counts).map(|(_, path)| path)
     }
 
     /// Draws the slow calls that were recorded and are not drawn yet.

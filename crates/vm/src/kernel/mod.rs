@@ -35,6 +35,20 @@ pub struct Choice {
     pub refresh: bool,
 }
 
+impl Choice {
+    /// The words of `--kernel` that choose the same kernel without `--arch`. A file says its architecture by itself.
+    pub(super) fn words(&self) -> Vec<String> {
+        let other = self.arch.filter(|arch| *arch != Arch::own()).map(|arch| arch.facts().debian);
+        match (&self.given[..], other) {
+            ([], Some(arch)) => vec![arch.to_owned()],
+            ([name], Some(arch)) if !name.ends_with(arch) && !Path::new(name).exists() => {
+                vec![format!("{name}-{arch}")]
+            }
+            (given, _) => given.to_vec(),
+        }
+    }
+}
+
 /// A bootable kernel.
 #[derive(Clone, Debug)]
 pub(super) struct Kernel {
@@ -232,4 +246,25 @@ fn from_packages(paths: &[PathBuf], progress: &mut dyn FnMut(&str)) -> Result<Ke
     progress("unpacking the kernel's packages");
     let (kernel, config) = deb::unpack(paths, &writing.scratch.join("unpacked"))?;
     writing.keep(&key, &kernel, config.as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_of_another_architecture_is_named_with_it() {
+        let words = |given: &[&str], arch| {
+            let given = given.iter().map(|word| (*word).to_owned()).collect();
+            Choice { given, arch, ..Choice::default() }.words().join(" ")
+        };
+        let other = Arch::ALL.into_iter().find(|arch| *arch != Arch::own());
+        let suffix = other.map(|arch| arch.facts().debian).expect("there are two");
+        assert_eq!(words(&[], other), suffix);
+        assert_eq!(words(&["6.12"], other), format!("6.12-{suffix}"));
+        assert_eq!(words(&[&format!("rt-{suffix}")], other), format!("rt-{suffix}"));
+        assert_eq!(words(&["/"], other), "/", "a file");
+        assert_eq!(words(&["6.12"], Some(Arch::own())), "6.12");
+        assert_eq!(words(&["6.12"], None), "6.12");
+    }
 }
