@@ -4,6 +4,7 @@
 mod accuracy;
 mod analyze;
 mod ask;
+mod compare;
 mod config;
 mod draw;
 mod info;
@@ -34,6 +35,7 @@ enum Command {
     Config(config::ConfigArgs),
     Info(info::InfoArgs),
     Analyze(analyze::AnalyzeArgs),
+    Compare(compare::CompareArgs),
     Accuracy(accuracy::AccuracyArgs),
     Overhead(overhead::OverheadArgs),
     /// Restore what this program changed in the kernel's tracing, also after a crash
@@ -50,6 +52,7 @@ pub(crate) fn run(args: TraceArgs) -> CommandResult {
         Command::Config(args) => config::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Analyze(args) => analyze::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Accuracy(args) => accuracy::run(&args),
         Command::Overhead(args) => overhead::run(&args),
         Command::Restore => restore::run(),

@@ -33,6 +33,7 @@ mod support;
 mod sweep;
 mod throughput;
 mod throughput_hwbinder;
+mod trace_compare;
 mod trace_events;
 mod trace_leftovers;
 mod trace_record;

@@ -10,16 +10,9 @@ use trace::verdict::{Analysis, AnalysisOptions, Analyzer, By, Filter};
 use super::perfetto::Export;
 use crate::cli::{Failure, choice, exit};
 
+/// Which calls.
 #[derive(Clone, Debug, Args)]
-pub(super) struct AskArgs {
-    /// Show every call that took longer than this
-    #[arg(long, value_name = "N")]
-    deadline_us: Option<u64>,
-
-    /// Show the slowest N calls
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=10_000))]
-    worst: u32,
-
+pub(super) struct FilterArgs {
     /// Only calls from or to this thread or process; may be repeated
     #[arg(long, value_name = "N")]
     pid: Vec<i32>,
@@ -43,6 +36,33 @@ pub(super) struct AskArgs {
     /// Only calls by the first thread of a process, whose waiting a user sees
     #[arg(long)]
     main_thread: bool,
+}
+
+impl FilterArgs {
+    pub(super) fn filter(&self) -> Filter {
+        Filter {
+            pids: self.pid.clone(),
+            comm: self.comm.clone(),
+            own: self.own,
+            mark: self.mark.clone(),
+            scenes: self.scenes,
+            main_thread: self.main_thread,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct AskArgs {
+    /// Show every call that took longer than this
+    #[arg(long, value_name = "N")]
+    deadline_us: Option<u64>,
+
+    /// Show the slowest N calls
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    worst: u32,
+
+    #[command(flatten)]
+    filter: FilterArgs,
 
     /// A table of calls: by calling and called process, by interface, or by method [default: by method, if the trace names any]
     #[arg(long, value_name = "WHAT", value_parser = choice::of(By::ALL))]
@@ -65,14 +85,7 @@ impl AskArgs {
         AnalysisOptions {
             deadline_ns: self.deadline_us.map(|us| us.saturating_mul(1000)),
             worst: self.worst as usize,
-            filter: Filter {
-                pids: self.pid.clone(),
-                comm: self.comm.clone(),
-                own: self.own,
-                mark: self.mark.clone(),
-                scenes: self.scenes,
-                main_thread: self.main_thread,
-            },
+            filter: self.filter.filter(),
             by: self.by,
         }
     }

@@ -74,8 +74,10 @@ pub fn between_pairs(differences: &[f64], confidence: f64, seed: u64) -> Option<
     })
 }
 
-/// Percentile bootstrap interval of a statistic, for `n` values in the smaller group.
-pub(crate) fn interval(
+/// Percentile bootstrap interval of a statistic with this `value`, for `n` values in the smaller group. `draw` computes it from
+/// a resample; `work` is the number of values that it looks at. `None` with fewer than two values.
+#[must_use]
+pub fn interval(
     value: f64,
     n: usize,
     work: usize,

@@ -157,7 +157,7 @@ impl Groups {
             .iter()
             .map(|(key, row)| Group {
                 name: key.text(model, names),
-                waits_by_design: row.waits >= FEWEST_WAITS && row.waits * 100 >= row.calls * ASLEEP_PERCENT,
+                waits_by_design: is_by_design(row.waits, row.calls),
                 sum: row.sums.sum(1.0),
             })
             .collect();
@@ -169,8 +169,13 @@ impl Groups {
     }
 }
 
+/// Whether calls of which so many wait do so by design.
+pub(super) fn is_by_design(waits: u64, calls: u64) -> bool {
+    waits >= FEWEST_WAITS && waits * 100 >= calls * ASLEEP_PERCENT
+}
+
 /// Whether the server slept for nearly all of a call, and nobody held what it waited for.
-fn waits(call: &Transaction) -> bool {
+pub(super) fn waits(call: &Transaction) -> bool {
     let server = call.server.map(|server| server.tid);
     let asleep = call.parts.iter().filter(|part| {
         Some(part.tid) == server && matches!(part.cause, Cause::Sleeping { .. } | Cause::Thread { .. })
