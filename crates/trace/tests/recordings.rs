@@ -1,30 +1,47 @@
-//! Recordings of Perfetto's own recorder, read by us and by Perfetto's trace processor: every call and every time on a
-//! CPU agrees to the nanosecond.
+//! Recordings of Perfetto's own recorder, read by us and by Perfetto's trace processor: every call, every time on a CPU and every state of a
+//! thread agrees to the nanosecond.
 //! Not here: packets by themselves (`pftrace`'s tests).
-//! Facts: `tools/perfetto-fixtures` makes the recordings and the trace processor's tables: a latency test on Linux
+//! Facts: `tools/perfetto-fixtures` makes the recordings and the trace processor's tables: the four tests on Linux
 //! 7.2.13 with the C driver and with the Rust driver, recorded by Perfetto 56. The trace processor does not know the
 //! Rust driver's events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use flate2::read::GzDecoder;
 use trace::event::{Binder, Kind, State};
 use trace::verdict::{Analysis, AnalysisOptions, Analyzer, TransactionEvent};
+
+/// The tests that were recorded with each driver.
+const TESTS: [&str; 4] = ["latency-binder", "latency-hwbinder", "throughput-binder", "throughput-hwbinder"];
 
 fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/perfetto").join(name)
 }
 
 fn opened(name: &str) -> trace::Reader<File> {
-    trace::open(File::open(path(name)).expect("a fixture")).expect("a trace of Perfetto")
+    trace::open(File::open(path(&format!("{name}.pftrace"))).expect("a fixture"))
+        .expect("a trace of Perfetto")
 }
 
-/// Rows of a table as numbers; an empty field is `None`.
-fn table(name: &str) -> Vec<Vec<Option<i64>>> {
-    let text = std::fs::read_to_string(path(name)).expect("a fixture");
-    let rows = text.lines().skip(1);
-    rows.map(|row| row.split(',').map(|field| field.parse().ok()).collect()).collect()
+/// Names of the recordings of both drivers.
+fn recordings() -> impl Iterator<Item = String> {
+    ["c", "rust"].into_iter().flat_map(|driver| TESTS.map(|test| format!("{driver}-{test}")))
+}
+
+/// Rows of a table of the trace processor.
+fn rows(name: &str, table: &str) -> Vec<Vec<String>> {
+    let mut text = String::new();
+    let packed = File::open(path(&format!("{name}.{table}.csv.gz"))).expect("a fixture");
+    GzDecoder::new(packed).read_to_string(&mut text).expect("packed text");
+    text.lines().skip(1).map(|row| row.split(',').map(str::to_owned).collect()).collect()
+}
+
+/// Rows as numbers; an empty field is `None`.
+fn table(name: &str, table: &str) -> Vec<Vec<Option<i64>>> {
+    rows(name, table).iter().map(|row| row.iter().map(|field| field.parse().ok()).collect()).collect()
 }
 
 /// When each reply was received, by the time at which it was sent, and the receiver.
@@ -85,13 +102,19 @@ fn calls(name: &str) -> (Vec<Vec<Option<i64>>>, Analysis) {
 
 #[test]
 fn every_call_is_the_trace_processors() {
-    let (ours, analysis) = calls("c.pftrace");
-    let theirs = table("c.calls.csv");
-    for (ours, theirs) in ours.iter().zip(&theirs) {
-        assert_eq!(ours, theirs, "client and server: time, duration, thread, process; synchronous");
+    for test in TESTS {
+        let name = format!("c-{test}");
+        let (ours, analysis) = calls(&name);
+        let theirs = table(&name, "calls");
+        for (ours, theirs) in ours.iter().zip(&theirs) {
+            assert_eq!(
+                ours, theirs,
+                "{name}: client and server: time, duration, thread, process; synchronous"
+            );
+        }
+        assert_eq!(ours.len(), theirs.len(), "{name}");
+        assert!(ours.len() > 60 && analysis.problems.is_empty(), "{name}: {analysis}");
     }
-    assert_eq!(ours.len(), theirs.len());
-    assert!(ours.len() > 100 && analysis.problems.is_empty(), "{analysis}");
 }
 
 /// Times on a CPU that our events have: begin, duration, CPU, thread, priority.
@@ -120,25 +143,116 @@ fn on_cpu(name: &str) -> Vec<Vec<Option<i64>>> {
 
 #[test]
 fn every_time_on_a_cpu_is_the_trace_processors() {
-    for name in ["c", "rust"] {
-        let ours = on_cpu(&format!("{name}.pftrace"));
-        let mut theirs = table(&format!("{name}.sched.csv"));
+    for name in recordings() {
+        let ours = on_cpu(&name);
+        let mut theirs = table(&name, "sched");
         // The last one of each CPU has no end.
         theirs.retain(|row| row[1].is_some_and(|dur| dur >= 0));
         theirs.sort();
         let differ = ours.iter().zip(&theirs).find(|(ours, theirs)| ours != theirs);
         assert_eq!(differ, None, "{name}: ours, theirs");
         assert_eq!(ours.len(), theirs.len(), "{name}");
-        assert!(ours.len() > 1000, "{name}");
+        assert!(ours.len() > 500, "{name}");
+    }
+}
+
+/// State of a thread for some time: begin, duration or -1, thread, the kernel's letter.
+type ThreadState = (u64, i64, i32, &'static str);
+/// When each thread entered its present state.
+type OpenStates = BTreeMap<i32, (u64, &'static str)>;
+
+/// States of threads as our events tell them.
+fn states(name: &str) -> Vec<ThreadState> {
+    let (mut open, mut found, mut known) = (OpenStates::new(), Vec::new(), BTreeSet::new());
+    let enter = |open: &mut OpenStates, ts: u64, tid: i32, state, found: &mut Vec<ThreadState>| {
+        if let Some((begin, before)) = open.insert(tid, (ts, state)) {
+            found.push((begin, i64::try_from(ts - begin).expect("nanoseconds"), tid, before));
+        }
+    };
+    for event in opened(name) {
+        match event.kind {
+            // The trace processor leaves out the first switch of each CPU, and wake-ups before it.
+            Kind::Switch { .. } if known.insert(event.cpu) => {}
+            Kind::Switch { prev, state, next } => {
+                let letter = match state {
+                    State::Preempted => "R+",
+                    State::Runnable => "R",
+                    State::Sleeping => "S",
+                    State::Uninterruptible => "D",
+                    State::Stopped => "T",
+                    State::Dead => "X",
+                    State::Parked => "P",
+                    State::Idle => "I",
+                    other => panic!("{name}: {other:?}"),
+                };
+                enter(&mut open, event.ts, prev.tid, letter, &mut found);
+                enter(&mut open, event.ts, next.tid, "Running", &mut found);
+            }
+            _ => {}
+        }
+        if let (Kind::Waking(wake) | Kind::WakeupNew(wake), true) = (&event.kind, known.contains(&event.cpu))
+        {
+            // Who runs or may run is not woken by it.
+            let tid = wake.task.tid;
+            if !open.get(&tid).is_some_and(|(_, state)| ["Running", "R", "R+"].contains(state)) {
+                enter(&mut open, event.ts, tid, "R", &mut found);
+            }
+        }
+    }
+    found.extend(open.into_iter().map(|(tid, (begin, state))| (begin, -1, tid, state)));
+    found.retain(|(_, _, tid, _)| *tid > 0);
+    found.sort_unstable();
+    found
+}
+
+/// All but each thread's first state: the trace processor has a thread begin with its creation, and lets a wake-up on a CPU stand for ever if
+/// the switch that follows is the CPU's first.
+fn behind_the_first(states: BTreeSet<(u64, i64, i32, String)>) -> BTreeSet<(u64, i64, i32, String)> {
+    let mut known = BTreeSet::new();
+    states.into_iter().filter(|(_, _, tid, _)| !known.insert(*tid)).collect()
+}
+
+#[test]
+fn every_state_of_a_thread_is_the_trace_processors() {
+    for name in recordings() {
+        let ours = states(&name);
+        let theirs = rows(&name, "states");
+        let letter = |text: &str| match text {
+            // One letter for the dead, as in our events.
+            "Z" | "X" => "X".to_owned(),
+            other => other.to_owned(),
+        };
+        let theirs: Vec<(u64, i64, i32, String)> = theirs
+            .iter()
+            .map(|row| {
+                let number = |at: usize| row[at].parse::<i64>().expect("a number");
+                (
+                    row[0].parse().expect("a time"),
+                    number(1),
+                    i32::try_from(number(2)).expect("a thread"),
+                    letter(&row[3]),
+                )
+            })
+            .collect();
+        let ours: BTreeSet<_> =
+            ours.into_iter().map(|(ts, dur, tid, state)| (ts, dur, tid, state.to_owned())).collect();
+        let theirs: BTreeSet<_> = theirs.into_iter().collect();
+        let (ours, theirs) = (behind_the_first(ours), behind_the_first(theirs));
+        let extra: Vec<_> = ours.difference(&theirs).take(8).collect();
+        let missing: Vec<_> = theirs.difference(&ours).take(8).collect();
+        assert!(extra.is_empty() && missing.is_empty(), "{name}: ours {extra:?}, theirs {missing:?}");
+        assert!(ours.len() > 800, "{name}");
     }
 }
 
 #[test]
 fn the_rust_drivers_calls_are_read_from_events_without_messages() {
-    let (rust, analysis) = calls("rust.pftrace");
-    let (c, _) = calls("c.pftrace");
-    // The same test made them; only its set-up may differ by a call.
-    assert!(rust.len().abs_diff(c.len()) <= 2, "{} and {}", rust.len(), c.len());
-    assert!(rust.iter().flatten().all(Option::is_some), "both sides of each call are known");
-    assert!(analysis.problems.is_empty() && analysis.lost == 0, "{analysis}");
+    for test in TESTS {
+        let (rust, analysis) = calls(&format!("rust-{test}"));
+        let (c, _) = calls(&format!("c-{test}"));
+        // The same test made them; only its set-up may differ by a call.
+        assert!(rust.len().abs_diff(c.len()) <= 2, "{test}: {} and {}", rust.len(), c.len());
+        assert!(rust.iter().flatten().all(Option::is_some), "{test}: both sides of each call are known");
+        assert!(analysis.problems.is_empty() && analysis.lost == 0, "{test}: {analysis}");
+    }
 }
