@@ -103,12 +103,12 @@ pub(crate) fn run(name: &str, words: Vec<String>) -> CommandResult {
 ///
 /// # Errors
 /// [`TraceError::Usage`] names the unknown one and the valid ones.
-pub(super) fn known(names: &[String]) -> Result<(Vec<&'static Category>, Vec<&str>), TraceError> {
+pub(super) fn known<N: AsRef<str>>(names: &[N]) -> Result<(Vec<&'static Category>, Vec<&str>), TraceError> {
     let (mut kernel, mut userspace) = (Vec::new(), Vec::new());
-    for name in names {
+    for name in names.iter().map(AsRef::as_ref) {
         match categories::named(name) {
             Some(category) => kernel.push(category),
-            None if categories::OF_USERSPACE.contains(&name.as_str()) => userspace.push(name.as_str()),
+            None if categories::OF_USERSPACE.contains(&name) => userspace.push(name),
             None => {
                 return Err(TraceError::Usage(format!(
                     "unknown tracing category {name:?}; there are: {}",

@@ -67,6 +67,7 @@ impl From<TraceError> for Failure {
             TraceError::Missing { .. }
             | TraceError::Denied { .. }
             | TraceError::InUse { .. }
+            | TraceError::Recorder(_)
             | TraceError::Refused { .. } => exit::UNABLE,
         };
         Self::new(status, error)

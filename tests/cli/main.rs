@@ -37,5 +37,6 @@ mod trace_compare;
 mod trace_events;
 mod trace_leftovers;
 mod trace_record;
+mod via_perfetto;
 mod vm;
 mod workers;

@@ -14,6 +14,10 @@ pub const TRIGGER: &str = "binderperf-miss";
 const PATIENCE_MS: u64 = 24 * 60 * 60 * 1000;
 const AFTERWARDS_MS: u64 = 100;
 
+/// How often a recording is written to its file, and how often each source of data must give what it holds back, in milliseconds.
+const WRITE_MS: u64 = 500;
+const FLUSH_MS: u64 = 5000;
+
 /// Selection of events and the way to keep them.
 #[derive(Clone, Debug)]
 pub struct PerfettoConfig<'c> {
@@ -29,6 +33,10 @@ pub struct PerfettoConfig<'c> {
     pub seconds: Option<u64>,
     /// Whether [`TRIGGER`] ends the recording, which is written only then.
     pub until_miss: bool,
+    /// Whether all events are written to the file as they arrive; otherwise the newest ones at the end.
+    pub stream: bool,
+    /// Size of the kernel's buffer of each CPU in KB; `None`: the recorder's choice.
+    pub kernel_buffer_kb: Option<u64>,
 }
 
 impl PerfettoConfig<'_> {
@@ -49,12 +57,21 @@ impl PerfettoConfig<'_> {
         events.iter().for_each(|event| line("ftrace_events", event));
         self.userspace.iter().for_each(|name| line("atrace_categories", name));
         self.applications.iter().for_each(|name| line("atrace_apps", name));
+        if let Some(kb) = self.kernel_buffer_kb {
+            let _ = writeln!(text, "  buffer_size_kb: {kb}");
+        }
         text += "  compact_sched { enabled: true }\n  symbolize_ksyms: true\n} } }\n\
                  data_sources { config { name: \"linux.process_stats\" process_stats_config {\n  \
                  scan_all_processes_on_start: true\n} } }\n\
                  data_sources { config { name: \"linux.system_info\" } }\n";
         if let Some(seconds) = self.seconds {
             let _ = writeln!(text, "duration_ms: {}", seconds * 1000);
+        }
+        if self.stream {
+            let _ = writeln!(
+                text,
+                "write_into_file: true\nfile_write_period_ms: {WRITE_MS}\nflush_period_ms: {FLUSH_MS}"
+            );
         }
         if self.until_miss {
             let _ = writeln!(
@@ -85,6 +102,8 @@ mod tests {
             buffer_kb: 1024,
             seconds: Some(7),
             until_miss: true,
+            stream: true,
+            kernel_buffer_kb: Some(2048),
         };
         let text = config.text();
         for once in [
@@ -97,6 +116,8 @@ mod tests {
             "atrace_apps: \"*\"",
             "duration_ms: 7000",
             "STOP_TRACING",
+            "write_into_file: true",
+            "buffer_size_kb: 2048",
         ] {
             assert_eq!(text.matches(once).count(), 1, "{once}: {text}");
         }

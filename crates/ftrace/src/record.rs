@@ -3,12 +3,13 @@
 //! Not here: the file format (crate `trace`), the shared buffer (`atrace`).
 //!
 //! - [`work`]: the command or time to record; [`pages`]: from the kernel into the file.
-//! - [`flight`]: the newest events only, saved whenever asked.
+//! - [`flight`]: the newest events only, saved whenever asked; [`perfetto`]: by Perfetto's recorder instead.
 //!
 //! A killed recorder leaves its instance; the program's next command removes it (`instances`).
 
 pub mod flight;
 mod pages;
+pub mod perfetto;
 pub mod work;
 
 use std::fs::File;

@@ -42,6 +42,8 @@ pub enum TraceError {
         /// The error.
         error: io::Error,
     },
+    /// Perfetto's recorder is missing or failed.
+    Recorder(String),
     /// Writing the recording failed.
     Output {
         /// The output file.
@@ -69,7 +71,7 @@ impl fmt::Display for TraceError {
                 "another tool is tracing in the shared buffer ({sign}); stop it first, or \
                  record in a private buffer: binderperf trace record"
             ),
-            Self::Usage(what) => f.write_str(what),
+            Self::Usage(what) | Self::Recorder(what) => f.write_str(what),
             Self::Refused { tried, error } => write!(f, "{tried}: {}", sys::errno::describe(error)),
             Self::Output { place, error } => {
                 write!(f, "could not write {}: {}", place.display(), sys::errno::describe(error))

@@ -46,6 +46,8 @@ pub(super) fn run(args: &ConfigArgs) -> CommandResult {
         buffer_kb: args.buffer_kb,
         seconds: args.time,
         until_miss: args.until_miss,
+        stream: false,
+        kernel_buffer_kb: None,
     };
     say(&config.text())
 }

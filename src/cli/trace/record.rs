@@ -1,22 +1,28 @@
 //! The command `trace record`: its options, output and exit status.
 //! Not here: recording (`ftrace::record`).
 
+use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
-use ftrace::categories;
+use clap::{Args, ValueEnum};
+use ftrace::categories::{self, Category};
+use ftrace::perfetto::PerfettoConfig;
+use ftrace::record::perfetto::{self, PerfettoPlan, PerfettoSummary};
 use ftrace::record::work::{Ended, Work};
 use ftrace::record::{Observer, Plan, Summary, record};
-use ftrace::tracefs::TraceError;
+use ftrace::tracefs::{TraceError, check_size};
 
 use super::ask::AskArgs;
 use super::draw::DrawArgs;
 use crate::cli::applet::Applet;
 use crate::cli::atrace::{known, tell_of_userspace};
 use crate::cli::progress::StatusLine;
-use crate::cli::{self, A_YEAR_S, Failure, exit, note, status_of};
+use crate::cli::{self, A_YEAR_S, Failure, OrExit, exit, note, status_of};
+
+/// Perfetto's buffer of a recording that is written to its file all the time, in KB.
+const STREAM_KB: u64 = 32_768;
 
 /// Record trace events while a command runs, in a separate trace buffer
 ///
@@ -24,9 +30,21 @@ use crate::cli::{self, A_YEAR_S, Failure, exit, note, status_of};
 /// any other program. A latency test with -trace stops the recording at its first miss.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RecordArgs {
-    /// The file to write
-    #[arg(short = 'o', long, value_name = "FILE", default_value = "binderperf.trace")]
-    output: PathBuf,
+    /// The file to write [default: binderperf.trace; by perfetto: binderperf.pftrace]
+    #[arg(short = 'o', long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Who records: tracefs, which needs root, or Perfetto's own recorder, which the user shell of a phone may run
+    #[arg(long, value_enum, value_name = "WAY", default_value_t = Via::Tracefs)]
+    via: Via,
+
+    /// With --via perfetto: keep the newest events only, end at the command's first miss (or its exit status 1), and without one keep nothing
+    #[arg(long, conflicts_with = "time")]
+    until_miss: bool,
+
+    /// With --via perfetto: application whose trace sections are recorded, * for all; may be repeated
+    #[arg(long, value_name = "NAME")]
+    app: Vec<String>,
 
     /// Size of each CPU's buffer in KB
     #[arg(short = 'b', long, value_name = "KB", default_value_t = 4096, allow_negative_numbers = true)]
@@ -54,11 +72,23 @@ pub(crate) struct RecordArgs {
     ask: AskArgs,
 }
 
+/// Who records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Via {
+    /// This program, in a private buffer of tracefs
+    Tracefs,
+    /// Perfetto's recorder
+    Perfetto,
+}
+
 /// Records; returns the exit status.
 pub(super) fn run(args: &RecordArgs) -> cli::CommandResult {
     let wrong = match &args.draw.html {
-        Some(html) if *html == args.output => {
+        Some(html) if *html == args.output() => {
             "the recording and the page cannot be one file; give another to --html"
+        }
+        _ if args.via == Via::Tracefs && (args.until_miss || !args.app.is_empty()) => {
+            "--until-miss and --app are of --via perfetto"
         }
         None if args.ask.is_particular() => {
             "which calls to tell of matters with --html only; give it a file to write"
@@ -69,13 +99,23 @@ pub(super) fn run(args: &RecordArgs) -> cli::CommandResult {
         return Err(Failure::new(exit::USAGE, wrong));
     }
     let mut progress = ProgressReporter { line: StatusLine::new() };
-    let outcome = args.plan().and_then(|plan| record(&plan, &mut progress));
-    progress.line.show("");
-    let summary = outcome?;
-    note(told(&summary, args));
-    let drawn = status_of(args.drawn());
+    let (ended, drawn) = match args.via {
+        Via::Tracefs => {
+            let outcome = args.plan().and_then(|plan| record(&plan, &mut progress));
+            progress.line.show("");
+            let summary = outcome?;
+            note(told(&summary, &args.output(), args.circular));
+            (summary.ended, status_of(args.drawn()))
+        }
+        Via::Perfetto => {
+            let outcome = args.by_perfetto(&mut progress);
+            progress.line.show("");
+            let summary = outcome?;
+            (summary.ended, status_of(args.told_by_perfetto(summary)))
+        }
+    };
     // The command's status takes precedence over that of its picture.
-    Ok(match status(summary.ended) {
+    Ok(match status(ended) {
         exit::FINE => drawn,
         failed => failed,
     })
@@ -88,22 +128,35 @@ impl RecordArgs {
             return Ok(exit::FINE);
         }
         // Only now the file exists, which another spelling of its name could denote.
-        self.draw.check(&self.output)?;
+        let output = self.output();
+        self.draw.check(&output)?;
         let unreadable = |failure| Failure { status: exit::INTERNAL, ..failure };
-        let analysis = self.ask.analyse(&self.output, None).map_err(unreadable)?;
+        let analysis = self.ask.analyse(&output, None).map_err(unreadable)?;
         for slow in &analysis.slow {
             note(format_args!("- {}{}\n", if slow.missed { "MISS " } else { "" }, slow.verdict));
         }
-        self.draw.draw(&self.output, &analysis)?;
+        self.draw.draw(&output, &analysis)?;
         Ok(exit::FINE)
     }
 
-    fn plan(&self) -> Result<Plan, TraceError> {
-        let usual = || categories::USUAL.map(str::to_owned).to_vec();
-        let names = if self.categories.is_empty() { usual() } else { self.categories.clone() };
-        let (categories, userspace) = known(&names)?;
-        tell_of_userspace(&userspace);
-        let work = match (self.time, self.command.as_slice()) {
+    fn output(&self) -> PathBuf {
+        let usual = match self.via {
+            Via::Tracefs => "binderperf.trace",
+            Via::Perfetto => "binderperf.pftrace",
+        };
+        self.output.clone().unwrap_or_else(|| PathBuf::from(usual))
+    }
+
+    /// The categories of the kernel, and those of Android's frameworks.
+    fn known(&self) -> Result<(Vec<&'static Category>, Vec<&str>), TraceError> {
+        match self.categories.is_empty() {
+            true => known(&categories::USUAL),
+            false => known(&self.categories),
+        }
+    }
+
+    fn work(&self) -> Result<Work, TraceError> {
+        Ok(match (self.time, self.command.as_slice()) {
             (Some(seconds), _) => Work::Time(Duration::from_secs(seconds)),
             (None, [name, words @ ..]) => Work::Command {
                 program: program(name)?,
@@ -112,14 +165,64 @@ impl RecordArgs {
                 silent: false,
             },
             (None, []) => return Err(TraceError::Usage("record what? give -t SEC or a command".to_owned())),
-        };
+        })
+    }
+
+    fn plan(&self) -> Result<Plan, TraceError> {
+        let (categories, userspace) = self.known()?;
+        tell_of_userspace(&userspace);
         Ok(Plan {
             categories,
             buffer_kb: self.buffer_kb,
             circular: self.circular,
-            output: self.output.clone(),
-            work,
+            output: self.output(),
+            work: self.work()?,
         })
+    }
+
+    fn by_perfetto(&self, progress: &mut ProgressReporter) -> Result<PerfettoSummary, TraceError> {
+        let (categories, userspace) = self.known()?;
+        let applications: Vec<&str> = self.app.iter().map(String::as_str).collect();
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        check_size(self.buffer_kb, cpus)?;
+        let newest = self.circular || self.until_miss;
+        let ring_kb = self.buffer_kb.saturating_mul(cpus as u64);
+        let config = PerfettoConfig {
+            categories: &categories,
+            userspace: &userspace,
+            applications: &applications,
+            buffer_kb: if newest { ring_kb } else { STREAM_KB.max(ring_kb) },
+            seconds: None,
+            until_miss: self.until_miss,
+            stream: !newest,
+            kernel_buffer_kb: (!newest).then_some(self.buffer_kb),
+        };
+        let (output, work) = (self.output(), self.work()?);
+        perfetto::record(&PerfettoPlan { config, output: &output, work: &work }, progress)
+    }
+
+    /// Tells what was recorded, and draws it.
+    fn told_by_perfetto(&self, summary: PerfettoSummary) -> cli::CommandResult {
+        let output = self.output();
+        if summary.missed {
+            note("recording was stopped before the end, as by a miss\n");
+        }
+        let Some(bytes) = summary.bytes else {
+            note("nothing was missed: no recording is kept\n");
+            return Ok(exit::FINE);
+        };
+        let opened = File::open(&output).map_err(|error| sys::errno::describe(&error));
+        let opened = opened.and_then(|file| trace::open(file).map_err(|error| error.to_string()));
+        let mut reader =
+            opened.map_err(|why| format!("{}: {why}", output.display())).or_exit(exit::INTERNAL)?;
+        reader.by_ref().for_each(drop);
+        let report = reader.report();
+        note(format_args!("{}: {bytes} bytes by perfetto, {report}\n", output.display()));
+        if report.events == 0 {
+            let why = "the recording has no event of the kernel: does traced_probes run, as a user who may use tracefs?";
+            return Err(Failure::new(exit::UNABLE, why));
+        }
+        self.drawn()
     }
 }
 
@@ -143,17 +246,17 @@ fn status(ended: Ended) -> u8 {
 }
 
 /// The message at the end.
-fn told(summary: &Summary, args: &RecordArgs) -> String {
+fn told(summary: &Summary, output: &Path, circular: bool) -> String {
     let mut text = String::new();
     if summary.stopped_early {
         text += "recording was stopped before the end, as by a miss\n";
     }
     let events: u64 = summary.cpus.iter().map(|cpu| cpu.events).sum();
     let bytes = summary.bytes;
-    text += &format!("{}: {events} events, {bytes} bytes, clock {}\n", args.output.display(), summary.clock);
+    text += &format!("{}: {events} events, {bytes} bytes, clock {}\n", output.display(), summary.clock);
     for cpu in &summary.cpus {
         let lost = cpu.overwritten + cpu.dropped;
-        let lost = match (lost, args.circular) {
+        let lost = match (lost, circular) {
             (0, _) => "none lost".to_owned(),
             (_, true) => format!("{} older ones overwritten, {} lost", cpu.overwritten, cpu.dropped),
             (_, false) => format!("{lost} LOST: take larger buffers (-b) or fewer categories"),

@@ -1,9 +1,9 @@
 //! Damaged, cut and foreign files: an error or a stated partial result, never a panic.
 
-use std::io::Cursor;
+use std::io::{Cursor, Write};
 
 use super::{bundle, new, read, times, trace, waking};
-use crate::report::ProblemKind;
+use crate::report::{ProblemKind, Report};
 
 const MARKER: [u8; 16] = *b"\x82\x47\x7a\x76\xb2\x8d\x42\xba\x81\xdc\x33\x32\x6d\x57\xa0\x79";
 
@@ -50,6 +50,94 @@ fn a_clock_that_jumps_is_said_and_thread_ids_are_many() {
     let tree = new().bytes(2, processes).number(10, 2);
     let (events, report) = read(&trace(&[tree, bundle(0, &[waking(10, 9_999)])]));
     assert_eq!((events[0].tgid, report.is_whole()), (Some(9_999), true));
+}
+
+#[test]
+fn a_thread_id_that_is_used_again_has_the_process_of_its_time() {
+    let tree = |ts, process| {
+        let thread = new().number(1, 7).bytes(2, "worker").number(3, process);
+        new().bytes(2, new().bytes(2, thread)).number(8, ts).number(10, 2)
+    };
+    let (events, report) =
+        read(&trace(&[tree(5, 4), bundle(0, &[waking(10, 7)]), tree(100, 9), bundle(0, &[waking(110, 7)])]));
+    let told: Vec<_> = events.iter().map(|event| (event.ts, event.tgid)).collect();
+    assert_eq!((told, report.is_whole()), (vec![(10, Some(4)), (110, Some(9))], true));
+}
+
+#[test]
+fn a_clock_that_was_set_back_gives_times_or_a_word() {
+    let snapshot = |boot, mono| {
+        let clock = |id, ts| new().number(1, id).number(2, ts);
+        new().bytes(6, new().bytes(1, clock(6, boot)).bytes(1, clock(3, mono)))
+    };
+    let of_mono = |ts| new().bytes(1, new().number(1, 0).bytes(2, waking(ts, 1)).number(5, 3)).number(10, 1);
+    // The monotonic clock of the second snapshot is behind that of the first.
+    let (events, _) = read(&trace(&[snapshot(1000, 500), of_mono(510), snapshot(2000, 100), of_mono(110)]));
+    assert_eq!(times(&events).len(), 2);
+    let (_, report) = read(&trace(&[snapshot(u64::MAX, 1), snapshot(1, u64::MAX), of_mono(5), of_mono(1)]));
+    assert!(report.events == 2 && !report.is_whole(), "{report}");
+}
+
+#[test]
+fn encrypted_bytes_are_refused_as_a_file_and_stepped_over_as_a_packet() {
+    let mut random = fastrand::Rng::with_seed(5);
+    let secret: Vec<u8> = (0..5000).map(|_| random.u8(..)).collect();
+    for begin in 0..64 {
+        assert!(crate::open(Cursor::new(&secret[begin..])).is_err(), "{begin}");
+    }
+    let mut file = trace(&[bundle(0, &[waking(10, 1)])]);
+    file.extend_from_slice(&new().bytes(1, &secret).0);
+    file.extend_from_slice(&trace(&[bundle(0, &[waking(20, 1)])]));
+    let (events, report) = read(&file);
+    assert_eq!((times(&events), report.problems[0].kind), (vec![(10, 0), (20, 0)], ProblemKind::Corrupt));
+}
+
+#[test]
+fn a_packet_that_unpacks_to_very_much_is_left_out() {
+    let mut packer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    (0..64).for_each(|_| packer.write_all(&[0; 1 << 20]).expect("memory"));
+    let packed = packer.finish().expect("memory");
+    assert!(packed.len() < 1 << 17);
+    let file = trace(&[bundle(0, &[waking(10, 1)]), new().bytes(50, &packed), bundle(0, &[waking(20, 1)])]);
+    let (events, report) = read(&file);
+    assert_eq!(times(&events), [(10, 0), (20, 0)]);
+    assert!(report.to_string().contains("more than 16 MB") && report.gaps == 1, "{report}");
+}
+
+/// A recording of Perfetto itself.
+fn recorded(name: &str) -> Vec<u8> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/perfetto").join(name);
+    std::fs::read(path).expect("a fixture")
+}
+
+#[test]
+fn a_recording_cut_at_either_end_gives_what_is_left() {
+    let whole = recorded("c-throughput-binder.pftrace");
+    let all = times(&read(&whole).0).len();
+    let mut random = fastrand::Rng::with_seed(11);
+    for _ in 0..40 {
+        let (begin, end) = (random.usize(..whole.len() / 2), random.usize(whole.len() / 2..whole.len()));
+        for part in [&whole[..end], &whole[begin..], &whole[begin..end]] {
+            let Ok(mut reader) = crate::open(Cursor::new(part)) else { continue };
+            let events: Vec<_> = reader.by_ref().collect();
+            let told = times(&events);
+            assert!(told.len() <= all && told.is_sorted_by_key(|(ts, _)| *ts));
+            // A cut between two packets cannot be seen.
+            assert!(told.len() == all || reader.report() != &Report::default(), "{begin}..{end}");
+        }
+    }
+    // From the first marker behind the cut on.
+    let (events, report) = read(&whole[1..]);
+    assert!(!times(&events).is_empty() && report.problems[0].kind == ProblemKind::Corrupt, "{report}");
+}
+
+#[test]
+fn recordings_joined_into_one_file_have_the_events_of_both() {
+    let (one, other) = (recorded("c-throughput-binder.pftrace"), recorded("c-latency-binder.pftrace"));
+    let count = |file: &[u8]| read(file).1.events;
+    let (events, report) = read(&[one.clone(), other.clone()].concat());
+    assert_eq!(report.events, count(&one) + count(&other));
+    assert!(times(&events).is_sorted_by_key(|(ts, _)| *ts), "in the order of times");
 }
 
 /// Every damage of some bytes of a real file, and every cut, ends in a report.
