@@ -53,7 +53,7 @@ pub struct Change {
     pub high_ns: Option<f64>,
     /// Probability of such a difference between equals, corrected for the number of tests; `None` if it was not tested.
     pub p: Option<f64>,
-    /// The way in which it changed; `None` if no change is certain.
+    /// The way in which it changed; `None` if no change beyond the resolution is certain.
     pub direction: Option<Direction>,
     /// Whether the blocks of B rank higher.
     #[serde(skip)]
@@ -218,9 +218,9 @@ impl Change {
         }
     }
 
-    /// Sets the direction, by the corrected p-value; the interval must agree.
-    fn judge(&mut self) {
-        let certain = self.p.is_some_and(|p| p < FALSE_ALARM);
+    /// Sets the direction, by the corrected p-value; the interval must agree and hold more than this size.
+    fn judge(&mut self, size: f64) {
+        let certain = self.p.is_some_and(|p| p < FALSE_ALARM) && !self.is_within(size);
         self.direction = match (self.low_ns, self.high_ns) {
             (Some(low), _) if certain && self.higher && low > 0.0 => Some(Direction::Slower),
             (_, Some(high)) if certain && !self.higher && high < 0.0 => Some(Direction::Faster),
@@ -332,9 +332,10 @@ impl Row {
 
     /// Sets the verdict. The p-values are corrected for `family` tests.
     pub(crate) fn judge(&mut self, family: usize, resolution: f64) {
-        self.changes_mut().for_each(Change::judge);
+        let limits =
+            [self.a.mean_ns, self.a.median_ns as f64, self.a.p99_ns as f64].map(|of_a| of_a * resolution);
+        self.changes_mut().zip(limits).for_each(|(change, limit)| change.judge(limit));
         let any = |wanted| self.changes().any(|change| change.direction == Some(wanted));
-        let limits = [self.a.mean_ns, self.a.median_ns as f64].map(|of_a| of_a * resolution);
         let same = self.mean.is_within(limits[0]) && self.median.is_within(limits[1]);
         self.verdict = match (any(Direction::Slower), any(Direction::Faster), self.least_p) {
             _ if self.waits_by_design => Verdict::CannotTell(Undecided::ByDesign),
@@ -357,7 +358,7 @@ impl Row {
         let p: Vec<f64> = self.causes.iter().map(|cause| cause.change.p.unwrap_or(1.0)).collect();
         for (cause, p) in self.causes.iter_mut().zip(holm(&p)) {
             cause.change.p = cause.change.p.filter(|_| changed).map(|_| p);
-            cause.change.judge();
+            cause.change.judge(0.0);
         }
     }
 

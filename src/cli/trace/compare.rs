@@ -32,7 +32,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "WHAT", default_value_t = By::Method, value_parser = choice::of(By::ALL))]
     by: By,
 
-    /// "No difference" is said only if one of this size can be excluded
+    /// Differences below this size are none, and "no difference" is said only if one of this size can be excluded
     #[arg(long, value_name = "PERCENT", default_value = "5%")]
     resolution: Percent,
 
