@@ -158,7 +158,7 @@ pub fn compare(a: &Side, b: &Side, options: Options) -> Result<Comparison, Canno
     }
     let mut only_b: Vec<Lone> = of_b.into_values().map(Lone::of).collect();
     for lone in [&mut only_a, &mut only_b] {
-        lone.sort_by(|one, other| other.figures.total_ns.cmp(&one.figures.total_ns));
+        lone.sort_by_key(|one| std::cmp::Reverse(one.figures.total_ns));
     }
     if let ([], [one, ..], [other, ..]) = (&rows[..], &only_a[..], &only_b[..]) {
         return Err(CannotCompare::NothingInCommon { a: one.name.clone(), b: other.name.clone() });

@@ -11,7 +11,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
-use trace::event::{Binder, Kind, State};
+use trace::event::{Binder, Flavour, Kind, State};
 use trace::verdict::{Analysis, AnalysisOptions, Analyzer, TransactionEvent};
 
 /// The tests that were recorded with each driver.
@@ -255,4 +255,16 @@ fn the_rust_drivers_calls_are_read_from_events_without_messages() {
         assert!(rust.iter().flatten().all(Option::is_some), "{test}: both sides of each call are known");
         assert!(analysis.problems.is_empty() && analysis.lost == 0, "{test}: {analysis}");
     }
+}
+
+#[test]
+fn the_embedded_drivers_calls_are_read_from_its_marks() {
+    let (rows, analysis) = calls("c-embedded");
+    let embedded = |kind: &Kind| matches!(kind, Kind::Binder(Flavour::Embedded, Binder::Transaction(_)));
+    assert!(opened("c-embedded").any(|event| embedded(&event.kind)));
+    assert!(
+        rows.len() > 40 && rows.iter().flatten().all(Option::is_some),
+        "both sides of each call are known"
+    );
+    assert!(analysis.problems.is_empty() && analysis.lost == 0 && analysis.marks.is_some(), "{analysis}");
 }
