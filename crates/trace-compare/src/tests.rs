@@ -9,8 +9,11 @@ use super::*;
 const OPTIONS: Options = Options { by: By::Method, resolution: 0.05 };
 const CAUSES: [&str; 3] = ["server_running", "mutex_contention", "runnable_wait"];
 
-/// A trace of one method per entry: each with a number of calls, and nanoseconds of each by cause.
-fn side(name: &str, methods: &mut [(&str, usize, &mut dyn FnMut(usize) -> [u64; 3])]) -> Side {
+/// A method, its number of calls, and nanoseconds of each by cause.
+type Calls<'m> = (&'m str, usize, &'m mut dyn FnMut(usize) -> [u64; 3]);
+
+/// A trace of one method per entry.
+fn side(name: &str, methods: &mut [Calls<'_>]) -> Side {
     let groups = methods.iter_mut().map(|(name, calls, times)| {
         let mut group = SampledGroup::new(name);
         for call in 0..*calls {
