@@ -2,8 +2,10 @@
 //! Not here: the recorder itself; recordings by tracefs (`trace_record`).
 
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+use std::time::Duration;
 
-use crate::support::{BINARY, Called, Folder, binderperf, call, contents, fixture, refused};
+use crate::support::{BINARY, Called, Folder, binderperf, call, command, contents, end, fixture, refused};
 
 /// A recorder that keeps its configuration and, asked to end, writes a recording that was made before.
 const PERFETTO: &str = r#"#!/bin/sh
@@ -20,7 +22,7 @@ sources) printf '\1'; sleep 10 ;;
 breaks) printf '\0'; sleep 0.2; echo "traced closed the connection" >&2; exit 1 ;;
 full) trap 'echo "write failed: No space left on device" >&2; exit 1' TERM ;;
 empty) trap 'printf "\n\2P\1" >"$out"; exit 0' TERM ;;
-*) trap 'grep -q STOP_TRACING "$FAKE/config" && [ ! -e "$FAKE/triggered" ] || cp "$FAKE/recording" "$out"; exit 0' TERM ;;
+*) trap 'grep -q STOP_TRACING "$FAKE/config" && [ ! -e "$FAKE/triggered" ] || cp "$FAKE/recording" "$out"; exit 0' TERM INT ;;
 esac
 echo $$ >"$FAKE/pid"
 [ "$MODE" = old ] || printf '\0'
@@ -54,17 +56,22 @@ impl Fake {
     }
 
     fn record(&self, mode: &str, words: &[&str], command: &[&str]) -> Called {
-        let (folder, out) = (self.0.path(""), self.out());
+        let out = self.out();
         let words = [&["trace", "record", "--via", "perfetto", "-o", &out], words, &["--"], command].concat();
-        call(
-            BINARY,
-            &words,
-            &[("PATH", &format!("{folder}:/usr/bin:/bin")), ("FAKE", &folder), ("MODE", mode)],
-        )
+        let variables = self.variables(mode);
+        let variables: Vec<(&str, &str)> =
+            variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        call(BINARY, &words, &variables)
     }
 
     fn out(&self) -> String {
         self.0.path("out/out.pftrace")
+    }
+
+    /// The variables of a call.
+    fn variables(&self, mode: &str) -> [(&'static str, String); 3] {
+        let folder = self.0.path("");
+        [("PATH", format!("{folder}:/usr/bin:/bin")), ("FAKE", folder), ("MODE", mode.to_owned())]
     }
 
     /// Names of what is beside the recording, hidden files, too.
@@ -121,6 +128,25 @@ fn each_failure_of_the_recorder_is_exit_status_3_with_its_reason() {
         .complained("no program perfetto")
         .complained("package perfetto")
         .complained("--via tracefs");
+}
+
+#[test]
+fn what_is_interrupted_is_kept() {
+    let fake = Fake::new("via-perfetto-interrupted", false);
+    let words = ["trace", "record", "--via", "perfetto", "-o", &fake.out(), "--", "sleep", "30"];
+    let mut recorder = command(BINARY, &words);
+    recorder.envs(fake.variables("")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = recorder.spawn().expect("the program starts");
+    while !std::path::Path::new(&fake.0.path("pid")).exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // The command is started behind the recorder.
+    std::thread::sleep(Duration::from_millis(300));
+    // A terminal's Ctrl-C reaches both.
+    let (own, other) = (child.id().to_string(), contents(fake.0.path("pid")));
+    call("kill", &["-INT", &own, other.trim()], &[]).ended(0);
+    end(child).ended(143).complained("bytes by perfetto");
+    assert_eq!(fake.left(), ["out.pftrace"]);
 }
 
 #[test]

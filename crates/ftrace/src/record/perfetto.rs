@@ -72,15 +72,15 @@ pub fn record(plan: &PerfettoPlan<'_>, observer: &mut dyn Observer) -> Result<Pe
     let mut running = plan.work.start(&scratch.folder, &log)?;
     let mut missed = false;
     let ended = loop {
-        let over = recorder.has_ended()?;
-        if over && !missed {
+        // A terminal's Ctrl-C ends it, too.
+        let stop = sys::stop_signal::received().is_some();
+        if recorder.has_ended()? && !missed && !stop {
             return Err(recorder.failed("it ended before the command did"));
         }
         if !missed && scratch.is_off() {
             missed = true;
             recorder.stop(by_trigger)?;
         }
-        let stop = sys::stop_signal::received().is_some();
         match running.step(stop).map_err(TraceError::refused("waiting for the command"))? {
             Some(ended) => break ended,
             None => observer.advanced(start.elapsed(), fs::metadata(&written).map_or(0, |file| file.len())),
