@@ -17,6 +17,34 @@ pub struct CpuHolder {
     pub prio: Option<Prio>,
 }
 
+/// Who ended a sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waker {
+    /// This thread, with its name.
+    Thread(i32, Name),
+    /// An interrupt handler, with its name if the trace has it.
+    Interrupt(Irq, Name),
+    /// A softirq handler.
+    SoftInterrupt(Softirq),
+    /// An interrupt that the trace does not name.
+    Unnamed,
+}
+
+/// Name of a slice, as an index into the model's table. Not comparable between models.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SliceName(pub(crate) u32);
+
+impl SliceName {
+    /// No slice, or an unknown name.
+    pub const NONE: Self = Self(0);
+
+    /// Whether there is a slice with a name.
+    #[must_use]
+    pub fn is_some(self) -> bool {
+        self != Self::NONE
+    }
+}
+
 /// Cause of one time segment of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -94,8 +122,8 @@ pub enum Cause {
     Sleeping {
         /// Kernel function that it slept in, if known.
         place: CodeLocation,
-        /// Thread that ended it, of another process or of an unknown one, and its name; -1 for an interrupt.
-        waker: Option<(i32, Name)>,
+        /// Who ended it: a thread of another process or of an unknown one, or an interrupt.
+        waker: Option<Waker>,
     },
     /// Stopped or traced.
     Stopped,
@@ -171,6 +199,9 @@ pub struct Segment {
     pub cpu: Option<u32>,
     /// Nesting depth: 0 for the call itself, 1 for a call that its server made, and so on.
     pub depth: u8,
+    /// Innermost slice that the thread was in; if it went through several, the one that it was in longest. For a wait that
+    /// a slice declares, that slice.
+    pub slice: SliceName,
 }
 
 /// Low-priority task that delays a call of a high-priority caller.
@@ -222,6 +253,7 @@ mod tests {
             prio: Some(Prio(prio)),
             cpu: Some(0),
             depth: 0,
+            slice: SliceName::NONE,
         };
         let (rt, low_rt, nice) = (Prio(0), Prio(89), Prio(100));
         let of = |part: Segment, caller: Prio| part.inversion(4, Some(caller));

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cause;
+pub mod chain;
 pub mod event;
 mod fields;
 pub mod file;

@@ -6,21 +6,27 @@
 
 mod calls;
 mod divide;
+mod follow;
 pub(crate) mod history;
 mod method;
+mod slices;
 mod timeline;
 mod transaction;
 mod watch;
 
 use std::collections::HashMap;
 
-use crate::cause::{Cause, Segment};
-use crate::event::{Binder, Event, Flavour, Kind, LockKind, Mark, Name, Names, Prio, State, Wake};
+use crate::cause::{Cause, Segment, SliceName};
+use crate::event::{Binder, CodeLocation, Event, Flavour, Kind, LockKind, Mark, Name, Names, Prio, State, Wake};
 use calls::{Calls, Nested, OpenCall};
 use divide::divide;
-use history::{History, Interrupt, SleepReason};
+use follow::follow;
+use history::{History, Interrupt, MadeCall, OpenSlice, SleepReason};
 pub use method::Method;
 use method::{Methods, NamedSlice, Side};
+pub(crate) use method::method_of;
+pub(crate) use slices::Owner;
+use slices::SliceNames;
 pub use transaction::{Gap, Outcome, Peer, SlowClock, Transaction};
 
 /// Rebuilds transactions from events.
@@ -29,6 +35,7 @@ pub struct Model {
     history: History,
     calls: Calls,
     methods: Methods,
+    slices: SliceNames,
     now: u64,
     first: Option<u64>,
     gap: Option<Gap>,
@@ -105,6 +112,12 @@ impl Model {
         self.history.thread(tid).map_or(Name::NONE, |thread| thread.comm)
     }
 
+    /// Name of a slice; empty for none.
+    #[must_use]
+    pub fn slice_text(&self, name: SliceName) -> &str {
+        self.slices.text(name)
+    }
+
     /// Times of the first and the last event.
     #[must_use]
     pub fn span(&self) -> Option<(u64, u64)> {
@@ -143,6 +156,11 @@ impl Model {
         let end = end.max(open.begin);
         let begin = open.announced.map_or(open.begin, |said| said.min(open.begin));
         let parts = divide(&self.history, &open, begin, end);
+        let links = follow((&self.history, &self.calls, &self.slices), &open, &parts);
+        if !open.sent.is_oneway() {
+            let made = MadeCall { begin, end, debug_id: open.sent.debug_id, server: open.server };
+            self.history.made(open.client, made);
+        }
         if open.parent.is_some() {
             self.calls.nest(open.parent, Nested { begin, end, parts: parts.clone() });
         }
@@ -175,6 +193,7 @@ impl Model {
             nested: open.parent.is_some(),
             slow_clock: self.slow_clock(&parts),
             parts,
+            links,
         }
     }
 
@@ -201,6 +220,7 @@ impl Model {
         let begin = self.history.cpu(event.cpu).and_then(|cpu| cpu.last_event);
         let begin = begin.or(self.first).unwrap_or(event.ts).min(event.ts);
         self.gap = Some(Gap { begin, end: event.ts });
+        self.history.miss(begin, event.ts);
         self.history.blind(event.cpu, begin);
         self.history.forget_locks(event.ts);
         for open in self.calls.all_mut() {
@@ -211,22 +231,24 @@ impl Model {
     fn schedule(&mut self, event: &Event, names: &Names) {
         let (ts, history) = (event.ts, &mut self.history);
         let waker = if event.context.in_interrupt() || event.tid <= 0 { -1 } else { event.tid };
+        let by = (waker, event.cpu);
         match &event.kind {
             Kind::Switch { prev, state, next } => {
                 history.switch(ts, event.cpu, *prev, *state, *next);
                 if *state == State::Dead {
                     self.announced.remove(&prev.tid);
                     self.calls.died(history, prev.tid, ts);
+                    history.of_thread(prev.tid, |thread| thread.note_slices(ts));
                 }
             }
             Kind::Waking(Wake { task, target_cpu }) => {
                 if let (Some(_), Some(thread)) = (event.tgid, history.thread_mut(waker)) {
                     thread.tgid = event.tgid;
                 }
-                history.waking(ts, waker, *task, *target_cpu);
+                history.waking(ts, by, *task, *target_cpu);
             }
             Kind::Wakeup(Wake { task, target_cpu }) | Kind::WakeupNew(Wake { task, target_cpu }) => {
-                history.wakeup(ts, waker, *task, *target_cpu);
+                history.wakeup(ts, by, *task, *target_cpu);
             }
             Kind::BlockedReason { tid, io_wait, caller } => {
                 history.blocked(*tid, SleepReason::in_function(names.text(caller.symbol), *io_wait), *caller);
@@ -234,8 +256,10 @@ impl Model {
             Kind::PiSetprio { task, new_prio } => history.reprioritise(ts, task.tid, *new_prio),
             Kind::Migrate { task, to_cpu, .. } => history.migrate(ts, task.tid, *to_cpu),
             Kind::Binder(flavour, binder) => self.binder(event, *flavour, binder),
-            Kind::ReclaimBegin { .. } => self.slice(event, Some(Some(Cause::KernelReclaim))),
+            Kind::ReclaimBegin { .. } => self.slice(event, Some((Some(Cause::KernelReclaim), ""))),
             Kind::ReclaimEnd { .. } => self.slice(event, None),
+            Kind::WorkStart { function, .. } => history.works(ts, event.tid, *function),
+            Kind::WorkEnd { .. } => history.works(ts, event.tid, CodeLocation::default()),
             Kind::ContentionBegin(kind) => self.contention(event, Some(*kind)),
             Kind::ContentionEnd => self.contention(event, None),
             Kind::Print(text) => self.mark(event, text),
@@ -298,7 +322,7 @@ impl Model {
     fn mark(&mut self, event: &Event, text: &str) {
         match Mark::parse(text) {
             Some(Mark::Begin { name, .. }) => {
-                self.slice(event, Some(meaning(name)));
+                self.slice(event, Some((meaning(name), name)));
                 self.name_calls(event.tid, name);
             }
             Some(Mark::End) => self.slice(event, None),
@@ -323,14 +347,15 @@ impl Model {
         }
     }
 
-    /// A slice of a thread begins; with `None` its innermost slice ends.
-    fn slice(&mut self, event: &Event, begins: Option<Option<Cause>>) {
+    /// A slice of a thread begins, with the wait that it declares and its name; with `None` its innermost slice ends.
+    fn slice(&mut self, event: &Event, begins: Option<(Option<Cause>, &str)>) {
+        let slices = &mut self.slices;
         self.history.of_thread(event.tid, |thread| {
             match begins {
-                Some(what) => thread.open_slice(what),
+                Some((cause, name)) => thread.open_slice(OpenSlice { cause, name: slices.intern(name) }),
                 None => thread.close_slice(),
             }
-            thread.over.push(event.ts, thread.declared_wait())
+            thread.note_slices(event.ts)
         });
     }
 

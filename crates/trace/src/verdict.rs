@@ -2,14 +2,17 @@
 //! Not here: rebuilding transactions (`model`), pictures (`picture`).
 
 mod busiest;
+mod detail;
 mod groups;
 mod marks;
 mod misses;
 mod of_call;
+mod path;
 mod samples;
 mod slow;
 mod sums;
 pub(crate) mod text;
+mod who;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,10 +24,12 @@ pub use groups::{By, Group};
 pub use marks::MarkCost;
 pub use misses::ReportedMiss;
 pub use of_call::of_call;
+pub use path::{ChainLink, PathStep};
 pub use samples::{MOST_CALLS, Sampled, SampledGroup, Sampler};
-pub use slow::{BlockingTask, CallSegment, InversionDetail, Reason, SlowCall, ThreadInfo};
+pub use slow::{BlockingTask, CallSegment, InversionDetail, Reason, SlowCall};
 pub(crate) use slow::{label, outcome};
 pub use sums::{Share, Sum};
+pub use who::ThreadInfo;
 
 use crate::event::{Event, Kind, Name, Names};
 use crate::model::{Model, Outcome, Transaction};

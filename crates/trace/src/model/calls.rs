@@ -419,6 +419,8 @@ impl Calls {
         thread.methods.clear();
         (thread.ending, thread.sent, thread.free_since) = (None, None, None);
         (thread.has_served, thread.scene) = (false, false);
+        // Another thread may get its number.
+        (thread.exited, thread.tgid) = (true, None);
         for slot in std::mem::take(&mut thread.calling) {
             self.ended.push((slot, ts, Outcome::Dead));
         }

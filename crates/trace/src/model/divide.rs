@@ -6,10 +6,13 @@
 //! history of one thread, so the segments cover the whole transaction even if events are missing.
 
 use super::calls::{Nested, OpenCall};
-use super::history::{History, Interrupt, Occupant, SchedState, SleepReason, Thread};
+use super::history::{Declared, History, Interrupt, Occupant, SchedState, SleepReason, Thread};
 use super::watch::Silence;
-use crate::cause::{Cause, CpuHolder, Segment};
-use crate::event::{CodeLocation, Name, State};
+use crate::cause::{Cause, CpuHolder, Segment, SliceName, Waker};
+use crate::event::{CodeLocation, State};
+
+/// Maximum number of slices that are compared for the one that a thread was in longest.
+const MOST_COMPARED: usize = 64;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Phase {
@@ -22,7 +25,7 @@ enum Phase {
 /// Divides a call into segments that cover `from..to` without gap or overlap. `from` is when the caller began it, which
 /// may be before it was sent, and `to` when the caller had finished with it.
 pub(super) fn divide(history: &History, call: &OpenCall, from: u64, to: u64) -> Vec<Segment> {
-    let mut cut = Divider { history, call, parts: Vec::new() };
+    let mut cut = Divider { history, call, parts: Vec::new(), most: usize::MAX };
     let end = call.returned.map_or(to, |returned| returned.clamp(call.begin, to));
     // Outside the driver, the caller is treated like a serving thread.
     cut.walk(call.client, from, call.begin, Phase::Serving);
@@ -31,14 +34,38 @@ pub(super) fn divide(history: &History, call: &OpenCall, from: u64, to: u64) -> 
     cut.parts
 }
 
+/// What one thread did in `from..to`, in segments without gap or overlap: about `most`, and one for the rest.
+pub(super) fn divide_thread(
+    history: &History,
+    call: &OpenCall,
+    tid: i32,
+    (from, to): (u64, u64),
+    most: usize,
+) -> Vec<Segment> {
+    let mut cut = Divider { history, call, parts: Vec::new(), most };
+    cut.walk(tid, from, to, Phase::Serving);
+    cut.parts
+}
+
 fn nobody() -> Segment {
-    Segment { begin: 0, end: 0, cause: Cause::Unknown, tid: 0, prio: None, cpu: None, depth: 0 }
+    Segment {
+        begin: 0,
+        end: 0,
+        cause: Cause::Unknown,
+        tid: 0,
+        prio: None,
+        cpu: None,
+        depth: 0,
+        slice: SliceName::NONE,
+    }
 }
 
 struct Divider<'w> {
     history: &'w History,
     call: &'w OpenCall,
     parts: Vec<Segment>,
+    /// Number of segments at which a walk ends.
+    most: usize,
 }
 
 impl Divider<'_> {
@@ -171,26 +198,34 @@ impl Divider<'_> {
             return;
         };
         for (begin, end, run) in thread.run.slices(from, to) {
+            if self.parts.len() >= self.most {
+                return self.put(begin, to, Segment { tid, ..nobody() });
+            }
             for (begin, end, over) in thread.over.slices(begin, end) {
-                match (run, over.flatten().filter(|over| explains(*over, run))) {
-                    (Some(SchedState::Runnable { cpu, prio, waker, queued }), _) => {
-                        let part = Segment { tid, prio, cpu: Some(cpu), ..nobody() };
+                let slice = longest_slice(thread, begin, end);
+                match (run, over.flatten().filter(|over| explains(over.cause, run))) {
+                    (Some(SchedState::Runnable { cpu, prio, waker, queued, .. }), _) => {
+                        let part = Segment { tid, prio, cpu: Some(cpu), slice, ..nobody() };
                         let queue = if queued { None } else { queue_after(thread, begin) };
                         match queue {
                             Some(cpu) => self.on_the_way(waker, cpu, (begin, end), part),
                             None => self.runnable(thread, cpu, (begin, end), part),
                         }
                     }
-                    (_, Some(cause)) => self.put(begin, end, Segment { cause, tid, ..nobody() }),
+                    (_, Some(Declared { cause, slice: by })) => {
+                        let slice = if by.is_some() { by } else { slice };
+                        self.put(begin, end, Segment { cause, tid, slice, ..nobody() });
+                    }
                     (Some(SchedState::Running { cpu }), None) => {
-                        self.running(tid, thread, cpu, (begin, end), phase)
+                        let part = Segment { tid, cpu: Some(cpu), slice, ..nobody() };
+                        self.running(thread, (begin, end), part, phase);
                     }
                     (Some(SchedState::Sleeping { state, place, slept }), None) => {
                         let cause = match asleep(state, place, slept, phase) {
                             Cause::Sleeping { .. } => self.slept(thread, begin, place),
                             cause => cause,
                         };
-                        self.put(begin, end, Segment { cause, tid, ..nobody() });
+                        self.put(begin, end, Segment { cause, tid, slice, ..nobody() });
                     }
                     (Some(SchedState::Unknown) | None, None) => {
                         self.put(begin, end, Segment { tid, ..nobody() });
@@ -200,9 +235,9 @@ impl Divider<'_> {
         }
     }
 
-    fn running(&mut self, tid: i32, thread: &Thread, cpu: u32, (from, to): (u64, u64), phase: Phase) {
-        let part = Segment { tid, cpu: Some(cpu), ..nobody() };
-        let own = if tid == self.call.client { Cause::ClientRunning } else { Cause::ServerRunning };
+    fn running(&mut self, thread: &Thread, (from, to): (u64, u64), part: Segment, phase: Phase) {
+        let Some(cpu) = part.cpu else { return };
+        let own = if part.tid == self.call.client { Cause::ClientRunning } else { Cause::ServerRunning };
         self.heard(cpu, from, to, part, |cut, begin, end| {
             for (begin, end, inside) in thread.in_driver.slices(begin, end) {
                 let cause = match (inside, phase) {
@@ -217,16 +252,19 @@ impl Divider<'_> {
     /// Cause of a sleep that only its end explains: the thread that woke the sleeper.
     fn slept(&self, sleeper: &Thread, ts: u64, place: CodeLocation) -> Cause {
         let woken = sleeper.run.after(ts).next();
-        let Some((_, SchedState::Runnable { waker, .. })) = woken else {
+        let Some((woken, SchedState::Runnable { waker, on, .. })) = woken else {
             return Cause::Sleeping { place, waker: None };
         };
+        if waker < 0 {
+            return Cause::Sleeping { place, waker: Some(self.history.interrupt_on(on, woken)) };
+        }
         let other = self.history.thread(waker);
-        let comm = other.map_or(Name::NONE, |other| other.comm);
+        let comm = self.history.name_on(waker, Some(on), woken);
         let same = sleeper.tgid.is_some() && other.is_some_and(|other| sleeper.tgid == other.tgid);
         if same {
             Cause::Thread { waker, comm }
         } else {
-            Cause::Sleeping { place, waker: Some((waker, comm)) }
+            Cause::Sleeping { place, waker: Some(Waker::Thread(waker, comm)) }
         }
     }
 
@@ -368,6 +406,17 @@ impl Divider<'_> {
         }
         self.parts.push(part);
     }
+}
+
+/// The innermost slice that a thread was in for longest.
+fn longest_slice(thread: &Thread, from: u64, to: u64) -> SliceName {
+    let mut longest = (0, SliceName::NONE);
+    for (begin, end, name) in thread.doing.slices(from, to).take(MOST_COMPARED) {
+        if end - begin > longest.0 {
+            longest = (end - begin, name.unwrap_or_default());
+        }
+    }
+    longest.1
 }
 
 /// The CPU whose queue the thread enters next, if the trace shows it.

@@ -3,17 +3,21 @@
 //! Facts: `kernel/sched/core.c` `try_to_wake_up`, Linux 7.2: `sched_waking` comes while the task may still be leaving
 //! its CPU; `sched_wakeup` comes once it is enqueued.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use super::method::{NamedSlice, Side};
 use super::timeline::Timeline;
 use super::watch::{Silence, Silent, Watch};
-use crate::cause::Cause;
+use crate::cause::{Cause, SliceName, Waker};
 use crate::event::{CodeLocation, Event, Irq, Kind, LockKind, Name, Names, Prio, Softirq, State, Task};
 use crate::hash::FastHash;
 
 /// Maximum number of threads; only a forged trace has more.
 const MOST_THREADS: usize = 1 << 18;
+/// Maximum number of gaps that are kept; more are only in a trace of which little can be told.
+const MOST_GAPS: usize = 1024;
+/// Maximum number of ended calls that are kept for each thread.
+const MOST_MADE: usize = 1024;
 /// Maximum number of CPUs; more than Linux supports.
 const MOST_CPUS: u32 = 8192;
 /// Maximum steps of all timelines together, about 200 MB. Beyond it, old history is dropped.
@@ -26,9 +30,9 @@ pub(crate) enum SchedState {
     Unknown,
     /// It has a CPU.
     Running { cpu: u32 },
-    /// It waits in a CPU's run queue, woken by a thread (-1: from an interrupt) or preempted (0). Until `queued`, the
-    /// wake-up is under way.
-    Runnable { cpu: u32, prio: Option<Prio>, waker: i32, queued: bool },
+    /// It waits in a CPU's run queue, woken by a thread (-1: from an interrupt) on CPU `on`, or preempted (0). Until
+    /// `queued`, the wake-up is under way.
+    Runnable { cpu: u32, prio: Option<Prio>, waker: i32, on: u32, queued: bool },
     /// It waits for something else.
     Sleeping { state: State, place: CodeLocation, slept: SleepReason },
 }
@@ -103,19 +107,23 @@ pub(crate) struct Thread {
     pub(crate) prio: Option<Prio>,
     pub(crate) run: Timeline<SchedState>,
     /// Wait that it declares by a slice or event, independent of its scheduler state.
-    pub(crate) over: Timeline<Option<Cause>>,
+    pub(crate) over: Timeline<Option<Declared>>,
+    /// Innermost slice that it is in.
+    pub(crate) doing: Timeline<SliceName>,
+    /// Work item that it executes, if it is a kernel worker.
+    pub(crate) work: Timeline<CodeLocation>,
     /// Whether it is in a driver ioctl, if the trace shows that.
     pub(crate) in_driver: Timeline<bool>,
-    /// Open slices; `None` for those without a meaning here.
-    pub(crate) slices: Vec<Option<Cause>>,
+    /// Open slices.
+    pub(crate) slices: Vec<OpenSlice>,
     /// Open slices beyond those.
     deeper: usize,
     /// Those of them that name a method.
     pub(crate) methods: Vec<NamedSlice>,
     /// Kernel lock that it waits for.
     pub(crate) lock: Option<LockKind>,
-    /// Waker of a wake-up that came before the task had left its CPU.
-    pub(crate) early_waker: Option<i32>,
+    /// Waker, and its CPU, of a wake-up that came before the task had left its CPU.
+    pub(crate) early_waker: Option<(i32, u32)>,
     /// Calls that it waits for, innermost last.
     pub(crate) calling: Vec<usize>,
     /// Calls that it serves, innermost last.
@@ -136,18 +144,52 @@ pub(crate) struct Thread {
     pub(crate) sent: Option<(usize, u64, bool)>,
     /// Call whose reply it has, while it is still in the ioctl that brought it.
     pub(crate) ending: Option<usize>,
+    /// Calls that it made and that have ended, as far back as the history goes.
+    pub(crate) made: VecDeque<MadeCall>,
+    /// Whether a thread of this ID has exited: later ones are others.
+    pub(crate) exited: bool,
+}
+
+/// Wait that a thread declares, and the slice by which it does; [`SliceName::NONE`] for an event.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Declared {
+    pub(crate) cause: Cause,
+    pub(crate) slice: SliceName,
+}
+
+/// Slice that has not ended: the wait that it declares, if any, and its name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct OpenSlice {
+    pub(crate) cause: Option<Cause>,
+    pub(crate) name: SliceName,
+}
+
+/// Call that a thread made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MadeCall {
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+    pub(crate) debug_id: i32,
+    pub(crate) server: Option<i32>,
 }
 
 impl Thread {
     /// Innermost wait that it declares now.
-    pub(crate) fn declared_wait(&self) -> Option<Cause> {
-        let slice = || self.slices.iter().rev().find_map(|slice| *slice);
-        self.lock.map(Cause::Contention).or_else(slice)
+    pub(crate) fn declared_wait(&self) -> Option<Declared> {
+        let lock = self.lock.map(|lock| Declared { cause: Cause::Contention(lock), slice: SliceName::NONE });
+        let slice = |open: &OpenSlice| open.cause.map(|cause| Declared { cause, slice: open.name });
+        lock.or_else(|| self.slices.iter().rev().find_map(slice))
     }
 
-    pub(crate) fn open_slice(&mut self, what: Option<Cause>) {
+    /// Notes what it declares and does after a change of its slices. Returns the number of steps added.
+    pub(crate) fn note_slices(&mut self, ts: u64) -> usize {
+        let innermost = self.slices.iter().rev().map(|open| open.name).find(|name| name.is_some());
+        self.over.push(ts, self.declared_wait()) + self.doing.push(ts, innermost.unwrap_or_default())
+    }
+
+    pub(crate) fn open_slice(&mut self, open: OpenSlice) {
         if self.slices.len() < MOST_SLICES {
-            self.slices.push(what);
+            self.slices.push(open);
         } else {
             self.deeper = self.deeper.saturating_add(1);
         }
@@ -175,7 +217,14 @@ impl Thread {
     }
 
     fn forget(&mut self, before: u64) -> usize {
-        self.run.forget(before) + self.over.forget(before) + self.in_driver.forget(before)
+        while self.made.front().is_some_and(|made| made.end < before) {
+            self.made.pop_front();
+        }
+        self.run.forget(before)
+            + self.over.forget(before)
+            + self.doing.forget(before)
+            + self.work.forget(before)
+            + self.in_driver.forget(before)
     }
 }
 
@@ -201,6 +250,8 @@ pub(crate) struct History {
     steps: usize,
     /// History before this time was dropped.
     horizon: u64,
+    /// Intervals without the events of a CPU, latest last.
+    gaps: VecDeque<(u64, u64)>,
 }
 
 impl History {
@@ -318,7 +369,7 @@ impl History {
         self.of_thread(prev.tid, |thread| {
             thread.meet(prev);
             let run = if state.is_runnable() {
-                SchedState::Runnable { cpu, prio: Some(prev.prio), waker: 0, queued: true }
+                SchedState::Runnable { cpu, prio: Some(prev.prio), waker: 0, on: cpu, queued: true }
             } else {
                 SchedState::Sleeping { state, place: CodeLocation::default(), slept: SleepReason::Unsaid }
             };
@@ -332,41 +383,41 @@ impl History {
     }
 
     /// `sched_waking`: a wake-up of a task begins.
-    pub(crate) fn waking(&mut self, ts: u64, waker: i32, task: Task, cpu: u32) {
+    pub(crate) fn waking(&mut self, ts: u64, (waker, on): (i32, u32), task: Task, cpu: u32) {
         self.of_thread(task.tid, |thread| {
             thread.meet(task);
             match thread.run.last() {
                 Some(SchedState::Running { .. } | SchedState::Runnable { .. }) => {
-                    thread.early_waker = Some(waker);
+                    thread.early_waker = Some((waker, on));
                     0
                 }
                 _ => {
                     let prio = Some(task.prio);
-                    thread.run.push(ts, SchedState::Runnable { cpu, prio, waker, queued: false })
+                    thread.run.push(ts, SchedState::Runnable { cpu, prio, waker, on, queued: false })
                 }
             }
         });
     }
 
     /// `sched_wakeup`: a task is in the run queue of `cpu`.
-    pub(crate) fn wakeup(&mut self, ts: u64, waker: i32, task: Task, cpu: u32) {
+    pub(crate) fn wakeup(&mut self, ts: u64, waker: (i32, u32), task: Task, cpu: u32) {
         self.of_thread(task.tid, |thread| {
             thread.meet(task);
             let early_waker = thread.early_waker.take();
-            let waker = match thread.run.last() {
+            let (waker, on) = match thread.run.last() {
                 Some(SchedState::Running { .. }) => return 0,
-                Some(SchedState::Runnable { waker, .. }) => waker,
+                Some(SchedState::Runnable { waker, on, .. }) => (waker, on),
                 _ => early_waker.unwrap_or(waker),
             };
-            thread.run.push(ts, SchedState::Runnable { cpu, prio: Some(task.prio), waker, queued: true })
+            thread.run.push(ts, SchedState::Runnable { cpu, prio: Some(task.prio), waker, on, queued: true })
         });
     }
 
     /// A task moves to another run queue.
     pub(crate) fn migrate(&mut self, ts: u64, tid: i32, to_cpu: u32) {
         self.of_thread(tid, |thread| match thread.run.last() {
-            Some(SchedState::Runnable { prio, waker, queued, .. }) => {
-                thread.run.push(ts, SchedState::Runnable { cpu: to_cpu, prio, waker, queued })
+            Some(SchedState::Runnable { prio, waker, on, queued, .. }) => {
+                thread.run.push(ts, SchedState::Runnable { cpu: to_cpu, prio, waker, on, queued })
             }
             _ => 0,
         });
@@ -377,8 +428,8 @@ impl History {
         self.of_thread(tid, |thread| {
             thread.prio = Some(new);
             match thread.run.last() {
-                Some(SchedState::Runnable { cpu, waker, queued, .. }) => {
-                    thread.run.push(ts, SchedState::Runnable { cpu, prio: Some(new), waker, queued })
+                Some(SchedState::Runnable { cpu, waker, on, queued, .. }) => {
+                    thread.run.push(ts, SchedState::Runnable { cpu, prio: Some(new), waker, on, queued })
                 }
                 _ => 0,
             }
@@ -395,6 +446,50 @@ impl History {
             }
             false
         });
+    }
+
+    /// A kernel worker begins a work item, or ends it: no function.
+    pub(crate) fn works(&mut self, ts: u64, tid: i32, function: CodeLocation) {
+        self.of_thread(tid, |thread| thread.work.push(ts, function));
+    }
+
+    /// Events of a CPU are missing in this interval.
+    pub(crate) fn miss(&mut self, begin: u64, end: u64) {
+        if self.gaps.len() >= MOST_GAPS {
+            self.gaps.pop_front();
+        }
+        self.gaps.push_back((begin, end));
+    }
+
+    /// Whether events are missing anywhere between these times.
+    pub(crate) fn has_gap(&self, begin: u64, end: u64) -> bool {
+        self.gaps.iter().rev().any(|gap| gap.0 < end && gap.1 > begin)
+    }
+
+    /// Notes a call that has ended.
+    pub(crate) fn made(&mut self, tid: i32, call: MadeCall) {
+        let horizon = self.horizon;
+        let Some(thread) = self.thread_mut(tid) else { return };
+        while thread.made.len() >= MOST_MADE || thread.made.front().is_some_and(|made| made.end < horizon) {
+            thread.made.pop_front();
+        }
+        thread.made.push_back(call);
+    }
+
+    /// What an interrupt handler on this CPU is called that woke a thread.
+    pub(crate) fn interrupt_on(&self, cpu: u32, ts: u64) -> Waker {
+        match self.cpu(cpu).and_then(|cpu| cpu.interrupt.at(ts)).flatten() {
+            Some(Interrupt::Hard(irq, name)) => Waker::Interrupt(irq, name),
+            Some(Interrupt::Soft(softirq)) => Waker::SoftInterrupt(softirq),
+            None => Waker::Unnamed,
+        }
+    }
+
+    /// Name of a thread when it had this CPU; otherwise its last one.
+    pub(crate) fn name_on(&self, tid: i32, cpu: Option<u32>, ts: u64) -> Name {
+        let there = cpu.and_then(|cpu| self.cpu(cpu)?.occupant.at(ts));
+        let then = there.filter(|who| who.tid == tid && who.comm.is_some()).map(|who| who.comm);
+        then.or_else(|| self.thread(tid).map(|thread| thread.comm)).unwrap_or_default()
     }
 
     /// Events are missing, perhaps ends of lock waits: forget all lock waits.

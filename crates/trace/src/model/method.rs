@@ -59,6 +59,11 @@ fn parse(slice: &str) -> Option<(Method, Side)> {
         .then(|| (Method { interface: interface.into(), name: name.into() }, side))
 }
 
+/// The method that a slice names.
+pub(crate) fn method_of(slice: &str) -> Option<Method> {
+    parse(slice).map(|(method, _)| method)
+}
+
 /// Maximum number of methods known by name; only a forged trace has more. Further ones stay unnamed.
 const MOST: usize = 1 << 16;
 

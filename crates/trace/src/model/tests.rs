@@ -2,6 +2,7 @@
 //! Not here: causes (`causes`), random streams (`random`).
 
 mod causes;
+mod chains;
 mod random;
 mod silences;
 
@@ -105,6 +106,11 @@ impl Script {
                 Kind::ContentionBegin(LockKind::of_flags(flags))
             }
             "lock-" => Kind::ContentionEnd,
+            "work+" => {
+                let function = CodeLocation { address: 0, symbol: self.names.intern(words[1]) };
+                Kind::WorkStart { work: 1, function }
+            }
+            "work-" => Kind::WorkEnd { work: 1 },
             "print" => Kind::Print(words[1..].join(" ").into()),
             "tick" => Kind::Tick { period: at(1).cast_unsigned().into() },
             "timer+" => Kind::IrqEntry { irq: Irq::Vector(236), name: self.names.intern("local_timer") },
@@ -149,8 +155,9 @@ pub(super) fn after_start(lines: &str) -> Vec<Transaction> {
     rebuilt(&[], &format!("{START}{lines}")).0
 }
 
-/// Asserts that the segments cover the call without gap or overlap.
+/// Asserts that the segments cover the call without gap or overlap, and that each chain of waits covers its segment so.
 pub(super) fn whole(call: &Transaction) {
+    chains::whole(call);
     let mut at = call.begin;
     for part in &call.parts {
         assert!(part.begin == at && part.end > at, "a gap or an overlap at {at}: {call:#?}");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::method::Method;
 use crate::cause::Segment;
+use crate::chain::Link;
 use crate::event::{Flavour, Name, Prio};
 
 /// One thread of a transaction.
@@ -98,6 +99,8 @@ pub struct Transaction {
     pub nested: bool,
     /// Segments of its time, in order, from `begin` to `end` without a gap.
     pub parts: Vec<Segment>,
+    /// Chains of the waits among its segments, in order: whom the threads of the call waited for.
+    pub links: Vec<Link>,
     /// Time that it ran at a reduced frequency.
     pub slow_clock: Option<SlowClock>,
 }

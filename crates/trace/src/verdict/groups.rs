@@ -174,12 +174,26 @@ pub(super) fn is_by_design(waits: u64, calls: u64) -> bool {
     waits >= FEWEST_WAITS && waits * 100 >= calls * ASLEEP_PERCENT
 }
 
-/// Whether the server slept for nearly all of a call, and nobody held what it waited for.
+/// Whether the server slept for nearly all of a call, and nobody worked meanwhile on what it waited for.
 pub(super) fn waits(call: &Transaction) -> bool {
     let server = call.server.map(|server| server.tid);
-    let asleep = call.parts.iter().filter(|part| {
-        Some(part.tid) == server && matches!(part.cause, Cause::Sleeping { .. } | Cause::Thread { .. })
-    });
+    let sleeps = |cause| matches!(cause, Cause::Sleeping { .. } | Cause::Thread { .. });
+    let asleep = call.parts.iter().filter(|part| Some(part.tid) == server && sleeps(part.cause));
     let asleep: u64 = asleep.map(crate::cause::Segment::ns).sum();
-    call.ns() >= LONG_SLEEP_NS && asleep >= call.ns() / 100 * ASLEEP_PERCENT
+    let nearly_all = |ns: u64| ns >= call.ns() / 100 * ASLEEP_PERCENT;
+    call.ns() >= LONG_SLEEP_NS && nearly_all(asleep) && nearly_all(asleep - worked_for(call, server).min(asleep))
+}
+
+/// Nanoseconds of the server's sleeps in which those whom it waited for did something else than sleep.
+fn worked_for(call: &Transaction, server: Option<i32>) -> u64 {
+    let sleeps = |cause| matches!(cause, Cause::Sleeping { .. } | Cause::Thread { .. });
+    let (mut ns, mut of_server) = (0, false);
+    for link in &call.links {
+        if link.depth == 0 {
+            of_server = Some(link.tid) == server && sleeps(link.cause);
+        } else if of_server && link.waits_for().is_none() && !sleeps(link.cause) && link.cause != Cause::Unknown {
+            ns += link.ns();
+        }
+    }
+    ns
 }

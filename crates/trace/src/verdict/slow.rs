@@ -3,30 +3,18 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::detail::{Details, Doing};
 use super::misses::ReportedMiss;
-use crate::cause::{Cause, CpuHolder, Inversion, Segment};
-use crate::event::{CodeLocation, Name, Names, Prio};
+use super::path::{ChainLink, PathStep, heaviest, steps};
+use super::who::ThreadInfo;
+use crate::cause::{Cause, CpuHolder, Inversion, Segment, SliceName};
+use crate::event::{Name, Names};
 use crate::model::{Model, Outcome, Peer, Transaction};
 
+/// Maximum number of slices that are compared for the one that a reason's time was spent in.
+const MOST_SLICES: usize = 32;
 /// Programs and threads whose own running disturbs what they record. A number may follow.
 const TRACERS: [&str; 6] = ["trace-cmd", "atrace", "traced", "traced_probes", "perfetto", "trace reader"];
-
-/// Thread in a report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ThreadInfo {
-    /// Thread ID.
-    pub tid: i32,
-    /// Name; empty if unknown.
-    pub comm: String,
-    /// Kernel priority: 0 to 99 real-time, 100 to 139 nice.
-    pub prio: Option<i32>,
-}
-
-impl ThreadInfo {
-    pub(crate) fn of(tid: i32, comm: Name, prio: Option<Prio>, names: &Names) -> Self {
-        Self { tid, comm: names.text(comm).to_owned(), prio: prio.map(|prio| prio.0) }
-    }
-}
 
 /// Task that threads waited behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +62,12 @@ pub struct Reason {
     pub behind: Vec<BlockingTask>,
     /// Further detail: an interrupt's name, a kernel function, a call's number.
     pub detail: Option<String>,
+    /// Slice that the thread was in for most of the time, if it says more than the called method.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doing: Option<String>,
+    /// Whom the thread waited for, and whom that one waited for: the heaviest chain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chain: Vec<ChainLink>,
 }
 
 /// Priority inversion in one transaction.
@@ -162,6 +156,9 @@ pub struct SlowCall {
     pub slow_clock: Option<(u64, u32)>,
     /// Segments in order.
     pub parts: Vec<CallSegment>,
+    /// Whom the threads of the call waited for: chains of the waits among `parts`, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<PathStep>,
     /// Summary in a sentence or two.
     pub verdict: String,
 }
@@ -215,7 +212,7 @@ impl SlowCall {
         model: &Model,
         names: &Names,
     ) -> Self {
-        let teller = SlowCallBuilder { call, model, names };
+        let teller = SlowCallBuilder { call, model, names, details: Details { model, names } };
         Self {
             debug_id: call.debug_id,
             label: call.label.as_deref().map(ToOwned::to_owned),
@@ -242,6 +239,7 @@ impl SlowCall {
             late_preemption_ns: suffered(call, Inversion::LatePreemption).map(Segment::ns).sum(),
             slow_clock: call.slow_clock.map(|slow| (slow.ns, slow.khz)),
             parts: call.parts.iter().map(|part| teller.moment(part)).collect(),
+            path: steps(&teller.details, call),
             verdict: String::new(),
         }
     }
@@ -263,6 +261,15 @@ struct SlowCallBuilder<'a> {
     call: &'a Transaction,
     model: &'a Model,
     names: &'a Names,
+    details: Details<'a>,
+}
+
+/// Segments of one reason.
+#[derive(Default)]
+struct Made {
+    begins: Vec<u64>,
+    /// Slices, each with its time.
+    slices: Vec<(SliceName, u64)>,
 }
 
 impl SlowCallBuilder<'_> {
@@ -287,46 +294,12 @@ impl SlowCallBuilder<'_> {
         }
     }
 
-    fn detail(&self, cause: &Cause) -> Option<String> {
-        let place = |place: &CodeLocation| match self.names.text(place.symbol) {
-            "" => (place.address != 0).then(|| format!("{:#x}", place.address)),
-            symbol => Some(symbol.to_owned()),
-        };
-        match cause {
-            Cause::Interrupt { irq, name } => Some(match self.names.text(*name) {
-                "" => format!("{irq:?}"),
-                name => name.to_owned(),
-            }),
-            Cause::SoftInterrupt(softirq) => Some(softirq.name().to_owned()),
-            Cause::IdleExit { state } => Some(state.to_string()),
-            Cause::NoFreeThread { busy_with } => busy_with.map(|call| call.to_string()),
-            Cause::Thread { waker, comm } => Some(self.thread(*waker, *comm)),
-            Cause::WrongCpu { idle_cpu, .. } => Some(format!("cpu{idle_cpu}")),
-            Cause::Contention(kind) => Some(kind.name().to_owned()),
-            Cause::KernelLock(at) | Cause::Uninterruptible(at) => place(at),
-            // A text of its own, behind "slept TIME".
-            Cause::Sleeping { place: at, waker } => {
-                let place = place(at).map(|place| format!("in {place}"));
-                let waker = waker.map(|(tid, comm)| match tid {
-                    ..0 => "until an interrupt woke it, as a timer does".to_owned(),
-                    tid => format!("until {} woke it", self.thread(tid, comm)),
-                });
-                let both: Vec<String> = place.into_iter().chain(waker).collect();
-                Some(both.join(" ")).filter(|text| !text.is_empty())
-            }
-            _ => None,
-        }
-    }
-
-    fn thread(&self, tid: i32, comm: Name) -> String {
-        ThreadInfo::of(tid, comm, None, self.names).to_string()
-    }
-
     fn reasons(&self) -> Vec<Reason> {
         let mut reasons: Vec<Reason> = Vec::new();
+        let mut made: Vec<Made> = Vec::new();
         for part in &self.call.parts {
             let cause = label(part, self.call, self.names);
-            let detail = self.detail(&part.cause);
+            let detail = self.details.of(&part.cause);
             let same = |reason: &Reason| {
                 let tid = reason.who.as_ref().map_or(0, |who| who.tid);
                 reason.cause == cause && reason.detail == detail && tid == part.tid.max(0)
@@ -334,7 +307,9 @@ impl SlowCallBuilder<'_> {
             let index = reasons.iter().position(same).unwrap_or(reasons.len());
             if index == reasons.len() {
                 reasons.push(self.reason(part, cause, detail));
+                made.push(Made::default());
             }
+            made[index].add(part);
             let reason = &mut reasons[index];
             reason.ns += part.ns();
             if let Some(cpu) = part.cpu.filter(|cpu| !reason.cpus.contains(cpu)) {
@@ -344,8 +319,13 @@ impl SlowCallBuilder<'_> {
                 add_behind(&mut reason.behind, BlockingTask::of(behind, part, self.names));
             }
         }
-        for reason in &mut reasons {
+        for (reason, made) in reasons.iter_mut().zip(&made) {
             reason.share = ratio(reason.ns, self.call.ns());
+            reason.chain = heaviest(&self.details, &self.call.links, &made.begins);
+            reason.doing = self.details.doing(made.slice()).and_then(|doing| match doing {
+                Doing::Slice(name) => Some(name),
+                Doing::Method(_) => None,
+            });
         }
         reasons.sort_by_key(|reason| std::cmp::Reverse(reason.ns));
         reasons
@@ -368,6 +348,8 @@ impl SlowCallBuilder<'_> {
             cpus: Vec::new(),
             behind: Vec::new(),
             detail,
+            doing: None,
+            chain: Vec::new(),
         }
     }
 
@@ -385,6 +367,23 @@ impl SlowCallBuilder<'_> {
             longest = longest.filter(|longest| longest.ns() >= part.ns()).or(Some(part));
         }
         Some(InversionDetail { ns, waiter: self.worker(longest?), behind })
+    }
+}
+
+impl Made {
+    fn add(&mut self, part: &Segment) {
+        self.begins.push(part.begin);
+        let room = self.slices.len() < MOST_SLICES;
+        match self.slices.iter_mut().find(|(name, _)| *name == part.slice) {
+            Some((_, ns)) => *ns += part.ns(),
+            None if room => self.slices.push((part.slice, part.ns())),
+            None => {}
+        }
+    }
+
+    /// The slice with the most time.
+    fn slice(&self) -> SliceName {
+        self.slices.iter().max_by_key(|(_, ns)| *ns).map_or(SliceName::NONE, |(name, _)| *name)
     }
 }
 

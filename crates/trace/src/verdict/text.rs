@@ -3,9 +3,12 @@
 
 use std::fmt::{self, Write};
 
-use super::{Analysis, BlockingTask, Group, Inversions, MarkCost, Reason, SlowCall, Sum, ThreadInfo};
+use super::{Analysis, BlockingTask, ChainLink, Group, Inversions, MarkCost, Reason, SlowCall, Sum, ThreadInfo};
 use crate::event::Prio;
 
+/// Causes whose clause says whom the thread waited for; those of the others say it themselves.
+const CHAINED: [&str; 6] =
+    ["monitor_contention", "art_lock_contention", "mutex_contention", "io", "lock_wait", "uninterruptible_sleep"];
 /// Reasons below this share of a transaction are omitted.
 const WORTH_TELLING: f64 = 0.03;
 
@@ -54,9 +57,92 @@ impl fmt::Display for Inversions {
     }
 }
 
+/// What a waiter waited for, behind "waited TIME": a lock that the next link of the chain owns, or until that one woke it.
+fn waited_for(cause: &str, next: &ChainLink) -> String {
+    let who = &next.who;
+    match (next.how.as_str(), next.lock.as_deref(), next.call) {
+        ("owner", lock, _) => {
+            let place = next.place.as_deref().map(|place| format!(" in {place}")).unwrap_or_default();
+            let lock = lock.unwrap_or("lock");
+            let article = if lock == "monitor" { "a " } else { "" };
+            format!("for {article}{lock} held by {who}{place}")
+        }
+        ("call", _, Some(call)) => format!("for {who} to serve its call {call}"),
+        _ => match cause {
+            "monitor_contention" => format!("for a monitor until {who} woke it"),
+            "art_lock_contention" => format!("for a lock of the runtime until {who} woke it"),
+            "mutex_contention" => format!("in a futex until {who} woke it"),
+            "io" => format!("for I/O until {who} woke it"),
+            "lock_wait" => format!("for a lock of the kernel until {who} woke it"),
+            _ => format!("until {who} woke it"),
+        },
+    }
+}
+
+impl ChainLink {
+    /// What the thread did for most of the time, as a clause behind "which"; `next` is whom it waited for.
+    fn clause(&self, next: Option<&Self>) -> String {
+        let time = time(self.cause_ns);
+        let doing = self.doing.as_deref().map(|doing| format!(" (in {doing})")).unwrap_or_default();
+        let detail = |with: &str| self.detail.as_deref().map(|detail| format!("{with}{detail}")).unwrap_or_default();
+        if let Some(next) = next {
+            return format!("waited {time} {}{doing}", waited_for(&self.cause, next));
+        }
+        match self.end.as_deref() {
+            Some("lost_events") => return format!("cannot be followed further: events of these {time} are missing"),
+            Some("circle") => return format!("waited {time} for one who is already named{doing}"),
+            Some("depth" | "room") => return format!("waited {time}, which is not followed further{doing}"),
+            Some("gone") => return format!("had not begun, or had exited, for {time}"),
+            Some("not_shown") if self.cause == "unknown" => {
+                return format!("did for {time} what the trace does not show{doing}");
+            }
+            _ => {}
+        }
+        let until = match self.end.as_deref() {
+            None => String::new(),
+            Some("not_shown") => "; the trace does not show who woke it".to_owned(),
+            Some(interrupt) => format!(" until {interrupt} woke it"),
+        };
+        match self.cause.as_str() {
+            "running" => format!("ran {time}{}{doing}", detail(": ")),
+            "driver" => format!("worked {time} in the driver{doing}"),
+            "runnable_wait" | "wrong_cpu" => format!("was runnable {time}{}{doing}", detail(" behind ")),
+            "io" => format!("waited {time} for I/O{}{until}{doing}", detail(" in ")),
+            "sleep" => format!("slept {time}{}{until}{doing}", detail(" in ")),
+            "uninterruptible_sleep" => format!("slept uninterruptibly {time}{}{until}{doing}", detail(" in ")),
+            "lock_wait" => format!("waited {time} for a lock of the kernel{}{until}{doing}", detail(": ")),
+            "mutex_contention" => format!("waited {time} in a futex{until}{doing}"),
+            "irq" | "softirq" => format!("lost its CPU for {time} to interrupt{}", detail(" ")),
+            cause => format!("waited {time}: {}{}{until}{doing}", cause.replace('_', " "), detail(", ")),
+        }
+    }
+}
+
 impl Reason {
-    /// Reason as a clause.
+    /// Reason as a clause, with what the thread was doing and the chain of those it waited for.
     fn clause(&self) -> String {
+        let mut text = match self.chain.first() {
+            Some(next) if next.how == "owner" => {
+                let who = self.who.as_ref().map_or_else(String::new, |who| format!("{} {who}", self.role));
+                format!("{who} waited {} {}", time(self.ns), waited_for(&self.cause, next))
+            }
+            Some(next) if CHAINED.contains(&self.cause.as_str()) => {
+                let who = self.who.as_ref().map_or_else(String::new, |who| format!("{} {who}", self.role));
+                let place = self.detail.as_deref().map(|place| format!(" ({place})")).unwrap_or_default();
+                format!("{who} waited {} {}{place}", time(self.ns), waited_for(&self.cause, next))
+            }
+            _ => self.plain_clause(),
+        };
+        if let Some(doing) = &self.doing {
+            let _ = write!(text, " (in {doing})");
+        }
+        for (index, link) in self.chain.iter().enumerate() {
+            let _ = write!(text, ", which {}", link.clause(self.chain.get(index + 1)));
+        }
+        text
+    }
+
+    fn plain_clause(&self) -> String {
         let time = time(self.ns);
         let who = self.who.as_ref().map_or_else(|| "nobody".to_owned(), |who| format!("{} {who}", self.role));
         let detail = self.detail.as_deref().unwrap_or("?");
@@ -106,7 +192,8 @@ impl Reason {
                 Some(place) => format!("{who} slept uninterruptibly {time} in {place}"),
                 None => format!("{who} slept uninterruptibly {time}, the trace does not say why"),
             },
-            cause => format!("{who} waited {time}: {cause}"),
+            "io" => format!("{who} waited {time} for I/O"),
+            cause => format!("{who} waited {time}: {}", cause.replace('_', " ")),
         }
     }
 }

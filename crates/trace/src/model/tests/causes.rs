@@ -1,7 +1,7 @@
 //! Streams with one fault each, and the cause that must be found, exact to the nanosecond.
 
 use super::*;
-use crate::cause::{Cause, Inversion};
+use crate::cause::{Cause, Inversion, Waker};
 
 /// Nanoseconds of each cause and thread in the call with this number, in alphabetical order.
 fn causes(found: &[Transaction], debug_id: i32) -> Vec<(String, i32, u64)> {
@@ -447,7 +447,7 @@ fn a_server_that_its_own_process_wakes_waited_for_that_thread() {
         assert_eq!(slept.iter().map(|part| part.ns()).sum::<u64>(), 30, "{:?}", found[0].parts);
         let (waker, own) = match slept[0].cause {
             Cause::Thread { waker, .. } => (waker, true),
-            Cause::Sleeping { waker: Some((waker, _)), .. } => (waker, false),
+            Cause::Sleeping { waker: Some(Waker::Thread(waker, _)), .. } => (waker, false),
             _ => (0, false),
         };
         assert_eq!((waker, own), (9, of_its_own), "whoever woke it is named");
