@@ -173,9 +173,6 @@ impl Follower<'_> {
             // It reclaims memory itself, or spins.
             return Next::Nothing;
         }
-        if lost() {
-            return Next::Stopped(Stop::Lost);
-        }
         if let Some((debug_id, server)) = self.call_of(part.tid, thread, part.begin) {
             return server.map_or(Next::Stopped(Stop::NotShown), |tid| Next::Thread(Tie::Call(debug_id), tid));
         }
@@ -184,6 +181,8 @@ impl Follower<'_> {
             return Next::Thread(Tie::Owner, owner.tid);
         }
         match thread.run.after(part.begin).next() {
+            // It may have been woken, and slept again.
+            _ if lost() => Next::Stopped(Stop::Lost),
             Some((_, SchedState::Runnable { waker, .. })) if waker > 0 => Next::Thread(Tie::Waker, waker),
             Some((woken, SchedState::Runnable { waker, on, .. })) if waker < 0 => {
                 Next::Interrupt(self.history.interrupt_on(on, woken))

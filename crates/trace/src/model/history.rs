@@ -478,7 +478,13 @@ impl History {
 
     /// What an interrupt handler on this CPU is called that woke a thread.
     pub(crate) fn interrupt_on(&self, cpu: u32, ts: u64) -> Waker {
-        match self.cpu(cpu).and_then(|cpu| cpu.interrupt.at(ts)).flatten() {
+        // In a trace of microseconds the handler may begin, wake and end within one.
+        let handler = self.cpu(cpu).and_then(|cpu| {
+            let then = || cpu.interrupt.after(ts.saturating_sub(1)).take_while(|(at, _)| *at == ts);
+            let before = || cpu.interrupt.at(ts.saturating_sub(1)).flatten();
+            cpu.interrupt.at(ts).flatten().or_else(|| then().find_map(|(_, what)| what)).or_else(before)
+        });
+        match handler {
             Some(Interrupt::Hard(irq, name)) => Waker::Interrupt(irq, name),
             Some(Interrupt::Soft(softirq)) => Waker::SoftInterrupt(softirq),
             None => Waker::Unnamed,

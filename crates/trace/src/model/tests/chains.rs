@@ -195,6 +195,7 @@ fn a_nested_call_is_followed_across_three_processes() {
     // 20 waits for 30 of its process, which calls process 40, whose thread computes and then waits for a disk.
     let lines = "
         2 2 0 switch R 30
+        3 3 9 switch S 0
         REACHED
         145 2 30 send 7 40
         146 2 30 waking 40 3
