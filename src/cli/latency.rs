@@ -148,7 +148,7 @@ pub(super) struct TestArgs {
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     record: Option<PathBuf>,
 
-    /// Inject a fault, to see it found: drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US, kill-server, spin-caller, lock-server=US, busy-loopers=US, timers=N, timers=N:late
+    /// Inject a fault, to see it found: drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US, kill-server, spin-caller, lock-server=US, monitor-server=US, chain-server=US, poll-server=US, sync-server, busy-loopers=US, timers=N, timers=N:late
     #[arg(help_heading = "Load and faults", long, value_name = "FAULT")]
     inject: Vec<Injected>,
 

@@ -31,10 +31,12 @@ fn every_cause_that_is_put_in_is_named_and_no_other_call_is_accused() {
     let look = |causes: &str, iterations: &str| {
         binderperf(&["trace", "accuracy", "--driver=embedded", "--causes", causes, "-i", iterations])
     };
-    let called = look("rt-hog,inversion,lock,busy,apart,timers", "200");
+    let causes =
+        ["rt-hog", "inversion", "lock", "busy", "apart", "timers", "monitor", "chain", "io", "poll"];
+    let called = look(&causes.join(","), "200");
     let mut all_right = true;
-    for cause in ["rt-hog", "inversion", "lock", "busy", "apart", "timers"] {
-        if cause == "apart" && called.stderr.contains("apart: left out") {
+    for cause in causes {
+        if called.stderr.contains(&format!("{cause}: left out")) {
             continue;
         }
         let right = row(&called, cause).1;
@@ -60,7 +62,7 @@ fn too_few_calls_and_nonsense_are_no_success() {
     called.ended(if may { 1 } else { 3 });
     binderperf(&["trace", "accuracy", "--causes", "moon"])
         .ended(2)
-        .complained("rt-hog, inversion, lock, busy, apart, timers");
+        .complained("rt-hog, inversion, lock, busy, apart, timers, monitor, chain, io, poll");
 }
 
 /// Interrupts a command once it is under way, which is found out from its output; returns that output and the end.
@@ -105,10 +107,10 @@ fn causes_on_the_kernels_driver_are_named_too() {
     let _alone = alone();
     let words = ["vm", "--icount", "--", "trace", "accuracy", "--driver=kernel", "-i", "200"];
     let called = binderperf(&words).ended(0);
-    for cause in ["rt-hog", "inversion", "lock", "busy", "timers"] {
+    for cause in ["rt-hog", "inversion", "lock", "busy", "timers", "monitor", "chain", "poll"] {
         assert!(row(&called, cause).1, "{}", called.stdout);
     }
-    called.complained("apart: left out");
+    called.complained("apart: left out").complained("io: left out");
 }
 
 #[test]

@@ -14,6 +14,7 @@
 //! `docs/reading-the-numbers.md` lists their errors, which this test avoids.
 
 pub mod accuracy;
+pub(crate) mod blockers;
 mod caller;
 mod disturbance;
 mod endpoint;

@@ -58,7 +58,7 @@ pub(super) fn run(args: &AccuracyArgs) -> CommandResult {
         };
         status = status.max(right).max(status_of(say(&row(found))));
     })?;
-    left_out.iter().for_each(|cause| note(format_args!("{cause}: left out, as it takes two CPUs\n")));
+    left_out.iter().for_each(|(cause, why)| note(format_args!("{cause}: left out: {why}\n")));
     let Some(signal) = stopped_by else { return Ok(status) };
     Err(Failure::new(exit::FAILED, format_args!("stopped by {signal}; what was found until then is told")))
 }

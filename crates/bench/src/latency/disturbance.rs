@@ -1,12 +1,11 @@
-//! Deliberate interference with a pair: a held lock of its service, an occupied looper of its server,
-//! expiring timers.
-//! Not here: the requested faults (`fault`), faults of the service itself (`service`).
+//! Deliberate interference with a pair: an occupied looper of its server, expiring timers.
+//! Not here: the requested faults (`fault`), what the service itself waits for (`blockers`).
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use sys::clock::{TimerFd, monotonic_ns, sleep_until};
+use sys::clock::{TimerFd, monotonic_ns};
 
+use super::blockers::rest;
 use super::endpoint::Callee;
 
 /// Time to arm a timer, in ns, with a margin; also the lead of the call before their expiry.
@@ -18,22 +17,6 @@ const TRIES: u32 = 4;
 /// Expiry of timers that must not disturb the call, in ns after it; the next call arms them anew before.
 const LATE: u64 = 10_000_000_000;
 
-/// Returns a lock that a thread of this process repeatedly holds for `us` and then releases for a quarter of
-/// that, until the process ends.
-pub(super) fn held_lock(us: u64) -> Arc<Mutex<()>> {
-    let lock = Arc::new(Mutex::new(()));
-    let held = Arc::clone(&lock);
-    let work = move || loop {
-        let guard = held.lock().unwrap_or_else(PoisonError::into_inner);
-        rest(us);
-        drop(guard);
-        rest(us / 4);
-    };
-    // Without the thread the lock stays free, which shows as missing waits.
-    let _ = sys::title::thread("lock-holder", work);
-    lock
-}
-
 /// Calls a service repeatedly, for `us` each, with pauses of a quarter of that, until the process ends.
 pub(super) fn occupy<C: Callee>(callee: C, us: u64) -> Result<(), String> {
     let work = move || {
@@ -43,10 +26,6 @@ pub(super) fn occupy<C: Callee>(callee: C, us: u64) -> Result<(), String> {
     };
     let thread = sys::title::thread("other-client", work);
     thread.map(drop).map_err(|error| format!("starting the other client: {error}"))
-}
-
-fn rest(us: u64) {
-    sleep_until(monotonic_ns() + us * 1000);
 }
 
 /// Timers that expire simultaneously.
@@ -112,16 +91,6 @@ impl Timers {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_held_lock_is_waited_for_and_let_go() {
-        let lock = held_lock(20_000);
-        // Until the lock is held.
-        while lock.try_lock().is_ok() {
-            std::thread::yield_now();
-        }
-        drop(lock.lock().expect("nobody panics with it"));
-    }
 
     #[test]
     fn timers_expire_after_the_call_has_begun() {

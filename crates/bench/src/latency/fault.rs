@@ -12,7 +12,8 @@ const LONGEST_US: u64 = 10_000_000;
 const MOST_TIMERS: u32 = 10_000;
 
 /// One fault. Typed `drop-inheritance`, `wrong-cpu`, `delay=US:P`, `lose-reply`, `stall-server=US`,
-/// `kill-server`, `spin-caller`, `lock-server=US`, `busy-loopers=US`, `timers=N`, `timers=N:late`.
+/// `kill-server`, `spin-caller`, `lock-server=US`, `monitor-server=US`, `chain-server=US`, `poll-server=US`,
+/// `sync-server`, `busy-loopers=US`, `timers=N`, `timers=N:late`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Injected {
     /// Servers inherit no priority; a setting of the embedded driver only.
@@ -42,6 +43,23 @@ pub enum Injected {
         /// Duration, in us.
         us: u64,
     },
+    /// The same, with the slice that Android's runtime writes when a thread waits for a monitor.
+    MonitorServer {
+        /// Duration, in us.
+        us: u64,
+    },
+    /// The service's lock is held by a thread that waits for the lock of a third one.
+    ChainServer {
+        /// Duration for which the third holds its own, in us.
+        us: u64,
+    },
+    /// The service waits for events that never come, as an event loop does.
+    PollServer {
+        /// Time until it gives up, in us; the kernel rounds it up to milliseconds.
+        us: u64,
+    },
+    /// The service writes to a file and waits until the disk has it.
+    SyncServer,
     /// Another client's calls repeatedly occupy the server's only looper.
     BusyLoopers {
         /// Duration, in us.
@@ -59,7 +77,7 @@ pub enum Injected {
 impl Injected {
     /// Typed forms of the faults.
     pub const WORDS: &'static str = "drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US, kill-server, spin-caller, lock-server=US, \
-         busy-loopers=US, timers=N[:late]";
+         monitor-server=US, chain-server=US, poll-server=US, sync-server, busy-loopers=US, timers=N[:late]";
 
     /// Returns true if only the first pair has the fault.
     pub(super) fn is_of_one_pair(self) -> bool {
@@ -84,6 +102,10 @@ impl FromStr for Injected {
             ("kill-server", None) => Ok(Self::KillServer),
             ("spin-caller", None) => Ok(Self::SpinCaller),
             ("lock-server", Some(us)) => Ok(Self::LockServer { us: microseconds(us)? }),
+            ("monitor-server", Some(us)) => Ok(Self::MonitorServer { us: microseconds(us)? }),
+            ("chain-server", Some(us)) => Ok(Self::ChainServer { us: microseconds(us)? }),
+            ("poll-server", Some(us)) => Ok(Self::PollServer { us: microseconds(us)? }),
+            ("sync-server", None) => Ok(Self::SyncServer),
             ("busy-loopers", Some(us)) => Ok(Self::BusyLoopers { us: microseconds(us)? }),
             ("timers", Some(value)) => {
                 let (count, late) = value.strip_suffix(":late").map_or((value, false), |count| (count, true));
@@ -116,6 +138,10 @@ impl fmt::Display for Injected {
             Self::KillServer => f.write_str("kill-server"),
             Self::SpinCaller => f.write_str("spin-caller"),
             Self::LockServer { us } => write!(f, "lock-server={us}"),
+            Self::MonitorServer { us } => write!(f, "monitor-server={us}"),
+            Self::ChainServer { us } => write!(f, "chain-server={us}"),
+            Self::PollServer { us } => write!(f, "poll-server={us}"),
+            Self::SyncServer => f.write_str("sync-server"),
             Self::BusyLoopers { us } => write!(f, "busy-loopers={us}"),
             Self::Timers { count, late } => {
                 write!(f, "timers={count}{}", if *late { ":late" } else { "" })
@@ -139,6 +165,10 @@ mod tests {
             "kill-server",
             "spin-caller",
             "lock-server=4000",
+            "monitor-server=4000",
+            "chain-server=4000",
+            "poll-server=4000",
+            "sync-server",
             "busy-loopers=4000",
             "timers=3000",
             "timers=3000:late",
@@ -163,6 +193,10 @@ mod tests {
             "stall-server=99999999999",
             "wrong-cpu=1",
             "lock-server",
+            "monitor-server=-1",
+            "chain-server",
+            "poll-server=x",
+            "sync-server=1",
             "busy-loopers=x",
             "timers=0",
             "timers=10001",

@@ -12,7 +12,7 @@ use sys::clock::{monotonic_ns, sleep_until, thread_cpu_ns};
 use sys::interrupt::ThreadId;
 use sys::sched;
 
-use super::disturbance;
+use super::blockers::{self, Disk, Monitor};
 use super::fault::Injected;
 use super::sample::ServerFacts;
 use crate::scheduling::pack;
@@ -39,7 +39,10 @@ pub(super) struct Service {
     faults: Vec<Injected>,
     served: AtomicU32,
     rng: Option<Mutex<Rng>>,
+    /// What the faults make it wait for.
     lock: Option<Arc<Mutex<()>>>,
+    monitor: Option<Arc<Monitor>>,
+    disk: Option<Disk>,
 }
 
 impl Service {
@@ -48,10 +51,17 @@ impl Service {
         let chance = faults.iter().any(|fault| matches!(fault, Injected::Delay { .. }));
         let rng = chance.then(|| Mutex::new(Rng::with_seed(seed)));
         let lock = faults.iter().find_map(|fault| match *fault {
-            Injected::LockServer { us } => Some(disturbance::held_lock(us)),
+            Injected::LockServer { us } => Some(blockers::held_lock(us)),
+            Injected::ChainServer { us } => Some(blockers::chain(us)),
             _ => None,
         });
-        Self { faults: faults.to_vec(), served: AtomicU32::new(0), rng, lock }
+        let monitor = faults.iter().find_map(|fault| match *fault {
+            Injected::MonitorServer { us } => Some(Monitor::held(us)),
+            _ => None,
+        });
+        // Without the file there is no wait, which shows.
+        let disk = faults.contains(&Injected::SyncServer).then(Disk::new).and_then(Result::ok);
+        Self { faults: faults.to_vec(), served: AtomicU32::new(0), rng, lock, monitor, disk }
     }
 
     #[inline]
@@ -70,7 +80,10 @@ impl Service {
             match *fault {
                 Injected::Delay { us, share } if self.chance(share) => compute(us),
                 Injected::StallServer { us } => stall(us),
-                Injected::LockServer { .. } => {
+                Injected::MonitorServer { .. } => self.monitor.iter().for_each(|monitor| monitor.enter()),
+                Injected::PollServer { us } => blockers::poll(us),
+                Injected::SyncServer => _ = self.disk.as_ref().map(Disk::sync),
+                Injected::LockServer { .. } | Injected::ChainServer { .. } => {
                     // The lock guards no data; only the wait matters.
                     drop(self.lock.as_ref().map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner)));
                 }

@@ -109,8 +109,8 @@ fn share(part: usize, whole: usize) -> f64 {
 /// Summary of a check, besides the results of the causes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccuracySummary {
-    /// Causes that need more CPUs than the machine has.
-    pub left_out: Vec<Cause>,
+    /// Causes that this machine cannot have, and why.
+    pub left_out: Vec<(Cause, &'static str)>,
     /// The signal that ended it.
     pub stopped_by: Option<&'static str>,
 }
@@ -139,10 +139,12 @@ pub fn measure(
     };
     let folder = RecordingFolder::create("accuracy", options.keep.as_deref())?;
     let rig = AccuracyTest { options, embedded, cpus, folder };
-    let (can, cannot): (Vec<Cause>, Vec<Cause>) =
-        options.causes.iter().partition(|cause| cause.cpus() <= usable.len());
-    let mut rest = AccuracySummary { left_out: cannot, stopped_by: None };
-    for cause in can {
+    let mut rest = AccuracySummary::default();
+    for cause in options.causes.iter().copied() {
+        if let Some(why) = cause.lacks(usable.len()) {
+            rest.left_out.push((cause, why));
+            continue;
+        }
         if let Some(found) = rig.look(cause)? {
             tell(&found);
         }

@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use trace::verdict::{Reason, SlowCall};
 
+use crate::latency::blockers::has_slow_disk;
+
 /// Priority of the hog that is more urgent than the server, as requested and as the kernel counts it.
 const HOG: u8 = 50;
 const HOG_PRIO: i32 = 49;
@@ -44,12 +46,30 @@ pub enum Cause {
     Apart,
     /// Timers that expire while the call is served.
     Timers,
+    /// A monitor that a third thread owns, as its waiter says.
+    Monitor,
+    /// A lock whose holder waits for the lock of a third thread.
+    Chain,
+    /// A write that waits for a disk.
+    Io,
+    /// A wait by design: for an event that does not come.
+    Poll,
 }
 
 impl Cause {
     /// All causes.
-    pub const ALL: [Self; 6] =
-        [Self::RtHog, Self::Inversion, Self::Lock, Self::Busy, Self::Apart, Self::Timers];
+    pub const ALL: [Self; 10] = [
+        Self::RtHog,
+        Self::Inversion,
+        Self::Lock,
+        Self::Busy,
+        Self::Apart,
+        Self::Timers,
+        Self::Monitor,
+        Self::Chain,
+        Self::Io,
+        Self::Poll,
+    ];
 
     /// Returns its name, as typed.
     #[must_use]
@@ -61,6 +81,10 @@ impl Cause {
             Self::Busy => "busy",
             Self::Apart => "apart",
             Self::Timers => "timers",
+            Self::Monitor => "monitor",
+            Self::Chain => "chain",
+            Self::Io => "io",
+            Self::Poll => "poll",
         }
     }
 
@@ -74,12 +98,22 @@ impl Cause {
             Self::Busy => "the only looper serves somebody else's call of 4 ms",
             Self::Apart => "caller and server on two CPUs",
             Self::Timers => "4000 timers expire at once while the call is served",
+            Self::Monitor => "a third thread owns a monitor for 4 ms",
+            Self::Chain => "a lock whose holder waits for a lock that a third thread holds for 4 ms",
+            Self::Io => "the server writes 64 KiB and waits for the disk",
+            Self::Poll => "the server waits 4 ms for an event that does not come",
         }
     }
 
-    /// Returns the number of CPUs that it needs.
-    pub(super) fn cpus(self) -> usize {
-        if self == Self::Apart { 2 } else { 1 }
+    /// Returns what it needs and this machine with so many usable CPUs lacks, if anything.
+    pub(super) fn lacks(self, usable_cpus: usize) -> Option<&'static str> {
+        match self {
+            Self::Apart if usable_cpus < 2 => Some("it takes two CPUs"),
+            Self::Io if !has_slow_disk() => {
+                Some("writes to the folder for temporary files (TMPDIR) do not wait for a disk")
+            }
+            _ => None,
+        }
     }
 
     /// Arguments of the latency test: those for both variants, and those that inject the cause.
@@ -106,6 +140,15 @@ impl Cause {
             Self::Busy => (
                 format!("{same} --inject delay={MORE_WORK_US}:{SHARE}"),
                 format!("--inject busy-loopers={HELD_US}"),
+            ),
+            Self::Monitor | Self::Chain | Self::Io | Self::Poll => (
+                format!("{same} --inject delay={MORE_WORK_US}:{SHARE}"),
+                match self {
+                    Self::Monitor => format!("--inject monitor-server={HELD_US}"),
+                    Self::Chain => format!("--inject chain-server={HELD_US}"),
+                    Self::Poll => format!("--inject poll-server={HELD_US}"),
+                    _ => "--inject sync-server".to_owned(),
+                },
             ),
             Self::Apart => (String::new(), String::new()),
             Self::Timers => (format!("{same} --inject delay={LITTLE_WORK_US}:1"), String::new()),
@@ -153,6 +196,17 @@ impl Cause {
                 is_of(first, &["mutex_contention", "lock_wait"])
                     || is_of(first, &["thread_wait"]) && (!strictly || holder)
             }
+            Self::Monitor => is_behind(first, &["monitor-owner"]) || !strictly && is_behind(first, &[""]),
+            Self::Chain => {
+                is_behind(first, &["chain-middle", "chain-end"]) || !strictly && is_behind(first, &["", ""])
+            }
+            Self::Io => is_of(first, &["io", "uninterruptible_sleep"]),
+            // Nobody is blamed.
+            Self::Poll => {
+                is_of(first, &["sleep"])
+                    && first.chain.is_empty()
+                    && first.detail.as_deref().is_some_and(|detail| detail.contains("until "))
+            }
             Self::Busy => is_of(first, &["no_free_thread"]),
             Self::Apart => call.crossed.is_some(),
             Self::Timers => {
@@ -161,6 +215,12 @@ impl Cause {
             }
         }
     }
+}
+
+/// Whether a wait was for threads with these names, one behind the other; the empty name is anybody's.
+fn is_behind(reason: &Reason, names: &[&str]) -> bool {
+    reason.chain.len() >= names.len()
+        && reason.chain.iter().zip(names).all(|(link, name)| link.who.comm.starts_with(name))
 }
 
 fn is_of(reason: &Reason, causes: &[&str]) -> bool {

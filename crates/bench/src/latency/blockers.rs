@@ -1,0 +1,196 @@
+//! What a service is made to wait for: locks that other threads of its process hold, an event that never comes, a disk.
+//! Not here: which of them is requested (`fault`), interference by other clients and timers (`disturbance`).
+//! Facts: ART's `monitor.cc` for the slice of a contended monitor.
+
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sys::clock::{monotonic_ns, sleep_until};
+use sys::epoll::Epoll;
+use sys::interrupt::ThreadId;
+
+/// Bytes of one write.
+const WRITE: usize = 64 << 10;
+/// Writes by which a disk is judged, and the time in ns that the median must take: less would not show in a call.
+const TRIALS: usize = 5;
+const SLOW_DISK: u64 = 1_500_000;
+
+fn take(lock: &Mutex<()>) -> MutexGuard<'_, ()> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sleeps for `us`.
+pub(super) fn rest(us: u64) {
+    sleep_until(monotonic_ns() + us * 1000);
+}
+
+/// Starts a thread that repeatedly takes a lock by `hold` and then rests for a quarter of `us`, until the process ends.
+/// Without the thread the lock stays free, which shows as missing waits.
+fn holder(name: &'static str, us: u64, mut hold: impl FnMut() + Send + 'static) {
+    let work = move || loop {
+        hold();
+        rest(us / 4);
+    };
+    let _ = sys::title::thread(name, work);
+}
+
+/// Returns a lock that a thread of this process repeatedly holds for `us`.
+pub(super) fn held_lock(us: u64) -> Arc<Mutex<()>> {
+    let lock = Arc::new(Mutex::new(()));
+    let held = Arc::clone(&lock);
+    holder("lock-holder", us, move || {
+        let _guard = take(&held);
+        rest(us);
+    });
+    lock
+}
+
+/// Returns a lock that a thread repeatedly holds while it waits for the lock of another one, which that one holds for `us`.
+pub(super) fn chain(us: u64) -> Arc<Mutex<()>> {
+    let (first, last) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(())));
+    let held = Arc::clone(&last);
+    holder("chain-end", us, move || {
+        let _guard = take(&held);
+        rest(us);
+    });
+    let held = Arc::clone(&first);
+    holder("chain-middle", us, move || {
+        let _guard = take(&held);
+        drop(take(&last));
+    });
+    first
+}
+
+/// A lock whose waiters say in the trace who owns it, as Android's runtime does.
+#[derive(Debug)]
+pub(super) struct Monitor {
+    lock: Mutex<()>,
+    owner: AtomicI32,
+    marker: Option<File>,
+}
+
+impl Monitor {
+    /// Returns a monitor that a thread of this process repeatedly holds for `us`.
+    pub(super) fn held(us: u64) -> Arc<Self> {
+        let folder = embedded::trace_events::requested();
+        let marker = folder.and_then(|folder| File::options().write(true).open(folder.join("trace_marker")).ok());
+        let monitor = Arc::new(Self { lock: Mutex::new(()), owner: AtomicI32::new(0), marker });
+        let held = Arc::clone(&monitor);
+        holder("monitor-owner", us, move || {
+            let _guard = take(&held.lock);
+            held.owner.store(ThreadId::current().number(), Ordering::Relaxed);
+            rest(us);
+        });
+        monitor
+    }
+
+    /// Takes the monitor and releases it.
+    pub(super) fn enter(&self) {
+        if self.lock.try_lock().is_ok() {
+            return;
+        }
+        let (owner, process) = (self.owner.load(Ordering::Relaxed), std::process::id());
+        self.mark(&format!(
+            "B|{process}|monitor contention with owner monitor-owner ({owner}) at void Monitor.hold(blockers.rs:1) waiters=0"
+        ));
+        drop(take(&self.lock));
+        self.mark(&format!("E|{process}"));
+    }
+
+    fn mark(&self, text: &str) {
+        // Without a recording there is nobody to read it.
+        let _ = self.marker.as_ref().map(|mut marker| marker.write(text.as_bytes()));
+    }
+}
+
+/// Waits for `us`, rounded up to milliseconds, for an event that never comes.
+pub(super) fn poll(us: u64) {
+    let ms = i32::try_from(us.div_ceil(1000)).unwrap_or(i32::MAX);
+    // A signal or a lack of descriptors ends it sooner, which shows as a missing wait.
+    let _ = Epoll::new().and_then(|none| none.wait(&mut Vec::new(), ms));
+}
+
+/// A file without a name, to be written and waited for.
+#[derive(Debug)]
+pub(super) struct Disk(File);
+
+impl Disk {
+    /// Creates the file in the folder for temporary files.
+    pub(super) fn new() -> std::io::Result<Self> {
+        let path = std::env::temp_dir().join(format!("binderperf-sync-{}", std::process::id()));
+        let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+        std::fs::remove_file(path)?;
+        Ok(Self(file))
+    }
+
+    /// Writes, and waits until the disk has it.
+    pub(super) fn sync(&self) -> std::io::Result<()> {
+        let mut file = &self.0;
+        file.rewind()?;
+        file.write_all(&[0x5a; WRITE])?;
+        file.sync_data()
+    }
+}
+
+/// Whether writes to the folder for temporary files wait long enough for a disk to show in a call.
+pub(crate) fn has_slow_disk() -> bool {
+    let Ok(disk) = Disk::new() else { return false };
+    let took = |_| {
+        let start = monotonic_ns();
+        disk.sync().map(|()| monotonic_ns() - start).unwrap_or(0)
+    };
+    let mut took: Vec<u64> = (0..TRIALS).map(took).collect();
+    took.sort_unstable();
+    took.get(TRIALS / 2).is_some_and(|median| *median >= SLOW_DISK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_held_lock_is_waited_for_and_let_go() {
+        for lock in [held_lock(20_000), chain(20_000)] {
+            // Until the lock is held.
+            while lock.try_lock().is_ok() {
+                std::thread::yield_now();
+            }
+            drop(lock.lock().expect("nobody panics with it"));
+        }
+    }
+
+    #[test]
+    fn a_contended_monitor_names_its_owner_in_the_trace() {
+        let path = std::env::temp_dir().join(format!("binderperf-monitor-{}", std::process::id()));
+        let monitor = Monitor {
+            lock: Mutex::new(()),
+            owner: AtomicI32::new(4711),
+            marker: Some(File::create(&path).expect("a file")),
+        };
+        monitor.enter();
+        assert_eq!(std::fs::read_to_string(&path).expect("text"), "", "nobody holds it");
+        std::thread::scope(|scope| {
+            let guard = take(&monitor.lock);
+            let waiter = scope.spawn(|| monitor.enter());
+            while std::fs::read_to_string(&path).expect("text").is_empty() {
+                std::thread::yield_now();
+            }
+            drop(guard);
+            waiter.join().expect("no panic");
+        });
+        let text = std::fs::read_to_string(&path).expect("text");
+        std::fs::remove_file(&path).expect("it is there");
+        assert!(text.contains("contention with owner monitor-owner (4711) at "), "{text}");
+        assert!(text.ends_with(&format!("E|{}", std::process::id())), "{text}");
+    }
+
+    #[test]
+    fn a_poll_takes_its_time_and_a_disk_its_data() {
+        let start = monotonic_ns();
+        poll(2500);
+        assert!(monotonic_ns() - start >= 2_500_000);
+        Disk::new().expect("a file").sync().expect("written");
+    }
+}
