@@ -31,8 +31,7 @@ fn every_cause_that_is_put_in_is_named_and_no_other_call_is_accused() {
     let look = |causes: &str, iterations: &str| {
         binderperf(&["trace", "accuracy", "--driver=embedded", "--causes", causes, "-i", iterations])
     };
-    let causes =
-        ["rt-hog", "inversion", "lock", "busy", "apart", "timers", "monitor", "chain", "io", "poll"];
+    let causes = ["rt-hog", "inversion", "lock", "busy", "apart", "timers", "monitor", "chain", "io", "poll"];
     let called = look(&causes.join(","), "200");
     let mut all_right = true;
     for cause in causes {

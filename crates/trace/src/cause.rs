@@ -101,8 +101,8 @@ pub enum Cause {
     ArtLock,
     /// Slept in a futex.
     Mutex,
-    /// Slept for I/O.
-    Io,
+    /// Slept for I/O in this function.
+    Io(CodeLocation),
     /// Slept in a kernel lock.
     KernelLock(CodeLocation),
     /// Waited for a kernel lock of this kind, spinning or asleep.
@@ -159,7 +159,7 @@ impl Cause {
             Self::Monitor => "monitor_contention",
             Self::ArtLock => "art_lock_contention",
             Self::Mutex => "mutex_contention",
-            Self::Io => "io",
+            Self::Io(_) => "io",
             Self::KernelLock(_) | Self::Contention(_) => "lock_wait",
             Self::Nested => "binder",
             Self::Uninterruptible(_) => "uninterruptible_sleep",

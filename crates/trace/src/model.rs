@@ -17,14 +17,16 @@ mod watch;
 use std::collections::HashMap;
 
 use crate::cause::{Cause, Segment, SliceName};
-use crate::event::{Binder, CodeLocation, Event, Flavour, Kind, LockKind, Mark, Name, Names, Prio, State, Wake};
+use crate::event::{
+    Binder, CodeLocation, Event, Flavour, Kind, LockKind, Mark, Name, Names, Prio, State, Wake,
+};
 use calls::{Calls, Nested, OpenCall};
 use divide::divide;
 use follow::follow;
 use history::{History, Interrupt, MadeCall, OpenSlice, SleepReason};
 pub use method::Method;
-use method::{Methods, NamedSlice, Side};
 pub(crate) use method::method_of;
+use method::{Methods, NamedSlice, Side};
 pub(crate) use slices::Owner;
 use slices::SliceNames;
 pub use transaction::{Gap, Outcome, Peer, SlowClock, Transaction};

@@ -75,7 +75,8 @@ impl Monitor {
     /// Returns a monitor that a thread of this process repeatedly holds for `us`.
     pub(super) fn held(us: u64) -> Arc<Self> {
         let folder = embedded::trace_events::requested();
-        let marker = folder.and_then(|folder| File::options().write(true).open(folder.join("trace_marker")).ok());
+        let marker =
+            folder.and_then(|folder| File::options().write(true).open(folder.join("trace_marker")).ok());
         let monitor = Arc::new(Self { lock: Mutex::new(()), owner: AtomicI32::new(0), marker });
         let held = Arc::clone(&monitor);
         holder("monitor-owner", us, move || {
@@ -125,12 +126,13 @@ impl Disk {
         Ok(Self(file))
     }
 
-    /// Writes, and waits until the disk has it.
+    /// Empties the file, writes to it, and waits until the disk has both.
     pub(super) fn sync(&self) -> std::io::Result<()> {
         let mut file = &self.0;
+        file.set_len(0)?;
         file.rewind()?;
         file.write_all(&[0x5a; WRITE])?;
-        file.sync_data()
+        file.sync_all()
     }
 }
 

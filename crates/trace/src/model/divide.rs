@@ -429,7 +429,7 @@ fn queue_after(thread: &Thread, ts: u64) -> Option<u32> {
 
 fn asleep(state: State, place: CodeLocation, slept: SleepReason, phase: Phase) -> Cause {
     match (slept, state) {
-        (SleepReason::Io, _) => Cause::Io,
+        (SleepReason::Io, _) => Cause::Io(place),
         (SleepReason::Futex, _) => Cause::Mutex,
         (SleepReason::KernelLock, _) => Cause::KernelLock(place),
         (SleepReason::Reclaim, _) => Cause::KernelReclaim,

@@ -53,7 +53,7 @@ fn may_wait(cause: Cause) -> bool {
             | Cause::Monitor
             | Cause::ArtLock
             | Cause::Mutex
-            | Cause::Io
+            | Cause::Io(_)
             | Cause::KernelLock(_)
             | Cause::Contention(_)
             | Cause::KernelReclaim
@@ -107,7 +107,8 @@ impl Follower<'_> {
 
     /// Adds what a thread did in this time. It is the thread that had this ID at `at`.
     fn did(&mut self, tid: i32, at: u64, (begin, end): (u64, u64), depth: u8) {
-        let (born, dead) = self.history.thread(tid).map_or((begin, end), |thread| life(thread, at, begin, end));
+        let (born, dead) =
+            self.history.thread(tid).map_or((begin, end), |thread| life(thread, at, begin, end));
         self.stop(tid, (begin, born), depth, Stop::Gone);
         let room = MOST_LINKS.saturating_sub(self.links.len());
         let parts = divide_thread(self.history, self.call, tid, (born, dead), room);
@@ -174,7 +175,8 @@ impl Follower<'_> {
             return Next::Nothing;
         }
         if let Some((debug_id, server)) = self.call_of(part.tid, thread, part.begin) {
-            return server.map_or(Next::Stopped(Stop::NotShown), |tid| Next::Thread(Tie::Call(debug_id), tid));
+            return server
+                .map_or(Next::Stopped(Stop::NotShown), |tid| Next::Thread(Tie::Call(debug_id), tid));
         }
         let declared = matches!(part.cause, Cause::Monitor | Cause::ArtLock | Cause::Mutex);
         if let Some(owner) = Owner::parse(self.slices.text(part.slice)).filter(|_| declared) {
@@ -207,9 +209,7 @@ fn life(thread: &Thread, at: u64, begin: u64, end: u64) -> (u64, u64) {
     if !thread.exited {
         return (begin, end);
     }
-    let dead = |run: Option<SchedState>| {
-        matches!(run, Some(SchedState::Sleeping { state: State::Dead, .. }))
-    };
+    let dead = |run: Option<SchedState>| matches!(run, Some(SchedState::Sleeping { state: State::Dead, .. }));
     let (mut from, mut to) = (begin, end);
     for (since, until, run) in thread.run.slices(begin, end) {
         if dead(run) {

@@ -3,12 +3,14 @@
 //!
 //! Memory: the model's own limit, and for each picture at most [`MOST_SLICES`] slices and twice [`MOST_CALLS`] calls.
 
-use super::data::{CpuLane, CpuOccupant, Hop, LeftOut, PictureData, Role, Slice, ThreadActivity, ThreadLane};
+use super::data::{
+    CpuLane, CpuOccupant, Hop, LeftOut, PictureData, Role, Slice, ThreadActivity, ThreadLane, WakeUp,
+};
 use super::slices::{SliceLimiter, number_pairs};
 use crate::event::{Event, Name, Names, State};
 use crate::model::history::{History, Interrupt, Occupant, SchedState, SleepReason};
 use crate::model::{Model, Peer, Transaction};
-use crate::verdict::{Analysis, SlowCall, ThreadInfo};
+use crate::verdict::{Analysis, PathStep, SlowCall, ThreadInfo};
 
 /// Maximum slices of all lanes of a picture together.
 const MOST_SLICES: usize = 2000;
@@ -18,6 +20,8 @@ const MOST_THREADS: usize = 16;
 const MOST_CPUS: usize = 16;
 /// Maximum number of calls with arrows.
 const MOST_CALLS: usize = 256;
+/// Maximum number of wake-ups with arrows, the longest waits first.
+const MOST_WAKES: usize = 64;
 
 /// Collects the data of pictures in a second pass over the trace.
 #[derive(Clone, Debug)]
@@ -169,10 +173,12 @@ fn add_call(requests: &mut [Request], call: &Transaction) {
 
 impl Request {
     /// Whether a call of this thread may belong to the picture, as known before the slow call ended: for a slow call,
-    /// calls of its caller and server; for a burst, all calls.
+    /// calls of its caller, its server and those it waited for; for a burst, all calls.
     fn may_belong(&self, tid: i32) -> bool {
         let Some(slow) = &self.slow else { return true };
-        slow.caller.tid == tid || slow.server.as_ref().is_some_and(|server| server.tid == tid)
+        slow.caller.tid == tid
+            || slow.server.as_ref().is_some_and(|server| server.tid == tid)
+            || slow.path.iter().any(|step| step.tid == tid)
     }
 
     fn new(begin: u64, ns: u64, slow: Option<SlowCall>) -> Self {
@@ -233,17 +239,21 @@ impl PictureBuilder<'_> {
         left_out.calls = request.missed_calls;
         let most = MOST_SLICES / (threads.len() + 2 * cpus.len()).max(1);
         let mut kept = SliceLimiter::new(most);
-        let mut threads: Vec<_> =
-            threads.into_iter().map(|(who, role)| self.thread(who, role, &mut kept)).collect();
+        let wakes = request.slow.as_ref().map_or_else(Vec::new, |slow| self.wakes(slow, &threads));
+        let mut threads: Vec<_> = threads
+            .into_iter()
+            .map(|(who, role)| self.thread(who, role, request.slow.as_ref(), &mut kept))
+            .collect();
         if request.slow.is_none() {
             number_pairs(&mut threads, &hops);
         }
         let cpus = cpus.into_iter().map(|cpu| self.cpu(cpu, &mut kept)).collect();
         left_out.slices = kept.dropped();
-        PictureData { from: self.from, to: self.to, zero: request.zero, threads, cpus, hops, left_out }
+        PictureData { from: self.from, to: self.to, zero: request.zero, threads, cpus, hops, wakes, left_out }
     }
 
-    /// Threads known to take part before nested calls are added: caller, server, and threads of the segments.
+    /// Threads known to take part before nested calls are added: caller, server, threads of the segments, and those that
+    /// they waited for.
     fn participants(&self, request: &Request) -> Vec<(ThreadInfo, Role)> {
         let Some(slow) = &request.slow else { return Vec::new() };
         let mut threads = vec![(slow.caller.clone(), Role::Caller)];
@@ -255,7 +265,40 @@ impl PictureBuilder<'_> {
                 threads.push((ThreadInfo::of(part.tid, comm, prio, self.names), Role::Further));
             }
         }
+        for step in &slow.path {
+            if !threads.iter().any(|(who, _)| who.tid == step.tid) {
+                let prio = self.history.thread(step.tid).and_then(|thread| thread.prio);
+                let who = ThreadInfo {
+                    comm: step.comm.clone(),
+                    ..ThreadInfo::of(step.tid, Name::NONE, prio, self.names)
+                };
+                threads.push((who, Role::Further));
+            }
+        }
         threads
+    }
+
+    /// Wake-ups of waiting threads of the path by threads that are drawn.
+    fn wakes(&self, slow: &SlowCall, threads: &[(ThreadInfo, Role)]) -> Vec<WakeUp> {
+        let mut waits: Vec<_> = slow
+            .path
+            .iter()
+            .filter(|step| step.waits_for.is_some() && step.how.as_deref() != Some("call"))
+            .collect();
+        waits.sort_by_key(|step| std::cmp::Reverse(step.ns));
+        let wake = |step: &PathStep| {
+            let end = slow.begin_ns.saturating_add(step.at_ns).saturating_add(step.ns);
+            let (waker, at) = self.history.wakes(step.tid, end, end).next()?;
+            let drawn = threads.iter().any(|(who, _)| who.tid == waker);
+            drawn.then_some(WakeUp { waker, woken: step.tid, at })
+        };
+        let mut wakes: Vec<WakeUp> = Vec::new();
+        for wake in waits.into_iter().take(MOST_WAKES).filter_map(wake) {
+            if !wakes.contains(&wake) {
+                wakes.push(wake);
+            }
+        }
+        wakes
     }
 
     fn hop(&self, call: CallTimes) -> Hop {
@@ -296,13 +339,25 @@ impl PictureBuilder<'_> {
         cpus
     }
 
-    fn thread(&self, who: ThreadInfo, role: Role, kept: &mut SliceLimiter) -> ThreadLane {
-        let thread = self.history.thread(who.tid);
+    fn thread(
+        &self,
+        who: ThreadInfo,
+        role: Role,
+        slow: Option<&SlowCall>,
+        kept: &mut SliceLimiter,
+    ) -> ThreadLane {
+        let tid = who.tid;
+        let thread = self.history.thread(tid);
         let slices = thread.map(|thread| thread.run.slices(self.from, self.to));
         let slices = slices.into_iter().flatten().map(|(begin, end, run)| Slice {
             begin,
             end,
-            what: self.activity(run),
+            what: match (run, slow) {
+                (Some(SchedState::Sleeping { .. }), Some(slow)) => {
+                    waits_for(slow, tid, begin, end).unwrap_or_else(|| self.activity(run))
+                }
+                _ => self.activity(run),
+            },
         });
         ThreadLane { who, role, pair: 0, slices: kept.longest(slices) }
     }
@@ -361,4 +416,16 @@ impl PictureBuilder<'_> {
             _ => CpuOccupant::Unknown,
         }
     }
+}
+
+/// Whom a thread waited for in this sleep, by the path of the call.
+fn waits_for(slow: &SlowCall, tid: i32, begin: u64, end: u64) -> Option<ThreadActivity> {
+    let within = |step: &&PathStep| {
+        let at = slow.begin_ns.saturating_add(step.at_ns);
+        step.tid == tid && step.waits_for.is_some_and(|whom| whom != tid) && begin <= at && at < end
+    };
+    let whom = slow.path.iter().find(within)?.waits_for?;
+    let name = slow.path.iter().find(|step| step.tid == whom).map(|step| step.comm.as_str());
+    let name = name.filter(|name| !name.is_empty()).map(|name| format!("{name} {whom}"));
+    Some(ThreadActivity::WaitsFor(name.unwrap_or_else(|| whom.to_string())))
 }

@@ -30,6 +30,8 @@ pub(super) enum ThreadActivity {
     Sleeping,
     /// Blocked in the middle of its work, with the reason.
     Blocked(String),
+    /// Waits for this thread, which is on the path of the call.
+    WaitsFor(String),
     /// Not shown by the trace.
     Unknown,
 }
@@ -48,7 +50,7 @@ pub(super) enum CpuOccupant {
 pub(super) enum Role {
     Caller,
     Server,
-    /// Served a nested call.
+    /// Served a nested call, or was waited for.
     Further,
 }
 
@@ -101,6 +103,14 @@ pub(super) struct Hop {
     pub(super) end: u64,
 }
 
+/// Wake-up of a thread by the one that it waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct WakeUp {
+    pub(super) waker: i32,
+    pub(super) woken: i32,
+    pub(super) at: u64,
+}
+
 /// Counts of what the picture omits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LeftOut {
@@ -127,5 +137,7 @@ pub struct PictureData {
     pub(super) cpus: Vec<CpuLane>,
     /// Calls between the threads.
     pub(super) hops: Vec<Hop>,
+    /// Wake-ups along the path of the call.
+    pub(super) wakes: Vec<WakeUp>,
     pub(super) left_out: LeftOut,
 }

@@ -9,17 +9,28 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::axis::{Axis, Tick};
-use super::data::{Hop, PictureData};
+use super::data::{Hop, PictureData, WakeUp};
 use super::lane::{Lane, signed};
 use super::paint::Paint;
 use super::rows;
 use crate::verdict::SlowCall;
 use crate::verdict::text::time;
 
-/// Call or reply, from thread to thread.
+/// What an arrow from thread to thread stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ArrowKind {
+    Request,
+    Reply,
+    /// Wake-up by the thread that was waited for.
+    Wake,
+}
+
+/// Call, reply or wake-up, from thread to thread.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Arrow {
-    pub(super) reply: bool,
+    /// Also its CSS class.
+    pub(super) kind: ArrowKind,
     pub(super) from: (i32, f64, u32),
     pub(super) to: (i32, f64, u32),
     pub(super) from_ns: i64,
@@ -86,6 +97,12 @@ impl Layout {
             lanes.push(Lane { y, height: LANE, ..causes });
             together = parts;
             y += LANE + BETWEEN_SORTS;
+            if let Some((path, hidden)) = rows::path(&axis, slow) {
+                y -= BETWEEN_SORTS - BETWEEN_CPUS;
+                lanes.push(Lane { y, height: LANE, ..path });
+                together += hidden;
+                y += LANE + BETWEEN_SORTS;
+            }
         }
         for thread in &data.threads {
             lanes.push(Lane { y, height: LANE, ..rows::thread(&axis, thread) });
@@ -114,6 +131,9 @@ impl Layout {
         for hop in &data.hops {
             layout.hop(&axis, hop);
         }
+        for wake in &data.wakes {
+            layout.wake(&axis, wake);
+        }
         layout
     }
 
@@ -128,11 +148,19 @@ impl Layout {
         self.lanes.iter().find(|lane| lane.key == key)
     }
 
+    fn wake(&mut self, axis: &Axis, wake: &WakeUp) {
+        let (Some(waker), Some(woken)) = (self.thread(wake.waker), self.thread(wake.woken)) else { return };
+        if wake.waker == wake.woken || wake.at < axis.from || wake.at > axis.to {
+            return;
+        }
+        let ((y1, y2), x, ns) = (edges(waker, woken), axis.x(wake.at), axis.since_zero(wake.at));
+        let title = format!("thread {} wakes thread {} at {}", wake.waker, wake.woken, signed(ns));
+        let (from, to) = ((wake.waker, x, y1), (wake.woken, x, y2));
+        self.arrows.push(Arrow { kind: ArrowKind::Wake, from, to, from_ns: ns, to_ns: ns, title });
+    }
+
     fn hop(&mut self, axis: &Axis, hop: &Hop) {
         let (Some(caller), Some(server)) = (self.thread(hop.caller), self.thread(hop.server)) else { return };
-        let edges = |from: &Lane, to: &Lane| {
-            if to.y > from.y { (from.bottom(), to.y) } else { (from.y, to.bottom()) }
-        };
         let id = hop.debug_id;
         let (down, back) = (edges(caller, server), edges(server, caller));
         let taken = Dot {
@@ -144,30 +172,35 @@ impl Layout {
                 signed(axis.since_zero(hop.received))
             ),
         };
-        let arrow = |reply, (from, to): (i32, i32), (at, there): (u64, u64), (y1, y2): (u32, u32)| {
+        let arrow = |kind, (from, to): (i32, i32), (at, there): (u64, u64), (y1, y2): (u32, u32)| {
             let (from_ns, to_ns) = (axis.since_zero(at), axis.since_zero(there));
-            let what = if reply { "reply to call" } else { "call" };
+            let what = if kind == ArrowKind::Reply { "reply to call" } else { "call" };
             let title = format!(
                 "{what} {id}: thread {from} at {} to thread {to} at {}",
                 signed(from_ns),
                 signed(to_ns)
             );
-            Arrow { reply, from: (from, axis.x(at), y1), to: (to, axis.x(there), y2), from_ns, to_ns, title }
+            Arrow { kind, from: (from, axis.x(at), y1), to: (to, axis.x(there), y2), from_ns, to_ns, title }
         };
         let within = |ts: u64| axis.from <= ts && ts <= axis.to;
         let mut arrows = Vec::new();
         if within(hop.sent) && within(hop.woken) {
-            arrows.push(arrow(false, (hop.caller, hop.server), (hop.sent, hop.woken), down));
+            arrows.push(arrow(ArrowKind::Request, (hop.caller, hop.server), (hop.sent, hop.woken), down));
         }
         if let (Some(replied), Some(woken)) = (hop.replied, hop.caller_woken)
             && within(replied)
             && within(woken)
         {
-            arrows.push(arrow(true, (hop.server, hop.caller), (replied, woken), back));
+            arrows.push(arrow(ArrowKind::Reply, (hop.server, hop.caller), (replied, woken), back));
         }
         self.arrows.extend(arrows);
         self.dots.extend(within(hop.received).then_some(taken));
     }
+}
+
+/// Vertical ends of an arrow between two lanes.
+fn edges(from: &Lane, to: &Lane) -> (u32, u32) {
+    if to.y > from.y { (from.bottom(), to.y) } else { (from.y, to.bottom()) }
 }
 
 fn rules(axis: &Axis, slow: Option<&SlowCall>) -> Vec<Rule> {

@@ -7,7 +7,7 @@ use ::page::{TemplateError, document, render};
 use serde::Serialize;
 
 use super::data::PictureData;
-use super::layout::Layout;
+use super::layout::{ArrowKind, Layout};
 use super::paint::Paint;
 use crate::verdict::text::{prio, time};
 use crate::verdict::{Analysis, MarkCost, Reason, SlowCall, Sum};
@@ -140,6 +140,7 @@ struct Drawn {
     fills: Vec<Fill>,
     requests: bool,
     replies: bool,
+    wakes: bool,
     left_out: Vec<String>,
 }
 
@@ -314,10 +315,12 @@ impl Drawn {
             ),
         ];
         let left_out = left_out.into_iter().filter(|(count, _)| *count > 0);
+        let has = |kind| layout.arrows.iter().any(|arrow| arrow.kind == kind);
         Self {
             fills: layout.paints().into_iter().map(fill).collect(),
-            requests: layout.arrows.iter().any(|arrow| !arrow.reply),
-            replies: layout.arrows.iter().any(|arrow| arrow.reply),
+            requests: has(ArrowKind::Request),
+            replies: has(ArrowKind::Reply),
+            wakes: has(ArrowKind::Wake),
             left_out: left_out.map(|(count, what)| format!("{count} {what}")).collect(),
             layout,
         }

@@ -6,7 +6,7 @@ use super::data::{CpuLane, CpuOccupant, PictureData, Role, Slice, ThreadActivity
 use super::lane::{Bar, Lane, signed};
 use super::paint::Paint;
 use crate::verdict::text::{prio, time};
-use crate::verdict::{CallSegment, SlowCall, ThreadInfo};
+use crate::verdict::{CallSegment, PathStep, SlowCall, ThreadInfo};
 
 /// Maximum characters of a name beside a lane; thread names have at most 15.
 const NAME: usize = 15;
@@ -119,23 +119,77 @@ fn cause(axis: &Axis, slow: &SlowCall, part: &CallSegment) -> Bar {
     Bar::new(axis, (begin, begin.saturating_add(part.ns)), paint, title, &[long, words])
 }
 
+/// Lane of those whom the call waited for: the end of each chain, which is what the time was spent on. `None` if it waited
+/// for nobody. Also returns the number of steps that share a bar.
+pub(super) fn path(axis: &Axis, slow: &SlowCall) -> Option<(Lane, usize)> {
+    let mut leaves: Vec<&PathStep> =
+        slow.path.iter().filter(|step| step.depth > 0 && step.waits_for.is_none()).collect();
+    if leaves.is_empty() {
+        return None;
+    }
+    let all = leaves.len();
+    if all > MOST_PARTS {
+        leaves.sort_by_key(|step| std::cmp::Reverse(step.ns));
+        leaves.truncate(MOST_PARTS);
+        leaves.sort_by_key(|step| step.at_ns);
+    }
+    let hidden = all - leaves.len();
+    let bars = leaves.into_iter().map(|step| leaf(axis, slow, step)).collect();
+    let whom = "and what it did".to_owned();
+    let lane = Lane {
+        name: "waited for".into(),
+        detail: "whom".into(),
+        wide_detail: whom,
+        bars,
+        ..lane("path".into())
+    };
+    Some((lane, hidden))
+}
+
+fn leaf(axis: &Axis, slow: &SlowCall, step: &PathStep) -> Bar {
+    let begin = slow.begin_ns.saturating_add(step.at_ns);
+    let (name, words) = (cut(&step.comm, NAME), step.cause.replace('_', " "));
+    let detail = step.detail.as_deref().map(|detail| format!(", {}", cut(detail, TITLE))).unwrap_or_default();
+    let doing = step.doing.as_deref().map(|doing| format!(", in {}", cut(doing, TITLE))).unwrap_or_default();
+    let from = signed(i64::try_from(step.at_ns).unwrap_or(i64::MAX));
+    let title = format!(
+        "{} {}: {words}{detail}{doing}, {} from {from}",
+        cut(&step.comm, TITLE),
+        step.tid,
+        time(step.ns)
+    );
+    let paint = match step.cause.as_str() {
+        "running" => Paint::Further,
+        "sleep" | "thread_wait" => Paint::Sleeps,
+        cause => Paint::of_cause(cause, true),
+    };
+    let texts = [format!("{name}: {words}"), name, words];
+    Bar::new(axis, (begin, begin.saturating_add(step.ns)), paint, title, &texts)
+}
+
 /// Lane of a thread.
 pub(super) fn thread(axis: &Axis, thread: &ThreadLane) -> Lane {
     let running = of_role(thread.role);
     let bar = |slice: &Slice<ThreadActivity>| {
-        let (paint, what, text) = match &slice.what {
-            ThreadActivity::Running(cpu) => (running, format!("running on cpu{cpu}"), format!("cpu{cpu}")),
+        let (paint, what, texts) = match &slice.what {
+            ThreadActivity::Running(cpu) => {
+                (running, format!("running on cpu{cpu}"), vec![format!("cpu{cpu}")])
+            }
             ThreadActivity::Runnable(cpu) => {
-                (Paint::Waits, format!("runnable, in the queue of cpu{cpu}"), "runnable".to_owned())
+                (Paint::Waits, format!("runnable, in the queue of cpu{cpu}"), vec!["runnable".to_owned()])
             }
-            ThreadActivity::Sleeping => (Paint::Sleeps, "sleeping".to_owned(), String::new()),
+            ThreadActivity::Sleeping => (Paint::Sleeps, "sleeping".to_owned(), Vec::new()),
             ThreadActivity::Blocked(why) => {
-                (Paint::Blocked, format!("blocked: {}", cut(why, TITLE)), "blocked".to_owned())
+                (Paint::Blocked, format!("blocked: {}", cut(why, TITLE)), vec!["blocked".to_owned()])
             }
-            ThreadActivity::Unknown => (Paint::Unknown, "not in the trace".to_owned(), String::new()),
+            ThreadActivity::WaitsFor(whom) => {
+                let text = format!("waits for {}", cut(whom, TITLE));
+                (Paint::Blocked, text.clone(), vec![text, "waits".to_owned()])
+            }
+            ThreadActivity::Unknown => (Paint::Unknown, "not in the trace".to_owned(), Vec::new()),
         };
         let title = format!("{} {what}: {}", thread.who.tid, when(axis, slice));
-        Bar { pair: thread.pair, ..Bar::new(axis, (slice.begin, slice.end), paint, title, &[text]) }
+        Bar { pair: thread.pair, ..Bar::new(axis, (slice.begin, slice.end), paint, title, &texts) }
     };
     let name = cut(&thread.who.comm, NAME);
     let pair = if thread.pair > 0 { format!(" {}", thread.pair) } else { String::new() };

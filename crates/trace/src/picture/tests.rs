@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::Path;
 
 use super::data::{Role, Slice};
-use super::layout::Layout;
+use super::layout::{ArrowKind, Layout};
 use super::paint::Paint;
 use super::*;
 use crate::event::fixtures::{event, received, reply, sent, switch, task};
@@ -199,6 +199,45 @@ fn calls_beyond_the_most_have_a_sentence_only() {
     let page = drawn.page();
     assert!(page.contains("The slowest 2 of 5 calls have a picture"), "{page}");
     assert!(drawn.analysis.slow.iter().all(|slow| page.contains(&slow.verdict)));
+}
+
+#[test]
+fn a_chain_of_waits_is_drawn_with_each_of_its_threads_and_their_wake_ups() {
+    let mut made = Stream::default();
+    let named = |made: &mut Stream, tid: i32| task(tid, made.names.intern(&format!("t{tid}")));
+    let (idle, server) = (task(0, Default::default()), named(&mut made, 20));
+    let (middle, end) = (named(&mut made, 30), named(&mut made, 31));
+    let wake = |task: Task, target_cpu: u32| Kind::Waking(Wake { task, target_cpu });
+    made.take(1, 1, 0, switch(idle, State::Runnable, server));
+    made.take(2, 2, 0, switch(idle, State::Runnable, middle));
+    made.take(3, 3, 0, switch(idle, State::Runnable, end));
+    made.take(1000, 0, 10, sent(1, 20));
+    made.take(1100, 1, 20, received(1));
+    made.take(1200, 2, 30, switch(middle, State::Sleeping, idle));
+    made.take(1300, 1, 20, switch(server, State::Sleeping, idle));
+    made.take(1300, 1, 0, switch(idle, State::Runnable, task(99, Default::default())));
+    made.take(9000, 3, 31, wake(middle, 2));
+    made.take(9000, 2, 0, switch(idle, State::Runnable, middle));
+    made.take(9500, 2, 30, wake(server, 1));
+    made.take(9500, 1, 99, switch(task(99, Default::default()), State::Sleeping, server));
+    made.take(9800, 1, 20, reply(2, 10));
+    made.take(9900, 0, 10, received(2));
+    let drawn = made.drawn(20);
+    let (slow, data) = (&drawn.analysis.slow[0], &drawn.slow[0]);
+    let threads: Vec<_> = data.threads.iter().map(|thread| (thread.who.tid, thread.role)).collect();
+    assert_eq!(threads, [(10, Role::Caller), (20, Role::Server), (30, Role::Further), (31, Role::Further)]);
+    let layout = Layout::new(data, Some(slow));
+    sound(&layout, data);
+    let wakes = layout.arrows.iter().filter(|arrow| arrow.kind == ArrowKind::Wake);
+    let wakes: Vec<_> = wakes.map(|arrow| (arrow.from.0, arrow.to.0, arrow.from_ns)).collect();
+    assert_eq!(wakes, [(30, 20, 8500), (31, 30, 8000)]);
+    // The lane of the path shows the end of the chain, and all of the wait.
+    let path = layout.lanes.iter().find(|lane| lane.key == "path").expect("somebody was waited for");
+    assert_eq!(path.bars.iter().map(|bar| bar.ns).collect::<Vec<_>>(), [7700, 500]);
+    assert!(path.bars[0].title.starts_with("t31 31: running"), "{}", path.bars[0].title);
+    let waits = layout.lanes.iter().find(|lane| lane.key == "thread-20").expect("the server");
+    assert!(waits.bars.iter().any(|bar| bar.title.contains("waits for t30 30")), "{waits:?}");
+    assert!(drawn.page().contains("class=\"arrow wake\""));
 }
 
 /// Call of 100 s on 64 CPUs, among threads that switch constantly and whose names contain markup.

@@ -27,7 +27,7 @@ impl Details<'_> {
             Cause::Thread { waker, comm } => Some(self.thread(*waker, *comm)),
             Cause::WrongCpu { idle_cpu, .. } => Some(format!("cpu{idle_cpu}")),
             Cause::Contention(kind) => Some(kind.name().to_owned()),
-            Cause::KernelLock(at) | Cause::Uninterruptible(at) => self.place(at),
+            Cause::Io(at) | Cause::KernelLock(at) | Cause::Uninterruptible(at) => self.place(at),
             // A text of its own, behind "slept TIME".
             Cause::Sleeping { place, waker } => {
                 let place = self.place(place).map(|place| format!("in {place}"));
@@ -60,7 +60,7 @@ impl Details<'_> {
             Waker::Thread(tid, comm) => self.thread(tid, comm),
             Waker::Interrupt(irq, name) => format!("interrupt {}", self.interrupt(irq, name)),
             Waker::SoftInterrupt(softirq) => format!("softirq {}", softirq.name()),
-            Waker::Unnamed => "an interrupt, as of a timer,".to_owned(),
+            Waker::Unnamed => "an interrupt".to_owned(),
         }
     }
 
@@ -75,9 +75,15 @@ impl Details<'_> {
         let text = self.model.slice_text(slice);
         if text.is_empty()
             || Owner::parse(text).is_some()
-            || ["monitor contention", "Lock contention", "Contending for", "binder transaction", "binder reply"]
-                .iter()
-                .any(|with| text.starts_with(with))
+            || [
+                "monitor contention",
+                "Lock contention",
+                "Contending for",
+                "binder transaction",
+                "binder reply",
+            ]
+            .iter()
+            .any(|with| text.starts_with(with))
         {
             return None;
         }

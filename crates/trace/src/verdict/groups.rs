@@ -181,7 +181,9 @@ pub(super) fn waits(call: &Transaction) -> bool {
     let asleep = call.parts.iter().filter(|part| Some(part.tid) == server && sleeps(part.cause));
     let asleep: u64 = asleep.map(crate::cause::Segment::ns).sum();
     let nearly_all = |ns: u64| ns >= call.ns() / 100 * ASLEEP_PERCENT;
-    call.ns() >= LONG_SLEEP_NS && nearly_all(asleep) && nearly_all(asleep - worked_for(call, server).min(asleep))
+    call.ns() >= LONG_SLEEP_NS
+        && nearly_all(asleep)
+        && nearly_all(asleep - worked_for(call, server).min(asleep))
 }
 
 /// Nanoseconds of the server's sleeps in which those whom it waited for did something else than sleep.
@@ -191,7 +193,11 @@ fn worked_for(call: &Transaction, server: Option<i32>) -> u64 {
     for link in &call.links {
         if link.depth == 0 {
             of_server = Some(link.tid) == server && sleeps(link.cause);
-        } else if of_server && link.waits_for().is_none() && !sleeps(link.cause) && link.cause != Cause::Unknown {
+        } else if of_server
+            && link.waits_for().is_none()
+            && !sleeps(link.cause)
+            && link.cause != Cause::Unknown
+        {
             ns += link.ns();
         }
     }

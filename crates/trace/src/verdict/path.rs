@@ -153,9 +153,13 @@ pub(super) fn heaviest(details: &Details<'_>, links: &[Link], begins: &[u64]) ->
             return chain;
         };
         let did = waiting.iter().flat_map(|wait| behind(links, *wait));
-        let what = |index: usize| links.get(index).map(|link| (cause(link), detail(details, link), link.waits_for()));
+        let what = |index: usize| {
+            links.get(index).map(|link| (cause(link), detail(details, link), link.waits_for()))
+        };
         let Some((_, most)) = heaviest_group(links, did, what) else { return chain };
-        let longest = |indices: &[usize]| indices.iter().filter_map(|index| links.get(*index)).max_by_key(|link| link.ns());
+        let longest = |indices: &[usize]| {
+            indices.iter().filter_map(|index| links.get(*index)).max_by_key(|link| link.ns())
+        };
         let (Some(waiter), Some(link)) = (longest(&waiting), longest(&most)) else { return chain };
         let owner = Owner::parse(details.model.slice_text(waiter.slice)).filter(|_| tie == Tie::Owner);
         let call = match waiter.next {

@@ -1,5 +1,7 @@
 //! Tests of sums, of the choice among many transactions, and of lost events.
 
+mod chains;
+
 use super::*;
 use crate::event::fixtures::{event, received, reply, sent, switch, task};
 use crate::event::{State, Wake};

@@ -3,12 +3,20 @@
 
 use std::fmt::{self, Write};
 
-use super::{Analysis, BlockingTask, ChainLink, Group, Inversions, MarkCost, Reason, SlowCall, Sum, ThreadInfo};
+use super::{
+    Analysis, BlockingTask, ChainLink, Group, Inversions, MarkCost, Reason, SlowCall, Sum, ThreadInfo,
+};
 use crate::event::Prio;
 
 /// Causes whose clause says whom the thread waited for; those of the others say it themselves.
-const CHAINED: [&str; 6] =
-    ["monitor_contention", "art_lock_contention", "mutex_contention", "io", "lock_wait", "uninterruptible_sleep"];
+const CHAINED: [&str; 6] = [
+    "monitor_contention",
+    "art_lock_contention",
+    "mutex_contention",
+    "io",
+    "lock_wait",
+    "uninterruptible_sleep",
+];
 /// Reasons below this share of a transaction are omitted.
 const WORTH_TELLING: f64 = 0.03;
 
@@ -84,12 +92,15 @@ impl ChainLink {
     fn clause(&self, next: Option<&Self>) -> String {
         let time = time(self.cause_ns);
         let doing = self.doing.as_deref().map(|doing| format!(" (in {doing})")).unwrap_or_default();
-        let detail = |with: &str| self.detail.as_deref().map(|detail| format!("{with}{detail}")).unwrap_or_default();
+        let detail =
+            |with: &str| self.detail.as_deref().map(|detail| format!("{with}{detail}")).unwrap_or_default();
         if let Some(next) = next {
             return format!("waited {time} {}{doing}", waited_for(&self.cause, next));
         }
         match self.end.as_deref() {
-            Some("lost_events") => return format!("cannot be followed further: events of these {time} are missing"),
+            Some("lost_events") => {
+                return format!("cannot be followed further: events of these {time} are missing");
+            }
             Some("circle") => return format!("waited {time} for one who is already named{doing}"),
             Some("depth" | "room") => return format!("waited {time}, which is not followed further{doing}"),
             Some("gone") => return format!("had not begun, or had exited, for {time}"),
@@ -101,6 +112,7 @@ impl ChainLink {
         let until = match self.end.as_deref() {
             None => String::new(),
             Some("not_shown") => "; the trace does not show who woke it".to_owned(),
+            Some("an interrupt") if self.cause == "io" => String::new(),
             Some(interrupt) => format!(" until {interrupt} woke it"),
         };
         match self.cause.as_str() {
@@ -109,7 +121,9 @@ impl ChainLink {
             "runnable_wait" | "wrong_cpu" => format!("was runnable {time}{}{doing}", detail(" behind ")),
             "io" => format!("waited {time} for I/O{}{until}{doing}", detail(" in ")),
             "sleep" => format!("slept {time}{}{until}{doing}", detail(" in ")),
-            "uninterruptible_sleep" => format!("slept uninterruptibly {time}{}{until}{doing}", detail(" in ")),
+            "uninterruptible_sleep" => {
+                format!("slept uninterruptibly {time}{}{until}{doing}", detail(" in "))
+            }
             "lock_wait" => format!("waited {time} for a lock of the kernel{}{until}{doing}", detail(": ")),
             "mutex_contention" => format!("waited {time} in a futex{until}{doing}"),
             "irq" | "softirq" => format!("lost its CPU for {time} to interrupt{}", detail(" ")),
@@ -192,7 +206,10 @@ impl Reason {
                 Some(place) => format!("{who} slept uninterruptibly {time} in {place}"),
                 None => format!("{who} slept uninterruptibly {time}, the trace does not say why"),
             },
-            "io" => format!("{who} waited {time} for I/O"),
+            "io" => match &self.detail {
+                Some(place) => format!("{who} waited {time} for I/O in {place}"),
+                None => format!("{who} waited {time} for I/O"),
+            },
             cause => format!("{who} waited {time}: {}", cause.replace('_', " ")),
         }
     }
