@@ -15,7 +15,7 @@ use sys::interrupt::ThreadId;
 const WRITE: usize = 64 << 10;
 /// Writes by which a disk is judged, and the time in ns that the median must take: less would not show in a call.
 const TRIALS: usize = 5;
-const SLOW_DISK: u64 = 1_500_000;
+const SLOW_DISK: u64 = 300_000;
 
 fn take(lock: &Mutex<()>) -> MutexGuard<'_, ()> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)

@@ -151,7 +151,8 @@ impl Reason {
             let _ = write!(text, " (in {doing})");
         }
         for (index, link) in self.chain.iter().enumerate() {
-            let _ = write!(text, ", which {}", link.clause(self.chain.get(index + 1)));
+            let link_to = if link.how == "busy" { " and" } else { ", which" };
+            let _ = write!(text, "{link_to} {}", link.clause(self.chain.get(index + 1)));
         }
         text
     }

@@ -100,7 +100,7 @@ impl Cause {
             Self::Timers => "4000 timers expire at once while the call is served",
             Self::Monitor => "a third thread owns a monitor for 4 ms",
             Self::Chain => "a lock whose holder waits for a lock that a third thread holds for 4 ms",
-            Self::Io => "the server writes 64 KiB and waits for the disk",
+            Self::Io => "the server writes 64 KiB and waits until the disk has them",
             Self::Poll => "the server waits 4 ms for an event that does not come",
         }
     }
@@ -141,13 +141,15 @@ impl Cause {
                 format!("{same} --inject delay={MORE_WORK_US}:{SHARE}"),
                 format!("--inject busy-loopers={HELD_US}"),
             ),
-            Self::Monitor | Self::Chain | Self::Io | Self::Poll => (
+            Self::Io => {
+                (format!("{same} --inject delay={LITTLE_WORK_US}:{SHARE}"), "--inject sync-server".to_owned())
+            }
+            Self::Monitor | Self::Chain | Self::Poll => (
                 format!("{same} --inject delay={MORE_WORK_US}:{SHARE}"),
                 match self {
                     Self::Monitor => format!("--inject monitor-server={HELD_US}"),
                     Self::Chain => format!("--inject chain-server={HELD_US}"),
-                    Self::Poll => format!("--inject poll-server={HELD_US}"),
-                    _ => "--inject sync-server".to_owned(),
+                    _ => format!("--inject poll-server={HELD_US}"),
                 },
             ),
             Self::Apart => (String::new(), String::new()),
@@ -174,6 +176,7 @@ impl Cause {
         match self {
             Self::Apart => None,
             Self::Timers => Some(150_000),
+            Self::Io => Some(200_000),
             _ => Some(1_000_000),
         }
     }
