@@ -13,7 +13,7 @@ use binder::{Binder, Incoming, Object, Parcel, Process, Services, Status};
 
 mod common;
 
-use common::{Outcome, PATIENCE};
+use common::{Outcome, PATIENCE, ensure};
 
 const SETTINGS: &str = "example.settings";
 const STORE: &str = "example.store";
@@ -90,6 +90,7 @@ fn service(process: &Process) -> Outcome {
 
 fn client(process: &Process) -> Outcome {
     let settings = Services::wait(process, PATIENCE)?.get(SETTINGS)?;
+    ensure(settings.descriptor()? == SETTINGS, "somebody else's object has that name")?;
     for _ in 0..CALLS {
         settings.call(ACT, settings.request(SETTINGS))?;
         std::thread::sleep(Duration::from_millis(7));

@@ -438,7 +438,8 @@ fn asleep(state: State, place: CodeLocation, slept: SleepReason, phase: Phase) -
         (SleepReason::Unsaid, State::Uninterruptible) => Cause::Uninterruptible(place),
         // A thread that was handed the work and still sleeps waits for a wake-up that the trace lacks.
         (SleepReason::Unsaid, State::Sleeping) if phase == Phase::Handover => Cause::WakeLatency,
-        (SleepReason::Unsaid, State::Sleeping) => Cause::Sleeping { place, waker: None },
+        // An idle kernel thread waits for work.
+        (SleepReason::Unsaid, State::Sleeping | State::Idle) => Cause::Sleeping { place, waker: None },
         (SleepReason::Unsaid, _) => Cause::Unknown,
     }
 }

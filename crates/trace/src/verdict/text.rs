@@ -17,6 +17,8 @@ const CHAINED: [&str; 6] = [
     "lock_wait",
     "uninterruptible_sleep",
 ];
+/// Whoever this wakes waited for a disk.
+const DISK: &str = "softirq BLOCK";
 /// Reasons below this share of a transaction are omitted.
 const WORTH_TELLING: f64 = 0.03;
 
@@ -120,6 +122,9 @@ impl ChainLink {
             "driver" => format!("worked {time} in the driver{doing}"),
             "runnable_wait" | "wrong_cpu" => format!("was runnable {time}{}{doing}", detail(" behind ")),
             "io" => format!("waited {time} for I/O{}{until}{doing}", detail(" in ")),
+            "uninterruptible_sleep" if self.end.as_deref() == Some(DISK) => {
+                format!("waited {time} for I/O{}, until {DISK} woke it{doing}", detail(" in "))
+            }
             "sleep" => format!("slept {time}{}{until}{doing}", detail(" in ")),
             "uninterruptible_sleep" => {
                 format!("slept uninterruptibly {time}{}{until}{doing}", detail(" in "))
