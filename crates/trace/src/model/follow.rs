@@ -198,7 +198,8 @@ impl Follower<'_> {
         let open = thread.calling.iter().rev().filter_map(|slot| self.calls.get(*slot)).find(|open| {
             open.client == tid && open.begin <= ts && open.reply_received.is_none_or(|end| end > ts)
         });
-        let ended = || thread.made.iter().rev().find(|made| made.begin <= ts && made.end > ts);
+        let ended =
+            || thread.made.iter().rev().take_while(|made| made.end > ts).find(|made| made.begin <= ts);
         open.map(|open| (open.sent.debug_id, open.server))
             .or_else(|| ended().map(|made| (made.debug_id, made.server)))
     }

@@ -463,7 +463,7 @@ impl History {
 
     /// Whether events are missing anywhere between these times.
     pub(crate) fn has_gap(&self, begin: u64, end: u64) -> bool {
-        self.gaps.iter().rev().any(|gap| gap.0 < end && gap.1 > begin)
+        self.gaps.iter().rev().take_while(|gap| gap.1 > begin).any(|gap| gap.0 < end)
     }
 
     /// Notes a call that has ended.
