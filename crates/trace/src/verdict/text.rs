@@ -104,6 +104,9 @@ impl ChainLink {
                 return format!("cannot be followed further: events of these {time} are missing");
             }
             Some("circle") => return format!("waited {time} for one who is already named{doing}"),
+            Some("depth" | "room") if self.cause == "unknown" => {
+                return format!("did for {time} what is not followed further{doing}");
+            }
             Some("depth" | "room") => return format!("waited {time}, which is not followed further{doing}"),
             Some("gone") => return format!("had not begun, or had exited, for {time}"),
             Some("not_shown") if self.cause == "unknown" => {
