@@ -12,7 +12,7 @@ use sys::epoll::Epoll;
 use sys::interrupt::ThreadId;
 
 /// Bytes of one write.
-const WRITE: usize = 64 << 10;
+const WRITE: usize = 4 << 10;
 /// Writes by which a disk is judged, and the time in ns that the median must take: less would not show in a call.
 const TRIALS: usize = 5;
 const SLOW_DISK: u64 = 300_000;
