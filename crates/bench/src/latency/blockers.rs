@@ -11,8 +11,8 @@ use sys::clock::{monotonic_ns, sleep_until};
 use sys::epoll::Epoll;
 use sys::interrupt::ThreadId;
 
-/// Bytes of one write.
-const WRITE: usize = 4 << 10;
+/// Bytes of one write: so many that the wait for them takes longer than the work on them.
+const WRITE: usize = 1 << 20;
 /// Writes by which a disk is judged, and the time in ns that the median must take: less would not show in a call.
 const TRIALS: usize = 5;
 const SLOW_DISK: u64 = 300_000;
@@ -26,12 +26,14 @@ pub(super) fn rest(us: u64) {
     sleep_until(monotonic_ns() + us * 1000);
 }
 
-/// Starts a thread that repeatedly takes a lock by `hold` and then rests for a quarter of `us`, until the process ends.
+/// Starts a thread that repeatedly takes a lock by `hold` and then rests for up to an eighth of `us`, until the process ends.
 /// Without the thread the lock stays free, which shows as missing waits.
 fn holder(name: &'static str, us: u64, mut hold: impl FnMut() + Send + 'static) {
+    let mut rng = fastrand::Rng::new();
     let work = move || loop {
         hold();
-        rest(us / 4);
+        // At random, because otherwise one of the callers would always meet a free lock.
+        rest(rng.u64(..=us / 8));
     };
     let _ = sys::title::thread(name, work);
 }
@@ -126,13 +128,12 @@ impl Disk {
         Ok(Self(file))
     }
 
-    /// Empties the file, writes to it, and waits until the disk has both.
+    /// Writes, and waits until the disk has it.
     pub(super) fn sync(&self) -> std::io::Result<()> {
         let mut file = &self.0;
-        file.set_len(0)?;
         file.rewind()?;
-        file.write_all(&[0x5a; WRITE])?;
-        file.sync_all()
+        file.write_all(&vec![0x5a; WRITE])?;
+        file.sync_data()
     }
 }
 

@@ -134,6 +134,15 @@ pub(super) fn steps(details: &Details<'_>, call: &Transaction) -> Vec<PathStep> 
     call.links.iter().map(step).collect()
 }
 
+/// The interrupt that ended the longest of some waits of a call, which begin at these times.
+pub(super) fn ended_by(details: &Details<'_>, links: &[Link], begins: &[u64]) -> Option<String> {
+    let heads = links.iter().filter(|link| link.depth == 0 && begins.binary_search(&link.begin).is_ok());
+    match heads.max_by_key(|link| link.ns())?.next {
+        Next::Interrupt(waker) => Some(details.waker(waker)),
+        _ => None,
+    }
+}
+
 /// The heaviest chain behind some waits of a call, which begin at these times.
 pub(super) fn heaviest(details: &Details<'_>, links: &[Link], begins: &[u64]) -> Vec<ChainLink> {
     let is_head = |link: &Link| link.depth == 0 && begins.binary_search(&link.begin).is_ok();

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::detail::{Details, Doing};
 use super::misses::ReportedMiss;
-use super::path::{ChainLink, PathStep, heaviest, steps};
+use super::path::{ChainLink, PathStep, ended_by, heaviest, steps};
 use super::who::ThreadInfo;
 use crate::cause::{Cause, CpuHolder, Inversion, Segment, SliceName};
 use crate::event::{Name, Names};
@@ -68,6 +68,9 @@ pub struct Reason {
     /// Whom the thread waited for, and whom that one waited for: the heaviest chain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chain: Vec<ChainLink>,
+    /// The interrupt that ended the longest of its waits, if nobody was waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<String>,
 }
 
 /// Priority inversion in one transaction.
@@ -322,6 +325,9 @@ impl SlowCallBuilder<'_> {
         for (reason, made) in reasons.iter_mut().zip(&made) {
             reason.share = ratio(reason.ns, self.call.ns());
             reason.chain = heaviest(&self.details, &self.call.links, &made.begins);
+            if reason.chain.is_empty() {
+                reason.ended_by = ended_by(&self.details, &self.call.links, &made.begins);
+            }
             reason.doing = self.details.doing(made.slice()).and_then(|doing| match doing {
                 Doing::Slice(name) => Some(name),
                 Doing::Method(_) => None,
@@ -350,6 +356,7 @@ impl SlowCallBuilder<'_> {
             detail,
             doing: None,
             chain: Vec::new(),
+            ended_by: None,
         }
     }
 

@@ -211,6 +211,15 @@ impl Reason {
                 Some(detail) => format!("{who} slept {time} {detail}"),
                 None => format!("{who} slept {time}, the trace does not say why"),
             },
+            "uninterruptible_sleep" if self.ended_by.as_deref() == Some(DISK) => {
+                let place = self.detail.as_deref().map(|place| format!(" in {place}")).unwrap_or_default();
+                format!("{who} waited {time} for I/O{place}, until {DISK} woke it")
+            }
+            "uninterruptible_sleep" if self.ended_by.is_some() => {
+                let place = self.detail.as_deref().map(|place| format!(" in {place}")).unwrap_or_default();
+                let waker = self.ended_by.as_deref().unwrap_or_default();
+                format!("{who} slept uninterruptibly {time}{place} until {waker} woke it")
+            }
             "uninterruptible_sleep" => match &self.detail {
                 Some(place) => format!("{who} slept uninterruptibly {time} in {place}"),
                 None => format!("{who} slept uninterruptibly {time}, the trace does not say why"),

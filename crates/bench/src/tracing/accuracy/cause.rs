@@ -100,7 +100,7 @@ impl Cause {
             Self::Timers => "4000 timers expire at once while the call is served",
             Self::Monitor => "a third thread owns a monitor for 4 ms",
             Self::Chain => "a lock whose holder waits for a lock that a third thread holds for 4 ms",
-            Self::Io => "the server writes 4 KiB and waits until the disk has them",
+            Self::Io => "the server writes 1 MiB and waits until the disk has it",
             Self::Poll => "the server waits 4 ms for an event that does not come",
         }
     }

@@ -173,3 +173,21 @@ fn a_wait_for_one_that_works_is_no_poll() {
     let asleep = "until worker 30 woke it, which slept";
     assert!(poll.slow[0].verdict.contains(asleep), "{}", poll.slow[0].verdict);
 }
+
+#[test]
+fn a_sleep_that_the_block_softirq_ends_was_for_a_disk() {
+    let sentence = |softirq: u32| {
+        let mut scene = Scene::new();
+        let server = scene.named(20, "Binder:20_1");
+        scene.called(1000, 2);
+        scene.sleeps(2000, 1, server, State::Uninterruptible);
+        scene.at(39_000, 2, 0, Kind::SoftirqEntry(crate::event::Softirq(softirq)));
+        scene.wakes(40_000, (2, 0), server, 1);
+        scene.runs(40_000, 1, server);
+        scene.replied(41_000, 2);
+        scene.feed.finish().slow[0].verdict.clone()
+    };
+    let (block, timer) = (sentence(4), sentence(1));
+    assert!(block.contains("waited 38.0 ms for I/O, until softirq BLOCK woke it"), "{block}");
+    assert!(timer.contains("slept uninterruptibly 38.0 ms until softirq TIMER woke it"), "{timer}");
+}
