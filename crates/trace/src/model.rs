@@ -224,7 +224,7 @@ impl Model {
         self.gap = Some(Gap { begin, end: event.ts });
         self.history.miss(begin, event.ts);
         self.history.blind(event.cpu, begin);
-        self.history.forget_locks(event.ts);
+        self.history.forget_open(event.ts);
         for open in self.calls.all_mut() {
             open.doubtful = true;
         }
@@ -364,7 +364,7 @@ impl Model {
     /// A slice that names a method began: the thread's next calls are of it, or the one that it serves is.
     fn name_calls(&mut self, tid: i32, slice: &str) {
         let Some((method, side)) = self.methods.of(slice) else { return };
-        let Some(thread) = self.history.thread_mut(tid) else { return };
+        let Some(thread) = self.history.thread_mut(tid).filter(|thread| !thread.is_deep()) else { return };
         let serving = thread.serving.last().and_then(|served| served.slot);
         if let (Side::Server, Some(open)) = (side, serving.and_then(|slot| self.calls.get_mut(slot))) {
             open.method.get_or_insert_with(|| method.clone());

@@ -327,7 +327,8 @@ impl Analyzer {
         }
         slow.sort_by_key(|(call, _)| std::cmp::Reverse(call.ns()));
         // Strays of calls outside the selection do not count.
-        let all = options.filter.pids.is_empty() && options.filter.comm.is_none();
+        let Filter { pids, comm, mark, main_thread, .. } = &options.filter;
+        let all = pids.is_empty() && comm.is_none() && mark.is_none() && !main_thread;
         let strays = tally.reported.strays.iter().filter(|_| all);
         let strays =
             strays.map(|words| format!("the trace does not hold the call that this miss was: {words}"));

@@ -415,8 +415,7 @@ impl Calls {
         self.said_over(history, tid, None);
         let Some(thread) = history.thread_mut(tid) else { return };
         thread.serving.clear();
-        thread.slices.clear();
-        thread.methods.clear();
+        thread.forget_slices();
         (thread.ending, thread.sent, thread.free_since) = (None, None, None);
         (thread.has_served, thread.scene) = (false, false);
         // Another thread may get its number.

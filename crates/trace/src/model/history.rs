@@ -205,6 +205,18 @@ impl Thread {
         self.methods.pop_if(|named| named.depth > open);
     }
 
+    /// Whether its innermost open slice is only counted.
+    pub(crate) fn is_deep(&self) -> bool {
+        self.deeper > 0
+    }
+
+    /// Forgets its open slices.
+    pub(crate) fn forget_slices(&mut self) {
+        self.slices.clear();
+        self.methods.clear();
+        self.deeper = 0;
+    }
+
     /// Method of a call that the thread makes now: that of its own innermost proxy since it serves what it serves.
     pub(crate) fn calling_method(&self) -> Option<&NamedSlice> {
         let proxy = |named: &&NamedSlice| named.side == Side::Client && named.serving == self.serving.len();
@@ -498,12 +510,14 @@ impl History {
         then.or_else(|| self.thread(tid).map(|thread| thread.comm)).unwrap_or_default()
     }
 
-    /// Events are missing, perhaps ends of lock waits: forget all lock waits.
-    pub(crate) fn forget_locks(&mut self, ts: u64) {
-        for thread in self.threads.values_mut().filter(|thread| thread.lock.is_some()) {
-            thread.lock = None;
-            let over = thread.declared_wait();
-            self.steps += thread.over.push(ts, over);
+    /// Events are missing, perhaps ends of lock waits and of methods: forget all of them.
+    pub(crate) fn forget_open(&mut self, ts: u64) {
+        for thread in self.threads.values_mut() {
+            thread.methods.clear();
+            if thread.lock.take().is_some() {
+                let over = thread.declared_wait();
+                self.steps += thread.over.push(ts, over);
+            }
         }
     }
 

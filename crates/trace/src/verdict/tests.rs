@@ -205,6 +205,29 @@ fn a_call_is_named_by_its_proxy_or_its_stub_and_by_no_other_slice() {
 }
 
 #[test]
+fn a_slice_whose_end_was_lost_names_no_later_call() {
+    let method = |more: &dyn Fn(&mut Feed)| {
+        let mut feed = Feed::new(AnalysisOptions { worst: 9, ..AnalysisOptions::default() });
+        more(&mut feed);
+        feed.call(2000, 1000, 2);
+        feed.finish().slow[0].method.clone()
+    };
+    let open = |feed: &mut Feed| feed.take(0, 0, 10, begin("AIDL::java::IOne::get::client"));
+    assert_eq!(method(&open).as_deref(), Some("IOne.get"));
+    let lost = method(&|feed| {
+        open(feed);
+        feed.take(10, 1, 0, Kind::Lost { count: Some(1) });
+    });
+    assert_eq!(lost, None, "its end may be among the lost events");
+    let deep = method(&|feed| {
+        (0..300).for_each(|ts| feed.take(ts, 0, 10, begin("x")));
+        feed.take(300, 0, 10, begin("AIDL::java::IOne::get::client"));
+        feed.take(301, 0, 10, end());
+    });
+    assert_eq!(deep, None, "it has ended, however deep it was");
+}
+
+#[test]
 fn a_trace_without_names_has_a_table_only_if_asked_for() {
     let groups = |by| {
         let mut feed = Feed::new(AnalysisOptions { by, ..AnalysisOptions::default() });
