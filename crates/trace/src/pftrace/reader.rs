@@ -116,9 +116,9 @@ impl<R: Read + Seek> PerfettoReader<R> {
             Lane::Track(lane) => {
                 let known = Known { tracks: &self.tracks, clocks: &self.clocks };
                 let next = lane.peek(&mut self.source, &known, &mut self.report);
-                let skipped = lane.skipped;
-                if next.is_none() && skipped > 0 {
-                    let told = || format!("{} without a name or a time", units::counted(skipped, "slice"));
+                let nameless = lane.nameless;
+                if next.is_none() && nameless > 0 {
+                    let told = || format!("{} without a name or a time", units::counted(nameless, "slice"));
                     self.report.note(ProblemKind::Unsupported, told);
                 }
                 next

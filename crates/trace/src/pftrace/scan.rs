@@ -289,12 +289,13 @@ impl Scan {
             return;
         }
         let state = self.sequence(sequence, flags, dropped);
+        // Whether slices, or what they need, are in it: names, defaults, a clock, or a step of an incremental clock.
         let mut has_slices = false;
         for (number, value) in Fields::of(packet.bytes) {
             if number == 1 {
                 self.bundle(packet, value.bytes(), state);
             } else {
-                has_slices |= matches!(number, 11 | 12 | 59 | 6) || (number == 13 && flags & 1 != 0);
+                has_slices |= matches!(number, 6 | 11 | 12 | 59 | 60) || (number == 13 && flags & 1 != 0);
                 self.others(number, value, sequence, state, ts.unwrap_or(0));
             }
         }

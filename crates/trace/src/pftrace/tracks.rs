@@ -19,6 +19,7 @@ const TIMESTAMP: u32 = 8;
 const TRACK_EVENT: u32 = 11;
 const INTERNED_DATA: u32 = 12;
 const SEQUENCE_FLAGS: u32 = 13;
+const PREVIOUS_DROPPED: u32 = 42;
 const TIMESTAMP_CLOCK: u32 = 58;
 const DEFAULTS: u32 = 59;
 
@@ -27,9 +28,6 @@ const MOST_NAMES: usize = 1 << 18;
 
 /// Category of the slices that `trace analyze --perfetto` draws.
 const OWN: &[u8] = b"binderperf";
-
-/// The name of a slice is not in the trace.
-struct Unnamed;
 
 /// Slice of a thread that begins or ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +53,7 @@ pub(super) struct TrackLane {
     /// Names depend on packets that are missing.
     blind: bool,
     /// Slices whose name or time is unknown.
-    pub(super) skipped: u64,
+    pub(super) nameless: u64,
 }
 
 /// Tables of the first pass.
@@ -76,7 +74,7 @@ impl TrackLane {
             default_clock: BOOT,
             clocks: HashMap::new(),
             blind: false,
-            skipped: 0,
+            nameless: 0,
         }
     }
 
@@ -109,23 +107,24 @@ impl TrackLane {
     }
 
     fn packet(&mut self, packet: &[u8], known: &Known<'_>) {
-        let (mut ts, mut clock, mut event, mut needs_state) = (None, None, None, false);
+        let (mut ts, mut clock, mut event, mut flags, mut dropped) = (None, None, None, 0, false);
         for (number, value) in Fields::of(packet) {
             match number {
-                SEQUENCE_FLAGS => {
-                    if value.number() & 1 != 0 {
-                        self.names.clear();
-                        (self.default_track, self.default_clock, self.blind) = (None, BOOT, false);
-                    }
-                    needs_state = value.number() & 2 != 0;
-                }
-                42 if value.number() != 0 => self.blind = true,
+                SEQUENCE_FLAGS => flags = value.number(),
+                PREVIOUS_DROPPED => dropped = value.number() != 0,
                 TIMESTAMP => ts = Some(value.number()),
                 TIMESTAMP_CLOCK => clock = Some(value.word()),
                 TRACK_EVENT => event = Some(value.bytes()),
                 _ => {}
             }
         }
+        let (clears, needs_state) = (flags & 1 != 0, flags & 2 != 0);
+        if clears {
+            self.names.clear();
+            (self.default_track, self.default_clock) = (None, BOOT);
+        }
+        // A packet that clears needs none of those that were lost before it.
+        self.blind = !clears && (self.blind || dropped);
         // What an event needs may stand behind it in its packet.
         for (number, value) in Fields::of(packet) {
             match number {
@@ -135,8 +134,9 @@ impl TrackLane {
                 _ => {}
             }
         }
-        let Some(event) = event else { return };
+        // A packet without an event moves an incremental clock too.
         let ts = ts.and_then(|ts| self.boot_time(clock.unwrap_or(self.default_clock), ts, known.clocks));
+        let Some(event) = event else { return };
         let kind = first(event, 9).map_or(0, Value::number);
         let own = Fields::of(event).any(|(field, value)| field == 22 && value.bytes() == OWN);
         // Instants and counters say nothing about a thread's time; our own slices come from the events anew.
@@ -144,9 +144,9 @@ impl TrackLane {
             return;
         }
         let ts = ts.filter(|_| !(needs_state && self.blind));
-        match ts.map(|ts| self.slice(event, kind, ts, known.tracks)) {
-            Some(Ok(slice)) => self.slices.extend(slice),
-            None | Some(Err(Unnamed)) => self.skipped += 1,
+        match ts {
+            Some(ts) => self.slice(event, kind, ts, known.tracks),
+            None => self.nameless += 1,
         }
     }
 
@@ -188,8 +188,8 @@ impl TrackLane {
         Some(boot.wrapping_add(ts.wrapping_sub(reading.ts).wrapping_mul(reading.unit)))
     }
 
-    /// Slice of a `TrackEvent`; `None` if its track is no thread's.
-    fn slice(&self, event: &[u8], kind: u64, ts: u64, tracks: &Tracks) -> Result<Option<Slice>, Unnamed> {
+    /// Takes a `TrackEvent`, if its track is a thread's.
+    fn slice(&mut self, event: &[u8], kind: u64, ts: u64, tracks: &Tracks) {
         let (mut track, mut name, mut number) = (None, None, None);
         for (field, value) in Fields::of(event) {
             match field {
@@ -199,15 +199,18 @@ impl TrackLane {
                 _ => {}
             }
         }
-        let Some(thread) = tracks.thread(self.sequence, track.or(self.default_track)) else {
-            return Ok(None);
-        };
+        let Some(thread) = tracks.thread(self.sequence, track.or(self.default_track)) else { return };
         let mark = if kind == 1 {
             let interned = || self.names.get(&number?).map(|name| name.to_string());
-            format!("B|{}|{}", thread.tgid, name.or_else(interned).ok_or(Unnamed)?)
+            // One without a name is a slice all the same: its end must not end another.
+            let name = name.or_else(interned).unwrap_or_else(|| {
+                self.nameless += 1;
+                String::new()
+            });
+            format!("B|{}|{name}", thread.tgid)
         } else {
             format!("E|{}", thread.tgid)
         };
-        Ok(Some(Slice { ts, tid: thread.tid, mark: mark.into() }))
+        self.slices.push_back(Slice { ts, tid: thread.tid, mark: mark.into() });
     }
 }

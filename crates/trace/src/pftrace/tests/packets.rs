@@ -160,6 +160,8 @@ fn slices_of_programs_are_marks_of_their_threads() {
     let snapshot = new().bytes(1, clock(6, 1000)).bytes(1, clock(64, 500).number(3, 1));
     let interned = new().bytes(2, new().number(1, 5).bytes(2, "AIDL::java::IFoo::bar::server"));
     let start = new().bytes(6, snapshot).number(13, 1).number(10, 3).bytes(59, new().number(58, 64));
+    // The service appends to a writer's first packet that those before it may be lost.
+    let start = start.number(42, 1);
     let event = |ts, kind| new().number(8, ts).number(10, 3).number(13, 2).bytes(11, kind);
     let begin = event(10, new().number(9, 1).number(10, 5).number(11, 99)).bytes(12, interned);
     let end = event(15, new().number(9, 2).number(11, 99));
@@ -172,6 +174,60 @@ fn slices_of_programs_are_marks_of_their_threads() {
     assert_eq!(Mark::parse(text), Some(Mark::Begin { tgid: 4, name: "AIDL::java::IFoo::bar::server" }));
     assert_eq!(events[2].kind, Kind::Print("E|4".into()));
     assert!(report.is_whole(), "{report}");
+}
+
+/// Packets of a writer, number 3, as Perfetto's SDK begins: thread 7 of process 4 is track 99, times are differences.
+fn sdk_writer() -> [Bytes; 2] {
+    let clock = |id, ts| new().number(1, id).number(2, ts);
+    let snapshot = new().bytes(1, clock(6, 1000)).bytes(1, clock(64, 500).number(3, 1));
+    let start = new().bytes(6, snapshot).number(13, 1).number(10, 3).bytes(59, new().number(58, 64));
+    let thread = new().number(1, 4).number(2, 7).bytes(5, "main");
+    let track = new().number(8, 0).bytes(60, new().number(1, 99).bytes(4, thread)).number(10, 3);
+    [start.number(42, 1), track]
+}
+
+/// Packet of that writer, `after` nanoseconds after its last one.
+fn sdk_event(after: u64, event: Bytes) -> Bytes {
+    new().number(8, after).number(10, 3).number(13, 2).bytes(11, event.number(11, 99))
+}
+
+#[test]
+fn packets_without_an_event_move_the_times_behind_them() {
+    let [start, track] = sdk_writer();
+    let other = new().number(8, 7).number(10, 3).bytes(60, new().number(1, 100));
+    let file = [
+        start,
+        track,
+        sdk_event(10, new().number(9, 1).bytes(23, "outer")),
+        other,
+        sdk_event(5, new().number(9, 2)),
+        bundle(0, &[waking(1012, 7)]),
+    ];
+    let (events, report) = read(&trace(&file));
+    let told: Vec<_> = events.iter().map(|event| event.ts).collect();
+    assert_eq!((told, report.is_whole()), (vec![1010, 1012, 1022], true), "{report}");
+}
+
+#[test]
+fn a_slice_without_a_name_ends_itself_and_no_other() {
+    let [start, track] = sdk_writer();
+    let (begin, end) = (|| new().number(9, 1), || new().number(9, 2));
+    let file = [
+        start,
+        track,
+        sdk_event(1, begin().bytes(23, "outer")),
+        sdk_event(1, begin().number(10, 77)),
+        sdk_event(1, end()),
+        sdk_event(1, end()),
+    ];
+    let (events, report) = read(&trace(&file));
+    let marks = events.iter().map(|event| match &event.kind {
+        Kind::Print(text) => text.to_string(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(marks.collect::<Vec<_>>(), ["B|4|outer", "B|4|", "E|4", "E|4"]);
+    assert_eq!(Mark::parse("B|4|"), Some(Mark::Begin { tgid: 4, name: "" }));
+    assert!(report.to_string().contains("1 slice without a name or a time"), "{report}");
 }
 
 #[test]
