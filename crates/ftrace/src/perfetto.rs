@@ -18,6 +18,12 @@ const AFTERWARDS_MS: u64 = 100;
 const WRITE_MS: u64 = 500;
 const FLUSH_MS: u64 = 5000;
 
+/// Size of the buffer of processes' names in KB. Each process is written once, so events must not overwrite them.
+const PROCESSES_KB: u64 = 4096;
+
+/// How often the kernel symbols in a ring of events are written anew, in milliseconds.
+const CLEAR_MS: u64 = 5000;
+
 /// Selection of events and the way to keep them.
 #[derive(Clone, Debug)]
 pub struct PerfettoConfig<'c> {
@@ -43,7 +49,10 @@ impl PerfettoConfig<'_> {
     /// The configuration in protobuf's text form, for `perfetto -c - --txt`.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut text = format!("buffers {{ size_kb: {} fill_policy: RING_BUFFER }}\n", self.buffer_kb);
+        let mut text = String::new();
+        for kb in [self.buffer_kb, PROCESSES_KB] {
+            let _ = writeln!(text, "buffers {{ size_kb: {kb} fill_policy: RING_BUFFER }}");
+        }
         text += "data_sources { config { name: \"linux.ftrace\" ftrace_config {\n";
         let mut events: Vec<String> =
             self.categories.iter().flat_map(|category| category.for_perfetto()).collect();
@@ -61,7 +70,7 @@ impl PerfettoConfig<'_> {
             let _ = writeln!(text, "  buffer_size_kb: {kb}");
         }
         text += "  compact_sched { enabled: true }\n  symbolize_ksyms: true\n} } }\n\
-                 data_sources { config { name: \"linux.process_stats\" process_stats_config {\n  \
+                 data_sources { config { name: \"linux.process_stats\" target_buffer: 1 process_stats_config {\n  \
                  scan_all_processes_on_start: true\n} } }\n\
                  data_sources { config { name: \"linux.system_info\" } }\n";
         if let Some(seconds) = self.seconds {
@@ -72,6 +81,8 @@ impl PerfettoConfig<'_> {
                 text,
                 "write_into_file: true\nfile_write_period_ms: {WRITE_MS}\nflush_period_ms: {FLUSH_MS}"
             );
+        } else {
+            let _ = writeln!(text, "incremental_state_config {{ clear_period_ms: {CLEAR_MS} }}");
         }
         if self.until_miss {
             let _ = writeln!(
@@ -118,10 +129,18 @@ mod tests {
             "STOP_TRACING",
             "write_into_file: true",
             "buffer_size_kb: 2048",
+            // A ring of events that goes round does not take the processes' names along.
+            "name: \"linux.process_stats\" target_buffer: 1 ",
         ] {
             assert_eq!(text.matches(once).count(), 1, "{once}: {text}");
         }
         assert_eq!(text.matches('{').count(), text.matches('}').count());
         assert!(text.contains("\"ftrace/print\""), "marks of tests: {text}");
+        assert_eq!(text.matches("buffers {").count(), 2, "{text}");
+        // Kernel symbols are in the ring with the events, and written anew.
+        let newest = PerfettoConfig { stream: false, ..config };
+        for (config, want) in [(text, 0), (newest.text(), 1)] {
+            assert_eq!(config.matches("clear_period_ms").count(), want, "{config}");
+        }
     }
 }
