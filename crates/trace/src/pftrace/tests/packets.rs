@@ -219,11 +219,12 @@ fn a_slice_without_a_name_ends_itself_and_no_other() {
         sdk_event(1, begin().number(10, 77)),
         sdk_event(1, end()),
         sdk_event(1, end()),
+        bundle(0, &[waking(2000, 7)]),
     ];
     let (events, report) = read(&trace(&file));
-    let marks = events.iter().map(|event| match &event.kind {
-        Kind::Print(text) => text.to_string(),
-        other => panic!("{other:?}"),
+    let marks = events.iter().filter_map(|event| match &event.kind {
+        Kind::Print(text) => Some(text.to_string()),
+        _ => None,
     });
     assert_eq!(marks.collect::<Vec<_>>(), ["B|4|outer", "B|4|", "E|4", "E|4"]);
     assert_eq!(Mark::parse("B|4|"), Some(Mark::Begin { tgid: 4, name: "" }));
