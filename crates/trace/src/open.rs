@@ -83,7 +83,8 @@ pub fn open<R: Read + Seek>(mut input: R) -> Result<Reader<R>, OpenError> {
         let mut inside = Vec::new();
         // A prefix of a compressed file ends in an error; the bytes before it are used.
         let _ = MultiGzDecoder::new(start.as_slice()).take(PREFIX).read_to_end(&mut inside);
-        if inside.starts_with(&MAGIC) || pftrace::looks_like_trace(&inside) {
+        if inside.starts_with(&MAGIC) || inside.starts_with(&DAT_MAGIC) || pftrace::looks_like_trace(&inside)
+        {
             let found = "it is a binary trace packed by gzip; unpack it first: gzip -d".to_owned();
             return Err(OpenError::Foreign { found });
         }

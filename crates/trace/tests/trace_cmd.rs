@@ -55,6 +55,13 @@ fn each_event_is_as_trace_cmd_reports_it() {
 }
 
 #[test]
+fn a_packed_file_is_to_be_unpacked() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/trace-cmd/v6.dat.gz");
+    let error = trace::open(File::open(path).expect("a fixture")).expect_err("packed").to_string();
+    assert!(error.contains("unpack it first: gzip -d"), "{error}");
+}
+
+#[test]
 fn damage_is_an_error_or_a_stated_partial_result() {
     let mut random = fastrand::Rng::with_seed(7);
     for file in [fixture("v6.dat.gz"), fixture("v7.dat")] {
