@@ -16,9 +16,15 @@ pub(crate) const DAT_MAGIC: [u8; 10] = *b"\x17\x08\x44tracing";
 
 /// Maximum total bytes of texts.
 const MOST_TEXT: u64 = 128 << 20;
-/// Maximum number of option sections, and of pieces of one CPU.
+/// Maximum number of option sections, of formats, and of compressed pieces of all CPUs.
 const MOST_SECTIONS: usize = 4096;
-const MOST_PIECES: u32 = 1 << 22;
+const MOST_FORMATS: usize = 1 << 16;
+const MOST_PIECES: u32 = 1 << 21;
+/// Maximum length in bytes of a group's name, which each of its formats has.
+const LONGEST_GROUP: usize = 256;
+/// Maximum total in bytes of the largest pieces of all CPUs, unpacked: of each CPU one is held.
+/// Fact: trace-cmd packs ten pages together.
+const MOST_HELD: u64 = 512 << 20;
 
 /// Options.
 const CPU_STATISTICS: u16 = 2;
@@ -76,6 +82,12 @@ struct Dat<R> {
     extents: BTreeMap<u32, VecDeque<Extent>>,
     found: Report,
     text_bytes: u64,
+    /// Whether the main buffer was met.
+    has_main: bool,
+    /// Bytes of the file that the CPUs claim, each for itself; number of compressed pieces; largest ones in all.
+    claimed: u64,
+    pieces: u32,
+    held: u64,
 }
 
 fn malformed(detail: impl Into<String>) -> OpenError {
@@ -99,6 +111,10 @@ impl<R: Read + Seek> Container<R> {
             extents: BTreeMap::new(),
             found: Report::default(),
             text_bytes: 0,
+            has_main: false,
+            claimed: 0,
+            pieces: 0,
+            held: 0,
         };
         dat.read()?;
         let Dat { input, head, formats, texts, extents, found, .. } = dat;
@@ -107,9 +123,18 @@ impl<R: Read + Seek> Container<R> {
 }
 
 impl<R: Read + Seek> Dat<R> {
-    fn bytes(&mut self, at: u64, length: u64) -> Result<Vec<u8>, OpenError> {
+    /// Counts bytes of texts.
+    fn charge(&mut self, length: u64) -> Result<(), OpenError> {
         self.text_bytes = self.text_bytes.saturating_add(length);
-        if self.text_bytes > MOST_TEXT || at.saturating_add(length) > self.end {
+        if self.text_bytes > MOST_TEXT {
+            return Err(malformed(format!("its texts have more than {} MB", MOST_TEXT >> 20)));
+        }
+        Ok(())
+    }
+
+    fn bytes(&mut self, at: u64, length: u64) -> Result<Vec<u8>, OpenError> {
+        self.charge(length)?;
+        if at.saturating_add(length) > self.end {
             return Err(malformed(format!("the {length} bytes at byte {at} are not in the file")));
         }
         let mut bytes = vec![0; usize::try_from(length).map_err(|_| malformed("a section is too long"))?];
@@ -223,6 +248,7 @@ impl<R: Read + Seek> Dat<R> {
         let mut packed = Bytes(&bytes);
         let (short, full) = (packed.u32().ok_or_else(broken)?, packed.u32().ok_or_else(broken)?);
         let packing = self.packing.ok_or_else(|| malformed("its compression is unknown"))?;
+        self.charge(full.into())?;
         Ok(packing.unpack(packed.take(short.into()).ok_or_else(broken)?, full.into())?)
     }
 
@@ -244,6 +270,8 @@ impl<R: Read + Seek> Dat<R> {
                 }
             }
             BUFFER if in_sections => self.buffer(data).ok_or_else(broken)??,
+            // Version 6 has only instances there.
+            BUFFER => self.instance(data.get(8..).unwrap_or_default()),
             HEADER | FTRACE_EVENTS | EVENTS | SYMBOLS | PRINTK | COMMANDS | TGIDS if in_sections => {
                 let at = Bytes(data).u64().ok_or_else(broken)?;
                 let content = self.section(at)?;
@@ -276,15 +304,20 @@ impl<R: Read + Seek> Dat<R> {
         Some(())
     }
 
-    /// Where a buffer's pages are. Only the first, which is the main one, is read.
+    /// Says that an instance's buffer is left out.
+    fn instance(&mut self, name: &[u8]) {
+        let name = String::from_utf8_lossy(name).trim_end_matches('\0').to_owned();
+        let told = format!("the buffer of the instance {name} is left out");
+        self.found.note_apart(ProblemKind::Unsupported, told);
+    }
+
+    /// Where a buffer's pages are. Only the main one, which has no name, is read.
     fn buffer(&mut self, data: &[u8]) -> Option<Result<(), OpenError>> {
         let mut rest = Bytes(data);
         let section = rest.u64()?;
         let name = rest.text()?;
-        if !self.extents.is_empty() {
-            let name = String::from_utf8_lossy(name).into_owned();
-            self.found
-                .note(ProblemKind::Unsupported, || format!("the buffer of the instance {name} is left out"));
+        if !name.is_empty() || std::mem::replace(&mut self.has_main, true) {
+            self.instance(name);
             return Some(Ok(()));
         }
         self.head.clock = String::from_utf8_lossy(rest.text()?).into_owned();
@@ -306,6 +339,15 @@ impl<R: Read + Seek> Dat<R> {
         Some(Ok(()))
     }
 
+    /// Counts bytes of a CPU's pages. The CPUs share the file: all of them together have at most its length.
+    fn claim(&mut self, cpu: u32, length: u64) -> bool {
+        self.claimed = self.claimed.saturating_add(length);
+        if self.claimed > self.end {
+            self.found.note(ProblemKind::Corrupt, || format!("the pages of cpu {cpu} are those of others"));
+        }
+        self.claimed <= self.end
+    }
+
     /// Notes pages of a CPU.
     fn pages(&mut self, cpu: u32, at: u64, length: u64) -> Result<(), OpenError> {
         let here = length.min(self.end.saturating_sub(at));
@@ -315,7 +357,7 @@ impl<R: Read + Seek> Dat<R> {
             });
         }
         let pages = here / u64::from(self.head.page_size);
-        if pages > 0 && cpu < MOST_CPUS {
+        if pages > 0 && cpu < MOST_CPUS && self.claim(cpu, here) {
             self.extents.entry(cpu).or_default().push_back(Extent { offset: at, pages, packed: None });
         }
         Ok(())
@@ -327,8 +369,9 @@ impl<R: Read + Seek> Dat<R> {
             return Ok(());
         }
         let packing = self.packing.ok_or_else(|| malformed("its compression is unknown"))?;
-        let count = Bytes(&self.bytes(at, 4)?).u32().unwrap_or(0).min(MOST_PIECES);
+        let count = Bytes(&self.bytes(at, 4)?).u32().unwrap_or(0);
         let (mut at, end) = (at + 4, at.saturating_add(length));
+        let mut largest = 0;
         for _ in 0..count {
             if at.saturating_add(8) > self.end.min(end) {
                 self.found.note(ProblemKind::Truncated, || format!("in the pages of cpu {cpu}"));
@@ -339,8 +382,22 @@ impl<R: Read + Seek> Dat<R> {
             let mut sizes = Bytes(&sizes);
             let (short, full) = (sizes.u32().unwrap_or(0), sizes.u32().unwrap_or(0));
             let pages = u64::from(full / self.head.page_size);
-            if at + 8 + u64::from(short) > self.end || full > 64 << 20 {
+            if at + 8 + u64::from(short) > self.end {
                 self.found.note(ProblemKind::Truncated, || format!("in the pages of cpu {cpu}"));
+                break;
+            }
+            if !self.claim(cpu, 8 + u64::from(short)) {
+                break;
+            }
+            self.pieces += 1;
+            self.held += u64::from(full).saturating_sub(largest);
+            largest = largest.max(full.into());
+            if self.pieces > MOST_PIECES || self.held > MOST_HELD {
+                self.found.note(ProblemKind::Unsupported, || {
+                    format!(
+                        "the compressed pages of cpu {cpu} are too many or too large; the rest is left out"
+                    )
+                });
                 break;
             }
             let extent = Extent { offset: at + 8, pages, packed: Some((packing, short)) };
@@ -363,7 +420,7 @@ impl<R: Read + Seek> Dat<R> {
 
     fn ftrace_events(&mut self, rest: &mut Bytes<'_>) -> Option<()> {
         for _ in 0..rest.u32()? {
-            self.formats.push(("ftrace".to_owned(), rest.long_text()?.to_vec()));
+            self.format("ftrace", rest.long_text()?)?;
         }
         Some(())
     }
@@ -372,9 +429,17 @@ impl<R: Read + Seek> Dat<R> {
         for _ in 0..rest.u32()? {
             let group = String::from_utf8_lossy(rest.text()?).into_owned();
             for _ in 0..rest.u32()? {
-                self.formats.push((group.clone(), rest.long_text()?.to_vec()));
+                self.format(&group, rest.long_text()?)?;
             }
         }
+        Some(())
+    }
+
+    fn format(&mut self, group: &str, text: &[u8]) -> Option<()> {
+        if self.formats.len() >= MOST_FORMATS || group.len() > LONGEST_GROUP {
+            return None;
+        }
+        self.formats.push((group.to_owned(), text.to_vec()));
         Some(())
     }
 
@@ -391,3 +456,6 @@ impl<R: Read + Seek> Dat<R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
