@@ -46,6 +46,8 @@ pub(super) struct CpuLane {
     /// Where the next event is looked for.
     at: usize,
     event: Option<(u64, Range<usize>)>,
+    /// Time of the last event of the list that has one, by the bundle's clock.
+    since: u64,
     switches: Columns<5>,
     wakings: Columns<6>,
     comms: Vec<Name>,
@@ -109,6 +111,7 @@ impl CpuLane {
             symbols: 0,
             at: 0,
             event: None,
+            since: 0,
             switches: Columns::default(),
             wakings: Columns::default(),
             comms: Vec::new(),
@@ -141,11 +144,15 @@ impl CpuLane {
                 return Some(clocks.to_boot(self.clock, next).unwrap_or(next));
             }
             // A gap that nothing follows is at the end.
-            let Some(bundle) = self.bundles.next() else { return self.gap.then_some(self.last) };
-            if let Err(error) = source.read(bundle.place, &mut self.bytes) {
+            let Some(bundle) = self.bundles.next() else {
+                source.release(&mut self.bytes);
+                return self.gap.then_some(self.last);
+            };
+            if let Err(error) = source.refill(bundle.place, &mut self.bytes) {
                 report
                     .note(ProblemKind::Truncated, || format!("reading events of cpu {}: {error}", self.cpu));
                 self.bytes.clear();
+                self.gap = true;
             }
             self.open(bundle, decoder);
         }
@@ -159,7 +166,7 @@ impl CpuLane {
     fn open(&mut self, bundle: Bundle, decoder: &mut Decoder) {
         self.symbols = bundle.symbols();
         self.gap |= bundle.is_behind_a_gap();
-        (self.at, self.clock) = (0, BOOT);
+        (self.at, self.clock, self.since) = (0, BOOT, 0);
         (self.switches, self.wakings) = (Columns::default(), Columns::default());
         self.comms.clear();
         let bytes = std::mem::take(&mut self.bytes);
@@ -203,7 +210,8 @@ impl CpuLane {
             if let (EVENT, Value::Bytes(message)) = (number, value) {
                 let start = offset_in(bytes, message);
                 // An event without a time is of the time of the one before.
-                self.event = Some((time(message).max(1), start..start + message.len()));
+                self.since = Some(time(message)).filter(|at| *at > 0).unwrap_or(self.since).max(1);
+                self.event = Some((self.since, start..start + message.len()));
                 break;
             }
         }

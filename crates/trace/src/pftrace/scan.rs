@@ -339,7 +339,9 @@ impl Scan {
         for (number, value) in fields.by_ref() {
             match number {
                 1 => cpu = value.word(),
-                2 if since == u64::MAX => since = time(value.bytes()),
+                2 if since == u64::MAX => {
+                    since = Some(time(value.bytes())).filter(|at| *at > 0).unwrap_or(since);
+                }
                 3 => lost = value.number() != 0,
                 4 => since = since.min(first_of_compact(value.bytes())),
                 5 => its_clock = clock(value.number()),

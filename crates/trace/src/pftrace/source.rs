@@ -11,6 +11,8 @@ use super::inflate::inflate;
 const WINDOW: usize = 1 << 20;
 /// Total of unpacked blocks kept, in bytes.
 const MOST_UNPACKED: usize = 48 << 20;
+/// Total of the buffers of [`Source::refill`], in bytes: far above what recorders need, whose bundles have less than 1 MB.
+const MOST_HELD: usize = 192 << 20;
 
 /// Reader of places.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub(super) struct Source<R> {
     window_at: u64,
     blocks: Vec<Block>,
     unpacked: VecDeque<(u32, Arc<[u8]>)>,
+    /// Capacity of all buffers of [`Source::refill`].
+    held: usize,
 }
 
 impl<R: Read + Seek> Source<R> {
@@ -34,6 +38,7 @@ impl<R: Read + Seek> Source<R> {
             window_at: 0,
             blocks: Vec::new(),
             unpacked: VecDeque::new(),
+            held: 0,
         })
     }
 
@@ -81,6 +86,31 @@ impl<R: Read + Seek> Source<R> {
         } else {
             Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file shrank while it was read"))
         }
+    }
+
+    /// [`Source::read`] into a buffer that its stream keeps until the next place.
+    ///
+    /// # Errors
+    /// Also `OutOfMemory`: the buffers of all streams would be larger than any recorder makes them.
+    pub(super) fn refill(&mut self, place: Place, into: &mut Vec<u8>) -> io::Result<()> {
+        self.held = self.held.saturating_sub(into.capacity());
+        if into.capacity() > WINDOW.max(place.len as usize) {
+            *into = Vec::new();
+        }
+        if self.held + place.len as usize > MOST_HELD {
+            *into = Vec::new();
+            let why = "its parts that are open at one time are too large to be of a recorder";
+            return Err(io::Error::new(io::ErrorKind::OutOfMemory, why));
+        }
+        let result = self.read(place, into);
+        self.held += into.capacity();
+        result
+    }
+
+    /// Ends the use of such a buffer.
+    pub(super) fn release(&mut self, buffer: &mut Vec<u8>) {
+        self.held = self.held.saturating_sub(buffer.capacity());
+        *buffer = Vec::new();
     }
 
     fn unpacked(&mut self, number: u32) -> io::Result<Arc<[u8]>> {

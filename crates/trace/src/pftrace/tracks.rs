@@ -23,6 +23,8 @@ const PREVIOUS_DROPPED: u32 = 42;
 const TIMESTAMP_CLOCK: u32 = 58;
 const DEFAULTS: u32 = 59;
 
+/// Longest name of a slice that is kept, in characters.
+const LONGEST_NAME: usize = 1024;
 /// Maximum number of interned names.
 const MOST_NAMES: usize = 1 << 18;
 
@@ -155,7 +157,9 @@ impl TrackLane {
             if self.names.len() < MOST_NAMES
                 && let (Some(number), Some(text)) = (first(name.bytes(), 1), first(name.bytes(), 2))
             {
-                self.names.insert(number.number(), text.text().into());
+                // A longer one is of no program, and each of its slices would carry it.
+                let text: String = text.text().chars().take(LONGEST_NAME).collect();
+                self.names.insert(number.number(), text.into());
             }
         }
     }

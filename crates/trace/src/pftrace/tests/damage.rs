@@ -164,3 +164,28 @@ fn no_damage_makes_it_panic_or_hang() {
         assert_eq!(reader.report().events, count);
     }
 }
+
+#[test]
+fn bundles_too_large_to_be_open_together_are_left_out_and_said() {
+    let padding = vec![0; 15 << 20];
+    let packet = |cpu: u64| {
+        let events = new().number(1, cpu).bytes(2, waking(10 + cpu, 1)).bytes(15, &padding);
+        let packet = new().bytes(1, new().bytes(1, events).number(10, 1));
+        let mut packer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        packer.write_all(packet.as_ref()).expect("memory");
+        new().bytes(50, packer.finish().expect("memory"))
+    };
+    let file = trace(&(0..20).map(packet).collect::<Vec<_>>());
+    let (events, report) = read(&file);
+    let kept = times(&events).len();
+    assert!((10..20).contains(&kept), "{kept} of 20");
+    assert_eq!(report.gaps, 20 - kept as u64);
+    assert!(report.to_string().contains("too large to be of a recorder"), "{report}");
+}
+
+#[test]
+fn an_event_without_a_time_has_that_of_the_one_before() {
+    let (events, report) = read(&trace(&[bundle(0, &[waking(10, 1), waking(0, 1), waking(20, 1)])]));
+    assert_eq!(times(&events), [(10, 0), (10, 0), (20, 0)]);
+    assert!(report.problems.is_empty(), "{report}");
+}
