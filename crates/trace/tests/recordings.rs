@@ -268,3 +268,63 @@ fn the_embedded_drivers_calls_are_read_from_its_marks() {
     );
     assert!(analysis.problems.is_empty() && analysis.lost == 0 && analysis.marks.is_some(), "{analysis}");
 }
+
+/// Shares of a call: kind of cause, by the model's name, to nanoseconds.
+type Shares = BTreeMap<String, u64>;
+
+/// Calls of a recording that ended in it: by debug id their threads, duration, shares, and threads that the caller's chain names.
+fn shares(
+    input: trace::Reader<impl Read + std::io::Seek>,
+) -> BTreeMap<i32, (i32, i32, u64, Shares, Vec<i32>)> {
+    let mut reader = input;
+    let mut analyzer = Analyzer::new(AnalysisOptions::default());
+    let mut calls = BTreeMap::new();
+    let mut take = |met: TransactionEvent<'_>| {
+        let TransactionEvent::Ended(call) = met else { return };
+        let Some(server) = call.server.as_ref().filter(|_| !call.oneway && !call.doubtful) else { return };
+        let mut shares = Shares::new();
+        for part in &call.parts {
+            let cause = format!("{:?}", part.cause);
+            let kind = cause.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+            *shares.entry(kind.to_owned()).or_default() += part.ns();
+        }
+        let chain = call.links.iter().filter(|link| link.ns() > 1_000_000).map(|link| link.tid).collect();
+        calls.insert(call.debug_id, (call.client.tid, server.tid, call.ns(), shares, chain));
+    };
+    while let Some(event) = reader.next() {
+        analyzer.take_with(&event, reader.names(), &mut take);
+    }
+    analyzer.end_with(reader.names(), &mut take);
+    calls
+}
+
+/// Time in ns by which the two recorders of one event may differ, at one end of a share: each buffer takes its own time.
+const APART_NS: u64 = 20_000;
+
+#[test]
+fn known_causes_are_the_same_in_a_recording_of_ours_made_at_the_same_time() {
+    for driver in ["c-both", "rust-both"] {
+        let theirs = shares(opened(driver));
+        for cause in ["inversion", "busy", "chain", "poll"] {
+            let packed = File::open(path(&format!("{driver}.{cause}.trace.gz"))).expect("a fixture");
+            let mut whole = Vec::new();
+            GzDecoder::new(packed).read_to_end(&mut whole).expect("packed bytes");
+            let ours = shares(trace::open(std::io::Cursor::new(whole)).expect("our format"));
+            let mut long = 0;
+            for (id, (client, server, ns, shares, chain)) in &ours {
+                let words = format!("{driver}, {cause}, call {id}");
+                let (their_client, their_server, their_ns, their_shares, their_chain) = &theirs[id];
+                assert_eq!((client, server), (their_client, their_server), "{words}");
+                assert!(ns.abs_diff(*their_ns) < APART_NS, "{words}: {ns} ns, {their_ns} ns");
+                for kind in shares.keys().chain(their_shares.keys()) {
+                    let [one, other] =
+                        [shares, their_shares].map(|shares| shares.get(kind).copied().unwrap_or(0));
+                    assert!(one.abs_diff(other) < 4 * APART_NS, "{words}, {kind}: {one} ns, {other} ns");
+                }
+                assert_eq!(chain, their_chain, "{words}: whom it waited for");
+                long += u64::from(*ns > 1_000_000);
+            }
+            assert!(long >= 4, "{driver}, {cause}: the cause befell {long} calls");
+        }
+    }
+}
