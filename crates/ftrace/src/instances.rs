@@ -158,7 +158,9 @@ pub fn remove_leftovers(tracefs: &Tracefs, patience: Duration) -> Vec<Leftover> 
         let Owner::Killed { pid } = found.owner else { return None };
         let buffer = &found.buffer;
         // Without the right to stop it, there is nothing to do or to say.
-        buffer.write("tracing_on", "0").ok()?;
+        if let Err(TraceError::Denied { .. }) = buffer.write("tracing_on", "0") {
+            return None;
+        }
         // One that cannot be removed costs nothing any more.
         for (knob, value) in [("events/enable", "0"), ("buffer_size_kb", "1")] {
             let _ = buffer.write(knob, value);
