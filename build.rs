@@ -1,6 +1,6 @@
 //! The version with commit and target, and link options of the release binary, which make it a fifth smaller.
 //!
-//! That binary aborts on a panic, so it needs no tables for unwinding (`.eh_frame`); it is one static program, so it needs no
+//! The binary aborts on a panic, so it needs no tables for unwinding (`.eh_frame`); it is one static program, so it needs no
 //! relocations at its start (`-no-pie`); and functions with the same code are folded into one, since nothing compares their
 //! addresses. Only for rust-lld, which is rustc's default linker on this target.
 

@@ -48,7 +48,7 @@ impl Blocks {
     }
 }
 
-/// At most so many blocks of this size.
+/// Returns blocks of `size` calls, at most `most` of them, spread evenly.
 pub(crate) fn cut(calls: usize, size: usize, most: usize) -> Vec<Range<usize>> {
     let all = calls / size;
     let taken = all.min(most);

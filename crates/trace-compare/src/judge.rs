@@ -107,7 +107,7 @@ pub enum Verdict {
 /// Calls that both traces have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// What they have in common.
+    /// Name of their method, or their pair of processes.
     pub name: String,
     /// Whether they wait by design, in both traces.
     pub waits_by_design: bool,

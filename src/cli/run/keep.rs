@@ -24,7 +24,7 @@ const REPORT: &str = "report.html";
 const TROUBLES: &str = "troubles.json";
 /// The verdict on parts that were repeated.
 const TWICE: &str = "measured twice";
-/// What was expected of them.
+/// Expectation of each part, which those did not meet.
 const UNDISTURBED: &str = "the machine is this test's alone";
 /// The names of files that only `run` writes.
 const LEFT_BY_A_RUN: [&str; 12] = [

@@ -1,4 +1,4 @@
-//! What a service is made to wait for: locks that other threads of its process hold, an event that never comes, a disk.
+//! Waits that a service is made to have: for locks that other threads of its process hold, an event that never comes, a disk.
 //! Not here: which of them is requested (`fault`), interference by other clients and timers (`disturbance`).
 //! Facts: ART's `monitor.cc` for the slice of a contended monitor.
 

@@ -39,7 +39,7 @@ pub(super) struct Service {
     faults: Vec<Injected>,
     served: AtomicU32,
     rng: Option<Mutex<Rng>>,
-    /// What the faults make it wait for.
+    /// Objects that the faults make it wait for.
     lock: Option<Arc<Mutex<()>>>,
     monitor: Option<Arc<Monitor>>,
     disk: Option<Disk>,

@@ -30,7 +30,7 @@ const STEP: Duration = Duration::from_millis(20);
 /// Most of its messages that are kept, in bytes.
 const LONGEST: u64 = 64 << 10;
 
-/// What to record.
+/// Options of a recording by Perfetto.
 #[derive(Debug)]
 pub struct PerfettoPlan<'p> {
     /// The events. [`PerfettoConfig::until_miss`] keeps the recording only if the command missed a deadline: a latency test said so, or
@@ -302,7 +302,7 @@ fn absent(error: io::Error) -> TraceError {
     TraceError::Recorder(why)
 }
 
-/// What went wrong, from the recorder's messages.
+/// The error, from the recorder's messages.
 fn failure(what: &str, said: &str) -> String {
     let lower = said.to_lowercase();
     if lower.contains("connect to") && lower.contains("traced") {

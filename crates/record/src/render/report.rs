@@ -62,7 +62,7 @@ pub struct RunProblem {
     pub grade: Grade,
     /// The verdict, e.g. `NOT RUN`.
     pub words: String,
-    /// What should have been; empty in older documents.
+    /// Expected state; empty in older documents.
     #[serde(default)]
     pub expected: String,
     /// The reason.
