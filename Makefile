@@ -5,9 +5,10 @@ DEBUG := target/$(HOST)/debug/binderperf
 # Test binaries that need a real driver are run by cargo inside a guest.
 GUEST_RUNNER := CARGO_TARGET_$(shell echo $(HOST) | tr 'a-z-' 'A-Z_')_RUNNER="$(CURDIR)/$(DEBUG) vm --exec"
 EXAMPLES := $(basename $(notdir $(wildcard crates/binder/examples/*.rs)))
+LIBRARY := abi sys driver embedded backend ipc binder
 ARGS ?=
 
-.PHONY: run build test check unit embedded loom guest phone arm64 doc counts record-counts bench trials fuzz install files release packages deb clean
+.PHONY: run build test check unit embedded shim clients loom guest phone arm64 doc counts record-counts bench trials fuzz install files release packages deb clean
 
 run: build
 	$(RELEASE) run $(ARGS)
@@ -15,6 +16,7 @@ run: build
 build:
 	@tools/install-deps run
 	BINDERPERF_GIT="$$(git describe --always --dirty 2>/dev/null)" cargo build --release
+	tools/preload preload $(HOST) $(dir $(RELEASE))
 
 test: check doc unit embedded loom guest phone arm64 counts packages
 
@@ -22,29 +24,46 @@ check:
 	@tools/install-deps test
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy -p preload --features exports -- -D warnings
+# The fuzz targets are outside the workspace. Nothing is linked here, so libFuzzer itself is not needed.
+	CUSTOM_LIBFUZZER_PATH=/dev/null cargo check --quiet --manifest-path fuzz/Cargo.toml --bins
 
+# Most tests wait: for other processes, for deadlines, for emulated machines. So more of them run than there are CPUs.
 unit:
 	@tools/install-deps test
-	cargo test --workspace
+	RUST_TEST_THREADS=$$((2 * $$(nproc))) cargo test --workspace
+
+# Other people's Binder programs, unmodified, against this project's service manager; downloads them.
+clients:
+	cargo build
+	tools/preload dev $(HOST) $(dir $(DEBUG))
+	tools/clients $(DEBUG)
 
 # Every order of events that the memory model allows, for the code on shared memory.
 loom:
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom CARGO_PROFILE_RELEASE_LTO=off \
-		cargo test -p sys -p embedded --release --lib loom_
+		cargo test -p binderperf-sys -p binderperf-embedded --release --lib loom_
 
 # The runtime's tests, the hot path's counters and the examples on the embedded driver, on this machine.
 embedded:
 	cargo build
-	BINDERPERF_TEST_DRIVER=embedded BINDERPERF_REQUIRE_DRIVER=1 cargo test -p ipc --test on_driver
+	BINDERPERF_TEST_DRIVER=embedded BINDERPERF_REQUIRE_DRIVER=1 cargo test -p binderperf-ipc --test on_driver
 	for example in $(EXAMPLES); do \
-		BINDERPERF_BROKER=$(CURDIR)/$(DEBUG) cargo run --quiet -p binder --example $$example embedded || exit 1; done
+		BINDERPERF_BROKER=$(CURDIR)/$(DEBUG) cargo run --quiet -p binderperf-binder --example $$example embedded:private || exit 1; done
+
+# The conformance suite as an unmodified client of /dev/binder, through the library that `binderperf shim` preloads. What it
+# is preloaded into must be a dynamic program, unlike the build for users.
+shim:
+	RUSTFLAGS="-C target-feature=-crt-static" cargo build --target-dir target/dynamic
+	tools/preload dev $(HOST) target/dynamic/$(HOST)/debug
+	tools/shim-conformance target/dynamic/$(HOST)/debug/binderperf
 
 # The same on a real driver, in a guest, where a missing driver is a failure. Examples exit with 1 when
 # they do not see what they show.
 guest:
 	cargo build
-	BINDERPERF_REQUIRE_DRIVER=1 $(GUEST_RUNNER) cargo test -p ipc --test on_driver
-	for example in $(EXAMPLES); do $(GUEST_RUNNER) cargo run --quiet -p binder --example $$example || exit 1; done
+	BINDERPERF_REQUIRE_DRIVER=1 $(GUEST_RUNNER) cargo test -p binderperf-ipc --test on_driver
+	for example in $(EXAMPLES); do $(GUEST_RUNNER) cargo run --quiet -p binderperf-binder --example $$example || exit 1; done
 
 # The phone build needs no C toolchain. Whether it builds shows without optimisation, and sooner.
 phone:
@@ -83,7 +102,7 @@ bench: build
 trials:
 	cargo test --test cli ab:: -- --ignored --nocapture --test-threads=1
 
-# The program, its manual, its completions and the documents that they name.
+# The program with its library, its manual, its completions and the documents that they name.
 PREFIX ?= /usr/local
 SHARE := $(DESTDIR)$(PREFIX)/share
 install: build files
@@ -92,6 +111,9 @@ install: build files
 SELF ?= $(RELEASE)
 files:
 	install -D $(RELEASE) $(DESTDIR)$(PREFIX)/bin/binderperf
+# For unmodified programs; only where a shared library was made for the same target.
+	if [ -e $(dir $(RELEASE))libbinderperf.so ]; then \
+		install -D -m 644 $(dir $(RELEASE))libbinderperf.so $(DESTDIR)$(PREFIX)/lib/binderperf/libbinderperf.so; fi
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions \
 		$(SHARE)/fish/vendor_completions.d $(SHARE)/doc/binderperf/docs
 	$(SELF) man --out $(SHARE)/man/man1
@@ -104,7 +126,7 @@ files:
 DIST := target/dist
 RELEASE_TARGETS := $(sort $(HOST) aarch64-unknown-linux-musl armv7-unknown-linux-gnueabihf)
 
-# A static binary for each target; for each a tarball and a Debian package, with manual and completions, and a bill of
+# A static binary for each target, also as a tarball and as a Debian package, with manual and completions, and a bill of
 # materials; checksums of all.
 release: build
 	@tools/install-deps release
@@ -112,6 +134,7 @@ release: build
 	rm -rf $(DIST)
 	for target in $(RELEASE_TARGETS); do \
 		BINDERPERF_GIT="$$(git describe --always --dirty)" cargo build --release --target $$target && \
+		install -D target/$$target/release/binderperf $(DIST)/binderperf-$$target && \
 		BINDERPERF=$(RELEASE) tools/package target/$$target/release/binderperf $$target $(DIST) && \
 		tools/sbom $$target >$(DIST)/binderperf-$$target.spdx || exit 1; done
 	cd $(DIST) && sha256sum * >SHA256SUMS
@@ -119,10 +142,14 @@ release: build
 # The package of the debug build, installed and used in a new tree of Debian.
 packages:
 	@tools/install-deps test
+# The library as the registry would get it, each crate with those below it.
+	cargo package --quiet --no-verify --allow-dirty $(LIBRARY:%=-p binderperf-%)
 	cargo build
 	rm -rf target/packages
 	mkdir -p target/packages/stripped
 	strip -o target/packages/stripped/binderperf $(DEBUG)
+	tools/preload dev $(HOST) target/packages/stripped
+	strip --strip-unneeded target/packages/stripped/libbinderperf.so
 	tools/package target/packages/stripped/binderperf $(HOST) target/packages
 	tools/try-package target/packages/*.deb
 

@@ -16,6 +16,10 @@ fn main() -> ExitCode {
     if let Some(code) = bench::start_worker(&chaos::ROLES) {
         return code;
     }
+    if std::env::var_os(cli::on::VARIABLE).is_some() {
+        // A shell starts what is to outlive it with SIGINT ignored.
+        sys::stop_signal::heed();
+    }
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     // `trace restore` does it itself, and waits where it must.
     if !matches!(words.as_slice(), [_, trace, restore] if trace == "trace" && restore == "restore") {

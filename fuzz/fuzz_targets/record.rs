@@ -12,6 +12,6 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = gbench::replay(&run, &gbench::Options::default());
     let _ = summary::summary(&run, "");
     let _ = (latency::table(&run), latency::roles(&run));
-    let text = latency::json(&run, &latency::Options { verbose: true, raw: true });
+    let text = latency::json(&run, &latency::Options { verbose: true, raw: true, ..latency::Options::default() });
     let _: serde_json::Value = serde_json::from_str(&text).expect("the JSON of a latency test is JSON");
 });

@@ -23,9 +23,8 @@ fuzz_target!(|bytes: &[u8]| {
                 let _ = Mark::parse(text);
             }
             analyzer.take_with(&event, reader.names(), &mut |what| {
-                if let TransactionEvent::Ended(call) | TransactionEvent::Missed(call, _) = what {
-                    met.push(call.clone());
-                }
+                let (TransactionEvent::Ended(call) | TransactionEvent::Missed(call, _)) = what;
+                met.push(call.clone());
             });
             exporter.event(&event, reader.names());
             for call in met.drain(..) {

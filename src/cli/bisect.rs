@@ -12,6 +12,7 @@ use record::compare::{CannotCompare, Group, USUAL_RUNS};
 
 use super::folder::FolderLock;
 use super::gate::shown;
+use super::kernels::{self, KindArgs};
 use super::records::{CompareFlags, Percent, group};
 use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, status_of};
 
@@ -26,7 +27,8 @@ pub(super) const NAME: &str = "bisect-step";
 
 /// Answer good, bad or skip to `git bisect run`: is this commit slower than a baseline?
 ///
-/// A gate with git's exit statuses. A commit that cannot be measured is skipped. Measure the baseline once, preferably
+/// A gate with git's exit statuses. A commit that cannot be measured is skipped; with
+/// --build, so is a kernel that does not build or boot. Measure the baseline once, preferably
 /// in twelve runs, on the machine that the bisection runs on.
 #[derive(Debug, Args)]
 pub(super) struct BisectArgs {
@@ -48,9 +50,24 @@ pub(super) struct BisectArgs {
     )]
     side: Side,
 
-    /// Number of runs
-    #[arg(help_heading = "Measuring", long, value_name = "N", default_value_t = USUAL_RUNS as u32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    runs: u32,
+    /// Build the kernel that git has checked out, and measure in a guest on it
+    #[arg(help_heading = "Build", long, conflicts_with = "given")]
+    build: bool,
+
+    /// The kernel's source for --build: the tree that is bisected
+    #[arg(help_heading = "Build", long, value_name = "DIR", default_value = ".", value_hint = clap::ValueHint::DirPath)]
+    source: String,
+
+    #[command(flatten)]
+    kind: KindArgs,
+
+    /// Number of runs [default: 12; 1 with --icount]
+    #[arg(help_heading = "Measuring", long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    runs: Option<u32>,
+
+    /// Count guest instructions instead of time, as the baseline must: one boot detects a change of 1 %
+    #[arg(help_heading = "Measuring", long, conflicts_with = "given")]
+    icount: bool,
 
     /// A commit that cannot be measured, for example does not boot, is bad instead of skipped
     #[arg(long)]
@@ -119,16 +136,18 @@ impl BisectArgs {
     }
 
     fn measure(&self, folder: &std::path::Path) -> Result<Group, Failure> {
+        let side = self.side()?;
         let cannot = |why: RunFailure| {
             let stops = matches!(why, RunFailure::Usage(_) | RunFailure::Here(_));
             Failure::new(if stops { STOP } else { self.broken() }, why)
         };
-        let bench = Bench::new(&self.test, folder, Duration::from_secs(self.patience), false);
+        let bench = Bench::new(&self.test, folder, Duration::from_secs(self.patience), self.icount);
         let bench = bench.map_err(cannot)?;
         let mut group = Group { name: "this commit".to_owned(), members: Vec::new() };
-        for at in 1..=self.runs {
+        let usual = if self.icount { 1 } else { USUAL_RUNS as u32 };
+        for at in 1..=self.runs.unwrap_or(usual) {
             let result =
-                bench.run(&self.side, &format!("step-{at:03}"), ("bisect.run".to_owned(), at.to_string()));
+                bench.run(&side, &format!("step-{at:03}"), ("bisect.run".to_owned(), at.to_string()));
             if let Some(signal) = ftrace::stop_asked() {
                 note(format_args!("{}\n", Ended::Stopped(signal)));
                 return Err(Failure { status: STOP, message: None });
@@ -136,6 +155,28 @@ impl BisectArgs {
             group.members.push(result.map_err(cannot)?);
         }
         Ok(group)
+    }
+
+    /// The side to measure, on the kernel that is built for it.
+    fn side(&self) -> Result<Side, Failure> {
+        let mut side = self.side.clone();
+        if !self.build {
+            let unused = self.kind.given();
+            return if unused.is_empty() {
+                Ok(side)
+            } else {
+                Err(Failure::new(STOP, format!("{} is for --build, which is not given", unused.join(", "))))
+            };
+        }
+        if !side.kernels.is_empty() {
+            return Err(Failure::new(STOP, "--build makes the kernel: leave kernel= out of --side"));
+        }
+        let built = kernels::built(&self.kind.of(&self.source, false)).map_err(|error| {
+            // Another commit may build; what is missing here is missing at each step.
+            Failure::new(if error.is_of_the_source() { self.broken() } else { STOP }, error)
+        })?;
+        side.kernels.push(format!("built:{}", built.name));
+        Ok(side)
     }
 
     fn broken(&self) -> u8 {

@@ -1,9 +1,12 @@
-//! The command `compare`: shows the differences between two groups of records.
-//! Not here: comparing (`record::compare`), reading the records (`super::records`).
+//! The command `compare`: shows the differences between two groups of records, or among many devices.
+//! Not here: comparing (`record::compare`, `record::across`), reading the records (`super::records`).
+
+use std::path::PathBuf;
 
 use clap::Args;
 use record::compare::compare;
 
+use super::across::{Grouping, read};
 use super::records::CompareFlags;
 use super::{CommandResult, OrExit, exit};
 
@@ -11,13 +14,18 @@ use super::{CommandResult, OrExit, exit};
 ///
 /// A and B are each a record, a folder of records, or several separated by commas. Several runs of each side (12 find 5 %
 /// on a noisy machine) say far more than one. `binderperf gate` fails on a regression.
+///
+/// With --across any number of records and folders, and the folders in them, are grouped by device, kernel or build;
+/// those that stand out come first. `binderperf report --across` draws them.
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// The reference that B is compared with
-    a: String,
+    /// A, the reference, and B, which is compared with it; with --across all records and folders
+    #[arg(required = true, value_name = "RECORDS")]
+    records: Vec<PathBuf>,
 
-    /// The records to compare with A
-    b: String,
+    /// Put all records beside one another, by device, kernel or build
+    #[arg(help_heading = "Comparing", long, value_enum, value_name = "GROUPS", num_args = 0..=1, require_equals = true, default_missing_value = "device")]
+    across: Option<Grouping>,
 
     #[command(flatten)]
     flags: CompareFlags,
@@ -25,7 +33,18 @@ pub(crate) struct CompareArgs {
 
 /// Compares them.
 pub(crate) fn run(args: &CompareArgs) -> CommandResult {
-    let (options, a, b) = args.flags.read(&args.a, &args.b)?;
+    if let Some(grouping) = args.across {
+        let found = read(&args.records, grouping, args.flags.metric())?;
+        args.flags.sink().deliver(&args.flags.format.of_across(&found))?;
+        return Ok(exit::FINE);
+    }
+    let [a, b] = args.records.as_slice() else {
+        return Err(
+            "two sides are compared: A and B; commas join the records of a side, --across takes any number",
+        )
+        .or_exit(exit::USAGE);
+    };
+    let (options, a, b) = args.flags.read(&a.to_string_lossy(), &b.to_string_lossy())?;
     let found = compare(&a, &b, &options).or_exit(exit::USAGE)?;
     args.flags.sink().deliver(&args.flags.format.of(&found))?;
     Ok(exit::FINE)

@@ -1,9 +1,13 @@
-//! The command `convert`: writes stored records in the formats of other programs.
-//! Not here: the formats (`record::render::convert`).
+//! The command `convert`: writes stored records in the formats of other programs, and takes records out of a LAVA job's log.
+//! Not here: the formats (`record::render::convert`), the log (`record::lava`).
 
-use std::path::PathBuf;
+mod lava_log;
+
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use record::Run;
+use record::lava::attachment;
 use record::render::convert::{Target, convert};
 
 use super::output::{Sink, is_same_file};
@@ -11,17 +15,34 @@ use super::records::read;
 use super::{CommandResult, Failure, exit, say};
 
 /// Convert a stored record for another program: Google Benchmark, JUnit, KTAP, LAVA, KCIDB, CSV
+///
+/// With --from lava-log FILE is the log of a LAVA job: its records are written to files, and its failed test cases are
+/// told.
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArgs {
-    /// The record; with --to csv one or more, a row each
+    /// The record; with --to csv or lava one or more
     #[arg(required = true)]
     file: Vec<PathBuf>,
     /// The format
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    to: Format,
-    /// Write to FILE instead of the standard output
+    #[arg(long, value_enum, value_name = "FORMAT", required_unless_present = "from")]
+    to: Option<Format>,
+    /// Read the log of a LAVA job, or the text that its device printed, instead of a record
+    #[arg(long, value_enum, value_name = "KIND", conflicts_with_all = ["to", "attach"])]
+    from: Option<Source>,
+    /// With --to lava: write the records, too, as lines that --from lava-log finds in the log
+    #[arg(long, conflicts_with = "from")]
+    attach: bool,
+    /// Write to FILE instead of the standard output; with --from the records go to this folder [default: the log's name
+    /// without its end]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
+}
+
+/// The input in place of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Source {
+    /// The log of a LAVA job
+    LavaLog,
 }
 
 /// Formats of other programs.
@@ -56,11 +77,20 @@ impl From<Format> for Target {
 
 /// Converts them.
 pub(crate) fn run(arguments: &ConvertArgs) -> CommandResult {
+    let Some(format) = arguments.to else {
+        return lava_log::run(&arguments.file, arguments.output.as_deref());
+    };
+    if arguments.attach && format != Format::Lava {
+        return Err(Failure::new(exit::USAGE, "--attach goes with --to lava"));
+    }
     let runs = arguments.file.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
-    let text = convert(&runs, arguments.to.into()).map_err(|why| {
-        let names: Vec<String> = arguments.file.iter().map(|file| file.display().to_string()).collect();
-        Failure::new(exit::USAGE, format_args!("{}: {why}", names.join(", ")))
-    })?;
+    let text = match arguments.attach {
+        true => as_lava_signals(&arguments.file, &runs),
+        false => convert(&runs, format.into()).map_err(|why| {
+            let names: Vec<String> = arguments.file.iter().map(|file| file.display().to_string()).collect();
+            Failure::new(exit::USAGE, format_args!("{}: {why}", names.join(", ")))
+        }),
+    }?;
     let Some(output) = &arguments.output else { return say(&text) };
     if arguments.file.iter().any(|record| is_same_file(record, output)) {
         let why = format_args!("{}: this is the record that is read", output.display());
@@ -68,4 +98,19 @@ pub(crate) fn run(arguments: &ConvertArgs) -> CommandResult {
     }
     Sink::file(output).deliver(&text)?;
     Ok(exit::FINE)
+}
+
+/// Records as signals for LAVA, each with the lines that attach it.
+pub(super) fn as_lava_signals(files: &[PathBuf], runs: &[Run]) -> Result<String, Failure> {
+    let mut text = String::new();
+    for (file, run) in files.iter().zip(runs) {
+        let signals = convert(std::slice::from_ref(run), Target::Lava);
+        text +=
+            &signals.map_err(|why| Failure::new(exit::USAGE, format_args!("{}: {why}", file.display())))?;
+        let content =
+            std::fs::read(file).map_err(|error| Failure::of_file(exit::USAGE, "read", file, &error))?;
+        let name = file.file_name().unwrap_or(Path::new("record.json").as_os_str());
+        text += &attachment(&name.to_string_lossy(), &content);
+    }
+    Ok(text)
 }

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use doctor::{self, Facts, Snapshot, klog};
 use record::checkup::{Checkup, Verdict};
-use record::render::checkup::text;
+use record::render::{self, checkup::text};
 
 use super::folder::FolderLock;
 use super::{CommandResult, Failure, OrExit, complain, exit, note, say};
 
-/// Report what on this machine affects measurements, and what to do about it
+/// Report what this machine allows and what on it affects measurements, and what to do about it
 ///
-/// Examines the kernel's configuration, the binder driver and its users, scheduler, CPUs, other load,
+/// Tries what the tests need, and says first which of them can run. Then it examines the kernel's configuration, the binder driver and its users, scheduler, CPUs, other load,
 /// temperature, memory and rights; measures wake-up latency, the cost of the clock and the time taken by a
 /// hypervisor. Serious findings come first.
 #[derive(Clone, Debug, Args)]
@@ -32,6 +32,10 @@ pub(crate) struct DoctorArgs {
     #[arg(long, exclusive = true)]
     collect: bool,
 
+    /// Tell only what this machine allows, which tests can run, and what to run in place of the others
+    #[arg(long, conflicts_with_all = ["save", "klog_check", "strict", "all"])]
+    allows: bool,
+
     /// Show everything: passed and undecidable checks, evidence, and commands that show it
     #[arg(long)]
     all: bool,
@@ -48,7 +52,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     klog_check: bool,
 
-    /// Skip the measurements
+    /// Skip the measurements and the trials
     #[arg(long)]
     no_measure: bool,
 }
@@ -67,18 +71,44 @@ pub(crate) fn run(args: &DoctorArgs) -> CommandResult {
     if args.collect {
         return say(&doctor::script());
     }
+    if args.allows {
+        return allowed(args);
+    }
     match &args.from {
-        Some(folder) => shown(args, &doctor::examine(&Snapshot::open(folder).or_exit(exit::USAGE)?)),
+        Some(folder) => {
+            let snapshot = Snapshot::open(folder).or_exit(exit::USAGE)?;
+            shown(args, &snapshot, &doctor::examine(&snapshot))
+        }
         None => here(args),
     }
 }
 
+/// Tells what a machine allows, or a snapshot with what was tried there.
+fn allowed(args: &DoctorArgs) -> CommandResult {
+    let snapshot = match &args.from {
+        Some(folder) => Snapshot::open(folder).or_exit(exit::USAGE)?,
+        None => {
+            let tried = Some(bench::permission::try_all());
+            let measured = doctor::measure();
+            Snapshot::live(Facts { measured, tried, ..doctor::gather(false) })
+        }
+    };
+    let permissions = doctor::allows(&snapshot);
+    say(&match args.format {
+        Format::Text => render::permissions::text(&permissions),
+        Format::Json => permissions.to_json(),
+    })
+}
+
 /// Examines this machine, watching the kernel's log if requested.
 fn here(args: &DoctorArgs) -> CommandResult {
+    // Before anything is measured, which a private driver of the trials would be part of; and before the kernel's log is
+    // watched, which a driver writes to when a context that is tried has no manager.
+    let tried = (!args.no_measure).then(bench::permission::try_all);
     let watch = args.klog_check.then(klog::Watch::begin).transpose().or_exit(exit::UNABLE)?;
-    let mut facts = doctor::gather(true);
+    let mut facts = Facts { tried, ..doctor::gather(true) };
     if !args.no_measure {
-        facts = Facts { measured: doctor::measure(), ..facts };
+        facts.measured = doctor::measure();
     }
     let snapshot = Snapshot::live(facts);
     let checkup = doctor::examine(&snapshot);
@@ -91,15 +121,19 @@ fn here(args: &DoctorArgs) -> CommandResult {
         })?;
         note(format_args!("{count} files in {}\n", folder.display()));
     }
-    let shown = shown(args, &checkup);
+    let shown = shown(args, &snapshot, &checkup);
     let Some(account) = account.filter(|account| !account.is_clean()) else { return shown };
     complain(format_args!("the kernel complained meanwhile:\n{account}"));
     Ok(shown?.max(exit::FAILED))
 }
 
-/// Prints the checkup; returns the exit status.
-fn shown(args: &DoctorArgs, checkup: &Checkup) -> CommandResult {
+/// Prints what the machine allows, if that was tried, and the checkup; returns the exit status.
+fn shown(args: &DoctorArgs, snapshot: &Snapshot, checkup: &Checkup) -> CommandResult {
+    let tried = snapshot.facts().tried.is_some();
     say(&match args.format {
+        Format::Text if tried => {
+            render::permissions::text(&doctor::allows(snapshot)) + "\n" + &text(checkup, args.all)
+        }
         Format::Text => text(checkup, args.all),
         Format::Json => checkup.to_json(),
     })?;

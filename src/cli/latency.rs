@@ -4,24 +4,23 @@
 //! Facts: flags and defaults of AOSP's `Latency.cpp` and `schd-dbg.cpp` (Android 14). Their long flags begin with one
 //! dash; two are accepted as well.
 
+mod common;
+mod ping;
 mod sweep;
 mod verdict;
 
-use std::path::PathBuf;
-
-use bench::latency::{Injected, LatencyOptions, options};
-use bench::load::LoadSpec;
-use bench::plan::{Flavour, Inherit, Release};
+use bench::latency::{Injected, LatencyOptions};
+use bench::plan::{Flavour, Release};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use record::Run;
 use record::render::latency::aosp::{self, aosp};
 use record::render::latency::{Options, json, roles, table};
 
-use super::driver::DriverArgs;
 use super::exact::{self, ExactArgs};
 use super::measure::measure;
 use super::output::Sink;
-use super::{A_YEAR_S, CommandResult, OrExit, command_line, exit, note, parse};
+use super::{CommandResult, Failure, OrExit, exit, note, parse};
+use common::CommonArgs;
 
 /// Measure calls one by one: deadlines, priority inheritance, whether client and server share a CPU
 ///
@@ -40,6 +39,7 @@ enum Test {
     Hwbinder(Box<TestArgs>),
     #[command(about = ABOUT_BINDER)]
     Binder(Box<TestArgs>),
+    Ping(Box<ping::PingArgs>),
     Sweep(Box<sweep::SweepArgs>),
 }
 
@@ -54,6 +54,7 @@ pub(super) fn run(args: LatencyArgs) -> CommandResult {
     match args.test {
         Test::Hwbinder(args) => run_test(Flavour::Hwbinder, &args, false),
         Test::Binder(args) => run_test(Flavour::Binder, &args, false),
+        Test::Ping(args) => ping::run(&args),
         Test::Sweep(args) => sweep::run(&args),
     }
 }
@@ -66,10 +67,6 @@ pub(super) fn run(args: LatencyArgs) -> CommandResult {
     long_about = LONG
 )]
 pub(super) struct TestArgs {
-    /// Iterations of each pair; each is one call from a SCHED_FIFO and one from a SCHED_OTHER thread
-    #[arg(short = 'i', long, value_name = "N", default_value_t = options::USUAL_ITERATIONS, allow_negative_numbers = true)]
-    iterations: u64,
-
     /// Pairs of client and server, two processes each; up to one less than the CPUs does not overload the machine; also -pair
     #[arg(
         short = 'w',
@@ -81,22 +78,6 @@ pub(super) struct TestArgs {
     )]
     pairs: u32,
 
-    /// A call that takes longer misses its deadline; also -deadline_us
-    #[arg(long, value_name = "US", default_value_t = options::USUAL_DEADLINE_US, allow_negative_numbers = true)]
-    deadline_us: u64,
-
-    /// Print pid, tid, CPU, policy and priority of each participant
-    #[arg(help_heading = "Output", short = 'v', long)]
-    verbose: bool,
-
-    /// Print and record every single time; also -raw_data
-    #[arg(help_heading = "Output", long)]
-    raw_data: bool,
-
-    /// Stop the kernel's tracing and the test at the first miss; also -trace
-    #[arg(help_heading = "Output", long)]
-    trace: bool,
-
     /// BINDERIZE, or PASSTHROUGH: the interface in the client's own process, without IPC
     #[arg(short = 'm', long, value_name = "MODE", default_value = "BINDERIZE")]
     mode: String,
@@ -105,25 +86,9 @@ pub(super) struct TestArgs {
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     payload: Option<u32>,
 
-    /// Calls per second of each pair, each timed from its intended start [default: back to back]
-    #[arg(long, value_name = "HZ", allow_negative_numbers = true)]
-    rate: Option<f64>,
-
-    /// Priority of the real-time caller, 1 to 99
-    #[arg(long, value_name = "N", default_value_t = 99, value_parser = clap::value_parser!(u8).range(1..=99))]
-    priority: u8,
-
     /// Pin clients to one CPU and servers to one, which may be the same
-    #[arg(long, value_name = "CLIENT,SERVER", value_parser = two_cpus)]
+    #[arg(long, value_name = "CLIENT,SERVER", value_parser = two_cpus, conflicts_with = "cluster")]
     cpus: Option<[u32; 2]>,
-
-    /// Background load: cpu, memory, irq or io, with count (1 to 256 in all) and class (other, batch, idle, niceN, fifoN, rrN); may be repeated
-    #[arg(help_heading = "Load and faults", long, value_name = "KIND[:COUNT[:CLASS]]")]
-    load: Vec<LoadSpec>,
-
-    /// Pin the load to this CPU
-    #[arg(help_heading = "Load and faults", long, value_name = "CPU")]
-    load_cpu: Option<u32>,
 
     /// Whether the service's node inherits real-time priorities [default: on for hwbinder, off for binder]
     #[arg(help_heading = "Service", long, value_name = "on|off")]
@@ -144,24 +109,12 @@ pub(super) struct TestArgs {
     #[command(flatten)]
     exact: ExactArgs,
 
-    /// Write the whole record to FILE; `binderperf show FILE` reads it
-    #[arg(help_heading = "Output", long, value_name = "FILE")]
-    record: Option<PathBuf>,
-
     /// Inject a fault, to see it found: drop-inheritance, wrong-cpu, delay=US:P, lose-reply, stall-server=US, kill-server, spin-caller, lock-server=US, monitor-server=US, chain-server=US, poll-server=US, sync-server, busy-loopers=US, timers=N, timers=N:late
-    #[arg(help_heading = "Load and faults", long, value_name = "FAULT")]
+    #[arg(help_heading = "Faults", long, value_name = "FAULT")]
     inject: Vec<Injected>,
 
-    /// Android release of the service manager's protocol: 8 to 16, 15-qpr
-    #[arg(help_heading = "Service", long, value_name = "N", default_value_t)]
-    android: Release,
-
-    /// Seconds without a reply after which a pair counts as hanging
-    #[arg(help_heading = "Service", long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
-    patience: u64,
-
     #[command(flatten)]
-    driver: DriverArgs,
+    common: CommonArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -228,7 +181,9 @@ pub(super) fn modern(words: Vec<String>) -> Vec<String> {
 /// The program's arguments, with Android's flags translated where they are valid.
 pub(super) fn with_modern_flags(words: &[String]) -> Vec<String> {
     match words {
-        [command, test, flags @ ..] if command == "latency" && (test == "hwbinder" || test == "binder") => {
+        [command, test, flags @ ..]
+            if command == "latency" && ["hwbinder", "binder", "ping"].contains(&test.as_str()) =>
+        {
             [command.clone(), test.clone()].into_iter().chain(modern(flags.to_vec())).collect()
         }
         _ => words.to_vec(),
@@ -248,27 +203,27 @@ fn run_test(flavour: Flavour, args: &TestArgs, applet: bool) -> CommandResult {
         return run_exact(flavour, args);
     }
     let print = |run: &Run| {
-        if args.verbose {
+        if args.common.verbose {
             note(roles(run));
         }
-        let options = Options { verbose: args.verbose, raw: args.raw_data, android: applet };
+        let options = Options { verbose: args.common.verbose, raw: args.common.raw_data, android: applet };
         args.format.unwrap_or(Form::Json).of(run, options)
     };
-    let options = args.options(flavour, false).and_then(|options| options.check().map(|()| options));
-    measure(options, args.record.as_deref(), bench::latency::execute, print, |run| {
+    let options = args.placed(flavour, false)?;
+    measure(options, args.common.record.as_deref(), bench::latency::execute, print, |run| {
         verdict::tell(run, args.expect.unwrap_or(usual))
     })
 }
 
 /// Runs a test with the output and the exit status of Android's tool.
 fn run_exact(flavour: Flavour, args: &TestArgs) -> CommandResult {
-    let tool = match (flavour, args.android) {
+    let tool = match (flavour, args.common.android) {
         (Flavour::Binder, _) => aosp::Tool::Binder,
         (_, Release::Android8) => aosp::Tool::Hwbinder8,
         _ => aosp::Tool::Hwbinder,
     };
-    let options = args.options(flavour, true).and_then(|options| options.check().map(|()| options));
-    if args.trace
+    let options = args.placed(flavour, true)?;
+    if args.common.trace
         && options.is_ok()
         && let Err(switch) = bench::latency::tracing_is_on()
     {
@@ -280,8 +235,10 @@ fn run_exact(flavour: Flavour, args: &TestArgs) -> CommandResult {
         }
         return Ok(status);
     }
-    let print = |run: &Run| aosp(run, tool, args.verbose, args.raw_data) + &exact::stop_words(run, tool);
-    measure(options, args.record.as_deref(), bench::latency::execute, print, |run| {
+    let print = |run: &Run| {
+        aosp(run, tool, args.common.verbose, args.common.raw_data) + &exact::stop_words(run, tool)
+    };
+    measure(options, args.common.record.as_deref(), bench::latency::execute, print, |run| {
         verdict::trouble(run).max(exact::status(run, tool))
     })
 }
@@ -291,6 +248,17 @@ impl TestArgs {
     fn exact(&self, applet: bool) -> Result<bool, String> {
         let format = self.format.map(|_| "--format");
         self.exact.is_wanted(applet, format.or(self.expect.map(|_| "--expect")))
+    }
+
+    /// The checked options of a test, in whose place this process is then.
+    ///
+    /// # Errors
+    /// This machine does not have the place.
+    fn placed(&self, flavour: Flavour, exact: bool) -> Result<Result<LatencyOptions, String>, Failure> {
+        let Ok(options) = self.options(flavour, exact) else { return Ok(self.options(flavour, exact)) };
+        let sides = self.common.place.enter().or_exit(exit::UNABLE)?;
+        let options = LatencyOptions { sides, place: self.common.place.words(), ..options };
+        Ok(options.check().map(|()| options))
     }
 
     /// The options of a test. `exact`: with the words, and for the output, of Android's tool.
@@ -307,28 +275,15 @@ impl TestArgs {
             _ => return Err(format!("-m is BINDERIZE or PASSTHROUGH, not {:?}", self.mode)),
         };
         let usual = LatencyOptions::usual(flavour);
-        Ok(LatencyOptions {
+        self.common.applied(LatencyOptions {
             pairs: self.pairs,
-            iterations: self.iterations,
-            deadline_us: self.deadline_us,
             payload: self.payload.unwrap_or(usual.payload),
-            rate_hz: self.rate,
             inherit_rt: self.inherit_rt.map_or(usual.inherit_rt, |switch| switch == Switch::On),
             // Android's output does not show them.
             scenes: !self.no_scenes && !exact,
-            every_role: self.verbose && exact,
-            raw: self.raw_data,
-            trace: self.trace,
-            priority: self.priority,
+            every_role: self.common.verbose && exact,
             cpus: self.cpus,
-            loads: self.load.clone(),
-            load_cpu: self.load_cpu,
             injected: self.inject.clone(),
-            // As on the phones for which these tests were made.
-            wanted: self.driver.wanted_inheriting(Inherit::Rt)?,
-            android: self.android,
-            patience_s: self.patience,
-            command_line: command_line(),
             ..usual
         })
     }
@@ -337,6 +292,7 @@ impl TestArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bench::plan::Inherit;
 
     fn parsed(words: &[&str]) -> Result<LatencyOptions, String> {
         let words = modern(words.iter().map(|word| (*word).to_owned()).collect());

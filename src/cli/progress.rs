@@ -1,9 +1,12 @@
-//! Progress of a run: one line on a terminal, and lines by which a copy of this program in a guest reports to its host.
+//! Progress of a run: one line on a terminal, and lines by which a copy of this program, in a guest or on another machine,
+//! reports to the first.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 const MARK: &str = "@progress ";
+/// Longest part of a line that waits for its end, in bytes.
+const LONGEST_LINE: usize = 64 * 1024;
 
 /// A progress line for the copy of this program on the host.
 pub(super) fn line(done: usize, all: usize, name: &str) -> String {
@@ -16,16 +19,18 @@ fn read(line: &str) -> Option<(usize, usize, &str)> {
     Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?, words.next()?))
 }
 
-/// One line on a terminal; silent elsewhere.
+/// One line on a terminal; for another machine lines of progress; silent elsewhere.
 pub(super) struct StatusLine {
     on_terminal: bool,
+    for_another: bool,
     shown: bool,
     start: Option<Instant>,
 }
 
 impl StatusLine {
     pub(super) fn new() -> Self {
-        Self { on_terminal: std::io::stderr().is_terminal(), shown: false, start: None }
+        let for_another = std::env::var_os(super::on::VARIABLE).is_some();
+        Self { on_terminal: std::io::stderr().is_terminal(), for_another, shown: false, start: None }
     }
 
     /// Replaces the shown text; an empty one only clears.
@@ -41,6 +46,10 @@ impl StatusLine {
     /// Shows the number of finished steps, the next one, and the time left.
     pub(super) fn step(&mut self, done: usize, all: usize, name: &str) {
         let elapsed = self.start.get_or_insert_with(Instant::now).elapsed();
+        if self.for_another {
+            let _ = writeln!(std::io::stderr(), "{}", line(done, all, name));
+            return;
+        }
         let left = left(elapsed, done, all);
         self.show(&format!("{}/{all} {name}{left}", done + 1));
     }
@@ -88,13 +97,46 @@ impl Write for Listener<'_> {
     }
 }
 
+/// Passes on the standard error of a copy of this program, line by line, and shows its progress.
+#[derive(Default)]
+pub(super) struct Relay {
+    pending: Vec<u8>,
+}
+
+impl Relay {
+    /// Takes a part of it.
+    pub(super) fn pass(&mut self, bytes: &[u8], shown: &mut StatusLine) {
+        self.pending.extend_from_slice(bytes);
+        while let Some(end) = self.pending.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = self.pending.drain(..=end).collect();
+            let text = String::from_utf8_lossy(&line);
+            match read(text.trim_end()) {
+                Some((done, all, name)) => shown.step(done, all, name),
+                None => {
+                    shown.show("");
+                    super::note(text);
+                }
+            }
+        }
+        // Whatever this is, it has no lines.
+        if self.pending.len() > LONGEST_LINE {
+            super::note(self.rest());
+        }
+    }
+
+    /// The last line, if it has no end.
+    pub(super) fn rest(&mut self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut self.pending)).into_owned()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn lines_arrive_in_pieces() {
-        let mut status = StatusLine { on_terminal: false, shown: false, start: None };
+        let mut status = StatusLine { on_terminal: false, for_another: false, shown: false, start: None };
         let mut listener = Listener::new(&mut status);
         let text = format!("{}\nsomething else\n", line(3, 75, "BM_x/4"));
         for byte in text.bytes() {
@@ -103,6 +145,16 @@ mod tests {
         assert_eq!(listener.said, "something else\n");
         assert_eq!(read("@progress 3 75 BM_x/4"), Some((3, 75, "BM_x/4")));
         assert_eq!(read("@progress x"), None);
+    }
+
+    #[test]
+    fn what_has_no_lines_is_passed_on_and_not_kept() {
+        let mut status = StatusLine { on_terminal: false, for_another: false, shown: false, start: None };
+        let mut relay = Relay::default();
+        relay.pass(b"@progress 1 2 a\nhalf a l", &mut status);
+        assert_eq!(relay.rest(), "half a l");
+        relay.pass(&vec![b' '; LONGEST_LINE + 1], &mut status);
+        assert_eq!(relay.rest(), "");
     }
 
     #[test]

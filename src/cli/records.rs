@@ -7,7 +7,9 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use record::across::Across;
 use record::compare::{Comparison, Group, Member, Metric, Options};
+use record::render::across;
 use record::render::compare::{json, markdown, text};
 use record::{ReadError, Run};
 
@@ -91,6 +93,11 @@ impl CompareFlags {
         read().or_exit(exit::USAGE)
     }
 
+    /// The metric to compare.
+    pub(super) fn metric(&self) -> Metric {
+        self.metric
+    }
+
     /// Whether the result goes to a file.
     pub(super) fn has_file(&self) -> bool {
         self.out.is_some()
@@ -109,6 +116,15 @@ impl Form {
             Self::Text => text(found),
             Self::Markdown => markdown(found),
             Self::Json => json(found),
+        }
+    }
+
+    /// Records beside one another in this format.
+    pub(super) fn of_across(self, found: &Across) -> String {
+        match self {
+            Self::Text => across::text(found),
+            Self::Markdown => format!("```\n{}```\n", across::text(found)),
+            Self::Json => across::json(found),
         }
     }
 }

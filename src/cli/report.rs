@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use record::checkup::Checkup;
+use record::compare::Metric;
+use record::render::across as beside;
 use record::render::report::{
     Bundle, Entry, Fragment, RunProblem, RunProblems, html, json, markdown, summary,
 };
@@ -16,8 +18,9 @@ use record::{ReadError, Run, SavedCall};
 use trace::picture::{Embedded, fragment};
 use trace::verdict::{AnalysisOptions, Filter};
 
+use super::across::{self, Grouping};
 use super::output::Sink;
-use super::records::{files_of, is_first};
+use super::records::{self, files_of, is_first};
 use super::trace::{answer, scenes};
 use super::{CommandResult, Failure, OrExit, exit, say};
 
@@ -25,11 +28,18 @@ use super::{CommandResult, Failure, OrExit, exit, say};
 ///
 /// PATH is a record, or a folder of `run --out`: every record in it, and the doctor's findings. The page is
 /// self-contained: no scripts, no network.
+///
+/// With --across the page puts the records of many devices beside one another, those of folders in folders, too: who
+/// stands out first, then each case with a dot for each device, kernel or build.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     /// Records, or folders of records
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
+
+    /// Put all records beside one another, by device, kernel or build: a page, a summary or JSON
+    #[arg(long, value_enum, value_name = "GROUPS", num_args = 0..=1, require_equals = true, default_missing_value = "device")]
+    across: Option<Grouping>,
 
     /// Output format
     #[arg(long, value_enum, default_value_t = Form::Html)]
@@ -59,12 +69,9 @@ const PAGE: &str = "binderperf-report.html";
 
 /// Renders the report.
 pub(crate) fn run(args: &ReportArgs) -> CommandResult {
-    let bundle = read(&args.paths).or_exit(exit::USAGE)?;
-    let text = match args.format {
-        Form::Html => html(&bundle).or_exit(exit::INTERNAL)?,
-        Form::Markdown => markdown(&bundle),
-        Form::Summary => summary(&bundle, ""),
-        Form::Json => json(&bundle),
+    let text = match args.across {
+        Some(grouping) => beside(args, grouping)?,
+        None => alone(args)?,
     };
     let usual = if args.format == Form::Html { PAGE } else { "-" };
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(usual));
@@ -73,6 +80,28 @@ pub(crate) fn run(args: &ReportArgs) -> CommandResult {
     }
     Sink::file(&path).deliver(&text)?;
     say(&format!("{}\n", path.display()))
+}
+
+/// The report of the records themselves.
+fn alone(args: &ReportArgs) -> Result<String, Failure> {
+    let bundle = read(&args.paths).or_exit(exit::USAGE)?;
+    Ok(match args.format {
+        Form::Html => html(&bundle).or_exit(exit::INTERNAL)?,
+        Form::Markdown => markdown(&bundle),
+        Form::Summary => summary(&bundle, ""),
+        Form::Json => json(&bundle),
+    })
+}
+
+/// The report of many records beside one another.
+fn beside(args: &ReportArgs, grouping: Grouping) -> Result<String, Failure> {
+    let found = across::read(&args.paths, grouping, Metric::Median)?;
+    Ok(match args.format {
+        Form::Html => beside::html(&found).or_exit(exit::INTERNAL)?,
+        Form::Markdown => records::Form::Markdown.of_across(&found),
+        Form::Summary => beside::text(&found),
+        Form::Json => beside::json(&found),
+    })
 }
 
 /// Reads all paths.

@@ -202,8 +202,16 @@ impl Call {
         if !self.flags.perf_counters.is_empty() {
             note("Performance counters not supported.\n");
         }
+        let sides = match self.own.place.enter() {
+            Ok(sides) => sides,
+            Err(why) => {
+                complain(why);
+                return End::Unable;
+            }
+        };
         let mut report = Report::new(self, &mut outputs);
-        let run = match bench::run::execute(&self.plan, &mut report) {
+        let plan = Plan { sides, ..self.plan.clone() };
+        let run = match bench::run::execute(&plan, &mut report) {
             Ok(run) => run,
             Err(error @ RunError::NothingToRun { .. }) => return nothing_matched(&error),
             Err(error @ (RunError::NoDriver(_) | RunError::Unready(_))) => {

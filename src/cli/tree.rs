@@ -7,9 +7,9 @@
 use clap::{Command as Definition, CommandFactory, Parser, Subcommand};
 
 use super::{
-    ab, applet, background, bisect, broker, chaos, compare, completions, conformance, convert, doctor, gate,
-    help, help_text, history, inheritance, inversion, latency, man, overload, report, run, show, state,
-    throughput, trace, vm,
+    ab, applet, background, bisect, broker, chaos, compare, completions, conformance, convert, doctor, fleet,
+    gate, help, help_text, history, inheritance, inversion, latency, man, matrix, on, overload, report, run,
+    servicemanager, shim, show, state, throughput, trace, vm,
 };
 
 /// Performance tests for Linux Binder IPC, on any kernel
@@ -34,7 +34,9 @@ enum Command {
     Gate(gate::GateArgs),
     Report(report::ReportArgs),
     Convert(convert::ConvertArgs),
+    Fleet(fleet::FleetArgs),
     Ab(Box<ab::AbArgs>),
+    Matrix(Box<matrix::MatrixArgs>),
     BisectStep(Box<bisect::BisectArgs>),
     History(history::HistoryArgs),
     Trace(trace::TraceArgs),
@@ -48,7 +50,10 @@ enum Command {
     Background(background::BackgroundArgs),
     #[command(name = ::conformance::HELPER_COMMAND, hide = true)]
     ConformanceHelper(conformance::HelperArgs),
+    Shim(shim::ShimArgs),
     Broker(broker::BrokerArgs),
+    #[command(name = "servicemanager")]
+    ServiceManager(servicemanager::ServiceManagerArgs),
     Vm(vm::VmArgs),
     #[command(hide = true)]
     GuestProbe(vm::ProbeArgs),
@@ -59,6 +64,9 @@ enum Command {
 
 /// Runs the command of these arguments; returns the exit status.
 pub(crate) fn run(words: &[String]) -> u8 {
+    if let Some(ended) = on::meant(words) {
+        return super::status_of(ended);
+    }
     match parse(words) {
         Ok(command) => super::status_of(command.run()),
         Err(error) if !error.use_stderr() => super::status_of(super::say(&error.to_string())),
@@ -85,6 +93,9 @@ fn parse(words: &[String]) -> Result<Command, clap::Error> {
 /// # Errors
 /// The parser's message.
 pub(super) fn understood(words: &[String]) -> Result<(), String> {
+    if let Some(rest) = on::without(words)? {
+        return understood(&rest);
+    }
     if let Some((tool, rest)) = applet::meant(NAME, words) {
         return tool.check(rest.to_vec());
     }
@@ -112,7 +123,9 @@ impl Command {
             Self::Gate(args) => gate::run(&args),
             Self::Report(args) => report::run(&args),
             Self::Convert(args) => convert::run(&args),
+            Self::Fleet(args) => fleet::run(&args),
             Self::Ab(args) => ab::run(&args),
+            Self::Matrix(args) => matrix::run(&args),
             Self::BisectStep(args) => bisect::run(&args),
             Self::History(args) => history::run(&args),
             Self::Trace(args) => trace::run(args),
@@ -125,7 +138,9 @@ impl Command {
             Self::Overload(args) => overload::run(&args),
             Self::Background(args) => background::run(&args),
             Self::ConformanceHelper(args) => conformance::help(&args),
+            Self::Shim(args) => shim::run(&args),
             Self::Broker(args) => broker::run(&args),
+            Self::ServiceManager(args) => servicemanager::run(&args),
             Self::Vm(args) => vm::run(args),
             Self::GuestProbe(args) => vm::probe(&args),
             Self::Help(args) => help::run(&args),
@@ -153,7 +168,7 @@ fn groups(definition: &Definition) -> String {
         text += &format!("{}:\n", group.title);
         for name in group.commands() {
             let about = definition.find_subcommand(name).and_then(Definition::get_about);
-            text += &format!("  {name:<12} {}\n", about.map(ToString::to_string).unwrap_or_default());
+            text += &format!("  {name:<14} {}\n", about.map(ToString::to_string).unwrap_or_default());
         }
         text.push('\n');
     }
@@ -203,9 +218,11 @@ fn visible(whole: &Definition, path: &str) -> Definition {
     for argument in source.get_arguments().filter(|argument| !argument.is_hide_set()) {
         definition = definition.arg(argument.clone());
     }
+    let alone = !source.is_args_conflicts_with_subcommands_set();
+    definition = definition.args_conflicts_with_subcommands(!alone).subcommand_negates_reqs(!alone);
     for command in source.get_subcommands().filter(|command| !command.is_hide_set()) {
         let below = format!("{path} {}", command.get_name());
-        definition = definition.subcommand(visible(command, below.trim_start())).subcommand_required(true);
+        definition = definition.subcommand(visible(command, below.trim_start())).subcommand_required(alone);
     }
     definition
 }

@@ -1,17 +1,20 @@
 //! The command `vm`, and the hidden `guest-probe` that its tests run in a guest.
 //! Not here: the virtual machine (crate `vm`).
 
+mod profile;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use ftrace::switch::{FOLDER_VARIABLE, LOG_VARIABLE};
-use vm::{Accel, Added, Arch, CLASS_VARIABLE, KERNEL_VARIABLE, Options, Sinks, kernel::Choice};
+use ftrace::switch::{FOLDER_VARIABLE, LOG_VARIABLE, MARKS_VARIABLE};
+use vm::{Accel, Added, Arch, CLASS_VARIABLE, Forward, KERNEL_VARIABLE, Options, Sinks, kernel::Choice};
 
 use super::applet;
 use super::choice;
 use super::folder::FolderLock;
+use super::kernels::KernelCommand;
 use super::progress::StatusLine;
 use super::tree;
 use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, say};
@@ -19,14 +22,28 @@ use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, say};
 /// Variables that are passed to the guest's command: binderperf's, Google Benchmark's, and Rust's.
 const PASSED_ON: [&str; 3] = ["BINDERPERF_", "BENCHMARK_", "RUST_"];
 
-/// Variables that are not passed: the guest has a host class and a kernel of its own, and the host's recording is
-/// not the guest's.
-const NOT_OURS_THERE: [&str; 4] = [CLASS_VARIABLE, KERNEL_VARIABLE, FOLDER_VARIABLE, LOG_VARIABLE];
+/// Variables that are not passed: the guest has a host class and a kernel of its own, and neither the host's recording nor
+/// its ways to other machines are the guest's.
+const NOT_OURS_THERE: [&str; 9] = [
+    ::profile::PORT_VARIABLE,
+    CLASS_VARIABLE,
+    KERNEL_VARIABLE,
+    FOLDER_VARIABLE,
+    LOG_VARIABLE,
+    MARKS_VARIABLE,
+    super::on::VARIABLE,
+    remote::ADB_VARIABLE,
+    remote::SSH_VARIABLE,
+];
 
 /// Boot a real kernel with this binary as its first process, and run a command or a script in it
 #[derive(Clone, Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct VmArgs {
-    /// Kernel image, Debian kernel package (.deb, may be repeated), or a name to fetch with apt: 6.1, 6.12-arm64, rt, 16k-arm64; as run --vm
+    #[command(subcommand)]
+    about_kernels: Option<KernelCommand>,
+
+    /// Kernel image, Debian kernel package (.deb, may be repeated), a name to fetch with apt (6.1, 6.12-arm64, rt, 16k-arm64), or built:NAME; as run --vm
     #[arg(help_heading = "Kernel", long, value_name = "X")]
     kernel: Vec<String>,
 
@@ -54,6 +71,14 @@ pub(crate) struct VmArgs {
     #[arg(help_heading = "Guest", long, value_name = "FILE[:PATH]", value_parser = Added::parse)]
     add: Vec<Added>,
 
+    /// A file tree that is the guest's root, with its dynamic programs: a folder, or a tar archive. --exec then names a program in it
+    #[arg(help_heading = "Guest", long, value_name = "DIR|TAR", value_hint = clap::ValueHint::AnyPath)]
+    root: Option<PathBuf>,
+
+    /// Lead a port of this machine's loopback interface to a port of the guest; may be repeated
+    #[arg(help_heading = "Guest", long, value_name = "HOSTPORT:GUESTPORT", value_parser = Forward::parse)]
+    forward: Vec<Forward>,
+
     /// Text added to the guest kernel's command line
     #[arg(help_heading = "Guest", long, value_name = "WORDS", allow_hyphen_values = true)]
     append: Vec<String>,
@@ -65,6 +90,10 @@ pub(crate) struct VmArgs {
     /// Count guest instructions instead of time: one CPU; 1 ns of the guest's clock is one instruction
     #[arg(help_heading = "Guest", long)]
     icount: bool,
+
+    /// Write to FILE where the instructions of a call go, of each throughput case: a flame graph (.html), folded stacks (.folded), every figure (.json) or tables; the tables go to the standard output, too
+    #[arg(help_heading = "Output", long, value_name = "FILE", requires = "icount", value_hint = clap::ValueHint::FilePath)]
+    profile: Option<PathBuf>,
 
     /// KVM, emulation, or auto: KVM if it works
     #[arg(help_heading = "Guest", long, value_name = "WHICH", default_value = "auto", value_parser = choice::of([Accel::Auto, Accel::Kvm, Accel::Tcg]))]
@@ -82,7 +111,7 @@ pub(crate) struct VmArgs {
     #[arg(help_heading = "Guest", long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     binary: Option<PathBuf>,
 
-    /// Run another statically linked program instead of binderperf; all arguments after FILE are its own
+    /// Run another program instead of binderperf: a statically linked one, or one in the tree of --root; all arguments after FILE are its own
     #[arg(long, value_name = "FILE [ARGS]", num_args = 1.., allow_hyphen_values = true, conflicts_with = "command")]
     exec: Vec<String>,
 
@@ -128,6 +157,10 @@ pub(crate) struct ProbeArgs {
 
 /// Runs a command in a guest; returns its exit status, or 2, 3, 4 with the reason on standard error.
 pub(crate) fn run(args: VmArgs) -> CommandResult {
+    if let Some(command) = args.about_kernels {
+        return command.run();
+    }
+    let profile = args.profile.as_deref().map(profile::Output::open).transpose()?;
     let commands = match &args.script {
         Some(file) => Some(script(file)?),
         None => None,
@@ -149,7 +182,15 @@ pub(crate) fn run(args: VmArgs) -> CommandResult {
     );
     status_line.show("");
     match outcome {
-        Ok(outcome) => Ok(outcome.status.exit_code()),
+        Ok(outcome) => {
+            let told = profile.map_or(Ok(()), |output| output.deliver(&outcome.profiles));
+            // The command's own failure says more.
+            if outcome.status.exit_code() == exit::FINE {
+                told.map(|()| exit::FINE)
+            } else {
+                Ok(outcome.status.exit_code())
+            }
+        }
         // A reader that closed the pipe, as `head` does, is no error.
         Err(error) if error.is_reader_gone() => Ok(exit::FINE),
         Err(error) => Err(Failure::new(error.exit_code(), error)),
@@ -187,9 +228,12 @@ fn options(args: VmArgs) -> Result<Options, String> {
         smp: args.smp,
         memory_mib: args.memory,
         append: args.append,
+        root: args.root,
         added: args.add,
+        forward: args.forward,
         timeout: Duration::from_secs(args.timeout),
         icount: args.icount,
+        profile: args.profile.is_some(),
         accel: args.accel,
         out: args.out,
         klog: args.klog,
@@ -197,8 +241,8 @@ fn options(args: VmArgs) -> Result<Options, String> {
     })
 }
 
-/// The part of the environment that is passed to the guest.
-fn passed_on() -> BTreeMap<String, String> {
+/// The part of the environment that is passed to a guest, or to another machine.
+pub(super) fn passed_on() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| {

@@ -153,3 +153,41 @@ fn flags_that_make_no_sense_are_refused() {
         assert_eq!(binderperf(words).code, Some(2), "{words:?}");
     }
 }
+
+#[test]
+fn a_slow_device_stands_out_of_a_folder_of_folders() {
+    let folder = Folder::new("compare-across");
+    let record = measured(&folder, "one.json");
+    for device in 0..6 {
+        let mut of_device = record.clone();
+        of_device["host"]["host_name"] = format!("phone-{device}").into();
+        let factor = if device == 5 { 3.0 } else { 1.0 + 0.01 * f64::from(device) };
+        runs(&folder, &format!("fleet/phone-{device}"), &of_device, factor, 3);
+    }
+    std::fs::remove_file(folder.path("one.json")).expect("the original");
+    // A broken file among them is told, and spoils nothing.
+    std::fs::write(folder.path("fleet/phone-0/broken.json"), "{\"schema\":").expect("written");
+    let fleet = folder.path("fleet");
+
+    let called = binderperf(&["compare", "--across", &fleet]).ended(0);
+    assert!(called.stdout.starts_with("18 records of 6 devices"), "{}", called.stdout);
+    assert!(called.stdout.contains("1 device stands out"), "{}", called.stdout);
+    assert!(called.stdout.contains("\n  phone-5: in 2 of 2 cases"), "{}", called.stdout);
+    assert!(
+        called.stderr.contains("broken.json") && called.stderr.contains("passed over"),
+        "{}",
+        called.stderr
+    );
+    let called = binderperf(&["compare", "--across=kernel", &fleet]).ended(0);
+    assert!(called.stdout.contains("No kernel can be called unusual"), "{}", called.stdout);
+
+    let page = folder.path("across.html");
+    binderperf(&["report", "--across", &fleet, "-o", &page]).ended(0);
+    assert!(contents(&page).contains("phone-5: in 2 of 2 cases"));
+    binderperf(&["compare", "--across", &folder.path("")]).ended(0);
+    let empty = Folder::new("compare-across-empty");
+    let called = binderperf(&["compare", "--across", &empty.path("")]).ended(2);
+    assert!(called.stderr.contains("no record in"), "{}", called.stderr);
+    let called = binderperf(&["compare", &fleet]).ended(2);
+    assert!(called.stderr.contains("two sides are compared"), "{}", called.stderr);
+}

@@ -1,10 +1,11 @@
 //! `binderperf doctor` as its users meet it.
 //! Not here: the probes, tested on files in `doctor`; a guest's kernel (`guest::doctor`).
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::support::{
-    Called, Folder, binderperf, contents, read, with_full_stdout, with_stdout_unread, words,
+    Called, Folder, binderperf, call, contents, read, with_full_stdout, with_stdout_unread, words,
 };
 use serde_json::Value;
 
@@ -62,6 +63,25 @@ fn the_worst_comes_first_and_everything_can_be_shown() {
 }
 
 #[test]
+fn what_the_machine_allows_comes_first() {
+    let folder = Folder::new("doctor-first");
+    let to = folder.path("snapshot");
+    let called = doctor(&["--save", &to]);
+    let saved = doctor(&["--from", &to]);
+    let in_order = |text: &str| {
+        let parts =
+            ["This machine\n", "\nIs it allowed?\n", "\nWhat can run\n", "latency binder", "Looked at "];
+        let places: Vec<_> = parts.iter().map(|part| text.find(part)).collect();
+        places[0] == Some(0) && places.iter().all(Option::is_some) && places.is_sorted()
+    };
+    assert!(in_order(&called.stdout) && in_order(&saved.stdout), "{called}\n{saved}");
+    let allows = doctor(&["--allows", "--from", &to]).ended(0).stdout;
+    assert!(saved.stdout.starts_with(&allows), "the same table: {saved}\n{allows}");
+    let untried = doctor(&["--no-measure"]).stdout;
+    assert!(!untried.contains("What can run"), "{untried}");
+}
+
+#[test]
 fn exit_statuses_follow_the_worst() {
     let (warned, fine) = (Folder::new("doctor-warned"), Folder::new("doctor-fine"));
     let (warned, fine) = (warned.path("s"), fine.path("s"));
@@ -110,17 +130,30 @@ fn the_script_collects_this_machine() {
     std::fs::write(&script, doctor(&["--collect"]).ended(0).stdout).expect("write file");
     let here: Value =
         serde_json::from_str(&doctor(&["--no-measure", "--format", "json"]).stdout).expect("JSON");
+    // Android's programs.
+    let properties = "echo '[ro.build.type]: [user]'; echo '[ro.soc.manufacturer]: [Maker]'; echo '[ro.soc.model]: [S1]'; \
+                      echo '[wifi.interface]: [wlan0]'";
+    for (name, script) in [("getprop", properties), ("dumpsys", "echo '  status: 3'; echo '  level: 14'")] {
+        let file = folder.write(&format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).expect("ours");
+    }
+    let path = format!("{}:{}", folder.path("bin"), std::env::var("PATH").expect("a PATH"));
     for shell in [&["sh"][..], &["bash"], &["busybox", "sh"], &["mksh"]] {
         let archive = folder.path("snap.tar");
         let stdout = std::fs::File::create(&archive).expect("make file");
         let stdin = std::fs::File::open(&script).expect("it was written");
         let mut command = std::process::Command::new(shell[0]);
+        command.env("PATH", &path);
         match command.args(&shell[1..]).stdin(stdin).stdout(stdout).output() {
             Err(_) => continue,
             Ok(output) => {
                 assert!(output.status.success() && output.stderr.is_empty(), "{shell:?} {output:?}")
             }
         }
+        let allows = doctor(&["--from", &archive, "--allows"]).ended(0);
+        allows.printed("ro.build.type is user; SoC Maker S1").printed("14 %");
+        let listed = call("tar", &["-xOf", &archive, "./getprop.txt"], &[]).ended(0).stdout;
+        assert!(!listed.contains("wifi"), "only what is needed leaves the machine: {listed}");
         let called = doctor(&["--from", &archive, "--format", "json"]);
         let there: Value = serde_json::from_str(&called.stdout).expect("JSON");
         assert_eq!(there["release"], here["release"], "{shell:?}");
@@ -265,4 +298,28 @@ fn the_page_lists_every_probe_and_no_other() {
         );
     }
     assert!(page.contains(&format!("{} probes.", known.len())));
+}
+
+#[test]
+fn what_is_allowed_is_tried_and_each_test_has_an_answer() {
+    let called = doctor(&["--allows", "--format", "json"]).ended(0);
+    let told = called.json();
+    let answer = |rows: &str, key: &str, what: &str| {
+        let rows = told[rows].as_array().expect("rows");
+        let row = rows.iter().find(|row| row[key] == what).unwrap_or_else(|| panic!("no {what}: {told}"));
+        row["answer"].as_str().expect("an answer").to_owned()
+    };
+    for what in ["mount a binderfs", "be SCHED_FIFO", "record by tracefs", "record by perfetto"] {
+        assert_ne!(answer("tried", "what", what), "unknown", "{what} was tried");
+    }
+    // A binderfs of its own suffices for all tests of the driver.
+    if answer("tried", "what", "mount a binderfs") == "yes" {
+        assert_eq!(answer("tests", "test", "conformance, chaos"), "yes");
+    } else {
+        assert_eq!(answer("tests", "test", "conformance, chaos"), "no");
+    }
+    // Of a snapshot on which nothing was tried nothing is claimed.
+    let folder = system("guest-debian-7.2");
+    let called = doctor(&["--allows", "--from", &folder]).ended(0);
+    called.printed("mount a binderfs").printed("it was not tried");
 }

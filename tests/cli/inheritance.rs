@@ -37,8 +37,9 @@ fn served(found: &Inheritance, scene: &str) -> Sched {
     hop.served.unwrap_or_else(|| panic!("{scene} was not seen: {}", hop.note))
 }
 
-const SCENES: [&str; 9] =
-    ["call", "queued", "nested-1", "nested-2", "callback", "oneway", "minimum", "restored", "after"];
+const SCENES: [&str; 10] = [
+    "call", "queued", "nested-1", "nested-2", "callback", "unwound", "oneway", "minimum", "restored", "after",
+];
 
 /// Then nothing but the policy changes on a hop, and what is remembered of that must not be older than a boost.
 #[test]

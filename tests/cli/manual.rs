@@ -61,7 +61,9 @@ fn every_page_is_clean() {
 
 /// Pages of what has commands below it.
 fn parent(page: &str) -> bool {
-    ["throughput", "latency", "trace", "applet"].iter().any(|name| page == format!("binderperf-{name}.1"))
+    ["throughput", "latency", "trace", "applet", "fleet", "vm"]
+        .iter()
+        .any(|name| page == format!("binderperf-{name}.1"))
 }
 
 #[test]

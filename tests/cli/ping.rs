@@ -1,4 +1,4 @@
-//! `throughput ping`: calls that any object answers, of a manager and of another program's service.
+//! `throughput ping` and `latency ping`: calls that any object answers, of a manager and of another program's service.
 
 use crate::support::{Folder, binderperf, read, signal, with_servers};
 use record::Outcome;
@@ -38,9 +38,56 @@ fn a_service_of_another_program_is_pinged_and_a_missing_one_named() {
         binderperf(&[&words[..], &place].concat())
     };
     ping(&name).ended(0).printed("BM_interface/0");
-    ping("binderperf.nobody").ended(3).complained("nobody registered binderperf.nobody");
+    ping("binderperf.nobody").ended(3).complained("nobody serves binderperf.nobody");
     signal(other.id(), "KILL");
     other.wait().expect("it ends");
     let private = ["throughput", "ping", "--driver", "embedded", "--device", "private", "--service", "x"];
     binderperf(&private).ended(2).complained("nobody has registered --service in a private context");
+}
+
+#[test]
+fn single_pings_have_the_figures_of_a_latency_test_but_those_that_only_a_server_knows() {
+    for flavour in ["binder", "hwbinder"] {
+        let folder = Folder::new("latency-ping");
+        let record = folder.path("r.json");
+        let words =
+            ["latency", "ping", "--driver", "embedded", "--flavour", flavour, "-i", "60", "-pair", "2"];
+        let more = ["--deadline_us", "60000000", "--raw-data", "--format", "json", "--record", &record];
+        let called = binderperf(&[&words[..], &more].concat()).ended(0);
+        let json = called.json();
+        assert_eq!((&json["P1"]["other_ms"]["miss"], &json["pinged"]), (&0.into(), &"".into()), "{flavour}");
+        assert!(json["ALL"]["R"].is_null() && json["ALL"]["bubble"]["other"].is_null(), "{json}");
+        let run = read(&record);
+        let test = run.latency.as_ref().expect("a latency test");
+        assert_eq!((test.pinged.as_deref(), test.word()), (Some(""), "ping"));
+        for case in &run.cases {
+            let latency = case.latency.as_ref().expect("a case of a latency test");
+            let wanted = if case.name.ends_with("fifo") && test.realtime.is_none() { 0 } else { 60 };
+            assert!(latency.untold && latency.raw.len() == wanted, "{}", case.name);
+        }
+        let shown = binderperf(&["show", &record]).ended(0);
+        shown.printed("by its ping");
+        assert!(!shown.stdout.contains("inheritance"), "{}", shown.stdout);
+    }
+    let missed = ["latency", "ping", "--driver=embedded", "--service=x", "--device=private"];
+    binderperf(&missed).ended(2).complained("nobody has registered --service in a private context");
+}
+
+#[test]
+fn a_service_of_another_program_is_pinged_call_by_call() {
+    let folder = Folder::new("latency-ping-service");
+    let context = folder.path("context");
+    let place = ["--driver", "embedded", "--context-dir", &context, "--device", "binder"];
+    let words = ["throughput", "binder", "--benchmark_filter=binder/4$", "--benchmark_min_time=60s"];
+    let (mut other, _) = with_servers(&[&words[..], &place].concat());
+    let name = format!("binderperf.sendvec.{}", other.id());
+    let ping = |name: &str| {
+        let words = ["latency", "ping", "-i", "20", "--deadline-us", "1", "--service", name];
+        binderperf(&[&words[..], &place].concat())
+    };
+    // A miss is a figure, not a failure.
+    ping(&name).ended(0).printed(format!("{name} of binder, by its ping"));
+    ping("binderperf.nobody").ended(3).complained("nobody serves binderperf.nobody");
+    signal(other.id(), "KILL");
+    other.wait().expect("it ends");
 }

@@ -365,6 +365,28 @@ fn the_status_is_the_commands() {
 }
 
 #[test]
+fn marks_go_to_the_shared_buffer_where_the_kernel_copies_them() {
+    binderperf(&["trace", "record", "--shared-marks", "--via=perfetto", "--", "true"])
+        .ended(2)
+        .complained("--shared-marks is of --via tracefs");
+    if !may_trace() {
+        return;
+    }
+    let folder = Folder::new("trace-shared-marks");
+    let file = folder.path("t.trace");
+    let script =
+        "echo \"$BINDERPERF_MARKS\"; echo 'binderperf: call number=4711' >\"$BINDERPERF_MARKS/trace_marker\"";
+    let called = record(&file, &["--shared-marks", "sched", "--", "sh", "-c", script]);
+    if called.code == Some(2) {
+        called.complained("cannot copy marks");
+        return;
+    }
+    assert!(called.stdout.trim().ends_with("tracing"), "the top level: {}", called.stdout);
+    let text = std::fs::read(&file).expect("a recording");
+    assert!(text.windows(11).any(|bytes| bytes == b"number=4711"), "the mark was copied");
+}
+
+#[test]
 fn inheritance_scenes_are_left_out_of_an_analysis_unless_asked_for() {
     if !may_trace() {
         return;

@@ -283,7 +283,7 @@ fn a_service_of_somebody_else_is_pinged() {
     }
     in_users(&folder, &["--service=no.such.service"])
         .ended(3)
-        .complained("nobody registered no.such.service within 5 s");
+        .complained("nobody serves no.such.service: not registered within 5 s");
 }
 
 fn hwbinder(words: &[&str]) -> Called {

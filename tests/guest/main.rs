@@ -2,9 +2,15 @@
 //! Not here: what needs no kernel's driver (`tests/cli`).
 
 mod ab;
+mod built;
 mod conformance;
 mod doctor;
+mod forward;
 mod inside;
+mod lava;
+mod matrix;
+mod profile;
+mod root;
 mod session;
 mod stolen;
 #[path = "../support/mod.rs"]

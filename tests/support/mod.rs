@@ -216,6 +216,16 @@ pub(crate) fn fixture(name: &str) -> String {
     format!("{}/crates/trace/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Calls `tools/lava`; says so and gives none where LAVA's packages cannot be fetched.
+pub(crate) fn tool_lava(words: &[&str]) -> Option<Called> {
+    let called = call(&format!("{}/tools/lava", env!("CARGO_MANIFEST_DIR")), words, &[]);
+    if called.code == Some(3) {
+        eprintln!("SKIPPED: {}", called.stderr);
+        return None;
+    }
+    Some(called)
+}
+
 /// The text of a file.
 #[track_caller]
 pub(crate) fn contents(path: impl AsRef<Path>) -> String {

@@ -104,6 +104,10 @@ impl Context for AnyContext {
     fn describe(&self) -> String {
         on_context!(self, |context| context.describe())
     }
+
+    fn options(&self) -> String {
+        on_context!(self, |context| context.options())
+    }
 }
 
 #[cfg(test)]

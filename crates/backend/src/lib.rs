@@ -2,7 +2,7 @@
 //!
 //! - [`any`]: the type. - [`locate`]: which driver and context this machine has.
 //! - [`state`]: a driver's own account of itself, by device.
-//! - [`broker`]: this program as the embedded driver's broker.
+//! - [`broker`]: this program as the embedded driver's broker. [`shim`]: the context of unmodified programs.
 //!
 //! Not here: the drivers (`driver::kernel`, `embedded`).
 #![forbid(unsafe_code)]
@@ -10,6 +10,7 @@
 pub mod any;
 pub mod broker;
 pub mod locate;
+pub mod shim;
 pub mod state;
 
 pub use any::AnyContext;

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use abi::codes::tf;
 use abi::{Payload, TransactionFlags};
 use driver::{Connection, Context};
-use ipc::binder::manager::{self, ServiceManager, Services};
-use ipc::binder::{CallError as Refused, Status};
+use ipc::binder::CallError as Refused;
+use ipc::binder::manager::{ServiceManager, Services};
 use ipc::hwbinder::{HwBinder, manager as hidl};
-use ipc::{Binder, NodeOptions, Outcome, Process, ProcessOptions, Proxy, Serve, StatusCode, Transaction};
+use ipc::{Binder, NodeOptions, Outcome, Process, ProcessOptions, Proxy, Serve, Transaction};
 
 use crate::measure::CallError;
 use crate::plan::Dialect;
@@ -44,6 +44,17 @@ fn unmanaged(waited: Duration) -> impl FnOnce(Refused) -> CallError {
             waited.as_secs()
         )),
         false => refused_while("calling the service manager")(error),
+    }
+}
+
+/// Error of a wait for a service.
+fn unserved(name: &str) -> impl FnOnce(Refused) -> CallError {
+    move |error| match error {
+        Refused::NoService { name, waited } => refused(format_args!(
+            "nobody serves {name}: not registered within {} s; start the service, or name the --device where it is",
+            waited.as_secs()
+        )),
+        error => refused_while(format_args!("looking up {name}"))(error),
     }
 }
 
@@ -121,22 +132,31 @@ impl<C: Connection> Endpoint<C> {
         let found = match self.dialect {
             Dialect::Binder(_) => {
                 let services = Services::wait(&self.process, ABSENCE).map_err(unmanaged(ABSENCE))?;
-                services.get(name).map_err(|error| match error {
-                    Refused::Status(Status::Code(StatusCode::NAME_NOT_FOUND)) => refused(format_args!(
-                        "nobody registered {name} within {} s; start the service, or name the --device where it is",
-                        manager::client::PATIENCE.as_secs()
-                    )),
-                    error => refused_while(format_args!("looking up {name}"))(error),
-                })?
+                services.wait_for(name, ABSENCE).map_err(unserved(name))?
             }
             Dialect::Hwbinder => {
                 let services = hidl::Services::wait(&self.process, ABSENCE).map_err(unmanaged(ABSENCE))?;
-                services.wait_for(interface, name, ABSENCE).map_err(refused)?.as_binder().clone()
+                services.wait_for(interface, name, ABSENCE).map_err(unserved(name))?.as_binder().clone()
             }
         };
         match found {
             Binder::Remote(proxy) => Ok(proxy),
             Binder::Local(_) => Err(refused(format_args!("{name} is this very process"))),
+        }
+    }
+}
+
+impl<C: Connection> Endpoint<C> {
+    /// Finds the object with this name whatever its interface is; without a name the context's manager. A hwbinder object
+    /// is named `INTERFACE/INSTANCE`.
+    pub(crate) fn find_object(&self, name: &str) -> Result<Proxy, CallError> {
+        match (name, self.dialect) {
+            ("", _) => self.manager(),
+            (name, Dialect::Binder(_)) => self.find("", name),
+            (name, Dialect::Hwbinder) => {
+                let (interface, instance) = name.rsplit_once('/').unwrap_or((name, "default"));
+                self.find(interface, instance)
+            }
         }
     }
 }
@@ -194,18 +214,9 @@ impl<X: Context> Rendezvous<'_, X> {
         Ok((endpoint, service))
     }
 
-    /// Opens the context, and finds the object with this name whatever its interface is; without a name the context's
-    /// manager. A hwbinder object is named `INTERFACE/INSTANCE`.
+    /// Opens the context, and finds the object by [`Endpoint::find_object`].
     pub(crate) fn find_object(&self) -> Result<Proxy, CallError> {
-        let endpoint = Endpoint::open(self.context, self.dialect, 0)?;
-        match (self.name, self.dialect) {
-            ("", _) => endpoint.manager(),
-            (name, Dialect::Binder(_)) => endpoint.find("", name),
-            (name, Dialect::Hwbinder) => {
-                let (interface, instance) = name.rsplit_once('/').unwrap_or((name, "default"));
-                endpoint.find(interface, instance)
-            }
-        }
+        Endpoint::open(self.context, self.dialect, 0)?.find_object(self.name)
     }
 
     /// Opens the context, and registers the object that `publish` creates.

@@ -5,7 +5,7 @@
 //!
 //! - [`options`]: the validated request; [`fault`]: deliberate faults.
 //! - [`pairs`]: their processes, from outside; [`role`]: one of them from inside; [`caller`]: a client's two
-//!   threads; `pace`: their schedule; [`service`]: the called service; [`endpoint`]: the flavours;
+//!   threads; `pace`: their schedule; [`service`]: the called service; [`endpoint`]: the flavours; `ping`: other programs' objects;
 //!   `disturbance`: deliberate interference by other threads.
 //! - [`sample`], [`notes`]: stored data; [`tally`]: its figures; [`flight`]: recordings of slow calls.
 //! - [`sweep`]: all of it at every point of a grid.
@@ -24,6 +24,7 @@ mod notes;
 pub mod options;
 mod pace;
 mod pairs;
+mod ping;
 pub(crate) mod role;
 mod sample;
 mod service;
@@ -88,6 +89,8 @@ pub fn execute(options: &LatencyOptions, observer: &mut dyn Observer) -> Result<
     run.latency.iter_mut().for_each(|test| test.recorder.clone_from(&recorded));
     measured?;
     match (&prologue.context, dialect) {
+        // Nothing is known of the threads of another program.
+        _ if options.pinged.is_some() => {}
         (Some(context), Some(dialect)) if options.scenes && run.complete => {
             let scenes = scenes_of(options, dialect);
             examine(inheritance::measure(context, &scenes), &mut run);
@@ -114,6 +117,14 @@ pub fn tracing_is_on() -> Result<(), PathBuf> {
     switch::running().map(drop).map_err(|_| usual().with_file_name("tracing_on"))
 }
 
+/// Registers a service that is never called, under this name. It lives as long as the returned value.
+pub(crate) fn offer_idle<C: driver::Connection>(
+    endpoint: &crate::endpoint::Endpoint<C>,
+    name: &str,
+) -> Result<ipc::Binder, crate::measure::CallError> {
+    endpoint::offer(endpoint, name, service::Service::default(), false)
+}
+
 fn unready(why: impl std::fmt::Display) -> RunError {
     RunError::Unready(why.to_string())
 }
@@ -131,6 +142,7 @@ fn frame_of_test(options: &LatencyOptions, realtime: &Result<Sched, String>) -> 
         flavour: if options.flavour == Flavour::Passthrough { "hwbinder" } else { options.flavour.name() }
             .to_owned(),
         binderized: options.flavour != Flavour::Passthrough,
+        pinged: options.pinged.clone(),
         pairs: options.pairs,
         iterations: options.iterations,
         deadline: options.deadline(),
@@ -140,21 +152,23 @@ fn frame_of_test(options: &LatencyOptions, realtime: &Result<Sched, String>) -> 
         inheritance: Inheritance::default(),
         roles: Vec::new(),
         injected: options.injected.iter().map(ToString::to_string).collect(),
-        overhead: overhead(),
+        overhead: overhead(options.pinged.is_none()),
         stopped_at: None,
         recorder: None,
         sweep: None,
     }
 }
 
-/// Measurement overhead in each duration, in ns: a pair of clock readings, and the service's query of its
+/// Measurement overhead in each duration, in ns: a pair of clock readings, and with `looks` the service's query of its
 /// thread.
-fn overhead() -> Option<f64> {
+fn overhead(looks: bool) -> Option<f64> {
     const LOOKS: u32 = 2000;
     let mut times: Vec<u64> = (0..LOOKS)
         .map(|_| {
             let start = sys::clock::monotonic_ns();
-            std::hint::black_box(service::look());
+            if looks {
+                std::hint::black_box(service::look());
+            }
             sys::clock::monotonic_ns() - start
         })
         .collect();
@@ -273,6 +287,7 @@ fn keep(options: &LatencyOptions, setup: &Setup, results: &[PairResult], run: &m
         rate_hz: options.rate_hz,
         raw: options.raw,
         flavour: options.flavour,
+        told: options.pinged.is_none(),
     };
     let fifo = run.latency.as_ref().and_then(|test| test.realtime);
     for (pair, result) in (0..).zip(results) {
@@ -294,7 +309,9 @@ fn keep(options: &LatencyOptions, setup: &Setup, results: &[PairResult], run: &m
     test.all = Class::BOTH.into_iter().filter_map(|class| totals(class, results)).collect();
     let faceted = run.cases.iter().filter_map(|case| case.latency.as_ref());
     test.inheritance.not_inherited = faceted.map(|latency| latency.not_inherited).sum();
-    test.inheritance.calls = results.iter().map(|result| result.samples.len() as u64).sum();
+    if options.pinged.is_none() {
+        test.inheritance.calls = results.iter().map(|result| result.samples.len() as u64).sum();
+    }
     let misses = results.iter().filter_map(|result| result.miss);
     test.stopped_at = misses.min_by_key(|noted| noted.rank).map(|noted| noted.miss);
     test.roles = roles(options, results);
@@ -344,7 +361,7 @@ fn both_ends(flavour: Flavour, pair: &PairResult, sample: &Sample) -> impl Itera
     };
     let caller = caller.map(|seen| role_of(name, ThreadFacts { cpu: sample.before, ..seen }));
     let answer = sample.answer;
-    let served = pair.service.or(pair.client).map(|process| {
+    let served = pair.service.or(pair.client).filter(|_| sample.answer.is_told()).map(|process| {
         let sched = unpack(answer.sched);
         let seen = ThreadFacts { pid: process.pid, tid: answer.tid, cpu: answer.cpu, sched };
         // Not the thread's own priority: it waits with the priority of its process's opener.

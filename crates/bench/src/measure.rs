@@ -172,11 +172,15 @@ pub(crate) fn batch<R: RoundTrip>(
     let (at_once, mut made, mut real_total) = (round_trip.calls_per_sample(), 0, 0);
     let cpu_start = thread_cpu_ns();
     let mut halt = None;
+    let marks = sys::mark::is_wanted();
     while made < iterations {
         let calls = at_once.min(iterations - made);
         round_trip.stamp(sequence.next());
+        if marks {
+            sys::mark::mark();
+        }
         let start = monotonic_ns();
-        let result = several(round_trip, calls);
+        let result = several(round_trip, calls, marks);
         let end = monotonic_ns();
         if let Err(error) = result {
             halt = Some(Halt::Broken(error));
@@ -214,9 +218,12 @@ pub(crate) fn of_samples(times: &[u64], cpu_total: u64) -> Option<Measurement> {
 
 /// Makes `calls` calls, at least one.
 #[inline]
-fn several<R: RoundTrip>(round_trip: &mut R, calls: u64) -> Result<(), CallError> {
+fn several<R: RoundTrip>(round_trip: &mut R, calls: u64, marks: bool) -> Result<(), CallError> {
     for _ in 1..calls {
         round_trip.call()?;
+        if marks {
+            sys::mark::mark();
+        }
     }
     round_trip.call()
 }

@@ -30,6 +30,8 @@ use fastrand::Rng;
 pub use ipc::Release;
 use record::Case;
 
+use crate::placing::Sides;
+
 /// Maximum number of one client's calls in a receiver's area at once: a server frees the last one's buffer
 /// after its reply, and the next call may arrive before that.
 pub(crate) const CALLS_IN_AREA: u64 = 2;
@@ -78,6 +80,10 @@ pub struct Plan {
     pub wanted: Wanted,
     /// CPU placement of the two sides of every case.
     pub placement: Placement,
+    /// CPUs of client and server, where clusters were chosen; `None` for those of this process.
+    pub sides: Option<Sides>,
+    /// The chosen clusters and cpuset in words, for the record.
+    pub place: Option<String>,
     /// Whether spinning cases get two CPUs even where all others share one.
     pub spin_apart: bool,
     /// Android release of the binder wire format.
@@ -108,6 +114,8 @@ impl Default for Plan {
             interleaving_seed: None,
             wanted: Wanted::default(),
             placement: Placement::Default,
+            sides: None,
+            place: None,
             spin_apart: false,
             android: Release::default(),
             faults: Vec::new(),
@@ -190,7 +198,10 @@ impl Plan {
             controls: self.controls.families().next().is_some(),
             driver: self.wanted.driver.to_string(),
             device: self.wanted.device.to_string(),
-            placement: self.placement.to_string(),
+            placement: match &self.place {
+                Some(place) => format!("{}; {place}", self.placement),
+                None => self.placement.to_string(),
+            },
             command_line: self.command_line.clone(),
         }
     }

@@ -112,6 +112,8 @@ pub fn execute(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, RunError
     let (start, steal) = (Instant::now(), host::Steal::now());
     let (contexts, driver) = find_contexts(plan, &planned)?;
     let brokers = Brokers::watch(contexts.found(), start).map_err(RunError::NoDriver)?;
+    // First: programs that it asks would count as others'.
+    let conditions = host::conditions();
     let load = host::Load::now(&brokers.pids());
     let class = host::class();
     let mut run = new_run(plan.for_record(), driver, class);
@@ -127,7 +129,14 @@ pub fn execute(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, RunError
     run.elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     run.stolen_ns = steal.and_then(host::Steal::since_ns);
     note_disturbance(&mut run, load, &brokers);
+    note_conditions(&mut run, conditions);
     Ok(run)
+}
+
+/// Adds the conditions from the start until now, and findings on them.
+fn note_conditions(run: &mut Run, start: record::Conditions) {
+    run.conditions = host::until_now(start);
+    run.findings.extend(run.conditions.iter().flat_map(doctor::of_conditions));
 }
 
 /// Adds the finding on the CPU time that others took since then.
@@ -145,6 +154,7 @@ pub(crate) struct Prologue {
     start: Instant,
     steal: Option<host::Steal>,
     load: Option<host::Load>,
+    conditions: record::Conditions,
 }
 
 /// Catches stop signals, finds the driver if a dialect is given, and gathers the facts of the run.
@@ -163,8 +173,11 @@ pub(crate) fn begin(
         None => (None, None),
     };
     let brokers = Brokers::watch(&context, start).map_err(RunError::NoDriver)?;
+    // First: programs that it asks would count as others'.
+    let conditions = host::conditions();
     let load = host::Load::now(&brokers.pids());
-    Ok((Prologue { context, brokers, dialect, start, steal, load }, new_run(plan, driver, host::class())))
+    let prologue = Prologue { context, brokers, dialect, start, steal, load, conditions };
+    Ok((prologue, new_run(plan, driver, host::class())))
 }
 
 impl Prologue {
@@ -185,6 +198,7 @@ impl Prologue {
         self.brokers.end_of_run(run, "its last step");
         run.stolen_ns = self.steal.and_then(host::Steal::since_ns);
         note_disturbance(run, self.load, &self.brokers);
+        note_conditions(run, self.conditions.clone());
         run.elapsed_ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     }
 }

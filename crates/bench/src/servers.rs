@@ -154,11 +154,11 @@ impl Servers {
         let case = &planned.case;
         let fault = self.plan.faults.iter().find(|fault| fault.case == case.name).map(|fault| fault.kind);
         let len = case.payload_bytes as usize;
-        let client_cpu = self.place(planned.family)?;
+        let client_cpus = self.place(planned.family)?;
         let client = self.start_case(planned, len, fault)?;
-        // All processes started so far run on the CPU of this thread.
-        if let Some(cpu) = client_cpu {
-            pin(cpu)?;
+        // All processes started so far run on the CPUs of this thread.
+        if let Some(cpus) = client_cpus {
+            confine(&cpus)?;
         }
         Ok(client)
     }
@@ -260,10 +260,18 @@ impl Servers {
         self.release();
     }
 
-    /// Confines this thread, and the servers that it starts from now on, to the CPU of the case's server.
-    /// Returns the CPU that this thread moves to afterwards, if it is another one.
-    fn place(&mut self, family: Family) -> Result<Option<u32>, CaseError> {
+    /// Confines this thread, and the servers that it starts from now on, to the CPUs of the case's server.
+    /// Returns the CPUs that this thread moves to afterwards, if they are others.
+    fn place(&mut self, family: Family) -> Result<Option<Vec<u32>>, CaseError> {
         let usable = usable_cpus()?;
+        if let Some([client, server]) = self.plan.sides.clone().filter(|[client, server]| client != server) {
+            if family == Family::Spin && sys::sched::is_realtime() {
+                return Err(spins_at_realtime());
+            }
+            confine(&server)?;
+            self.unpinned = Some(usable);
+            return Ok(Some(client));
+        }
         let (server, client) = match (family, self.plan.placement) {
             (Family::Spin, Placement::Same) if !self.plan.spin_apart => {
                 let why = "two spinning processes on one CPU would wait for the scheduler's ticks";
@@ -282,9 +290,9 @@ impl Servers {
                 _ => return Ok(None),
             },
         };
-        pin(server)?;
+        confine(&[server])?;
         self.unpinned = Some(usable);
-        Ok(client)
+        Ok(client.map(|cpu| vec![cpu]))
     }
 
     /// Returns the pid of the server if the scheduler places it and its client.
@@ -463,14 +471,18 @@ fn usable_cpus() -> Result<Vec<u32>, CaseError> {
     sys::sched::affinity().map_err(os_failed("asking for the usable CPUs"))
 }
 
-fn pin(cpu: u32) -> Result<(), CaseError> {
-    sys::sched::set_affinity(&[cpu]).map_err(os_failed("choosing a CPU"))
+fn confine(cpus: &[u32]) -> Result<(), CaseError> {
+    sys::sched::set_affinity(cpus).map_err(os_failed("choosing a CPU"))
+}
+
+fn spins_at_realtime() -> CaseError {
+    CaseError::Unfit("spinning at a real-time priority can stop the machine".to_owned())
 }
 
 /// Chooses two CPUs for spinning. At a real-time priority spinning can stop a machine.
 fn cpus_to_spin_on(usable: &[u32]) -> Result<(u32, u32), CaseError> {
     if sys::sched::is_realtime() {
-        return Err(CaseError::Unfit("spinning at a real-time priority can stop the machine".to_owned()));
+        return Err(spins_at_realtime());
     }
     two_cpus(usable, "two spinning processes need two CPUs")
 }

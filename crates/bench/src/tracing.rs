@@ -78,6 +78,7 @@ pub(crate) fn record_own(
     categories: Vec<&'static Category>,
     buffer_kb: u64,
     output: PathBuf,
+    shared_marks: bool,
 ) -> Result<Summary, CheckError> {
     struct Silent;
 
@@ -88,7 +89,7 @@ pub(crate) fn record_own(
 
     let program = std::env::current_exe().map_err(|error| unready("finding this program's file", &error))?;
     let work = Work::Command { program, name: "binderperf".to_owned(), words, silent: true };
-    let plan = Plan { categories, buffer_kb, circular: false, output, work };
+    let plan = Plan { categories, buffer_kb, circular: false, output, work, shared_marks };
     record(&plan, &mut Silent).map_err(CheckError::Tracing)
 }
 

@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use binder::{Binder, Incoming, Object, Parcel, Process, Services, Status};
+use binder::{Process, Services, Status};
 
 mod common;
 
@@ -17,36 +17,39 @@ use common::{Outcome, PATIENCE, ensure};
 
 const SETTINGS: &str = "example.settings";
 const STORE: &str = "example.store";
-/// `void act()`
-const ACT: u32 = 1;
+
+binder::interface! {
+    mod settings = "example.ISettings" {
+        /// Reads a setting: needs the lock for a moment.
+        fn read();
+    }
+}
+
+binder::interface! {
+    mod store = "example.IStore" {
+        /// Saves the settings, and answers when the disk has them.
+        fn save();
+    }
+}
+
 /// Number of calls that the client makes.
 const CALLS: u32 = 20;
 /// Bytes that the store writes.
 const BYTES: usize = 1 << 20;
 
-/// Reads a setting: needs the lock for a moment.
 struct Settings(Arc<Mutex<()>>);
 
-impl Object for Settings {
-    fn descriptor(&self) -> &str {
-        SETTINGS
-    }
-
-    fn on_transact(&self, _call: &mut Incoming<'_>, _reply: &mut Parcel) -> Result<(), Status> {
+impl settings::Service for Settings {
+    fn read(&self) -> Result<(), Status> {
         drop(self.0.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(())
     }
 }
 
-/// Saves the settings, and answers when the disk has them.
 struct Store(File);
 
-impl Object for Store {
-    fn descriptor(&self) -> &str {
-        STORE
-    }
-
-    fn on_transact(&self, _call: &mut Incoming<'_>, _reply: &mut Parcel) -> Result<(), Status> {
+impl store::Service for Store {
+    fn save(&self) -> Result<(), Status> {
         let write = || {
             self.0.set_len(0)?;
             (&self.0).write_all(&vec![7; BYTES])?;
@@ -57,10 +60,10 @@ impl Object for Store {
 }
 
 /// Saves the settings again and again, and holds their lock meanwhile.
-fn keep_saving(store: &Binder, lock: &Mutex<()>) {
+fn keep_saving(store: &store::Client, lock: &Mutex<()>) {
     loop {
         let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
-        if store.call(ACT, store.request(STORE)).is_err() {
+        if store.save().is_err() {
             return;
         }
         drop(guard);
@@ -77,22 +80,23 @@ fn service(process: &Process) -> Outcome {
         let path = std::env::temp_dir().join(format!("binder-example-{}", std::process::id()));
         let file = File::create(&path)?;
         std::fs::remove_file(path)?;
-        return Ok(services.add(STORE, &process.publish(Store(file)))?);
+        return Ok(services.add(STORE, &process.publish(store::Served(Store(file))))?);
     }
     let mut store = Command::new(std::env::current_exe()?);
     // It ends when its standard input does, that is, with this process.
     std::mem::forget(store.args([place.as_str(), "store"]).stdin(Stdio::piped()).spawn()?);
     let lock = Arc::new(Mutex::new(()));
-    let (held, store) = (Arc::clone(&lock), services.get(STORE)?);
+    let (held, store) = (Arc::clone(&lock), store::Client::from(services.get(STORE)?));
     std::thread::Builder::new().name("saver".into()).spawn(move || keep_saving(&store, &held))?;
-    Ok(services.add(SETTINGS, &process.publish(Settings(lock)))?)
+    Ok(services.add(SETTINGS, &process.publish(settings::Served(Settings(lock))))?)
 }
 
 fn client(process: &Process) -> Outcome {
     let settings = Services::wait(process, PATIENCE)?.get(SETTINGS)?;
-    ensure(settings.descriptor()? == SETTINGS, "somebody else's object has that name")?;
+    ensure(settings.descriptor()? == settings::DESCRIPTOR, "somebody else's object has that name")?;
+    let settings = settings::Client::from(settings);
     for _ in 0..CALLS {
-        settings.call(ACT, settings.request(SETTINGS))?;
+        settings.read()?;
         std::thread::sleep(Duration::from_millis(7));
     }
     println!("client: {CALLS} calls answered");

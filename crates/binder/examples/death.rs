@@ -4,34 +4,30 @@ use std::process::ExitCode;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use binder::{Incoming, Object, Parcel, Process, Services, Status};
+use binder::{Process, Services, Status};
 
 mod common;
 
 use common::{Outcome, PATIENCE, ensure};
 
 const NAME: &str = "example.mortal";
-const DESCRIPTOR: &str = "example.IMortal";
-/// `oneway void die()`
-const DIE: u32 = 1;
+
+binder::interface! {
+    mod mortal = "example.IMortal" {
+        oneway fn die();
+    }
+}
 
 struct Mortal;
 
-impl Object for Mortal {
-    fn descriptor(&self) -> &str {
-        DESCRIPTOR
-    }
-
-    fn on_transact(&self, call: &mut Incoming<'_>, _reply: &mut Parcel) -> Result<(), Status> {
-        if call.code() == DIE {
-            std::process::exit(1);
-        }
-        Err(Status::UNKNOWN_TRANSACTION)
+impl mortal::Service for Mortal {
+    fn die(&self) -> Result<(), Status> {
+        std::process::exit(1);
     }
 }
 
 fn service(process: &Process) -> Outcome {
-    Ok(Services::wait(process, PATIENCE)?.add(NAME, &process.publish(Mortal))?)
+    Ok(Services::wait(process, PATIENCE)?.add(NAME, &process.publish(mortal::Served(Mortal)))?)
 }
 
 fn client(process: &Process) -> Outcome {
@@ -46,7 +42,7 @@ fn client(process: &Process) -> Outcome {
         let _ = tell.send(name);
     })?;
     println!("client: killing the service");
-    mortal.oneway(DIE, mortal.request(DESCRIPTOR))?;
+    mortal::Client::from(mortal.clone()).die()?;
     let thread = told.recv_timeout(PATIENCE)?;
     println!("client: told of its death by thread {thread}");
     drop(link);

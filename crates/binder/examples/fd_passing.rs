@@ -2,68 +2,57 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
-use binder::{Incoming, Object, Parcel, Process, Services, Status, StatusCode};
+use binder::{Process, Services, Status, StatusCode};
 
 mod common;
 
 use common::{Outcome, PATIENCE, ensure};
 
 const NAME: &str = "example.pipes";
-const DESCRIPTOR: &str = "example.IPipes";
-/// `void writeTo(FileDescriptor to, String text)`
-const WRITE_TO: u32 = 1;
-/// `FileDescriptor openSelf()`: the service's own name, as a file.
-const OPEN_SELF: u32 = 2;
+
+binder::interface! {
+    mod pipes = "example.IPipes" {
+        /// Writes a text into a file.
+        fn write_to(to: OwnedFd, text: String);
+        /// Opens a file with the service's own name.
+        fn open_self() -> OwnedFd;
+    }
+}
 
 /// The service.
 struct Pipes;
 
-impl Object for Pipes {
-    fn descriptor(&self) -> &str {
-        DESCRIPTOR
+impl pipes::Service for Pipes {
+    fn write_to(&self, to: OwnedFd, text: String) -> Result<(), Status> {
+        Ok(File::from(to).write_all(text.as_bytes()).map_err(|_| StatusCode::UNKNOWN_ERROR)?)
     }
 
-    fn on_transact(&self, call: &mut Incoming<'_>, reply: &mut Parcel) -> Result<(), Status> {
-        match call.code() {
-            WRITE_TO => {
-                // A duplicate of its own; what came with the call is closed when the call ends.
-                let mut to = File::from(call.read_fd()?);
-                to.write_all(call.read_str()?.as_bytes()).map_err(|_| StatusCode::UNKNOWN_ERROR)?;
-            }
-            OPEN_SELF => {
-                let file = File::open("/proc/self/comm").map_err(|_| StatusCode::NAME_NOT_FOUND)?;
-                reply.write_fd(file);
-            }
-            _ => return Err(Status::UNKNOWN_TRANSACTION),
-        }
-        Ok(())
+    fn open_self(&self) -> Result<OwnedFd, Status> {
+        Ok(File::open("/proc/self/comm").map_err(|_| StatusCode::NAME_NOT_FOUND)?.into())
     }
 }
 
 fn service(process: &Process) -> Outcome {
-    Ok(Services::wait(process, PATIENCE)?.add(NAME, &process.publish(Pipes))?)
+    Ok(Services::wait(process, PATIENCE)?.add(NAME, &process.publish(pipes::Served(Pipes)))?)
 }
 
 fn client(process: &Process) -> Outcome {
-    let pipes = Services::wait(process, PATIENCE)?.get(NAME)?;
+    let pipes = pipes::Client::from(Services::wait(process, PATIENCE)?.get(NAME)?);
     let (mut here, there) = UnixStream::pair()?;
-    let mut request = pipes.request(DESCRIPTOR);
-    // Given away: closed here as soon as the driver has the file.
-    request.write_fd(there);
-    request.write_str("written by the service");
-    pipes.call(WRITE_TO, request)?;
+    pipes.write_to(there.as_fd(), "written by the service")?;
+    drop(there);
     let mut text = String::new();
     // Ends because the service closed its copy.
     here.read_to_string(&mut text)?;
     println!("client: read {text:?} from the other end");
     ensure(text == "written by the service", "something else was written")?;
 
-    let reply = pipes.call(OPEN_SELF, pipes.request(DESCRIPTOR))?;
     let mut name = String::new();
-    File::from(reply.reader().read_fd()?).read_to_string(&mut name)?;
+    File::from(pipes.open_self()?).read_to_string(&mut name)?;
     println!("client: the file that the service opened says {:?}", name.trim());
     ensure(!name.is_empty(), "the service's file is empty")
 }

@@ -4,18 +4,22 @@ use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use binder::{Incoming, Object, Parcel, Process, Services, Status, Taken};
+use binder::{Process, Services, Status, Taken};
 
 mod common;
 
 use common::{Outcome, PATIENCE, ensure};
 
 const NAME: &str = "example.log";
-const DESCRIPTOR: &str = "example.ILog";
-/// `oneway void append(String line)`
-const APPEND: u32 = 1;
-/// `String[] lines(int atLeast)`: waits for so many.
-const LINES: u32 = 2;
+
+binder::interface! {
+    mod log = "example.ILog" {
+        /// Appends a line.
+        oneway fn append(line: String);
+        /// Waits for so many lines, and returns all.
+        fn lines(at_least: i32) -> Vec<String>;
+    }
+}
 
 /// The service: a log that takes its time.
 #[derive(Default)]
@@ -24,52 +28,39 @@ struct Log {
     appended: std::sync::Condvar,
 }
 
-impl Object for Log {
-    fn descriptor(&self) -> &str {
-        DESCRIPTOR
+impl log::Service for Log {
+    fn append(&self, line: String) -> Result<(), Status> {
+        std::thread::sleep(Duration::from_millis(1));
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        self.appended.notify_all();
+        Ok(())
     }
 
-    fn on_transact(&self, call: &mut Incoming<'_>, reply: &mut Parcel) -> Result<(), Status> {
-        match call.code() {
-            APPEND => {
-                let line = call.read_str()?;
-                std::thread::sleep(Duration::from_millis(1));
-                self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
-                self.appended.notify_all();
-            }
-            LINES => {
-                let wanted = usize::try_from(call.read_i32()?).unwrap_or(0);
-                let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-                let lines = self.appended.wait_while(lines, |lines| lines.len() < wanted);
-                reply.write_str_slice(&lines.unwrap_or_else(PoisonError::into_inner));
-            }
-            _ => return Err(Status::UNKNOWN_TRANSACTION),
-        }
-        Ok(())
+    fn lines(&self, at_least: i32) -> Result<Vec<String>, Status> {
+        let wanted = usize::try_from(at_least).unwrap_or(0);
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.appended.wait_while(lines, |lines| lines.len() < wanted);
+        Ok(lines.unwrap_or_else(PoisonError::into_inner).clone())
     }
 }
 
 fn service(process: &Process) -> Outcome {
-    Ok(Services::wait(process, PATIENCE)?.add(NAME, &process.publish(Log::default()))?)
+    Ok(Services::wait(process, PATIENCE)?.add(NAME, &process.publish(log::Served(Log::default())))?)
 }
 
 fn client(process: &Process) -> Outcome {
     const LINES_SENT: i32 = 20;
-    let log = Services::wait(process, PATIENCE)?.get(NAME)?;
+    let log = log::Client::from(Services::wait(process, PATIENCE)?.get(NAME)?);
     let sent: Vec<String> = (0..LINES_SENT).map(|number| format!("line {number}")).collect();
     for line in &sent {
-        let mut request = log.request(DESCRIPTOR);
-        request.write_str(line);
         // The driver has it; whether it is served is not known, nor when.
-        match log.oneway(APPEND, request)? {
+        match log.append(line)? {
             Taken::Complete => {}
             Taken::SpamSuspect => println!("client: the driver takes this for spam"),
             Taken::PendingFrozen => println!("client: the service is frozen"),
         }
     }
-    let mut request = log.request(DESCRIPTOR);
-    request.write_i32(LINES_SENT);
-    let lines = log.call(LINES, request)?.reader().read_str_vec()?;
+    let lines = log.lines(LINES_SENT)?;
     println!("client: {} lines arrived, the last is {:?}", lines.len(), lines.last());
     ensure(lines == sent, "lines are missing or out of order")
 }

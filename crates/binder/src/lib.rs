@@ -5,45 +5,66 @@
 //! - [`ServiceManager`], [`Services`]: names for objects.
 //! - [`hwbinder`]: the same for HIDL.
 //!
+//! - [`interface!`], [`Value`]: an interface's two sides from its methods.
+//! - [`Registration`]: a service that is registered again when the service manager comes back.
+//!
 //! Not here: the runtime itself (`ipc`), the drivers (`backend`).
 //!
+//! A service and its client are two processes of one context, which has a service manager. Where the system has none
+//! (`binderperf servicemanager` starts one), [`Services::of`] says so. On the embedded driver, contexts belong to a user:
+//! all programs of a user that ask for `auto` meet, as long as the kernel has no driver. Its broker is a process of the
+//! `binderperf` program, found along `$PATH` or by `$BINDERPERF_BROKER`.
+//!
+//! The service:
+//!
 //! ```no_run
-//! use binder::{Incoming, Object, Parcel, Process, ProcessOptions, Services, Status};
+//! use binder::{Process, ProcessOptions, Registration, Status};
 //!
-//! struct Echo;
-//!
-//! impl Object for Echo {
-//!     fn descriptor(&self) -> &str {
-//!         "example.IEcho"
-//!     }
-//!
-//!     fn on_transact(&self, call: &mut Incoming<'_>, reply: &mut Parcel) -> Result<(), Status> {
-//!         match call.code() {
-//!             1 => reply.write_byte_slice(call.read_byte_slice()?),
-//!             _ => return Err(Status::UNKNOWN_TRANSACTION),
-//!         }
-//!         Ok(())
+//! binder::interface! {
+//!     mod echo = "example.IEcho" {
+//!         fn echo(text: String) -> String;
 //!     }
 //! }
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // The service:
-//! let context = binder::find("auto", "binder")?;
-//! let process = Process::open(&context, ProcessOptions::default())?;
-//! Services::of(&process)?.add("echo", &process.publish(Echo))?;
-//! process.join_thread_pool()?;
+//! struct Echo;
 //!
-//! // The client, in another process:
-//! let process = Process::open(&context, ProcessOptions::default())?;
-//! let echo = Services::of(&process)?.get("echo")?;
-//! let mut request = echo.request("example.IEcho");
-//! request.write_byte_slice(b"hello");
-//! let reply = echo.call(1, request)?;
-//! assert_eq!(reply.reader().read_byte_slice()?, b"hello");
-//! # Ok(())
-//! # }
+//! impl echo::Service for Echo {
+//!     fn echo(&self, text: String) -> Result<String, Status> {
+//!         Ok(text)
+//!     }
+//! }
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let process = Process::open(&binder::find("auto", "binder")?, ProcessOptions::default())?;
+//!     let _kept = Registration::of_binder(&process, "echo", &process.publish(echo::Served(Echo)))?;
+//!     Ok(process.join_thread_pool()?)
+//! }
 //! ```
+//!
+//! The client, with the same interface:
+//!
+//! ```no_run
+//! use binder::{Process, ProcessOptions, Services};
+//!
+//! binder::interface! {
+//!     mod echo = "example.IEcho" {
+//!         fn echo(text: String) -> String;
+//!     }
+//! }
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let process = Process::open(&binder::find("auto", "binder")?, ProcessOptions::default())?;
+//!     let echo = echo::Client::from(Services::of(&process)?.get("echo")?);
+//!     println!("{}", echo.echo("hello")?);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! [`Object`] is what the macro writes: implement it where arguments are to be read in place.
 #![forbid(unsafe_code)]
+
+mod interface;
+mod value;
 
 use std::error::Error;
 
@@ -53,23 +74,68 @@ pub use backend::{AnyConnection, AnyContext};
 pub use ipc::binder::manager::{ServiceManager, Services};
 pub use ipc::binder::{CallError, Incoming, Object, Parcel, Reader, Reply, Stability, Status};
 pub use ipc::{
-    Binder, DeathLink, Node, NodeOptions, ProcessOptions, Proxy, Refusal, Release, StatusCode, Taken,
-    TransactError, hwbinder,
+    Binder, DeathLink, Node, NodeOptions, ProcessOptions, Proxy, Refusal, Registration, Release, StatusCode,
+    Taken, TransactError, hwbinder,
 };
+pub use value::Value;
 
 /// A process of a context of either driver.
 pub type Process = ipc::Process<AnyConnection>;
 
-/// Finds a context of the flavour `binder`, `hwbinder` or `vndbinder`. `place`: a driver (`auto`, `kernel`, `embedded`), a
-/// device of the kernel driver by path or name, or the [`AnyContext::address`] of a context.
+/// Finds a context of the flavour `binder`, `hwbinder` or `vndbinder`. `place` is one of:
+///
+/// - `auto`: the system's device of this flavour, or else the context of the embedded driver that all programs of this user share.
+/// - `kernel`, `embedded`: one of these two.
+/// - `private`, `kernel:private`, `embedded:private`: a context of this process alone, for it and the programs to which it gives its
+///   [`AnyContext::address`].
+/// - `kernel:NAME`, `embedded:NAME`: a context by another name.
+/// - the path of a device, or an [`AnyContext::address`].
 ///
 /// # Errors
 /// The machine has no such driver or device; the error says what to do.
 pub fn find(place: &str, flavour: &str) -> Result<AnyContext, Box<dyn Error>> {
-    let wanted = match place.parse::<Driver>() {
-        Ok(driver) => Wanted { driver, ..Wanted::default() },
-        Err(_) if place.contains('/') => return Ok(AnyContext::parse(place)),
-        Err(_) => Wanted { driver: Driver::Kernel, device: place.parse::<Device>()?, ..Wanted::default() },
+    if place.contains('/') {
+        return Ok(AnyContext::parse(place));
+    }
+    let (driver, device) = match place.split_once(':') {
+        Some((driver, device)) => (driver.parse()?, device),
+        None if place == "private" => (Driver::Auto, place),
+        None => (place.parse()?, flavour),
     };
-    Ok(locate::find(&wanted, flavour)?.context)
+    let device: Device = device.parse()?;
+    Ok(locate::find(&Wanted { driver, device, ..Wanted::default() }, flavour)?.context)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read() {
+        let shared = find("embedded", "binder").expect("no device is needed");
+        assert!(!shared.is_private() && shared.address().contains(":binder:"), "{}", shared.address());
+        assert_eq!(find(&shared.address(), "hwbinder").expect("an address").address(), shared.address());
+        let named = find("embedded:other", "binder").expect("no device is needed");
+        assert!(named.address().contains(":other:"), "{}", named.address());
+        assert!(find("embedded:private", "binder").expect("a private one").is_private());
+        assert_eq!(find("/dev/x", "binder").expect("a path").address(), "/dev/x");
+        for wrong in ["", "embeded", "kernel:", "private:x"] {
+            assert!(find(wrong, "binder").is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_missing_manager_and_a_missing_service_are_named() {
+        let context = find("embedded:private", "binder").expect("the embedded driver");
+        let process = Process::open(&context, ProcessOptions::default()).expect("it opens");
+        let error = Services::of(&process).expect_err("nobody manages it");
+        let CallError::NoManager { remedy, .. } = &error else { panic!("{error}") };
+        assert!(
+            error.is_dead() && remedy.starts_with("binderperf servicemanager --driver embedded"),
+            "{remedy}"
+        );
+        let absent =
+            CallError::NoService { name: "echo".to_owned(), waited: std::time::Duration::from_secs(5) };
+        assert!(absent.to_string().starts_with("nobody serves echo: not registered within 5s"), "{absent}");
+    }
 }

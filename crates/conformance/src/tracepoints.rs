@@ -152,8 +152,7 @@ fn tp_01_the_groups_events(kit: &Kit) -> Verdict {
     let wanted = COMMON.iter().chain(kit.by_driver(&ONLY_C[..], &[]));
     let missing: Vec<&str> = wanted.copied().filter(|name| !found.iter().any(|one| one == name)).collect();
     expect("events that are missing", missing, Vec::new())?;
-    let gone = ["binder_lock", "binder_locked", "binder_unlock", "binder_set_priority"];
-    expect("an event that only Android's kernels have", found.iter().any(|name| name == gone[3]), false)?;
+    let gone = ["binder_lock", "binder_locked", "binder_unlock"];
     if kit.since(7, 2, "").is_ok() {
         expect("events of a lock", found.iter().any(|name| gone.contains(&name.as_str())), false)?;
     }

@@ -63,10 +63,12 @@ collect() {
     if [ -z "$root" ]; then
         getprop 2>/dev/null </dev/null | while read -r line; do
             case $line in
-            "[ro.build."* | "[ro.debuggable"*) echo "$line" ;;
+            "[ro.build."* | "[ro.debuggable"* | "[ro.soc."*) echo "$line" ;;
             esac
         done > "$out/getprop.txt"
         [ -s "$out/getprop.txt" ] && mv "$out/getprop.txt" "$out/files/getprop.txt"
+        dumpsys -t 2 battery > "$out/battery.txt" 2>/dev/null </dev/null
+        [ -s "$out/battery.txt" ] && mv "$out/battery.txt" "$out/files/dumpsys-battery.txt"
     fi
     facts > "$out/files/binderperf-snapshot.json"
     cd "$out/files" && tar -cf - . </dev/null

@@ -40,6 +40,50 @@ pub struct Facts {
     pub unreadable: BTreeMap<String, String>,
     /// Measurements.
     pub measured: Measured,
+    /// Results of attempts; `None` if nothing was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tried: Option<Tried>,
+}
+
+/// Needs of the tests, tried on the machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tried {
+    /// The effective user.
+    pub uid: Option<u32>,
+    /// The contexts of the system that exist.
+    pub contexts: Vec<ContextTried>,
+    /// Making a private binderfs and opening its device.
+    pub private: Option<Attempt>,
+    /// Making a trace instance.
+    pub tracefs: Option<Attempt>,
+    /// Asking Perfetto's recorder.
+    pub perfetto: Option<Attempt>,
+    /// Messages of SELinux meanwhile; `None` if the kernel's log cannot be read.
+    pub denials: Option<Vec<String>>,
+}
+
+/// A context of the system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextTried {
+    /// Its name.
+    pub name: String,
+    /// Opening it.
+    pub opened: Attempt,
+    /// Whether it has a manager; `None` if that cannot be told.
+    #[serde(default)]
+    pub managed: Option<bool>,
+    /// Registering a service at its manager.
+    #[serde(default)]
+    pub registered: Option<Attempt>,
+}
+
+/// An attempt.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Attempt {
+    /// The reason why not; `None` if it succeeded.
+    pub refused: Option<String>,
 }
 
 /// A binder device.

@@ -46,22 +46,32 @@ fn recorders() -> Option<BTreeMap<String, bool>> {
     Some(ours.collect())
 }
 
-/// Android's build properties, on Android.
+/// Android's build properties and its account of the battery, on Android.
 fn properties(facts: &mut Facts) {
-    const PROGRAM: &str = "/system/bin/getprop";
-    if !Path::new(PROGRAM).exists() {
-        return;
-    }
-    let output = Command::new(PROGRAM).stdin(Stdio::null()).stderr(Stdio::null()).output();
-    if let Ok(output) = output {
-        let text = String::from_utf8_lossy(&output.stdout);
+    if let Some(text) = said("getprop", &[]) {
         // Other properties identify the phone and its network; they are not needed.
         let builds: Vec<&str> = text
             .lines()
-            .filter(|line| line.starts_with("[ro.build.") || line.starts_with("[ro.debuggable"))
+            .filter(|line| {
+                ["[ro.build.", "[ro.debuggable", "[ro.soc."].iter().any(|start| line.starts_with(start))
+            })
             .collect();
         facts.texts.insert("getprop.txt".to_owned(), builds.join("\n"));
     }
+    if let Some(text) = said("dumpsys", &["-t", "2", "battery"]) {
+        facts.texts.insert("dumpsys-battery.txt".to_owned(), text);
+    }
+}
+
+/// The output of a program of Android; `None` elsewhere.
+fn said(program: &str, words: &[&str]) -> Option<String> {
+    let program = Path::new("/system/bin").join(program);
+    if !program.exists() {
+        return None;
+    }
+    let mut command = Command::new(program);
+    let output = command.args(words).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned()).filter(|text| !text.is_empty())
 }
 
 /// Binder devices in `/dev`, and in the binderfs instance that Android and Waydroid mount.

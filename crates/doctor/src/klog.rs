@@ -140,26 +140,44 @@ impl<R: Read> Watch<R> {
     ///
     /// # Errors
     /// [`KernelLogError`].
-    pub fn end(mut self) -> Result<LogReport, KernelLogError> {
+    pub fn end(self) -> Result<LogReport, KernelLogError> {
         let mut account = LogReport::default();
+        account.lost =
+            self.each(|message| account.complaints.extend(Some(message).filter(Message::is_complaint)))?;
+        Ok(account)
+    }
+
+    /// The texts of all messages since [`Watch::begin`].
+    ///
+    /// # Errors
+    /// [`KernelLogError`].
+    pub fn texts(self) -> Result<Vec<String>, KernelLogError> {
+        let mut texts = Vec::new();
+        self.each(|message| texts.push(message.text))?;
+        Ok(texts)
+    }
+
+    /// Passes each message on; returns whether some are missing.
+    fn each(mut self, mut take: impl FnMut(Message)) -> Result<bool, KernelLogError> {
         let mut record = vec![0; LONGEST_RECORD];
+        let mut lost = false;
         for _ in 0..MOST_RECORDS {
             match self.log.read(&mut record) {
-                Ok(0) => return Ok(account),
+                Ok(0) => return Ok(lost),
                 Ok(length) => {
-                    let text = String::from_utf8_lossy(&record[..length]);
-                    account.complaints.extend(Message::parse(&text).filter(Message::is_complaint));
+                    Message::parse(&String::from_utf8_lossy(&record[..length]))
+                        .into_iter()
+                        .for_each(&mut take);
                 }
                 Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock => return Ok(account),
+                    ErrorKind::WouldBlock => return Ok(lost),
                     ErrorKind::Interrupted => {}
-                    ErrorKind::BrokenPipe => account.lost = true,
+                    ErrorKind::BrokenPipe => lost = true,
                     _ => return Err(KernelLogError(error)),
                 },
             }
         }
-        account.lost = true;
-        Ok(account)
+        Ok(true)
     }
 }
 

@@ -6,6 +6,7 @@
 //! and each probe is tested on files.
 #![forbid(unsafe_code)]
 
+mod allows;
 mod archive;
 mod collect;
 mod distribution;
@@ -20,15 +21,18 @@ mod save;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod throttling;
 
+pub use allows::allows;
 pub use collect::script;
 pub use disturbance::{DISTURBED, disturbance, spoiled};
-pub use facts::{Facts, Measured, Realtime, Wake};
+pub use facts::{Attempt, ContextTried, Facts, Measured, Realtime, Tried, Wake};
 pub use gather::gather;
 pub use measure::measure;
 pub use probe::{Grounds, Probe};
 pub use save::{SaveError, save};
 pub use snapshot::{Snapshot, SnapshotError};
+pub use throttling::of_conditions;
 
 use record::checkup::{Checkup, SCHEMA, VERSION};
 use record::{DriverKind, Finding, HostClass, Severity};

@@ -274,4 +274,7 @@ pub trait Context: Send + Sync {
 
     /// The context's name for people: a path or "private binderfs device".
     fn describe(&self) -> String;
+
+    /// Options with which the `binderperf` program opens this context, for messages.
+    fn options(&self) -> String;
 }

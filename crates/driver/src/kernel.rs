@@ -203,4 +203,8 @@ impl Context for KernelContext {
             None => self.path.display().to_string(),
         }
     }
+
+    fn options(&self) -> String {
+        format!("--device {}", self.path.display())
+    }
 }

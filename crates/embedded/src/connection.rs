@@ -10,9 +10,10 @@ use abi::layout::{
     ExtendedError, FlatBinderObject, FreezeInfo, FrozenStatusInfo, NodeDebugInfo, NodeInfoForRef,
 };
 
-use super::client::Process;
 use super::client::identity::Identity;
+use super::client::{Area, Opener, Process};
 use super::context::EmbeddedContext;
+use super::program::Program;
 use super::rpc::protocol::StateFile;
 use super::trace_events::TraceWriter;
 use driver::connection::{Connection, Exchange, OpenOptions};
@@ -32,20 +33,32 @@ impl EmbeddedConnection {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(context: &EmbeddedContext, options: OpenOptions) -> Result<Self, OpenError> {
+        Self::open_as(context, options, Opener::default())
+    }
+
+    /// Joins the context for a program in another process, whose thread `tid` asks for it. Calls are then made by
+    /// [`Self::as_thread`] only; payloads are read from the program's memory, and descriptors are the program's.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_for(
+        context: &EmbeddedContext,
+        options: OpenOptions,
+        program: Arc<dyn Program>,
+        tid: i32,
+    ) -> Result<Self, OpenError> {
+        Self::open_as(context, options, Opener { who: Identity::Other(tid), program: Some(program) })
+    }
+
+    fn open_as(context: &EmbeddedContext, options: OpenOptions, opener: Opener) -> Result<Self, OpenError> {
         let marks = match context.marks() {
             Some((folder, amount)) => Some(TraceWriter::open(folder, amount).map_err(|source| {
                 OpenError::Os { path: folder.to_owned(), call: "opening the marker of a trace", source }
             })?),
             None => TraceWriter::as_requested(),
         };
-        let process = Process::open(
-            context.directory(),
-            context.name(),
-            context.settings(),
-            options,
-            Identity::Caller,
-            marks,
-        )?;
+        let process =
+            Process::open(context.directory(), context.name(), context.settings(), options, opener, marks)?;
         Ok(Self { process: Arc::new(process), who: Identity::Caller })
     }
 
@@ -93,10 +106,34 @@ impl EmbeddedConnection {
         self.process.map(size)
     }
 
+    /// Makes the memory of a receiving area of `size` bytes, for a program that maps it itself; once. Nothing is
+    /// received before [`Self::adopt`].
+    ///
+    /// # Errors
+    /// See [`Self::map`].
+    pub fn area(&self, size: usize) -> io::Result<Area> {
+        self.process.area(size)
+    }
+
+    /// Receives into an area that the program has mapped at `base`.
+    ///
+    /// # Errors
+    /// `ENOMEM`. `EBUSY`: another area is in use.
+    pub fn adopt(&self, area: Area, base: u64) -> io::Result<()> {
+        self.process.adopt(area, Some(base))
+    }
+
     /// Unmaps the receiving area while the context stays open (contract OPN-10). It cannot be mapped again (OPN-04).
     /// Its memory stays until the connection is dropped.
     pub fn unmap(&self) {
         self.process.unmap(self.who);
+    }
+
+    /// From now on, descriptors that arrive belong to the program under the numbers in their FD objects, as the kernel's
+    /// driver installs them (contract OBJ-11, OBJ-13): nothing here closes them, and `take_fd` finds none. For programs
+    /// that read the numbers themselves.
+    pub fn install_descriptors(&self) {
+        self.process.install_descriptors();
     }
 
     /// Text of a state file with everything that the broker knows.

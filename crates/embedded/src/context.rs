@@ -19,6 +19,10 @@ use super::trace_events::Amount;
 use driver::connection::{Context, OpenOptions};
 use driver::error::OpenError;
 
+/// Variable with the address of a context, for the library that is preloaded into unmodified programs: their devices are the
+/// contexts in its directory, with its settings.
+pub const SHIM_VARIABLE: &str = "BINDERPERF_SHIM";
+
 /// Scheme word of every address of an embedded context.
 const SCHEME: &str = "embedded";
 /// Name of the directory below `$XDG_RUNTIME_DIR`.
@@ -147,7 +151,7 @@ impl EmbeddedContext {
     /// # Errors
     /// The broker does not answer, or other users have access to the directory.
     pub fn state(&self, which: StateFile) -> Result<Option<String>, OpenError> {
-        let hello = Hello { context: self.name.clone(), call_slots: false };
+        let hello = Hello { context: self.name.clone(), call_slots: false, pid: 0 };
         let Some(line) = BrokerConnection::open_running(self.directory(), &hello)? else { return Ok(None) };
         let nobody = ThreadKey::NOBODY;
         let os = |source| OpenError::Os {
@@ -190,6 +194,13 @@ impl Context for EmbeddedContext {
                 format!("the context {} of the embedded driver in {}", self.name, self.directory().display())
             }
         }
+    }
+
+    fn options(&self) -> String {
+        let directory = self.directory();
+        let usual = !self.is_private() && directory == user_directory();
+        let place = if usual { String::new() } else { format!(" --context-dir {}", directory.display()) };
+        format!("--driver embedded --device {}{place}", self.name)
     }
 }
 

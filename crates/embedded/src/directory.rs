@@ -16,6 +16,11 @@ use driver::error::OpenError;
 /// Name prefix of a private directory, which is removed once its broker has ended.
 pub(super) const PRIVATE: &str = "binderperf-private-";
 
+/// Whether a directory is a private one.
+pub(super) fn is_private(directory: &Path) -> bool {
+    directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PRIVATE))
+}
+
 /// Path of the broker's socket.
 pub(super) fn socket(directory: &Path) -> PathBuf {
     directory.join("broker.sock")
@@ -39,9 +44,8 @@ pub(super) fn fits(directory: &Path) -> Result<(), String> {
     if len <= LONGEST {
         return Ok(());
     }
-    let private = directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PRIVATE));
     let users = super::context::user_directory() == directory;
-    let shorter = match (private, users) {
+    let shorter = match (is_private(directory), users) {
         (true, _) => "set TMPDIR to a directory with a shorter path",
         (false, true) => "set XDG_RUNTIME_DIR (else TMPDIR counts) to a directory with a shorter path",
         (false, false) => "name a directory with a shorter path (--context-dir)",
@@ -139,7 +143,7 @@ pub(super) fn leave(directory: &Path, own: SocketFile, _held: &Lock) {
     }
     // Failure is harmless: the next broker replaces a socket that stays.
     let _ = fs::remove_file(socket(directory));
-    if directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PRIVATE)) {
+    if is_private(directory) {
         let _ = fs::remove_file(lock_file(directory));
         // Fails if the directory holds any other file, which is not ours to remove.
         let _ = fs::remove_dir(directory);

@@ -7,6 +7,7 @@
 //! - `watch`: whether a broker still runs.
 //! - [`rpc`]: requests and answers between a process and the broker.
 //! - `payload`: payload rules that both sides keep: objects, scattered buffers, packing.
+//! - [`program`]: a program whose calls another process makes for it.
 //! - `priority`: priority inheritance from caller to callee. [`trace_events`]: Binder events written into a trace.
 //! - `fuzz`: entry points of the fuzz targets; not compiled into a shipped binary.
 //!
@@ -22,6 +23,7 @@ mod directory;
 pub mod fuzz;
 mod payload;
 mod priority;
+pub mod program;
 pub mod rpc;
 pub mod settings;
 pub mod shm;
@@ -29,7 +31,9 @@ pub mod start;
 pub mod trace_events;
 mod watch;
 
+pub use client::Area;
 pub use connection::EmbeddedConnection;
 pub use context::EmbeddedContext;
+pub use program::Program;
 pub use settings::{Inherit, Settings, Waiting};
 pub use watch::BrokerWatch;

@@ -3,7 +3,8 @@
 //!
 //! A program that can become a broker calls [`register_broker`]; it is then started again with those words. For any
 //! other program, `$BINDERPERF_BROKER` and then `$PATH` are searched for `binderperf`. If there is none, the broker
-//! runs on a thread of this process, and ends with the process at the latest.
+//! runs on a thread of this process, and ends with the process at the latest; that is told on the standard error, unless the
+//! context is private to this process.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -77,8 +78,23 @@ pub(super) fn start(directory: &Path) -> Result<(), String> {
     match along_path().map(|program| run(program.as_os_str(), &words, &directory)) {
         Some(Ok(())) => Ok(()),
         // The program is missing, or too old to become a broker.
-        _ => on_a_thread(&directory),
+        _ => {
+            if !super::directory::is_private(&directory) {
+                eprintln!("{}", warning(&directory));
+            }
+            on_a_thread(&directory)
+        }
     }
+}
+
+/// Warning that other processes depend on this one.
+fn warning(directory: &Path) -> String {
+    format!(
+        "binderperf: WARNING: no program binderperf is along $PATH, so the embedded driver's broker for {} runs inside this \
+         process ({}): when it ends, every process there loses its objects. Put binderperf there, or set BINDERPERF_BROKER",
+        directory.display(),
+        std::process::id()
+    )
 }
 
 fn along_path() -> Option<PathBuf> {
@@ -104,6 +120,8 @@ fn run(program: &OsStr, words: &[String], directory: &Path) -> Result<(), Failed
     let shown = program.to_string_lossy();
     let mut command = Command::new(program);
     command.args(words).arg(directory).current_dir("/");
+    // A broker must not be a client of itself (crate `preload`).
+    command.env_remove("LD_PRELOAD");
     sys::title::give(&mut command, "broker");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     sys::child::detach(&mut command);

@@ -21,7 +21,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use abi::codes::br;
 use abi::{CommandWord, ReturnWord};
 
-pub use request::{TRACING, announce, requested, withdraw};
+pub use request::{MARKS, TRACING, announce, marks, requested, withdraw};
 
 use super::priority::kernel_priority;
 use super::rpc::protocol::Sched;

@@ -20,7 +20,7 @@ impl EmbeddedContext {
     /// # Errors
     /// See [`OpenError`].
     pub fn watch(&self) -> Result<BrokerWatch, OpenError> {
-        let hello = Hello { context: self.name().to_owned(), call_slots: false };
+        let hello = Hello { context: self.name().to_owned(), call_slots: false, pid: 0 };
         let (line, _) = BrokerConnection::open(self.directory(), hello)?;
         let pid = line.broker_pid().unwrap_or_default();
         Ok(BrokerWatch { line, pid })

@@ -184,6 +184,8 @@ fn remove(folder: &Path, patience: Duration) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy && start.elapsed() < patience => {
                 std::thread::sleep(PAUSE);
             }
+            // Another process removes it at this moment.
+            Err(error) if error.raw_os_error() == Some(sys::errno::ENODEV) => return Ok(()),
             result => return result,
         }
     }

@@ -20,10 +20,11 @@ pub struct Marker {
 }
 
 impl Marker {
-    /// Opens the marker of this folder, or of the one that the environment or user requested. A missing marker does
-    /// not prevent the measurement.
+    /// Opens the marker of the folder that is set for marks, else of this folder, else of the one that the environment or
+    /// user requested. A missing marker does not prevent the measurement.
     pub fn into(folder: Option<&Path>) -> Self {
-        let folder = folder.map(Path::to_owned).or_else(embedded::trace_events::requested);
+        let given = || folder.map(Path::to_owned).or_else(embedded::trace_events::requested);
+        let folder = embedded::trace_events::marks().or_else(given);
         let open = |folder: &Path| File::options().write(true).open(folder.join("trace_marker")).ok();
         Self { marker: folder.as_deref().and_then(open).map(Arc::new) }
     }

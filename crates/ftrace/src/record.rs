@@ -27,6 +27,9 @@ use super::tracefs::{Buffer, TraceError, Tracefs, check_size, read_whole};
 use pages::{Pipe, Shared};
 use work::{Ended, Work};
 
+/// Option of an instance: marks that are written into the shared buffer come into this one, too.
+const COPY_MARKS: &str = "options/copy_trace_marker";
+
 /// How long to retry removing an instance that another process keeps busy.
 const LET_GO: Duration = Duration::from_secs(2);
 
@@ -43,6 +46,8 @@ pub struct Plan {
     pub output: PathBuf,
     /// The command or time to record.
     pub work: Work,
+    /// Write the command's marks into the shared buffer, which copies them into this recording.
+    pub shared_marks: bool,
 }
 
 /// Receives progress.
@@ -123,6 +128,7 @@ pub fn record(plan: &Plan, observer: &mut dyn Observer) -> Result<Summary, Trace
     let found = categories::find(&tracefs.global(), &plan.categories);
     notes.extend(found.notes);
     prepare(buffer, plan.buffer_kb, &found.events)?;
+    let marks = plan.shared_marks.then(|| copied_from(&tracefs, buffer)).transpose()?;
     let cpus = buffer.cpus()?;
     let head = head(buffer, &cpus)?;
     let (clock, page_bytes) = (head.clock.clone(), head.page_size as usize);
@@ -132,13 +138,33 @@ pub fn record(plan: &Plan, observer: &mut dyn Observer) -> Result<Summary, Trace
     observer.begins(&notes);
     let pipes = cpus.iter().map(|cpu| Pipe::open(buffer, *cpu, page_bytes)).collect::<Result<Vec<_>, _>>()?;
     let steal = host::Steal::now();
-    let (ended, stopped_early) = run(plan, buffer, pipes, &shared, &log, observer)?;
+    let places = Places { marks, log };
+    let (ended, stopped_early) = run(plan, buffer, pipes, &shared, &places, observer)?;
     let stolen_ns = steal.and_then(|steal| steal.since_ns());
     shared.write(|writer| writer.head(&Head { stolen_ns, ..head }));
     let cpus = write_end(&tracefs, buffer, &cpus, &shared);
     shared.finish()?;
     let bytes = std::fs::metadata(&plan.output).map_or(0, |file| file.len());
     Ok(Summary { bytes, cpus, clock, ended, stopped_early, left: let_go(instance) })
+}
+
+/// Files that the recorded command is told of.
+struct Places {
+    /// The tracefs folder for marks, if it is another than the recording's.
+    marks: Option<PathBuf>,
+    /// The recording's file.
+    log: PathBuf,
+}
+
+/// The folder of the shared buffer, whose marks are copied into this instance.
+fn copied_from(tracefs: &Tracefs, buffer: &Buffer) -> Result<PathBuf, TraceError> {
+    match buffer.read(COPY_MARKS).as_deref() {
+        Ok("1") => Ok(tracefs.root().to_owned()),
+        _ => Err(TraceError::Usage(format!(
+            "this kernel cannot copy marks from the shared buffer: {} has no {COPY_MARKS}, which came with Linux 6.16",
+            buffer.folder().display()
+        ))),
+    }
 }
 
 /// Notes other active tracing, which this recording does not touch.
@@ -175,11 +201,9 @@ fn prepare(buffer: &Buffer, buffer_kb: u64, events: &[String]) -> Result<(), Tra
         buffer.write("trace_clock", clock)?;
     }
     buffer.write("buffer_size_kb", &buffer_kb.to_string())?;
-    // Options that old kernels lack are skipped: thread groups also come from other events, and `trace_marker` copies
-    // exist since Linux 6.9.
-    for (knob, value) in
-        [("options/overwrite", "1"), ("options/record-tgid", "1"), ("options/copy_trace_marker", "1")]
-    {
+    // Options that old kernels lack are skipped: thread groups also come from other events, and copies of marks
+    // exist since Linux 6.16.
+    for (knob, value) in [("options/overwrite", "1"), ("options/record-tgid", "1"), (COPY_MARKS, "1")] {
         if buffer.has(knob) {
             buffer.write(knob, value)?;
         }
@@ -221,7 +245,7 @@ fn run(
     buffer: &Buffer,
     mut pipes: Vec<Pipe>,
     shared: &Shared,
-    log: &Path,
+    places: &Places,
     observer: &mut dyn Observer,
 ) -> Result<(Ended, bool), TraceError> {
     let mut end =
@@ -234,7 +258,7 @@ fn run(
         let read_now = if plan.circular { &mut [][..] } else { &mut pipes[..] };
         let followers: Vec<_> =
             read_now.iter_mut().map(|pipe| scope.spawn(move || pipe.follow(shared, ready))).collect();
-        let lasted = last(plan, buffer, shared, log, observer);
+        let lasted = last(plan, buffer, shared, places, observer);
         let stopped_early = buffer.read("tracing_on").is_ok_and(|state| state == "0");
         let stopped = buffer.write("tracing_on", "0");
         // The followers must end in any case, or this scope never does.
@@ -255,12 +279,12 @@ fn last(
     plan: &Plan,
     buffer: &Buffer,
     shared: &Shared,
-    log: &Path,
+    places: &Places,
     observer: &mut dyn Observer,
 ) -> Result<Ended, TraceError> {
     buffer.write("tracing_on", "1")?;
     let start = Instant::now();
-    let mut running = plan.work.start(buffer.folder(), log)?;
+    let mut running = plan.work.start(buffer.folder(), places.marks.as_deref(), &places.log)?;
     loop {
         let stop = sys::stop_signal::received().is_some() || shared.is_broken();
         match running.step(stop).map_err(TraceError::refused("waiting for the command"))? {

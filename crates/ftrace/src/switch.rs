@@ -14,6 +14,9 @@ use super::tracefs::{self, Tracefs};
 /// command. Unset: the shared buffer.
 pub use embedded::trace_events::TRACING as FOLDER_VARIABLE;
 
+/// Environment variable with the tracefs folder that marks are written into, where it is another.
+pub use embedded::trace_events::MARKS as MARKS_VARIABLE;
+
 /// Environment variable with the file that the recording is written to.
 pub const LOG_VARIABLE: &str = "BINDERPERF_TRACE_LOG";
 

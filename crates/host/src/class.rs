@@ -11,6 +11,10 @@ pub const CLASS_VARIABLE: &str = "BINDERPERF_HOST_CLASS";
 /// Environment variable with the kernel of a guest of `binderperf vm`, as given to `--kernel`: a line for each.
 pub const KERNEL_VARIABLE: &str = "BINDERPERF_GUEST_KERNEL";
 
+/// Environment variable that tells a copy of this program that it runs for another machine, and how that reaches this one:
+/// the value of `--on`.
+pub const ON_VARIABLE: &str = "BINDERPERF_ON";
+
 /// The kernel that was given for this guest; empty elsewhere.
 pub(crate) fn guest_kernel(class: HostClass) -> Vec<String> {
     let told = std::env::var(KERNEL_VARIABLE).ok().filter(|_| class.is_own_guest());

@@ -76,7 +76,7 @@ fn handed_on(kind: Kind, root: &Root, release_name: &str, findings: &mut Vec<Str
     }
     let mut tracing = ["sys/kernel/tracing", "sys/kernel/debug/tracing"].iter();
     if tracing.any(|tracing| root.exists(format!("{tracing}/events/binder/binder_set_priority"))) {
-        findings.push("a trace event binder_set_priority, which Android's kernels have".to_owned());
+        findings.push("a trace event binder_set_priority: Android's kernels have it, and others that pass on real-time policies".to_owned());
     } else if is_android(release_name) {
         findings.push(format!("the release name {release_name} of an Android kernel"));
     } else {

@@ -5,7 +5,9 @@
 
 mod class;
 pub mod clock_cost;
+mod condition;
 mod cpu;
+mod device;
 mod driver;
 pub mod evidence;
 mod kernel;
@@ -16,7 +18,10 @@ mod release;
 mod steal;
 
 pub use class::class_of;
-pub use class::{CLASS_VARIABLE, KERNEL_VARIABLE, class};
+pub use class::{CLASS_VARIABLE, KERNEL_VARIABLE, ON_VARIABLE, class};
+pub use condition::battery;
+pub use condition::{conditions, until_now};
+pub use device::clusters;
 pub use driver::driver;
 pub use driver::kind;
 pub use kernel::{preemption_as_built, preemption_in_force};
@@ -40,7 +45,9 @@ pub fn facts(class: HostClass) -> Host {
         aslr_enabled: kernel::aslr(&root),
         memory_bytes: memory(&root),
         clocksource: root.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        device: device::device(&root),
         guest_kernel: class::guest_kernel(class),
+        on: std::env::var(ON_VARIABLE).ok(),
     }
 }
 

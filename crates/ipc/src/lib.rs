@@ -4,12 +4,13 @@
 //! - [`Binder`]: an object to call, an own [`Node`] or another process's [`Proxy`]; [`DeathLink`].
 //! - [`NodeOptions`]: scheduling attributes of a node, and whether calls to it may carry descriptors.
 //! - [`Serve`], [`Transaction`], [`Received`], [`Outcome`]: transactions without a flavour.
-//! - [`binder`]: AIDL's parcels, headers and service manager; [`hwbinder`]: HIDL's.
+//! - [`binder`]: AIDL's parcels, headers and service manager; [`hwbinder`]: HIDL's; [`Registration`]: a service that
+//!   outlives its manager.
 //! - [`error`], [`StatusCode`], [`Taken`]: outcomes.
 //!
 //! Imports go one way, lowest first (`tests/tidy` checks that no modules import each other in a circle):
 //! `error, status_code, release, scheduling < background, call < outstanding < runtime < exchange < process <
-//! status < incoming, manager < binder, hwbinder`. Each module's children follow an order of their own.
+//! status < incoming, manager < binder, hwbinder < registration`. Each module's children follow an order of their own.
 //!
 //! Not here: which driver is in use (`backend`), the library over both (crate `binder`), statistics (`bench`).
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@ mod incoming;
 mod manager;
 mod outstanding;
 mod process;
+mod registration;
 mod release;
 mod runtime;
 mod scheduling;
@@ -34,6 +36,7 @@ pub use background::{BackgroundGroup, BackgroundScheduling, GroupError};
 pub use call::Taken;
 pub use error::{Refusal, TransactError};
 pub use process::{Process, ProcessError, ProcessOptions};
+pub use registration::Registration;
 pub use release::Release;
 pub use runtime::Outcome;
 pub use runtime::node::Node;

@@ -8,16 +8,19 @@ use std::time::{Duration, Instant};
 use driver::Connection;
 
 use crate::process::Process;
+use crate::runtime::Place;
 use crate::runtime::target::Binder;
 use crate::status::CallError;
 
 /// Pause between two looks for something that is about to start.
 const BETWEEN: Duration = Duration::from_millis(5);
 
-/// The manager of a process's context, once it answers `ping`; waits up to `patience` for one to start.
+/// The manager of a process's context, once it answers `ping`; waits up to `patience` for one to start. `flag`: the
+/// option with which `binderperf servicemanager` serves the flavour.
 pub(crate) fn reach<C: Connection>(
     process: &Process<C>,
     patience: Duration,
+    flag: &str,
     ping: impl Fn(Binder) -> Result<(), CallError>,
 ) -> Result<Binder, CallError> {
     let end = Instant::now() + patience;
@@ -26,23 +29,32 @@ pub(crate) fn reach<C: Connection>(
         // taken after an answer holds, and deaths can be told of it.
         match ping(process.context_manager()?.into()) {
             Ok(()) => return Ok(process.context_manager()?.into()),
-            Err(error) if error.is_dead() && Instant::now() < end => std::thread::sleep(BETWEEN),
-            Err(error) => return Err(error),
+            Err(error) if !error.is_dead() => return Err(error),
+            Err(_) if Instant::now() < end => std::thread::sleep(BETWEEN),
+            Err(_) => {
+                let Place { context, options } = &process.inner.shared.place;
+                let words = ["binderperf servicemanager", flag, options].into_iter();
+                let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+                return Err(CallError::NoManager { context: context.clone(), remedy: words.join(" ") });
+            }
         }
     }
 }
 
-/// Repeats `look` until it finds something or fails, up to `patience`.
-pub(crate) fn look_until<T, E>(
+/// Repeats `look` until it finds something; after `patience` it is [`CallError::NoService`].
+pub(crate) fn wait_for<T>(
+    name: &str,
     patience: Duration,
-    look: impl Fn() -> Result<Option<T>, E>,
-) -> Result<Option<T>, E> {
+    look: impl Fn() -> Result<Option<T>, CallError>,
+) -> Result<T, CallError> {
     let start = Instant::now();
     loop {
-        let found = look()?;
-        if found.is_some() || start.elapsed() >= patience {
-            return Ok(found);
+        match look()? {
+            Some(found) => return Ok(found),
+            None if start.elapsed() >= patience => {
+                return Err(CallError::NoService { name: name.to_owned(), waited: patience });
+            }
+            None => std::thread::sleep(BETWEEN.min(patience)),
         }
-        std::thread::sleep(BETWEEN.min(patience));
     }
 }

@@ -23,7 +23,7 @@ use crate::runtime::node::{Node, Nodes};
 use crate::runtime::proxy::death::Deaths;
 use crate::runtime::proxy::{Proxies, Proxy};
 use crate::runtime::serve::Serve;
-use crate::runtime::{Runtime, Shared};
+use crate::runtime::{Place, Runtime, Shared};
 use crate::scheduling::NodeOptions;
 
 /// How to open a process.
@@ -140,7 +140,8 @@ impl<C: Connection> Process<C> {
         X: Context<Connection = C>,
     {
         let open = OpenOptions { map_size: options.map_size, ..OpenOptions::default() };
-        Self::on(context.open(open)?, options)
+        let place = Place { context: context.describe(), options: context.options() };
+        Self::set_up(context.open(open)?, options, place)
     }
 
     /// Sets up a process on a connection that is open already.
@@ -148,6 +149,11 @@ impl<C: Connection> Process<C> {
     /// # Errors
     /// The driver refuses the number of threads, or a background group cannot be opened.
     pub fn on(connection: C, options: ProcessOptions) -> Result<Self, ProcessError> {
+        let place = Place { context: "this context".to_owned(), options: String::new() };
+        Self::set_up(connection, options, place)
+    }
+
+    fn set_up(connection: C, options: ProcessOptions, place: Place) -> Result<Self, ProcessError> {
         static LAST_ID: AtomicU64 = AtomicU64::new(0);
         let background = Background::open(options.background_scheduling).map_err(ProcessError::Background)?;
         connection
@@ -158,6 +164,7 @@ impl<C: Connection> Process<C> {
             let _ = connection.enable_oneway_spam_detection(true);
         }
         let shared = Shared {
+            place,
             id: LAST_ID.fetch_add(1, Ordering::Relaxed) + 1,
             release: options.release,
             nodes: Nodes::new(),

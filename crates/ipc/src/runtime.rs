@@ -43,8 +43,18 @@ pub enum Outcome<'t> {
     },
 }
 
+/// Where a process is, for messages.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// The context's name.
+    pub(crate) context: String,
+    /// Options of the `binderperf` program that name it; empty if they are not known.
+    pub(crate) options: String,
+}
+
 /// The state of a process that does not depend on its connection.
 pub(crate) struct Shared {
+    pub(crate) place: Place,
     /// Distinguishes the binder processes within one OS process.
     pub(crate) id: u64,
     pub(crate) release: Release,

@@ -3,6 +3,7 @@
 //! Facts: Android's `Status.cpp` and `Parcel.java`, releases 8 to 16; HIDL has the same kinds of exception.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::error::{Refusal, TransactError};
 use crate::status_code::StatusCode;
@@ -142,20 +143,44 @@ impl From<&TransactError> for StatusCode {
 }
 
 /// An error of a call.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum CallError {
     /// The driver did not deliver the call or the reply.
     Transact(TransactError),
     /// The object answered no results, or results that cannot be read.
     Status(Status),
+    /// The context has no service manager.
+    NoManager {
+        /// The context.
+        context: String,
+        /// The command that starts a manager there.
+        remedy: String,
+    },
+    /// Nobody registered a service.
+    NoService {
+        /// Its name; for HIDL "interface/instance".
+        name: String,
+        /// How long was waited for it.
+        waited: Duration,
+    },
 }
 
 impl CallError {
-    /// Whether the object's process is gone.
+    /// Whether the object's process is gone, or the service manager's.
     #[must_use]
     pub fn is_dead(&self) -> bool {
-        matches!(self, Self::Transact(error) if error.refusal() == Some(Refusal::Dead))
+        match self {
+            Self::Transact(error) => error.refusal() == Some(Refusal::Dead),
+            Self::NoManager { .. } => true,
+            Self::Status(_) | Self::NoService { .. } => false,
+        }
+    }
+}
+
+impl fmt::Debug for CallError {
+    /// The text for people: a program's `main` shows its error so.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -164,6 +189,13 @@ impl fmt::Display for CallError {
         match self {
             Self::Transact(error) => error.fmt(f),
             Self::Status(status) => write!(f, "the object answered {status}"),
+            Self::NoManager { context, remedy } => {
+                write!(f, "no service manager in {context}: start one with `{remedy}`")
+            }
+            Self::NoService { name, waited } => write!(
+                f,
+                "nobody serves {name}: not registered within {waited:?}; start the service, or list what there is"
+            ),
         }
     }
 }
@@ -173,6 +205,7 @@ impl std::error::Error for CallError {
         match self {
             Self::Transact(error) => Some(error),
             Self::Status(status) => Some(status),
+            Self::NoManager { .. } | Self::NoService { .. } => None,
         }
     }
 }
@@ -201,6 +234,8 @@ impl From<CallError> for Status {
         match error {
             CallError::Transact(error) => Self::Code(StatusCode::from(&error)),
             CallError::Status(status) => status,
+            CallError::NoManager { .. } => StatusCode::DEAD_OBJECT.into(),
+            CallError::NoService { .. } => StatusCode::NAME_NOT_FOUND.into(),
         }
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Figure {
     pub(crate) json: Option<&'static str>,
     /// Whether it is a measure in converted formats: CSV, JUnit, KTAP, LAVA, KCIDB.
     pub(crate) converted: bool,
+    /// Whether it is unknown if the called object told nothing of its thread.
+    pub(crate) of_server: bool,
     /// How it is computed and shown.
     pub(crate) value: Value,
 }
@@ -72,13 +74,14 @@ pub(crate) const FIGURES: [Figure; 11] = [
              or a lock. In the other misses somebody computed",
         )
         .in_json("bubble")
-        .converted(),
-    count("same_cpu", |latency, _| latency.same_cpu, Some("calls")).converted(),
-    count("not_inherited", |latency, _| latency.not_inherited, Some("calls")).converted(),
+        .converted()
+        .of_server(),
+    count("same_cpu", |latency, _| latency.same_cpu, Some("calls")).converted().of_server(),
+    count("not_inherited", |latency, _| latency.not_inherited, Some("calls")).converted().of_server(),
 ];
 
 const fn figure(name: &'static str, value: Value) -> Figure {
-    Figure { name, head: None, means: None, json: None, converted: false, value }
+    Figure { name, head: None, means: None, json: None, converted: false, of_server: false, value }
 }
 
 const fn count(name: &'static str, of: fn(&Latency, u64) -> u64, part_of: Option<&'static str>) -> Figure {
@@ -106,8 +109,15 @@ impl Figure {
         Figure { converted: true, ..self }
     }
 
+    const fn of_server(self) -> Figure {
+        Figure { of_server: true, ..self }
+    }
+
     /// The number; `None` for words, and if these calls have none.
     pub(crate) fn number(&self, calls: &Calls<'_>) -> Option<f64> {
+        if self.of_server && calls.are_untold() {
+            return None;
+        }
         match self.value {
             Value::Count { of, .. } => Some(calls.sum(of) as f64),
             Value::Time(of) => of(calls).map(|time| time as f64),
@@ -168,6 +178,11 @@ impl<'r> Calls<'r> {
     /// The CPUs on which the calls were served.
     pub(crate) fn served(&self) -> Served {
         Served::of(self.cases.iter().copied())
+    }
+
+    /// Whether the called object told nothing of its thread.
+    fn are_untold(&self) -> bool {
+        self.cases.iter().filter_map(|case| case.latency.as_ref()).any(|latency| latency.untold)
     }
 
     /// The sum of a count over all cases.

@@ -28,7 +28,9 @@ pub(crate) fn run() -> Run {
         aslr_enabled: Some(true),
         memory_bytes: Some(4 << 30),
         clocksource: Some("tsc".to_owned()),
+        device: None,
         guest_kernel: Vec::new(),
+        on: None,
     };
     let name = "CLOCK_MONOTONIC".to_owned();
     let clock = Clock { name, unit: ClockUnit::Ns, read_cost: Some(42.5), resolution: Some(1) };
@@ -167,6 +169,7 @@ pub(crate) fn latency_run(pairs: &[Pair]) -> Run {
     run.latency = Some(LatencyTest {
         flavour: "hwbinder".to_owned(),
         binderized: true,
+        pinged: None,
         pairs: count,
         iterations: 1000,
         deadline: 2_500_000,

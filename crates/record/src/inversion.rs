@@ -6,8 +6,9 @@
 //! took more than twice the reference's median and exceeds that median by more than a wake-up can take. A row is
 //! inverted if many of its calls are late, and many more than of the reference. The reference has the same hogs and
 //! the same disturbances of a shared machine, which therefore cancel out. If the reference itself is late compared
-//! with the calls without hogs, then something other than the server waits behind the hogs, such as a process of the
-//! driver; in that case the calls without hogs are the reference.
+//! with the calls without hogs, and is so nearly as often as a server that was not raised, then something other than
+//! the server waits behind the hogs, such as a process of the driver; in that case the calls without hogs are the
+//! reference. A reference that is late now and then was disturbed by the machine.
 
 /// A late call takes more than this many times the reference's median,
 pub const LATE_FACTOR: u64 = 2;
@@ -49,6 +50,23 @@ impl Lateness {
     /// Whether these calls are inverted, given those of the reference; `None` if either has too few.
     pub fn is_inverted(self, reference: Lateness) -> Option<bool> {
         Some(self.share()? >= reference.share()? + INVERTED_SHARE)
+    }
+
+    /// Whether these calls, of a server that was raised by hand, wait behind the hogs all the same: they are inverted
+    /// given those without hogs, as are those of a server that was not raised, and late at least half as often as these.
+    pub fn waits_although_raised(self, quiet: Lateness, not_raised: Lateness) -> Option<bool> {
+        let inverted = self.is_inverted(quiet)? && not_raised.is_inverted(quiet)?;
+        Some(inverted && self.share()? >= not_raised.share()? / 2.0)
+    }
+
+    /// Whether these calls are inverted, given a reference that the machine may have disturbed. `None`: late compared with
+    /// the calls without hogs, and not compared with such a reference.
+    pub fn is_inverted_beyond(self, reference: Lateness, quiet: Lateness) -> Option<bool> {
+        match (self.is_inverted(reference)?, self.is_inverted(quiet)?, reference.is_inverted(quiet)?) {
+            (true, _, _) => Some(true),
+            (false, true, true) => None,
+            (false, _, _) => Some(false),
+        }
     }
 }
 
@@ -92,6 +110,30 @@ mod tests {
         assert_eq!(judged(&[1_700_000; 50], &reference), Some(false));
         assert_eq!(judged(&[9_000_000; 50], &reference), Some(true));
         assert_eq!((limit(20_000), limit(900_000), limit(u64::MAX)), (270_000, 1_800_000, u64::MAX));
+    }
+
+    #[test]
+    fn a_raised_server_waits_only_if_it_is_late_nearly_as_often_as_one_that_was_not() {
+        let of = |late| Lateness { calls: 80, late };
+        assert_eq!(
+            of(14).waits_although_raised(of(3), of(69)),
+            Some(false),
+            "the host took the CPU now and then"
+        );
+        assert_eq!(of(60).waits_although_raised(of(3), of(69)), Some(true));
+        assert_eq!(of(14).waits_although_raised(of(3), of(20)), Some(true));
+        assert_eq!(of(60).waits_although_raised(of(58), of(69)), Some(false), "no later than without hogs");
+        assert_eq!(of(60).waits_although_raised(of(3), Lateness { calls: 2, late: 2 }), None);
+        assert_eq!(of(9).waits_although_raised(of(0), of(0)), Some(false), "nobody waits behind these hogs");
+    }
+
+    #[test]
+    fn a_disturbed_reference_hides_no_inversion() {
+        let of = |late| Lateness { calls: 80, late };
+        assert_eq!(of(69).is_inverted_beyond(of(14), of(3)), Some(true));
+        assert_eq!(of(38).is_inverted_beyond(of(35), of(0)), None, "half of the calls are late");
+        assert_eq!(of(10).is_inverted_beyond(of(14), of(3)), Some(false));
+        assert_eq!(of(5).is_inverted_beyond(of(3), of(3)), Some(false));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod across;
 mod checksum;
 pub mod checkup;
 pub mod compare;
@@ -14,6 +15,9 @@ mod figures;
 mod fixtures;
 pub mod history;
 pub mod inversion;
+pub mod lava;
+pub mod matrix;
+pub mod permissions;
 pub mod read;
 pub mod render;
 pub mod sampler;
@@ -33,3 +37,4 @@ pub use schema::{
     OverloadRow, Percentiles, PlacedMedians, Plan, Point, Recorder, Repetition, Role, Run, SavedCall, Sched,
     ServedAs, Setting, Severity, Side, Sweep, Tool, same_urgency,
 };
+pub use schema::{Battery, Cluster, ClusterKind, Conditions, Cooling, Device, Frequency, State, Temperature};

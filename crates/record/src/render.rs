@@ -1,11 +1,13 @@
 //! Renderings of a record, one module each.
 //! Not here: writing them, deciding on colours or terminals.
 
+pub mod across;
 mod background;
 pub mod checkup;
 pub mod compare;
 pub mod convert;
 pub mod crowd;
+mod device;
 pub mod flavours;
 pub mod gbench;
 mod grid;
@@ -14,11 +16,14 @@ pub mod inheritance;
 pub mod inversion;
 pub mod json;
 pub mod latency;
+pub mod matrix;
 mod overload;
+pub mod permissions;
 mod ratio;
 mod recorder;
 pub mod report;
 pub mod summary;
+pub mod targets;
 mod verdicts;
 
 use std::borrow::Cow;

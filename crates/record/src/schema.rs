@@ -4,6 +4,7 @@
 
 mod background;
 mod case;
+mod device;
 mod host;
 mod inversion;
 mod latency;
@@ -17,6 +18,7 @@ pub use case::{
     Case, CaseKind, Counter, CounterKind, Counters, CpuLooks, Crowd, CrowdShape, Measurement, Outcome,
     Repetition,
 };
+pub use device::{Battery, Cluster, ClusterKind, Conditions, Cooling, Device, Frequency, State, Temperature};
 pub use host::{Cpu, CpuCache, Driver, DriverKind, EmbeddedSettings, Host, HostClass, Kernel};
 pub use inversion::{Inversion, InversionRow, ServedAs, Setting};
 pub use latency::{
@@ -56,6 +58,9 @@ pub struct Run {
     pub plan: Plan,
     /// The machine.
     pub host: Host,
+    /// Frequencies, temperatures, battery and placement of the run; `None` if nothing is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Conditions>,
     /// The Binder driver; `None` if only controls ran or none could be opened.
     #[serde(default)]
     pub driver: Option<Driver>,
@@ -142,7 +147,7 @@ pub struct Plan {
     #[serde(default)]
     pub device: String,
     /// CPU placement of the two sides of a case: `default` (by the scheduler), `same` (one CPU) or `cross` (two);
-    /// empty if unknown.
+    /// behind `; ` the clusters and the cpuset that were chosen; empty if unknown.
     #[serde(default)]
     pub placement: String,
     /// The command line's arguments.
@@ -279,6 +284,7 @@ impl Run {
             clock,
             findings: Vec::new(),
             overloaded: false,
+            conditions: None,
             complete: false,
             incomplete_reason: None,
             context: Vec::new(),

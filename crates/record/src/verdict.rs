@@ -16,6 +16,7 @@ mod overload;
 mod promise;
 
 pub use background::of_background;
+pub use from_host::ON_COMMANDS;
 pub(crate) use from_host::runnable;
 pub use judged::{Grade, TestVerdicts, Verdict};
 pub use latency::{inheritance, of_latency};
@@ -56,6 +57,8 @@ pub struct Served {
     pub same_cpu: u64,
     /// Calls during which the caller moved to another CPU, in neither group.
     pub migrated: u64,
+    /// Other calls whose called object told nothing of its CPU.
+    pub untold: u64,
 }
 
 impl Served {
@@ -67,13 +70,17 @@ impl Served {
             served.calls = served.calls.saturating_add(calls(case));
             served.same_cpu = served.same_cpu.saturating_add(latency.same_cpu);
             served.migrated = served.migrated.saturating_add(latency.migrated);
+            if latency.untold {
+                let stayed = calls(case).saturating_sub(latency.migrated);
+                served.untold = served.untold.saturating_add(stayed);
+            }
         }
         served
     }
 
-    /// Share of calls served on the caller's CPU, among those whose caller did not migrate; `None` without any.
+    /// Share of calls served on the caller's CPU, among those that told it and whose caller did not migrate; `None` without any.
     pub fn ratio(self) -> Option<f64> {
-        share(self.same_cpu, self.calls.saturating_sub(self.migrated))
+        share(self.same_cpu, self.calls.saturating_sub(self.migrated).saturating_sub(self.untold))
     }
 
     /// The verdict; `None` without a ratio.
@@ -128,6 +135,9 @@ impl InheritanceVerdict {
     /// The verdict on a latency test; without a real-time caller it is unknown.
     pub fn of(test: &LatencyTest) -> InheritanceVerdict {
         let unknown = |reason: &str| InheritanceVerdict::Unknown { reason: reason.to_owned() };
+        if test.pinged.is_some() {
+            return unknown("the called object is another program's, which does not tell its priority");
+        }
         if !test.realtime.is_some_and(|caller| caller.is_realtime()) {
             let why = test.realtime_problem.as_deref().filter(|why| !why.is_empty());
             return unknown(why.unwrap_or("there was no real-time caller"));

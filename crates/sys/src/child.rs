@@ -16,6 +16,22 @@ pub fn ask_to_end(child: &mut Child) -> io::Result<()> {
     signal(child, libc::SIGTERM)
 }
 
+/// Sends SIGTERM to the process group that a child leads (`process_group(0)`), if the child has not ended: for a program
+/// that does not pass the signal on to those that it waits for.
+///
+/// # Errors
+/// See [`ask_to_end`].
+pub fn ask_group_to_end(child: &mut Child) -> io::Result<()> {
+    if child.try_wait()?.is_some() {
+        return Ok(());
+    }
+    // Number 0 or 1 is nobody's child, and their negatives would mean other processes than a group's.
+    let group = i32::try_from(child.id()).ok().filter(|pid| *pid > 1);
+    let group = group.ok_or_else(|| io::Error::from_raw_os_error(ESRCH))?;
+    // SAFETY: kill(2) takes integers; the group has the number of a child that was not waited for, so that it is no other's.
+    check(unsafe { libc::kill(-group, libc::SIGTERM) })
+}
+
 /// Stops a child that has not ended, until [`go_on`] (SIGSTOP).
 ///
 /// # Errors
@@ -63,9 +79,13 @@ pub fn die_with_parent(command: &mut Command) {
 }
 
 /// Has the command run in a session of its own, as nobody's child: what `spawn` gives is a process in
-/// between, which ends at once; wait for it. `spawn` still reports that the program cannot be run.
+/// between, which ends at once; wait for it. `spawn` still reports that the program cannot be run. It inherits no
+/// descriptors but the standard ones (since Linux 5.11).
 pub fn detach(command: &mut Command) {
     let leave = || {
+        // Descriptors of a program that knows nothing of this one must not live on there. Older kernels keep them.
+        // SAFETY: close_range takes integers, and with this flag closes nothing before exec.
+        unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
         // SAFETY: setsid takes nothing.
         check(unsafe { libc::setsid() })?;
         // SAFETY: without flags clone copies the process as fork does, and the null stack means the

@@ -1,10 +1,10 @@
-//! Making descriptors: duplicates by number, files and pipes that never block, event counters.
+//! Making descriptors: duplicates by number, files and pipes that never block, event counters, placeholders.
 //! Not here: sockets (`seqpacket`), timers (`clock`), waiting for readiness (`epoll`).
 //! Facts: `fcntl(2)` `F_DUPFD_CLOEXEC`, `open(2)` `O_NONBLOCK`, `eventfd(2)`, `pipe2(2)`.
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -19,6 +19,26 @@ pub fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
     let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 0) };
     // SAFETY: the result of F_DUPFD_CLOEXEC.
     unsafe { new_descriptor(copy) }
+}
+
+/// Whether the open file of a descriptor is non-blocking.
+///
+/// # Errors
+/// None for an open descriptor.
+pub fn is_nonblocking(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    // SAFETY: F_GETFL takes no argument.
+    let flags = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) };
+    check(flags)?;
+    Ok(flags & libc::O_NONBLOCK != 0)
+}
+
+/// Makes the open file of a descriptor wait, or not.
+///
+/// # Errors
+/// None for an open descriptor.
+pub fn set_nonblocking(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    // SAFETY: F_SETFL takes an integer; it changes only this flag of those that a pipe has.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, if on { libc::O_NONBLOCK } else { 0 }) })
 }
 
 /// Opens a file to be read; a read that would wait comes back with `EAGAIN`.
@@ -55,11 +75,25 @@ pub fn event_counter() -> io::Result<OwnedFd> {
     unsafe { new_descriptor(fd) }
 }
 
+/// Makes a descriptor that is never readable or writable, to stand for an open file that is elsewhere. `O_NONBLOCK` can
+/// be set on it and read back. `flags`: those of `open(2)`, of which `O_CLOEXEC` and `O_NONBLOCK` count.
+///
+/// # Errors
+/// `EMFILE`, `ENFILE`, `ENOMEM`.
+pub fn placeholder(flags: i32) -> io::Result<OwnedFd> {
+    // SAFETY: epoll_create1 takes an integer.
+    let fd = unsafe { libc::epoll_create1(flags & libc::O_CLOEXEC) };
+    // SAFETY: the result of epoll_create1.
+    let fd = unsafe { new_descriptor(fd) }?;
+    // SAFETY: F_SETFL takes an integer.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags & libc::O_NONBLOCK) })?;
+    Ok(fd)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::{Read, Write};
-    use std::os::fd::AsRawFd;
 
     #[test]
     fn a_number_is_duplicated_or_refused() {

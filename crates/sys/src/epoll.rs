@@ -1,9 +1,9 @@
 //! Waiting for any of many descriptors.
 //! Not here: what their readiness means (`embedded::broker`).
-//! Facts: `epoll(7)`, level-triggered.
+//! Facts: `epoll(7)`.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use crate::errno::{check, new_descriptor};
 
@@ -29,11 +29,23 @@ impl Epoll {
     /// # Errors
     /// `EEXIST`: it is in the set. `ENOMEM`, `ENOSPC`; `EPERM`: nothing that can be waited for.
     pub fn add(&self, fd: BorrowedFd<'_>, number: u64) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: number };
+        self.add_as(fd, number, libc::EPOLLIN)
+    }
+
+    fn add_as(&self, fd: BorrowedFd<'_>, number: u64, events: libc::c_int) -> io::Result<()> {
+        let mut event = libc::epoll_event { events: events as u32, u64: number };
         // SAFETY: `event` is live; the call only reads it.
         check(unsafe {
             libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &raw mut event)
         })
+    }
+
+    /// [`Self::add`], to be told once each time when something new can be read, not as long as it can be.
+    ///
+    /// # Errors
+    /// See [`Self::add`].
+    pub fn add_for_news(&self, fd: BorrowedFd<'_>, number: u64) -> io::Result<()> {
+        self.add_as(fd, number, libc::EPOLLIN | libc::EPOLLET)
     }
 
     /// Takes one out of the set.
@@ -61,6 +73,15 @@ impl Epoll {
         ready.extend(events.iter().take(count).map(|event| event.u64));
         Ok(())
     }
+}
+
+/// Takes a descriptor out of a set, both given by their numbers.
+///
+/// # Errors
+/// `EBADF`, `EINVAL`: no set has this number. `ENOENT`: the descriptor is not in the set.
+pub fn take_out(set: RawFd, fd: RawFd) -> io::Result<()> {
+    // SAFETY: EPOLL_CTL_DEL reads no event; numbers that name something else are answered with an error.
+    check(unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) })
 }
 
 #[cfg(test)]

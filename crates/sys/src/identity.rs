@@ -4,6 +4,7 @@
 //! C library's function of that name changes all threads of the process.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 use crate::errno::check;
 
@@ -13,6 +14,14 @@ pub fn effective_uid() -> u32 {
     // SAFETY: takes nothing and cannot fail.
     let uid = unsafe { libc::syscall(libc::SYS_geteuid) };
     uid as u32
+}
+
+/// The calling thread's effective gid.
+#[must_use]
+pub fn effective_gid() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    let gid = unsafe { libc::syscall(libc::SYS_getegid) };
+    gid as u32
 }
 
 /// Leaves an uid as it is.
@@ -26,6 +35,14 @@ pub fn set_effective_uid(uid: u32) -> io::Result<()> {
     // SAFETY: setresuid takes three integers and touches no memory of this process. Rights that the
     // thread loses make later system calls fail, which is no matter of memory safety.
     check(unsafe { libc::syscall(libc::SYS_setresuid, KEEP, uid, KEEP) })
+}
+
+/// The effective uid of a process, as the owner of its directory in procfs: root's if it may not be looked into.
+///
+/// # Errors
+/// `ENOENT`: there is no such process.
+pub fn owner_of(pid: u32) -> io::Result<u32> {
+    std::fs::metadata(format!("/proc/{pid}")).map(|found| found.uid())
 }
 
 #[cfg(test)]

@@ -28,6 +28,16 @@ pub fn mount(kind: &str, target: &Path, options: &str) -> io::Result<()> {
     check(unsafe { libc::mount(kind.as_ptr(), target.as_ptr(), kind.as_ptr(), 0, options.as_ptr().cast()) })
 }
 
+/// Makes a FIFO that only its owner may open.
+///
+/// # Errors
+/// `EEXIST`: the name is taken. Those of creating a file.
+pub fn make_fifo(path: &Path) -> io::Result<()> {
+    let path = c_string(path.as_os_str().as_encoded_bytes())?;
+    // SAFETY: the pointer is a NUL-terminated string that outlives the call; mkfifo(3) reads it and keeps nothing.
+    check(unsafe { libc::mkfifo(path.as_ptr(), 0o600) })
+}
+
 /// Loads the module in `file` with `parameters` ("name=value name=value").
 ///
 /// # Errors

@@ -279,6 +279,11 @@ fn look_anew(seen: &Seen, now: u64, changes: u32) {
     seen.after.set(changes);
 }
 
+/// Tells that a thread's scheduling was changed by other means than this module, so that [`own_lately`] asks anew.
+pub fn was_changed() {
+    CHANGES.fetch_add(1, Ordering::Relaxed);
+}
+
 /// How the calling thread is scheduled, asked anew.
 #[must_use]
 pub fn own_now() -> Own {

@@ -53,6 +53,12 @@ pub fn catch() -> io::Result<()> {
     Ok(())
 }
 
+/// Gives SIGINT its default action if this process was started with it ignored, as a shell's background jobs are.
+pub fn heed() {
+    // SAFETY: signal takes integers; the default action needs nothing of this process.
+    unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+}
+
 /// The name of the signal that requested the stop, if any.
 #[inline]
 #[must_use]

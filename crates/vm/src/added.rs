@@ -56,7 +56,8 @@ pub(super) fn write(archive: &mut Writer<impl Write>, added: &[Added]) -> Result
     Ok(())
 }
 
-fn entry(
+/// Adds a file, a link or a folder with all that is in it; others are left out.
+pub(super) fn entry(
     archive: &mut Writer<impl Write>,
     from: &Path,
     to: &str,

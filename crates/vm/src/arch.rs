@@ -36,6 +36,12 @@ pub(super) struct Facts {
     pub(super) emulated_cpu: &'static str,
     /// CPU model for instruction counting.
     pub(super) counted_cpu: &'static str,
+    /// Kbuild's name of the architecture (`ARCH=`), and of its folder below `arch`.
+    pub(super) kbuild: [&'static str; 2],
+    /// Kbuild's target of the image, and the file that it makes.
+    pub(super) kernel_image: [&'static str; 2],
+    /// Prefix of the GNU tools that build for it on another architecture.
+    pub(super) gnu: &'static str,
     /// Kernel parameters for a clock that is read without a system call.
     pub(super) clock: &'static [&'static str],
 }
@@ -54,6 +60,9 @@ static X86: Facts = Facts {
     elf_machines: [62, 3],
     emulated_cpu: "max",
     counted_cpu: "max,-erms,-fsrm",
+    kbuild: ["x86_64", "x86"],
+    kernel_image: ["bzImage", "arch/x86/boot/bzImage"],
+    gnu: "x86_64-linux-gnu-",
     clock: &["tsc=reliable", "clocksource=tsc", "no_timer_check"],
 };
 
@@ -70,6 +79,9 @@ static ARM: Facts = Facts {
     elf_machines: [183, 40],
     emulated_cpu: "cortex-a76",
     counted_cpu: "cortex-a76,cntfrq=1000000000",
+    kbuild: ["arm64", "arm64"],
+    kernel_image: ["Image", "arch/arm64/boot/Image"],
+    gnu: "aarch64-linux-gnu-",
     clock: &[],
 };
 

@@ -55,6 +55,13 @@ pub enum VmError {
         /// The reason.
         why: String,
     },
+    /// A file tree cannot be the guest's root.
+    BadRoot {
+        /// The folder or archive.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
     /// A host tool failed or is missing.
     Tool {
         /// The command line.
@@ -130,7 +137,7 @@ impl VmError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::BadKernel { .. } | Self::BadProgram { .. } => 2,
+            Self::BadKernel { .. } | Self::BadProgram { .. } | Self::BadRoot { .. } => 2,
             Self::NoQemu { .. }
             | Self::NoProgram { .. }
             | Self::NoKernel { .. }
@@ -181,6 +188,7 @@ impl fmt::Display for VmError {
                 )
             }
             Self::BadProgram { path, why } => write!(f, "{} cannot run in a guest: {why}", path.display()),
+            Self::BadRoot { path, why } => write!(f, "{} cannot be a guest's root: {why}", path.display()),
             Self::Tool { command, why } => write!(f, "{command}: {why}"),
             Self::Host { doing, source } => write!(f, "{doing}: {}", sys::errno::describe(source)),
             Self::Output(source) => {

@@ -10,6 +10,7 @@ use super::cpio::Writer;
 use super::error::VmError;
 use super::job::{BINARY, JOB_PATH, Job};
 use super::kernel::Module;
+use super::tree::Tree;
 
 /// Content of the archive.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(super) struct Contents<'a> {
     pub(super) programs: &'a [&'a Path],
     /// Further names of this binary in `/bin`.
     pub(super) names: &'a [String],
+    /// The file tree below all others.
+    pub(super) root: Option<&'a Tree>,
     /// Files and folders of the host.
     pub(super) added: &'a [Added],
     pub(super) modules: &'a [Module],
@@ -35,13 +38,17 @@ pub(super) struct Contents<'a> {
 pub(super) fn write(contents: &Contents<'_>, sink: impl Write) -> Result<(), VmError> {
     let mut archive = Writer::new(BufWriter::with_capacity(1 << 20, sink));
     let doing = || VmError::host("writing the guest's root filesystem");
-    skeleton(&mut archive).map_err(doing())?;
+    if let Some(tree) = contents.root {
+        tree.write(&mut archive)?;
+    }
+    skeleton(&mut archive, contents.root).map_err(doing())?;
     program(&mut archive, BINARY, contents.binary)?;
+    let folder = folder(contents.root.is_some());
     for name in [BINARY].into_iter().chain(contents.names.iter().map(String::as_str)) {
-        archive.symlink(&format!("bin/{name}"), &format!("/{BINARY}")).map_err(doing())?;
+        archive.symlink(&format!("{folder}/{name}"), &format!("/{BINARY}")).map_err(doing())?;
     }
     for path in contents.programs {
-        program(&mut archive, &format!("bin/{}", guest_name(path)?), path)?;
+        program(&mut archive, &format!("{folder}/{}", guest_name(path)?), path)?;
     }
     added::write(&mut archive, contents.added)?;
     for module in contents.modules {
@@ -72,10 +79,21 @@ pub(super) fn guest_name(path: &Path) -> Result<&str, VmError> {
     })
 }
 
+/// The folder of this program and those that came with it. In a tree of the user's, `/bin` may be a link.
+pub(super) fn folder(has_root: bool) -> &'static str {
+    if has_root { "binderperf-bin" } else { "bin" }
+}
+
+/// A path as names in the archive begin: without the slash.
+pub(super) fn below_root(path: &Path) -> String {
+    path.to_string_lossy().trim_start_matches('/').to_owned()
+}
+
 /// Folders, and the console device that the kernel opens for the first process.
-fn skeleton(archive: &mut Writer<impl Write>) -> io::Result<()> {
-    ["bin", "dev", "modules", "proc", "root", "run", "sys", "tmp"]
+fn skeleton(archive: &mut Writer<impl Write>, root: Option<&Tree>) -> io::Result<()> {
+    [folder(root.is_some()), "dev", "modules", "proc", "root", "run", "sys", "tmp"]
         .iter()
+        .filter(|name| root.is_none_or(|tree| !tree.has(name)))
         .try_for_each(|name| archive.folder(name))?;
     archive.character("dev/console", 5, 1)
 }

@@ -43,6 +43,10 @@ pub(super) struct Job {
     pub(super) settle_ms: u64,
     /// Whether to return the files that the command leaves.
     pub(super) files: bool,
+    /// Whether it has a network card, which it configures.
+    pub(super) network: bool,
+    /// Whether output goes to the console instead of the port, and the guest powers itself off.
+    pub(super) console: bool,
 }
 
 /// One module to load.

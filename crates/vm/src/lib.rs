@@ -9,22 +9,28 @@
 mod accel;
 mod added;
 mod arch;
+pub mod build;
 mod console;
 mod cpio;
 mod elf;
 mod error;
+mod export;
+mod forward;
 mod frame;
 pub mod guest;
 mod initramfs;
 mod job;
 pub mod kernel;
+mod profiler;
 mod program;
 mod qemu;
 mod returned;
 pub mod script;
 mod session;
+mod tree;
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,6 +38,8 @@ pub use accel::Accel;
 pub use added::Added;
 pub use arch::Arch;
 pub use error::VmError;
+pub use export::{Exported, export};
+pub use forward::Forward;
 pub use frame::Status;
 pub use host::{CLASS_VARIABLE, KERNEL_VARIABLE};
 pub use session::Sinks;
@@ -43,6 +51,7 @@ pub use kernel::may_boot;
 use qemu::Machine;
 use record::HostClass;
 use session::{Attempt, Boot, Report};
+use tree::Tree;
 
 /// Uptime before a counted command starts. Processes that measured during the first second gave different counts.
 const COUNTED_SETTLE: Duration = Duration::from_secs(2);
@@ -67,8 +76,12 @@ pub struct Options {
     pub keep_going: bool,
     /// Further names of this binary in the guest's `PATH`.
     pub names: Vec<String>,
+    /// A file tree that is the guest's root: a folder or a tar archive. `exec` is then a program in it.
+    pub root: Option<PathBuf>,
     /// Files and folders of the host that the guest has too.
     pub added: Vec<Added>,
+    /// Ports of this machine that lead to the guest.
+    pub forward: Vec<Forward>,
     /// Environment of the command, in addition to `PATH`, `HOME`, `TMPDIR`, [`CLASS_VARIABLE`] and
     /// [`KERNEL_VARIABLE`].
     pub env: BTreeMap<String, String>,
@@ -82,6 +95,8 @@ pub struct Options {
     pub timeout: Duration,
     /// Count instructions instead of measuring time.
     pub icount: bool,
+    /// Count the instructions of each case by function; requires `icount`.
+    pub profile: bool,
     /// Accelerator.
     pub accel: Accel,
     /// Host folder for the files that the command leaves; `None`: they are discarded.
@@ -102,13 +117,16 @@ impl Options {
             commands: vec![args],
             keep_going: false,
             names: Vec::new(),
+            root: None,
             added: Vec::new(),
+            forward: Vec::new(),
             env: BTreeMap::new(),
             smp: None,
             memory_mib: 1024,
             append: Vec::new(),
             timeout: Duration::from_secs(600),
             icount: false,
+            profile: false,
             accel: Accel::Auto,
             out: None,
             klog: None,
@@ -129,6 +147,8 @@ pub struct Outcome {
     pub boot: Duration,
     /// The returned files, as host paths.
     pub files: Vec<PathBuf>,
+    /// The profile of each case, or why there is none.
+    pub profiles: Vec<Result<profile::Profile, String>>,
 }
 
 /// Boots a guest, runs the commands, and returns after QEMU has ended. QEMU dies with the calling thread. While QEMU
@@ -137,33 +157,18 @@ pub struct Outcome {
 /// # Errors
 /// [`VmError`]: every failure except the command's own.
 pub fn run(options: &Options, sinks: &mut Sinks<'_>) -> Result<Outcome, VmError> {
-    let kernel = kernel::resolve(&options.kernel, sinks.progress)?;
-    let binary = match &options.init {
-        Some(init) => init.clone(),
-        None => program::of(&options.binary, kernel.arch)?,
-    };
-    [&binary].into_iter().chain(&options.exec).try_for_each(|file| elf::check_program(file, kernel.arch))?;
+    let prepared = Prepared::of(options, sinks.progress)?;
+    let kernel = &prepared.kernel;
     let program = qemu::find(kernel.arch, sinks.progress)?;
     let initramfs = console::nameless_file("the guest's root filesystem")?;
-    let job = job_of(options, &kernel)?;
-    let programs: Vec<&Path> = options.exec.iter().map(PathBuf::as_path).collect();
-    let config = kernel.config();
-    let contents = Contents {
-        binary: &binary,
-        programs: &programs,
-        names: &options.names,
-        added: &options.added,
-        modules: &kernel.modules,
-        config: config.as_deref().map(|path| (kernel.release.as_str(), path)),
-        job: &job,
-    };
-    initramfs::write(&contents, &initramfs)?;
+    prepared.write_initramfs(options, &job_of(options, kernel)?, &initramfs)?;
     let boot = Boot {
         program: &program,
         initramfs: &initramfs,
         klog: options.klog.as_deref(),
         timeout: options.timeout,
         out: options.out.as_deref(),
+        profile: options.profile,
     };
     sys::stop_signal::catch().map_err(VmError::host("preparing for signals"))?;
     let mut class = options.accel.first_class(options.icount, kernel.arch);
@@ -171,15 +176,66 @@ pub fn run(options: &Options, sinks: &mut Sinks<'_>) -> Result<Outcome, VmError>
     loop {
         boots_left -= 1;
         (sinks.progress)(&format!("booting {} ({})", kernel.release, class.name()));
-        match session::run(&machine_of(options, &kernel, class), &boot, sinks)? {
-            Attempt::Ran(Report { status, release, boot, files }) => {
-                return Ok(Outcome { status, class, release, boot, files });
+        match session::run(&machine_of(options, kernel, class), &boot, sinks)? {
+            Attempt::Ran(Report { status, release, boot, files, profiles }) => {
+                return Ok(Outcome { status, class, release, boot, files, profiles });
             }
             Attempt::KvmBroke(said) if options.accel == Accel::Kvm => return Err(VmError::Kvm(said)),
             Attempt::KvmBroke(_) => class = HostClass::Tcg,
             Attempt::EmulatorSlipped(error) if boots_left == 0 => return Err(error),
             Attempt::EmulatorSlipped(_) => {}
         }
+    }
+}
+
+/// A guest's kernel and the file of this program for it.
+struct Prepared {
+    kernel: Kernel,
+    binary: PathBuf,
+    root: Option<Tree>,
+}
+
+impl Prepared {
+    /// Finds both, and checks that the guest's CPUs can run what it gets.
+    fn of(options: &Options, progress: &mut dyn FnMut(&str)) -> Result<Self, VmError> {
+        let mut kernel = kernel::resolve(&options.kernel, progress)?;
+        if options.forward.is_empty() {
+            kernel.modules.retain(|module| !module.is_of_network());
+        }
+        let binary = match &options.init {
+            Some(init) => init.clone(),
+            None => program::of(&options.binary, kernel.arch)?,
+        };
+        let root = options.root.as_deref().map(|given| Tree::of(given, options.memory_mib)).transpose()?;
+        elf::check_program(&binary, kernel.arch)?;
+        match (&options.exec, &root) {
+            (Some(file), None) => elf::check_program(file, kernel.arch)?,
+            (Some(file), Some(tree)) if file.is_absolute() && !tree.has(&initramfs::below_root(file)) => {
+                let why = "the tree of --root has no such file".to_owned();
+                return Err(VmError::BadProgram { path: file.clone(), why });
+            }
+            _ => {}
+        }
+        Ok(Self { kernel, binary, root })
+    }
+
+    /// Writes the guest's root file system.
+    fn write_initramfs(&self, options: &Options, job: &Job, sink: impl Write) -> Result<(), VmError> {
+        // In a tree, the program is there.
+        let programs: Vec<&Path> =
+            options.exec.iter().filter(|_| self.root.is_none()).map(PathBuf::as_path).collect();
+        let config = self.kernel.config();
+        let contents = Contents {
+            binary: &self.binary,
+            programs: &programs,
+            names: &options.names,
+            root: self.root.as_ref(),
+            added: &options.added,
+            modules: &self.kernel.modules,
+            config: config.as_deref().map(|path| (self.kernel.release.as_str(), path)),
+            job,
+        };
+        initramfs::write(&contents, sink)
     }
 }
 
@@ -192,17 +248,25 @@ fn machine_of(options: &Options, kernel: &Kernel, class: HostClass) -> Machine {
         smp: if class == HostClass::Icount { 1 } else { options.smp.unwrap_or(here) },
         memory_mib: options.memory_mib,
         kernel: kernel.image.clone(),
+        forward: options.forward.clone(),
         cmdline: job::cmdline(kernel.arch, class, options.klog.is_some(), &options.append),
     }
 }
 
+/// Where a tree has its programs, behind this program's own in `PATH`.
+const OF_A_TREE: &str = ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// The guest's instructions.
 fn job_of(options: &Options, kernel: &Kernel) -> Result<Job, VmError> {
+    let folder = initramfs::folder(options.root.is_some());
     let program = match &options.exec {
-        Some(path) => format!("/bin/{}", initramfs::guest_name(path)?),
-        None => "/bin/binderperf".to_owned(),
+        Some(path) if options.root.is_some() => path.display().to_string(),
+        Some(path) => format!("/{folder}/{}", initramfs::guest_name(path)?),
+        None => format!("/{folder}/binderperf"),
     };
-    let mut env: BTreeMap<String, String> = [("PATH", "/bin"), ("HOME", "/root"), ("TMPDIR", "/tmp")]
+    let others = if options.root.is_some() { OF_A_TREE } else { "" };
+    let path = format!("/{folder}{others}");
+    let mut env: BTreeMap<String, String> = [("PATH", path.as_str()), ("HOME", "/root"), ("TMPDIR", "/tmp")]
         .map(|(k, v)| (k.to_owned(), v.to_owned()))
         .into();
     env.extend(options.env.clone());
@@ -222,5 +286,7 @@ fn job_of(options: &Options, kernel: &Kernel) -> Result<Job, VmError> {
             .collect(),
         settle_ms: if options.icount { COUNTED_SETTLE.as_millis() as u64 } else { 0 },
         files: options.out.is_some(),
+        network: !options.forward.is_empty(),
+        console: false,
     })
 }

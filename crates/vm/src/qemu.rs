@@ -12,6 +12,7 @@ use record::HostClass;
 use super::arch::{Arch, Facts};
 use super::console::path_for_child;
 use super::error::VmError;
+use super::forward::Forward;
 use super::job::PORT;
 
 /// A guest's hardware.
@@ -22,6 +23,7 @@ pub(super) struct Machine {
     pub(super) smp: u32,
     pub(super) memory_mib: u32,
     pub(super) kernel: PathBuf,
+    pub(super) forward: Vec<Forward>,
     pub(super) cmdline: String,
 }
 
@@ -38,12 +40,12 @@ fn cpu_arguments(class: HostClass, facts: &Facts) -> Vec<&'static str> {
 }
 
 /// Doubles commas, which separate options in QEMU's arguments.
-fn escaped(value: &str) -> String {
+pub(super) fn escaped(value: &str) -> String {
     value.replace(',', ",,")
 }
 
 /// QEMU's arguments. Frames come out of its standard output.
-fn arguments(machine: &Machine, initramfs: &str, console: &str) -> Vec<String> {
+fn arguments(machine: &Machine, initramfs: &str, console: &str, more: &[String]) -> Vec<String> {
     let facts = machine.arch.facts();
     let mut list: Vec<String> = ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]
         .into_iter()
@@ -57,11 +59,19 @@ fn arguments(machine: &Machine, initramfs: &str, console: &str) -> Vec<String> {
     option("-chardev", format!("file,id=console,path={}", escaped(console)));
     option("-serial", "chardev:console".into());
     option("-chardev", "stdio,id=frames,signal=off".into());
-    option("-device", "virtio-serial-pci,max_ports=2".into());
+    let ports = if more.is_empty() { 2 } else { 4 };
+    option("-device", format!("virtio-serial-pci,max_ports={ports}"));
     option("-device", format!("virtserialport,chardev=frames,name={PORT}"));
+    if !machine.forward.is_empty() {
+        let rules: String = machine.forward.iter().map(|forward| format!(",{}", forward.rule())).collect();
+        // Nothing of the outside but these ports.
+        option("-netdev", format!("user,id=net,restrict=on{rules}"));
+        option("-device", "virtio-net-pci,netdev=net,romfile=".into());
+    }
     option("-kernel", machine.kernel.display().to_string());
     option("-initrd", initramfs.to_owned());
     option("-append", machine.cmdline.clone());
+    list.extend_from_slice(more);
     list
 }
 
@@ -78,16 +88,17 @@ pub(super) struct Qemu {
 }
 
 impl Qemu {
-    /// Starts `program` with a machine on these files.
+    /// Starts `program` with a machine on these files, and with these further arguments.
     pub(super) fn start(
         program: &PathBuf,
         machine: &Machine,
         initramfs: &std::fs::File,
         console: &std::fs::File,
+        more: &[String],
     ) -> Result<Self, VmError> {
         let mut command = Command::new(program);
         command
-            .args(arguments(machine, &path_for_child(initramfs), &path_for_child(console)))
+            .args(arguments(machine, &path_for_child(initramfs), &path_for_child(console), more))
             // Ctrl-C must not reach QEMU: this process forwards it, so that the command can end in order.
             .process_group(0)
             .stdin(Stdio::piped())
@@ -184,6 +195,7 @@ mod tests {
             memory_mib: 512,
             kernel: "/k,1".into(),
             cmdline: "quiet".into(),
+            forward: Vec::new(),
         }
     }
 
@@ -197,7 +209,7 @@ mod tests {
                 "-accel tcg,thread=single -icount shift=0,sleep=off -cpu max,-erms,-fsrm -smp 2",
             ),
         ] {
-            let line = arguments(&machine(class), "/i", "/c,2").join(" ");
+            let line = arguments(&machine(class), "/i", "/c,2", &[]).join(" ");
             assert!(line.contains(want), "{class:?}: {line}");
             assert!(line.contains("path=/c,,2 ") && line.contains("-kernel /k,1 "), "{line}");
         }
@@ -206,7 +218,7 @@ mod tests {
     #[test]
     fn an_arm64_guest_has_a_machine_of_its_own_and_a_clock_that_counts_each_instruction() {
         let line =
-            arguments(&Machine { arch: Arch::Arm, ..machine(HostClass::Icount) }, "/i", "/c").join(" ");
+            arguments(&Machine { arch: Arch::Arm, ..machine(HostClass::Icount) }, "/i", "/c", &[]).join(" ");
         assert!(line.contains("-machine virt -accel tcg,thread=single -icount shift=0"), "{line}");
         assert!(line.contains("-cpu cortex-a76,cntfrq=1000000000 "), "{line}");
     }

@@ -7,12 +7,14 @@ use std::process::ChildStdin;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use profile::Profile;
 use record::HostClass;
 
 use super::accel::blames_kvm;
 use super::console::{Console, Log};
 use super::error::VmError;
 use super::frame::{self, Frame, Status};
+use super::profiler::{self, Profiler};
 use super::qemu::{Machine, Qemu, pieces};
 use super::returned::Returned;
 
@@ -44,6 +46,8 @@ pub(super) struct Boot<'a> {
     pub(super) klog: Option<&'a Path>,
     pub(super) timeout: Duration,
     pub(super) out: Option<&'a Path>,
+    /// Whether to log the instructions of announced cases.
+    pub(super) profile: bool,
 }
 
 /// Result of a completed command.
@@ -53,6 +57,8 @@ pub(super) struct Report {
     pub(super) release: String,
     pub(super) boot: Duration,
     pub(super) files: Vec<PathBuf>,
+    /// The profile of each case, or why there is none.
+    pub(super) profiles: Vec<Result<Profile, String>>,
 }
 
 /// The end of an attempt.
@@ -81,7 +87,11 @@ enum Event {
 pub(super) fn run(machine: &Machine, boot: &Boot<'_>, sinks: &mut Sinks<'_>) -> Result<Attempt, VmError> {
     let console = Console::create(boot.klog)?;
     let start = Instant::now();
-    let mut qemu = Qemu::start(boot.program, machine, boot.initramfs, &console.file)?;
+    let files = boot.profile.then(profiler::Files::create).transpose();
+    let files = files.map_err(VmError::host("making files for the profiler"))?;
+    let more = files.as_ref().map(profiler::Files::arguments).unwrap_or_default();
+    let mut qemu = Qemu::start(boot.program, machine, boot.initramfs, &console.file, &more)?;
+    let profiler = files.map(Profiler::start).transpose().map_err(VmError::host("starting the profiler"))?;
     let events = listen(&mut qemu).map_err(VmError::host("starting a thread"))?;
     let mut session = Session {
         machine,
@@ -98,10 +108,11 @@ pub(super) fn run(machine: &Machine, boot: &Boot<'_>, sinks: &mut Sinks<'_>) -> 
     let result = session.attend(&events, sinks);
     // First of all: QEMU must not keep running.
     qemu.kill();
-    match result {
-        Ok(end) => session.conclude(end, &events),
-        Err(error) => Err(error),
+    let mut attempt = result.and_then(|end| session.conclude(end, &events))?;
+    if let (Attempt::Ran(report), Some(profiler)) = (&mut attempt, profiler) {
+        report.profiles = profiler.finish();
     }
+    Ok(attempt)
 }
 
 fn boot_limit(class: HostClass) -> Duration {
@@ -243,9 +254,13 @@ impl Session<'_> {
         let complaints = self.complaints.trim().to_owned();
         let kvm = self.machine.class == HostClass::Kvm && blames_kvm(&complaints);
         match (end, self.started) {
-            (End::Done(status), Some((release, boot))) => {
-                Ok(Attempt::Ran(Report { status, release, boot, files: self.returned.into_paths() }))
-            }
+            (End::Done(status), Some((release, boot))) => Ok(Attempt::Ran(Report {
+                status,
+                release,
+                boot,
+                files: self.returned.into_paths(),
+                profiles: Vec::new(),
+            })),
             (End::Done(_), None) => Err(VmError::Guest { said: "it ended before it began".into(), console }),
             (End::KvmBroke | End::Closed, None) if kvm => Ok(Attempt::KvmBroke(complaints)),
             (End::KvmBroke | End::Closed, Some(_)) if kvm => Err(VmError::Kvm(complaints)),

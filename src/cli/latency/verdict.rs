@@ -32,12 +32,7 @@ pub(super) fn trouble(run: &Run) -> u8 {
 
 /// Reports the verdict on a run with this expected inheritance; returns the exit status.
 pub(super) fn tell(run: &Run, expected: Expected) -> u8 {
-    if run.overloaded {
-        note("More pairs than CPUs: the machine is overloaded, and latency tells of the queue.\n");
-    }
-    if run.host.class == HostClass::Tcg {
-        note("Emulated machine: times and misses are not real; ratios within this run are.\n");
-    }
+    remark(run);
     let Some(test) = &run.latency else { return exit::INTERNAL };
     let ended = trouble(run);
     let inherited = match expected {
@@ -52,6 +47,16 @@ pub(super) fn tell(run: &Run, expected: Expected) -> u8 {
     }
     // A failure takes precedence over an inconclusive verdict.
     if ended == exit::FINE { inherited } else { ended }
+}
+
+/// Reports what makes the times of this run doubtful.
+pub(super) fn remark(run: &Run) {
+    if run.overloaded {
+        note("More pairs than CPUs: the machine is overloaded, and latency tells of the queue.\n");
+    }
+    if run.host.class == HostClass::Tcg {
+        note("Emulated machine: times and misses are not real; ratios within this run are.\n");
+    }
 }
 
 /// The verdict by what this driver, node and setting promise.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::super::A_YEAR_S;
 use super::super::choice;
 use super::super::driver::DriverArgs;
+use super::super::place::PlaceArgs;
 use bench::plan::gbench::{self, Flags};
 use bench::plan::{Controls, Device, Family, Fault, Flavour, Gate, MinTime, Placement, Plan, Release};
 use clap::builder::PossibleValuesParser;
@@ -108,6 +109,9 @@ pub(super) struct Own {
     #[arg(long, value_name = "WHERE", default_value_t, value_parser = choice::of([Placement::Default, Placement::Same, Placement::Cross]))]
     placement: Placement,
 
+    #[command(flatten)]
+    pub(super) place: PlaceArgs,
+
     /// Android release of binder's wire format: 8 to 16, 15-qpr [default: 16]
     #[arg(long, value_name = "N")]
     android: Option<Release>,
@@ -207,6 +211,14 @@ impl Own {
         {
             return Err(format!("{flag} does not go with throughput {}: {why}", test.word()));
         }
+        if let Some(clusters) = self.place.cluster.filter(|clusters| clusters.client != clusters.server) {
+            if self.placement != Placement::Default {
+                return Err(format!("--placement is about one cluster, and --cluster {clusters} names two"));
+            }
+            if test == Test::Ping {
+                return Err("a ping's server cannot be placed: --cluster takes one cluster here".to_owned());
+            }
+        }
         match (&self.service, self.mode) {
             (Some(_), Some(Mode::Passthrough)) => {
                 Err("--service is another process's, which -m PASSTHROUGH does without".to_owned())
@@ -267,6 +279,7 @@ impl Own {
                 .then(|| self.seed.unwrap_or_else(bench::plan::fresh_seed)),
             wanted,
             placement: self.placement,
+            place: self.place.words(),
             android: self.android.unwrap_or_default(),
             faults: self.fault.clone(),
             patience_s: self.patience,

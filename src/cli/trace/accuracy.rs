@@ -36,6 +36,10 @@ pub(crate) struct AccuracyArgs {
     /// Keep recordings and records in this folder
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     keep: Option<PathBuf>,
+
+    /// Write the tests' marks into the shared buffer, too, for another recorder at the same time (Linux 6.16 or later)
+    #[arg(long)]
+    shared_marks: bool,
 }
 
 const HEAD: &str = "cause      calls affected named            clean alarms            disturbed\n";
@@ -48,6 +52,7 @@ pub(super) fn run(args: &AccuracyArgs) -> CommandResult {
         driver: args.driver,
         iterations: args.iterations,
         keep: args.keep.clone(),
+        shared_marks: args.shared_marks,
     };
     let mut status = status_of(say(HEAD));
     let AccuracySummary { left_out, stopped_by } = accuracy::measure(&options, &mut |found| {

@@ -54,6 +54,10 @@ pub(crate) struct RecordArgs {
     #[arg(short = 'c', long)]
     circular: bool,
 
+    /// With --via tracefs: write marks of the command into the shared buffer, too, for another recorder at the same time (Linux 6.16 or later)
+    #[arg(long, conflicts_with = "time")]
+    shared_marks: bool,
+
     /// Record for this many seconds
     #[arg(short = 't', long, value_name = "SEC", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S), required_unless_present = "command", conflicts_with = "command")]
     time: Option<u64>,
@@ -90,6 +94,7 @@ pub(super) fn run(args: &RecordArgs) -> cli::CommandResult {
         _ if args.via == Via::Tracefs && (args.until_miss || !args.app.is_empty()) => {
             "--until-miss and --app are of --via perfetto"
         }
+        _ if args.via == Via::Perfetto && args.shared_marks => "--shared-marks is of --via tracefs",
         None if args.ask.is_particular() => {
             "which calls to tell of matters with --html only; give it a file to write"
         }
@@ -177,6 +182,7 @@ impl RecordArgs {
             circular: self.circular,
             output: self.output(),
             work: self.work()?,
+            shared_marks: self.shared_marks,
         })
     }
 

@@ -83,6 +83,8 @@ impl Bench {
         let back = self.folder.join(format!("{name}.guest"));
         let (left, words) = match guest {
             true => {
+                // A run that was killed may have left a record there.
+                let _ = fs::remove_dir_all(&back);
                 DirBuilder::new()
                     .recursive(true)
                     .mode(0o700)

@@ -39,6 +39,18 @@ impl FromStr for Side {
 }
 
 impl Side {
+    /// A kernel, with further flags of `vm` without their dashes: `smp=2`.
+    #[must_use]
+    pub fn of_kernel(kernel: &str, vm_flags: &[String]) -> Self {
+        let flags = vm_flags.iter().map(|flag| format!(",vm.{flag}"));
+        Self {
+            typed: format!("kernel={kernel}{}", flags.collect::<String>()),
+            kernels: vec![kernel.to_owned()],
+            vm_flags: vm_flags.iter().map(|flag| format!("--{flag}")).collect(),
+            ..Self::default()
+        }
+    }
+
     fn take(&mut self, part: &str) -> Result<(), String> {
         let (key, value) = part.split_once('=').map_or((part, None), |(key, value)| (key, Some(value)));
         let needed =

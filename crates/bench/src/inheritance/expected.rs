@@ -75,7 +75,9 @@ fn by_kernel(evidence: &Evidence) -> (Option<Inherit>, String) {
         }
         (_, Inherit::None) => (Inherit::None, "the kernel's Rust driver leaves priorities alone (SCH-08)"),
         (_, Inherit::Nice) => (Inherit::Nice, "mainline's C driver hands on nice only (SCH-01, SCH-07)"),
-        (_, Inherit::Rt) => (Inherit::Rt, "Android's driver hands real-time policies on, too (SCH-09)"),
+        (_, Inherit::Rt) => {
+            (Inherit::Rt, "this driver hands real-time policies on, too, as Android's does (SCH-09)")
+        }
     };
     (Some(rule), format!("{reason}: {}", evidence.findings.join("; ")))
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use embedded::Inherit;
-use ipc::NodeOptions;
+use ipc::{Minimum, Nice, NodeOptions};
 use record::{Hop, Sched};
 
 use super::controller::{Caller, Controller, HopError, ServerKind, least_nice, mark_scene, settled};
@@ -36,6 +36,11 @@ pub(super) fn play(controller: &Controller) -> Vec<Hop> {
     add(&["queued"], fifo, queued(controller));
     add(&["nested-1", "nested-2"], fifo, nested(controller));
     add(&["callback"], fifo, callback(controller));
+    add(&["unwound"], Sched::other(15), unwound(controller));
+    if controller.rule == Some(Inherit::Rt) {
+        // Elsewhere nobody is more urgent than the thread that it calls back.
+        add(&["callback-2", "unwound"], Sched::other(15), unwound_twice(controller));
+    }
     add(&["oneway"], fifo, oneway(controller));
     let minimum = |nice, kind| call(controller, Caller::Nice(nice), kind, "minimum");
     add(&["minimum"], Sched::other(15), minimum(15, ServerKind::NicerNode));
@@ -191,6 +196,53 @@ fn callback(controller: &Controller) -> Result<Vec<Hop>, HopError> {
         hop.note = "another thread than the waiting caller served it".to_owned();
     }
     Ok(vec![hop])
+}
+
+/// State of a caller that served a more urgent call while it waited for its own. It never waited for other work, which
+/// could repair its priority.
+fn unwound(controller: &Controller) -> Result<Vec<Hop>, HopError> {
+    let server = WaitingServer::of(controller, ServerKind::First)?;
+    let (callee, node) = (server.callee.clone(), controller.node(ServerKind::RealtimeNode)?);
+    let endpoint = controller.endpoint.clone();
+    let (caller, seen, after) = controller.from(Caller::Nice(15), move |caller| {
+        let ours = Callee::publish(&endpoint, node);
+        let seen = callee.pass(&ours)?;
+        Ok((caller, seen, realtime::own()))
+    })?;
+    let [outer, _] = exactly(&seen)?;
+    Ok(vec![Hop {
+        scene: "unwound".to_owned(),
+        caller: outer.sched,
+        idle: caller,
+        served: Some(after),
+        expected: controller.rule.map(|_| caller),
+        note: String::new(),
+    }])
+}
+
+/// The same with a real-time server that calls back twice: its second call comes before the thread that served the first
+/// has its own priority again.
+fn unwound_twice(controller: &Controller) -> Result<Vec<Hop>, HopError> {
+    let server = WaitingServer::of(controller, ServerKind::RealtimeNode)?;
+    let least = Nice::try_from(0).map_err(|error| HopError::Broken(error.to_string()))?;
+    let node = NodeOptions { inherit_rt: false, minimum: Minimum::Normal(least), ..server.node };
+    let (callee, endpoint) = (server.callee.clone(), controller.endpoint.clone());
+    let (caller, seen, after) = controller.from(Caller::Nice(15), move |caller| {
+        let ours = Callee::publish(&endpoint, node);
+        let seen = callee.pass_twice(&ours)?;
+        Ok((caller, seen, realtime::own()))
+    })?;
+    let [outer, _, second] = exactly(&seen)?;
+    let hop = |scene: &str, served, expected| Hop {
+        scene: scene.to_owned(),
+        caller: outer.sched,
+        idle: caller,
+        served: Some(served),
+        expected,
+        note: String::new(),
+    };
+    let rule = controller.rule.map(|rule| expected::served(rule, &node, outer.sched, caller, false));
+    Ok(vec![hop("callback-2", second.sched, rule), hop("unwound", after, Some(caller))])
 }
 
 /// A oneway call, whose caller does not wait and so lends no priority.

@@ -23,6 +23,8 @@ const HIDL: &str = "binderperf.inheritance@1.0::IInheritance";
 const LOOK: u32 = 1;
 /// `string pass(IInheritance other)`: the same, followed by the other service's answer to `look(0)`.
 const PASS: u32 = 2;
+/// `string passTwice(IInheritance other)`: the same with two calls of the other service.
+const PASS_TWICE: u32 = 5;
 /// `oneway note()`: stores the serving thread's scheduling.
 const NOTE: u32 = 3;
 /// `string noted()`: returns and clears what `note` stored.
@@ -56,7 +58,8 @@ pub(super) struct InheritanceService {
 /// A call to the service, read from either flavour's parcel.
 enum Request {
     Look(u32),
-    Pass(Callee),
+    /// A service to call, and how often.
+    Pass(Callee, usize),
     Note,
     Noted,
 }
@@ -70,7 +73,13 @@ impl InheritanceService {
         let seen = match asked {
             Request::Look(0) => vec![own],
             Request::Look(ms) => vec![ServedCall { to_ns: look(ms).to_ns, ..own }],
-            Request::Pass(other) => [vec![own], other.look(0)?].concat(),
+            Request::Pass(other, times) => {
+                let mut seen = vec![own];
+                for _ in 0..times {
+                    seen.extend(other.look(0)?);
+                }
+                seen
+            }
             Request::Note => {
                 self.kept().push(own);
                 Vec::new()
@@ -94,7 +103,8 @@ impl binder::Object for InheritanceService {
         let own = look(0);
         let asked = match call.code() {
             LOOK => Request::Look(call.read_u32()?),
-            PASS => Request::Pass(Callee::Binder(call.read_binder()?)),
+            PASS => Request::Pass(Callee::Binder(call.read_binder()?), 1),
+            PASS_TWICE => Request::Pass(Callee::Binder(call.read_binder()?), 2),
             NOTE => Request::Note,
             NOTED => Request::Noted,
             _ => return Err(binder::Status::UNKNOWN_TRANSACTION),
@@ -118,7 +128,8 @@ impl hwbinder::Object for InheritanceService {
         let own = look(0);
         let asked = match call.code() {
             LOOK => Request::Look(call.read_u32()?),
-            PASS => Request::Pass(Callee::Hwbinder(call.read_binder()?)),
+            PASS => Request::Pass(Callee::Hwbinder(call.read_binder()?), 1),
+            PASS_TWICE => Request::Pass(Callee::Hwbinder(call.read_binder()?), 2),
             NOTE => Request::Note,
             NOTED => Request::Noted,
             _ => return Err(hwbinder::Status::UNKNOWN_TRANSACTION),
@@ -198,6 +209,11 @@ impl Callee {
     /// Like [`Self::look`], followed by how another service serves its call.
     pub(super) fn pass(&self, other: &Callee) -> Result<Vec<ServedCall>, String> {
         self.call(PASS, None, Some(other))
+    }
+
+    /// Like [`Self::pass`], with two calls of the other service.
+    pub(super) fn pass_twice(&self, other: &Callee) -> Result<Vec<ServedCall>, String> {
+        self.call(PASS_TWICE, None, Some(other))
     }
 
     /// Makes a oneway call, whose scheduling the service stores.

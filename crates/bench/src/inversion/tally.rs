@@ -79,8 +79,12 @@ impl Tally {
         experiment.limit = medians.into_iter().flatten().min().map(limit);
         let late_of = |times: &[u64]| experiment.limit.map(|limit| Lateness::of(times, limit));
         let (quiet, raised) = (late_of(self.times(Setting::Quiet)), late_of(self.times(Setting::Raised)));
-        let inverted = |own: Option<Lateness>, reference: Option<Lateness>| own?.is_inverted(reference?);
-        let raised_waits = inverted(raised, quiet);
+        let inverted = |own: Option<Lateness>, reference: Option<Lateness>| match quiet {
+            Some(quiet) => own?.is_inverted_beyond(reference?, quiet),
+            None => own?.is_inverted(reference?),
+        };
+        let off = late_of(self.times(Setting::Off));
+        let raised_waits = (|| raised?.waits_although_raised(quiet?, off?))();
         let reference = if raised_waits == Some(true) { quiet } else { raised };
         for (setting, case) in Setting::ALL.into_iter().zip(&run.cases) {
             let of = self.settings.entry(setting).or_default();
@@ -194,6 +198,22 @@ mod tests {
         assert_eq!(experiment.limit, Some(350_000));
         let inverted = Setting::ALL.map(|setting| experiment.row(setting).expect("a row").inverted);
         assert_eq!(inverted, [None, Some(true), Some(true), Some(true)]);
+    }
+
+    /// A busy host delays some calls of every setting, here none of the quiet ones.
+    #[test]
+    fn a_reference_that_the_machine_disturbed_is_still_one() {
+        let fifo = Sched::fifo(99);
+        let run = concluded(&[
+            (Setting::Quiet, calls(30, 2_000_000, Sched::other(0), 0)),
+            (Setting::Off, calls(30, 20_000_000, Sched::other(0), 0)),
+            (Setting::On, calls(30, 20_000_000, Sched::other(0), 0)),
+            (Setting::Raised, calls(24, 2_000_000, fifo, 0)),
+            (Setting::Raised, calls(6, 20_000_000, fifo, 0)),
+        ]);
+        let experiment = run.inversion.as_ref().expect("it is there");
+        let inverted = Setting::ALL.map(|setting| experiment.row(setting).expect("a row").inverted);
+        assert_eq!(inverted, [None, Some(true), Some(true), Some(false)]);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! Facts: ART's `monitor.cc` for the slice of a contended monitor.
 
 use std::fs::File;
-use std::io::{Seek, Write};
+use std::io::Write;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,11 +12,16 @@ use sys::clock::{monotonic_ns, sleep_until, thread_cpu_ns};
 use sys::epoll::Epoll;
 use sys::interrupt::ThreadId;
 
-/// Bytes of one write: so many that the wait for them takes longer than the work on them.
+/// Bytes of one write.
 const WRITE: usize = 1 << 20;
-/// Writes by which a disk is judged, and the time in ns that the median must wait: less would not show in a call.
+/// Alignment in bytes that direct I/O asks of memory: no disk has larger blocks.
+const ALIGNMENT: usize = 4096;
+/// Time that [`Disk::sync`] waits, in ns: more than the rest of a call takes.
+const WAIT_NS: u64 = 2_000_000;
+/// Most writes of one [`Disk::sync`]: without a disk that is waited for, it must end, too.
+const WRITES: usize = 100;
+/// How often a disk is tried.
 const TRIALS: usize = 5;
-const SLOW_DISK: u64 = 200_000;
 
 fn take(lock: &Mutex<()>) -> MutexGuard<'_, ()> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
@@ -116,41 +122,71 @@ pub(super) fn poll(us: u64) {
     let _ = Epoll::new().and_then(|none| none.wait(&mut Vec::new(), ms));
 }
 
-/// A file without a name, to be written and waited for.
+/// A file without a name, to be written and waited for: by direct I/O, whose wait takes longer than the work on it even
+/// if the disk is fast, because nothing is copied.
 #[derive(Debug)]
-pub(super) struct Disk(File);
+pub(super) struct Disk {
+    file: File,
+    bytes: Vec<u8>,
+}
 
 impl Disk {
     /// Creates the file in the folder for temporary files.
+    ///
+    /// # Errors
+    /// `EINVAL`: files there are in memory. Others: see `open(2)`, `write(2)`.
     pub(super) fn new() -> std::io::Result<Self> {
         let path = std::env::temp_dir().join(format!("binderperf-sync-{}", std::process::id()));
-        let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+        let mut options = File::options();
+        let file = options.write(true).create_new(true).custom_flags(sys::disk::DIRECT).open(&path)?;
         std::fs::remove_file(path)?;
-        Ok(Self(file))
+        let disk = Self { file, bytes: vec![0x5a; WRITE + ALIGNMENT] };
+        // The first write also finds room on the disk.
+        disk.write()?;
+        Ok(disk)
     }
 
-    /// Writes, and waits until the disk has it.
-    pub(super) fn sync(&self) -> std::io::Result<()> {
-        let mut file = &self.0;
-        file.rewind()?;
-        file.write_all(&vec![0x5a; WRITE])?;
-        file.sync_data()
+    fn write(&self) -> std::io::Result<()> {
+        let from = self.bytes.as_ptr().align_offset(ALIGNMENT);
+        self.file.write_all_at(&self.bytes[from..from + WRITE], 0)
+    }
+
+    /// Writes again and again until it waited for the disk for 2 ms in all. Without a wait it gives up.
+    pub(super) fn sync(&self) -> std::io::Result<Synced> {
+        let (start, before) = (monotonic_ns(), thread_cpu_ns());
+        let mut synced = Synced::default();
+        for _ in 0..WRITES {
+            self.write()?;
+            let worked_ns = thread_cpu_ns().saturating_sub(before);
+            synced = Synced { waited_ns: (monotonic_ns() - start).saturating_sub(worked_ns), worked_ns };
+            if synced.waited_ns >= WAIT_NS {
+                break;
+            }
+        }
+        Ok(synced)
     }
 }
 
-/// Whether writes to the folder for temporary files wait long enough for a disk to show in a call.
+/// The time that writing to a disk took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Synced {
+    waited_ns: u64,
+    /// A virtual disk may do its work while the thread seems to compute.
+    worked_ns: u64,
+}
+
+impl Synced {
+    /// Whether the wait is by far the larger part, so that it is why a call was slow.
+    pub(super) fn is_wait(self) -> bool {
+        self.waited_ns >= WAIT_NS && self.waited_ns >= 2 * self.worked_ns
+    }
+}
+
+/// Whether writes to the folder for temporary files wait for a disk, and longer than the work on them takes.
 pub(crate) fn has_slow_disk() -> bool {
     let Ok(disk) = Disk::new() else { return false };
-    // Where files are in memory, the work takes as long, but waits for nothing.
-    let waited = |_| {
-        let (start, worked) = (monotonic_ns(), thread_cpu_ns());
-        let written = disk.sync();
-        let (took, worked) = (monotonic_ns() - start, thread_cpu_ns().saturating_sub(worked));
-        written.map(|()| took.saturating_sub(worked)).unwrap_or(0)
-    };
-    let mut waited: Vec<u64> = (0..TRIALS).map(waited).collect();
-    waited.sort_unstable();
-    waited.get(TRIALS / 2).is_some_and(|median| *median >= SLOW_DISK)
+    let trials = (0..TRIALS).filter(|_| disk.sync().is_ok_and(Synced::is_wait)).count();
+    trials > TRIALS / 2
 }
 
 #[cfg(test)]
@@ -194,10 +230,19 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_that_is_mostly_work_is_none() {
+        let synced = |waited_ns, worked_ns| Synced { waited_ns, worked_ns }.is_wait();
+        assert!(synced(WAIT_NS, WAIT_NS / 2) && !synced(WAIT_NS, WAIT_NS) && !synced(0, 0));
+    }
+
+    #[test]
     fn a_poll_takes_its_time_and_a_disk_its_data() {
         let start = monotonic_ns();
         poll(2500);
         assert!(monotonic_ns() - start >= 2_500_000);
-        Disk::new().expect("a file").sync().expect("written");
+        match Disk::new().and_then(|disk| disk.sync()) {
+            Ok(synced) => assert!(synced.waited_ns >= WAIT_NS || !has_slow_disk(), "{synced:?}"),
+            Err(error) => assert!(!has_slow_disk(), "{error}"),
+        }
     }
 }

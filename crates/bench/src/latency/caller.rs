@@ -104,7 +104,7 @@ fn timed<C: Callee>(
     if !missed {
         terms.tell("done", class, number, format_args!(""));
     }
-    let spared = expire.is_some_and(|moment| !(start..end).contains(&moment));
+    let spared = expire.is_some_and(|moment| !(start..end).contains(&moment)) || answer.is_spared();
     let sample = Sample { class, took, lasted: end - start, caller_ns, before, after, spared, answer };
     Ok(Timed { start, end, sample, stopped_tracing, marked })
 }
@@ -279,7 +279,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::latency::sample::ServerFacts;
+    use crate::latency::sample::{SPARED, ServerFacts};
     use crate::measure::CallError;
 
     /// Sleeps for this many us in each call; fails if it is 0.
@@ -316,6 +316,24 @@ mod tests {
         let timed = timed(&Slow(100), Class::Other, at(late), &terms()).expect("it answers");
         assert!(timed.sample.took >= 50_100_000, "{timed:?}");
         assert!(timed.end - timed.start < timed.sample.took);
+    }
+
+    #[test]
+    fn a_call_whose_fault_did_not_come_is_marked() {
+        #[derive(Clone)]
+        struct Answers(u64);
+        impl Callee for Answers {
+            fn call(&self) -> Result<ServerFacts, CallError> {
+                Ok(ServerFacts { sched: self.0, ..ServerFacts::default() })
+            }
+        }
+        for (sched, spared) in [(0, false), (SPARED | 0x01_63_00, true)] {
+            let timed =
+                timed(&Answers(sched), Class::Fifo, CallOrder::default(), &terms()).expect("an answer");
+            assert_eq!(timed.sample.spared, spared);
+            let kept = Sample::of(&timed.sample.words());
+            assert_eq!((kept.spared, kept.answer.sched), (spared, sched & !SPARED));
+        }
     }
 
     #[test]

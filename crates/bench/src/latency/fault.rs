@@ -58,7 +58,7 @@ pub enum Injected {
         /// Time until it gives up, in us; the kernel rounds it up to milliseconds.
         us: u64,
     },
-    /// The service writes to a file and waits until the disk has it.
+    /// The service writes to a file and waits for the disk, for 2 ms in all.
     SyncServer,
     /// Another client's calls repeatedly occupy the server's only looper.
     BusyLoopers {

@@ -9,6 +9,7 @@ use embedded::Inherit;
 
 use super::fault::Injected;
 use crate::load::{self, LoadSpec};
+use crate::placing::Sides;
 use crate::plan::{Driver, Flavour, Release, Wanted};
 use host::realtime::HIGHEST;
 
@@ -34,7 +35,10 @@ pub struct LatencyOptions {
     pub test: String,
     /// Flavour of the calls.
     pub flavour: Flavour,
-    /// Pairs of client and server, two processes each.
+    /// Name of another program's object whose pings are the calls (of hwbinder `INTERFACE/INSTANCE`), empty for the context's
+    /// manager; `None` for services of this test.
+    pub pinged: Option<String>,
+    /// Pairs of client and server, two processes each; of a ping clients only.
     pub pairs: u32,
     /// Iterations of each pair; each is one call of either class.
     pub iterations: u64,
@@ -62,6 +66,10 @@ pub struct LatencyOptions {
     pub priority: u8,
     /// CPU of the clients and CPU of the servers; `None` for any.
     pub cpus: Option<[u32; 2]>,
+    /// CPUs of clients and servers, where clusters were chosen.
+    pub sides: Option<Sides>,
+    /// The chosen clusters and cpuset in words, for the record.
+    pub place: Option<String>,
     /// Load during the test.
     pub loads: Vec<LoadSpec>,
     /// CPU of the load; `None` for any.
@@ -87,6 +95,7 @@ impl LatencyOptions {
         Self {
             test: format!("latency {}", flavour.name()),
             flavour,
+            pinged: None,
             pairs: 1,
             iterations: USUAL_ITERATIONS,
             deadline_us: USUAL_DEADLINE_US,
@@ -101,6 +110,8 @@ impl LatencyOptions {
             flight: None,
             priority: HIGHEST,
             cpus: None,
+            sides: None,
+            place: None,
             loads: Vec::new(),
             load_cpu: None,
             injected: Vec::new(),
@@ -110,6 +121,13 @@ impl LatencyOptions {
             cell: String::new(),
             command_line: Vec::new(),
         }
+    }
+
+    /// Returns the defaults of a test of pings: of this registered object, or of the manager.
+    #[must_use]
+    pub fn pings(flavour: Flavour, name: String) -> Self {
+        let usual = Self::usual(flavour);
+        Self { test: "latency ping".to_owned(), pinged: Some(name), payload: 0, scenes: false, ..usual }
     }
 
     /// Checks the options.
@@ -133,6 +151,10 @@ impl LatencyOptions {
                 "a payload of {} B exceeds the receiver's buffer: the limit is {most} B",
                 self.payload
             ));
+        }
+        if self.pinged.is_some() && (self.flavour == Flavour::Passthrough || self.payload > 0 || self.scenes)
+        {
+            return Err("a ping is an empty call of another program's object".to_owned());
         }
         if self.flavour == Flavour::Passthrough && self.payload > 0 {
             return Err("without IPC there is nobody to carry a payload to".to_owned());
@@ -179,6 +201,11 @@ impl LatencyOptions {
             if without_ipc {
                 return Err(format!("{fault} needs a server, and without IPC there is none"));
             }
+            if self.pinged.is_some() && !matches!(fault, Injected::SpinCaller | Injected::Timers { .. }) {
+                return Err(format!(
+                    "{fault} needs a server of this test, and a ping calls another program's"
+                ));
+            }
             if *fault == Injected::DropInheritance && self.wanted.driver == Driver::Kernel {
                 return Err(format!(
                     "{fault} is a setting of the embedded driver; the kernel's cannot be changed"
@@ -187,8 +214,8 @@ impl LatencyOptions {
             if *fault == Injected::WrongCpu && sys::sched::usable_cpus() < 2 {
                 return Err(format!("{fault} needs two CPUs"));
             }
-            if *fault == Injected::WrongCpu && self.cpus.is_some() {
-                return Err(format!("{fault} chooses CPUs itself, without --cpus"));
+            if *fault == Injected::WrongCpu && (self.cpus.is_some() || self.sides.is_some()) {
+                return Err(format!("{fault} chooses CPUs itself, without --cpus or --cluster"));
             }
             if matches!(fault, Injected::Timers { .. }) && self.rate_hz.is_some() {
                 return Err(format!("{fault} is for one call after the other, without --rate"));
@@ -216,6 +243,12 @@ impl LatencyOptions {
 
     /// Returns the part of a case's name before its arguments.
     pub(super) fn family(&self) -> String {
+        if self.pinged.is_some() {
+            return match self.flavour {
+                Flavour::Hwbinder => "latency_hwping".to_owned(),
+                _ => "latency_ping".to_owned(),
+            };
+        }
         format!("latency_{}", self.flavour.name())
     }
 
@@ -232,7 +265,7 @@ impl LatencyOptions {
             repetitions: 1,
             driver: self.wanted.driver.to_string(),
             device: self.wanted.device.to_string(),
-            placement: "default".to_owned(),
+            placement: self.place.clone().unwrap_or_else(|| "default".to_owned()),
             command_line: self.command_line.clone(),
             ..record::Plan::default()
         }
@@ -279,6 +312,14 @@ mod tests {
             })
             .contains("embedded")
         );
+        assert!(
+            why(|options| {
+                *options = LatencyOptions::pings(Flavour::Binder, "x".to_owned());
+                options.injected = vec![Injected::LoseReply];
+            })
+            .contains("another program's")
+        );
+        assert_eq!(LatencyOptions::pings(Flavour::Hwbinder, String::new()).check(), Ok(()));
         assert!(
             why(|options| {
                 options.flavour = Flavour::Passthrough;

@@ -58,7 +58,8 @@ impl Pairs {
     /// No memory, or a process cannot be started.
     pub(super) fn start(options: &LatencyOptions, setup: &Setup) -> Result<Self, String> {
         let pairs = options.pairs;
-        let servers = if options.flavour == Flavour::Passthrough { 0 } else { pairs };
+        let has_servers = options.flavour != Flavour::Passthrough && options.pinged.is_none();
+        let servers = if has_servers { pairs } else { 0 };
         let classes = if setup.realtime { 2 } else { 1 };
         let samples = usize::try_from(options.iterations * classes).map_err(|error| error.to_string())?;
         let layout = BlockLayout { workers: servers + pairs, callers: pairs, samples, words: WORDS };
@@ -83,7 +84,11 @@ impl Pairs {
                 server: (servers > 0).then_some(pair),
                 samples,
                 pair,
-                name: format!("binderperf.latency.{}.{pair}", std::process::id()),
+                pinged: options.pinged.is_some(),
+                name: options
+                    .pinged
+                    .clone()
+                    .unwrap_or_else(|| format!("binderperf.latency.{}.{pair}", std::process::id())),
                 payload: options.payload,
                 iterations: options.iterations,
                 deadline: options.deadline(),
@@ -163,6 +168,9 @@ impl Pairs {
 fn cpus_of(options: &LatencyOptions, side: Side) -> Option<Vec<u32>> {
     if let Some([client, server]) = options.cpus {
         return Some(vec![if side == Side::Client { client } else { server }]);
+    }
+    if let Some([client, server]) = &options.sides {
+        return Some(if side == Side::Client { client.clone() } else { server.clone() });
     }
     if !options.injected.contains(&Injected::WrongCpu) {
         return None;

@@ -17,6 +17,7 @@ use super::fault::Injected;
 use super::flight::Slowest;
 use super::notes::{NotedThread, ThreadFacts, forget_slow, note_miss, note_slow};
 use super::pace::Pace;
+use super::ping::PingCallee;
 use super::sample::Sample;
 use super::service::Service;
 use crate::endpoint::Endpoint;
@@ -55,7 +56,9 @@ pub(crate) struct LatencyRole {
     /// Capacity for samples.
     pub(super) samples: usize,
     pub(super) pair: u32,
-    /// Name of the pair's service.
+    /// Whether the calls are pings of another program's object.
+    pub(super) pinged: bool,
+    /// Name of the called service; empty for the context's manager.
     pub(super) name: String,
     pub(super) payload: u32,
     pub(super) iterations: u64,
@@ -158,6 +161,7 @@ fn act(role: &LatencyRole, slot: &mut WorkerSlot) -> Result<(), String> {
         ThreadFacts::own().note(slot, NotedThread::Main);
         match (role.side, dialect) {
             (Side::Server, _) => serve(&endpoint, role, slot).map_err(|error| error.to_string()),
+            (Side::Client, _) if role.pinged => call(|name| PingCallee::find(&endpoint, name), role, slot),
             (Side::Client, Dialect::Binder(_)) => {
                 call(|name| BareCallee::find(&endpoint, name, role.payload as usize), role, slot)
             }

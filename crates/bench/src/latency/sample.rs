@@ -6,17 +6,32 @@ use record::Class;
 /// Words of a sample.
 pub(super) const WORDS: usize = 6;
 
-/// A service's report on the thread that served a call.
+/// Bit of [`ServerFacts::sched`]: a fault of the service was to delay the call, and by its own clocks did not.
+pub(super) const SPARED: u64 = 1 << 24;
+
+/// A service's report on the thread that served a call; all zero if it made none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ServerFacts {
     /// Number of the thread.
     pub(super) tid: u32,
     /// CPU that it ran on.
     pub(super) cpu: u32,
-    /// Its scheduling, packed.
+    /// Its scheduling, packed, and [`SPARED`].
     pub(super) sched: u64,
     /// CPU time since its start, in ns.
     pub(super) cpu_ns: u64,
+}
+
+impl ServerFacts {
+    /// Returns true if the service reported.
+    pub(super) fn is_told(self) -> bool {
+        self.tid != 0
+    }
+
+    /// Returns true if a fault of the service failed to delay the call.
+    pub(super) fn is_spared(self) -> bool {
+        self.sched & SPARED != 0
+    }
 }
 
 /// One completed call.
@@ -32,7 +47,7 @@ pub(super) struct Sample {
     /// CPU of the caller before and after.
     pub(super) before: u32,
     pub(super) after: u32,
-    /// Timers were to expire during the call, and by the caller's clock did not.
+    /// Timers were to expire during the call, and by the caller's clock did not; or [`ServerFacts::is_spared`].
     pub(super) spared: bool,
     pub(super) answer: ServerFacts,
 }

@@ -12,9 +12,9 @@ use sys::clock::{monotonic_ns, sleep_until, thread_cpu_ns};
 use sys::interrupt::ThreadId;
 use sys::sched;
 
-use super::blockers::{self, Disk, Monitor};
+use super::blockers::{self, Disk, Monitor, Synced};
 use super::fault::Injected;
-use super::sample::ServerFacts;
+use super::sample::{SPARED, ServerFacts};
 use crate::scheduling::pack;
 use fastrand::Rng;
 use host::realtime::of_own;
@@ -66,15 +66,16 @@ impl Service {
 
     #[inline]
     pub(super) fn serve(&self) -> ServerFacts {
-        if !self.faults.is_empty() {
-            self.go_wrong();
-        }
+        let spared = if self.faults.is_empty() { 0 } else { self.go_wrong() };
         // Last, so that it covers all that this thread did.
-        look()
+        let seen = look();
+        ServerFacts { sched: seen.sched | spared, ..seen }
     }
 
+    /// Commits the faults; returns [`SPARED`] or 0.
     #[cold]
-    fn go_wrong(&self) {
+    fn go_wrong(&self) -> u64 {
+        let mut spared = 0;
         let served = self.served.fetch_add(1, Ordering::Relaxed) + 1;
         for fault in &self.faults {
             match *fault {
@@ -82,7 +83,10 @@ impl Service {
                 Injected::StallServer { us } => stall(us),
                 Injected::MonitorServer { .. } => self.monitor.iter().for_each(|monitor| monitor.enter()),
                 Injected::PollServer { us } => blockers::poll(us),
-                Injected::SyncServer => _ = self.disk.as_ref().map(Disk::sync),
+                Injected::SyncServer => {
+                    let slow = self.disk.as_ref().and_then(|disk| disk.sync().ok());
+                    spared = if slow.is_some_and(Synced::is_wait) { 0 } else { SPARED };
+                }
                 Injected::LockServer { .. } | Injected::ChainServer { .. } => {
                     // The lock guards no data; only the wait matters.
                     drop(self.lock.as_ref().map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner)));
@@ -94,6 +98,7 @@ impl Service {
                 _ => {}
             }
         }
+        spared
     }
 
     fn chance(&self, share: f64) -> bool {

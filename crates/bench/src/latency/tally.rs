@@ -19,6 +19,8 @@ pub(super) struct CaseFacts {
     /// Whether to keep single durations.
     pub(super) raw: bool,
     pub(super) flavour: Flavour,
+    /// Whether services report the threads that served.
+    pub(super) told: bool,
 }
 
 /// Scheduling of the callers of a pair.
@@ -100,8 +102,9 @@ pub(super) fn totals<'s>(class: Class, samples: impl Iterator<Item = &'s Sample>
         p50_same: Percentiles::of(&mut one).map(|percentiles| percentiles.p50),
         p50_apart: Percentiles::of(&mut two).map(|percentiles| percentiles.p50),
     };
+    let told = same.iter().chain(&apart).any(|sample| sample.answer.is_told());
     let percentiles = Percentiles::of(&mut [one, two].concat())?;
-    Some(ClassTotals { class, percentiles, placed: Some(placed) })
+    Some(ClassTotals { class, percentiles, placed: told.then_some(placed) })
 }
 
 /// Returns the numbers of the calls for which `holds` is true.
@@ -134,18 +137,20 @@ pub(super) fn class(
     let bubbles = calls
         .iter()
         .filter(|(sample, idle)| missed(sample) && idle.is_some_and(|idle| idle > sample.took / 2));
+    let if_told = |count: u64| if frame.told { count } else { 0 };
     let latency = Latency {
         misses: count(&missed),
-        bubbles: bubbles.count() as u64,
-        same_cpu: count(&on_one_cpu),
+        bubbles: if_told(bubbles.count() as u64),
+        untold: !frame.told,
+        same_cpu: if_told(count(&on_one_cpu)),
         migrated: count(&migrated),
-        not_inherited,
+        not_inherited: if_told(not_inherited),
         percentiles: Percentiles::of(&mut times.clone()),
         raw: if frame.raw { times.clone() } else { Vec::new() },
         spared: numbers(&calls, |sample| frame.raw && sample.spared),
         load: frame.load.clone(),
         rate_hz: frame.rate_hz,
-        android: Some(as_android(frame.flavour, caller, &calls)),
+        android: frame.told.then(|| as_android(frame.flavour, caller, &calls)),
         ..Latency::new(pair, class, frame.pairs, frame.deadline)
     };
     let cpu_total = calls.iter().map(|(sample, _)| sample.caller_ns).fold(0, u64::saturating_add);
@@ -165,6 +170,7 @@ mod tests {
         rate_hz: None,
         raw: true,
         flavour: Flavour::Hwbinder,
+        told: true,
     };
     const CALLERS: Callers = Callers {
         fifo: Some(Sched { policy: 1, priority: 99, nice: 0 }),
@@ -197,6 +203,17 @@ mod tests {
         assert!(placed.p50_apart.is_some_and(|median| (50..=70).contains(&median)), "{placed:?}");
         assert_eq!(found.percentiles.p50, 14);
         assert_eq!(totals(Class::Other, [].iter()), None);
+    }
+
+    #[test]
+    fn of_a_server_that_tells_nothing_nothing_is_claimed() {
+        let mut samples = [call(Class::Fifo, 5000), call(Class::Fifo, 7)];
+        samples.iter_mut().for_each(|sample| sample.answer = ServerFacts::default());
+        let frame = CaseFacts { told: false, ..FRAME };
+        let (measured, latency) = class(&frame, 0, Class::Fifo, &CALLERS, &samples);
+        assert!(measured.is_some() && latency.untold && latency.android.is_none());
+        assert_eq!((latency.misses, latency.bubbles, latency.same_cpu, latency.not_inherited), (1, 0, 0, 0));
+        assert_eq!(totals(Class::Fifo, samples.iter()).expect("calls").placed, None);
     }
 
     #[test]

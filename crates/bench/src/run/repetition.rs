@@ -8,6 +8,7 @@ use super::search;
 use crate::measure::same_cpu::Watched;
 use crate::measure::{Halt, RoundTrip, Sequence, batch};
 use crate::plan::{MinTime, Plan, Planned};
+use crate::profiled;
 use crate::servers::{AnyClient, Servers, on_client};
 
 /// Reason of a repetition that a signal cut short.
@@ -46,6 +47,9 @@ impl RepetitionRunner<'_> {
 
     fn measure<R: RoundTrip>(&mut self, index: usize, client: &mut R, trials: &mut Trials<'_>) -> Outcome {
         let first = self.found[index].is_none();
+        if first && let Err(reason) = profiled::announce(trials.name) {
+            return Outcome::Failed { reason, partial: None };
+        }
         if first
             && !self.plan.dry_run
             && self.plan.min_warmup_s > 0.0

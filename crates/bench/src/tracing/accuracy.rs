@@ -48,6 +48,8 @@ pub struct AccuracyOptions {
     pub iterations: u32,
     /// Folder that keeps the recordings, if any.
     pub keep: Option<PathBuf>,
+    /// Write marks into the shared buffer, too.
+    pub shared_marks: bool,
 }
 
 /// Result for one cause.
@@ -221,7 +223,7 @@ impl AccuracyTest<'_> {
         let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         words.extend(["--record".to_owned(), document.display().to_string()]);
         let typed = words.join(" ");
-        record_own(words, usual_categories(), BUFFER_KB, file.clone())?;
+        record_own(words, usual_categories(), BUFFER_KB, file.clone(), self.options.shared_marks)?;
         let failed = |why: String| CheckError::Unready(format!("{cause}: binderperf {typed}: {why}"));
         let run = read_record(&document).map_err(failed);
         let stopped = sys::stop_signal::received().is_some();

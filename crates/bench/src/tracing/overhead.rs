@@ -139,7 +139,7 @@ fn once(options: &OverheadOptions, way: RecordingMode, folder: &Path) -> Result<
     match way.categories() {
         None => run_own(&words)?,
         Some(categories) => {
-            record_own(words.to_vec(), categories, BUFFER_KB, folder.join("run.trace"))?;
+            record_own(words.to_vec(), categories, BUFFER_KB, folder.join("run.trace"), false)?;
         }
     }
     let failed = |why: String| CheckError::Unready(format!("binderperf {}: {why}", words.join(" ")));

@@ -68,7 +68,7 @@ pub(crate) fn run(
     client: impl FnOnce(&Process) -> Outcome,
 ) -> ExitCode {
     let mut arguments = std::env::args().skip(1);
-    let place = arguments.next().unwrap_or_else(|| "auto".to_owned());
+    let place = arguments.next().unwrap_or_else(|| "private".to_owned());
     let context = match binder::find(&place, flavour) {
         Ok(context) => context,
         Err(error) => {

@@ -33,7 +33,7 @@ pub(super) const PROBES: &[Probe] = &[
 const PROPERTIES: [&str; 3] = ["getprop.txt", "system/build.prop", "vendor/build.prop"];
 
 /// An Android system property, and the file it is from.
-pub(super) fn property(
+pub(crate) fn property(
     snapshot: &Snapshot,
     name: &str,
 ) -> Result<Option<(&'static str, String)>, Unavailable> {

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
-use sys::errno::{EINVAL, EMFILE, EPROTO};
+use sys::errno::{EINVAL, EMFILE, EPERM, EPROTO};
 
 use sys::epoll::Epoll;
 use sys::errno::EBUSY;
@@ -37,6 +37,8 @@ const LOOK_MS: i32 = 500;
 struct ClientSocket {
     socket: OwnedFd,
     peer: Peer,
+    /// The process that it speaks for: its own, or one that it supervises.
+    pid: u32,
     /// Set once the client has sent its hello.
     proc: Option<ProcId>,
     /// Taken out of the epoll set until its turn.
@@ -184,7 +186,7 @@ impl<'t> Server<'t> {
     }
 
     fn pid_of(&self, token: u64) -> u32 {
-        self.clients.get(&token).map_or(LISTENER_PID, |client| client.peer.pid)
+        self.clients.get(&token).map_or(LISTENER_PID, |client| client.pid)
     }
 
     /// Takes connections of streams out of the epoll set until their turn, and others if many are ready.
@@ -249,7 +251,7 @@ impl<'t> Server<'t> {
             self.host.budgets.disconnect(peer.pid);
         }
         added?;
-        self.clients.insert(token, ClientSocket { socket, peer, proc: None, parked: false });
+        self.clients.insert(token, ClientSocket { socket, peer, pid: peer.pid, proc: None, parked: false });
         self.silent.push_back((Instant::now() + self.hello_patience, token));
         Ok(())
     }
@@ -304,18 +306,18 @@ impl<'t> Server<'t> {
     }
 
     fn dismiss(&mut self, token: u64, disconnect: Disconnect) {
-        let Some(ClientSocket { socket, peer, proc, .. }) = self.clients.remove(&token) else { return };
+        let Some(ClientSocket { socket, pid, proc, .. }) = self.clients.remove(&token) else { return };
         drop(socket);
         if let Some(proc) = proc {
             self.tokens.remove(&proc);
             self.core.close(proc, &mut self.host);
             self.host.leave(proc);
         }
-        self.host.budgets.disconnect(peer.pid);
+        self.host.budgets.disconnect(pid);
         if let Disconnect::Violation(why) = disconnect
             && let Some(left_out) = self.notices.tell(why, self.began.elapsed())
         {
-            (self.tell)(Event::Dropped { pid: peer.pid, why, left_out });
+            (self.tell)(Event::Dropped { pid, why, left_out });
         }
     }
 
@@ -332,7 +334,12 @@ impl<'t> Server<'t> {
                 return self.refuse(token, "version", EPROTO, why);
             }
         };
-        let Some(pid) = self.clients.get(&token).map(|client| client.peer.pid) else { return Ok(()) };
+        if hello.pid != 0
+            && let Err(Exceeded { errno, why }) = self.speak_for(token, hello.pid)
+        {
+            return self.refuse(token, why, errno, why.to_owned());
+        }
+        let Some(pid) = self.clients.get(&token).map(|client| client.pid) else { return Ok(()) };
         if let Err(Exceeded { errno, why }) = self.host.budgets.take(pid, Shared::DESCRIPTORS, Shared::BYTES)
         {
             return self.refuse(token, why, errno, why.to_owned());
@@ -347,8 +354,8 @@ impl<'t> Server<'t> {
         };
         let Some(client) = self.clients.get_mut(&token) else { return Ok(()) };
         let security_context = seqpacket::peer_security(client.socket.as_fd());
-        let Peer { pid, euid } = client.peer;
-        let Hello { context, call_slots } = hello;
+        let euid = client.peer.euid;
+        let Hello { context, call_slots, .. } = hello;
         let proc = self.core.open(Client { pid, euid, context, map_size: 0, security_context, call_slots });
         client.proc = Some(proc);
         self.tokens.insert(proc, token);
@@ -357,8 +364,25 @@ impl<'t> Server<'t> {
         sent
     }
 
+    /// Lets a client speak for another process of its user, to which it is charged from now on.
+    fn speak_for(&mut self, token: u64, pid: u32) -> Result<(), Exceeded> {
+        const OTHERS: Exceeded =
+            Exceeded { errno: EPERM, why: "a client speaks for processes of its own user only" };
+        let Some(client) = self.clients.get_mut(&token) else { return Ok(()) };
+        let owner = sys::identity::owner_of(pid).map_err(|_| OTHERS)?;
+        // Root may become any other.
+        if owner != client.peer.euid && client.peer.euid != 0 {
+            return Err(OTHERS);
+        }
+        client.peer.euid = owner;
+        self.host.budgets.connect(pid)?;
+        self.host.budgets.disconnect(client.pid);
+        client.pid = pid;
+        Ok(())
+    }
+
     fn refuse(&mut self, token: u64, kind: &'static str, errno: i32, why: String) -> Result<(), Disconnect> {
-        if let Some(pid) = self.clients.get(&token).map(|client| client.peer.pid) {
+        if let Some(pid) = self.clients.get(&token).map(|client| client.pid) {
             self.report_refused(kind, pid, &why);
             // One that tries again at once waits longer.
             self.turns.at_leisure(pid, true);
@@ -430,7 +454,7 @@ impl<'t> Server<'t> {
             Err(error) => return self.answer(token, error.raw_os_error().unwrap_or(EMFILE), &[]),
         };
         let memory = std::sync::Arc::clone(&arena.memory);
-        let Some(pid) = self.clients.get(&token).map(|client| client.peer.pid) else { return Ok(()) };
+        let Some(pid) = self.clients.get(&token).map(|client| client.pid) else { return Ok(()) };
         if let Err(Exceeded { errno, .. }) = self.host.budgets.take(pid, 1, memory.len()) {
             return self.answer(token, errno, &[]);
         }
@@ -480,7 +504,7 @@ fn send_welcome(client: &ClientSocket, proc: ProcId, shared: &Shared) -> Result<
     let Shared { inbox, outbox, doorbells, .. } = shared;
     let memories = [&**inbox, outbox, &**doorbells];
     let sizes = memories.map(|memory| memory.len() as u64);
-    let welcome = Reception::Welcome { proc, pid: client.peer.pid, sizes };
+    let welcome = Reception::Welcome { proc, pid: client.pid, sizes };
     let fds = memories.map(SealedMemory::descriptor);
     seqpacket::send(client.socket.as_fd(), &welcome.encode(), &fds, Wait::No)
         .map_err(|_| Disconnect::ClientLeft)

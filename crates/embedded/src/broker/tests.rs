@@ -31,7 +31,7 @@ const MAP_SIZE: usize = 64 << 10;
 const THREAD: ThreadKey = ThreadKey { slot: 3, generation: 1 };
 
 fn hello() -> Hello {
-    Hello { context: "binder".into(), call_slots: true }
+    Hello { context: "binder".into(), call_slots: true, pid: 0 }
 }
 
 /// A broker on a thread, and its events.

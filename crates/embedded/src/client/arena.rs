@@ -4,6 +4,7 @@
 //! Facts: contract BUF-01, BUF-07, TX-24, OPN-03, OBJ-01, OBJ-15 to OBJ-18.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sys::sealed_memory::{LentMemory, SealedMemory};
@@ -31,12 +32,30 @@ impl Arriving {
     }
 }
 
+/// Memory for a receiving area that is not in use yet.
+#[derive(Debug)]
+pub struct Area {
+    pub(super) memory: SealedMemory,
+    /// Bytes of the area, in front of its lease.
+    pub(super) size: usize,
+    pub(super) size_asked_for: usize,
+}
+
+impl AsFd for Area {
+    /// The memory, to be mapped read-only from its start.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.memory.descriptor()
+    }
+}
+
 /// The receiving area. Only the broker and this process map it.
 #[derive(Debug)]
 pub(super) struct Arena {
     /// The whole memory object: the area, then its lease.
     memory: SealedMemory,
     lent: LentMemory,
+    /// First address of the area for the program: a supervised one maps the area itself, elsewhere.
+    base: u64,
     lease_at: usize,
     size_asked_for: usize,
     /// The program gave up the area. The mappings stay, because a reader may still use them.
@@ -48,13 +67,15 @@ impl Arena {
     ///
     /// # Errors
     /// `ENOMEM`; `EINVAL`: the memory has no room for its lease.
-    pub(super) fn map(memory: SealedMemory, size: usize, size_asked_for: usize) -> io::Result<Self> {
+    pub(super) fn map(area: Area, base: Option<u64>) -> io::Result<Self> {
+        let Area { memory, size, size_asked_for } = area;
         let lease_at = framing::lease_at(size);
         if memory.len() != framing::arena_memory(size) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let lent = memory.lend(size)?;
-        Ok(Self { memory, lent, lease_at, size_asked_for, given_up: AtomicBool::new(false) })
+        let base = base.unwrap_or(lent.base());
+        Ok(Self { memory, lent, base, lease_at, size_asked_for, given_up: AtomicBool::new(false) })
     }
 
     /// Size that the program asked for, in bytes; at most [`super::MAP_MAX`] of them are used (contract
@@ -76,7 +97,7 @@ impl Arena {
     /// First address of the area, in the terms of delivered buffer addresses.
     #[inline]
     pub(super) fn base(&self) -> u64 {
-        self.lent.base()
+        self.base
     }
 
     /// The lease under which this process places buffers.
@@ -97,7 +118,7 @@ impl Arena {
     ) {
         match arriving.shape.vector() {
             Some(vector) => {
-                unpack((&self.memory, &self.lent), (channel, piece.from), offset, arriving.layout, vector);
+                unpack((&self.memory, self.base), (channel, piece.from), offset, arriving.layout, vector);
             }
             _ => self.memory.copy_from(offset as usize + piece.at, channel, piece.from, piece.len),
         }
@@ -138,7 +159,7 @@ impl Arena {
 
     /// The bytes at an address, if they lie in the area.
     pub(super) fn lent(&self, address: u64, len: u64) -> Option<&[u8]> {
-        self.lent.lent(address.checked_sub(self.base())?, len)
+        self.lent.lent(address.checked_sub(self.base)?, len)
     }
 
     /// Reads a value at an offset; `None` if it lies outside the area.
@@ -177,14 +198,14 @@ fn take_over(channel: &SealedMemory, piece: call_slot::Piece) {
 /// elements are adjacent in the call slot as well as here.
 #[inline(never)]
 fn unpack(
-    (memory, lent): (&SealedMemory, &LentMemory),
+    (memory, base): (&SealedMemory, u64),
     (channel, from): (&SealedMemory, usize),
     offset: u64,
     layout: Layout,
     vector: Vector,
 ) {
     let to = offset as usize;
-    let structure = lent.base() + offset + layout.scattered;
+    let structure = base + offset + layout.scattered;
     memory.copy_from(to, channel, from, vector.head);
     memory.put_words(to + vector.head, vector.objects_at(structure));
     memory.put_words(to + layout.offsets as usize, vector.offsets_at(structure));

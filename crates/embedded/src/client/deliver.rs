@@ -4,7 +4,8 @@
 //! Facts: contract TX-02 to TX-04, OBJ-11 to OBJ-13, OBJ-21; `binder_thread_read`, Linux 7.2.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
+use std::sync::atomic::Ordering;
 
 use abi::codes::{br, object, tf};
 use abi::layout::{BufferObject, FdArrayObject, FdObject, TransactionData, TransactionDataSecctx};
@@ -17,6 +18,7 @@ use super::core::thread::{BrokerCall, Frame, Served};
 use super::delivered::Buffer;
 use super::read::{Next, Output};
 use crate::priority::Restore;
+use crate::program::Caller;
 use crate::rpc::protocol::{Delivery, Request, Sched};
 use crate::trace_events::{CodeAndFlags, TaskId};
 
@@ -32,6 +34,25 @@ struct Extent {
 struct Descriptors {
     objects: Vec<(u64, OwnedFd)>,
     array: Vec<OwnedFd>,
+    /// Numbers of those in a supervised program: of FD objects, then of FDA objects.
+    installed: [Vec<i32>; 2],
+}
+
+impl Descriptors {
+    /// Takes a descriptor for its receiver; returns its number there.
+    fn take(&mut self, caller: Caller<'_>, fd: OwnedFd, object: Option<u64>) -> io::Result<i32> {
+        if let Caller::There(program, thread) = caller {
+            let number = program.install(thread, fd.as_fd())?;
+            self.installed[usize::from(object.is_none())].push(number);
+            return Ok(number);
+        }
+        let number = fd.as_raw_fd();
+        match object {
+            Some(at) => self.objects.push((at, fd)),
+            None => self.array.push(fd),
+        }
+        Ok(number)
+    }
 }
 
 impl ActiveThread<'_> {
@@ -125,8 +146,9 @@ impl ActiveThread<'_> {
     }
 
     fn remember_buffer(&mut self, base: u64, offset: u64, descriptors: Descriptors) {
-        let Descriptors { objects, array } = descriptors;
-        self.state.buffers.insert(base.wrapping_add(offset), Buffer { offset, descriptors: objects, array });
+        let Descriptors { objects, array, installed: [_, installed] } = descriptors;
+        let buffer = Buffer { offset, descriptors: objects, array, installed };
+        self.state.buffers.insert(base.wrapping_add(offset), buffer);
     }
 
     /// Fetches a delivery's descriptors and writes their local numbers into its objects.
@@ -139,9 +161,16 @@ impl ActiveThread<'_> {
         if count == 0 {
             return Ok(Descriptors::default());
         }
-        let key = self.thread().key;
+        let (key, who) = (self.thread().key, self.who);
         self.unlocked(|process| match process.line.fetch(key, &Request::TakeFds { transaction })? {
-            (0, all) => Ok(process.place_descriptors(extent, all)),
+            (0, all) => {
+                let (mut placed, caller) = (Descriptors::default(), process.caller(who));
+                let result = process.place_descriptors(extent, all, &mut placed, caller);
+                if let (Err(_), Caller::There(program, thread)) = (&result, caller) {
+                    placed.installed.iter().flatten().for_each(|number| program.close(thread, *number));
+                }
+                result.map(|()| placed)
+            }
             (errno, _) => Err(io::Error::from_raw_os_error(errno)),
         })
     }
@@ -156,9 +185,15 @@ impl ActiveThread<'_> {
 }
 
 impl Process {
-    fn place_descriptors(&self, extent: &Extent, all: Vec<OwnedFd>) -> Descriptors {
-        let mut placed = Descriptors::default();
-        let Some(arena) = self.arena() else { return placed };
+    /// Writes the receiver's numbers of descriptors into a delivery's objects.
+    fn place_descriptors(
+        &self,
+        extent: &Extent,
+        all: Vec<OwnedFd>,
+        placed: &mut Descriptors,
+        caller: Caller<'_>,
+    ) -> io::Result<()> {
+        let Some(arena) = self.arena() else { return Ok(()) };
         let base = arena.base();
         let offsets_at = extent.buffer + extent.data_size.next_multiple_of(8);
         let mut all = all.into_iter();
@@ -168,9 +203,11 @@ impl Process {
             let Some(kind) = arena.peek::<u32>(at) else { continue };
             if kind == object::FD {
                 let Some(fd) = all.next() else { break };
-                let number = (fd.as_raw_fd() as u64).to_ne_bytes();
-                arena.poke(at + std::mem::offset_of!(FdObject, fd) as u64, &number);
-                placed.objects.push((base + at, fd));
+                let number = match self.installs_descriptors.load(Ordering::Relaxed) {
+                    true => fd.into_raw_fd(),
+                    false => placed.take(caller, fd, Some(base + at))?,
+                };
+                arena.poke(at + std::mem::offset_of!(FdObject, fd) as u64, &(number as u64).to_ne_bytes());
             } else if kind == object::FDA {
                 let Some(array) = arena.peek::<FdArrayObject>(at) else { continue };
                 let parent = offsets_at.wrapping_add(array.parent.wrapping_mul(8));
@@ -180,12 +217,12 @@ impl Process {
                 let Some(parent) = parent else { continue };
                 let start = parent.buffer.wrapping_sub(base).wrapping_add(array.parent_offset);
                 for (index, fd) in all.by_ref().take(array.num_fds as usize).enumerate() {
-                    arena.poke(start + index as u64 * 4, &fd.as_raw_fd().to_ne_bytes());
-                    placed.array.push(fd);
+                    let number = placed.take(caller, fd, None)?;
+                    arena.poke(start + index as u64 * 4, &number.to_ne_bytes());
                 }
             }
         }
-        placed
+        Ok(())
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Buffer {
     pub(super) descriptors: Vec<(u64, OwnedFd)>,
     /// Descriptors of FDA objects: closed with the buffer (contract OBJ-13).
     pub(super) array: Vec<OwnedFd>,
+    /// Numbers of the latter in a supervised program.
+    pub(super) installed: Vec<i32>,
 }
 
 impl Buffer {
@@ -24,7 +26,7 @@ impl Buffer {
     /// (contract OBJ-13).
     pub(super) fn close_descriptors(self) -> bool {
         self.descriptors.into_iter().for_each(|(_, descriptor)| mem::forget(descriptor));
-        !self.array.is_empty()
+        !self.array.is_empty() || !self.installed.is_empty()
     }
 }
 

@@ -122,7 +122,8 @@ impl Process {
         }
         while pending(&result) && Instant::now() < deadline {
             // A signal aborts the freeze, unless its handler restarts interrupted calls (contract FRZ-04).
-            result = signals.sleep(STEP).and_then(|()| ask(LOOK_AGAIN));
+            let there = |()| self.check_presence(who);
+            result = signals.sleep(STEP).and_then(there).and_then(|()| ask(LOOK_AGAIN));
         }
         if result.is_err() {
             ask(GIVE_UP)?;

@@ -61,13 +61,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use abi::codes::ioctl;
-use sys::errno::EBUSY;
+use sys::errno::{EBUSY, EINTR};
 use sys::fixed_memory::FixedMemory;
 use sys::lock::Lock;
 use sys::sealed_memory::SealedMemory;
 
 use self::core::thread::Thread;
 use self::core::{Core, LooperPool};
+use super::program::{Caller, Program};
 use super::rpc::connection::BrokerConnection;
 use super::rpc::framing::{self, Hello};
 use super::rpc::protocol::{Request, Sched, ThreadKey};
@@ -76,6 +77,7 @@ use super::shm::doorbell::{self, BellMemory, Doorbells};
 use super::shm::ring::{Consumer, RingMemory};
 use super::shm::wait::Waiter;
 use super::trace_events::TraceWriter;
+pub use arena::Area;
 use arena::Arena;
 use channel::SpareChannels;
 use delivered::DeliveredBuffers;
@@ -132,17 +134,30 @@ struct State {
     pollables: u32,
 }
 
+/// For whom a context is opened.
+#[derive(Debug, Default)]
+pub(super) struct Opener {
+    /// The thread whose scheduling free threads take (contract SCH-04).
+    pub(super) who: Identity,
+    /// The program, if it is another process's.
+    pub(super) program: Option<Arc<dyn Program>>,
+}
+
 /// One open connection.
 #[derive(Debug)]
 pub(super) struct Process {
     /// Distinguishes this connection from others in thread-local memory.
     serial: u64,
     settings: Settings,
+    /// The program that a supervisor makes calls for; `None` if this process makes its own.
+    program: Option<Arc<dyn Program>>,
     line: BrokerConnection,
     bells: Doorbells<Arc<BellMemory>>,
     arena: OnceLock<Arena>,
     outbox: Lock<SealedMemory>,
     nonblocking: AtomicBool,
+    /// The number in a delivered FD object is the program's own descriptor, which nobody takes over from this value.
+    installs_descriptors: AtomicBool,
     /// CPU of the last caller through a call slot, plus 1; 0 for none. A hint for waiting.
     caller_cpu: AtomicU32,
     locals: Box<[Local; doorbell::SLOTS as usize]>,
@@ -158,18 +173,19 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Opens a context of the broker in `directory`. `opener`: the thread whose scheduling free threads take
-    /// (contract SCH-04).
+    /// Opens a context of the broker in `directory`. `opener`: whom it is opened for.
     pub(super) fn open(
         directory: &Path,
         name: &str,
         settings: Settings,
         options: OpenOptions,
-        opener: Identity,
+        opener: Opener,
         trace: Option<TraceWriter>,
     ) -> Result<Self, OpenError> {
         static SERIAL: AtomicU64 = AtomicU64::new(1);
-        let hello = Hello { context: name.to_owned(), call_slots: settings.call_slots };
+        let Opener { who, program } = opener;
+        let pid = program.as_ref().map_or(0, |program| program.pid());
+        let hello = Hello { context: name.to_owned(), call_slots: settings.call_slots, pid };
         let (line, welcome) = BrokerConnection::open(directory, hello)?;
         let os = |call| move |source| OpenError::Os { path: directory.to_owned(), call, source };
         let broken = |_| OpenError::Os {
@@ -189,9 +205,10 @@ impl Process {
             inbox_broken: AtomicBool::new(false),
             outbox: Lock::new(welcome.outbox),
             nonblocking: AtomicBool::new(options.nonblocking),
+            installs_descriptors: AtomicBool::new(false),
             caller_cpu: AtomicU32::new(0),
             locals: Box::new(std::array::from_fn(|_| Local::default())),
-            home: inherit::Home::of(opener),
+            home: inherit::Home::of(who),
             trace,
             state: Lock::new(State {
                 core: Core::new(welcome.proc),
@@ -202,6 +219,7 @@ impl Process {
             }),
             arena: OnceLock::new(),
             settings,
+            program,
         };
         process.bells.set_inherit(settings.inherit as u32);
         if options.map_size > 0 {
@@ -217,6 +235,29 @@ impl Process {
     #[inline]
     fn arena(&self) -> Option<&Arena> {
         self.arena.get().filter(|arena| !arena.is_given_up())
+    }
+
+    /// Memory and descriptors of a thread.
+    #[inline]
+    fn caller(&self, who: Identity) -> Caller<'_> {
+        match &self.program {
+            None => Caller::Here,
+            Some(program) => Caller::There(&**program, who.tid()),
+        }
+    }
+
+    /// Checks that a supervised thread is still in its call.
+    ///
+    /// # Errors
+    /// `EINTR`: a signal has taken it out.
+    #[inline]
+    fn check_presence(&self, who: Identity) -> io::Result<()> {
+        match self.caller(who) {
+            Caller::There(program, thread) if !program.waits(thread) => {
+                Err(io::Error::from_raw_os_error(EINTR))
+            }
+            _ => Ok(()),
+        }
     }
 
     #[inline]
@@ -248,6 +289,11 @@ impl Process {
             thread.own().before = before;
         }
         let written = thread.write(exchange);
+        if let Caller::There(program, tid) = self.caller(who)
+            && !exchange.write.is_empty()
+        {
+            thread.unlocked(|_| program.written(tid, exchange.write_consumed));
+        }
         if let Some(trace) = self.traced() {
             self.trace_written(trace, exchange, written.as_ref().err().and_then(io::Error::raw_os_error));
         }
@@ -295,6 +341,11 @@ impl Process {
         self.arena()?.lent(address, len)
     }
 
+    /// See [`EmbeddedConnection::install_descriptors`](crate::connection::EmbeddedConnection::install_descriptors).
+    pub(super) fn install_descriptors(&self) {
+        self.installs_descriptors.store(true, Ordering::Relaxed);
+    }
+
     /// See `Connection::take_fd`.
     pub(super) fn take_fd(&self, address: u64) -> Option<OwnedFd> {
         self.state.lock().buffers.take_descriptor(address)
@@ -310,13 +361,25 @@ impl Process {
     /// # Errors
     /// See [`EmbeddedConnection::map`](crate::connection::EmbeddedConnection::map).
     pub(super) fn map(&self, size: usize) -> io::Result<()> {
+        let area = self.area(size)?;
+        self.adopt(area, None)
+    }
+
+    /// Makes the memory of a receiving area of `size` bytes, once.
+    pub(super) fn area(&self, size: usize) -> io::Result<Area> {
         let request = Request::Map { size: size as u64 };
         let descriptor = match self.line.fetch(ThreadKey::NOBODY, &request)? {
             (0, descriptors) => descriptors.into_iter().next().ok_or(io::ErrorKind::InvalidData)?,
             (errno, _) => return Err(io::Error::from_raw_os_error(errno)),
         };
         let used = size.min(MAP_MAX);
-        let arena = Arena::map(SealedMemory::map(descriptor, framing::arena_memory(used))?, used, size)?;
+        let memory = SealedMemory::map(descriptor, framing::arena_memory(used))?;
+        Ok(Area { memory, size: used, size_asked_for: size })
+    }
+
+    /// Receives into an area from now on. `base`: its first address for the program, if another process maps it.
+    pub(super) fn adopt(&self, area: Area, base: Option<u64>) -> io::Result<()> {
+        let arena = Arena::map(area, base)?;
         let base = arena.base();
         // Cannot fail in practice: the broker gives a process one area.
         self.arena.set(arena).map_err(|_| io::Error::from_raw_os_error(EBUSY))?;

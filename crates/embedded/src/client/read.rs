@@ -81,6 +81,7 @@ impl ActiveThread<'_> {
             if !ready || process.anything_new() || !self.state.core.channels.is_settled() {
                 self.wait_until_readable(takes_any)?;
             }
+            self.check_presence()?;
             self.fill(takes_any, &mut out)?;
             // Only the filler was written: another thread took the work, or nobody has any.
             let must_return = process.local(slot).need_return.load(Ordering::Relaxed);
@@ -112,6 +113,21 @@ impl ActiveThread<'_> {
             }
             mode => drop(process.home.settle(self.who, mode, trace)),
         }
+    }
+
+    /// Checks that a supervised thread is still in its call, before work is taken for it: a signal may have taken it
+    /// out, and the work is another's then (contract WR-06, WR-07).
+    ///
+    /// # Errors
+    /// `EINTR`.
+    fn check_presence(&mut self) -> io::Result<()> {
+        let checked = self.process.check_presence(self.who);
+        if checked.is_err()
+            && let Some(idle) = self.state.core.needed_idle_thread()
+        {
+            self.process.ring(idle);
+        }
+        checked
     }
 
     fn wait_until_readable(&mut self, takes_any: bool) -> io::Result<()> {

@@ -9,7 +9,7 @@ use abi::codes::tf;
 use abi::layout::TransactionData;
 use abi::{BufferAddress, Payload, stream};
 
-use sys::errno::{EMFILE, ENFILE, EPROTO, ETOOMANYREFS};
+use sys::errno::{EINTR, EMFILE, ENFILE, EPROTO, ETOOMANYREFS};
 
 use super::active_thread::ActiveThread;
 use super::core::slot_call::BoxedCall;
@@ -20,6 +20,7 @@ use super::inherit;
 use crate::payload::encode::encode;
 use crate::payload::gather::gather;
 use crate::priority::Restore;
+use crate::program::Caller;
 use crate::rpc::protocol::{Lineage, Request, Transact, TransactKind};
 use crate::settings::Inherit;
 use crate::shm::call_slot::Source as _;
@@ -58,7 +59,7 @@ impl ActiveThread<'_> {
             // The layout is only needed for a call slot.
             let has_slot = handle.is_some_and(|bound| bound.channel.is_open());
             if has_slot
-                && let Some(encoded) = encode(data, buffers_size, payload)
+                && let Some(encoded) = encode(data, buffers_size, payload, process.caller(self.who))
                 && self.call_in_slot(data, &encoded)
             {
                 self.state.core.release_early(slot);
@@ -99,7 +100,7 @@ impl ActiveThread<'_> {
         }
         let sending = Sending { data, buffers_size, payload };
         let sent = match served {
-            Served::CallSlot(call) => match encode(data, buffers_size, payload)
+            Served::CallSlot(call) => match encode(data, buffers_size, payload, process.caller(self.who))
                 .filter(|encoded| encoded.shape().is_ok_and(|shape| call.channel.has_room(shape.len())))
             {
                 Some(encoded) => {
@@ -193,11 +194,20 @@ impl ActiveThread<'_> {
         let process = self.process;
         // Set only now: a reply's frame has already left the stack.
         self.thread().pending = pending;
+        let caller = process.caller(self.who);
         let (_outbox, descriptors) = self.unlocked(|process| {
             let outbox = process.outbox.lock();
-            let descriptors = gather(&outbox, data, buffers_size, *payload, &mut transact);
+            let descriptors = gather(&outbox, data, buffers_size, (*payload, caller), &mut transact);
             (outbox, descriptors)
         });
+        let is_faulty = transact.data_fault != 0 || transact.fault_errno != 0;
+        if let Caller::There(program, thread) = caller
+            && is_faulty
+            && !program.waits(thread)
+        {
+            // The memory of a killed program is gone: what it was about to send was not sent (contract EXT-08).
+            return Err(io::Error::from_raw_os_error(EINTR));
+        }
         let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
         let preassigned = match process.traced() {
             Some(trace) => self.trace_sending(trace, &transact, answers)?,

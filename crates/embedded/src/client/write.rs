@@ -14,6 +14,7 @@ use super::active_thread::ActiveThread;
 use super::core::thread::{Frame, Pending};
 use super::placements::Lent;
 use super::wait_for_work::Until;
+use crate::program::Caller;
 use crate::rpc::protocol::Request;
 use crate::shm::doorbell::of_command;
 use crate::trace_events::Fate;
@@ -154,6 +155,9 @@ impl ActiveThread<'_> {
     }
 
     fn close_descriptors(&mut self, buffer: super::delivered::Buffer) {
+        if let Caller::There(program, thread) = self.process.caller(self.who) {
+            buffer.installed.iter().for_each(|number| program.close(thread, *number));
+        }
         if buffer.close_descriptors() {
             self.process.set_need_return(self.slot, true);
         }

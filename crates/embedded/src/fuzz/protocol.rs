@@ -150,7 +150,7 @@ impl Datagrams {
 
 /// Joins like a client; returns the memories that it receives.
 fn join(socket: &OwnedFd) -> Vec<SealedMemory> {
-    let hello = Hello { context: "fuzz0".to_owned(), call_slots: true };
+    let hello = Hello { context: "fuzz0".to_owned(), call_slots: true, pid: 0 };
     let (mut bytes, mut fds) = ([0; framing::RECEPTION_MAX], Vec::new());
     let welcomed = seqpacket::send(socket.as_fd(), &hello.encode(), &[], Wait::Forever)
         .and_then(|()| seqpacket::recv(socket.as_fd(), &mut bytes, &mut fds, Wait::Forever))

@@ -13,6 +13,7 @@ use super::packed::{STRUCTURE, Vector};
 use super::scatter::{ALIGN, Layout, View, Walk};
 use super::shape::{LARGEST, Shape, ShapeError, Source, behind_head};
 use super::vouched::Vouched;
+use crate::program::Caller;
 
 /// A payload that a call slot carries.
 #[derive(Debug)]
@@ -40,12 +41,13 @@ pub(crate) fn encode<'p>(
     data: &TransactionData,
     buffers_size: Option<u64>,
     payload: &Payload<'p>,
+    caller: Caller<'p>,
 ) -> Option<SlotPayload<'p>> {
     match plain(data, buffers_size, payload) {
         Some(bytes) => {
             Some(SlotPayload { shape: Shape::plain(bytes.len()).ok()?, bytes: Bytes::Plain(bytes) })
         }
-        None => encode_scattered(data, buffers_size, *payload),
+        None => encode_scattered(data, buffers_size, Vouched::new(*payload, caller)),
     }
 }
 
@@ -66,13 +68,12 @@ pub(crate) fn plain<'p>(
 fn encode_scattered<'p>(
     data: &TransactionData,
     buffers_size: Option<u64>,
-    payload: Payload<'p>,
+    vouched: Vouched<'p>,
 ) -> Option<SlotPayload<'p>> {
     let layout = Layout::of(data.data_size, data.offsets_size, buffers_size.unwrap_or(0))?;
     if layout.end > LARGEST as u64 || !layout.is_aligned() {
         return None;
     }
-    let vouched = Vouched::new(payload);
     let encoded = match (vouched.data(data), vouched.offsets(data)) {
         (Some(bytes), _) if data.offsets_size == 0 => {
             Some(SlotPayload { shape: Shape::plain(bytes.len()).ok()?, bytes: Bytes::Plain(bytes) })
@@ -212,7 +213,7 @@ impl SlotPayload<'_> {
         let layout = self.shape.layout();
         give(0, data);
         give(layout.offsets as usize, offsets);
-        let mut vouched = Vouched::new(Payload { buffers, ..Payload::default() });
+        let mut vouched = Vouched::new(Payload { buffers, ..Payload::default() }, Caller::Here);
         // Accepted before, so that each buffer is found again.
         let _ = walk(Draft { layout, data, offsets }, |at, buffer| {
             give(at as usize, vouched.buffer(buffer.buffer, buffer.length)?);

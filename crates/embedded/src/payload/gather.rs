@@ -8,11 +8,11 @@ use abi::Payload;
 use abi::codes::object;
 use abi::layout::TransactionData;
 use sys::errno::{EBADF, EFAULT, EINVAL, EMFILE, ENOSPC};
-use sys::own_memory;
 use sys::sealed_memory::SealedMemory;
 
 use super::scatter::{FoundObject, Layout, View, Walk};
 use super::vouched::Vouched;
+use crate::program::Caller;
 use crate::rpc::protocol::{MAX_FDS, OUTBOX_SIZE, Transact};
 
 /// A payload on its way into the outbox, which has the layout of a receiver's buffer.
@@ -20,6 +20,7 @@ struct Outbox<'o> {
     memory: &'o SealedMemory,
     layout: Layout,
     vouched: Vouched<'o>,
+    caller: Caller<'o>,
     /// Offset of each object's scattered buffer; of another object without meaning.
     buffers: Vec<u64>,
     descriptors: Vec<OwnedFd>,
@@ -39,7 +40,7 @@ impl Outbox<'_> {
         let mut done = 0;
         while done < len {
             let part = &mut buffer[..(len - done).min(4096) as usize];
-            own_memory::read(address.wrapping_add(done), part).map_err(|_| EFAULT)?;
+            self.caller.read(address.wrapping_add(done), part).map_err(|_| EFAULT)?;
             self.memory.copy_in((offset + done) as usize, part);
             done += part.len() as u64;
         }
@@ -47,8 +48,9 @@ impl Outbox<'_> {
     }
 
     fn data_and_offsets(&mut self, data: &TransactionData) -> Result<(), i32> {
-        self.copy(0, data.buffer, data.data_size)
-            .map_err(|errno| if errno == EFAULT && begins_with_an_object(data) { EINVAL } else { errno })?;
+        self.copy(0, data.buffer, data.data_size).map_err(|errno| {
+            if errno == EFAULT && begins_with_an_object(self.caller, data) { EINVAL } else { errno }
+        })?;
         self.copy(self.layout.offsets, data.offsets, data.offsets_size)
     }
 
@@ -59,8 +61,7 @@ impl Outbox<'_> {
         let mut number = [0; 4];
         self.memory.copy_out(at as usize, &mut number);
         let number = i32::try_from(u32::from_ne_bytes(number)).map_err(|_| EBADF)?;
-        let copy =
-            sys::descriptor::duplicate(number).map_err(|error| error.raw_os_error().unwrap_or(EBADF))?;
+        let copy = self.caller.descriptor(number).map_err(|error| error.raw_os_error().unwrap_or(EBADF))?;
         self.descriptors.push(copy);
         Ok(())
     }
@@ -114,7 +115,7 @@ pub(crate) fn gather(
     memory: &SealedMemory,
     data: &TransactionData,
     buffers_size: Option<u64>,
-    payload: Payload<'_>,
+    vouched: (Payload<'_>, Caller<'_>),
     transact: &mut Transact,
 ) -> Vec<OwnedFd> {
     transact.data_size = data.data_size;
@@ -125,8 +126,9 @@ pub(crate) fn gather(
         transact.data_fault = ENOSPC;
         return Vec::new();
     };
-    let vouched = Vouched::new(payload);
-    let mut outbox = Outbox { memory, layout, vouched, buffers: Vec::new(), descriptors: Vec::new() };
+    let (payload, caller) = vouched;
+    let vouched = Vouched::new(payload, caller);
+    let mut outbox = Outbox { memory, layout, vouched, caller, buffers: Vec::new(), descriptors: Vec::new() };
     if let Err(errno) = outbox.data_and_offsets(data) {
         transact.data_fault = errno;
         return Vec::new();
@@ -148,7 +150,7 @@ pub(crate) fn gather(
 
 /// Whether the first object is at offset 0. The kernel reads an object before it copies the data in front of it, and
 /// treats an unreadable one as untyped (contract OBJ-01).
-fn begins_with_an_object(data: &TransactionData) -> bool {
+fn begins_with_an_object(caller: Caller<'_>, data: &TransactionData) -> bool {
     let mut first = [0; 8];
-    data.offsets_size >= 8 && own_memory::read(data.offsets, &mut first).is_ok() && first == [0; 8]
+    data.offsets_size >= 8 && caller.read(data.offsets, &mut first).is_ok() && first == [0; 8]
 }

@@ -7,21 +7,23 @@ use std::io;
 
 use abi::Payload;
 use abi::layout::TransactionData;
-use sys::own_memory;
 use zerocopy::IntoBytes;
+
+use crate::program::Caller;
 
 /// The payload that a caller vouches for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Vouched<'p> {
     payload: Payload<'p>,
+    caller: Caller<'p>,
     /// Index behind the last buffer found: lookups are usually in order and of whole buffers.
     next: usize,
 }
 
 impl<'p> Vouched<'p> {
     #[inline]
-    pub(crate) fn new(payload: Payload<'p>) -> Self {
-        Self { payload, next: 0 }
+    pub(crate) fn new(payload: Payload<'p>, caller: Caller<'p>) -> Self {
+        Self { payload, caller, next: 0 }
     }
 
     /// The data that a command points to.
@@ -82,7 +84,7 @@ impl<'p> Vouched<'p> {
                 into.copy_from_slice(bytes);
                 Ok(())
             }
-            None => own_memory::read(address, into),
+            None => self.caller.read(address, into),
         }
     }
 }

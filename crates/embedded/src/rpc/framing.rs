@@ -31,6 +31,8 @@ struct HelloHeader {
     version: u32,
     call_slots: u32,
     name_len: u64,
+    pid: u32,
+    unused: u32,
 }
 
 /// Largest size of a hello, in bytes.
@@ -43,6 +45,8 @@ pub(crate) struct Hello {
     pub(crate) context: String,
     /// Whether the client uses channels.
     pub(crate) call_slots: bool,
+    /// The process that the client speaks for; 0: itself.
+    pub(crate) pid: u32,
 }
 
 /// Error: a first message is not a valid hello.
@@ -58,7 +62,8 @@ impl Hello {
     /// Encodes the message.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let (call_slots, name_len) = (self.call_slots.into(), self.context.len() as u64);
-        let header = HelloHeader { magic: MAGIC, version: VERSION, call_slots, name_len };
+        let (magic, version, pid) = (MAGIC, VERSION, self.pid);
+        let header = HelloHeader { magic, version, call_slots, name_len, pid, unused: 0 };
         [header.as_bytes(), self.context.as_bytes()].concat()
     }
 
@@ -72,7 +77,11 @@ impl Hello {
         }
         let context = std::str::from_utf8(name).ok().filter(|name| is_name(name));
         let context = context.filter(|name| name.len() as u64 == header.name_len);
-        Ok(Self { context: context.ok_or(BadHello::Garbage)?.to_owned(), call_slots: header.call_slots != 0 })
+        Ok(Self {
+            context: context.ok_or(BadHello::Garbage)?.to_owned(),
+            call_slots: header.call_slots != 0,
+            pid: header.pid,
+        })
     }
 }
 
@@ -199,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_hello_comes_back_and_a_stranger_or_an_old_version_is_recognised() {
-        let hello = Hello { context: "hwbinder".into(), call_slots: true };
+        let hello = Hello { context: "hwbinder".into(), call_slots: true, pid: 77 };
         let bytes = hello.encode();
         assert_eq!(Hello::decode(&bytes), Ok(hello.clone()));
         let mut old = bytes.clone();

@@ -16,6 +16,9 @@ use driver::error::OpenError;
 /// announced.
 pub const TRACING: &str = "BINDERPERF_TRACING";
 
+/// Environment variable with the tracefs directory for marks, where that is not the one of [`TRACING`].
+pub const MARKS: &str = "BINDERPERF_MARKS";
+
 /// Name of the announcement's file in the user's directory.
 const FILE: &str = "tracing";
 
@@ -71,10 +74,19 @@ pub fn withdraw() -> io::Result<()> {
 /// The tracefs directory for a process that opens a context now, if any.
 #[must_use]
 pub fn requested() -> Option<PathBuf> {
+    if let Some(folder) = marks() {
+        return Some(folder);
+    }
     match std::env::var_os(TRACING) {
         Some(folder) => (!folder.is_empty()).then(|| folder.into()),
         None => announced_in(&user_directory()),
     }
+}
+
+/// The tracefs directory of [`MARKS`], if any.
+#[must_use]
+pub fn marks() -> Option<PathBuf> {
+    std::env::var_os(MARKS).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
 /// The announced directory, if the file belongs to this user alone and the directory still exists.

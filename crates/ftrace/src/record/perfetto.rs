@@ -69,7 +69,7 @@ pub fn record(plan: &PerfettoPlan<'_>, observer: &mut dyn Observer) -> Result<Pe
     observer.begins(&recorder.wait_until_on()?);
     let log = std::path::absolute(plan.output).map_err(TraceError::output(plan.output))?;
     let start = Instant::now();
-    let mut running = plan.work.start(&scratch.folder, &log)?;
+    let mut running = plan.work.start(&scratch.folder, None, &log)?;
     let mut missed = false;
     let ended = loop {
         // A terminal's Ctrl-C ends it, too.
@@ -94,6 +94,21 @@ pub fn record(plan: &PerfettoPlan<'_>, observer: &mut dyn Observer) -> Result<Pe
     recorder.wait_for_end(keeps)?;
     let bytes = if keeps { Some(scratch.keep(&written, plan.output)?) } else { None };
     Ok(PerfettoSummary { ended, missed, bytes })
+}
+
+/// Asks the recorder what it can record, which says whether it can be used at all.
+///
+/// # Errors
+/// There is no `perfetto`, or its service does not answer: a message.
+pub fn usable() -> Result<(), String> {
+    let asked = Command::new(PROGRAM).arg("--query").stdin(Stdio::null()).stdout(Stdio::null()).output();
+    let asked = asked.map_err(|error| absent(error).to_string())?;
+    if asked.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&asked.stderr);
+    let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+    Err(format!("perfetto --query failed ({}): {}", asked.status, last.trim()))
 }
 
 /// Whether a program of this name is in `PATH`.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::switch::{FOLDER_VARIABLE, LOG_VARIABLE};
+use crate::switch::{FOLDER_VARIABLE, LOG_VARIABLE, MARKS_VARIABLE};
 use crate::tracefs::TraceError;
 
 /// Poll interval.
@@ -51,8 +51,14 @@ pub(super) enum Running {
 }
 
 impl Work {
-    /// Starts the workload. A command gets [`FOLDER_VARIABLE`] and [`LOG_VARIABLE`], and dies with the recorder.
-    pub(super) fn start(&self, folder: &Path, log: &Path) -> Result<Running, TraceError> {
+    /// Starts the workload. A command gets [`FOLDER_VARIABLE`], [`LOG_VARIABLE`] and, with a folder for marks,
+    /// [`MARKS_VARIABLE`], and dies with the recorder.
+    pub(super) fn start(
+        &self,
+        folder: &Path,
+        marks: Option<&Path>,
+        log: &Path,
+    ) -> Result<Running, TraceError> {
         match self {
             Self::Time(time) => Ok(Running::Until(Instant::now() + *time)),
             Self::Command { program, name, words, silent } => {
@@ -61,6 +67,10 @@ impl Work {
                     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
                 }
                 command.arg0(name).args(words).env(FOLDER_VARIABLE, folder).env(LOG_VARIABLE, log);
+                match marks {
+                    Some(marks) => command.env(MARKS_VARIABLE, marks),
+                    None => command.env_remove(MARKS_VARIABLE),
+                };
                 sys::child::die_with_parent(&mut command);
                 match command.spawn() {
                     Ok(child) => Ok(Running::Child { child, asked: None }),

@@ -10,7 +10,7 @@ pub mod registry;
 pub mod server;
 pub mod wire;
 
-pub use client::{NoService, Services};
+pub use client::Services;
 pub use server::ServiceManager;
 pub use wire::InstanceInfo;
 

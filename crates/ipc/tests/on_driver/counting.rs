@@ -71,6 +71,10 @@ impl Context for CountingContext {
     fn describe(&self) -> String {
         self.0.describe()
     }
+
+    fn options(&self) -> String {
+        self.0.options()
+    }
 }
 
 pub(crate) struct CountingConnection(AnyConnection);

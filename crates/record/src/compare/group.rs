@@ -30,7 +30,7 @@ pub struct Member {
 /// One case over all runs of a group.
 pub(crate) struct Series {
     pub(crate) name: String,
-    pub(super) kind: CaseKind,
+    pub(crate) kind: CaseKind,
     pub(crate) shape: Shape,
     /// The runs that have a number.
     pub(super) runs: Vec<RunRepetitions>,
@@ -55,7 +55,7 @@ pub(crate) struct MergedRepetition {
 /// The properties of a case that must be equal for its times to be comparable.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Shape {
-    payload_bytes: u64,
+    pub(crate) payload_bytes: u64,
     threads: u32,
     crowd: Option<(CrowdShape, u32)>,
     pairs: Option<u32>,
@@ -109,6 +109,11 @@ impl Shape {
 impl Series {
     fn new(name: String, case: &Case) -> Series {
         Series { name, kind: case.kind, shape: Shape::of(case), runs: Vec::new(), failed: Vec::new() }
+    }
+
+    /// Whether it is a subject of the test or a control.
+    pub(crate) fn kind(&self) -> CaseKind {
+        self.kind
     }
 
     /// Whether any run has a value.

@@ -37,7 +37,7 @@ pub enum Target {
 pub enum ConvertError {
     /// No record was given.
     Nothing,
-    /// Several records were given; only CSV can hold them.
+    /// Several records were given, and the format holds one.
     TooMany {
         /// Number of records.
         records: usize,
@@ -58,7 +58,7 @@ impl fmt::Display for ConvertError {
             Self::TooMany { records } => {
                 write!(
                     f,
-                    "{records} records are too many: only csv has a row for each, give one for any other format"
+                    "{records} records are too many: only csv and lava hold several, give one for any other format"
                 )
             }
             Self::Lacks { what, format } => write!(f, "the record has no {what}, which {format} needs"),
@@ -74,7 +74,7 @@ impl std::error::Error for ConvertError {}
 /// If there are no records, too many, or one lacks something that the format requires.
 pub fn convert(runs: &[Run], target: Target) -> Result<String, ConvertError> {
     let run = runs.first().ok_or(ConvertError::Nothing)?;
-    if runs.len() > 1 && target != Target::Csv {
+    if runs.len() > 1 && !matches!(target, Target::Csv | Target::Lava) {
         return Err(ConvertError::TooMany { records: runs.len() });
     }
     if runs.iter().any(|run| run.cases.is_empty()) {
@@ -87,7 +87,7 @@ pub fn convert(runs: &[Run], target: Target) -> Result<String, ConvertError> {
         }
         Target::Junit => Ok(junit::document(run)),
         Target::Ktap => Ok(ktap::lines(run)),
-        Target::Lava => Ok(lava::signals(run)),
+        Target::Lava => Ok(runs.iter().map(lava::signals).collect()),
         Target::Kcidb => kcidb::document(run),
         Target::Csv => csv::table(runs),
     }

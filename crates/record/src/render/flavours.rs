@@ -69,7 +69,7 @@ impl Figures<'_> {
     fn control(&self) -> &'static str {
         let embedded = self.0.driver.as_ref().and_then(|driver| driver.embedded.as_ref());
         let spins = embedded.is_some_and(|settings| !settings.waiting.starts_with("sleep"));
-        if spins && self.0.plan.placement == "cross" { "spin" } else { "futex" }
+        if spins && self.0.plan.placement.starts_with("cross") { "spin" } else { "futex" }
     }
 }
 

@@ -5,7 +5,9 @@
 
 mod background;
 mod chart;
+mod clusters;
 mod environment;
+mod headline;
 mod html;
 mod inversion;
 mod latency;

@@ -130,12 +130,15 @@ pub(super) fn warnings(run: &Run) -> Vec<String> {
     lines
 }
 
-fn placed(placement: &str) -> &str {
-    match placement {
+fn placed(placement: &str) -> String {
+    let (sides, chosen) = placement.split_once("; ").unwrap_or((placement, ""));
+    let sides = match sides {
         "same" => "both sides of every case on one CPU",
         "cross" => "the two sides of every case on two CPUs",
+        "default" => "by the scheduler",
         other => other,
-    }
+    };
+    [sides, chosen].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 fn row(run: &Run, case: &Case, controls: &Controls) -> Row {

@@ -237,6 +237,11 @@ impl Case {
     pub fn median_real(&self) -> Option<f64> {
         self.samples()?.percentile(50.0).map(|median| median as f64)
     }
+
+    /// Median of each repetition that ran to its end, in clock units.
+    pub fn medians(&self) -> impl Iterator<Item = f64> {
+        self.measurements().filter_map(|numbers| numbers.samples.percentile(50.0)).map(|median| median as f64)
+    }
 }
 
 /// A further number of a repetition.

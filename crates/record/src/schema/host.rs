@@ -26,10 +26,16 @@ pub struct Host {
     /// The kernel's current clock source, e.g. `tsc`.
     #[serde(default)]
     pub clocksource: Option<String>,
+    /// The phone or board; `None` if nothing is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<super::Device>,
     /// The kernel of a guest of `binderperf vm`, as given to `--kernel`; empty elsewhere, and for the kernel that `vm`
     /// takes by itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub guest_kernel: Vec<String>,
+    /// How the user's machine reaches this one, as given to `--on`; `None` for the user's machine itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
 }
 
 /// The kind of machine that a run took place on.

@@ -91,6 +91,10 @@ pub struct Latency {
     pub misses: u64,
     /// Missed calls in which neither side ran on a CPU for more than half of the time.
     pub bubbles: u64,
+    /// True if the called object, another program's, told nothing of its thread: `bubbles`, `same_cpu` and `not_inherited` are
+    /// then unknown, and 0.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untold: bool,
     /// Calls served on the caller's CPU, without migrated ones.
     pub same_cpu: u64,
     /// Calls during which the caller migrated to another CPU, so that "same CPU" has no meaning.
@@ -103,7 +107,8 @@ pub struct Latency {
     /// Every single time in clock units in the order of the calls, if requested.
     #[serde(default, serialize_with = "crate::render::json::on_one_line")]
     pub raw: Vec<u64>,
-    /// Indices into `raw` of the calls in which a timer was due and, by the caller's clock, did not expire.
+    /// Indices into `raw` of the calls that a fault was to delay and did not: a timer that, by the caller's clock, did not
+    /// expire in the call, or a disk that, by the server's clocks, kept it working longer than waiting.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spared: Vec<u64>,
     /// The background load, as typed, e.g. `cpu:4`; empty for none.
@@ -138,6 +143,7 @@ impl Latency {
             deadline,
             misses: 0,
             bubbles: 0,
+            untold: false,
             same_cpu: 0,
             migrated: 0,
             not_inherited: 0,
@@ -192,6 +198,10 @@ pub struct LatencyTest {
     pub flavour: String,
     /// False if the interface was called in the client's own process, without IPC.
     pub binderized: bool,
+    /// The registered name of the object whose pings are the calls, empty for the context's manager; `None` if the test
+    /// called services of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinged: Option<String>,
     /// Number of pairs of client and server.
     pub pairs: u32,
     /// Iterations of each pair; each consists of one call of each class.
@@ -230,6 +240,13 @@ pub struct LatencyTest {
     /// is one of the sweep's deadlines.
     #[serde(default)]
     pub sweep: Option<Sweep>,
+}
+
+impl LatencyTest {
+    /// The command's word for the test: `binder`, `hwbinder` or `ping`.
+    pub fn word(&self) -> &str {
+        if self.pinged.is_some() { "ping" } else { &self.flavour }
+    }
 }
 
 /// A missed deadline.

@@ -15,7 +15,9 @@ pub fn of_latency(run: &Run, test: &LatencyTest) -> Vec<Verdict> {
     if test.sweep.is_none() {
         verdicts.push(deadline(run, test));
     }
-    verdicts.push(inheritance(run, test));
+    if test.pinged.is_none() {
+        verdicts.push(inheritance(run, test));
+    }
     if test.sweep.is_none() {
         verdicts.extend(sync(run));
     }
@@ -55,6 +57,7 @@ fn deadline(run: &Run, test: &LatencyTest) -> Verdict {
     let host = if run.host.class == HostClass::Bare { "" } else { ", or the host took away its CPU" };
     let waited = "neither side ran for most of the time but waited for a CPU, a wake-up or a lock";
     let mut why = match bubbles {
+        _ if test.pinged.is_some() => "a trace says whether a side computed or waited".to_owned(),
         0 => format!("{ran}{host}"),
         _ if bubbles == misses => waited.to_owned(),
         _ => format!("in {bubbles} {waited}; in the others {ran}{host}"),
@@ -76,7 +79,7 @@ fn deadline(run: &Run, test: &LatencyTest) -> Verdict {
     }
     let record = format!(
         "binderperf trace record --html miss.html -- latency {} --trace -i {} -w {}",
-        test.flavour,
+        test.word(),
         test.iterations.max(5000),
         test.pairs
     );

@@ -6,14 +6,15 @@ use crate::schema::Sched;
 
 #[test]
 fn sync_is_good_above_six_tenths_only() {
-    let sync = |same_cpu, calls, migrated| Served { calls, same_cpu, migrated }.sync();
+    let sync = |same_cpu, calls, migrated| Served { calls, same_cpu, migrated, untold: 0 }.sync();
     assert_eq!(sync(61, 100, 0), Some(SyncVerdict::Good));
     assert_eq!(sync(60, 100, 0), Some(SyncVerdict::Poor));
     assert_eq!(sync(0, 100, 0), Some(SyncVerdict::Poor));
     assert_eq!(sync(60, 100, 1), Some(SyncVerdict::Good), "a call that moved is no call served elsewhere");
     assert_eq!(sync(0, 100, 100), None, "nothing is left to judge");
     assert_eq!(sync(0, 0, 0), None);
-    assert_eq!(Served { calls: 10, same_cpu: 6, migrated: 2 }.ratio(), Some(0.75));
+    assert_eq!(Served { calls: 10, same_cpu: 6, migrated: 2, untold: 0 }.ratio(), Some(0.75));
+    assert_eq!(Served { calls: 10, same_cpu: 0, migrated: 2, untold: 8 }.sync(), None);
 }
 
 #[test]

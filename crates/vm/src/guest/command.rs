@@ -26,7 +26,7 @@ struct Stop {
 /// before it runs, and its status behind it. Returns the status of the first that failed.
 pub(super) fn run(job: &Job, folder: &Path, outbox: &Outbox) -> Result<Status, String> {
     let stop = Arc::new(Stop::default());
-    if let Ok(orders) = outbox.orders() {
+    if let Some(orders) = outbox.orders() {
         let stop = stop.clone();
         // Not joined: it may wait for a stop request that never comes.
         sys::title::thread("guest orders", move || obey(orders, &stop))

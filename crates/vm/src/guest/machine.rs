@@ -45,12 +45,38 @@ pub(super) fn mount_all() -> Result<(), String> {
     Ok(())
 }
 
+/// Address to which QEMU's user network forwards by default.
+const ADDRESS: std::net::Ipv4Addr = std::net::Ipv4Addr::new(10, 0, 2, 15);
+
 /// Host name in the guest's records.
 const HOST_NAME: &str = "guest";
 
 /// Sets the host name. A failure is ignored: the name is then "(none)".
 pub(super) fn take_name() {
     let _ = std::fs::write("/proc/sys/kernel/hostname", HOST_NAME);
+}
+
+/// Keeps the kernel's messages off the console, where they would tear the commands' lines. A failure is ignored: only
+/// lines that a message tears are lost, and their readers see that.
+pub(super) fn silence_the_kernel() {
+    let _ = std::fs::write("/proc/sys/kernel/printk", "1");
+}
+
+/// Puts the network up: the loopback interface, and the card that QEMU's user network is behind.
+pub(super) fn bring_up_network() -> Result<(), String> {
+    let said = |name: &str, error: &std::io::Error| {
+        format!("putting the network interface {name} up: {}", sys::errno::describe(error))
+    };
+    sys::interface::put_up("lo").map_err(|error| said("lo", &error))?;
+    for _ in 0..LOOKS {
+        let names = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+        let card = names.filter_map(|entry| entry.file_name().into_string().ok()).find(|name| name != "lo");
+        if let Some(name) = card {
+            return sys::interface::put_up_with(&name, ADDRESS).map_err(|error| said(&name, &error));
+        }
+        std::thread::sleep(LOOK);
+    }
+    Err("no network card appeared; the kernel needs CONFIG_VIRTIO_NET, built in or as a module (--modules DIR)".into())
 }
 
 fn make_folder(place: &Path) -> std::io::Result<()> {
@@ -90,9 +116,9 @@ fn up_and_idle() -> Option<(Duration, Duration)> {
     Some((words.next()??, words.next()??))
 }
 
-/// Interval of the idle check.
+/// Interval of the idle check and of the look for a network card.
 const LOOK: Duration = Duration::from_millis(100);
-/// Give up waiting for an idle machine after this time.
+/// Give up waiting for either after this time.
 const LOOKS: u32 = 50;
 
 /// Waits until the machine has been up for `until` and is idle. The kernel continues its start-up work (cipher

@@ -18,6 +18,7 @@ use host::CLASS_VARIABLE;
 use record::HostClass;
 
 use super::job::{GUEST_MARK, JOB_PATH, Job, class_of_guest};
+use super::profiler::PORT as PROFILE_PORT;
 use outbox::Outbox;
 
 /// The command's working folder; its files are returned to the host.
@@ -71,13 +72,16 @@ fn serve() -> Result<Infallible, String> {
         std::fs::read(Path::new("/").join(JOB_PATH)).map_err(|error| format!("reading the job: {error}"))?;
     let mut job: Job = serde_json::from_slice(&text).map_err(|error| format!("reading the job: {error}"))?;
     let loaded = machine::load_modules(&job.modules);
-    let outbox = Outbox::open().map_err(|why| match &loaded {
+    let outbox = Outbox::of(&job).map_err(|why| match &loaded {
         Ok(()) => why,
         Err(module) => format!("{why} ({module})"),
     })?;
     let outcome = loaded.map_err(Event::Failed).and_then(|()| work(&mut job, &outbox));
     let last = outcome.map_or_else(|failure| failure, Event::Done);
     outbox.send(&Frame::Event(last)).map_err(|error| format!("telling the host how it ended: {error}"))?;
+    if job.console {
+        end();
+    }
     // The host kills QEMU once it has read the last frame, which is faster than powering off.
     std::thread::sleep(Duration::from_secs(20));
     end()
@@ -87,6 +91,9 @@ fn serve() -> Result<Infallible, String> {
 fn work(job: &mut Job, outbox: &Outbox) -> Result<Status, Event> {
     let release = machine::release();
     binder::bring_up().map_err(|said| Event::NoBinder { said, release: release.clone() })?;
+    if job.network {
+        machine::bring_up_network().map_err(Event::Failed)?;
+    }
     let cmdline = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
     let class = class_of_guest(&cmdline);
     if let Some(class) = class {
@@ -94,6 +101,9 @@ fn work(job: &mut Job, outbox: &Outbox) -> Result<Status, Event> {
     }
     if class == Some(HostClass::Icount) {
         counting::take_one_way().map_err(Event::Failed)?;
+    }
+    if let Some(port) = outbox::find_port(PROFILE_PORT) {
+        job.env.insert(profile::PORT_VARIABLE.into(), port.display().to_string());
     }
     machine::settle(Duration::from_millis(job.settle_ms));
     let other = |error: std::io::Error| Event::Failed(sys::errno::describe(&error));

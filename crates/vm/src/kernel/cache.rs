@@ -16,6 +16,9 @@ use crate::error::VmError;
 use super::name::{Name, newest_first};
 use super::{Kernel, Module};
 
+/// Folder of the cache. Its name changes when guests need more modules than kernels in it were kept with.
+const FOLDER: &str = "binderperf/kernels-2";
+
 /// A cached kernel's description.
 #[derive(Debug, Serialize, Deserialize)]
 struct Manifest {
@@ -29,16 +32,16 @@ struct Manifest {
 
 /// The cache of one user.
 #[derive(Debug)]
-pub(super) struct Cache {
+pub(crate) struct Cache {
     root: PathBuf,
 }
 
 /// The write lock, held until dropped.
 #[derive(Debug)]
-pub(super) struct Writing<'a> {
+pub(crate) struct Writing<'a> {
     cache: &'a Cache,
     /// Temporary folder, removed on drop.
-    pub(super) scratch: PathBuf,
+    pub(crate) scratch: PathBuf,
     _lock: File,
 }
 
@@ -50,24 +53,29 @@ impl Drop for Writing<'_> {
 }
 
 impl Cache {
-    /// `$XDG_CACHE_HOME/binderperf/kernels`, or below `~/.cache`.
+    /// `$XDG_CACHE_HOME/binderperf/kernels-2`, or below `~/.cache`.
     ///
     /// # Errors
     /// [`VmError::Host`]: neither variable is an absolute path.
-    pub(super) fn of_user() -> Result<Self, VmError> {
+    pub(crate) fn of_user() -> Result<Self, VmError> {
         let absolute =
             |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
         let none = std::io::Error::other("neither XDG_CACHE_HOME nor HOME is an absolute path");
         let base = base.ok_or(none).map_err(VmError::host("choosing a folder for kernels"))?;
-        Ok(Self { root: base.join("binderperf/kernels") })
+        Ok(Self { root: base.join(FOLDER) })
+    }
+
+    /// The folder of all kernels.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
     }
 
     /// The kernel with this key, if it is cached.
     ///
     /// # Errors
     /// [`VmError::Host`]: it is cached but cannot be read.
-    pub(super) fn entry(&self, key: &str) -> Result<Option<Kernel>, VmError> {
+    pub(crate) fn entry(&self, key: &str) -> Result<Option<Kernel>, VmError> {
         let folder = self.root.join(key);
         if !folder.is_dir() {
             return Ok(None);
@@ -112,11 +120,24 @@ impl Cache {
         found
     }
 
+    /// The keys of all cached kernels, sorted.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        let below = |folder: &str| {
+            let entries = std::fs::read_dir(self.root.join(folder)).into_iter().flatten().flatten();
+            let is_kernel = |entry: &std::fs::DirEntry| entry.path().join("kernel.json").is_file();
+            let named = entries.filter(is_kernel).filter_map(|entry| entry.file_name().into_string().ok());
+            named.map(|name| format!("{folder}{name}")).collect::<Vec<String>>()
+        };
+        let mut keys = [below(""), below("built/")].concat();
+        keys.sort();
+        keys
+    }
+
     /// Takes the write lock and removes what a killed writer left.
     ///
     /// # Errors
     /// [`VmError::Host`].
-    pub(super) fn write(&self, progress: &mut dyn FnMut(&str)) -> Result<Writing<'_>, VmError> {
+    pub(crate) fn write(&self, progress: &mut dyn FnMut(&str)) -> Result<Writing<'_>, VmError> {
         let doing = || VmError::host(format!("writing to the kernel cache {}", self.root.display()));
         std::fs::create_dir_all(self.root.join("names")).map_err(doing())?;
         let lock = File::create(self.root.join("lock")).map_err(doing())?;
@@ -140,27 +161,79 @@ impl Writing<'_> {
     /// [`VmError::Host`].
     pub(super) fn keep(&self, key: &str, kernel: &Kernel, config: Option<&Path>) -> Result<Kernel, VmError> {
         let place = self.cache.root.join(key);
-        let doing = || VmError::host(format!("keeping the kernel in {}", place.display()));
         if !place.exists() {
-            let draft = self.scratch.join("entry");
-            std::fs::create_dir_all(draft.join("modules")).map_err(doing())?;
-            std::fs::copy(&kernel.image, draft.join("vmlinuz")).map_err(doing())?;
-            if let Some(config) = config {
-                std::fs::copy(config, draft.join("config")).map_err(doing())?;
-            }
-            for module in &kernel.modules {
-                std::fs::write(draft.join("modules").join(module.file_name()), &module.content)
-                    .map_err(doing())?;
-            }
-            let modules = kernel.modules.iter().map(|module| module.name.clone()).collect();
-            let arch = Some(kernel.arch.to_string());
-            let manifest = Manifest { release: kernel.release.clone(), arch, modules };
-            let manifest =
-                serde_json::to_vec_pretty(&manifest).map_err(std::io::Error::from).map_err(doing())?;
-            std::fs::write(draft.join("kernel.json"), manifest).map_err(doing())?;
-            std::fs::rename(&draft, &place).map_err(doing())?;
+            let draft = self.draft(kernel, config)?;
+            std::fs::rename(&draft, &place)
+                .map_err(VmError::host(format!("keeping the kernel in {}", place.display())))?;
         }
         Ok(Kernel { image: place.join("vmlinuz"), ..kernel.clone() })
+    }
+
+    /// Stores a kernel in place of one that may be there, with further files (name, path); returns the stored one.
+    ///
+    /// # Errors
+    /// [`VmError::Host`].
+    pub(crate) fn replace(
+        &self,
+        key: &str,
+        kernel: &Kernel,
+        config: &Path,
+        beside: &[(&str, &Path)],
+    ) -> Result<Kernel, VmError> {
+        let place = self.cache.root.join(key);
+        let doing = || VmError::host(format!("keeping the kernel in {}", place.display()));
+        let draft = self.draft(kernel, Some(config))?;
+        for (name, path) in beside {
+            std::fs::copy(path, draft.join(name)).map_err(doing())?;
+        }
+        let folder = place.parent().unwrap_or(&self.cache.root);
+        std::fs::create_dir_all(folder).map_err(doing())?;
+        if place.exists() {
+            std::fs::rename(&place, self.scratch.join("replaced")).map_err(doing())?;
+        }
+        std::fs::rename(&draft, &place).map_err(doing())?;
+        Ok(Kernel { image: place.join("vmlinuz"), ..kernel.clone() })
+    }
+
+    /// Removes the kernel with this key, and the moving names that stand for it.
+    ///
+    /// # Errors
+    /// [`VmError::Host`].
+    pub(crate) fn remove(&self, key: &str) -> Result<(), VmError> {
+        let place = self.cache.root.join(key);
+        // Gone at once; what it consists of goes with the scratch folder.
+        std::fs::rename(&place, self.scratch.join("removed"))
+            .and_then(|()| std::fs::remove_dir_all(self.scratch.join("removed")))
+            .map_err(VmError::host(format!("removing {}", place.display())))?;
+        for name in std::fs::read_dir(self.cache.root.join("names")).into_iter().flatten().flatten() {
+            let stands_for_it = std::fs::read_to_string(name.path()).is_ok_and(|text| text.trim() == key);
+            if stands_for_it {
+                std::fs::remove_file(name.path())
+                    .map_err(VmError::host(format!("removing {}", name.path().display())))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A complete entry in the temporary folder.
+    fn draft(&self, kernel: &Kernel, config: Option<&Path>) -> Result<PathBuf, VmError> {
+        let draft = self.scratch.join("entry");
+        let doing = || VmError::host(format!("writing a kernel into {}", draft.display()));
+        std::fs::create_dir_all(draft.join("modules")).map_err(doing())?;
+        std::fs::copy(&kernel.image, draft.join("vmlinuz")).map_err(doing())?;
+        if let Some(config) = config {
+            std::fs::copy(config, draft.join("config")).map_err(doing())?;
+        }
+        for module in &kernel.modules {
+            std::fs::write(draft.join("modules").join(module.file_name()), &module.content)
+                .map_err(doing())?;
+        }
+        let modules = kernel.modules.iter().map(|module| module.name.clone()).collect();
+        let arch = Some(kernel.arch.to_string());
+        let manifest = Manifest { release: kernel.release.clone(), arch, modules };
+        let manifest = serde_json::to_vec_pretty(&manifest).map_err(std::io::Error::from).map_err(doing())?;
+        std::fs::write(draft.join("kernel.json"), manifest).map_err(doing())?;
+        Ok(draft)
     }
 
     /// Makes a moving name stand for a release.

@@ -10,13 +10,15 @@ use crate::qemu::last_line;
 use super::{Kernel, files_below, image, modules};
 
 /// Files to extract, out of some hundred megabytes.
-const WANTED: [&str; 6] = [
+const WANTED: [&str; 8] = [
     "*/vmlinuz*",
     "*/boot/config-*",
     "*/lib/modules/*/config",
     "*/binder_linux.ko*",
     "*/rust_binder.ko*",
     "*/drivers/*/virtio*.ko*",
+    "*/net_failover.ko*",
+    "*/failover.ko*",
 ];
 
 /// Whether the file is a Debian package.

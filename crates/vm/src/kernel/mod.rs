@@ -2,10 +2,12 @@
 //! Not here: booting them (`session`).
 
 mod apt;
+pub(crate) mod built;
 mod cache;
 mod deb;
 mod fetch;
 mod image;
+mod linux_source;
 mod modules;
 mod name;
 mod own;
@@ -15,11 +17,12 @@ mod unpack;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+pub(crate) use cache::Cache;
+pub(crate) use linux_source::{SourcePackage, download};
 pub(super) use modules::Module;
 
 use super::arch::Arch;
 use super::error::VmError;
-use cache::Cache;
 use name::Name;
 
 /// The user's choice.
@@ -41,12 +44,17 @@ impl Choice {
         let other = self.arch.filter(|arch| *arch != Arch::own()).map(|arch| arch.facts().debian);
         match (&self.given[..], other) {
             ([], Some(arch)) => vec![arch.to_owned()],
-            ([name], Some(arch)) if !name.ends_with(arch) && !Path::new(name).exists() => {
+            ([name], Some(arch)) if has_no_arch(name, arch) => {
                 vec![format!("{name}-{arch}")]
             }
             (given, _) => given.to_vec(),
         }
     }
+}
+
+/// Whether a word of `--kernel` is a name that this architecture has to be added to.
+fn has_no_arch(word: &str, arch: &str) -> bool {
+    !word.ends_with(arch) && built::name(word).is_none() && !Path::new(word).exists()
 }
 
 /// A bootable kernel.
@@ -94,6 +102,7 @@ pub(super) fn resolve(choice: &Choice, progress: &mut dyn FnMut(&str)) -> Result
         files if files.iter().all(|given| is_file(given)) => {
             from_files(files, choice.modules.as_deref(), progress)
         }
+        [name] if built::name(name).is_some() => kept(name),
         [name] => {
             let bad = |why| VmError::BadKernel { given: name.clone(), why };
             named(&Name::parse(name, arch).map_err(bad)?, choice.refresh, progress)
@@ -110,6 +119,38 @@ pub(super) fn resolve(choice: &Choice, progress: &mut dyn FnMut(&str)) -> Result
         }),
         _ => Ok(kernel),
     }
+}
+
+/// A kernel that was built here, by `built:NAME`.
+fn kept(given: &str) -> Result<Kernel, VmError> {
+    let bad = |why| VmError::BadKernel { given: given.to_owned(), why };
+    let key = built::name(given)
+        .and_then(built::key)
+        .ok_or_else(|| bad("that is no name of a built kernel".into()))?;
+    Cache::of_user()?.entry(&key)?.ok_or_else(|| {
+        bad("no kernel of that name was built; `binderperf vm kernels` lists those that were".into())
+    })
+}
+
+/// The machine's Debian archive with its newest suite, as a file of apt's sources.
+///
+/// # Errors
+/// [`VmError::Tool`]: apt has no source for Debian's archive.
+pub(crate) fn sid_sources() -> Result<String, VmError> {
+    let archive = sources::machine_archive(Path::new("/etc/apt"));
+    let archive = archive.map_err(|why| VmError::Tool { command: "apt".into(), why })?;
+    let arch = if cfg!(target_arch = "aarch64") { Arch::Arm } else { Arch::X86 };
+    Ok(archive.stanza(&["sid"], arch.facts().debian))
+}
+
+/// A kernel in an image that was just built.
+///
+/// # Errors
+/// [`VmError::BadKernel`]: it is no image of a kernel.
+pub(crate) fn of_image(image: &Path) -> Result<Kernel, VmError> {
+    let bad = |why: String| VmError::BadKernel { given: image.display().to_string(), why };
+    let facts = image::facts(&image::read(image)?).map_err(bad)?;
+    Ok(Kernel { image: image.to_path_buf(), release: facts.release, arch: facts.arch, modules: Vec::new() })
 }
 
 fn is_file(given: &str) -> bool {

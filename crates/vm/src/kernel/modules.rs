@@ -11,6 +11,8 @@ use super::{files_below, unpack};
 
 /// Modules of the frame port. A kernel without these files has them built in.
 const CHANNEL: [&str; 2] = ["virtio_pci", "virtio_console"];
+/// Module of the network card, and those that only it needs.
+const NETWORK: [&str; 3] = ["virtio_net", "net_failover", "failover"];
 /// The C and the Rust driver; the first one found is used.
 const DRIVERS: [&str; 2] = ["binder_linux", "rust_binder"];
 
@@ -25,6 +27,11 @@ impl Module {
     /// File name in `modules/`, in the guest and in the cache.
     pub(crate) fn file_name(&self) -> String {
         format!("{}.ko", self.name)
+    }
+
+    /// Whether only a guest with a network needs it.
+    pub(crate) fn is_of_network(&self) -> bool {
+        NETWORK.contains(&self.name.as_str())
     }
 
     /// Module parameters. Debian's driver creates only `/dev/binder` by default (contract OPN-12).
@@ -62,7 +69,7 @@ pub(super) fn wanted(folder: &Path) -> Result<Vec<Module>, VmError> {
     let index = index(folder)?;
     let driver = DRIVERS.iter().find(|name| index.contains_key(**name));
     let mut list = Vec::new();
-    for name in CHANNEL.iter().chain(driver).filter(|name| index.contains_key(**name)) {
+    for name in CHANNEL.iter().chain(&NETWORK[..1]).chain(driver).filter(|name| index.contains_key(**name)) {
         add(name, folder, &index, &mut list)?;
     }
     Ok(list)

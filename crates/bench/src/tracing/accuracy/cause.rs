@@ -100,7 +100,7 @@ impl Cause {
             Self::Timers => "4000 timers expire at once while the call is served",
             Self::Monitor => "a third thread owns a monitor for 4 ms",
             Self::Chain => "a lock whose holder waits for a lock that a third thread holds for 4 ms",
-            Self::Io => "the server writes 1 MiB and waits until the disk has it",
+            Self::Io => "the server writes, and waits for the disk, for 2 ms in all",
             Self::Poll => "the server waits 4 ms for an event that does not come",
         }
     }
@@ -141,8 +141,9 @@ impl Cause {
                 format!("{same} --inject delay={MORE_WORK_US}:{SHARE}"),
                 format!("--inject busy-loopers={HELD_US}"),
             ),
-            // No other work: a fast disk takes a fraction of a millisecond.
-            Self::Io => (same, "--inject sync-server".to_owned()),
+            Self::Io => {
+                (format!("{same} --inject delay={MORE_WORK_US}:{SHARE}"), "--inject sync-server".to_owned())
+            }
             Self::Monitor | Self::Chain | Self::Poll => (
                 format!("{same} --inject delay={MORE_WORK_US}:{SHARE}"),
                 match self {
@@ -174,7 +175,7 @@ impl Cause {
     pub(super) fn excess_ns(self) -> Option<u64> {
         match self {
             Self::Apart => None,
-            Self::Timers | Self::Io => Some(150_000),
+            Self::Timers => Some(150_000),
             _ => Some(1_000_000),
         }
     }

@@ -1,7 +1,7 @@
 //! Eight hostile processes against one broker, beside a neighbour that calls.
 //! Not here: the limits one by one (`limits`).
 //!
-//! `cargo test -p embedded siege::table -- --ignored --nocapture` prints the table of `docs/security.md`;
+//! `cargo test -p binderperf-embedded siege::table -- --ignored --nocapture` prints the table of `docs/security.md`;
 //! `BINDERPERF_BROKER` names another program whose broker is besieged.
 
 use std::process::{Child, Command, Stdio};

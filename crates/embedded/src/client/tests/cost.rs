@@ -1,7 +1,7 @@
 //! Measures round trips with scattered buffers against plain bytes on this machine. Prints figures; asserts
 //! only that calls are answered.
 //!
-//! `cargo test -p embedded --release --lib scattered_beside_plain -- --ignored --nocapture`
+//! `cargo test -p binderperf-embedded --release --lib scattered_beside_plain -- --ignored --nocapture`
 
 use std::thread;
 use std::time::Instant;

@@ -4,7 +4,7 @@ use super::*;
 use crate::directory::tests::Folder;
 
 fn hello() -> Hello {
-    Hello { context: "binder".into(), call_slots: true }
+    Hello { context: "binder".into(), call_slots: true, pid: 0 }
 }
 
 #[test]

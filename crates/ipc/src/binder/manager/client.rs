@@ -44,7 +44,7 @@ impl Services {
     /// # Errors
     /// No manager appeared within `patience`.
     pub fn wait<C: Connection>(process: &Process<C>, patience: Duration) -> Result<Self, CallError> {
-        let manager = manager::reach(process, patience, |manager| manager.ping())?;
+        let manager = manager::reach(process, patience, "", |manager| manager.ping())?;
         Ok(Self { manager, release: process.release() })
     }
 
@@ -74,7 +74,8 @@ impl Services {
         self.call(method, request)
     }
 
-    /// Registers an object under a name, in place of an earlier one.
+    /// Registers an object under a name, in place of an earlier one. It is forgotten with the manager: see
+    /// [`Registration::of_binder`](crate::Registration::of_binder).
     ///
     /// # Errors
     /// The manager refuses (a name that cannot be), or see [`CallError`].
@@ -131,10 +132,17 @@ impl Services {
     /// The object of a name; waits [`PATIENCE`] for it to be registered.
     ///
     /// # Errors
-    /// `NAME_NOT_FOUND`: nobody registered it. See [`CallError`].
+    /// [`CallError::NoService`]: nobody registered it. See [`CallError`].
     pub fn get(&self, name: &str) -> Result<Binder, CallError> {
-        let found = manager::look_until(PATIENCE, || self.check(name))?;
-        found.ok_or(StatusCode::NAME_NOT_FOUND.into())
+        self.wait_for(name, PATIENCE)
+    }
+
+    /// The object of a name; waits so long for it to be registered.
+    ///
+    /// # Errors
+    /// See [`Self::get`].
+    pub fn wait_for(&self, name: &str, patience: Duration) -> Result<Binder, CallError> {
+        manager::wait_for(name, patience, || self.check(name))
     }
 
     /// Every name, sorted.

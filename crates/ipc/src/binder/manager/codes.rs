@@ -75,10 +75,8 @@ pub enum LookupReply {
     Bare,
     /// A nullable binder.
     Plain,
-    /// 15, quarterly: a union of a binder and an accessor.
+    /// From 15, quarterly, on: a union of a binder with metadata and an accessor.
     Union,
-    /// 16: a union of a binder with metadata and an accessor.
-    UnionWithMetadata,
 }
 
 impl Method {
@@ -101,8 +99,8 @@ impl Method {
     pub const fn lookup_reply(self, release: Release) -> LookupReply {
         match (release, self) {
             (Release::Android8 | Release::Android9 | Release::Android10, _) => LookupReply::Bare,
-            (Release::Android15Qpr, Self::GetService2 | Self::CheckService) => LookupReply::Union,
-            (_, Self::GetService2 | Self::CheckService2) => LookupReply::UnionWithMetadata,
+            (Release::Android15Qpr, Self::CheckService) => LookupReply::Union,
+            (_, Self::GetService2 | Self::CheckService2) => LookupReply::Union,
             _ => LookupReply::Plain,
         }
     }

@@ -38,11 +38,6 @@ impl LookupReply {
             Self::Union => {
                 reply.write_bool(true);
                 reply.write_i32(TAG_SERVICE);
-                reply.write_nullable_binder_as(binder, stability);
-            }
-            Self::UnionWithMetadata => {
-                reply.write_bool(true);
-                reply.write_i32(TAG_SERVICE);
                 reply.write_bool(true);
                 reply.write_sized(|service| {
                     service.write_nullable_binder_as(binder, stability);
@@ -59,17 +54,22 @@ impl LookupReply {
             // A lone word: nothing was found.
             Self::Bare if results.remaining() <= 4 => Ok(None),
             Self::Bare | Self::Plain => results.read_nullable_binder(),
-            Self::Union | Self::UnionWithMetadata => {
+            Self::Union => {
                 if !results.read_bool()? {
                     return Ok(None);
                 }
                 if results.read_i32()? != TAG_SERVICE {
                     return Err(StatusCode::INVALID_OPERATION);
                 }
-                match self {
-                    Self::Union => results.read_nullable_binder(),
-                    _ if !results.read_bool()? => Ok(None),
-                    _ => results.read_sized(Reader::read_nullable_binder),
+                let start = results.position();
+                match results.read_i32()? {
+                    0 => Ok(None),
+                    1 => results.read_sized(Reader::read_nullable_binder),
+                    // The first quarterly releases of 15 sent no metadata: an object's kind stands here.
+                    _ => {
+                        results.seek(start)?;
+                        results.read_nullable_binder()
+                    }
                 }
             }
         }
@@ -141,8 +141,7 @@ mod tests {
         for (found, want) in [
             (LookupReply::Bare, &[0][..]),
             (LookupReply::Plain, &[0, 0x7362_2a85, 0x13, 0, 0, 0, 0, 0]),
-            (LookupReply::Union, &[0, 1, 0, 0x7362_2a85, 0x13, 0, 0, 0, 0, 0]),
-            (LookupReply::UnionWithMetadata, &[0, 1, 0, 1, 36, 0x7362_2a85, 0x13, 0, 0, 0, 0, 0, 0]),
+            (LookupReply::Union, &[0, 1, 0, 1, 36, 0x7362_2a85, 0x13, 0, 0, 0, 0, 0, 0]),
         ] {
             let mut reply = Parcel::new();
             reply.write_no_exception();
@@ -156,6 +155,20 @@ mod tests {
             }
             assert_eq!(found.read(&mut reader), Ok(None), "{found:?}");
         }
+    }
+
+    #[test]
+    fn a_union_without_metadata_is_read_too() {
+        let mut reply = Parcel::new();
+        reply.write_bool(true);
+        reply.write_i32(TAG_SERVICE);
+        reply.write_nullable_binder(None);
+        assert_eq!(LookupReply::Union.read(&mut reply.reader()), Ok(None));
+        reply.clear();
+        reply.write_bool(true);
+        reply.write_i32(TAG_SERVICE);
+        reply.write_i32(7);
+        assert!(LookupReply::Union.read(&mut reply.reader()).is_err(), "neither form");
     }
 
     #[test]

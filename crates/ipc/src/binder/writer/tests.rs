@@ -52,7 +52,7 @@ fn the_service_union_of_16() {
     let (ptr, cookie) = (node.ptr().0.to_le_bytes(), node.cookie().0.to_le_bytes());
     let mut parcel = Parcel::new();
     parcel.write_no_exception();
-    LookupReply::UnionWithMetadata.write(&mut parcel, Some(&(Binder::Local(node), Stability::System)));
+    LookupReply::Union.write(&mut parcel, Some(&(Binder::Local(node), Stability::System)));
     let words: [u32; 7] = [0, 1, 0, 1, 36, 0x7362_2a85, 0x113];
     let mut want: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     want[20..24].copy_from_slice(&[0x85, 0x2a, 0x62, 0x73]);

@@ -18,47 +18,6 @@ use crate::process::Process;
 use crate::status::{CallError, Status};
 use crate::status_code::StatusCode;
 
-/// A service that was not found.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum NoService {
-    /// Nobody registered it in this time.
-    Absent {
-        /// "interface/instance"
-        name: String,
-        /// How long was waited.
-        waited: Duration,
-    },
-    /// The manager could not be asked.
-    Call {
-        /// "interface/instance"
-        name: String,
-        /// The error.
-        source: CallError,
-    },
-}
-
-impl fmt::Display for NoService {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Absent { name, waited } => write!(
-                f,
-                "nobody serves {name}: not registered within {waited:?}; start the service, or list what there is"
-            ),
-            Self::Call { name, source } => write!(f, "asking the service manager for {name}: {source}"),
-        }
-    }
-}
-
-impl std::error::Error for NoService {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Absent { .. } => None,
-            Self::Call { source, .. } => Some(source),
-        }
-    }
-}
-
 /// The service manager as its clients see it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Services {
@@ -79,7 +38,7 @@ impl Services {
     /// # Errors
     /// No manager appeared within `patience`.
     pub fn wait<C: Connection>(process: &Process<C>, patience: Duration) -> Result<Self, CallError> {
-        let manager = manager::reach(process, patience, |manager| HwBinder::from(manager).ping())?;
+        let manager = manager::reach(process, patience, "--hw", |manager| HwBinder::from(manager).ping())?;
         Ok(Self { manager: manager.into() })
     }
 
@@ -132,17 +91,14 @@ impl Services {
     /// The object of an instance; waits so long for it to be registered.
     ///
     /// # Errors
-    /// See [`NoService`].
+    /// [`CallError::NoService`]: nobody registered it. See [`CallError`].
     pub fn wait_for(
         &self,
         interface: &str,
         instance: &str,
         patience: Duration,
-    ) -> Result<HwBinder, NoService> {
-        let name = || format!("{interface}/{instance}");
-        let found = manager::look_until(patience, || self.get(interface, instance));
-        let found = found.map_err(|source| NoService::Call { name: name(), source })?;
-        found.ok_or_else(|| NoService::Absent { name: name(), waited: patience })
+    ) -> Result<HwBinder, CallError> {
+        manager::wait_for(&format!("{interface}/{instance}"), patience, || self.get(interface, instance))
     }
 
     /// Registers an object as an instance of each of its interfaces, which the manager asks it for.

@@ -4,13 +4,16 @@
 //! lower-cased, and characters other than letters, digits, `.`, `-` and `_` become `_`.
 
 use super::checks::{CheckOutcome, checks, suite};
+use crate::lava::TEST_CASE;
 use crate::schema::Run;
 
-/// The whole document.
+/// The whole document. Names of checks of the whole run begin with its test, so that those of several records in a job
+/// are not alike.
 pub(super) fn signals(run: &Run) -> String {
-    let mut text = format!("<LAVA_SIGNAL_TESTSET START {}>\n", suite(run));
-    for check in checks(run) {
-        let name = &check.name;
+    let suite = suite(run);
+    let mut text = format!("<LAVA_SIGNAL_TESTSET START {suite}>\n");
+    for (at, check) in checks(run).into_iter().enumerate() {
+        let name = if at < run.cases.len() { check.name } else { format!("{suite}/{}", check.name) };
         let (result, why) = match &check.outcome {
             CheckOutcome::Passed => ("pass", None),
             CheckOutcome::Failed(why) => ("fail", Some(why)),
@@ -20,11 +23,11 @@ pub(super) fn signals(run: &Run) -> String {
             // For readers of the log: LAVA shows this line beside the signal.
             text += &format!("{name}: {}\n", why.replace(['<', '>'], " "));
         }
-        text += &format!("<LAVA_SIGNAL_TESTCASE TEST_CASE_ID={name} RESULT={result}>\n");
+        text += &format!("{TEST_CASE}{name} RESULT={result}>\n");
         for measure in &check.measures {
             let unit = if measure.unit.is_empty() { "none" } else { measure.unit };
             text += &format!(
-                "<LAVA_SIGNAL_TESTCASE TEST_CASE_ID={name}/{} RESULT={result} UNITS={unit} MEASUREMENT={:e}>\n",
+                "{TEST_CASE}{name}/{} RESULT={result} UNITS={unit} MEASUREMENT={:e}>\n",
                 measure.name, measure.value
             );
         }

@@ -78,7 +78,7 @@ fn lava_signals_have_no_space_within_a_value() {
         );
         assert!(["RESULT=pass", "RESULT=fail", "RESULT=skip"].contains(&words[1]), "{signal}");
     }
-    assert!(text.contains("TEST_CASE_ID=complete RESULT=fail>"));
+    assert!(text.contains("TEST_CASE_ID=throughput-binder/complete RESULT=fail>"));
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn plain(share: f64) -> f64 {
 fn sync(served: Served) -> Object {
     Object::inner()
         .beside("SYNC", &served.sync().map(SyncVerdict::name))
-        .beside("S", &served.same_cpu)
+        .beside("S", &(served.untold == 0).then_some(served.same_cpu))
         .beside("I", &served.calls)
         .beside("R", &served.ratio().map(plain))
 }
@@ -147,7 +147,7 @@ fn inheritance(test: &LatencyTest, verdict: &InheritanceVerdict) -> Object {
     };
     Object::inner()
         .beside("calls", &found.calls)
-        .beside("not_inherited", &found.not_inherited)
+        .beside("not_inherited", &test.pinged.is_none().then_some(found.not_inherited))
         .beside("unknown_reason", &unknown)
         .beside("measured", &found.measured.map(crate::Level::name))
         .beside("expected", &found.expected.map(crate::Level::name))
@@ -192,6 +192,10 @@ fn ours(run: &Run, test: &LatencyTest, text: Object) -> Object {
             .beside("class", &Class::name(class))
             .beside("iteration", &iteration)
             .beside("took_ms", &millis(took))
+    };
+    let text = match &test.pinged {
+        Some(name) => text.line("pinged", name),
+        None => text,
     };
     let mut text = text
         .line("realtime", &test.realtime.map(|sched| sched_keys(Object::inner(), sched)))

@@ -126,6 +126,11 @@ fn settings(run: &Run, test: &LatencyTest) -> String {
     if let Some(cost) = test.overhead {
         lines.push(format!("Overhead     {}, within each time", run.clock.unit.show(cost.max(0.0).round())));
     }
+    match test.pinged.as_deref() {
+        Some("") => lines.push(format!("Called       the manager of {}, by its ping", test.flavour)),
+        Some(name) => lines.push(format!("Called       {name} of {}, by its ping", test.flavour)),
+        None => {}
+    }
     lines.push(format!("Real-time    {}", test.realtime.map_or("none".to_owned(), short)));
     let found = &test.inheritance;
     if let Some(level) = found.expected {

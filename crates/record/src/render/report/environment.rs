@@ -1,6 +1,7 @@
 //! The environment of a run as table rows.
 //! Not here: its problems (`Finding`s).
 
+use crate::render::device;
 use crate::schema::Run;
 
 /// Name and value of each known fact.
@@ -37,5 +38,6 @@ pub(super) fn rows(run: &Run) -> Vec<(&'static str, String)> {
     known
         .into_iter()
         .filter_map(|(what, value)| Some((what, value.filter(|value| !value.is_empty())?)))
+        .chain(device::facts(run))
         .collect()
 }

@@ -12,8 +12,8 @@ use super::chart::Chart;
 use super::reference::{self, Beside};
 use super::verdicts::{self, look_first};
 use super::{
-    Bundle, Entry, Fragment, background, driver, environment, inversion, latency, numbers, overload, sweep,
-    throughput, title,
+    Bundle, Entry, Fragment, background, clusters, driver, environment, inversion, latency, numbers,
+    overload, sweep, throughput, title,
 };
 use crate::render::latency::{HOPS, hop_cells};
 use crate::render::recorder;
@@ -69,15 +69,18 @@ pub fn html(bundle: &Bundle) -> Result<String, TemplateError> {
     let checks = |verdict| bundle.checkup.as_ref().map(|checkup| checkup.of(verdict).count());
     let mut parts: Vec<Part> =
         bundle.runs.iter().enumerate().map(|(index, entry)| part(bundle, index, entry)).collect();
+    let warnings = common_warnings(&mut parts);
     let findings = bundle.findings();
     let doctor = !findings.is_empty() || bundle.checkup.is_some();
     let pictures = bundle.runs.iter().zip(&parts).filter_map(|(entry, part)| {
         entry.run.latency.as_ref().map(|_| (part.title.clone(), part.slow.clone()))
     });
     let pictures = pictures.collect();
+    let runs: Vec<&Run> = bundle.runs.iter().map(|entry| &entry.run).collect();
+    parts.splice(0..0, clusters::beside(&runs).into_iter().enumerate().map(of_clusters));
     let values = Values {
         head: first.map(head),
-        warnings: common_warnings(&mut parts),
+        warnings,
         contents: contents(bundle, &parts, doctor),
         tests: lines(bundle),
         look_first: look_first(bundle),
@@ -181,6 +184,12 @@ fn head(run: &Run) -> String {
         tool.name,
         tool.version
     )
+}
+
+/// The part with the same test on several clusters.
+fn of_clusters((index, beside): (usize, clusters::Beside)) -> Part {
+    let clusters::Beside { title, heads, rows } = beside;
+    Part { anchor: format!("clusters-{}", index + 1), title, heads, rows, ..Part::default() }
 }
 
 fn slow_calls(bundle: &Bundle, run: &Run, test: &LatencyTest) -> Vec<SlowCall> {

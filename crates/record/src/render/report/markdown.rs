@@ -1,9 +1,9 @@
 //! The report as Markdown, for a pull request or a mail: verdicts, numbers, findings.
 //! Not here: charts and pictures, which only the page has.
 
-use super::{Bundle, driver, look_first, numbers, title, verdicts};
+use super::{Bundle, clusters, driver, look_first, numbers, title, verdicts};
 use crate::render::in_markdown;
-use crate::schema::Severity;
+use crate::schema::{Run, Severity};
 use crate::verdict::{TestVerdicts, Verdict};
 
 /// The whole text.
@@ -33,6 +33,11 @@ pub fn markdown(bundle: &Bundle) -> String {
     text += &table(&heads, &rows.collect::<Vec<_>>());
     if let Some(look) = look_first(bundle) {
         text += &format!("\n**Look first at** {}\n", in_markdown(&look));
+    }
+    let runs: Vec<&Run> = bundle.runs.iter().map(|entry| &entry.run).collect();
+    for beside in clusters::beside(&runs) {
+        text += &format!("\n## {}\n", in_markdown(&beside.title));
+        text += &table(&beside.heads, &beside.rows);
     }
     for entry in &bundle.runs {
         if let Some((heads, rows)) = numbers(&entry.run).filter(|(_, rows)| !rows.is_empty()) {

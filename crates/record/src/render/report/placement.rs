@@ -1,15 +1,21 @@
 //! Where both sides of a throughput test ran, and what that says about its numbers: steadiness, jumps between payloads.
 //! Not here: the numbers (`super::throughput`).
 
-use super::throughput::Family;
+use super::throughput::{Family, name_of};
 use crate::schema::{Case, CpuLooks, HostClass, Run};
 use crate::stats::percentile;
 use crate::verdict::{Grade, Verdict};
 
-/// Ratio of the upper to the lower quartile of the repetitions' medians from which a case is unsteady.
-const UNSTEADY: f64 = 1.3;
-/// Fewest repetitions with quartiles.
+/// Ratio of the second fastest repetition's median to the fastest's from which the fastest is not confirmed.
+const UNCONFIRMED: f64 = 1.15;
+/// Fewest repetitions that can confirm one another.
 const FEWEST: usize = 4;
+/// Ratio of the upper quartile of the spinning control's repetitions to the fastest from which its CPUs were moved.
+const MOVED: f64 = 1.5;
+/// Family of the control whose sides sleep.
+pub(super) const PIPE: &str = "BM_sendVec_pipe";
+/// Family of the control whose sides watch each other.
+pub(super) const SPIN: &str = "BM_sendVec_spin";
 /// Ratio of the medians of neighbouring payloads that is a jump: a payload of twice the size costs at most twice.
 const JUMP: f64 = 3.0;
 
@@ -25,16 +31,17 @@ pub(super) fn told(run: &Run, family: &Family<'_>, verdict: Verdict) -> Verdict 
         let percent = together as f64 * 100.0 / taken as f64;
         format!("; both sides on one CPU in {percent:.0} % of {taken} looks")
     });
-    let place = match run.plan.placement.as_str() {
+    let place = match sides(run) {
         "same" => " on one CPU",
         "cross" => " on two CPUs",
         _ if share.is_some() => ", placed by the scheduler",
         _ => "",
     };
+    let chosen =
+        run.plan.placement.split_once("; ").map_or(String::new(), |(_, chosen)| format!(" ({chosen})"));
     let measured = verdict.measured.clone() + &share.unwrap_or_default();
-    let verdict = Verdict { words: verdict.words.clone() + place, measured, ..verdict };
-    let by_scheduler = run.plan.placement == "default" && run.host.class != HostClass::Tcg;
-    match (verdict.grade, unsteady(run, family), jump(run, family).filter(|_| by_scheduler)) {
+    let verdict = Verdict { words: verdict.words.clone() + place + &chosen, measured, ..verdict };
+    match (verdict.grade, unsteady(run, family), jump(run, family).filter(|_| by_scheduler(run))) {
         (Grade::Good, Some(why), _) => {
             let words = verdict.words.clone() + ", unsteady";
             Verdict { words, ..verdict }
@@ -48,21 +55,64 @@ pub(super) fn told(run: &Run, family: &Family<'_>, verdict: Verdict) -> Verdict 
     }
 }
 
-/// The smallest or largest payload's case whose repetitions differ much.
+/// The placement of both sides to each other: `same`, `cross` or `default`.
+pub(super) fn sides(run: &Run) -> &str {
+    run.plan.placement.split(';').next().unwrap_or_default()
+}
+
+/// Whether the scheduler chose the CPUs of both sides, and could choose differently.
+pub(super) fn by_scheduler(run: &Run) -> bool {
+    let one_cpu = matches!(run.host.class, HostClass::Tcg | HostClass::Icount);
+    let placed = matches!(sides(run), "same" | "cross");
+    !placed && !one_cpu
+}
+
+/// The case of a control with the payload of this one.
+pub(super) fn control<'r>(run: &'r Run, case: &Case, family: &str) -> Option<&'r Case> {
+    run.cases.iter().find(|other| other.family == family && other.payload_bytes == case.payload_bytes)
+}
+
+/// What is not firm about the smallest or largest payload's headline.
 fn unsteady(run: &Run, family: &Family<'_>) -> Option<String> {
-    let ends = [family.cases.first()?, family.cases.last()?];
-    ends.into_iter().find_map(|case| {
-        let medians: Vec<f64> = case
-            .measurements()
-            .filter_map(|numbers| Some(numbers.samples.percentile(50.0)? as f64))
-            .collect();
-        let (low, high) = (percentile(&medians, 25.0)?, percentile(&medians, 75.0)?);
-        let wide = medians.len() >= FEWEST && high > low * UNSTEADY;
-        let (size, low, high) = (size(case), run.clock.unit.show(low), run.clock.unit.show(high));
-        wide.then(|| {
-            format!("half of the repetitions with {size} took {low} to {high}; other work shows in them")
-        })
+    let (first, last) = (*family.cases.first()?, *family.cases.last()?);
+    let with_control = |case| [Some(case), control(run, case, PIPE)];
+    let alone =
+        [first, last].into_iter().flat_map(with_control).flatten().find_map(|case| unconfirmed(run, case));
+    alone.or_else(|| moved(run, control(run, first, SPIN)?))
+}
+
+/// A case whose fastest repetition none of the others confirms.
+fn unconfirmed(run: &Run, case: &Case) -> Option<String> {
+    let medians = sorted(case);
+    let [fastest, second, ..] = medians[..] else { return None };
+    let (name, size) = (name_of(&case.family), size(case));
+    let alone = medians.len() >= FEWEST && second > fastest * UNCONFIRMED;
+    let (fastest, second) = (run.clock.unit.show(fastest), run.clock.unit.show(second));
+    alone.then(|| {
+        format!(
+            "one repetition of {name} with {size} took {fastest}, the next {second}; other work shows in them"
+        )
     })
+}
+
+/// CPUs that were nearer to each other in some repetitions than in others, told from the spinning control.
+fn moved(run: &Run, spinning: &Case) -> Option<String> {
+    let medians = sorted(spinning);
+    let (fastest, high) = (*medians.first()?, percentile(&medians, 75.0)?);
+    let moved = medians.len() >= FEWEST && high > fastest * MOVED;
+    let (fastest, high) = (run.clock.unit.show(fastest), run.clock.unit.show(high));
+    moved.then(|| {
+        format!(
+            "the host moved the two CPUs: spinning took {fastest} in some repetitions and {high} in others"
+        )
+    })
+}
+
+/// The medians of a case's repetitions, the fastest first.
+fn sorted(case: &Case) -> Vec<f64> {
+    let mut medians: Vec<f64> = case.medians().collect();
+    medians.sort_by(f64::total_cmp);
+    medians
 }
 
 /// Two neighbouring payloads of which one costs several times as much.
@@ -118,6 +168,7 @@ mod tests {
     fn a_placement_is_named_and_the_schedulers_choice_has_its_share() {
         assert_eq!(verdict(&run("same", &[(4, &[5000])])).words, "measured on one CPU");
         assert_eq!(verdict(&run("cross", &[(4, &[5000])])).words, "measured on two CPUs");
+        assert_eq!(verdict(&run("same; big", &[(4, &[5000])])).words, "measured on one CPU (big)");
         let mut by_scheduler = run("default", &[(4, &[5000])]);
         assert_eq!(verdict(&by_scheduler).measured, "4 B");
         if let Outcome::Measured(numbers) = &mut by_scheduler.cases[0].repetitions[0].outcome {
@@ -129,12 +180,24 @@ mod tests {
     }
 
     #[test]
-    fn repetitions_that_differ_are_unsteady_and_one_disturbance_is_not() {
-        let steady = verdict(&run("same", &[(4, &[5000, 5100, 5000, 5100, 30_000])]));
+    fn a_fastest_repetition_that_none_confirms_is_unsteady_and_a_disturbance_is_not() {
+        let steady = verdict(&run("same", &[(4, &[5000, 5100, 7000, 7000, 30_000])]));
         assert_eq!(steady.grade, Grade::Good, "{steady:?}");
-        let unsteady = verdict(&run("same", &[(4, &[5000, 5000, 7000, 7000])]));
+        let unsteady = verdict(&run("same", &[(4, &[5000, 7000, 7000, 7000])]));
         assert_eq!((unsteady.grade, unsteady.words.as_str()), (Grade::Note, "measured on one CPU, unsteady"));
-        assert!(unsteady.why.expect("a reason").contains("4 B took 5.00 us to 7.00 us"));
+        let why = unsteady.why.expect("a reason");
+        assert!(why.contains("one repetition of binder with 4 B took 5.00 us, the next 7.00 us"), "{why}");
+        // The control is half of the ratio.
+        let beside = |family: &str, times: [u64; 4]| {
+            let mut run = run("same", &[(4, &[5000, 5000, 5000, 5000])]);
+            run.cases.push(case(family, 4, 0, times.map(|time| measured(9, time * 9, 9)).into()));
+            verdict(&run)
+        };
+        assert_eq!(beside(PIPE, [6000, 6100, 9000, 9000]).words, "measured on one CPU");
+        assert_eq!(beside(PIPE, [5000, 7000, 7000, 7000]).words, "measured on one CPU, unsteady");
+        assert_eq!(beside(SPIN, [150, 150, 150, 500]).words, "measured on one CPU");
+        let moved = beside(SPIN, [150, 150, 500, 500]).why.expect("a reason");
+        assert!(moved.starts_with("the host moved the two CPUs"), "{moved}");
     }
 
     #[test]

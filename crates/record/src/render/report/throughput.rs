@@ -2,7 +2,6 @@
 //! Not here: the full table (`crate::render::summary`).
 
 use super::chart::{Chart, Dot, Series, Tick, label, percent};
-use crate::render::ratio::Controls;
 use crate::schema::{Case, CaseKind, Run};
 use page::Axis;
 use units::bytes;
@@ -178,21 +177,4 @@ pub(super) fn table(run: &Run) -> (Vec<String>, Vec<Vec<String>>) {
         [bytes(size)].into_iter().chain(families.iter().map(|family| cell(family, size))).collect()
     };
     (heads.collect(), sizes.into_iter().map(row).collect())
-}
-
-/// A family in a few numbers: its smallest and largest payload.
-pub(super) fn in_short(run: &Run, family: &Family<'_>) -> Option<String> {
-    let controls = Controls::of(&run.cases);
-    let measured: Vec<(&Case, f64)> =
-        family.cases.iter().filter_map(|case| Some((*case, case.median_real()?))).collect();
-    let one = |(case, median): &(&Case, f64)| {
-        // A family without IPC costs next to nothing; its ratio is omitted.
-        let ipc = !case.family.ends_with("_passthrough");
-        let pipe = controls.ratios(case, *median).find(|(name, _)| ipc && name == "x_pipe");
-        let beside = pipe.map_or(String::new(), |(_, ratio)| format!(" ({ratio:.2}x a pipe)"));
-        format!("{} {}{beside}", bytes(case.payload_bytes), run.clock.unit.show(*median))
-    };
-    let (first, last) = (measured.first()?, measured.last()?);
-    let words = if measured.len() > 1 { vec![one(first), one(last)] } else { vec![one(first)] };
-    Some(words.join(", "))
 }

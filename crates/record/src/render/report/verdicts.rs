@@ -4,6 +4,7 @@
 //! A throughput test has no limit of its own: it was measured or not. Only a comparison with another record shows
 //! whether it became slower.
 
+use super::headline::headline;
 use super::{Bundle, driver, placement, throughput, title};
 use crate::render::printable;
 use crate::render::summary::warnings;
@@ -88,7 +89,7 @@ fn of_throughput(run: &Run) -> Vec<TestVerdicts> {
     let tests = families.iter().filter(|family| family.kind == CaseKind::Test);
     let tests: Vec<TestVerdicts> = tests
         .map(|family| {
-            let number = throughput::in_short(run, family).unwrap_or_default();
+            let number = headline(run, family).unwrap_or_default();
             let test = format!("{} throughput", family.name);
             let verdict = placement::told(run, family, progress(&family.cases, number));
             TestVerdicts { test, verdicts: vec![verdict] }

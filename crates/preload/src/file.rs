@@ -1,0 +1,99 @@
+//! Open device: a connection, and the process that it belongs to.
+//! Facts: contract OPN-01, OPN-05, OPN-11.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, Weak};
+
+use driver::connection::{Connection, Context, OpenOptions};
+use embedded::EmbeddedConnection;
+use sys::errno::{EINVAL, EIO};
+
+use crate::context;
+
+/// An open device.
+#[derive(Debug)]
+pub struct OpenFile {
+    opener: u32,
+    connection: EmbeddedConnection,
+}
+
+thread_local! {
+    /// The calling thread's descriptors for polling.
+    static DESCRIPTORS: RefCell<Vec<(Weak<OpenFile>, OwnedFd)>> = const { RefCell::new(Vec::new()) };
+}
+
+impl OpenFile {
+    /// Opens the device of a context.
+    ///
+    /// # Errors
+    /// The errno for the program; why is told on standard error.
+    pub fn open(name: &str, nonblocking: bool) -> io::Result<Arc<Self>> {
+        let told = |why: &dyn std::fmt::Display| {
+            eprintln!("libbinderperf: cannot open the context {name}: {why}");
+            io::Error::from_raw_os_error(EIO)
+        };
+        if std::env::var_os("BINDERPERF_BROKER").is_none_or(|program| program.is_empty()) {
+            return Err(told(&"set BINDERPERF_BROKER to the program binderperf, or use `binderperf shim`"));
+        }
+        let context = context::named(name).map_err(|why| told(&why))?;
+        let connection =
+            context.open(OpenOptions { map_size: 0, nonblocking }).map_err(|error| told(&error))?;
+        connection.install_descriptors();
+        Ok(Arc::new(Self { opener: std::process::id(), connection }))
+    }
+
+    /// Whether the process that opened the device is a parent of this one: the connection is not this process's. Asks the
+    /// kernel, because a child that the C library did not make (`clone(2)`) is told of by nobody.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        self.opener != std::process::id()
+    }
+
+    /// The connection.
+    ///
+    /// # Errors
+    /// `EINVAL`: another process opened it (contract OPN-05, OPN-11 of the Rust driver).
+    pub fn connection(&self) -> io::Result<&EmbeddedConnection> {
+        match self.is_foreign() {
+            false => Ok(&self.connection),
+            true => Err(io::Error::from_raw_os_error(EINVAL)),
+        }
+    }
+
+    /// Makes blocked reads return, as each close of a copy does (contract EXT-07).
+    pub fn wake_readers(&self) {
+        if let Ok(connection) = self.connection() {
+            // Cannot fail: no descriptor is made.
+            let _ = connection.wake_readers();
+        }
+    }
+
+    /// The calling thread's descriptor for polling, which shows what is there at this moment; it stays open at least until the thread's next call of this method or
+    /// of [`Self::forget_descriptor`].
+    ///
+    /// # Errors
+    /// `EINVAL`: another process opened the device. `EMFILE`, `ENFILE`, `EAGAIN`.
+    pub fn poll_descriptor(self: &Arc<Self>) -> io::Result<RawFd> {
+        let connection = self.connection()?;
+        DESCRIPTORS.with_borrow_mut(|known| {
+            known.retain(|(file, _)| file.strong_count() > 0);
+            if let Some((_, descriptor)) = known.iter().find(|(file, _)| file.as_ptr() == Arc::as_ptr(self)) {
+                // Takes in what has come: a helper thread shows it, perhaps later than the program looks. A signal that
+                // interrupts this interrupts what follows, too.
+                let _ = connection.poll_readable(0);
+                return Ok(descriptor.as_raw_fd());
+            }
+            let descriptor = connection.poll_descriptor()?;
+            let number = descriptor.as_raw_fd();
+            known.push((Arc::downgrade(self), descriptor));
+            Ok(number)
+        })
+    }
+
+    /// Drops the calling thread's descriptor: it hangs up with `BINDER_THREAD_EXIT`.
+    pub fn forget_descriptor(self: &Arc<Self>) {
+        DESCRIPTORS.with_borrow_mut(|known| known.retain(|(file, _)| file.as_ptr() != Arc::as_ptr(self)));
+    }
+}

@@ -1,0 +1,367 @@
+//! A command on "another machine" that is a shell of this one, in a temporary folder; programs are scripts.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::*;
+
+/// Each shell that phones and boards have.
+const SHELLS: [&[&str]; 3] = [&["sh"], &["mksh"], &["busybox", "sh"]];
+
+/// The other machine's folder, and this one's.
+struct Desk {
+    folder: PathBuf,
+    out: Vec<u8>,
+    err: Vec<u8>,
+    notes: Vec<String>,
+    is_read: bool,
+}
+
+impl Desk {
+    fn new() -> Self {
+        static AT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("binderperf-on-{}-{}", std::process::id(), AT.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(folder.join("there")).expect("a folder");
+        Self { folder, out: Vec::new(), err: Vec::new(), notes: Vec::new(), is_read: true }
+    }
+
+    fn program(&self, text: &str) -> PathBuf {
+        let path = self.folder.join("program");
+        let text = format!("#!/bin/sh\n[ \"$1\" = --version ] && exit 0\n{text}\n");
+        fs::write(&path, text).expect("written");
+        path
+    }
+
+    fn device(&self, shell: &'static [&'static str]) -> Device {
+        let there = self.folder.join("there").display().to_string();
+        let patience = Duration::from_secs(20);
+        Device { bases: vec![there], ..Device::new(Link::shell(shell), "a shell".to_owned(), patience) }
+    }
+
+    fn run(&mut self, shell: &'static [&'static str], text: &str, job: &Job) -> Result<Outcome, RemoteError> {
+        let mut device = self.device(shell);
+        device.probe()?;
+        let program = self.program(text);
+        device.work(job, &program, self)
+    }
+
+    /// What the user's folder on the other machine holds.
+    fn left(&self) -> Vec<String> {
+        let home =
+            fs::read_dir(self.folder.join("there")).expect("there").flatten().next().expect("the home");
+        let mut names: Vec<String> = fs::read_dir(home.path())
+            .expect("listed")
+            .flatten()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Sinks for Desk {
+    fn stdout(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.extend_from_slice(bytes);
+        if self.is_read { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+    }
+    fn stderr(&mut self, bytes: &[u8]) {
+        self.err.extend_from_slice(bytes);
+    }
+    fn progress(&mut self, _text: &str) {}
+    fn note(&mut self, text: &str) {
+        self.notes.push(text.to_owned());
+    }
+    fn place(&mut self, path: &str) -> PathBuf {
+        self.folder.join("here").join(path)
+    }
+}
+
+fn words(words: &[&str]) -> Job {
+    Job { words: words.iter().map(|word| (*word).to_owned()).collect(), ..Job::default() }
+}
+
+#[test]
+fn a_command_runs_with_its_words_and_leaves_its_files() {
+    for shell in SHELLS {
+        let mut desk = Desk::new();
+        let job = Job {
+            variables: vec![("VALUE".to_owned(), "x 'y'".to_owned())],
+            folders: vec!["deep/er".to_owned()],
+            ..words(&["a b", "it's", "$HOME", "*", ""])
+        };
+        let text = "printf '<%s>' \"$@\" \"$VALUE\"; echo said >&2; printf 'a\\0b' > 'deep/er/f i'; echo x > plain; mkdir empty; exit 7";
+        let outcome = desk.run(shell, text, &job).expect("it runs");
+        assert_eq!(String::from_utf8_lossy(&desk.out), "<a b><it's><$HOME><*><><x 'y'>", "{shell:?}");
+        assert_eq!((outcome.status, &desk.err[..], outcome.full), (7, &b"said\n"[..], None));
+        assert_eq!(fs::read(desk.folder.join("here/deep/er/f i")).expect("fetched"), b"a\0b");
+        assert_eq!(outcome.files.len(), 2);
+        assert!(desk.folder.join("here/empty").is_dir());
+        let left = desk.left();
+        assert!(left.len() == 1 && left[0].starts_with("bin-"), "{left:?}");
+        // The program is there, and is not pushed again.
+        let mut device = desk.device(shell);
+        device.probe().expect("there");
+        let program = desk.program(text);
+        let home = device.home.clone();
+        let before = fs::metadata(format!("{home}/{}", left[0])).expect("there").permissions();
+        fs::set_permissions(format!("{home}/{}", left[0]), fs::Permissions::from_mode(0o500)).expect("set");
+        device.work(&job, &program, &mut desk).expect("it runs");
+        let after = fs::metadata(format!("{home}/{}", left[0])).expect("there").permissions();
+        assert_eq!((before.mode() & 0o777, after.mode() & 0o777), (0o700, 0o500), "{shell:?}");
+    }
+}
+
+#[test]
+fn a_part_of_a_program_is_pushed_again() {
+    let mut desk = Desk::new();
+    desk.run(&["sh"], "echo one", &words(&[])).expect("it runs");
+    let mut device = desk.device(&["sh"]);
+    device.probe().expect("there");
+    let file = format!("{}/{}", device.home, desk.left()[0]);
+    fs::write(&file, "#!/bin/sh\n").expect("cut");
+    assert_eq!(desk.run(&["sh"], "echo one", &words(&[])).expect("it runs").status, 0);
+    assert_eq!(desk.out, b"one\none\n");
+}
+
+#[test]
+fn output_is_whole_however_often_the_connection_is_cut() {
+    for shell in [
+        &["timeout", "-s", "KILL", "0.7", "sh"][..],
+        &["timeout", "-s", "KILL", "0.7", "mksh"],
+        &["timeout", "-s", "KILL", "0.7", "busybox", "sh"],
+    ] {
+        let mut desk = Desk::new();
+        let text = "for i in 1 2 3 4 5 6 7 8; do echo $i; echo e$i >&2; sleep 0.2; done; echo r > r; exit 5";
+        let outcome = desk.run(shell, text, &words(&[])).expect("it runs");
+        assert_eq!(String::from_utf8_lossy(&desk.out), "1\n2\n3\n4\n5\n6\n7\n8\n", "{shell:?}");
+        assert_eq!((outcome.status, outcome.files.len()), (5, 1));
+        assert!(desk.notes.iter().any(|note| note.contains("was lost")), "{:?}", desk.notes);
+        assert_eq!(desk.left().len(), 1);
+    }
+}
+
+#[test]
+fn much_output_and_large_files_come_back() {
+    let mut desk = Desk::new();
+    let text =
+        "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; head -c 3000000 /dev/zero > big";
+    let outcome = desk.run(&["sh"], text, &words(&[])).expect("it runs");
+    assert_eq!(desk.out.iter().filter(|byte| **byte == b'\n').count(), 20_000);
+    assert_eq!(fs::metadata(&outcome.files[0]).expect("there").len(), 3_000_000);
+}
+
+#[test]
+fn a_machine_that_does_not_come_back_is_given_up_and_keeps_the_results() {
+    let mut desk = Desk::new();
+    let mut device = Device { patience: Duration::from_millis(10), ..desk.device(&["sh"]) };
+    device.probe().expect("there");
+    let program = desk.program("sleep 0.5; echo done");
+    device.started(&words(&[]), &program, &mut desk).expect("started");
+    device.link = Link::shell(&["sh", "-c", "echo error: device offline >&2; exit 1"]);
+    let why = device.follow(&mut desk).expect_err("gone");
+    let folder = device.folder();
+    assert!(matches!(&why, RemoteError::Lost { folder: at, .. } if *at == folder), "{why}");
+    assert!(why.exit_code() == 3 && why.to_string().contains("device offline"), "{why}");
+    // And when it is there again, so are they.
+    device.link = Link::shell(&["sh"]);
+    assert_eq!(device.follow(&mut desk).expect("there").0, "0");
+    assert_eq!(desk.out, b"done\n");
+}
+
+#[test]
+fn a_command_that_vanishes_is_told() {
+    let mut desk = Desk::new();
+    let text = "kill -9 $(cat ../pid | cut -d' ' -f1); sleep 0.2";
+    let why = desk.run(&["sh"], text, &words(&[])).expect_err("no status");
+    assert!(matches!(why, RemoteError::Died { .. }), "{why}");
+}
+
+#[test]
+fn nobody_who_reads_stops_the_command() {
+    let mut desk = Desk::new();
+    desk.is_read = false;
+    // A shell's background jobs ignore SIGINT, and a script cannot change that: perl can.
+    let text =
+        "exec perl -e '$SIG{INT} = sub { open F, q(>), q(told); exit 9 }; $| = 1; print qq(x\\n); sleep 100'";
+    let outcome = desk.run(&["sh"], text, &words(&[])).expect("stopped");
+    assert_eq!((outcome.status, outcome.files.len()), (0, 1));
+}
+
+#[test]
+fn folders_that_do_not_do_are_named() {
+    let mut desk = Desk::new();
+    let missing = desk.folder.join("missing").display().to_string();
+    let there = desk.folder.join("there").display().to_string();
+    let mut device = Device { bases: vec![missing.clone()], ..desk.device(&["sh"]) };
+    let why = device.probe().expect_err("none").to_string();
+    assert!(why.contains(&missing), "{why}");
+    // Another user could have put something there.
+    let uid = sys::identity::effective_uid();
+    std::os::unix::fs::symlink("/", format!("{there}/binderperf-on-{uid}")).expect("a link");
+    for shell in SHELLS {
+        let why = desk.device(shell).probe().expect_err("a link").to_string();
+        assert!(why.contains("not this user's"), "{why}");
+    }
+    fs::remove_file(format!("{there}/binderperf-on-{uid}")).expect("removed");
+    fs::create_dir_all(format!("{there}/a b")).expect("made");
+    let bases = vec![format!("{there}/a b"), there.clone()];
+    let mut device = Device { bases, ..desk.device(&["sh"]) };
+    device.probe().expect("the second one");
+    assert!(device.home.starts_with(&format!("{there}/binderperf-on-")), "{}", device.home);
+    assert_eq!(desk.run(&["sh"], "true", &words(&[])).expect("runs").status, 0);
+}
+
+#[test]
+fn a_program_that_does_not_run_there_is_told_and_removed() {
+    let mut desk = Desk::new();
+    let mut device = desk.device(&["sh"]);
+    device.probe().expect("there");
+    let program = desk.folder.join("program");
+    fs::write(&program, "#!/nonexistent/interpreter\n").expect("written");
+    let why = device.work(&words(&[]), &program, &mut desk).expect_err("no such interpreter");
+    assert!(matches!(&why, RemoteError::Refused { code, .. } if code == "exec"), "{why}");
+    assert_eq!((why.exit_code(), desk.left().len()), (3, 0));
+}
+
+/// A file system with this room below a name, unmounted on drop; none where this user may not mount.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn new(desk: &Desk, options: &str) -> Option<Self> {
+        let place = desk.folder.join("there");
+        let words = ["-t", "tmpfs", "-o", options, "tmpfs"];
+        let mounted = std::process::Command::new("mount").args(words).arg(&place).output().expect("mount");
+        if !mounted.status.success() {
+            eprintln!("SKIPPED: no file system: {}", String::from_utf8_lossy(&mounted.stderr));
+            return None;
+        }
+        Some(Self(place))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_wherever_it_fills() {
+    for shell in SHELLS {
+        let mut desk = Desk::new();
+        let Some(_disk) = Mounted::new(&desk, "size=64k") else { return };
+        let program = desk.program(&format!("exit 0\n#{}", "x".repeat(200_000)));
+        let mut device = desk.device(shell);
+        device.probe().expect("there");
+        let why = device.work(&words(&[]), &program, &mut desk).expect_err("too large");
+        assert!(matches!(&why, RemoteError::Refused { code, .. } if code == "space"), "{shell:?} {why}");
+        assert_eq!(desk.left().len(), 0, "{shell:?}");
+        let text = "head -c 100000 /dev/zero > big && exit 0; echo no room >&2; exit 4";
+        let outcome = desk.run(shell, text, &words(&[])).expect("it runs");
+        assert_eq!((outcome.status, outcome.full.is_some()), (4, true), "{shell:?} {:?}", desk.err);
+        assert_eq!(desk.left().len(), 1);
+    }
+}
+
+#[test]
+fn a_folder_without_permission_to_execute_is_told() {
+    for shell in SHELLS {
+        let desk = Desk::new();
+        let Some(_disk) = Mounted::new(&desk, "noexec") else { return };
+        let why = desk.device(shell).probe().expect_err("noexec").to_string();
+        assert!(why.contains("is mounted noexec") && why.contains("TMPDIR"), "{shell:?} {why}");
+    }
+}
+
+#[test]
+fn two_desks_at_once_do_not_meet() {
+    let shared = Desk::new();
+    let there = shared.folder.join("there").display().to_string();
+    let threads: Vec<_> = (0..2)
+        .map(|number| {
+            let there = there.clone();
+            std::thread::spawn(move || {
+                let mut desk = Desk::new();
+                let program = desk.program("echo $1 > f; sleep 0.3; cat f");
+                let mut device = Device { bases: vec![there], ..desk.device(&["sh"]) };
+                device.probe().expect("there");
+                device.work(&words(&[&number.to_string()]), &program, &mut desk).expect("it runs");
+                String::from_utf8_lossy(&desk.out).into_owned()
+            })
+        })
+        .collect();
+    let said: Vec<String> = threads.into_iter().map(|thread| thread.join().expect("no panic")).collect();
+    assert_eq!(said, ["0\n", "1\n"]);
+    assert_eq!(shared.left().len(), 1, "the program");
+}
+
+#[test]
+fn a_folder_that_somebody_removes_ends_the_command() {
+    for shell in SHELLS {
+        let mut desk = Desk::new();
+        let why = desk
+            .run(shell, "sleep 0.7; cd ..; rm -rf \"$PWD\"; sleep 1", &words(&[]))
+            .expect_err("no status");
+        let is_told = matches!(&why, RemoteError::Died { .. })
+            || matches!(&why, RemoteError::Refused { code, .. } if code == "gone");
+        assert!(is_told && !why.to_string().contains("still there"), "{shell:?} {why}");
+    }
+}
+
+#[test]
+fn files_that_cannot_be_fetched_are_given_up_after_a_while() {
+    let mut desk = Desk::new();
+    let mut device = Device { patience: Duration::from_secs(2), ..desk.device(&["sh"]) };
+    device.probe().expect("there");
+    let program = desk.program("echo small > a; head -c 300000 /dev/zero > b");
+    device.started(&words(&[]), &program, &mut desk).expect("started");
+    device.follow(&mut desk).expect("ends");
+    // A connection that is always cut in the second file.
+    device.link = Link::shell(&["sh", "-c", "sh | head -c 100000"]);
+    let begun = Instant::now();
+    let why = device.fetch(&words(&[]), &mut desk).expect_err("never whole");
+    assert!(matches!(why, RemoteError::Lost { .. }), "{why}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "it is given up");
+}
+
+#[test]
+fn a_command_whose_start_is_uncertain_is_found_or_cannot_begin() {
+    for shell in SHELLS {
+        let mut desk = Desk::new();
+        let mut device = desk.device(shell);
+        device.probe().expect("there");
+        let program = desk.program("echo ran");
+        device.started(&words(&[]), &program, &mut desk).expect("started");
+        device.uncertain = Some(("cut".to_owned(), Instant::now()));
+        assert_eq!(device.follow(&mut desk).expect("it had started").0, "0");
+        device.refused().expect("removed");
+        // As late as it comes, it finds its place taken.
+        let why = device.started(&words(&[]), &program, &mut desk).expect_err("refused");
+        assert!(matches!(&why, RemoteError::Refused { .. }), "{shell:?} {why}");
+        assert_eq!(desk.out, b"ran\n", "{shell:?}");
+    }
+}
+
+#[test]
+fn names_with_blanks_come_back() {
+    for shell in SHELLS {
+        let mut desk = Desk::new();
+        let outcome =
+            desk.run(shell, "echo x > 'ends in a blank '; echo y > ' b'", &words(&[])).expect("it runs");
+        assert_eq!(outcome.files.len(), 2, "{shell:?} {:?}", desk.notes);
+    }
+    // A name in two lines is told, and its file kept.
+    let mut desk = Desk::new();
+    desk.run(&["sh"], "echo x > \"two\nlines\"", &words(&[])).expect("it runs");
+    assert!(desk.notes.iter().any(|note| note.contains("cannot be read")), "{:?}", desk.notes);
+    assert_eq!(desk.left().len(), 2, "the program and the command's folder");
+}

@@ -1,0 +1,24 @@
+//! `--on`: runs this program on another machine and brings back its files, by the user's own `adb` or `ssh`.
+//! Not here: the command line (`cli::on`), guests (crate `vm`).
+//!
+//! A [`Target`] names the machine. A `link` starts `adb` or `ssh` with a script (`remote.sh`), whose answers come as frames
+//! (`exchange`). The `device` makes a command of them: it pushes this program, starts the command detached from the
+//! connection, follows its output, asks again where the connection was lost, and removes what it made.
+#![forbid(unsafe_code)]
+
+mod device;
+mod error;
+mod exchange;
+mod frame;
+mod link;
+mod program;
+mod quote;
+mod returned;
+mod target;
+
+pub use device::{Job, Outcome, Sinks, run};
+pub use error::RemoteError;
+pub use link::{ADB_VARIABLE, SSH_VARIABLE};
+pub use program::Programs;
+pub use quote::quoted;
+pub use target::Target;

@@ -1,0 +1,234 @@
+//! Programs under supervision that behave badly. Each one is this test's own program, started again with a role; it
+//! reaches the device by plain system calls.
+//! Not here: the driver's promises, which the conformance suite tests in the same way (`tests/cli`).
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+
+use abi::codes::ioctl;
+use abi::layout::WriteRead;
+use driver::connection::{Connection, Context, Exchange, OpenOptions};
+use driver::kernel::{KernelConnection, KernelContext};
+use supervise::{Options, SuperviseError};
+use sys::binder_fd::BinderFd;
+
+const ROLE: &str = "SUPERVISED_ROLE";
+
+/// A directory for a broker, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("supervised-{name}-{}", std::process::id()));
+        std::fs::create_dir(&path).expect("a folder");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).expect("its owner's");
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Supervisors of one process share the handler that interrupts, and the time of this machine.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn supervise(command: Command, folder: &Path) -> Option<Result<ExitStatus, SuperviseError>> {
+    if let Some(why) = sys::seccomp::obstacle() {
+        eprintln!("skipped: {why}");
+        return None;
+    }
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let options = Options::new(Some(folder.to_owned()), |line| panic!("{line}"));
+    match supervise::run(command, options) {
+        Err(SuperviseError::Unable(why)) if why.contains("supervised by seccomp") => {
+            eprintln!("skipped: {why}");
+            None
+        }
+        other => Some(other),
+    }
+}
+
+/// Runs a role of this program under supervision; `None` where that is impossible.
+fn run(role: &str, folder: &Path) -> Option<ExitStatus> {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", "the_supervised_program", "--nocapture"]).env(ROLE, role).stdout(Stdio::null());
+    supervise(command, folder).map(|status| status.expect("it runs"))
+}
+
+fn open(map_size: usize) -> KernelConnection {
+    let options = OpenOptions { map_size, nonblocking: false };
+    KernelContext::at("/dev/binder").open(options).expect("the supervisor opens it")
+}
+
+fn read(connection: &KernelConnection) -> Vec<u8> {
+    let mut room = [0; 512];
+    let mut exchange = Exchange::new(&[], &mut room);
+    connection.write_read_uninterrupted(&mut exchange).expect("a read");
+    exchange.returned().to_vec()
+}
+
+/// A thread that reads, past its first contact (contract WR-05).
+fn reader(connection: &Arc<KernelConnection>) -> std::thread::JoinHandle<Vec<u8>> {
+    let connection = connection.clone();
+    let reads = std::thread::spawn(move || {
+        connection.version().expect("a version");
+        read(&connection)
+    });
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert!(!reads.is_finished(), "it waits");
+    reads
+}
+
+/// Entry point of the roles; without one it tests nothing.
+#[test]
+fn the_supervised_program() {
+    match std::env::var(ROLE).as_deref() {
+        Ok("die") => {
+            let connection = Arc::new(open(4096));
+            connection.become_context_manager(None).expect("no other manager");
+            let _reads = reader(&connection);
+            let own = std::process::id().to_string();
+            let _ = Command::new("kill").args(["-9", &own]).status();
+            unreachable!("killed");
+        }
+        Ok("manage") => {
+            let connection = open(4096);
+            // The last manager's end is noticed a moment after it (contract EXT-04).
+            let begun = std::time::Instant::now();
+            while connection.become_context_manager(None).is_err() {
+                assert!(begun.elapsed().as_secs() < 10, "the manager that was killed is still there");
+                std::thread::yield_now();
+            }
+        }
+        Ok("close") => {
+            let connection = Arc::new(open(4096));
+            let reads = reader(&connection);
+            connection.wake_readers().expect("a copy is closed");
+            assert_eq!(reads.join().expect("it ends"), abi::codes::br::NOOP.to_ne_bytes());
+        }
+        Ok("storm") => {
+            let connection = open(4096);
+            let children: Vec<_> = (0..200).map(|_| Command::new("true").spawn().expect("true")).collect();
+            for mut child in children {
+                assert!(child.wait().expect("ours").success());
+            }
+            assert_eq!(connection.version().expect("a version"), 8);
+        }
+        Ok("garbage") => garbage(),
+        Ok("nested") => {
+            let options = Options::new(None, |_| {});
+            let error = supervise::run(Command::new("true"), options).expect_err("one supervisor at a time");
+            assert!(matches!(&error, SuperviseError::Unable(why) if why.contains("itself")), "{error}");
+        }
+        Ok(other) => panic!("no role {other}"),
+        Err(_) => {}
+    }
+}
+
+fn garbage() {
+    let connection = open(4096);
+    let device: &BinderFd = connection.device();
+    for number in 0..64 {
+        for size in [0, 4, 8, 24, 48, 0x3fff] {
+            for direction in 0..4 {
+                let request = direction << 30 | size << 16 | u32::from(b'b') << 8 | number;
+                let mut bytes = [0xff; 0x4000];
+                if ![ioctl::WRITE_READ, ioctl::THREAD_EXIT].contains(&request) {
+                    // Any answer will do, but a wait or an end.
+                    let _ = device.raw(request, Some(&mut bytes));
+                    let _ = device.raw(request, None);
+                }
+            }
+        }
+    }
+    let wild = [0, 1, 4, 4095, 1 << 20, 1 << 40, 1 << 63, u64::MAX - 7, u64::MAX];
+    let mut errors = 0;
+    for write_size in wild {
+        for write_consumed in wild {
+            for write_buffer in wild {
+                let mut argument =
+                    WriteRead { write_size, write_consumed, write_buffer, ..WriteRead::default() };
+                errors += usize::from(device.write_read_from(&mut argument, &mut []).is_err());
+            }
+        }
+    }
+    assert!(errors > 100, "{errors}");
+    assert_eq!(connection.version().expect("a version"), 8);
+}
+
+#[test]
+fn a_program_killed_in_the_middle_of_a_call_leaves_its_context_free() {
+    let folder = Folder::new("die");
+    let Some(status) = run("die", &folder.0) else { return };
+    assert_eq!(status.signal(), Some(9));
+    assert!(run("manage", &folder.0).expect("as before").success());
+}
+
+#[test]
+fn closing_a_copy_wakes_a_thread_that_waits() {
+    let folder = Folder::new("close");
+    let Some(status) = run("close", &folder.0) else { return };
+    assert!(status.success());
+}
+
+#[test]
+fn a_storm_of_children_is_survived() {
+    let folder = Folder::new("storm");
+    let Some(status) = run("storm", &folder.0) else { return };
+    assert!(status.success());
+}
+
+#[test]
+fn garbage_is_refused() {
+    let folder = Folder::new("garbage");
+    let Some(status) = run("garbage", &folder.0) else { return };
+    assert!(status.success());
+}
+
+#[test]
+fn a_supervised_program_cannot_supervise() {
+    let folder = Folder::new("nested");
+    let Some(status) = run("nested", &folder.0) else { return };
+    assert!(status.success());
+}
+
+#[test]
+fn a_program_that_raises_its_rights_is_refused_and_a_missing_one_named() {
+    let folder = Folder::new("rights");
+    let program = folder.0.join("raises");
+    std::fs::copy("/bin/true", &program).expect("a copy");
+    if std::os::unix::fs::chown(&program, Some(1), None).is_err() {
+        eprintln!("skipped: only root gives a file away");
+        return;
+    }
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).expect("a mode");
+    let Some(result) = supervise(Command::new(&program), &folder.0) else { return };
+    let error = result.expect_err("it would run with the wrong rights").to_string();
+    assert!(error.contains("set-user-ID"), "{error}");
+    let Some(result) = supervise(Command::new("/nonexistent/program"), &folder.0) else { return };
+    let error = result.expect_err("there is none");
+    assert!(matches!(error, SuperviseError::Program { .. }), "{error}");
+}
+
+#[test]
+fn the_status_is_the_programs() {
+    let folder = Folder::new("status");
+    let shell = |text: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", text]);
+        command
+    };
+    let Some(result) = supervise(shell("exit 7"), &folder.0) else { return };
+    assert_eq!(result.expect("it runs").code(), Some(7));
+    // What it leaves behind is served until it ends.
+    let left = folder.0.join("left");
+    let text = format!("(sleep 0.3; echo > {}) & exit 0", left.display());
+    let status = supervise(shell(&text), &folder.0).expect("as before").expect("it runs");
+    assert!(status.success() && left.exists());
+}

@@ -1,0 +1,215 @@
+//! Choices that a user has for a kernel: source, driver, preemption, checks, options, patches, tools.
+//! Not here: what they mean for Kconfig (`config`).
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::arch::Arch;
+
+/// Declares an enum whose values have words.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $value:ident = $word:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$about])* $value),* }
+
+        impl $name {
+            /// Each value.
+            pub const ALL: &'static [Self] = &[$(Self::$value),*];
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Self::$value => $word),* })
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                Self::ALL.iter().copied().find(|value| value.to_string() == text).ok_or_else(|| {
+                    let words: Vec<String> = Self::ALL.iter().map(Self::to_string).collect();
+                    format!("'{text}' is none of {}", words.join(", "))
+                })
+            }
+        }
+    };
+}
+
+words! {
+    /// The kernel's Binder driver.
+    Driver {
+        /// The driver in C.
+        C = "c",
+        /// The driver in Rust.
+        Rust = "rust",
+    }
+}
+
+words! {
+    /// The kernel's preemption.
+    Preempt {
+        /// Only where the kernel returns to user space or sleeps.
+        None = "none",
+        /// Also at points that the kernel's code offers.
+        Voluntary = "voluntary",
+        /// Anywhere outside critical sections.
+        Full = "full",
+        /// Full for real-time tasks; others at the tick.
+        Lazy = "lazy",
+        /// PREEMPT_RT.
+        Rt = "rt",
+    }
+}
+
+words! {
+    /// The kernel's checks of itself.
+    Check {
+        /// Use of per-CPU data where preemption is possible.
+        Preempt = "preempt",
+        /// Misuse of spin locks.
+        Spinlock = "spinlock",
+        /// Misuse of mutexes.
+        Mutex = "mutex",
+        /// The order of locks, proven.
+        Lockdep = "lockdep",
+        /// Waiting times of locks.
+        Lockstat = "lockstat",
+        /// Sleeping where that is forbidden.
+        AtomicSleep = "atomic-sleep",
+        /// Use of memory that is not allocated.
+        Kasan = "kasan",
+        /// Data races.
+        Kcsan = "kcsan",
+        /// Undefined behaviour.
+        Ubsan = "ubsan",
+        /// Sampled use of memory that is not allocated.
+        Kfence = "kfence",
+        /// Damaged lists.
+        List = "list",
+        /// Damaged slab memory.
+        Slub = "slub",
+        /// Tasks that wait for two minutes.
+        HungTask = "hung-task",
+    }
+}
+
+words! {
+    /// The compiler and other tools that build.
+    Tools {
+        /// This machine's if they suffice, else Debian's.
+        Auto = "auto",
+        /// This machine's.
+        Machine = "machine",
+        /// Those of Debian's newest suite, in a file tree that is thrown away.
+        Debian = "debian",
+    }
+}
+
+/// One option of Kconfig and its value, as the user gave them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The name, without `CONFIG_`.
+    pub(super) symbol: String,
+    /// The value as in `.config`; `n` for one that is not set.
+    pub(super) value: String,
+}
+
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) =
+            text.split_once('=').ok_or_else(|| format!("'{text}' is no option: CONFIG_X=y is one"))?;
+        let symbol = name.strip_prefix("CONFIG_").unwrap_or(name);
+        let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        if symbol.is_empty() || !symbol.chars().all(is_name) {
+            return Err(format!("'{name}' is no name of an option: CONFIG_X is one"));
+        }
+        let is_number = value.strip_prefix("0x").map_or_else(
+            || value.strip_prefix('-').unwrap_or(value).chars().all(|c| c.is_ascii_digit()),
+            |hex| hex.chars().all(|c| c.is_ascii_hexdigit()),
+        );
+        let value = match value {
+            "" => return Err(format!("CONFIG_{symbol} has no value: n is not set, \"\" is an empty text")),
+            "m" => {
+                return Err(format!(
+                    "CONFIG_{symbol}=m: modules are not built; =y builds it into the kernel"
+                ));
+            }
+            "y" | "n" => value.to_owned(),
+            _ if is_number => value.to_owned(),
+            text => {
+                let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text);
+                if inner.contains(['"', '\\', '\n']) {
+                    return Err(format!("CONFIG_{symbol}: a text without quotes and backslashes"));
+                }
+                format!("\"{inner}\"")
+            }
+        };
+        Ok(Self { symbol: symbol.to_owned(), value })
+    }
+}
+
+/// Everything that the user says about a kernel.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// `debian`, `debian:VERSION`, a folder or an archive with a kernel's source.
+    pub source: String,
+    /// The driver that is built in.
+    pub driver: Driver,
+    /// Preemption; `None`: full, unless an option says otherwise.
+    pub preempt: Option<Preempt>,
+    /// Checks.
+    pub checks: Vec<Check>,
+    /// Options, which go before all others.
+    pub settings: Vec<Setting>,
+    /// Patches, in the order in which they are applied.
+    pub patches: Vec<PathBuf>,
+    /// The guests' architecture.
+    pub arch: Arch,
+    /// Who builds.
+    pub tools: Tools,
+    /// Jobs of make.
+    pub jobs: usize,
+    /// Look for a newer version of Debian's source, and build even what is there.
+    pub refresh: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_is_read_as_config_writes_it() {
+        for (text, want) in [
+            ("CONFIG_HZ_1000=y", Ok(("HZ_1000", "y"))),
+            ("HZ_1000=n", Ok(("HZ_1000", "n"))),
+            ("CONFIG_NR_CPUS=64", Ok(("NR_CPUS", "64"))),
+            ("CONFIG_BASE=0xff", Ok(("BASE", "0xff"))),
+            ("CONFIG_CMDLINE=quiet a=b", Ok(("CMDLINE", "\"quiet a=b\""))),
+            ("CONFIG_CMDLINE=\"quiet\"", Ok(("CMDLINE", "\"quiet\""))),
+            ("CONFIG_HZ_1000", Err("CONFIG_X=y is one")),
+            ("CONFIG_=y", Err("no name")),
+            ("hz=y", Err("no name")),
+            ("CONFIG_HZ=", Err("no value")),
+            ("CONFIG_USB=m", Err("modules are not built")),
+            ("CONFIG_CMDLINE=a\"b", Err("without quotes")),
+        ] {
+            match (text.parse::<Setting>(), want) {
+                (Ok(got), Ok((symbol, value))) => assert_eq!((&*got.symbol, &*got.value), (symbol, value)),
+                (Err(got), Err(part)) => assert!(got.contains(part), "{text}: {got}"),
+                (got, want) => panic!("{text}: {got:?}, not {want:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_word_is_one_of_a_list() {
+        assert_eq!("rt".parse(), Ok(Preempt::Rt));
+        let error = "fast".parse::<Preempt>().expect_err("none");
+        assert_eq!(error, "'fast' is none of none, voluntary, full, lazy, rt");
+    }
+}

@@ -1,0 +1,103 @@
+//! Modules for Android's Trade Federation: one for its Google Benchmark runner, one for its runner of executables.
+//! Not here: the output that these parse (`record::render::gbench`).
+//! Facts: `GoogleBenchmarkTest` runs every file below its folder with Google Benchmark's flags, so the program goes there
+//! under a name by which it knows them; `ExecutableTargetTest` runs command lines and takes a status other than 0 as a
+//! failure; `PushFilePreparer` takes files from the module's folder for the device's architecture;
+//! `FilePullerLogCollector` brings folders back. A source tree calls a module's file `AndroidTest.xml`, a folder of built
+//! modules `MODULE.config`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{architecture, write};
+use crate::cli::{CommandResult, OrExit, exit, say};
+
+/// Write modules for Android's Trade Federation (tradefed)
+///
+/// DIR gets `binderperf-benchmark`, for its Google Benchmark runner, and `binderperf-tests`, for its runner of
+/// executables: put both into the folder of test cases. The records come back with the invocation's logs.
+#[derive(Debug, Args)]
+pub(super) struct TradefedArgs {
+    /// Folder for the modules, which is created if missing
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    out: PathBuf,
+
+    /// This program for the devices' architecture; may be repeated [default: this program]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    binary: Vec<PathBuf>,
+
+    /// Run without root: for production builds, where only other programs' services can be called; binderperf-tests only
+    #[arg(long)]
+    no_root: bool,
+}
+
+/// Name by which the program acts as Google Benchmark's.
+const BENCHMARK: &str = "libhwbinder_benchmark";
+/// Name of the program in a module.
+const PROGRAM: &str = "binderperf";
+/// Folder of the program on a device.
+const FOLDER: &str = "/data/local/tmp/binderperf";
+/// Folder of records on a device.
+const RECORDS: &str = "/data/local/tmp/binderperf-records";
+
+/// Tests that register services of their own: names and words.
+const TESTS: [(&str, &str); 4] = [
+    ("binder-latency", "latency binder"),
+    ("hwbinder-latency", "latency hwbinder"),
+    ("inheritance", "inheritance"),
+    ("conformance", "conformance"),
+];
+/// Tests for production builds.
+const PINGS: [(&str, &str); 1] = [("ping", "throughput ping --device binder")];
+
+#[derive(Serialize)]
+struct Values {
+    root: bool,
+    program: &'static str,
+    benchmark: &'static str,
+    folder: &'static str,
+    records: &'static str,
+    /// Names and command lines.
+    tests: Vec<(&'static str, String)>,
+}
+
+/// Writes both modules.
+pub(super) fn run(args: &TradefedArgs) -> CommandResult {
+    let own = || std::env::current_exe().map(|program| vec![program]).or_exit(exit::INTERNAL);
+    let programs = if args.binary.is_empty() { own()? } else { args.binary.clone() };
+    let tests = if args.no_root { PINGS.as_slice() } else { TESTS.as_slice() };
+    let line = |(name, words): &(&'static str, &str)| {
+        // A conformance run has no record.
+        let kept =
+            if *words == "conformance" { String::new() } else { format!(" --record {RECORDS}/{name}.json") };
+        (*name, format!("{FOLDER}/{PROGRAM} {words}{kept}"))
+    };
+    let values = Values {
+        root: !args.no_root,
+        program: PROGRAM,
+        benchmark: BENCHMARK,
+        folder: FOLDER,
+        records: RECORDS,
+        tests: tests.iter().map(line).collect(),
+    };
+    let modules = [
+        ("binderperf-benchmark", include_str!("tradefed/benchmark.xml")),
+        ("binderperf-tests", include_str!("tradefed/tests.xml")),
+    ];
+    // Without services of its own there is nothing for the benchmark runner, which knows no other words than its flags.
+    for (module, template) in modules.into_iter().skip(usize::from(args.no_root)) {
+        let folder = args.out.join(module);
+        let text = page::render(template, &values).or_exit(exit::INTERNAL)? + "\n";
+        for name in ["AndroidTest.xml".to_owned(), format!("{module}.config")] {
+            write(&folder, &folder.join(name), |path| fs::write(path, &text))?;
+        }
+        for program in &programs {
+            let folder = folder.join(architecture(program)?);
+            write(&folder, &folder.join(PROGRAM), |path| fs::copy(program, path).map(|_| ()))?;
+        }
+    }
+    say(&format!("{}\n", args.out.display()))
+}

@@ -1,0 +1,277 @@
+//! The commands `vm build-kernel` and `vm kernels`.
+//! Not here: building, the cache (`vm::build`), booting (`vm`).
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use vm::Arch;
+use vm::build::{
+    BuildError, Built, Check, Driver, Explained, Kept, News, Preempt, Setting, Tools, Wanted, build, clean,
+    kept, remove,
+};
+
+use super::progress::StatusLine;
+use super::{CommandResult, Failure, OrExit, choice, exit, note, say};
+
+/// Longest text of progress in characters: terminals have 80 columns or more.
+const LONGEST: usize = 79;
+
+/// Commands about the kernels that guests boot.
+#[derive(Clone, Debug, Subcommand)]
+pub(super) enum KernelCommand {
+    BuildKernel(Box<BuildArgs>),
+    Kernels(KernelsArgs),
+}
+
+/// Build a small kernel with a Binder driver from Debian's source or your own tree
+///
+/// Everything a guest needs is built in. The kernel is kept in the cache under a name that says what it is, and boots
+/// with `vm --kernel built:NAME` or `run --vm=built:NAME`. The source is never changed: make writes elsewhere, and
+/// patches are applied to a copy. A second kernel of the same source, driver and architecture compiles only what
+/// differs.
+#[derive(Clone, Debug, Args)]
+pub(super) struct BuildArgs {
+    /// Linux's source: debian (the newest package), debian:VERSION, a folder, or an archive
+    #[arg(long, value_name = "X", default_value = "debian", value_hint = clap::ValueHint::AnyPath)]
+    source: String,
+
+    #[command(flatten)]
+    kind: KindArgs,
+
+    /// Also copy the image to FILE
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    out: Option<PathBuf>,
+
+    /// Look for a newer version of Debian's source, and build even what is in the cache
+    #[arg(long)]
+    refresh: bool,
+}
+
+/// The kind of kernel that is built of a source.
+#[derive(Clone, Debug, Args)]
+pub(super) struct KindArgs {
+    /// Binder driver that is built in
+    #[arg(help_heading = "Kernel", long, value_name = "WHICH", default_value = "c", value_parser = choice::of(Driver::ALL.iter().copied()))]
+    driver: Driver,
+
+    /// Preemption [default: full, unless --set says otherwise]
+    #[arg(help_heading = "Kernel", long, value_name = "MODEL", value_parser = choice::of(Preempt::ALL.iter().copied()))]
+    preempt: Option<Preempt>,
+
+    /// The kernel's checks of itself, separated by commas
+    #[arg(help_heading = "Kernel", long, value_name = "CHECKS", value_delimiter = ',', value_parser = choice::of(Check::ALL.iter().copied()))]
+    debug: Vec<Check>,
+
+    /// An option of Kconfig, which goes before all others; may be repeated
+    #[arg(help_heading = "Kernel", long, value_name = "CONFIG_X=y")]
+    set: Vec<Setting>,
+
+    /// A patch, applied to a copy of the source (as patch -p1); may be repeated
+    #[arg(help_heading = "Kernel", long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    patch: Vec<PathBuf>,
+
+    /// Architecture [default: this machine's]
+    #[arg(help_heading = "Kernel", long, value_name = "ARCH", value_parser = choice::of(Arch::ALL))]
+    arch: Option<Arch>,
+
+    /// Who builds: this machine's programs, Debian's in a file tree that is thrown away, or auto: Debian's where this machine's do not suffice
+    #[arg(help_heading = "Build", long, value_name = "WHOSE", default_value = "auto", value_parser = choice::of(Tools::ALL.iter().copied()))]
+    tools: Tools,
+
+    /// Programs that run at the same time [default: one for each CPU]
+    #[arg(help_heading = "Build", long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    jobs: Option<u16>,
+}
+
+/// List the kernels in the cache, or remove some
+#[derive(Clone, Debug, Args)]
+pub(super) struct KernelsArgs {
+    /// Remove a kernel, fetched or built; may be repeated
+    #[arg(long, value_name = "NAME")]
+    remove: Vec<String>,
+
+    /// Remove sources and objects of all builds; kernels stay
+    #[arg(long)]
+    clean: bool,
+}
+
+impl KernelCommand {
+    pub(super) fn run(self) -> CommandResult {
+        match self {
+            Self::BuildKernel(args) => args.run(),
+            Self::Kernels(args) => args.run(),
+        }
+    }
+}
+
+impl KindArgs {
+    /// The options that were given, for a command that takes them in one case only.
+    pub(super) fn given(&self) -> Vec<&'static str> {
+        let all = [
+            ("--driver", self.driver != Driver::C),
+            ("--preempt", self.preempt.is_some()),
+            ("--debug", !self.debug.is_empty()),
+            ("--set", !self.set.is_empty()),
+            ("--patch", !self.patch.is_empty()),
+            ("--arch", self.arch.is_some()),
+            ("--tools", self.tools != Tools::Auto),
+            ("--jobs", self.jobs.is_some()),
+        ];
+        all.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
+    }
+
+    /// The kernel of this kind from a source.
+    pub(super) fn of(&self, source: &str, refresh: bool) -> Wanted {
+        let cpus = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Wanted {
+            source: source.to_owned(),
+            driver: self.driver,
+            preempt: self.preempt,
+            checks: self.debug.clone(),
+            settings: self.set.clone(),
+            patches: self.patch.clone(),
+            arch: self.arch.unwrap_or(Arch::own()),
+            tools: self.tools,
+            jobs: self.jobs.map_or_else(cpus, usize::from),
+            refresh,
+        }
+    }
+}
+
+/// Builds a kernel; says on standard error what it does.
+pub(super) fn built(wanted: &Wanted) -> Result<Built, BuildError> {
+    let on_terminal = std::io::stderr().is_terminal();
+    let mut line = StatusLine::new();
+    let mut tell = |news: News<'_>| match news {
+        News::Begins(name) if !on_terminal => note(format_args!("building {name}\n")),
+        News::Begins(name) => line.show(&format!("building {name}")),
+        // A line that wraps could not be cleared.
+        News::Now(text) => line.show(&text.chars().take(LONGEST).collect::<String>()),
+        News::Note(text) => {
+            line.show("");
+            note(format_args!("{text}\n"));
+        }
+    };
+    let built = build(wanted, &mut tell);
+    line.show("");
+    built
+}
+
+impl BuildArgs {
+    fn run(&self) -> CommandResult {
+        let wanted = self.kind.of(&self.source, self.refresh);
+        let built = built(&wanted).map_err(|error| Failure::new(error.exit_code(), error))?;
+        let shown = built.image.display();
+        match built.took {
+            Some(took) => {
+                let seconds = took.as_secs();
+                note(format_args!(
+                    "{}: built in {} min {} s: {shown}\n",
+                    built.name,
+                    seconds / 60,
+                    seconds % 60
+                ));
+            }
+            None => note(format_args!("{}: in the cache: {shown}\n", built.name)),
+        }
+        if let Some(out) = &self.out {
+            copied(&built.image, out)?;
+        }
+        say(&format!("built:{}\n", built.name))
+    }
+}
+
+/// Copies the image, whole or not at all.
+fn copied(image: &Path, out: &Path) -> Result<(), Failure> {
+    let draft = out.with_extension(format!("{}.part", std::process::id()));
+    let result = std::fs::copy(image, &draft).and_then(|_| std::fs::rename(&draft, out));
+    result.map_err(|error| {
+        let _ = std::fs::remove_file(&draft);
+        Failure::of_file(exit::INTERNAL, "write", out, &error)
+    })
+}
+
+impl KernelsArgs {
+    fn run(&self) -> CommandResult {
+        for name in &self.remove {
+            remove(name).map_err(|error| Failure::new(error.exit_code(), error))?;
+        }
+        if self.clean {
+            let bytes = clean().map_err(|error| Failure::new(error.exit_code(), error))?;
+            note(format_args!("removed {:.1} GB\n", bytes as f64 / 1e9));
+        }
+        if self.clean || !self.remove.is_empty() {
+            return Ok(exit::FINE);
+        }
+        let all = kept().or_exit(exit::UNABLE)?;
+        if all.is_empty() {
+            note(
+                "no kernel is in the cache; `binderperf vm` fetches one, `binderperf vm build-kernel` builds one\n",
+            );
+        }
+        say(&table(&all))
+    }
+}
+
+/// The kernels, one a line; what a built one differs in below it.
+fn table(all: &[Kept]) -> String {
+    let width = all.iter().map(|one| one.word.len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for one in all {
+        let origin = match &one.build {
+            Some(build) => {
+                format!("{} driver, from {}, by {}{}", build.driver, build.source, build.tools, lasted(build))
+            }
+            None => "fetched".to_owned(),
+        };
+        let megabytes = one.bytes as f64 / 1e6;
+        text += &format!("{:width$}  {:<6}  {megabytes:>5.1} MB  {origin}\n", one.word, one.arch.to_string());
+        let Some(build) = &one.build else { continue };
+        if !build.patches.is_empty() {
+            text += &format!("    patches: {}\n", build.patches.join(", "));
+        }
+        if !build.differs.is_empty() {
+            text += &format!("    differs from the usual kernel: {}\n", build.differs.join(", "));
+        }
+    }
+    text
+}
+
+/// How long a build took.
+fn lasted(build: &Explained) -> String {
+    let seconds = build.took.as_secs();
+    format!(" in {} min {} s", seconds / 60, seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_list_says_where_each_kernel_is_from_and_how_it_differs() {
+        let build = Explained {
+            source: "debian:7.2".to_owned(),
+            driver: "c".to_owned(),
+            tools: "gcc".to_owned(),
+            took: Duration::from_secs(492),
+            patches: vec!["fix.patch".to_owned()],
+            differs: vec!["CONFIG_PREEMPT_RT=y".to_owned(), "-CONFIG_X=y".to_owned()],
+        };
+        let one = |word: &str, build| Kept {
+            word: word.to_owned(),
+            release: String::new(),
+            arch: Arch::X86,
+            bytes: 4_100_000,
+            build,
+        };
+        assert_eq!(
+            table(&[one("6.1.0-50-amd64", None), one("built:7.2.13-c-rt", Some(build))]),
+            "6.1.0-50-amd64     x86_64    4.1 MB  fetched\n\
+             built:7.2.13-c-rt  x86_64    4.1 MB  c driver, from debian:7.2, by gcc in 8 min 12 s\n\
+             \x20   patches: fix.patch\n\
+             \x20   differs from the usual kernel: CONFIG_PREEMPT_RT=y, -CONFIG_X=y\n"
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! Programs on the embedded driver through the supervisor: this program itself, as an ordinary client of `/dev/binder`.
+//! Not here: programs that behave badly (`supervise`'s own tests).
+
+use crate::support::ktap::{Line, print_counts, results};
+use crate::support::{Called, binderperf};
+
+/// Sections that take little time.
+const ITEMS: &str = "OPN-0,IOC-0,WR-0,OBJ-,POL-03,EXT-07";
+
+/// Items of these sections that differ under the supervisor (docs/clients.md), or on the embedded driver
+/// anyway.
+const DIFFER: [&str; 5] = ["OPN-03", "OPN-05", "OPN-07", "OPN-08", "OBJ-13"];
+
+/// A directory for the broker that nobody else uses; the last broker leaves it empty.
+fn folder(name: &str) -> String {
+    std::env::temp_dir().join(format!("supervised-{name}-{}", std::process::id())).display().to_string()
+}
+
+/// Runs this program's `words` under supervision; `None` where that is impossible.
+fn supervised(name: &str, words: &[&str]) -> Option<Called> {
+    let (folder, program) = (folder(name), env!("CARGO_BIN_EXE_binderperf"));
+    let mut all = vec!["shim", "--supervise", "--context-dir", &folder, "--", program];
+    all.extend(words);
+    let called = binderperf(&all);
+    // An empty directory may be there already.
+    let _ = std::fs::remove_dir_all(&folder);
+    if called.stderr.contains("cannot supervise") {
+        eprintln!("skipped: {}", called.stderr);
+        return None;
+    }
+    Some(called)
+}
+
+#[test]
+fn a_supervised_program_finds_the_driver_that_it_expects() {
+    let words = ["conformance", "--driver", "kernel", "--device", "/dev/binder", "--filter", ITEMS];
+    let Some(called) = supervised("conformance", &words) else { return };
+    let called = called.ended(1);
+    print_counts(&called.stdout);
+    let (plan, found) = results(&called.stdout);
+    assert_eq!(plan, found.len());
+    for (id, end) in &found {
+        let differs = DIFFER.contains(&id.as_str());
+        assert_eq!(*end == Line::NotOk, differs, "{id}: {end:?}\n{}", called.stdout);
+    }
+    assert!(called.stderr.contains("no time measured here"), "{}", called.stderr);
+}
+
+#[test]
+fn a_supervised_program_cannot_supervise_another() {
+    let Some(called) = supervised("usable", &["--version"]) else { return };
+    called.ended(0);
+    let program = env!("CARGO_BIN_EXE_binderperf");
+    let folder = folder("nested");
+    let words =
+        ["shim", "--supervise", "--context-dir", &folder, "--", program, "shim", "--supervise", "--", "true"];
+    let called = binderperf(&words).ended(3);
+    assert!(called.stderr.contains("itself"), "{}", called.stderr);
+}
+
+#[test]
+fn a_program_that_is_not_there_is_wrong_usage() {
+    let called = binderperf(&["shim", "--supervise", "--", "/nonexistent/program"]);
+    if !called.stderr.contains("cannot supervise") {
+        assert!(called.ended(2).stderr.contains("/nonexistent/program"));
+    }
+}
