@@ -7,15 +7,16 @@
 //! The caller's own clock, never the trace, tells which calls the cause affected: those of the real-time
 //! caller that took sufficiently longer than the median without it. If the cause came before or after a call
 //! by that clock, it did not affect the call. Without the cause, a call that long had an unknown disturbance,
-//! and is not counted. A call that lost its CPU to the host counts neither way: the trace proves it, or the machine
-//! had steal time and the call computed longer at a stretch than any injected work.
+//! and is not counted. A call that lost its CPU to the host counts neither way: the trace proves it, or the threads were
+//! idle by their own clocks, which stop with the CPU, while they ran by the trace, or the machine had steal time and the
+//! call computed longer at a stretch than any injected work.
 
 pub mod cause;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use ::trace::verdict::{Analysis, AnalysisOptions, Analyzer, Filter, SlowCall};
+use ::trace::verdict::{Analysis, AnalysisOptions, Analyzer, CallSegment, Filter, SlowCall};
 use backend::AnyContext;
 pub use cause::Cause;
 use record::Class;
@@ -164,19 +165,23 @@ struct Recorded {
     took: Vec<u64>,
     /// Numbers of the calls for which the cause came too early or too late.
     spared: Vec<u64>,
+    /// Time of each call in which neither side ran, in ns, by their threads' clocks; 0 if unknown.
+    idle: Vec<u64>,
     /// Number of calls served on the caller's CPU, by the service's own report.
     same_cpu: u64,
     analysis: Analysis,
 }
 
 impl Recorded {
-    /// Returns true if the call lost its CPU to the host.
-    fn is_stolen(&self, call: &SlowCall) -> bool {
+    /// Returns true if the call of this number lost its CPU to the host.
+    fn is_stolen(&self, number: usize, call: &SlowCall) -> bool {
         let seen =
             call.reasons.iter().any(|reason| reason.cause == "cpu_stolen" && reason.share >= LEAST_STOLEN);
-        let runs = |cause: &str| ["server_running", "client_running", "cpu_silent"].contains(&cause);
+        let idle_ns = self.idle.get(number).copied().unwrap_or(0);
+        let taken = taken_ns(idle_ns, &call.parts) as f64 > call.ns as f64 * LEAST_STOLEN;
         let steal = self.analysis.stolen_ns.is_some_and(|stolen| stolen > 0);
-        seen || steal && call.parts.iter().any(|part| runs(&part.cause) && part.ns > cause::LONGEST_WORK_NS)
+        let long = |part: &CallSegment| is_running(part) && part.ns > cause::LONGEST_WORK_NS;
+        seen || taken || steal && call.parts.iter().any(long)
     }
 
     /// Returns the verdict on the call of this number.
@@ -184,6 +189,17 @@ impl Recorded {
         let words = format!("pair=0 class={} number={number}", Class::Fifo.name());
         self.analysis.slow.iter().find(|call| call.label.as_deref() == Some(words.as_str()))
     }
+}
+
+/// Returns true if the trace saw a thread on a CPU in this part of a call.
+fn is_running(part: &CallSegment) -> bool {
+    ["server_running", "client_running", "cpu_silent"].contains(&part.cause.as_str())
+}
+
+/// Returns the time in ns for which the threads of a call were idle by their own clocks and ran by the trace.
+fn taken_ns(idle_ns: u64, parts: &[CallSegment]) -> u64 {
+    let waited: u64 = parts.iter().filter(|part| !is_running(part)).map(|part| part.ns).sum();
+    idle_ns.saturating_sub(waited)
 }
 
 struct AccuracyTest<'a> {
@@ -247,6 +263,7 @@ impl AccuracyTest<'_> {
         Ok(Some(Recorded {
             took: latency.raw.clone(),
             spared: latency.spared.clone(),
+            idle: latency.idle.clone(),
             same_cpu: latency.same_cpu,
             analysis,
         }))
@@ -285,7 +302,7 @@ fn judge(cause: Cause, with: &Recorded, without: &Recorded) -> CauseResult {
     let spared = |number: usize| with.spared.binary_search(&(number as u64)).is_ok();
     let slower = with.took.iter().enumerate().filter(|(_, took)| befell(**took));
     for (number, _) in slower.filter(|(number, _)| !spared(*number)) {
-        if with.verdict(number).is_some_and(|call| with.is_stolen(call)) {
+        if with.verdict(number).is_some_and(|call| with.is_stolen(number, call)) {
             found.stolen += 1;
             continue;
         }
@@ -301,7 +318,7 @@ fn judge(cause: Cause, with: &Recorded, without: &Recorded) -> CauseResult {
             found.disturbed += 1;
             continue;
         }
-        if without.verdict(number).is_some_and(|call| without.is_stolen(call)) {
+        if without.verdict(number).is_some_and(|call| without.is_stolen(number, call)) {
             found.stolen += 1;
             continue;
         }
@@ -317,5 +334,27 @@ fn judge(cause: Cause, with: &Recorded, without: &Recorded) -> CauseResult {
 fn keep(list: &mut Vec<String>, what: impl FnOnce() -> String) {
     if list.len() < EXAMPLES {
         list.push(what());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_is_taken_where_a_thread_ran_by_the_trace_and_not_by_its_clock() {
+        let part = |cause: &str, ns| CallSegment {
+            at_ns: 0,
+            ns,
+            cause: cause.to_owned(),
+            tid: 1,
+            cpu: Some(0),
+            behind: None,
+            depth: 0,
+        };
+        let parts = [part("client_running", 100), part("server_running", 2000), part("io", 1500)];
+        assert_eq!(taken_ns(1500, &parts), 0, "it waited for the disk and for nothing else");
+        assert_eq!(taken_ns(2400, &parts), 900);
+        assert_eq!(taken_ns(0, &parts), 0, "unknown");
     }
 }

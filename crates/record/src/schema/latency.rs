@@ -111,6 +111,10 @@ pub struct Latency {
     /// expire in the call, or a disk that, by the server's clocks, kept it working longer than waiting.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spared: Vec<u64>,
+    /// Time of each call of `raw` in which neither side ran on a CPU, in clock units, by the clocks of their threads. A CPU
+    /// that the host took is idle by these clocks and busy in a trace. 0 for a thread's first call, of which it is unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "crate::render::json::on_one_line")]
+    pub idle: Vec<u64>,
     /// The background load, as typed, e.g. `cpu:4`; empty for none.
     #[serde(default)]
     pub load: String,
@@ -150,6 +154,7 @@ impl Latency {
             percentiles: None,
             raw: Vec::new(),
             spared: Vec::new(),
+            idle: Vec::new(),
             load: String::new(),
             rate_hz: None,
             android: None,
