@@ -92,8 +92,8 @@ fn way(program: &Program, supervise: bool) -> Result<Way, String> {
         Program::Dynamic if !supervise => Ok(Way::Preload),
         Program::Dynamic | Program::Static => Ok(Way::Supervise),
         Program::Privileged => {
-            Err("it runs with rights of its file's owner (setuid), which neither the dynamic loader \
-             nor a supervisor may touch; run it as that user"
+            Err("it gets rights from its file (setuid, setgid or capabilities), so neither the dynamic loader nor a \
+             supervisor may touch it; run it as a user who has them"
                 .to_owned())
         }
         Program::Foreign => Err("it is for another machine".to_owned()),

@@ -74,6 +74,11 @@ fn a_callee_that_dies_is_known_to_be_dead() {
 }
 
 #[test]
+fn a_thread_is_cancelled_where_it_waits() {
+    play("cancelled").ended(0).printed_nothing();
+}
+
+#[test]
 fn a_defect_would_be_seen() {
     let folder = Folder::new("shim-without");
     let program = compiled(&folder, &[]);

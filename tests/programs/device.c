@@ -350,13 +350,70 @@ static void dies(void)
 	CHECK(waitpid(child, NULL, 0) == child);
 }
 
+struct waiter {
+	const char *how;
+	int fd;
+};
+
+static void *waiter(void *of)
+{
+	const struct waiter *waiter = of;
+	struct pollfd entry = {.fd = waiter->fd, .events = POLLIN};
+	struct timespec patience = {.tv_sec = 20};
+	fd_set read;
+	FD_ZERO(&read);
+	FD_SET(waiter->fd, &read);
+	// A new thread's first wait ends at once (POL-02).
+	CHECK(works(waiter->fd));
+	if (strcmp(waiter->how, "poll") == 0)
+		poll(&entry, 1, 20000);
+	if (strcmp(waiter->how, "ppoll") == 0)
+		ppoll(&entry, 1, &patience, NULL);
+	if (strcmp(waiter->how, "select") == 0)
+		select(waiter->fd + 1, &read, NULL, NULL, NULL);
+	if (strcmp(waiter->how, "pselect") == 0)
+		pselect(waiter->fd + 1, &read, NULL, NULL, &patience, NULL);
+	if (strcmp(waiter->how, "read") == 0) {
+		char returns[256];
+		write_read(waiter->fd, NULL, 0, returns, sizeof returns);
+		pthread_testcancel();
+	}
+	return NULL;
+}
+
+// A thread may be cancelled while it waits; an ioctl is no cancellation point.
+static void cancelled(void)
+{
+	static const char *ways[] = {"poll", "ppoll", "select", "pselect", "read"};
+	int fd = opened();
+	mapped(fd);
+	for (int way = 0; way < 5; way++) {
+		struct waiter waits = {ways[way], fd};
+		pthread_t thread;
+		void *result;
+		CHECK(pthread_create(&thread, NULL, waiter, &waits) == 0);
+		usleep(20000);
+		CHECK(pthread_cancel(thread) == 0);
+		if (way == 4) {
+			usleep(20000);
+			CHECK(pthread_tryjoin_np(thread, &result) == EBUSY);
+			CHECK(close(fd) == 0);
+		}
+		CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+		CHECK(way == 4 || works(fd));
+	}
+	fd = opened();
+	mapped(fd);
+	manage(fd);
+}
+
 int main(int count, char **words)
 {
 	static const struct {
 		const char *name;
 		void (*play)(void);
 	} scenes[] = {{"bad_input", bad_input}, {"numbers", numbers}, {"forks", forks}, {"close_wakes", close_wakes},
-		{"calls", calls}, {"dies", dies}};
+		{"calls", calls}, {"dies", dies}, {"cancelled", cancelled}};
 	alarm(30);
 	for (unsigned scene = 0; scene < sizeof scenes / sizeof *scenes; scene++)
 		if (count == 2 && strcmp(words[1], scenes[scene].name) == 0) {

@@ -1,6 +1,7 @@
 //! Embedded driver: the Binder driver in user space, behind the same seam as the kernel driver.
 //!
 //! - [`context`], [`settings`]: name of a context, and options of the driver there. [`connection`]: an open context.
+//! - [`device_path`]: which paths an unmodified program opens a context by.
 //! - `client`: one process's half of the driver. [`shm`]: layouts of shared memory: inboxes, doorbells, call slots.
 //! - [`broker`]: the process that owns nodes, references and identities. `directory`, [`start`]: its directory, and how
 //!   it is started.
@@ -18,6 +19,7 @@ pub mod broker;
 mod client;
 pub mod connection;
 pub mod context;
+pub mod device_path;
 mod directory;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;

@@ -9,10 +9,10 @@ use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use driver::connection::Connection;
+use embedded::device_path;
 use sys::errno::{EEXIST, EINVAL, EMFILE, ENOTDIR, EPERM};
 
 use crate::file::OpenFile;
-use crate::paths;
 use crate::table::{self, Mapped};
 use crate::watches::{self, Watch};
 use crate::{members, owner};
@@ -23,10 +23,10 @@ fn errno<T>(number: i32) -> io::Result<T> {
 
 /// Opens the device that a path names, with flags of `open(2)`; `None` if it names no device.
 pub fn open(path: &[u8], flags: i32) -> Option<io::Result<RawFd>> {
-    if !paths::may_be_device(path) || flags & libc::O_PATH != 0 {
+    if !device_path::may_be_device(path) || flags & libc::O_PATH != 0 {
         return None;
     }
-    Some(open_named(&paths::device(path)?, flags))
+    Some(open_named(&device_path::device(path)?, flags))
 }
 
 fn open_named(name: &str, flags: i32) -> io::Result<RawFd> {

@@ -11,20 +11,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use libc::{
     epoll_event, fd_set, mode_t, nfds_t, off_t, off64_t, pollfd, sigset_t, size_t, timespec, timeval,
 };
+use embedded::device_path;
 use sys::errno::EIO;
 use sys::own_memory::ArgumentMemory;
 
 use crate::calls::{self, Closing};
 use crate::next::{self, errno, set_errno};
-use crate::polling::Replaced;
-use crate::select::{self, Sets};
-use crate::{epoll, ioctl, owner, paths, table, watches};
+use crate::polling::{self, Wait};
+use crate::select::{self, Sets, Word};
+use crate::{epoll, ioctl, owner, table, watches};
 
 /// Runs the library's code, with the outcome that a system call would have: a negative `failed` with `errno`, else its
-/// result and `errno` as it was. A defect of the library is `EIO`, and not the end of the program.
+/// result and `errno` as it was. A defect of the library is `EIO`, and not the end of the program. The thread is not cancelled
+/// meanwhile, as it would not be in an ioctl: the driver's waits are cancellation points of their own.
 fn outcome<T>(failed: T, run: impl FnOnce() -> io::Result<T>) -> T {
     let before = errno();
+    let cancelled = next::hold_cancellation();
     let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(io::Error::from_raw_os_error(EIO)));
+    next::restore_cancellation(cancelled);
     match result {
         Ok(value) => {
             set_errno(before);
@@ -64,7 +68,7 @@ unsafe fn open_device(path: *const c_char, flags: c_int) -> Option<c_int> {
     }
     // SAFETY: the caller's promise.
     let path = unsafe { CStr::from_ptr(path) }.to_bytes();
-    if !paths::may_be_device(path) {
+    if !device_path::may_be_device(path) {
         return None;
     }
     outcome(Some(-1), || calls::open(path, flags).transpose())
@@ -249,30 +253,34 @@ pub unsafe extern "C-unwind" fn munmap(address: *mut c_void, len: size_t) -> c_i
     }
 }
 
-/// The program's list with stand-ins for devices; `None` if there are no devices in it.
+/// Begins a wait for a list with devices; `None` if there are no devices in it.
 ///
 /// # Safety
 /// `list` is null or has `count` entries.
-unsafe fn replaced(list: *const pollfd, count: nfds_t) -> Option<Replaced> {
+unsafe fn begin_wait(list: *const pollfd, count: nfds_t) -> Option<Wait> {
     if list.is_null() || count == 0 {
         return None;
     }
     // SAFETY: the caller's promise.
     let list = unsafe { std::slice::from_raw_parts(list, count as usize) };
-    beside(|| Replaced::new(list))
+    polling::has_device(list).then(|| beside(|| Some(polling::begin(list.to_vec())))).flatten()
 }
 
-/// Stores the answers to a replaced list; `result` is the C library's.
+/// Ends the wait and stores the answers; `result` is the C library's.
 ///
 /// # Safety
 /// `list` has `count` entries.
-unsafe fn answer(replaced: Replaced, list: *mut pollfd, count: nfds_t, result: c_int) -> c_int {
+unsafe fn end_wait(wait: Wait, list: *mut pollfd, count: nfds_t, result: c_int) -> c_int {
+    let answered = beside(|| polling::end(wait));
     if result < 0 {
         return result;
     }
     // SAFETY: the caller's promise.
     let list = unsafe { std::slice::from_raw_parts_mut(list, count as usize) };
-    beside(|| replaced.answer(list)) as c_int
+    for (entry, answered) in list.iter_mut().zip(&answered) {
+        entry.revents = answered.revents;
+    }
+    list.iter().filter(|entry| entry.revents != 0).count() as c_int
 }
 
 /// See `poll(2)`.
@@ -282,14 +290,14 @@ unsafe fn answer(replaced: Replaced, list: *mut pollfd, count: nfds_t, result: c
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn poll(list: *mut pollfd, count: nfds_t, timeout_ms: c_int) -> c_int {
     // SAFETY: the program's own arguments.
-    let Some(mut replaced) = (unsafe { replaced(list, count) }) else {
+    let Some(wait) = (unsafe { begin_wait(list, count) }) else {
         // SAFETY: the program's own arguments.
         return unsafe { next::poll(list, count, timeout_ms) };
     };
     // SAFETY: a list of as many entries.
-    let result = unsafe { next::poll(replaced.list().as_mut_ptr(), count, timeout_ms) };
+    let result = unsafe { next::poll(wait.list.cast(), count, timeout_ms) };
     // SAFETY: the program's own list.
-    unsafe { answer(replaced, list, count, result) }
+    unsafe { end_wait(wait, list, count, result) }
 }
 
 /// See `poll(2)`; the size of the list's memory was checked by the compiler.
@@ -319,14 +327,14 @@ pub unsafe extern "C-unwind" fn ppoll(
     signals: *const sigset_t,
 ) -> c_int {
     // SAFETY: the program's own arguments.
-    let Some(mut replaced) = (unsafe { replaced(list, count) }) else {
+    let Some(wait) = (unsafe { begin_wait(list, count) }) else {
         // SAFETY: the program's own arguments.
         return unsafe { next::ppoll(list, count, timeout, signals) };
     };
     // SAFETY: a list of as many entries.
-    let result = unsafe { next::ppoll(replaced.list().as_mut_ptr(), count, timeout, signals) };
+    let result = unsafe { next::ppoll(wait.list.cast(), count, timeout, signals) };
     // SAFETY: the program's own list.
-    unsafe { answer(replaced, list, count, result) }
+    unsafe { end_wait(wait, list, count, result) }
 }
 
 /// See `ppoll(2)`; the size of the list's memory was checked by the compiler.
@@ -357,13 +365,13 @@ unsafe fn select_devices(
 ) -> Option<c_int> {
     let words = select::words(count)?;
     let mut sets: Sets<'_> = sets.map(|set| {
-        // SAFETY: the caller's promise; a set is an array of longs, which are 64 bits wide or two halves of one.
-        (!set.is_null()).then(|| unsafe { std::slice::from_raw_parts_mut(set.cast::<u64>(), words) })
+        // SAFETY: the caller's promise; a set is an array of longs.
+        (!set.is_null()).then(|| unsafe { std::slice::from_raw_parts_mut(set.cast::<Word>(), words) })
     });
-    let mut list = beside(|| select::as_list(count, &sets))?;
-    let entries = list.len() as nfds_t;
+    let wait = beside(|| select::as_list(count, &sets).map(polling::begin))?;
     // SAFETY: a list of as many entries.
-    let result = unsafe { ppoll(list.as_mut_ptr(), entries, timeout, signals) };
+    let result = unsafe { next::ppoll(wait.list.cast(), wait.list.len() as nfds_t, timeout, signals) };
+    let list = beside(|| polling::end(wait));
     if result < 0 {
         return Some(result);
     }

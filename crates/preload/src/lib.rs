@@ -1,7 +1,7 @@
 //! Embedded driver behind the C library's calls, for unmodified programs: `open("/dev/binder")`, then `ioctl`, `mmap`,
 //! `poll` and the like on the descriptor. Preloaded into a program as `libbinderperf.so`.
 //!
-//! - [`paths`]: which paths are devices. [`context`]: the context behind a device.
+//! - [`context`]: the context behind a device.
 //! - [`file`](mod@file): an open device. [`table`]: the descriptors that name one, and what became of them in a forked child.
 //!   [`owner`]: which process that is. [`members`]: sets of descriptors. [`watches`]: devices in epoll sets.
 //! - [`calls`]: the calls on descriptors and mappings. [`ioctl`], [`write_read`]: ioctls.
@@ -28,7 +28,6 @@ pub mod members;
 #[allow(unsafe_code, reason = "the C library's interface")]
 mod next;
 pub mod owner;
-pub mod paths;
 pub mod polling;
 pub mod select;
 pub mod table;

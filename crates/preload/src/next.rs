@@ -2,7 +2,7 @@
 //!
 //! Each is found once, by `dlsym(RTLD_NEXT)`, so that a pass-through keeps all of its properties: it is a cancellation
 //! point, and other preloaded libraries see it.
-//! Facts: `dlsym(3)`.
+//! Facts: `dlsym(3)`, `pthread_setcancelstate(3)`.
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -142,4 +142,25 @@ pub(crate) fn set_errno(errno: c_int) {
     let place = unsafe { libc::__errno_location() };
     // SAFETY: as above; nobody else has a reference.
     unsafe { *place = errno };
+}
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
+
+/// Keeps the calling thread from being cancelled. Returns the state before.
+pub(crate) fn hold_cancellation() -> c_int {
+    /// `PTHREAD_CANCEL_DISABLE` of the GNU C library.
+    const HELD: c_int = 1;
+    let mut before = 0;
+    // SAFETY: the state before is stored in a variable that lives through the call.
+    unsafe { pthread_setcancelstate(HELD, &raw mut before) };
+    before
+}
+
+/// Restores what [`hold_cancellation`] returned.
+pub(crate) fn restore_cancellation(before: c_int) {
+    let mut held = 0;
+    // SAFETY: as above; the state is one that the function returned.
+    unsafe { pthread_setcancelstate(before, &raw mut held) };
 }

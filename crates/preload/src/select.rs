@@ -15,17 +15,21 @@ const REPORTED: [i16; 3] = [
     libc::POLLPRI,
 ];
 
-/// The three sets of a `select`, each with a bit for a descriptor, 64 to a word; `None` where the program gave none.
-pub type Sets<'s> = [Option<&'s mut [u64]>; 3];
+/// Word of a set, as the C library declares it.
+pub type Word = libc::c_ulong;
+const BITS: usize = Word::BITS as usize;
+
+/// The three sets of a `select`, each with a bit for a descriptor; `None` where the program gave none.
+pub type Sets<'s> = [Option<&'s mut [Word]>; 3];
 
 /// Number of words for descriptors below `count`; `None` if no set can have so many.
 #[must_use]
 pub fn words(count: i32) -> Option<usize> {
-    usize::try_from(count).ok().map(|count| count.div_ceil(64)).filter(|_| count <= members::LIMIT)
+    usize::try_from(count).ok().map(|count| count.div_ceil(BITS)).filter(|_| count <= members::LIMIT)
 }
 
-fn is_in(set: Option<&[u64]>, fd: RawFd) -> bool {
-    set.and_then(|set| set.get(fd as usize / 64)).is_some_and(|word| word >> (fd % 64) & 1 != 0)
+fn is_in(set: Option<&[Word]>, fd: RawFd) -> bool {
+    set.and_then(|set| set.get(fd as usize / BITS)).is_some_and(|word| word >> (fd as usize % BITS) & 1 != 0)
 }
 
 /// The descriptors below `count` in the sets, as a list for `poll`; `None` if no device is among them.
@@ -51,8 +55,8 @@ pub fn answer(list: &[libc::pollfd], sets: &mut Sets<'_>) -> Option<usize> {
         let Some(set) = set else { continue };
         set.fill(0);
         for entry in list.iter().filter(|entry| entry.events & asked != 0 && entry.revents & reported != 0) {
-            if let Some(word) = set.get_mut(entry.fd as usize / 64) {
-                *word |= 1 << (entry.fd % 64);
+            if let Some(word) = set.get_mut(entry.fd as usize / BITS) {
+                *word |= 1 << (entry.fd as usize % BITS);
                 count += 1;
             }
         }
@@ -66,10 +70,11 @@ mod tests {
 
     #[test]
     fn answers_go_back_into_their_sets() {
-        let (mut read, mut write) = ([0b1000u64, 1], [0b1000u64, 0]);
+        let first_of_second = BITS as RawFd;
+        let (mut read, mut write): ([Word; 2], [Word; 2]) = ([0b1000, 1], [0b1000, 0]);
         let mut sets: Sets<'_> = [Some(&mut read), Some(&mut write), None];
-        assert!(as_list(128, &sets).is_none(), "no device");
-        let mut list = [entry(3, libc::POLLIN | libc::POLLOUT), entry(64, libc::POLLIN)];
+        assert!(as_list(2 * first_of_second, &sets).is_none(), "no device");
+        let mut list = [entry(3, libc::POLLIN | libc::POLLOUT), entry(first_of_second, libc::POLLIN)];
         list[0].revents = libc::POLLHUP;
         list[1].revents = libc::POLLIN;
         assert_eq!(answer(&list, &mut sets), Some(2));
@@ -80,7 +85,8 @@ mod tests {
 
     #[test]
     fn a_count_of_descriptors_is_checked() {
-        assert_eq!((words(0), words(1), words(65)), (Some(0), Some(1), Some(2)));
+        let more = Word::BITS as i32 + 1;
+        assert_eq!((words(0), words(1), words(more)), (Some(0), Some(1), Some(2)));
         assert_eq!((words(-1), words(i32::MAX)), (None, None));
     }
 }

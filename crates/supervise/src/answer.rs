@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use driver::OpenOptions;
-use embedded::{EmbeddedConnection, EmbeddedContext, Settings};
+use embedded::{EmbeddedConnection, EmbeddedContext, Settings, device_path};
 use sys::call;
 use sys::errno::{ECONNREFUSED, EINVAL, EMFILE, EPERM};
 use sys::notification::{Notification, Place};
@@ -79,17 +79,6 @@ impl Asker {
     }
 }
 
-/// The context that a path names; `None`: it is no binder device.
-fn context_of(path: &[u8]) -> Option<&str> {
-    let name = std::str::from_utf8(path).ok()?.strip_prefix("/dev/")?;
-    match name {
-        "binder" | "hwbinder" | "vndbinder" => Some(name),
-        _ => name.strip_prefix("binderfs/").filter(|name| {
-            !name.is_empty() && !name.contains(['/', ':']) && !["binder-control", ".", ".."].contains(name)
-        }),
-    }
-}
-
 fn errno_of(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(EINVAL)
 }
@@ -108,7 +97,7 @@ impl Supervisor {
         let mut bytes = [0; PATH_MAX];
         let count = other_process::read_some(thread as u32, path, &mut bytes).ok()?;
         let path = bytes[..count].split(|byte| *byte == 0).next()?;
-        context_of(path).map(str::to_owned)
+        device_path::device(path)
     }
 
     /// Whether a call is under way that a signal may take its thread out of, or a mapping.
@@ -357,28 +346,5 @@ impl Supervisor {
         } else {
             let _ = self.calls.listener.answer(asked.id, caller.request(request, argument));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn devices_are_told_by_their_paths() {
-        for (path, want) in [
-            ("/dev/binder", Some("binder")),
-            ("/dev/vndbinder", Some("vndbinder")),
-            ("/dev/binderfs/anbox-binder", Some("anbox-binder")),
-            ("/dev/binderfs/binder-control", None),
-            ("/dev/binderfs/features/oneway_spam_detection", None),
-            ("/dev/binderfs/", None),
-            ("/dev/binder2", None),
-            ("dev/binder", None),
-            ("/dev/null", None),
-        ] {
-            assert_eq!(context_of(path.as_bytes()), want, "{path}");
-        }
-        assert_eq!(context_of(b"/dev/\xff"), None);
     }
 }

@@ -247,16 +247,12 @@ fn found(program: &Path) -> Option<PathBuf> {
 /// Why a program cannot run as it is meant to: it changes its rights when it starts, which the filter's
 /// `no_new_privs` forbids.
 fn raises_rights(path: &Path) -> Option<String> {
-    use std::os::unix::fs::MetadataExt;
-    const SET_UID: u32 = 0o4000;
-    const SET_GID: u32 = 0o2010;
-    let found = path.metadata().ok()?;
-    let owners = found.mode() & SET_UID != 0 && found.uid() != sys::identity::effective_uid();
-    let groups = found.mode() & SET_GID == SET_GID;
-    (owners || groups).then(|| {
+    // What cannot be looked at fails when it is started.
+    let raised = sys::file_rights::are_raised(path).unwrap_or(false);
+    raised.then(|| {
         format!(
-            "{} is set-user-ID or set-group-ID: a supervised program cannot get other rights than its caller's; run \
-             it as that user instead",
+            "{} gets rights from its file (set-user-ID, set-group-ID or capabilities): a supervised program cannot get \
+             other rights than its caller's; run it as a user who has them instead",
             path.display()
         )
     })

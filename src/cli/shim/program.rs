@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Kind of a program.
@@ -25,9 +25,6 @@ pub(super) enum Program {
 const SCRIPTS: usize = 4;
 /// Most program headers of an ELF file that are looked at.
 const HEADERS: u64 = 256;
-
-const SETUID: u32 = 0o4000;
-const SETGID: u32 = 0o2000;
 
 /// The file that would be run for a name: a path, or a name to be looked up in `$PATH`.
 pub(super) fn find(name: &OsStr) -> Result<PathBuf, String> {
@@ -61,9 +58,7 @@ impl Program {
                 path = interpreter;
                 continue;
             }
-            let foreign = |bit, owner, own| data.mode() & bit != 0 && owner != own;
-            let (uid, gid) = (sys::identity::effective_uid(), sys::identity::effective_gid());
-            if foreign(SETUID, data.uid(), uid) || foreign(SETGID, data.gid(), gid) {
+            if sys::file_rights::are_raised(&path).map_err(|error| sys::errno::describe(&error))? {
                 return Ok(Self::Privileged);
             }
             return of_elf(&file).map_err(|_| "it is no program".to_owned());

@@ -1,4 +1,5 @@
-//! Paths that name a device of the embedded driver.
+//! Paths of devices that an unmodified program opens, and the names of their contexts.
+//! Not here: what the program's calls become (crates `preload` and `supervise`).
 //! Facts: contract OPN-12, binderfs (`Documentation/admin-guide/binderfs.rst`): any device name there.
 
 /// Devices outside of a binderfs.
@@ -26,7 +27,9 @@ pub fn device(path: &[u8]) -> Option<String> {
     }
     let plain = format!("/{}", parts.join("/"));
     if let Some(name) = plain.strip_prefix(BINDERFS) {
-        let is_device = !name.contains('/') && name.len() <= NAME_MAX && !NO_DEVICES.contains(&name);
+        // A colon would end the name in a context's address.
+        let is_name = !name.contains(['/', ':']) && name.len() <= NAME_MAX;
+        let is_device = is_name && !NO_DEVICES.contains(&name);
         return is_device.then(|| name.to_owned());
     }
     let name = plain.strip_prefix("/dev/")?;
@@ -66,6 +69,7 @@ mod tests {
             "/dev/binderfs/binder-control",
             "/dev/binderfs/features/extended_error",
             "/dev/binderfs/binder_logs",
+            "/dev/binderfs/a:b",
             "/dev/../dev/binder",
             "",
             &long,
