@@ -111,9 +111,8 @@ install: build files
 SELF ?= $(RELEASE)
 files:
 	install -D $(RELEASE) $(DESTDIR)$(PREFIX)/bin/binderperf
-# For unmodified programs; only where a shared library was made for the same target.
-	if [ -e $(dir $(RELEASE))libbinderperf.so ]; then \
-		install -D -m 644 $(dir $(RELEASE))libbinderperf.so $(DESTDIR)$(PREFIX)/lib/binderperf/libbinderperf.so; fi
+# For unmodified programs, and for those that are linked with it; only where a shared library was made for the same target.
+	if [ -e $(dir $(RELEASE))libbinderperf.so ]; then tools/preload-files $(dir $(RELEASE))libbinderperf.so $(DESTDIR)$(PREFIX); fi
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions \
 		$(SHARE)/fish/vendor_completions.d $(SHARE)/doc/binderperf/docs
 	$(SELF) man --out $(SHARE)/man/man1

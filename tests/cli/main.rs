@@ -21,6 +21,7 @@ mod inversion;
 mod kernels;
 mod latency;
 mod lava;
+mod linked;
 mod load;
 mod manual;
 mod matrix;

@@ -27,13 +27,18 @@ pub fn device(path: &[u8]) -> Option<String> {
     }
     let plain = format!("/{}", parts.join("/"));
     if let Some(name) = plain.strip_prefix(BINDERFS) {
-        // A colon would end the name in a context's address.
-        let is_name = !name.contains(['/', ':']) && name.len() <= NAME_MAX;
-        let is_device = is_name && !NO_DEVICES.contains(&name);
-        return is_device.then(|| name.to_owned());
+        return is_name(name).then(|| name.to_owned());
     }
     let name = plain.strip_prefix("/dev/")?;
     NAMES.contains(&name).then(|| name.to_owned())
+}
+
+/// Whether a device in a binderfs may have this name.
+#[must_use]
+pub fn is_name(name: &str) -> bool {
+    // A colon would end the name in a context's address.
+    let is_plain = !name.is_empty() && !name.contains(['/', ':']) && name.len() <= NAME_MAX;
+    is_plain && ![".", ".."].contains(&name) && !NO_DEVICES.contains(&name)
 }
 
 #[cfg(test)]
@@ -77,5 +82,6 @@ mod tests {
             assert_eq!(device(path.as_bytes()), None, "{path}");
         }
         assert_eq!(device(b"/dev/binderfs/\xff"), None);
+        assert!(is_name("binder") && !is_name("") && !is_name(".."));
     }
 }

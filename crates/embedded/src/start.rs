@@ -58,6 +58,13 @@ pub fn become_broker(directory: &Path) -> u8 {
     }
 }
 
+/// Whether a broker would be a process of its own, and not a thread of this one.
+#[must_use]
+pub fn finds_program() -> bool {
+    let named = std::env::var_os("BINDERPERF_BROKER").is_some_and(|program| !program.is_empty());
+    REGISTERED.get().is_some() || named || along_path().is_some()
+}
+
 /// Starts a broker and waits until it, or a faster one, listens.
 ///
 /// # Errors

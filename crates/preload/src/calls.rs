@@ -6,6 +6,7 @@
 use std::io;
 use std::ops::RangeInclusive;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::path::Path;
 use std::sync::Arc;
 
 use driver::connection::Connection;
@@ -26,10 +27,15 @@ pub fn open(path: &[u8], flags: i32) -> Option<io::Result<RawFd>> {
     if !device_path::may_be_device(path) || flags & libc::O_PATH != 0 {
         return None;
     }
-    Some(open_named(&device_path::device(path)?, flags))
+    Some(open_named(None, &device_path::device(path)?, flags))
 }
 
-fn open_named(name: &str, flags: i32) -> io::Result<RawFd> {
+/// Opens the device of a name, in a directory or in the user's own, with flags of `open(2)`.
+///
+/// # Errors
+/// `ENOTDIR`, `EEXIST`: flags that no device has. `EIO`: the driver cannot be reached; why is told on standard error. `EMFILE`,
+/// `ENFILE`.
+pub fn open_named(directory: Option<&Path>, name: &str, flags: i32) -> io::Result<RawFd> {
     if flags & libc::O_DIRECTORY != 0 {
         return errno(ENOTDIR);
     }
@@ -37,7 +43,7 @@ fn open_named(name: &str, flags: i32) -> io::Result<RawFd> {
     if flags & create == create {
         return errno(EEXIST);
     }
-    let file = OpenFile::open(name, flags & libc::O_NONBLOCK != 0)?;
+    let file = OpenFile::open(directory, name, flags & libc::O_NONBLOCK != 0)?;
     let number = sys::descriptor::placeholder(flags)?;
     enter(number, file)
 }

@@ -8,10 +8,10 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use embedded::device_path;
 use libc::{
     epoll_event, fd_set, mode_t, nfds_t, off_t, off64_t, pollfd, sigset_t, size_t, timespec, timeval,
 };
-use embedded::device_path;
 use sys::errno::EIO;
 use sys::own_memory::ArgumentMemory;
 
@@ -24,7 +24,7 @@ use crate::{epoll, ioctl, owner, table, watches};
 /// Runs the library's code, with the outcome that a system call would have: a negative `failed` with `errno`, else its
 /// result and `errno` as it was. A defect of the library is `EIO`, and not the end of the program. The thread is not cancelled
 /// meanwhile, as it would not be in an ioctl: the driver's waits are cancellation points of their own.
-fn outcome<T>(failed: T, run: impl FnOnce() -> io::Result<T>) -> T {
+pub(crate) fn outcome<T>(failed: T, run: impl FnOnce() -> io::Result<T>) -> T {
     let before = errno();
     let cancelled = next::hold_cancellation();
     let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(io::Error::from_raw_os_error(EIO)));
@@ -54,7 +54,7 @@ static BEGIN: extern "C" fn() = begin;
 extern "C" fn begin() {
     owner::take();
     let (before, parent, child) = (table::before_fork, table::after_fork, table::after_fork_in_child);
-    // SAFETY: the handlers live as long as the library, which is never unloaded: it was preloaded.
+    // SAFETY: the handlers live as long as the library, which is never unloaded (`-z nodelete`).
     unsafe { libc::pthread_atfork(Some(before), Some(parent), Some(child)) };
 }
 

@@ -4,10 +4,11 @@
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use driver::connection::{Connection, Context, OpenOptions};
-use embedded::EmbeddedConnection;
+use embedded::{EmbeddedConnection, EmbeddedContext, Settings};
 use sys::errno::{EINVAL, EIO};
 
 use crate::context;
@@ -25,19 +26,25 @@ thread_local! {
 }
 
 impl OpenFile {
-    /// Opens the device of a context.
+    /// Opens the device of a name: of the user's context, or in a directory.
     ///
     /// # Errors
-    /// The errno for the program; why is told on standard error.
-    pub fn open(name: &str, nonblocking: bool) -> io::Result<Arc<Self>> {
+    /// `EIO`; why is told on standard error.
+    pub fn open(directory: Option<&Path>, name: &str, nonblocking: bool) -> io::Result<Arc<Self>> {
         let told = |why: &dyn std::fmt::Display| {
             eprintln!("libbinderperf: cannot open the context {name}: {why}");
             io::Error::from_raw_os_error(EIO)
         };
-        if std::env::var_os("BINDERPERF_BROKER").is_none_or(|program| program.is_empty()) {
-            return Err(told(&"set BINDERPERF_BROKER to the program binderperf, or use `binderperf shim`"));
+        // A broker inside this process would end with it.
+        if !embedded::start::finds_program() {
+            return Err(told(
+                &"no program binderperf is along $PATH: put it there, or set BINDERPERF_BROKER to it",
+            ));
         }
-        let context = context::named(name).map_err(|why| told(&why))?;
+        let context = match directory {
+            None => context::named(name).map_err(|why| told(&why))?,
+            Some(directory) => EmbeddedContext::at(directory, name, Settings::default()),
+        };
         let connection =
             context.open(OpenOptions { map_size: 0, nonblocking }).map_err(|error| told(&error))?;
         connection.install_descriptors();

@@ -6,7 +6,8 @@
 //!   [`owner`]: which process that is. [`members`]: sets of descriptors. [`watches`]: devices in epoll sets.
 //! - [`calls`]: the calls on descriptors and mappings. [`ioctl`], [`write_read`]: ioctls.
 //! - [`polling`], [`select`], [`epoll`]: waiting.
-//! - `next`, `exports` (feature `exports`): the C library's own functions, and those that take their place.
+//! - `next`, `exports` (feature `exports`): the C library's own functions, and those that take their place. `interface`:
+//!   functions of this library's own, declared in `include/binderperf.h`.
 //!
 //! A call that is not about a device passes through without a lock or memory of its own. The driver's own calls of the
 //! C library take this way too. No lock is held while the driver is called.
@@ -22,6 +23,9 @@ pub mod epoll;
 #[allow(unsafe_code, reason = "the C library's interface")]
 pub mod exports;
 pub mod file;
+#[cfg(feature = "exports")]
+#[allow(unsafe_code, reason = "this library's own functions in C")]
+pub mod interface;
 pub mod ioctl;
 pub mod members;
 #[cfg(feature = "exports")]

@@ -29,7 +29,8 @@ pub fn are_raised(program: &Path) -> io::Result<bool> {
 }
 
 fn has_capabilities(program: &Path) -> io::Result<bool> {
-    let path = CString::new(program.as_os_str().as_bytes()).map_err(|_| io::Error::from_raw_os_error(EINVAL))?;
+    let path =
+        CString::new(program.as_os_str().as_bytes()).map_err(|_| io::Error::from_raw_os_error(EINVAL))?;
     // SAFETY: both strings end with a zero byte and live through the call; nothing is stored where the size is 0.
     let size = unsafe { libc::getxattr(path.as_ptr(), CAPABILITIES.as_ptr(), std::ptr::null_mut(), 0) };
     // Fails where the file has none, or the file system has no such attributes.
