@@ -79,6 +79,11 @@ fn a_thread_is_cancelled_where_it_waits() {
 }
 
 #[test]
+fn signals_take_nothing_from_a_thread() {
+    play("signals").ended(0).printed_nothing();
+}
+
+#[test]
 fn a_defect_would_be_seen() {
     let folder = Folder::new("shim-without");
     let program = compiled(&folder, &[]);
@@ -99,12 +104,14 @@ fn a_static_program_is_supervised() {
     let folder = Folder::new("shim-static");
     let program = compiled(&folder, &["-static"]);
     let directory = folder.path("context");
-    let called = binderperf(&["shim", "--context-dir", &directory, "--", &program, "calls"]);
-    if called.stderr.contains("cannot supervise") {
-        println!("skipped: {}", called.stderr);
-        return;
+    for scene in ["calls", "signals"] {
+        let called = binderperf(&["shim", "--context-dir", &directory, "--", &program, scene]);
+        if called.stderr.contains("cannot supervise") {
+            println!("skipped: {}", called.stderr);
+            return;
+        }
+        called.ended(0).printed_nothing().complained("no time measured here");
     }
-    called.ended(0).complained("no time measured here");
 }
 
 #[test]

@@ -407,13 +407,72 @@ static void cancelled(void)
 	manage(fd);
 }
 
+static void ignored(int signal)
+{
+	(void)signal;
+}
+
+static void *disturber(void *of)
+{
+	for (;;) {
+		usleep(300);
+		pthread_kill(*(pthread_t *)of, SIGUSR1);
+	}
+	return NULL;
+}
+
+// WR-06: a thread that signals take out of its calls, and that reads only when it is told to, misses nothing.
+static void signals(void)
+{
+	enum { CALLS = 2000 };
+	int fd = opened();
+	mapped(fd);
+	manage(fd);
+	pid_t child = fork();
+	if (child == 0) {
+		int own = opened();
+		mapped(own);
+		alarm(30);
+		for (int count = 0; count < CALLS; count++)
+			call(own, "question", "answer");
+		_exit(0);
+	}
+	struct sigaction action = {.sa_handler = ignored};
+	pthread_t self = pthread_self(), thread;
+	CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+	CHECK(pthread_create(&thread, NULL, disturber, &self) == 0);
+	struct command reply = transaction(BC_REPLY, 0, "answer");
+	for (int served = 0, completed = 0; completed < CALLS;) {
+		struct pollfd entry = {.fd = fd, .events = POLLIN};
+		char returns[256];
+		int ready = poll(&entry, 1, 10000);
+		CHECK(ready == 1 || (ready < 0 && errno == EINTR));
+		long count = ready == 1 ? write_read(fd, NULL, 0, returns, sizeof returns) : 0;
+		CHECK(count >= 0 || errno == EINTR);
+		for (long at = 0; at < count;) {
+			uint32_t word;
+			memcpy(&word, returns + at, 4);
+			completed += word == BR_TRANSACTION_COMPLETE;
+			at += 4 + _IOC_SIZE(word);
+			if (word != BR_TRANSACTION)
+				continue;
+			CHECK(++served <= CALLS);
+			struct binder_write_read writes = {.write_size = sizeof reply, .write_buffer = (uintptr_t)&reply};
+			while (writes.write_consumed < sizeof reply)
+				CHECK(ioctl(fd, BINDER_WRITE_READ, &writes) == 0 || errno == EINTR);
+		}
+	}
+	CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, NULL) == 0);
+	ended_well(child);
+}
+
 int main(int count, char **words)
 {
 	static const struct {
 		const char *name;
 		void (*play)(void);
 	} scenes[] = {{"bad_input", bad_input}, {"numbers", numbers}, {"forks", forks}, {"close_wakes", close_wakes},
-		{"calls", calls}, {"dies", dies}, {"cancelled", cancelled}};
+		{"calls", calls}, {"dies", dies}, {"cancelled", cancelled}, {"signals", signals}};
 	alarm(30);
 	for (unsigned scene = 0; scene < sizeof scenes / sizeof *scenes; scene++)
 		if (count == 2 && strcmp(words[1], scenes[scene].name) == 0) {

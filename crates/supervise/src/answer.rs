@@ -133,8 +133,9 @@ impl Supervisor {
             Question::Wait(wait) => {
                 asker.waits_for = self.waited_for(&process, wait);
                 for device in &asker.waits_for {
+                    let has_kept = asker.kept.as_ref().is_some_and(|(from, _)| Arc::ptr_eq(from, device));
                     // A thread without a descriptor of the driver sees nothing to read.
-                    let _ = self.registry.begin_wait(device, asker.thread);
+                    let _ = self.registry.begin_wait(device, asker.thread, has_kept);
                 }
                 self.go_on(id);
             }

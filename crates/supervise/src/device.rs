@@ -39,8 +39,25 @@ struct State {
     ends: Vec<End>,
     nonblocking: bool,
     mapping: Mapping,
-    /// Descriptors that show the readiness of threads, and whether the thread waits for it.
-    pollers: HashMap<i32, (OwnedFd, bool)>,
+    /// Threads that waited for it.
+    pollers: HashMap<i32, Poller>,
+}
+
+/// A thread that waits for the device, or did.
+#[derive(Debug)]
+struct Poller {
+    /// Shows the readiness of the thread.
+    fd: OwnedFd,
+    waits: bool,
+    /// Returns are kept for it, which it reads next.
+    has_kept: bool,
+}
+
+impl Poller {
+    fn is_readable(&self) -> bool {
+        let shown = || sys::seqpacket::poll(self.fd.as_fd(), 0).is_ok_and(|seen| seen.readable);
+        self.waits && (self.has_kept || shown())
+    }
 }
 
 /// Writing end of a pipe whose reading end the program has.
@@ -158,35 +175,36 @@ impl Device {
     /// Shows the readiness of the waiting threads at all descriptors.
     pub(crate) fn show_readiness(&self) {
         let mut state = self.lock();
-        let is_readable = |fd: &OwnedFd| sys::seqpacket::poll(fd.as_fd(), 0).is_ok_and(|seen| seen.readable);
-        let readable = state.pollers.values().any(|(fd, waits)| *waits && is_readable(fd));
+        let readable = state.pollers.values().any(Poller::is_readable);
         state.ends.iter_mut().for_each(|end| end.set_readable(readable));
     }
 
-    /// A thread begins to wait for the device; `watch` is told of a descriptor to watch for it.
+    /// A thread begins to wait for the device, for which returns are kept or not; `watch` is told of a descriptor to watch
+    /// for it.
     pub(crate) fn begin_wait(
         &self,
         thread: i32,
+        has_kept: bool,
         watch: impl FnOnce(&OwnedFd) -> io::Result<()>,
     ) -> io::Result<()> {
         let known = match self.lock().pollers.get_mut(&thread) {
-            Some((fd, waits)) => {
-                *waits = true;
+            Some(poller) => {
+                (poller.waits, poller.has_kept) = (true, has_kept);
                 // Brings it up to date at once: what came a moment ago is taken in by the driver's own thread later.
                 let _ = self.connection.as_thread(thread).poll_descriptor();
                 // Hung up by BINDER_THREAD_EXIT.
-                !sys::seqpacket::poll(fd.as_fd(), 0).is_ok_and(|seen| seen.hung_up)
+                !sys::seqpacket::poll(poller.fd.as_fd(), 0).is_ok_and(|seen| seen.hung_up)
             }
             None => false,
         };
         if !known {
             let fd = self.connection.as_thread(thread).poll_descriptor()?;
             watch(&fd)?;
-            self.lock().pollers.insert(thread, (fd, true));
+            self.lock().pollers.insert(thread, Poller { fd, waits: true, has_kept });
         }
         // Others may have come back from their wait without asking for anything since (contract POL-04).
-        for (other, (_, waits)) in &mut self.lock().pollers {
-            *waits &= *other == thread || procfs::sleeps_in(*other).is_none_or(rules::is_wait);
+        for (other, poller) in &mut self.lock().pollers {
+            poller.waits &= *other == thread || procfs::sleeps_in(*other).is_none_or(rules::is_wait);
         }
         self.show_readiness();
         Ok(())
@@ -194,8 +212,8 @@ impl Device {
 
     /// A thread does something else than wait.
     pub(crate) fn end_wait(&self, thread: i32) {
-        if let Some((_, waits)) = self.lock().pollers.get_mut(&thread) {
-            *waits = false;
+        if let Some(poller) = self.lock().pollers.get_mut(&thread) {
+            poller.waits = false;
         }
         self.show_readiness();
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::mem::offset_of;
 use std::sync::Arc;
 
-use abi::codes::{br, ioctl};
+use abi::codes::{ReturnWord, br, ioctl};
 use abi::layout::{
     ExtendedError, FlatBinderObject, FreezeInfo, FrozenStatusInfo, NodeDebugInfo, NodeInfoForRef, WriteRead,
 };
@@ -251,14 +251,54 @@ impl Caller<'_> {
     }
 }
 
-/// Gives a thread the returns that it missed.
+/// Gives a thread the returns that it missed, as many as its room holds.
 fn hand_over(kept: &mut Kept, room: &mut [u8], filled: &mut usize) {
-    let mut returns = std::mem::take(&mut kept.0);
     if *filled == 0 {
-        returns.splice(0..0, br::NOOP.to_ne_bytes());
+        let Some(place) = room.get_mut(..4) else { return };
+        place.copy_from_slice(&br::NOOP.to_ne_bytes());
+        *filled = 4;
     }
-    let end = (*filled + returns.len()).min(room.len());
-    let count = end.saturating_sub(*filled);
-    room[*filled..end].copy_from_slice(&returns[..count]);
-    *filled = end;
+    let count = whole(&kept.0, room.len() - *filled);
+    room[*filled..*filled + count].copy_from_slice(&kept.0[..count]);
+    *filled += count;
+    kept.0.drain(..count);
+}
+
+/// Number of bytes of the returns that fit into `room` bytes.
+fn whole(returns: &[u8], room: usize) -> usize {
+    let mut end = 0;
+    while let Some(word) = returns.get(end..).and_then(<[u8]>::first_chunk) {
+        let next = end + 4 + ReturnWord(u32::from_ne_bytes(*word)).payload_len();
+        if next > room.min(returns.len()) {
+            break;
+        }
+        end = next;
+    }
+    end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `BR_INCREFS` with its two numbers, then `BR_TRANSACTION_COMPLETE`, then `BR_NOOP`.
+    fn missed() -> Vec<u8> {
+        let words = [br::INCREFS, 1, 0, 2, 0, br::TRANSACTION_COMPLETE, br::NOOP];
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn returns_are_handed_over_whole_and_the_rest_is_kept() {
+        let mut kept = Kept(missed());
+        let mut handed = Vec::new();
+        // The filler and nothing, the first return, the others.
+        for (size, count) in [(3, 0), (4, 4), (4 + 19, 4), (4 + 20 + 3, 24), (64, 12)] {
+            let (mut room, mut filled) = (vec![0; size], 0);
+            hand_over(&mut kept, &mut room, &mut filled);
+            assert_eq!(filled, count, "of {size} bytes");
+            handed.extend_from_slice(room.get(4..filled).unwrap_or_default());
+        }
+        assert!(kept.is_empty());
+        assert_eq!(handed, missed());
+    }
 }

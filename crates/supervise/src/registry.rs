@@ -85,10 +85,10 @@ impl Registry {
         device.add_end(nonblocking, watch)
     }
 
-    /// A thread begins to wait for a device.
-    pub(crate) fn begin_wait(&self, device: &Arc<Device>, thread: i32) -> io::Result<()> {
+    /// A thread begins to wait for a device, for which returns are kept or not.
+    pub(crate) fn begin_wait(&self, device: &Arc<Device>, thread: i32, has_kept: bool) -> io::Result<()> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        device.begin_wait(thread, |fd| {
+        device.begin_wait(thread, has_kept, |fd| {
             lock(&self.watched).insert(number, Watched::Poller(Arc::downgrade(device)));
             self.epoll.add_for_news(fd.as_fd(), number)
         })

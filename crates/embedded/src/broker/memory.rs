@@ -329,7 +329,9 @@ impl Host for MemoryHost {
     fn resume_lease(&mut self, proc: ProcId, arena: &Arena) {
         let Some(client) = self.clients.get(&proc) else { return };
         let Some(lease) = client.lease() else { return };
-        let room = arena.largest_gaps(1).next().map_or(0, |gap| gap.len.min(call_slot::LARGEST as u32));
+        let entries = arena.placed().iter().filter(|range| range.len > 0).count();
+        let gap = arena.largest_gaps(1).next().filter(|_| entries + lease::FEW_ENTRIES <= lease::ENTRIES);
+        let room = gap.map_or(0, |gap| gap.len.min(call_slot::LARGEST as u32));
         if client.bells.room() != room {
             client.bells.set_room(room);
         }

@@ -6,13 +6,10 @@ use abi::codes::tf;
 
 use crate::shm::Memory;
 use crate::shm::call_slot::LARGEST;
-use crate::shm::lease::{ENTRIES, Lease, Range};
+use crate::shm::lease::{ENTRIES, FEW_ENTRIES, Lease, Range};
 
 /// Room for any payload of a call slot, in bytes; larger values are not published.
 const PLENTY: u32 = LARGEST as u32;
-
-/// With fewer free entries than this, senders see no room and go through the broker.
-const FEW_ENTRIES: usize = 32;
 
 const _: () = assert!(ENTRIES <= u8::MAX as usize);
 

@@ -29,6 +29,9 @@ use super::Memory;
 /// Most buffers that the owner has placed at a time.
 pub const ENTRIES: usize = 224;
 
+/// With fewer free entries than this, senders see no room in call slots and go through the broker.
+pub const FEW_ENTRIES: usize = 32;
+
 /// Most gaps in a lease; of more gaps, the largest ones.
 pub const GAPS: usize = 48;
 

@@ -4,6 +4,7 @@
 use super::*;
 use crate::EmbeddedContext;
 use crate::settings::Settings;
+use crate::shm::lease::ENTRIES;
 use driver::connection::{Context, OpenOptions};
 
 const SIZE: usize = 1 << 18;
@@ -87,4 +88,24 @@ fn buffers_of_both_ways_never_overlap() {
             write(&pair.other, |c| c.free_buffer(freed.buffer));
         }
     }
+}
+
+/// Once the lease has few entries left, calls go through the broker, each of which resumes the lease.
+#[test]
+fn a_receiver_may_keep_more_buffers_than_its_lease_has_entries() {
+    let stage = Stage::new();
+    let pair = pair(&stage, SIZE);
+    let kept: Vec<Delivery> = (0..2 * ENTRIES)
+        .map(|_| {
+            write(&pair.victim, |c| {
+                c.transaction(pair.to_other, 1, TransactionFlags::CALL, Payload::default());
+            });
+            let got = call_of(&pair.other);
+            write(&pair.other, |c| c.reply(TransactionFlags::default(), Payload::default()));
+            let answer = reply_of(&pair.victim);
+            write(&pair.victim, |c| c.free_buffer(answer.buffer));
+            got
+        })
+        .collect();
+    kept.iter().for_each(|call| write(&pair.other, |c| c.free_buffer(call.buffer)));
 }
