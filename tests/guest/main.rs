@@ -9,6 +9,7 @@ mod forward;
 mod inside;
 mod lava;
 mod matrix;
+mod patched;
 mod profile;
 mod root;
 mod session;
