@@ -229,6 +229,29 @@ static void forks(void)
 		_exit(0);
 	}
 	ended_well(child);
+	// A child that closes its parent's device does not keep it alive: the parent's end is seen.
+	int gone[2], byte;
+	CHECK(pipe(gone) == 0);
+	if ((child = fork()) == 0) {
+		int fds[2], own = opened();
+		mapped(own);
+		manage(own);
+		CHECK(pipe(fds) == 0);
+		if (fork() == 0) {
+			uint32_t none = 0;
+			alarm(30);
+			close(own);
+			close(fds[1]);
+			CHECK(read(fds[0], &byte, 1) == 0);
+			own = opened();
+			while (ioctl(own, BINDER_SET_CONTEXT_MGR, &none) != 0)
+				CHECK(errno == EBUSY && usleep(1000) == 0);
+			CHECK(write(gone[1], "x", 1) == 1);
+		}
+		_exit(0);
+	}
+	ended_well(child);
+	CHECK(read(gone[0], &byte, 1) == 1);
 	child = vfork();
 	if (child == 0) {
 		close(fd);

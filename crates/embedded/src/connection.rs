@@ -136,6 +136,12 @@ impl EmbeddedConnection {
         self.process.install_descriptors();
     }
 
+    /// Gives up a forked child's part in its parent's connection: what the child holds of it no longer keeps the parent's
+    /// end from being seen. Call it in the child only, and nothing else of this value afterwards.
+    pub fn leave_to_parent(&self) {
+        self.process.leave_to_parent();
+    }
+
     /// Text of a state file with everything that the broker knows.
     ///
     /// # Errors

@@ -107,10 +107,10 @@ impl Table {
     }
 }
 
-/// Gives a reference to a device back. A parent's device is never released here: its memory is not mapped in a child.
+/// Gives a reference to a device back.
 pub(crate) fn release(file: Arc<OpenFile>) {
     if file.is_foreign() {
-        std::mem::forget(file);
+        file.leave_to_parent();
     }
 }
 

@@ -90,6 +90,15 @@ pub fn placeholder(flags: i32) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
+/// Lets a descriptor name what another one names; what it named before is closed in this process. Closed on exec.
+///
+/// # Errors
+/// None for two different open descriptors.
+pub fn replace(fd: BorrowedFd<'_>, with: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: takes three integers. The owner of `fd` still owns an open descriptor of that number.
+    check(unsafe { libc::dup3(with.as_raw_fd(), fd.as_raw_fd(), libc::O_CLOEXEC) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

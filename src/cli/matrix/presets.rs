@@ -42,7 +42,7 @@ const PAGE: [Flavour; 9] = [
     ("lockdep", "--debug lockdep"),
     ("PREEMPT_LAZY", "--preempt lazy"),
     ("PREEMPT_RT", "--preempt rt"),
-    ("no tracing", "--set CONFIG_FTRACE=n"),
+    ("no tracing", "--set CONFIG_FTRACE=n --set CONFIG_ENABLE_DEFAULT_TRACERS=n"),
     ("HZ 1000", "--set CONFIG_HZ_1000=y"),
     ("HZ 100", "--set CONFIG_HZ_100=y"),
 ];

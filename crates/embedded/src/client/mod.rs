@@ -346,6 +346,11 @@ impl Process {
         self.installs_descriptors.store(true, Ordering::Relaxed);
     }
 
+    /// See [`EmbeddedConnection::leave_to_parent`](crate::connection::EmbeddedConnection::leave_to_parent).
+    pub(super) fn leave_to_parent(&self) {
+        self.line.leave_to_parent();
+    }
+
     /// See `Connection::take_fd`.
     pub(super) fn take_fd(&self, address: u64) -> Option<OwnedFd> {
         self.state.lock().buffers.take_descriptor(address)

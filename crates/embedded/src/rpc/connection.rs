@@ -59,6 +59,13 @@ enum Failed {
 }
 
 impl BrokerConnection {
+    /// Closes this process's copy of the socket, which its parent has too.
+    pub(crate) fn leave_to_parent(&self) {
+        // Without a free descriptor the copy stays, and with it the parent's connection while this process lives.
+        let _ = sys::descriptor::placeholder(0)
+            .and_then(|other| sys::descriptor::replace(self.socket.as_fd(), other.as_fd()));
+    }
+
     /// Joins a context of the directory's broker, which is started if there is none.
     ///
     /// # Errors
