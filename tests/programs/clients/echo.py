@@ -63,3 +63,17 @@ def append_numbers(writer, numbers):
     """Appends such an array."""
     for number in [len(numbers), *numbers]:
         append_number(writer, number)
+
+
+def append_descriptor(writer, descriptor):
+    """Appends AIDL's ParcelFileDescriptor: it is not null, and no second descriptor reports on it."""
+    writer.append_int32(1)
+    writer.append_int32(0)
+    writer.append_fd(descriptor)
+
+
+def descriptor_of(reader):
+    """Such a descriptor, which is closed with the call."""
+    reader.read_int32()
+    reader.read_int32()
+    return reader.read_fd()

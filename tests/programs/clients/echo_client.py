@@ -64,7 +64,7 @@ class Steps:
 
     def descriptor(self):
         end, into = os.pipe()
-        self.call(echo.WRITE, lambda to: to.append_fd(into))
+        self.call(echo.WRITE, lambda to: echo.append_descriptor(to, into))
         os.close(into)
         with open(end, "rb") as pipe:
             ensure(pipe.readline() == echo.LINE, "something else was written")

@@ -38,7 +38,7 @@ class Echo:
         elif code == echo.NUMBERS:
             echo.append_numbers(result, echo.numbers_of(arguments))
         elif code == echo.WRITE:
-            os.write(arguments.read_fd(), echo.LINE)
+            os.write(echo.descriptor_of(arguments), echo.LINE)
         elif code == echo.WATCH:
             who = arguments.read_object()
             who.add_death_handler(self.died)

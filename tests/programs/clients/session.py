@@ -5,6 +5,7 @@ WAY is how they reach a driver: "preload" and "supervise" the embedded one, "ker
 
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,9 +14,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 PATIENCE = 90
 way, release, api = sys.argv[1:]
-binderperf = os.path.join(HERE, "bin", "binderperf")
-if not os.path.exists(binderperf):
-    binderperf = "binderperf"
+# In a guest it is along PATH.
+binderperf = "binderperf" if way == "kernel" else f"{HERE}/bin/binderperf"
 context = f"/tmp/{way}-{release}"
 failed = False
 
@@ -72,6 +72,11 @@ class Program:
             result = line.removeprefix("= ")
         return result
 
+    def end(self):
+        """Ends it by the end of its input."""
+        self.child.stdin.close()
+        self.child.wait(PATIENCE)
+
     def kill(self):
         self.child.kill()
         self.child.wait()
@@ -104,10 +109,9 @@ def attempt(title, work):
 class Pair:
     """A service and a client, and what is tried with them."""
 
-    def __init__(self, title, service, client, name):
+    def __init__(self, title, service, client):
         self.title = f"{way}, Android {release}: {title}"
         self.words = service, client
-        self.name = name
         self.manager = Manager()
         self.client = Program(client)
         self.service = None
@@ -128,7 +132,8 @@ class Pair:
             self.client.step(word)
 
     def death(self):
-        self.service.kill()
+        # The program itself, and not what supervises it.
+        os.kill(int(self.client.step("pid")), signal.SIGKILL)
         self.client.step("died")
         self.begin()
         self.client.step("find")
@@ -136,7 +141,8 @@ class Pair:
 
     def watched(self):
         self.client.step("watch")
-        self.client.kill()
+        # Its input ends, and so does it.
+        self.client.end()
         self.client = Program(self.words[1])
         self.client.step("find")
         end = time.monotonic() + PATIENCE
@@ -149,11 +155,10 @@ class Pair:
         self.manager.kill()
         self.client.step("numbers")
         self.manager = Manager()
-        self.service.wait_for("registered")
         self.client.step("find")
         self.client.step("numbers")
 
-    def run(self, without=()):
+    def run(self):
         for what, work in (
             ("registration", self.registration),
             ("calls with numbers, vectors and a descriptor", self.calls),
@@ -161,16 +166,30 @@ class Pair:
             ("the client's death", self.watched),
             ("another service manager", self.restart),
         ):
-            if work.__name__ not in without:
-                attempt(f"{self.title}: {what}", work)
+            attempt(f"{self.title}: {what}", work)
         for program in self.client, self.service, self.manager:
             if program:
                 program.kill()
 
 
-if api != "-":
-    with open("/etc/gbinder.conf", "w") as settings:
-        settings.write(f"[General]\nApiLevel={api}\n")
-    python = [["python3", f"{HERE}/echo_{role}.py", "test.libgbinder"] for role in ("service", "client")]
-    Pair("libgbinder with libgbinder", foreign(python[0]), foreign(python[1]), "test.libgbinder").run()
+def pairs():
+    """Title, service and client of each pair, by name."""
+    python = {role: foreign(["python3", f"{HERE}/echo_{role}.py", "test.echo"]) for role in ("service", "client")}
+    place = "/dev/binder" if way == "kernel" else context
+    own = {role: [f"{HERE}/own-echo", place, release, role, "test.echo"] for role in ("service", "client")}
+    kinds = {"libgbinder": python, "this library": own}
+    # Its system calls do not pass through the C library, and it speaks Android 16's dialect only.
+    if release == "16":
+        kinds["rsbinder"] = {
+            role: foreign([f"{HERE}/rsbinder-echo", role, "test.echo"], supervised=True) for role in ("service", "client")
+        }
+    for serves, service in kinds.items():
+        for calls, client in kinds.items():
+            yield f"{calls}'s client, {serves}'s service", service["service"], client["client"]
+
+
+with open("/etc/gbinder.conf", "w") as settings:
+    settings.write(f"[General]\nApiLevel={api}\n")
+for pair in pairs():
+    Pair(*pair).run()
 sys.exit(failed)

@@ -1,0 +1,211 @@
+//! The interface of `tests/programs/clients` by our own library: `own-echo PLACE RELEASE service|client NAME`. PLACE is a device, or the
+//! directory of a context of the embedded driver. The client obeys its standard input and answers, as `echo_client.py` does.
+
+use std::error::Error;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::exit;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use backend::locate::{Device, Driver, Wanted};
+use binder::{
+    Binder, DeathLink, Parcel, Process, ProcessOptions, Reader, Registration, Services, Status, StatusCode,
+    Value,
+};
+
+/// How long anything may take, on an emulated machine too.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LINE: &str = "written by the service\n";
+
+/// A descriptor as AIDL's `ParcelFileDescriptor`: it is not null, and no second descriptor reports on it.
+struct ParcelFile(OwnedFd);
+
+impl Value for ParcelFile {
+    type Given<'a> = BorrowedFd<'a>;
+
+    fn write(given: BorrowedFd<'_>, parcel: &mut Parcel) -> Result<(), StatusCode> {
+        parcel.write_i32(1);
+        parcel.write_i32(0);
+        <OwnedFd as Value>::write(given, parcel)
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, StatusCode> {
+        match (reader.read_i32()?, reader.read_i32()?) {
+            (1, 0) => reader.read_fd().map(Self),
+            _ => Err(StatusCode::BAD_VALUE),
+        }
+    }
+
+    fn given(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+binder::interface! {
+    mod echo = "binderperf.test.IEcho" {
+        fn number(value: i32) -> i32;
+        fn text(value: String) -> String;
+        fn bytes(value: Vec<u8>) -> Vec<u8>;
+        fn numbers(value: Vec<i32>) -> Vec<i32>;
+        fn write(into: ParcelFile);
+        fn watch(who: Binder);
+        fn deaths() -> i32;
+        fn pid() -> i32;
+    }
+}
+
+#[derive(Default)]
+struct Echo {
+    deaths: Arc<AtomicI32>,
+    watched: Mutex<Vec<DeathLink>>,
+}
+
+impl echo::Service for Echo {
+    fn number(&self, value: i32) -> Result<i32, Status> {
+        Ok(value)
+    }
+
+    fn text(&self, value: String) -> Result<String, Status> {
+        Ok(value)
+    }
+
+    fn bytes(&self, value: Vec<u8>) -> Result<Vec<u8>, Status> {
+        Ok(value)
+    }
+
+    fn numbers(&self, value: Vec<i32>) -> Result<Vec<i32>, Status> {
+        Ok(value)
+    }
+
+    fn write(&self, into: ParcelFile) -> Result<(), Status> {
+        let written = std::fs::File::from(into.0).write_all(LINE.as_bytes());
+        written.map_err(|_| Status::illegal_argument("it takes nothing"))
+    }
+
+    fn watch(&self, who: Binder) -> Result<(), Status> {
+        let deaths = Arc::clone(&self.deaths);
+        let proxy = who.proxy().ok_or_else(|| Status::illegal_argument("an object of this process"))?;
+        let link = proxy.link_to_death(move || {
+            deaths.fetch_add(1, Ordering::SeqCst);
+        });
+        let link = link.map_err(|_| Status::illegal_argument("it is dead already"))?;
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner).push(link);
+        Ok(())
+    }
+
+    fn deaths(&self) -> Result<i32, Status> {
+        Ok(self.deaths.load(Ordering::SeqCst))
+    }
+
+    fn pid(&self) -> Result<i32, Status> {
+        Ok(std::process::id().cast_signed())
+    }
+}
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+fn ensure(holds: bool, what: &str) -> Outcome {
+    if holds { Ok(()) } else { Err(what.into()) }
+}
+
+/// A service that a client found, and whether it died.
+struct Found {
+    echo: echo::Client,
+    died: Arc<AtomicI32>,
+    _link: DeathLink,
+}
+
+/// The service, as soon as it is there.
+fn find(process: &Process, name: &str) -> Result<Found, Box<dyn Error>> {
+    let object = Services::wait(process, PATIENCE)?.wait_for(name, PATIENCE)?;
+    let died = Arc::<AtomicI32>::default();
+    let told = Arc::clone(&died);
+    let proxy = object.proxy().ok_or("an object of this process")?;
+    let link = proxy.link_to_death(move || told.store(1, Ordering::SeqCst))?;
+    Ok(Found { echo: object.into(), died, _link: link })
+}
+
+/// Does one step with the service.
+fn step(process: &Process, found: &Found, word: &str) -> Outcome {
+    let echo = &found.echo;
+    match word {
+        "numbers" => {
+            ensure(echo.number(-7)? == -7, "another number")?;
+            ensure(echo.numbers(&[1, -2, i32::MAX])? == [1, -2, i32::MAX], "other numbers")
+        }
+        "text" => ensure(echo.text("Grüße, 世界")? == "Grüße, 世界", "another text"),
+        "bytes" => [1, 4, 1000, 65536].into_iter().try_for_each(|size| {
+            let sent: Vec<u8> = (0..=250).cycle().take(size).collect();
+            ensure(echo.bytes(&sent)? == sent, "other bytes")
+        }),
+        "descriptor" => {
+            let (from, into) = std::io::pipe()?;
+            echo.write(into.as_fd())?;
+            drop(into);
+            let mut line = String::new();
+            BufReader::new(from).read_line(&mut line)?;
+            ensure(line == LINE, "something else was written")
+        }
+        "watch" => Ok(echo.watch(&process.publish(echo::Served(Echo::default())))?),
+        "deaths" => Ok(println!("= {}", echo.deaths()?)),
+        "pid" => Ok(println!("= {}", echo.pid()?)),
+        "died" => {
+            let end = Instant::now() + PATIENCE;
+            while found.died.load(Ordering::SeqCst) == 0 {
+                ensure(Instant::now() < end, "not told of the death")?;
+                sleep(Duration::from_millis(20));
+            }
+            ensure(echo.number(1).is_err_and(|error| error.is_dead()), "a dead service answered")
+        }
+        _ => Err(format!("no such step: {word}").into()),
+    }
+}
+
+fn client(process: &Process, name: &str) -> Outcome {
+    let mut found = None;
+    for word in std::io::stdin().lines() {
+        let done = match (word?.as_str(), &found) {
+            ("find", _) => find(process, name).map(|new| found = Some(new)),
+            (word, Some(found)) => step(process, found, word),
+            _ => Err("find it first".into()),
+        };
+        match done {
+            Ok(()) => println!("done"),
+            Err(error) => println!("error: {error}"),
+        }
+    }
+    Ok(())
+}
+
+fn run() -> Outcome {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [place, release, role, name] = words.as_slice() else {
+        return Err("usage: own-echo PLACE RELEASE service|client NAME".into());
+    };
+    let wanted = if place.starts_with("/dev/") {
+        Wanted { driver: Driver::Kernel, device: Device::Path(place.into()), ..Wanted::default() }
+    } else {
+        let device = Device::Named("binder".to_owned());
+        Wanted { driver: Driver::Embedded, device, context_dir: Some(place.into()), ..Wanted::default() }
+    };
+    let context = backend::locate::find(&wanted, "binder")?.context;
+    let process =
+        Process::open(&context, ProcessOptions { release: release.parse()?, ..ProcessOptions::default() })?;
+    process.start_thread_pool()?;
+    if role == "client" {
+        return client(&process, name);
+    }
+    let _kept = Registration::of_binder(&process, name, &process.publish(echo::Served(Echo::default())))?;
+    println!("registered");
+    Ok(process.join_thread_pool()?)
+}
+
+fn main() {
+    if let Err(error) = run() {
+        eprintln!("{error}");
+        exit(1);
+    }
+}
