@@ -1,0 +1,77 @@
+"""What is tried with a service and a client: registration, calls, deaths and restarts."""
+
+import os
+import signal
+import time
+
+from programs import PATIENCE, Program
+from verdict import attempt
+
+
+class Pair:
+    """A service and a client, and what is tried with them."""
+
+    def __init__(self, title, manage, service, client):
+        self.title = title
+        self.words = service, client
+        self.manage = manage
+        self.manager = manage()
+        self.client = Program(client)
+        self.service = None
+
+    def begin(self):
+        self.service = Program(self.words[0])
+        self.service.wait_for("registered")
+
+    def registration(self):
+        # The client asks before the service is there.
+        self.client.child.stdin.write(b"find\n")
+        self.client.child.stdin.flush()
+        self.begin()
+        self.client.wait_for("done")
+
+    def calls(self):
+        for word in "numbers", "text", "bytes", "descriptor":
+            self.client.step(word)
+
+    def death(self):
+        # The program itself, and not what supervises it.
+        os.kill(int(self.client.step("pid")), signal.SIGKILL)
+        self.client.step("died")
+        self.begin()
+        self.client.step("find")
+        self.client.step("numbers")
+
+    def watched(self):
+        self.client.step("watch")
+        # Its input ends, and so does it.
+        self.client.end()
+        self.client = Program(self.words[1])
+        self.client.step("find")
+        end = time.monotonic() + PATIENCE
+        while self.client.step("deaths") != "1":
+            if time.monotonic() > end:
+                raise RuntimeError("the service was not told")
+            time.sleep(0.1)
+
+    def restart(self):
+        self.manager.kill()
+        self.client.step("numbers")
+        self.manager = self.manage()
+        self.client.step("find")
+        self.client.step("numbers")
+
+    def run(self):
+        for what, work in (
+            ("registration", self.registration),
+            ("calls with numbers, vectors and a descriptor", self.calls),
+            ("the service's death, and its return", self.death),
+            ("the client's death", self.watched),
+            ("another service manager", self.restart),
+        ):
+            # Without a service there is nothing to try.
+            if not attempt(f"{self.title}: {what}", work) and work == self.registration:
+                break
+        for program in self.client, self.service, self.manager:
+            if program:
+                program.kill()

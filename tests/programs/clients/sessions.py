@@ -1,0 +1,76 @@
+"""Services and clients of foreign libraries and ours, and foreign tools, with a service manager: sessions.py WAY. Says a line for each thing
+tried, and ends with 1 if one failed."""
+
+import functools
+import sys
+
+import verdict
+from pairs import Pair
+from programs import HERE, Hub, Manager, Way, said
+
+# Releases of Android, by the API level of libgbinder that speaks the same dialect.
+DIALECTS = {
+    "27": "8", "28": "9", "29": "10", "30": "11", "31": "12", "32": "12", "33": "13", "34": "14", "35": "15-qpr", "36": "16",
+}  # fmt: skip
+NEWEST = "36"
+
+
+def configure(api):
+    """Has libgbinder speak the dialect of an API level."""
+    with open("/etc/gbinder.conf", "w") as settings:
+        settings.write(f"[General]\nApiLevel={api}\n")
+
+
+def kinds(way, release):
+    """Commands of the libraries that speak a release's dialect, by name: those of a service and of a client."""
+    roles = "service", "client"
+    known = {
+        "libgbinder": [way.foreign("python3", f"{HERE}/echo_{role}.py", "test.echo") for role in roles],
+        "our library": [way.own_echo(release, role, "test.echo") for role in roles],
+    }
+    if release == "16":
+        known["rsbinder"] = [way.foreign(f"{HERE}/rsbinder-echo", role, "test.echo", raw=True) for role in roles]
+    return known
+
+
+def pairs(way, api, manager):
+    """Each library's client with each library's service."""
+    release = DIALECTS[api]
+    configure(api)
+    for serves, (service, _) in kinds(way, release).items():
+        for calls, (_, client) in kinds(way, release).items():
+            title = f"{way.name}, API level {api}, {manager.name}: {calls}'s client, {serves}'s service"
+            Pair(title, functools.partial(manager, way, release), service, client).run()
+
+
+def gbinder_tools(way, api):
+    """libgbinder's tools on our service manager."""
+    configure(api)
+    manager = Manager(way, DIALECTS[api])
+    tool = lambda name, *words: said(way.foreign(name, "-d", "/dev/binder", *words))
+    title = f"{way.name}, API level {api}"
+    verdict.expect(f"{title}: binder-list", lambda: tool("binder-list").split(), ["manager"])
+    verdict.expect(f"{title}: binder-ping", lambda: tool("binder-ping", "manager").split("\n")[0], "OK")
+    manager.kill()
+
+
+def rsbinder_tools(way):
+    """rsbinder's tools on our service manager. By `dump` the manager writes into a descriptor that the client sends."""
+    manager = Manager(way, "16")
+    tool = lambda *words: said(way.foreign(f"{HERE}/rsb_service", *words, raw=True)).strip()
+    verdict.expect(f"{way.name}: rsb_service list", lambda: tool("list").count("manager"), 1)
+    checked = "manager: registered (android.os.IServiceManager)"
+    verdict.expect(f"{way.name}: rsb_service check", lambda: tool("check", "manager"), checked)
+    verdict.expect(f"{way.name}: rsb_service dump", lambda: tool("dump", "manager"), f"{manager.child.pid} manager")
+    manager.kill()
+
+
+way = Way(sys.argv[1])
+for api in DIALECTS:
+    gbinder_tools(way, api)
+rsbinder_tools(way)
+# Preloading is the quickest: it has all dialects.
+for api in DIALECTS if way.name == "preload" else ("27", "30", NEWEST):
+    pairs(way, api, Manager)
+pairs(way, NEWEST, Hub)
+verdict.end()
