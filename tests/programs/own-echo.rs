@@ -54,12 +54,35 @@ binder::interface! {
         fn watch(who: Binder);
         fn deaths() -> i32;
         fn pid() -> i32;
+        oneway fn add(number: i32);
+        fn sum() -> i32;
+        fn listen(who: Binder);
+    }
+}
+
+binder::interface! {
+    mod listener = "binderperf.test.IListener" {
+        oneway fn event(number: i32);
+    }
+}
+
+/// The events that a listener is told of.
+const EVENTS: [i32; 3] = [3, 1, 2];
+
+#[derive(Default)]
+struct Listener(Arc<Mutex<Vec<i32>>>);
+
+impl listener::Service for Listener {
+    fn event(&self, number: i32) -> Result<(), Status> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(number);
+        Ok(())
     }
 }
 
 #[derive(Default)]
 struct Echo {
     deaths: Arc<AtomicI32>,
+    sum: AtomicI32,
     watched: Mutex<Vec<DeathLink>>,
 }
 
@@ -103,12 +126,37 @@ impl echo::Service for Echo {
     fn pid(&self) -> Result<i32, Status> {
         Ok(std::process::id().cast_signed())
     }
+
+    fn add(&self, number: i32) -> Result<(), Status> {
+        self.sum.fetch_add(number, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn sum(&self) -> Result<i32, Status> {
+        Ok(self.sum.load(Ordering::SeqCst))
+    }
+
+    fn listen(&self, who: Binder) -> Result<(), Status> {
+        let listener = listener::Client::from(who);
+        let told = EVENTS.into_iter().try_for_each(|event| listener.event(event).map(drop));
+        told.map_err(|_| Status::illegal_argument("it cannot be told"))
+    }
 }
 
 type Outcome = Result<(), Box<dyn Error>>;
 
 fn ensure(holds: bool, what: &str) -> Outcome {
     if holds { Ok(()) } else { Err(what.into()) }
+}
+
+/// Waits until something holds, and is an error if it never does.
+fn until(what: &str, mut holds: impl FnMut() -> Result<bool, Box<dyn Error>>) -> Outcome {
+    let end = Instant::now() + PATIENCE;
+    while !holds()? {
+        ensure(Instant::now() < end, what)?;
+        sleep(Duration::from_millis(20));
+    }
+    Ok(())
 }
 
 /// A service that a client found, and whether it died.
@@ -137,7 +185,7 @@ fn step(process: &Process, found: &Found, word: &str) -> Outcome {
             ensure(echo.numbers(&[1, -2, i32::MAX])? == [1, -2, i32::MAX], "other numbers")
         }
         "text" => ensure(echo.text("Grüße, 世界")? == "Grüße, 世界", "another text"),
-        "bytes" => [1, 4, 1000, 65536].into_iter().try_for_each(|size| {
+        "bytes" => [1, 4, 1000, 65536, 400_000].into_iter().try_for_each(|size| {
             let sent: Vec<u8> = (0..=250).cycle().take(size).collect();
             ensure(echo.bytes(&sent)? == sent, "other bytes")
         }),
@@ -149,15 +197,24 @@ fn step(process: &Process, found: &Found, word: &str) -> Outcome {
             BufReader::new(from).read_line(&mut line)?;
             ensure(line == LINE, "something else was written")
         }
+        "oneway" => {
+            let before = echo.sum()?;
+            (1..=100).try_for_each(|number| echo.add(number).map(drop))?;
+            // The next call may overtake them.
+            until("not all were added", || Ok(echo.sum()? == before + 5050))
+        }
+        "events" => {
+            let told = Arc::<Mutex<Vec<i32>>>::default();
+            let object = process.publish(listener::Served(Listener(Arc::clone(&told))));
+            echo.listen(&object)?;
+            until("other events", || Ok(*told.lock().unwrap_or_else(PoisonError::into_inner) == EVENTS))
+        }
+        "many" => (0..200).try_for_each(|number| ensure(echo.number(number)? == number, "another number")),
         "watch" => Ok(echo.watch(&process.publish(echo::Served(Echo::default())))?),
         "deaths" => Ok(println!("= {}", echo.deaths()?)),
         "pid" => Ok(println!("= {}", echo.pid()?)),
         "died" => {
-            let end = Instant::now() + PATIENCE;
-            while found.died.load(Ordering::SeqCst) == 0 {
-                ensure(Instant::now() < end, "not told of the death")?;
-                sleep(Duration::from_millis(20));
-            }
+            until("not told of the death", || Ok(found.died.load(Ordering::SeqCst) != 0))?;
             ensure(echo.number(1).is_err_and(|error| error.is_dead()), "a dead service answered")
         }
         _ => Err(format!("no such step: {word}").into()),

@@ -8,7 +8,11 @@ import gbinder
 DEVICE = "/dev/binder"
 INTERFACE = "binderperf.test.IEcho"
 # Methods, numbered as AIDL numbers them.
-NUMBER, TEXT, BYTES, NUMBERS, WRITE, WATCH, DEATHS, PID = range(1, 9)
+NUMBER, TEXT, BYTES, NUMBERS, WRITE, WATCH, DEATHS, PID, ADD, SUM, LISTEN = range(1, 12)
+# An object that is told of events, and its only method.
+LISTENER = "binderperf.test.IListener"
+EVENT = 1
+EVENTS = [3, 1, 2]
 LINE = b"written by the service\n"
 # How long anything may take, in seconds, on an emulated machine too.
 PATIENCE = 60

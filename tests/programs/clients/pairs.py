@@ -11,11 +11,12 @@ from verdict import attempt
 class Pair:
     """A service and a client, and what is tried with them."""
 
-    def __init__(self, title, manage, service, client):
+    def __init__(self, title, manage, service, client, calls=("numbers", "text", "bytes", "descriptor", "oneway", "events")):
         self.title = title
         self.words = service, client
         self.manage = manage
         self.manager = manage()
+        self.steps = calls
         self.client = Program(client)
         self.service = None
 
@@ -25,14 +26,25 @@ class Pair:
 
     def registration(self):
         # The client asks before the service is there.
-        self.client.child.stdin.write(b"find\n")
-        self.client.child.stdin.flush()
+        self.client.tell("find")
         self.begin()
-        self.client.wait_for("done")
+        self.client.done()
 
     def calls(self):
-        for word in "numbers", "text", "bytes", "descriptor":
+        for word in self.steps:
             self.client.step(word)
+
+    def crowd(self):
+        clients = [self.client] + [Program(self.words[1]) for _ in range(3)]
+        for client in clients:
+            client.tell("find")
+        for client in clients:
+            client.done()
+            client.tell("many")
+        for client in clients:
+            client.done()
+        for client in clients[1:]:
+            client.end()
 
     def death(self):
         # The program itself, and not what supervises it.
@@ -64,7 +76,8 @@ class Pair:
     def run(self):
         for what, work in (
             ("registration", self.registration),
-            ("calls with numbers, vectors and a descriptor", self.calls),
+            (f"calls: {', '.join(self.steps)}", self.calls),
+            ("four clients at once", self.crowd),
             ("the service's death, and its return", self.death),
             ("the client's death", self.watched),
             ("another service manager", self.restart),

@@ -20,9 +20,9 @@ class Way:
         # In a guest it is along PATH.
         self.binderperf = "binderperf" if name == "kernel" else f"{HERE}/bin/binderperf"
 
-    def own(self, *words):
+    def own(self, *words, device="binder"):
         """A command of binderperf, which knows its driver itself."""
-        driver = ["--driver", "kernel", "--device", "/dev/binder"]
+        driver = ["--driver", "kernel", "--device", f"/dev/{device}"]
         if self.name != "kernel":
             driver = ["--driver", "embedded", "--context-dir", self.context]
         return [self.binderperf, *words, *driver]
@@ -72,16 +72,25 @@ class Program:
         while text not in self.line():
             pass
 
-    def step(self, word):
-        """Has a client do something; what it says of the result."""
+    def tell(self, word):
+        """Begins a client's step."""
+        self.word = word
         self.child.stdin.write(word.encode() + b"\n")
         self.child.stdin.flush()
+
+    def done(self):
+        """Waits for the end of a client's step; what it says of the result."""
         result = ""
         while (line := self.line()) != "done":
             if line.startswith("error: "):
-                raise RuntimeError(f"{word}: {line[7:]}")
+                raise RuntimeError(f"{self.word}: {line[7:]}")
             result = line.removeprefix("= ")
         return result
+
+    def step(self, word):
+        """Has a client do something; what it says of the result."""
+        self.tell(word)
+        return self.done()
 
     def end(self):
         """Ends it by the end of its input."""
@@ -99,7 +108,10 @@ class Manager:
     name = "our service manager"
 
     def __init__(self, way, release):
-        self.child = subprocess.Popen(way.own("servicemanager", "--release", release), stderr=subprocess.PIPE)
+        self.begin(way.own("servicemanager", "--release", release))
+
+    def begin(self, words):
+        self.child = subprocess.Popen(words, stderr=subprocess.PIPE)
         line = self.child.stderr.readline()
         if b"Ctrl-C" not in line:
             raise RuntimeError(line.decode())
@@ -107,6 +119,15 @@ class Manager:
     def kill(self):
         self.child.kill()
         self.child.wait()
+
+
+class HwManager(Manager):
+    """Our service manager of HIDL."""
+
+    name = "our hwservicemanager"
+
+    def __init__(self, way):
+        self.begin(way.own("servicemanager", "--hw", device="hwbinder"))
 
 
 class Hub:

@@ -6,7 +6,7 @@ import sys
 
 import verdict
 from pairs import Pair
-from programs import HERE, Hub, Manager, Way, said
+from programs import HERE, Hub, HwManager, Manager, Way, said
 
 # Releases of Android, by the API level of libgbinder that speaks the same dialect.
 DIALECTS = {
@@ -43,6 +43,13 @@ def pairs(way, api, manager):
             Pair(title, functools.partial(manager, way, release), service, client).run()
 
 
+def hidl_pair(way):
+    """libgbinder's client and service of HIDL."""
+    service, client = (way.foreign("python3", f"{HERE}/hidl_{role}.py", "default") for role in ("service", "client"))
+    title = f"{way.name}, HIDL, {HwManager.name}: libgbinder's client, libgbinder's service"
+    Pair(title, functools.partial(HwManager, way), service, client, ("numbers", "text", "texts", "oneway", "events")).run()
+
+
 def gbinder_tools(way, api):
     """libgbinder's tools on our service manager."""
     configure(api)
@@ -73,4 +80,5 @@ rsbinder_tools(way)
 for api in DIALECTS if way.name == "preload" else ("27", "30", NEWEST):
     pairs(way, api, Manager)
 pairs(way, NEWEST, Hub)
+hidl_pair(way)
 verdict.end()

@@ -3,14 +3,14 @@
 
 use std::error::Error;
 use std::io::{BufRead, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rsbinder::{
-    BinderResult, DeathRecipient, Interface, ParcelFileDescriptor, ProcessState, SIBinder, Strong, WIBinder, hub,
-    interface,
+    BinderResult, DeathRecipient, Interface, ParcelFileDescriptor, ProcessState, SIBinder, Strong, WIBinder,
+    hub, interface,
 };
 
 /// How long anything may take, on an emulated machine too.
@@ -26,6 +26,31 @@ pub trait IEcho {
     fn watch(&self, who: &SIBinder) -> BinderResult<()>;
     fn deaths(&self) -> BinderResult<i32>;
     fn pid(&self) -> BinderResult<i32>;
+    #[oneway]
+    fn add(&self, number: i32) -> BinderResult<()>;
+    fn sum(&self) -> BinderResult<i32>;
+    fn listen(&self, who: &Strong<dyn IListener>) -> BinderResult<()>;
+}
+
+#[interface(descriptor = "binderperf.test.IListener")]
+pub trait IListener {
+    #[oneway]
+    fn event(&self, number: i32) -> BinderResult<()>;
+}
+
+/// The events that a listener is told of.
+const EVENTS: [i32; 3] = [3, 1, 2];
+
+#[derive(Default)]
+struct Listener(Arc<Mutex<Vec<i32>>>);
+
+impl Interface for Listener {}
+
+impl IListener for Listener {
+    fn event(&self, number: i32) -> BinderResult<()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(number);
+        Ok(())
+    }
 }
 
 /// Counts the deaths that it hears of.
@@ -41,7 +66,8 @@ impl DeathRecipient for Deaths {
 #[derive(Default)]
 struct Echo {
     deaths: Arc<Deaths>,
-    watched: std::sync::Mutex<Vec<SIBinder>>,
+    sum: AtomicI32,
+    watched: Mutex<Vec<SIBinder>>,
 }
 
 impl Interface for Echo {}
@@ -71,7 +97,7 @@ impl IEcho for Echo {
 
     fn watch(&self, who: &SIBinder) -> BinderResult<()> {
         who.link_to_death_arc(&self.deaths)?;
-        self.watched.lock().map_err(|_| rsbinder::StatusCode::Unknown)?.push(who.clone());
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner).push(who.clone());
         Ok(())
     }
 
@@ -81,6 +107,19 @@ impl IEcho for Echo {
 
     fn pid(&self) -> BinderResult<i32> {
         Ok(std::process::id() as i32)
+    }
+
+    fn add(&self, number: i32) -> BinderResult<()> {
+        self.sum.fetch_add(number, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn sum(&self) -> BinderResult<i32> {
+        Ok(self.sum.load(Ordering::SeqCst))
+    }
+
+    fn listen(&self, who: &Strong<dyn IListener>) -> BinderResult<()> {
+        EVENTS.into_iter().try_for_each(|event| who.event(event))
     }
 }
 
@@ -99,6 +138,16 @@ fn service(name: &str) -> Outcome {
 
 fn ensure(holds: bool, what: &str) -> Outcome {
     if holds { Ok(()) } else { Err(what.into()) }
+}
+
+/// Waits until something holds, and is an error if it never does.
+fn until(what: &str, mut holds: impl FnMut() -> Result<bool, Box<dyn Error>>) -> Outcome {
+    let end = Instant::now() + PATIENCE;
+    while !holds()? {
+        ensure(Instant::now() < end, what)?;
+        sleep(Duration::from_millis(20));
+    }
+    Ok(())
 }
 
 fn find(name: &str) -> Result<Strong<dyn IEcho>, Box<dyn Error>> {
@@ -127,7 +176,7 @@ fn step(name: &str, word: &str, echo: &mut Option<Strong<dyn IEcho>>, deaths: &A
             ensure(echo.numbers(&[1, -2, i32::MAX])? == [1, -2, i32::MAX], "other numbers")
         }
         "text" => ensure(echo.text("Grüße, 世界")? == "Grüße, 世界", "another text"),
-        "bytes" => [1, 4, 1000, 65536].into_iter().try_for_each(|size| {
+        "bytes" => [1, 4, 1000, 65536, 400_000].into_iter().try_for_each(|size| {
             let sent: Vec<u8> = (0..size).map(|at| (at * 7) as u8).collect();
             ensure(echo.bytes(&sent)? == sent, "other bytes")
         }),
@@ -138,6 +187,19 @@ fn step(name: &str, word: &str, echo: &mut Option<Strong<dyn IEcho>>, deaths: &A
             std::io::BufReader::new(from).read_line(&mut line)?;
             ensure(line == "written by the service\n", "something else was written")
         }
+        "oneway" => {
+            let before = echo.sum()?;
+            (1..=100).try_for_each(|number| echo.add(number))?;
+            // The next call may overtake them.
+            until("not all were added", || Ok(echo.sum()? == before + 5050))
+        }
+        "events" => {
+            let told = Arc::<Mutex<Vec<i32>>>::default();
+            let listener = BnListener::new_binder(Listener(Arc::clone(&told)));
+            echo.listen(&listener)?;
+            until("other events", || Ok(*told.lock().unwrap_or_else(PoisonError::into_inner) == EVENTS))
+        }
+        "many" => (0..200).try_for_each(|number| ensure(echo.number(number)? == number, "another number")),
         "watch" => Ok(echo.watch(&BnEcho::new_binder(Echo::default()).as_binder())?),
         "deaths" => {
             println!("= {}", echo.deaths()?);
@@ -148,11 +210,7 @@ fn step(name: &str, word: &str, echo: &mut Option<Strong<dyn IEcho>>, deaths: &A
             Ok(())
         }
         "died" => {
-            let end = Instant::now() + PATIENCE;
-            while deaths.0.swap(0, Ordering::SeqCst) == 0 {
-                ensure(Instant::now() < end, "not told of the death")?;
-                sleep(Duration::from_millis(20));
-            }
+            until("not told of the death", || Ok(deaths.0.swap(0, Ordering::SeqCst) != 0))?;
             ensure(echo.number(1).is_err(), "a dead service answered")
         }
         _ => Err(format!("no such step: {word}").into()),
@@ -172,7 +230,9 @@ fn client(name: &str) -> Outcome {
 
 fn main() -> Outcome {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [role, name] = words.as_slice() else { return Err("usage: rsbinder-echo service|client NAME".into()) };
+    let [role, name] = words.as_slice() else {
+        return Err("usage: rsbinder-echo service|client NAME".into());
+    };
     ProcessState::init("/dev/binder", 0)?;
     ProcessState::start_thread_pool();
     match role.as_str() {
