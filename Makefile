@@ -35,7 +35,7 @@ unit:
 
 # Other people's Binder programs, unmodified, against this project's service manager; downloads them.
 clients:
-	cargo build
+	cargo build --bin binderperf --example own-echo
 	tools/preload dev $(HOST) $(dir $(DEBUG))
 	tools/clients $(DEBUG)
 

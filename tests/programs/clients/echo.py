@@ -20,15 +20,10 @@ PATIENCE = 60
 _glib = ctypes.CDLL("libglib-2.0.so.0")
 
 
-def serve(ms=0):
-    """Runs GLib's main loop, where libgbinder calls handlers, for so long: until nothing is left to do, and then this many ms."""
-    end = time.monotonic() + ms / 1000
+def serve():
+    """Runs GLib's main loop, where libgbinder calls handlers, for ever."""
     while True:
-        while _glib.g_main_context_iteration(None, False):
-            pass
-        if time.monotonic() >= end:
-            return
-        time.sleep(0.005)
+        _glib.g_main_context_iteration(None, True)
 
 
 def serve_until(done):
@@ -37,7 +32,8 @@ def serve_until(done):
     while not done():
         if time.monotonic() > end:
             return False
-        serve(20)
+        if not _glib.g_main_context_iteration(None, False):
+            time.sleep(0.005)
     return True
 
 

@@ -19,4 +19,5 @@ class Echo(Service):
             os.write(echo.descriptor_of(arguments), echo.LINE)
 
 
-Echo(echo.DEVICE, echo.INTERFACE, sys.argv[1]).serve()
+service = Echo(echo.DEVICE, echo.INTERFACE, sys.argv[1])
+echo.serve()

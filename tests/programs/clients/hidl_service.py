@@ -17,4 +17,5 @@ class Echo(Service):
             result.append_hidl_string_vec(self.kept)
 
 
-Echo(hidl.DEVICE, hidl.INTERFACE, sys.argv[1]).serve()
+service = Echo(hidl.DEVICE, hidl.INTERFACE, sys.argv[1])
+echo.serve()

@@ -15,16 +15,16 @@ class Pair:
         self.title = title
         self.words = service, client
         self.manage = manage
-        self.manager = manage()
+        self.manager = self.client = self.service = None
         self.steps = calls
-        self.client = Program(client)
-        self.service = None
 
     def begin(self):
         self.service = Program(self.words[0])
         self.service.wait_for("registered")
 
     def registration(self):
+        self.manager = self.manage()
+        self.client = Program(self.words[1])
         # The client asks before the service is there.
         self.client.tell("find")
         self.begin()

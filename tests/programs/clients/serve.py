@@ -56,7 +56,3 @@ class Service:
         else:
             self.echo(code, arguments, result)
         return reply, 0
-
-    def serve(self):
-        while True:
-            echo.serve(1000)

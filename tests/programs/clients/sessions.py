@@ -4,9 +4,10 @@ tried, and ends with 1 if one failed."""
 import functools
 import sys
 
+import tools
 import verdict
 from pairs import Pair
-from programs import HERE, Hub, HwManager, Manager, Way, said
+from programs import HERE, Hub, HwManager, Manager, Way
 
 # Releases of Android, by the API level of libgbinder that speaks the same dialect.
 DIALECTS = {
@@ -50,32 +51,15 @@ def hidl_pair(way):
     Pair(title, functools.partial(HwManager, way), service, client, ("numbers", "text", "texts", "oneway", "events")).run()
 
 
-def gbinder_tools(way, api):
-    """libgbinder's tools on our service manager."""
-    configure(api)
-    manager = Manager(way, DIALECTS[api])
-    tool = lambda name, *words: said(way.foreign(name, "-d", "/dev/binder", *words))
-    title = f"{way.name}, API level {api}"
-    verdict.expect(f"{title}: binder-list", lambda: tool("binder-list").split(), ["manager"])
-    verdict.expect(f"{title}: binder-ping", lambda: tool("binder-ping", "manager").split("\n")[0], "OK")
-    manager.kill()
-
-
-def rsbinder_tools(way):
-    """rsbinder's tools on our service manager. By `dump` the manager writes into a descriptor that the client sends."""
-    manager = Manager(way, "16")
-    tool = lambda *words: said(way.foreign(f"{HERE}/rsb_service", *words, raw=True)).strip()
-    verdict.expect(f"{way.name}: rsb_service list", lambda: tool("list").count("manager"), 1)
-    checked = "manager: registered (android.os.IServiceManager)"
-    verdict.expect(f"{way.name}: rsb_service check", lambda: tool("check", "manager"), checked)
-    verdict.expect(f"{way.name}: rsb_service dump", lambda: tool("dump", "manager"), f"{manager.child.pid} manager")
-    manager.kill()
-
-
 way = Way(sys.argv[1])
 for api in DIALECTS:
-    gbinder_tools(way, api)
-rsbinder_tools(way)
+    configure(api)
+    tools.libgbinder(way, api, DIALECTS[api])
+configure(NEWEST)
+tools.calls(way, DIALECTS[NEWEST])
+tools.hidl(way)
+tools.rsbinder(way)
+tools.pings(way, DIALECTS[NEWEST])
 # Preloading is the quickest: it has all dialects.
 for api in DIALECTS if way.name == "preload" else ("27", "30", NEWEST):
     pairs(way, api, Manager)

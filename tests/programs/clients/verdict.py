@@ -21,8 +21,8 @@ def expect(title, got, wanted):
     """Says whether something is as it should be."""
 
     def same():
-        if got() != wanted:
-            raise RuntimeError(f'"{got()}" and not "{wanted}"')
+        if (what := got()) != wanted:
+            raise RuntimeError(f'"{what}" and not "{wanted}"')
 
     return attempt(title, same)
 
