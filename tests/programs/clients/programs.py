@@ -31,9 +31,9 @@ class Way:
             driver = ["--driver", "embedded", "--context-dir", self.context]
         return [self.binderperf, *words, *driver]
 
-    def own_echo(self, release, role, name):
+    def own_echo(self, release, role, name, device="binder"):
         """A command of our own service or client."""
-        return [f"{HERE}/own-echo", "/dev/binder" if self.name == "kernel" else self.context, release, role, name]
+        return [f"{HERE}/own-echo", f"/dev/{device}" if self.name == "kernel" else self.context, release, role, name]
 
     def foreign(self, *words, raw=False):
         """A command of an unmodified program. `raw`: its system calls do not pass through the C library."""
@@ -62,7 +62,8 @@ class Program:
             ready, _, _ = select.select([self.child.stdout], [], [], max(0, end - time.monotonic()))
             more = os.read(self.child.stdout.fileno(), 4096) if ready else b""
             if not more:
-                raise RuntimeError(f"{'it ended' if ready else 'it says nothing any more'}: {self.complained()}")
+                how = f"it ended with {self.child.wait(PATIENCE)}" if ready else "it says nothing any more"
+                raise RuntimeError(f"{how}: {self.complained()}")
             self.rest += more
         line, self.rest = self.rest.split(b"\n", 1)
         return line.decode()

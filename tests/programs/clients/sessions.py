@@ -44,11 +44,18 @@ def pairs(way, api, manager):
             Pair(title, functools.partial(manager, way, release), service, client).run()
 
 
-def hidl_pair(way):
-    """libgbinder's client and service of HIDL."""
-    service, client = (way.foreign("python3", f"{HERE}/hidl_{role}.py", "default") for role in ("service", "client"))
-    title = f"{way.name}, HIDL, {HwManager.name}: libgbinder's client, libgbinder's service"
-    Pair(title, functools.partial(HwManager, way), service, client, ("numbers", "text", "texts", "oneway", "events")).run()
+def hidl_pairs(way):
+    """The same for HIDL, which has one dialect, and of which rsbinder knows nothing."""
+    roles = "service", "client"
+    known = {
+        "libgbinder": [way.foreign("python3", f"{HERE}/hidl_{role}.py", "default") for role in roles],
+        "our library": [way.own_echo("hidl", role, "default", device="hwbinder") for role in roles],
+    }
+    for serves, (service, _) in known.items():
+        for calls, (_, client) in known.items():
+            title = f"{way.name}, HIDL, {HwManager.name}: {calls}'s client, {serves}'s service"
+            steps = "numbers", "text", "texts", "oneway", "events"
+            Pair(title, functools.partial(HwManager, way), service, client, steps).run()
 
 
 way = Way(sys.argv[1])
@@ -64,5 +71,5 @@ tools.pings(way, DIALECTS[NEWEST])
 for api in DIALECTS if way.name == "preload" else ("27", "30", NEWEST):
     pairs(way, api, Manager)
 pairs(way, NEWEST, Hub)
-hidl_pair(way)
+hidl_pairs(way)
 verdict.end()

@@ -18,7 +18,7 @@ class Steps:
         self.manager = echo.gbinder.ServiceManager(device)
         self.remote = None
         self.died_already = False
-        # Objects that the service watches live as long as this process.
+        # All objects live as long as this process: python3-gbinder keeps none, and a handler of one that is gone ends the process.
         self.objects = []
 
     def call(self, code, arguments=lambda writer: None):
@@ -40,6 +40,7 @@ class Steps:
         ensure(echo.serve_until(found), "no such service")
         self.client = echo.gbinder.Client(self.remote, self.interface)
         self.remote.add_death_handler(self.told)
+        self.objects.append(self.remote)
 
     def told(self):
         self.died_already = True

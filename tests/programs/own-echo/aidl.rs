@@ -1,23 +1,15 @@
-//! The interface of `tests/programs/clients` by our own library: `own-echo PLACE RELEASE service|client NAME`. PLACE is a device, or the
-//! directory of a context of the embedded driver. The client obeys its standard input and answers, as `echo_client.py` does.
+//! The interface in AIDL, on `/dev/binder`.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::process::exit;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
-use backend::locate::{Device, Driver, Wanted};
-use binder::{
-    Binder, DeathLink, Parcel, Process, ProcessOptions, Reader, Registration, Services, Status, StatusCode,
-    Value,
-};
+use binder::{Binder, DeathLink, Parcel, Process, Reader, Registration, Services, Status, StatusCode, Value};
 
-/// How long anything may take, on an emulated machine too.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::{EVENTS, Outcome, PATIENCE, ensure, until};
+
 const LINE: &str = "written by the service\n";
 
 /// A descriptor as AIDL's `ParcelFileDescriptor`: it is not null, and no second descriptor reports on it.
@@ -65,9 +57,6 @@ binder::interface! {
         oneway fn event(number: i32);
     }
 }
-
-/// The events that a listener is told of.
-const EVENTS: [i32; 3] = [3, 1, 2];
 
 #[derive(Default)]
 struct Listener(Arc<Mutex<Vec<i32>>>);
@@ -143,31 +132,15 @@ impl echo::Service for Echo {
     }
 }
 
-type Outcome = Result<(), Box<dyn Error>>;
-
-fn ensure(holds: bool, what: &str) -> Outcome {
-    if holds { Ok(()) } else { Err(what.into()) }
-}
-
-/// Waits until something holds, and is an error if it never does.
-fn until(what: &str, mut holds: impl FnMut() -> Result<bool, Box<dyn Error>>) -> Outcome {
-    let end = Instant::now() + PATIENCE;
-    while !holds()? {
-        ensure(Instant::now() < end, what)?;
-        sleep(Duration::from_millis(20));
-    }
-    Ok(())
-}
-
 /// A service that a client found, and whether it died.
-struct Found {
+pub(crate) struct Found {
     echo: echo::Client,
     died: Arc<AtomicI32>,
     _link: DeathLink,
 }
 
 /// The service, as soon as it is there.
-fn find(process: &Process, name: &str) -> Result<Found, Box<dyn Error>> {
+pub(crate) fn find(process: &Process, name: &str) -> Result<Found, Box<dyn Error>> {
     let object = Services::wait(process, PATIENCE)?.wait_for(name, PATIENCE)?;
     let died = Arc::<AtomicI32>::default();
     let told = Arc::clone(&died);
@@ -177,7 +150,7 @@ fn find(process: &Process, name: &str) -> Result<Found, Box<dyn Error>> {
 }
 
 /// Does one step with the service.
-fn step(process: &Process, found: &Found, word: &str) -> Outcome {
+pub(crate) fn step(process: &Process, found: &Found, word: &str) -> Outcome {
     let echo = &found.echo;
     match word {
         "numbers" => {
@@ -221,48 +194,7 @@ fn step(process: &Process, found: &Found, word: &str) -> Outcome {
     }
 }
 
-fn client(process: &Process, name: &str) -> Outcome {
-    let mut found = None;
-    for word in std::io::stdin().lines() {
-        let done = match (word?.as_str(), &found) {
-            ("find", _) => find(process, name).map(|new| found = Some(new)),
-            (word, Some(found)) => step(process, found, word),
-            _ => Err("find it first".into()),
-        };
-        match done {
-            Ok(()) => println!("done"),
-            Err(error) => println!("error: {error}"),
-        }
-    }
-    Ok(())
-}
-
-fn run() -> Outcome {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let [place, release, role, name] = words.as_slice() else {
-        return Err("usage: own-echo PLACE RELEASE service|client NAME".into());
-    };
-    let wanted = if place.starts_with("/dev/") {
-        Wanted { driver: Driver::Kernel, device: Device::Path(place.into()), ..Wanted::default() }
-    } else {
-        let device = Device::Named("binder".to_owned());
-        Wanted { driver: Driver::Embedded, device, context_dir: Some(place.into()), ..Wanted::default() }
-    };
-    let context = backend::locate::find(&wanted, "binder")?.context;
-    let process =
-        Process::open(&context, ProcessOptions { release: release.parse()?, ..ProcessOptions::default() })?;
-    process.start_thread_pool()?;
-    if role == "client" {
-        return client(&process, name);
-    }
-    let _kept = Registration::of_binder(&process, name, &process.publish(echo::Served(Echo::default())))?;
-    println!("registered");
-    Ok(process.join_thread_pool()?)
-}
-
-fn main() {
-    if let Err(error) = run() {
-        eprintln!("{error}");
-        exit(1);
-    }
+/// Registers the service.
+pub(crate) fn serve(process: &Process, name: &str) -> Result<Registration, Box<dyn Error>> {
+    Ok(Registration::of_binder(process, name, &process.publish(echo::Served(Echo::default())))?)
 }
