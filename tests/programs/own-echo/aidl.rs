@@ -184,8 +184,14 @@ pub(crate) fn step(process: &Process, found: &Found, word: &str) -> Outcome {
         }
         "many" => (0..200).try_for_each(|number| ensure(echo.number(number)? == number, "another number")),
         "watch" => Ok(echo.watch(&process.publish(echo::Served(Echo::default())))?),
-        "deaths" => Ok(println!("= {}", echo.deaths()?)),
-        "pid" => Ok(println!("= {}", echo.pid()?)),
+        "deaths" => {
+            println!("= {}", echo.deaths()?);
+            Ok(())
+        }
+        "pid" => {
+            println!("= {}", echo.pid()?);
+            Ok(())
+        }
         "died" => {
             until("not told of the death", || Ok(found.died.load(Ordering::SeqCst) != 0))?;
             ensure(echo.number(1).is_err_and(|error| error.is_dead()), "a dead service answered")

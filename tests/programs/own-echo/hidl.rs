@@ -165,8 +165,14 @@ pub(crate) fn step(process: &Process, found: &Found, word: &str) -> Outcome {
             found.call(method::WATCH, |request| request.write_binder(&object)).map(drop)?;
             Ok(())
         }
-        "deaths" => Ok(println!("= {}", found.number(method::DEATHS)?)),
-        "pid" => Ok(println!("= {}", found.number(method::PID)?)),
+        "deaths" => {
+            println!("= {}", found.number(method::DEATHS)?);
+            Ok(())
+        }
+        "pid" => {
+            println!("= {}", found.number(method::PID)?);
+            Ok(())
+        }
         "died" => {
             until("not told of the death", || Ok(found.died.load(Ordering::SeqCst) != 0))?;
             ensure(found.number(method::PID).is_err(), "a dead service answered")
