@@ -33,9 +33,9 @@ unit:
 	@tools/install-deps test
 	RUST_TEST_THREADS=$$((2 * $$(nproc))) cargo test --workspace
 
-# Other people's Binder programs, unmodified, against this project's service manager; downloads them.
+# Other people's Binder programs, unmodified, with this project's service manager, services and clients; downloads them. As root.
 clients:
-	cargo build
+	cargo build --bin binderperf --example own-echo
 	tools/preload dev $(HOST) $(dir $(DEBUG))
 	tools/clients $(DEBUG)
 

@@ -1,0 +1,75 @@
+"""Services and clients of foreign libraries and ours, and foreign tools, with a service manager: sessions.py WAY. Says a line for each thing
+tried, and ends with 1 if one failed."""
+
+import functools
+import sys
+
+import tools
+import verdict
+from pairs import Pair
+from programs import HERE, Hub, HwManager, Manager, Way
+
+# Releases of Android, by the API level of libgbinder that speaks the same dialect.
+DIALECTS = {
+    "27": "8", "28": "9", "29": "10", "30": "11", "31": "12", "32": "12", "33": "13", "34": "14", "35": "15-qpr", "36": "16",
+}  # fmt: skip
+NEWEST = "36"
+
+
+def configure(api):
+    """Has libgbinder speak the dialect of an API level."""
+    with open("/etc/gbinder.conf", "w") as settings:
+        settings.write(f"[General]\nApiLevel={api}\n")
+
+
+def kinds(way, release):
+    """Commands of the libraries that speak a release's dialect, by name: those of a service and of a client."""
+    roles = "service", "client"
+    known = {
+        "libgbinder": [way.foreign("python3", f"{HERE}/echo_{role}.py", "test.echo") for role in roles],
+        "our library": [way.own_echo(release, role, "test.echo") for role in roles],
+    }
+    if release == "16":
+        known["rsbinder"] = [way.foreign(f"{HERE}/rsbinder-echo", role, "test.echo", raw=True) for role in roles]
+    return known
+
+
+def pairs(way, api, manager):
+    """Each library's client with each library's service."""
+    release = DIALECTS[api]
+    configure(api)
+    for serves, (service, _) in kinds(way, release).items():
+        for calls, (_, client) in kinds(way, release).items():
+            title = f"{way.name}, API level {api}, {manager.name}: {calls}'s client, {serves}'s service"
+            Pair(title, functools.partial(manager, way, release), service, client).run()
+
+
+def hidl_pairs(way):
+    """The same for HIDL, which has one dialect, and of which rsbinder knows nothing."""
+    roles = "service", "client"
+    known = {
+        "libgbinder": [way.foreign("python3", f"{HERE}/hidl_{role}.py", "default") for role in roles],
+        "our library": [way.own_echo("hidl", role, "default", device="hwbinder") for role in roles],
+    }
+    for serves, (service, _) in known.items():
+        for calls, (_, client) in known.items():
+            title = f"{way.name}, HIDL, {HwManager.name}: {calls}'s client, {serves}'s service"
+            steps = "numbers", "text", "texts", "oneway", "events"
+            Pair(title, functools.partial(HwManager, way), service, client, steps).run()
+
+
+way = Way(sys.argv[1])
+for api in DIALECTS:
+    configure(api)
+    tools.libgbinder(way, api, DIALECTS[api])
+configure(NEWEST)
+tools.calls(way, DIALECTS[NEWEST])
+tools.hidl(way)
+tools.rsbinder(way)
+tools.pings(way, DIALECTS[NEWEST])
+# Preloading is the quickest: it has all dialects.
+for api in DIALECTS if way.name == "preload" else ("27", "30", NEWEST):
+    pairs(way, api, Manager)
+pairs(way, NEWEST, Hub)
+hidl_pairs(way)
+verdict.end()
