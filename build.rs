@@ -14,7 +14,10 @@ fn main() {
     };
     let version = format!("{} ({commit}, for {})", variable("CARGO_PKG_VERSION"), variable("TARGET"));
     println!("cargo:rustc-env=BINDERPERF_VERSION={version}");
-    if variable("PROFILE") != "release" || variable("TARGET") != "x86_64-unknown-linux-gnu" {
+    // A build for a dynamic loader, as `tools/shim-conformance` needs one, keeps its own options.
+    let is_static = variable("CARGO_CFG_TARGET_FEATURE").split(',').any(|feature| feature == "crt-static");
+    let is_shipped = variable("PROFILE") == "release" && variable("TARGET") == "x86_64-unknown-linux-gnu";
+    if !is_shipped || !is_static {
         return;
     }
     let script = format!("{}/discard.ld", variable("OUT_DIR"));
