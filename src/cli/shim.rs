@@ -189,7 +189,9 @@ mod tests {
         assert_eq!(way(&Program::Dynamic, false), Ok(Way::Preload));
         assert_eq!(way(&Program::Dynamic, true), Ok(Way::Supervise));
         assert_eq!(way(&Program::Static, false), Ok(Way::Supervise));
-        for (program, word) in [(Program::Privileged, "owner"), (Program::Foreign, "another machine")] {
+        for (program, word) in
+            [(Program::Privileged, "rights from its file"), (Program::Foreign, "another machine")]
+        {
             for supervise in [false, true] {
                 let why = way(&program, supervise).expect_err("refused");
                 assert!(why.contains(word), "{why}");

@@ -2,14 +2,14 @@
 //! Not here: what the program's calls become (crates `preload` and `supervise`).
 //! Facts: contract OPN-12, binderfs (`Documentation/admin-guide/binderfs.rst`): any device name there.
 
+use crate::rpc::framing;
+
 /// Devices outside of a binderfs.
 const NAMES: [&str; 3] = ["binder", "hwbinder", "vndbinder"];
 /// Mount point of binderfs.
 const BINDERFS: &str = "/dev/binderfs/";
 /// Entries of a binderfs that are no devices.
 const NO_DEVICES: [&str; 3] = ["binder-control", "features", "binder_logs"];
-/// Longest device name (`BINDERFS_MAX_NAME`), in bytes.
-const NAME_MAX: usize = 255;
 
 /// Whether a path may name a device: a quick look at its beginning.
 #[must_use]
@@ -36,9 +36,7 @@ pub fn device(path: &[u8]) -> Option<String> {
 /// Whether a device in a binderfs may have this name.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
-    // A colon would end the name in a context's address.
-    let is_plain = !name.is_empty() && !name.contains(['/', ':']) && name.len() <= NAME_MAX;
-    is_plain && ![".", ".."].contains(&name) && !NO_DEVICES.contains(&name)
+    framing::is_name(name) && !NO_DEVICES.contains(&name)
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-/* Opens the device NAME ("binder", "hwbinder" or any other), as open("/dev/NAME", flags) does. Programs of one user that open
- * the same name share its context. Of the flags (see open(2)) O_CLOEXEC and O_NONBLOCK count. Returns a descriptor, to be
+/* Opens the device NAME ("binder", "hwbinder" or any other), as open("/dev/binderfs/NAME", flags) does; "binder" is also
+ * /dev/binder. Programs of one user that open the same name share its context. Of the flags (see open(2)) O_CLOEXEC and O_NONBLOCK count. Returns a descriptor, to be
  * closed by close(2); -1 with errno: EINVAL, no name of a device; EIO, the driver cannot be reached, which standard error
  * explains; EMFILE, ENFILE. */
 int binderperf_open(const char *name, int flags);

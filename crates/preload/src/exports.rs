@@ -23,7 +23,7 @@ use crate::{epoll, ioctl, owner, table, watches};
 
 /// Runs the library's code, with the outcome that a system call would have: a negative `failed` with `errno`, else its
 /// result and `errno` as it was. A defect of the library is `EIO`, and not the end of the program. The thread is not cancelled
-/// meanwhile, as it would not be in an ioctl: the driver's waits are cancellation points of their own.
+/// meanwhile, as it would not be in an ioctl, although the driver waits by calls that are cancellation points.
 pub(crate) fn outcome<T>(failed: T, run: impl FnOnce() -> io::Result<T>) -> T {
     let before = errno();
     let cancelled = next::hold_cancellation();

@@ -58,13 +58,9 @@ impl OpenFile {
         self.opener != std::process::id()
     }
 
-    /// Gives up a forked child's reference to its parent's device.
-    pub(crate) fn leave_to_parent(self: Arc<Self>) {
-        if let Some(last) = Arc::into_inner(self) {
-            last.connection.leave_to_parent();
-            // Its memory is not mapped in a child, and its threads are not there.
-            std::mem::forget(last);
-        }
+    /// In a forked child: the device no longer keeps its parent's end from being seen.
+    pub(crate) fn leave_to_parent(&self) {
+        self.connection.leave_to_parent();
     }
 
     /// The connection.

@@ -58,7 +58,8 @@ pub unsafe extern "C" fn binderperf_open_in(
         let directory = unsafe { text(directory) }?;
         // SAFETY: the caller's promise.
         let name = unsafe { text(name) }?;
-        let directory = std::path::absolute(Path::new(OsStr::from_bytes(directory)))?;
+        let directory =
+            std::path::absolute(Path::new(OsStr::from_bytes(directory))).map_err(|_| invalid())?;
         open(Some(&directory), name, flags)
     })
 }
@@ -85,5 +86,5 @@ unsafe fn text<'t>(text: *const c_char) -> io::Result<&'t [u8]> {
 fn open(directory: Option<&Path>, name: &[u8], flags: c_int) -> io::Result<c_int> {
     let name =
         std::str::from_utf8(name).ok().filter(|name| device_path::is_name(name)).ok_or_else(invalid)?;
-    calls::open_named(directory, name, flags)
+    calls::open_named(directory, name, flags & (libc::O_CLOEXEC | libc::O_NONBLOCK))
 }

@@ -92,6 +92,13 @@ impl Table {
         self.files.range(range).map(|(fd, _)| *fd).collect()
     }
 
+    /// Whether a descriptor or a mapping belongs to a device. Threads that used it when their process forked are not in
+    /// the child, and their references do not count.
+    fn names(&self, file: &Arc<OpenFile>) -> bool {
+        let mut known = self.files.values().chain(self.mapped.iter().map(|mapped| &mapped.file));
+        known.any(|other| Arc::ptr_eq(other, file))
+    }
+
     /// Adds a mapped area.
     pub(crate) fn add_mapped(&mut self, mapped: Mapped) {
         self.mapped.push(mapped);
@@ -107,11 +114,16 @@ impl Table {
     }
 }
 
-/// Gives a reference to a device back.
+/// Gives a reference to a device back. Call it without the table's lock.
 pub(crate) fn release(file: Arc<OpenFile>) {
-    if file.is_foreign() {
+    if !file.is_foreign() {
+        return;
+    }
+    if !read().names(&file) {
         file.leave_to_parent();
     }
+    // The parent's device is never released here: its memory is not mapped in a child, and its threads are not there.
+    std::mem::forget(file);
 }
 
 /// Before a fork: takes the lock, so that the child gets a whole table.
@@ -127,9 +139,10 @@ pub extern "C" fn after_fork() {
 /// After a fork, in the child: the table is its own, its devices are not; the parent's mappings are not there.
 pub extern "C" fn after_fork_in_child() {
     owner::take();
-    if let Some(mut table) = FORKING.take() {
-        table.mapped.drain(..).for_each(|mapped| release(mapped.file));
-        MAPPED.store(0, Ordering::Relaxed);
-        table.watches.leave_to_parent();
-    }
+    let Some(mut table) = FORKING.take() else { return };
+    let mapped = std::mem::take(&mut table.mapped);
+    MAPPED.store(0, Ordering::Relaxed);
+    table.watches.leave_to_parent();
+    drop(table);
+    mapped.into_iter().for_each(|mapped| release(mapped.file));
 }

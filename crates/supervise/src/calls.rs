@@ -9,10 +9,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use abi::layout::WriteRead;
+use sys::file_key::FileKey;
 use sys::notification::{Listener, Place};
 use sys::other_process::OtherProcess;
-
-use crate::file_key::FileKey;
 
 /// The call that a thread waits in.
 #[derive(Clone, Debug)]

@@ -17,10 +17,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use driver::Connection;
 use embedded::{Area, EmbeddedConnection};
 use sys::errno::{EBUSY, EINVAL};
+use sys::file_key::FileKey;
 use sys::notification::{Listener, Place};
 
 use crate::calls::Program;
-use crate::file_key::FileKey;
 use crate::procfs;
 use crate::rules;
 

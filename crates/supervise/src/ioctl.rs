@@ -42,6 +42,11 @@ pub(crate) enum End {
 pub(crate) struct Kept(Vec<u8>);
 
 impl Kept {
+    /// Keeps returns again that were handed over and not taken, before the others.
+    fn put_back(&mut self, returns: &[u8]) {
+        self.0.splice(0..0, returns.iter().copied());
+    }
+
     /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -150,7 +155,8 @@ impl Caller<'_> {
         if self.calls.listener.answer(self.id, answer).is_err() {
             if !new.is_empty() {
                 // Without the filler, which is only at the start of a buffer.
-                kept.0 = new[if at == 0 { 4.min(new.len()) } else { 0 }..].to_vec();
+                let filler = if at == 0 { 4.min(new.len()) } else { 0 };
+                kept.put_back(&new[filler..]);
                 let place = argument + offset_of!(WriteRead, read_consumed) as u64;
                 // A structure that is gone by now is not asked with again, and other things may stand there.
                 if self.get::<WriteRead>(argument).is_ok_and(|there| there.as_bytes() == now.as_bytes()) {
@@ -300,5 +306,14 @@ mod tests {
         }
         assert!(kept.is_empty());
         assert_eq!(handed, missed());
+    }
+
+    #[test]
+    fn returns_that_were_not_taken_come_before_the_rest() {
+        let mut kept = Kept(missed());
+        let (mut room, mut filled) = ([0; 4 + 20], 0);
+        hand_over(&mut kept, &mut room, &mut filled);
+        kept.put_back(&room[4..filled]);
+        assert_eq!(kept.0, missed());
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! - [`rules`]: the system calls that ask. [`worker`]: threads that answer. [`answer`]: the answers; [`ioctl`]: those to
 //!   ioctls. [`device`]: an open device; [`registry`]: all of them. [`calls`]: what the driver needs of a program.
-//!   [`procfs`], [`file_key`]: facts about processes and files.
+//!   [`procfs`]: facts about processes.
 //!
 //! Signals: the filter does not ask for `SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`. With it, no handler would run while a
 //! thread reads, and a read may last for ever. Without it the kernel takes the thread out of its call, as the driver
@@ -17,7 +17,6 @@
 mod answer;
 mod calls;
 mod device;
-mod file_key;
 mod ioctl;
 mod procfs;
 mod registry;

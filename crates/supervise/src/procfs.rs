@@ -4,7 +4,7 @@
 use std::fs;
 use std::io;
 
-use crate::file_key::FileKey;
+use sys::file_key::FileKey;
 
 /// The process that a thread belongs to.
 pub(crate) fn process_of(thread: i32) -> io::Result<u32> {

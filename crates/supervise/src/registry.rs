@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use sys::epoll::Epoll;
+use sys::file_key::FileKey;
 
 use crate::device::Device;
-use crate::file_key::FileKey;
 
 /// First number in the epoll set that the registry gives.
 const FIRST: u64 = 1 << 32;

@@ -13,6 +13,7 @@ pub mod descriptor;
 pub mod disk;
 pub mod epoll;
 pub mod errno;
+pub mod file_key;
 pub mod file_rights;
 pub mod fixed_memory;
 pub mod futex;

@@ -116,10 +116,15 @@ class Manager:
         self.begin(way.own("servicemanager", "--release", release))
 
     def begin(self, words):
-        self.child = subprocess.Popen(words, stderr=subprocess.PIPE)
-        line = self.child.stderr.readline()
-        if b"Ctrl-C" not in line:
-            raise RuntimeError(line.decode())
+        # A file takes whatever it says.
+        self.said = tempfile.TemporaryFile()
+        self.child = subprocess.Popen(words, stderr=self.said)
+        end = time.monotonic() + PATIENCE
+        while b"Ctrl-C" not in os.pread(self.said.fileno(), 4096, 0):
+            if self.child.poll() is not None or time.monotonic() > end:
+                self.kill()
+                raise RuntimeError(os.pread(self.said.fileno(), 4096, 0).decode(errors="replace"))
+            time.sleep(0.02)
 
     def kill(self):
         self.child.kill()
@@ -153,4 +158,4 @@ class Hub:
     def kill(self):
         # Under supervision its supervisor passes this on.
         self.child.terminate()
-        self.child.wait()
+        self.child.wait(PATIENCE)

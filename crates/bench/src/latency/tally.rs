@@ -73,11 +73,6 @@ fn idle(samples: &[Sample]) -> Vec<Option<u64>> {
     idle
 }
 
-/// Returns the known idle times of the calls, 0 for an unknown one.
-fn idle_of(calls: &[(&Sample, Option<u64>)]) -> Vec<u64> {
-    calls.iter().map(|(_, idle)| idle.unwrap_or(0)).collect()
-}
-
 /// Counts as Android's tools do: by real-time priorities, and by the caller's CPU before the call. `schd-dbg` looks at
 /// the CPU only where the server runs at the highest real-time priority.
 fn as_android(flavour: Flavour, caller: Sched, calls: &[(&Sample, Option<u64>)]) -> AndroidCounts {
@@ -153,7 +148,7 @@ pub(super) fn class(
         percentiles: Percentiles::of(&mut times.clone()),
         raw: if frame.raw { times.clone() } else { Vec::new() },
         spared: numbers(&calls, |sample| frame.raw && sample.spared),
-        idle: if frame.raw && frame.told { idle_of(&calls) } else { Vec::new() },
+        idle: calls.iter().filter(|_| frame.raw && frame.told).map(|(_, idle)| *idle).collect(),
         load: frame.load.clone(),
         rate_hz: frame.rate_hz,
         android: frame.told.then(|| as_android(frame.flavour, caller, &calls)),
@@ -298,7 +293,7 @@ mod tests {
             at(900, 0, 4900),
         ];
         let latency = other(&samples);
-        assert_eq!(latency.idle, [0, 400, 900, 4500, 900]);
+        assert_eq!(latency.idle, idle(&samples));
         assert_eq!((latency.misses, latency.bubbles), (4, 1));
         assert_eq!(idle(&samples), [None, Some(400), Some(900), Some(4500), Some(900)]);
     }

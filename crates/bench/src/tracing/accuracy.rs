@@ -7,9 +7,9 @@
 //! The caller's own clock, never the trace, tells which calls the cause affected: those of the real-time
 //! caller that took sufficiently longer than the median without it. If the cause came before or after a call
 //! by that clock, it did not affect the call. Without the cause, a call that long had an unknown disturbance,
-//! and is not counted. A call that lost its CPU to the host counts neither way: the trace proves it, or the threads were
-//! idle by their own clocks, which stop with the CPU, while they ran by the trace, or the machine had steal time and the
-//! call computed longer at a stretch than any injected work.
+//! and is not counted. A call that lost its CPU to the host counts neither way: the trace proves it, or the machine had
+//! steal time and the call computed longer at a stretch than any injected work, or its threads were idle by their own
+//! clocks, which stop with the CPU, while they ran by the trace.
 
 pub mod cause;
 
@@ -165,8 +165,8 @@ struct Recorded {
     took: Vec<u64>,
     /// Numbers of the calls for which the cause came too early or too late.
     spared: Vec<u64>,
-    /// Time of each call in which neither side ran, in ns, by their threads' clocks; 0 if unknown.
-    idle: Vec<u64>,
+    /// Time of each call in which neither side ran, in ns, by their threads' clocks, where it is known.
+    idle: Vec<Option<u64>>,
     /// Number of calls served on the caller's CPU, by the service's own report.
     same_cpu: u64,
     analysis: Analysis,
@@ -177,11 +177,11 @@ impl Recorded {
     fn is_stolen(&self, number: usize, call: &SlowCall) -> bool {
         let seen =
             call.reasons.iter().any(|reason| reason.cause == "cpu_stolen" && reason.share >= LEAST_STOLEN);
-        let idle_ns = self.idle.get(number).copied().unwrap_or(0);
+        let idle_ns = self.idle.get(number).copied().flatten().unwrap_or(0);
         let taken = taken_ns(idle_ns, &call.parts) as f64 > call.ns as f64 * LEAST_STOLEN;
         let steal = self.analysis.stolen_ns.is_some_and(|stolen| stolen > 0);
         let long = |part: &CallSegment| is_running(part) && part.ns > cause::LONGEST_WORK_NS;
-        seen || taken || steal && call.parts.iter().any(long)
+        seen || steal && (taken || call.parts.iter().any(long))
     }
 
     /// Returns the verdict on the call of this number.

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 use sys::errno::EMFILE;
-
+use sys::file_key::FileKey;
 use sys::sealed_memory::SealedMemory;
 use sys::seqpacket::{self, Wait};
 
@@ -30,6 +30,8 @@ const TRIES: u32 = 100;
 #[derive(Debug)]
 pub(crate) struct BrokerConnection {
     socket: OwnedFd,
+    /// The socket itself, whatever has its number.
+    key: FileKey,
     directory: PathBuf,
     /// Locked from a fetching request until its answer.
     fetching: Mutex<()>,
@@ -61,6 +63,10 @@ enum Failed {
 impl BrokerConnection {
     /// Closes this process's copy of the socket, which its parent has too.
     pub(crate) fn leave_to_parent(&self) {
+        // A child that closed all numbers may have a file of its own there.
+        if !FileKey::of(self.socket.as_fd()).is_ok_and(|there| there == self.key) {
+            return;
+        }
         // Without a free descriptor the copy stays, and with it the parent's connection while this process lives.
         let _ = sys::descriptor::placeholder(0)
             .and_then(|other| sys::descriptor::replace(self.socket.as_fd(), other.as_fd()));
@@ -139,7 +145,8 @@ impl BrokerConnection {
             ));
         }
         let welcome = admitted(&bytes[..got.bytes], descriptors).map_err(Failed::For)?;
-        let line = Self { socket, directory: directory.to_owned(), fetching: Mutex::new(()) };
+        let key = FileKey::of(socket.as_fd()).map_err(ended_or)?;
+        let line = Self { socket, key, directory: directory.to_owned(), fetching: Mutex::new(()) };
         Ok((line, welcome))
     }
 

@@ -112,13 +112,13 @@ pub struct Latency {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spared: Vec<u64>,
     /// Time of each call of `raw` in which neither side ran on a CPU, in clock units, by the clocks of their threads. A CPU
-    /// that the host took is idle by these clocks and busy in a trace. 0 for a thread's first call, of which it is unknown.
+    /// that the host took is idle by these clocks and busy in a trace. `None` for a thread's first call.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
         serialize_with = "crate::render::json::on_one_line"
     )]
-    pub idle: Vec<u64>,
+    pub idle: Vec<Option<u64>>,
     /// The background load, as typed, e.g. `cpu:4`; empty for none.
     #[serde(default)]
     pub load: String,

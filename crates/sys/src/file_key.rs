@@ -7,14 +7,19 @@ use std::os::unix::fs::MetadataExt;
 
 /// Device and inode of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct FileKey {
-    pub(crate) device: u64,
-    pub(crate) inode: u64,
+pub struct FileKey {
+    /// Number of the file system.
+    pub device: u64,
+    /// Number of the file there.
+    pub inode: u64,
 }
 
 impl FileKey {
     /// The file behind a descriptor.
-    pub(crate) fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// `EMFILE`, `ENFILE`: no descriptor is free.
+    pub fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
         let found = File::from(fd.try_clone_to_owned()?).metadata()?;
         Ok(Self { device: found.dev(), inode: found.ino() })
     }
