@@ -84,7 +84,6 @@ doc:
 # change of them is meant, `make record-counts` writes them down.
 counts:
 	@tools/install-deps test
-	cargo test -p bench --test instructions
 	cargo test -p bench --test instructions --release
 
 record-counts:

@@ -4,8 +4,8 @@
 //! Facts: valgrind's callgrind counts each instruction of the program it runs, with the same result every
 //! time. Two runs with different numbers of calls differ by the calls alone.
 //!
-//! This test program counts itself: started with [`COUNTED`] set, it only makes the calls. `make counts` runs
-//! it in the release and in the test profile, `make record-counts` rewrites the record. Another compiler
+//! This test program counts itself: started with [`COUNTED`] set, it only makes the calls. `make unit` runs
+//! it in the test profile, `make counts` in the release profile, `make record-counts` rewrites the record. Another compiler
 //! generates other code, so the record names its compiler.
 
 use std::collections::BTreeMap;
