@@ -120,7 +120,10 @@ pub fn gated(found: &GateResult) -> String {
             }
             (outcome, _) => outcome.name().to_owned(),
         };
-        text += &format!("  {name}: {} [{}]: {why}\n", percent(case.estimate.ratio), interval(case));
+        // Counted instructions repeat, and have none.
+        let interval = Some(interval(case)).filter(|text| !text.is_empty());
+        let interval = interval.map_or(String::new(), |text| format!(" [{text}]"));
+        text += &format!("  {name}: {}{interval}: {why}\n", percent(case.estimate.ratio));
     }
     for (name, why) in &found.broken {
         text += &format!("  {name}: failed in B: {}\n", printable(why));

@@ -64,7 +64,8 @@ pub(super) struct Make {
 }
 
 impl Make {
-    /// Words that all calls have. The build's user and machine are no part of the image.
+    /// Words that all calls have. The build's user and machine are no part of the image, nor is the plus that git's state
+    /// would add to its name.
     fn words(&self) -> Vec<String> {
         let [arch, _] = self.arch.facts().kbuild;
         let mut words = vec![
@@ -74,6 +75,7 @@ impl Make {
             format!("ARCH={arch}"),
             "KBUILD_BUILD_USER=binderperf".to_owned(),
             "KBUILD_BUILD_HOST=binderperf".to_owned(),
+            "LOCALVERSION=".to_owned(),
         ];
         match self.compiler {
             Compiler::Gnu => {}
@@ -120,7 +122,7 @@ mod tests {
             compiler: Compiler::Gnu,
             jobs: 3,
         };
-        let common = "-C /src O=/obj ARCH=x86_64 KBUILD_BUILD_USER=binderperf KBUILD_BUILD_HOST=binderperf";
+        let common = "-C /src O=/obj ARCH=x86_64 KBUILD_BUILD_USER=binderperf KBUILD_BUILD_HOST=binderperf LOCALVERSION=";
         assert_eq!(
             make.configure(Path::new("/wanted")).join(" "),
             format!("{common} KCONFIG_ALLCONFIG=/wanted allnoconfig")

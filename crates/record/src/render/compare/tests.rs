@@ -94,4 +94,5 @@ fn a_gate_names_what_exceeds_it() {
     assert!(failed.contains("BM_sendVec_binder/4: +10.0 %"), "{failed}");
     assert!(judged(1.0, 8).starts_with("Gate at +5 %: kept"));
     assert!(judged(1.0, 1).contains("cannot tell: one run a side"));
+    assert!(!judged(1.1, 1).contains("[]"), "{}", judged(1.1, 1));
 }
