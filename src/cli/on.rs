@@ -98,7 +98,7 @@ fn labels(targets: &[Target]) -> Vec<String> {
     labels
 }
 
-/// What came back from a machine.
+/// Results from a machine.
 struct Measured {
     status: u8,
     /// Records, each with a name; for the table.

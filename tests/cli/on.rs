@@ -83,7 +83,7 @@ impl Server {
         command.spawn().expect("it starts")
     }
 
-    /// What is on the other side besides the user's folder and the program in it.
+    /// Files on the other side besides the user's folder and the program in it.
     fn left(&self) -> Vec<PathBuf> {
         let list = |path: &Path| {
             let entries = std::fs::read_dir(path).into_iter().flatten().flatten();

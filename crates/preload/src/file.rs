@@ -58,7 +58,7 @@ impl OpenFile {
         self.opener != std::process::id()
     }
 
-    /// In a forked child: the device no longer keeps its parent's end from being seen.
+    /// Stops a forked child's copy of the device from hiding its parent's end.
     pub(crate) fn leave_to_parent(&self) {
         self.connection.leave_to_parent();
     }

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct Permissions {
     /// Kind of build, user, and SELinux's mode, in words.
     pub machine: Vec<Permission>,
-    /// What was tried.
+    /// Rights that were tried.
     pub tried: Vec<Permission>,
-    /// What each test can do here.
+    /// Abilities of each test here.
     pub tests: Vec<TestPermission>,
     /// Accesses that SELinux denied meanwhile; `None` if the kernel's log cannot be read.
     #[serde(default)]
@@ -33,11 +33,11 @@ pub struct Permission {
 pub struct TestPermission {
     /// Commands, or a part of a test.
     pub test: String,
-    /// What it needs.
+    /// Its needs.
     pub needs: String,
     /// The answer.
     pub answer: Answer,
-    /// What to run in its place, where it cannot run.
+    /// Command to run in its place, where it cannot run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead: Option<String>,
 }

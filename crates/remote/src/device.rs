@@ -34,7 +34,7 @@ const MOST_FACTS: usize = 64;
 /// Folders there, the first usable one counts; the empty one means its `$TMPDIR`.
 const BASES: [&str; 4] = ["/data/local/tmp", "", "/tmp", "/var/tmp"];
 
-/// What to run.
+/// Command to run.
 #[derive(Clone, Debug, Default)]
 pub struct Job {
     /// The words behind the program's name.
@@ -45,7 +45,7 @@ pub struct Job {
     pub folders: Vec<String>,
 }
 
-/// What this machine does with the answers.
+/// Use that this machine makes of the answers.
 pub trait Sinks {
     /// Takes a part of the command's standard output. An error means that nobody reads it.
     fn stdout(&mut self, bytes: &[u8]) -> std::io::Result<()>;
@@ -125,7 +125,7 @@ struct Stopping {
     sent: usize,
 }
 
-/// What a command has written so far.
+/// Output of a command so far.
 #[derive(Debug, Default)]
 struct Heard {
     out: u64,

@@ -22,7 +22,7 @@ pub enum RemoteError {
     Unreachable {
         /// The target as named.
         target: String,
-        /// What adb or ssh said.
+        /// Words of adb or ssh.
         said: String,
     },
     /// adb sees several devices and none was named.
@@ -62,7 +62,7 @@ pub enum RemoteError {
         after: Duration,
         /// The folder there with the results.
         folder: String,
-        /// What adb or ssh said last.
+        /// Last words of adb or ssh.
         said: String,
     },
     /// The command ended there without a status.
@@ -118,7 +118,7 @@ impl RemoteError {
     }
 }
 
-/// What to do about these words of adb or ssh.
+/// Advice about these words of adb or ssh.
 fn remedy(said: &str) -> &'static str {
     const KNOWN: [(&str, &str); 9] = [
         ("unauthorized", "confirm this computer on the device's screen, then again"),

@@ -58,7 +58,7 @@ impl Arch {
     }
 }
 
-/// What another machine says about itself.
+/// Facts that another machine tells about itself.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Machine {
     /// `uname -m`: the kernel's.

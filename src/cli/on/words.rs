@@ -103,11 +103,11 @@ pub(in crate::cli) fn taken(words: &[String]) -> Result<Option<On>, String> {
 /// How files are called where the command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Naming {
-    /// As here.
+    /// Same path as here.
     Here,
     /// Below its working folder, by the path as typed where that is below this one.
     Below,
-    /// In its working folder itself.
+    /// Directly in its working folder.
     Flat,
 }
 
@@ -117,7 +117,7 @@ pub(super) struct Placed {
     pub(super) words: Vec<String>,
     /// Folders that it expects in its working folder.
     pub(super) folders: Vec<String>,
-    /// What each named file or folder is called there and here.
+    /// Name of each file or folder there and here.
     places: Vec<(String, PathBuf)>,
     /// The folder here for everything else.
     base: PathBuf,

@@ -118,7 +118,7 @@ impl Found {
         self.echo.call(code, request)
     }
 
-    /// What a method without arguments returns.
+    /// Result of a method without arguments.
     fn number(&self, code: u32) -> Result<i32, Box<dyn Error>> {
         Ok(self.call(code, |_| ())?.reader().read_i32()?)
     }

@@ -113,7 +113,7 @@ struct Drawn {
     middle: String,
     greatest: String,
     dots: Vec<Mark>,
-    /// Of the middle: percent from the left.
+    /// Place of the middle: percent from the left.
     middle_at: f64,
     rows: Vec<[String; 5]>,
     omitted: usize,

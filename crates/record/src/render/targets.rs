@@ -12,7 +12,7 @@ const ROWS: usize = 16;
 /// Ends of the names of those.
 const TYPICAL: [&str; 2] = ["/4", "/4096"];
 
-/// What came back from one machine.
+/// Results from one machine.
 #[derive(Debug, Clone)]
 pub struct Column {
     /// Its name.

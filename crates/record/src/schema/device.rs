@@ -76,9 +76,9 @@ pub struct Conditions {
     /// Least and greatest utilisation that the scheduler assumes of the test's threads, of 1024.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uclamp: Option<(u32, u32)>,
-    /// At the start.
+    /// The device at the start.
     pub before: State,
-    /// At the end.
+    /// The device at the end.
     pub after: State,
 }
 
@@ -130,7 +130,7 @@ pub struct Frequency {
 pub struct Temperature {
     /// The zone's type, e.g. `cpu-1-0`.
     pub zone: String,
-    /// In thousandths of a degree Celsius.
+    /// Temperature in thousandths of a degree Celsius.
     pub millidegrees: i64,
 }
 

@@ -48,7 +48,7 @@ impl Desk {
         device.work(job, &program, self)
     }
 
-    /// What the user's folder on the other machine holds.
+    /// Content of the user's folder on the other machine.
     fn left(&self) -> Vec<String> {
         let home =
             fs::read_dir(self.folder.join("there")).expect("there").flatten().next().expect("the home");

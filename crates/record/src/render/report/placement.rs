@@ -72,7 +72,7 @@ pub(super) fn control<'r>(run: &'r Run, case: &Case, family: &str) -> Option<&'r
     run.cases.iter().find(|other| other.family == family && other.payload_bytes == case.payload_bytes)
 }
 
-/// What is not firm about the smallest or largest payload's headline.
+/// Doubt about the smallest or largest payload's headline.
 fn unsteady(run: &Run, family: &Family<'_>) -> Option<String> {
     let (first, last) = (*family.cases.first()?, *family.cases.last()?);
     let with_control = |case| [Some(case), control(run, case, PIPE)];
