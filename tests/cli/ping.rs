@@ -1,5 +1,7 @@
 //! `throughput ping` and `latency ping`: calls that any object answers, of a manager and of another program's service.
 
+use std::process::Child;
+
 use crate::support::{Folder, binderperf, read, signal, with_servers};
 use record::Outcome;
 
@@ -25,17 +27,24 @@ fn a_manager_is_pinged_without_a_service() {
     }
 }
 
-#[test]
-fn a_service_of_another_program_is_pinged_and_a_missing_one_named() {
-    let folder = Folder::new("ping-service");
+/// Starts another program with a service, in a context below the folder. Returns it, the service's name, and the options
+/// that lead there.
+fn other_program(folder: &Folder) -> (Child, String, [String; 6]) {
     let context = folder.path("context");
     let place = ["--driver", "embedded", "--context-dir", &context, "--device", "binder"];
     let words = ["throughput", "binder", "--benchmark_filter=binder/4$", "--benchmark_min_time=60s"];
-    let (mut other, _) = with_servers(&[&words[..], &place].concat());
+    let (other, _) = with_servers(&[&words[..], &place].concat());
     let name = format!("binderperf.sendvec.{}", other.id());
+    (other, name, place.map(str::to_owned))
+}
+
+#[test]
+fn a_service_of_another_program_is_pinged_and_a_missing_one_named() {
+    let folder = Folder::new("ping-service");
+    let (mut other, name, place) = other_program(&folder);
     let ping = |name: &str| {
         let words = ["throughput", "ping", "--controls", "none", FEW, "--service", name];
-        binderperf(&[&words[..], &place].concat())
+        binderperf(&[&words[..], &place.each_ref().map(String::as_str)].concat())
     };
     ping(&name).ended(0).printed("BM_interface/0");
     ping("binderperf.nobody").ended(3).complained("nobody serves binderperf.nobody");
@@ -76,14 +85,10 @@ fn single_pings_have_the_figures_of_a_latency_test_but_those_that_only_a_server_
 #[test]
 fn a_service_of_another_program_is_pinged_call_by_call() {
     let folder = Folder::new("latency-ping-service");
-    let context = folder.path("context");
-    let place = ["--driver", "embedded", "--context-dir", &context, "--device", "binder"];
-    let words = ["throughput", "binder", "--benchmark_filter=binder/4$", "--benchmark_min_time=60s"];
-    let (mut other, _) = with_servers(&[&words[..], &place].concat());
-    let name = format!("binderperf.sendvec.{}", other.id());
+    let (mut other, name, place) = other_program(&folder);
     let ping = |name: &str| {
         let words = ["latency", "ping", "-i", "20", "--deadline-us", "1", "--service", name];
-        binderperf(&[&words[..], &place].concat())
+        binderperf(&[&words[..], &place.each_ref().map(String::as_str)].concat())
     };
     // A miss is a figure, not a failure.
     ping(&name).ended(0).printed(format!("{name} of binder, by its ping"));
