@@ -1,8 +1,10 @@
-//! Free space of file systems, and files past the kernel's cache.
-//! Facts: `statvfs(3)`, `open(2)`.
+//! Free space and kinds of file systems, and files past the kernel's cache.
+//! Facts: `statvfs(3)`, `statfs(2)`, `open(2)`.
 
 use std::ffi::CString;
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -28,12 +30,39 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(blocks.saturating_mul(size))
 }
 
+/// Numbers of file systems that other machines may write, too (`statfs(2)`): NFS, SMB, 9P, Ceph, AFS, and those that a
+/// program serves.
+const REMOTE: [u32; 9] = [
+    0x6969,
+    0x517b,
+    0xff53_4d42,
+    0xfe53_4d42,
+    0x0102_1997,
+    0x00c3_6400,
+    0x5346_414f,
+    0x6b41_4653,
+    0x6573_5546,
+];
+
+/// Whether a file is on a file system that other machines may write, too.
+#[must_use]
+pub fn is_remote(file: &File) -> bool {
+    // SAFETY: a statfs is integers, for which all-zero bytes are a value.
+    let mut found: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: `found` is writable and lives through the call.
+    let result = check(unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut found) });
+    #[allow(clippy::unnecessary_cast, reason = "another type on each target")]
+    let kind = found.f_type as u32;
+    result.is_ok() && REMOTE.contains(&kind)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_file_system_has_room_or_does_not_exist() {
+        assert!(!is_remote(&File::open("/proc").expect("it is mounted")));
         assert!(free_bytes(&std::env::temp_dir()).is_ok());
         assert_eq!(free_bytes(Path::new("/proc")).expect("it is mounted"), 0, "nobody writes there");
         let none = free_bytes(Path::new("/no/such/folder")).expect_err("nothing there");
