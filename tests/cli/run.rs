@@ -126,7 +126,7 @@ fn the_reported_miss_is_the_shown_one(run: &Run, page: &str) {
     // On a busy machine a call may be still slower for another reason.
     let named = recorder.saved.iter().filter(|saved| {
         let (_, cause) = saved.cause.split_once("deadline 2.50 ms): ").unwrap_or_default();
-        cause.starts_with("server ") && cause.contains(" computed for ")
+        cause.starts_with("server ") && cause.contains(" ran for ")
     });
     assert!(named.count() > 0, "{:?}", recorder.saved);
 }

@@ -1,8 +1,13 @@
 //! Causes of a transaction's duration, and the test for priority inversion.
 //! Not here: finding them (`model`); sums over many transactions and sentences about them (`verdict`).
-//! Facts: a cause that Perfetto's `android/binder_breakdown.sql` names has that name here: `kernel_memory_reclaim`,
-//! `userspace_memory_reclaim`, `monitor_contention`, `art_lock_contention`, `binder`, `mutex_contention`, `io`.
-//! Perfetto uses slices and scheduler states; this module also uses kernel events (futex, I/O).
+//!
+//! `label` is the table of causes, with the events that prove each; `evidence` are the kinds of events.
+
+mod evidence;
+mod label;
+
+pub use evidence::{Evidence, Shown};
+pub use label::Label;
 
 use crate::event::{CodeLocation, Irq, LockKind, Name, Prio, Softirq};
 
@@ -137,39 +142,45 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Its row in the table of causes.
+    #[must_use]
+    pub fn label(&self) -> Label {
+        match self {
+            Self::ClientRunning => Label::ClientRunning,
+            Self::ServerRunning => Label::ServerRunning,
+            Self::Driver => Label::Driver,
+            Self::Runnable(_) => Label::RunnableWait,
+            Self::WrongCpu { .. } => Label::WrongCpu,
+            Self::WakeLatency => Label::WakeupLatency,
+            Self::WakeInterrupt => Label::WakeupInterrupt,
+            Self::IdleExit { .. } => Label::IdleExit,
+            Self::Interrupt { .. } => Label::Irq,
+            Self::SoftInterrupt(_) => Label::Softirq,
+            Self::NoFreeThread { .. } => Label::NoFreeThread,
+            Self::OnewayQueue => Label::OnewayQueue,
+            Self::Frozen => Label::Frozen,
+            Self::KernelReclaim => Label::KernelReclaim,
+            Self::UserReclaim => Label::UserReclaim,
+            Self::Monitor => Label::Monitor,
+            Self::ArtLock => Label::ArtLock,
+            Self::Mutex => Label::Mutex,
+            Self::Io(_) => Label::Io,
+            Self::KernelLock(_) | Self::Contention(_) => Label::LockWait,
+            Self::Nested => Label::Nested,
+            Self::Uninterruptible(_) => Label::UninterruptibleSleep,
+            Self::Thread { .. } => Label::ThreadWait,
+            Self::Sleeping { .. } => Label::Sleep,
+            Self::Stopped => Label::Stopped,
+            Self::Stolen => Label::Stolen,
+            Self::Silent => Label::Silent,
+            Self::Unknown => Label::NotShown,
+        }
+    }
+
     /// Name in results.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::ClientRunning => "client_running",
-            Self::ServerRunning => "server_running",
-            Self::Driver => "driver",
-            Self::Runnable(_) => "runnable_wait",
-            Self::WrongCpu { .. } => "wrong_cpu",
-            Self::WakeLatency => "wakeup_latency",
-            Self::WakeInterrupt => "wakeup_interrupt",
-            Self::IdleExit { .. } => "idle_exit",
-            Self::Interrupt { .. } => "irq",
-            Self::SoftInterrupt(_) => "softirq",
-            Self::NoFreeThread { .. } => "no_free_thread",
-            Self::OnewayQueue => "oneway_queue",
-            Self::Frozen => "frozen",
-            Self::KernelReclaim => "kernel_memory_reclaim",
-            Self::UserReclaim => "userspace_memory_reclaim",
-            Self::Monitor => "monitor_contention",
-            Self::ArtLock => "art_lock_contention",
-            Self::Mutex => "mutex_contention",
-            Self::Io(_) => "io",
-            Self::KernelLock(_) | Self::Contention(_) => "lock_wait",
-            Self::Nested => "binder",
-            Self::Uninterruptible(_) => "uninterruptible_sleep",
-            Self::Thread { .. } => "thread_wait",
-            Self::Sleeping { .. } => "sleep",
-            Self::Stopped => "stopped",
-            Self::Stolen => "cpu_stolen",
-            Self::Silent => "cpu_silent",
-            Self::Unknown => "unknown",
-        }
+        self.label().name()
     }
 
     /// Task that the thread waited behind.

@@ -7,6 +7,7 @@
 mod calls;
 mod divide;
 mod follow;
+mod free;
 pub(crate) mod history;
 mod method;
 mod slices;
@@ -16,7 +17,7 @@ mod watch;
 
 use std::collections::HashMap;
 
-use crate::cause::{Cause, Segment, SliceName};
+use crate::cause::{Cause, Segment, Shown, SliceName};
 use crate::event::{
     Binder, CodeLocation, Event, Flavour, Kind, LockKind, Mark, Name, Names, Prio, State, Wake,
 };
@@ -67,6 +68,7 @@ impl Model {
                 cpu.watch.ticks_every(period);
             }
         } else {
+            self.history.shown.see(event);
             self.history.hear(event, names);
             self.history.seen(event.ts, event.cpu, event.tid);
             self.schedule(event, names);
@@ -106,6 +108,12 @@ impl Model {
     /// History of threads and CPUs, as far back as it is kept.
     pub(crate) fn history(&self) -> &History {
         &self.history
+    }
+
+    /// Kinds of events that the trace has shown so far.
+    #[must_use]
+    pub fn shown(&self) -> Shown {
+        self.history.shown
     }
 
     /// Last known name of a thread.

@@ -4,6 +4,7 @@
 mod busiest;
 mod detail;
 mod groups;
+mod hints;
 mod marks;
 mod misses;
 mod of_call;
@@ -332,7 +333,8 @@ impl Analyzer {
         let strays = tally.reported.strays.iter().filter(|_| all);
         let strays =
             strays.map(|words| format!("the trace does not hold the call that this miss was: {words}"));
-        let problems = report.problems.iter().map(ToString::to_string).chain(strays).collect();
+        let missing = hints::missing(self.model.shown());
+        let problems = report.problems.iter().map(ToString::to_string).chain(strays).chain(missing).collect();
         let mut behind: Vec<BlockingTask> = tally.behind.into_values().collect();
         behind.sort_by_key(|task| (std::cmp::Reverse(task.ns), task.tid));
         behind.truncate(10);

@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::Outcome;
+use super::free::Free;
 use super::history::{History, Served};
 use super::method::Method;
 use crate::cause::Segment;
@@ -48,8 +49,8 @@ pub(crate) struct OpenCall {
     pub(crate) server_prio: Option<crate::event::Prio>,
     pub(crate) client_cpu: u32,
     pub(crate) server_cpu: Option<u32>,
-    /// Since when the server was free; `None` if it was never busy.
-    pub(crate) server_free: Option<u64>,
+    /// Since when the server was free.
+    pub(crate) server_free: Free,
     /// `debug_id` of the call that the server was busy with until then.
     pub(crate) busy_with: Option<i32>,
     pub(crate) replied: Option<u64>,
@@ -233,7 +234,7 @@ impl Calls {
             // The reply to a call from before the trace.
             thread.serving.pop_if(|served| served.slot.is_none());
             if thread.serving.is_empty() {
-                thread.free_since = Some(event.ts);
+                thread.free = Free::Replied(event.ts);
             }
             return;
         };
@@ -241,7 +242,7 @@ impl Calls {
         thread.serving.truncate(at);
         let stale = thread.calling.split_off(base.min(thread.calling.len()));
         if thread.serving.is_empty() && thread.calling.is_empty() {
-            thread.free_since = Some(event.ts);
+            thread.free = Free::Replied(event.ts);
         }
         let slot = slot.unwrap_or(usize::MAX);
         if let Some(open) = self.get_mut(slot) {
@@ -272,15 +273,16 @@ impl Calls {
         open.server = Some(event.tid);
         open.server_cpu = Some(event.cpu);
         open.server_prio = thread.prio;
-        open.server_free = match thread.free_since {
-            None if thread.has_served && to_process => Some(event.ts),
-            free => free.filter(|_| to_process),
+        open.server_free = if to_process { thread.free } else { Free::Always };
+        let busy = match open.server_free {
+            Free::Always => false,
+            Free::Replied(free) | Free::Waited(free) => free > open.begin,
+            Free::Unseen => true,
         };
-        open.busy_with = thread.last_taken.filter(|_| open.server_free.is_some_and(|free| free > open.begin));
+        open.busy_with = thread.last_taken.filter(|_| busy);
         thread.last_taken = Some(open.sent.debug_id);
         thread.tgid = thread.tgid.or(Some(open.sent.to_proc));
-        thread.has_served = true;
-        thread.free_since = None;
+        thread.free = Free::Unseen;
         if to_process {
             // Process work goes only to threads without a stack, so the calls on its stack are over.
             for served in std::mem::take(&mut thread.serving) {
@@ -348,8 +350,7 @@ impl Calls {
         } else {
             thread.serving.truncate(64);
             thread.serving.push(Served { slot: None, base });
-            thread.has_served = true;
-            thread.free_since = None;
+            thread.free = Free::Unseen;
         }
     }
 
@@ -371,7 +372,9 @@ impl Calls {
                 open.doubtful |= open.replied.is_none();
             }
         }
-        thread.free_since.get_or_insert(ts);
+        if !matches!(thread.free, Free::Replied(_) | Free::Waited(_)) {
+            thread.free = Free::Waited(ts);
+        }
     }
 
     /// End of an ioctl; ends the call whose reply it brought.
@@ -416,8 +419,8 @@ impl Calls {
         let Some(thread) = history.thread_mut(tid) else { return };
         thread.serving.clear();
         thread.forget_slices();
-        (thread.ending, thread.sent, thread.free_since) = (None, None, None);
-        (thread.has_served, thread.scene) = (false, false);
+        (thread.ending, thread.sent, thread.free) = (None, None, Free::Always);
+        thread.scene = false;
         // Another thread may get its number.
         (thread.exited, thread.tgid) = (true, None);
         for slot in std::mem::take(&mut thread.calling) {

@@ -6,6 +6,7 @@
 //! history of one thread, so the segments cover the whole transaction even if events are missing.
 
 use super::calls::{Nested, OpenCall};
+use super::free::Free;
 use super::history::{Declared, History, Interrupt, Occupant, SchedState, SleepReason, Thread};
 use super::watch::Silence;
 use crate::cause::{Cause, CpuHolder, Segment, SliceName, Waker};
@@ -75,7 +76,9 @@ impl Divider<'_> {
         let (Some(received), Some(server)) = (self.call.received, self.call.server) else {
             let handed = self.leaves(client, begin, self.call.sending_done, end);
             self.walk(client, begin, handed, Phase::Handover);
-            self.put(handed, end, Segment { cause: self.waiting(), ..nobody() });
+            // Nobody took it, and nothing shows which thread should have.
+            let cause = if self.call.frozen { Cause::Frozen } else { Cause::Unknown };
+            self.put(handed, end, Segment { cause, ..nobody() });
             return;
         };
         let received = received.clamp(begin, end);
@@ -95,27 +98,50 @@ impl Divider<'_> {
     /// Divides the time from sending to receiving.
     fn request(&mut self, server: i32, received: u64) {
         let OpenCall { begin, client, sending_done, .. } = *self.call;
-        let free = self.call.server_free.map_or(begin, |free| free.min(received));
-        let woken = self.wake_of(server, begin, received, Some(client));
         let waits = Segment { cause: self.waiting(), tid: server, ..nobody() };
-        if woken.is_none() && (free > begin || self.call.frozen || self.queued(server, received)) {
-            // A free thread would have been woken, so no thread was free.
-            let handed = self.leaves(client, begin, sending_done, received);
-            self.walk(client, begin, handed, Phase::Handover);
-            let taken = if free > handed { free } else { self.stirs(server, handed, received) };
-            self.put(handed, taken, waits);
-            self.walk(server, taken, received, Phase::Handover);
+        let woken = self.wake_of(server, begin, received, Some(client));
+        let free = self.free(server, woken, received);
+        if free > begin {
+            // A free thread would have been woken, so no thread was free. What the sender did meanwhile delayed nothing,
+            // unless it was at it even then.
+            let handed = woken.or_else(|| self.left(client, begin, sending_done));
+            let handed = handed.map_or(begin, |handed| handed.min(received));
+            if handed > free {
+                self.walk(client, begin, handed, Phase::Handover);
+                self.walk(server, handed, received, Phase::Handover);
+            } else {
+                self.put(begin, free, waits);
+                self.walk(server, free, received, Phase::Serving);
+            }
             return;
         }
-        if free <= begin {
-            self.hand_over(client, server, (begin, received), sending_done);
+        if woken.is_none() && (self.call.frozen || self.queued(server, received)) {
+            let taken = self.stirs(server, begin, received);
+            self.put(begin, taken, waits);
+            self.walk(server, taken, received, Phase::Serving);
             return;
         }
-        // The thread was chosen and woken, but handled other work first.
-        let woken = woken.unwrap_or(begin);
-        self.walk(client, begin, woken, Phase::Handover);
-        self.put(woken, free.max(woken), waits);
-        self.walk(server, free.max(woken), received, Phase::Handover);
+        self.hand_over(client, server, (begin, received), sending_done);
+    }
+
+    /// When the server was free for the call, from its begin on.
+    fn free(&self, server: i32, woken: Option<u64>, received: u64) -> u64 {
+        let begin = self.call.begin;
+        // A thread that waits for work is woken for it, by the sender or by another's hand.
+        let awake = || {
+            woken.is_none()
+                && self.history.shown.schedules()
+                && self.wake_of(server, begin, received, None).is_none()
+        };
+        let free = match self.call.server_free {
+            Free::Always => begin,
+            Free::Replied(free) => free,
+            Free::Waited(free) if free <= begin => free,
+            Free::Waited(_) | Free::Unseen if awake() => received,
+            Free::Waited(free) => free,
+            Free::Unseen => begin,
+        };
+        free.clamp(begin, received)
     }
 
     /// Cause of the wait for a server thread.
@@ -132,8 +158,9 @@ impl Divider<'_> {
     /// Whether the call waited in its node's queue: a oneway call that was not handed to a sleeping thread.
     fn queued(&self, server: i32, received: u64) -> bool {
         let OpenCall { begin, client, sending_done, .. } = *self.call;
-        self.call.sent.is_oneway()
-            && self.call.server_free.is_some()
+        self.history.shown.schedules()
+            && self.call.sent.is_oneway()
+            && self.call.server_free != Free::Always
             && self.wake_of(server, begin, received, None).is_none()
             && self.leaves(client, begin, sending_done, received) < received
     }
@@ -147,27 +174,28 @@ impl Divider<'_> {
         thread.run.after(from).map(|(ts, _)| ts).find(|ts| *ts < to).unwrap_or(to)
     }
 
-    /// Divides a handover: `from` works until it wakes `to` or, if `to` needs no wake-up, until it leaves its CPU or
-    /// the driver; then `to` gets ready.
+    /// Divides a handover: `from` works until it wakes `to`, which then gets ready. What a `to` did that needed no wake-up is
+    /// why it took so long.
     fn hand_over(&mut self, from: i32, to: i32, (begin, end): (u64, u64), done: Option<u64>) {
-        let handed = match self.wake_of(to, begin, end, Some(from)) {
-            Some(woken) => woken,
-            None => {
-                let left = self.leaves(from, begin, done, end);
-                // Another thread delivers it: the embedded driver's broker.
-                match self.history.wakes(to, left, end).next() {
-                    Some((waker, woken)) if waker > 0 => {
-                        self.walk(from, begin, left, Phase::Handover);
-                        self.walk(waker, left, woken, Phase::Handover);
-                        self.walk(to, woken, end, Phase::Handover);
-                        return;
-                    }
-                    _ => left,
-                }
-            }
-        };
-        self.walk(from, begin, handed, Phase::Handover);
-        self.walk(to, handed, end, Phase::Handover);
+        if !self.history.shown.schedules() {
+            // Nothing shows when the work passed from one to the other.
+            return self.put(begin, end, nobody());
+        }
+        if let Some(woken) = self.wake_of(to, begin, end, Some(from)) {
+            self.walk(from, begin, woken, Phase::Handover);
+            self.walk(to, woken, end, Phase::Handover);
+            return;
+        }
+        // Another thread delivers it: the embedded driver's broker.
+        let left = self.leaves(from, begin, done, end);
+        if let Some((waker, woken)) = self.history.wakes(to, left, end).next().filter(|wake| wake.0 > 0) {
+            self.walk(from, begin, left, Phase::Handover);
+            self.walk(waker, left, woken, Phase::Handover);
+            self.walk(to, woken, end, Phase::Handover);
+            return;
+        }
+        // It was awake, and took it when it came to it.
+        self.walk(to, begin, end, Phase::Serving);
     }
 
     /// First wake-up of a thread in `begin..=end`, by thread `by` or by any.
@@ -178,13 +206,18 @@ impl Divider<'_> {
             .map(|wake| wake.1)
     }
 
-    /// When a thread handed its work over: an event says so, or it left its CPU to sleep.
+    /// When a thread handed its work over: an event says so, or it left its CPU to sleep. At the latest `to`.
     fn leaves(&self, tid: i32, from: u64, done: Option<u64>, to: u64) -> u64 {
+        self.left(tid, from, done).unwrap_or(to).clamp(from, to)
+    }
+
+    /// When a thread handed its work over, if the trace shows it.
+    fn left(&self, tid: i32, from: u64, done: Option<u64>) -> Option<u64> {
         let asleep = self.history.thread(tid).and_then(|thread| {
             let mut steps = thread.run.after(from);
             steps.find(|(_, run)| matches!(run, SchedState::Sleeping { .. })).map(|(ts, _)| ts)
         });
-        done.into_iter().chain(asleep).min().unwrap_or(to).clamp(from, to)
+        done.into_iter().chain(asleep).min()
     }
 
     /// Divides `from..to` along the history of one thread.
@@ -289,10 +322,9 @@ impl Divider<'_> {
                             cut.put(begin, end, Segment { cause, ..part });
                         }
                     }
-                    who => {
-                        let behind = who.unwrap_or(Occupant::UNKNOWN);
-                        cut.behind(behind.into(), elsewhere, (begin, end), part);
-                    }
+                    Some(who) if who.tid > 0 => cut.behind(who.into(), elsewhere, (begin, end), part),
+                    // Nobody is shown to have had the CPU, not even that the thread itself had not.
+                    _ => cut.put(begin, end, part),
                 }
             }
         });
@@ -397,7 +429,9 @@ impl Divider<'_> {
         if begin >= end {
             return;
         }
-        let part = Segment { begin, end, ..part };
+        let proven = part.cause.label().is_proven_by(self.history.shown);
+        let cause = if proven { part.cause } else { Cause::Unknown };
+        let part = Segment { begin, end, cause, ..part };
         if let Some(last) = self.parts.last_mut()
             && (Segment { begin: 0, end: 0, ..*last }) == (Segment { begin: 0, end: 0, ..part })
         {
@@ -437,7 +471,7 @@ fn asleep(state: State, place: CodeLocation, slept: SleepReason, phase: Phase) -
         (SleepReason::Unsaid, State::Stopped) => Cause::Stopped,
         (SleepReason::Unsaid, State::Uninterruptible) => Cause::Uninterruptible(place),
         // A thread that was handed the work and still sleeps waits for a wake-up that the trace lacks.
-        (SleepReason::Unsaid, State::Sleeping) if phase == Phase::Handover => Cause::WakeLatency,
+        (SleepReason::Unsaid, State::Sleeping) if phase == Phase::Handover => Cause::Unknown,
         // An idle kernel thread waits for work.
         (SleepReason::Unsaid, State::Sleeping | State::Idle) => Cause::Sleeping { place, waker: None },
         (SleepReason::Unsaid, _) => Cause::Unknown,

@@ -23,7 +23,7 @@ pub(super) fn follow(
     call: &OpenCall,
     parts: &[Segment],
 ) -> Vec<Link> {
-    let mut waits: Vec<&Segment> = parts.iter().filter(|part| may_wait(part.cause)).collect();
+    let mut waits: Vec<&Segment> = parts.iter().filter(|part| part.cause.label().is_followed()).collect();
     waits.sort_by_key(|part| std::cmp::Reverse(part.ns()));
     let mut chains = Vec::new();
     let mut follower = Follower { history, calls, slices, call, links: Vec::new(), path: Vec::new() };
@@ -43,25 +43,6 @@ pub(super) fn follow(
     chains.sort_by_key(|(begin, _)| *begin);
     let links = |range: std::ops::Range<usize>| follower.links.get(range).unwrap_or_default();
     chains.into_iter().flat_map(|(_, range)| links(range).iter().copied()).collect()
-}
-
-/// Whether a wait may have been for somebody.
-fn may_wait(cause: Cause) -> bool {
-    matches!(
-        cause,
-        Cause::NoFreeThread { .. }
-            | Cause::Monitor
-            | Cause::ArtLock
-            | Cause::Mutex
-            | Cause::Io(_)
-            | Cause::KernelLock(_)
-            | Cause::Contention(_)
-            | Cause::KernelReclaim
-            | Cause::UserReclaim
-            | Cause::Thread { .. }
-            | Cause::Sleeping { .. }
-            | Cause::Uninterruptible(_)
-    )
 }
 
 struct Follower<'w> {
@@ -166,7 +147,7 @@ impl Follower<'_> {
                 return Next::Thread(Tie::Busy(busy_with), part.tid);
             }
             Cause::Unknown => return Next::Stopped(if lost() { Stop::Lost } else { Stop::NotShown }),
-            cause if !may_wait(cause) => return Next::Nothing,
+            cause if !cause.label().is_followed() => return Next::Nothing,
             _ => {}
         }
         let Some(thread) = self.history.thread(part.tid) else { return Next::Stopped(Stop::NotShown) };

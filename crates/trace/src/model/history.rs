@@ -5,10 +5,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::free::Free;
 use super::method::{NamedSlice, Side};
 use super::timeline::Timeline;
 use super::watch::{Silence, Silent, Watch};
-use crate::cause::{Cause, SliceName, Waker};
+use crate::cause::{Cause, Shown, SliceName, Waker};
 use crate::event::{CodeLocation, Event, Irq, Kind, LockKind, Name, Names, Prio, Softirq, State, Task};
 use crate::hash::FastHash;
 
@@ -129,9 +130,7 @@ pub(crate) struct Thread {
     /// Calls that it serves, innermost last.
     pub(crate) serving: Vec<Served>,
     /// Since when it has had nothing to serve.
-    pub(crate) free_since: Option<u64>,
-    /// Whether it was seen serving: then a `None` above means busy.
-    pub(crate) has_served: bool,
+    pub(crate) free: Free,
     /// Time and text of a binderperf mark about its next call.
     pub(crate) label: Option<(u64, Box<str>)>,
     /// Whether its mark says that it plays an inheritance scene.
@@ -249,6 +248,8 @@ pub(crate) struct Cpu {
     pub(crate) khz: Timeline<u32>,
     pub(crate) highest_khz: u32,
     pub(crate) last_event: Option<u64>,
+    /// Whether a switch of this CPU was seen: from then on the trace shows who has it.
+    switched: bool,
     /// Silences while a task ran.
     pub(crate) silence: Timeline<Option<Silence>>,
     pub(super) watch: Watch,
@@ -264,6 +265,8 @@ pub(crate) struct History {
     horizon: u64,
     /// Intervals without the events of a CPU, latest last.
     gaps: VecDeque<(u64, u64)>,
+    /// Kinds of events that the trace has shown so far.
+    pub(crate) shown: Shown,
 }
 
 impl History {
@@ -361,10 +364,11 @@ impl History {
     }
 
     /// Notes that a thread runs on this CPU, as an event shows. If the CPU's task was unknown or the idle task, a
-    /// switch event is missing, after the CPU's previous event.
+    /// switch event is missing, after the CPU's previous event. Where the trace shows no switches, nothing would show when
+    /// the thread leaves the CPU.
     /// Fact: seen on Linux 6.18, where a task that an interrupt woke on an idle CPU ran without a switch event.
     pub(crate) fn seen(&mut self, ts: u64, cpu: u32, tid: i32) {
-        let Some(there) = self.cpu(cpu).filter(|_| tid > 0) else { return };
+        let Some(there) = self.cpu(cpu).filter(|there| tid > 0 && there.switched) else { return };
         if there.occupant.last().is_some_and(|who| who.tid > 0) {
             return;
         }
@@ -377,7 +381,10 @@ impl History {
     /// `sched_switch`: `next` gets the CPU that `prev` left.
     pub(crate) fn switch(&mut self, ts: u64, cpu: u32, prev: Task, state: State, next: Task) {
         let who = Occupant { tid: next.tid, comm: next.comm, prio: Some(next.prio) };
-        self.of_cpu(cpu, |cpu| cpu.occupant.push(ts, who));
+        self.of_cpu(cpu, |cpu| {
+            cpu.switched = true;
+            cpu.occupant.push(ts, who)
+        });
         self.of_thread(prev.tid, |thread| {
             thread.meet(prev);
             let run = if state.is_runnable() {

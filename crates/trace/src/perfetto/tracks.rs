@@ -137,7 +137,7 @@ impl Tracks {
         let answered = call.replied.and_then(|at| call.parts.iter().position(|part| part.begin >= at));
         for (index, part) in call.parts.iter().enumerate() {
             let ends = (answered == Some(index)).then_some(reply_flow);
-            let cause = label(part, call, names);
+            let cause = label(part, call, names).name();
             event(out, Slice { track, ts: part.begin, name: cause, flows: &[], ends }, BEGIN, |notes| {
                 annotate(notes, part, call, names);
             });

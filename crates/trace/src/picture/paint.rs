@@ -34,7 +34,7 @@ impl Paint {
             "wakeup_latency" | "wakeup_interrupt" | "idle_exit" => Self::Wakes,
             "irq" | "softirq" => Self::Interrupt,
             "no_free_thread" | "oneway_queue" => Self::Queued,
-            "unknown" | "binder" | "cpu_silent" => Self::Unknown,
+            "not_shown" | "binder" | "cpu_silent" => Self::Unknown,
             _ => Self::Blocked,
         }
     }

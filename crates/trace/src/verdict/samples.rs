@@ -207,7 +207,7 @@ impl Calls {
         let key = *self.keys.entry(if known { key } else { Key::Rest }).or_insert(next);
         let first = self.times.len();
         for part in &call.parts {
-            let cause = self.cause(label(part, call, names));
+            let cause = self.cause(label(part, call, names).name());
             match self.times[first..].iter_mut().find(|time| time.parts().0 == cause) {
                 Some(time) => *time = CauseTime::new(cause, time.parts().1.saturating_add(part.ns())),
                 None => self.times.push(CauseTime::new(cause, part.ns())),

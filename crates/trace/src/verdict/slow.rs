@@ -7,7 +7,7 @@ use super::detail::{Details, Doing};
 use super::misses::ReportedMiss;
 use super::path::{ChainLink, PathStep, ended_by, heaviest, steps};
 use super::who::ThreadInfo;
-use crate::cause::{Cause, CpuHolder, Inversion, Segment, SliceName};
+use crate::cause::{Cause, CpuHolder, Inversion, Label, Segment, SliceName};
 use crate::event::{Name, Names};
 use crate::model::{Model, Outcome, Peer, Transaction};
 
@@ -166,21 +166,23 @@ pub struct SlowCall {
     pub verdict: String,
 }
 
-/// Name of a segment's cause in results. Some names depend on the whole transaction.
-pub(crate) fn label(part: &Segment, call: &Transaction, names: &Names) -> &'static str {
+/// Label of a segment's cause. Some depend on the whole transaction.
+pub(crate) fn label(part: &Segment, call: &Transaction, names: &Names) -> Label {
     let plain =
         |comm: Name| names.text(comm).trim_end_matches(|last: char| last == ' ' || last.is_ascii_digit());
     let tracer = |behind: CpuHolder| TRACERS.contains(&plain(behind.comm));
     if part.cause.behind().is_some_and(tracer) {
-        "tracing"
+        Label::Tracing
     } else if is_handover(part, call) {
-        "handover"
+        Label::Handover
     } else {
         match part.cause {
             // Within a nested call, the roles are those of the outer call.
-            Cause::ClientRunning | Cause::ServerRunning if part.tid == call.client.tid => "client_running",
-            Cause::ClientRunning => "server_running",
-            cause => cause.name(),
+            Cause::ClientRunning | Cause::ServerRunning if part.tid == call.client.tid => {
+                Label::ClientRunning
+            }
+            Cause::ClientRunning => Label::ServerRunning,
+            cause => cause.label(),
         }
     }
 }
@@ -289,7 +291,7 @@ impl SlowCallBuilder<'_> {
         CallSegment {
             at_ns: part.begin - self.call.begin,
             ns: part.ns(),
-            cause: label(part, self.call, self.names).to_owned(),
+            cause: label(part, self.call, self.names).name().to_owned(),
             tid: part.tid,
             cpu: part.cpu,
             behind: part.cause.behind().map(|behind| behind.tid),
@@ -301,7 +303,7 @@ impl SlowCallBuilder<'_> {
         let mut reasons: Vec<Reason> = Vec::new();
         let mut made: Vec<Made> = Vec::new();
         for part in &self.call.parts {
-            let cause = label(part, self.call, self.names);
+            let cause = label(part, self.call, self.names).name();
             let detail = self.details.of(&part.cause);
             let same = |reason: &Reason| {
                 let tid = reason.who.as_ref().map_or(0, |who| who.tid);

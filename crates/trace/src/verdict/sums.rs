@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::slow::{label, ratio};
+use crate::cause::Label;
 use crate::event::Names;
 use crate::model::Transaction;
 
@@ -48,7 +49,7 @@ struct Bucket {
     ns: u64,
     min: u64,
     max: u64,
-    causes: BTreeMap<&'static str, u64>,
+    causes: BTreeMap<Label, u64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -84,7 +85,7 @@ impl Sums {
         let all: u64 = self.buckets.values().map(|bucket| bucket.calls).sum();
         let wanted = portion(all, share);
         let mut sum = Sum::default();
-        let mut causes: BTreeMap<&'static str, u64> = BTreeMap::new();
+        let mut causes: BTreeMap<Label, u64> = BTreeMap::new();
         let mut taken: Vec<&Bucket> = Vec::new();
         for bucket in self.buckets.values().rev() {
             if sum.calls >= wanted {
@@ -95,7 +96,7 @@ impl Sums {
             sum.max_ns = sum.max_ns.max(bucket.max);
             sum.min_ns = bucket.min;
             for (cause, ns) in &bucket.causes {
-                *causes.entry(cause).or_default() += ns;
+                *causes.entry(*cause).or_default() += ns;
             }
             taken.push(bucket);
         }
@@ -103,7 +104,7 @@ impl Sums {
         sum.p99_ns = percentile(&taken, sum.calls, 99.0);
         sum.shares = causes
             .into_iter()
-            .map(|(cause, ns)| Share { cause: cause.to_owned(), ns, share: ratio(ns, sum.ns) })
+            .map(|(cause, ns)| Share { cause: cause.name().to_owned(), ns, share: ratio(ns, sum.ns) })
             .collect();
         sum.shares.sort_by_key(|share| std::cmp::Reverse(share.ns));
         sum

@@ -91,12 +91,8 @@ fn a_reported_miss_is_matched_to_its_call() {
         "{}",
         missed.verdict
     );
-    assert_eq!(
-        analysis.problems.len(),
-        1,
-        "the other was told of a call that is not there: {:?}",
-        analysis.problems
-    );
+    let strays = analysis.problems.iter().filter(|problem| problem.contains("does not hold the call"));
+    assert_eq!(strays.count(), 1, "the other was told of a call that is not there: {:?}", analysis.problems);
 }
 
 #[test]

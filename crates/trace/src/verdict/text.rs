@@ -6,6 +6,7 @@ use std::fmt::{self, Write};
 use super::{
     Analysis, BlockingTask, ChainLink, Group, Inversions, MarkCost, Reason, SlowCall, Sum, ThreadInfo,
 };
+use crate::cause::Label;
 use crate::event::Prio;
 
 /// Causes whose clause says whom the thread waited for; those of the others say it themselves.
@@ -104,12 +105,12 @@ impl ChainLink {
                 return format!("cannot be followed further: events of these {time} are missing");
             }
             Some("circle") => return format!("waited {time} for one who is already named{doing}"),
-            Some("depth" | "room") if self.cause == "unknown" => {
+            Some("depth" | "room") if self.cause == "not_shown" => {
                 return format!("did for {time} what is not followed further{doing}");
             }
             Some("depth" | "room") => return format!("waited {time}, which is not followed further{doing}"),
             Some("gone") => return format!("had not begun, or had exited, for {time}"),
-            Some("not_shown") if self.cause == "unknown" => {
+            Some("not_shown") if self.cause == "not_shown" => {
                 return format!("did for {time} what the trace does not show{doing}");
             }
             _ => {}
@@ -173,7 +174,7 @@ impl Reason {
         let cpus = cpus.join(", ");
         let behind = tasks(&self.behind);
         match self.cause.as_str() {
-            "client_running" | "server_running" => format!("{who} computed for {time}"),
+            "client_running" | "server_running" => format!("{who} ran for {time}"),
             "driver" => format!("the driver took {time} in {who}"),
             "runnable_wait" => format!("{who} was runnable {time} on {cpus} behind {behind}"),
             "wrong_cpu" => {
@@ -202,7 +203,7 @@ impl Reason {
             ),
             "oneway_queue" => format!("it was queued for {time}"),
             "frozen" => format!("the receiver was frozen for {time}"),
-            "unknown" => format!("the trace does not show what {who} did for {time}"),
+            "not_shown" => format!("the trace does not show what {who} did for {time}"),
             "lock_wait" => match &self.detail {
                 Some(lock) => format!("{who} waited {time} for a lock of the kernel: {lock}"),
                 None => format!("{who} waited {time} for a lock of the kernel"),
@@ -363,6 +364,11 @@ impl fmt::Display for Analysis {
     }
 }
 
+/// A cause in a table: its name, but what is not shown is no cause.
+pub(crate) fn cause_words(name: &str) -> &str {
+    if name == Label::NotShown.name() { "not shown" } else { name }
+}
+
 /// Rows of a table that the text shows.
 const MOST_ROWS: usize = 20;
 /// Causes of a row that the text shows.
@@ -377,8 +383,9 @@ fn rows(f: &mut fmt::Formatter<'_>, title: &str, groups: &[&Group]) -> fmt::Resu
     for Group { name, sum, .. } in groups.iter().take(MOST_ROWS) {
         let [total, median, p99, most] = [sum.ns, sum.p50_ns, sum.p99_ns, sum.max_ns].map(time);
         let causes = sum.shares.iter().take(MOST_CAUSES).filter(|share| share.share >= WORTH_TELLING);
-        let causes: Vec<_> =
-            causes.map(|share| format!("{} {:.0} %", share.cause, share.share * 100.0)).collect();
+        let causes: Vec<_> = causes
+            .map(|share| format!("{} {:.0} %", cause_words(&share.cause), share.share * 100.0))
+            .collect();
         let causes = causes.join(", ");
         writeln!(f, "  {:>7} {total:>9} {median:>9} {p99:>9} {most:>9}  {name}: {causes}", sum.calls)?;
     }
@@ -407,7 +414,13 @@ impl Analysis {
                 time(*max_ns),
             )?;
             for share in shares.iter().filter(|share| share.share >= 0.001) {
-                writeln!(f, "  {:>5.1} %  {:<25} {}", share.share * 100.0, share.cause, time(share.ns))?;
+                writeln!(
+                    f,
+                    "  {:>5.1} %  {:<25} {}",
+                    share.share * 100.0,
+                    cause_words(&share.cause),
+                    time(share.ns)
+                )?;
             }
         }
         Ok(())

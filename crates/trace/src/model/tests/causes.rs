@@ -228,7 +228,8 @@ fn a_busy_server_leaves_no_free_thread() {
     let waits: Vec<_> =
         call.parts.iter().filter(|part| matches!(part.cause, Cause::NoFreeThread { .. })).collect();
     let [wait] = waits.as_slice() else { panic!("{:#?}", call.parts) };
-    assert_eq!((wait.begin, wait.end), (108, 130));
+    // What the caller still did delayed nothing.
+    assert_eq!((wait.begin, wait.end), (100, 130));
     assert_eq!(wait.cause, Cause::NoFreeThread { busy_with: Some(7) });
     assert!(!found.iter().any(|call| call.debug_id == 7
         && call.parts.iter().any(|part| matches!(part.cause, Cause::NoFreeThread { .. }))));
@@ -253,7 +254,7 @@ fn a_thread_that_is_woken_and_takes_something_older_first_is_not_free() {
     ",
         "no_free_thread",
         20,
-        20,
+        30,
     );
 }
 
@@ -273,7 +274,7 @@ fn a_oneway_call_waits_in_its_queue() {
         ),
         2,
     );
-    assert_eq!(sums, [("driver".to_owned(), 10, 5), ("oneway_queue".to_owned(), 20, 65)]);
+    assert_eq!(sums, [("oneway_queue".to_owned(), 20, 70)]);
     let frozen = causes(
         &after_start(
             "
@@ -489,4 +490,58 @@ fn a_lock_waiter_may_have_its_lock_after_lost_events() {
     );
     let sums = causes(&found, 1);
     assert!(sums.iter().all(|sum| sum.0 != "lock_wait"), "{sums:?}");
+}
+
+#[test]
+fn a_thread_whose_oneway_call_is_over_is_free_and_woken() {
+    // Nothing shows the end of call 1's work, but that 20 slept and was woken for call 2.
+    let sums = causes(
+        &after_start(
+            "
+        100 0 10 oneway 1 20
+        105 0 10 waking 20 1
+        105 1 0 switch R 20
+        110 1 20 recv 1
+        120 1 20 switch S 0
+        150 0 10 oneway 2 20
+        155 0 10 waking 20 1
+        175 1 0 switch R 20
+        190 1 20 recv 2
+    ",
+        ),
+        2,
+    );
+    let want = [("driver", 10, 5), ("driver", 20, 15), ("wakeup_latency", 20, 20)];
+    assert_eq!(sums, want.map(|(cause, tid, ns)| (cause.to_owned(), tid, ns)));
+}
+
+#[test]
+fn what_no_event_shows_has_no_cause() {
+    // Binder events alone; a call that nobody takes; a thread of which the scheduler's events are missing.
+    for (what, lines) in [
+        ("binder only", "100 0 10 send 1 20\n140 1 20 recv 1\n240 1 20 reply 2 10 10\n250 0 10 recv 2"),
+        ("oneway", "100 0 10 oneway 1 20\n600 1 20 recv 1"),
+        ("nobody takes it", "100 0 10 send 1 20\n900 0 11 send 3 21"),
+    ] {
+        let (found, _) = rebuilt(&[], lines);
+        let call = found.iter().find(|call| call.debug_id == 1).expect("the call");
+        assert!(call.parts.iter().all(|part| part.cause == Cause::Unknown), "{what}: {:#?}", call.parts);
+    }
+    // 20 has no scheduler's events: only what 10 did is shown.
+    let (found, _) = rebuilt(
+        &[],
+        "
+        1 0 0 switch R 10
+        100 0 10 send 1 20
+        105 0 10 waking 20 1
+        110 0 10 switch S 0
+        140 1 20 recv 1
+        240 1 20 reply 2 10 10
+        245 1 20 waking 10 0
+        245 0 0 switch R 10
+        250 0 10 recv 2
+    ",
+    );
+    let sums = causes(&found, 1);
+    assert!(sums.iter().all(|(cause, tid, _)| *tid == 10 || cause == "not_shown"), "{sums:?}");
 }

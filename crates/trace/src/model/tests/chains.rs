@@ -287,8 +287,8 @@ fn a_busy_server_is_shown_at_the_work_that_kept_it() {
     assert_eq!(
         chain(&found),
         [
-            (0, 20, "no_free_thread", 22),
-            (1, 20, "server_running", 2),
+            (0, 20, "no_free_thread", 30),
+            (1, 20, "server_running", 10),
             (1, 20, "sleep", 15),
             (2, 30, "server_running", 15),
             (1, 20, "server_running", 5),
@@ -372,11 +372,11 @@ fn another_thread_of_the_same_number_is_not_taken_for_the_owner() {
     ";
     let found = sleeps(slice, again, "30");
     // The owner exited at 160; the one that ran from 170 on is another.
-    assert_eq!(chain(&found)[1..], [(1, 30, "server_running", 10), (1, 30, "unknown", 30)]);
+    assert_eq!(chain(&found)[1..], [(1, 30, "server_running", 10), (1, 30, "not_shown", 30)]);
     assert_eq!(nexts(&found)[2], Next::Stopped(Stop::Gone));
     // Whoever woke the waiter is the later one, and had not begun before 170.
     let found = sleeps("", again, "30");
-    assert_eq!(chain(&found)[1..], [(1, 30, "unknown", 20), (1, 30, "server_running", 20)]);
+    assert_eq!(chain(&found)[1..], [(1, 30, "not_shown", 20), (1, 30, "server_running", 20)]);
     assert_eq!(nexts(&found)[1], Next::Stopped(Stop::Gone));
 }
 
