@@ -6,6 +6,7 @@
 
 mod calls;
 mod divide;
+mod failure;
 mod follow;
 mod free;
 pub(crate) mod history;
@@ -19,10 +20,13 @@ use std::collections::HashMap;
 
 use crate::cause::{Cause, Segment, Shown, SliceName};
 use crate::event::{
-    Binder, CodeLocation, Event, Flavour, Kind, LockKind, Mark, Name, Names, Prio, State, Wake,
+    Binder, CodeLocation, Event, Flavour, Kind, LockKind, Mark, Name, Names, Prio, State,
+    Transaction as Sent, Wake,
 };
 use calls::{Calls, Nested, OpenCall};
 use divide::divide;
+use failure::{Data, Failed};
+pub use failure::{Failure, Why, Word};
 use follow::follow;
 use history::{History, Interrupt, MadeCall, OpenSlice, SleepReason};
 pub use method::Method;
@@ -81,6 +85,7 @@ impl Model {
 
     /// Ends the trace and all open transactions.
     pub fn finish(&mut self, ended: &mut impl FnMut(Transaction)) {
+        self.calls.note_busy();
         for slot in self.calls.slots() {
             let end = self.calls.get(slot).and_then(|open| open.reply_received);
             let outcome = if end.is_some() { Outcome::Replied } else { Outcome::Cut };
@@ -114,6 +119,12 @@ impl Model {
     #[must_use]
     pub fn shown(&self) -> Shown {
         self.history.shown
+    }
+
+    /// The last transaction of a thread, if it was a oneway call.
+    #[must_use]
+    pub fn last_oneway(&self, tid: i32) -> Option<Sent> {
+        self.history.thread(tid).and_then(|thread| thread.last_oneway)
     }
 
     /// Last known name of a thread.
@@ -174,6 +185,16 @@ impl Model {
         if open.parent.is_some() {
             self.calls.nest(open.parent, Nested { begin, end, parts: parts.clone() });
         }
+        let failed = matches!(outcome, Outcome::Failed | Outcome::Dead | Outcome::Frozen);
+        let failure = failed.then(|| {
+            let OpenCall { flavour, client, server, fate, sent, replied, .. } = open;
+            let Sent { debug_id, to_proc, .. } = sent;
+            let replied = replied.is_some();
+            Failure::of(
+                &self.history,
+                &Failed { flavour, debug_id, client, server, to_proc, replied, fate, end },
+            )
+        });
         let peer = |tid, tgid, prio: Option<Prio>| {
             let thread = self.history.thread(tid);
             let comm = thread.map_or(Name::NONE, |thread| thread.comm);
@@ -197,6 +218,8 @@ impl Model {
             client_cpu: open.client_cpu,
             server_cpu: open.server_cpu,
             outcome,
+            failure,
+            behind: open.behind,
             doubtful: open.doubtful,
             label: open.label,
             scene: open.scene,
@@ -323,7 +346,16 @@ impl Model {
                 calls.handed_over(history, tid, ts);
                 calls.ioctl_done(history, tid, ts);
             }
-            Binder::Return { cmd } => calls.returned(history, tid, ts, cmd),
+            Binder::Return { cmd } => calls.returned(history, event, flavour, cmd),
+            // `BC_TRANSACTION` or `BC_TRANSACTION_SG` of either size.
+            Binder::Command { cmd } if matches!(cmd & 0xffff, 0x6300 | 0x6311) => {
+                history.of_thread(tid, |thread| {
+                    thread.commanded = Some(ts);
+                    0
+                });
+            }
+            Binder::AllocBuf(buffer) => calls.buffer(flavour, buffer.debug_id, Data::Allocated),
+            Binder::FailedBufferRelease(buffer) => calls.buffer(flavour, buffer.debug_id, Data::Undone),
             Binder::SetPriority { thread, new, .. } => history.reprioritise(ts, thread, new),
             _ => {}
         }

@@ -2,17 +2,20 @@
 //! Not here: rebuilding transactions (`model`), pictures (`picture`).
 
 mod busiest;
+mod codes;
 mod detail;
 mod groups;
 mod hints;
 mod marks;
 mod misses;
 mod of_call;
+pub(crate) mod overview;
 mod path;
 mod samples;
 mod slow;
 mod sums;
 pub(crate) mod text;
+mod unfinished;
 mod who;
 
 use std::collections::HashMap;
@@ -21,6 +24,7 @@ use std::collections::hash_map::Entry;
 use serde::{Deserialize, Serialize};
 
 pub use busiest::CallBurst;
+pub use codes::code_name;
 pub use groups::{By, Group};
 pub use marks::MarkCost;
 pub use misses::ReportedMiss;
@@ -30,6 +34,7 @@ pub use samples::{MOST_CALLS, Sampled, SampledGroup, Sampler};
 pub use slow::{BlockingTask, CallSegment, InversionDetail, Reason, SlowCall};
 pub(crate) use slow::{label, outcome};
 pub use sums::{Share, Sum};
+pub use unfinished::{FailureInfo, OnewaySpam};
 pub use who::ThreadInfo;
 
 use crate::event::{Event, Kind, Name, Names};
@@ -40,6 +45,7 @@ use groups::Groups;
 use marks::Marks;
 use misses::Misses;
 use sums::Sums;
+use unfinished::Unfinished;
 
 /// Maximum number of deadline misses reported one by one; the slowest are kept.
 const MOST_MISSES: usize = 256;
@@ -114,12 +120,15 @@ pub struct Counts {
     pub same_cpu: u64,
     /// Oneway calls that were received.
     pub oneway: u64,
-    /// Misses: over the deadline and without missing events, or reported by the caller.
+    /// Misses: over the deadline and without missing events, answered or not, or reported by the caller.
     pub missed: u64,
     /// Failed, or receiver dead or frozen.
     pub failed: u64,
     /// Cut off by the end of the trace.
     pub cut: u64,
+    /// Of those, the ones that surely had no answer: no events are missing.
+    #[serde(default)]
+    pub unanswered: u64,
     /// With missing events; not judged.
     pub doubtful: u64,
     /// Calls of binderperf's own inheritance scenes, which are left out of all else unless the filter has them.
@@ -172,6 +181,16 @@ pub struct Analysis {
     pub deadline_ns: Option<u64>,
     /// Number of transactions by outcome.
     pub counts: Counts,
+    /// Calls that were not answered, and oneway calls that nobody had taken, when the trace ended, the oldest first. Their
+    /// duration is their age.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unanswered: Vec<SlowCall>,
+    /// Calls that failed, in order of time, 256 at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<SlowCall>,
+    /// Oneway calls that the driver suspects of being spam.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub oneway_spam: Vec<OnewaySpam>,
     /// Where the time of all calls went; only outermost calls unless a filter was set; without oneway calls.
     pub all: Sum,
     /// Where the time of the slowest hundredth went.
@@ -238,6 +257,7 @@ struct Tally {
     busiest: BurstFinder,
     kept: Vec<Transaction>,
     missed: Vec<Transaction>,
+    unfinished: Unfinished,
     reported: Misses,
 }
 
@@ -267,6 +287,7 @@ impl Analyzer {
                 tally.take(call, options, names);
             }
         });
+        tally.unfinished.hear(event, &self.model);
         if tally.handle_miss_mark(event, options, names)
             && let Some((call, reported)) = tally.reported.misses.last()
         {
@@ -302,7 +323,7 @@ impl Analyzer {
         names: &Names,
     ) -> Option<SlowCall> {
         let deadline = self.options.deadline_ns;
-        let over = !call.oneway && call.is_sound() && deadline.is_some_and(|deadline| call.ns() > deadline);
+        let over = deadline.is_some_and(|deadline| call.is_over(deadline));
         (over || reported.is_some()).then(|| self.describe(call, reported, names))
     }
 
@@ -316,7 +337,8 @@ impl Analyzer {
     #[must_use]
     pub fn finish(mut self, names: &Names, report: &Report) -> Analysis {
         self.end_with(names, &mut |_| {});
-        let (tally, options) = (std::mem::take(&mut self.tally), &self.options);
+        let (mut tally, options) = (std::mem::take(&mut self.tally), &self.options);
+        tally.unfinished.sort();
         let mut slow: Vec<(Transaction, Option<ReportedMiss>)> =
             tally.reported.misses.into_iter().map(|(call, reported)| (call, Some(reported))).collect();
         for call in keep_slowest(tally.kept, self.options.worst).into_iter().chain(tally.missed) {
@@ -338,6 +360,8 @@ impl Analyzer {
         let mut behind: Vec<BlockingTask> = tally.behind.into_values().collect();
         behind.sort_by_key(|task| (std::cmp::Reverse(task.ns), task.tid));
         behind.truncate(10);
+        let describe_all =
+            |calls: &[Transaction]| calls.iter().map(|call| self.describe(call, None, names)).collect();
         let span = self.model.span();
         let by = options.by.or_else(|| tally.groups.are_named().then(By::default));
         Analysis {
@@ -349,6 +373,9 @@ impl Analyzer {
             problems,
             deadline_ns: options.deadline_ns,
             counts: tally.counts,
+            unanswered: describe_all(&tally.unfinished.waiting),
+            failed: describe_all(&tally.unfinished.failed),
+            oneway_spam: tally.unfinished.spam(&self.model, names),
             all: tally.calls.sum(1.0),
             slowest: tally.calls.sum(0.01),
             oneway: tally.oneway.sum(1.0),
@@ -376,6 +403,9 @@ impl Tally {
     fn take(&mut self, call: Transaction, options: &AnalysisOptions, names: &Names) {
         self.reported.ended(&call);
         if !self.count(&call) {
+            self.counts.missed +=
+                u64::from(options.deadline_ns.is_some_and(|deadline| call.is_over(deadline)));
+            self.unfinished.take(call);
             return;
         }
         if !call.oneway {
@@ -429,7 +459,10 @@ impl Tally {
             }
             Outcome::Delivered => counts.oneway += 1,
             Outcome::Failed | Outcome::Dead | Outcome::Frozen => counts.failed += 1,
-            Outcome::Cut => counts.cut += 1,
+            Outcome::Cut => {
+                counts.cut += 1;
+                counts.unanswered += u64::from(call.is_unanswered());
+            }
             Outcome::Unanswered => {}
         }
         counts.doubtful += u64::from(call.doubtful);

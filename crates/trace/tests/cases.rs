@@ -39,6 +39,76 @@ fn binder_events_alone_show_no_cause() {
 }
 
 #[test]
+fn a_call_that_never_came_back_has_an_age_and_says_what_its_server_is_in() {
+    let found = analysed("hang.txt", Some(2_500_000));
+    assert_eq!((found.counts.missed, found.counts.unanswered, found.unanswered.len()), (1, 1, 1));
+    let call = &found.unanswered[0];
+    assert_eq!((call.debug_id, call.method.as_deref(), call.ns), (1, Some("IFoo.bar"), 7_999_900_000));
+    assert!(call.missed && call.reasons[0].cause == "monitor_contention", "{call:#?}");
+    for words in [
+        "IFoo.bar, call 1 of main 100",
+        "is unanswered after 8.00 s, at the trace's end, over the deadline of 2.50 ms",
+        "for a monitor held by worker 210",
+    ] {
+        assert!(call.verdict.contains(words), "{words}: {}", call.verdict);
+    }
+    let text = found.to_string();
+    assert!(
+        text.contains("1 over the deadline of 2.50 ms") && text.contains("- MISS IFoo.bar, call 1"),
+        "{text}"
+    );
+    // A call that has not waited so long is no miss.
+    let found = analysed("hang.txt", Some(9_000_000_000));
+    assert_eq!((found.counts.missed, found.unanswered[0].missed), (0, false));
+}
+
+#[test]
+fn failed_calls_come_with_the_drivers_word_and_who_called_whom() {
+    let found = analysed("failed.txt", None);
+    let all = found.failed.iter().map(|call| {
+        let word = call.failure.as_ref().and_then(|failure| failure.reply.as_deref());
+        (call.debug_id, word.unwrap_or("?"), call.ns / 1000, call.caller.tid, call.server_process, call.code)
+    });
+    let want = [
+        (1, "BR_FAILED_REPLY", 399, 100, 200, 1),
+        (3, "BR_DEAD_REPLY", 1_999_999, 100, 200, 1),
+        (5, "BR_FROZEN_REPLY", 99, 100, 200, 1),
+    ];
+    assert_eq!(all.collect::<Vec<_>>(), want);
+    let text = found.to_string();
+    assert!(text.contains("\nfailed\n- call 1 (code 1) of client 100"), "{text}");
+    assert!(text.contains(" to process 200 failed after 399 us: BR_FAILED_REPLY"), "{text}");
+    assert!(
+        text.contains("to Binder:200_1 201 failed after 2.00 s: BR_DEAD_REPLY; it had been taken"),
+        "{text}"
+    );
+}
+
+#[test]
+fn oneway_calls_that_fail_are_spam_or_are_never_taken_are_named() {
+    let found = analysed("oneway_failed.txt", None);
+    assert_eq!(found.failed.len(), 1);
+    let words = "oneway call 3 (code 1) of client 100 (priority unknown) to process 200 failed after 9.00 us: BR_FAILED_REPLY";
+    assert!(found.failed[0].verdict.contains(words), "{}", found.failed[0].verdict);
+    let [spam] = &found.oneway_spam[..] else { panic!("{:?}", found.oneway_spam) };
+    assert_eq!(
+        (spam.caller.tid, spam.server_process, spam.code, spam.debug_id, spam.times),
+        (100, 200, 1, 1, 1)
+    );
+    assert!(
+        found.to_string().contains("BR_ONEWAY_SPAM_SUSPECT 1 time: client 100 to node 5 of process 200"),
+        "{found}"
+    );
+    let untaken = "oneway call 5 (code 1) of client 100 (priority unknown) to process 200 is not taken by anybody 3.00 s later";
+    assert!(found.unanswered[0].verdict.contains(untaken), "{}", found.unanswered[0].verdict);
+
+    let found = analysed("oneway_unreceived.txt", None);
+    let [call] = &found.unanswered[..] else { panic!("{:?}", found.unanswered) };
+    assert_eq!((call.caller.comm.as_str(), call.server_process, call.code), ("some.fwupd.app", 1196, 3));
+    assert!(call.oneway && call.server.is_none() && !call.missed, "{call:#?}");
+}
+
+#[test]
 fn a_oneway_call_without_a_receivers_events_shows_no_cause() {
     let found = analysed("oneway_failed.txt", None);
     assert_eq!(shares(&found.oneway), [("not_shown", 499_999_000)]);

@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::Outcome;
+use super::failure::{Data, Fate, Word};
 use super::free::Free;
 use super::history::{History, Served};
 use super::method::Method;
@@ -19,9 +20,6 @@ const MOST_OPEN: usize = 1 << 16;
 /// Maximum number of nested calls kept with their segments, per call.
 const MOST_NESTED: usize = 4096;
 
-const BR_DEAD_REPLY: u32 = 0x7205;
-const BR_FAILED_REPLY: u32 = 0x7211;
-const BR_FROZEN_REPLY: u32 = 0x7212;
 const BR_TRANSACTION_PENDING_FROZEN: u32 = 0x7214;
 
 /// Call that a server made while it served.
@@ -58,6 +56,10 @@ pub(crate) struct OpenCall {
     pub(crate) reply_done: Option<u64>,
     pub(crate) reply_received: Option<u64>,
     pub(crate) frozen: bool,
+    /// What is known of its failure.
+    pub(crate) fate: Fate,
+    /// Calls that threads of its receiver served, if the trace ends before one took it.
+    pub(crate) behind: Vec<i32>,
     pub(crate) doubtful: bool,
     pub(crate) label: Option<Box<str>>,
     /// Whether it belongs to an inheritance scene.
@@ -151,6 +153,7 @@ impl Calls {
     pub(crate) fn sent(&mut self, history: &mut History, event: &Event, flavour: Flavour, sent: Sent) {
         self.drop_stale(history, event.tid, event.ts);
         let Some(thread) = history.thread_mut(event.tid) else { return };
+        thread.commanded = None;
         // The end of a oneway call is not marked.
         let label = if sent.is_oneway() { None } else { thread.label.take() };
         let (announced, label) = label.map_or((None, None), |(ts, label)| (Some(ts), Some(label)));
@@ -158,15 +161,7 @@ impl Calls {
         let parent = parent.and_then(|slot| Some((slot, self.get(slot)?.serial)));
         let scene =
             thread.scene || parent.and_then(|(slot, _)| self.get(slot)).is_some_and(|outer| outer.scene);
-        self.serial += 1;
-        if self.open.len() - self.empty.len() >= MOST_OPEN
-            && let Some((_, slot, _)) = self.oldest().and_then(|_| self.begun.front().copied())
-        {
-            // Frees the slot of a call that was already removed.
-            self.take(slot);
-        }
         let open = OpenCall {
-            serial: self.serial,
             flavour,
             sent,
             begin: event.ts,
@@ -181,16 +176,53 @@ impl Calls {
             parent: parent.filter(|_| !sent.is_oneway()),
             ..OpenCall::default()
         };
+        let slot = self.open(open);
+        self.pending.insert(key(flavour, sent.debug_id), Pending::Request(slot));
+        thread.sent = Some((slot, self.serial, false));
+        thread.last_oneway = sent.is_oneway().then_some(sent);
+        if !sent.is_oneway() {
+            thread.calling.push(slot);
+        }
+    }
+
+    /// Adds a call; returns its slot.
+    fn open(&mut self, open: OpenCall) -> usize {
+        self.serial += 1;
+        if self.open.len() - self.empty.len() >= MOST_OPEN
+            && let Some((_, slot, _)) = self.oldest().and_then(|_| self.begun.front().copied())
+        {
+            // Frees the slot of a call that was already removed.
+            self.take(slot);
+        }
         let slot = self.empty.pop().unwrap_or(self.open.len());
         if slot == self.open.len() {
             self.open.push(None);
         }
-        self.open[slot] = Some(open);
-        self.begun.push_back((event.ts, slot, self.serial));
-        self.pending.insert(key(flavour, sent.debug_id), Pending::Request(slot));
-        thread.sent = Some((slot, self.serial, false));
-        if !sent.is_oneway() {
-            thread.calling.push(slot);
+        self.begun.push_back((open.begin, slot, self.serial));
+        self.open[slot] = Some(OpenCall { serial: self.serial, ..open });
+        slot
+    }
+
+    /// The buffer for a transaction's data is allocated, or given back because the transaction failed.
+    pub(crate) fn buffer(&mut self, flavour: Flavour, debug_id: i32, data: Data) {
+        match self.pending.get(&key(flavour, debug_id)).copied() {
+            Some(Pending::Request(slot)) => _ = self.get_mut(slot).map(|open| open.fate.request = data),
+            Some(Pending::Reply(slot)) => _ = self.get_mut(slot).map(|open| open.fate.reply = data),
+            None => {}
+        }
+    }
+
+    /// At the trace's end: which calls kept the threads of those receivers whose calls nobody took.
+    pub(crate) fn note_busy(&mut self) {
+        let mut served: HashMap<i32, Vec<i32>> = HashMap::new();
+        for open in self.open.iter().flatten() {
+            let busy = open.received.is_some() && open.replied.is_none() && !open.sent.is_oneway();
+            if busy && !open.doubtful {
+                served.entry(open.sent.to_proc).or_default().push(open.sent.debug_id);
+            }
+        }
+        for open in self.all_mut().filter(|open| open.received.is_none()) {
+            open.behind = served.get(&open.sent.to_proc).cloned().unwrap_or_default();
         }
     }
 
@@ -386,31 +418,53 @@ impl Calls {
     }
 
     /// Handles `binder_return`: some return words end a call.
-    pub(crate) fn returned(&mut self, history: &mut History, tid: i32, ts: u64, word: u32) {
-        let outcome = match word {
-            BR_DEAD_REPLY => Outcome::Dead,
-            BR_FAILED_REPLY => Outcome::Failed,
-            BR_FROZEN_REPLY => Outcome::Frozen,
-            BR_TRANSACTION_PENDING_FROZEN => Outcome::Delivered,
-            _ => return,
-        };
-        let Some(thread) = history.thread_mut(tid) else { return };
+    pub(crate) fn returned(&mut self, history: &mut History, event: &Event, flavour: Flavour, cmd: u32) {
+        let Some(thread) = history.thread_mut(event.tid) else { return };
         let sent = thread.sent;
         let oneway = sent.filter(|(slot, serial, reply)| {
             let open = self.same(*slot, *serial);
             !reply && open.is_some_and(|open| open.sent.is_oneway() && open.received.is_none())
         });
-        if word == BR_TRANSACTION_PENDING_FROZEN {
+        if cmd == BR_TRANSACTION_PENDING_FROZEN {
             if let Some(open) = oneway.and_then(|(slot, serial, _)| self.same(slot, serial)) {
                 open.frozen = true;
             }
-        } else if let Some((slot, _, _)) = oneway {
-            self.ended.push((slot, ts, outcome));
-        } else if thread.calling.len() > thread.serving.last().map_or(0, |served| served.base)
-            && let Some(slot) = thread.calling.pop()
-        {
-            self.ended.push((slot, ts, outcome));
+            return;
         }
+        let Some(word) = Word::of(cmd) else { return };
+        let waits = thread.calling.len() > thread.serving.last().map_or(0, |served| served.base);
+        let slot = if let Some(begin) = thread.commanded.take() {
+            let (client_tgid, client_prio) = (event.tgid.or(thread.tgid), thread.prio);
+            let method = thread.calling_method().map(|named| named.method.clone());
+            let (client, client_cpu) = (event.tid, event.cpu);
+            let call = OpenCall {
+                flavour,
+                begin,
+                client,
+                client_tgid,
+                client_prio,
+                client_cpu,
+                method,
+                ..OpenCall::default()
+            };
+            Some(self.open(call))
+        } else if let Some((slot, ..)) = oneway {
+            Some(slot)
+        } else if waits {
+            thread.calling.pop()
+        } else {
+            None
+        };
+        let Some(slot) = slot else { return };
+        if let Some(open) = self.get_mut(slot) {
+            open.fate.word = Some(word);
+        }
+        let outcome = match word {
+            Word::Failed => Outcome::Failed,
+            Word::Dead => Outcome::Dead,
+            Word::Frozen => Outcome::Frozen,
+        };
+        self.ended.push((slot, event.ts, outcome));
     }
 
     /// A thread has exited; ends the calls that it waited for.
@@ -420,7 +474,7 @@ impl Calls {
         thread.serving.clear();
         thread.forget_slices();
         (thread.ending, thread.sent, thread.free) = (None, None, Free::Always);
-        thread.scene = false;
+        (thread.commanded, thread.last_oneway, thread.scene) = (None, None, false);
         // Another thread may get its number.
         (thread.exited, thread.tgid) = (true, None);
         for slot in std::mem::take(&mut thread.calling) {

@@ -10,7 +10,9 @@ use super::method::{NamedSlice, Side};
 use super::timeline::Timeline;
 use super::watch::{Silence, Silent, Watch};
 use crate::cause::{Cause, Shown, SliceName, Waker};
-use crate::event::{CodeLocation, Event, Irq, Kind, LockKind, Name, Names, Prio, Softirq, State, Task};
+use crate::event::{
+    CodeLocation, Event, Irq, Kind, LockKind, Name, Names, Prio, Softirq, State, Task, Transaction as Sent,
+};
 use crate::hash::FastHash;
 
 /// Maximum number of threads; only a forged trace has more.
@@ -141,6 +143,10 @@ pub(crate) struct Thread {
     pub(crate) last_taken: Option<i32>,
     /// Last transaction that it sent: slot and serial number of the call, and whether it was the reply.
     pub(crate) sent: Option<(usize, u64, bool)>,
+    /// When it gave the driver a call that the driver has not sent yet.
+    pub(crate) commanded: Option<u64>,
+    /// Its last transaction, if that was a oneway call.
+    pub(crate) last_oneway: Option<Sent>,
     /// Call whose reply it has, while it is still in the ioctl that brought it.
     pub(crate) ending: Option<usize>,
     /// Calls that it made and that have ended, as far back as the history goes.

@@ -79,6 +79,8 @@ impl Script {
             "oneway" => sent(0, 1, false),
             "reply" => sent(at(3), 0, true),
             "recv" => binder(Binder::Received { debug_id }),
+            "undo" => binder(Binder::FailedBufferRelease(Buffer { debug_id, ..Buffer::default() })),
+            "command" => binder(Binder::Command { cmd: u32::from_str_radix(words[1], 16).expect("hex") }),
             "alloc" => binder(Binder::AllocBuf(Buffer { debug_id, ..Buffer::default() })),
             "wait" => {
                 binder(Binder::WaitForWork { proc_work: true, transaction_stack: false, thread_todo: false })
@@ -296,6 +298,61 @@ fn failures_are_distinguished_from_replies() {
     // The same words in a thread that waits for nothing have no effect.
     let found = after_start("90 0 10 return 7211\n100 0 10 send 1 20");
     assert_eq!(found[0].outcome, Outcome::Cut);
+}
+
+#[test]
+fn a_failure_has_the_reason_that_events_show() {
+    // An earlier call shows that the trace has the events of buffers.
+    let start = format!(
+        "{START}\n20 0 12 send 90 20\n21 0 12 alloc 90\n22 1 20 recv 90\n23 1 20 reply 91 12 12\n24 1 20 alloc 91\n25 0 12 recv 91"
+    );
+    let word = |name| (Some(name), None);
+    for (lines, (name, why)) in [
+        ("100 0 10 send 1 20\n110 0 10 return 7211", (Some(Word::Failed), Some(Why::NoRoom))),
+        (
+            "100 0 10 send 1 20\n101 0 10 alloc 1\n102 0 10 undo 1\n110 0 10 return 7211",
+            (Some(Word::Failed), Some(Why::BadData)),
+        ),
+        ("100 0 10 send 1 20\n101 0 10 alloc 1\n110 0 10 return 7211", word(Word::Failed)),
+        ("100 0 10 send 1 20\n110 0 10 return 7212", word(Word::Frozen)),
+        (
+            "100 0 10 send 1 20\n101 0 10 alloc 1\nREST_\n130 1 20 reply 2 10 10\n140 0 10 return 7211",
+            (Some(Word::Failed), Some(Why::NoRoomForReply)),
+        ),
+        (
+            "100 0 10 send 1 20\n101 0 10 alloc 1\nREST_\n130 1 20 switch X 0\n140 0 10 return 7205",
+            (Some(Word::Dead), Some(Why::ProcessExited)),
+        ),
+        ("95 0 10 command 40406300\n110 0 10 return 7205", (Some(Word::Dead), Some(Why::NoTarget))),
+        ("100 0 10 send 1 20\n110 0 10 switch X 0", (None, Some(Why::CallerExited))),
+        ("100 0 10 send 1 20\n110 0 10 send 5 20", (None, Some(Why::CallerWentOn))),
+    ] {
+        let lines = lines.replace("REST_", "110 0 10 switch S 0\n112 1 0 switch R 20\n120 1 20 recv 1");
+        let (found, _) = rebuilt(&[], &format!("{start}\n{lines}"));
+        let call = found.iter().find(|call| call.client.tid == 10).expect("the call");
+        let want = Failure { word: name, why };
+        // Here the serving thread is the first of its process.
+        let got = call.failure.map(|failure| match failure.why {
+            Some(Why::ServerExited) => Failure { why: Some(Why::ProcessExited), ..failure },
+            _ => failure,
+        });
+        assert_eq!(got, Some(want), "{lines}");
+    }
+}
+
+#[test]
+fn a_call_that_nobody_took_is_behind_those_that_its_receiver_serves() {
+    let found = after_start(
+        "
+        100 0 11 send 1 20
+        110 1 20 recv 1
+        120 0 10 send 3 20
+        900 1 20 switch S 0
+    ",
+    );
+    let waiting = found.iter().find(|call| call.debug_id == 3).expect("the second call");
+    assert!(waiting.is_unanswered() && waiting.is_over(700) && !waiting.is_over(800));
+    assert_eq!(waiting.behind, [1]);
 }
 
 #[test]

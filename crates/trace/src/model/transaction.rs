@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::failure::Failure;
 use super::method::Method;
 use crate::cause::Segment;
 use crate::chain::Link;
@@ -89,6 +90,10 @@ pub struct Transaction {
     pub server_cpu: Option<u32>,
     /// How it ended.
     pub outcome: Outcome,
+    /// The end of a call that failed.
+    pub failure: Option<Failure>,
+    /// `debug_id`s of the calls that threads of its receiver served when the trace ended, if none of them took this one.
+    pub behind: Vec<i32>,
     /// Events are missing; draw no conclusions.
     pub doubtful: bool,
     /// `key=value` words of the binderperf mark that the thread wrote before the call.
@@ -116,6 +121,18 @@ impl Transaction {
     #[must_use]
     pub fn crossed(&self) -> Option<(u32, u32)> {
         self.server_cpu.filter(|cpu| *cpu != self.client_cpu).map(|cpu| (self.client_cpu, cpu))
+    }
+
+    /// Whether it waits for its reply at the trace's end. Its duration is its age.
+    #[must_use]
+    pub fn is_unanswered(&self) -> bool {
+        !self.doubtful && self.outcome == Outcome::Cut
+    }
+
+    /// Whether it is a call that is known to have taken longer than this: it was answered then, or it still waits.
+    #[must_use]
+    pub fn is_over(&self, deadline_ns: u64) -> bool {
+        !self.oneway && (self.is_sound() || self.is_unanswered()) && self.ns() > deadline_ns
     }
 
     /// Whether its duration is valid: the call completed, and no events are missing.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::codes::code_words;
 use super::sums::{Sum, Sums};
 use crate::cause::Cause;
 use crate::event::{Name, Names};
@@ -95,7 +96,7 @@ impl Key {
             Self::Method(interface, name) => format!("{interface}.{name}"),
             Self::Node { process: pid, node, code: None } => format!("node {node} of {}", process(*pid)),
             Self::Node { process: pid, node, code: Some(code) } => {
-                format!("code {code} of node {node} of {}", process(*pid))
+                format!("{} of node {node} of {}", code_words(*code), process(*pid))
             }
             Self::Rest => "all others".to_owned(),
         }

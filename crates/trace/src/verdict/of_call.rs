@@ -28,6 +28,9 @@ pub fn of_call<R: Read + Seek>(file: R, label: &str) -> Result<Analysis, OpenErr
     // Misses that were reported before the recording began are not its faults.
     analysis.problems = reader.report().problems.iter().map(ToString::to_string).collect();
     Ok(Analysis {
+        unanswered: Vec::new(),
+        failed: Vec::new(),
+        oneway_spam: Vec::new(),
         all: Sum::default(),
         slowest: Sum::default(),
         oneway: Sum::default(),

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use super::codes::code_words;
 use super::groups::{is_by_design, waits};
 use super::slow::label;
 use super::{Analysis, AnalysisOptions, Analyzer, By, Filter, TransactionEvent};
@@ -93,7 +94,7 @@ impl Key {
                 format!("{} -> {}", process(*caller), process(*callee))
             }
             Self::Pair { caller, callee, code: Some(code) } => {
-                format!("{} -> {}, code {code}", process(*caller), process(*callee))
+                format!("{} -> {}, {}", process(*caller), process(*callee), code_words(*code))
             }
             Self::Interface(interface) => interface.to_string(),
             Self::Method(interface, name) => format!("{interface}.{name}"),

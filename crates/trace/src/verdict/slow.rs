@@ -3,9 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::codes::code_name;
 use super::detail::{Details, Doing};
 use super::misses::ReportedMiss;
 use super::path::{ChainLink, PathStep, ended_by, heaviest, steps};
+use super::unfinished::FailureInfo;
 use super::who::ThreadInfo;
 use crate::cause::{Cause, CpuHolder, Inversion, Label, Segment, SliceName};
 use crate::event::{Name, Names};
@@ -110,8 +112,14 @@ pub struct SlowCall {
     pub debug_id: i32,
     /// Words of binderperf's own mark.
     pub label: Option<String>,
+    /// Called node; 0 if unknown.
+    #[serde(default)]
+    pub node: i32,
     /// Transaction code.
     pub code: u32,
+    /// Name of a code that means the same for every interface, such as `PING`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_name: Option<String>,
     /// The called method, `INTERFACE.METHOD`, if a slice of a proxy or a stub names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
@@ -145,6 +153,15 @@ pub struct SlowCall {
     pub crossed: Option<(u32, u32)>,
     /// `replied`, `delivered`, `failed`, `dead`, `frozen`, `unanswered`, `cut`.
     pub outcome: String,
+    /// Whether it is oneway.
+    #[serde(default)]
+    pub oneway: bool,
+    /// The driver's word for a failure, and why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureInfo>,
+    /// Numbers of the calls that its receiver's threads served when the trace ended, if none of them took this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub behind_calls: Vec<i32>,
     /// Events are missing; draw no conclusions.
     pub doubtful: bool,
     /// Whether it was made while serving another call.
@@ -221,15 +238,16 @@ impl SlowCall {
         Self {
             debug_id: call.debug_id,
             label: call.label.as_deref().map(ToOwned::to_owned),
+            node: call.node,
             code: call.code,
+            code_name: code_name(call.code).map(str::to_owned),
             method: call.method.as_ref().map(ToString::to_string),
             begin_ns: call.begin,
             ns: call.ns(),
             received_ns: call.received.map(|at| at.saturating_sub(call.begin)),
             replied_ns: call.replied.map(|at| at.saturating_sub(call.begin)),
             deadline_ns,
-            missed: reported.is_some()
-                || deadline_ns.is_some_and(|deadline| call.ns() > deadline) && !call.doubtful,
+            missed: reported.is_some() || deadline_ns.is_some_and(|deadline| call.is_over(deadline)),
             reported_miss: reported,
             caller: teller.peer(call.client),
             caller_process: call.client.tgid,
@@ -237,6 +255,9 @@ impl SlowCall {
             server_process: call.to_proc,
             crossed: call.crossed(),
             outcome: outcome(call.outcome).to_owned(),
+            oneway: call.oneway,
+            failure: FailureInfo::of(call),
+            behind_calls: call.behind.clone(),
             doubtful: call.doubtful,
             nested: call.nested,
             reasons: teller.reasons(),

@@ -1,12 +1,10 @@
-//! Formats an analysis as text.
-//! Not here: the analysis (`verdict`, `slow`).
+//! Sentences about one transaction, and how times, priorities and threads are written.
+//! Not here: the analysis (`verdict`, `slow`), the text about a whole trace (`overview`).
 
 use std::fmt::{self, Write};
 
-use super::{
-    Analysis, BlockingTask, ChainLink, Group, Inversions, MarkCost, Reason, SlowCall, Sum, ThreadInfo,
-};
-use crate::cause::Label;
+use super::codes::code_words;
+use super::{BlockingTask, ChainLink, FailureInfo, Inversions, OnewaySpam, Reason, SlowCall, ThreadInfo};
 use crate::event::Prio;
 
 /// Causes whose clause says whom the thread waited for; those of the others say it themselves.
@@ -21,7 +19,7 @@ const CHAINED: [&str; 6] = [
 /// Whoever this wakes waited for a disk.
 const DISK: &str = "softirq BLOCK";
 /// Reasons below this share of a transaction are omitted.
-const WORTH_TELLING: f64 = 0.03;
+pub(super) const WORTH_TELLING: f64 = 0.03;
 
 /// Duration for people.
 pub(crate) fn time(ns: u64) -> String {
@@ -234,6 +232,18 @@ impl Reason {
     }
 }
 
+impl fmt::Display for OnewaySpam {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { caller, server_process, node, code, debug_id, times, .. } = self;
+        let times = units::counted(*times, "time");
+        write!(
+            f,
+            "BR_ONEWAY_SPAM_SUSPECT {times}: {caller} to node {node} of process {server_process}, {}, first with call {debug_id}",
+            code_words(*code)
+        )
+    }
+}
+
 /// Prefix for a latency test's call: `P1 fifo #4211: `.
 fn tested(label: &str) -> String {
     let value = |key: &str| label.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
@@ -243,22 +253,83 @@ fn tested(label: &str) -> String {
     }
 }
 
+/// Who called whom with what: the beginning of a sentence.
+fn opening(slow: &SlowCall) -> String {
+    let mut text = slow.label.as_deref().map(tested).unwrap_or_default();
+    let name = slow.method.as_deref().or(slow.code_name.as_deref());
+    text.extend(name.map(|name| format!("{name}, ")));
+    let answered = matches!(slow.outcome.as_str(), "replied" | "delivered");
+    let oneway = if slow.oneway { "oneway " } else { "" };
+    match slow.debug_id {
+        // The driver made no transaction of it.
+        0 if slow.failure.is_some() => text.push_str("a call"),
+        id if name.is_none() && !answered => _ = write!(text, "{oneway}call {id} (code {})", slow.code),
+        id => _ = write!(text, "{oneway}call {id}"),
+    }
+    let _ = write!(text, " of {} ({})", slow.caller, prio(slow.caller.prio));
+    match &slow.server {
+        Some(server) => _ = write!(text, " to {server}"),
+        None if slow.server_process == 0 => {}
+        None => _ = write!(text, " to process {}", slow.server_process),
+    }
+    text
+}
+
+/// How a failed call ended, behind its opening.
+fn failed(slow: &SlowCall, failure: &FailureInfo) -> String {
+    let mut text = format!(" failed after {}", time(slow.ns));
+    let word = failure.reply.as_deref().unwrap_or("the trace does not have the driver's word");
+    let _ = write!(text, ": {word}");
+    text.extend(failure.why.as_deref().map(|why| format!(", {why}")));
+    if slow.server.is_some() {
+        text.push_str("; it had been taken");
+    }
+    text
+}
+
+/// How long a call has waited, behind its opening.
+fn waiting(slow: &SlowCall) -> String {
+    let age = time(slow.ns);
+    if slow.oneway {
+        return format!(" is not taken by anybody {age} later, at the trace's end");
+    }
+    let mut text = format!(" is unanswered after {age}, at the trace's end");
+    if let Some(deadline) = slow.deadline_ns.filter(|_| slow.missed) {
+        let _ = write!(text, ", over the deadline of {}", time(deadline));
+    }
+    if slow.server.is_none() {
+        text.push_str(": no thread has taken it");
+        if !slow.behind_calls.is_empty() {
+            let calls: Vec<String> = slow.behind_calls.iter().take(4).map(i32::to_string).collect();
+            let more = slow.behind_calls.len().saturating_sub(4);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let _ = write!(text, "; threads of its process serve calls {}{more}", calls.join(", "));
+        }
+    }
+    text
+}
+
 /// Transaction in a sentence or two.
 pub(super) fn sentence(slow: &SlowCall) -> String {
-    let mut text = slow.label.as_deref().map(tested).unwrap_or_default();
-    let method = slow.method.as_deref().map(|method| format!("{method}, ")).unwrap_or_default();
-    let _ = write!(text, "{method}call {} of {} ({}) ", slow.debug_id, slow.caller, prio(slow.caller.prio));
-    match &slow.server {
-        Some(server) => _ = write!(text, "to {server}"),
-        None => _ = write!(text, "to process {}", slow.server_process),
+    let mut text = opening(slow);
+    match (&slow.failure, slow.outcome.as_str()) {
+        (Some(failure), _) => return text + &failed(slow, failure),
+        (None, "cut") => {
+            text.push_str(&waiting(slow));
+            if slow.server.is_none() {
+                return text;
+            }
+        }
+        _ => _ = write!(text, " took {}", time(slow.ns)),
     }
-    let _ = write!(text, " took {}", time(slow.ns));
     match (slow.reported_miss, slow.deadline_ns) {
         (Some(miss), _) => {
             let (took, deadline) = (time(miss.took_ns), time(miss.deadline_ns));
             _ = write!(text, " ({took} by the caller's clock, deadline {deadline})");
         }
-        (None, Some(deadline)) if slow.missed => _ = write!(text, " (deadline {})", time(deadline)),
+        (None, Some(deadline)) if slow.missed && slow.outcome != "cut" => {
+            _ = write!(text, " (deadline {})", time(deadline));
+        }
         _ => {}
     }
     let mut reasons = slow.reasons.iter();
@@ -296,142 +367,4 @@ pub(super) fn sentence(slow: &SlowCall) -> String {
         text.push_str(". Events are missing: not judged");
     }
     text
-}
-
-impl fmt::Display for Analysis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = &self.counts;
-        writeln!(f, "{} events in {}", self.events, time(self.span_ns))?;
-        if self.lost > 0 || self.gaps > 0 {
-            writeln!(f, "WARNING: {} events lost, {} gaps of unknown size", self.lost, self.gaps)?;
-        }
-        for problem in &self.problems {
-            writeln!(f, "WARNING: {problem}")?;
-        }
-        if let Some(stolen) = self.stolen_ns.filter(|stolen| *stolen > 0) {
-            writeln!(f, "the host gave {} of this machine's CPU time to others (steal)", time(stolen))?;
-        }
-        let calls = units::counted(counts.calls, "call");
-        write!(f, "{calls} ({} nested), {} oneway", counts.nested, counts.oneway)?;
-        for (count, what) in [
-            (counts.failed, "failed"),
-            (counts.cut, "cut off by the trace's end"),
-            (counts.doubtful, "not judged for missing events"),
-        ] {
-            if count > 0 {
-                write!(f, ", {count} {what}")?;
-            }
-        }
-        writeln!(f)?;
-        if counts.scenes > 0 {
-            writeln!(
-                f,
-                "{} calls are of inheritance scenes, which sleep on purpose (--scenes shows them)",
-                counts.scenes
-            )?;
-        }
-        match self.deadline_ns {
-            Some(deadline) => writeln!(f, "{} over the deadline of {}", counts.missed, time(deadline))?,
-            None if counts.missed > 0 => writeln!(f, "{} missed their test's deadline", counts.missed)?,
-            None => {}
-        }
-        if counts.calls > 0 {
-            let (calls, same) = (counts.calls, counts.same_cpu);
-            writeln!(f, "both sides on one CPU in {same} of {calls} calls")?;
-        }
-        if self.inversions.urgent_calls > 0 {
-            writeln!(f, "priority inversion: {}", self.inversions)?;
-        }
-        if let Some(words) = self.marks.and_then(MarkCost::words) {
-            writeln!(f, "recording cost {words}")?;
-        }
-        self.sums(f)?;
-        self.table(f)?;
-        if !self.behind.is_empty() {
-            writeln!(f, "\nwaited behind")?;
-            for task in &self.behind {
-                writeln!(f, "  {:>9}  {task}", time(task.ns))?;
-            }
-        }
-        if !self.slow.is_empty() {
-            writeln!(f, "\nslow calls")?;
-            for slow in &self.slow {
-                let mark = if slow.missed { "MISS " } else { "" };
-                writeln!(f, "- {mark}{}", slow.verdict)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A cause in a table: its name, but what is not shown is no cause.
-pub(crate) fn cause_words(name: &str) -> &str {
-    if name == Label::NotShown.name() { "not shown" } else { name }
-}
-
-/// Rows of a table that the text shows.
-const MOST_ROWS: usize = 20;
-/// Causes of a row that the text shows.
-const MOST_CAUSES: usize = 3;
-
-fn rows(f: &mut fmt::Formatter<'_>, title: &str, groups: &[&Group]) -> fmt::Result {
-    if groups.is_empty() {
-        return Ok(());
-    }
-    writeln!(f, "\n{title}")?;
-    writeln!(f, "  {:>7} {:>9} {:>9} {:>9} {:>9}", "calls", "total", "median", "99 %", "most")?;
-    for Group { name, sum, .. } in groups.iter().take(MOST_ROWS) {
-        let [total, median, p99, most] = [sum.ns, sum.p50_ns, sum.p99_ns, sum.max_ns].map(time);
-        let causes = sum.shares.iter().take(MOST_CAUSES).filter(|share| share.share >= WORTH_TELLING);
-        let causes: Vec<_> = causes
-            .map(|share| format!("{} {:.0} %", cause_words(&share.cause), share.share * 100.0))
-            .collect();
-        let causes = causes.join(", ");
-        writeln!(f, "  {:>7} {total:>9} {median:>9} {p99:>9} {most:>9}  {name}: {causes}", sum.calls)?;
-    }
-    match groups.len().saturating_sub(MOST_ROWS) {
-        0 => Ok(()),
-        more => writeln!(f, "  and {} more (--format json has all)", units::counted(more as u64, "row")),
-    }
-}
-
-impl Analysis {
-    fn sums(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (what, sum) in
-            [("all calls", &self.all), ("the slowest 1 %", &self.slowest), ("oneway calls", &self.oneway)]
-        {
-            if sum.calls == 0 {
-                continue;
-            }
-            let Sum { calls, ns, min_ns, p50_ns, p99_ns, max_ns, shares } = sum;
-            writeln!(
-                f,
-                "\n{what}: {calls}, together {}; least {}, median {}, 99 % {}, most {}",
-                time(*ns),
-                time(*min_ns),
-                time(*p50_ns),
-                time(*p99_ns),
-                time(*max_ns),
-            )?;
-            for share in shares.iter().filter(|share| share.share >= 0.001) {
-                writeln!(
-                    f,
-                    "  {:>5.1} %  {:<25} {}",
-                    share.share * 100.0,
-                    cause_words(&share.cause),
-                    time(share.ns)
-                )?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The rows with the most time, then those that wait by design.
-    fn table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(by) = self.by else { return Ok(()) };
-        let (waiting, working): (Vec<&Group>, Vec<&Group>) =
-            self.groups.iter().partition(|group| group.waits_by_design);
-        rows(f, &format!("by {by}; nested calls count in their own row, too"), &working)?;
-        rows(f, "waiting by design: the server slept for nearly all of nearly each call", &waiting)
-    }
 }
