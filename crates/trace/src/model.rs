@@ -133,6 +133,11 @@ impl Model {
         self.history.thread(tid).map_or(Name::NONE, |thread| thread.comm)
     }
 
+    /// Name of a thread that a slice names as the owner of a lock.
+    pub(crate) fn owner_name(&self, tid: i32) -> Option<&str> {
+        self.slices.owner(tid)
+    }
+
     /// Name of a slice; empty for none.
     #[must_use]
     pub fn slice_text(&self, name: SliceName) -> &str {
@@ -265,6 +270,9 @@ impl Model {
         let (ts, history) = (event.ts, &mut self.history);
         let waker = if event.context.in_interrupt() || event.tid <= 0 { -1 } else { event.tid };
         let by = (waker, event.cpu);
+        if matches!(event.kind, Kind::Waking(_) | Kind::Binder(..) | Kind::Print(_)) {
+            history.introduce(waker, event);
+        }
         match &event.kind {
             Kind::Switch { prev, state, next } => {
                 history.switch(ts, event.cpu, *prev, *state, *next);
@@ -275,9 +283,6 @@ impl Model {
                 }
             }
             Kind::Waking(Wake { task, target_cpu }) => {
-                if let (Some(_), Some(thread)) = (event.tgid, history.thread_mut(waker)) {
-                    thread.tgid = event.tgid;
-                }
                 history.waking(ts, by, *task, *target_cpu);
             }
             Kind::Wakeup(Wake { task, target_cpu }) | Kind::WakeupNew(Wake { task, target_cpu }) => {

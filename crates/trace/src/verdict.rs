@@ -35,6 +35,7 @@ pub use slow::{BlockingTask, CallSegment, InversionDetail, Reason, SlowCall};
 pub(crate) use slow::{label, outcome};
 pub use sums::{Share, Sum};
 pub use unfinished::{FailureInfo, OnewaySpam};
+pub(crate) use who::People;
 pub use who::ThreadInfo;
 
 use crate::event::{Event, Kind, Name, Names};
@@ -57,7 +58,7 @@ const MOST_TASKS: usize = 1 << 16;
 pub struct Filter {
     /// Thread or process IDs of the caller or the server.
     pub pids: Vec<i32>,
-    /// Substring of the caller's or the server's name.
+    /// Substring of the name of the calling or the serving thread, or of its process.
     pub comm: Option<String>,
     /// Only calls that binderperf's own marks name.
     pub own: bool,
@@ -81,7 +82,11 @@ impl Filter {
         };
         let by_comm = |comm: &String| {
             let has = |name: Name| names.text(name).contains(comm.as_str());
-            has(call.client.comm) || call.server.is_some_and(|server| has(server.comm))
+            let process = |pid: Option<i32>| pid.is_some_and(|pid| has(names.known.process(pid)));
+            has(call.client.comm)
+                || call.server.is_some_and(|server| has(server.comm))
+                || process(call.client.tgid)
+                || process(Some(call.to_proc))
         };
         let by_mark =
             |mark: &String| call.label.as_deref().is_some_and(|label| label.contains(mark.as_str()));
@@ -375,12 +380,12 @@ impl Analyzer {
             counts: tally.counts,
             unanswered: describe_all(&tally.unfinished.waiting),
             failed: describe_all(&tally.unfinished.failed),
-            oneway_spam: tally.unfinished.spam(&self.model, names),
+            oneway_spam: tally.unfinished.spam(People { model: &self.model, names }),
             all: tally.calls.sum(1.0),
             slowest: tally.calls.sum(0.01),
             oneway: tally.oneway.sum(1.0),
             by,
-            groups: by.map_or_else(Vec::new, |_| tally.groups.found(&self.model, names)),
+            groups: by.map_or_else(Vec::new, |_| tally.groups.found(People { model: &self.model, names })),
             behind,
             inversions: tally.inversions,
             marks: self.marks.clone().cost(),

@@ -4,12 +4,15 @@
 use std::fs::File;
 use std::path::Path;
 
-use trace::verdict::{Analysis, AnalysisOptions, Analyzer, Sum};
+use trace::verdict::{Analysis, AnalysisOptions, Analyzer, By, Sum};
 
 fn analysed(name: &str, deadline_ns: Option<u64>) -> Analysis {
+    with(name, AnalysisOptions { deadline_ns, worst: 10, ..AnalysisOptions::default() })
+}
+
+fn with(name: &str, options: AnalysisOptions) -> Analysis {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/cases").join(name);
     let mut reader = trace::open(File::open(path).expect("a fixture")).expect("a trace");
-    let options = AnalysisOptions { deadline_ns, worst: 10, ..AnalysisOptions::default() };
     let mut analyzer = Analyzer::new(options);
     while let Some(event) = reader.next() {
         analyzer.take(&event, reader.names());
@@ -106,6 +109,24 @@ fn oneway_calls_that_fail_are_spam_or_are_never_taken_are_named() {
     let [call] = &found.unanswered[..] else { panic!("{:?}", found.unanswered) };
     assert_eq!((call.caller.comm.as_str(), call.server_process, call.code), ("some.fwupd.app", 1196, 3));
     assert!(call.oneway && call.server.is_none() && !call.missed, "{call:#?}");
+}
+
+#[test]
+fn threads_and_processes_have_the_names_that_any_packet_has() {
+    let found = analysed("names.pftrace", None);
+    let call = found.slow.first().expect("a call");
+    assert_eq!(
+        (call.caller.comm.as_str(), call.caller.process.as_str()),
+        ("client-main", "com.example.client")
+    );
+    let server = call.server.as_ref().expect("it was served");
+    assert_eq!((server.comm.as_str(), server.tid, server.pid), ("binder:200_1", 201, Some(200)));
+    assert_eq!(server.process, "vendor.example.hardware.power-service");
+    let words = "of client-main 100 (com.example.client, priority unknown) to binder:200_1 201 (vendor.example.hardware.power-service)";
+    assert!(call.verdict.contains(words), "{}", call.verdict);
+    let options = AnalysisOptions { by: Some(By::Pair), ..AnalysisOptions::default() };
+    let pairs = with("names.pftrace", options).groups;
+    assert_eq!(pairs[0].name, "com.example.client 100 -> vendor.example.hardware.power-service 200");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! String interning: events carry small numbers instead of strings.
+//! String interning: events carry small numbers instead of strings. And the names of processes and threads that a trace's
+//! tables have beside its events: process trees, `saved_cmdlines`.
 //! Not here: printed text, which seldom repeats (`Kind::Print`).
 
 use crate::hash::FastHash;
@@ -36,11 +37,13 @@ const MOST: usize = 1 << 20;
 pub struct Names {
     texts: Vec<Box<str>>,
     by_bytes: HashMap<Box<[u8]>, Name, FastHash>,
+    /// Processes and threads of the trace's tables.
+    pub(crate) known: KnownTasks,
 }
 
 impl Default for Names {
     fn default() -> Self {
-        Self { texts: vec!["".into()], by_bytes: HashMap::default() }
+        Self { texts: vec!["".into()], by_bytes: HashMap::default(), known: KnownTasks::default() }
     }
 }
 
@@ -71,6 +74,53 @@ impl Names {
     #[must_use]
     pub fn text(&self, name: Name) -> &str {
         self.texts.get(name.index()).map_or("", |text| text)
+    }
+}
+
+/// Maximum number of processes and of threads remembered.
+const MOST_KNOWN: usize = 1 << 20;
+
+/// Thread of a table.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KnownThread {
+    pub(crate) comm: Name,
+    pub(crate) pid: Option<i32>,
+}
+
+/// Processes and threads of a trace's tables. The last entry of a number counts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownTasks {
+    processes: HashMap<i32, Name, FastHash>,
+    threads: HashMap<i32, KnownThread, FastHash>,
+}
+
+impl KnownTasks {
+    pub(crate) fn set_process(&mut self, pid: i32, command: Name) {
+        if pid > 0
+            && command.is_some()
+            && (self.processes.len() < MOST_KNOWN || self.processes.contains_key(&pid))
+        {
+            self.processes.insert(pid, command);
+        }
+    }
+
+    pub(crate) fn set_thread(&mut self, tid: i32, comm: Name, pid: Option<i32>) {
+        if tid <= 0 || (self.threads.len() >= MOST_KNOWN && !self.threads.contains_key(&tid)) {
+            return;
+        }
+        let known = self.threads.entry(tid).or_default();
+        if comm.is_some() {
+            known.comm = comm;
+        }
+        known.pid = pid.or(known.pid);
+    }
+
+    pub(crate) fn process(&self, pid: i32) -> Name {
+        self.processes.get(&pid).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn thread(&self, tid: i32) -> KnownThread {
+        self.threads.get(&tid).copied().unwrap_or_default()
     }
 }
 

@@ -384,6 +384,15 @@ impl History {
         self.of_thread(tid, |thread| thread.run.push(since, SchedState::Running { cpu }));
     }
 
+    /// Takes over what an event of a thread says of it: its process, and its name if no scheduler's event has told it.
+    pub(crate) fn introduce(&mut self, tid: i32, event: &Event) {
+        let Some(thread) = self.thread_mut(tid) else { return };
+        thread.tgid = event.tgid.or(thread.tgid);
+        if !thread.comm.is_some() {
+            thread.comm = event.comm;
+        }
+    }
+
     /// `sched_switch`: `next` gets the CPU that `prev` left.
     pub(crate) fn switch(&mut self, ts: u64, cpu: u32, prev: Task, state: State, next: Task) {
         let who = Occupant { tid: next.tid, comm: next.comm, prio: Some(next.prio) };

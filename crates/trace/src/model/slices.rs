@@ -18,6 +18,8 @@ const LONGEST: usize = 512;
 pub(crate) struct SliceNames {
     texts: Vec<Box<str>>,
     known: HashMap<Box<str>, SliceName, FastHash>,
+    /// Owners of locks: the first name that has each.
+    owners: HashMap<i32, SliceName, FastHash>,
 }
 
 impl SliceNames {
@@ -33,9 +35,17 @@ impl SliceNames {
         if text.is_empty() {
             return SliceName::NONE;
         }
+        if let Some(owner) = Owner::parse(text).filter(|owner| owner.name.is_some()) {
+            self.owners.entry(owner.tid).or_insert(SliceName(next));
+        }
         self.texts.push(text.into());
         self.known.insert(text.into(), SliceName(next));
         SliceName(next)
+    }
+
+    /// Name of a thread that a slice names as the owner of a lock.
+    pub(crate) fn owner(&self, tid: i32) -> Option<&str> {
+        self.owners.get(&tid).and_then(|slice| Owner::parse(self.text(*slice))?.name)
     }
 
     /// Text of a name; empty for [`SliceName::NONE`].
@@ -50,6 +60,8 @@ impl SliceNames {
 pub(crate) struct Owner<'t> {
     /// The owner's thread ID.
     pub(crate) tid: i32,
+    /// Its name, if the slice has it.
+    pub(crate) name: Option<&'t str>,
     /// The lock: `monitor`, or its name.
     pub(crate) lock: &'t str,
     /// Where the owner took it, `CLASS.METHOD`, if the slice says so.
@@ -66,11 +78,13 @@ impl<'t> Owner<'t> {
                 Some((who, place)) => (who, method(place)),
                 None => (rest.strip_suffix(')')?, None),
             };
-            return Some(Self { tid: tid(who.rsplit_once('(')?.1)?, lock: "monitor", place });
+            let (name, number) = who.rsplit_once('(')?;
+            let name = Some(name.trim()).filter(|name| !name.is_empty());
+            return Some(Self { tid: tid(number)?, name, lock: "monitor", place });
         }
         let (lock, rest) = slice.strip_prefix("Lock contention on ")?.split_once(" (owner tid: ")?;
         let lock = if lock == "a monitor lock" { "monitor" } else { lock };
-        Some(Self { tid: tid(rest.split_once(')')?.0)?, lock, place: None })
+        Some(Self { tid: tid(rest.split_once(')')?.0)?, name: None, lock, place: None })
     }
 }
 
@@ -93,19 +107,25 @@ mod tests {
             (
                 "monitor contention with owner Binder:1210_3 (1533) at void com.android.server.wm.WindowManagerGlobalLock.\
                  run(int, java.lang.String)(WindowManagerService.java:12) waiters=2 blocking from int x.Y.z()(Y.java:1)",
-                Some((1533, "monitor", Some("WindowManagerGlobalLock.run"))),
+                Some((1533, Some("Binder:1210_3"), "monitor", Some("WindowManagerGlobalLock.run"))),
             ),
-            ("monitor contention with owner a (b) (7) at run(X.java:1)", Some((7, "monitor", Some("run")))),
-            ("monitor contention with owner main (9)", Some((9, "monitor", None))),
+            (
+                "monitor contention with owner a (b) (7) at run(X.java:1)",
+                Some((7, Some("a (b)"), "monitor", Some("run"))),
+            ),
+            ("monitor contention with owner main (9)", Some((9, Some("main"), "monitor", None))),
             ("monitor contention with owner t9", None),
             ("monitor contention with owner t (-1) at x", None),
-            ("Lock contention on a monitor lock (owner tid: 12)", Some((12, "monitor", None))),
-            ("Lock contention on thread list lock (owner tid: 45)", Some((45, "thread list lock", None))),
+            ("Lock contention on a monitor lock (owner tid: 12)", Some((12, None, "monitor", None))),
+            (
+                "Lock contention on thread list lock (owner tid: 45)",
+                Some((45, None, "thread list lock", None)),
+            ),
             ("Lock contention on thread list lock (owner tid: 0)", None),
             ("Lock contention on thread list lock", None),
             ("Contending for pthread mutex", None),
         ] {
-            let want = want.map(|(tid, lock, place)| Owner { tid, lock, place });
+            let want = want.map(|(tid, name, lock, place)| Owner { tid, name, lock, place });
             assert_eq!(Owner::parse(slice), want, "{slice}");
         }
     }

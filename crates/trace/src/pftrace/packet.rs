@@ -22,9 +22,18 @@ pub(super) fn process_tree(tree: &[u8], ts: u64, threads: &mut Threads, names: &
             1 => {
                 // The command line, or the main thread's name where there is none.
                 let comm = if part(9).number() != 0 { part(3).bytes() } else { &[] };
-                threads.learn(part(1).int(), part(1).int(), names.intern_bytes(comm), ts);
+                let comm = names.intern_bytes(comm);
+                threads.learn(part(1).int(), part(1).int(), comm, ts);
+                if !comm.is_some() {
+                    let command = names.intern_bytes(part(3).bytes());
+                    names.known.set_process(part(1).int(), command);
+                }
             }
-            2 => threads.learn(part(1).int(), part(3).int(), names.intern_bytes(part(2).bytes()), ts),
+            2 => {
+                let comm = names.intern_bytes(part(2).bytes());
+                threads.learn(part(1).int(), part(3).int(), comm, ts);
+                names.known.set_thread(part(1).int(), comm, Some(part(3).int()).filter(|pid| *pid > 0));
+            }
             _ => {}
         }
     }

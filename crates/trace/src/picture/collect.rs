@@ -10,7 +10,7 @@ use super::slices::{SliceLimiter, number_pairs};
 use crate::event::{Event, Name, Names, State};
 use crate::model::history::{History, Interrupt, Occupant, SchedState, SleepReason};
 use crate::model::{Model, Peer, Transaction};
-use crate::verdict::{Analysis, PathStep, SlowCall, ThreadInfo};
+use crate::verdict::{Analysis, PathStep, People, SlowCall, ThreadInfo};
 
 /// Maximum slices of all lanes of a picture together.
 const MOST_SLICES: usize = 2000;
@@ -125,7 +125,7 @@ impl PictureCollector {
             if request.data.is_none() && request.to < now {
                 let builder = PictureBuilder {
                     history: self.model.history(),
-                    names,
+                    people: People { model: &self.model, names },
                     from: request.from,
                     to: request.to,
                 };
@@ -198,7 +198,7 @@ impl Request {
 
 struct PictureBuilder<'a> {
     history: &'a History,
-    names: &'a Names,
+    people: People<'a>,
     from: u64,
     to: u64,
 }
@@ -224,7 +224,7 @@ impl PictureBuilder<'_> {
             };
             for (Peer { tid, comm, prio, .. }, role) in [*caller, *server].into_iter().zip(roles) {
                 if !known(tid, &threads) {
-                    threads.push((ThreadInfo::of(tid, comm, prio, self.names), role));
+                    threads.push((self.people.thread(tid, comm, prio), role));
                 }
             }
         }
@@ -262,16 +262,14 @@ impl PictureBuilder<'_> {
             if part.tid > 0 && !threads.iter().any(|(who, _)| who.tid == part.tid) {
                 let known = self.history.thread(part.tid);
                 let (comm, prio) = known.map_or((Name::NONE, None), |thread| (thread.comm, thread.prio));
-                threads.push((ThreadInfo::of(part.tid, comm, prio, self.names), Role::Further));
+                threads.push((self.people.thread(part.tid, comm, prio), Role::Further));
             }
         }
         for step in &slow.path {
             if !threads.iter().any(|(who, _)| who.tid == step.tid) {
                 let prio = self.history.thread(step.tid).and_then(|thread| thread.prio);
-                let who = ThreadInfo {
-                    comm: step.comm.clone(),
-                    ..ThreadInfo::of(step.tid, Name::NONE, prio, self.names)
-                };
+                let who =
+                    ThreadInfo { comm: step.comm.clone(), ..self.people.thread(step.tid, Name::NONE, prio) };
                 threads.push((who, Role::Further));
             }
         }
@@ -376,7 +374,7 @@ impl PictureBuilder<'_> {
                     SleepReason::Unsaid if state == State::Uninterruptible => "uninterruptible",
                     SleepReason::Unsaid => return ThreadActivity::Sleeping,
                 };
-                let symbol = self.names.text(place.symbol);
+                let symbol = self.people.names.text(place.symbol);
                 ThreadActivity::Blocked(if symbol.is_empty() {
                     what.to_owned()
                 } else {
@@ -396,7 +394,7 @@ impl PictureBuilder<'_> {
         let slices = kept.longest(slices);
         let interrupts = there.interrupt.slices(self.from, self.to).filter_map(|(begin, end, interrupt)| {
             let what = match interrupt.flatten()? {
-                Interrupt::Hard(irq, name) => match self.names.text(name) {
+                Interrupt::Hard(irq, name) => match self.people.names.text(name) {
                     "" => format!("{irq:?}"),
                     name => name.to_owned(),
                 },
@@ -411,7 +409,7 @@ impl PictureBuilder<'_> {
         match who {
             Some(who) if who.tid == 0 => CpuOccupant::Idle,
             Some(Occupant { tid, comm, prio }) if tid > 0 => {
-                CpuOccupant::Task(ThreadInfo::of(tid, comm, prio, self.names))
+                CpuOccupant::Task(self.people.thread(tid, comm, prio))
             }
             _ => CpuOccupant::Unknown,
         }

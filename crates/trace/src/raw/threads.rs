@@ -30,10 +30,12 @@ impl Threads {
             if comm != "<...>" {
                 let comm = names.intern(comm);
                 threads.at(tid, |thread| *thread = Thread { comm, saved: true, ..*thread });
+                names.known.set_thread(tid, comm, None);
             }
         }
         for (tid, tgid) in pairs(tgids) {
             if let Ok(tgid) = tgid.trim().parse() {
+                names.known.set_thread(tid, Name::NONE, Some(tgid));
                 threads.at(tid, |thread| thread.tgid = Some(tgid));
             }
         }

@@ -1,7 +1,7 @@
 //! Names for the details of causes: interrupts, kernel functions, wakers, slices.
 //! Not here: sentences (`text`).
 
-use super::who::ThreadInfo;
+use super::who::People;
 use crate::cause::{Cause, SliceName, Waker};
 use crate::event::{CodeLocation, Irq, Name, Names};
 use crate::model::{Model, Owner, method_of};
@@ -16,7 +16,12 @@ pub(super) struct Details<'a> {
     pub(super) names: &'a Names,
 }
 
-impl Details<'_> {
+impl<'a> Details<'a> {
+    /// Everybody whom the trace names.
+    pub(super) fn people(&self) -> People<'a> {
+        People { model: self.model, names: self.names }
+    }
+
     /// Detail of a cause: an interrupt's name, a kernel function, a call's number.
     pub(super) fn of(&self, cause: &Cause) -> Option<String> {
         match cause {
@@ -66,7 +71,7 @@ impl Details<'_> {
 
     /// A thread with its name.
     pub(super) fn thread(&self, tid: i32, comm: Name) -> String {
-        ThreadInfo::of(tid, comm, None, self.names).to_string()
+        self.people().thread(tid, comm, None).to_string()
     }
 
     /// What a slice says that a thread was doing: none for one that only repeats that it waited for a lock or a call. A

@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::codes::code_words;
 use super::sums::{Sum, Sums};
+use super::who::People;
 use crate::cause::Cause;
-use crate::event::{Name, Names};
-use crate::model::{Method, Model, Transaction};
+use crate::event::Names;
+use crate::model::{Method, Transaction};
 
 /// What the calls of one row have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,11 +85,10 @@ impl Key {
         }
     }
 
-    fn text(&self, model: &Model, names: &Names) -> String {
-        // A process is called as its first thread is.
-        let process = |pid: i32| match model.name_of(pid) {
-            Name::NONE => format!("process {pid}"),
-            name => format!("{} {pid}", names.text(name)),
+    fn text(&self, people: People<'_>) -> String {
+        let process = |pid: i32| match people.process(pid) {
+            None => format!("process {pid}"),
+            Some(name) => format!("{name} {pid}"),
         };
         match self {
             Self::Pair { caller, callee } => format!("{} -> {}", process(*caller), process(*callee)),
@@ -152,12 +152,12 @@ impl Groups {
     }
 
     /// The rows, those with the most time first and those that wait by design last.
-    pub(super) fn found(&self, model: &Model, names: &Names) -> Vec<Group> {
+    pub(super) fn found(&self, people: People<'_>) -> Vec<Group> {
         let mut groups: Vec<Group> = self
             .rows
             .iter()
             .map(|(key, row)| Group {
-                name: key.text(model, names),
+                name: key.text(people),
                 waits_by_design: is_by_design(row.waits, row.calls),
                 sum: row.sums.sum(1.0),
             })

@@ -124,7 +124,7 @@ pub(super) fn steps(details: &Details<'_>, call: &Transaction) -> Vec<PathStep> 
         ns: link.ns(),
         depth: link.depth,
         tid: link.tid,
-        comm: details.names.text(link.comm).to_owned(),
+        comm: details.people().comm(link.tid, link.comm),
         cause: cause(link).to_owned(),
         detail: detail(details, link),
         doing: doing(details, link),
@@ -177,7 +177,7 @@ pub(super) fn heaviest(details: &Details<'_>, links: &[Link], begins: &[u64]) ->
             _ => None,
         };
         chain.push(ChainLink {
-            who: ThreadInfo::of(tid, link.comm, None, details.names),
+            who: details.people().thread(tid, link.comm, None),
             how: how(waiter.next).unwrap_or_default().to_owned(),
             call,
             lock: owner.map(|owner| owner.lock.to_owned()),

@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use super::codes::code_words;
 use super::groups::{is_by_design, waits};
 use super::slow::label;
+use super::who::People;
 use super::{Analysis, AnalysisOptions, Analyzer, By, Filter, TransactionEvent};
-use crate::event::{Event, Kind, Name, Names};
+use crate::event::{Event, Kind, Names};
 use crate::model::Transaction;
 use crate::report::Report;
 
@@ -181,11 +182,8 @@ impl Sampler {
     pub fn finish(mut self, names: &Names, report: &Report) -> Sampled {
         let kept = &mut self.kept;
         self.analyzer.end_with(names, &mut |met| kept.met(met, names));
-        let model = &self.analyzer.model;
-        let process = |pid: i32| match model.name_of(pid) {
-            Name::NONE => "a process without a name".to_owned(),
-            name => names.text(name).to_owned(),
-        };
+        let people = People { model: &self.analyzer.model, names };
+        let process = |pid: i32| people.process(pid).unwrap_or_else(|| "a process without a name".to_owned());
         let (causes, beyond) = (std::mem::take(&mut self.kept.causes), self.kept.beyond);
         let groups = self.kept.groups(&process);
         Sampled { causes, groups, beyond, analysis: self.analyzer.finish(names, report) }

@@ -148,6 +148,9 @@ pub struct SlowCall {
     pub server: Option<ThreadInfo>,
     /// Called process.
     pub server_process: i32,
+    /// Its name; empty if unknown.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub server_name: String,
     /// CPUs of sender and receiver, if they differ.
     #[serde(default)]
     pub crossed: Option<(u32, u32)>,
@@ -234,7 +237,7 @@ impl SlowCall {
         model: &Model,
         names: &Names,
     ) -> Self {
-        let teller = SlowCallBuilder { call, model, names, details: Details { model, names } };
+        let teller = SlowCallBuilder { call, names, details: Details { model, names } };
         Self {
             debug_id: call.debug_id,
             label: call.label.as_deref().map(ToOwned::to_owned),
@@ -250,9 +253,10 @@ impl SlowCall {
             missed: reported.is_some() || deadline_ns.is_some_and(|deadline| call.is_over(deadline)),
             reported_miss: reported,
             caller: teller.peer(call.client),
-            caller_process: call.client.tgid,
+            caller_process: teller.details.people().pid(call.client.tid).or(call.client.tgid),
             server: call.server.map(|server| teller.peer(server)),
             server_process: call.to_proc,
+            server_name: teller.details.people().process(call.to_proc).unwrap_or_default(),
             crossed: call.crossed(),
             outcome: outcome(call.outcome).to_owned(),
             oneway: call.oneway,
@@ -285,7 +289,6 @@ pub(crate) fn outcome(outcome: Outcome) -> &'static str {
 
 struct SlowCallBuilder<'a> {
     call: &'a Transaction,
-    model: &'a Model,
     names: &'a Names,
     details: Details<'a>,
 }
@@ -300,12 +303,12 @@ struct Made {
 
 impl SlowCallBuilder<'_> {
     fn peer(&self, Peer { tid, comm, prio, .. }: Peer) -> ThreadInfo {
-        ThreadInfo::of(tid, comm, prio, self.names)
+        self.details.people().thread(tid, comm, prio)
     }
 
     /// Thread that a segment is about.
     fn worker(&self, part: &Segment) -> ThreadInfo {
-        ThreadInfo::of(part.tid, self.model.name_of(part.tid), part.prio, self.names)
+        self.details.people().thread(part.tid, Name::NONE, part.prio)
     }
 
     fn moment(&self, part: &Segment) -> CallSegment {

@@ -32,6 +32,9 @@ pub(crate) fn prio(prio: Option<i32>) -> String {
 
 impl fmt::Display for ThreadInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.comm.strip_suffix(&self.tid.to_string()).is_some_and(|name| name.ends_with('_')) {
+            return f.write_str(&self.comm);
+        }
         let gap = if self.comm.is_empty() { "" } else { " " };
         write!(f, "{}{gap}{}", self.comm, self.tid)
     }
@@ -234,11 +237,12 @@ impl Reason {
 
 impl fmt::Display for OnewaySpam {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { caller, server_process, node, code, debug_id, times, .. } = self;
+        let Self { caller, server_process, server_name, node, code, debug_id, times, .. } = self;
+        let process = process_words(*server_process, server_name);
         let times = units::counted(*times, "time");
         write!(
             f,
-            "BR_ONEWAY_SPAM_SUSPECT {times}: {caller} to node {node} of process {server_process}, {}, first with call {debug_id}",
+            "BR_ONEWAY_SPAM_SUSPECT {times}: {caller} to node {node} of {process}, {}, first with call {debug_id}",
             code_words(*code)
         )
     }
@@ -251,6 +255,11 @@ fn tested(label: &str) -> String {
         (Some(pair), Some(class), Some(number)) => format!("P{pair} {class} #{number}: "),
         _ => format!("{label}: "),
     }
+}
+
+/// A process, by its name if it has one.
+pub(crate) fn process_words(pid: i32, name: &str) -> String {
+    if name.is_empty() { format!("process {pid}") } else { format!("{name} {pid}") }
 }
 
 /// Who called whom with what: the beginning of a sentence.
@@ -266,11 +275,15 @@ fn opening(slow: &SlowCall) -> String {
         id if name.is_none() && !answered => _ = write!(text, "{oneway}call {id} (code {})", slow.code),
         id => _ = write!(text, "{oneway}call {id}"),
     }
-    let _ = write!(text, " of {} ({})", slow.caller, prio(slow.caller.prio));
+    let process = slow.caller.other_process().map(|process| format!("{process}, ")).unwrap_or_default();
+    let _ = write!(text, " of {} ({process}{})", slow.caller, prio(slow.caller.prio));
     match &slow.server {
-        Some(server) => _ = write!(text, " to {server}"),
+        Some(server) => {
+            let _ = write!(text, " to {server}");
+            text.extend(server.other_process().map(|process| format!(" ({process})")));
+        }
         None if slow.server_process == 0 => {}
-        None => _ = write!(text, " to process {}", slow.server_process),
+        None => _ = write!(text, " to {}", process_words(slow.server_process, &slow.server_name)),
     }
     text
 }

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::who::ThreadInfo;
-use crate::event::{Binder, Event, Kind, Names, Transaction as Sent};
+use super::who::{People, ThreadInfo};
+use crate::event::{Binder, Event, Kind, Name, Transaction as Sent};
 use crate::model::{Model, Outcome, Transaction};
 
 /// Maximum number of failed calls, and of waiting ones, that are reported one by one.
@@ -40,6 +40,9 @@ pub struct OnewaySpam {
     pub caller: ThreadInfo,
     /// The called process.
     pub server_process: i32,
+    /// Its name; empty if unknown.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub server_name: String,
     /// The called node.
     pub node: i32,
     /// Transaction code of the first of them.
@@ -59,7 +62,17 @@ pub(super) struct Unfinished {
     pub(super) failed: Vec<Transaction>,
     /// Those that still wait, the oldest of them.
     pub(super) waiting: Vec<Transaction>,
-    spam: HashMap<(i32, i32, i32), (i32, Sent, u64, u64)>,
+    /// By sending thread, called process and node.
+    spam: HashMap<(i32, i32, i32), Suspected>,
+}
+
+/// Oneway calls that the driver suspects: the first of them, and how often it said so.
+#[derive(Clone, Copy, Debug)]
+struct Suspected {
+    tid: i32,
+    sent: Sent,
+    first: u64,
+    times: u64,
 }
 
 impl Unfinished {
@@ -85,7 +98,8 @@ impl Unfinished {
         let Some(sent) = model.last_oneway(event.tid) else { return };
         let key = (event.tid, sent.to_proc, sent.target_node);
         if self.spam.len() < MOST || self.spam.contains_key(&key) {
-            self.spam.entry(key).or_insert((event.tid, sent, event.ts, 0)).3 += 1;
+            let first = Suspected { tid: event.tid, sent, first: event.ts, times: 0 };
+            self.spam.entry(key).or_insert(first).times += 1;
         }
     }
 
@@ -96,10 +110,11 @@ impl Unfinished {
     }
 
     /// Suspected oneway calls, those suspected most often first.
-    pub(super) fn spam(&self, model: &Model, names: &Names) -> Vec<OnewaySpam> {
-        let all = self.spam.values().map(|(tid, sent, first, times)| OnewaySpam {
-            caller: ThreadInfo::of(*tid, model.name_of(*tid), None, names),
+    pub(super) fn spam(&self, people: People<'_>) -> Vec<OnewaySpam> {
+        let all = self.spam.values().map(|Suspected { tid, sent, first, times }| OnewaySpam {
+            caller: people.thread(*tid, Name::NONE, None),
             server_process: sent.to_proc,
+            server_name: people.process(sent.to_proc).unwrap_or_default(),
             node: sent.target_node,
             code: sent.code,
             debug_id: sent.debug_id,
