@@ -37,6 +37,17 @@ pub fn describe(error: &io::Error) -> String {
     }
 }
 
+/// The errno of an error, or the one that its kind stands for if it carries none; `None` if that is unknown.
+#[must_use]
+pub fn number(error: &io::Error) -> Option<i32> {
+    error.raw_os_error().or(match error.kind() {
+        io::ErrorKind::ConnectionReset => Some(ECONNRESET),
+        io::ErrorKind::Interrupted => Some(EINTR),
+        io::ErrorKind::InvalidInput => Some(EINVAL),
+        _ => None,
+    })
+}
+
 /// The result of a system call that returns a negative number and sets `errno` on failure.
 pub(crate) fn check(result: impl Into<i64>) -> io::Result<()> {
     if result.into() < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
@@ -61,5 +72,13 @@ mod tests {
     fn an_errno_is_said_by_name() {
         assert_eq!(describe(&io::Error::from_raw_os_error(EBUSY)), "EBUSY (Device or resource busy)");
         assert_eq!(describe(&io::Error::other("plain")), "plain");
+    }
+
+    #[test]
+    fn an_error_without_an_errno_has_that_of_its_kind() {
+        let gone = io::Error::new(io::ErrorKind::ConnectionReset, "the broker is gone");
+        assert_eq!(number(&gone), Some(ECONNRESET));
+        assert_eq!(number(&io::Error::from_raw_os_error(EBUSY)), Some(EBUSY));
+        assert_eq!(number(&io::Error::other("plain")), None);
     }
 }

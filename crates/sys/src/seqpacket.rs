@@ -7,6 +7,7 @@ use std::mem::{offset_of, size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::errno::{check, new_descriptor};
 
@@ -289,16 +290,28 @@ pub struct Seen {
     pub hung_up: bool,
 }
 
-/// Waits until there is a message or the end, for at most `timeout_ms` (0: looks only).
+/// Waits until there is a message or the end, for at most `timeout_ms` (0: looks only), however many signals come.
 ///
 /// # Errors
 /// `ENOMEM`.
 pub fn poll(socket: BorrowedFd<'_>, timeout_ms: i32) -> io::Result<Seen> {
     let mut asked = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    retried(|| {
+    let deadline = Instant::now() + Duration::from_millis(timeout_ms.max(0) as u64);
+    let mut left_ms = timeout_ms;
+    loop {
         // SAFETY: one live pollfd, as the count says.
-        unsafe { libc::poll(&raw mut asked, 1, timeout_ms) as libc::ssize_t }
-    })?;
+        let result = unsafe { libc::poll(&raw mut asked, 1, left_ms) };
+        match check(result) {
+            Ok(()) => break,
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+            Err(_) if timeout_ms < 0 => {}
+            Err(_) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                // Rounded up: not before the deadline.
+                left_ms = left.as_micros().div_ceil(1000) as i32;
+            }
+        }
+    }
     let ends = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
     Ok(Seen { readable: asked.revents & libc::POLLIN != 0, hung_up: asked.revents & ends != 0 })
 }
