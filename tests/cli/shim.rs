@@ -24,19 +24,19 @@ pub(crate) fn library() -> &'static Path {
     })
 }
 
-/// Compiles the program.
-fn compiled(folder: &Folder, options: &[&str]) -> String {
-    let program = folder.path("device");
+/// Compiles a program of `tests/programs`.
+pub(crate) fn compiled(folder: &Folder, name: &str, options: &[&str]) -> String {
+    let program = folder.path(name);
     let mut compiler = Command::new("cc");
     compiler.args(["-O1", "-D_FORTIFY_SOURCE=2", "-Wall", "-Werror", "-pthread", "-o", &program]);
-    run(compiler.args(options).arg(format!("{ROOT}/tests/programs/device.c")));
+    run(compiler.args(options).arg(format!("{ROOT}/tests/programs/{name}.c")));
     program
 }
 
 /// Plays a scene in a context of its own.
 fn play(scene: &str) -> Called {
     let folder = Folder::new(&format!("shim-{scene}"));
-    let program = compiled(&folder, &[]);
+    let program = compiled(&folder, "device", &[]);
     let library = library().to_string_lossy();
     let words =
         ["shim", "--library", &library, "--context-dir", &folder.path("context"), "--", &program, scene];
@@ -84,9 +84,14 @@ fn signals_take_nothing_from_a_thread() {
 }
 
 #[test]
+fn a_device_is_not_sent_to_another_process() {
+    play("sends").ended(0).printed_nothing();
+}
+
+#[test]
 fn a_defect_would_be_seen() {
     let folder = Folder::new("shim-without");
-    let program = compiled(&folder, &[]);
+    let program = compiled(&folder, "device", &[]);
     binderperf(&["shim", "--library", &folder.path("none"), "--", &program, "calls"])
         .ended(3)
         .complained("ENOENT");
@@ -102,9 +107,9 @@ fn a_defect_would_be_seen() {
 #[test]
 fn a_static_program_is_supervised() {
     let folder = Folder::new("shim-static");
-    let program = compiled(&folder, &["-static"]);
+    let program = compiled(&folder, "device", &["-static"]);
     let directory = folder.path("context");
-    for scene in ["calls", "signals"] {
+    for scene in ["calls", "signals", "sends"] {
         let called = binderperf(&["shim", "--context-dir", &directory, "--", &program, scene]);
         if called.stderr.contains("cannot supervise") {
             println!("skipped: {}", called.stderr);

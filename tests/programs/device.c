@@ -377,6 +377,66 @@ static void dies(void)
 	CHECK(waitpid(child, NULL, 0) == child);
 }
 
+// Sends a descriptor in a call; what came of it, and the errno of a failure.
+static uint32_t sent(int fd, int number, uint32_t flags, int *error)
+{
+	struct binder_fd_object object = {.hdr.type = BINDER_TYPE_FD, .fd = number};
+	binder_size_t offset = 0;
+	struct command command = transaction(BC_TRANSACTION, 7, "");
+	command.data.flags = flags;
+	command.data.data_size = sizeof object;
+	command.data.data.ptr.buffer = (uintptr_t)&object;
+	command.data.offsets_size = sizeof offset;
+	command.data.data.ptr.offsets = (uintptr_t)&offset;
+	CHECK(write_read(fd, &command, sizeof command, NULL, 0) == 0);
+	struct binder_transaction_data reply;
+	uint32_t good = flags & TF_ONE_WAY ? BR_TRANSACTION_COMPLETE : BR_REPLY;
+	uint32_t got = await(fd, good, BR_FAILED_REPLY, &reply, sizeof reply);
+	struct binder_extended_error extended = {0};
+	CHECK(ioctl(fd, BINDER_GET_EXTENDED_ERROR, &extended) == 0);
+	*error = -extended.param;
+	return got;
+}
+
+// docs/clients.md: what stands for a device stands for nothing elsewhere, so a call that carries it fails at once.
+static void sends(void)
+{
+	enum { SYNC = 0 };
+	int fd = opened();
+	char *map = mapped(fd);
+	struct flat_binder_object node = {.flags = FLAT_BINDER_FLAG_ACCEPTS_FDS};
+	uint32_t enter = BC_ENTER_LOOPER;
+	CHECK(ioctl(fd, BINDER_SET_CONTEXT_MGR_EXT, &node) == 0);
+	CHECK(write_read(fd, &enter, sizeof enter, NULL, 0) == 0);
+	pid_t child = fork();
+	if (child == 0) {
+		int own = opened(), error, ends[2];
+		mapped(own);
+		CHECK(pipe(ends) == 0);
+		int devices[] = {own, dup(own), opened()};
+		for (int device = 0; device < 3; device++) {
+			CHECK(sent(own, devices[device], SYNC, &error) == BR_FAILED_REPLY && error == EINVAL);
+			CHECK(sent(own, devices[device], TF_ONE_WAY, &error) == BR_FAILED_REPLY && error == EINVAL);
+			CHECK(works(devices[device]));
+		}
+		CHECK(sent(own, ends[1], TF_ONE_WAY, &error) == BR_TRANSACTION_COMPLETE);
+		CHECK(sent(own, ends[1], SYNC, &error) == BR_REPLY);
+		char bytes[2];
+		CHECK(read(ends[0], bytes, 2) == 2 && memcmp(bytes, "xx", 2) == 0);
+		_exit(0);
+	}
+	for (int answered = 0; !answered;) {
+		struct binder_transaction_data call;
+		await(fd, BR_TRANSACTION, BR_TRANSACTION, &call, sizeof call);
+		struct binder_fd_object *object = (struct binder_fd_object *)(uintptr_t)call.data.ptr.buffer;
+		CHECK((char *)object >= map && write(object->fd, "x", 1) == 1 && close(object->fd) == 0);
+		answered = !(call.flags & TF_ONE_WAY);
+		struct command reply = transaction(BC_REPLY, 0, "answer");
+		CHECK(!answered || write_read(fd, &reply, sizeof reply, NULL, 0) == 0);
+	}
+	ended_well(child);
+}
+
 struct waiter {
 	const char *how;
 	int fd;
@@ -506,7 +566,7 @@ int main(int count, char **words)
 		const char *name;
 		void (*play)(void);
 	} scenes[] = {{"bad_input", bad_input}, {"numbers", numbers}, {"forks", forks}, {"close_wakes", close_wakes},
-		{"calls", calls}, {"dies", dies}, {"cancelled", cancelled}, {"signals", signals}};
+		{"calls", calls}, {"dies", dies}, {"sends", sends}, {"cancelled", cancelled}, {"signals", signals}};
 	alarm(30);
 	for (unsigned scene = 0; scene < sizeof scenes / sizeof *scenes; scene++)
 		if (count == 2 && strcmp(words[1], scenes[scene].name) == 0) {

@@ -13,7 +13,7 @@ use abi::layout::{
 use super::client::identity::Identity;
 use super::client::{Area, Opener, Process};
 use super::context::EmbeddedContext;
-use super::program::Program;
+use super::program::{OwnNumbers, Program};
 use super::rpc::protocol::StateFile;
 use super::trace_events::TraceWriter;
 use driver::connection::{Connection, Exchange, OpenOptions};
@@ -131,9 +131,9 @@ impl EmbeddedConnection {
 
     /// From now on, descriptors that arrive belong to the program under the numbers in their FD objects, as the kernel's
     /// driver installs them (contract OBJ-11, OBJ-13): nothing here closes them, and `take_fd` finds none. For programs
-    /// that read the numbers themselves.
-    pub fn install_descriptors(&self) {
-        self.process.install_descriptors();
+    /// that read the numbers themselves. `own`: how it treats the numbers that it sends.
+    pub fn install_descriptors(&self, own: OwnNumbers) {
+        self.process.install_descriptors(own);
     }
 
     /// Gives up a forked child's part in its parent's connection: what the child holds of it no longer keeps the parent's

@@ -36,6 +36,6 @@ mod watch;
 pub use client::Area;
 pub use connection::EmbeddedConnection;
 pub use context::EmbeddedContext;
-pub use program::Program;
+pub use program::{OwnNumbers, Program};
 pub use settings::{Inherit, Settings, Waiting};
 pub use watch::BrokerWatch;

@@ -5,6 +5,9 @@
 use std::fmt::Debug;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
+
+use sys::errno::EINVAL;
 
 /// A program in another process. `thread` is the kernel thread id for which the present call is made.
 pub trait Program: Debug + Send + Sync {
@@ -20,7 +23,7 @@ pub trait Program: Debug + Send + Sync {
     /// A copy of the calling thread's descriptor.
     ///
     /// # Errors
-    /// `EBADF`: the number names nothing.
+    /// `EBADF`: the number names nothing. `EINVAL`: it stands for something that no other process can use.
     fn descriptor(&self, thread: i32, number: i32) -> io::Result<OwnedFd>;
 
     /// Gives the calling thread's process a descriptor, which belongs to it from now on; returns its number there.
@@ -39,11 +42,18 @@ pub trait Program: Debug + Send + Sync {
     fn waits(&self, thread: i32) -> bool;
 }
 
+/// How a program of this process that reads the numbers of its descriptors itself treats them.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnNumbers {
+    /// Whether a number stands for something that only this process can use: a call that carries it fails with `EINVAL`.
+    pub is_bound: fn(i32) -> bool,
+}
+
 /// The memory and the descriptors of the thread for which a call is made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Caller<'p> {
     /// A thread of this process.
-    Here,
+    Here(&'p OnceLock<OwnNumbers>),
     /// A thread of a supervised program.
     There(&'p dyn Program, i32),
 }
@@ -55,7 +65,7 @@ impl Caller<'_> {
     /// `EFAULT`.
     pub(crate) fn read(self, address: u64, bytes: &mut [u8]) -> io::Result<()> {
         match self {
-            Self::Here => sys::own_memory::read(address, bytes),
+            Self::Here(_) => sys::own_memory::read(address, bytes),
             Self::There(program, thread) => program.read(thread, address, bytes),
         }
     }
@@ -63,10 +73,13 @@ impl Caller<'_> {
     /// A copy of the descriptor with a number.
     ///
     /// # Errors
-    /// `EBADF`, `EMFILE`.
+    /// `EBADF`, `EMFILE`. `EINVAL`: no other process can use it.
     pub(crate) fn descriptor(self, number: i32) -> io::Result<OwnedFd> {
         match self {
-            Self::Here => sys::descriptor::duplicate(number),
+            Self::Here(numbers) if numbers.get().is_some_and(|own| (own.is_bound)(number)) => {
+                Err(io::Error::from_raw_os_error(EINVAL))
+            }
+            Self::Here(_) => sys::descriptor::duplicate(number),
             Self::There(program, thread) => program.descriptor(thread, number),
         }
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use driver::connection::Connection;
-use embedded::device_path;
+use embedded::{OwnNumbers, device_path};
 use sys::errno::{EEXIST, EINVAL, EMFILE, ENOTDIR, EPERM};
 
 use crate::file::OpenFile;
@@ -43,7 +43,9 @@ pub fn open_named(directory: Option<&Path>, name: &str, flags: i32) -> io::Resul
     if flags & create == create {
         return errno(EEXIST);
     }
-    let file = OpenFile::open(directory, name, flags & libc::O_NONBLOCK != 0)?;
+    // What stands for a device here stands for nothing in another process.
+    let own = OwnNumbers { is_bound: table::has };
+    let file = OpenFile::open(directory, name, flags & libc::O_NONBLOCK != 0, own)?;
     let number = sys::descriptor::placeholder(flags)?;
     enter(number, file)
 }

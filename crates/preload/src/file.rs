@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use driver::connection::{Connection, Context, OpenOptions};
-use embedded::{EmbeddedConnection, EmbeddedContext, Settings};
+use embedded::{EmbeddedConnection, EmbeddedContext, OwnNumbers, Settings};
 use sys::errno::{EINVAL, EIO};
 
 use crate::context;
@@ -26,11 +26,16 @@ thread_local! {
 }
 
 impl OpenFile {
-    /// Opens the device of a name: of the user's context, or in a directory.
+    /// Opens the device of a name: of the user's context, or in a directory. `own`: which numbers stand for devices.
     ///
     /// # Errors
     /// `EIO`; why is told on standard error.
-    pub fn open(directory: Option<&Path>, name: &str, nonblocking: bool) -> io::Result<Arc<Self>> {
+    pub fn open(
+        directory: Option<&Path>,
+        name: &str,
+        nonblocking: bool,
+        own: OwnNumbers,
+    ) -> io::Result<Arc<Self>> {
         let told = |why: &dyn std::fmt::Display| {
             eprintln!("libbinderperf: cannot open the context {name}: {why}");
             io::Error::from_raw_os_error(EIO)
@@ -47,7 +52,7 @@ impl OpenFile {
         };
         let connection =
             context.open(OpenOptions { map_size: 0, nonblocking }).map_err(|error| told(&error))?;
-        connection.install_descriptors();
+        connection.install_descriptors(own);
         Ok(Arc::new(Self { opener: std::process::id(), connection }))
     }
 

@@ -33,7 +33,7 @@ const PAUSE: std::time::Duration = std::time::Duration::from_micros(50);
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     pub(crate) calls: Arc<Calls>,
-    pub(crate) registry: Registry,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) directory: std::path::PathBuf,
     pub(crate) settings: Settings,
     pub(crate) report: Report,

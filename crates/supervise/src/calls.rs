@@ -2,6 +2,7 @@
 //! Not here: the answers (`answer`, `ioctl`).
 
 use std::collections::HashMap;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::mem::offset_of;
@@ -26,16 +27,26 @@ pub(crate) struct Current {
     pub(crate) waits_here: bool,
 }
 
+/// Tells whether a descriptor names a file that stands for a device.
+pub(crate) struct IsDevice(pub(crate) Box<dyn Fn(BorrowedFd<'_>) -> bool + Send + Sync>);
+
+impl fmt::Debug for IsDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("IsDevice")
+    }
+}
+
 /// Calls under way, by the number of their thread.
 #[derive(Debug)]
 pub(crate) struct Calls {
     pub(crate) listener: Listener,
+    is_device: IsDevice,
     by_thread: Mutex<HashMap<i32, Current>>,
 }
 
 impl Calls {
-    pub(crate) fn new(listener: Listener) -> Self {
-        Self { listener, by_thread: Mutex::default() }
+    pub(crate) fn new(listener: Listener, is_device: IsDevice) -> Self {
+        Self { listener, is_device, by_thread: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<i32, Current>> {
@@ -126,7 +137,12 @@ impl embedded::Program for Program {
     }
 
     fn descriptor(&self, thread: i32, number: i32) -> io::Result<OwnedFd> {
-        self.calls.of(thread)?.process.descriptor(number)
+        let copy = self.calls.of(thread)?.process.descriptor(number)?;
+        // Other supervisors do not know it, and this copy would hide the program's close.
+        match (self.calls.is_device.0)(copy.as_fd()) {
+            true => Err(io::Error::from_raw_os_error(sys::errno::EINVAL)),
+            false => Ok(copy),
+        }
     }
 
     fn install(&self, thread: i32, descriptor: BorrowedFd<'_>) -> io::Result<i32> {

@@ -37,7 +37,7 @@ use sys::notification::Listener;
 use sys::other_process::OtherProcess;
 
 use answer::Supervisor;
-use calls::Calls;
+use calls::{Calls, IsDevice};
 use registry::Registry;
 use worker::Workers;
 
@@ -148,9 +148,13 @@ pub fn run(mut command: Command, options: Options) -> Result<ExitStatus, Supervi
                 .to_owned(),
         ));
     }
+    let registry = Arc::new(Registry::new()?);
+    // The devices in the registry know their calls.
+    let devices = Arc::downgrade(&registry);
+    let is_device = IsDevice(Box::new(move |fd| devices.upgrade().is_some_and(|all| all.find(fd).is_some())));
     let supervisor = Arc::new(Supervisor {
-        calls: Arc::new(Calls::new(listener)),
-        registry: Registry::new()?,
+        calls: Arc::new(Calls::new(listener, is_device)),
+        registry,
         directory: options.directory,
         settings: options.settings,
         report: options.report,

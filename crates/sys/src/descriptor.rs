@@ -10,13 +10,14 @@ use std::path::Path;
 
 use crate::errno::{check, new_descriptor};
 
-/// A new descriptor (closed on exec) of what `number` names at this moment.
+/// A new descriptor (closed on exec) of what `number` names at this moment. Asks the kernel itself: where the C library's
+/// functions are replaced (crate `preload`), a copy of a device would be one more device.
 ///
 /// # Errors
 /// `EBADF`: it names nothing. `EMFILE`.
 pub fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: takes integers; a number that names nothing is answered with an error.
-    let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 0) };
+    let copy = unsafe { libc::syscall(libc::SYS_fcntl, number, libc::F_DUPFD_CLOEXEC, 0) };
     // SAFETY: the result of F_DUPFD_CLOEXEC.
     unsafe { new_descriptor(copy) }
 }

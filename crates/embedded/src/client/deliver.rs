@@ -5,7 +5,6 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
-use std::sync::atomic::Ordering;
 
 use abi::codes::{br, object, tf};
 use abi::layout::{BufferObject, FdArrayObject, FdObject, TransactionData, TransactionDataSecctx};
@@ -203,9 +202,9 @@ impl Process {
             let Some(kind) = arena.peek::<u32>(at) else { continue };
             if kind == object::FD {
                 let Some(fd) = all.next() else { break };
-                let number = match self.installs_descriptors.load(Ordering::Relaxed) {
-                    true => fd.into_raw_fd(),
-                    false => placed.take(caller, fd, Some(base + at))?,
+                let number = match self.own_numbers.get() {
+                    Some(_) => fd.into_raw_fd(),
+                    None => placed.take(caller, fd, Some(base + at))?,
                 };
                 arena.poke(at + std::mem::offset_of!(FdObject, fd) as u64, &(number as u64).to_ne_bytes());
             } else if kind == object::FDA {

@@ -68,7 +68,7 @@ use sys::sealed_memory::SealedMemory;
 
 use self::core::thread::Thread;
 use self::core::{Core, LooperPool};
-use super::program::{Caller, Program};
+use super::program::{Caller, OwnNumbers, Program};
 use super::rpc::connection::BrokerConnection;
 use super::rpc::framing::{self, Hello};
 use super::rpc::protocol::{Request, Sched, ThreadKey};
@@ -156,8 +156,9 @@ pub(super) struct Process {
     arena: OnceLock<Arena>,
     outbox: Lock<SealedMemory>,
     nonblocking: AtomicBool,
-    /// The number in a delivered FD object is the program's own descriptor, which nobody takes over from this value.
-    installs_descriptors: AtomicBool,
+    /// For a program that reads and writes descriptors in calls as numbers: what arrives is its own, and nobody takes it
+    /// over from this value.
+    own_numbers: OnceLock<OwnNumbers>,
     /// CPU of the last caller through a call slot, plus 1; 0 for none. A hint for waiting.
     caller_cpu: AtomicU32,
     locals: Box<[Local; doorbell::SLOTS as usize]>,
@@ -205,7 +206,7 @@ impl Process {
             inbox_broken: AtomicBool::new(false),
             outbox: Lock::new(welcome.outbox),
             nonblocking: AtomicBool::new(options.nonblocking),
-            installs_descriptors: AtomicBool::new(false),
+            own_numbers: OnceLock::new(),
             caller_cpu: AtomicU32::new(0),
             locals: Box::new(std::array::from_fn(|_| Local::default())),
             home: inherit::Home::of(who),
@@ -241,7 +242,7 @@ impl Process {
     #[inline]
     fn caller(&self, who: Identity) -> Caller<'_> {
         match &self.program {
-            None => Caller::Here,
+            None => Caller::Here(&self.own_numbers),
             Some(program) => Caller::There(&**program, who.tid()),
         }
     }
@@ -342,8 +343,9 @@ impl Process {
     }
 
     /// See [`EmbeddedConnection::install_descriptors`](crate::connection::EmbeddedConnection::install_descriptors).
-    pub(super) fn install_descriptors(&self) {
-        self.installs_descriptors.store(true, Ordering::Relaxed);
+    pub(super) fn install_descriptors(&self, own: OwnNumbers) {
+        // The first call counts.
+        let _ = self.own_numbers.set(own);
     }
 
     /// See [`EmbeddedConnection::leave_to_parent`](crate::connection::EmbeddedConnection::leave_to_parent).

@@ -6,6 +6,8 @@
 //! payload with other objects, or one that breaks a rule, goes through the broker, which refuses it like the kernel.
 //! The receiver checks everything again.
 
+use std::sync::OnceLock;
+
 use abi::Payload;
 use abi::layout::{BufferObject, TransactionData};
 
@@ -213,7 +215,8 @@ impl SlotPayload<'_> {
         let layout = self.shape.layout();
         give(0, data);
         give(layout.offsets as usize, offsets);
-        let mut vouched = Vouched::new(Payload { buffers, ..Payload::default() }, Caller::Here);
+        let numbers = OnceLock::new();
+        let mut vouched = Vouched::new(Payload { buffers, ..Payload::default() }, Caller::Here(&numbers));
         // Accepted before, so that each buffer is found again.
         let _ = walk(Draft { layout, data, offsets }, |at, buffer| {
             give(at as usize, vouched.buffer(buffer.buffer, buffer.length)?);
