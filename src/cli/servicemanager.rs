@@ -7,6 +7,7 @@ use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use backend::BrokerWatch;
 use bench::plan::{Device, Driver, Settings, Wanted};
 use binder::{CallError, Process, ProcessOptions, Release, ServiceManager, hwbinder};
 use clap::{Args, ValueHint};
@@ -42,6 +43,19 @@ pub(crate) struct ServiceManagerArgs {
 /// How long a driver may take to let go of a manager that has just ended.
 const PREDECESSOR: Duration = Duration::from_secs(2);
 
+/// Time between two looks for a signal that ends the manager.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Why a manager without its broker ends: nobody can reach it any more, and the next broker's clients need a new one.
+fn lost(place: &str, broker: &BrokerWatch) -> Failure {
+    let pid = broker.pid();
+    let why = format_args!(
+        "the broker of {place}, process {pid}, is gone, and with it every name that was registered; start the service \
+         manager again, then the services"
+    );
+    Failure::new(exit::UNABLE, why)
+}
+
 /// Runs it.
 pub(crate) fn run(args: &ServiceManagerArgs) -> CommandResult {
     let flavour = if args.hw { "hwbinder" } else { "binder" };
@@ -55,6 +69,7 @@ pub(crate) fn run(args: &ServiceManagerArgs) -> CommandResult {
         Wanted { driver, device, context_dir: args.context_dir.clone(), settings: Settings::default() };
     let context = backend::locate::find(&wanted, flavour).or_exit(exit::UNABLE)?.context;
     sys::stop_signal::catch().or_exit(exit::UNABLE)?;
+    let broker = context.watch().or_exit(exit::UNABLE)?;
     let options = ProcessOptions { release: args.release, ..ProcessOptions::default() };
     let process = Process::open(&context, options).or_exit(exit::UNABLE)?;
     let manage = if args.hw { manage_hidl } else { manage };
@@ -71,10 +86,14 @@ pub(crate) fn run(args: &ServiceManagerArgs) -> CommandResult {
     process.start_thread_pool().or_exit(exit::UNABLE)?;
     let dialect =
         if args.hw { String::new() } else { format!(", in the dialect of Android {}", args.release) };
-    let (context, pid) = (context.describe(), std::process::id());
-    note(format_args!("The service manager of {context}{dialect}: process {pid}; Ctrl-C ends it.\n"));
+    let (place, pid) = (context.describe(), std::process::id());
+    note(format_args!("The service manager of {place}{dialect}: process {pid}; Ctrl-C ends it.\n"));
     while sys::stop_signal::received().is_none() {
-        std::thread::sleep(Duration::from_millis(50));
+        match &broker {
+            Some(broker) if broker.ends_within(LOOK) => return Err(lost(&place, broker)),
+            Some(_) => {}
+            None => std::thread::sleep(LOOK),
+        }
     }
     process.shutdown().or_exit(exit::INTERNAL)?;
     Ok(exit::FINE)

@@ -1,8 +1,6 @@
 //! Runs whose broker is killed: they end, and say what was lost.
 
-use std::path::Path;
-
-use super::support::{Called, Folder, end, read, signal, with_servers};
+use super::support::{Called, Folder, broker, end, read, signal, with_servers};
 
 /// Runs a test on the embedded driver, and kills its broker once its servers run.
 fn without_its_broker(words: &[&str]) -> (Called, record::Run) {
@@ -10,26 +8,13 @@ fn without_its_broker(words: &[&str]) -> (Called, record::Run) {
     let path = folder.path("r.json");
     let words = [words, &["--driver=embedded", "--record", &path]].concat();
     let (child, _servers) = with_servers(&words);
-    let broker = broker_of(child.id());
+    let private = format!("binderperf-private-{}-", child.id());
+    let broker = broker(|directory| directory.contains(&private)).expect("it has a broker");
     // The servers serve by now, or are about to.
     std::thread::sleep(std::time::Duration::from_secs(1));
     signal(broker, "KILL");
     let called = end(child).ended(1);
     (called, read(&path))
-}
-
-/// The broker of a program's private context.
-fn broker_of(program: u32) -> u32 {
-    let named = format!("binderperf-private-{program}-");
-    let is_broker = |pid: &u32| {
-        let words =
-            std::fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline")).unwrap_or_default();
-        let words = String::from_utf8_lossy(&words).into_owned();
-        words.contains("__broker") && words.contains(&named)
-    };
-    let folders = std::fs::read_dir("/proc").expect("/proc").flatten();
-    let mut pids = folders.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.find(is_broker).expect("it has a broker")
 }
 
 /// Asserts what the record and the screen of such a run say.

@@ -1,14 +1,14 @@
 //! `binderperf servicemanager` as its users meet it, and a service that outlives it.
 //! Not here: the managers' answers (`crates/ipc`).
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::Child;
 
 use binder::{AnyContext, Process, ProcessOptions, Registration, Release, Services, Status, hwbinder};
 use embedded::{EmbeddedContext, Settings};
 
-use crate::support::{BINARY, Folder, binderperf, call, signal, start, wait_until};
+use crate::support::{BINARY, Folder, binderperf, broker, call, signal, start, wait_until};
 
 binder::interface! {
     mod echo = "example.IEcho" {
@@ -60,6 +60,27 @@ fn open(directory: &str, name: &str, options: ProcessOptions) -> Process {
     let process = Process::open(&context(directory, name), options).expect("the manager's broker runs");
     process.start_thread_pool().expect("a thread");
     process
+}
+
+#[test]
+fn a_manager_ends_with_its_broker_and_says_so() {
+    let folder = Folder::new("servicemanager-broker");
+    let directory = folder.path("context");
+    for words in [&[][..], &["--hw"]] {
+        let place = ["servicemanager", "--driver=embedded", "--context-dir", &directory];
+        let mut child = start(&[&place, words].concat());
+        let mut told = BufReader::new(child.stderr.take().expect("piped"));
+        let mut line = String::new();
+        told.read_line(&mut line).expect("text");
+        assert!(line.starts_with("The service manager of the context "), "{line}");
+        signal(broker(|of| of == directory).expect("a broker"), "KILL");
+        let mut why = String::new();
+        told.read_to_string(&mut why).expect("text");
+        assert_eq!(child.wait().expect("it ends").code(), Some(3), "{why}");
+        assert!(why.contains("the broker of ") && why.contains("start the service manager again"), "{why}");
+        // The next one finds nobody beside it.
+        assert_eq!(Manager::start(&directory, words).end("INT"), Some(0));
+    }
 }
 
 #[test]

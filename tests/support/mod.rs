@@ -201,6 +201,19 @@ pub(crate) fn tracing_switch() -> Option<File> {
     switch.map_err(|why| eprintln!("SKIPPED: no tracefs that this user may write: {why}")).ok()
 }
 
+/// The broker of a directory that fits.
+pub(crate) fn broker(fits: impl Fn(&str) -> bool) -> Option<u32> {
+    let serves = |pid: &u32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words = String::from_utf8_lossy(&words).into_owned();
+        let mut words = words.split('\0').skip_while(|word| *word != "__broker").skip(1);
+        words.next().is_some_and(&fits)
+    };
+    let folders = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let mut pids = folders.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.find(serves)
+}
+
 /// Waits until something is so.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {

@@ -15,3 +15,4 @@ pub mod state;
 
 pub use any::AnyContext;
 pub use driver::AnyConnection;
+pub use embedded::BrokerWatch;

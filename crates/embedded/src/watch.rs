@@ -1,6 +1,8 @@
 //! A watch on the broker of a context: whether the one that was there at the start still runs.
 //! Not here: errors of calls to a broker that is gone (`rpc::connection`).
 
+use std::time::Duration;
+
 use super::context::EmbeddedContext;
 use super::rpc::connection::BrokerConnection;
 use super::rpc::framing::Hello;
@@ -34,6 +36,12 @@ impl BrokerWatch {
         self.line.is_alive()
     }
 
+    /// Waits for the end of the broker, for `patience` at most; whether it ended.
+    #[must_use]
+    pub fn ends_within(&self, patience: Duration) -> bool {
+        self.line.ends_within(patience)
+    }
+
     /// The broker's process; 0 if this process cannot see it.
     #[must_use]
     pub fn pid(&self) -> u32 {
@@ -52,7 +60,9 @@ mod tests {
         let watch = context.watch().expect("a broker");
         assert!(watch.is_alive());
         assert_eq!(watch.pid(), std::process::id(), "it is a thread of this process");
+        assert!(!watch.ends_within(Duration::from_millis(5)), "it waits in vain");
         watch.line.break_off();
         assert!(!watch.is_alive());
+        assert!(watch.ends_within(Duration::from_secs(600)), "without a wait");
     }
 }

@@ -193,6 +193,13 @@ impl BrokerConnection {
         seqpacket::poll(self.socket.as_fd(), 0).is_ok_and(|seen| !seen.hung_up)
     }
 
+    /// Waits for the end of the broker, for `patience` (in whole ms) at most; whether it ended.
+    pub(crate) fn ends_within(&self, patience: Duration) -> bool {
+        // Nothing is received on a connection without requests.
+        let ms = i32::try_from(patience.as_millis()).unwrap_or(i32::MAX);
+        seqpacket::poll(self.socket.as_fd(), ms).is_ok_and(|seen| seen.hung_up)
+    }
+
     /// The broker's process; 0 if this process cannot see it.
     ///
     /// # Errors
