@@ -35,7 +35,7 @@ pub(crate) fn outcome<T>(failed: T, run: impl FnOnce() -> io::Result<T>) -> T {
             value
         }
         Err(error) => {
-            set_errno(error.raw_os_error().unwrap_or(EIO));
+            set_errno(sys::errno::number(&error).unwrap_or(EIO));
             failed
         }
     }

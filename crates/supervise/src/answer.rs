@@ -80,7 +80,7 @@ impl Asker {
 }
 
 fn errno_of(error: &io::Error) -> i32 {
-    error.raw_os_error().unwrap_or(EINVAL)
+    sys::errno::number(error).unwrap_or(EINVAL)
 }
 
 impl Supervisor {

@@ -55,7 +55,9 @@ struct Poller {
 
 impl Poller {
     fn is_readable(&self) -> bool {
-        let shown = || sys::seqpacket::poll(self.fd.as_fd(), 0).is_ok_and(|seen| seen.readable);
+        // Hung up: the broker is gone, and a read says so.
+        let shown =
+            || sys::seqpacket::poll(self.fd.as_fd(), 0).is_ok_and(|seen| seen.readable || seen.hung_up);
         self.waits && (self.has_kept || shown())
     }
 }
@@ -199,7 +201,10 @@ impl Device {
         };
         if !known {
             let fd = self.connection.as_thread(thread).poll_descriptor()?;
-            watch(&fd)?;
+            // After the end of the broker no news come.
+            if !sys::seqpacket::poll(fd.as_fd(), 0).is_ok_and(|seen| seen.hung_up) {
+                watch(&fd)?;
+            }
             self.lock().pollers.insert(thread, Poller { fd, waits: true, has_kept });
         }
         // Others may have come back from their wait without asking for anything since (contract POL-04).

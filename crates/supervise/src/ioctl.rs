@@ -23,7 +23,7 @@ use crate::calls::{Calls, Current};
 const PART: u64 = 64 << 10;
 
 fn errno_of(error: &io::Error) -> i32 {
-    error.raw_os_error().unwrap_or(sys::errno::ECONNRESET)
+    sys::errno::number(error).unwrap_or(sys::errno::EIO)
 }
 
 /// How an exchange ends.

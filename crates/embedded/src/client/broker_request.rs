@@ -8,7 +8,7 @@ use super::Process;
 use super::active_thread::ActiveThread;
 use super::core::thread::{Answer, Pending};
 use super::identity::Identity;
-use super::wait_for_work::{Until, Woken};
+use super::wait_for_work::Until;
 use crate::rpc::protocol::{Request, ThreadKey};
 
 impl Process {
@@ -31,6 +31,9 @@ impl Process {
 
 impl ActiveThread<'_> {
     /// Sends a request and waits for its answer. Signals do not interrupt the wait, as in the kernel driver.
+    ///
+    /// # Errors
+    /// `ECONNRESET`: the broker is gone. Those of [`BrokerConnection::send`](crate::rpc::connection::BrokerConnection::send).
     pub(super) fn ask(
         &mut self,
         pending: Pending,
@@ -42,15 +45,15 @@ impl ActiveThread<'_> {
         let sent = self.unlocked(|process| process.line.send(key, seq, request, descriptors));
         if let Err(error) = sent {
             self.thread().pending = Pending::Plain;
+            if error.kind() == io::ErrorKind::ConnectionReset {
+                self.end_connection();
+            }
             return Err(error);
         }
         loop {
-            let woken = self.wait(Until::Answer, None);
+            self.wait(Until::Answer, None)?;
             if let Some(answer) = self.thread().answer.take() {
                 return Ok(answer);
-            }
-            if woken == Woken::TimedOut && !self.process.is_connected() {
-                return Err(self.process.line.gone());
             }
         }
     }

@@ -115,7 +115,7 @@ impl Channel {
         bytes.max(1) <= self.bells.room() as usize
     }
 
-    /// Closes the channel because the peer is gone.
+    /// Closes the channel because the peer is gone, or the broker.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }

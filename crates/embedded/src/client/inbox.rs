@@ -26,11 +26,6 @@ impl Process {
     pub(super) fn inbox_has_records(&self) -> bool {
         !self.inbox_broken.load(Ordering::Relaxed) && ring::has_records(&self.inbox_memory)
     }
-
-    /// Whether the broker's records can still be read.
-    pub(super) fn is_connected(&self) -> bool {
-        !self.inbox_broken.load(Ordering::Relaxed) && self.line.is_alive()
-    }
 }
 
 impl ActiveThread<'_> {
@@ -69,7 +64,10 @@ impl ActiveThread<'_> {
                 }
                 Ok(false) => break,
                 // The broker left corrupt counts: nothing more can be read, and waiting threads get an error.
-                Err(_) => return process.inbox_broken.store(true, Ordering::Relaxed),
+                Err(_) => {
+                    process.inbox_broken.store(true, Ordering::Relaxed);
+                    return self.end_connection();
+                }
             }
         }
         if inbox.take_starved() {

@@ -14,7 +14,7 @@ use abi::layout::{
 
 use sys::held_signals::HeldSignals;
 
-use sys::errno::{EAGAIN, EINTR};
+use sys::errno::EAGAIN;
 
 use super::Process;
 use super::active_thread::ActiveThread;
@@ -22,7 +22,7 @@ use super::channel::NOBODY;
 use super::core::thread::{Awaited, Frame, NO_ERROR, Pending, Served};
 use super::core::{Todo, looper};
 use super::identity::Identity;
-use super::wait_for_work::{Until, Woken};
+use super::wait_for_work::Until;
 use crate::rpc::connection::BrokerConnection;
 use crate::rpc::protocol::{Request, StateFile, ThreadKey};
 
@@ -181,17 +181,7 @@ impl ActiveThread<'_> {
         thread.looper |= looper::POLL;
         let bits = thread.looper;
         self.bell().set_looper(bits);
-        loop {
-            match self.wait(Until::Readable { takes_any }, deadline) {
-                Woken::Ready => return Ok(true),
-                Woken::Interrupted => return Err(io::Error::from_raw_os_error(EINTR)),
-                Woken::TimedOut if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
-                    return Ok(false);
-                }
-                Woken::TimedOut if self.process.is_connected() => {}
-                Woken::TimedOut => return Err(self.process.line.gone()),
-            }
-        }
+        self.wait(Until::Readable { takes_any }, deadline)
     }
 
     /// Ends the thread's part: fails its callers' calls and drops its queued work.

@@ -12,7 +12,7 @@
 //! - [`read`]: waits ([`wait_for_work`]), takes in what is new ([`inbox`], [`slot_serve`], [`slot_reply`])
 //!   and writes returns. [`deliver`]: delivers calls and replies of the broker.
 //! - [`active_thread`]: a thread inside a driver call, with the lock. [`identity`]: which thread that is. [`broker_request`]: one request to the
-//!   broker and its answer.
+//!   broker and its answer. [`connection_end`]: the end of the broker.
 //! - [`channel`]: one end of a channel. [`slot_look`]: looks at call slots. [`slot_payload`]: copies payloads
 //!   from them. [`wake`]: wakes a peer's thread.
 //! - [`arena`]: the receiving area. [`placements`]: buffers that this process placed in it. [`delivered`]:
@@ -31,6 +31,7 @@ mod active_thread;
 mod arena;
 mod broker_request;
 mod channel;
+mod connection_end;
 mod core;
 mod deliver;
 mod delivered;
@@ -171,6 +172,8 @@ pub(super) struct Process {
     inbox_memory: Arc<RingMemory>,
     /// The inbox holds impossible counts: nothing more is read from the broker.
     inbox_broken: AtomicBool,
+    /// A thread noticed that the broker is gone.
+    ended: AtomicBool,
 }
 
 impl Process {
@@ -204,6 +207,7 @@ impl Process {
             inbox: Mutex::new(Consumer::new(inbox_memory.clone()).map_err(broken)?),
             inbox_memory,
             inbox_broken: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
             outbox: Lock::new(welcome.outbox),
             nonblocking: AtomicBool::new(options.nonblocking),
             own_numbers: OnceLock::new(),

@@ -17,7 +17,6 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::thread;
 
-use sys::futex::Waited;
 use sys::held_signals::HeldSignals;
 
 use super::active_thread::ActiveThread;
@@ -106,6 +105,10 @@ impl Process {
     /// Returns a descriptor that polls readable while the thread has something to read.
     pub(crate) fn poll_descriptor(self: &Arc<Self>, who: Identity) -> io::Result<OwnedFd> {
         self.enter(who, |thread| {
+            if self.has_ended() {
+                // It hangs up as those do that were there before.
+                return Ok(sys::descriptor::nonblocking_pipe()?.0.into());
+            }
             if thread.own().pollable.is_none() {
                 thread.make_pollable(Arc::downgrade(self))?;
             }
@@ -114,9 +117,9 @@ impl Process {
         })
     }
 
-    /// Takes in new work in place of a thread outside the driver, and updates the descriptors. Hangs the thread's
-    /// descriptor up if the broker is gone, of which nobody else would tell; `after_long`: time to check that.
-    fn look_for(&self, key: ThreadKey, after_long: bool) -> Found {
+    /// Takes in new work in place of a thread outside the driver, and updates the descriptors. Hangs them up if the
+    /// broker is gone, of which nobody else may tell; `checks`: time to check that.
+    fn look_for(&self, key: ThreadKey, checks: bool) -> Found {
         let mut state = self.state.lock();
         if state.core.slot_of(key).is_none() {
             return Found::Gone;
@@ -128,15 +131,15 @@ impl Process {
                 pollable.parked = true;
                 return Found::Disarmed;
             }
-            Some(_) if after_long && !self.is_connected() => {
-                state.own[key.slot as usize].pollable = None;
-                state.pollables -= 1;
-                return Found::Gone;
-            }
             Some(_) => {}
         }
-        ActiveThread::new(self, Identity::Other(tid), key.slot, state).leave();
-        Found::Armed
+        let gone = checks && !self.is_connected();
+        let mut thread = ActiveThread::new(self, Identity::Other(tid), key.slot, state);
+        if gone {
+            thread.end_connection();
+        }
+        thread.leave();
+        if gone { Found::Gone } else { Found::Armed }
     }
 }
 
@@ -180,12 +183,18 @@ impl ActiveThread<'_> {
 /// The helper thread of one descriptor: sleeps on the thread's bell while the thread is outside the driver.
 fn watch(process: &Weak<Process>, bells: &Doorbells<Arc<BellMemory>>, key: ThreadKey) {
     let Some(bell) = bells.slot(key.slot) else { return };
+    // It counts across sleeps: other processes may ring the bell more often.
+    let next_check = || sys::clock::monotonic_ns() + LOOK_AGAIN.as_nanos() as u64;
+    let mut check_ns = next_check();
     loop {
-        // Returns at once if the bell was rung since it was announced.
-        let slept = bell.sleep(sys::clock::monotonic_ns() + LOOK_AGAIN.as_nanos() as u64);
-        let after_long = matches!(slept, Ok(Waited::TimedOut));
+        // Returns at once if the bell was rung since it was announced. Whatever ended it, the thread looks.
+        let _ = bell.sleep(check_ns);
+        let checks = sys::clock::monotonic_ns() >= check_ns;
+        if checks {
+            check_ns = next_check();
+        }
         let Some(process) = process.upgrade() else { return };
-        match process.look_for(key, after_long) {
+        match process.look_for(key, checks) {
             Found::Armed => {}
             Found::Disarmed => {
                 bell.wake();

@@ -9,13 +9,13 @@ use abi::codes::br;
 use abi::layout::TransactionDataSecctx;
 use zerocopy::IntoBytes;
 
-use sys::errno::{EAGAIN, EINTR};
+use sys::errno::EAGAIN;
 
 use super::active_thread::ActiveThread;
 use super::core::Todo;
 use super::core::slot_call::SlotReply;
 use super::core::thread::Pending;
-use super::wait_for_work::{Until, Woken};
+use super::wait_for_work::Until;
 use crate::rpc::protocol::Request;
 use crate::settings::Inherit;
 use crate::shm::doorbell::of_return;
@@ -140,14 +140,7 @@ impl ActiveThread<'_> {
                 false => Err(io::Error::from_raw_os_error(EAGAIN)),
             };
         }
-        loop {
-            match self.wait(until, None) {
-                Woken::Ready => return Ok(()),
-                Woken::Interrupted => return Err(io::Error::from_raw_os_error(EINTR)),
-                Woken::TimedOut if self.process.is_connected() => {}
-                Woken::TimedOut => return Err(self.process.line.gone()),
-            }
-        }
+        self.wait(until, None).map(drop)
     }
 
     /// Appends what is ready: the thread's own work, the process's, then the call or reply in the call slot

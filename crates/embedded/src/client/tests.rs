@@ -2,6 +2,7 @@
 //! Not here: the contract (`conformance`), call slots and doorbells alone (`shm`).
 
 mod cost;
+mod ended;
 mod frozen;
 mod given_back;
 mod mapping;

@@ -2,8 +2,11 @@
 //! Not here: spinning and sleeping (`shm::wait`), handling the work (`read`).
 //! Facts: contract LP-08, WR-05 to WR-07, POL-01 to POL-03; `binder_wait_for_work`, Linux 7.2.
 
+use std::io;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+
+use sys::errno::EINTR;
 
 use super::Process;
 use super::active_thread::{ActiveThread, announce_late};
@@ -15,8 +18,7 @@ use super::slot_look::WatchedSlot;
 use crate::priority::is_realtime;
 use crate::rpc::protocol::Sched;
 use crate::settings::Inherit;
-use crate::shm::wait::Waiter;
-pub(super) use crate::shm::wait::Woken;
+use crate::shm::wait::{Waiter, Woken};
 
 /// The condition that a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,14 +83,20 @@ impl ActiveThread<'_> {
             && self.own().waiter.as_deref().is_some_and(Waiter::will_look)
     }
 
-    /// Waits for a condition, until `deadline` at most.
-    pub(super) fn wait(&mut self, until: Until, deadline: Option<Instant>) -> Woken {
+    /// Waits for a condition, until `deadline` at most; returns whether it holds.
+    ///
+    /// # Errors
+    /// `EINTR`: a signal came, except in a wait for an answer. `ECONNRESET`: the broker is gone.
+    pub(super) fn wait(&mut self, until: Until, deadline: Option<Instant>) -> io::Result<bool> {
         let slot = self.slot;
         let mut offered = false;
-        let woken = loop {
+        let found = loop {
             self.process.local(slot).kicked.store(false, Ordering::Relaxed);
             if self.look(until) {
-                break Woken::Ready;
+                break Ok(true);
+            }
+            if self.process.has_ended() {
+                break Err(self.process.line.gone());
             }
             self.drop_vain_boost(until);
             self.offer(until);
@@ -96,17 +104,22 @@ impl ActiveThread<'_> {
             match self.wait_unlocked(until, deadline) {
                 Woken::Ready => {}
                 // A signal that coincides with work is reported, and the work stays queued (contract WR-07).
-                Woken::Interrupted if until != Until::Answer => break Woken::Interrupted,
+                Woken::Interrupted if until != Until::Answer => {
+                    break Err(io::Error::from_raw_os_error(EINTR));
+                }
                 Woken::Interrupted => {}
-                Woken::TimedOut if self.look_after_long(until) => break Woken::Ready,
-                Woken::TimedOut => break Woken::TimedOut,
+                Woken::TimedOut if self.check(until) => break Ok(true),
+                Woken::TimedOut if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
+                    break Ok(self.look(until));
+                }
+                Woken::TimedOut => {}
             }
         };
         if offered && until != Until::Answer {
             self.state.core.withdraw(slot);
             self.bell().end_waiting();
         }
-        woken
+        found
     }
 
     /// Waits without the lock until the condition may hold.
@@ -168,13 +181,20 @@ impl ActiveThread<'_> {
         woken
     }
 
-    /// Checks for a lost end of the wait, after a long time without an event.
+    /// Checks for a lost end of the wait, if it is time for that; returns whether the condition holds.
     #[cold]
-    fn look_after_long(&mut self, until: Until) -> bool {
-        self.look(until) || {
-            self.give_up_slot_call();
-            self.is_there(until)
+    fn check(&mut self, until: Until) -> bool {
+        if !self.own().waiter.as_mut().is_some_and(|waiter| waiter.begin_check()) {
+            return false;
         }
+        if self.look(until) {
+            return true;
+        }
+        self.give_up_slot_call();
+        if !self.process.is_connected() {
+            self.end_connection();
+        }
+        self.is_there(until)
     }
 
     /// Gives up an unused real-time boost: a waker boosts this thread first, maybe for a call that the thread

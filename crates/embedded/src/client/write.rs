@@ -27,7 +27,13 @@ fn refused<T>(errno: i32) -> io::Result<T> {
 impl ActiveThread<'_> {
     /// Executes the write part of a `BINDER_WRITE_READ`. A command that is refused as a whole counts as not
     /// taken (contract WR-11); a transaction that fails ends the part without an error (WR-12).
+    ///
+    /// # Errors
+    /// Those of the commands. `ECONNRESET`: the broker is gone.
     pub(super) fn write(&mut self, exchange: &mut Exchange<'_>) -> io::Result<()> {
+        if self.process.has_ended() && exchange.write.len() > exchange.write_consumed {
+            return Err(self.process.line.gone());
+        }
         if matches!(self.thread().stack.last(), Some(Frame::Calling(_))) {
             // A call with a reply is over, read or not: another may follow (contract TX-13).
             self.look(Until::Answer);

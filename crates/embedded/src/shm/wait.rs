@@ -29,13 +29,17 @@ pub enum Woken {
     Ready,
     /// A signal arrived (`EINTR`).
     Interrupted,
-    /// The deadline passed, or nothing came before the next check ([`LOOK_AGAIN`]).
+    /// The deadline passed, or it is time for a check ([`Waiter::begin_check`]).
     TimedOut,
 }
 
-/// Longest sleep without a check, in case the waker was killed before it woke the sleeper; the shortest is
-/// half of it.
+/// Longest time that a thread waits without a check, in case the waker was killed before it woke the sleeper, or the
+/// broker is gone; the shortest is half of it. It counts across waits: a thread that signals take out of each of them
+/// checks as often as one that sleeps undisturbed.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Waits between two readings of the clock by a thread that never sleeps.
+const WAITS: u32 = 1024;
 
 /// Most waits that sleep at once after spins in vain, and most without a hand-over after hand-overs in vain.
 const LONGEST_SKIP: u32 = 1024;
@@ -65,8 +69,10 @@ pub struct Waiter {
     hand_over: HandOver,
     /// Whether the peer of the last wait was on this CPU.
     shares_cpu: bool,
-    /// End of a sleep without a deadline, on the monotonic clock.
+    /// Latest time of the next check, on the monotonic clock; 0 before the first wait.
     look_again_ns: u64,
+    /// Waits since the clock was read.
+    waits: u32,
 }
 
 impl Waiter {
@@ -83,6 +89,7 @@ impl Waiter {
             hand_over: HandOver::default(),
             shares_cpu: false,
             look_again_ns: 0,
+            waits: 0,
         }
     }
 
@@ -129,6 +136,10 @@ impl Waiter {
         mut meanwhile: impl FnMut() -> bool,
         tell: impl FnOnce(),
     ) -> Woken {
+        self.waits += 1;
+        if self.waits >= WAITS && self.must_check() {
+            return Woken::TimedOut;
+        }
         let first = self.first(peer, deadline);
         let is_there = match first {
             First::Sleep => false,
@@ -149,6 +160,7 @@ impl Waiter {
         }
         let Some(until_ns) = self.sleep_until(deadline) else {
             bell.awake();
+            self.spun_in_vain = None;
             return Woken::TimedOut;
         };
         let slept = bell.sleep(until_ns);
@@ -247,19 +259,34 @@ impl Waiter {
         }
     }
 
-    /// End of the next sleep on the monotonic clock; `None` if the deadline has passed. One time that many
-    /// sleeps share is cheaper than a new one for each sleep.
+    /// End of the next sleep on the monotonic clock; `None` if the deadline has passed or a check is due. One time that
+    /// many sleeps share is cheaper than a new one for each sleep.
     fn sleep_until(&mut self, deadline: Option<Instant>) -> Option<u64> {
-        let longest = LOOK_AGAIN.as_nanos() as u64;
-        let Some(deadline) = deadline else {
-            let now = sys::clock::coarse_ns();
-            if self.look_again_ns < now + longest / 2 {
-                self.look_again_ns = now + longest;
-            }
-            return Some(self.look_again_ns);
-        };
+        if self.must_check() {
+            return None;
+        }
+        let Some(deadline) = deadline else { return Some(self.look_again_ns) };
         let left = deadline.saturating_duration_since(Instant::now()).as_nanos() as u64;
-        (left > 0).then(|| sys::clock::monotonic_ns() + left.min(longest))
+        (left > 0).then(|| (sys::clock::monotonic_ns() + left).min(self.look_again_ns))
+    }
+
+    /// Whether it is time for a check.
+    fn must_check(&mut self) -> bool {
+        self.waits = 0;
+        let (now, longest) = (sys::clock::coarse_ns(), LOOK_AGAIN.as_nanos() as u64);
+        if self.look_again_ns == 0 {
+            self.look_again_ns = now + longest;
+        }
+        self.look_again_ns < now + longest / 2
+    }
+
+    /// Whether it is time for a check, which the caller makes then: the next one is due after [`LOOK_AGAIN`].
+    pub fn begin_check(&mut self) -> bool {
+        let is_due = self.must_check();
+        if is_due {
+            self.look_again_ns = sys::clock::coarse_ns() + LOOK_AGAIN.as_nanos() as u64;
+        }
+        is_due
     }
 }
 

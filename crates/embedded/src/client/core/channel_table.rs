@@ -175,6 +175,12 @@ impl ChannelTable {
         (commands, gone)
     }
 
+    /// Closes all channels.
+    pub(crate) fn close_all(&self) {
+        let inbound = self.inbound.iter().flatten().map(|inbound| &inbound.channel);
+        self.outbound.values().chain(inbound).for_each(|channel| channel.close());
+    }
+
     /// Ids of all channels.
     #[cfg(any(test, feature = "fuzz"))]
     pub(crate) fn ids(&self) -> Vec<u32> {

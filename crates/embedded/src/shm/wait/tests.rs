@@ -113,6 +113,38 @@ fn a_deadline_ends_a_wait_and_a_ring_ends_it_sooner() {
 }
 
 #[test]
+fn a_thread_whose_waits_are_all_short_is_told_to_check() {
+    let bells = Doorbells::new(HeapMemory::new(doorbell::SIZE)).expect("room");
+    let bell = bells.slot(3).expect("inside");
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Ends each sleep soon, as signals would.
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                if bell.ring() {
+                    bell.wake();
+                }
+                std::thread::yield_now();
+            }
+        });
+        for waiting in [Waiting::Spin, Waiting::Sleep] {
+            let mut waiter = Waiter::new(waiting, BUDGET, 2);
+            assert!(!waiter.begin_check(), "not at once");
+            let mut waits = 0_u64;
+            let began = Instant::now();
+            while waiter.wait(bell, None, None, || waiting == Waiting::Spin) == Woken::Ready {
+                waits += 1;
+                assert!(began.elapsed() < LOOK_AGAIN * 20, "no check is ever due");
+            }
+            assert!(waits > 1, "a short one");
+            assert!(waiter.begin_check());
+            assert!(!waiter.begin_check(), "one is enough for a while");
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
 fn a_thread_hands_over_only_to_a_peer_on_its_cpu_and_never_if_asked_to_sleep_or_real_time() {
     on_one_cpu(|cpu| {
         let first = |waiting, realtime, peer| {
