@@ -27,6 +27,7 @@ mod manual;
 mod matrix;
 mod names;
 mod on;
+mod orphans;
 mod overload;
 mod perfetto;
 mod ping;
