@@ -210,19 +210,23 @@ fn the_next_thread_of_a_slot_gets_its_own_wake_ups() {
     let rounds = 20;
     let began = Instant::now();
     for _ in 0..rounds {
+        let (tell, told) = std::sync::mpsc::channel();
         thread::scope(|scope| {
-            scope.spawn(|| {
+            scope.spawn(move || {
                 let polled = Polled::of(other);
                 other.version().expect("asked");
                 polled.stays_unreadable();
                 // Its helper sleeps now; the thread takes the same slot again, without a descriptor.
                 other.thread_exit().expect("exits");
                 write(other, |c| c.enter_looper());
+                tell.send(()).expect("heard");
                 let call = call_of(other);
                 reply(other, &call);
                 other.thread_exit().expect("exits");
             });
-            thread::sleep(std::time::Duration::from_millis(40));
+            told.recv().expect("no panic");
+            // The thread is asleep by now, as a rule.
+            thread::sleep(std::time::Duration::from_millis(10));
             call(victim, *to_other, TransactionFlags::CALL);
             let over = reply_of(victim);
             write(victim, |c| c.free_buffer(over.buffer));
