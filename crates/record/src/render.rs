@@ -26,23 +26,7 @@ pub mod summary;
 pub mod targets;
 mod verdicts;
 
-use std::borrow::Cow;
-
-/// Text of unknown origin with control characters escaped, so that a record cannot control the terminal that shows
-/// it.
-pub fn printable(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(char::is_control) {
-        return Cow::Borrowed(text);
-    }
-    let visible = |c: char| -> Cow<'static, str> {
-        match c {
-            '\n' | '\r' | '\t' => Cow::Borrowed(" "),
-            c if c.is_control() => Cow::Owned(c.escape_default().to_string()),
-            c => Cow::Owned(c.to_string()),
-        }
-    };
-    Cow::Owned(text.chars().map(visible).collect())
-}
+pub use units::visible::printable;
 
 /// A CSV cell: control characters escaped, in quotes if it contains a comma or a quote.
 pub(crate) fn csv_cell(text: &str) -> String {

@@ -1,7 +1,9 @@
-//! Nearest-rank percentiles, and the text form of durations, rates, sizes and instruction counts.
+//! Nearest-rank percentiles, the text form of durations, rates, sizes and instruction counts, and of text of unknown origin.
 //! Not here: the number formats of Google Benchmark's and Android's JSON (`record::render`).
 
 #![forbid(unsafe_code)]
+
+pub mod visible;
 
 /// Rank, from 1, of a nearest-rank percentile among `count` ascending values: the first value that at least `percent`
 /// of the values do not exceed. 0 without values.

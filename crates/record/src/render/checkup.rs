@@ -160,7 +160,7 @@ mod tests {
         for said in [
             "Ok was found",
             "Unknown was found",
-            "says: /proc/x: 1\\u{1b}[2J",
+            "says: /proc/x: 1\\u001b[2J",
             "show: cat /proc/x",
             "why: a manual page: it says so",
         ] {

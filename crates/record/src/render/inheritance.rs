@@ -88,7 +88,7 @@ call    fifo 99  nice 4   nice 0   fifo 99           NO
 queued  fifo 99  nice 4  fifo 99   fifo 99          yes
 oneway  fifo 99  nice 4        ?    nice 0           NO
 after   fifo 99  nice 4        ?         ?      unknown
-oneway: it hung\\u{1b}
+oneway: it hung\\u001b
 after: no right
 ";
         assert_eq!(table("hwbinder", &found), want);

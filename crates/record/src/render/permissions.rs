@@ -65,7 +65,7 @@ mod tests {
         };
         let shown = text(&permissions);
         for line in [
-            "  SCHED_FIFO  yes             because\\u{1b}\n",
+            "  SCHED_FIFO  yes             because\\u001b\n",
             "  perfetto    cannot be told  because",
             "  latency binder  no  needs a context; instead: latency ping\n",
             "  avc: denied { add }\n",

@@ -36,7 +36,7 @@ KTAP version 1
 # BM_sendVec_binder/4: max 5000 ns
 # BM_sendVec_binder/4: iterations 1000
 ok 1 BM_sendVec_binder/4
-# BM_sendVec_binder/8: BR_DEAD_REPLY <after> 3 & \"more\"\\u{1b} 
+# BM_sendVec_binder/8: BR_DEAD_REPLY <after> 3 & \"more\"\\u001b 
 not ok 2 BM_sendVec_binder/8
 ok 3 BM_sendVec_binder/16 # SKIP no no. driver
 # complete: stopped by SIGINT
@@ -51,7 +51,7 @@ fn junit_escapes_what_xml_has_no_place_for() {
     for want in [
         "<testsuites name=\"throughput-binder\" tests=\"4\" failures=\"2\" errors=\"0\" time=\"2.500\">",
         "skipped=\"1\" time=\"2.500\" timestamp=\"2026-01-31T12:00:00+01:00\" hostname=\"board\">",
-        "<failure message=\"BR_DEAD_REPLY &lt;after&gt; 3 &amp; &quot;more&quot;\\u{1b} \" type=\"failure\">",
+        "<failure message=\"BR_DEAD_REPLY &lt;after&gt; 3 &amp; &quot;more&quot;\\u001b \" type=\"failure\">",
         "<skipped message=\"no # driver\"/>",
         "mean=2500 ns\n",
         "iterations=1000\n",

@@ -269,7 +269,7 @@ fn what_is_particular_about_a_test_is_told() {
                 run.findings.push(Finding { fix: Some("set performance".to_owned()), ..finding });
             },
             expected!({"/host_class": "tcg"}),
-            &["WARNING emulated machine", "WARNING the governor is powersave\\u{1b}[2J (set performance)\n"],
+            &["WARNING emulated machine", "WARNING the governor is powersave\\u001b[2J (set performance)\n"],
         ),
     ];
     for (change, values, lines) in told {

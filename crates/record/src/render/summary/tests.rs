@@ -63,7 +63,7 @@ fn what_went_wrong_is_said() {
     for said in [
         "WARNING emulated machine: timings are not real; ratios within this run are\n",
         "WARNING more ran at once than there are CPUs",
-        "BM_a_binder/8        FAILED after 17 iterations: service died\\u{1b}[2J\n",
+        "BM_a_binder/8        FAILED after 17 iterations: service died\\u001b[2J\n",
         "BM_b_binder/8        SKIPPED: one CPU\n",
         "BM_c_binder/8        not run\n",
         "BM_d_binder/8 repetition 1: FAILED: EAGAIN\n",
