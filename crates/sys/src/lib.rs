@@ -7,6 +7,7 @@ mod cache;
 pub mod call;
 pub mod capability;
 pub mod child;
+pub mod child_output;
 pub mod clock;
 pub mod counting_alloc;
 pub mod descriptor;

@@ -4,6 +4,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+use std::time::Duration;
 
 use crate::errno::check;
 
@@ -70,6 +71,15 @@ pub fn received() -> Option<&'static str> {
     }
 }
 
+/// The time since the first signal that requested the stop, if there was one.
+#[must_use]
+pub fn since() -> Option<Duration> {
+    match FIRST_AT.load(Ordering::Relaxed) {
+        0 => None,
+        first => Some(Duration::from_millis(u64::try_from(now_ms() - first).unwrap_or(0))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,10 +87,11 @@ mod tests {
     #[test]
     fn a_signal_leaves_a_note() {
         catch().expect("handlers");
-        assert_eq!(received(), None);
+        assert_eq!((received(), since()), (None, None));
         // SAFETY: raise takes an integer; the handler above is in place.
         unsafe { libc::raise(libc::SIGTERM) };
         assert_eq!(received(), Some("SIGTERM"));
+        assert!(since().is_some());
         // `timeout(1)` sends two at once, and one of them must leave time to write the results.
         // SAFETY: as above.
         unsafe { libc::raise(libc::SIGTERM) };
