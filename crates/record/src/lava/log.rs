@@ -54,6 +54,11 @@ pub enum LogError {
         /// Number of its lines, as far as that is known.
         parts: usize,
     },
+    /// The attached files are larger together than [`MAX_BYTES`].
+    Swollen {
+        /// The file with which they are.
+        name: String,
+    },
     /// The lines are all there, and make no file.
     Damaged {
         /// The file's name.
@@ -68,6 +73,9 @@ impl fmt::Display for LogError {
         match self {
             Self::Io(error) => write!(f, "cannot read the log: {error}"),
             Self::TooLarge => write!(f, "the log is larger than {} MiB", MAX_BYTES >> 20),
+            Self::Swollen { name } => {
+                write!(f, "the attached files up to {name} are larger than {} MiB", MAX_BYTES >> 20)
+            }
             Self::Torn { name, part, parts } => write!(
                 f,
                 "line {part} of {parts} of the attached {name} is missing or torn: the job ended early, or another message \
@@ -156,8 +164,10 @@ impl JobLog {
         }
         let Some(Partial { name, packed, .. }) = open.take() else { return Ok(()) };
         let mut content = Vec::new();
-        let unpacked = GzDecoder::new(packed.as_slice()).take(MAX_BYTES).read_to_end(&mut content);
-        match unpacked {
+        let before: usize = self.attached.iter().map(|attached| attached.content.len()).sum();
+        let most = MAX_BYTES.saturating_sub(before as u64);
+        match GzDecoder::new(packed.as_slice()).take(most + 1).read_to_end(&mut content) {
+            Ok(length) if length as u64 > most => return Err(LogError::Swollen { name: plain(&name) }),
             Ok(_) => self.attached.push(Attached { name: plain(&name), content }),
             Err(error) => return Err(LogError::Damaged { name, why: error.to_string() }),
         }
@@ -192,9 +202,10 @@ impl JobLog {
     }
 }
 
-/// A name that denotes no folder and no hidden file.
+/// A name that denotes no folder and no hidden file; one of dots only stays, and its reader refuses it.
 fn plain(name: &str) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' };
     let name: String = name.chars().map(keep).collect();
-    name.trim_start_matches('.').to_owned()
+    let shown = name.trim_start_matches('.');
+    if shown.is_empty() { name } else { shown.to_owned() }
 }

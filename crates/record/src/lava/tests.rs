@@ -96,3 +96,12 @@ fn a_log_says_what_failed() {
     let passed = taken.replace("\"result\": \"fail\"}}\n", "\"result\": \"pass\"}}\n");
     assert_eq!(read(&passed).expect("readable").job_failure, None);
 }
+
+#[test]
+fn attached_files_have_a_limit_together() {
+    let half = vec![b' '; (crate::read::MAX_BYTES / 2 + 1) as usize];
+    let one = attachment("a.json", &half);
+    assert_eq!(read(&one).expect("one is read").attached.len(), 1);
+    let why = read(&(one + &attachment("b.json", &half))).expect_err("too large").to_string();
+    assert!(why.contains("up to b.json are larger than 128 MiB"), "{why}");
+}
