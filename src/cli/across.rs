@@ -1,7 +1,6 @@
 //! Records of many devices, for `compare --across` and `report --across`: finds and reads them, one in memory at a time.
 //! Not here: putting them beside one another (`record::across`).
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -10,7 +9,7 @@ use record::compare::Metric;
 use record::{ReadError, Run};
 
 use super::records::{files_of, is_first};
-use super::{Failure, OrExit, exit, note};
+use super::{Failure, OrExit, exit, input, note};
 
 /// Folders within folders that are looked into.
 const DEPTH: u32 = 8;
@@ -38,7 +37,7 @@ pub(super) fn read(paths: &[PathBuf], grouping: Grouping, metric: Metric) -> Res
     }
     let mut samples = Vec::new();
     for file in &files {
-        match File::open(file).map_err(ReadError::Io).and_then(Run::read) {
+        match input::stream(file).map_err(ReadError::Io).and_then(Run::read) {
             Ok(run) => samples.push(Sample::of(&file.display().to_string(), &run, metric)),
             // Other output of `run` in the same folder.
             Err(ReadError::Foreign { .. }) if !paths.contains(file) => {}

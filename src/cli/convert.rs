@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use record::Run;
 use record::lava::attachment;
+use record::read::MAX_BYTES;
 use record::render::convert::{Target, convert};
 
+use super::input;
 use super::output::{Sink, is_same_file};
 use super::records::read;
 use super::{CommandResult, Failure, exit, say};
@@ -107,8 +109,8 @@ pub(super) fn as_lava_signals(files: &[PathBuf], runs: &[Run]) -> Result<String,
         let signals = convert(std::slice::from_ref(run), Target::Lava);
         text +=
             &signals.map_err(|why| Failure::new(exit::USAGE, format_args!("{}: {why}", file.display())))?;
-        let content =
-            std::fs::read(file).map_err(|error| Failure::of_file(exit::USAGE, "read", file, &error))?;
+        let content = input::bytes(file, MAX_BYTES)
+            .map_err(|error| Failure::of_file(exit::USAGE, "read", file, &error))?;
         let name = file.file_name().unwrap_or(Path::new("record.json").as_os_str());
         text += &attachment(&name.to_string_lossy(), &content);
     }

@@ -1,7 +1,7 @@
 //! The command `doctor`: reports what on a machine affects measurements.
 //! Not here: the probes (`doctor`), how a checkup is shown (`record::render::checkup`).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use doctor::{self, Facts, Snapshot, klog};
@@ -9,7 +9,7 @@ use record::checkup::{Checkup, Verdict};
 use record::render::{self, checkup::text};
 
 use super::folder::FolderLock;
-use super::{CommandResult, Failure, OrExit, complain, exit, note, say};
+use super::{CommandResult, Failure, OrExit, complain, exit, input, note, say};
 
 /// Report what this machine allows and what on it affects measurements, and what to do about it
 ///
@@ -76,17 +76,23 @@ pub(crate) fn run(args: &DoctorArgs) -> CommandResult {
     }
     match &args.from {
         Some(folder) => {
-            let snapshot = Snapshot::open(folder).or_exit(exit::USAGE)?;
+            let snapshot = opened(folder)?;
             shown(args, &snapshot, &doctor::examine(&snapshot))
         }
         None => here(args),
     }
 }
 
+/// Opens a snapshot.
+fn opened(place: &Path) -> Result<Snapshot, Failure> {
+    let _notice = input::Notice::of(place);
+    Snapshot::open(place).or_exit(exit::USAGE)
+}
+
 /// Tells what a machine allows, or a snapshot with what was tried there.
 fn allowed(args: &DoctorArgs) -> CommandResult {
     let snapshot = match &args.from {
-        Some(folder) => Snapshot::open(folder).or_exit(exit::USAGE)?,
+        Some(folder) => opened(folder)?,
         None => {
             let tried = Some(bench::permission::try_all());
             let measured = doctor::measure();

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use clap::{Args, Subcommand};
 
-use super::{CommandResult, Failure, OrExit, exit};
+use super::{CommandResult, Failure, OrExit, exit, input};
 
 /// Write what a test harness needs to run the tests on many devices
 #[derive(Debug, Args)]
@@ -43,6 +43,7 @@ fn write(folder: &Path, file: &Path, act: impl Fn(&Path) -> std::io::Result<()>)
 
 /// The architecture of a program by Android's name. Facts: `elf(5)`, `e_machine` at byte 18.
 fn architecture(program: &Path) -> Result<&'static str, Failure> {
+    input::whole(program)?;
     let bytes = fs::read(program).map_err(|error| Failure::of_file(exit::USAGE, "read", program, &error))?;
     let machine = bytes.get(18..20).filter(|_| bytes.starts_with(b"\x7fELF"));
     let known = match machine {

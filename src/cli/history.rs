@@ -13,7 +13,7 @@ use record::render::history::text;
 
 use super::output::Sink;
 use super::records::{group, metrics};
-use super::{CommandResult, Failure, OrExit, exit, note};
+use super::{CommandResult, Failure, OrExit, exit, input, note};
 
 /// Keep the figures of runs over time, and show where they changed
 ///
@@ -131,7 +131,7 @@ fn whole(file: &File) -> io::Result<Vec<u8>> {
 
 impl HistoryArgs {
     fn show(&self, path: &Path) -> CommandResult {
-        let bytes = File::open(path).and_then(|file| whole(&file)).map_err(|error| {
+        let bytes = input::seekable(path).and_then(|file| whole(&file)).map_err(|error| {
             if error.kind() != io::ErrorKind::NotFound {
                 return Failure::of_file(exit::USAGE, "read", path, &error);
             }

@@ -29,6 +29,7 @@ mod help;
 mod help_text;
 mod history;
 mod inheritance;
+mod input;
 mod inversion;
 mod kernels;
 mod latency;

@@ -1,7 +1,6 @@
 //! Records named on the command line, by file, folder or several separated by commas; and options about comparing them.
 //! Not here: reading one (`record::read`), comparing (`record::compare`).
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -13,6 +12,7 @@ use record::render::across;
 use record::render::compare::{json, markdown, text};
 use record::{ReadError, Run};
 
+use super::input;
 use super::output::Sink;
 use super::{Failure, OrExit, exit, note};
 
@@ -174,8 +174,9 @@ pub(super) fn read(path: &Path) -> Result<Run, Failure> {
 }
 
 fn member(path: &Path) -> Result<Member, Unread> {
-    let run =
-        File::open(path).map_err(Unread::Open).and_then(|file| Run::read(file).map_err(Unread::Content))?;
+    let run = input::stream(path)
+        .map_err(Unread::Open)
+        .and_then(|file| Run::read(file).map_err(Unread::Content))?;
     Ok(Member { file: path.display().to_string(), run })
 }
 

@@ -2,11 +2,12 @@
 //! Not here: what a report says (`record::render::report`).
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use intake::Name;
 use record::checkup::Checkup;
 use record::compare::Metric;
 use record::render::across as beside;
@@ -22,7 +23,7 @@ use super::across::{self, Grouping};
 use super::output::Sink;
 use super::records::{self, files_of, is_first};
 use super::trace::{answer, scenes};
-use super::{CommandResult, Failure, OrExit, exit, say};
+use super::{CommandResult, Failure, OrExit, exit, input, say};
 
 /// Make one page of records: verdicts, curves, findings and their evidence
 ///
@@ -112,7 +113,7 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Bundle, String> {
             |error: &io::Error| format!("cannot read {}: {}", path.display(), sys::errno::describe(error));
         let about = fs::metadata(path).map_err(|error| failed(&error))?;
         if !about.is_dir() {
-            let run = File::open(path).map_err(|error| failed(&error))?;
+            let run = input::stream(path).map_err(|error| failed(&error))?;
             let run = Run::read(run).map_err(|error| format!("{}: {error}", path.display()))?;
             bundle.runs.push(Entry { name: name_of(path), run });
             continue;
@@ -152,7 +153,10 @@ pub(super) fn firsts(folder: &Path) -> Vec<(String, Run)> {
 pub(super) fn recordings(run: &Run) -> impl Iterator<Item = &str> {
     let saved = run.latency.iter().flat_map(|test| &test.recorder).flat_map(|recorder| &recorder.saved);
     let files: BTreeSet<&str> = saved.map(|saved| saved.file.as_str()).collect();
-    files.into_iter().filter(|file| Path::new(file).file_name() == Some(file.as_ref()))
+    // A record may come from another machine.
+    let is_name =
+        |file: &&str| Name::parse(file).is_ok() && Path::new(file).file_name() == Some(file.as_ref());
+    files.into_iter().filter(is_name)
 }
 
 /// Draws the calls that the runs from number `first` on name, whose recordings are in this folder.
@@ -181,7 +185,7 @@ pub(super) fn draw_saved(bundle: &mut Bundle, first: usize, folder: &Path) {
 
 /// The picture of one call.
 fn picture_of(recording: &Path, saved: &SavedCall) -> Result<Embedded, String> {
-    let file = File::open(recording).map_err(|error| sys::errno::describe(&error))?;
+    let file = input::seekable(recording).map_err(|error| sys::errno::describe(&error))?;
     let analysis = trace::verdict::of_call(file, &saved.label()).map_err(|error| error.to_string())?;
     let (_, slow) = scenes(recording, &analysis, 1).map_err(|error| error.to_string())?;
     fragment(&analysis, (None, &slow)).map_err(|error| error.to_string())

@@ -17,6 +17,7 @@ mod fleet;
 mod folder;
 mod history;
 mod inheritance;
+mod input;
 mod inversion;
 mod kernels;
 mod latency;

@@ -1,14 +1,13 @@
 //! Options that select calls of a trace.
 //! Not here: their analysis (`trace::verdict`).
 
-use std::fs::File;
 use std::path::Path;
 
 use clap::Args;
 use trace::verdict::{Analysis, AnalysisOptions, Analyzer, By, Filter};
 
 use super::perfetto::Export;
-use crate::cli::{Failure, choice, exit};
+use crate::cli::{Failure, choice, exit, input};
 
 /// Which calls.
 #[derive(Clone, Debug, Args)]
@@ -99,7 +98,7 @@ pub(in crate::cli) fn answer(
 ) -> Result<Analysis, Failure> {
     let unreadable =
         |why: &dyn std::fmt::Display| Failure::new(exit::USAGE, format_args!("{}: {why}", trace.display()));
-    let file = File::open(trace).map_err(|error| unreadable(&sys::errno::describe(&error)))?;
+    let file = input::seekable(trace).map_err(|error| unreadable(&sys::errno::describe(&error)))?;
     let mut export = perfetto.map(|path| Export::check(path, trace)).transpose()?;
     let mut reader = trace::open(file).map_err(|error| unreadable(&error))?;
     if let Some(export) = &mut export {

@@ -1,7 +1,6 @@
 //! The command `trace compare`: shows what became slower between two traces.
 //! Not here: the comparison (`trace_compare`), the selection of calls (`ask`).
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -11,7 +10,7 @@ use trace_compare::{Options, Side, compare};
 use super::ask::FilterArgs;
 use crate::cli::output::Sink;
 use crate::cli::records::Percent;
-use crate::cli::{CommandResult, Failure, OrExit, choice, exit};
+use crate::cli::{CommandResult, Failure, OrExit, choice, exit, input};
 
 /// Compare two traces: which methods became slower, by which cause, with intervals
 ///
@@ -78,7 +77,7 @@ impl CompareArgs {
     }
 
     fn sampled(&self, path: &Path) -> Result<Sampled, String> {
-        let file = File::open(path).map_err(|error| sys::errno::describe(&error))?;
+        let file = input::seekable(path).map_err(|error| sys::errno::describe(&error))?;
         let mut reader = trace::open(file).map_err(|error| error.to_string())?;
         let mut sampler = Sampler::new(self.filter.filter(), self.by);
         while let Some(event) = reader.next() {

@@ -1,7 +1,6 @@
 //! The option `--html`: reads a trace a second time and writes a page with pictures.
 //! Not here: the pictures (`trace::picture`), the first reading (`analyze`).
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -10,7 +9,7 @@ use trace::picture::{PictureCollector, PictureData, page};
 use trace::verdict::Analysis;
 
 use crate::cli::output::is_same_file;
-use crate::cli::{Failure, OrExit, exit};
+use crate::cli::{Failure, OrExit, exit, input};
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct DrawArgs {
@@ -59,7 +58,7 @@ pub(in crate::cli) fn scenes(
     analysis: &Analysis,
     most: usize,
 ) -> Result<(Option<PictureData>, Vec<PictureData>), OpenError> {
-    let mut reader = trace::open(File::open(trace)?)?;
+    let mut reader = trace::open(input::seekable(trace)?)?;
     let mut watch = PictureCollector::new(analysis, most);
     while let Some(event) = reader.next() {
         watch.take(&event, reader.names());

@@ -10,7 +10,7 @@ use clap::Args;
 use trace::Reader;
 use trace::event::{Binder, Kind, Name};
 
-use crate::cli::{CommandResult, OrExit, exit, say};
+use crate::cli::{CommandResult, OrExit, exit, input, say};
 
 /// Show the contents of a trace of any origin: CPUs, clock, time, events, losses
 #[derive(Clone, Debug, Args)]
@@ -30,7 +30,7 @@ struct Counted {
 
 /// Prints the counts.
 pub(super) fn run(args: &InfoArgs) -> CommandResult {
-    let opened = File::open(&args.file)
+    let opened = input::seekable(&args.file)
         .map_err(|error| sys::errno::describe(&error))
         .and_then(|file| trace::open(BufReader::new(file)).map_err(|error| error.to_string()));
     let mut reader = opened.map_err(|why| format!("{}: {why}", args.file.display())).or_exit(exit::USAGE)?;
