@@ -2,7 +2,7 @@
 //! Not here: tracefs and restoring its settings (`ftrace::atrace`).
 //! Facts: frameworks/native `cmds/atrace/atrace.cpp` (Android 14): flags, defaults, what it prints and when.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,10 @@ use ftrace::atrace::{Plan, Session};
 use ftrace::categories::{self, Category};
 use ftrace::tracefs::{TraceError, Tracefs};
 
-use super::{A_YEAR_S, CommandResult, Failure, exit, note, parse, say};
+use super::{A_YEAR_S, CommandResult, Failure, exit, input, note, parse, say, terminal};
+
+/// Longest list of names that is read, in bytes.
+const LONGEST_LIST: u64 = 16 << 20;
 
 /// The flags of Android's tool.
 #[derive(Debug, Parser)]
@@ -170,7 +173,7 @@ impl Words {
     fn all_names(&self) -> Result<Vec<String>, TraceError> {
         let mut names = self.categories.clone();
         if let Some(path) = &self.file {
-            let text = std::fs::read_to_string(path).map_err(|error| {
+            let text = input::text(path, LONGEST_LIST).map_err(|error| {
                 TraceError::Usage(format!("reading {}: {}", path.display(), sys::errno::describe(&error)))
             })?;
             let separates = |letter: char| letter.is_whitespace() || letter == ',';
@@ -239,7 +242,7 @@ impl Words {
 
     fn open_output(&self) -> Result<Box<dyn Write>, TraceError> {
         match &self.output {
-            None => Ok(Box::new(io::stdout())),
+            None => Ok(terminal::passed_on()),
             Some(path) => match std::fs::File::create(path) {
                 Ok(file) => Ok(Box::new(file)),
                 Err(error) => Err(TraceError::Output { place: path.clone(), error }),
@@ -265,7 +268,7 @@ impl Words {
 
 /// Prints progress where Android's tool prints it.
 fn tell(text: &str) -> Result<(), TraceError> {
-    let mut stdout = io::stdout();
+    let mut stdout = terminal::own();
     stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush())

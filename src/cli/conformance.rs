@@ -9,6 +9,7 @@ use clap::Args;
 use conformance::{self, Drivers, Fault, Item, Ktap, Options, Outcome, Totals};
 
 use super::driver::DriverArgs;
+use super::terminal;
 use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, say};
 
 /// Test the driver against every promise of the contract; results as KTAP
@@ -104,7 +105,7 @@ fn test(args: &ConformanceArgs, items: &[&Item]) -> Result<Totals, Stop> {
     evidence.findings.push(format!("why this driver: {}", located.reason));
     conformance::check_unmanaged(&context).or_exit(exit::UNABLE)?;
     let about = context.describe();
-    let mut ktap = Ktap::begin(io::stdout().lock(), items.len(), &about, &evidence)?;
+    let mut ktap = Ktap::begin(terminal::own(), items.len(), &about, &evidence)?;
     let mut broken = None;
     let options = Options { faults: args.inject.clone(), limit: Duration::from_secs(args.limit) };
     let mut report = |item: &Item, outcome: &Outcome, notes: &[String]| {

@@ -3,13 +3,11 @@
 //! Facts: libhwbinder's `Latency.cpp` and `schd-dbg.cpp`. Both return minus the number of calls without inheritance, of
 //! which the system keeps eight bits. Where that number comes from exit statuses of children, it is a multiple of 256.
 
-use std::io::IsTerminal;
-
 use clap::{Args, ValueEnum};
 use record::Run;
 use record::render::latency::aosp::{Tool, is_broken, not_inherited, stopped};
 
-use super::{exit, note};
+use super::{exit, note, terminal};
 
 /// The flag of all commands that are also tools of Android's.
 #[derive(Clone, Copy, Debug, Args)]
@@ -36,7 +34,7 @@ impl ExactArgs {
                 Err(format!("{flag} has no effect on Android's output: leave it out, or --aosp-compat"))
             }
             (Some(chosen), _) => Ok(chosen == Exact::On),
-            (None, ours) => Ok(applet && ours.is_none() && !std::io::stdout().is_terminal()),
+            (None, ours) => Ok(applet && ours.is_none() && !terminal::is_terminal()),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The commands `vm build-kernel` and `vm kernels`.
 //! Not here: building, the cache (`vm::build`), booting (`vm`).
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -12,6 +11,7 @@ use vm::build::{
 };
 
 use super::progress::StatusLine;
+use super::terminal;
 use super::{CommandResult, Failure, OrExit, choice, exit, note, say};
 
 /// Longest text of progress in characters: terminals have 80 columns or more.
@@ -141,7 +141,7 @@ impl KindArgs {
 
 /// Builds a kernel; says on standard error what it does.
 pub(super) fn built(wanted: &Wanted) -> Result<Built, BuildError> {
-    let on_terminal = std::io::stderr().is_terminal();
+    let on_terminal = terminal::error_is_terminal();
     let mut line = StatusLine::new();
     let mut tell = |news: News<'_>| match news {
         News::Begins(name) if !on_terminal => note(format_args!("building {name}\n")),

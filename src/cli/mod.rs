@@ -1,10 +1,12 @@
 //! The commands, one file for each, and what they share: exit statuses and messages.
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use bench::run::RunError;
+
+use terminal::note;
 
 mod ab;
 mod across;
@@ -49,6 +51,7 @@ mod servicemanager;
 mod shim;
 mod show;
 mod state;
+mod terminal;
 mod throughput;
 mod trace;
 pub(crate) mod tree;
@@ -143,11 +146,6 @@ fn command_line() -> Vec<String> {
 /// Reports an error on stderr.
 fn complain(what: impl Display) {
     note(format_args!("binderperf: {what}\n"));
-}
-
-/// Writes text to stderr. Errors are ignored: they could not be reported anywhere.
-fn note(text: impl Display) {
-    let _ = io::stderr().write_all(text.to_string().as_bytes());
 }
 
 /// Writes an answer to stdout. A reader that closed the pipe, as `head` does, is no error.

@@ -1,12 +1,13 @@
 //! Outputs for text: the standard output and files. Each may be full, closed or forbidden.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use bench::plan::gbench::Color;
 
+use super::terminal::{self, tamed};
 use super::{Failure, exit};
 
 /// An output. After the first error it writes no more, and keeps the error.
@@ -19,7 +20,7 @@ pub(super) struct Sink {
 impl Sink {
     /// The standard output.
     pub(super) fn stdout() -> Self {
-        Self { name: "standard output".to_owned(), writer: Box::new(io::stdout()), error: None }
+        Self { name: "standard output".to_owned(), writer: Box::new(terminal::own()), error: None }
     }
 
     /// A file, created or truncated now, so that a bad path shows before anything is measured.
@@ -31,10 +32,11 @@ impl Sink {
         }
     }
 
-    /// Writes and flushes text.
+    /// Writes and flushes text, in which nothing steers a terminal: a file may be shown there, too. JSON stays the same.
     pub(super) fn put(&mut self, text: &str) {
         if self.error.is_none()
-            && let Err(error) = self.writer.write_all(text.as_bytes()).and_then(|()| self.writer.flush())
+            && let Err(error) =
+                self.writer.write_all(tamed(text).as_bytes()).and_then(|()| self.writer.flush())
         {
             self.error = Some(error);
         }
@@ -72,7 +74,7 @@ pub(super) fn in_color(wanted: Color) -> bool {
         Color::Auto => {
             let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
             let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-            io::stdout().is_terminal() && !dumb && !refused
+            terminal::is_terminal() && !dumb && !refused
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Progress of a run: one line on a terminal, and lines by which a copy of this program, in a guest or on another machine,
 //! reports to the first.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::{Duration, Instant};
+
+use super::terminal;
 
 const MARK: &str = "@progress ";
 /// Longest part of a line that waits for its end, in bytes.
@@ -30,7 +32,7 @@ pub(super) struct StatusLine {
 impl StatusLine {
     pub(super) fn new() -> Self {
         let for_another = std::env::var_os(super::on::VARIABLE).is_some();
-        Self { on_terminal: std::io::stderr().is_terminal(), for_another, shown: false, start: None }
+        Self { on_terminal: terminal::error_is_terminal(), for_another, shown: false, start: None }
     }
 
     /// Replaces the shown text; an empty one only clears.
@@ -38,8 +40,7 @@ impl StatusLine {
         // With nothing shown the line holds the text of another program.
         if self.on_terminal && (self.shown || !text.is_empty()) {
             self.shown = !text.is_empty();
-            // A closed terminal is no reason to stop.
-            let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
+            terminal::replace_line(text);
         }
     }
 
@@ -47,11 +48,11 @@ impl StatusLine {
     pub(super) fn step(&mut self, done: usize, all: usize, name: &str) {
         let elapsed = self.start.get_or_insert_with(Instant::now).elapsed();
         if self.for_another {
-            let _ = writeln!(std::io::stderr(), "{}", line(done, all, name));
+            terminal::note(format_args!("{}\n", line(done, all, name)));
             return;
         }
         let left = left(elapsed, done, all);
-        self.show(&format!("{}/{all} {name}{left}", done + 1));
+        self.show(&format!("{}/{all} {name}{left}", done.saturating_add(1)));
     }
 }
 

@@ -16,6 +16,7 @@ mod doctor;
 mod fleet;
 mod folder;
 mod history;
+mod hostile_text;
 mod inheritance;
 mod input;
 mod inversion;
