@@ -1,23 +1,27 @@
 //! `--on TARGET`: the same command on other machines, one after another, and a table across them.
 //! Not here: reaching a machine (`remote`), the words (`words`), the table (`record::render::targets`).
 
+mod desk;
 mod words;
 
-use std::collections::BTreeSet;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use record::Run;
 use record::render::targets::{Column, targets};
-use remote::{Job, Programs, Sinks, Target};
+use remote::{Job, Programs, Target};
+use vm::{Options, kernel::Choice};
 
+use super::applet;
 use super::folder::FolderLock;
-use super::progress::{Relay, StatusLine};
+use super::input;
+use super::progress::StatusLine;
 use super::records::is_first;
-use super::vm::passed_on;
+use super::terminal;
+use super::vm::{passed_on, refused};
 use super::{CommandResult, Failure, OrExit, complain, exit, note, say, status_of, tree};
+use desk::{Desk, Places};
 pub(super) use words::with_flags;
 use words::{Naming, On, Placed, placed, taken};
 
@@ -144,7 +148,7 @@ fn measured(on: &On, target: &Target, prepared: &Prepared) -> Result<Measured, F
             let option = kernel.as_ref().map_or("--vm".to_owned(), |kernel| format!("--vm={kernel}"));
             here(placed, &[option])?
         }
-        Target::Vm(kernel) => in_a_guest(placed, kernel.as_deref())?,
+        Target::Vm(kernel) => in_a_guest(target, placed, kernel.as_deref())?,
         Target::Adb(_) | Target::Ssh { .. } => elsewhere(on, target, placed, *is_run)?,
     };
     let runs = records(&files);
@@ -175,6 +179,10 @@ fn prepare(placed: &Placed, is_labelled: bool) -> Result<(), Failure> {
         if !parent.is_dir() {
             return Err(Failure::new(exit::USAGE, format_args!("there is no folder {}", parent.display())));
         }
+        if path.exists() && !path.is_dir() && !path.is_file() {
+            let why = "is neither a file nor a folder, and what comes back replaces it: name another file";
+            return Err(Failure::new(exit::USAGE, format_args!("{} {why}", path.display())));
+        }
         if path.is_dir() && path.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
             let why = "is not empty, and results would mix: give another folder";
             return Err(Failure::new(exit::USAGE, format_args!("{} {why}", path.display())));
@@ -183,11 +191,16 @@ fn prepare(placed: &Placed, is_labelled: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs a copy of this program, whose output is this one's.
+/// Time for a copy of this program that was asked to stop.
+const GRACE: Duration = Duration::from_secs(28);
+
+/// Runs a copy of this program, whose output is this one's. It ends with this one, however that ends.
 fn copy(words: &[String]) -> Result<u8, Failure> {
     sys::stop_signal::catch().or_exit(exit::INTERNAL)?;
     let program = std::env::current_exe().or_exit(exit::INTERNAL)?;
-    let mut child = Command::new(program).args(words).spawn().or_exit(exit::INTERNAL)?;
+    let mut command = Command::new(program);
+    sys::child::die_with_parent(command.args(words));
+    let mut child = command.spawn().or_exit(exit::INTERNAL)?;
     let mut asked = false;
     let status = loop {
         if let Some(status) = child.try_wait().or_exit(exit::INTERNAL)? {
@@ -197,6 +210,11 @@ fn copy(words: &[String]) -> Result<u8, Failure> {
         if !asked && sys::stop_signal::received().is_some() {
             asked = true;
             sys::child::ask_to_end(&mut child).or_exit(exit::INTERNAL)?;
+        }
+        if sys::stop_signal::since().is_some_and(|since| since >= GRACE) {
+            complain(format_args!("it did not end within {} s, and was killed", GRACE.as_secs()));
+            child.kill().or_exit(exit::INTERNAL)?;
+            break child.wait().or_exit(exit::INTERNAL)?;
         }
         std::thread::sleep(Duration::from_millis(20));
     };
@@ -211,28 +229,39 @@ fn here(placed: &Placed, options: &[String]) -> Result<(u8, Vec<PathBuf>), Failu
     Ok((status, files))
 }
 
-/// Runs the command in a guest, and puts its files where they belong.
-fn in_a_guest(placed: &Placed, kernel: Option<&str>) -> Result<(u8, Vec<PathBuf>), Failure> {
-    let stage = std::env::temp_dir().join(format!("binderperf-on-{}", std::process::id()));
-    let mut words = vec!["vm".to_owned()];
-    words.extend(kernel.iter().flat_map(|kernel| ["--kernel".to_owned(), (*kernel).to_owned()]));
-    words.extend(["--out".to_owned(), stage.display().to_string(), "--".to_owned()]);
-    words.extend(placed.words.iter().cloned());
-    let status = copy(&words);
-    let mut files = Vec::new();
-    collect(&stage, &mut files);
-    let moved = files.iter().map(|file| {
-        let path = file.strip_prefix(&stage).unwrap_or(file).to_string_lossy();
-        let place = placed.place(&path);
-        let parent = place.parent().map_or(Ok(()), std::fs::create_dir_all);
-        // Another file system than that of temporary files, perhaps.
-        let copied = parent.and_then(|()| std::fs::copy(file, &place));
-        copied.map_err(|error| Failure::of_file(exit::INTERNAL, "write", &place, &error))?;
-        Ok(place)
-    });
-    let moved = moved.collect::<Result<Vec<PathBuf>, Failure>>();
-    let _ = std::fs::remove_dir_all(&stage);
-    Ok((status?, moved?))
+/// Runs the command in a guest.
+fn in_a_guest(target: &Target, placed: &Placed, kernel: Option<&str>) -> Result<(u8, Vec<PathBuf>), Failure> {
+    let program = std::env::current_exe().or_exit(exit::INTERNAL)?;
+    let given = kernel.iter().map(|kernel| (*kernel).to_owned()).collect();
+    let options = Options {
+        kernel: Choice { given, ..Choice::default() },
+        env: passed_on(),
+        names: applet::names(),
+        ..Options::new(program, placed.words.clone())
+    };
+    let mut places = Places::new(placed, target.label());
+    let mut line = StatusLine::new();
+    let outcome = vm::run(
+        &options,
+        &mut vm::Sinks {
+            stdout: &mut terminal::passed_on(),
+            stderr: &mut terminal::passed_on_error(),
+            place: Some(&mut |name| places.place(name)),
+            progress: &mut |text| line.show(text),
+        },
+    );
+    line.show("");
+    places.end();
+    match outcome {
+        Ok(outcome) => {
+            tell(target, &outcome.files);
+            let status = outcome.status.exit_code().max(refused(&outcome.refused));
+            Ok((status, outcome.files))
+        }
+        // A reader that closed the pipe, as `head` does, is no error.
+        Err(error) if error.is_reader_gone() => Ok((exit::FINE, Vec::new())),
+        Err(error) => Err(Failure::new(error.exit_code(), error)),
+    }
 }
 
 /// Every file of a folder, or the file itself.
@@ -250,6 +279,7 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) {
 
 /// Runs the command on another machine.
 fn elsewhere(on: &On, target: &Target, placed: &Placed, is_run: bool) -> Result<(u8, Vec<PathBuf>), Failure> {
+    on.binary.as_deref().map_or(Ok(()), input::whole)?;
     let own = std::env::current_exe().or_exit(exit::INTERNAL)?;
     let programs = Programs { own, named: on.binary.clone(), data: data_folder() };
     let mut words = placed.words.clone();
@@ -262,21 +292,13 @@ fn elsewhere(on: &On, target: &Target, placed: &Placed, is_run: bool) -> Result<
     // Two commands would mix their files.
     let folder = placed.named().next().filter(|_| is_run);
     let lock = FolderLock::of(folder)?;
-    let mut desk = Desk {
-        line: StatusLine::new(),
-        relay: Relay::default(),
-        placed,
-        label: target.label(),
-        written: BTreeSet::new(),
-        aside: None,
-        unwritten: None,
-    };
+    let mut desk = Desk::new(Places::new(placed, target.label()));
     let outcome = remote::run(target, &job, &programs, on.reconnect, &mut desk);
-    desk.end();
+    let unwritten = desk.end();
     drop(lock);
     // If it stayed empty, it is of no use.
     let _ = folder.map(std::fs::remove_dir);
-    if let Some(error) = desk.unwritten {
+    if let Some(error) = unwritten {
         let why = sys::errno::describe(&error);
         return Err(Failure::new(
             exit::INTERNAL,
@@ -284,7 +306,21 @@ fn elsewhere(on: &On, target: &Target, placed: &Placed, is_run: bool) -> Result<
         ));
     }
     let outcome = outcome.map_err(|error| Failure::new(error.exit_code(), error))?;
-    let mut told = outcome.files.iter().filter(|path| !path.ends_with(FOR_THE_TABLE));
+    tell(target, &outcome.files);
+    let mut status = outcome.status;
+    if !outcome.refused.is_empty() {
+        status = status.max(exit::UNABLE);
+    }
+    if let Some(full) = outcome.full {
+        complain(format_args!("no space left on {target} in {full}: what came back may be a part"));
+        status = status.max(exit::UNABLE);
+    }
+    Ok((status, outcome.files))
+}
+
+/// Tells where the files are that came from a machine.
+fn tell(target: &Target, files: &[PathBuf]) {
+    let mut told = files.iter().filter(|path| !path.ends_with(FOR_THE_TABLE));
     if let Some(first) = told.next() {
         let first = first.display();
         let more = match told.count() {
@@ -293,12 +329,6 @@ fn elsewhere(on: &On, target: &Target, placed: &Placed, is_run: bool) -> Result<
         };
         note(format_args!("from {target}: {first}{more}\n"));
     }
-    let mut status = outcome.status;
-    if let Some(full) = outcome.full {
-        complain(format_args!("no space left on {target} in {full}: what came back may be a part"));
-        status = status.max(exit::UNABLE);
-    }
-    Ok((status, outcome.files))
 }
 
 /// The user's folder for builds of this program for other machines.
@@ -316,70 +346,6 @@ fn records(files: &[PathBuf]) -> Vec<(String, Run)> {
         Some((path.file_stem()?.to_string_lossy().into_owned(), run))
     };
     files.iter().filter(is_json).filter_map(read).collect()
-}
-
-/// This machine's side of a command elsewhere.
-struct Desk<'p> {
-    line: StatusLine,
-    relay: Relay,
-    placed: &'p Placed,
-    /// The machine's name in paths.
-    label: String,
-    /// The files that came from there.
-    written: BTreeSet<PathBuf>,
-    /// The folder for files whose place another file has.
-    aside: Option<PathBuf>,
-    /// Why the standard output takes no more, if it is not that nobody reads it.
-    unwritten: Option<io::Error>,
-}
-
-impl Desk<'_> {
-    /// Clears the line of progress and passes on what is left of the standard error.
-    fn end(&mut self) {
-        self.line.show("");
-        note(self.relay.rest());
-    }
-}
-
-impl Sinks for Desk<'_> {
-    fn stdout(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.line.show("");
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| {
-            let kind = error.kind();
-            if kind != io::ErrorKind::BrokenPipe {
-                self.unwritten.get_or_insert(error);
-            }
-            kind.into()
-        })
-    }
-
-    fn stderr(&mut self, bytes: &[u8]) {
-        self.relay.pass(bytes, &mut self.line);
-    }
-
-    fn progress(&mut self, text: &str) {
-        self.line.show(text);
-    }
-
-    fn note(&mut self, text: &str) {
-        self.line.show("");
-        complain(text);
-    }
-
-    fn place(&mut self, path: &str) -> PathBuf {
-        let place = self.placed.place(path);
-        // What the command line does not name replaces nothing of this machine's.
-        if self.placed.has_named(path) || self.written.contains(&place) || !place.is_file() {
-            self.written.insert(place.clone());
-            return place;
-        }
-        let folder = |number: u32| PathBuf::from(format!("{}.{number}", self.label));
-        let aside = self
-            .aside
-            .get_or_insert_with(|| (2..).map(folder).find(|path| !path.exists()).unwrap_or_default());
-        aside.join(path)
-    }
 }
 
 #[cfg(test)]

@@ -9,15 +9,21 @@ use std::time::Duration;
 
 use clap::Args;
 use ftrace::switch::{FOLDER_VARIABLE, LOG_VARIABLE, MARKS_VARIABLE};
+use intake::{Name, Place};
 use vm::{Accel, Added, Arch, CLASS_VARIABLE, Forward, KERNEL_VARIABLE, Options, Sinks, kernel::Choice};
 
 use super::applet;
 use super::choice;
 use super::folder::FolderLock;
+use super::input;
 use super::kernels::KernelCommand;
 use super::progress::StatusLine;
+use super::terminal;
 use super::tree;
-use super::{A_YEAR_S, CommandResult, Failure, OrExit, exit, note, say};
+use super::{A_YEAR_S, CommandResult, Failure, OrExit, complain, exit, note, say};
+
+/// Longest script that is read, in bytes.
+const LONGEST_SCRIPT: u64 = 16 << 20;
 
 /// Variables that are passed to the guest's command: binderperf's, Google Benchmark's, and Rust's.
 const PASSED_ON: [&str; 3] = ["BINDERPERF_", "BENCHMARK_", "RUST_"];
@@ -160,33 +166,42 @@ pub(crate) fn run(args: VmArgs) -> CommandResult {
     if let Some(command) = args.about_kernels {
         return command.run();
     }
+    let kernels = args.kernel.iter().map(Path::new);
+    kernels
+        .chain(args.binary.as_deref())
+        .chain(args.exec.first().map(Path::new))
+        .try_for_each(input::whole)?;
     let profile = args.profile.as_deref().map(profile::Output::open).transpose()?;
     let commands = match &args.script {
         Some(file) => Some(script(file)?),
         None => None,
     };
+    let out = args.out.clone();
     let options = Options { names: applet::names(), ..options(args).or_exit(exit::UNABLE)? };
     let options = match commands {
         Some(commands) => Options { commands, ..options },
         None => options,
     };
-    let _lock = FolderLock::of(options.out.as_deref())?;
+    let _lock = FolderLock::of(out.as_deref())?;
     let mut status_line = StatusLine::new();
+    let mut place = out.map(|root| move |name: &Name| Ok(Place::below(&root, name)));
     let outcome = vm::run(
         &options,
         &mut Sinks {
-            stdout: &mut std::io::stdout().lock(),
-            stderr: &mut std::io::stderr(),
+            stdout: &mut terminal::passed_on(),
+            stderr: &mut terminal::passed_on_error(),
+            place: place.as_mut().map(|place| place as _),
             progress: &mut |text| status_line.show(text),
         },
     );
     status_line.show("");
     match outcome {
         Ok(outcome) => {
+            let left = refused(&outcome.refused);
             let told = profile.map_or(Ok(()), |output| output.deliver(&outcome.profiles));
             // The command's own failure says more.
             if outcome.status.exit_code() == exit::FINE {
-                told.map(|()| exit::FINE)
+                told.map(|()| left)
             } else {
                 Ok(outcome.status.exit_code())
             }
@@ -197,11 +212,20 @@ pub(crate) fn run(args: VmArgs) -> CommandResult {
     }
 }
 
+/// Tells which of a guest's files were not taken; returns the exit status for that.
+pub(super) fn refused(names: &[String]) -> u8 {
+    if names.is_empty() {
+        return exit::FINE;
+    }
+    complain(format_args!("files with names that are not taken here: {}", names.join(", ")));
+    exit::UNABLE
+}
+
 /// Reads a script and checks each command's words, before anything is booted.
 fn script(file: &Path) -> Result<Vec<Vec<String>>, Failure> {
     let path = if file == Path::new("-") { Path::new("/dev/stdin") } else { file };
-    let text =
-        std::fs::read_to_string(path).map_err(|error| Failure::of_file(exit::USAGE, "read", file, &error))?;
+    let text = input::text(path, LONGEST_SCRIPT)
+        .map_err(|error| Failure::of_file(exit::USAGE, "read", file, &error))?;
     let bad = |why: String| Failure::new(exit::USAGE, format!("the script {}: {why}", file.display()));
     let commands = vm::script::parse(&text).map_err(bad)?;
     for words in &commands {
@@ -235,7 +259,6 @@ fn options(args: VmArgs) -> Result<Options, String> {
         icount: args.icount,
         profile: args.profile.is_some(),
         accel: args.accel,
-        out: args.out,
         klog: args.klog,
         ..Options::new(binary, command)
     })

@@ -5,13 +5,15 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use intake::{Arrivals, Limits, Name, Place};
+
 use super::error::RemoteError;
 use super::exchange::{Ended, converse, perform};
 use super::frame::Frame;
 use super::link::Link;
+use super::patience::{Step, Stopping};
 use super::program::{Machine, Programs, hashed};
 use super::quote::quoted;
-use super::returned::Returned;
 use super::target::Target;
 
 /// Longest time for pushing the program, and for a call that changes little.
@@ -19,15 +21,14 @@ const PUSH_LIMIT: Duration = Duration::from_secs(600);
 const CALL_LIMIT: Duration = Duration::from_secs(20);
 /// Time between attempts to reach the machine again.
 const PAUSE: Duration = Duration::from_millis(1500);
-/// Time for a command that was asked to stop (SIGINT), until it is asked again (SIGTERM), and until it is killed.
-const GRACE: Duration = Duration::from_secs(20);
-/// How long a stopped command's machine is waited for.
-const STOP_PATIENCE: Duration = Duration::from_secs(30);
-
 /// Longest time for a call that answers a question, whatever it sends.
 const ANSWER_LIMIT: Duration = Duration::from_secs(120);
 /// How long a command is waited for whose start is uncertain.
 const START_PATIENCE: Duration = Duration::from_secs(30);
+/// Longest time for one attempt to signal the command.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+/// Permission bits of the files that come back, less the umask.
+const NEW_FILE: u32 = 0o666;
 /// Most facts of an answer.
 const MOST_FACTS: usize = 64;
 
@@ -56,7 +57,10 @@ pub trait Sinks {
     /// Tells something that the user should know.
     fn note(&mut self, text: &str);
     /// The place for a file that the command left, by its path below the working folder.
-    fn place(&mut self, path: &str) -> PathBuf;
+    ///
+    /// # Errors
+    /// A folder for it cannot be made.
+    fn place(&mut self, name: &Name) -> std::io::Result<Place>;
 }
 
 /// How a command ended.
@@ -66,6 +70,8 @@ pub struct Outcome {
     pub status: u8,
     /// The files that came back.
     pub files: Vec<PathBuf>,
+    /// Names that were not taken, each quoted and with the reason.
+    pub refused: Vec<String>,
     /// The folder there whose file system was full at the end, so that something may be missing.
     pub full: Option<String>,
 }
@@ -92,7 +98,7 @@ pub fn run(
     if device.connected
         && let Some(call) = device.link.network("disconnect")
     {
-        let _ = perform(&device.link, call, CALL_LIMIT, || Ok(()));
+        let _ = perform(&device.link, call, CALL_LIMIT, || device.in_time(Step::Disconnect));
     }
     ended
 }
@@ -112,17 +118,9 @@ struct Device {
     /// Why it is unknown whether the command started, and since when: what was said when the connection was lost.
     uncertain: Option<(String, Instant)>,
     /// Frames heard of the command: whether the machine was there.
-    frames: u64,
+    frames: Cell<u64>,
     stopping: Stopping,
-}
-
-/// How far stopping the command has come.
-#[derive(Debug, Default)]
-struct Stopping {
-    /// When the signal came.
-    since: Option<Instant>,
-    /// Signals sent.
-    sent: usize,
+    limits: Limits,
 }
 
 /// Output of a command so far.
@@ -132,6 +130,16 @@ struct Heard {
     err: u64,
     full: Option<String>,
     unread: bool,
+}
+
+/// What came back.
+#[derive(Debug, Default)]
+struct Fetched {
+    files: Vec<PathBuf>,
+    /// Names of files that cannot be read there.
+    skipped: Vec<String>,
+    /// Names that are not taken here, with the reason.
+    refused: Vec<String>,
 }
 
 impl Device {
@@ -149,8 +157,9 @@ impl Device {
             name,
             connected: false,
             uncertain: None,
-            frames: 0,
+            frames: Cell::new(0),
             stopping,
+            limits: Limits::USUAL,
         }
     }
 
@@ -183,7 +192,7 @@ impl Device {
                 return Err(RemoteError::Unreachable { target: self.target.clone(), said });
             }
             // The results are in the folder.
-            Err(error @ RemoteError::Lost { .. }) => return Err(error),
+            Err(error @ (RemoteError::Lost { .. } | RemoteError::Deaf { .. })) => return Err(error),
             Err(error) => {
                 // What is left there is not worth another error.
                 let _ = self.removed();
@@ -192,23 +201,28 @@ impl Device {
         };
         let fetched = self.fetch(job, sinks);
         sinks.progress("");
-        let (files, skipped) = fetched.map_err(|error| error.kept_in(self.folder()))?;
-        if skipped.is_empty() {
-            self.clean(sinks)?;
-        } else {
-            let (names, folder) = (skipped.join(", "), self.folder());
-            sinks.note(&format!(
-                "cannot be read on {}, and left there in {folder}/files: {names}",
-                self.target
-            ));
+        let Fetched { files, skipped, refused } = fetched.map_err(|error| error.kept_in(self.folder()))?;
+        let (target, folder) = (&self.target, self.folder());
+        for (names, why) in [(&skipped, "cannot be read"), (&refused, "have names that are not taken here")] {
+            if !names.is_empty() {
+                let names = names.join(", ");
+                sinks.note(&format!("{why}, and left on {target} in {folder}/files: {names}"));
+            }
+        }
+        if skipped.is_empty() && refused.is_empty() {
+            match self.clean(sinks) {
+                // The files are here.
+                Err(why @ RemoteError::Deaf { .. }) => sinks.note(&why.to_string()),
+                cleaned => cleaned?,
+            }
         }
         let status = match (status.parse(), sys::stop_signal::received()) {
             _ if heard.unread => 0,
             (Ok(status), _) => status,
-            (Err(_), Some(signal)) if self.stopping.sent > 0 => return Err(RemoteError::Stopped(signal)),
+            (Err(_), Some(signal)) if self.stopping.has_sent() => return Err(RemoteError::Stopped(signal)),
             (Err(_), _) => return Err(RemoteError::Died { target: self.target.clone() }),
         };
-        Ok(Outcome { status, files, full: heard.full })
+        Ok(Outcome { status, files, refused, full: heard.full })
     }
 
     /// Calls the script before anything is started: a signal ends it, and a cut connection is an error.
@@ -220,7 +234,7 @@ impl Device {
         &self,
         action: &str,
         words: &[String],
-        glance: fn() -> Result<(), RemoteError>,
+        glance: impl Fn() -> Result<(), RemoteError>,
     ) -> Result<Vec<(String, String)>, RemoteError> {
         let mut facts = Vec::new();
         let take = |frame| {
@@ -269,7 +283,7 @@ impl Device {
     /// Connects to a device over the network; whether that changed anything.
     fn connect(&mut self) -> bool {
         let Some(call) = self.link.network("connect") else { return false };
-        let said = perform(&self.link, call, CALL_LIMIT, || Ok(()));
+        let said = perform(&self.link, call, CALL_LIMIT, not_stopped);
         // It does not fail where nothing listens.
         let connected = matches!(said, Ok(Ok(_))) && self.ask("probe", &self.bases).is_ok();
         self.connected |= connected;
@@ -317,7 +331,7 @@ impl Device {
     fn begin(&mut self, words: &[String], sinks: &mut dyn Sinks) -> Result<(), RemoteError> {
         not_stopped()?;
         // From here on a signal is the command's to hear.
-        match self.ask_until("begin", words, || Ok(())) {
+        match self.ask_until("begin", words, || self.in_time(Step::Follow)) {
             Err(RemoteError::Unreachable { said, .. }) => {
                 sinks.note(&format!(
                     "the connection to {} was lost while the command was started ({said})",
@@ -337,16 +351,15 @@ impl Device {
     fn follow(&mut self, sinks: &mut dyn Sinks) -> Result<(String, Heard), RemoteError> {
         let mut heard = Heard::default();
         let folder = self.folder();
-        let status = self.persist(sinks, |device, sinks| {
+        let status = self.persist(Step::Follow, sinks, |device, sinks| {
             let words = [folder.clone(), heard.out.to_string(), heard.err.to_string()];
             let call = device.link.script(script("follow", &words));
-            let unread = Cell::new(heard.unread);
             let take = |frame| {
-                device.frames += 1;
+                device.beat();
                 match frame {
                     Frame::Out(bytes) => {
                         heard.out += bytes.len() as u64;
-                        unread.set(unread.get() || sinks.stdout(&bytes).is_err());
+                        heard.unread |= sinks.stdout(&bytes).is_err();
                     }
                     Frame::Err(bytes) => {
                         heard.err += bytes.len() as u64;
@@ -355,11 +368,12 @@ impl Device {
                     Frame::Fact(name, value) if name == "full" => heard.full = Some(value),
                     _ => {}
                 }
-                Ok(())
+                if heard.unread {
+                    device.stopping.is_unread();
+                }
+                Ok(device.limits.check_output(heard.out + heard.err)?)
             };
-            let (link, stopping) = (&device.link, &mut device.stopping);
-            let ended = converse(link, call, take, || stopping.glance(link, &folder, unread.get()));
-            heard.unread = unread.get();
+            let ended = converse(&device.link, call, take, || device.glance(&folder));
             match (ended, &device.uncertain) {
                 // Its start may go on there without the connection.
                 (Err(RemoteError::Refused { code, said }), Some((_, since)))
@@ -373,51 +387,79 @@ impl Device {
         Ok((status, heard))
     }
 
-    /// Fetches what the command left; also gives the names of files that cannot be read there.
-    fn fetch(
-        &mut self,
-        job: &Job,
-        sinks: &mut dyn Sinks,
-    ) -> Result<(Vec<PathBuf>, Vec<String>), RemoteError> {
+    /// Signals the command if that is due. An error when it was to end long ago.
+    fn glance(&self, folder: &str) -> Result<(), RemoteError> {
+        self.in_time(Step::Follow)?;
+        let Some(signal) = self.stopping.due() else { return Ok(()) };
+        let call = self.link.script(script("stop", &[folder.to_owned(), signal.to_owned()]));
+        let begun = Instant::now();
+        let in_time = || {
+            self.in_time(Step::Follow)?;
+            if begun.elapsed() < STOP_LIMIT { Ok(()) } else { Err(out_of_time(STOP_LIMIT)) }
+        };
+        // A machine that does not understand is asked again.
+        if matches!(converse(&self.link, call, |_| Ok(()), in_time), Ok(Ended::Whole(_))) {
+            self.stopping.arrived();
+        }
+        Ok(())
+    }
+
+    /// An error if a step of an orderly end takes too long.
+    fn in_time(&self, step: Step) -> Result<(), RemoteError> {
+        if !self.stopping.is_over(step) {
+            return Ok(());
+        }
+        Err(RemoteError::Deaf { target: self.target.clone(), folder: self.folder() })
+    }
+
+    /// The machine was heard of.
+    fn beat(&self) {
+        self.frames.set(self.frames.get() + 1);
+    }
+
+    /// Fetches what the command left.
+    fn fetch(&mut self, job: &Job, sinks: &mut dyn Sinks) -> Result<Fetched, RemoteError> {
         let folder = self.folder();
         let made =
             |path: &str| path == "." || job.folders.iter().any(|made| Path::new(made).starts_with(path));
-        let (mut files, mut skipped, mut most) = (Vec::new(), Vec::new(), 0);
-        self.persist(sinks, |device, sinks| {
-            let mut returned = Returned::default();
-            skipped.clear();
+        let (mut fetched, mut most) = (Fetched::default(), 0);
+        self.persist(Step::Fetch, sinks, |device, sinks| {
+            let mut arrivals = Arrivals::new(device.limits);
+            let mut skipped = Vec::new();
             let call = device.link.script(script("fetch", std::slice::from_ref(&folder)));
             let take = |frame| {
                 match frame {
                     Frame::Fact(name, path) if name == "skipped" && skipped.len() < MOST_FACTS => {
                         skipped.push(path);
-                        Ok(())
                     }
                     Frame::File(path, size) => {
                         sinks.progress(&format!("fetching {path} ({size} bytes)"));
-                        returned.begin(&path, size, &mut |path| sinks.place(path))
+                        arrivals.begin(&path, NEW_FILE, Some(size), &mut |name| sinks.place(name))?;
                     }
                     // Those of before are for the command only.
-                    Frame::Folder(path) if made(&path) => Ok(()),
-                    Frame::Folder(path) => returned.folder(&path, &mut |path| sinks.place(path)),
-                    Frame::Content(bytes) => returned.append(&bytes),
-                    _ => Ok(()),
+                    Frame::Folder(path) if made(&path) => {}
+                    Frame::Folder(path) => arrivals.folder(&path, &mut |name| sinks.place(name))?,
+                    Frame::Content(bytes) => arrivals.append(&bytes)?,
+                    _ => {}
                 }
+                Ok(())
             };
-            let ended = converse(&device.link, call, take, || Ok(()));
+            let ended = converse(&device.link, call, take, || device.in_time(Step::Fetch));
             // Only a file more than ever before is a step forward: each attempt begins with the first.
-            if returned.whole() > most {
-                (most, device.frames) = (returned.whole(), device.frames + 1);
+            if arrivals.whole() > most {
+                most = arrivals.whole();
+                device.beat();
             }
-            files = returned.into_paths();
+            let (files, refused) = arrivals.into_parts();
+            fetched = Fetched { files, skipped, refused };
             ended
         })?;
-        Ok((files, skipped))
+        Ok(fetched)
     }
 
     /// Removes what the command left there.
     fn clean(&mut self, sinks: &mut dyn Sinks) -> Result<(), RemoteError> {
-        self.persist(sinks, |device, _| device.removed()).map(drop)
+        self.persist(Step::Clean, sinks, |device, _| device.removed()).map(drop)
     }
 
     fn removed(&self) -> Result<Ended, RemoteError> {
@@ -433,18 +475,20 @@ impl Device {
     fn told(&self, action: &str) -> Result<Ended, RemoteError> {
         let call = self.link.script(script(action, &[self.home.clone(), self.name.clone()]));
         let begun = Instant::now();
-        converse(&self.link, call, |_| Ok(()), || in_time(begun))
+        let in_time = || self.in_time(Step::Clean).and_then(|()| in_time(begun));
+        converse(&self.link, call, |_| Ok(()), in_time)
     }
 
     /// Makes a call until it comes to its end, however often the connection is lost; gives the status at its end.
     fn persist(
         &mut self,
+        step: Step,
         sinks: &mut dyn Sinks,
-        mut call: impl FnMut(&mut Self, &mut dyn Sinks) -> Result<Ended, RemoteError>,
+        mut call: impl FnMut(&Self, &mut dyn Sinks) -> Result<Ended, RemoteError>,
     ) -> Result<String, RemoteError> {
         let mut lost: Option<Instant> = None;
         loop {
-            let before = self.frames;
+            let before = self.frames.get();
             let said = match call(self, sinks)? {
                 Ended::Whole(status) => {
                     if lost.is_some() {
@@ -454,9 +498,10 @@ impl Device {
                 }
                 Ended::Cut(said) => said,
             };
-            let stopping = self.stopping.since.is_some() || sys::stop_signal::received().is_some();
-            let patience = if stopping { self.patience.min(STOP_PATIENCE) } else { self.patience };
-            if self.frames > before && !stopping {
+            self.in_time(step)?;
+            let is_stopping = self.stopping.since().is_some();
+            let patience = if is_stopping { self.patience.min(step.limit()) } else { self.patience };
+            if self.frames.get() > before && !is_stopping {
                 lost = None;
             }
             if lost.is_none() {
@@ -472,29 +517,9 @@ impl Device {
             std::thread::sleep(PAUSE);
             if let Some(call) = self.link.network("connect") {
                 // That it failed shows in the next call.
-                let _ = perform(&self.link, call, CALL_LIMIT, || Ok(()));
+                let _ = perform(&self.link, call, CALL_LIMIT, || self.in_time(step));
             }
         }
-    }
-}
-
-impl Stopping {
-    /// Signals the command if that is due.
-    fn glance(&mut self, link: &Link, folder: &str, unread: bool) -> Result<(), RemoteError> {
-        if self.since.is_none() && (unread || sys::stop_signal::received().is_some()) {
-            self.since = Some(Instant::now());
-        }
-        let Some(since) = self.since else { return Ok(()) };
-        let signals = [("INT", Duration::ZERO), ("TERM", GRACE), ("KILL", GRACE + GRACE / 4)];
-        let Some((signal, due)) = signals.get(self.sent) else { return Ok(()) };
-        if since.elapsed() >= *due {
-            let call = link.script(script("stop", &[folder.to_owned(), (*signal).to_owned()]));
-            let begun = Instant::now();
-            if matches!(converse(link, call, |_| Ok(()), || in_time(begun))?, Ended::Whole(_)) {
-                self.sent += 1;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -505,10 +530,11 @@ fn not_stopped() -> Result<(), RemoteError> {
 
 /// An error if a call takes too long that began then.
 fn in_time(begun: Instant) -> Result<(), RemoteError> {
-    match begun.elapsed() < ANSWER_LIMIT {
-        true => Ok(()),
-        false => Err(RemoteError::Garbled(format!("no end within {} s", ANSWER_LIMIT.as_secs()))),
-    }
+    if begun.elapsed() < ANSWER_LIMIT { Ok(()) } else { Err(out_of_time(ANSWER_LIMIT)) }
+}
+
+fn out_of_time(limit: Duration) -> RemoteError {
+    RemoteError::Garbled(format!("no end within {} s", limit.as_secs()))
 }
 
 /// The script with the words of a call in front.

@@ -6,6 +6,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use intake::IntakeError;
+
 /// Everything that can prevent a command from running there, or its results from coming back. `Display` says what was
 /// tried, what came back and what to do.
 #[derive(Debug)]
@@ -65,6 +67,15 @@ pub enum RemoteError {
         /// Last words of adb or ssh.
         said: String,
     },
+    /// The machine did not do what an orderly end needs, and the user had asked for one.
+    Deaf {
+        /// The target as named.
+        target: String,
+        /// The folder there with the results.
+        folder: String,
+    },
+    /// It sends more than is taken, or it cannot be written here.
+    Intake(IntakeError),
     /// The command ended there without a status.
     Died {
         /// The target as named.
@@ -97,7 +108,8 @@ impl RemoteError {
             Self::SeveralDevices(_) | Self::BadProgram { .. } => 2,
             Self::NoTool { .. } | Self::Unreachable { .. } | Self::NoProgram { .. } => 3,
             Self::UnknownMachine(_) | Self::Refused { .. } | Self::Lost { .. } | Self::Died { .. } => 3,
-            Self::Garbled(_) | Self::Here { .. } => 4,
+            Self::Deaf { .. } => 3,
+            Self::Garbled(_) | Self::Here { .. } | Self::Intake(_) => 4,
             Self::Kept { why, .. } => why.exit_code(),
         }
     }
@@ -105,7 +117,7 @@ impl RemoteError {
     /// The same of results that are still on the other machine.
     pub(crate) fn kept_in(self, folder: String) -> Self {
         match self {
-            Self::Lost { .. } => self,
+            Self::Lost { .. } | Self::Deaf { .. } => self,
             Self::Refused { ref code, .. } if code == "gone" => self,
             why => Self::Kept { folder, why: Box::new(why) },
         }
@@ -137,6 +149,12 @@ fn remedy(said: &str) -> &'static str {
 /// A reason, followed by what to do about it, if that is known.
 fn with_remedy(f: &mut fmt::Formatter<'_>, remedy: &str) -> fmt::Result {
     if remedy.is_empty() { Ok(()) } else { write!(f, " ({remedy})") }
+}
+
+impl From<IntakeError> for RemoteError {
+    fn from(error: IntakeError) -> Self {
+        Self::Intake(error)
+    }
 }
 
 impl fmt::Display for RemoteError {
@@ -196,6 +214,12 @@ impl fmt::Display for RemoteError {
                      and what it leaves is in {folder} for a week"
                 )
             }
+            Self::Deaf { target, folder } => write!(
+                f,
+                "{target} did not end the command in time, which was asked to stop; it may go on there, and what it leaves is in \
+                 {folder} for a week"
+            ),
+            Self::Intake(error) => error.fmt(f),
             Self::Died { target } => write!(
                 f,
                 "the command ended on {target} without a status: that machine was restarted, or killed it for want of memory"

@@ -2,10 +2,12 @@
 //! Not here: what the frames mean (`device`).
 
 use std::io::{BufReader, Read, Write};
-use std::process::{Child, Stdio};
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use sys::child_output::{ChildOutput, Ended as ChildEnded};
 
 use super::error::RemoteError;
 use super::frame::{self, Frame};
@@ -33,7 +35,7 @@ pub(crate) enum Ended {
 
 /// One run of the program.
 struct Exchange {
-    child: Killed,
+    child: Watched,
     frames: Receiver<Frame>,
     chatter: JoinHandle<String>,
     said: JoinHandle<String>,
@@ -51,8 +53,8 @@ impl Exchange {
         sys::child::die_with_parent(&mut command);
         let child =
             command.spawn().map_err(|source| RemoteError::NoTool { program: link.program(), source })?;
-        let mut child = Killed(child);
-        let (stdin, stdout, stderr) = (child.0.stdin.take(), child.0.stdout.take(), child.0.stderr.take());
+        let mut child = Watched { child, ended: ChildEnded::default() };
+        let (stdin, stdout, stderr) = child.streams();
         let (sender, frames) = sync_channel(AHEAD);
         let spoiled = RemoteError::here("starting a thread");
         let threads = || {
@@ -82,30 +84,28 @@ impl Exchange {
                 self.heard = Instant::now();
                 Some(Some(frame))
             }
-            Err(RecvTimeoutError::Timeout) if self.heard.elapsed() < SILENCE => Some(None),
+            Err(RecvTimeoutError::Timeout) if self.heard.elapsed() < SILENCE => {
+                // With its end that of the frames comes, whoever else holds the pipe.
+                self.child.has_ended();
+                Some(None)
+            }
             Err(_) => None,
         }
     }
 
     /// Ends the program; returns the last of what it said, in one line.
     fn said(self, most: usize) -> String {
-        let Self { mut child, .. } = self;
-        let is_silent = self.heard.elapsed() >= SILENCE;
+        let Self { mut child, frames, chatter, said, heard } = self;
+        let is_silent = heard.elapsed() >= SILENCE;
         // The end of its output is seen before its own.
         let begun = Instant::now();
-        while begun.elapsed() < GLANCE * 10 && child.0.try_wait().is_ok_and(|ended| ended.is_none()) {
+        while begun.elapsed() < GLANCE * 10 && !child.has_ended() {
             std::thread::sleep(Duration::from_millis(2));
         }
         drop(child);
-        // A server that it started may hold its output open, so its end is not waited for.
-        while begun.elapsed() < GLANCE * 20 && !(self.said.is_finished() && self.chatter.is_finished()) {
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        let text = |thread: JoinHandle<String>| match thread.is_finished() {
-            true => thread.join().unwrap_or_default(),
-            false => String::new(),
-        };
-        let said = [text(self.said), text(self.chatter)].concat();
+        // Nobody waits for these frames, so both threads come to their end now.
+        drop(frames);
+        let said = [said.join().unwrap_or_default(), chatter.join().unwrap_or_default()].concat();
         let lines: Vec<&str> = said
             .lines()
             .map(str::trim)
@@ -119,14 +119,40 @@ impl Exchange {
     }
 }
 
-/// A child that is killed on drop.
-struct Killed(Child);
+/// A child that is killed on drop, and whose readers learn of its end.
+struct Watched {
+    child: Child,
+    ended: ChildEnded,
+}
 
-impl Drop for Killed {
+impl Watched {
+    /// Its streams. Those that it writes end with it, even if a server that it started holds them.
+    fn streams(&mut self) -> (Option<ChildStdin>, Option<ChildOutput>, Option<ChildOutput>) {
+        let stdout = self.child.stdout.take().map(|pipe| ChildOutput::of(pipe, &self.ended));
+        let stderr = self.child.stderr.take().map(|pipe| ChildOutput::of(pipe, &self.ended));
+        (self.child.stdin.take(), stdout, stderr)
+    }
+
+    /// Its status if it has ended, or the error of looking.
+    fn status(&mut self) -> std::io::Result<Option<ExitStatus>> {
+        let status = self.child.try_wait()?;
+        if status.is_some() {
+            self.ended.set();
+        }
+        Ok(status)
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.status().is_ok_and(|status| status.is_some())
+    }
+}
+
+impl Drop for Watched {
     fn drop(&mut self) {
         // Fails only if it has ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.ended.set();
     }
 }
 
@@ -167,7 +193,7 @@ pub(crate) fn perform(
     let mut exchange = Exchange::start(link, call)?;
     let begun = Instant::now();
     loop {
-        match exchange.child.0.try_wait().map_err(RemoteError::here("waiting"))? {
+        match exchange.child.status().map_err(RemoteError::here("waiting"))? {
             Some(status) if status.success() => return Ok(Ok(exchange.said(usize::MAX))),
             Some(_) => return Ok(Err(exchange.said(SHOWN))),
             None if begun.elapsed() > limit => {

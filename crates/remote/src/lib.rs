@@ -3,7 +3,8 @@
 //!
 //! A [`Target`] names the machine. A `link` starts `adb` or `ssh` with a script (`remote.sh`), whose answers come as frames
 //! (`exchange`). The `device` makes a command of them: it pushes this program, starts the command detached from the
-//! connection, follows its output, asks again where the connection was lost, and removes what it made.
+//! connection, follows its output, asks again where the connection was lost, and removes what it made. Once the user asks for a stop, each
+//! step has an end (`patience`).
 #![forbid(unsafe_code)]
 
 mod device;
@@ -11,9 +12,9 @@ mod error;
 mod exchange;
 mod frame;
 mod link;
+mod patience;
 mod program;
 mod quote;
-mod returned;
 mod target;
 
 pub use device::{Job, Outcome, Sinks, run};

@@ -6,6 +6,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use intake::IntakeError;
+
 use super::arch::Arch;
 
 /// Everything that can prevent a command from running in a guest. `Display` says what was tried, what failed and what
@@ -76,6 +78,8 @@ pub enum VmError {
         /// The error.
         source: io::Error,
     },
+    /// It sends more than is taken, or it cannot be written here.
+    Intake(IntakeError),
     /// The command's standard output could not be written.
     Output(io::Error),
     /// A signal of this name asked this process to stop, and the command had not started or did not stop.
@@ -144,6 +148,7 @@ impl VmError {
             | Self::NoBinder { .. }
             | Self::Tool { .. } => 3,
             Self::Qemu(_) | Self::Kvm(_) | Self::Host { .. } | Self::Guest { .. } => 3,
+            Self::Intake(_) => 4,
             Self::Panic { .. } | Self::NeverStarted { .. } | Self::Timeout { .. } => 4,
             Self::Lost(_) | Self::Output(_) => 4,
             Self::Stopped(_) => 1,
@@ -161,6 +166,12 @@ impl fmt::Display for Excerpt<'_> {
         }
         f.write_str("; its console:")?;
         self.0.lines().try_for_each(|line| write!(f, "\n  | {line}"))
+    }
+}
+
+impl From<IntakeError> for VmError {
+    fn from(error: IntakeError) -> Self {
+        Self::Intake(error)
     }
 }
 
@@ -191,6 +202,7 @@ impl fmt::Display for VmError {
             Self::BadRoot { path, why } => write!(f, "{} cannot be a guest's root: {why}", path.display()),
             Self::Tool { command, why } => write!(f, "{command}: {why}"),
             Self::Host { doing, source } => write!(f, "{doing}: {}", sys::errno::describe(source)),
+            Self::Intake(error) => error.fmt(f),
             Self::Output(source) => {
                 write!(f, "passing on the command's standard output: {}", sys::errno::describe(source))
             }

@@ -51,7 +51,7 @@ pub fn export(
     let doing = || VmError::host(format!("writing the guest to {}", folder.display()));
     fs::create_dir_all(folder).map_err(doing())?;
     fs::copy(&kernel.image, folder.join(KERNEL)).map_err(doing())?;
-    let job = Job { console: true, files: false, ..job_of(options, kernel)? };
+    let job = Job { console: true, files: false, ..job_of(options, kernel, false)? };
     prepared.write_initramfs(options, &job, File::create(folder.join(INITRAMFS)).map_err(doing())?)?;
     let facts = kernel.arch.facts();
     Ok(Exported {

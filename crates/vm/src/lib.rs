@@ -24,7 +24,6 @@ pub mod kernel;
 mod profiler;
 mod program;
 mod qemu;
-mod returned;
 pub mod script;
 mod session;
 mod tree;
@@ -99,8 +98,6 @@ pub struct Options {
     pub profile: bool,
     /// Accelerator.
     pub accel: Accel,
-    /// Host folder for the files that the command leaves; `None`: they are discarded.
-    pub out: Option<PathBuf>,
     /// File for the whole console output; `None`: only its end, in errors.
     pub klog: Option<PathBuf>,
 }
@@ -128,7 +125,6 @@ impl Options {
             icount: false,
             profile: false,
             accel: Accel::Auto,
-            out: None,
             klog: None,
         }
     }
@@ -147,6 +143,8 @@ pub struct Outcome {
     pub boot: Duration,
     /// The returned files, as host paths.
     pub files: Vec<PathBuf>,
+    /// Names that were not taken, each quoted and with the reason.
+    pub refused: Vec<String>,
     /// The profile of each case, or why there is none.
     pub profiles: Vec<Result<profile::Profile, String>>,
 }
@@ -161,13 +159,12 @@ pub fn run(options: &Options, sinks: &mut Sinks<'_>) -> Result<Outcome, VmError>
     let kernel = &prepared.kernel;
     let program = qemu::find(kernel.arch, sinks.progress)?;
     let initramfs = console::nameless_file("the guest's root filesystem")?;
-    prepared.write_initramfs(options, &job_of(options, kernel)?, &initramfs)?;
+    prepared.write_initramfs(options, &job_of(options, kernel, sinks.place.is_some())?, &initramfs)?;
     let boot = Boot {
         program: &program,
         initramfs: &initramfs,
         klog: options.klog.as_deref(),
         timeout: options.timeout,
-        out: options.out.as_deref(),
         profile: options.profile,
     };
     sys::stop_signal::catch().map_err(VmError::host("preparing for signals"))?;
@@ -177,8 +174,8 @@ pub fn run(options: &Options, sinks: &mut Sinks<'_>) -> Result<Outcome, VmError>
         boots_left -= 1;
         (sinks.progress)(&format!("booting {} ({})", kernel.release, class.name()));
         match session::run(&machine_of(options, kernel, class), &boot, sinks)? {
-            Attempt::Ran(Report { status, release, boot, files, profiles }) => {
-                return Ok(Outcome { status, class, release, boot, files, profiles });
+            Attempt::Ran(Report { status, release, boot, files, refused, profiles }) => {
+                return Ok(Outcome { status, class, release, boot, files, refused, profiles });
             }
             Attempt::KvmBroke(said) if options.accel == Accel::Kvm => return Err(VmError::Kvm(said)),
             Attempt::KvmBroke(_) => class = HostClass::Tcg,
@@ -257,7 +254,7 @@ fn machine_of(options: &Options, kernel: &Kernel, class: HostClass) -> Machine {
 const OF_A_TREE: &str = ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The guest's instructions.
-fn job_of(options: &Options, kernel: &Kernel) -> Result<Job, VmError> {
+fn job_of(options: &Options, kernel: &Kernel, files: bool) -> Result<Job, VmError> {
     let folder = initramfs::folder(options.root.is_some());
     let program = match &options.exec {
         Some(path) if options.root.is_some() => path.display().to_string(),
@@ -285,7 +282,7 @@ fn job_of(options: &Options, kernel: &Kernel) -> Result<Job, VmError> {
             .map(|module| ModuleLoad { file: module.file_name(), parameters: module.parameters().to_owned() })
             .collect(),
         settle_ms: if options.icount { COUNTED_SETTLE.as_millis() as u64 } else { 0 },
-        files: options.out.is_some(),
+        files,
         network: !options.forward.is_empty(),
         console: false,
     })

@@ -4,9 +4,10 @@
 use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::ChildStdin;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use intake::{Arrivals, Limits, Placing};
 use profile::Profile;
 use record::HostClass;
 
@@ -16,7 +17,6 @@ use super::error::VmError;
 use super::frame::{self, Frame, Status};
 use super::profiler::{self, Profiler};
 use super::qemu::{Machine, Qemu, pieces};
-use super::returned::Returned;
 
 /// Longest time between QEMU's start and the guest's first frame. An emulated boot on a busy machine took 30 s.
 const BOOT_LIMIT: Duration = Duration::from_secs(180);
@@ -28,12 +28,17 @@ const GRACE: Duration = Duration::from_secs(20);
 /// Poll interval for signals.
 const GLANCE: Duration = Duration::from_millis(100);
 
+/// Frames that may wait for this process, which may wait for the reader of its output.
+const AHEAD: usize = 64;
+
 /// Destinations of the guest's output.
 pub struct Sinks<'a> {
     /// The command's standard output.
     pub stdout: &'a mut dyn Write,
     /// The command's standard error.
     pub stderr: &'a mut dyn Write,
+    /// The place for each file that the command leaves; `None`: they are discarded.
+    pub place: Option<Placing<'a>>,
     /// Progress messages ("booting ..."); an empty one when the command starts.
     pub progress: &'a mut dyn FnMut(&str),
 }
@@ -45,7 +50,6 @@ pub(super) struct Boot<'a> {
     pub(super) initramfs: &'a std::fs::File,
     pub(super) klog: Option<&'a Path>,
     pub(super) timeout: Duration,
-    pub(super) out: Option<&'a Path>,
     /// Whether to log the instructions of announced cases.
     pub(super) profile: bool,
 }
@@ -57,6 +61,7 @@ pub(super) struct Report {
     pub(super) release: String,
     pub(super) boot: Duration,
     pub(super) files: Vec<PathBuf>,
+    pub(super) refused: Vec<String>,
     /// The profile of each case, or why there is none.
     pub(super) profiles: Vec<Result<Profile, String>>,
 }
@@ -103,7 +108,8 @@ pub(super) fn run(machine: &Machine, boot: &Boot<'_>, sinks: &mut Sinks<'_>) -> 
         orders: qemu.orders.take(),
         stopping: None,
         complaints: String::new(),
-        returned: Returned::into_folder(boot.out),
+        returned: Arrivals::new(Limits::USUAL),
+        printed: 0,
     };
     let result = session.attend(&events, sinks);
     // First of all: QEMU must not keep running.
@@ -121,7 +127,7 @@ fn boot_limit(class: HostClass) -> Duration {
 
 /// Starts a reader thread per stream; each ends when QEMU closes its side.
 fn listen(qemu: &mut Qemu) -> io::Result<Receiver<Event>> {
-    let (sender, receiver) = channel();
+    let (sender, receiver) = sync_channel(AHEAD);
     if let Some(frames) = qemu.frames.take() {
         let sender = sender.clone();
         sys::title::thread("guest frames", move || read_frames(BufReader::new(frames), &sender))?;
@@ -134,7 +140,7 @@ fn listen(qemu: &mut Qemu) -> io::Result<Receiver<Event>> {
     Ok(receiver)
 }
 
-fn read_frames(mut source: impl io::Read, sender: &Sender<Event>) {
+fn read_frames(mut source: impl io::Read, sender: &SyncSender<Event>) {
     loop {
         let event = match Frame::read(&mut source) {
             Ok(Some(frame)) => Event::Frame(frame),
@@ -168,7 +174,9 @@ struct Session<'a> {
     /// The signal that asked this process to stop.
     stopping: Option<&'static str>,
     complaints: String,
-    returned: Returned,
+    returned: Arrivals,
+    /// Bytes of output so far.
+    printed: u64,
 }
 
 impl Session<'_> {
@@ -176,6 +184,10 @@ impl Session<'_> {
     fn attend(&mut self, events: &Receiver<Event>, sinks: &mut Sinks<'_>) -> Result<End, VmError> {
         loop {
             self.pass_on_a_stop()?;
+            // However much the guest has to say.
+            if Instant::now() >= self.deadline {
+                return Ok(End::OutOfTime);
+            }
             let left = self.deadline.saturating_duration_since(Instant::now());
             match events.recv_timeout(left.min(GLANCE)) {
                 Ok(Event::Frame(frame)) => {
@@ -194,8 +206,7 @@ impl Session<'_> {
                     return Err(VmError::Guest { said, console: self.console.log().excerpt() });
                 }
                 Ok(Event::Closed) | Err(RecvTimeoutError::Disconnected) => return Ok(End::Closed),
-                Err(RecvTimeoutError::Timeout) if left > GLANCE => {}
-                Err(RecvTimeoutError::Timeout) => return Ok(End::OutOfTime),
+                Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
@@ -212,31 +223,52 @@ impl Session<'_> {
         if told { Ok(()) } else { Err(VmError::Stopped(signal)) }
     }
 
+    fn count(&mut self, output: &[u8]) -> Result<(), VmError> {
+        self.printed += output.len() as u64;
+        Ok(Limits::USUAL.check_output(self.printed)?)
+    }
+
     /// Handles one frame.
     fn take(&mut self, frame: Frame, sinks: &mut Sinks<'_>) -> Result<Option<End>, VmError> {
         match frame {
             Frame::Stdout(bytes) => {
+                self.count(&bytes)?;
                 let written = sinks.stdout.write_all(&bytes).and_then(|()| sinks.stdout.flush());
                 written.map_err(VmError::Output)?;
             }
             Frame::Stderr(bytes) => {
+                self.count(&bytes)?;
                 let written = sinks.stderr.write_all(&bytes).and_then(|()| sinks.stderr.flush());
                 written.map_err(VmError::host("passing on the command's standard error"))?;
             }
             Frame::Content(bytes) => self.returned.append(&bytes)?,
-            Frame::Event(event) => match event {
-                frame::Event::Hello { release } => {
-                    self.started = Some((release, self.start.elapsed()));
-                    self.deadline = Instant::now() + self.limit;
-                    (sinks.progress)("");
+            Frame::Event(event) => {
+                // Any event is the end of the file before it.
+                self.returned.end()?;
+                return self.heed(event, sinks);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Handles what happens in the guest.
+    fn heed(&mut self, event: frame::Event, sinks: &mut Sinks<'_>) -> Result<Option<End>, VmError> {
+        match event {
+            frame::Event::Hello { release } => {
+                self.started = Some((release, self.start.elapsed()));
+                self.deadline = Instant::now() + self.limit;
+                (sinks.progress)("");
+            }
+            frame::Event::File { path, mode } => {
+                if let Some(place) = &mut sinks.place {
+                    self.returned.begin(&path, mode, None, *place)?;
                 }
-                frame::Event::File { path, mode } => self.returned.begin(&path, mode)?,
-                frame::Event::NoBinder { said, release } => return Err(VmError::NoBinder { said, release }),
-                frame::Event::Failed(said) => {
-                    return Err(VmError::Guest { said, console: self.console.log().excerpt() });
-                }
-                frame::Event::Done(status) => return Ok(Some(End::Done(status))),
-            },
+            }
+            frame::Event::NoBinder { said, release } => return Err(VmError::NoBinder { said, release }),
+            frame::Event::Failed(said) => {
+                return Err(VmError::Guest { said, console: self.console.log().excerpt() });
+            }
+            frame::Event::Done(status) => return Ok(Some(End::Done(status))),
         }
         Ok(None)
     }
@@ -253,14 +285,11 @@ impl Session<'_> {
         let console = log.excerpt();
         let complaints = self.complaints.trim().to_owned();
         let kvm = self.machine.class == HostClass::Kvm && blames_kvm(&complaints);
+        let (files, refused) = self.returned.into_parts();
         match (end, self.started) {
-            (End::Done(status), Some((release, boot))) => Ok(Attempt::Ran(Report {
-                status,
-                release,
-                boot,
-                files: self.returned.into_paths(),
-                profiles: Vec::new(),
-            })),
+            (End::Done(status), Some((release, boot))) => {
+                Ok(Attempt::Ran(Report { status, release, boot, files, refused, profiles: Vec::new() }))
+            }
             (End::Done(_), None) => Err(VmError::Guest { said: "it ended before it began".into(), console }),
             (End::KvmBroke | End::Closed, None) if kvm => Ok(Attempt::KvmBroke(complaints)),
             (End::KvmBroke | End::Closed, Some(_)) if kvm => Err(VmError::Kvm(complaints)),

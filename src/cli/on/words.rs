@@ -1,10 +1,11 @@
 //! The words behind `--on`: which machines, and the rest of the command line with its files where they are written there.
 //! Not here: running the command (`super`).
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, Command, ValueHint};
+use intake::{Name, Place};
 use record::verdict::ON_COMMANDS;
 use remote::Target;
 
@@ -119,27 +120,20 @@ pub(super) struct Placed {
     pub(super) folders: Vec<String>,
     /// Name of each file or folder there and here.
     places: Vec<(String, PathBuf)>,
-    /// The folder here for everything else.
-    base: PathBuf,
 }
 
 impl Placed {
-    /// Where a file belongs that has this path there.
-    pub(super) fn place(&self, path: &str) -> PathBuf {
-        let below = |(there, here): &(String, PathBuf)| {
-            let rest = path.strip_prefix(there.as_str())?;
-            match rest.strip_prefix('/') {
-                Some(rest) => Some(here.join(rest)),
-                None => rest.is_empty().then(|| here.clone()),
+    /// Where the command line wants a file that has this name there; none if it names neither the file nor a folder that the
+    /// file is in.
+    pub(super) fn place(&self, name: &Name) -> Option<Place> {
+        self.places.iter().find_map(|(there, here)| {
+            let rest = name.as_path().strip_prefix(there).ok()?;
+            if !rest.as_os_str().is_empty() {
+                return Some(Place { root: here.clone(), below: rest.to_owned() });
             }
-        };
-        self.places.iter().find_map(below).unwrap_or_else(|| self.base.join(path))
-    }
-
-    /// Whether the command line names this path, or a folder that it is in.
-    pub(super) fn has_named(&self, path: &str) -> bool {
-        let path = Path::new(path);
-        self.places.iter().any(|(there, _)| path.starts_with(there))
+            let root = here.parent().unwrap_or(Path::new("")).to_owned();
+            Some(Place { root, below: here.file_name()?.into() })
+        })
     }
 
     /// Files and folders that the command line names, as they are called here.
@@ -153,8 +147,7 @@ impl Placed {
 /// # Errors
 /// A name that denotes no file.
 pub(super) fn placed(words: &[String], naming: Naming, label: Option<&str>) -> Result<Placed, String> {
-    let base = label.map_or(PathBuf::new(), PathBuf::from);
-    let mut placed = Placed { base, ..Placed::default() };
+    let mut placed = Placed::default();
     // Behind the dashes stands a command that may be any; of this program's the same options are known.
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
     let own = words.get(end + 1).is_none_or(|name| name == "binderperf");
@@ -197,12 +190,11 @@ impl Placed {
         let path = Path::new(typed);
         let Some(name) = path.file_name() else { return Err(format!("{typed:?} names no file")) };
         let here = label.map_or(path.to_owned(), |label| path.with_file_name(label).join(name));
-        let is_below = path.components().all(|part| matches!(part, Component::Normal(_)));
         let number = self.places.len();
-        let name = name.to_string_lossy();
+        let name = plain(&name.to_string_lossy());
         let there = match naming {
             Naming::Here => here.display().to_string(),
-            Naming::Below if is_below => typed.to_owned(),
+            Naming::Below if Name::parse(typed).is_ok() => typed.to_owned(),
             Naming::Below => format!("away/{number}/{name}"),
             Naming::Flat => format!("{number}-{name}"),
         };
@@ -214,6 +206,13 @@ impl Placed {
         self.places.push((there.clone(), here));
         Ok(there)
     }
+}
+
+/// A file's name as it may come back: see [`Name`].
+fn plain(name: &str) -> String {
+    let name: String = name.chars().map(|c| if units::visible::steers(c) { '_' } else { c }).collect();
+    let name = name.trim_start_matches('.');
+    if name.is_empty() { "file".to_owned() } else { name.to_owned() }
 }
 
 #[cfg(test)]
@@ -268,23 +267,30 @@ mod tests {
             words("throughput binder --record=a/r.json --benchmark_out away/1/b.json --max x=1")
         );
         assert_eq!(there.folders, ["a", "away/1"]);
-        assert_eq!(there.place("a/r.json"), Path::new("a/r.json"));
-        assert_eq!(there.place("away/1/b.json"), Path::new("/x/b.json"));
-        assert_eq!(there.place("binderperf-run-1/x"), Path::new("binderperf-run-1/x"));
-        assert!(
-            there.has_named("a/r.json") && !there.has_named("notes.txt") && !there.has_named("a/r.jsonl")
-        );
+        let place = |placed: &Placed, name: &str| {
+            let place = placed.place(&Name::parse(name).expect(name))?;
+            Some(place.root.join(place.below))
+        };
+        let at = |path: &str| Some(PathBuf::from(path));
+        assert_eq!(place(&there, "a/r.json"), at("a/r.json"));
+        assert_eq!(place(&there, "away/1/b.json"), at("/x/b.json"));
+        for unnamed in ["binderperf-run-1/x", "notes.txt", "a/r.jsonl", "b.json", "a"] {
+            assert_eq!(place(&there, unnamed), None, "{unnamed}");
+        }
         let there = placed(&line, Naming::Flat, Some("pi")).expect("names");
         assert_eq!(there.words[2..5], ["--record=0-r.json", "--benchmark_out", "1-b.json"]);
-        assert_eq!(there.place("0-r.json"), Path::new("a/pi/r.json"));
-        assert_eq!(there.place("1-b.json"), Path::new("/x/pi/b.json"));
-        assert_eq!(there.place("other"), Path::new("pi/other"));
+        assert_eq!(place(&there, "0-r.json"), at("a/pi/r.json"));
+        assert_eq!(place(&there, "1-b.json"), at("/x/pi/b.json"));
         let here = placed(&words("run --out d"), Naming::Here, Some("local")).expect("names");
         assert_eq!(here.words, words("run --out local/d"));
-        assert_eq!(
-            placed(&words("run --out d"), Naming::Below, None).expect("names").place("d/x/y"),
-            Path::new("d/x/y")
-        );
+        let there = placed(&words("run --out d"), Naming::Below, None).expect("names");
+        let found = there.place(&Name::parse("d/x/y").expect("plain")).expect("named");
+        assert_eq!(found, Place { root: "d".into(), below: "x/y".into() }, "no link is followed below it");
+        // What the user hides has another name there: nothing hidden is taken.
+        let hidden =
+            placed(&words("throughput binder --record .h/.r.json"), Naming::Below, None).expect("names");
+        assert_eq!(hidden.words[3], "away/0/r.json");
+        assert_eq!(place(&hidden, "away/0/r.json"), at(".h/.r.json"));
         for bad in ["run --out ..", "run --out /", "run --out"] {
             assert!(placed(&words(bad), Naming::Below, None).is_err(), "{bad}");
         }

@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use bench::suite::Depth;
+use intake::{Name, Place};
 use record::render::report::RunProblem;
 use vm::{Options, Sinks, kernel::Choice};
 
@@ -64,7 +65,6 @@ fn boot(args: &RunArgs, kernels: &[String], own: &Path, line: &mut StatusLine) -
     let given = kernels.iter().filter(|kernel| !kernel.is_empty()).cloned().collect();
     let options = Options {
         kernel: Choice { given, ..Choice::default() },
-        out: Some(own.to_owned()),
         timeout: args.depth().usual_whole() * PATIENCE,
         ..Options::new(binary, words)
     };
@@ -73,6 +73,7 @@ fn boot(args: &RunArgs, kernels: &[String], own: &Path, line: &mut StatusLine) -
     let mut sinks = Sinks {
         stdout: &mut std::io::sink(),
         stderr: &mut listener,
+        place: Some(&mut |name: &Name| Ok(Place::below(own, name))),
         progress: &mut |text| booting.show(text),
     };
     let outcome = vm::run(&options, &mut sinks);

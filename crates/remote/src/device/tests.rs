@@ -80,8 +80,8 @@ impl Sinks for Desk {
     fn note(&mut self, text: &str) {
         self.notes.push(text.to_owned());
     }
-    fn place(&mut self, path: &str) -> PathBuf {
-        self.folder.join("here").join(path)
+    fn place(&mut self, name: &Name) -> io::Result<Place> {
+        Ok(Place::below(&self.folder.join("here"), name))
     }
 }
 
@@ -364,4 +364,59 @@ fn names_with_blanks_come_back() {
     desk.run(&["sh"], "echo x > \"two\nlines\"", &words(&[])).expect("it runs");
     assert!(desk.notes.iter().any(|note| note.contains("cannot be read")), "{:?}", desk.notes);
     assert_eq!(desk.left().len(), 2, "the program and the command's folder");
+}
+
+#[test]
+fn a_program_that_leaves_a_server_with_our_pipes_costs_nothing() {
+    // As adb does, whose server has the outputs of the call that started it; this one ends when the test's folder has gone.
+    const SERVER: &str = "while [ -e there ]; do sleep 0.2; done & exec sh \"$@\"";
+    let mut desk = Desk::new();
+    let folder: &'static str = Box::leak(format!("cd {}; {SERVER}", desk.folder.display()).into_boxed_str());
+    let shell: &'static [&'static str] = Box::leak(Box::new(["sh", "-c", folder, "sh"]));
+    let begun = Instant::now();
+    let outcome = desk.run(shell, "echo out; echo x > f; exit 3", &words(&[])).expect("it runs");
+    assert_eq!((outcome.status, outcome.files.len(), &desk.out[..]), (3, 1, &b"out\n"[..]));
+    // Where the answer does not come to its end, that is seen by the program's end, not by half a minute of silence.
+    let cut: &'static str =
+        Box::leak(folder.replace("exec sh \"$@\"", "echo why >&2; exit 1").into_boxed_str());
+    let device = desk.device(Box::leak(Box::new(["sh", "-c", cut])));
+    let why = device.ask("probe", &[]).expect_err("no answer").to_string();
+    assert!(why.contains("why"), "{why}");
+    let call = device.link.script(String::new());
+    let said = perform(&device.link, call, CALL_LIMIT, || Ok(())).expect("it runs");
+    assert_eq!(said, Err("why".to_owned()));
+    assert!(begun.elapsed() < Duration::from_secs(28), "no call waits for the server");
+}
+
+#[test]
+fn names_that_lead_out_or_hide_are_left_there() {
+    let mut desk = Desk::new();
+    let text = "echo x > .bashrc; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit; echo x > \"$(printf 'a\\033')\"; echo x > r";
+    let outcome = desk.run(&["sh"], text, &words(&[])).expect("it runs");
+    assert_eq!(outcome.files, [desk.folder.join("here/r")]);
+    // Two folders, and a file in each of three places.
+    assert_eq!(outcome.refused.len(), 5, "{:?}", outcome.refused);
+    assert_eq!(fs::read_dir(desk.folder.join("here")).expect("there").count(), 1);
+    assert!(
+        desk.notes.iter().any(|note| note.contains(".bashrc") && note.contains("left on")),
+        "{:?}",
+        desk.notes
+    );
+    assert_eq!(desk.left().len(), 2, "the program and the command's folder");
+}
+
+#[test]
+fn what_never_ends_is_ended() {
+    for (text, why) in [
+        ("exec yes", "printed more than"),
+        ("for i in 1 2 3 4 5; do : > $i; done", "sends more than 3 files"),
+    ] {
+        let mut desk = Desk::new();
+        let limits = Limits { entries: 3, output: 1 << 20, ..Limits::USUAL };
+        let mut device = Device { limits, ..desk.device(&["sh"]) };
+        device.probe().expect("there");
+        let program = desk.program(text);
+        let said = device.work(&words(&[]), &program, &mut desk).expect_err("too much").to_string();
+        assert!(said.contains(why), "{said}");
+    }
 }

@@ -1,5 +1,5 @@
 //! Sends the files that the command left to the host.
-//! Not here: writing them there (`returned`).
+//! Not here: writing them there (crate `intake`).
 
 use std::fs::File;
 use std::io::{self, Read};
