@@ -29,6 +29,7 @@ mod manual;
 mod matrix;
 mod names;
 mod on;
+mod on_hostile;
 mod orphans;
 mod overload;
 mod perfetto;

@@ -6,6 +6,7 @@
 mod contract;
 mod files;
 mod modules;
+mod printing;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
