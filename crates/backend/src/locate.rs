@@ -163,11 +163,7 @@ fn embedded(wanted: &Wanted, flavour: &str) -> Result<EmbeddedContext, OpenError
         (Device::Named(name), None) => Ok(EmbeddedContext::named(name, settings)),
         (Device::Auto, Some(directory)) => Ok(EmbeddedContext::at(directory, flavour, settings)),
         (Device::Auto | Device::Private, None) => {
-            EmbeddedContext::private(flavour, settings).map_err(|source| OpenError::Os {
-                path: std::env::temp_dir(),
-                call: "making a private directory for the embedded driver",
-                source,
-            })
+            EmbeddedContext::private(flavour, settings).map_err(|source| OpenError::NoDirectory { source })
         }
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use sys::private_folder::shown;
+
 use crate::absence::Absence;
 
 /// Why a context could not be opened. Each `Display` says what was tried, what came back, what to do.
@@ -38,6 +40,11 @@ pub enum OpenError {
         /// The operation, its error, the remedy.
         why: String,
     },
+    /// A directory of its own for the embedded driver cannot be made.
+    NoDirectory {
+        /// The place, the error, the remedy.
+        source: io::Error,
+    },
     /// A system call failed.
     Os {
         /// The device.
@@ -70,10 +77,11 @@ impl fmt::Display for OpenError {
                 abi::PROTOCOL_VERSION
             ),
             Self::Embedded { directory, why } => {
-                write!(f, "the embedded driver in {} cannot be used: {why}", directory.display())
+                write!(f, "the embedded driver in {} cannot be used: {why}", shown(directory))
             }
+            Self::NoDirectory { source } => write!(f, "the embedded driver has no place: {source}"),
             Self::Os { path, call, source } => {
-                write!(f, "{call} on {} failed: {}", path.display(), sys::errno::describe(source))
+                write!(f, "{call} on {} failed: {}", shown(path), sys::errno::describe(source))
             }
         }
     }
@@ -82,7 +90,9 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Denied { source, .. } | Self::Os { source, .. } => Some(source),
+            Self::Denied { source, .. } | Self::NoDirectory { source } | Self::Os { source, .. } => {
+                Some(source)
+            }
             Self::Absent { .. } | Self::Version { .. } | Self::Embedded { .. } => None,
         }
     }

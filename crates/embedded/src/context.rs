@@ -1,12 +1,11 @@
 //! Identity of an embedded context: a name, and the directory of its broker.
 //! Not here: an open context (`connection`), the broker (`broker`).
 
-use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+
+use sys::private_folder::PrivateFolder;
 
 use super::client::ioctls::state_text;
 use super::connection::EmbeddedConnection;
@@ -41,16 +40,7 @@ pub struct EmbeddedContext {
 #[derive(Debug)]
 struct BrokerDirectory {
     directory: PathBuf,
-    private: bool,
-}
-
-impl Drop for BrokerDirectory {
-    fn drop(&mut self) {
-        if self.private {
-            // The broker may be ending, and removes its own files.
-            let _ = fs::remove_dir_all(&self.directory);
-        }
-    }
+    private: Option<PrivateFolder>,
 }
 
 impl EmbeddedContext {
@@ -64,7 +54,7 @@ impl EmbeddedContext {
     /// The context of this name in a directory. Nothing is created or opened yet.
     #[must_use]
     pub fn at(directory: &Path, name: &str, settings: Settings) -> Self {
-        let broker = BrokerDirectory { directory: directory.to_owned(), private: false };
+        let broker = BrokerDirectory { directory: directory.to_owned(), private: None };
         Self { broker: Arc::new(broker), name: name.to_owned(), settings, traced: None }
     }
 
@@ -73,23 +63,14 @@ impl EmbeddedContext {
     /// # Errors
     /// The temporary directory cannot be created, or its path is too long for a socket.
     pub fn private(name: &str, settings: Settings) -> io::Result<Self> {
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        directory::sweep(&std::env::temp_dir());
-        loop {
-            let number = MADE.fetch_add(1, Ordering::Relaxed);
-            let directory = format!("{}{}-{number}", directory::PRIVATE, std::process::id());
-            let directory = std::env::temp_dir().join(directory);
-            directory::fits(&directory).map_err(io::Error::other)?;
-            match DirBuilder::new().mode(0o700).create(&directory) {
-                // Left over from a process with the same pid.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-                Ok(()) => {
-                    let broker = Arc::new(BrokerDirectory { directory, private: true });
-                    return Ok(Self { broker, name: name.to_owned(), settings, traced: None });
-                }
-            }
-        }
+        let folder = PrivateFolder::new(directory::KIND)?;
+        // By name, because the broker may end after this process.
+        let directory = folder.named().to_owned();
+        directory::fits(&directory).map_err(|why| {
+            io::Error::other(format!("{} cannot be used: {why}", sys::private_folder::shown(&directory)))
+        })?;
+        let broker = Arc::new(BrokerDirectory { directory, private: Some(folder) });
+        Ok(Self { broker, name: name.to_owned(), settings, traced: None })
     }
 
     /// This context with another priority inheritance.
@@ -165,7 +146,7 @@ impl EmbeddedContext {
     /// Whether the directory is private to this process and its children.
     #[must_use]
     pub fn is_private(&self) -> bool {
-        self.broker.private
+        self.broker.private.is_some()
     }
 }
 
@@ -233,7 +214,7 @@ mod tests {
         let second = first.clone();
         let directory = first.directory().to_owned();
         drop(first);
-        assert_eq!(fs::metadata(&directory).expect("still there").mode() & 0o777, 0o700);
+        assert_eq!(std::fs::metadata(&directory).expect("still there").mode() & 0o777, 0o700);
         drop(second);
         assert!(!directory.exists());
     }

@@ -4,16 +4,25 @@
 //!
 //! Content: `broker.sock`, where the broker listens, and `broker.lock`. Only the holder of the lock may create or
 //! remove the socket. A socket without a listener is left over from a killed broker; the next broker replaces it.
+//! Everything is reached through the descriptor of a directory that was found to be this user's alone, so that nothing of
+//! another user is opened, locked or connected to; and each wait has an end.
 
-use std::fs::{self, DirBuilder, File, Metadata};
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use driver::error::OpenError;
+use sys::file_key::FileKey;
+use sys::file_lock::lock_within;
+use sys::folder::{Folder, Found};
+use sys::identity::effective_uid;
 
-/// Name prefix of a private directory, which is removed once its broker has ended.
+/// Part of the name of a private directory, which is removed once its broker has ended.
+pub(super) const KIND: &str = "private";
+/// Begin of such a name.
 pub(super) const PRIVATE: &str = "binderperf-private-";
 
 /// Whether a directory is a private one.
@@ -23,12 +32,13 @@ pub(super) fn is_private(directory: &Path) -> bool {
 
 /// Path of the broker's socket.
 pub(super) fn socket(directory: &Path) -> PathBuf {
-    directory.join("broker.sock")
+    directory.join(SOCKET)
 }
 
-fn lock_file(directory: &Path) -> PathBuf {
-    directory.join("broker.lock")
-}
+/// Name of the lock's file.
+const LOCK: &str = "broker.lock";
+/// Name of the socket's file.
+const SOCKET: &str = "broker.sock";
 
 /// The longest path of a socket in bytes (`unix(7)`: `sun_path`, less the 0 behind it).
 const LONGEST: usize = 107;
@@ -40,7 +50,14 @@ const LONGEST: usize = 107;
 pub(super) fn fits(directory: &Path) -> Result<(), String> {
     // A broker has another working directory.
     let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
-    let len = socket(&absolute).as_os_str().len();
+    let absolute = &absolute;
+    if absolute.to_str().is_none() {
+        let what = if is_private(directory) { "set TMPDIR to one" } else { "name one" };
+        return Err(format!(
+            "its path is no text in UTF-8, as which other processes are told it: {what} that is"
+        ));
+    }
+    let len = socket(absolute).as_os_str().len();
     if len <= LONGEST {
         return Ok(());
     }
@@ -51,16 +68,15 @@ pub(super) fn fits(directory: &Path) -> Result<(), String> {
         (false, false) => "name a directory with a shorter path (--context-dir)",
     };
     Err(format!(
-        "the path of the socket in {} would have {len} bytes, and no socket's may have more than {LONGEST}: {shorter}",
-        absolute.display()
+        "the path of its socket would have {len} bytes, and no socket's may have more than {LONGEST}: {shorter}"
     ))
 }
 
-/// Creates the directory if it is missing, and checks that no other user has access to it.
+/// Creates the directory if it is missing, and opens it if no other user has access to it.
 ///
 /// # Errors
 /// [`OpenError`] with what was found there and the remedy.
-pub(super) fn ensure(directory: &Path) -> Result<(), OpenError> {
+pub(super) fn ensure(directory: &Path) -> Result<Folder, OpenError> {
     let refused = |why| OpenError::Embedded { directory: directory.to_owned(), why };
     if let Some(missing) = sys::needs::missing() {
         return Err(refused(missing));
@@ -77,20 +93,38 @@ pub(super) fn ensure(directory: &Path) -> Result<(), OpenError> {
             )));
         }
     }
-    let said = |error| refused(format!("looking at it failed: {}", sys::errno::describe(&error)));
-    let found = fs::symlink_metadata(directory).map_err(said)?;
-    judge(&found, sys::identity::effective_uid()).map_err(refused)
+    opened(directory)?.ok_or_else(|| refused("it was removed at this moment".to_owned()))
+}
+
+/// Opens a directory to which no other user has access; none if there is none.
+///
+/// # Errors
+/// [`OpenError`] with what was found there and the remedy.
+pub(super) fn opened(directory: &Path) -> Result<Option<Folder>, OpenError> {
+    let refused = |why| OpenError::Embedded { directory: directory.to_owned(), why };
+    let me = effective_uid();
+    let failed = |call: &str, error| refused(format!("{call} it failed: {}", sys::errno::describe(&error)));
+    // Looked at first: another user's is not even opened. Then by its descriptor: another one may stand there by now.
+    let found = match std::fs::symlink_metadata(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        found => found.map_err(|error| failed("looking at", error))?,
+    };
+    judge(Found::from(&found), me).map_err(refused)?;
+    let folder = Folder::open_itself(directory).map_err(|error| failed("opening", error))?;
+    let found = folder.found().map_err(|error| failed("looking at", error))?;
+    judge(found, me).map_err(refused)?;
+    Ok(Some(folder))
 }
 
 /// Checks that user `me` may use what was found, and nobody else.
-pub(super) fn judge(found: &Metadata, me: u32) -> Result<(), String> {
-    let mode = found.mode() & 0o7777;
-    if !found.is_dir() {
+pub(super) fn judge(found: Found, me: u32) -> Result<(), String> {
+    let mode = found.mode & 0o7777;
+    if !found.is_folder() {
         Err("something else than a directory stands there; move it away, or name another place".to_owned())
-    } else if found.uid() != me {
+    } else if found.uid != me {
         Err(format!(
             "it belongs to user {}, not to {me}; run as that user, or name a directory of your own",
-            found.uid()
+            found.uid
         ))
     } else if mode & 0o077 != 0 {
         Err(format!("its mode is {mode:04o}, so others can reach into it; chmod it to 0700"))
@@ -103,87 +137,89 @@ pub(super) fn judge(found: &Metadata, me: u32) -> Result<(), String> {
 #[derive(Debug)]
 pub(super) struct Lock(#[expect(dead_code, reason = "held, not used")] File);
 
-/// Waits for the lock.
+/// Waits for the lock of a directory for at most `patience`; a broker holds it for some milliseconds when it begins or ends.
 ///
 /// # Errors
-/// `ENOENT`: the directory is gone. `EMFILE`, `EACCES`.
-pub(super) fn lock(directory: &Path) -> io::Result<Lock> {
-    let path = lock_file(directory);
+/// `ENOENT`: the directory is gone. A text: another process keeps the lock (`TimedOut`). `ELOOP`, `EINVAL`: what has its name
+/// is a link, or no file. `EMFILE`, `EACCES`.
+pub(super) fn lock(folder: &Folder, patience: Duration) -> io::Result<Lock> {
+    let (name, until) = (OsStr::new(LOCK), Instant::now() + patience);
     loop {
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(&path)?;
-        file.lock()?;
-        // The previous holder may have removed the directory: a lock on an unlinked file excludes nobody.
-        match fs::metadata(&path) {
-            Ok(now) if same(&now, &file.metadata()?) => return Ok(Lock(file)),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+        let file = match folder.update_file(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match folder.create_file(name, 0o600) {
+                // Another broker made it at this moment.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                other => other?,
+            },
+            other => other?,
+        };
+        let left = until.saturating_duration_since(Instant::now());
+        lock_within(&file, left).map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!(
+                    "another process has held {LOCK} for {} s; is a broker stopped? fuser or lsof name it",
+                    patience.as_secs()
+                ),
+            ),
+            _ => error,
+        })?;
+        // The previous holder may have removed the file: a lock on an unlinked one excludes nobody.
+        let locked = Found::from(&file.metadata()?).key;
+        match folder.look(name) {
+            Ok(found) if found.key == locked => return Ok(Lock(file)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
         }
     }
 }
 
-fn same(one: &Metadata, other: &Metadata) -> bool {
-    (one.dev(), one.ino()) == (other.dev(), other.ino())
+/// The socket's file as it is now, which differs from that of a later broker; `None` if there is none.
+pub(super) fn socket_file(folder: &Folder) -> Option<FileKey> {
+    folder.look(OsStr::new(SOCKET)).ok().map(|found| found.key)
 }
 
-/// Identity of a socket's file, which differs from that of a later broker's file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SocketFile(u64, u64);
+/// Path of the broker's socket in an open directory, for this process.
+pub(super) fn socket_in(folder: &Folder) -> PathBuf {
+    socket(&folder.own_path())
+}
 
-/// The socket's file as it is now; `None` if there is none.
-pub(super) fn socket_file(directory: &Path) -> Option<SocketFile> {
-    fs::symlink_metadata(socket(directory)).ok().map(|found| SocketFile(found.dev(), found.ino()))
+/// Removes the socket that a killed broker left. The caller holds the lock.
+///
+/// # Errors
+/// See `unlink(2)`.
+pub(super) fn remove_socket(folder: &Folder, _held: &Lock) -> io::Result<()> {
+    folder.remove_file(OsStr::new(SOCKET))
 }
 
 /// Removes the broker's socket, and a private directory as a whole. The caller holds the lock. Files that are gone
 /// already, or belong to another broker by now, are left alone.
-pub(super) fn leave(directory: &Path, own: SocketFile, _held: &Lock) {
-    if socket_file(directory) != Some(own) {
+pub(super) fn leave(folder: &Folder, directory: &Path, own: FileKey, held: &Lock) {
+    if socket_file(folder) != Some(own) {
         return;
     }
     // Failure is harmless: the next broker replaces a socket that stays.
-    let _ = fs::remove_file(socket(directory));
+    let _ = remove_socket(folder, held);
     if is_private(directory) {
-        let _ = fs::remove_file(lock_file(directory));
-        // Fails if the directory holds any other file, which is not ours to remove.
-        let _ = fs::remove_dir(directory);
-    }
-}
-
-/// Minimum age of a private directory before others may remove it as stale.
-const STALE: Duration = Duration::from_secs(60);
-
-/// Removes private directories below `parent` whose creator is gone and where no broker listens: a killed process
-/// cannot remove its own.
-pub(super) fn sweep(parent: &Path) {
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let maker = name.to_str().and_then(|name| name.strip_prefix(PRIVATE)?.split_once('-'));
-        let Some((maker, _)) = maker else { continue };
-        let untouched = entry.metadata().and_then(|found| found.modified()).map(|when| when.elapsed());
-        let stale = untouched.is_ok_and(|age| age.is_ok_and(|age| age >= STALE));
-        if stale && !Path::new("/proc").join(maker).exists() {
-            remove_stale(&entry.path());
+        let _ = folder.remove_file(OsStr::new(LOCK));
+        let is_same = std::fs::symlink_metadata(directory)
+            .is_ok_and(|found| folder.found().is_ok_and(|own| own.key == Found::from(&found).key));
+        if is_same {
+            // Fails if the directory holds any other file, which is not ours to remove.
+            let _ = std::fs::remove_dir(directory);
         }
-    }
-}
-
-fn remove_stale(directory: &Path) {
-    // A directory of another user, or one recreated meanwhile, fails one of these steps and stays.
-    if sys::seqpacket::connect(&socket(directory)).is_err()
-        && let Ok(_held) = lock(directory)
-    {
-        let _ = fs::remove_file(socket(directory));
-        let _ = fs::remove_file(lock_file(directory));
-        let _ = fs::remove_dir(directory);
     }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
     use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// Generous: no test waits so long.
+    pub(in super::super) const PATIENCE: Duration = Duration::from_secs(600);
 
     /// A directory for one test, removed on drop.
     pub(in super::super) struct Folder(pub(in super::super) PathBuf);
@@ -247,8 +283,8 @@ pub(super) mod tests {
         let link = folder.0.join("link");
         std::os::unix::fs::symlink(&folder.0, &link).expect("linked");
         assert!(ensure(&link).is_err(), "a link may point anywhere tomorrow");
-        let found = fs::metadata(&folder.0).expect("there");
-        let text = judge(&found, found.uid() + 1).expect_err("somebody else's");
+        let found = Found::from(&fs::metadata(&folder.0).expect("there"));
+        let text = judge(found, found.uid + 1).expect_err("somebody else's");
         assert!(text.contains("belongs to user"), "{text}");
     }
 
@@ -256,55 +292,51 @@ pub(super) mod tests {
     fn one_holds_the_lock_at_a_time_also_when_its_file_was_replaced() {
         let folder = Folder::new();
         let private = folder.0.join(format!("{PRIVATE}1"));
-        ensure(&private).expect("made");
-        let held = lock(&private).expect("free");
+        let open = ensure(&private).expect("made");
+        let held = lock(&open, PATIENCE).expect("free");
         let waiter = {
-            let private = private.clone();
-            std::thread::spawn(move || lock(&private).map(drop))
+            let open = ensure(&private).expect("there");
+            std::thread::spawn(move || lock(&open, PATIENCE).map(drop))
         };
         fs::write(socket(&private), "").expect("stands for a socket");
-        let own = socket_file(&private).expect("there");
+        let own = socket_file(&open).expect("there");
         // An ending broker removes the file under a waiter, whose lock would be worth nothing.
         std::thread::sleep(std::time::Duration::from_millis(30));
-        leave(&private, own, &held);
+        leave(&open, &private, own, &held);
         assert!(!private.exists());
         drop(held);
         let error = waiter.join().expect("ended").expect_err("nothing left to lock");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        let open = ensure(&folder.0).expect("there");
         fs::write(socket(&folder.0), "").expect("stands for a socket");
-        let held = lock(&folder.0).expect("free");
-        leave(&folder.0, own, &held);
+        let held = lock(&open, PATIENCE).expect("free");
+        leave(&open, &folder.0, own, &held);
         assert!(socket(&folder.0).exists(), "another broker's");
-        leave(&folder.0, socket_file(&folder.0).expect("there"), &held);
+        leave(&open, &folder.0, socket_file(&open).expect("there"), &held);
         assert!(!socket(&folder.0).exists() && folder.0.exists(), "not private");
     }
 
     #[test]
-    fn what_killed_processes_left_behind_is_removed() {
+    fn a_lock_that_is_kept_or_a_link_is_told() {
         let folder = Folder::new();
-        fs::create_dir(&folder.0)
-            .or_else(|error| if folder.0.is_dir() { Ok(()) } else { Err(error) })
-            .expect("a folder");
-        let make = |name: &str, old: bool| {
-            let made = folder.0.join(name);
-            fs::create_dir(&made).expect("make");
-            fs::write(made.join("broker.lock"), "").expect("write");
-            if old {
-                let then = std::time::SystemTime::now() - 2 * STALE;
-                File::open(&made).expect("open").set_modified(then).expect("set its time");
-            }
-            made
-        };
-        // No process has this pid: it is above the kernel's limit.
-        let nobody = format!("{PRIVATE}4999999-0");
-        let stale = make(&nobody, true);
-        let kept = [
-            make(&format!("{PRIVATE}4999999-1"), false),
-            make(&format!("{PRIVATE}{}-0", std::process::id()), true),
-            make("binderperf-else", true),
-        ];
-        sweep(&folder.0);
-        assert!(!stale.exists());
-        assert!(kept.iter().all(|directory| directory.exists()), "{kept:?}");
+        let open = ensure(&folder.0).expect("there");
+        let held = lock(&open, PATIENCE).expect("free");
+        let text = lock(&open, Duration::ZERO).expect_err("held").to_string();
+        assert!(text.contains("another process has held broker.lock"), "{text}");
+        drop(held);
+        let target = folder.0.join("target");
+        fs::remove_file(folder.0.join(LOCK)).expect("there");
+        std::os::unix::fs::symlink(&target, folder.0.join(LOCK)).expect("linked");
+        assert!(lock(&open, PATIENCE).is_err() && !target.exists(), "what it leads to is not made");
+    }
+
+    #[test]
+    fn a_path_that_is_no_text_is_refused_before_anything_is_made() {
+        use std::os::unix::ffi::OsStrExt;
+        let folder = Folder::new();
+        let text = ensure(&folder.0.join(OsStr::from_bytes(b"x\xff"))).expect_err("no text").to_string();
+        assert!(text.contains("x\\xFF\" cannot be used") && text.contains("no text in UTF-8"), "{text}");
+        assert_eq!(text.matches(&*folder.0.to_string_lossy()).count(), 1, "{text}");
+        assert_eq!(fs::read_dir(&folder.0).expect("there").count(), 0);
     }
 }

@@ -13,8 +13,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use super::broker::{self, Event, Lifetime};
+use driver::error::OpenError;
 
 /// Hidden command that makes the `binderperf` program a broker.
 pub const COMMAND: &str = "__broker";
@@ -52,9 +54,17 @@ pub fn become_broker(directory: &Path) -> u8 {
             0
         }
         Err(error) => {
-            say(&error.to_string());
+            say(&without_directory(&error));
             3
         }
+    }
+}
+
+/// Why a broker cannot run, for those who say of which directory it is.
+fn without_directory(error: &broker::RunError) -> String {
+    match error {
+        broker::RunError::Directory(OpenError::Embedded { why, .. }) => why.clone(),
+        other => other.to_string(),
     }
 }
 
@@ -153,16 +163,19 @@ fn run(program: &OsStr, words: &[String], directory: &Path) -> Result<(), Failed
     }
 }
 
-/// Time that a broker may take to start.
-const PATIENCE_MS: i32 = 10_000;
+/// Time that a broker may take to start: it waits for a lock and two connections, each with its own, shorter limit.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest line that it may say, in bytes.
+const LONGEST_LINE: usize = 1 << 16;
 
 fn first_line(child: &mut Child) -> io::Result<String> {
     let mut output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
-    let mut line = Vec::new();
+    let (mut line, until) = (Vec::new(), Instant::now() + PATIENCE);
     loop {
-        let seen = sys::seqpacket::poll(output.as_fd(), PATIENCE_MS)?;
-        if !seen.readable && !seen.hung_up {
-            return Err(io::ErrorKind::TimedOut.into());
+        let left = until.saturating_duration_since(Instant::now()).as_millis();
+        let seen = sys::seqpacket::poll(output.as_fd(), i32::try_from(left).unwrap_or(i32::MAX))?;
+        if !seen.readable && !seen.hung_up || line.len() > LONGEST_LINE {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, format!("{} s passed", PATIENCE.as_secs())));
         }
         let mut some = [0; 512];
         let count = output.read(&mut some)?;
@@ -189,7 +202,7 @@ fn on_a_thread(directory: &Path) -> Result<(), String> {
         // Received only if the broker failed before it served.
         let _ = tell.send(match result {
             Ok(()) | Err(broker::RunError::Running { .. }) => Ok(()),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(without_directory(&error)),
         });
     };
     sys::title::thread("broker", serve).map_err(|error| {

@@ -110,7 +110,13 @@ impl Folder {
         self.0.metadata().map(|found| Found::from(&found))
     }
 
-    /// A path to this folder, wherever it is moved, for this process and those that it starts, while this value lives.
+    /// A path to this folder, wherever it is moved, for this process while this value lives.
+    #[must_use]
+    pub fn own_path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+    }
+
+    /// [`Self::own_path`] for other processes of this user, too.
     #[must_use]
     pub fn path_through(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()))

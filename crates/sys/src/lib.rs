@@ -15,6 +15,7 @@ pub mod disk;
 pub mod epoll;
 pub mod errno;
 pub mod file_key;
+pub mod file_lock;
 pub mod file_rights;
 pub mod fixed_memory;
 pub mod folder;

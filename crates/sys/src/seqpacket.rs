@@ -221,20 +221,53 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     unsafe { new_descriptor(fd as i64) }
 }
 
-/// Connects to who listens at a path.
+/// Connects to who listens at a path. Waits for at most `limit` while those who connected before are not accepted.
 ///
 /// # Errors
-/// `ENOENT`: no such path. `ECONNREFUSED`: nobody listens there any more. `EACCES`, `ENAMETOOLONG`,
-/// `EMFILE`; `EPROTOTYPE`: a socket of another kind.
-pub fn connect(path: &Path) -> io::Result<OwnedFd> {
+/// `ENOENT`: no such path. `ECONNREFUSED`: nobody listens there any more. `ETIMEDOUT`: the limit has passed. `EACCES`,
+/// `ENAMETOOLONG`, `EMFILE`; `EPROTOTYPE`: a socket of another kind.
+pub fn connect(path: &Path, limit: Duration) -> io::Result<OwnedFd> {
     let address = address(path)?;
     let socket = socket()?;
-    retried(|| {
+    let until = Instant::now() + limit;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT));
+        }
+        limit_sending(&socket, left)?;
         // SAFETY: `address` is a live sockaddr_un of the length given.
-        let result = unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), ADDRESS_LEN) };
-        result as libc::ssize_t
-    })?;
-    Ok(socket)
+        let result =
+            check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), ADDRESS_LEN) });
+        match result {
+            // Time is up, or a signal came: the time that is left counts, not a new limit for each signal.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => {}
+            other => {
+                other?;
+                limit_sending(&socket, Duration::ZERO)?;
+                return Ok(socket);
+            }
+        }
+    }
+}
+
+/// Limits the time for which a `connect` or `sendmsg` waits (`SO_SNDTIMEO`); zero: not at all.
+fn limit_sending(socket: &OwnedFd, limit: Duration) -> io::Result<()> {
+    // Rounded up: nothing at all would be no limit.
+    let us = limit.subsec_nanos().div_ceil(1000).min(999_999);
+    #[allow(clippy::cast_possible_wrap, reason = "a limit is some seconds")]
+    let time = libc::timeval { tv_sec: limit.as_secs() as _, tv_usec: us as _ };
+    let (level, option, length) = (libc::SOL_SOCKET, libc::SO_SNDTIMEO, size_of::<libc::timeval>());
+    // SAFETY: `time` is a live timeval of the length given, which setsockopt reads.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&raw const time).cast(),
+            length as libc::socklen_t,
+        )
+    })
 }
 
 /// Who is at the other end, as the kernel noted it when they connected.

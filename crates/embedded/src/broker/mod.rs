@@ -20,9 +20,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use sys::file_key::FileKey;
+use sys::folder::Folder;
+use sys::private_folder::Held;
 use sys::seqpacket;
 
-use super::directory::{self, SocketFile};
+use super::directory;
 use serve::Server;
 
 /// Lifetime of a broker.
@@ -129,6 +132,11 @@ impl std::error::Error for RunError {
     }
 }
 
+/// Longest wait of a new broker for the lock, and for another broker to take a connection.
+const START_PATIENCE: Duration = Duration::from_secs(8);
+/// Longest wait of an ending broker for the lock. Meanwhile it serves nobody.
+const END_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Time that a client has for its first message.
 const HELLO_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -146,46 +154,64 @@ fn serve(
     hello_patience: Duration,
     mut tell: impl FnMut(Event<'_>),
 ) -> Result<(), RunError> {
-    directory::ensure(directory).map_err(RunError::Directory)?;
-    let (listener, own) = begin(directory)?;
+    let folder = directory::ensure(directory).map_err(RunError::Directory)?;
     let failed = |source| RunError::Os { call: "waiting for clients at", path: directory.to_owned(), source };
+    // Whoever made it may be killed before this broker ends.
+    let _claimed =
+        directory::is_private(directory).then(|| Held::of(directory)).transpose().map_err(failed)?;
+    let (listener, own) = begin(&folder, directory)?;
     tell(Event::Listening { at: &directory::socket(directory) });
     let mut server = Server::new(listener, hello_patience, &mut tell).map_err(failed)?;
     loop {
         server.serve(lifetime).map_err(failed)?;
-        if end(directory, own, lifetime, &server) {
+        if end(&folder, directory, own, lifetime, &server) {
             return Ok(());
         }
     }
 }
 
 /// Listens on the directory's socket, unless another broker does.
-fn begin(directory: &Path) -> Result<(OwnedFd, SocketFile), RunError> {
+fn begin(folder: &Folder, directory: &Path) -> Result<(OwnedFd, FileKey), RunError> {
     let socket = directory::socket(directory);
     let failed = |call: &'static str| {
         let path = socket.clone();
         move |source| RunError::Os { call, path, source }
     };
-    let _held = directory::lock(directory).map_err(failed("taking the lock beside"))?;
-    match seqpacket::connect(&socket) {
-        Ok(_) => return Err(RunError::Running { directory: directory.to_owned() }),
+    let there = directory::socket_in(folder);
+    let running = || Err(RunError::Running { directory: directory.to_owned() });
+    // Without the lock, which many may want at once.
+    match seqpacket::connect(&there, START_PATIENCE) {
+        Ok(_) => return running(),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+            return Err(failed("looking for a broker at")(error));
+        }
+        Err(_) => {}
+    }
+    let held = directory::lock(folder, START_PATIENCE).map_err(failed("taking the lock beside"))?;
+    match seqpacket::connect(&there, START_PATIENCE) {
+        Ok(_) => return running(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         // Left over from a killed broker.
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(&socket).map_err(failed("removing the stale"))?;
+            directory::remove_socket(folder, &held).map_err(failed("removing the stale"))?;
         }
         Err(error) => return Err(failed("looking for a broker at")(error)),
     }
-    let listener = seqpacket::listen(&socket).map_err(failed("listening at"))?;
-    let own = directory::socket_file(directory)
+    let listener = seqpacket::listen(&there).map_err(failed("listening at"))?;
+    let own = directory::socket_file(folder)
         .ok_or_else(|| failed("listening at")(io::ErrorKind::NotFound.into()))?;
     Ok((listener, own))
 }
 
 /// Ends a broker without clients; false if a client is connecting.
-fn end(directory: &Path, own: SocketFile, lifetime: Lifetime, server: &Server<'_>) -> bool {
-    // Without the directory, no file can stay and no client can connect.
-    let Ok(held) = directory::lock(directory) else { return true };
+fn end(folder: &Folder, directory: &Path, own: FileKey, lifetime: Lifetime, server: &Server<'_>) -> bool {
+    let held = match directory::lock(folder, END_PATIENCE) {
+        Ok(held) => held,
+        // Somebody keeps it: the next attempt comes when clients have been missing once more.
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => return false,
+        // Without the directory, no file can stay and no client can connect.
+        Err(_) => return true,
+    };
     if lifetime == Lifetime::LastClient
         && seqpacket::poll(server.listener().as_fd(), 0).is_ok_and(|seen| seen.readable)
     {
@@ -193,7 +219,7 @@ fn end(directory: &Path, own: SocketFile, lifetime: Lifetime, server: &Server<'_
     }
     // A client that connects after the poll above is disconnected when the socket closes, and tries again:
     // `rpc::connection::Failed::Ending`.
-    directory::leave(directory, own, &held);
+    directory::leave(folder, directory, own, &held);
     true
 }
 

@@ -19,7 +19,7 @@ use sys::seqpacket::Wait;
 
 use super::core::test_broker::Message as Transaction;
 use super::*;
-use crate::directory::tests::Folder;
+use crate::directory::tests::{Folder, PATIENCE};
 use crate::rpc::codec::Message;
 use crate::rpc::connection::{BrokerConnection, Hello, Welcome};
 use crate::rpc::framing;
@@ -273,10 +273,10 @@ fn one_who_never_reads_is_dropped_and_nobody_else() {
 fn garbage_ends_its_sender_and_nothing_else() {
     let broker = Broker::start(Folder::new());
     let (bad, mut good) = (Tester::open(&broker.folder), Tester::open(&broker.folder));
-    let raw = seqpacket::connect(&directory::socket(&broker.folder.0)).expect("connected");
+    let raw = seqpacket::connect(&directory::socket(&broker.folder.0), PATIENCE).expect("connected");
     seqpacket::send(raw.as_fd(), b"GET / HTTP/1.1", &[], Wait::No).expect("sent");
     assert!(broker.hears().contains("no hello"));
-    let raw = seqpacket::connect(&directory::socket(&broker.folder.0)).expect("connected");
+    let raw = seqpacket::connect(&directory::socket(&broker.folder.0), PATIENCE).expect("connected");
     seqpacket::send(raw.as_fd(), &[0; 4096], &[], Wait::No).expect("sent");
     assert!(broker.hears().contains("too long"));
     bad.line.send_raw(&[0xff; framing::FRAME]);
@@ -294,7 +294,7 @@ fn garbage_ends_its_sender_and_nothing_else() {
 #[test]
 fn another_version_hears_which() {
     let broker = Broker::start(Folder::new());
-    let raw = seqpacket::connect(&directory::socket(&broker.folder.0)).expect("connected");
+    let raw = seqpacket::connect(&directory::socket(&broker.folder.0), PATIENCE).expect("connected");
     let mut bytes = hello().encode();
     bytes[8] = 99;
     seqpacket::send(raw.as_fd(), &bytes, &[], Wait::No).expect("sent");
@@ -329,7 +329,7 @@ fn the_directory_of_an_ended_broker_may_be_gone_or_anothers() {
     drop(client);
     let folder = broker.ends();
     assert!(
-        seqpacket::connect(&directory::socket(&folder.0)).is_ok(),
+        seqpacket::connect(&directory::socket(&folder.0), PATIENCE).is_ok(),
         "the other one's socket is left alone"
     );
     drop(theirs);

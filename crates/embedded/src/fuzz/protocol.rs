@@ -121,7 +121,8 @@ impl Datagrams {
     pub fn run(&mut self, input: &[u8]) {
         let mut source = Source::new(input);
         let path = directory::socket(self.stage.context.directory());
-        let socket = seqpacket::connect(&path).expect("the broker listens");
+        let socket =
+            seqpacket::connect(&path, std::time::Duration::from_secs(10)).expect("the broker listens");
         let null = File::open("/dev/null").expect("a file");
         let mut memories = Vec::new();
         if source.byte() < 230 {

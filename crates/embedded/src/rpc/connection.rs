@@ -9,6 +9,8 @@ use std::thread::sleep;
 use std::time::Duration;
 use sys::errno::EMFILE;
 use sys::file_key::FileKey;
+use sys::folder::Folder;
+use sys::identity::effective_uid;
 use sys::sealed_memory::SealedMemory;
 use sys::seqpacket::{self, Wait};
 
@@ -88,8 +90,8 @@ impl BrokerConnection {
             )));
         }
         for attempt in 0..TRIES {
-            directory::ensure(directory)?;
-            match Self::join(directory, &hello) {
+            let folder = directory::ensure(directory)?;
+            match Self::join(&folder, directory, &hello) {
                 Ok(joined) => return Ok(joined),
                 Err(Failed::NoBroker) => start::start(directory).map_err(refused)?,
                 Err(Failed::Ending) => sleep(Duration::from_millis(u64::from(attempt.min(20)))),
@@ -106,30 +108,39 @@ impl BrokerConnection {
     pub(crate) fn open_running(directory: &Path, hello: &Hello) -> Result<Option<Self>, OpenError> {
         let refused = |why| OpenError::Embedded { directory: directory.to_owned(), why };
         directory::fits(directory).map_err(refused)?;
-        match Self::join(directory, hello) {
+        let Some(folder) = directory::opened(directory)? else { return Ok(None) };
+        match Self::join(&folder, directory, hello) {
             Ok((line, _)) => Ok(Some(line)),
             Err(Failed::NoBroker | Failed::Ending) => Ok(None),
             Err(Failed::For(why)) => Err(refused(why)),
         }
     }
 
-    fn join(directory: &Path, hello: &Hello) -> Result<(Self, Welcome), Failed> {
-        let path = directory::socket(directory);
-        let socket = seqpacket::connect(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Failed::NoBroker,
-            _ => Failed::For(format!(
-                "connecting to {} failed: {}",
-                path.display(),
-                sys::errno::describe(&error)
-            )),
-        })?;
+    fn join(folder: &Folder, directory: &Path, hello: &Hello) -> Result<(Self, Welcome), Failed> {
+        let patience = Duration::from_millis(PATIENCE_MS.unsigned_abs().into());
+        let unanswered = || {
+            Failed::For(format!("its broker has not answered for {} s; is it stopped?", PATIENCE_MS / 1000))
+        };
+        let socket =
+            seqpacket::connect(&directory::socket_in(folder), patience).map_err(|error| {
+                match error.kind() {
+                    io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Failed::NoBroker,
+                    io::ErrorKind::TimedOut => unanswered(),
+                    _ => Failed::For(format!(
+                        "connecting to its broker failed: {}",
+                        sys::errno::describe(&error)
+                    )),
+                }
+            })?;
+        // The directory is this user's alone, and so is its broker.
+        let (peer, me) = (seqpacket::peer(socket.as_fd()).map_err(ended_or)?, effective_uid());
+        if peer.euid != me {
+            return Err(Failed::For(format!("what listens there is user {}'s, not of user {me}", peer.euid)));
+        }
         seqpacket::send(socket.as_fd(), &hello.encode(), &[], Wait::Forever).map_err(ended_or)?;
         let seen = seqpacket::poll(socket.as_fd(), PATIENCE_MS).map_err(ended_or)?;
         if !seen.readable && !seen.hung_up {
-            return Err(Failed::For(format!(
-                "its broker has not answered for {} s; is it stopped?",
-                PATIENCE_MS / 1000
-            )));
+            return Err(unanswered());
         }
         let (mut bytes, mut descriptors) = ([0; framing::RECEPTION_MAX], Vec::new());
         let got =

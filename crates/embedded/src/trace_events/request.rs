@@ -1,10 +1,11 @@
 //! Request for trace events: by the environment, or by an announcement for all processes of the user.
 //! Not here: writing them (`super`).
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::MARKER;
@@ -45,27 +46,26 @@ fn announce_in(place: &Path, folder: &Path) -> Result<(), OpenError> {
     if let Some(parent) = place.parent() {
         fs::create_dir_all(parent).map_err(os(parent, "making the directory for the announcement"))?;
     }
-    directory::ensure(place)?;
+    let there = directory::ensure(place)?;
     // Written under another name first, so that no process reads a part of it.
-    let (path, draft) = (place.join(FILE), place.join(format!("{FILE}.{}", std::process::id())));
-    let written = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&draft)
+    let draft = OsString::from(format!("{FILE}.{}", std::process::id()));
+    // Left over from a killed process with this number.
+    let _ = there.remove_file(&draft);
+    let written = there
+        .create_file(&draft, 0o600)
         .and_then(|mut file| file.write_all(folder.as_os_str().as_bytes()))
-        .and_then(|()| fs::rename(&draft, &path));
-    written.map_err(os(&path, "announcing a trace"))
+        .and_then(|()| there.rename(&draft, &there, OsStr::new(FILE)));
+    written.map_err(os(&place.join(FILE), "announcing a trace"))
 }
 
 /// Withdraws an announcement. Processes that have opened a context keep writing marks, which are lost once tracing
 /// is off.
 ///
 /// # Errors
-/// The file cannot be removed; a missing file is no error.
+/// The file cannot be removed; a missing file is no error, nor a directory that is not this user's alone.
 pub fn withdraw() -> io::Result<()> {
-    match fs::remove_file(user_directory().join(FILE)) {
+    let Ok(Some(place)) = directory::opened(&user_directory()) else { return Ok(()) };
+    match place.remove_file(OsStr::new(FILE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
@@ -91,31 +91,29 @@ pub fn marks() -> Option<PathBuf> {
 
 /// The announced directory, if the file belongs to this user alone and the directory still exists.
 fn announced_in(place: &Path) -> Option<PathBuf> {
-    let me = sys::identity::effective_uid();
-    let path = place.join(FILE);
-    let found = fs::symlink_metadata(&path).ok()?;
-    let own = found.is_file() && found.uid() == me && found.mode() & 0o022 == 0;
-    if !own || directory::judge(&fs::symlink_metadata(place).ok()?, me).is_err() {
+    let place = directory::opened(place).ok()??;
+    let file = place.read_file(OsStr::new(FILE)).ok()?;
+    let found = file.metadata().ok()?;
+    if found.uid() != sys::identity::effective_uid() || found.mode() & 0o022 != 0 {
         return None;
     }
     let mut folder = Vec::new();
-    File::open(&path).ok()?.take(LONGEST).read_to_end(&mut folder).ok()?;
-    let folder = PathBuf::from(std::ffi::OsString::from_vec(folder));
+    file.take(LONGEST).read_to_end(&mut folder).ok()?;
+    let folder = PathBuf::from(OsString::from_vec(folder));
     // The announcement may be left over from a trace whose instance was removed.
     (folder.is_absolute() && folder.join(MARKER).is_file()).then_some(folder)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
     #[test]
     fn an_announcement_counts_if_it_is_this_users_own_and_stands() {
-        let place = std::env::temp_dir().join(format!("binderperf-announced-{}", std::process::id()));
-        let folder = place.join("instance");
-        fs::DirBuilder::new().mode(0o700).create(&place).expect("a directory");
+        let own = sys::private_folder::PrivateFolder::new("announced").expect("a directory");
+        let (place, folder) = (own.path().to_owned(), own.path().join("instance"));
         fs::create_dir(&folder).expect("a folder");
         let write = |text: &[u8]| fs::write(place.join(FILE), text).expect("a file");
         let mode = |path: &Path, mode| {
@@ -138,6 +136,8 @@ mod tests {
         mode(&place, 0o700);
         write(b"instance");
         assert_eq!(announced_in(&place), None, "no whole path");
-        fs::remove_dir_all(&place).expect("removed");
+        fs::remove_file(place.join(FILE)).expect("there");
+        sys::kernel::make_fifo(&place.join(FILE)).expect("made");
+        assert_eq!(announced_in(&place), None, "a FIFO is not waited for");
     }
 }

@@ -5,6 +5,11 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 
+use crate::private_folder::PrivateFolder;
+
+/// Generous: no test waits so long.
+const PATIENCE: Duration = Duration::from_secs(600);
+
 fn pair() -> (OwnedFd, OwnedFd) {
     super::pair().expect("pair")
 }
@@ -62,14 +67,13 @@ fn the_end_is_seen_by_reading_by_looking_and_by_sending() {
 
 #[test]
 fn who_connects_is_known_from_the_kernel() {
-    let folder = std::env::temp_dir().join(format!("binderperf-seqpacket-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("folder");
-    let path = folder.join("socket");
-    assert_eq!(connect(&path).expect_err("no socket").raw_os_error(), Some(libc::ENOENT));
+    let folder = PrivateFolder::new("test").expect("a folder");
+    let path = folder.path().join("socket");
+    assert_eq!(connect(&path, PATIENCE).expect_err("no socket").raw_os_error(), Some(libc::ENOENT));
     let listener = listen(&path).expect("listens");
     assert_eq!(accept(listener.as_fd()).expect_err("nobody").kind(), io::ErrorKind::WouldBlock);
     assert_eq!(listen(&path).expect_err("taken").raw_os_error(), Some(libc::EADDRINUSE));
-    let client = connect(&path).expect("connects");
+    let client = connect(&path, PATIENCE).expect("connects");
     let server = accept(listener.as_fd()).expect("one wants to");
     let euid = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&path).expect("the socket's file"));
     assert_eq!(peer(server.as_fd()).expect("who"), Peer { pid: std::process::id(), euid });
@@ -80,10 +84,27 @@ fn who_connects_is_known_from_the_kernel() {
     let mut text = [0; 8];
     assert_eq!(File::from(server).read(&mut text).expect("read"), 5);
     drop(listener);
-    assert_eq!(connect(&path).expect_err("nobody listens").raw_os_error(), Some(libc::ECONNREFUSED));
-    std::fs::remove_dir_all(&folder).expect("removed");
-    let long = folder.join("x".repeat(120));
-    assert_eq!(connect(&long).expect_err("too long").raw_os_error(), Some(libc::ENAMETOOLONG));
+    assert_eq!(
+        connect(&path, PATIENCE).expect_err("nobody listens").raw_os_error(),
+        Some(libc::ECONNREFUSED)
+    );
+    let long = folder.path().join("x".repeat(120));
+    assert_eq!(connect(&long, PATIENCE).expect_err("too long").raw_os_error(), Some(libc::ENAMETOOLONG));
+}
+
+#[test]
+fn a_full_backlog_is_waited_for_until_the_limit() {
+    let folder = PrivateFolder::new("test").expect("a folder");
+    let path = folder.path().join("socket");
+    let listener = listen(&path).expect("listens");
+    // SAFETY: listen takes integers only.
+    check(unsafe { libc::listen(listener.as_raw_fd(), 0) }).expect("a shorter backlog");
+    let _first = connect(&path, PATIENCE).expect("there is room for one");
+    let limit = Duration::from_millis(200);
+    let start = Instant::now();
+    let error = connect(&path, limit).expect_err("nobody accepts");
+    assert_eq!(error.raw_os_error(), Some(libc::ETIMEDOUT));
+    assert!(start.elapsed() >= limit);
 }
 
 #[test]

@@ -64,14 +64,14 @@ fn in_a_process_of_its_own() {
 
     // One descriptor for the socket, none for the broker's end of it.
     let full = leave_free(1);
-    let raw = seqpacket::connect(&socket).expect("the last descriptor");
+    let raw = seqpacket::connect(&socket, PATIENCE).expect("the last descriptor");
     assert!(reception(&raw).contains("no descriptor left"));
     assert!(broker.hears().starts_with("refused process"));
     drop((full, raw));
 
     // One for each end, and one of the four memories.
     let full = leave_free(3);
-    let raw = seqpacket::connect(&socket).expect("connected");
+    let raw = seqpacket::connect(&socket, PATIENCE).expect("connected");
     seqpacket::send(raw.as_fd(), &hello().encode(), &[], Wait::No).expect("sent");
     let why = reception(&raw);
     assert!(why.contains("making its") && why.contains("EMFILE"), "{why}");

@@ -12,7 +12,7 @@ fn one_who_says_nothing_is_dropped_after_its_patience_and_clients_stay() {
     let mut client = Tester::open(&broker.folder);
     let began = Instant::now();
     let raw: Vec<_> = (0..3)
-        .map(|_| seqpacket::connect(&directory::socket(&broker.folder.0)).expect("connected"))
+        .map(|_| seqpacket::connect(&directory::socket(&broker.folder.0), PATIENCE).expect("connected"))
         .collect();
     assert!(broker.hears().contains("said nothing"));
     assert!(began.elapsed() >= patience);
@@ -22,10 +22,10 @@ fn one_who_says_nothing_is_dropped_after_its_patience_and_clients_stay() {
     }
     assert_eq!(client.ask(Request::FreeBuffer { offset: 0 }).0, 0);
     // The others of the same moment are counted, not reported.
-    let raw = seqpacket::connect(&directory::socket(&broker.folder.0)).expect("connected");
+    let raw = seqpacket::connect(&directory::socket(&broker.folder.0), PATIENCE).expect("connected");
     std::thread::sleep(super::super::notices::PAUSE);
     drop(raw);
-    let _again = seqpacket::connect(&directory::socket(&broker.folder.0)).expect("connected");
+    let _again = seqpacket::connect(&directory::socket(&broker.folder.0), PATIENCE).expect("connected");
     assert!(broker.hears().contains("such events before it"));
 }
 

@@ -60,12 +60,12 @@ fn hostile() {
     let mut held = Vec::new();
     loop {
         match kind.as_str() {
-            "silent" => match seqpacket::connect(&socket) {
+            "silent" => match seqpacket::connect(&socket, PATIENCE) {
                 Ok(raw) if held.len() < 1000 => held.push(raw),
                 _ => std::thread::sleep(Duration::from_millis(1)),
             },
             "garbage" => {
-                if let Ok(raw) = seqpacket::connect(&socket) {
+                if let Ok(raw) = seqpacket::connect(&socket, PATIENCE) {
                     let _ = seqpacket::send(raw.as_fd(), b"garbage", &[], Wait::No);
                 }
             }
