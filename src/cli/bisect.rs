@@ -9,6 +9,7 @@ use bench::ab::{Bench, Ended, RunFailure, Side};
 use clap::Args;
 use record::compare::gate::{GateOutcome, gate};
 use record::compare::{CannotCompare, Group, USUAL_RUNS};
+use sys::private_folder::PrivateFolder;
 
 use super::folder::FolderLock;
 use super::gate::shown;
@@ -123,16 +124,13 @@ impl BisectArgs {
         if let Some(given) = &self.given {
             return group(given).or_exit(self.broken());
         }
-        let seed = bench::plan::fresh_seed();
-        let usual = std::env::temp_dir().join(format!("binderperf-bisect-{seed:x}"));
-        let folder = self.records.clone().unwrap_or_else(|| usual.clone());
-        let _lock = FolderLock::take(&folder).map_err(|failure| Failure { status: STOP, ..failure })?;
-        let measured = self.measure(&folder);
-        if self.records.is_none() {
+        let Some(folder) = &self.records else {
             // The user did not ask for its contents.
-            let _ = std::fs::remove_dir_all(&usual);
-        }
-        measured
+            let own = PrivateFolder::new("bisect").or_exit(STOP)?;
+            return self.measure(own.path());
+        };
+        let _lock = FolderLock::take(folder).map_err(|failure| Failure { status: STOP, ..failure })?;
+        self.measure(folder)
     }
 
     fn measure(&self, folder: &std::path::Path) -> Result<Group, Failure> {

@@ -172,9 +172,8 @@ mod tests {
 
     #[test]
     fn an_image_that_was_built_anew_is_another_kernel() {
-        let folder = std::env::temp_dir().join(format!("matrix-identity-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
-        let image = folder.join("bzImage");
+        let folder = sys::private_folder::PrivateFolder::new("test").expect("a folder");
+        let image = folder.path().join("bzImage");
         let side: Side = format!("kernel={}", image.display()).parse().expect("a side");
         std::fs::write(&image, "one").expect("written");
         let first = identity(&side, "throughput binder", true);
@@ -183,7 +182,6 @@ mod tests {
         assert_ne!(first, identity(&side, "latency binder", true));
         std::fs::write(&image, "another").expect("written");
         assert_ne!(first, identity(&side, "throughput binder", true));
-        std::fs::remove_dir_all(&folder).expect("removed");
     }
 
     #[test]

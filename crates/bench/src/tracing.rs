@@ -19,6 +19,7 @@ use ftrace::record::work::Work;
 use ftrace::record::{Observer, Plan, Summary, record};
 use ftrace::tracefs::TraceError;
 use record::Run;
+use sys::private_folder::PrivateFolder;
 
 /// Error that prevents a check.
 #[derive(Debug)]
@@ -44,26 +45,20 @@ fn unready(what: &str, error: &io::Error) -> CheckError {
     CheckError::Unready(format!("{what}: {}", sys::errno::describe(error)))
 }
 
-/// Folder of the recordings of a check; removed on drop unless it is the user's.
+/// Folder of the recordings of a check: the user's, or one that goes with the value.
 struct RecordingFolder {
     path: PathBuf,
-    kept: bool,
+    _own: Option<PrivateFolder>,
 }
 
 impl RecordingFolder {
     fn create(check: &str, keep: Option<&Path>) -> Result<Self, CheckError> {
-        let own = || std::env::temp_dir().join(format!("binderperf-{check}-{}", std::process::id()));
-        let path = keep.map_or_else(own, Path::to_owned);
-        fs::create_dir_all(&path).map_err(|error| unready(&format!("making {}", path.display()), &error))?;
-        Ok(Self { path, kept: keep.is_some() })
-    }
-}
-
-impl Drop for RecordingFolder {
-    fn drop(&mut self) {
-        if !self.kept {
-            let _ = fs::remove_dir_all(&self.path);
-        }
+        let Some(path) = keep else {
+            let own = PrivateFolder::new(check).map_err(|error| CheckError::Unready(error.to_string()))?;
+            return Ok(Self { path: own.path().to_owned(), _own: Some(own) });
+        };
+        fs::create_dir_all(path).map_err(|error| unready(&format!("making {}", path.display()), &error))?;
+        Ok(Self { path: path.to_owned(), _own: None })
     }
 }
 

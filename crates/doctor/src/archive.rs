@@ -7,6 +7,8 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
+use sys::private_folder::PrivateFolder;
+
 /// Size of a block in bytes.
 const BLOCK: usize = 512;
 /// Longest archive that is read, in bytes.
@@ -14,31 +16,14 @@ const LONGEST: u64 = 64 << 20;
 /// Most entries that are unpacked.
 const MOST_ENTRIES: usize = 20_000;
 
-/// A folder in the directory for temporary files, removed on drop.
-#[derive(Debug)]
-pub(super) struct Unpacked(PathBuf);
-
-impl Unpacked {
-    /// The folder.
-    pub(super) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Unpacked {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Unpacks an archive.
+/// Unpacks an archive into a folder that goes with its value.
 ///
 /// # Errors
 /// It cannot be read or written, or is not an archive (`InvalidData`).
-pub(super) fn unpack(archive: &Path) -> io::Result<Unpacked> {
+pub(super) fn unpack(archive: &Path) -> io::Result<PrivateFolder> {
     let mut bytes = Vec::new();
     File::open(archive)?.take(LONGEST).read_to_end(&mut bytes)?;
-    let folder = new_folder()?;
+    let folder = PrivateFolder::new("unpacked")?;
     let mut rest = &bytes[..];
     let mut long_name = None;
     for _ in 0..MOST_ENTRIES {
@@ -59,19 +44,6 @@ pub(super) fn unpack(archive: &Path) -> io::Result<Unpacked> {
         rest = after.get(size.next_multiple_of(BLOCK) - size..).unwrap_or_default();
     }
     Err(bad("it has too many files"))
-}
-
-/// A new folder; not another user's, which `create_dir_all` would take.
-fn new_folder() -> io::Result<Unpacked> {
-    let mut number = 0;
-    loop {
-        let name = format!("binderperf-unpacked-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        match fs::create_dir(&folder) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
-            made => return made.map(|()| Unpacked(folder)),
-        }
-    }
 }
 
 fn bad(why: &str) -> io::Error {

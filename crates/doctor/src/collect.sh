@@ -18,8 +18,10 @@ collect() {
         return 2
     fi
     out=
+    # No name that another user could have taken.
+    name=$(od -An -tx1 -N8 /dev/urandom 2>/dev/null | tr -d ' \n')
     for folder in "${TMPDIR:-/tmp}" /data/local/tmp /tmp .; do
-        out=$folder/binderperf-collect.$$
+        out=$folder/binderperf-collect.${name:-$$}
         mkdir "$out" 2>/dev/null && break
         out=
     done

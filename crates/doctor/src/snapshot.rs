@@ -12,8 +12,9 @@ use std::str::FromStr;
 use driver::Root;
 use driver::kernel_config::KernelConfig;
 use driver::root::LONGEST;
+use sys::private_folder::PrivateFolder;
 
-use super::archive::{self, Unpacked};
+use super::archive;
 use super::facts::{self, Facts};
 
 /// A machine's files and facts.
@@ -23,7 +24,7 @@ pub struct Snapshot {
     /// Folder or archive as the user named it.
     name: String,
     /// The folder of an archive's files, kept while they are read.
-    _unpacked: Option<Unpacked>,
+    _unpacked: Option<PrivateFolder>,
     live: bool,
     /// Whether a missing file is known not to exist; false for a folder copied by hand.
     complete: bool,
@@ -113,7 +114,7 @@ impl Snapshot {
             true => None,
             false => Some(archive::unpack(place).map_err(unreadable)?),
         };
-        let folder = unpacked.as_ref().map_or(place, Unpacked::path);
+        let folder = unpacked.as_ref().map_or(place, PrivateFolder::path);
         fs::read_dir(folder).map_err(unreadable)?;
         let root = Root::at(folder);
         let bad = |why| SnapshotError::BadFacts(folder.join(facts::FILE), why);

@@ -128,10 +128,10 @@ mod tests {
 
     #[test]
     fn a_holder_is_found_and_named() {
-        let file = std::env::temp_dir().join(format!("binderperf-held-{}", std::process::id()));
+        let folder = sys::private_folder::PrivateFolder::new("test").expect("a folder");
+        let file = folder.path().join("held");
         let _open = fs::File::create(&file).expect("create");
         let found = holders(&file);
-        let _ = fs::remove_file(&file);
         assert_eq!(found.iter().map(|holder| holder.pid).collect::<Vec<_>>(), [std::process::id()]);
         let text = ManagerError { path: file, source: io::ErrorKind::ResourceBusy.into(), holders: found }
             .to_string();

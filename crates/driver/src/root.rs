@@ -114,18 +114,17 @@ impl Root {
 /// A machine's files for a test, removed on drop.
 #[cfg(any(test, feature = "fixture"))]
 #[derive(Debug)]
-pub struct Fixture(PathBuf);
+pub struct Fixture(sys::private_folder::PrivateFolder);
 
 #[cfg(any(test, feature = "fixture"))]
 impl Fixture {
-    /// A new folder with these files; `name` is unique among the tests of a crate.
+    /// A new folder with these files and `name` in its name.
     ///
     /// # Panics
     /// They cannot be written.
     #[must_use]
     pub fn new(name: &str, files: &[(&str, &str)]) -> Self {
-        let fixture = Self(std::env::temp_dir().join(format!("binderperf-{name}-{}", std::process::id())));
-        fs::create_dir_all(&fixture.0).expect("make folder");
+        let fixture = Self(sys::private_folder::PrivateFolder::new(name).expect("make folder"));
         files.iter().for_each(|(path, text)| fixture.put(path, text));
         fixture
     }
@@ -135,7 +134,7 @@ impl Fixture {
     /// # Panics
     /// It cannot be written.
     pub fn put(&self, path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
-        let path = self.0.join(path);
+        let path = self.path().join(path);
         fs::create_dir_all(path.parent().expect("a file has a folder")).expect("make folder");
         fs::write(path, bytes).expect("write file");
     }
@@ -143,19 +142,12 @@ impl Fixture {
     /// The folder.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
     /// The folder as a machine's root.
     #[must_use]
     pub fn root(&self) -> Root {
-        Root::at(&self.0)
-    }
-}
-
-#[cfg(any(test, feature = "fixture"))]
-impl Drop for Fixture {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        Root::at(self.path())
     }
 }

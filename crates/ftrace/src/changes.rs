@@ -2,13 +2,15 @@
 //! command, or after a crash.
 //! Not here: what to change (`atrace`).
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use embedded::trace_events;
 use serde::{Deserialize, Serialize};
+use sys::folder::Folder;
 
 use super::process::Process;
 use super::tracefs::{Buffer, TraceError, chosen_clock};
@@ -29,12 +31,25 @@ pub struct Changes {
     announced: bool,
 }
 
-/// The state file for changes to the shared buffer: in the user's runtime folder, or in `/tmp`.
+/// The state file for changes to the shared buffer: in the runtime folder of this user, in that of the machine, or in `/tmp`,
+/// the first that nobody else writes.
 #[must_use]
 pub fn state_file() -> PathBuf {
+    let me = sys::identity::effective_uid();
+    // Root may have the variable of the user who called it.
+    let is_own = |folder: &PathBuf| {
+        folder.metadata().is_ok_and(|found| found.is_dir() && found.uid() == me && found.mode() & 0o022 == 0)
+    };
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = runtime.unwrap_or_else(|| PathBuf::from("/tmp"));
-    folder.join(format!("binderperf-tracing-{}.json", sys::identity::effective_uid()))
+    let folder = [runtime, Some(PathBuf::from("/run"))].into_iter().flatten().find(is_own);
+    let folder = folder.unwrap_or_else(|| PathBuf::from("/tmp"));
+    folder.join(format!("binderperf-tracing-{}.json", me))
+}
+
+/// A state file's folder and name in it.
+fn place(path: &Path) -> io::Result<(Folder, &OsStr)> {
+    let (folder, name) = path.parent().zip(path.file_name()).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok((Folder::open(folder)?, name))
 }
 
 fn boot() -> String {
@@ -80,17 +95,23 @@ impl Changes {
     /// [`TraceError::Refused`]: the file is unreadable, owned by another user, or malformed.
     pub fn load(path: &Path) -> Result<Option<Self>, TraceError> {
         let refused = TraceError::refused(format!("reading {}", path.display()));
-        // The folder may be world-writable, so a symbolic link or pipe there is not trusted.
-        match fs::symlink_metadata(path) {
+        let (folder, name) = match place(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(&refused)?,
+        };
+        // Other users may write the folder, so what has the name is looked at, and a link or a FIFO is not opened.
+        match folder.look(name) {
             Ok(found) if found.is_file() => {}
             Ok(_) => return Err(refused(io::Error::other("it is not a regular file; remove it"))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(refused(error)),
         }
-        let file = File::open(path).map_err(&refused)?;
+        let file = folder.read_file(name).map_err(&refused)?;
         let owner = file.metadata().map_err(&refused)?.uid();
         if owner != sys::identity::effective_uid() {
-            return Err(refused(io::Error::other(format!("it is user {owner}'s; remove it"))));
+            return Err(refused(io::Error::other(format!(
+                "it is user {owner}'s; remove it, or set XDG_RUNTIME_DIR to a folder of this user's"
+            ))));
         }
         let changes: Self = serde_json::from_reader(io::BufReader::new(file))
             .map_err(|error| refused(io::Error::other(format!("{error}; remove it"))))?;
@@ -105,15 +126,7 @@ impl Changes {
     fn save(&self, path: &Path) -> Result<(), TraceError> {
         let refused = TraceError::refused(format!("keeping what was there in {}", path.display()));
         let text = serde_json::to_vec(self).map_err(|error| refused(error.into()))?;
-        let new = path.with_extension(format!("{}.new", std::process::id()));
-        // Always a new file: the folder may be world-writable.
-        let file = File::options().write(true).create_new(true).mode(0o600).open(&new);
-        file.and_then(|mut file| file.write_all(&text)).and_then(|()| fs::rename(&new, path)).map_err(
-            |error| {
-                let _ = fs::remove_file(&new);
-                refused(error)
-            },
-        )
+        place(path).and_then(|(folder, name)| folder.replace_file(name, &text, 0o600)).map_err(refused)
     }
 
     /// The process that restores the files, if it is alive.

@@ -2,28 +2,29 @@
 
 use std::fs;
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use sys::private_folder::PrivateFolder;
 
 /// Temporary folder, removed when dropped.
 #[derive(Debug)]
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct Folder(PrivateFolder);
 
 impl Folder {
-    /// Creates a folder with these files; `name` distinguishes the tests of this process.
+    /// Creates a folder with these files; `name` is a part of its name.
     pub(crate) fn new(name: &str, files: &[(&str, &str)]) -> Self {
-        let root = std::env::temp_dir().join(format!("binderperf-{name}-{}", std::process::id()));
-        fs::create_dir_all(&root).expect("a folder");
+        let own = PrivateFolder::new(name).expect("a folder");
         for (file, text) in files {
-            let path = root.join(file);
+            let path = own.path().join(file);
             fs::create_dir_all(path.parent().expect("its folder")).expect("a folder");
             fs::write(path, text).expect("a file");
         }
-        Self(root)
+        Self(own)
     }
 
     /// Content of a file, without white space around it.
     pub(crate) fn says(&self, file: &str) -> String {
-        fs::read_to_string(self.0.join(file)).expect("a file").trim().to_owned()
+        fs::read_to_string(self.0.path().join(file)).expect("a file").trim().to_owned()
     }
 }
 
@@ -31,12 +32,6 @@ impl Deref for Folder {
     type Target = Path;
 
     fn deref(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        self.0.path()
     }
 }

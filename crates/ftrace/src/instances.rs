@@ -13,11 +13,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use sys::file_lock::lock_within;
+
 use crate::process::Process;
 use crate::tracefs::{Buffer, TraceError, Tracefs};
 
 /// Prefix of the name of a recorder's instance; [`Recorder::suffix`] follows.
 const PREFIX: &str = "binderperf-record-";
+
+/// Longest wait for the lock of a new instance, which others may open where tracefs is readable for all.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Age below which the instance of a recorder in another pid namespace counts as in use: it may not be locked yet.
 const YOUNG: Duration = Duration::from_secs(10);
@@ -213,7 +218,7 @@ impl Instance {
         fs::create_dir(&folder).map_err(|error| failed("making", error))?;
         let locked = File::open(&folder).and_then(|lock| {
             // For a moment somebody who looks whether this process lives may hold it.
-            lock.lock()?;
+            lock_within(&lock, LOCK_PATIENCE)?;
             Ok(lock)
         });
         match locked {

@@ -70,7 +70,8 @@ probe() {
             why="${why:+$why; }$said"
             continue
         fi
-        if [ -L "$home" ] || [ ! -O "$home" ]; then
+        # Looked at from inside, where no other user can put a link in its place between two looks.
+        if ! (inside "$base" "$home"); then
             why="${why:+$why; }$home is not this user's"
             continue
         fi
@@ -78,7 +79,7 @@ probe() {
             why="${why:+$why; }$said"
             continue
         }
-        chmod 700 "$home" "$home/.$$"
+        chmod 700 "$home/.$$"
         # A script without #! is this shell's to run, after the kernel had to open it as a program; not every -x asks it.
         if "$home/.$$"; then
             rm -f "$home/.$$"
@@ -94,6 +95,12 @@ probe() {
     *noexec*) fail noexec "$why" ;;
     *) fail folder "${why:-none of the folders $* is there}" ;;
     esac
+}
+
+# inside BASE HOME: enters HOME; whether it is this user's folder, in BASE, and no way to another place. Its mode is 0700 then.
+inside() {
+    real=$(cd -P "$1" && pwd -P) && cd -P "$2" || return
+    [ "$(pwd -P)" = "${real%/}/${2##*/}" ] && [ -O . ] && chmod 700 .
 }
 
 # begin HOME NAME HASH SIZE COUNT VARIABLE... COUNT FOLDER... WORD...: starts a command.

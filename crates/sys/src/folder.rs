@@ -8,7 +8,7 @@
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{self, Seek};
+use std::io::{self, Seek, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -176,6 +176,24 @@ impl Folder {
         self.open_at(name, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL, mode)
     }
 
+    /// Writes a file under a name that nobody can foresee, and gives it this name when it is whole.
+    ///
+    /// # Errors
+    /// `EACCES`, `EPERM`: what has the name is another user's, in a folder that all users write. `ENOSPC`, `EROFS`, `EMFILE`,
+    /// `EINVAL`.
+    pub fn replace_file(&self, name: &OsStr, bytes: &[u8], mode: u32) -> io::Result<()> {
+        let draft = unforeseen_name();
+        let written = self
+            .create_file(&draft, mode)
+            .and_then(|mut file| file.write_all(bytes))
+            .and_then(|()| self.rename(&draft, self, name));
+        if written.is_err() {
+            // The first error counts.
+            let _ = self.remove_file(&draft);
+        }
+        written
+    }
+
     /// Opens a regular file to be read. Never waits: a FIFO or a device is refused.
     ///
     /// # Errors
@@ -222,7 +240,7 @@ impl Folder {
         match self.call_open(c".", flags | libc::O_TMPFILE | libc::O_EXCL, 0o600) {
             // The file system, or an old kernel, has no such files.
             Err(error) if matches!(error.raw_os_error(), Some(EOPNOTSUPP | EISDIR | ENOENT)) => {
-                let name = OsString::from(format!(".binderperf-{:016x}", unforeseen()));
+                let name = unforeseen_name();
                 let file = self.open_at(&name, flags | libc::O_CREAT | libc::O_EXCL, 0o600)?;
                 self.remove_file(&name).map(|()| file)
             }
@@ -351,6 +369,11 @@ fn c_name(name: &OsStr) -> io::Result<CString> {
 pub(crate) fn unforeseen() -> u64 {
     // The keys of the standard library's hasher are the system's random numbers.
     RandomState::new().build_hasher().finish()
+}
+
+/// A hidden name that other processes cannot foresee.
+fn unforeseen_name() -> OsString {
+    format!(".binderperf-{:016x}", unforeseen()).into()
 }
 
 /// The first entry of what `getdents64(2)` stored, and the rest.

@@ -6,6 +6,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use sys::folder::Folder;
+use sys::private_folder::shown;
+
 use super::error::VmError;
 
 /// Console lines in an error message.
@@ -20,20 +23,9 @@ const ALARMS: [&str; 5] =
 /// however this process ends.
 pub(super) fn nameless_file(what: &str) -> Result<File, VmError> {
     let folder = std::env::temp_dir();
-    let doing = || VmError::host(format!("making a temporary file for {what} in {}", folder.display()));
-    // Candidate names; the file has one only for an instant.
-    let open = |attempt: u32| {
-        let path = folder.join(format!("binderperf-{}-{attempt}", std::process::id()));
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-        std::fs::remove_file(&path)?;
-        Ok(file)
-    };
-    let taken = |error: &std::io::Error| error.kind() == std::io::ErrorKind::AlreadyExists;
-    (0..100)
-        .map(open)
-        .find(|result| !matches!(result, Err(error) if taken(error)))
-        .unwrap_or_else(|| Err(std::io::ErrorKind::AlreadyExists.into()))
-        .map_err(doing())
+    Folder::open(&folder)
+        .and_then(|folder| folder.nameless_file())
+        .map_err(VmError::host(format!("making a temporary file for {what} in {}", shown(&folder))))
 }
 
 /// Path for a child process to open a file of this process.

@@ -5,15 +5,16 @@
 //!
 //! The FIFO is read all the time, because a QEMU that waits for a reader obeys no monitor.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use sys::private_folder::PrivateFolder;
 
 use super::qemu::escaped;
 use profile::{Announcement, Capture, Profile, Reader, profile, program_counter};
@@ -38,33 +39,23 @@ pub(super) const PORT: &str = "binderperf.profile";
 /// The files of a profiler, in a folder of their own that goes with it.
 #[derive(Debug)]
 pub(super) struct Files {
-    folder: PathBuf,
+    folder: PrivateFolder,
     /// Open in both directions, so that neither side waits for the other to open it.
     log: File,
 }
 
 impl Files {
     pub(super) fn create() -> io::Result<Self> {
-        // No name that somebody could have taken: the time is in it.
-        let name = format!("binderperf-profile-{}-{}", std::process::id(), sys::clock::monotonic_ns());
-        let folder = std::env::temp_dir().join(name);
         // QEMU's monitor is in it, which starts programs.
-        DirBuilder::new().mode(0o700).create(&folder)?;
-        let path = folder.join("log");
-        let log = sys::kernel::make_fifo(&path)
-            .and_then(|()| OpenOptions::new().read(true).write(true).open(&path));
-        match log {
-            Ok(log) => Ok(Self { folder, log }),
-            Err(error) => {
-                // The first error counts.
-                let _ = std::fs::remove_dir_all(&folder);
-                Err(error)
-            }
-        }
+        let folder = PrivateFolder::new("profile")?;
+        let path = folder.path().join("log");
+        sys::kernel::make_fifo(&path)?;
+        let log = OpenOptions::new().read(true).write(true).open(&path)?;
+        Ok(Self { folder, log })
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
+        self.folder.path().join(name)
     }
 
     /// QEMU's arguments for these files.
@@ -86,13 +77,6 @@ impl Files {
             self.path("log").display().to_string(),
         ];
         words.to_vec()
-    }
-}
-
-impl Drop for Files {
-    fn drop(&mut self) {
-        // Left in the folder for temporary files at worst.
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

@@ -6,7 +6,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+
+use sys::private_folder::PrivateFolder;
 
 use super::added;
 use super::cpio::Writer;
@@ -16,8 +17,8 @@ use super::error::VmError;
 #[derive(Debug)]
 pub(super) struct Tree {
     folder: PathBuf,
-    /// It was unpacked for this guest.
-    is_temporary: bool,
+    /// Where it was unpacked for this guest; goes with it.
+    _unpacked: Option<PrivateFolder>,
 }
 
 impl Tree {
@@ -29,7 +30,7 @@ impl Tree {
         let bad = |why: String| VmError::BadRoot { path: given.to_path_buf(), why };
         let found = given.metadata().map_err(|error| bad(sys::errno::describe(&error)))?;
         let tree = match found.is_dir() {
-            true => Self { folder: given.to_path_buf(), is_temporary: false },
+            true => Self { folder: given.to_path_buf(), _unpacked: None },
             false => Self::unpacked(given).map_err(bad)?,
         };
         let bytes = size(&tree.folder).map_err(|error| bad(sys::errno::describe(&error)))?;
@@ -49,11 +50,8 @@ impl Tree {
     }
 
     fn unpacked(archive: &Path) -> Result<Self, String> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("binderperf-root-{}-{number}", std::process::id()));
-        fs::create_dir(&folder).map_err(|error| sys::errno::describe(&error))?;
-        let tree = Self { folder, is_temporary: true };
+        let own = PrivateFolder::new("root").map_err(|error| error.to_string())?;
+        let tree = Self { folder: own.path().to_owned(), _unpacked: Some(own) };
         let mut tar = Command::new("tar");
         // Devices cannot be made without rights, and mean nothing in another kernel.
         tar.args(["--extract", "--no-same-owner", "--exclude=./dev/*", "--exclude=dev/*", "--file"]);
@@ -88,15 +86,6 @@ impl Tree {
             Ok(())
         };
         all().map_err(VmError::host(format!("copying {} into the guest", self.folder.display())))
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        if self.is_temporary {
-            // Nobody needs it; what cannot be removed stays in the folder for temporary files.
-            let _ = fs::remove_dir_all(&self.folder);
-        }
     }
 }
 

@@ -1,13 +1,12 @@
 //! `run --vm`: runs the same command in a guest and takes over its folder.
 //! Not here: booting (`vm`).
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use bench::suite::Depth;
 use intake::{Name, Place};
 use record::render::report::RunProblem;
+use sys::private_folder::PrivateFolder;
 use vm::{Options, Sinks, kernel::Choice};
 
 use super::RunArgs;
@@ -18,16 +17,11 @@ use crate::cli::{Failure, OrExit, complain, exit, note, report};
 /// Boots a guest, runs the command there, and takes over its results.
 pub(super) fn run(args: &RunArgs, kernels: &[String], folder: &mut Folder) -> Result<(), Failure> {
     // Not the user's folder: if that cannot be written, the summary is still printed.
-    let own = std::env::temp_dir().join(format!("binderperf-guest-{}", std::process::id()));
-    DirBuilder::new()
-        .mode(0o700)
-        .create(&own)
-        .map_err(|error| Failure::of_file(exit::INTERNAL, "make", &own, &error))?;
+    let own = PrivateFolder::new("guest").or_exit(exit::UNABLE)?;
     let mut line = StatusLine::new();
-    let result = boot(args, kernels, &own, &mut line).and_then(|back| take_over(&own, folder, back));
+    let result =
+        boot(args, kernels, own.path(), &mut line).and_then(|back| take_over(own.path(), folder, back));
     line.show("");
-    // The results were moved out of it.
-    let _ = std::fs::remove_dir_all(&own);
     result
 }
 

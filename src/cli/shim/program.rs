@@ -143,12 +143,10 @@ mod tests {
     use super::*;
 
     fn kind(bytes: &[u8]) -> Result<Program, String> {
-        let path =
-            std::env::temp_dir().join(format!("binderperf-shim-{}-{}", std::process::id(), bytes.len()));
+        let folder = sys::private_folder::PrivateFolder::new("test").expect("a folder");
+        let path = folder.path().join("program");
         std::fs::write(&path, bytes).expect("written");
-        let kind = Program::of(&path);
-        std::fs::remove_file(path).expect("removed");
-        kind
+        Program::of(&path)
     }
 
     #[test]

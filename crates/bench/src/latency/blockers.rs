@@ -4,12 +4,13 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sys::clock::{monotonic_ns, sleep_until, thread_cpu_ns};
 use sys::epoll::Epoll;
+use sys::folder::Folder;
 use sys::interrupt::ThreadId;
 
 /// Bytes of one write.
@@ -136,10 +137,7 @@ impl Disk {
     /// # Errors
     /// `EINVAL`: files there are in memory. Others: see `open(2)`, `write(2)`.
     pub(super) fn new() -> std::io::Result<Self> {
-        let path = std::env::temp_dir().join(format!("binderperf-sync-{}", std::process::id()));
-        let mut options = File::options();
-        let file = options.write(true).create_new(true).custom_flags(sys::disk::DIRECT).open(&path)?;
-        std::fs::remove_file(path)?;
+        let file = Folder::open(&std::env::temp_dir())?.nameless_file_with(sys::disk::DIRECT)?;
         let disk = Self { file, bytes: vec![0x5a; WRITE + ALIGNMENT] };
         // The first write also finds room on the disk.
         disk.write()?;
@@ -206,7 +204,8 @@ mod tests {
 
     #[test]
     fn a_contended_monitor_names_its_owner_in_the_trace() {
-        let path = std::env::temp_dir().join(format!("binderperf-monitor-{}", std::process::id()));
+        let folder = sys::private_folder::PrivateFolder::new("test").expect("a folder");
+        let path = folder.path().join("marker");
         let monitor = Monitor {
             lock: Mutex::new(()),
             owner: AtomicI32::new(4711),
@@ -224,7 +223,6 @@ mod tests {
             waiter.join().expect("no panic");
         });
         let text = std::fs::read_to_string(&path).expect("text");
-        std::fs::remove_file(&path).expect("it is there");
         assert!(text.contains("contention with owner monitor-owner (4711) at "), "{text}");
         assert!(text.ends_with(&format!("E|{}", std::process::id())), "{text}");
     }

@@ -4,14 +4,13 @@
 //! `kernel/time/posix-timers.c`), so many interrupts need a thread that wakes as often; a sleeping thread's
 //! own timer is the simplest. `fdatasync(2)` on tmpfs only walks the kernel's lists.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::hint::black_box;
-use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt;
 
 use record::HostClass;
 use sys::clock::{monotonic_ns, sleep_until};
+use sys::folder::Folder;
 
 use super::spec::LoadKind;
 use fastrand::Rng;
@@ -50,14 +49,15 @@ impl Work {
             LoadKind::Irq => Self::Irq { period: IRQ_PERIOD.saturating_mul(stretch.into()), next: 0 },
             LoadKind::Io => {
                 let directory = std::env::temp_dir();
-                let file = temporary(&directory).map_err(|error| {
-                    let what = sys::errno::describe(&error);
-                    format!(
-                        "making a temporary file in {}: {what}; set TMPDIR to a directory that \
+                let file =
+                    Folder::open(&directory).and_then(|folder| folder.nameless_file()).map_err(|error| {
+                        let what = sys::errno::describe(&error);
+                        format!(
+                            "making a temporary file in {}: {what}; set TMPDIR to a directory that \
                              can be written to",
-                        directory.display()
-                    )
-                })?;
+                            directory.display()
+                        )
+                    })?;
                 Self::Io { file, block: vec![0x5a; BLOCK], count: 0 }
             }
         })
@@ -113,14 +113,6 @@ fn stream(streams: u32) -> Result<Vec<u8>, String> {
     Ok(buffer)
 }
 
-/// Creates an unnamed file, which disappears with the process.
-fn temporary(directory: &Path) -> io::Result<File> {
-    let path: PathBuf = directory.join(format!(".binderperf-load-{}", std::process::id()));
-    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-    fs::remove_file(&path)?;
-    Ok(file)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,13 +150,10 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_written_and_leaves_nothing() {
+    fn a_file_is_written_and_does_not_grow() {
         let mut work = Work::prepare(LoadKind::Io, 1, 1).expect("a temporary file");
         (0..=BLOCKS).for_each(|_| work.portion());
         let Work::Io { file, .. } = work else { panic!("io") };
         assert_eq!(file.metadata().expect("open").len(), BLOCKS * BLOCK as u64, "it does not grow");
-        let left = format!(".binderperf-load-{}", std::process::id());
-        assert!(!std::env::temp_dir().join(left).exists());
-        assert!(temporary(Path::new("/nonexistent")).is_err());
     }
 }

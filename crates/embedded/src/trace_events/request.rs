@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -47,15 +47,9 @@ fn announce_in(place: &Path, folder: &Path) -> Result<(), OpenError> {
         fs::create_dir_all(parent).map_err(os(parent, "making the directory for the announcement"))?;
     }
     let there = directory::ensure(place)?;
-    // Written under another name first, so that no process reads a part of it.
-    let draft = OsString::from(format!("{FILE}.{}", std::process::id()));
-    // Left over from a killed process with this number.
-    let _ = there.remove_file(&draft);
-    let written = there
-        .create_file(&draft, 0o600)
-        .and_then(|mut file| file.write_all(folder.as_os_str().as_bytes()))
-        .and_then(|()| there.rename(&draft, &there, OsStr::new(FILE)));
-    written.map_err(os(&place.join(FILE), "announcing a trace"))
+    there
+        .replace_file(OsStr::new(FILE), folder.as_os_str().as_bytes(), 0o600)
+        .map_err(os(&place.join(FILE), "announcing a trace"))
 }
 
 /// Withdraws an announcement. Processes that have opened a context keep writing marks, which are lost once tracing

@@ -3,6 +3,7 @@
 //! Facts: `perfetto --help`: it ends a recording at SIGTERM; `--notify-fd` writes one byte, zero if all sources of data were started.
 //! `trigger_perfetto NAME` sends a trigger. On Android it may write to [`PHONE_FOLDER`] only.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use sys::private_folder::PrivateFolder;
 
 use super::Observer;
 use super::work::{Ended, Work};
@@ -119,18 +122,23 @@ fn in_path(name: &str) -> bool {
 
 /// A folder that the command takes for tracefs: with a switch that it turns off at a miss, and the machine's marker.
 struct Scratch {
+    /// Goes with this value.
+    _own: PrivateFolder,
     folder: PathBuf,
-    name: String,
+    name: OsString,
 }
 
 impl Scratch {
     /// Makes it beside the output.
     fn new(output: &Path) -> Result<Self, TraceError> {
-        let name = format!("binderperf-{}.pftrace", std::process::id());
-        let folder = std::path::absolute(output).map_err(TraceError::output(output))?;
-        let folder = folder.with_file_name(format!(".{name}.switch"));
+        let beside = std::path::absolute(output).map_err(TraceError::output(output))?;
+        let beside = beside.parent().unwrap_or(Path::new("/"));
+        let own = PrivateFolder::below(beside, "switch").map_err(TraceError::output(output))?;
+        let folder = own.path().to_owned();
+        // Nobody can foresee this one either, which counts in a folder that others write.
+        let name =
+            own.named().with_extension("pftrace").file_name().map_or_else(OsString::new, OsStr::to_owned);
         let made = || {
-            fs::create_dir(&folder)?;
             fs::write(folder.join("tracing_on"), "1\n")?;
             let marker = PLACES.map(|place| Path::new(place).join("trace_marker"));
             if let Some(marker) = marker.iter().find(|marker| marker.exists()) {
@@ -138,9 +146,8 @@ impl Scratch {
             }
             Ok(())
         };
-        let scratch = Self { folder: folder.clone(), name };
         made().map_err(TraceError::output(output))?;
-        Ok(scratch)
+        Ok(Self { _own: own, folder, name })
     }
 
     /// Where the recorder writes: in its own folder of a phone, otherwise in this one.
@@ -168,9 +175,8 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What is left then is a hidden folder with a link and a few bytes.
+        // It may have been moved to the output.
         let _ = fs::remove_file(self.recording(Path::new(PHONE_FOLDER)));
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::{Entry, Folder, Found, unforeseen};
+use super::{Entry, Folder, Found, unforeseen_name};
 use crate::errno::EISDIR;
 
 impl Folder {
@@ -41,7 +41,7 @@ impl Folder {
         for Entry { name, .. } in sub.entries()? {
             let gone = sub.remove_leaf(&name, own).and_then(|is_gone| {
                 if !is_gone {
-                    sub.rename(&name, self, OsStr::new(&format!(".{:016x}", unforeseen())))?;
+                    sub.rename(&name, self, &unforeseen_name())?;
                     *moved = true;
                 }
                 Ok(())

@@ -54,7 +54,10 @@ fn files_are_made_read_moved_and_removed() {
     let mut text = String::new();
     here.read_file(os("a")).expect("there").read_to_string(&mut text).expect("text");
     assert_eq!((text.as_str(), here.look(os("a")).expect("there").mode & 0o777), ("text", 0o600));
+    here.replace_file(os("a"), b"new", 0o600).expect("written");
+    assert_eq!(std::fs::read(folder.path().join("a")).expect("there"), b"new");
     here.make_folder(os("sub"), 0o700).expect("made");
+    assert!(here.replace_file(os("sub"), b"", 0o600).is_err(), "a folder is not replaced");
     let sub = here.folder(os("sub")).expect("there");
     here.rename(os("a"), &sub, os("b")).expect("moved");
     let names = |folder: &Folder| folder.entries().expect("open").into_iter().map(|entry| entry.name);
