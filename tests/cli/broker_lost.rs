@@ -1,6 +1,7 @@
 //! Runs whose broker is killed: they end, and say what was lost.
 
-use super::support::{Called, Folder, broker, end, read, signal, with_servers};
+use super::support::names::keeps_open;
+use super::support::{Called, Folder, broker, end, read, signal, wait_until, with_servers};
 
 /// Runs a test on the embedded driver, and kills its broker once its servers run.
 fn without_its_broker(words: &[&str]) -> (Called, record::Run) {
@@ -8,8 +9,10 @@ fn without_its_broker(words: &[&str]) -> (Called, record::Run) {
     let path = folder.path("r.json");
     let words = [words, &["--driver=embedded", "--record", &path]].concat();
     let (child, _servers) = with_servers(&words);
-    let private = format!("binderperf-private-{}-", child.id());
-    let broker = broker(|directory| directory.contains(&private)).expect("it has a broker");
+    let of_child = || broker(|directory| keeps_open(child.id(), directory));
+    // Servers may run before it, and wait for it.
+    wait_until("it has a broker", || of_child().is_some());
+    let broker = of_child().expect("it has a broker");
     // The servers serve by now, or are about to.
     std::thread::sleep(std::time::Duration::from_secs(1));
     signal(broker, "KILL");

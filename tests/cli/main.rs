@@ -37,6 +37,7 @@ mod ping;
 mod rights;
 mod run;
 mod servicemanager;
+mod shared_folders;
 mod shim;
 mod shim_supervised;
 mod state;

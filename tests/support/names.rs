@@ -8,6 +8,12 @@ fn text(path: &str) -> String {
     std::fs::read(path).map(|text| String::from_utf8_lossy(&text).trim_end().to_owned()).unwrap_or_default()
 }
 
+/// Whether a process keeps this folder open, as one does with its private directory.
+pub(crate) fn keeps_open(pid: u32, folder: &str) -> bool {
+    let mut open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    open.any(|entry| std::fs::read_link(entry.path()).is_ok_and(|path| path == std::path::Path::new(folder)))
+}
+
 /// All processes below this one, and a private broker of its, which is nobody's child.
 pub(crate) fn family(root: u32) -> Vec<u32> {
     let numbers = std::fs::read_dir("/proc").expect("/proc").flatten();
@@ -23,8 +29,7 @@ pub(crate) fn family(root: u32) -> Vec<u32> {
         family.extend(tree.iter().filter(|(_, parent)| *parent == pid).map(|(child, _)| child));
         next += 1;
     }
-    let private = format!("binderperf-private-{root}-");
-    family.extend(all.into_iter().filter(|pid| text(&format!("/proc/{pid}/cmdline")).contains(&private)));
+    family.extend(super::broker(|folder| keeps_open(root, folder)));
     family.retain(|pid| *pid != root);
     family
 }
