@@ -126,7 +126,8 @@ fn a_directory_that_another_user_put_where_brokers_meet_is_refused_at_once() {
         "mkdir -m 700 $TMP/binderperf-0; mkfifo $TMP/binderperf-0/broker.lock $TMP/binderperf-0/tracing",
         &[("TMP", &folder.path(""))],
     );
-    let called = run_in(&folder.path(""), "/", &["ping", "--driver=embedded"]);
+    let called =
+        run_in(&folder.path(""), "/", &["throughput", "binder", "--driver=embedded", "--device=binder"]);
     called.complained(format!("belongs to user {OTHER}"));
     assert_ne!(called.code, Some(0), "{called}");
     // A private context has nothing to do with it.
