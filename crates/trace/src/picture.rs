@@ -5,6 +5,7 @@
 //! history around these calls, so memory does not grow with the trace. `layout` computes all positions before `page`
 //! writes anything.
 
+mod answer;
 mod axis;
 mod collect;
 mod data;

@@ -81,11 +81,17 @@ impl CallTimes {
 }
 
 impl PictureCollector {
-    /// Requests pictures of the busiest burst, and of the first `most` slow calls, of an analysis.
+    /// Requests pictures of the busiest burst, and of `most` calls of an analysis: of those without an answer, half of them
+    /// at most, and of the first slow ones.
     #[must_use]
     pub fn new(analysis: &Analysis, most: usize) -> Self {
         let burst = analysis.busiest.map(|busy| Request::new(busy.begin_ns, busy.ns, None));
-        let slow = analysis.slow.iter().take(most);
+        let unanswered = analysis
+            .unanswered
+            .iter()
+            .filter(|slow| !slow.oneway && analysis.is_late(slow))
+            .take(most.div_ceil(2));
+        let slow = unanswered.chain(&analysis.slow).take(most);
         let slow = slow.map(|slow| Request::new(slow.begin_ns, slow.ns, Some(slow.clone())));
         let mut collector =
             Self { model: Model::new(), requests: burst.into_iter().chain(slow).collect(), next: 0 };
@@ -103,7 +109,7 @@ impl PictureCollector {
         }
     }
 
-    /// Ends the trace. Returns the picture of the busiest burst, and those of the slow calls in order.
+    /// Ends the trace. Returns the picture of the busiest burst, and those of the calls in order.
     #[must_use]
     pub fn finish(mut self, names: &Names) -> (Option<PictureData>, Vec<PictureData>) {
         let requests = &mut self.requests;
@@ -249,7 +255,9 @@ impl PictureBuilder<'_> {
         }
         let cpus = cpus.into_iter().map(|cpu| self.cpu(cpu, &mut kept)).collect();
         left_out.slices = kept.dropped();
-        PictureData { from: self.from, to: self.to, zero: request.zero, threads, cpus, hops, wakes, left_out }
+        let call = request.slow.as_ref().map(|slow| (slow.debug_id, slow.begin_ns));
+        let (from, to, zero) = (self.from, self.to, request.zero);
+        PictureData { from, to, zero, call, threads, cpus, hops, wakes, left_out }
     }
 
     /// Threads known to take part before nested calls are added: caller, server, threads of the segments, and those that

@@ -2,7 +2,7 @@
 //! clock.
 //! Not here: collecting it (`collect`), drawing it (`layout`).
 
-use crate::verdict::ThreadInfo;
+use crate::verdict::{SlowCall, ThreadInfo};
 
 /// Time interval with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,6 +10,13 @@ pub(super) struct Slice<T> {
     pub(super) begin: u64,
     pub(super) end: u64,
     pub(super) what: T,
+}
+
+impl PictureData {
+    /// Whether it shows this call.
+    pub(super) fn shows(&self, slow: &SlowCall) -> bool {
+        self.call == Some((slow.debug_id, slow.begin_ns))
+    }
 }
 
 impl<T> Slice<T> {
@@ -131,6 +138,8 @@ pub struct PictureData {
     pub(super) to: u64,
     /// Zero of the axis.
     pub(super) zero: u64,
+    /// Number and begin of the call that it shows; `None` for the busiest burst.
+    pub(super) call: Option<(i32, u64)>,
     /// Threads that took part.
     pub(super) threads: Vec<ThreadLane>,
     /// CPUs that these threads used or waited for.

@@ -26,8 +26,8 @@ impl Page {
     fn lanes_px(self) -> f64 {
         match self {
             Self::Narrow => 220.0,
-            Self::Middle => 500.0,
-            Self::Wide => 840.0,
+            Self::Middle => 480.0,
+            Self::Wide => 820.0,
         }
     }
 
@@ -100,8 +100,9 @@ pub(super) struct Lane {
     /// Upper edge.
     pub(super) y: u32,
     pub(super) height: u32,
-    /// Label in two lines; the second has a longer form for wide pages.
+    /// Label in two lines, each with a longer form for wide pages.
     pub(super) name: String,
+    pub(super) wide_name: String,
     pub(super) detail: String,
     pub(super) wide_detail: String,
     pub(super) bars: Vec<Bar>,

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use ::page::{TemplateError, document, render};
 use serde::Serialize;
 
+use super::answer::Answer;
 use super::data::PictureData;
 use super::layout::{ArrowKind, Layout};
 use super::paint::Paint;
@@ -75,11 +76,12 @@ struct Values<'a> {
     definitions: &'static str,
     warnings: Vec<String>,
     facts: Vec<Fact>,
+    answer: Option<Answer>,
     sums: Vec<SumTable>,
     /// Tasks that calls waited behind, and for how long.
     behind: Vec<(String, String)>,
     busiest: Option<Busiest>,
-    /// Number of slow calls, with or without a picture.
+    /// Number of calls without an answer and slow ones, with or without a picture.
     slow: usize,
     calls: Vec<Call<'a>>,
     undrawn: Vec<Undrawn<'a>>,
@@ -120,6 +122,7 @@ struct Busiest {
 struct Call<'a> {
     id: i32,
     time: String,
+    unanswered: bool,
     missed: bool,
     verdict: &'a str,
     drawn: Drawn,
@@ -164,18 +167,25 @@ impl<'a> Values<'a> {
             warnings.push(format!("{} events lost, {} gaps of unknown size", analysis.lost, analysis.gaps));
         }
         warnings.extend(analysis.problems.iter().cloned());
-        let undrawn = analysis.slow.iter().skip(pictures.len());
+        let all = || analysis.unanswered.iter().filter(|slow| analysis.is_late(slow)).chain(&analysis.slow);
+        let drawn: Vec<(&SlowCall, &PictureData)> =
+            pictures.iter().filter_map(|data| Some((all().find(|slow| data.shows(slow))?, data))).collect();
+        let undrawn = all().filter(|slow| !pictures.iter().any(|data| data.shows(slow)));
+        let undrawn: Vec<Undrawn<'_>> =
+            undrawn.map(|slow| Undrawn { missed: slow.missed, verdict: &slow.verdict }).collect();
+        let picture = |slow: &SlowCall| drawn.iter().position(|(_, data)| data.shows(slow)).map(|at| at + 1);
         Self {
             title,
             definitions: DEFINITIONS,
             warnings,
             facts: facts(analysis),
+            answer: Answer::of(analysis, &picture),
             sums: sums(analysis),
             behind: analysis.behind.iter().map(|task| (task.to_string(), time(task.ns))).collect(),
             busiest: busiest.and_then(|data| burst(analysis, data)),
-            slow: analysis.slow.len(),
-            calls: analysis.slow.iter().zip(pictures).map(|(slow, data)| call(slow, data)).collect(),
-            undrawn: undrawn.map(|slow| Undrawn { missed: slow.missed, verdict: &slow.verdict }).collect(),
+            slow: drawn.len() + undrawn.len(),
+            calls: drawn.iter().map(|(slow, data)| call(slow, data)).collect(),
+            undrawn,
         }
     }
 }
@@ -189,6 +199,10 @@ fn facts(analysis: &Analysis) -> Vec<Fact> {
     if let Some(deadline) = analysis.deadline_ns {
         facts.push(fact(counts.missed > 0, &format!("over {}", time(deadline)), counts.missed.to_string()));
     }
+    let late = analysis.unanswered.iter().filter(|slow| analysis.is_late(slow)).count() as u64;
+    for (count, what) in [(late, "without an answer"), (counts.failed, "failed")] {
+        facts.extend((count > 0).then(|| fact(true, what, count.to_string())));
+    }
     let inversions = &analysis.inversions;
     if inversions.urgent_calls > 0 {
         facts.push(fact(inversions.calls > 0, "priority inversion", inversions.to_string()));
@@ -198,8 +212,7 @@ fn facts(analysis: &Analysis) -> Vec<Fact> {
     let others = [
         (counts.nested, "of them nested"),
         (counts.oneway, "oneway"),
-        (counts.failed, "failed"),
-        (counts.cut, "cut off by the trace's end"),
+        (counts.cut.saturating_sub(late), "under way at the trace's end"),
         (counts.doubtful, "not judged for missing events"),
     ];
     let others = others.into_iter().filter(|(count, _)| *count > 0);
@@ -240,8 +253,8 @@ fn burst(analysis: &Analysis, data: &PictureData) -> Option<Busiest> {
         pairs => format!(" of {pairs} pairs of client and server"),
     };
     let caption = format!(
-        "{} calls in a row{pairs}, in {}: the stretch of this trace with the most pairs that have a server of their own.",
-        busy.calls,
+        "{} in a row{pairs}, in {}: the stretch of this trace with the most pairs that have a server of their own.",
+        units::counted(busy.calls, "call"),
         time(busy.ns)
     );
     Some(Busiest { caption, hues: busy.pairs > 1, drawn: Drawn::of(data, None) })
@@ -260,6 +273,7 @@ fn call<'a>(slow: &'a SlowCall, data: &PictureData) -> Call<'a> {
     Call {
         id: slow.debug_id,
         time: time(slow.ns),
+        unanswered: slow.outcome == "cut",
         missed: slow.missed,
         verdict: &slow.verdict,
         drawn: Drawn::of(data, Some(slow)),

@@ -10,6 +10,8 @@ use crate::verdict::{CallSegment, PathStep, SlowCall, ThreadInfo};
 
 /// Maximum characters of a name beside a lane; thread names have at most 15.
 const NAME: usize = 15;
+/// Maximum characters of a line beside a lane on a wide page.
+const WIDE: usize = 32;
 /// Maximum bars for the segments of a call; beyond it, the shortest ones share a bar.
 const MOST_PARTS: usize = 500;
 /// Maximum characters of a name in a tooltip.
@@ -23,6 +25,15 @@ fn cut(text: &str, most: usize) -> String {
     text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
+/// Truncates the beginning of a text, with an ellipsis: the end of a process's name says more.
+fn cut_front(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_owned();
+    }
+    ['…'].into_iter().chain(text.chars().skip(length - most.saturating_sub(1))).collect()
+}
+
 /// Lane without a position.
 fn lane(key: String) -> Lane {
     Lane {
@@ -30,6 +41,7 @@ fn lane(key: String) -> Lane {
         y: 0,
         height: 0,
         name: String::new(),
+        wide_name: String::new(),
         detail: String::new(),
         wide_detail: String::new(),
         bars: Vec::new(),
@@ -64,7 +76,11 @@ pub(super) fn causes(axis: &Axis, slow: &SlowCall) -> (Lane, usize) {
     }
     let call = format!("call {}", slow.debug_id);
     let lane = lane("cause".into());
-    (Lane { name: "cause".into(), detail: call.clone(), wide_detail: call, bars, ..lane }, together)
+    let name = "cause".to_owned();
+    (
+        Lane { name: name.clone(), wide_name: name, detail: call.clone(), wide_detail: call, bars, ..lane },
+        together,
+    )
 }
 
 /// Groups adjacent segments until each group lasts at least `least`.
@@ -138,6 +154,7 @@ pub(super) fn path(axis: &Axis, slow: &SlowCall) -> Option<(Lane, usize)> {
     let whom = "and what it did".to_owned();
     let lane = Lane {
         name: "waited for".into(),
+        wide_name: "waited for".into(),
         detail: "whom".into(),
         wide_detail: whom,
         bars,
@@ -188,15 +205,20 @@ pub(super) fn thread(axis: &Axis, thread: &ThreadLane) -> Lane {
             }
             ThreadActivity::Unknown => (Paint::Unknown, "not in the trace".to_owned(), Vec::new()),
         };
-        let title = format!("{} {what}: {}", thread.who.tid, when(axis, slice));
+        let title = format!("{} {what}: {}", thread.who, when(axis, slice));
         Bar { pair: thread.pair, ..Bar::new(axis, (slice.begin, slice.end), paint, title, &texts) }
     };
-    let name = cut(&thread.who.comm, NAME);
+    let who = &thread.who;
     let pair = if thread.pair > 0 { format!(" {}", thread.pair) } else { String::new() };
+    let role = format!("{}{pair}", thread.role.name());
+    let urgency = who.prio.map(|level| format!(", {}", prio(Some(level)))).unwrap_or_default();
+    let process = who.other_process();
+    let wide_process = process.map(|process| format!(" in {}", cut_front(process, WIDE - role.len() - 4)));
     Lane {
-        name: if name.is_empty() { "?".to_owned() } else { name },
-        detail: format!("{}{pair}", thread.role.name()),
-        wide_detail: format!("{}{pair} {}, {}", thread.role.name(), thread.who.tid, prio(thread.who.prio)),
+        name: if who.comm.is_empty() { who.tid.to_string() } else { cut(&who.comm, NAME) },
+        wide_name: cut_front(&format!("{who}{urgency}"), WIDE),
+        detail: process.map_or_else(|| role.clone(), |process| cut_front(process, NAME - 1)),
+        wide_detail: role + &wide_process.unwrap_or_default(),
         bars: thread.slices.iter().map(bar).collect(),
         ..lane(format!("thread-{}", thread.who.tid))
     }

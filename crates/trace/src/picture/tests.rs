@@ -182,7 +182,12 @@ fn pairs_have_hues_and_a_single_one_has_none() {
 fn a_page_needs_nothing_else() {
     let drawn = recorded("inversion.txt", AnalysisOptions { worst: 3, ..AnalysisOptions::default() }, 20);
     let page = drawn.page();
-    for foreign in ["<script", "src=", "href=", "http:", "https:", "@import", "<b>"] {
+    assert_eq!(
+        page.matches("href=").count(),
+        page.matches("href=\"#call-").count(),
+        "links lead to pictures"
+    );
+    for foreign in ["<script", "src=", "http:", "https:", "@import", "<b>"] {
         assert!(!page.contains(foreign), "{foreign}");
     }
     for slow in &drawn.analysis.slow {
@@ -197,7 +202,7 @@ fn calls_beyond_the_most_have_a_sentence_only() {
     let drawn = recorded("inversion.txt", AnalysisOptions { worst: 5, ..AnalysisOptions::default() }, 2);
     assert_eq!((drawn.slow.len(), drawn.analysis.slow.len()), (2, 5));
     let page = drawn.page();
-    assert!(page.contains("The slowest 2 of 5 calls have a picture"), "{page}");
+    assert!(page.contains("2 of 5 calls have a picture"), "{page}");
     assert!(drawn.analysis.slow.iter().all(|slow| page.contains(&slow.verdict)));
 }
 
@@ -287,4 +292,37 @@ fn a_huge_call_is_truncated_and_the_page_says_so() {
     assert!(page.contains("drawn together with their neighbours"));
     assert!(!page.contains("<script"), "a name is no markup");
     assert!(page.len() < 4 << 20, "{} bytes", page.len());
+}
+
+#[test]
+fn the_page_begins_with_its_answer() {
+    let options = AnalysisOptions { deadline_ns: Some(2_500_000), worst: 5, ..AnalysisOptions::default() };
+    let drawn = recorded("cases/hang.txt", options.clone(), 20);
+    let page = drawn.page();
+    let at = |words: &str| page.find(words).unwrap_or_else(|| panic!("{words}: {page}"));
+    let line = at(
+        "main 100 called IFoo.bar in Binder:200_1 201: unanswered after 8.00 s; server Binder:200_1 201 waited 8.00 s for a monitor held by worker 210",
+    );
+    assert!(at("<h3>No answer</h3>") < line && line < at("<h2>Call by call</h2>"));
+    assert!(page[line..].contains("<a href=\"#call-1\">picture 1</a>") && page.contains("id=\"call-1\""));
+    // The lane of each thread names it and its process.
+    let names = recorded("cases/names.pftrace", options, 20);
+    let layout = Layout::new(&names.slow[0], Some(&names.analysis.slow[0]));
+    let lane = layout.lanes.iter().find(|lane| lane.key == "thread-201").expect("the server's lane");
+    assert_eq!((lane.name.as_str(), lane.wide_name.as_str()), ("binder:200_1", "binder:200_1 201"));
+    assert_eq!(lane.wide_detail, "server in …ardware.power-service");
+    assert_eq!(lane.detail, "…power-service");
+
+    let failed = recorded("cases/failed.txt", AnalysisOptions::default(), 20).page();
+    let words = "client 100 called code 1 of node 5 in process 200: failed after 399 us: BR_FAILED_REPLY";
+    assert!(failed.contains(words), "{failed}");
+    // Methods that cost most come before the sums.
+    let by = Some(crate::verdict::By::Pair);
+    let page =
+        recorded("inversion.txt", AnalysisOptions { by, worst: 3, ..AnalysisOptions::default() }, 20).page();
+    let at = |words: &str| page.find(words).unwrap_or_else(|| panic!("{words}: {page}"));
+    assert!(
+        at("<h3>Slowest</h3>") < at("What cost most, by pair")
+            && at("What cost most") < at("Where the time went")
+    );
 }

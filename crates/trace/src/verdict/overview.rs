@@ -63,7 +63,8 @@ impl fmt::Display for Analysis {
                 writeln!(f, "  {:>9}  {task}", time(task.ns))?;
             }
         }
-        Ok(())
+        let rest: Vec<&SlowCall> = self.slow.iter().skip(MOST_FIRST).collect();
+        listed(f, "more slow calls", &rest, usize::MAX)
     }
 }
 
@@ -72,7 +73,14 @@ pub(crate) fn cause_words(name: &str) -> &str {
     if name == Label::NotShown.name() { "not shown" } else { name }
 }
 
-fn listed(f: &mut fmt::Formatter<'_>, title: &str, calls: &[SlowCall], most: usize) -> fmt::Result {
+/// The calls that were under way as any trace has some when it ends.
+pub(crate) fn under_way_words(calls: &[&SlowCall]) -> Option<String> {
+    let oldest = calls.iter().map(|slow| slow.ns).max()?;
+    let calls = units::counted(calls.len() as u64, "call");
+    Some(format!("{calls} under way at the trace's end, the longest for {}", time(oldest)))
+}
+
+fn listed(f: &mut fmt::Formatter<'_>, title: &str, calls: &[&SlowCall], most: usize) -> fmt::Result {
     if calls.is_empty() {
         return Ok(());
     }
@@ -122,6 +130,8 @@ fn more(f: &mut fmt::Formatter<'_>, number: usize, what: &str) -> fmt::Result {
     }
 }
 
+/// Slow calls before the tables; the others come last.
+const MOST_FIRST: usize = 10;
 /// Rows of a table that the text shows.
 const MOST_ROWS: usize = 20;
 /// Causes of a row that the text shows.
@@ -148,13 +158,28 @@ fn rows(f: &mut fmt::Formatter<'_>, title: &str, groups: &[&Group]) -> fmt::Resu
 impl Analysis {
     /// The calls that an engineer looks for first: without an answer, failed, slow.
     fn answer(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        listed(f, "no answer", &self.unanswered, MOST_ROWS)?;
+        let (late, under_way): (Vec<&SlowCall>, Vec<&SlowCall>) =
+            self.unanswered.iter().partition(|slow| self.is_late(slow));
+        listed(f, "no answer", &late, MOST_ROWS)?;
+        if let Some(words) = under_way_words(&under_way) {
+            writeln!(f, "\n{words}")?;
+        }
         failed(f, &self.failed)?;
         if !self.oneway_spam.is_empty() {
             writeln!(f, "\noneway spam suspected by the driver")?;
             self.oneway_spam.iter().take(MOST_ROWS).try_for_each(|spam| writeln!(f, "- {spam}"))?;
         }
-        listed(f, "slow calls", &self.slow, usize::MAX)
+        listed(f, "slow calls", &self.slow.iter().take(MOST_FIRST).collect::<Vec<_>>(), MOST_FIRST)
+    }
+
+    /// Whether a call that waited when the trace ended is to be told: over its deadline, or longer under way than 99 % of the
+    /// others took. Any recording cuts some calls off.
+    pub(crate) fn is_late(&self, slow: &SlowCall) -> bool {
+        let usual = if slow.oneway { &self.oneway } else { &self.all };
+        match self.deadline_ns {
+            Some(_) if !slow.oneway => slow.missed,
+            _ => usual.calls == 0 || slow.ns > usual.p99_ns,
+        }
     }
 
     fn sums(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

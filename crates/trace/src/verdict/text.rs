@@ -145,24 +145,42 @@ impl ChainLink {
 impl Reason {
     /// Reason as a clause, with what the thread was doing and the chain of those it waited for.
     fn clause(&self) -> String {
+        let mut text = self.head();
+        for (index, link) in self.chain.iter().enumerate() {
+            let link_to = if link.how == "busy" { " and" } else { ", which" };
+            let _ = write!(text, "{link_to} {}", link.clause(self.chain.get(index + 1)));
+        }
+        text
+    }
+
+    /// Reason as a clause, with the end of the chain only.
+    fn end_of_chain(&self) -> String {
+        let head = self.head();
+        match &self.chain[..] {
+            [] => head,
+            [one] => format!("{head}, which {}", one.clause(None)),
+            [.., last] => {
+                let (threads, who) = (self.chain.len(), &last.who);
+                format!("{head}; at the end of the chain of {threads} threads {who} {}", last.clause(None))
+            }
+        }
+    }
+
+    /// What the thread itself waited for or did.
+    fn head(&self) -> String {
+        let who = || self.who.as_ref().map_or_else(String::new, |who| format!("{} {who}", self.role));
         let mut text = match self.chain.first() {
             Some(next) if next.how == "owner" => {
-                let who = self.who.as_ref().map_or_else(String::new, |who| format!("{} {who}", self.role));
-                format!("{who} waited {} {}", time(self.ns), waited_for(&self.cause, next))
+                format!("{} waited {} {}", who(), time(self.ns), waited_for(&self.cause, next))
             }
             Some(next) if CHAINED.contains(&self.cause.as_str()) => {
-                let who = self.who.as_ref().map_or_else(String::new, |who| format!("{} {who}", self.role));
                 let place = self.detail.as_deref().map(|place| format!(" ({place})")).unwrap_or_default();
-                format!("{who} waited {} {}{place}", time(self.ns), waited_for(&self.cause, next))
+                format!("{} waited {} {}{place}", who(), time(self.ns), waited_for(&self.cause, next))
             }
             _ => self.plain_clause(),
         };
         if let Some(doing) = &self.doing {
             let _ = write!(text, " (in {doing})");
-        }
-        for (index, link) in self.chain.iter().enumerate() {
-            let link_to = if link.how == "busy" { " and" } else { ", which" };
-            let _ = write!(text, "{link_to} {}", link.clause(self.chain.get(index + 1)));
         }
         text
     }
@@ -320,6 +338,41 @@ fn waiting(slow: &SlowCall) -> String {
         }
     }
     text
+}
+
+/// A call in one sentence: who called whom with which method, how it ended, and what was at the end of its chain of waits.
+pub(crate) fn headline(slow: &SlowCall) -> String {
+    let method = slow.method.clone().or_else(|| slow.code_name.clone());
+    let method = method.unwrap_or_else(|| match (slow.debug_id, slow.node) {
+        (0, _) => "an object".to_owned(),
+        (_, 0) => format!("code {}", slow.code),
+        (_, node) => format!("code {} of node {node}", slow.code),
+    });
+    let caller = match slow.caller.other_process() {
+        Some(process) => format!("{} ({process})", slow.caller),
+        None => slow.caller.to_string(),
+    };
+    let callee = match &slow.server {
+        Some(server) => match server.other_process() {
+            Some(process) => format!(" in {process} ({server})"),
+            None => format!(" in {server}"),
+        },
+        None if slow.server_process == 0 => String::new(),
+        None => format!(" in {}", process_words(slow.server_process, &slow.server_name)),
+    };
+    let label = slow.label.as_deref().map(tested).unwrap_or_default();
+    let text = format!("{label}{caller} called {method}{callee}");
+    match (&slow.failure, slow.outcome.as_str()) {
+        (Some(failure), _) => return text + ":" + &failed(slow, failure),
+        (None, "cut") if slow.oneway || slow.server.is_none() => return text + ":" + &waiting(slow),
+        _ => {}
+    }
+    let how = match slow.outcome.as_str() {
+        "cut" => format!("unanswered after {}", time(slow.ns)),
+        _ => time(slow.ns),
+    };
+    let end = slow.reasons.first().map(|reason| format!("; {}", reason.end_of_chain()));
+    text + ": " + &how + &end.unwrap_or_default()
 }
 
 /// Transaction in a sentence or two.
