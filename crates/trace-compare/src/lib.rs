@@ -10,6 +10,7 @@
 mod blocks;
 mod judge;
 mod text;
+mod unfinished;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,6 +20,7 @@ use serde::Serialize;
 use trace::verdict::{By, MOST_CALLS, Sampled, SampledGroup};
 
 pub use judge::{CauseChange, Change, Direction, Figures, Row, Undecided, Verdict};
+pub use unfinished::Unfinished;
 
 /// Value of `schema` in the JSON.
 pub const SCHEMA: &str = "binderperf.trace-comparison";
@@ -57,6 +59,10 @@ pub struct Trace {
     pub calls: u64,
     /// Calls not judged, because events are missing.
     pub doubtful: u64,
+    /// Calls that failed.
+    pub failed: u64,
+    /// Calls that had no answer when the trace ended.
+    pub unanswered: u64,
     /// Events that were lost.
     pub lost: u64,
     /// Gaps of unknown size.
@@ -90,6 +96,8 @@ pub struct Comparison {
     pub confidence: f64,
     /// Relative difference that the verdict "no difference" excludes.
     pub resolution: f64,
+    /// Calls without a reply: they failed, or waited when the trace ended. Not judged: each is what it is.
+    pub unfinished: Vec<Unfinished>,
     /// Rows of both traces: slower ones, those that cost most first; faster ones; the others; those that wait by design.
     pub rows: Vec<Row>,
     /// Rows of A only, those with the most time first.
@@ -173,6 +181,7 @@ pub fn compare(a: &Side, b: &Side, options: Options) -> Result<Comparison, Canno
         by: options.by,
         confidence: CONFIDENCE,
         resolution: options.resolution,
+        unfinished: Unfinished::of(a, b),
         rows,
         only_a,
         only_b,
@@ -206,6 +215,8 @@ impl Trace {
             span_ns: analysis.span_ns,
             calls: side.sampled.groups.iter().map(|group| group.ns.len() as u64).sum(),
             doubtful: analysis.counts.doubtful,
+            failed: analysis.counts.failed,
+            unanswered: analysis.counts.unanswered,
             lost: analysis.lost,
             gaps: analysis.gaps,
             problems: analysis.problems.clone(),

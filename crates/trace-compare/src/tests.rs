@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use record::stats::normal;
-use trace::verdict::{By, Sampled, SampledGroup};
+use trace::verdict::{By, Sampled, SampledGroup, UnfinishedCount};
 
 use super::*;
 
@@ -259,4 +259,22 @@ fn traces_without_common_calls_are_refused() {
 fn names_from_a_trace_cannot_control_the_terminal() {
     let evil = side("x", &mut [("I\u{1b}[2J.bar", 40, &mut |_| [1000, 0, 0])]);
     assert!(!compared(&evil, &evil).to_string().contains('\u{1b}'));
+}
+
+#[test]
+fn calls_without_a_reply_come_first() {
+    let (mut a, mut b) = (of("a", 100, 1), of("b", 100, 2));
+    let count = |failed, unanswered| UnfinishedCount { failed, unanswered };
+    a.sampled.unfinished.insert("IFoo.bar".into(), count(2, 0));
+    a.sampled.unfinished.insert("IOld.gone".into(), count(4, 0));
+    b.sampled.unfinished.insert("IFoo.bar".into(), count(3, 1));
+    b.sampled.analysis.counts.failed = 3;
+    let found = compared(&a, &b);
+    let names: Vec<_> = found.unfinished.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, ["IFoo.bar", "IOld.gone"], "what B has more of first");
+    let text = found.to_string();
+    assert!(text.contains(", 3 failed\n"), "{text}");
+    let first = text.find("  IFoo.bar: 2 and 3 failed, 0 and 1 without an answer").expect("the row");
+    assert!(first < text.find("no difference").expect("the other rows"), "{text}");
+    assert!(compared(&of("a", 100, 1), &of("b", 100, 2)).unfinished.is_empty());
 }

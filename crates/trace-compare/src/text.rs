@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Formatter};
 use record::render::printable;
 use units::duration;
 
-use crate::{CauseChange, Change, Comparison, Direction, Lone, Row, Trace, Undecided, Verdict};
+use crate::{CauseChange, Change, Comparison, Direction, Lone, Row, Trace, Undecided, Unfinished, Verdict};
 
 /// Rows of each kind that the text shows.
 const MOST_ROWS: usize = 20;
@@ -53,7 +53,13 @@ fn words(verdict: Verdict) -> &'static str {
 impl Trace {
     fn write(&self, f: &mut Formatter<'_>, letter: &str) -> fmt::Result {
         let (calls, span) = (units::counted(self.calls, "call"), duration(self.span_ns as f64));
-        writeln!(f, "{letter}  {}: {calls} in {span}", printable(&self.name))?;
+        write!(f, "{letter}  {}: {calls} in {span}", printable(&self.name))?;
+        for (count, what) in [(self.failed, "failed"), (self.unanswered, "without an answer at its end")] {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        writeln!(f)?;
         self.problems.iter().try_for_each(|problem| writeln!(f, "   WARNING: {}", printable(problem)))
     }
 }
@@ -156,6 +162,14 @@ fn lone(f: &mut Formatter<'_>, one: &Lone) -> fmt::Result {
     writeln!(f, "  {}: {calls}, median {median}, 99 % {p99}", printable(&one.name))
 }
 
+fn unfinished(f: &mut Formatter<'_>, row: &Unfinished) -> fmt::Result {
+    let Unfinished { a_failed, b_failed, a_unanswered, b_unanswered, .. } = row;
+    let all = [(a_failed, b_failed, "failed"), (a_unanswered, b_unanswered, "without an answer")];
+    let some = all.into_iter().filter(|(a, b, _)| **a + **b > 0);
+    let words: Vec<String> = some.map(|(a, b, what)| format!("{a} and {b} {what}")).collect();
+    writeln!(f, "  {}: {}", printable(&row.name), words.join(", "))
+}
+
 impl Display for Comparison {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.a.write(f, "A")?;
@@ -170,6 +184,7 @@ impl Display for Comparison {
         let faster = of(&|row| row.direction() == Some(Direction::Faster));
         let rest = of(&|row| row.direction().is_none() && !row.waits_by_design);
         let waiting = of(&|row| row.waits_by_design);
+        section(f, "without a reply, A and B", &self.unfinished, unfinished)?;
         section(f, "slower in B, by what it costs all calls of B", &slower, |f, row| row.write(f))?;
         section(f, "faster in B, by what it saves", &faster, |f, row| row.write(f))?;
         section(f, "no difference, or none that can be told", &rest, |f, row| row.write_short(f))?;

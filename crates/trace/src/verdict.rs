@@ -30,7 +30,7 @@ pub use marks::MarkCost;
 pub use misses::ReportedMiss;
 pub use of_call::of_call;
 pub use path::{ChainLink, PathStep};
-pub use samples::{MOST_CALLS, Sampled, SampledGroup, Sampler};
+pub use samples::{MOST_CALLS, Sampled, SampledGroup, Sampler, UnfinishedCount};
 pub use slow::{BlockingTask, CallSegment, InversionDetail, Reason, SlowCall};
 pub(crate) use slow::{label, outcome};
 pub use sums::{Share, Sum};

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use trace::verdict::{Analysis, AnalysisOptions, Analyzer, By, Sum};
+use trace::verdict::{Analysis, AnalysisOptions, Analyzer, By, Filter, Sampler, Sum, UnfinishedCount};
 
 fn analysed(name: &str, deadline_ns: Option<u64>) -> Analysis {
     with(name, AnalysisOptions { deadline_ns, worst: 10, ..AnalysisOptions::default() })
@@ -63,6 +63,10 @@ fn a_call_that_never_came_back_has_an_age_and_says_what_its_server_is_in() {
     // A call that has not waited so long is no miss.
     let found = analysed("hang.txt", Some(9_000_000_000));
     assert_eq!((found.counts.missed, found.unanswered[0].missed), (0, false));
+    assert!(
+        found.to_string().contains("1 call under way at the trace's end, the longest for 8.00 s"),
+        "{found}"
+    );
 }
 
 #[test]
@@ -141,4 +145,20 @@ fn the_second_caller_of_a_busy_server_waits_for_its_thread() {
     let call = found.slow.iter().find(|call| call.debug_id == 3).expect("the second call");
     assert_eq!((call.reasons[0].cause.as_str(), call.reasons[0].ns / 1_000_000), ("no_free_thread", 800));
     assert!(call.verdict.contains("was busy with call 1"), "{}", call.verdict);
+}
+
+#[test]
+fn calls_without_a_reply_are_counted_by_group() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/cases/failed.txt");
+    let mut reader = trace::open(File::open(path).expect("a fixture")).expect("a trace");
+    let mut sampler = Sampler::new(Filter::default(), By::Method);
+    while let Some(event) = reader.next() {
+        sampler.take(&event, reader.names());
+    }
+    let found = sampler.finish(reader.names(), reader.report());
+    let count = UnfinishedCount { failed: 3, unanswered: 0 };
+    assert_eq!(
+        found.unfinished.into_iter().collect::<Vec<_>>(),
+        [("client -> a process without a name, code 1".into(), count)]
+    );
 }

@@ -2,7 +2,7 @@
 //! threads or nodes.
 //! Not here: comparing two traces (crate `trace-compare`), sums of one trace (`sums`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::codes::code_words;
 use super::groups::{is_by_design, waits};
@@ -65,8 +65,19 @@ pub struct Sampled {
     pub groups: Vec<SampledGroup>,
     /// Calls beyond [`MOST_CALLS`], which are in no group.
     pub beyond: u64,
+    /// How many calls of each group had no reply, by the group's name; also of groups without other calls.
+    pub unfinished: BTreeMap<String, UnfinishedCount>,
     /// The trace as a whole.
     pub analysis: Analysis,
+}
+
+/// Calls without a reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnfinishedCount {
+    /// They failed, or their receiver was dead or frozen.
+    pub failed: u64,
+    /// They waited when the trace ended.
+    pub unanswered: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -146,6 +157,7 @@ struct Calls {
     calls: Vec<Kept>,
     times: Vec<CauseTime>,
     beyond: u64,
+    unfinished: HashMap<Key, UnfinishedCount>,
 }
 
 impl Sampler {
@@ -160,6 +172,7 @@ impl Sampler {
             calls: Vec::new(),
             times: Vec::new(),
             beyond: 0,
+            unfinished: HashMap::new(),
         };
         Self { analyzer: Analyzer::new(options), kept }
     }
@@ -185,14 +198,23 @@ impl Sampler {
         let people = People { model: &self.analyzer.model, names };
         let process = |pid: i32| people.process(pid).unwrap_or_else(|| "a process without a name".to_owned());
         let (causes, beyond) = (std::mem::take(&mut self.kept.causes), self.kept.beyond);
+        let mut unfinished: BTreeMap<String, UnfinishedCount> = BTreeMap::new();
+        for (key, count) in std::mem::take(&mut self.kept.unfinished) {
+            let sum = unfinished.entry(key.text(&process)).or_default();
+            sum.failed += count.failed;
+            sum.unanswered += count.unanswered;
+        }
         let groups = self.kept.groups(&process);
-        Sampled { causes, groups, beyond, analysis: self.analyzer.finish(names, report) }
+        Sampled { causes, groups, beyond, unfinished, analysis: self.analyzer.finish(names, report) }
     }
 }
 
 impl Calls {
     fn met(&mut self, met: TransactionEvent<'_>, names: &Names) {
         let TransactionEvent::Ended(call) = met else { return };
+        if call.failure.is_some() || call.is_unanswered() {
+            self.count_unfinished(call);
+        }
         if call.oneway || !call.is_sound() {
             return;
         }
@@ -220,6 +242,14 @@ impl Calls {
             end: call.end,
             first,
         });
+    }
+
+    fn count_unfinished(&mut self, call: &Transaction) {
+        let key = Key::of(self.by, call);
+        let known = self.unfinished.len() < MOST_GROUPS || self.unfinished.contains_key(&key);
+        let count = self.unfinished.entry(if known { key } else { Key::Rest }).or_default();
+        count.failed += u64::from(call.failure.is_some());
+        count.unanswered += u64::from(call.is_unanswered());
     }
 
     fn cause(&mut self, name: &'static str) -> u8 {
