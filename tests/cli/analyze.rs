@@ -20,6 +20,29 @@ fn a_miss_is_told_and_is_exit_status_1() {
 }
 
 #[test]
+fn a_call_that_never_came_back_is_a_miss_and_failed_calls_are_named() {
+    let words = ["--deadline-us", "2500"];
+    let hanging = analyze(&fixture("cases/hang.txt"), &words).ended(1);
+    hanging
+        .printed("- MISS IFoo.bar, call 1 of main 100")
+        .printed("unanswered after 8.00 s")
+        .printed("1 over the deadline of 2.50 ms");
+    let json =
+        analyze(&fixture("cases/hang.txt"), &[&words[..], &["--format", "json"]].concat()).ended(1).json();
+    assert_eq!(
+        (&json["unanswered"][0]["debug_id"], &json["unanswered"][0]["missed"]),
+        (&1.into(), &true.into())
+    );
+    analyze(&fixture("cases/failed.txt"), &[])
+        .ended(0)
+        .printed("to process 200 failed after 399 us: BR_FAILED_REPLY");
+    let json = analyze(&fixture("cases/failed.txt"), &["--format", "json"]).ended(0).json();
+    let words: Vec<_> =
+        (0..3).map(|at| json["failed"][at]["failure"]["reply"].as_str().unwrap_or("?")).collect();
+    assert_eq!(words, ["BR_FAILED_REPLY", "BR_DEAD_REPLY", "BR_FROZEN_REPLY"]);
+}
+
+#[test]
 fn json_has_the_same_answer() {
     let answer = analyze(&fixture("queued.txt"), &["--format", "json", "--worst", "2"]).ended(0).json();
     let slow = answer["slow"].as_array().expect("a list");

@@ -36,6 +36,7 @@ fn binder_events_alone_show_no_cause() {
     }
     let text = found.to_string();
     assert!(text.contains("100.0 %  not shown"), "{text}");
+    assert!(text.contains(" of client 100 (priority unknown) to Binder:200_1 201 took 140 ms"), "{text}");
     for accusation in ["computed", " ran ", "driver took"] {
         assert!(!text.contains(accusation), "{accusation}: {text}");
     }

@@ -12,7 +12,7 @@ use trace::event::{Binder, Event, Kind, Names};
 use trace::verdict::{Analysis, AnalysisOptions, Analyzer};
 
 /// Recordings with many kinds of events.
-const GOOD: [&str; 12] = [
+const GOOD: [&str; 17] = [
     "binder-c.bptrace",
     "binder-rust.bptrace",
     "inversion.txt",
@@ -21,6 +21,11 @@ const GOOD: [&str; 12] = [
     "perfetto/c-latency-binder.pftrace",
     "perfetto/rust-latency-binder.pftrace",
     "perfetto/c-loaded.pftrace",
+    "perfetto/c-embedded.pftrace",
+    "perfetto/c-latency-hwbinder.pftrace",
+    "perfetto/c-throughput-binder.pftrace",
+    "perfetto/rust-throughput-hwbinder.pftrace",
+    "perfetto/rust-both.busy.trace.gz",
     "perfetto/c-disk-both.io.trace.gz",
     "perfetto/c-both.monitor.trace.gz",
     "perfetto/c-both.chain.trace.gz",
