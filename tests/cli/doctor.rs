@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::support::{
-    Called, Folder, binderperf, call, contents, read, with_full_stdout, with_stdout_unread, words,
+    BINARY, Called, Folder, binderperf, call, contents, read, with_full_stdout, with_stdout_unread, words,
 };
 use serde_json::Value;
 
@@ -44,6 +44,29 @@ fn this_machine_is_examined_and_measured() {
     let quick = doctor(&["--no-measure", "--format", "json"]).stdout;
     let document: Value = serde_json::from_str(&quick).expect("JSON");
     assert_eq!(verdict(&document, "cpu-idle-exit"), "unknown");
+}
+
+/// A device node without a driver, below a `/dev` of its own.
+#[test]
+fn a_device_node_without_a_driver_is_no_driver() {
+    const MINOR: &str = "250";
+    let taken = std::fs::read_to_string("/proc/misc").unwrap_or_default();
+    let (taken, listed) = (
+        taken.lines().any(|line| line.split_whitespace().next() == Some(MINOR)),
+        format!("{taken}{}", std::fs::read_to_string("/proc/filesystems").unwrap_or_default()),
+    );
+    let script = format!(
+        "mount -t tmpfs tmpfs /dev && mknod /dev/binder c 10 {MINOR} || exit 77; exec {BINARY} doctor --all --no-measure"
+    );
+    let called = call("unshare", &["-m", "sh", "-c", &script], &[]);
+    if taken || listed.contains("binder") || called.code == Some(77) || called.stderr.contains("unshare") {
+        println!("SKIP: no such node can be made here, or there is a driver: {}", called.stderr);
+        return;
+    }
+    let said = called.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("/dev/binder: no driver behind this node: open gave ENODEV"), "{said}");
+    assert!(said.contains("rm /dev/binder"), "{said}");
+    assert!(!said.contains("has a binder driver") && !said.contains("chmod 666"), "{said}");
 }
 
 #[test]

@@ -2,13 +2,14 @@
 //! Not here: opening it (`kernel`, `embedded`), explaining why there is none (`absence`).
 
 use std::fmt;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::any::AnyContext;
 use driver::absence::Absence;
 use driver::connection::{Context, OpenOptions};
-use driver::error::OpenError;
+use driver::error::{OpenError, is_driverless};
 use driver::kernel::KernelContext;
 use embedded::{EmbeddedContext, Settings};
 
@@ -198,10 +199,19 @@ fn private(flavour: &str) -> Result<KernelContext, OpenError> {
 
 fn system(name: &str) -> Result<KernelContext, OpenError> {
     let looked_for = places(name);
-    match looked_for.iter().find(|path| path.exists()) {
+    let opened = |path: &Path| std::fs::OpenOptions::new().read(true).write(true).open(path).map(drop);
+    match best(&looked_for, opened) {
         Some(path) => Ok(KernelContext::at(path)),
         None => Err(OpenError::Absent { looked_for, why: Absence::here() }),
     }
+}
+
+/// The first of these that exists. A node that a driver left behind must not hide a later one.
+fn best(places: &[PathBuf], opened: impl Fn(&Path) -> io::Result<()>) -> Option<&PathBuf> {
+    let mut there = places.iter().filter(|path| path.exists());
+    let (first, more) = (there.next()?, there.next());
+    let left_behind = |path: &Path| opened(path).is_err_and(|error| is_driverless(&error));
+    Some(more.filter(|_| left_behind(first)).unwrap_or(first))
 }
 
 #[cfg(test)]
@@ -256,6 +266,22 @@ mod tests {
         assert!(error.to_string().contains("give a name"), "{error}");
         let located = found(Driver::Auto, "/no/such/device", None).expect("not opened yet");
         assert_eq!(located.context.device(), Some(std::path::Path::new("/no/such/device")));
+    }
+
+    #[test]
+    fn a_node_that_a_driver_left_behind_hides_no_driver() {
+        let places = ["/proc/self/stat", "/proc/self/status", "/proc/self/none"].map(PathBuf::from);
+        let with = |errno: Option<i32>| {
+            let opened = |path: &Path| match errno {
+                Some(errno) if path == places[0] => Err(io::Error::from_raw_os_error(errno)),
+                _ => Ok(()),
+            };
+            best(&places, opened).cloned()
+        };
+        assert_eq!([None, Some(13), Some(16)].map(with), [0; 3].map(|_| Some(places[0].clone())));
+        assert_eq!([19, 6, 3].map(|errno| with(Some(errno))), [0; 3].map(|_| Some(places[1].clone())));
+        assert_eq!(best(&places[..1], |_| Err(io::Error::from_raw_os_error(19))), Some(&places[0]));
+        assert_eq!(best(&places[2..], |_| Ok(())), None);
     }
 
     #[test]

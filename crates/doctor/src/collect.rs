@@ -4,6 +4,8 @@
 
 /// Files; `RELEASE` is the kernel's.
 const FILES: &[&str] = &[
+    ".dockerenv",
+    "run/.containerenv",
     "boot/config-RELEASE",
     "lib/modules/RELEASE/config",
     "etc/os-release",
@@ -16,6 +18,7 @@ const FILES: &[&str] = &[
     "proc/config",
     "proc/config.gz",
     "proc/cpuinfo",
+    "proc/device-tree/model",
     "proc/filesystems",
     "proc/interrupts",
     "proc/loadavg",

@@ -1,5 +1,5 @@
 //! How to get a kernel with a binder driver, per distribution.
-//! Not here: why the driver is missing (`driver::absence`).
+//! Not here: why the driver is missing (`driver::absence`), kernels that no distribution makes (`vendor`).
 //! Facts: `os-release(5)`. Debian: `binder_linux` is in the standard kernel package, not in the cloud kernel's.
 //! Ubuntu: `linux-modules-extra-RELEASE`. Arch: built in with binderfs since linux 6.12.7, in Rust in newer kernels
 //! (archlinuxarm pull request 2093, Waydroid issue 2157). Fedora: built in with binderfs since 5.15 (same pull
@@ -7,6 +7,8 @@
 //! postmarketOS and Android: the device's kernel must have it.
 
 use driver::absence::{Absence, MODULES, modprobe};
+
+use super::vendor;
 
 /// Where to get a kernel with the driver, by a value of `ID` or `ID_LIKE`. `OPTIONS` stands for the kernel's options.
 /// Ubuntu's advice depends on the absence.
@@ -41,8 +43,34 @@ const WAYS: [(&[&str], &str); 9] = [
     (&["android"], "Android cannot run without it: look whether this is a container that does not see it"),
 ];
 
+/// What is known of a system besides its kernel.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct System<'s> {
+    /// Content of `os-release`.
+    pub(super) os_release: &'s str,
+    /// `uname -r`.
+    pub(super) release: &'s str,
+    /// Whether it is a container, whose `os-release` is not that of the kernel.
+    pub(super) in_container: bool,
+}
+
+/// Advice for this absence on this system.
+pub(super) fn advice(absence: &Absence, system: System<'_>) -> String {
+    // WSL and Crostini run their Linux in containers, too.
+    let in_container = system.in_container && vendor::of(system.release).is_none();
+    let os_release = if in_container { "" } else { system.os_release };
+    let way = way(absence, os_release, system.release);
+    match in_container {
+        true => format!(
+            "this is a container, whose kernel is its host's; there: {way}; then pass the device into the container, or mount \
+             binderfs in it"
+        ),
+        false => way,
+    }
+}
+
 /// Advice for this absence on the distribution that this `os-release` names.
-pub(super) fn advice(absence: &Absence, os_release: &str, release: &str) -> String {
+fn way(absence: &Absence, os_release: &str, release: &str) -> String {
     let value = |name: &str| {
         let line = os_release.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
         line.unwrap_or_default().trim_matches(['"', '\''])
@@ -52,11 +80,18 @@ pub(super) fn advice(absence: &Absence, os_release: &str, release: &str) -> Stri
         |id: &str| WAYS.iter().find(|(ids, _)| ids.contains(&id)).map(|(_, way)| (id.to_owned(), *way));
     let known = ids.split_whitespace().find_map(way_of);
     let (id, way) = known.unwrap_or((String::new(), "boot a kernel with OPTIONS"));
+    let packaged = matches!(absence, Absence::ModuleNotInstalled { .. });
+    let vendor = vendor::of(release).filter(|vendor| !(packaged && vendor.is_packaged));
+    let way =
+        vendor.map_or(way.to_owned(), |vendor| format!("this kernel is {}: {}", vendor.whose, vendor.way));
     let way = way.replace("OPTIONS", "CONFIG_ANDROID_BINDER_IPC and CONFIG_ANDROID_BINDERFS");
     let extra = |module| format!("apt install linux-modules-extra-{release} && {}", modprobe(module));
     let way = match absence {
-        Absence::ModuleNotInstalled { module, .. } if id == "ubuntu" => extra(module),
-        Absence::Unknown { .. } if id == "ubuntu" => extra(MODULES[0]),
+        Absence::ModuleNotInstalled { module, .. } if id == "ubuntu" && vendor.is_none() => extra(module),
+        Absence::Unknown { .. } if id == "ubuntu" && vendor.is_none() => extra(MODULES[0]),
+        Absence::ModuleNotInstalled { module, .. } if id.is_empty() && vendor.is_none() => {
+            format!("install this kernel's module {module}, then {}", modprobe(module))
+        }
         Absence::ModuleNotInstalled { .. } | Absence::Unknown { .. } | Absence::NotBuilt { .. } => way,
         Absence::ModuleNotLoaded { module } => {
             let file = module.file_name().unwrap_or_default().to_string_lossy();
@@ -78,6 +113,10 @@ pub(super) fn advice(absence: &Absence, os_release: &str, release: &str) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn of(absence: &Absence, os_release: &str) -> String {
+        advice(absence, System { os_release, release: "6.8.0-1-generic", in_container: false })
+    }
 
     #[test]
     fn each_distribution_has_its_way() {
@@ -102,16 +141,42 @@ mod tests {
             ("ID=android\n", &not_built, "container"),
             ("", &not_built, "CONFIG_ANDROID_BINDERFS"),
         ] {
-            let said = advice(absence, os_release, "6.8.0-1-generic");
+            let said = of(absence, os_release);
             assert!(said.contains(want), "{os_release}: {said}");
             assert!(said.contains("binderperf vm") && said.contains("embedded"), "{said}");
         }
         let not_loaded = Absence::ModuleNotLoaded { module: "/lib/modules/binder_linux.ko".into() };
-        assert!(advice(&not_loaded, "ID=debian", "6").contains("modprobe binder_linux devices="));
-        assert!(advice(&not_loaded, "ID=nixos", "6").contains("boot.kernelModules"));
+        assert!(of(&not_loaded, "ID=debian").contains("modprobe binder_linux devices="));
+        assert!(of(&not_loaded, "ID=nixos").contains("boot.kernelModules"));
         let rust = Absence::ModuleNotLoaded { module: "/lib/modules/6/rust_binder.ko.zst".into() };
-        assert!(advice(&rust, "", "6").starts_with("modprobe rust_binder && "), "{}", advice(&rust, "", "6"));
-        assert!(advice(&rust, "", "6").contains("a line rust_binder in"));
-        assert!(advice(&Absence::BinderfsNotMounted, "", "6").contains("mount -t binder"));
+        assert!(of(&rust, "").starts_with("modprobe rust_binder && "), "{}", of(&rust, ""));
+        assert!(of(&rust, "").contains("a line rust_binder in"));
+        assert!(of(&Absence::BinderfsNotMounted, "").contains("mount -t binder"));
+    }
+
+    #[test]
+    fn a_vendors_kernel_and_a_container_are_not_the_distributions() {
+        let not_built = Absence::NotBuilt { release: "x".to_owned() };
+        let (missing, unknown) = (
+            Absence::ModuleNotInstalled { release: "x".to_owned(), module: MODULES[0] },
+            Absence::Unknown { release: "x".to_owned() },
+        );
+        let ubuntu = |release| System { os_release: "ID=ubuntu", release, in_container: false };
+        for (absence, release, want, not) in [
+            (&not_built, "5.15.153.1-microsoft-standard-WSL2", ".wslconfig", "linux-image-generic"),
+            (&unknown, "5.15.153.1-microsoft-standard-WSL2", ".wslconfig", "linux-modules-extra"),
+            (&not_built, "6.1.43-rockchip-rk3588", "vendor", "linux-image-generic"),
+            (&missing, "6.1.43-rockchip-rk3588", "vendor", "linux-modules-extra"),
+            (&not_built, "5.19.0-1012-raspi", "Raspberry Pi's", "linux-image-generic"),
+            (&missing, "5.19.0-1012-raspi", "linux-modules-extra-5.19.0-1012-raspi", "Raspberry Pi's"),
+        ] {
+            let said = advice(absence, ubuntu(release));
+            assert!(said.contains(want) && !said.contains(not), "{release}: {said}");
+            assert!(said.contains("binderperf vm") && said.contains("--driver embedded"), "{said}");
+        }
+        let inside = advice(&not_built, System { in_container: true, ..ubuntu("6.8.0-1-generic") });
+        assert!(inside.contains("its host's") && !inside.contains("Ubuntu"), "{inside}");
+        let wsl = System { in_container: true, ..ubuntu("5.15.153.1-microsoft-standard-WSL2") };
+        assert!(!advice(&not_built, wsl).contains("its host's"));
     }
 }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use driver::error::NO_DRIVER;
 use record::HostClass;
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +98,19 @@ pub struct Device {
     pub uid: u32,
     /// Error of opening it; `None` if that succeeded.
     pub refused: Option<String>,
+}
+
+impl Device {
+    /// The errno of opening it; empty if that succeeded.
+    pub(crate) fn errno(&self) -> &str {
+        let why = self.refused.as_deref().unwrap_or_default();
+        why.split([' ', ':']).next().unwrap_or_default()
+    }
+
+    /// Whether opening it said that no driver stands behind the node.
+    pub(crate) fn is_driverless(&self) -> bool {
+        NO_DRIVER.contains(&self.errno())
+    }
 }
 
 /// Measurements on the machine.

@@ -22,6 +22,7 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 mod throttling;
+mod vendor;
 
 pub use allows::allows;
 pub use collect::script;

@@ -17,6 +17,11 @@ use sys::private_folder::PrivateFolder;
 use super::archive;
 use super::facts::{self, Facts};
 
+/// File systems that may not be mounted where files were read or copied, inner ones first: that a file of one is missing
+/// says something only if others of it are there.
+const FILE_SYSTEMS: [&str; 6] =
+    ["sys/kernel/debug", "sys/kernel/tracing", "sys/fs/cgroup", "sys/devices/system/cpu", "sys", "proc"];
+
 /// A machine's files and facts.
 #[derive(Debug)]
 pub struct Snapshot {
@@ -43,6 +48,8 @@ pub(super) enum Unavailable {
     Malformed(String, String),
     /// The value was not measured.
     NotMeasured(&'static str),
+    /// What was read does not show it; holds the whole sentence.
+    NotShown(String),
 }
 
 impl Unavailable {
@@ -62,6 +69,7 @@ impl fmt::Display for Unavailable {
             Self::Failed(path, why) => write!(f, "/{path} cannot be read: {why}"),
             Self::Malformed(path, why) => write!(f, "/{path} makes no sense: {why}"),
             Self::NotMeasured(what) => write!(f, "{what} was not measured"),
+            Self::NotShown(why) => f.write_str(why),
         }
     }
 }
@@ -186,11 +194,26 @@ impl Snapshot {
         }
     }
 
+    /// Whether a file that is missing is known not to exist.
+    pub(super) fn shows_absence(&self, path: &str) -> bool {
+        let has = |system: &&&str| path.strip_prefix(**system).is_some_and(|rest| rest.starts_with('/'));
+        self.complete && FILE_SYSTEMS.iter().find(has).is_none_or(|system| self.is_mounted(system))
+    }
+
+    /// Whether anything of a file system of the machine is to be seen.
+    fn is_mounted(&self, system: &str) -> bool {
+        match self.live {
+            // An empty folder is a mount point without a mount.
+            true => !self.root.names(system).is_empty() && self.root.exists(system),
+            false => self.root.exists(system),
+        }
+    }
+
     /// A file's text; `None` if the machine has no such file.
     pub(super) fn maybe(&self, path: &str) -> Result<Option<String>, Unavailable> {
         match self.text(path) {
             Ok(text) => Ok(Some(text)),
-            Err(Unavailable::Absent(_)) if self.complete => Ok(None),
+            Err(Unavailable::Absent(_)) if self.shows_absence(path) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -207,7 +230,7 @@ impl Snapshot {
     pub(super) fn maybe_value<T: FromStr>(&self, path: &str) -> Result<Option<T>, Unavailable> {
         match self.value(path) {
             Ok(value) => Ok(Some(value)),
-            Err(Unavailable::Absent(_)) if self.complete => Ok(None),
+            Err(Unavailable::Absent(_)) if self.shows_absence(path) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -223,8 +246,9 @@ impl Snapshot {
     /// Names in a folder that consist of this prefix and a number: `cpu0`, `cpu1`.
     pub(super) fn numbered(&self, folder: &str, word: &str) -> Result<Vec<String>, Unavailable> {
         let names = self.root.numbered(folder, word);
-        match names.is_empty() && !self.complete {
-            true => Err(Unavailable::Absent(format!("{folder}/{word}*"))),
+        let path = format!("{folder}/{word}*");
+        match names.is_empty() && !self.shows_absence(&path) {
+            true => Err(Unavailable::Absent(path)),
             false => Ok(names),
         }
     }

@@ -8,6 +8,15 @@ use sys::private_folder::shown;
 
 use crate::absence::Absence;
 
+/// What opening a device node says that no driver stands behind.
+pub const NO_DRIVER: [&str; 3] = ["ENODEV", "ENXIO", "ESRCH"];
+
+/// Whether this error of opening a device node says that no driver stands behind it.
+#[must_use]
+pub fn is_driverless(error: &io::Error) -> bool {
+    error.raw_os_error().and_then(sys::errno::name).is_some_and(|name| NO_DRIVER.contains(&name))
+}
+
 /// Why a context could not be opened. Each `Display` says what was tried, what came back, what to do.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -25,6 +34,15 @@ pub enum OpenError {
         path: PathBuf,
         /// `EACCES` or `EPERM`.
         source: io::Error,
+    },
+    /// The device's node belongs to no driver.
+    Driverless {
+        /// The device.
+        path: PathBuf,
+        /// One of [`NO_DRIVER`].
+        source: io::Error,
+        /// Why there is no driver, and the way to one.
+        why: Absence,
     },
     /// The device speaks another protocol.
     Version {
@@ -69,6 +87,12 @@ impl fmt::Display for OpenError {
                 path.display(),
                 sys::errno::describe(source)
             ),
+            Self::Driverless { path, source, why } => write!(
+                f,
+                "{} is a device node without a driver: open gave {}; {why}",
+                shown(path),
+                sys::errno::describe(source)
+            ),
             Self::Version { path, found } => write!(
                 f,
                 "{} speaks binder protocol {found}, this tool speaks {}; a 32-bit kernel interface (7) is not \
@@ -90,9 +114,10 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Denied { source, .. } | Self::NoDirectory { source } | Self::Os { source, .. } => {
-                Some(source)
-            }
+            Self::Denied { source, .. }
+            | Self::Driverless { source, .. }
+            | Self::NoDirectory { source }
+            | Self::Os { source, .. } => Some(source),
             Self::Absent { .. } | Self::Version { .. } | Self::Embedded { .. } => None,
         }
     }

@@ -17,7 +17,7 @@ use sys::receive_map::ReceiveMap;
 
 use crate::absence::Absence;
 use crate::connection::{Connection, Context, Exchange, OpenOptions};
-use crate::error::OpenError;
+use crate::error::{OpenError, is_driverless};
 
 /// An open device of the kernel's driver.
 #[derive(Debug)]
@@ -73,6 +73,7 @@ fn open_error(path: &Path, source: io::Error) -> OpenError {
     match source.kind() {
         io::ErrorKind::PermissionDenied => OpenError::Denied { path, source },
         io::ErrorKind::NotFound => OpenError::Absent { looked_for: vec![path], why: Absence::here() },
+        _ if is_driverless(&source) => OpenError::Driverless { path, source, why: Absence::here() },
         _ => OpenError::Os { path, call: "open", source },
     }
 }

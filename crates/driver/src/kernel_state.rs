@@ -162,8 +162,11 @@ fn mounted(root: &Root, kind: &str) -> Vec<PathBuf> {
     places.collect()
 }
 
+/// Where debugfs and binderfs are usually mounted: copies of a machine's files often lack its list of mounts.
+const USUAL: [&str; 2] = ["sys/kernel/debug/binder", "dev/binderfs/binder_logs"];
+
 /// Folders that may hold the driver's files, best first: of the device's own instance of binderfs,
-/// of debugfs, of any other instance.
+/// of debugfs, of any other instance, and the usual places.
 fn folders(root: &Root, device: Option<&Path>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     if let Some(device) = device {
@@ -176,6 +179,9 @@ fn folders(root: &Root, device: Option<&Path>) -> Vec<PathBuf> {
     }
     found.extend(mounted(root, "debugfs").into_iter().map(|place| place.join("binder")));
     found.extend(mounted(root, "binder").into_iter().map(|place| place.join("binder_logs")));
+    let unnamed = USUAL.map(PathBuf::from).into_iter().filter(|usual| !found.contains(usual));
+    let unnamed: Vec<PathBuf> = unnamed.collect();
+    found.extend(unnamed);
     found
 }
 
@@ -198,7 +204,8 @@ pub fn read(root: &Root, device: Option<&Path>, which: StateFile) -> Result<Opti
                 _ => return Err(StateError::Os { path, source }),
             },
         }
-        if root.exists(folder.join(StateFile::State.file_name())) {
+        // Not asked of the root: a copy of what was asked for needs no state, which is long.
+        if root.folder().join(folder).join(StateFile::State.file_name()).exists() {
             return Ok(None);
         }
     }
@@ -212,9 +219,7 @@ pub fn read(root: &Root, device: Option<&Path>, which: StateFile) -> Result<Opti
         Absence::NoDeviceNode { .. } => "mount -t debugfs debugfs /sys/kernel/debug",
         why => return Err(StateError::NoDriver { why }),
     };
-    let usual = || ["sys/kernel/debug/binder", "dev/binderfs/binder_logs"].map(PathBuf::from).to_vec();
-    let looked_for = if looked_for.is_empty() { usual() } else { looked_for };
-    let looked_for = looked_for.iter().map(|folder| root.folder().join(folder)).collect();
+    let looked_for = looked_for.iter().map(|folder| Path::new("/").join(folder)).collect();
     Err(StateError::NotMounted { looked_for, remedy })
 }
 

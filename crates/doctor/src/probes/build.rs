@@ -58,8 +58,10 @@ pub(crate) fn property(
 fn android_build(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
     let Some((file, kind)) = property(snapshot, "ro.build.type")? else {
         return match snapshot.is_complete() {
-            true => Ok(ProbeResult::fine("no Android system properties here")),
-            false => Err(Unavailable::absent(PROPERTIES[0])),
+            true if snapshot.shows_absence("proc/version") => {
+                Ok(ProbeResult::fine("no Android system properties here"))
+            }
+            _ => Err(Unavailable::absent(PROPERTIES[0])),
         };
     };
     let said = match kind.as_str() {

@@ -103,8 +103,10 @@ fn waited(
     resource: &str,
     judge: fn(f64, String) -> ProbeResult,
 ) -> Result<ProbeResult, Unavailable> {
-    let unmeasured =
-        || Ok(ProbeResult::fine("the kernel does not measure pressure (PSI is off; boot with psi=1)"));
+    let unmeasured = || {
+        let why = "the kernel does not measure pressure (PSI is off; boot with psi=1)";
+        Err(Unavailable::NotShown(why.to_owned()))
+    };
     let file = format!("proc/pressure/{file}");
     let text = match snapshot.maybe(&file) {
         Ok(Some(text)) => text,
@@ -174,14 +176,18 @@ fn interrupts(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
 
 fn thermal(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
     const FOLDER: &str = "sys/class/thermal";
+    let (mut cooled, mut judged) = (0, 0);
     for device in snapshot.numbered(FOLDER, "cooling_device")? {
         let kind = snapshot.maybe(&format!("{FOLDER}/{device}/type"))?.unwrap_or_default();
         let slows = ["processor", "cpufreq", "cpu", "thermal-cpu"]
             .iter()
             .any(|word| kind.to_lowercase().contains(word));
         let file = format!("{FOLDER}/{device}/cur_state");
-        // Some drivers return errors; an unreadable state is treated as no throttling.
-        let state = snapshot.text(&file).ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+        // Some drivers return errors.
+        let Some(state) = snapshot.text(&file).ok().and_then(|text| text.parse::<u64>().ok()) else {
+            continue;
+        };
+        cooled += u32::from(slows);
         if slows && state > 0 {
             return Ok(ProbeResult::warning(format!(
                 "the CPUs are throttled because of heat ({kind}, step {state})"
@@ -191,24 +197,28 @@ fn thermal(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
             .seen(&file, state.to_string()));
         }
     }
-    let (mut seen, mut hottest) = (0, None);
+    let mut hottest = None;
     for zone in snapshot.numbered(FOLDER, "thermal_zone")? {
         let file = format!("{FOLDER}/{zone}/temp");
         let Some(temperature) = snapshot.text(&file).ok().and_then(|text| text.parse::<i64>().ok()) else {
             continue;
         };
-        seen += 1;
+        let mut has_limit = false;
         for trip in 0..12 {
             let kind = snapshot.maybe(&format!("{FOLDER}/{zone}/trip_point_{trip}_type"))?;
             let Some(kind) = kind else { break };
             let limit = snapshot.text(&format!("{FOLDER}/{zone}/trip_point_{trip}_temp")).ok();
             let limit = limit.and_then(|text| text.parse::<i64>().ok()).filter(|limit| *limit > 0);
-            if matches!(kind.as_str(), "passive" | "hot" | "critical")
-                && limit.is_some_and(|limit| temperature >= limit)
-            {
+            let Some(limit) = limit.filter(|_| matches!(kind.as_str(), "passive" | "hot" | "critical"))
+            else {
+                continue;
+            };
+            has_limit = true;
+            if temperature >= limit {
                 hottest = Some((file.clone(), temperature, kind));
             }
         }
+        judged += u32::from(has_limit);
     }
     Ok(match hottest {
         Some((file, temperature, kind)) => ProbeResult::warning(format!(
@@ -218,8 +228,12 @@ fn thermal(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
         .effect("the CPUs are throttled, or will be soon")
         .fix("let the machine cool down, improve its cooling, or measure for a shorter time")
         .seen(&file, temperature.to_string()),
-        None if seen == 0 => ProbeResult::fine("the kernel reports no temperature"),
-        None => ProbeResult::fine(format!("none of {seen} thermal zones is at its limit")),
+        None if judged + cooled == 0 => {
+            let why = "the kernel reports no temperature with a limit, and no cooling of the CPUs";
+            return Err(Unavailable::NotShown(why.to_owned()));
+        }
+        None if judged == 0 => ProbeResult::fine("no cooling slows the CPUs"),
+        None => ProbeResult::fine(format!("none of {judged} thermal zones is at its limit")),
     })
 }
 

@@ -3,7 +3,7 @@
 //! Facts: `Documentation/admin-guide/pm/cpufreq.rst`, `intel_pstate.rst`, `cpuidle.rst`;
 //! `Documentation/ABI/testing/sysfs-devices-system-cpu`, `stable/sysfs-devices-node`; `Documentation/core-api/cpu_hotplug.rst`.
 
-use super::sched::CPUS;
+use super::sched::{CPUS, need_every_cpu};
 use crate::facts::Wake;
 use crate::probe::{Grounds, Probe, ProbeResult};
 use crate::snapshot::{Snapshot, Unavailable};
@@ -114,6 +114,9 @@ fn governor(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
         governors.iter().map(|(_, name)| name.as_str()).filter(|name| *name != "performance").collect();
     others.sort_unstable();
     others.dedup();
+    if others.is_empty() {
+        need_every_cpu(snapshot, governors.len())?;
+    }
     let said = match others.as_slice() {
         [] => ProbeResult::fine("all CPUs use the performance governor"),
         some => ProbeResult::warning(format!("CPU frequency is controlled by the governor {}", some.join(", ")))
@@ -127,7 +130,9 @@ fn governor(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
 
 fn frequency_limit(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
     let (mut limited, mut evidence) = (Vec::new(), Vec::new());
-    for (cpu, most) in of_each(snapshot, "cpufreq/cpuinfo_max_freq")? {
+    let all = of_each(snapshot, "cpufreq/cpuinfo_max_freq")?;
+    let seen = all.len();
+    for (cpu, most) in all {
         let able: u64 = number(&most, cpu, "cpuinfo_max_freq")?;
         let Some(text) = snapshot.maybe(&format!("{CPUS}/cpu{cpu}/cpufreq/scaling_max_freq"))? else {
             continue;
@@ -139,6 +144,7 @@ fn frequency_limit(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
         }
     }
     if limited.is_empty() {
+        need_every_cpu(snapshot, seen)?;
         return Ok(ProbeResult::fine("no CPU frequency is limited"));
     }
     Ok(ProbeResult::warning(format!(
@@ -174,7 +180,7 @@ fn boost(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
 fn idle_states(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
     // CPUs of one machine may differ: big and little, performance and efficiency cores.
     let mut deepest: Option<(u64, String, String)> = None;
-    let mut absent = None;
+    let (mut absent, mut seen) = (None, 0);
     for cpu in snapshot.numbered(CPUS, "cpu")? {
         let folder = format!("{CPUS}/{cpu}/cpuidle");
         let states = match snapshot.numbered(&folder, "state") {
@@ -185,6 +191,7 @@ fn idle_states(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
             }
             states => states?,
         };
+        seen += 1;
         for state in states {
             let Some(latency) = snapshot.maybe_value::<u64>(&format!("{folder}/{state}/latency"))? else {
                 continue;
@@ -203,6 +210,9 @@ fn idle_states(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
             |path| Err(Unavailable::Absent(path)),
         );
     };
+    if latency <= 10 {
+        need_every_cpu(snapshot, seen)?;
+    }
     const EFFECT: &str = "waking a thread on a CPU in deep idle takes that much longer, twice per round trip";
     const FIX: &str = "cpupower idle-set -D 10, or hold /dev/cpu_dma_latency open with 0 written to it, while measuring latency";
     let text = format!("the deepest idle state, {name}, takes {latency} us to leave");

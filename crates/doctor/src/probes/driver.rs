@@ -6,11 +6,11 @@
 //! lock: commits d1716b4b78fb and 9e2aa76549b9 (6.14). Namespaces: `include/linux/proc_ns.h`. Masks:
 //! `binder_debug_mask` in binder.c.
 
-use driver::absence::Absence;
+use driver::absence::{Absence, modprobe};
 use record::DriverKind;
 
 use super::build::property;
-use crate::distribution::advice;
+use crate::distribution::{System, advice};
 use crate::facts::Device;
 use crate::probe::{Grounds, Probe, ProbeResult};
 use crate::snapshot::{Snapshot, Unavailable};
@@ -100,13 +100,36 @@ fn mounted(snapshot: &Snapshot) -> bool {
     mounts.lines().any(|line| line.split(' ').nth(2) == Some("binder"))
 }
 
+/// Whether a driver's own list of file systems or devices can be read and does not have it.
+fn is_unlisted(snapshot: &Snapshot, absence: &Absence) -> bool {
+    let listed = match absence {
+        Absence::BinderfsNotMounted => true,
+        Absence::NoDeviceNode { devices } => !devices.is_empty(),
+        _ => false,
+    };
+    !listed && ["proc/filesystems", "proc/misc"].iter().all(|file| snapshot.text(file).is_ok())
+}
+
+/// Nodes behind which a driver may be: those that were opened, or that only this user may not open.
+fn with_driver(snapshot: &Snapshot) -> impl Iterator<Item = &Device> {
+    devices(snapshot).unwrap_or_default().iter().filter(|device| !device.is_driverless())
+}
+
+/// Nodes without a driver.
+fn driverless(snapshot: &Snapshot) -> impl Iterator<Item = &Device> {
+    devices(snapshot).unwrap_or_default().iter().filter(|device| device.is_driverless())
+}
+
 /// Why there is no driver; `None` if there is one, accessible or not. Nothing is concluded from a file that was not
 /// copied or could not be read.
 fn absence(snapshot: &Snapshot) -> Result<Option<Absence>, Unavailable> {
-    if devices(snapshot).is_some_and(|devices| !devices.is_empty()) || mounted(snapshot) {
+    if with_driver(snapshot).any(|device| device.refused.is_none()) || mounted(snapshot) {
         return Ok(None);
     }
     let absence = Absence::find(snapshot.root());
+    if with_driver(snapshot).next().is_some() && !is_unlisted(snapshot, &absence) {
+        return Ok(None);
+    }
     // A folder copied by hand has no devices and mounts, though the machine may have had them.
     let in_place = match &absence {
         Absence::BinderfsNotMounted => !snapshot.root().exists("proc/self/mounts"),
@@ -117,19 +140,15 @@ fn absence(snapshot: &Snapshot) -> Result<Option<Absence>, Unavailable> {
         return Ok(None);
     }
     if !matches!(absence, Absence::BinderfsNotMounted) {
-        // The driver, loaded or built in, shows in one of these.
-        for file in ["proc/filesystems", "proc/misc"] {
-            snapshot.maybe(file)?;
-        }
-    }
-    if let Absence::ModuleNotInstalled { release, .. } = &absence {
-        snapshot.maybe(&format!("lib/modules/{release}/modules.dep"))?;
+        // The driver, loaded or built in, shows in one of these. Every kernel has the first.
+        snapshot.text("proc/filesystems")?;
+        snapshot.maybe("proc/misc")?;
     }
     Ok(Some(absence))
 }
 
 /// Whether the kernel has a driver.
-fn present(snapshot: &Snapshot) -> Result<bool, Unavailable> {
+pub(super) fn present(snapshot: &Snapshot) -> Result<bool, Unavailable> {
     match absence(snapshot)? {
         None | Some(Absence::BinderfsNotMounted) => Ok(true),
         Some(Absence::NoDeviceNode { devices }) => Ok(!devices.is_empty()),
@@ -153,26 +172,75 @@ fn missing(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
         _ => os_release.unwrap_or_default(),
     };
     let release = snapshot.release();
+    let system = System { os_release: &os_release, release: &release, in_container: in_container(snapshot) };
     let said = match &why {
-        Absence::BinderfsNotMounted => ProbeResult::info("the kernel has the driver, but no binderfs is mounted")
-            .effect("binderperf as root mounts an instance of its own; other programs find no device")
-            .seen("proc/filesystems", "nodev binder"),
+        Absence::BinderfsNotMounted => {
+            ProbeResult::info("the kernel has the driver, but no binderfs is mounted")
+                .effect("binderperf as root mounts an instance of its own; other programs find no device")
+                .seen("proc/filesystems", "nodev binder")
+        }
         Absence::Unknown { .. } if release.is_empty() => {
             return Err(Unavailable::absent("proc/sys/kernel/osrelease"));
         }
         Absence::Unknown { .. } if !snapshot.is_complete() => return Err(unknown()),
-        other => ProbeResult::warning(format!("no binder driver: {}", cause(other)))
-            .effect(
-                "tests run on the embedded driver in user space: results do not describe this kernel's binder",
-            )
-            .seen("proc/sys/kernel/osrelease", &release),
+        other => ProbeResult::warning(format!(
+            "no binder driver: {}{}",
+            cause(snapshot, other),
+            nodes_without_driver(snapshot)
+        ))
+        .effect(
+            "tests run on the embedded driver in user space: results do not describe this kernel's binder",
+        )
+        .seen("proc/sys/kernel/osrelease", &release),
     };
-    Ok(said.fix(advice(&why, &os_release, &release)))
+    let fix = match &why {
+        Absence::ModuleNotInstalled { release, module } if !knows_modules(snapshot, release) => {
+            format!("{} if it is installed, else {}", modprobe(module), advice(&why, system))
+        }
+        _ => advice(&why, system),
+    };
+    let nodes: Vec<&str> = driverless(snapshot).map(|device| device.path.as_str()).collect();
+    let fix = match nodes.as_slice() {
+        [] => fix,
+        nodes => format!("{fix}; rm {}, so that no program takes it for one", nodes.join(" ")),
+    };
+    Ok(driverless(snapshot)
+        .fold(said.fix(fix), |said, device| said.because(&device.path, left_behind(device))))
+}
+
+/// Whether it is known which modules of a kernel are installed.
+fn knows_modules(snapshot: &Snapshot, release: &str) -> bool {
+    snapshot.maybe(&format!("lib/modules/{release}/modules.dep")).is_ok()
+}
+
+/// A node without a driver, in words.
+fn left_behind(device: &Device) -> String {
+    format!("no driver behind this node: open gave {}", device.refused.as_deref().unwrap_or_default())
+}
+
+/// The nodes without a driver, as a clause.
+fn nodes_without_driver(snapshot: &Snapshot) -> String {
+    let each = driverless(snapshot).map(|device| format!("; {}: {}", device.path, left_behind(device)));
+    each.collect()
+}
+
+/// Whether this is a container, whose kernel is its host's.
+fn in_container(snapshot: &Snapshot) -> bool {
+    let inner = |(name, first, _): &(&str, &str, &str)| {
+        snapshot.link(&format!("proc/self/ns/{name}")).is_ok_and(|link| !link.contains(first))
+    };
+    let marks = [".dockerenv", "run/.containerenv"];
+    marks.iter().any(|mark| snapshot.root().exists(mark)) || FIRST.iter().any(inner)
 }
 
 /// The cause; the remedy depends on the distribution.
-fn cause(absence: &Absence) -> String {
+fn cause(snapshot: &Snapshot, absence: &Absence) -> String {
     match absence {
+        Absence::ModuleNotInstalled { release, .. } if !knows_modules(snapshot, release) => {
+            format!(
+                "kernel {release} has it as a module that is not loaded; whether it is installed cannot be told"
+            )
+        }
         Absence::NotBuilt { release } => {
             format!("kernel {release} was built without CONFIG_ANDROID_BINDER_IPC (not built)")
         }
@@ -196,14 +264,16 @@ fn cause(absence: &Absence) -> String {
 }
 
 fn permission(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
-    let Some(devices) = devices(snapshot) else {
+    if devices(snapshot).is_none() {
         return Err(Unavailable::NotMeasured("permission to open the devices"));
-    };
-    let refused: Vec<&Device> = devices.iter().filter(|device| device.refused.is_some()).collect();
+    }
+    let devices: Vec<&Device> = with_driver(snapshot).collect();
+    let refused: Vec<&Device> = devices.iter().copied().filter(|device| device.refused.is_some()).collect();
     let [first, ..] = refused.as_slice() else {
+        let others = nodes_without_driver(snapshot);
         return Ok(match devices.len() {
-            0 => ProbeResult::fine("there is no device"),
-            count => ProbeResult::fine(format!("all {count} devices can be opened")),
+            0 => ProbeResult::fine(format!("there is no device of a driver{others}")),
+            count => ProbeResult::fine(format!("all {count} devices can be opened{others}")),
         });
     };
     let why = first.refused.as_deref().unwrap_or_default();
@@ -214,11 +284,15 @@ fn permission(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
         false => ProbeResult::info(format!("some binder devices cannot be opened: {path}: {why}"))
             .effect("these contexts cannot be measured"),
     };
-    Ok(said
-        .fix(format!(
+    let fix = match first.errno() {
+        "EACCES" | "EPERM" => format!(
             "run as root, or chmod 666 {path}; on Android also `setenforce 0`, or an SELinux domain with the permission"
-        ))
-        .because(path, format!("mode {mode:o}, owner {uid}: {why}")))
+        ),
+        errno => format!(
+            "find out why the driver refuses ({errno} is no matter of permission): dmesg | grep -i binder"
+        ),
+    };
+    Ok(said.fix(fix).because(path, format!("mode {mode:o}, owner {uid}: {why}")))
 }
 
 /// Inode numbers of the initial namespaces, which are constant.
@@ -237,7 +311,7 @@ const FIRST: [(&str, &str, &str); 3] = [
 ];
 
 fn namespace(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
-    let (mut names, mut effects, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut names, mut effects, mut evidence, mut seen) = (Vec::new(), Vec::new(), Vec::new(), false);
     for (name, first, effect) in FIRST {
         let path = format!("proc/self/ns/{name}");
         let link = match snapshot.link(&path) {
@@ -245,11 +319,15 @@ fn namespace(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
             Err(Unavailable::Absent(_)) if snapshot.is_complete() => continue,
             link => link?,
         };
+        seen = true;
         if !link.contains(first) {
             names.push(name);
             effects.push(effect);
             evidence.push((path, link));
         }
+    }
+    if names.is_empty() && !seen {
+        return Err(Unavailable::absent("proc/self/ns"));
     }
     if names.is_empty() {
         return Ok(ProbeResult::fine("these are the machine's own namespaces"));
@@ -272,11 +350,13 @@ fn kind(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
             .fix("for the C driver use a kernel with CONFIG_ANDROID_BINDER_IPC (a kernel has one of the two)")
             .seen(rust, "this event group, or the module rust_binder, exists")),
         DriverKind::KernelC => Ok(ProbeResult::fine("the driver is the one in C").seen(c, "this event group, or the module, exists")),
-        _ => Err(Unavailable::Failed(
-            c.to_owned(),
-            "neither trace events nor modules show which driver it is (mount tracefs as root)".to_owned(),
-        )),
+        _ => Err(unknown_kind()),
     }
+}
+
+fn unknown_kind() -> Unavailable {
+    let why = "neither trace events nor modules show which driver it is (mount tracefs as root)";
+    Unavailable::NotShown(why.to_owned())
 }
 
 /// Whether this is an Android kernel, which has backports that its version does not show.
@@ -339,7 +419,13 @@ fn patches(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
         return Ok(ProbeResult::fine("no kernel driver"));
     }
     let release = release(snapshot)?;
-    let rust = host::kind(snapshot.root()) == DriverKind::KernelRust;
+    let rust = match host::kind(snapshot.root()) {
+        DriverKind::KernelRust => true,
+        DriverKind::KernelC => false,
+        // Linux has had Rust since 6.1.
+        _ if release < Release(6, 1) => false,
+        _ => return Err(unknown_kind()),
+    };
     let missing: Vec<&str> = IMPROVEMENTS
         .iter()
         .filter(|(since, of_rust, _)| *of_rust == rust && release < *since)

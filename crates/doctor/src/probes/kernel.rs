@@ -39,10 +39,28 @@ pub(super) const PROBES: &[Probe] = &[
     },
 ];
 
+/// `uname -v`, also from the line that has it at its end.
+fn version(snapshot: &Snapshot) -> Result<String, Unavailable> {
+    match snapshot.text("proc/sys/kernel/version") {
+        Err(why @ Unavailable::Absent(_)) => {
+            let whole = snapshot.text("proc/version").map_err(|_| why)?;
+            Ok(whole.find('#').map_or_else(String::new, |at| whole[at..].to_owned()))
+        }
+        version => version,
+    }
+}
+
 /// The current preemption model, with its source.
 fn model(snapshot: &Snapshot) -> Result<(String, String, String), Unavailable> {
-    let version = snapshot.maybe("proc/sys/kernel/version")?.unwrap_or_default();
-    if let Some(model) = host::preemption_in_force(snapshot.root(), &version) {
+    let version = version(snapshot);
+    let told = version.as_deref().unwrap_or_default();
+    let model = host::preemption_in_force(snapshot.root(), told);
+    // Whether it is a real-time kernel shows in that line.
+    let (model, version) = match model {
+        Some(model) if model == "rt" => (Some(model), version.unwrap_or_else(|_| "real-time".to_owned())),
+        model => (model, version?),
+    };
+    if let Some(model) = model {
         let seen = match snapshot.maybe("sys/kernel/debug/sched/preempt") {
             Ok(Some(models)) if model != "rt" => ("sys/kernel/debug/sched/preempt", models),
             _ => ("proc/sys/kernel/version", version),
@@ -55,7 +73,7 @@ fn model(snapshot: &Snapshot) -> Result<(String, String, String), Unavailable> {
     })?;
     if config.is_on("PREEMPT_DYNAMIC") {
         // It may name another model.
-        snapshot.maybe("proc/cmdline")?;
+        snapshot.text("proc/cmdline")?;
     }
     // The model may have been changed since, in a file that could not be read.
     let default =

@@ -81,8 +81,15 @@ pub(crate) fn class(snapshot: &Snapshot) -> HostClass {
 
 fn virtualisation(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
     let class = class(snapshot);
-    if snapshot.facts().class.is_none() && !snapshot.root().exists("proc/cpuinfo") {
-        return Err(Unavailable::absent("proc/cpuinfo"));
+    if snapshot.facts().class.is_none() && class == HostClass::Bare {
+        // On x86 its flags tell; elsewhere the maker of the board does.
+        let tells = snapshot.text("proc/cpuinfo")?.lines().any(|line| line.starts_with("flags"));
+        let others = ["sys/class/dmi/id/sys_vendor", "proc/device-tree/model"];
+        if !tells && !others.iter().any(|file| snapshot.root().exists(file)) {
+            return Err(Unavailable::NotShown(
+                "neither the CPU's flags nor the board's maker are to be seen".to_owned(),
+            ));
+        }
     }
     let said = match class {
         HostClass::Bare => ProbeResult::fine("no hypervisor was detected"),
@@ -113,13 +120,18 @@ const FEATURES: &str = "sys/kernel/debug/sched/features";
 
 /// `binderperf vm --icount` disables the feature where possible.
 fn counting(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
-    if snapshot.facts().class != Some(HostClass::Icount) {
-        return Ok(ProbeResult::fine("no instructions are counted"));
+    match snapshot.facts().class {
+        Some(HostClass::Icount) => {}
+        Some(_) => return Ok(ProbeResult::fine("no instructions are counted")),
+        None => return Err(Unavailable::NotMeasured("whether instructions are counted")),
     }
     let release = snapshot.release();
     let (delays, how) = match snapshot.text(FEATURES) {
         Ok(features) => {
             (features.split_whitespace().any(|word| word == "DELAY_DEQUEUE"), "from its features")
+        }
+        Err(_) if Release::parse(&release) == Release(0, 0) => {
+            return Err(Unavailable::absent("proc/sys/kernel/osrelease"));
         }
         Err(_) => (Release::parse(&release) >= Release(6, 12), "by its release, without debugfs"),
     };

@@ -154,7 +154,7 @@ fn is_off(value: &str) -> bool {
 }
 
 fn memory_debug(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
-    let command_line = snapshot.maybe("proc/cmdline").map(Option::unwrap_or_default);
+    let command_line = snapshot.text("proc/cmdline");
     let config = match snapshot.config() {
         // The kernel may lack what its command line asks for.
         Err(why) if !snapshot.is_complete() => return Err(why),

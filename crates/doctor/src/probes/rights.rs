@@ -105,7 +105,7 @@ fn tracefs(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
             }
         }
     }
-    if !snapshot.is_complete() {
+    if !snapshot.shows_absence("sys/kernel") {
         return Err(Unavailable::absent("sys/kernel/tracing"));
     }
     Ok(ProbeResult::info("no tracefs is mounted")
@@ -116,7 +116,13 @@ fn tracefs(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
 
 fn policy(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
     const FILE: &str = "sys/fs/selinux/enforce";
-    let Some(enforce) = snapshot.maybe(FILE)? else { return Ok(ProbeResult::fine("SELinux is not in use")) };
+    let Some(enforce) = snapshot.maybe(FILE)? else {
+        // A kernel that uses it has its file system, mounted here or not.
+        return match snapshot.text("proc/filesystems")?.contains("selinuxfs") {
+            true => Err(Unavailable::absent(FILE)),
+            false => Ok(ProbeResult::fine("SELinux is not in use")),
+        };
+    };
     let said = match enforce.as_str() {
         "1" => ProbeResult::info("SELinux enforces its policy")
             .effect("each call, handle and descriptor is checked, as on every phone: calls are slightly slower, and \

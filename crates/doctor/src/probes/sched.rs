@@ -159,7 +159,7 @@ fn rt_group(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
         return Ok(ProbeResult::fine("no group scheduling of real-time threads")
             .because(&config.source, "CONFIG_RT_GROUP_SCHED is off"));
     }
-    let command_line = snapshot.maybe("proc/cmdline")?.unwrap_or_default();
+    let command_line = snapshot.text("proc/cmdline")?;
     let said = match (parameter(&command_line, "rt_group_sched"), config.is_on("RT_GROUP_SCHED_DEFAULT_DISABLED")) {
         (Some("0"), _) | (None, true) => ProbeResult::fine("group scheduling of real-time threads is built in but switched off"),
         _ => ProbeResult::info("control groups have budgets for real-time threads (RT_GROUP_SCHED)")
@@ -203,10 +203,22 @@ fn autogroup(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
     Ok(said)
 }
 
+/// Refuses to call fine what was seen of fewer CPUs than are online: files copied by hand may lack some.
+pub(super) fn need_every_cpu(snapshot: &Snapshot, seen: usize) -> Result<(), Unavailable> {
+    let online = || snapshot.text(&format!("{CPUS}/online")).ok().and_then(|text| cpu_list(&text));
+    match snapshot.is_complete() || online().is_some_and(|online| online.len() <= seen) {
+        true => Ok(()),
+        false => Err(Unavailable::NotShown("not every CPU's files are to be seen".to_owned())),
+    }
+}
+
 /// Capacities of the CPUs that report one; the highest is 1024.
 fn capacities(snapshot: &Snapshot) -> Result<Vec<u32>, Unavailable> {
-    let files = snapshot.numbered(CPUS, "cpu")?.into_iter().map(|cpu| format!("{CPUS}/{cpu}/cpu_capacity"));
-    files.filter_map(|file| snapshot.maybe_value(&file).transpose()).collect()
+    let cpus = snapshot.numbered(CPUS, "cpu")?;
+    let files = cpus.iter().map(|cpu| format!("{CPUS}/{cpu}/cpu_capacity"));
+    let found: Vec<u32> =
+        files.filter_map(|file| snapshot.maybe_value(&file).transpose()).collect::<Result<_, _>>()?;
+    Ok(found)
 }
 
 fn energy(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
@@ -219,8 +231,11 @@ fn energy(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
         return Ok(ProbeResult::fine("the CPUs do not allow energy-aware scheduling").seen(FILE, "nothing"));
     }
     let aware: u32 = snapshot.value(FILE)?;
-    let capacities = capacities(snapshot)?;
+    let capacities = if aware > 0 { capacities(snapshot)? } else { Vec::new() };
     let asymmetric = capacities.iter().any(|capacity| Some(capacity) != capacities.first());
+    if aware > 0 && !asymmetric {
+        need_every_cpu(snapshot, capacities.len())?;
+    }
     let said = match (aware, asymmetric) {
         (1.., true) => ProbeResult::info("threads are placed to save energy (EAS)")
             .effect("client and server may run on small or different CPUs until load is high: times depend on \
@@ -237,6 +252,7 @@ fn asymmetry(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
         return Ok(ProbeResult::fine("the CPUs do not report capacities"));
     };
     if least == most {
+        need_every_cpu(snapshot, capacities.len())?;
         return Ok(ProbeResult::fine("all CPUs have the same capacity"));
     }
     let mut kinds = capacities.clone();
@@ -258,9 +274,10 @@ fn isolation(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
     let list = snapshot.text(&file("isolated"))?;
     let isolated = cpu_list(&list).ok_or_else(|| nonsense("isolated"))?;
     // Kernels without the feature lack the file; some print "(null)" for an empty list.
-    let quiet = match snapshot.text(&file("nohz_full")) {
-        Err(Unavailable::Absent(_)) => String::new(),
-        text => text?,
+    let quiet = match snapshot.maybe(&file("nohz_full")) {
+        // What is isolated was found all the same.
+        Err(_) if !isolated.is_empty() => String::new(),
+        text => text?.unwrap_or_default(),
     };
     let tickless = cpu_list(&quiet).or(quiet.contains("null").then(Vec::new));
     let tickless = tickless.ok_or_else(|| nonsense("nohz_full"))?;
@@ -323,6 +340,10 @@ fn groups(snapshot: &Snapshot) -> Result<Vec<String>, Unavailable> {
         let steps: Vec<&str> =
             path.split('/').filter(|step| !matches!(*step, "" | "." | "..")).take(MOST_STEPS).collect();
         for mount in mounts {
+            // Not all of these places are in use anywhere.
+            if snapshot.is_complete() && !snapshot.root().folder().join(mount).is_dir() {
+                continue;
+            }
             for depth in (0..=steps.len()).rev() {
                 let inner = steps[..depth].join("/");
                 folders.push(format!("{mount}/{inner}").trim_end_matches('/').to_owned());
@@ -335,8 +356,23 @@ fn groups(snapshot: &Snapshot) -> Result<Vec<String>, Unavailable> {
 /// Most nested control groups that are read.
 const MOST_STEPS: usize = 32;
 
+/// Refuses a control group of which no file is to be seen.
+fn need_a_group(snapshot: &Snapshot, folders: &[String]) -> Result<(), Unavailable> {
+    const FILES: [&str; 4] = ["cpu.max", "cpu.cfs_quota_us", "cpu.stat", "cpu.uclamp.max"];
+    let is_seen =
+        |folder: &String| FILES.iter().any(|file| snapshot.root().exists(format!("{folder}/{file}")));
+    match folders.iter().any(is_seen) {
+        true => Ok(()),
+        false => {
+            Err(Unavailable::NotShown("no file of this process's control group is to be seen".to_owned()))
+        }
+    }
+}
+
 fn quota(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
-    for folder in groups(snapshot)? {
+    let folders = groups(snapshot)?;
+    need_a_group(snapshot, &folders)?;
+    for folder in folders {
         let v2 = format!("{folder}/cpu.max");
         let v1 = format!("{folder}/cpu.cfs_quota_us");
         let found = match (snapshot.maybe(&v2)?, snapshot.maybe(&v1)?) {
@@ -361,7 +397,9 @@ fn quota(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
 }
 
 fn uclamp(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
-    for folder in groups(snapshot)? {
+    let folders = groups(snapshot)?;
+    need_a_group(snapshot, &folders)?;
+    for folder in folders {
         let file = format!("{folder}/cpu.uclamp.max");
         let Some(text) = snapshot.maybe(&file)? else { continue };
         if text.parse::<f64>().is_ok_and(|percent| percent < 100.0) {
