@@ -14,6 +14,8 @@ const MOST: usize = 1 << 14;
 const MANY: u64 = 10;
 /// Minimum number of intervals for an estimate.
 const LEAST: usize = 20;
+/// Steps of a trace's stamps that an interval must have to be measured by them.
+const STEPS: u64 = 10;
 /// Percentile of the intervals that is taken for the cost of one mark.
 const SHORTEST: f64 = 10.0;
 
@@ -70,11 +72,14 @@ impl Marks {
         self.last = Some((event.cpu, event.tid, event.ts));
     }
 
-    /// The estimate; `None` with too few marks.
+    /// The estimate; `None` with too few marks, or with stamps too coarse for it.
     pub(super) fn cost(mut self) -> Option<MarkCost> {
         self.intervals.sort_unstable();
+        // Text that atrace and trace-cmd print has stamps in microseconds.
+        let step = if self.intervals.iter().all(|ns| ns % 1000 == 0) { 1000 } else { 1 };
+        let shortest = units::percentile(&self.intervals, SHORTEST);
         let each_ns =
-            units::percentile(&self.intervals, SHORTEST).filter(|_| self.intervals.len() >= LEAST)?;
+            shortest.filter(|ns| self.intervals.len() >= LEAST && *ns > 0 && *ns >= STEPS * (step - 1))?;
         Some(MarkCost { marks: self.count, calls: self.calls, each_ns })
     }
 }
@@ -105,5 +110,16 @@ mod tests {
         let words = cost.words().expect("there are calls");
         assert!(words.starts_with("at most 2.70 us of each call: 3 marks"), "{words}");
         assert_eq!(Marks::default().cost(), None);
+    }
+
+    #[test]
+    fn stamps_in_microseconds_tell_no_cost() {
+        let mut marks = Marks::default();
+        for number in 0..80 {
+            // 700 ns from mark to mark, cut to whole microseconds.
+            let ts = number * 700 / 1000 * 1000;
+            marks.take(&event(ts, 0, 7, Kind::Binder(Flavour::Embedded, Binder::Received { debug_id: 1 })));
+        }
+        assert_eq!(marks.cost(), None, "not about 0 ns");
     }
 }
