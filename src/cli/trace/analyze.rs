@@ -58,7 +58,12 @@ pub(super) fn run(args: &AnalyzeArgs) -> CommandResult {
             let why = "all calls in this trace are of inheritance scenes; give --scenes";
             return Err(Failure::new(exit::USAGE, why));
         }
-        let why = "no transaction in this trace was asked for; it needs the events binder_transaction and binder_transaction_received";
+        let why = match args.ask.selects_all() {
+            true => {
+                "this trace has no transaction; it needs the events binder_transaction and binder_transaction_received"
+            }
+            false => "no transaction in this trace was asked for: leave out what selects some (see --help)",
+        };
         return Err(Failure::new(exit::USAGE, why));
     }
     Ok(if counts.missed > 0 { exit::FAILED } else { exit::FINE })

@@ -75,6 +75,11 @@ impl AskArgs {
         deadline_ns.is_some() || filter != Filter::default()
     }
 
+    /// Whether no call is left out but those of scenes.
+    pub(super) fn selects_all(&self) -> bool {
+        self.filter.filter() == Filter { scenes: self.filter.scenes, ..Filter::default() }
+    }
+
     /// Reads a trace to its end and answers, on the way writing a file for Perfetto, if one is asked for.
     pub(super) fn analyse(&self, trace: &Path, perfetto: Option<&Path>) -> Result<Analysis, Failure> {
         answer(self.question(), trace, perfetto)
