@@ -183,6 +183,9 @@ facts() {
         else
             case $why in
             *ermission*) why='"EACCES"' ;;
+            *"o such device or address"*) why='"ENXIO"' ;;
+            *"o such device"*) why='"ENODEV"' ;;
+            *"o such process"*) why='"ESRCH"' ;;
             *) why='"it cannot be opened"' ;;
             esac
         fi
