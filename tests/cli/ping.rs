@@ -47,7 +47,8 @@ fn a_service_of_another_program_is_pinged_and_a_missing_one_named() {
         binderperf(&[&words[..], &place.each_ref().map(String::as_str)].concat())
     };
     ping(&name).ended(0).printed("BM_interface/0");
-    ping("binderperf.nobody").ended(3).complained("nobody serves binderperf.nobody");
+    let nobody = ping("binderperf.nobody").ended(3);
+    nobody.complained("nobody serves binderperf.nobody").complained("another release's dialect: --android");
     signal(other.id(), "KILL");
     other.wait().expect("it ends");
     let private = ["throughput", "ping", "--driver", "embedded", "--device", "private", "--service", "x"];

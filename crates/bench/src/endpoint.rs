@@ -36,25 +36,34 @@ fn refused_while(doing: impl fmt::Display) -> impl FnOnce(Refused) -> CallError 
 }
 
 /// Error of a wait for the service manager.
-fn unmanaged(waited: Duration) -> impl FnOnce(Refused) -> CallError {
+fn unmanaged(waited: Duration, dialect: Dialect) -> impl FnOnce(Refused) -> CallError {
     move |error| match error.is_dead() {
         true => refused(format_args!(
             "no service manager (of hwbinder: hwservicemanager) came to this context within {} s: start it, or name \
              the --device where it is",
             waited.as_secs()
         )),
-        false => refused_while("calling the service manager")(error),
+        false => refused(format_args!("calling the service manager: {error}{}", dialect_hint(dialect))),
     }
 }
 
 /// Error of a wait for a service.
-fn unserved(name: &str) -> impl FnOnce(Refused) -> CallError {
+fn unserved(name: &str, dialect: Dialect) -> impl FnOnce(Refused) -> CallError {
+    let hint = dialect_hint(dialect);
     move |error| match error {
         Refused::NoService { name, waited } => refused(format_args!(
-            "nobody serves {name}: not registered within {} s; start the service, or name the --device where it is",
+            "nobody serves {name}: not registered within {} s; start the service, or name the --device where it is{hint}",
             waited.as_secs()
         )),
-        error => refused_while(format_args!("looking up {name}"))(error),
+        error => refused(format_args!("looking up {name}: {error}{hint}")),
+    }
+}
+
+/// What else may be wrong where a service manager refuses or does not understand; empty where all releases speak alike.
+fn dialect_hint(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Binder(_) => "; or this system's manager speaks another release's dialect: --android",
+        Dialect::Hwbinder => "",
     }
 }
 
@@ -103,17 +112,20 @@ impl<C: Connection> Endpoint<C> {
     pub(crate) fn register(&self, name: &str, service: &Binder) -> Result<(), CallError> {
         let added = match self.dialect {
             Dialect::Binder(_) => {
-                let services = Services::wait(&self.process, PATIENCE).map_err(unmanaged(PATIENCE))?;
+                let services =
+                    Services::wait(&self.process, PATIENCE).map_err(unmanaged(PATIENCE, self.dialect))?;
                 services.add(name, service)
             }
             Dialect::Hwbinder => {
-                let services = hidl::Services::wait(&self.process, PATIENCE).map_err(unmanaged(PATIENCE))?;
+                let services = hidl::Services::wait(&self.process, PATIENCE)
+                    .map_err(unmanaged(PATIENCE, self.dialect))?;
                 services.add(name, &HwBinder::from(service.clone()))
             }
         };
         added.map_err(refused_while(format_args!(
-            "the service manager did not register {name} (this system's manager, or its security policy, may forbid it, \
-             or speak another release's dialect: --android; or use --device private)"
+            "the service manager did not register {name} (this system's manager, or its security policy, may forbid it{}; or \
+             use --device private)",
+            dialect_hint(self.dialect)
         )))
     }
 
@@ -123,7 +135,7 @@ impl<C: Connection> Endpoint<C> {
             Dialect::Binder(_) => Services::wait(&self.process, ABSENCE).map(drop),
             Dialect::Hwbinder => hidl::Services::wait(&self.process, ABSENCE).map(drop),
         };
-        ready.map_err(unmanaged(ABSENCE))?;
+        ready.map_err(unmanaged(ABSENCE, self.dialect))?;
         self.process.context_manager().map_err(refused)
     }
 
@@ -131,12 +143,16 @@ impl<C: Connection> Endpoint<C> {
     pub(crate) fn find(&self, interface: &str, name: &str) -> Result<Proxy, CallError> {
         let found = match self.dialect {
             Dialect::Binder(_) => {
-                let services = Services::wait(&self.process, ABSENCE).map_err(unmanaged(ABSENCE))?;
-                services.wait_for(name, ABSENCE).map_err(unserved(name))?
+                let services =
+                    Services::wait(&self.process, ABSENCE).map_err(unmanaged(ABSENCE, self.dialect))?;
+                services.wait_for(name, ABSENCE).map_err(unserved(name, self.dialect))?
             }
             Dialect::Hwbinder => {
-                let services = hidl::Services::wait(&self.process, ABSENCE).map_err(unmanaged(ABSENCE))?;
-                services.wait_for(interface, name, ABSENCE).map_err(unserved(name))?.as_binder().clone()
+                let services =
+                    hidl::Services::wait(&self.process, ABSENCE).map_err(unmanaged(ABSENCE, self.dialect))?;
+                let found =
+                    services.wait_for(interface, name, ABSENCE).map_err(unserved(name, self.dialect))?;
+                found.as_binder().clone()
             }
         };
         match found {
@@ -275,6 +291,6 @@ pub(crate) fn is_managed<X: Context>(context: &X, dialect: Dialect) -> Result<bo
     match answer {
         Ok(()) => Ok(true),
         Err(error) if error.is_dead() => Ok(false),
-        Err(error) => Err(unmanaged(Duration::ZERO)(error)),
+        Err(error) => Err(unmanaged(Duration::ZERO, dialect)(error)),
     }
 }
