@@ -28,7 +28,7 @@ use driver::connection::default_map_size;
 pub use embedded::{Inherit, Settings, Waiting};
 use fastrand::Rng;
 pub use ipc::Release;
-use record::Case;
+use record::{Case, CaseKind};
 
 use crate::placing::Sides;
 
@@ -88,6 +88,8 @@ pub struct Plan {
     pub spin_apart: bool,
     /// Android release of the binder wire format.
     pub android: Release,
+    /// Whether the names of tests have sizes as the tools of Android 8 print them: `2k` for 2048.
+    pub short_sizes: bool,
     /// Deliberate breakage, for tests of this tool itself.
     pub faults: Vec<Fault>,
     /// Time limit without a round trip after which a case is given up, in seconds.
@@ -118,6 +120,7 @@ impl Default for Plan {
             place: None,
             spin_apart: false,
             android: Release::default(),
+            short_sizes: false,
             faults: Vec::new(),
             patience_s: 30,
             context: Vec::new(),
@@ -154,12 +157,16 @@ impl Plan {
         let mut planned: Vec<Planned> = Vec::new();
         let mut family_index = 0;
         for family in self.controls.families().chain(self.tests.iter().copied()) {
+            let name = |payload: u64| match family.kind() {
+                CaseKind::Test if self.short_sizes => family.short_case_name(payload),
+                _ => family.case_name(payload),
+            };
             let payloads = self.payloads.iter().copied();
             let matching: Vec<u64> =
-                payloads.filter(|&payload| self.filter.lets_through(&family.case_name(payload))).collect();
+                payloads.filter(|&payload| self.filter.lets_through(&name(payload))).collect();
             planned.extend((0..).zip(&matching).map(|(index, &payload)| Planned {
                 family,
-                case: family.case(payload, family_index, index),
+                case: Case { name: name(payload), ..family.case(payload, family_index, index) },
             }));
             family_index += u32::from(!matching.is_empty());
         }

@@ -112,7 +112,7 @@ pub(super) struct Own {
     #[command(flatten)]
     pub(super) place: PlaceArgs,
 
-    /// Android release of binder's wire format: 8 to 16, 15-qpr [default: 16]
+    /// Android release of binder's wire format and of the names: 8 to 16, 15-qpr; 8 has sizes as on Android's page (2k to 64k) [default: 16]
     #[arg(long, value_name = "N")]
     android: Option<Release>,
 
@@ -145,7 +145,7 @@ pub(super) struct Own {
 pub(crate) fn definition(test: Test) -> Command {
     let strange: &[&str] = match test {
         Test::Binder => &["mode", "service", "flavour"],
-        Test::Hwbinder => &["android", "flavour"],
+        Test::Hwbinder => &["flavour"],
         Test::All => &["mode", "service", "device", "flavour"],
         Test::Ping => &["mode"],
     };
@@ -193,12 +193,6 @@ impl Own {
                 "it is about hwbinder's service, or about whom to ping",
             ),
             ("--flavour", self.flavour.is_some(), &[Test::Ping], "the test's name says it"),
-            (
-                "--android",
-                self.android.is_some(),
-                &[Test::Binder, Test::All, Test::Ping],
-                "no release changed hwbinder's",
-            ),
             (
                 "--device",
                 !matches!(device, Device::Auto | Device::Private),
@@ -281,6 +275,8 @@ impl Own {
             placement: self.placement,
             place: self.place.words(),
             android: self.android.unwrap_or_default(),
+            short_sizes: self.android == Some(Release::Android8)
+                && matches!(test, Test::Binder | Test::Hwbinder),
             faults: self.fault.clone(),
             patience_s: self.patience,
             context: flags.context.clone(),
@@ -338,6 +334,24 @@ mod tests {
     }
 
     #[test]
+    fn android_8_has_the_pages_names() {
+        let names = |test: Test, filter: &str| -> Vec<String> {
+            let words = vec![format!("--benchmark_filter={filter}")];
+            let (flags, _) = Flags::parse(words, |_| None).expect("fine");
+            let own = own(&["--android=8", "--controls=none"]).expect("fine");
+            let plan = own.plan(test, &flags, Vec::new()).expect("a plan");
+            plan.cases().into_iter().map(|planned| planned.case.name).collect()
+        };
+        let all = names(Test::Hwbinder, ".*");
+        let of = |at: usize| all[at].as_str();
+        assert_eq!((of(0), of(all.len() - 1)), ("BM_sendVec_binderize/4", "BM_sendVec_binderize/64k"));
+        assert!(all.iter().any(|name| name == "BM_sendVec_binderize/1024"), "{all:?}");
+        assert_eq!(names(Test::Hwbinder, "/2k$"), ["BM_sendVec_binderize/2k"]);
+        assert_eq!(names(Test::Binder, "/64k$"), ["BM_sendVec_binder/64k"]);
+        assert!(names(Test::Hwbinder, "/2048").is_empty());
+    }
+
+    #[test]
     fn a_limit_needs_its_control() {
         let flags = Flags::default();
         let without = own(&["--max=x_raw=1.1"]).expect("words are fine");
@@ -370,7 +384,7 @@ mod tests {
             assert!(!shown.contains("--fault") && shown.contains("--benchmark_filter=<REGEX>"), "{shown}");
         }
         assert!(definition(Test::Binder).render_help().to_string().contains("--android"));
-        assert!(!definition(Test::Hwbinder).render_help().to_string().contains("--android"));
+        assert!(definition(Test::Hwbinder).render_help().to_string().contains("--android"));
         definition(Test::All).debug_assert();
     }
 }

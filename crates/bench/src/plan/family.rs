@@ -109,6 +109,15 @@ impl Family {
         format!("{self}/{payload}")
     }
 
+    /// Returns the name as the Google Benchmark of Android 8 prints it: `BM_sendVec_binderize/2k`.
+    #[must_use]
+    pub fn short_case_name(self, payload: u64) -> String {
+        match Some(payload / 1024).filter(|kib| *kib > 1 && kib * 1024 == payload) {
+            Some(kib) => format!("{self}/{kib}k"),
+            None => self.case_name(payload),
+        }
+    }
+
     pub(super) fn case(self, payload: u64, family_index: u32, instance_index: u32) -> Case {
         Case {
             family_index,
