@@ -120,7 +120,7 @@ fn subject(run: &Run) -> String {
     let clock = match run.host.class {
         HostClass::Icount => "instructions",
         HostClass::Tcg => "emulated CPUs",
-        HostClass::Bare | HostClass::Virtual | HostClass::Kvm => "real CPUs",
+        HostClass::Bare | HostClass::Virtual | HostClass::Kvm | HostClass::Unknown => "real CPUs",
     };
     let checked = if run.tool.debug_assertions { "; binderperf with debug assertions" } else { "" };
     format!("{driver}; {clock}{checked}")

@@ -76,8 +76,14 @@ pub fn environment(run: &Run) -> String {
     let parts = [
         run.host.host_name.clone(),
         run.host.class.name().to_owned(),
-        format!("{} x {}", run.host.cpu.count, run.host.cpu.model),
-        driver.map_or("no driver", |driver| driver.kind.name()).to_owned(),
+        match run.host.cpu.count {
+            0 => run.host.cpu.model.clone(),
+            count => format!("{count} x {}", run.host.cpu.model),
+        },
+        match (&run.imported, driver) {
+            (Some(other), _) => other.program.clone(),
+            (None, driver) => driver.map_or("no driver", |driver| driver.kind.name()).to_owned(),
+        },
         settings.unwrap_or_default(),
         run.plan.placement.clone(),
         run.tool.build_profile.clone(),

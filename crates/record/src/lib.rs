@@ -32,9 +32,9 @@ pub use sampler::Sampler;
 pub use schema::{
     AndroidCounts, Background, BackgroundRow, Case, CaseKind, Cell, Class, ClassTotals, Clock, ClockUnit,
     Counter, CounterKind, Counters, Cpu, CpuCache, CpuLooks, Crowd, CrowdShape, Driver, DriverKind,
-    EmbeddedSettings, Evidence, Finding, Ground, Hop, Host, HostClass, Inheritance, Inversion, InversionRow,
-    Kernel, LONGEST_LOAD, Latency, LatencyTest, Level, Limit, MOST_RAW, Measurement, Miss, Outcome, Overload,
-    OverloadRow, Percentiles, PlacedMedians, Plan, Point, Recorder, Repetition, Role, Run, SavedCall, Sched,
-    ServedAs, Setting, Severity, Side, Sweep, Tool, same_urgency,
+    EmbeddedSettings, Evidence, Figure, Finding, Ground, Hop, Host, HostClass, Imported, Inheritance,
+    Inversion, InversionRow, Kernel, LONGEST_LOAD, Latency, LatencyTest, Level, Limit, MOST_RAW, Measurement,
+    Miss, Outcome, Overload, OverloadRow, Percentiles, PlacedMedians, Plan, Point, Recorder, Repetition,
+    Role, Run, SavedCall, Sched, ServedAs, Setting, Severity, Side, Stated, Sweep, Tool, same_urgency,
 };
 pub use schema::{Battery, Cluster, ClusterKind, Conditions, Cooling, Device, Frequency, State, Temperature};

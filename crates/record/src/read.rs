@@ -16,6 +16,29 @@ use std::io::{self, Read};
 /// Largest size of a document that is read, in bytes; a full run takes less than a tenth of it.
 pub const MAX_BYTES: u64 = 128 << 20;
 
+/// Why the output of another program makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportError {
+    /// The program whose output it seems to be.
+    pub program: &'static str,
+    /// Line, from 1; 0 where the whole is meant.
+    pub line: usize,
+    /// What is wrong.
+    pub problem: String,
+}
+
+impl fmt::Display for ImportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let problem = crate::render::printable(&self.problem);
+        match self.line {
+            0 => write!(f, "this output of {} makes no sense: {problem}", self.program),
+            line => write!(f, "this output of {} makes no sense in line {line}: {problem}", self.program),
+        }
+    }
+}
+
+impl std::error::Error for ImportError {}
+
 /// Reason why bytes are not a valid record.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -58,6 +81,8 @@ pub enum ReadError {
         /// The broken rule.
         problem: String,
     },
+    /// The output of another program makes no sense.
+    Import(ImportError),
     /// A record whose content does not match its checksum.
     Altered {
         /// The rule that its content breaks as well, if any.
@@ -95,6 +120,7 @@ impl fmt::Display for ReadError {
             ReadError::Inconsistent { place, problem } => {
                 write!(f, "the record contradicts itself: {place}: {problem}")
             }
+            ReadError::Import(error) => error.fmt(f),
             ReadError::Altered { problem } => {
                 f.write_str("the record was edited or is damaged: its content does not match its checksum")?;
                 if let Some(problem) = problem {
@@ -115,6 +141,7 @@ impl std::error::Error for ReadError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             ReadError::Io(error) => Some(error),
+            ReadError::Import(error) => Some(error),
             _ => None,
         }
     }

@@ -12,6 +12,7 @@ pub mod flavours;
 pub mod gbench;
 mod grid;
 pub mod history;
+mod imported;
 pub mod inheritance;
 pub mod inversion;
 pub mod json;

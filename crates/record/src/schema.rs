@@ -11,6 +11,7 @@ mod latency;
 mod overload;
 mod placed;
 mod recorder;
+mod stated;
 mod sweep;
 
 pub use background::{Background, BackgroundRow, Ground};
@@ -28,6 +29,7 @@ pub use latency::{
 pub use overload::{Overload, OverloadRow};
 pub use placed::{PlacedMedians, Side};
 pub use recorder::{Recorder, SavedCall};
+pub use stated::{Figure, Imported, Stated};
 pub use sweep::{Cell, Point, Sweep};
 
 use serde::{Deserialize, Serialize};
@@ -92,6 +94,9 @@ pub struct Run {
     /// Results of the background experiment; `None` for other tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<Background>,
+    /// The program that measured, if it is another; `None` for a run of binderperf.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Imported>,
     /// The cases in the planned order.
     pub cases: Vec<Case>,
 }
@@ -292,6 +297,7 @@ impl Run {
             inversion: None,
             overload: None,
             background: None,
+            imported: None,
             cases: Vec::new(),
         }
     }

@@ -55,8 +55,8 @@ pub(super) fn measurement(
         real_total: total(|part| part.busy),
         cpu_total: total(|part| part.cpu),
         samples: Distribution::of(samples),
-        cpus: None,
         counters,
+        ..Measurement::default()
     })
 }
 

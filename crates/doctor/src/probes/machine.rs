@@ -94,6 +94,7 @@ fn virtualisation(snapshot: &Snapshot) -> Result<ProbeResult, Unavailable> {
     let said = match class {
         HostClass::Bare => ProbeResult::fine("no hypervisor was detected"),
         HostClass::Tcg | HostClass::Icount => ProbeResult::fine("a guest with emulated CPUs: see emulation"),
+        HostClass::Unknown => return Err(Unavailable::NotMeasured("the kind of machine")),
         HostClass::Virtual | HostClass::Kvm => ProbeResult::info("a virtual machine")
             .effect("interrupts between CPUs and idle exits go through the hypervisor: wake-ups cost several times as much as on \
                      hardware, and the host may take CPUs away unnoticed; compare only with the same kind of machine")

@@ -22,9 +22,10 @@ pub struct Difference {
 /// A fact of a run: its name, the severity of a difference, and its value.
 type Fact = (&'static str, Severity, fn(&Run) -> String);
 
-const FACTS: [Fact; 27] = [
+const FACTS: [Fact; 28] = [
     ("driver", Severity::Info, |run| {
-        run.driver.as_ref().map_or("none", |driver| driver.kind.name()).to_owned()
+        let none = if run.imported.is_some() { "" } else { "none" };
+        run.driver.as_ref().map_or(none, |driver| driver.kind.name()).to_owned()
     }),
     ("driver's protocol", Severity::Info, |run| {
         number(run.driver.as_ref().map(|driver| driver.protocol_version))
@@ -43,7 +44,14 @@ const FACTS: [Fact; 27] = [
     ("machine", Severity::Warning, |run| run.host.class.name().to_owned()),
     ("host", Severity::Info, |run| run.host.host_name.clone()),
     ("CPU", Severity::Warning, |run| run.host.cpu.model.clone()),
-    ("CPUs", Severity::Warning, |run| run.host.cpu.count.to_string()),
+    ("CPUs", Severity::Warning, |run| number(Some(run.host.cpu.count).filter(|count| *count > 0))),
+    ("another program's settings", Severity::Warning, |run| match &run.imported {
+        // Its workers, pairs, iterations, deadline.
+        Some(_) => {
+            run.context.iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>().join(" ")
+        }
+        None => unknown(),
+    }),
     ("governor", Severity::Warning, |run| run.host.cpu.governor.clone().unwrap_or_else(unknown)),
     ("clock scaling", Severity::Warning, |run| run.host.cpu.scaling_enabled.map_or_else(unknown, yes)),
     ("clock source", Severity::Warning, |run| run.host.clocksource.clone().unwrap_or_else(unknown)),
@@ -52,7 +60,10 @@ const FACTS: [Fact; 27] = [
     ("overloaded", Severity::Warning, |run| yes(run.overloaded)),
     ("binderperf", Severity::Info, |run| {
         let git = run.tool.git.as_ref().map(|git| format!(" ({git})")).unwrap_or_default();
-        run.tool.version.clone() + &git
+        match &run.imported {
+            Some(other) => format!("{} {}", other.program, run.tool.version).trim_end().to_owned(),
+            None => run.tool.version.clone() + &git,
+        }
     }),
     ("binderperf's build", Severity::Warning, |run| run.tool.build_profile.clone()),
     ("least time of a case", Severity::Info, |run| run.plan.min_time.clone()),
@@ -140,7 +151,8 @@ fn listed(values: &BTreeSet<String>) -> String {
 fn load(a: &Group, b: &Group) -> Option<Difference> {
     let of = |group: &Group| {
         let each = group.members.iter().filter_map(|member| {
-            Some(member.run.host.load_avg.first()? / f64::from(member.run.host.cpu.count.max(1)))
+            let cpus = Some(member.run.host.cpu.count).filter(|count| *count > 0)?;
+            Some(member.run.host.load_avg.first()? / f64::from(cpus))
         });
         crate::stats::median(&each.collect::<Vec<f64>>())
     };
@@ -205,7 +217,7 @@ pub(super) fn check(a: &Group, b: &Group, force: bool) -> Result<ClockUnit, Cann
     };
     let clock = |run: &Run| match run.host.class {
         HostClass::Tcg | HostClass::Icount => "emulated",
-        HostClass::Bare | HostClass::Virtual | HostClass::Kvm => "real CPUs",
+        HostClass::Bare | HostClass::Virtual | HostClass::Kvm | HostClass::Unknown => "real CPUs",
     };
     let build = |run: &Run| if run.tool.debug_assertions { "with debug assertions" } else { "optimised" };
     let found = unlike("kind of machine", &|run| clock(run).to_owned())

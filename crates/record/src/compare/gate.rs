@@ -93,7 +93,12 @@ fn outcome(case: &CaseComparison, limit: f64, family: usize) -> GateOutcome {
     if !found.basis.is_of_runs() || !found.basis.can_tell(family) {
         return GateOutcome::CannotTell;
     }
-    let is_above = found.interval.is_some_and(|bounds| bounds.low > most);
+    // Values that were printed with few digits may be off by as much.
+    let off = 1.0 + found.rounding;
+    if found.rounding > 0.0 && (most / off..most * off).contains(&found.ratio) {
+        return GateOutcome::CannotTell;
+    }
+    let is_above = found.interval.is_some_and(|bounds| bounds.low > most * off);
     if is_above && found.p_beyond.is_some_and(|p| p < FALSE_ALARM) {
         GateOutcome::Exceeded
     } else if found.p_within.is_some_and(|p| p < 1.0 - CONFIDENCE) {

@@ -3,7 +3,7 @@
 
 use super::{CannotCompare, Metric};
 use crate::Distribution;
-use crate::schema::{Case, CaseKind, CrowdShape, Measurement, Outcome, Run};
+use crate::schema::{Case, CaseKind, CrowdShape, Figure, Measurement, Outcome, Run, Stated};
 use std::collections::BTreeMap;
 
 /// Key in [`Run::context`] of runs that were measured in turns: runs with the same value are a pair.
@@ -50,6 +50,8 @@ pub(crate) struct MergedRepetition {
     pub(crate) calls: u64,
     pub(crate) real: u64,
     pub(crate) cpu: u64,
+    /// Of another program, in place of samples.
+    pub(crate) stated: Option<Stated>,
 }
 
 /// The properties of a case that must be equal for its times to be comparable.
@@ -129,6 +131,12 @@ impl Series {
     /// The value over all runs.
     pub(crate) fn value(&self, metric: Metric) -> Option<f64> {
         metric.of(&self.parts())
+    }
+
+    /// How far off the values may be because another program printed them with few digits, relative to them.
+    pub(super) fn rounding(&self, metric: Metric) -> f64 {
+        let each = self.parts().into_iter().filter_map(|part| metric.stated(part.stated.as_ref()?));
+        each.map(Figure::share).fold(0.0, f64::max)
     }
 
     /// Every repetition of every run.
@@ -215,14 +223,29 @@ impl Series {
 }
 
 impl MergedRepetition {
-    /// `None` without samples, or if their precisions differ.
+    /// `None` without samples and stated figures, or if the precisions of samples differ.
     fn of(numbers: &[&Measurement]) -> Option<MergedRepetition> {
+        let stated = numbers.iter().find_map(|one| one.stated.as_deref().copied());
+        let samples = match stated {
+            Some(_) => Distribution::default(),
+            None => Distribution::merged(numbers.iter().map(|one| &one.samples))?,
+        };
         Some(MergedRepetition {
-            samples: Distribution::merged(numbers.iter().map(|one| &one.samples))?,
+            samples,
+            stated,
             calls: numbers.iter().map(|one| one.iterations).sum(),
             real: numbers.iter().map(|one| one.real_total).fold(0, u64::saturating_add),
             cpu: numbers.iter().map(|one| one.cpu_total).fold(0, u64::saturating_add),
         })
+    }
+}
+
+/// The name of a case with its size in bytes: the tools of Android 8 print 2048 as `2k`.
+fn whole_size(case: &Case) -> String {
+    let short = case.payload_bytes.checked_div(1024).map(|kib| format!("/{kib}k")).unwrap_or_default();
+    match case.name.strip_suffix(&short) {
+        Some(family) if case.payload_bytes >= 2048 => format!("{family}/{}", case.payload_bytes),
+        _ => case.name.clone(),
     }
 }
 
@@ -235,7 +258,7 @@ fn by_name(run: &Run) -> Vec<(String, Vec<&Case>)> {
                 let kept = case.name.split('/').filter(|part| !part.starts_with("pair:"));
                 kept.collect::<Vec<_>>().join("/")
             }
-            None => case.name.clone(),
+            None => whole_size(case),
         };
         match all.iter_mut().find(|(known, _)| *known == name) {
             Some((_, cases)) => cases.push(case),

@@ -15,6 +15,8 @@ const ENOUGH_FOR_ONE: usize = 5;
 const LEAST_REPETITIONS: usize = 4;
 /// Relative width of a histogram's buckets: a smaller spread cannot be seen.
 const FINEST: f64 = 5e-4;
+/// Rounding above which values that were printed alike are not told to be equal.
+const ROUNDED: f64 = 0.01;
 
 /// The data behind an interval and a probability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -30,6 +32,8 @@ pub enum Basis {
     Repetitions(usize, usize),
     /// The samples of single runs, taken as independent. The interval ignores the variation between runs.
     Samples,
+    /// Figures that another program stated of a single run: nothing is known of their variation.
+    Stated,
     /// Counted instructions, which repeat exactly.
     Counted,
     /// Counted instructions on a kernel whose scheduler varies now and then (the finding `counting`).
@@ -70,7 +74,11 @@ impl Basis {
             Basis::Pairs(n) => 2.0 / 2f64.powi(n.min(1000) as i32),
             Basis::Runs(m, n) => 2.0 / ways(m, n),
             Basis::OneAgainst(_) => 0.0,
-            Basis::Repetitions(..) | Basis::Samples | Basis::Counted | Basis::CountedLoosely => 1.0,
+            Basis::Repetitions(..)
+            | Basis::Samples
+            | Basis::Stated
+            | Basis::Counted
+            | Basis::CountedLoosely => 1.0,
         }
     }
 }
@@ -117,6 +125,8 @@ pub enum Undecided {
     FewRuns(usize),
     /// Only one run of a side.
     OneRun,
+    /// The difference is smaller than what the figures of another program were rounded to.
+    Printed,
 }
 
 impl Undecided {
@@ -127,6 +137,7 @@ impl Undecided {
             Undecided::Wide => "interval too wide".to_owned(),
             Undecided::FewRuns(needed) => format!("too few runs: {needed} of each are needed"),
             Undecided::OneRun => "one run a side".to_owned(),
+            Undecided::Printed => "printed with too few digits".to_owned(),
         }
     }
 }
@@ -157,6 +168,13 @@ pub struct RatioEstimate {
     pub p_beyond: Option<f64>,
     /// Probability of so fast a second side if it exceeded the limit.
     pub p_within: Option<f64>,
+    /// How far off the ratio may be, relative to it, because another program printed the values with few digits.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub rounding: f64,
+}
+
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 /// The values of both series; `None` if a side has none.
@@ -175,6 +193,12 @@ impl Values<'_> {
     }
 
     pub(super) fn estimate(&self, counted: Option<Basis>, options: &Options) -> RatioEstimate {
+        let rounding = self.a.rounding(self.metric) + self.b.rounding(self.metric);
+        RatioEstimate { rounding, ..self.exact_estimate(counted, options) }
+    }
+
+    /// The estimate if all values were exact.
+    fn exact_estimate(&self, counted: Option<Basis>, options: &Options) -> RatioEstimate {
         let plain = self.level_b() / self.level_a();
         if let (Some(basis), Metric::Median) = (counted, self.metric) {
             return RatioEstimate::untested(plain, None, basis);
@@ -236,6 +260,9 @@ impl Values<'_> {
             let estimate = between_groups(&a, &b, CONFIDENCE, SEED);
             return RatioEstimate::untested(plain, estimate, Basis::Repetitions(a.len(), b.len()));
         }
+        if [self.a, self.b].iter().any(|side| side.parts().iter().any(|part| part.stated.is_some())) {
+            return RatioEstimate::untested(plain, None, Basis::Stated);
+        }
         let sides = self.a.samples().zip(self.b.samples());
         let estimate = sides.and_then(|(a, b)| {
             let (a, b) =
@@ -265,6 +292,7 @@ impl RatioEstimate {
             p_unlike: None,
             p_beyond: None,
             p_within: None,
+            rounding: 0.0,
         }
     }
 
@@ -356,24 +384,26 @@ impl SamplingDistribution {
 
 /// The verdict on a ratio, one of a family of `family` cases for which its p-value `p` is corrected.
 pub(super) fn decide(found: &RatioEstimate, p: Option<f64>, family: usize) -> Verdict {
-    let RatioEstimate { ratio, interval, basis, p_unlike, .. } = *found;
+    let RatioEstimate { ratio, interval, basis, p_unlike, rounding, .. } = *found;
     if let Some(step) = basis.counted_step() {
         return beyond(Bounds { low: ratio, high: ratio }, step).unwrap_or(Verdict::Same);
     }
-    let Some(bounds) = interval else { return Verdict::CannotTell(Undecided::Wide) };
     if !basis.is_of_runs() {
         // However large the ratio: the placement by the scheduler alone can make one run take three times as long.
         return Verdict::CannotTell(Undecided::OneRun);
     }
+    let Some(bounds) = interval else { return Verdict::CannotTell(Undecided::Wide) };
     if !basis.can_tell(family) {
         return Verdict::CannotTell(Undecided::FewRuns(needed(basis, family)));
     }
     if p.is_some_and(|p| p < FALSE_ALARM)
         && let Some(verdict) = beyond(bounds, 0.0)
     {
-        return verdict;
+        let certain = beyond(bounds, rounding).is_some();
+        return if certain { verdict } else { Verdict::CannotTell(Undecided::Printed) };
     }
     match p_unlike.is_some_and(|p| p < 1.0 - CONFIDENCE) {
+        true if rounding > ROUNDED => Verdict::CannotTell(Undecided::Printed),
         true => Verdict::Same,
         false => Verdict::CannotTell(Undecided::Wide),
     }

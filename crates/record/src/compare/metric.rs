@@ -3,6 +3,7 @@
 
 use super::group::MergedRepetition;
 use crate::Distribution;
+use crate::schema::{Figure, Run, Stated};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
@@ -73,8 +74,54 @@ impl Metric {
         })
     }
 
+    /// The metric that is compared if none was asked for: the median, or the mean where another program measured, whose medians
+    /// are not known or coarse.
+    #[must_use]
+    pub fn usual<'r>(runs: impl IntoIterator<Item = &'r Run>) -> Metric {
+        let others = runs.into_iter().any(|run| run.imported.is_some());
+        if others { Metric::Mean } else { Metric::Median }
+    }
+
+    /// Its value among the figures that another program stated.
+    pub(super) fn stated(self, stated: &Stated) -> Option<Figure> {
+        match self {
+            Metric::Mean => stated.mean,
+            Metric::Cpu => stated.cpu,
+            Metric::Min => stated.min,
+            Metric::Max => stated.max,
+            Metric::Median => stated.p50,
+            Metric::P90 => stated.p90,
+            Metric::P95 => stated.p95,
+            Metric::P99 => stated.p99,
+            Metric::P999 => None,
+        }
+    }
+
+    /// Its value over repetitions of which only stated figures are known. Quantiles of several cannot be told from those of each.
+    fn over_stated(self, parts: &[&MergedRepetition]) -> Option<f64> {
+        let each = parts.iter().map(|part| Some((self.stated(part.stated.as_ref()?)?.value, part.calls)));
+        let each: Vec<(f64, u64)> = each.collect::<Option<_>>()?;
+        let values = each.iter().map(|(value, _)| *value);
+        match self {
+            Metric::Mean | Metric::Cpu => {
+                let calls: f64 = each.iter().map(|(_, calls)| *calls as f64).sum();
+                (calls > 0.0)
+                    .then(|| each.iter().map(|(value, calls)| value * *calls as f64).sum::<f64>() / calls)
+            }
+            Metric::Min => values.min_by(f64::total_cmp),
+            Metric::Max => values.max_by(f64::total_cmp),
+            _ => match each.as_slice() {
+                [(value, _)] => Some(*value),
+                _ => None,
+            },
+        }
+    }
+
     /// Its value over these repetitions; `None` if that is not above 0.
     pub(crate) fn of(self, parts: &[&MergedRepetition]) -> Option<f64> {
+        if parts.iter().any(|part| part.stated.is_some()) {
+            return self.over_stated(parts).filter(|value| *value > 0.0);
+        }
         let per_call = |total: &dyn Fn(&MergedRepetition) -> u64| {
             let calls: u64 = parts.iter().map(|part| part.calls).sum();
             let total: u64 = parts.iter().map(|part| total(part)).sum();

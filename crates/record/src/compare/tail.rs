@@ -90,6 +90,9 @@ pub(super) fn tails(a: &Series, b: &Series, counted: Option<Basis>, options: &Op
 /// Whether each run has samples beyond the quantile.
 fn is_told(series: &Series, metric: Metric) -> bool {
     let Some(quantile) = metric.quantile() else { return true };
+    if series.parts().iter().any(|part| part.stated.is_some()) {
+        return true;
+    }
     let calls =
         |run: &super::group::RunRepetitions| run.parts.iter().map(|part| part.samples.count).sum::<u64>();
     series.runs.iter().all(|run| calls(run) as f64 * (1.0 - quantile) >= 1.0 - 1e-9)

@@ -6,7 +6,7 @@ mod latency;
 
 use super::ReadError;
 use crate::distribution::{Distribution, bucket_width};
-use crate::schema::{Case, CpuLooks, Measurement, Repetition, Run};
+use crate::schema::{Case, CpuLooks, Figure, Measurement, Repetition, Run};
 use std::collections::HashSet;
 
 const MAX_NAME: usize = 200;
@@ -74,6 +74,13 @@ fn measurement(numbers: &Measurement) -> Result<(), Problem> {
     }
     if let Some(CpuLooks { taken, together }) = numbers.cpus.filter(|looks| looks.together > looks.taken) {
         return Err(format!("both sides on one CPU in {together} looks of {taken}"));
+    }
+    if let Some(stated) = &numbers.stated {
+        let sound =
+            |figure: &Figure| [figure.value, figure.within].iter().all(|value| (0.0..1e19).contains(value));
+        if !stated.figures().all(|figure| sound(&figure)) || numbers.samples.count > 0 {
+            return Err("stated figures that are no times, or beside samples".to_owned());
+        }
     }
     distribution(&numbers.samples)
 }

@@ -18,6 +18,10 @@ const REPEAT: &str = "One run of a side: \"within run\" is the noise inside a ru
      up to several times. To measure both sides in turns: binderperf ab --a SIDE --b SIDE -- TEST. To compare several \
      records of each side: binderperf compare a1.json,a2.json,a3.json b1.json,b2.json,b3.json";
 
+/// The last line of a comparison with one run of a side, by another program.
+const STATED: &str = "One run of a side, without single times: nothing but the size of the difference is known. Runs of one machine differ \
+     by more, up to several times. To compare several of each side: binderperf compare a1,a2,a3,a4 b1,b2,b3,b4";
+
 /// The value of `schema` in [`json()`].
 pub const SCHEMA: &str = "binderperf.comparison";
 /// The value of `schema` in [`gated_json`].
@@ -46,7 +50,7 @@ pub fn text(found: &Comparison) -> String {
     }
     text += &notes(found).iter().map(|note| format!("{note}\n")).collect::<String>();
     text += &format!("\n{}\n", verdict(found));
-    text + &if is_within_run(found) { format!("{REPEAT}\n") } else { String::new() }
+    text + &advice(found).map_or(String::new(), |advice| format!("{advice}\n"))
 }
 
 /// The comparison as Markdown.
@@ -76,8 +80,8 @@ pub fn markdown(found: &Comparison) -> String {
         text += &format!("| {plain} | {word} | {tail} |\n");
     }
     text.push('\n');
-    let repeat = is_within_run(found).then(|| REPEAT.to_owned());
-    let notes = notes(found).into_iter().filter(|note| !note.is_empty()).chain(repeat);
+    let advice = advice(found).map(str::to_owned);
+    let notes = notes(found).into_iter().filter(|note| !note.is_empty()).chain(advice);
     text + &notes.map(|note| format!("- {}\n", escaped(&note))).collect::<String>()
 }
 
@@ -299,6 +303,15 @@ fn interval(case: &CaseComparison) -> String {
     case.estimate
         .interval
         .map_or(String::new(), |bounds| format!("{}..{}{label}", percent(bounds.low), percent(bounds.high)))
+}
+
+/// What to do about too few runs.
+fn advice(found: &Comparison) -> Option<&'static str> {
+    let stated = found.cases.iter().any(|case| case.estimate.basis == Basis::Stated);
+    match is_within_run(found) {
+        true => Some(REPEAT),
+        false => stated.then_some(STATED),
+    }
 }
 
 /// Whether any interval ignores the variation between runs.

@@ -28,6 +28,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::imported;
 use super::latency::{heads, pair_cells};
 use crate::checkup::{self, Check, Checkup};
 use crate::schema::{Finding, Run, Severity};
@@ -171,6 +172,9 @@ fn numbers(run: &Run) -> Option<(Vec<String>, Vec<Vec<String>>)> {
     if let Some(experiment) = &run.background {
         return Some(background::table(run, experiment));
     }
+    if run.imported.is_some() {
+        return Some(imported::table(run));
+    }
     match &run.latency {
         Some(test) if test.sweep.is_some() => None,
         Some(test) => Some((heads().into_iter().map(str::to_owned).collect(), pair_cells(run, test))),
@@ -194,7 +198,8 @@ fn title(run: &Run) -> String {
 
 /// The driver of a run in words.
 fn driver(run: &Run) -> String {
-    run.driver.as_ref().map_or("no driver".to_owned(), |driver| format!("{} driver", driver.kind.name()))
+    let none = if run.imported.is_some() { "driver not known" } else { "no driver" };
+    run.driver.as_ref().map_or(none.to_owned(), |driver| format!("{} driver", driver.kind.name()))
 }
 
 #[cfg(test)]

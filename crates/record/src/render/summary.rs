@@ -6,6 +6,7 @@ use super::crowd;
 use super::flavours;
 use super::gbench::human;
 use super::grid::{Row, grid};
+use super::imported;
 use super::inversion;
 use super::latency;
 use super::overload;
@@ -34,6 +35,9 @@ const FIRST_RATIO: usize = 8;
 /// The whole text, which ends with `what_next`. Times are means over all repetitions, percentiles are over all
 /// samples; `x pipe` is the median of a case divided by that of the pipe control for its payload.
 pub fn summary(run: &Run, what_next: &str) -> String {
+    if let Some(imported) = &run.imported {
+        return imported::summary(run, imported) + what_next;
+    }
     let mut text = head(run);
     let tests: Vec<&Case> = run.cases.iter().filter(|case| case.kind == CaseKind::Test).collect();
     let controls_only = tests.is_empty();

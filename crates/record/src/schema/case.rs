@@ -2,6 +2,7 @@
 //! Not here: distributions of samples (`crate::distribution`), aggregates (`crate::stats`).
 
 use super::latency::Latency;
+use super::stated::Stated;
 use crate::distribution::Distribution;
 use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -165,6 +166,9 @@ pub struct Measurement {
     /// Further numbers, in the order in which they were set.
     #[serde(default)]
     pub counters: Counters,
+    /// The figures of another program, whose single times are not known; `None` where `samples` are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stated: Option<Box<Stated>>,
 }
 
 /// Looks at the CPUs of the caller and its server between calls, where the scheduler places them.

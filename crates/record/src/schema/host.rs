@@ -52,6 +52,8 @@ pub enum HostClass {
     Tcg,
     /// A guest that binderperf started under deterministic emulation: the clock counts instructions.
     Icount,
+    /// Not known: another program measured.
+    Unknown,
 }
 
 impl HostClass {
@@ -68,6 +70,7 @@ impl HostClass {
             HostClass::Kvm => "kvm",
             HostClass::Tcg => "tcg",
             HostClass::Icount => "icount",
+            HostClass::Unknown => "unknown",
         }
     }
 }

@@ -24,8 +24,8 @@ pub enum Tool {
 }
 
 /// Upper limit of the histogram of the newer tool, in ns, and the width of each of its 128 buckets.
-pub(in crate::render) const HISTOGRAM_NS: u64 = 50_000_000;
-pub(in crate::render) const BUCKET_NS: u64 = HISTOGRAM_NS / 128;
+pub(crate) const HISTOGRAM_NS: u64 = 50_000_000;
+pub(crate) const BUCKET_NS: u64 = HISTOGRAM_NS / 128;
 
 /// The line between two threads of `-v`.
 const RULE: &str = "--------------------------------------------------\n";

@@ -1,7 +1,7 @@
 //! The environment of a run as table rows.
 //! Not here: its problems (`Finding`s).
 
-use crate::render::device;
+use crate::render::{device, imported};
 use crate::schema::Run;
 
 /// Name and value of each known fact.
@@ -15,14 +15,26 @@ pub(super) fn rows(run: &Run) -> Vec<(&'static str, String)> {
         None => run.clock.name.clone(),
     };
     let known: [(&'static str, Option<String>); 15] = [
-        ("tool", Some(format!("{} {}{git}, {} build", tool.name, tool.version, tool.build_profile))),
-        ("machine", Some(format!("{}, {}", host.host_name, host.class.name()))),
+        (
+            "tool",
+            Some(match run.imported {
+                Some(_) => imported::name(run),
+                None => format!("{} {}{git}, {} build", tool.name, tool.version, tool.build_profile),
+            }),
+        ),
+        (
+            "machine",
+            Some(match run.imported {
+                Some(_) => host.host_name.clone(),
+                None => format!("{}, {}", host.host_name, host.class.name()),
+            }),
+        ),
         ("kernel", Some(format!("{} {}", kernel.release, kernel.machine).trim_end().to_owned())),
         ("kernel build", Some(kernel.version.clone())),
         ("preemption", kernel.preemption.clone()),
         ("driver", run.driver.as_ref().map(|driver| format!("{}, {}", driver.kind.name(), driver.details()))),
         ("driver chosen", run.driver.as_ref().map(|driver| driver.reason.clone())),
-        ("CPUs", Some(format!("{} {}", cpu.count, cpu.model).trim_end().to_owned())),
+        ("CPUs", (cpu.count > 0).then(|| format!("{} {}", cpu.count, cpu.model).trim_end().to_owned())),
         ("CPU clock", cpu.mhz.map(|mhz| format!("{mhz:.0} MHz"))),
         ("governor", cpu.governor.clone()),
         ("memory", host.memory_bytes.map(|bytes| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)))),
@@ -33,7 +45,7 @@ pub(super) fn rows(run: &Run) -> Vec<(&'static str, String)> {
         ),
         ("clock source", host.clocksource.clone()),
         ("clock", Some(clock)),
-        ("took", Some(units::duration(run.elapsed_ns as f64))),
+        ("took", run.imported.is_none().then(|| units::duration(run.elapsed_ns as f64))),
     ];
     known
         .into_iter()

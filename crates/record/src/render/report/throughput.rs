@@ -47,9 +47,9 @@ fn meaning_of(family: &str) -> &'static str {
     FAMILIES.iter().find(|(long, ..)| *long == family).map_or("", |(.., meaning)| meaning)
 }
 
-/// The families of a plain throughput test, subjects first; empty for other tests.
+/// The families of a plain throughput test, subjects first; empty for other tests, and for those of other programs.
 pub(super) fn families(run: &Run) -> Vec<Family<'_>> {
-    if run.latency.is_some() || run.is_experiment() {
+    if run.latency.is_some() || run.is_experiment() || run.imported.is_some() {
         return Vec::new();
     }
     let mut families: Vec<Family<'_>> = Vec::new();
