@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use record::ReadError;
 use record::across::{Across, By, Sample, across};
 use record::compare::Metric;
-use record::{ReadError, Run};
 
-use super::records::{files_of, is_first};
-use super::{Failure, OrExit, exit, input, note};
+use super::records::{files_of, is_first, runs};
+use super::{Failure, OrExit, exit, note};
 
 /// Folders within folders that are looked into.
 const DEPTH: u32 = 8;
@@ -37,8 +37,10 @@ pub(super) fn read(paths: &[PathBuf], grouping: Grouping, metric: Metric) -> Res
     }
     let mut samples = Vec::new();
     for file in &files {
-        match input::stream(file).map_err(ReadError::Io).and_then(Run::read) {
-            Ok(run) => samples.push(Sample::of(&file.display().to_string(), &run, metric)),
+        match runs(file) {
+            Ok(found) => {
+                samples.extend(found.iter().map(|run| Sample::of(&file.display().to_string(), run, metric)));
+            }
             // Other output of `run` in the same folder.
             Err(ReadError::Foreign { .. }) if !paths.contains(file) => {}
             Err(error) if paths.contains(file) => {

@@ -13,7 +13,8 @@ use super::{CommandResult, OrExit, exit};
 /// Compare records, or groups of them: differences of the environments, how much slower or faster each case is
 ///
 /// A and B are each a record, a folder of records, or several separated by commas. Several runs of each side (12 find 5 %
-/// on a noisy machine) say far more than one. `binderperf gate` fails on a regression.
+/// on a noisy machine) say far more than one. `binderperf gate` fails on a regression. A record may also be the output of another
+/// program: Google Benchmark's JSON, or what Android's Binder tests print.
 ///
 /// With --across any number of records and folders, and the folders in them, are grouped by device, kernel or build;
 /// those that stand out come first. `binderperf report --across` draws them.

@@ -1,13 +1,18 @@
 //! Records named on the command line, by file, folder or several separated by commas; and options about comparing them.
 //! Not here: reading one (`record::read`), comparing (`record::compare`).
 
+use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::SystemTime;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use record::across::Across;
 use record::compare::{Comparison, Group, Member, Metric, Options};
+use record::import::any;
+use record::read::MAX_BYTES;
 use record::render::across;
 use record::render::compare::{json, markdown, text};
 use record::{ReadError, Run};
@@ -46,9 +51,9 @@ pub(super) fn metrics() -> impl TypedValueParser<Value = Metric> {
 /// Options of a comparison and its output.
 #[derive(Clone, Debug, Args)]
 pub(super) struct CompareFlags {
-    /// The metric to compare
-    #[arg(help_heading = "Comparing", long, value_name = "METRIC", default_value = "median", value_parser = metrics())]
-    metric: Metric,
+    /// The metric to compare [default: median; mean of other programs' results]
+    #[arg(help_heading = "Comparing", long, value_name = "METRIC", value_parser = metrics())]
+    metric: Option<Metric>,
 
     /// "No difference" is said only if one of this size can be excluded
     #[arg(help_heading = "Comparing", long, value_name = "PERCENT", default_value = "5%")]
@@ -83,19 +88,21 @@ impl CompareFlags {
         if self.resolution.0 <= 0.0 {
             return Err("--resolution must be above 0%".to_owned());
         }
-        let Self { metric, force, .. } = *self;
+        let (metric, force) = (self.metric(), self.force);
         Ok(Options { metric, force, resolution: self.resolution.0, ..Options::default() })
     }
 
     /// The options and the two groups of records.
     pub(super) fn read(&self, a: &str, b: &str) -> Result<(Options, Group, Group), Failure> {
         let read = || Ok::<_, String>((self.options()?, group(a)?, group(b)?));
-        read().or_exit(exit::USAGE)
+        let (options, a, b) = read().or_exit(exit::USAGE)?;
+        let usual = Metric::usual(a.members.iter().chain(&b.members).map(|member| &member.run));
+        Ok((Options { metric: self.metric.unwrap_or(usual), ..options }, a, b))
     }
 
     /// The metric to compare.
     pub(super) fn metric(&self) -> Metric {
-        self.metric
+        self.metric.unwrap_or(Metric::Median)
     }
 
     /// Whether the result goes to a file.
@@ -143,7 +150,7 @@ pub(super) fn group(words: &str) -> Result<Group, String> {
     for path in paths {
         match Path::new(path).is_dir() {
             true => members.extend(folder(Path::new(path))?),
-            false => members.push(member(Path::new(path)).map_err(|error| error.in_words(path))?),
+            false => members.extend(in_file(Path::new(path)).map_err(|error| error.in_words(path))?),
         }
     }
     if members.is_empty() {
@@ -167,25 +174,66 @@ impl Unread {
     }
 }
 
-/// Reads one record.
+/// Reads a record, or the only run of another program's output.
 pub(super) fn read(path: &Path) -> Result<Run, Failure> {
+    match read_all(path)?.as_mut_slice() {
+        [run] => Ok(run.clone()),
+        several => {
+            let why = format_args!("{} has {} runs: give a file with one", path.display(), several.len());
+            Err(Failure::new(exit::USAGE, why))
+        }
+    }
+}
+
+/// Reads a record, or each run of another program's output.
+pub(super) fn read_all(path: &Path) -> Result<Vec<Run>, Failure> {
     let name = path.display().to_string();
-    member(path).map(|member| member.run).map_err(|error| error.in_words(&name)).or_exit(exit::USAGE)
+    let members = in_file(path).map_err(|error| error.in_words(&name)).or_exit(exit::USAGE)?;
+    Ok(members.into_iter().map(|member| member.run).collect())
 }
 
-fn member(path: &Path) -> Result<Member, Unread> {
-    let run = input::stream(path)
-        .map_err(Unread::Open)
-        .and_then(|file| Run::read(file).map_err(Unread::Content))?;
-    Ok(Member { file: path.display().to_string(), run })
+/// The runs of a file: a record, or each run of another program's output, whose date may be that of the file.
+pub(super) fn runs(path: &Path) -> Result<Vec<Run>, ReadError> {
+    runs_of(path, input::stream(path).map_err(ReadError::Io)?)
 }
 
-/// Every record among the `.json` files of a folder; other JSON is skipped.
+/// The runs of an open file.
+fn runs_of(path: &Path, file: impl Read) -> Result<Vec<Run>, ReadError> {
+    let changed = fs::metadata(path).and_then(|about| about.modified()).unwrap_or_else(|_| SystemTime::now());
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(ReadError::Io)?;
+    any(&bytes, &host::date(changed))
+}
+
+/// The runs of a file with its name, numbered where there are several.
+fn in_file(path: &Path) -> Result<Vec<Member>, Unread> {
+    // What cannot be opened is told apart from what cannot be read.
+    let file = input::stream(path).map_err(Unread::Open)?;
+    let runs = runs_of(path, file).map_err(Unread::Content)?;
+    let several = runs.len() > 1;
+    let named = (1..).zip(runs).map(|(number, run): (usize, Run)| {
+        let of = if several { format!(" (run {number})") } else { String::new() };
+        Member { file: format!("{}{of}", path.display()), run }
+    });
+    Ok(named.collect())
+}
+
+/// Every record, and every output of another program, among the `.json` and `.txt` files of a folder; others are skipped.
 fn folder(path: &Path) -> Result<Vec<Member>, String> {
     let mut members = Vec::new();
+    for file in files_of(path, "txt")? {
+        // Other text is no output of a test.
+        match in_file(&file) {
+            Ok(found) => members.extend(found),
+            Err(Unread::Content(error @ ReadError::Import(_))) => {
+                return Err(Unread::Content(error).in_words(&file.display().to_string()));
+            }
+            Err(_) => {}
+        }
+    }
     for file in files_of(path, "json")?.iter().filter(|file| !is_first(file)) {
-        match member(file) {
-            Ok(member) => members.push(member),
+        match in_file(file) {
+            Ok(found) => members.extend(found),
             // Other output of `run` in the same folder.
             Err(Unread::Content(ReadError::Foreign { found })) if found.starts_with("\"binderperf.") => {}
             Err(Unread::Content(ReadError::Foreign { .. })) => {

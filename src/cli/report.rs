@@ -113,9 +113,8 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Bundle, String> {
             |error: &io::Error| format!("cannot read {}: {}", path.display(), sys::errno::describe(error));
         let about = fs::metadata(path).map_err(|error| failed(&error))?;
         if !about.is_dir() {
-            let run = input::stream(path).map_err(|error| failed(&error))?;
-            let run = Run::read(run).map_err(|error| format!("{}: {error}", path.display()))?;
-            bundle.runs.push(Entry { name: name_of(path), run });
+            let runs = records::runs(path).map_err(|error| format!("{}: {error}", path.display()))?;
+            bundle.runs.extend(runs.into_iter().map(|run| Entry { name: name_of(path), run }));
             continue;
         }
         let before = bundle.runs.len();
@@ -212,8 +211,8 @@ fn causes(recording: &Path) -> Result<Option<Fragment>, String> {
 fn take(bundle: &mut Bundle, file: &Path) -> Result<(), String> {
     let bytes = fs::read(file)
         .map_err(|error| format!("cannot read {}: {}", file.display(), sys::errno::describe(&error)))?;
-    match Run::from_json(&bytes) {
-        Ok(run) => bundle.runs.push(Entry { name: name_of(file), run }),
+    match records::runs(file) {
+        Ok(runs) => bundle.runs.extend(runs.into_iter().map(|run| Entry { name: name_of(file), run })),
         // Other JSON is not ours.
         Err(ReadError::Foreign { .. }) => {
             bundle.checkup = Checkup::from_json(&bytes).ok().or(bundle.checkup.take());

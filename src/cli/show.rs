@@ -12,10 +12,13 @@ use record::render::summary::summary;
 use record::render::{latency, printable};
 
 use super::output::in_color;
-use super::records::read;
+use super::records::read_all;
 use super::{CommandResult, Failure, exit, say};
 
 /// Show a stored record, as tables or for other programs
+///
+/// Also the results of other programs: Google Benchmark's JSON, and what binderThroughputTest, hwbinderThroughputTest, schd-dbg and
+/// libhwbinder_latency print.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
     /// The record
@@ -84,18 +87,25 @@ pub(super) enum Form {
 
 /// Shows the record.
 pub(crate) fn run(arguments: &ShowArgs) -> CommandResult {
-    let run = read(&arguments.file)?;
+    for run in read_all(&arguments.file)? {
+        show(arguments, &run)?;
+    }
+    Ok(exit::FINE)
+}
+
+/// Shows one run.
+fn show(arguments: &ShowArgs, run: &Run) -> CommandResult {
     match arguments.format {
-        Shown::Any(form) => say(&form.of(&run)),
+        Shown::Any(form) => say(&form.of(run)),
         Shown::Latency(_) if run.latency.is_none() => {
             let (path, test) = (arguments.file.display(), printable(&run.plan.test));
             let why = format!("{path} is not of a latency test but of {test:?}: use --format=summary");
             Err(Failure::new(exit::USAGE, why))
         }
         Shown::Latency(LatencyForm::LatencyJson) => {
-            say(&latency::json(&run, &latency::Options { verbose: true, raw: true, android: false }))
+            say(&latency::json(run, &latency::Options { verbose: true, raw: true, android: false }))
         }
-        Shown::Latency(LatencyForm::LatencyTable) => say(&latency::table(&run)),
+        Shown::Latency(LatencyForm::LatencyTable) => say(&latency::table(run)),
     }
 }
 

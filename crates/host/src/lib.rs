@@ -70,6 +70,12 @@ pub fn now() -> String {
     sys::local_time::LocalTime::now().to_string()
 }
 
+/// The local time of a moment, as [`now`] writes it.
+#[must_use]
+pub fn date(moment: std::time::SystemTime) -> String {
+    sys::local_time::LocalTime::of(moment).to_string()
+}
+
 /// CPUs that this program may run on; at least 1.
 #[must_use]
 pub fn cpus() -> u32 {

@@ -14,6 +14,7 @@ mod figures;
 #[cfg(test)]
 mod fixtures;
 pub mod history;
+pub mod import;
 pub mod inversion;
 pub mod lava;
 pub mod matrix;

@@ -18,7 +18,13 @@ impl LocalTime {
     /// Now.
     #[must_use]
     pub fn now() -> Self {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self::of(SystemTime::now())
+    }
+
+    /// This moment; 1970 for one before.
+    #[must_use]
+    pub fn of(moment: SystemTime) -> Self {
+        let since_epoch = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
         let seconds = libc::time_t::try_from(since_epoch.as_secs()).unwrap_or(libc::time_t::MAX);
         // SAFETY: a tm is integers and a pointer, for which all-zero bytes are a value.
         let mut tm: libc::tm = unsafe { std::mem::zeroed() };
