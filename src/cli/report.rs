@@ -196,7 +196,8 @@ fn causes(recording: &Path) -> Result<Option<Fragment>, String> {
     let question = AnalysisOptions { worst: TOLD, filter, ..AnalysisOptions::default() };
     let unreadable = |failure: Failure| failure.message.unwrap_or_default();
     let analysis = answer(question, recording, None).map_err(unreadable)?;
-    if analysis.counts.calls == 0 {
+    let counts = analysis.counts;
+    if counts.calls + counts.unanswered + counts.failed == 0 {
         return Ok(None);
     }
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", recording.display());

@@ -16,7 +16,7 @@ pub(super) struct FilterArgs {
     #[arg(long, value_name = "N")]
     pid: Vec<i32>,
 
-    /// Only calls from or to threads with this in their name
+    /// Only calls from or to threads with this in their name, or in that of their process
     #[arg(long, value_name = "TEXT")]
     comm: Option<String>,
 

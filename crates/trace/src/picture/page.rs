@@ -179,7 +179,8 @@ impl<'a> Values<'a> {
             definitions: DEFINITIONS,
             warnings,
             facts: facts(analysis),
-            answer: Answer::of(analysis, &picture),
+            // A single call's picture is its own answer.
+            answer: Answer::of(analysis, &picture).filter(|_| title.is_some() || all().count() > 1),
             sums: sums(analysis),
             behind: analysis.behind.iter().map(|task| (task.to_string(), time(task.ns))).collect(),
             busiest: busiest.and_then(|data| burst(analysis, data)),

@@ -4,7 +4,9 @@
 use std::fmt::{self, Write};
 
 use super::codes::code_words;
-use super::{BlockingTask, ChainLink, FailureInfo, Inversions, OnewaySpam, Reason, SlowCall, ThreadInfo};
+use super::{
+    BlockingTask, CallSegment, ChainLink, FailureInfo, Inversions, OnewaySpam, Reason, SlowCall, ThreadInfo,
+};
 use crate::event::Prio;
 
 /// Causes whose clause says whom the thread waited for; those of the others say it themselves.
@@ -143,6 +145,13 @@ impl ChainLink {
 }
 
 impl Reason {
+    /// Whether a segment is one of this reason's.
+    fn is_of(&self, part: Option<&CallSegment>) -> bool {
+        part.is_some_and(|part| {
+            part.cause == self.cause && self.who.as_ref().map_or(0, |who| who.tid) == part.tid.max(0)
+        })
+    }
+
     /// Reason as a clause, with what the thread was doing and the chain of those it waited for.
     fn clause(&self) -> String {
         let mut text = self.head();
@@ -418,6 +427,11 @@ pub(super) fn sentence(slow: &SlowCall) -> String {
     } else if slow.late_preemption_ns > 0 && slow.late_preemption_ns >= slow.ns / 5 {
         let _ = write!(text, ". Preempted late: {}", time(slow.late_preemption_ns));
     }
+    // What it is in now may be new.
+    let now =
+        slow.reasons.iter().skip(1).find(|reason| slow.outcome == "cut" && reason.is_of(slow.parts.last()));
+    text.extend(now.map(|now| format!(". At the trace's end {}", now.clause())));
+    let reasons = reasons.filter(|reason| !now.is_some_and(|now| std::ptr::eq(now, *reason)));
     let more: Vec<String> =
         reasons.filter(|reason| reason.share >= WORTH_TELLING).take(4).map(Reason::clause).collect();
     if !more.is_empty() {

@@ -191,3 +191,24 @@ fn a_sleep_that_the_block_softirq_ends_was_for_a_disk() {
     assert!(block.contains("waited 38.0 ms for I/O, until softirq BLOCK woke it"), "{block}");
     assert!(timer.contains("slept uninterruptibly 38.0 ms until softirq TIMER woke it"), "{timer}");
 }
+
+#[test]
+fn what_an_unanswered_call_is_in_at_the_end_is_told_too() {
+    let mut scene = Scene::new();
+    let server = scene.named(20, "Binder:20_1");
+    scene.called(1000, 2);
+    // It computes for 60 ms, and waits for a monitor since.
+    scene.at(
+        61_000,
+        1,
+        20,
+        begin("monitor contention with owner other (77) at void a.x()(A.java:1) waiters=0 blocking from y"),
+    );
+    scene.sleeps(61_000, 1, server, State::Sleeping);
+    scene.at(81_000, 0, 9, begin("later"));
+    let call = scene.feed.finish().unanswered.remove(0);
+    let words = "is unanswered after 80.0 ms, at the trace's end: server Binder:20_1 20 ran for 60.0 ms. At the trace's end server \
+                 Binder:20_1 20 waited 20.0 ms for a monitor held by other 77";
+    assert!(call.verdict.contains(words), "{}", call.verdict);
+    assert_eq!(call.verdict.matches("for a monitor").count(), 1, "{}", call.verdict);
+}
