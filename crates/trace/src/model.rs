@@ -11,6 +11,7 @@ mod follow;
 mod free;
 pub(crate) mod history;
 mod method;
+mod sleep;
 mod slices;
 mod timeline;
 mod transaction;
@@ -74,6 +75,7 @@ impl Model {
         } else {
             self.history.shown.see(event);
             self.history.hear(event, names);
+            self.history.introduce(event);
             self.history.seen(event.ts, event.cpu, event.tid);
             self.schedule(event, names);
             if let Some(cpu) = self.history.cpu_mut(event.cpu) {
@@ -270,9 +272,6 @@ impl Model {
         let (ts, history) = (event.ts, &mut self.history);
         let waker = if event.context.in_interrupt() || event.tid <= 0 { -1 } else { event.tid };
         let by = (waker, event.cpu);
-        if matches!(event.kind, Kind::Waking(_) | Kind::Binder(..) | Kind::Print(_)) {
-            history.introduce(waker, event);
-        }
         match &event.kind {
             Kind::Switch { prev, state, next } => {
                 history.switch(ts, event.cpu, *prev, *state, *next);
@@ -291,8 +290,14 @@ impl Model {
             Kind::BlockedReason { tid, io_wait, caller } => {
                 history.blocked(*tid, SleepReason::in_function(names.text(caller.symbol), *io_wait), *caller);
             }
-            Kind::PiSetprio { task, new_prio } => history.reprioritise(ts, task.tid, *new_prio),
-            Kind::Migrate { task, to_cpu, .. } => history.migrate(ts, task.tid, *to_cpu),
+            Kind::PiSetprio { task, new_prio } => {
+                history.mention(*task);
+                history.reprioritise(ts, task.tid, *new_prio);
+            }
+            Kind::Migrate { task, to_cpu, .. } => {
+                history.mention(*task);
+                history.migrate(ts, task.tid, *to_cpu);
+            }
             Kind::Binder(flavour, binder) => self.binder(event, *flavour, binder),
             Kind::ReclaimBegin { .. } => self.slice(event, Some((Some(Cause::KernelReclaim), ""))),
             Kind::ReclaimEnd { .. } => self.slice(event, None),

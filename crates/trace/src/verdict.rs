@@ -109,7 +109,7 @@ pub struct AnalysisOptions {
     pub worst: usize,
     /// Selection of transactions.
     pub filter: Filter,
-    /// What the calls of a row of [`Analysis::groups`] have in common; `None`: the method, if the trace names any.
+    /// What the calls of a row of [`Analysis::groups`] have in common; `None`: the method, if the trace names any or has many.
     pub by: Option<By>,
 }
 
@@ -368,7 +368,7 @@ impl Analyzer {
         let describe_all =
             |calls: &[Transaction]| calls.iter().map(|call| self.describe(call, None, names)).collect();
         let span = self.model.span();
-        let by = options.by.or_else(|| tally.groups.are_named().then(By::default));
+        let by = options.by.or_else(|| tally.groups.are_worth_a_table().then(By::default));
         Analysis {
             span_ns: span.map_or(0, |(begin, end)| end - begin),
             events: report.events,

@@ -63,7 +63,7 @@ pub(super) struct AskArgs {
     #[command(flatten)]
     filter: FilterArgs,
 
-    /// A table of calls: by calling and called process, by interface, or by method [default: by method, if the trace names any]
+    /// A table of calls: by calling and called process, by interface, or by method [default: by method, if the trace names any or has many]
     #[arg(long, value_name = "WHAT", value_parser = choice::of(By::ALL))]
     by: Option<By>,
 }

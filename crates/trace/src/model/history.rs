@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::free::Free;
 use super::method::{NamedSlice, Side};
+pub(crate) use super::sleep::SleepReason;
 use super::timeline::Timeline;
 use super::watch::{Silence, Silent, Watch};
 use crate::cause::{Cause, Shown, SliceName, Waker};
@@ -38,37 +39,6 @@ pub(crate) enum SchedState {
     Runnable { cpu: u32, prio: Option<Prio>, waker: i32, on: u32, queued: bool },
     /// It waits for something else.
     Sleeping { state: State, place: CodeLocation, slept: SleepReason },
-}
-
-/// Reason of a sleep, from the kernel function that it was in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SleepReason {
-    Unsaid,
-    Io,
-    Futex,
-    KernelLock,
-    Reclaim,
-    Frozen,
-}
-
-impl SleepReason {
-    /// Fact: symbols of Linux 7.2 and of Android kernels, which have `sched_blocked_reason`.
-    pub(crate) fn in_function(symbol: &str, io_wait: bool) -> Self {
-        let has = |words: &[&str]| words.iter().any(|word| symbol.contains(word));
-        if symbol.contains("futex") {
-            Self::Futex
-        } else if has(&["refrigerator", "freezer"]) {
-            Self::Frozen
-        } else if has(&["reclaim", "shrink", "congestion_wait", "throttle_vm"]) {
-            Self::Reclaim
-        } else if has(&["mutex", "rwsem", "down_read", "down_write", "rt_lock", "rtlock"]) {
-            Self::KernelLock
-        } else if io_wait {
-            Self::Io
-        } else {
-            Self::Unsaid
-        }
-    }
 }
 
 /// Interrupt that occupies a CPU.
@@ -254,6 +224,8 @@ pub(crate) struct Cpu {
     pub(crate) khz: Timeline<u32>,
     pub(crate) highest_khz: u32,
     pub(crate) last_event: Option<u64>,
+    /// Thread of its last event.
+    last_tid: i32,
     /// Whether a switch of this CPU was seen: from then on the trace shows who has it.
     switched: bool,
     /// Silences while a task ran.
@@ -384,9 +356,14 @@ impl History {
         self.of_thread(tid, |thread| thread.run.push(since, SchedState::Running { cpu }));
     }
 
-    /// Takes over what an event of a thread says of it: its process, and its name if no scheduler's event has told it.
-    pub(crate) fn introduce(&mut self, tid: i32, event: &Event) {
-        let Some(thread) = self.thread_mut(tid) else { return };
+    /// Takes over what an event of a thread says of it: its process, and its name if no scheduler's event has told it. A
+    /// thread's further events in a row on a CPU say nothing new.
+    pub(crate) fn introduce(&mut self, event: &Event) {
+        let Some(cpu) = self.cpu_mut(event.cpu) else { return };
+        if std::mem::replace(&mut cpu.last_tid, event.tid) == event.tid {
+            return;
+        }
+        let Some(thread) = self.thread_mut(event.tid) else { return };
         thread.tgid = event.tgid.or(thread.tgid);
         if !thread.comm.is_some() {
             thread.comm = event.comm;
@@ -468,6 +445,13 @@ impl History {
                 _ => 0,
             }
         });
+    }
+
+    /// A thread's name, if no event of its own has told it.
+    pub(crate) fn mention(&mut self, task: Task) {
+        if let Some(thread) = self.thread_mut(task.tid).filter(|thread| !thread.comm.is_some()) {
+            thread.comm = task.comm;
+        }
     }
 
     /// Sets the reason of the sleep that just ended. The task may be enqueued already.

@@ -58,6 +58,8 @@ const MOST: usize = 4096;
 const ASLEEP_PERCENT: u64 = 90;
 /// Shortest time in nanoseconds of such a call: a short sleep is no poll.
 const LONG_SLEEP_NS: u64 = 1_000_000;
+/// Rows without a name from which on a table is shown unasked.
+const WORTH_A_TABLE: usize = 5;
 /// Minimum number of calls of a row that waits by design.
 const FEWEST_WAITS: u64 = 3;
 
@@ -146,9 +148,9 @@ impl Groups {
         row.waits += u64::from(waits(call));
     }
 
-    /// Whether any call has a name.
-    pub(super) fn are_named(&self) -> bool {
-        self.named
+    /// Whether any call has a name, or so many differ that a table tells something all the same.
+    pub(super) fn are_worth_a_table(&self) -> bool {
+        self.named || self.rows.len() >= WORTH_A_TABLE
     }
 
     /// The rows, those with the most time first and those that wait by design last.

@@ -4,7 +4,7 @@ mod chains;
 
 use super::*;
 use crate::event::fixtures::{event, received, reply, sent, switch, task};
-use crate::event::{State, Wake};
+use crate::event::{Binder, Flavour, State, Transaction, Wake};
 
 struct Feed {
     names: Names,
@@ -231,6 +231,18 @@ fn a_trace_without_names_has_a_table_only_if_asked_for() {
         feed.finish().groups.into_iter().map(|group| group.name).collect::<Vec<_>>()
     };
     assert!(groups(None).is_empty());
+    let mut feed = Feed::new(AnalysisOptions::default());
+    for code in 1..6_u32 {
+        let ts = u64::from(code) * 1000;
+        let call = Transaction { debug_id: 100, to_proc: 20, code, ..Transaction::default() };
+        feed.take(ts, 0, 10, Kind::Binder(Flavour::C, Binder::Transaction(call)));
+        feed.take(ts + 1, 1, 20, received(100));
+        feed.take(ts + 2, 1, 20, reply(101, 10));
+        feed.take(ts + u64::from(code), 0, 10, received(101));
+    }
+    let many = feed.finish();
+    assert_eq!((many.by, many.groups.len()), (Some(By::Method), 5));
+    assert_eq!(many.groups[0].name, "code 5 of node 0 of process 20");
     assert_eq!(groups(Some(By::Pair)), ["process 10 -> process 20"]);
     assert_eq!(groups(Some(By::Interface)), ["node 0 of process 20"]);
 }
