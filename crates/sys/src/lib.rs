@@ -12,6 +12,7 @@ pub mod clock;
 pub mod counting_alloc;
 pub mod descriptor;
 pub mod disk;
+pub mod draft;
 pub mod epoll;
 pub mod errno;
 pub mod file_key;
