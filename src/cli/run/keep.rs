@@ -1,4 +1,5 @@
-//! The folder of a run: its files, and errors in writing them. Where the disk is full, recordings make room for results.
+//! The folder of a run: its files, and errors in writing them. Where the disk is full, what is worth less makes room for
+//! what is worth more.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -42,6 +43,21 @@ const LEFT_BY_A_RUN: [&str; 12] = [
     TROUBLES,
 ];
 
+/// What a file is worth, the least first: on a full disk each gives way to those behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Worth {
+    /// A recording of a result that was disturbed and measured again.
+    FirstRecording,
+    /// The record of such a result.
+    FirstRecord,
+    /// A recording of a result that counts.
+    Recording,
+    /// The report, and what it is rendered from.
+    Report,
+    /// The record of a result that counts.
+    Record,
+}
+
 /// A folder, and the same results in memory, so that nothing is lost if the folder cannot be written.
 pub(super) struct Folder {
     path: PathBuf,
@@ -52,8 +68,8 @@ pub(super) struct Folder {
     pub(super) bundle: Bundle,
     /// How many runs of the bundle had their slow calls drawn.
     drawn: usize,
-    /// Recordings of disturbed first results.
-    first_recordings: Vec<String>,
+    /// Records and recordings of disturbed first results.
+    firsts: Vec<(Worth, String)>,
     troubles: Vec<String>,
 }
 
@@ -71,9 +87,7 @@ impl Folder {
             return Err(Failure::new(exit::USAGE, why));
         }
         // Checked before minutes of measuring, not after.
-        let first = path.join(format!(".binderperf-{}", std::process::id()));
-        std::fs::File::create_new(&first)
-            .and_then(|_| std::fs::remove_file(&first))
+        sys::draft::Draft::new(&path.join(REPORT))
             .map_err(|error| Failure::of_file(exit::INTERNAL, "write to", &path, &error))?;
         Ok(Self {
             path,
@@ -81,7 +95,7 @@ impl Folder {
             is_new,
             bundle: Bundle::default(),
             drawn: 0,
-            first_recordings: Vec::new(),
+            firsts: Vec::new(),
             troubles: Vec::new(),
         })
     }
@@ -115,8 +129,15 @@ impl Folder {
                 });
             }
         }
-        self.first_recordings.extend(report::recordings(run).map(str::to_owned));
-        self.put(&file, &run.to_json());
+        self.put_first(file, run);
+    }
+
+    /// Writes the record of a disturbed result.
+    fn put_first(&mut self, file: String, run: &Run) {
+        let recordings = report::recordings(run).map(|file| (Worth::FirstRecording, file.to_owned()));
+        self.firsts.extend(recordings);
+        self.put(&file, &run.to_json(), Worth::FirstRecord);
+        self.firsts.push((Worth::FirstRecord, file));
     }
 
     /// Adds a result to the report, and writes its record.
@@ -124,7 +145,7 @@ impl Folder {
         let (name, text) = (entry.name.clone(), entry.run.to_json());
         // First, so that its own recordings can make room for it.
         self.bundle.runs.push(entry);
-        self.put(&name, &text);
+        self.put(&name, &text, Worth::Record);
     }
 
     /// Takes over the files that a copy of this program left in another folder.
@@ -134,35 +155,31 @@ impl Folder {
         for entry in runs {
             let files: Vec<String> = report::recordings(&entry.run).map(str::to_owned).collect();
             self.add(entry);
-            files.iter().for_each(|file| self.copy(from, file));
+            files.iter().for_each(|file| self.copy(from, file, Worth::Recording));
         }
         // That there are some is among the troubles.
         for (file, run) in report::firsts(from) {
-            self.put(&file, &run.to_json());
-            report::recordings(&run).for_each(|file| self.copy(from, file));
+            self.put_first(file, &run);
+            report::recordings(&run).for_each(|file| self.copy(from, file, Worth::FirstRecording));
         }
         if let Some(checkup) = checkup {
             self.keep_checkup(checkup);
         }
         // What they were is among the troubles.
         if let Ok(text) = std::fs::read_to_string(from.join(COMPLAINTS)) {
-            self.put(COMPLAINTS, &text);
+            self.put(COMPLAINTS, &text, Worth::Report);
         }
     }
 
     /// Copies a recording.
-    fn copy(&mut self, from: &Path, file: &str) {
-        let copy = self.path.join(file);
-        if let Err(error) = std::fs::copy(from.join(file), &copy) {
-            let _ = std::fs::remove_file(&copy);
-            let why = sys::errno::describe(&error);
-            self.troubles.push(format!("could not write {}: {why}", copy.display()));
-        }
+    fn copy(&mut self, from: &Path, file: &str, worth: Worth) {
+        let from = from.join(file);
+        self.with_room(file, worth, &|copy| sys::draft::copy(&from, copy).map(drop));
     }
 
     /// Stores the doctor's findings.
     pub(super) fn keep_checkup(&mut self, checkup: Checkup) {
-        self.put(CHECKUP, &checkup.to_json());
+        self.put(CHECKUP, &checkup.to_json(), Worth::Report);
         self.bundle.checkup = Some(checkup);
     }
 
@@ -172,7 +189,7 @@ impl Folder {
             Ok(account) if account.is_clean() => {}
             Ok(account) => {
                 let text = account.to_string();
-                self.put(COMPLAINTS, &text);
+                self.put(COMPLAINTS, &text, Worth::Report);
                 self.complained(&text);
             }
             Err(why) => self.bundle.troubles.push(RunProblem::not_run("kernel log", why.to_string())),
@@ -190,18 +207,30 @@ impl Folder {
         });
     }
 
-    /// Writes a file. Where the disk is full, recordings are removed until it fits: results come first.
-    fn put(&mut self, name: &str, text: &str) -> Option<PathBuf> {
+    /// Writes a file, whole or not at all.
+    fn put(&mut self, name: &str, text: &str, worth: Worth) -> Option<PathBuf> {
+        self.with_room(name, worth, &|path| sys::draft::write(path, text))
+    }
+
+    /// Writes a file. Where the disk is full, files that are worth less are removed until it fits.
+    fn with_room(
+        &mut self,
+        name: &str,
+        worth: Worth,
+        write: &dyn Fn(&Path) -> std::io::Result<()>,
+    ) -> Option<PathBuf> {
         let path = self.path.join(name);
         loop {
-            let Err(error) = write_whole(&path, text) else { return Some(path) };
+            let Err(error) = write(&path) else { return Some(path) };
             let why = sys::errno::describe(&error);
             let is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
-            if is_full && let Some(recording) = self.largest_recording() {
-                // Its picture stays in the report.
-                self.explain();
-                if std::fs::remove_file(&recording).is_ok() {
-                    let (gone, kept) = (recording.display(), path.display());
+            if is_full && let Some((least, file)) = self.worth_least(worth) {
+                if least == Worth::Recording {
+                    // Its picture stays in the report.
+                    self.explain();
+                }
+                if std::fs::remove_file(&file).is_ok() {
+                    let (gone, kept) = (file.display(), path.display());
                     self.troubles.push(format!("removed {gone} to make room for {kept}: {why}"));
                     continue;
                 }
@@ -211,17 +240,16 @@ impl Folder {
         }
     }
 
-    /// The largest recording of a disturbed result that is still there, else of a result that counts.
-    fn largest_recording(&self) -> Option<PathBuf> {
-        let sized = |file: &str| {
+    /// Of the files that are there and worth less than this: the largest of those that are worth least.
+    fn worth_least(&self, than: Worth) -> Option<(Worth, PathBuf)> {
+        let counting = self.bundle.runs.iter().flat_map(|entry| report::recordings(&entry.run));
+        let counting = counting.map(|file| (Worth::Recording, file));
+        let firsts = self.firsts.iter().map(|(worth, file)| (*worth, file.as_str()));
+        let there = firsts.chain(counting).filter(|(worth, _)| *worth < than).filter_map(|(worth, file)| {
             let path = self.path.join(file);
-            Some((std::fs::metadata(&path).ok()?.len(), path))
-        };
-        let first = self.first_recordings.iter().filter_map(|file| sized(file)).max();
-        let counts = || {
-            self.bundle.runs.iter().flat_map(|entry| report::recordings(&entry.run)).filter_map(sized).max()
-        };
-        first.or_else(counts).map(|(_, path)| path)
+            Some((std::cmp::Reverse(worth), std::fs::metadata(&path).ok()?.len(), path))
+        });
+        there.max().map(|(worth, _, path)| (worth.0, path))
     }
 
     /// Draws the slow calls that were recorded and are not drawn yet.
@@ -233,10 +261,10 @@ impl Folder {
     /// Writes the report and the files to render it again; returns its path.
     pub(super) fn report(&mut self) -> Option<PathBuf> {
         if !self.bundle.troubles.is_empty() {
-            self.put(TROUBLES, &RunProblems::to_json(&self.bundle.troubles));
+            self.put(TROUBLES, &RunProblems::to_json(&self.bundle.troubles), Worth::Report);
         }
         match html(&self.bundle) {
-            Ok(page) => self.put(REPORT, &page),
+            Ok(page) => self.put(REPORT, &page, Worth::Report),
             Err(why) => {
                 self.troubles.push(why.to_string());
                 None
@@ -262,13 +290,6 @@ impl Folder {
             let _ = std::fs::remove_dir(&self.path);
         }
     }
-}
-
-/// Writes a file, and removes it if it does not fit: a part of a record cannot be read.
-fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
-    std::fs::write(path, text).inspect_err(|_| {
-        let _ = std::fs::remove_file(path);
-    })
 }
 
 /// The current time as `20261121T221530`.
@@ -338,6 +359,39 @@ mod tests {
         folder.keep("latency-hwbinder", with_recording("none.bptrace"));
         assert!(folder.troubles().last().is_some_and(|told| told.contains("latency-hwbinder.json: ENOSPC")));
         assert!(!out.join("latency-hwbinder.json").exists());
-        assert!(folder.put("small.json", "{}").is_some());
+        assert!(folder.put("small.json", "{}", Worth::Report).is_some());
+    }
+
+    /// The names in a folder, sorted.
+    fn names(out: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(out).expect("there").flatten();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn on_a_full_disk_what_was_rejected_makes_room_for_what_counts() {
+        let (first, second) = (with_recording("first.bptrace"), with_recording("second.bptrace"));
+        let room = second.to_json().len() / 1024;
+        // Of two records and two recordings of 60 KB, one record and one recording fit, and a page.
+        let Some(disk) = Small::new("worth", &format!("size={}k", room + 60 + 36)) else { return };
+        let out = disk.0.join("out");
+        let Ok(mut folder) = Folder::make(Some(out.clone())) else { panic!("no folder") };
+        std::fs::write(out.join("first.bptrace"), vec![0; 60_000]).expect("it fits");
+        folder.keep_first("latency-binder", &first);
+        assert_eq!(names(&out), ["first.bptrace", "latency-binder.first.json"]);
+        // The result that counts goes before both.
+        folder.keep("latency-binder", second.clone());
+        assert_eq!(names(&out), ["latency-binder.first.json", "latency-binder.json"].map(str::to_owned)[1..]);
+        let elsewhere = Small::new("elsewhere", "size=1m").expect("there was one");
+        std::fs::write(elsewhere.0.join("second.bptrace"), vec![0; 60_000]).expect("it fits");
+        folder.copy(&elsewhere.0, "second.bptrace", Worth::Recording);
+        // What was rejected does not push out what counts; the report does push out a recording.
+        folder.keep_first("latency-binder", &first);
+        assert_eq!(names(&out), ["latency-binder.json", "second.bptrace"]);
+        assert!(folder.put(REPORT, &"x".repeat(50_000), Worth::Report).is_some());
+        assert_eq!(names(&out), ["latency-binder.json", REPORT]);
     }
 }
