@@ -1,6 +1,8 @@
 //! The brokers of a run on the embedded driver: whether they live, and what a run says that lost one.
 //! Not here: noticing the end of one (`embedded::watch`), the rest of a run's findings (`doctor`).
 
+mod stopped;
+
 use std::time::{Duration, Instant};
 
 use backend::AnyContext;
@@ -9,12 +11,15 @@ use embedded::BrokerWatch;
 use procgroup::SharedBlock;
 use record::{Finding, Outcome, Run, Severity};
 
+use stopped::{Guarded, StopGuard};
+
 /// Time limit to see the end of a broker whose client failed: calls break a moment before the connection hangs up.
 const LAST_BREATH: Duration = Duration::from_millis(200);
 
 /// The brokers of a run; none on a kernel's driver.
 pub(crate) struct Brokers {
     watches: Vec<BrokerWatch>,
+    guard: StopGuard,
     start: Instant,
 }
 
@@ -27,9 +32,18 @@ impl Brokers {
         contexts: impl IntoIterator<Item = &'c AnyContext>,
         start: Instant,
     ) -> Result<Self, OpenError> {
-        let watches = contexts.into_iter().filter_map(|context| context.watch().transpose());
-        let watches = watches.collect::<Result<_, _>>()?;
-        Ok(Self { watches, start })
+        let (mut watches, mut guarded) = (Vec::new(), Vec::new());
+        for context in contexts {
+            let Some(watch) = context.watch()? else { continue };
+            let is_own = matches!(context, AnyContext::Embedded(context) if context.is_private());
+            // A broker that cannot be seen, or is a thread of this process, is not looked at.
+            if watch.pid() != 0 && watch.pid() != std::process::id() {
+                guarded.push(Guarded { pid: watch.pid(), is_own });
+            }
+            watches.push(watch);
+        }
+        let guard = StopGuard::start(guarded);
+        Ok(Self { watches, guard, start })
     }
 
     /// Their processes, without those in a pid namespace that this process cannot see, whose number is 0.
@@ -55,7 +69,7 @@ impl Brokers {
         if let Some(known) = run.broker_lost() {
             return Some(known.text.clone());
         }
-        let finding = finding(lost.pid(), self.start.elapsed(), doing);
+        let finding = finding(lost.pid(), self.guard.stopped(), self.start.elapsed(), doing);
         let why = finding.text.clone();
         run.findings.push(finding);
         run.complete = false;
@@ -83,17 +97,24 @@ impl Brokers {
     }
 }
 
-fn finding(pid: u32, after: Duration, doing: &str) -> Finding {
+fn finding(pid: u32, stopped: Option<u32>, after: Duration, doing: &str) -> Finding {
     let seconds = after.as_secs_f64();
+    let (what, fix) = match stopped == Some(pid) {
+        true => (
+            "was stopped by a signal (SIGSTOP) and not continued",
+            "find what stopped it (a shell's Ctrl-Z, a debugger, kill -STOP), then run again",
+        ),
+        false => (
+            "ended",
+            "find what ended it (the kernel log names processes that ran out of memory), then run again",
+        ),
+    };
     let text = format!(
-        "the embedded driver's broker (pid {pid}) ended while it was needed, noticed {seconds:.1} s after the start, in {doing}"
+        "the embedded driver's broker (pid {pid}) {what} while it was needed, noticed {seconds:.1} s after the start, in {doing}"
     );
     Finding {
         effect: Some("what was to be measured from then on is not in the record".to_owned()),
-        fix: Some(
-            "find what ended it (the kernel log names processes that ran out of memory), then run again"
-                .to_owned(),
-        ),
+        fix: Some(fix.to_owned()),
         ..Finding::new(Finding::BROKER_LOST, Severity::Error, text)
     }
 }

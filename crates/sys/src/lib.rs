@@ -36,6 +36,7 @@ pub mod notification;
 pub mod other_process;
 pub mod own_memory;
 pub mod page;
+pub mod parting;
 pub mod pid_one;
 pub mod private_folder;
 mod racing_copy;
