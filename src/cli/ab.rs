@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::ab::{AbOptions, Ended, Observer, Outcome, RunFailure, Side, execute};
+use bench::ab::{AbOptions, Ended, Observer, Outcome, RunFailure, Side, execute, is_record_of};
 use clap::Args;
 use record::compare::Options;
 use record::compare::gate::judge;
@@ -95,7 +95,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 /// Measures and compares.
 pub(crate) fn run(args: &AbArgs) -> CommandResult {
     let options = args.options().or_exit(exit::USAGE)?;
-    let _lock = FolderLock::take(&options.folder)?;
+    let _lock = FolderLock::take_without(&options.folder, |name| is_record_of(name, &["a", "b"]))?;
     let sink = args.flags.sink();
     if let Some(trouble) = sink.trouble() {
         return Err(Failure::new(exit::INTERNAL, trouble));

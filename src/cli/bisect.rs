@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::ab::{Bench, Ended, RunFailure, Side};
+use bench::ab::{Bench, Ended, RunFailure, Side, is_record_of};
 use clap::Args;
 use record::compare::gate::{GateOutcome, gate};
 use record::compare::{CannotCompare, Group, USUAL_RUNS};
@@ -22,6 +22,9 @@ const BAD: u8 = exit::FAILED;
 const SKIP: u8 = 125;
 /// Exit status that ends the bisection: the error would recur at each step.
 pub(super) const STOP: u8 = 128;
+
+/// The first part of a run's name.
+const STEP: &str = "step";
 
 /// The command's name.
 pub(super) const NAME: &str = "bisect-step";
@@ -74,7 +77,7 @@ pub(super) struct BisectArgs {
     #[arg(long)]
     broken_is_bad: bool,
 
-    /// Folder for the records of this step [default: a temporary one]
+    /// Folder for the records of this step, without any of another step [default: a temporary one]
     #[arg(help_heading = "Measuring", long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     records: Option<PathBuf>,
 
@@ -129,7 +132,8 @@ impl BisectArgs {
             let own = PrivateFolder::new("bisect").or_exit(STOP)?;
             return self.measure(own.path());
         };
-        let _lock = FolderLock::take(folder).map_err(|failure| Failure { status: STOP, ..failure })?;
+        let _lock = FolderLock::take_without(folder, |name| is_record_of(name, &[STEP]))
+            .map_err(|failure| Failure { status: STOP, ..failure })?;
         self.measure(folder)
     }
 
@@ -145,7 +149,7 @@ impl BisectArgs {
         let usual = if self.icount { 1 } else { USUAL_RUNS as u32 };
         for at in 1..=self.runs.unwrap_or(usual) {
             let result =
-                bench.run(&side, &format!("step-{at:03}"), ("bisect.run".to_owned(), at.to_string()));
+                bench.run(&side, &format!("{STEP}-{at:03}"), ("bisect.run".to_owned(), at.to_string()));
             if let Some(signal) = ftrace::stop_asked() {
                 note(format_args!("{}\n", Ended::Stopped(signal)));
                 return Err(Failure { status: STOP, message: None });

@@ -42,6 +42,26 @@ impl FolderLock {
         }
     }
 
+    /// [`Self::take`] for a folder that may not hold files of this kind from an earlier command: the results would mix.
+    ///
+    /// # Errors
+    /// See [`Self::take`]. There is such a file: the text names it.
+    pub(super) fn take_without(folder: &Path, is_result: impl Fn(&str) -> bool) -> Result<Self, Failure> {
+        let lock = Self::take(folder)?;
+        let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let names = names.filter_map(|name| name.into_string().ok());
+        match names.filter(|name| is_result(name)).min() {
+            None => Ok(lock),
+            Some(name) => {
+                let shown = folder.display();
+                let why = format!(
+                    "{shown} holds {name} of an earlier command, and results would mix: give another folder"
+                );
+                Err(Failure::new(exit::USAGE, why))
+            }
+        }
+    }
+
     /// [`Self::take`] for a folder that may not have been asked for.
     ///
     /// # Errors

@@ -50,6 +50,32 @@ fn a_delay_in_one_side_is_found_and_gated_and_compared_again_from_the_records() 
 }
 
 #[test]
+fn a_second_one_in_the_same_folder_is_refused() {
+    let folder = Folder::new("ab-second");
+    // What is called wrongly leaves no record, so it may be corrected.
+    ab(&folder, ["nosuchflag=1", ""], &[]).ended(2);
+    ab(&folder, ["", ""], &["--pairs=2"]).ended(0);
+    let kept = contents(folder.path("records/a-001.json"));
+    ab(&folder, ["", ""], &["--pairs=1"])
+        .ended(2)
+        .complained("holds a-001.json of an earlier command")
+        .complained("give another folder");
+    assert_eq!(contents(folder.path("records/a-001.json")), kept);
+    assert_eq!(std::fs::read_dir(folder.path("records")).expect("there").count(), 4);
+    let records = folder.path("step");
+    folder.write("step/step-012.json", "");
+    let good = folder.path("records/a-001.json");
+    step(&good, &[&["--records", &records][..], &TEST].concat())
+        .ended(128)
+        .complained("holds step-012.json of an earlier command");
+    folder.write("kept/queue-with.json", "");
+    let kept = folder.path("kept");
+    binderperf(&["trace", "accuracy", "--keep", &kept])
+        .ended(2)
+        .complained("holds queue-with.json of an earlier command");
+}
+
+#[test]
 fn it_stops_when_the_intervals_are_narrow_or_the_time_is_over() {
     let folder = Folder::new("ab-narrow");
     ab(&folder, ["inject=delay=300", "inject=delay=300"], &["--until-width=300%"])

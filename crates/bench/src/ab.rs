@@ -18,7 +18,7 @@ use record::compare::{
     CannotCompare, Comparison, Group, Options, PAIR_KEY, USUAL_RUNS, compare, pairs_needed,
 };
 
-pub use bench::{Bench, RunFailure};
+pub use bench::{Bench, RunFailure, is_record_of};
 use fastrand::Rng;
 pub use side::Side;
 

@@ -46,7 +46,8 @@ const HEAD: &str = "cause      calls affected named            clean alarms     
 
 /// Measures and prints a row for each cause, with some verdicts that were wrong.
 pub(super) fn run(args: &AccuracyArgs) -> CommandResult {
-    let _lock = FolderLock::of(args.keep.as_deref())?;
+    let keep = args.keep.as_deref();
+    let _lock = keep.map(|folder| FolderLock::take_without(folder, accuracy::is_kept)).transpose()?;
     let options = AccuracyOptions {
         causes: args.causes.clone(),
         driver: args.driver,

@@ -81,6 +81,8 @@ impl Bench {
         let guest = self.icount || side.is_guest();
         // Files from a guest arrive in a folder of their own.
         let back = self.folder.join(format!("{name}.guest"));
+        // Not the record's name: what is there is of an earlier run until this one is accepted.
+        let new = self.folder.join(format!("{name}.new"));
         let (left, words) = match guest {
             true => {
                 // A run that was killed may have left a record there.
@@ -93,7 +95,10 @@ impl Bench {
                 let words = side.words(&self.test, &back, Path::new("record.json"), self.icount);
                 (back.join("record.json"), words)
             }
-            false => (record.clone(), side.words(&self.test, &self.folder, &record, false)),
+            false => {
+                let _ = fs::remove_file(&new);
+                (new.clone(), side.words(&self.test, &self.folder, &new, false))
+            }
         };
         let status = self.child(side, &words, &log)?;
         let run = File::open(&left).map_err(|_| "it left no record".to_owned());
@@ -114,6 +119,7 @@ impl Bench {
         };
         if outcome.is_ok() {
             let _ = fs::remove_file(&log);
+            let _ = fs::remove_file(&new);
         } else {
             // The partial record stays, under a name that a reader of the folder ignores.
             let _ = fs::rename(&left, self.folder.join(format!("{name}.refused")));
@@ -129,7 +135,7 @@ impl Bench {
     fn keep(&self, mut run: Run, record: &Path, mark: (String, String)) -> Result<Member, RunFailure> {
         run.context.retain(|(key, _)| *key != mark.0);
         run.context.push(mark);
-        fs::write(record, run.to_json()).map_err(|error| unwritten(record, &error))?;
+        sys::draft::write(record, run.to_json()).map_err(|error| unwritten(record, &error))?;
         Ok(Member { file: record.display().to_string(), run })
     }
 
@@ -149,6 +155,14 @@ impl Bench {
         wait(&mut child, self.patience)
             .map_err(|error| RunFailure::Here(format!("waiting for a run: {}", sys::errno::describe(&error))))
     }
+}
+
+/// Whether a file of this name holds a run, accepted or not, of one of these sides or series.
+#[must_use]
+pub fn is_record_of(name: &str, sides: &[&str]) -> bool {
+    let Some((stem, "json" | "refused")) = name.split_once('.') else { return false };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    stem.rsplit_once('-').is_some_and(|(side, number)| sides.contains(&side) && is_number(number))
 }
 
 /// Returns true if any case has numbers.

@@ -38,6 +38,9 @@ const EXAMPLES: usize = 3;
 /// Trace buffer per CPU, in KB.
 const BUFFER_KB: u64 = 8192;
 
+/// Ends of the names of files that are kept: without a cause, and with it.
+const WAYS: [&str; 2] = ["without", "with"];
+
 /// Options of an accuracy check.
 #[derive(Clone, Debug)]
 pub struct AccuracyOptions {
@@ -225,7 +228,7 @@ impl AccuracyTest<'_> {
 
     /// Records and analyses a latency test with or without a cause; `None` if a signal left no result.
     fn record(&self, cause: Cause, with: bool) -> Result<Option<Recorded>, CheckError> {
-        let way = if with { "with" } else { "without" };
+        let way = WAYS[usize::from(with)];
         let path = |end: &str| self.folder.path.join(format!("{cause}-{way}.{end}"));
         let (file, document) = (path("trace"), path("json"));
         let (always, puts_in) = cause.words(self.embedded, self.cpus);
@@ -268,6 +271,13 @@ impl AccuracyTest<'_> {
             analysis,
         }))
     }
+}
+
+/// Whether a file of this name is one that a check keeps.
+#[must_use]
+pub fn is_kept(name: &str) -> bool {
+    let Some((stem, "trace" | "json")) = name.split_once('.') else { return false };
+    stem.rsplit_once('-').is_some_and(|(_, way)| WAYS.contains(&way))
 }
 
 fn analyse(file: &Path) -> Result<Analysis, ::trace::file::OpenError> {
