@@ -7,6 +7,7 @@ mod conformance;
 mod doctor;
 mod forward;
 mod inside;
+mod killed;
 mod lava;
 mod matrix;
 mod patched;
