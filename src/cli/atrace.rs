@@ -10,6 +10,7 @@ use clap::Parser;
 use ftrace::atrace::{Plan, Session};
 use ftrace::categories::{self, Category};
 use ftrace::tracefs::{TraceError, Tracefs};
+use sys::draft::Draft;
 
 use super::{A_YEAR_S, CommandResult, Failure, exit, input, note, parse, say, terminal};
 
@@ -94,6 +95,28 @@ pub(super) struct Words {
     categories: Vec<String>,
 }
 
+/// Where a recording goes.
+enum Output {
+    Stdout(Box<dyn Write>),
+    File(Draft),
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stdout(stdout) => stdout.write(bytes),
+            Self::File(draft) => draft.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stdout(stdout) => stdout.flush(),
+            Self::File(draft) => draft.flush(),
+        }
+    }
+}
+
 /// A signal ended it.
 const STOPPED: Failure = Failure { status: exit::FAILED, message: None };
 
@@ -163,9 +186,9 @@ impl Words {
         if self.async_start {
             return say("capturing trace...");
         }
-        let recorded = self.record(&session, &mut *output);
+        let recorded = self.record(&session, &mut output);
         let restored = session.restore();
-        recorded?;
+        recorded.and_then(|()| self.kept(output))?;
         restored?;
         Ok(exit::FINE)
     }
@@ -214,7 +237,9 @@ impl Words {
         if self.async_stop {
             session.stop()?;
         }
-        self.dump(session, &mut *output)?;
+        self.dump(session, &mut output)?;
+        // The buffer has it until the file does.
+        self.kept(output)?;
         if self.async_stop {
             session.restore()?;
         } else {
@@ -240,14 +265,21 @@ impl Words {
         self.output.as_deref().unwrap_or(Path::new("the standard output"))
     }
 
-    fn open_output(&self) -> Result<Box<dyn Write>, TraceError> {
-        match &self.output {
-            None => Ok(terminal::passed_on()),
-            Some(path) => match std::fs::File::create(path) {
-                Ok(file) => Ok(Box::new(file)),
-                Err(error) => Err(TraceError::Output { place: path.clone(), error }),
-            },
+    fn open_output(&self) -> Result<Output, TraceError> {
+        let Some(path) = &self.output else { return Ok(Output::Stdout(terminal::passed_on())) };
+        let mut draft =
+            Draft::new(path).map_err(|error| TraceError::Output { place: path.clone(), error })?;
+        if self.stream {
+            draft.show();
         }
+        Ok(Output::File(draft))
+    }
+
+    /// Puts the file in its place, if there is one.
+    fn kept(&self, output: Output) -> Result<(), Failure> {
+        let Output::File(draft) = output else { return Ok(()) };
+        let unwritten = |error| TraceError::Output { place: self.place().to_owned(), error };
+        Ok(draft.commit().map_err(unwritten)?)
     }
 
     /// Waits for some seconds or a signal.

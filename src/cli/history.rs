@@ -109,7 +109,9 @@ fn append(path: &Path, found: Vec<Entry>) -> io::Result<usize> {
     let start = if bytes.last().is_some_and(|byte| *byte != b'\n') { "\n" } else { "" };
     let lines: String = added.iter().map(Entry::line).collect();
     if !lines.is_empty() {
-        file.write_all(format!("{start}{lines}").as_bytes())?;
+        let written = file.write_all(format!("{start}{lines}").as_bytes()).and_then(|()| file.sync_all());
+        // A disk that is full: a part of a run would pass for all of it.
+        written.inspect_err(|_| drop(file.set_len(bytes.len() as u64)))?;
     }
     Ok(added.len())
 }

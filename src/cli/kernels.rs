@@ -184,12 +184,8 @@ impl BuildArgs {
 
 /// Copies the image, whole or not at all.
 fn copied(image: &Path, out: &Path) -> Result<(), Failure> {
-    let draft = out.with_extension(format!("{}.part", std::process::id()));
-    let result = std::fs::copy(image, &draft).and_then(|_| std::fs::rename(&draft, out));
-    result.map_err(|error| {
-        let _ = std::fs::remove_file(&draft);
-        Failure::of_file(exit::INTERNAL, "write", out, &error)
-    })
+    let copied = sys::draft::copy(image, out).map(drop);
+    copied.map_err(|error| Failure::of_file(exit::INTERNAL, "write", out, &error))
 }
 
 impl KernelsArgs {

@@ -53,7 +53,7 @@ impl Outputs {
     /// Writes the record and reports outputs that failed; returns the exit status.
     pub(super) fn finish(mut self, run: &Run, verdict: impl FnOnce(&Run) -> u8) -> u8 {
         if let Some(record) = &mut self.record {
-            record.put(&run.to_json());
+            record.keep_record(run);
         }
         let status = verdict(run);
         let failed: Vec<String> = [Some(&self.stdout), self.record.as_ref()]

@@ -3,49 +3,116 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bench::plan::gbench::Color;
+use record::Run;
+use sys::draft::{Draft, Kept};
 
 use super::terminal::{self, tamed};
-use super::{Failure, exit};
+use super::{Failure, exit, note};
 
 /// An output. After the first error it writes no more, and keeps the error.
+///
+/// A file takes the place of an older one when it is kept, and not before: what ends without a result leaves the older one.
 pub(super) struct Sink {
     name: String,
-    writer: Box<dyn Write>,
+    writer: Writer,
     error: Option<io::Error>,
+}
+
+enum Writer {
+    Stdout(Box<dyn Write>),
+    File {
+        draft: Draft,
+        path: PathBuf,
+        /// Whether each part is of use, even if no more follows.
+        in_parts: bool,
+    },
+    /// A file that is in its place, or that could not be begun.
+    Done,
 }
 
 impl Sink {
     /// The standard output.
     pub(super) fn stdout() -> Self {
-        Self { name: "standard output".to_owned(), writer: Box::new(terminal::own()), error: None }
+        let name = "standard output".to_owned();
+        Self { name, writer: Writer::Stdout(Box::new(terminal::own())), error: None }
     }
 
-    /// A file, created or truncated now, so that a bad path shows before anything is measured.
+    /// A file that is written at the end. It is begun now, so that a bad path shows before anything is measured.
     pub(super) fn file(path: &Path) -> Self {
+        Self::begun(path, false)
+    }
+
+    /// A file whose rows are written as they are measured; until it is kept they are in another file beside it.
+    pub(super) fn in_parts(path: &Path) -> Self {
+        Self::begun(path, true)
+    }
+
+    fn begun(path: &Path, in_parts: bool) -> Self {
         let name = path.display().to_string();
-        match File::create(path) {
-            Ok(file) => Self { name, writer: Box::new(file), error: None },
-            Err(error) => Self { name, writer: Box::new(io::sink()), error: Some(error) },
+        match Draft::new(path) {
+            Ok(draft) => {
+                Self { name, writer: Writer::File { draft, path: path.to_owned(), in_parts }, error: None }
+            }
+            Err(error) => Self { name, writer: Writer::Done, error: Some(error) },
         }
     }
 
     /// Writes and flushes text, in which nothing steers a terminal: a file may be shown there, too. JSON stays the same.
     pub(super) fn put(&mut self, text: &str) {
-        if self.error.is_none()
-            && let Err(error) =
-                self.writer.write_all(tamed(text).as_bytes()).and_then(|()| self.writer.flush())
-        {
-            self.error = Some(error);
+        if self.error.is_some() || text.is_empty() {
+            return;
+        }
+        let text = tamed(text);
+        let written = match &mut self.writer {
+            Writer::Stdout(stdout) => stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()),
+            Writer::File { draft, in_parts, .. } => {
+                if *in_parts {
+                    draft.show();
+                }
+                draft.write_all(text.as_bytes())
+            }
+            Writer::Done => Ok(()),
+        };
+        self.error = written.err();
+    }
+
+    /// Puts a file in its place, unless an error came before. What is no whole result does not replace an older one: it goes
+    /// beside it, and that is said.
+    pub(super) fn keep(&mut self, is_whole: bool) {
+        let Writer::File { draft, .. } = std::mem::replace(&mut self.writer, Writer::Done) else { return };
+        if self.error.is_some() {
+            return;
+        }
+        match if is_whole { draft.commit().map(|()| Kept::There) } else { draft.commit_part() } {
+            Ok(Kept::There) => {}
+            Ok(Kept::Beside(part)) => {
+                let part = part.display();
+                note(format_args!("{} stays as it was: this result is a part, in {part}\n", self.name));
+            }
+            Err(error) => self.error = Some(error),
         }
     }
 
-    /// Writes a whole text.
+    /// Writes a whole text, and keeps it.
     pub(super) fn deliver(mut self, text: &str) -> Result<(), Failure> {
         self.put(text);
+        self.keep(true);
         self.trouble().map_or(Ok(()), |trouble| Err(Failure::new(exit::INTERNAL, trouble)))
+    }
+
+    /// Writes a record, and keeps it. That of a run that ended early replaces only one that ended early, too.
+    pub(super) fn keep_record(&mut self, run: &Run) {
+        self.put(&run.to_json());
+        let older = match &self.writer {
+            Writer::File { path, .. } if !run.complete && path.is_file() => {
+                File::open(path).ok().and_then(|file| Run::read(file).ok())
+            }
+            _ => None,
+        };
+        self.keep(run.complete || older.is_some_and(|older| !older.complete));
     }
 
     /// The error message, if writing failed. A closed pipe is no error.

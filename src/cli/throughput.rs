@@ -227,9 +227,7 @@ impl Call {
         if outputs.are_unwanted() {
             return End::Fine;
         }
-        if let Some(file) = &mut outputs.record {
-            file.put(&run.to_json());
-        }
+        outputs.keep(&run);
         let end = self.verdict(&run);
         let all: Vec<&Sink> = outputs.all().collect();
         tell_troubles(&all).unwrap_or(end)
@@ -281,8 +279,18 @@ impl Outputs {
     fn open(call: &Call) -> Self {
         Self {
             stdout: Sink::stdout(),
-            out: call.flags.out.as_deref().map(Sink::file),
+            out: call.flags.out.as_deref().map(Sink::in_parts),
             record: call.own.record.as_deref().map(Sink::file),
+        }
+    }
+
+    /// Puts the files in their places.
+    fn keep(&mut self, run: &Run) {
+        if let Some(out) = &mut self.out {
+            out.keep(run.complete);
+        }
+        if let Some(record) = &mut self.record {
+            record.keep_record(run);
         }
     }
 

@@ -284,7 +284,7 @@ pub(crate) fn probe(args: &ProbeArgs) -> CommandResult {
     for file in &args.file {
         let strange = || format!("--file {file}: it must be NAME=TEXT");
         let (name, text) = file.split_once('=').ok_or_else(strange).or_exit(exit::UNABLE)?;
-        std::fs::write(name, text).or_exit(exit::UNABLE)?;
+        sys::draft::write(Path::new(name), text).or_exit(exit::UNABLE)?;
     }
     std::thread::sleep(Duration::from_secs(args.sleep));
     if args.panic {

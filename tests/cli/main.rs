@@ -28,6 +28,7 @@ mod load;
 mod manual;
 mod matrix;
 mod names;
+mod old_results;
 mod on;
 mod on_hostile;
 mod orphans;

@@ -26,6 +26,11 @@ fn faults(path: &str, source: &str) -> Vec<String> {
     if shipped && (code.contains("thread::spawn(") || code.contains("Builder::new().spawn(")) {
         faults.push(format!("{path} starts a thread without a name; use sys::title::thread"));
     }
+    // An older file would be lost if the command failed then.
+    let creates = ["File::create(", "fs::write(", "fs::copy("].iter().find(|word| code.contains(**word));
+    if let Some(word) = creates.filter(|_| path.starts_with("src/")) {
+        faults.push(format!("{path} writes a file with {word}...), use sys::draft, which replaces an older one when it is whole"));
+    }
     let is_root = path.ends_with("src/lib.rs") || path == "src/main.rs";
     let forbids = source.lines().any(|line| line == "#![forbid(unsafe_code)]");
     let may_be_unsafe = ["crates/sys/src/lib.rs", "crates/preload/src/lib.rs"].contains(&path);
@@ -58,6 +63,7 @@ fn a_careless_file_is_noticed() {
         ("src/x.rs", "use std::io;\n", "does not begin with a header"),
         ("src/x.rs", long.as_str(), "601 lines"),
         ("src/x.rs", "//! X.\nlet thread = std::thread::spawn(work);\n", "without a name"),
+        ("src/x.rs", "//! X.\nstd::fs::write(path, text)?;\n", "use sys::draft"),
         ("crates/preload/src/calls.rs", "//! X.\nunsafe { call() };\n", "has unsafe code"),
         ("crates/bench/src/lib.rs", "//! X.\n// #![forbid(unsafe_code)]\n", "does not forbid"),
     ] {

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use sys::draft::{Draft, Kept};
 use trace::file::{Head, TracefsText, Writer};
 
 use super::atrace::use_of;
@@ -109,19 +110,21 @@ impl Counts {
     }
 }
 
-/// Records. SIGINT and SIGTERM end the recording and keep its events.
+/// Records. SIGINT and SIGTERM end the recording and keep its events. Until then they are in a file beside the output
+/// ([`sys::draft::PARTIAL`]), where they stay if this process is killed; an older output is replaced at the end.
 ///
 /// # Errors
 /// [`TraceError::Missing`], [`TraceError::Denied`]: tracing is not available. [`TraceError::Usage`]: no such command,
 /// or the buffer is too large. [`TraceError::Output`]: the file could not be written. [`TraceError::Refused`]:
 /// another failure. No instance is left behind.
+/// What was recorded until an error stays, beside an older output.
 pub fn record(plan: &Plan, observer: &mut dyn Observer) -> Result<Summary, TraceError> {
     let tracefs = Tracefs::find()?;
     let mut notes = Vec::from_iter(others(&tracefs));
     check_size(plan.buffer_kb, tracefs.global().cpus()?.len())?;
     sys::stop_signal::catch().map_err(TraceError::refused("catching signals"))?;
     let output = TraceError::output(&plan.output);
-    let file = File::create(&plan.output).map_err(&output)?;
+    let mut draft = Draft::new(&plan.output).map_err(&output)?;
     let log = std::path::absolute(&plan.output).map_err(&output)?;
     let instance = Instance::new(&tracefs)?;
     let buffer = instance.buffer();
@@ -131,21 +134,57 @@ pub fn record(plan: &Plan, observer: &mut dyn Observer) -> Result<Summary, Trace
     let marks = plan.shared_marks.then(|| copied_from(&tracefs, buffer)).transpose()?;
     let cpus = buffer.cpus()?;
     let head = head(buffer, &cpus)?;
-    let (clock, page_bytes) = (head.clock.clone(), head.page_size as usize);
-    let writer = Writer::create(file, &head).map_err(output)?;
-    let shared = Shared::new(writer, &plan.output).in_part();
+    let clock = head.clock.clone();
+    // Only now: a request that is refused leaves an older part.
+    draft.show();
+    let file = || draft.file().try_clone();
+    let writer = file().and_then(|file| Writer::create(file, &head)).map_err(&output)?;
+    let shared = Shared::new(writer, &plan.output).in_part(file().map_err(&output)?);
     write_formats(&tracefs, &found.events, &shared);
     observer.begins(&notes);
-    let pipes = cpus.iter().map(|cpu| Pipe::open(buffer, *cpu, page_bytes)).collect::<Result<Vec<_>, _>>()?;
-    let steal = host::Steal::now();
     let places = Places { marks, log };
-    let (ended, stopped_early) = run(plan, buffer, pipes, &shared, &places, observer)?;
-    let stolen_ns = steal.and_then(|steal| steal.since_ns());
-    shared.write(|writer| writer.head(&Head { stolen_ns, ..head }));
-    let cpus = write_end(&tracefs, buffer, &cpus, &shared);
-    shared.finish()?;
+    let taken = taken(plan, (&tracefs, buffer, &cpus), head, &shared, &places, observer);
+    let (ended, stopped_early, cpus) = kept(draft, &plan.output, taken)?;
     let bytes = std::fs::metadata(&plan.output).map_or(0, |file| file.len());
     Ok(Summary { bytes, cpus, clock, ended, stopped_early, left: let_go(instance) })
+}
+
+/// Records into the file; returns how the work ended, whether tracing was stopped before, and what each CPU has.
+fn taken(
+    plan: &Plan,
+    (tracefs, buffer, cpus): (&Tracefs, &Buffer, &[u32]),
+    head: Head,
+    shared: &Shared,
+    places: &Places,
+    observer: &mut dyn Observer,
+) -> Result<(Ended, bool, Vec<Counts>), TraceError> {
+    let page_bytes = head.page_size as usize;
+    let pipes = cpus.iter().map(|cpu| Pipe::open(buffer, *cpu, page_bytes)).collect::<Result<Vec<_>, _>>()?;
+    let steal = host::Steal::now();
+    let (ended, stopped_early) = run(plan, buffer, pipes, shared, places, observer)?;
+    let stolen_ns = steal.and_then(|steal| steal.since_ns());
+    shared.write(|writer| writer.head(&Head { stolen_ns, ..head }));
+    let cpus = write_end(tracefs, buffer, cpus, shared);
+    shared.finish()?;
+    Ok((ended, stopped_early, cpus))
+}
+
+/// Puts a recording in its place. Of one that failed the part stays, beside an older recording; of one that did not begin
+/// nothing does.
+fn kept<T>(draft: Draft, output: &Path, taken: Result<T, TraceError>) -> Result<T, TraceError> {
+    match taken {
+        Ok(taken) => draft.commit().map(|()| taken).map_err(TraceError::output(output)),
+        Err(error @ TraceError::Usage(_)) => {
+            draft.discard();
+            Err(error)
+        }
+        Err(error) => match (error, draft.commit_part()) {
+            (TraceError::Output { error, .. }, Ok(Kept::Beside(place))) => {
+                Err(TraceError::Output { place, error })
+            }
+            (error, _) => Err(error),
+        },
+    }
 }
 
 /// Files that the recorded command is told of.

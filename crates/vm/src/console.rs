@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use sys::draft::Draft;
 use sys::folder::Folder;
 use sys::private_folder::shown;
 
@@ -36,23 +37,43 @@ pub(super) fn path_for_child(file: &File) -> String {
 /// The console's output file.
 #[derive(Debug)]
 pub(super) struct Console {
-    pub(super) file: File,
+    file: File,
+    /// That of the user, until it is in its place.
+    draft: Option<Draft>,
 }
 
 impl Console {
     /// Opens the file that the user asked for, else a nameless one.
     pub(super) fn create(klog: Option<&Path>) -> Result<Self, VmError> {
-        let file = match klog {
-            None => nameless_file("the guest's console")?,
-            Some(path) => OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .open(path)
-                .map_err(VmError::host(format!("writing the kernel log {}", path.display())))?,
+        let Some(path) = klog else {
+            return Ok(Self { file: nameless_file("the guest's console")?, draft: None });
         };
-        Ok(Self { file })
+        let begun = || {
+            let mut draft = Draft::new(path)?;
+            // A log is of use up to where it ends.
+            draft.show();
+            Ok((draft.file().try_clone()?, Some(draft)))
+        };
+        let (file, draft) = begun().map_err(unwritten(path))?;
+        Ok(Self { file, draft })
+    }
+
+    /// The file that QEMU writes.
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Puts the user's file in its place, however the guest ended; not if the guest said nothing.
+    ///
+    /// # Errors
+    /// It could not be written whole.
+    pub(super) fn keep(mut self, klog: Option<&Path>) -> Result<(), VmError> {
+        let (Some(draft), Some(path)) = (self.draft.take(), klog) else { return Ok(()) };
+        match self.file.metadata().is_ok_and(|file| file.is_file() && file.len() == 0) {
+            true => draft.discard(),
+            false => draft.commit().map_err(unwritten(path))?,
+        }
+        Ok(())
     }
 
     /// The console's content so far, or its end if it is long.
@@ -65,6 +86,10 @@ impl Console {
             Err(error) => Log::of(&format!("(the console could not be read: {error})")),
         }
     }
+}
+
+fn unwritten(path: &Path) -> impl FnOnce(std::io::Error) -> VmError {
+    VmError::host(format!("writing the kernel log {}", path.display()))
 }
 
 /// Printable lines of a console.

@@ -1,10 +1,11 @@
 //! A guest as files, for another program that boots it and reads its console.
 //! Not here: booting one (`session`), jobs of test harnesses.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 
 use record::HostClass;
+use sys::draft::{self, Draft};
 
 use super::job::{Job, cmdline};
 use super::{Arch, Options, Prepared, VmError, job_of};
@@ -50,9 +51,11 @@ pub fn export(
     let kernel = &prepared.kernel;
     let doing = || VmError::host(format!("writing the guest to {}", folder.display()));
     fs::create_dir_all(folder).map_err(doing())?;
-    fs::copy(&kernel.image, folder.join(KERNEL)).map_err(doing())?;
+    draft::copy(&kernel.image, &folder.join(KERNEL)).map_err(doing())?;
     let job = Job { console: true, files: false, ..job_of(options, kernel, false)? };
-    prepared.write_initramfs(options, &job, File::create(folder.join(INITRAMFS)).map_err(doing())?)?;
+    let initramfs = Draft::new(&folder.join(INITRAMFS)).map_err(doing())?;
+    prepared.write_initramfs(options, &job, initramfs.file().try_clone().map_err(doing())?)?;
+    initramfs.commit().map_err(doing())?;
     let facts = kernel.arch.facts();
     Ok(Exported {
         kernel: KERNEL,

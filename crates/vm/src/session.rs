@@ -95,7 +95,7 @@ pub(super) fn run(machine: &Machine, boot: &Boot<'_>, sinks: &mut Sinks<'_>) -> 
     let files = boot.profile.then(profiler::Files::create).transpose();
     let files = files.map_err(VmError::host("making files for the profiler"))?;
     let more = files.as_ref().map(profiler::Files::arguments).unwrap_or_default();
-    let mut qemu = Qemu::start(boot.program, machine, boot.initramfs, &console.file, &more)?;
+    let mut qemu = Qemu::start(boot.program, machine, boot.initramfs, console.file(), &more)?;
     let profiler = files.map(Profiler::start).transpose().map_err(VmError::host("starting the profiler"))?;
     let events = listen(&mut qemu).map_err(VmError::host("starting a thread"))?;
     let mut session = Session {
@@ -114,7 +114,10 @@ pub(super) fn run(machine: &Machine, boot: &Boot<'_>, sinks: &mut Sinks<'_>) -> 
     let result = session.attend(&events, sinks);
     // First of all: QEMU must not keep running.
     qemu.kill();
-    let mut attempt = result.and_then(|end| session.conclude(end, &events))?;
+    let attempt = result.and_then(|end| session.conclude(end, &events));
+    let kept = console.keep(boot.klog);
+    let mut attempt = attempt?;
+    kept?;
     if let (Attempt::Ran(report), Some(profiler)) = (&mut attempt, profiler) {
         report.profiles = profiler.finish();
     }

@@ -13,6 +13,7 @@ use clap::{Args, ValueEnum};
 use record::HostClass;
 use record::lava::PATTERN;
 use serde::Serialize;
+use sys::draft::{self, Draft};
 use vm::kernel::Choice;
 use vm::{Arch, Options};
 
@@ -178,7 +179,7 @@ pub(super) fn run(args: &LavaArgs) -> CommandResult {
     }
     let job = args.out.join("job.yaml");
     let text = page::render(template, &values).or_exit(exit::INTERNAL)? + "\n";
-    write(&args.out, &job, |path| fs::write(path, &text))?;
+    write(&args.out, &job, |path| draft::write(path, &text))?;
     say(&format!("{}\n", job.display()))
 }
 
@@ -256,7 +257,7 @@ fn tests(args: &LavaArgs, values: &Values) -> Result<(), Failure> {
     let programs = if args.binary.is_empty() { own()? } else { args.binary.clone() };
     let folder = args.out.join(TESTS);
     let text = page::render(include_str!("lava/definition.yaml"), values).or_exit(exit::INTERNAL)? + "\n";
-    write(&folder, &folder.join("binderperf.yaml"), |path| fs::write(path, &text))?;
+    write(&folder, &folder.join("binderperf.yaml"), |path| draft::write(path, &text))?;
     let mut names = vec!["binderperf.yaml".to_owned()];
     for program in &programs {
         // The names by which --on looks for the program, and `uname -m` as the definition writes it.
@@ -266,7 +267,7 @@ fn tests(args: &LavaArgs, values: &Values) -> Result<(), Failure> {
             "x86" => "binderperf-i686",
             _ => "binderperf-x86_64",
         };
-        write(&folder, &folder.join(name), |path| fs::copy(program, path).map(drop))?;
+        write(&folder, &folder.join(name), |path| draft::copy(program, path).map(drop))?;
         names.push(name.to_owned());
     }
     pack(&folder, &names, &args.out.join(TARBALL))
@@ -274,8 +275,11 @@ fn tests(args: &LavaArgs, values: &Values) -> Result<(), Failure> {
 
 /// Packs files of a folder.
 fn pack(folder: &Path, names: &[String], tarball: &Path) -> Result<(), Failure> {
+    let unwritten = |error: std::io::Error| Failure::of_file(exit::INTERNAL, "write", tarball, &error);
+    let draft = Draft::new(tarball).map_err(unwritten)?;
     let mut tar = Command::new("tar");
-    tar.arg("-C").arg(folder).args(["--owner=0", "--group=0", "-czf"]).arg(tarball).args(names);
+    tar.arg("-C").arg(folder).args(["--owner=0", "--group=0", "-cz"]).args(names);
+    tar.stdout(draft.file().try_clone().map_err(unwritten)?);
     let ended = tar.output().map_err(|error| {
         Failure::new(
             exit::UNABLE,
@@ -283,7 +287,7 @@ fn pack(folder: &Path, names: &[String], tarball: &Path) -> Result<(), Failure> 
         )
     })?;
     if ended.status.success() {
-        return Ok(());
+        return draft.commit().map_err(unwritten);
     }
     let said = String::from_utf8_lossy(&ended.stderr);
     Err(Failure::new(

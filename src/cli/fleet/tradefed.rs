@@ -6,7 +6,6 @@
 //! `FilePullerLogCollector` brings folders back. A source tree calls a module's file `AndroidTest.xml`, a folder of built
 //! modules `MODULE.config`.
 
-use std::fs;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -92,11 +91,11 @@ pub(super) fn run(args: &TradefedArgs) -> CommandResult {
         let folder = args.out.join(module);
         let text = page::render(template, &values).or_exit(exit::INTERNAL)? + "\n";
         for name in ["AndroidTest.xml".to_owned(), format!("{module}.config")] {
-            write(&folder, &folder.join(name), |path| fs::write(path, &text))?;
+            write(&folder, &folder.join(name), |path| sys::draft::write(path, &text))?;
         }
         for program in &programs {
             let folder = folder.join(architecture(program)?);
-            write(&folder, &folder.join(PROGRAM), |path| fs::copy(program, path).map(|_| ()))?;
+            write(&folder, &folder.join(PROGRAM), |path| sys::draft::copy(program, path).map(drop))?;
         }
     }
     say(&format!("{}\n", args.out.display()))

@@ -40,8 +40,10 @@ impl DrawArgs {
     pub(super) fn draw(&self, trace: &Path, analysis: &Analysis) -> Result<(), Failure> {
         let Some(html) = &self.html else { return Ok(()) };
         let text = self.text(trace, analysis).map_err(|why| format!("{}: {why}", trace.display()));
-        std::fs::write(html, text.or_exit(exit::USAGE)?)
-            .map_err(|error| format!("{}: could not be written: {error}", html.display()))
+        sys::draft::write(html, text.or_exit(exit::USAGE)?)
+            .map_err(|error| {
+                format!("{}: could not be written: {}", html.display(), sys::errno::describe(&error))
+            })
             .or_exit(exit::INTERNAL)
     }
 

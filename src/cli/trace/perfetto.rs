@@ -1,10 +1,11 @@
-//! The option `--perfetto`: the output file, created only once the trace is open, and never over the trace itself.
+//! The option `--perfetto`: the output file, begun only once the trace is open, and never over the trace itself.
 //! Not here: what is written (`trace::perfetto`).
 
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
+use sys::draft::Draft;
 use trace::event::{Event, Names};
 use trace::file::Head;
 use trace::model::Transaction;
@@ -17,7 +18,7 @@ use crate::cli::{Failure, exit, note};
 /// The output file.
 pub(super) struct Export {
     path: PathBuf,
-    exporter: Option<Exporter<BufWriter<File>>>,
+    exporter: Option<(Exporter<BufWriter<File>>, Draft)>,
     met: Vec<(Transaction, Option<ReportedMiss>)>,
 }
 
@@ -31,10 +32,14 @@ impl Export {
         Ok(Self { path: path.to_owned(), exporter: None, met: Vec::new() })
     }
 
-    /// Creates the file; a bad path is reported before the trace is read.
+    /// Begins the file; a bad path is reported before the trace is read.
     pub(super) fn begin(&mut self, head: Option<&Head>) -> Result<(), Failure> {
-        let file = File::create(&self.path).map_err(|error| self.trouble(&error))?;
-        self.exporter = Some(Exporter::new(BufWriter::with_capacity(256 << 10, file), head));
+        let begun = || {
+            let draft = Draft::new(&self.path)?;
+            Ok((draft.file().try_clone()?, draft))
+        };
+        let (file, draft) = begun().map_err(|error| self.trouble(&error))?;
+        self.exporter = Some((Exporter::new(BufWriter::with_capacity(256 << 10, file), head), draft));
         Ok(())
     }
 
@@ -42,7 +47,7 @@ impl Export {
     pub(super) fn take(&mut self, event: &Event, analyzer: &mut Analyzer, names: &Names) {
         let all = &mut self.met;
         analyzer.take_with(event, names, &mut |met| all.push(kept(met)));
-        if let Some(exporter) = &mut self.exporter {
+        if let Some((exporter, _)) = &mut self.exporter {
             exporter.event(event, names);
         }
         self.write_calls(analyzer, names);
@@ -53,8 +58,9 @@ impl Export {
         let all = &mut self.met;
         analyzer.end_with(names, &mut |met| all.push(kept(met)));
         self.write_calls(analyzer, names);
-        let Some(exporter) = self.exporter.take() else { return Ok(()) };
-        let written = exporter.finish().map_err(|error| self.trouble(&error))?;
+        let Some((exporter, draft)) = self.exporter.take() else { return Ok(()) };
+        let written = exporter.finish().and_then(|written| draft.commit().map(|()| written));
+        let written = written.map_err(|error| self.trouble(&error))?;
         let path = self.path.display();
         note(format_args!("{path}: {} calls, {} bytes, for ui.perfetto.dev\n", written.calls, written.bytes));
         if written.undrawn > 0 {
@@ -68,7 +74,7 @@ impl Export {
 
     fn write_calls(&mut self, analyzer: &Analyzer, names: &Names) {
         for (call, told) in self.met.drain(..) {
-            let Some(exporter) = &mut self.exporter else { return };
+            let Some((exporter, _)) = &mut self.exporter else { return };
             let slow = analyzer.describe_miss(&call, told, names);
             match (slow, told) {
                 (Some(slow), Some(_)) => exporter.miss(&call, &slow),

@@ -1,9 +1,9 @@
 //! Flight recorder: a private trace instance that overwrites its oldest events and is saved whenever asked.
 //! Not here: when to save (crate `bench`), a recording from begin to end (`super`).
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use sys::draft::Draft;
 use trace::file::{Head, Writer};
 
 use super::pages::{Pipe, Shared};
@@ -76,8 +76,7 @@ impl FlightRecorder {
         self.buffer().map(|buffer| buffer.folder().to_owned()).unwrap_or_default()
     }
 
-    /// Stops, writes all events that are held into a new file, and starts again without them. A file that could not be
-    /// written whole is removed.
+    /// Stops, writes all events that are held into a new file, whole or not at all, and starts again without them.
     ///
     /// # Errors
     /// [`TraceError::Output`]: the file could not be written. [`TraceError::Denied`], [`TraceError::Refused`].
@@ -85,9 +84,6 @@ impl FlightRecorder {
         let buffer = self.buffer()?;
         buffer.write("tracing_on", "0")?;
         let saved = self.write(buffer, output);
-        if saved.is_err() {
-            let _ = std::fs::remove_file(output);
-        }
         let cleared = buffer.clear();
         buffer.write("tracing_on", "1")?;
         saved.and(cleared)
@@ -95,7 +91,9 @@ impl FlightRecorder {
 
     fn write(&self, buffer: &Buffer, output: &Path) -> Result<(), TraceError> {
         let failed = TraceError::output(output);
-        let writer = Writer::create(File::create(output).map_err(&failed)?, &self.head).map_err(&failed)?;
+        let draft = Draft::new(output).map_err(&failed)?;
+        let file = draft.file().try_clone().map_err(&failed)?;
+        let writer = Writer::create(file, &self.head).map_err(&failed)?;
         let shared = Shared::new(writer, output);
         write_formats(&self.tracefs, &self.events, &shared);
         for cpu in &self.cpus {
@@ -103,7 +101,9 @@ impl FlightRecorder {
             pipe.drain(&shared).map_err(TraceError::refused("reading the trace buffer"))?;
         }
         write_end(&self.tracefs, buffer, &self.cpus, &shared);
-        shared.finish()
+        shared.finish()?;
+        // The callers rest only until this is done.
+        draft.commit_unsynced().map_err(failed)
     }
 }
 

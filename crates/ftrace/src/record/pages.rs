@@ -25,8 +25,8 @@ const REST: Duration = Duration::from_millis(5);
 pub(super) struct Shared {
     inside: Mutex<Inside>,
     path: PathBuf,
-    /// Whether a part of the file is of use.
-    in_part: bool,
+    /// The file, if a part of it is of use.
+    in_part: Option<File>,
 }
 
 #[derive(Debug)]
@@ -40,12 +40,12 @@ struct Inside {
 impl Shared {
     pub(super) fn new(writer: Writer<File>, path: &Path) -> Self {
         let inside = Inside { writer: Some(writer), bytes: Vec::new(), failed: None };
-        Self { inside: Mutex::new(inside), path: path.to_owned(), in_part: false }
+        Self { inside: Mutex::new(inside), path: path.to_owned(), in_part: None }
     }
 
-    /// Keeps the first part of a file that does not fit on its disk, and gives room back to others.
-    pub(super) fn in_part(self) -> Self {
-        Self { in_part: true, ..self }
+    /// Keeps the first part of a file that does not fit on its disk, and gives room back to others. Takes the same file.
+    pub(super) fn in_part(self, file: File) -> Self {
+        Self { in_part: Some(file), ..self }
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
@@ -62,7 +62,7 @@ impl Shared {
             && let Err(error) = write(writer)
         {
             let is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
-            let kept = (is_full && self.in_part).then(|| give_back(&self.path)).flatten();
+            let kept = self.in_part.as_ref().filter(|_| is_full).and_then(give_back);
             inside.failed = Some(match kept {
                 Some(kept) => io::Error::other(format!(
                     "{}; its first {kept} bytes are kept and can be read, and the rest was given back for other results",
@@ -113,8 +113,7 @@ impl Shared {
 }
 
 /// Cuts a quarter off the end of a file; returns the bytes that are left. `None`: it is no file, or cannot be cut.
-fn give_back(path: &Path) -> Option<u64> {
-    let file = File::options().write(true).open(path).ok()?;
+fn give_back(file: &File) -> Option<u64> {
     let found = file.metadata().ok().filter(Metadata::is_file)?;
     let kept = found.len() / 4 * 3;
     file.set_len(kept).ok().map(|()| kept)

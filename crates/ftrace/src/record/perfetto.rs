@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use sys::draft::Draft;
 use sys::private_folder::PrivateFolder;
 
 use super::Observer;
@@ -63,6 +64,7 @@ pub struct PerfettoSummary {
 /// [`TraceError::Output`]: the file could not be written.
 pub fn record(plan: &PerfettoPlan<'_>, observer: &mut dyn Observer) -> Result<PerfettoSummary, TraceError> {
     sys::stop_signal::catch().map_err(TraceError::refused("catching signals"))?;
+    let draft = Draft::new(plan.output).map_err(TraceError::output(plan.output))?;
     let scratch = Scratch::new(plan.output)?;
     let written = scratch.recording(Path::new(PHONE_FOLDER));
     // Without the program that sends it a trigger would never come.
@@ -95,7 +97,8 @@ pub fn record(plan: &PerfettoPlan<'_>, observer: &mut dyn Observer) -> Result<Pe
     let keeps = missed || !plan.config.until_miss;
     recorder.stop(by_trigger && missed)?;
     recorder.wait_for_end(keeps)?;
-    let bytes = if keeps { Some(scratch.keep(&written, plan.output)?) } else { None };
+    let bytes =
+        if keeps { Some(keep(&written, draft).map_err(TraceError::output(plan.output))?) } else { None };
     Ok(PerfettoSummary { ended, missed, bytes })
 }
 
@@ -160,17 +163,12 @@ impl Scratch {
     fn is_off(&self) -> bool {
         fs::read(self.folder.join("tracing_on")).is_ok_and(|state| state.first() == Some(&b'0'))
     }
+}
 
-    /// Moves the recording to the output; returns its size.
-    fn keep(&self, written: &Path, output: &Path) -> Result<u64, TraceError> {
-        let moved = || {
-            if fs::rename(written, output).is_err() {
-                fs::copy(written, output)?;
-            }
-            fs::metadata(output).map(|file| file.len())
-        };
-        moved().map_err(TraceError::output(output))
-    }
+/// Copies the recording to the output; returns its size.
+fn keep(written: &Path, mut draft: Draft) -> io::Result<u64> {
+    let bytes = io::copy(&mut fs::File::open(written)?, &mut draft)?;
+    draft.commit().map(|()| bytes)
 }
 
 impl Drop for Scratch {
@@ -361,8 +359,11 @@ mod tests {
         );
         let written = scratch.recording(&folder);
         std::fs::write(&written, "events").expect("written");
-        assert_eq!(scratch.keep(&written, &output).expect("moved"), 6);
-        assert!(!written.exists());
+        std::fs::write(&output, "older").expect("written");
+        let draft = Draft::new(&output).expect("begun");
+        assert_eq!(std::fs::read(&output).expect("there"), b"older");
+        assert_eq!(keep(&written, draft).expect("copied"), 6);
+        assert_eq!(std::fs::read(&output).expect("there"), b"events");
         drop(scratch);
         assert!(!place.exists());
         assert!(matches!(Scratch::new(Path::new("/no/such/folder/x")), Err(TraceError::Output { .. })));

@@ -1,3 +1,5 @@
+//! Drafts as files, links, devices and full disks meet them.
+
 use std::io::Read;
 use std::os::unix::fs::symlink;
 use std::process::Command;
