@@ -2,7 +2,7 @@
 //! Not here: tracefs and restoring its settings (`ftrace::atrace`).
 //! Facts: frameworks/native `cmds/atrace/atrace.cpp` (Android 14): flags, defaults, what it prints and when.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
