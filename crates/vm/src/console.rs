@@ -1,7 +1,7 @@
 //! The guest's serial console: stored in a file, read after a failure.
 //! Not here: detecting the failure (`session`).
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
