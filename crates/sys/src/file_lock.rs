@@ -38,7 +38,8 @@ mod tests {
     #[test]
     fn a_lock_that_is_kept_is_waited_for_until_the_limit() {
         let folder = PrivateFolder::new("test").expect("a folder");
-        let open = || File::open(folder.path()).expect("there");
+        // A file in it: the folder itself is locked as long as it is in use.
+        let open = || File::create(folder.path().join("lock")).expect("there");
         let (held, wanted) = (open(), open());
         held.lock().expect("free");
         let error = lock_within(&wanted, Duration::from_millis(30)).expect_err("held");
