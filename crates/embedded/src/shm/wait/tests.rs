@@ -112,6 +112,15 @@ fn a_deadline_ends_a_wait_and_a_ring_ends_it_sooner() {
     });
 }
 
+/// Ends the other thread with its value.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_thread_whose_waits_are_all_short_is_told_to_check() {
     let bells = Doorbells::new(HeapMemory::new(doorbell::SIZE)).expect("room");
@@ -127,6 +136,8 @@ fn a_thread_whose_waits_are_all_short_is_told_to_check() {
                 std::thread::yield_now();
             }
         });
+        // Also where an assertion fails: the scope waits for the other thread.
+        let _ringing = Ends(&over);
         for waiting in [Waiting::Spin, Waiting::Sleep] {
             let mut waiter = Waiter::new(waiting, BUDGET, 2);
             assert!(!waiter.begin_check(), "not at once");
@@ -140,7 +151,6 @@ fn a_thread_whose_waits_are_all_short_is_told_to_check() {
             assert!(waiter.begin_check());
             assert!(!waiter.begin_check(), "one is enough for a while");
         }
-        over.store(true, Ordering::Relaxed);
     });
 }
 
