@@ -186,8 +186,8 @@ pub struct Analysis {
     pub deadline_ns: Option<u64>,
     /// Number of transactions by outcome.
     pub counts: Counts,
-    /// Calls that were not answered, and oneway calls that nobody had taken, when the trace ended, the oldest first. Their
-    /// duration is their age.
+    /// Calls that were not answered, and oneway calls that nobody had taken, when the trace ended, the oldest first, 64 at
+    /// most. Their duration is their age.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unanswered: Vec<SlowCall>,
     /// Calls that failed, in order of time, 256 at most.

@@ -17,6 +17,8 @@ use crate::hash::FastHash;
 
 /// Maximum number of open calls. A further call displaces the oldest.
 const MOST_OPEN: usize = 1 << 16;
+/// Maximum number of calls named that keep a process's threads from taking others.
+const MOST_BEHIND: usize = 16;
 /// Maximum number of nested calls kept with their segments, per call.
 const MOST_NESTED: usize = 4096;
 
@@ -218,7 +220,10 @@ impl Calls {
         for open in self.open.iter().flatten() {
             let busy = open.received.is_some() && open.replied.is_none() && !open.sent.is_oneway();
             if busy && !open.doubtful {
-                served.entry(open.sent.to_proc).or_default().push(open.sent.debug_id);
+                let of_process = served.entry(open.sent.to_proc).or_default();
+                if of_process.len() < MOST_BEHIND {
+                    of_process.push(open.sent.debug_id);
+                }
             }
         }
         for open in self.all_mut().filter(|open| open.received.is_none()) {

@@ -506,3 +506,17 @@ fn calls_of_an_inheritance_scene_are_marked_until_their_thread_dies() {
     let scenes: Vec<_> = rebuilt(&[], &lines).0.iter().map(|call| (call.debug_id, call.scene)).collect();
     assert_eq!(scenes, [(1, false), (2, true), (3, false)]);
 }
+
+#[test]
+fn a_forged_trace_with_many_waiting_calls_names_a_few() {
+    let mut lines = String::new();
+    for id in 1..200 {
+        lines += &format!("{id} 0 {} send {id} 20\n", 1000 + id);
+        if id < 100 {
+            lines += &format!("{id} 1 {} recv {id}\n", 2000 + id);
+        }
+    }
+    let (found, _) = rebuilt(&[], &lines);
+    let waiting: Vec<_> = found.iter().filter(|call| call.received.is_none()).collect();
+    assert!(waiting.len() == 100 && waiting.iter().all(|call| call.behind.len() == 16));
+}

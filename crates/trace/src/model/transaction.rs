@@ -92,7 +92,8 @@ pub struct Transaction {
     pub outcome: Outcome,
     /// The end of a call that failed.
     pub failure: Option<Failure>,
-    /// `debug_id`s of the calls that threads of its receiver served when the trace ended, if none of them took this one.
+    /// `debug_id`s of the calls that threads of its receiver served when the trace ended, if none of them took this one; 16
+    /// at most.
     pub behind: Vec<i32>,
     /// Events are missing; draw no conclusions.
     pub doubtful: bool,

@@ -341,8 +341,7 @@ fn waiting(slow: &SlowCall) -> String {
         text.push_str(": no thread has taken it");
         if !slow.behind_calls.is_empty() {
             let calls: Vec<String> = slow.behind_calls.iter().take(4).map(i32::to_string).collect();
-            let more = slow.behind_calls.len().saturating_sub(4);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let more = if slow.behind_calls.len() > calls.len() { " and others" } else { "" };
             let _ = write!(text, "; threads of its process serve calls {}{more}", calls.join(", "));
         }
     }

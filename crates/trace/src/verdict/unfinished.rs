@@ -10,8 +10,10 @@ use super::who::{People, ThreadInfo};
 use crate::event::{Binder, Event, Kind, Name, Transaction as Sent};
 use crate::model::{Model, Outcome, Transaction};
 
-/// Maximum number of failed calls, and of waiting ones, that are reported one by one.
-pub(super) const MOST: usize = 256;
+/// Maximum number of failed calls that are reported one by one.
+const MOST: usize = 256;
+/// Maximum number of waiting calls that are: their segments reach back to their begin.
+const MOST_WAITING: usize = 64;
 /// `BR_ONEWAY_SPAM_SUSPECT`.
 const SPAM: u32 = 0x7213;
 
@@ -84,7 +86,7 @@ impl Unfinished {
             }
             Outcome::Cut if call.is_unanswered() => {
                 self.waiting.push(call);
-                if self.waiting.len() >= 2 * MOST {
+                if self.waiting.len() >= 2 * MOST_WAITING {
                     self.sort();
                 }
             }
@@ -106,7 +108,7 @@ impl Unfinished {
     /// Sorts the waiting calls, the oldest first.
     pub(super) fn sort(&mut self) {
         self.waiting.sort_by_key(|call| (std::cmp::Reverse(call.ns()), call.debug_id));
-        self.waiting.truncate(MOST);
+        self.waiting.truncate(MOST_WAITING);
     }
 
     /// Suspected oneway calls, those suspected most often first.

@@ -96,6 +96,13 @@ fn complete(name: &str, tid: i32, command: Option<&str>) -> Option<String> {
         {
             return Some(command.to_owned());
         }
+        Some(command) if name.len() == LONGEST_COMM => {
+            // As in `binderperf: hwservicemanager`.
+            let rest = command.find(name).and_then(|at| command.get(at..));
+            if let Some(word) = rest.and_then(|rest| rest.split_whitespace().next()) {
+                return Some(word.to_owned());
+            }
+        }
         _ => {}
     }
     // Nothing has the number behind it; the thread's own tells it from others.
@@ -120,6 +127,8 @@ mod tests {
             ("android.hardwar", command, Some("android.hardware.power-service")),
             ("r.power-service", Some("r.power-service"), Some("r.power-service")),
             ("e.power-service", command, Some("android.hardware.power-service")),
+            ("hwservicemanage", Some("binderperf: hwservicemanager --x"), Some("hwservicemanager")),
+            ("fifteen_bytes__", command, None),
             ("RenderThread", command, None),
             ("HwBinder:13770_", None, Some("HwBinder:13770_13775")),
             ("Binder:1_2", None, None),
