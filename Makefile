@@ -1,4 +1,5 @@
-# The two commands: `make run` measures, `make test` proves. Both install what they need.
+# The two commands: `make run` measures, `make test` proves. Both install what they need. `make check` is the short loop and installs
+# nothing; `make test-all` is everything.
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 RELEASE := target/$(HOST)/release/binderperf
 DEBUG := target/$(HOST)/debug/binderperf
@@ -8,7 +9,7 @@ EXAMPLES := $(basename $(notdir $(wildcard crates/binder/examples/*.rs)))
 LIBRARY := abi sys driver embedded backend ipc binder
 ARGS ?=
 
-.PHONY: run build test check unit embedded shim clients loom guest phone arm64 doc counts record-counts bench trials fuzz install files release packages deb clean
+.PHONY: run build check test test-all unit alone embedded shim clients loom guest phone arm64 doc counts record-counts bench trials siege fuzz install files release packages deb clean
 
 run: build
 	$(RELEASE) run $(ARGS)
@@ -18,20 +19,39 @@ build:
 	BINDERPERF_GIT="$$(git describe --always --dirty 2>/dev/null)" cargo build --release
 	tools/preload preload $(HOST) $(dir $(RELEASE))
 
-test: check doc unit embedded loom guest phone arm64 counts packages
+# Goes on behind a failure, and ends with a list of what failed and a line of counts.
+TEST_STAGES := check doc unit embedded loom guest phone counts
+test:
+	@tools/install-deps test
+	@tools/stages $(TEST_STAGES)
+
+# That, and what takes long, needs much of the network, or measures.
+test-all:
+	@tools/install-deps test
+	@tools/stages $(TEST_STAGES) arm64 packages shim clients alone siege
 
 check:
-	@tools/install-deps test
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+# What cargo does not take for a test unless it is named.
+	cargo clippy --workspace --test alone --test on_driver -- -D warnings
 	cargo clippy -p preload --features exports -- -D warnings
 # The fuzz targets are outside the workspace. Nothing is linked here, so libFuzzer itself is not needed.
 	CUSTOM_LIBFUZZER_PATH=/dev/null cargo check --quiet --manifest-path fuzz/Cargo.toml --bins
 
-# Most tests wait: for other processes, for deadlines, for emulated machines. So more of them run than there are CPUs.
+# Everything that cargo takes for a test.
 unit:
 	@tools/install-deps test
-	RUST_TEST_THREADS=$$((2 * $$(nproc))) cargo test --workspace
+	tools/run-tests
+
+# Whether known causes are named in recordings: an accuracy, so it wants a machine that does nothing else.
+alone:
+	@tools/install-deps test
+	cargo test --workspace --test alone
+
+# The rate of a process's calls while eight hostile processes besiege its broker.
+siege:
+	cargo test -p binderperf-embedded --lib siege::a_neighbour_keeps_its_rate -- --ignored --nocapture
 
 # Other people's Binder programs, unmodified, with this project's service manager, services and clients; downloads them. As root.
 clients:
@@ -46,11 +66,10 @@ loom:
 		cargo test -p binderperf-sys -p binderperf-embedded --release --lib loom_
 
 # The runtime's tests, the hot path's counters and the examples on the embedded driver, on this machine.
-embedded:
-	cargo build
-	BINDERPERF_TEST_DRIVER=embedded BINDERPERF_REQUIRE_DRIVER=1 cargo test -p binderperf-ipc --test on_driver
+embedded: $(DEBUG)
+	BINDERPERF_TEST_DRIVER=embedded BINDERPERF_REQUIRE_DRIVER=1 cargo test --workspace --test on_driver
 	for example in $(EXAMPLES); do \
-		BINDERPERF_BROKER=$(CURDIR)/$(DEBUG) cargo run --quiet -p binderperf-binder --example $$example embedded:private || exit 1; done
+		BINDERPERF_BROKER=$(CURDIR)/$(DEBUG) $(dir $(DEBUG))examples/$$example embedded:private || exit 1; done
 
 # The conformance suite as an unmodified client of /dev/binder, through the library that `binderperf shim` preloads. What it
 # is preloaded into must be a dynamic program, unlike the build for users.
@@ -61,20 +80,25 @@ shim:
 
 # The same on a real driver, in a guest, where a missing driver is a failure. Examples exit with 1 when
 # they do not see what they show.
-guest:
-	cargo build
-	BINDERPERF_REQUIRE_DRIVER=1 $(GUEST_RUNNER) cargo test -p binderperf-ipc --test on_driver
-	for example in $(EXAMPLES); do $(GUEST_RUNNER) cargo run --quiet -p binderperf-binder --example $$example || exit 1; done
+guest: $(DEBUG)
+	BINDERPERF_REQUIRE_DRIVER=1 $(GUEST_RUNNER) cargo test --workspace --test on_driver
+	for example in $(EXAMPLES); do $(DEBUG) vm --exec $(dir $(DEBUG))examples/$$example || exit 1; done
 
-# The phone build needs no C toolchain. Whether it builds shows without optimisation, and sooner.
+# The program and the examples as `unit` builds them: with one set of packages everything is compiled once.
+.PHONY: $(DEBUG)
+$(DEBUG):
+	cargo build --workspace --bins --examples
+
+# The phone build compiles. It needs no C toolchain.
 phone:
 	rustup target add aarch64-unknown-linux-musl
-	cargo build --target aarch64-unknown-linux-musl --config profile.dev.opt-level=0 --config profile.dev.debug=false
+	cargo check --target aarch64-unknown-linux-musl
 
-# That build on Debian's arm64 kernel, emulated.
-arm64: phone
+# The phone build on Debian's arm64 kernel, emulated. What it does shows without optimisation, and sooner.
+arm64: $(DEBUG)
 	@tools/install-deps test
-	cargo build
+	rustup target add aarch64-unknown-linux-musl
+	cargo build --target aarch64-unknown-linux-musl --config profile.dev.opt-level=0 --config profile.dev.debug=false
 	$(DEBUG) vm --kernel arm64 --script tests/arm64.txt
 
 doc:
@@ -92,8 +116,8 @@ record-counts:
 
 # Cost of the runtime over raw ioctls and over a pipe, in guest instructions: the same every time. Then
 # the embedded driver beside this machine's floor, what serialisation costs alone, and whether known delays
-# are found, with the targets.
-bench: build
+# are found, with the targets; first whether known causes are named in recordings, and a broker under siege.
+bench: build alone siege
 	$(RELEASE) vm --icount -- throughput binder --driver kernel --controls pipe,raw --benchmark_filter='/4$$' --max x_raw=1.10
 	cargo bench -p bench
 	$(RELEASE) throughput compare-flavours --driver embedded
@@ -139,11 +163,10 @@ release: build
 	cd $(DIST) && sha256sum * >SHA256SUMS
 
 # The package of the debug build, installed and used in a new tree of Debian.
-packages:
+packages: $(DEBUG)
 	@tools/install-deps test
 # The library as the registry would get it, each crate with those below it.
 	cargo package --quiet --no-verify --allow-dirty $(LIBRARY:%=-p binderperf-%)
-	cargo build
 	rm -rf target/packages
 	mkdir -p target/packages/stripped
 	strip -o target/packages/stripped/binderperf $(DEBUG)
