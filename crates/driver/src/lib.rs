@@ -17,7 +17,9 @@
 pub mod absence;
 pub mod connection;
 pub mod error;
-#[cfg(feature = "fixture")]
+// Not behind a feature: with one, this crate and all above it would be compiled twice, with it for tests and without for
+// the program.
+#[doc(hidden)]
 pub mod fixture;
 pub mod kernel;
 pub mod kernel_config;

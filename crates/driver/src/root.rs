@@ -112,11 +112,10 @@ impl Root {
 }
 
 /// A machine's files for a test, removed on drop.
-#[cfg(any(test, feature = "fixture"))]
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Fixture(sys::private_folder::PrivateFolder);
 
-#[cfg(any(test, feature = "fixture"))]
 impl Fixture {
     /// A new folder with these files and `name` in its name.
     ///
