@@ -37,6 +37,7 @@ pub mod other_process;
 pub mod own_memory;
 pub mod page;
 pub mod parting;
+pub mod patience;
 pub mod pid_one;
 pub mod private_folder;
 mod racing_copy;
