@@ -31,7 +31,7 @@ pub(crate) struct ChaosArgs {
     #[arg(long)]
     no_kill: bool,
 
-    /// Seconds after which a call counts as hanging
+    /// Seconds (more on a busy machine) after which a call counts as hanging
     #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     patience: u64,
 

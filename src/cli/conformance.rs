@@ -26,7 +26,7 @@ pub(crate) struct ConformanceArgs {
     #[arg(long)]
     list: bool,
 
-    /// After how many seconds an item counts as hanging
+    /// Seconds (more on a busy machine) after which an item counts as hanging
     #[arg(long, value_name = "S", default_value_t = 60, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     limit: u64,
 

@@ -78,7 +78,7 @@ pub(crate) struct InversionArgs {
     #[arg(help_heading = "Verdict", long, value_name = "S", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     time_limit: u64,
 
-    /// Seconds without a call after which the test counts as hanging
+    /// Seconds (more on a busy machine) without a call after which the test counts as hanging
     #[arg(long, hide = true, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     patience: u64,
 }

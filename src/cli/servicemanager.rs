@@ -12,6 +12,7 @@ use bench::plan::{Device, Driver, Settings, Wanted};
 use binder::{CallError, Process, ProcessOptions, Release, ServiceManager, hwbinder};
 use clap::{Args, ValueHint};
 use driver::Context;
+use sys::patience::is_over;
 
 use super::driver::{DRIVERS, asked_for};
 use super::{CommandResult, Failure, OrExit, choice, exit, note};
@@ -73,10 +74,10 @@ pub(crate) fn run(args: &ServiceManagerArgs) -> CommandResult {
     let options = ProcessOptions { release: args.release, ..ProcessOptions::default() };
     let process = Process::open(&context, options).or_exit(exit::UNABLE)?;
     let manage = if args.hw { manage_hidl } else { manage };
-    let end = Instant::now() + PREDECESSOR;
+    let since = Instant::now();
     let registered = loop {
         match manage(&process) {
-            Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < end => {
+            Err(error) if error.kind() == ErrorKind::ResourceBusy && !is_over(since, PREDECESSOR) => {
                 std::thread::sleep(Duration::from_millis(20));
             }
             managed => break managed.map_err(|error| context.manager_error(error)).or_exit(exit::UNABLE)?,

@@ -81,7 +81,10 @@ impl Brokers {
     /// partly of another driver. A repetition that failed gets a moment for its cause to show.
     pub(crate) fn judged(&self, outcome: Outcome) -> Outcome {
         let start = Instant::now();
-        while matches!(outcome, Outcome::Failed { .. }) && self.live() && start.elapsed() < LAST_BREATH {
+        while matches!(outcome, Outcome::Failed { .. })
+            && self.live()
+            && !sys::patience::is_over(start, LAST_BREATH)
+        {
             if self.watches.is_empty() {
                 return outcome;
             }

@@ -15,6 +15,7 @@ use ipc::binder::CallError as Refused;
 use ipc::binder::manager::{ServiceManager, Services};
 use ipc::hwbinder::{HwBinder, manager as hidl};
 use ipc::{Binder, NodeOptions, Outcome, Process, ProcessOptions, Proxy, Serve, Transaction};
+use sys::patience::{is_over, stretched};
 
 use crate::measure::CallError;
 use crate::plan::Dialect;
@@ -112,12 +113,12 @@ impl<C: Connection> Endpoint<C> {
     pub(crate) fn register(&self, name: &str, service: &Binder) -> Result<(), CallError> {
         let added = match self.dialect {
             Dialect::Binder(_) => {
-                let services =
-                    Services::wait(&self.process, PATIENCE).map_err(unmanaged(PATIENCE, self.dialect))?;
+                let services = Services::wait(&self.process, stretched(PATIENCE))
+                    .map_err(unmanaged(PATIENCE, self.dialect))?;
                 services.add(name, service)
             }
             Dialect::Hwbinder => {
-                let services = hidl::Services::wait(&self.process, PATIENCE)
+                let services = hidl::Services::wait(&self.process, stretched(PATIENCE))
                     .map_err(unmanaged(PATIENCE, self.dialect))?;
                 services.add(name, &HwBinder::from(service.clone()))
             }
@@ -132,8 +133,8 @@ impl<C: Connection> Endpoint<C> {
     /// The context's manager, after a wait for it.
     pub(crate) fn manager(&self) -> Result<Proxy, CallError> {
         let ready = match self.dialect {
-            Dialect::Binder(_) => Services::wait(&self.process, ABSENCE).map(drop),
-            Dialect::Hwbinder => hidl::Services::wait(&self.process, ABSENCE).map(drop),
+            Dialect::Binder(_) => Services::wait(&self.process, stretched(ABSENCE)).map(drop),
+            Dialect::Hwbinder => hidl::Services::wait(&self.process, stretched(ABSENCE)).map(drop),
         };
         ready.map_err(unmanaged(ABSENCE, self.dialect))?;
         self.process.context_manager().map_err(refused)
@@ -143,15 +144,16 @@ impl<C: Connection> Endpoint<C> {
     pub(crate) fn find(&self, interface: &str, name: &str) -> Result<Proxy, CallError> {
         let found = match self.dialect {
             Dialect::Binder(_) => {
-                let services =
-                    Services::wait(&self.process, ABSENCE).map_err(unmanaged(ABSENCE, self.dialect))?;
-                services.wait_for(name, ABSENCE).map_err(unserved(name, self.dialect))?
+                let services = Services::wait(&self.process, stretched(ABSENCE))
+                    .map_err(unmanaged(ABSENCE, self.dialect))?;
+                services.wait_for(name, stretched(ABSENCE)).map_err(unserved(name, self.dialect))?
             }
             Dialect::Hwbinder => {
-                let services =
-                    hidl::Services::wait(&self.process, ABSENCE).map_err(unmanaged(ABSENCE, self.dialect))?;
-                let found =
-                    services.wait_for(interface, name, ABSENCE).map_err(unserved(name, self.dialect))?;
+                let services = hidl::Services::wait(&self.process, stretched(ABSENCE))
+                    .map_err(unmanaged(ABSENCE, self.dialect))?;
+                let found = services
+                    .wait_for(interface, name, stretched(ABSENCE))
+                    .map_err(unserved(name, self.dialect))?;
                 found.as_binder().clone()
             }
         };
@@ -268,7 +270,7 @@ pub(crate) fn manage<X: Context>(
     loop {
         match become_manager() {
             // The driver releases a killed manager of ours with a delay (contract EXT-04).
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && start.elapsed() < RELEASE_TIME => {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && !is_over(start, RELEASE_TIME) => {
                 std::thread::sleep(Duration::from_millis(10));
             }
             result => break result.map_err(|error| refused(explain(error)))?,

@@ -56,7 +56,8 @@ fn within<T: Send + 'static>(work: impl FnOnce() -> Result<T, String> + Send + '
         let _ = sender.send(work());
     });
     started.map_err(|error| sys::errno::describe(&error))?;
-    receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| Err(format!("no answer in {} s", PATIENCE.as_secs())))
+    sys::patience::receive(&receiver, PATIENCE)
+        .unwrap_or_else(|_| Err(format!("no answer in {} s", PATIENCE.as_secs())))
 }
 
 fn attempt(work: impl FnOnce() -> Result<(), String> + Send + 'static) -> Attempt {

@@ -316,7 +316,7 @@ impl Servers {
         if matches!(error, CallError::Corrupt { .. }) {
             return error.to_string();
         }
-        match self.server.as_ref().and_then(|server| server.end_within(GRACE)) {
+        match self.server.as_ref().and_then(|server| server.end_within(sys::patience::stretched(GRACE))) {
             Some(end) => format!("the server died ({end}): {error}"),
             None => error.to_string(),
         }

@@ -87,8 +87,9 @@ impl<'t> Controller<'t> {
             hear,
             heard,
         };
-        let limit = Instant::now() + options.patience;
-        while controller.manager.phase < Phase::Ready && controller.no_failure() && Instant::now() < limit {
+        let since = Instant::now();
+        let waits = |since| !sys::patience::is_over(since, options.patience);
+        while controller.manager.phase < Phase::Ready && controller.no_failure() && waits(since) {
             controller.listen(Duration::from_millis(50));
         }
         if controller.manager.phase < Phase::Ready {
@@ -223,7 +224,7 @@ impl<'t> Controller<'t> {
 
     /// Waits until all members have reached this phase, or something fails.
     pub(super) fn all_at(&mut self, phase: Phase, limit: Duration) -> Result<(), ChaosError> {
-        let end = Instant::now() + limit;
+        let since = Instant::now();
         loop {
             self.heed_signals()?;
             self.fill()?;
@@ -232,9 +233,10 @@ impl<'t> Controller<'t> {
             match late {
                 _ if !self.no_failure() => return Ok(()),
                 None if complete => return Ok(()),
-                Some(instance) if Instant::now() >= end => {
+                Some(instance) if sys::patience::is_over(since, limit) => {
                     self.hung = true;
-                    self.complain(format!("{instance} was not {phase:?} within {} s", limit.as_secs_f32()));
+                    let waited = since.elapsed().as_secs_f32();
+                    self.complain(format!("{instance} was not {phase:?} within {waited:.1} s"));
                 }
                 _ => self.listen(Duration::from_millis(20)),
             }

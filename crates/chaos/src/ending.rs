@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use sys::patience::{is_over, stretched};
+
 use super::account::{self, IdleProcess};
 use super::controller::Controller;
 use super::driver_state;
@@ -47,9 +49,9 @@ impl Controller<'_> {
         };
         self.check_empty(limit)?;
         if let Some(broker) = self.view.leave() {
-            let end = Instant::now() + limit;
+            let since = Instant::now();
             while driver_state::runs(broker) {
-                if Instant::now() >= end {
+                if is_over(since, limit) {
                     return Err(ChaosError::Failed(vec![format!(
                         "the broker, process {broker}, does not end"
                     )]));
@@ -84,7 +86,7 @@ impl Controller<'_> {
         let refs = quiet.len() * SERVICES;
         let name = "the service manager".to_owned();
         quiet.push(IdleProcess { pid: self.manager.process.pid(), name, nodes: 1, refs });
-        let end = Instant::now() + self.options.patience;
+        let since = Instant::now();
         loop {
             let left = match self.view.state() {
                 Ok(text) => account::left_over(&text, &quiet),
@@ -93,7 +95,7 @@ impl Controller<'_> {
             if left.is_empty() {
                 return None;
             }
-            if Instant::now() >= end {
+            if is_over(since, self.options.patience) {
                 left.into_iter().for_each(|what| self.complain(what));
                 return None;
             }
@@ -110,13 +112,13 @@ impl Controller<'_> {
         tallies.into_iter().for_each(|tally| self.tally += tally);
         let mut bad = Vec::new();
         for child in self.children() {
-            let status = child.process.end_within(limit);
+            let status = child.process.end_within(stretched(limit));
             if status.is_none_or(|status| !status.success()) {
                 bad.push(format!("{} did not end as it should: {status:?}", child.instance));
             }
         }
         self.manager.tell(&Order::Leave);
-        if self.manager.process.end_within(limit).is_none() {
+        if self.manager.process.end_within(stretched(limit)).is_none() {
             bad.push("the service manager does not end".to_owned());
         }
         bad.into_iter().for_each(|what| self.complain(what));
@@ -128,7 +130,7 @@ impl Controller<'_> {
         if !self.view.is_alone() {
             return Ok(());
         }
-        let end = Instant::now() + limit;
+        let since = Instant::now();
         loop {
             let text =
                 self.view.state().map_err(|why| ChaosError::Failed(vec![format!("no state: {why}")]))?;
@@ -136,7 +138,7 @@ impl Controller<'_> {
             if left.is_empty() {
                 return Ok(());
             }
-            if Instant::now() >= end {
+            if is_over(since, limit) {
                 return Err(ChaosError::Failed(left));
             }
             std::thread::sleep(Duration::from_millis(20));

@@ -79,7 +79,7 @@ fn on_new_thread<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) ->
 fn read_as(number: i32, process: &RawProcess) -> Result<Got, Stop> {
     const LAST: &str = "/proc/sys/kernel/ns_last_pid";
     let start = Instant::now();
-    while start.elapsed() < PATIENCE {
+    while !sys::patience::is_over(start, PATIENCE) {
         fs::write(LAST, (number - 1).to_string()).map_err(|error| {
             let why = sys::errno::describe(&error);
             Stop::Skip(format!("needs to choose a thread's number, and {LAST} cannot be written: {why}"))
@@ -207,7 +207,7 @@ fn ext_07_closing_a_copy_wakes_readers(kit: &Kit) -> Verdict {
     let Some(device) = process.conn.device() else {
         // Without a descriptor to duplicate, sharing the connection must have the same effect.
         let (mut task, start) = (task, Instant::now());
-        while !task.has_ended() && start.elapsed() < PATIENCE {
+        while !task.has_ended() && !sys::patience::is_over(start, PATIENCE) {
             done("waking the readers", process.conn.wake_readers())?;
         }
         return task.wait("a blocking read").map(drop);

@@ -161,7 +161,7 @@ impl Kit {
                 return Ok(Handle(object.binder as u32));
             }
             client.free(&reply)?;
-            ensure(start.elapsed() < PATIENCE, || {
+            ensure(!sys::patience::is_over(start, PATIENCE), || {
                 "a node left with the context manager never arrived".into()
             })?;
         }
@@ -380,7 +380,9 @@ impl Kit {
             if let Ok(reply) = got.reply() {
                 client.free(&reply)?;
             }
-            ensure(start.elapsed() < PATIENCE, || format!("the context is still managed: {:?}", got.work()))?;
+            ensure(!sys::patience::is_over(start, PATIENCE), || {
+                format!("the context is still managed: {:?}", got.work())
+            })?;
             std::thread::sleep(Duration::from_millis(2));
         }
     }
@@ -397,7 +399,10 @@ pub(super) fn patiently<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Resul
     let start = Instant::now();
     loop {
         match call() {
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && start.elapsed() < PATIENCE => {
+            Err(error)
+                if error.kind() == io::ErrorKind::ResourceBusy
+                    && !sys::patience::is_over(start, PATIENCE) =>
+            {
                 std::thread::sleep(Duration::from_millis(2));
             }
             result => return result,

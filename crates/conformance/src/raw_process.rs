@@ -218,7 +218,9 @@ impl RawProcess {
             if let Some(got) = self.read_now()? {
                 return Ok(got);
             }
-            ensure(start.elapsed() < PATIENCE, || format!("nothing to read came within {PATIENCE:?}"))?;
+            ensure(!sys::patience::is_over(start, PATIENCE), || {
+                format!("nothing to read came within {PATIENCE:?}")
+            })?;
             std::thread::sleep(Duration::from_micros(500));
         }
     }

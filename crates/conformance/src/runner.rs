@@ -101,7 +101,7 @@ fn run_one(subject: &Subject, item: &Item, options: &Options) -> (Outcome, Vec<S
     };
     let start = Instant::now();
     while process.end_within(TICK).is_none() {
-        if start.elapsed() >= options.limit || sys::stop_signal::received().is_some() {
+        if sys::patience::is_over(start, options.limit) || sys::stop_signal::received().is_some() {
             return (Outcome::Failed(format!("it did not end within {:?}", options.limit)), Vec::new());
         }
     }

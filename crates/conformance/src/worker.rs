@@ -69,7 +69,7 @@ impl Worker {
         });
         let stuck = |_| Stop::Fail("a thread of the test is still busy with its former job".into());
         self.jobs.send(job).map_err(|_| Stop::Fail("a thread of the test ended".into()))?;
-        has_started.recv_timeout(PATIENCE).map_err(stuck)?;
+        sys::patience::receive(&has_started, PATIENCE).map_err(stuck)?;
         Ok(Task { thread: self.thread, ended, result })
     }
 
@@ -82,7 +82,7 @@ impl Worker {
 impl<T> Task<T> {
     /// Waits for the result.
     pub(super) fn wait(self, what: &str) -> Result<T, Stop> {
-        let ended = self.ended.recv_timeout(PATIENCE);
+        let ended = sys::patience::receive(&self.ended, PATIENCE);
         self.result().take().ok_or_else(|| {
             Stop::Fail(match ended {
                 Err(RecvTimeoutError::Timeout) => format!("{what} did not end within {PATIENCE:?}"),
@@ -126,7 +126,9 @@ impl<T> Task<T> {
         if self.has_ended() {
             return Err(Stop::Fail(format!("{what}: expected it to block, it returned")));
         }
-        ensure(start.elapsed() <= PATIENCE, || format!("{what}: the thread does not sleep as expected"))
+        ensure(!sys::patience::is_over(start, PATIENCE), || {
+            format!("{what}: the thread does not sleep as expected")
+        })
     }
 }
 

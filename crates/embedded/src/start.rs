@@ -170,7 +170,7 @@ const LONGEST_LINE: usize = 1 << 16;
 
 fn first_line(child: &mut Child) -> io::Result<String> {
     let mut output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
-    let (mut line, until) = (Vec::new(), Instant::now() + PATIENCE);
+    let (mut line, until) = (Vec::new(), Instant::now() + sys::patience::stretched(PATIENCE));
     loop {
         let left = until.saturating_duration_since(Instant::now()).as_millis();
         let seen = sys::seqpacket::poll(output.as_fd(), i32::try_from(left).unwrap_or(i32::MAX))?;

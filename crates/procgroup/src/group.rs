@@ -9,6 +9,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use sys::clock::monotonic_ns;
+use sys::patience::{is_over, stretched};
 
 use crate::block::{BlockLayout, FAILED, SharedBlock, SlotAddress};
 use crate::cause::cause;
@@ -40,7 +41,7 @@ pub enum WorkerError {
     Died(Vec<(String, String)>),
     /// A worker that failed, the reason, and the number of other workers that failed.
     Failed(String, String, usize),
-    /// Workers that were not ready after this many seconds.
+    /// Workers that were not ready this many seconds after the last that was.
     NotReady(u64, String),
     /// Workers that made no call in this many seconds, with their callees.
     Silent(u64, String),
@@ -202,6 +203,7 @@ impl ProcessGroup {
         let now = Instant::now();
         let mut moved: Vec<(u32, Instant)> = self.members.iter().map(|_| (0, now)).collect();
         let mut looked = now;
+        let mut finished = 0;
         let mut stopping: Option<(&'static str, Instant)> = None;
         loop {
             let changes = self.block.changes();
@@ -212,6 +214,12 @@ impl ProcessGroup {
             if closely || self.block.is_paused() {
                 progress(&mut self.block);
             }
+            // A worker that gets ready shows that the machine is at it, however many there are.
+            let count = self.finished(step);
+            if step <= READY && count > finished {
+                finished = count;
+                moved.iter_mut().for_each(|(_, since)| *since = Instant::now());
+            }
             let is_late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
             let mut pending = false;
             for unit in 0..self.broken.len() as u32 {
@@ -220,14 +228,15 @@ impl ProcessGroup {
                     Progress::Pending => pending = true,
                     Progress::Done => {}
                     Progress::Broken(stuck) => {
-                        let why = self.explain(unit, step, &stuck);
+                        let silent = stuck.iter().map(|number| moved[*number as usize].1.elapsed()).max();
+                        let why = self.explain(unit, step, &stuck, silent.unwrap_or_default());
                         self.fail(unit, why);
                     }
                 }
             }
             match (pending, stopping) {
                 (false, None) => break,
-                (true, Some((_, since))) if since.elapsed() < GRACE => {}
+                (true, Some((_, since))) if !is_over(since, GRACE) => {}
                 (_, Some((signal, _))) => {
                     self.processes.iter().for_each(WorkerProcess::kill);
                     self.stopped = Some(signal);
@@ -250,6 +259,11 @@ impl ProcessGroup {
 
     fn numbers_of(&self, unit: u32) -> impl Iterator<Item = u32> {
         (0..).zip(&self.members).filter(move |(_, member)| member.unit == unit).map(|(number, _)| number)
+    }
+
+    /// Number of workers that have finished a step.
+    fn finished(&self, step: u32) -> usize {
+        (0..self.members.len() as u32).filter(|number| self.block.done(*number) >= step).count()
     }
 
     /// Returns true if a worker must finish this step before the next one: servers have no rounds.
@@ -278,7 +292,7 @@ impl ProcessGroup {
             let now = self.block.calls(number);
             if now != *calls {
                 (*calls, *since) = (now, Instant::now());
-            } else if closely && since.elapsed() >= self.patience {
+            } else if closely && is_over(*since, self.patience) {
                 stuck.push(number);
             }
         }
@@ -293,8 +307,8 @@ impl ProcessGroup {
         self.broken[unit as usize] = Some(why);
     }
 
-    /// Determines which worker of a unit broke, and why.
-    fn explain(&self, unit: u32, step: u32, stuck: &[u32]) -> WorkerError {
+    /// Determines which worker of a unit broke, and why; `silent` is for how long the stuck ones made no progress.
+    fn explain(&self, unit: u32, step: u32, stuck: &[u32], silent: Duration) -> WorkerError {
         if self.broken.len() == 1 {
             self.stop_others(step, stuck);
         }
@@ -311,7 +325,7 @@ impl ProcessGroup {
         match failed.first() {
             _ if !died.is_empty() => WorkerError::Died(died),
             Some(&first) => WorkerError::Failed(self.title(first), self.last_words(first), failed.len() - 1),
-            None => self.explain_stuck(step, stuck),
+            None => self.explain_stuck(step, stuck, silent),
         }
     }
 
@@ -326,7 +340,7 @@ impl ProcessGroup {
                 && self.block.done(number) < step
                 && !stuck.contains(&number)
         };
-        while start.elapsed() < GRACE && (0..self.members.len() as u32).any(works) {
+        while !is_over(start, GRACE) && (0..self.members.len() as u32).any(works) {
             self.block.wait_for_change(self.block.changes(), Duration::from_millis(20));
         }
     }
@@ -346,13 +360,13 @@ impl ProcessGroup {
         for callee in callees {
             let serves = self.members.get(callee as usize).is_some_and(|member| member.serves);
             if let Some(process) = self.processes.get(callee as usize).filter(|_| serves) {
-                let _ = process.end_within(LAST_BREATH.saturating_sub(start.elapsed()));
+                let _ = process.end_within(stretched(LAST_BREATH).saturating_sub(start.elapsed()));
             }
         }
     }
 
-    fn explain_stuck(&self, step: u32, stuck: &[u32]) -> WorkerError {
-        let seconds = self.patience.as_secs();
+    fn explain_stuck(&self, step: u32, stuck: &[u32], silent: Duration) -> WorkerError {
+        let seconds = silent.as_secs();
         let titles =
             |numbers: &[u32]| numbers.iter().map(|number| self.title(*number)).collect::<Vec<_>>().join(", ");
         if step <= READY {
@@ -445,13 +459,36 @@ mod tests {
     fn workers_that_make_no_progress_are_named_with_their_callee() {
         let mut silent = group([SLEEP, SLEEP], 1, [0, 0]);
         let why = silent.prepare().expect_err("nobody is ready").to_string();
-        assert_eq!(why, "not ready in 1 s: service 0, worker 0");
+        let says = |why: &str, words: [&str; 2]| {
+            let seconds = why.strip_prefix(words[0]).and_then(|rest| rest.strip_suffix(words[1]));
+            // A busy machine gets more time.
+            assert!(
+                seconds.and_then(|seconds| seconds.parse().ok()).is_some_and(|seconds: u64| seconds >= 1),
+                "{why}"
+            );
+        };
+        says(&why, ["not ready in ", " s: service 0, worker 0"]);
         let mut silent = group([SLEEP, SLEEP], 1, [0, 0]);
         silent.block.address(1).open().expect("the same memory").call(0);
         let why = silent.round(READY + 1, &mut |_| {}).expect_err("no call").to_string();
-        assert_eq!(why, "no call came back in 1 s: worker 0 waits for service 0 (call 1)");
+        says(&why, ["no call came back in ", " s: worker 0 waits for service 0 (call 1)"]);
         let mut late = group([SLEEP, SLEEP], 60, [0, 0]).until(Instant::now());
         assert_eq!(late.round(READY + 1, &mut |_| {}), Err(WorkerError::TimeLimit));
+    }
+
+    #[test]
+    fn each_worker_that_gets_ready_gives_the_others_more_time() {
+        let mut slow = group([SLEEP, SLEEP], 1, [0, 0]);
+        let slots = [0, 1].map(|number| slow.block.address(number).open().expect("the same memory"));
+        let one_by_one = std::thread::spawn(move || {
+            for (slot, after) in slots.iter().zip([700, 700]) {
+                std::thread::sleep(Duration::from_millis(after));
+                slot.finish(READY);
+            }
+        });
+        let since = Instant::now();
+        assert_eq!(slow.prepare(), Ok(()), "after {:?}", since.elapsed());
+        one_by_one.join().expect("no panic");
     }
 
     #[test]

@@ -29,6 +29,8 @@ fn program() -> io::Result<PathBuf> {
 
 /// Time limit to see a worker's death after it closed its output.
 const GRACE: Duration = Duration::from_secs(2);
+/// Interval in ms of the looks at the clock while a worker says nothing.
+const LOOK_MS: i32 = 50;
 
 /// Standard streams of a worker.
 pub struct Streams {
@@ -205,10 +207,12 @@ impl WorkerProcess {
             if let Some(end) = said.iter().position(|byte| *byte == b'\n') {
                 break end + 1;
             }
-            let left = i32::try_from(limit.saturating_sub(start.elapsed()).as_millis()).unwrap_or(i32::MAX);
-            let seen = sys::seqpacket::poll(stdout.as_fd(), left).map_err(os)?;
+            let seen = sys::seqpacket::poll(stdout.as_fd(), LOOK_MS).map_err(os)?;
             if !seen.readable && !seen.hung_up {
-                return Err(format!("it said nothing for {} s", limit.as_secs()));
+                if sys::patience::is_over(start, limit) {
+                    return Err(format!("it said nothing for {} s", start.elapsed().as_secs()));
+                }
+                continue;
             }
             let mut some = [0; 512];
             match stdout.read(&mut some).map_err(os)? {
@@ -231,7 +235,7 @@ impl WorkerProcess {
         let line = self.line(limit)?;
         match line.split_once(' ').unwrap_or((&line, "")) {
             (READY_WORD, text) => Ok(text.to_owned()),
-            ("", _) => Err(match self.end_within(GRACE) {
+            ("", _) => Err(match self.end_within(sys::patience::stretched(GRACE)) {
                 Some(end) => format!("it ended first ({end})"),
                 None => "it closed its output first".to_owned(),
             }),

@@ -34,7 +34,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Watchdog {
-    /// Starts the thread. It kills the workers after `patience` without progress, or after one tick once a
+    /// Starts the thread. It kills the workers after `patience` without progress (longer on a busy machine), or after one tick once a
     /// signal requested a stop.
     #[must_use]
     pub fn new(patience: Duration) -> Self {
@@ -114,7 +114,7 @@ impl State {
     fn look(&self, still: Duration) {
         let workers: Vec<Arc<WorkerProcess>> = lock(&self.workers).iter().filter_map(Weak::upgrade).collect();
         let stopping = sys::stop_signal::received().is_some() && !still.is_zero();
-        if stopping || still >= self.patience {
+        if stopping || still >= self.patience && still >= sys::patience::stretched(self.patience) {
             self.gave_up.store(!stopping, Ordering::Relaxed);
             workers.iter().for_each(|worker| worker.kill());
         }

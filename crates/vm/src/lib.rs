@@ -266,6 +266,10 @@ fn job_of(options: &Options, kernel: &Kernel, files: bool) -> Result<Job, VmErro
     let mut env: BTreeMap<String, String> = [("PATH", path.as_str()), ("HOME", "/root"), ("TMPDIR", "/tmp")]
         .map(|(k, v)| (k.to_owned(), v.to_owned()))
         .into();
+    // Not where instructions count: the same boot has the same bytes.
+    if !options.icount {
+        env.insert(sys::patience::HOST_VARIABLE.to_owned(), format!("{:.0}", sys::patience::demand()));
+    }
     env.extend(options.env.clone());
     let words = options.kernel.words();
     if !words.is_empty() {

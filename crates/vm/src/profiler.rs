@@ -127,7 +127,7 @@ fn connect(path: &Path) -> io::Result<UnixStream> {
     loop {
         match UnixStream::connect(path) {
             Ok(stream) => return Ok(stream),
-            Err(error) if start.elapsed() > START_LIMIT => return Err(error),
+            Err(error) if sys::patience::is_over(start, START_LIMIT) => return Err(error),
             Err(_) => std::thread::sleep(Duration::from_millis(5)),
         }
     }

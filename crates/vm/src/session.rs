@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use intake::{Arrivals, Limits, Placing};
 use profile::Profile;
 use record::HostClass;
+use sys::patience::stretched;
 
 use super::accel::blames_kvm;
 use super::console::{Console, Log};
@@ -102,7 +103,7 @@ pub(super) fn run(machine: &Machine, boot: &Boot<'_>, sinks: &mut Sinks<'_>) -> 
         machine,
         console: &console,
         start,
-        deadline: start + boot_limit(machine.class).min(boot.timeout),
+        deadline: start + stretched(boot_limit(machine.class)).min(boot.timeout),
         limit: boot.timeout,
         started: None,
         orders: qemu.orders.take(),
@@ -218,7 +219,7 @@ impl Session<'_> {
     fn pass_on_a_stop(&mut self) -> Result<(), VmError> {
         let (None, Some(signal)) = (self.stopping, sys::stop_signal::received()) else { return Ok(()) };
         self.stopping = Some(signal);
-        self.deadline = self.deadline.min(Instant::now() + GRACE);
+        self.deadline = self.deadline.min(Instant::now() + stretched(GRACE));
         let told = match &mut self.orders {
             Some(orders) if self.started.is_some() => orders.write_all(b"stop").is_ok(),
             _ => false,

@@ -83,7 +83,7 @@ pub(super) struct SweepArgs {
     #[arg(help_heading = "Service", long, value_name = "N", default_value_t)]
     android: Release,
 
-    /// Seconds without a reply after which a pair counts as hanging
+    /// Seconds (more on a busy machine) without a reply after which a pair counts as hanging
     #[arg(help_heading = "Service", long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     patience: u64,
 

@@ -46,7 +46,7 @@ pub(super) struct Common {
     #[arg(long, hide = true, value_name = "KIND=WORKER")]
     fault: Vec<Fault>,
 
-    /// Seconds without a call after which a worker counts as hanging
+    /// Seconds (more on a busy machine) without a call after which a worker counts as hanging
     #[arg(long, hide = true, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     patience: u64,
 }

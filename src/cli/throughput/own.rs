@@ -136,7 +136,7 @@ pub(super) struct Own {
     #[arg(long, hide = true, value_name = "KIND=CASE")]
     fault: Vec<Fault>,
 
-    /// Seconds without a round trip after which a case counts as hanging
+    /// Seconds (more on a busy machine) without a round trip after which a case counts as hanging
     #[arg(long, hide = true, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     patience: u64,
 }

@@ -222,7 +222,7 @@ fn within<T: Send + 'static>(
     if let Err(error) = thread {
         return Some(Err(HopError::Broken(format!("starting a thread: {}", sys::errno::describe(&error)))));
     }
-    match receiver.recv_timeout(patience) {
+    match sys::patience::receive(&receiver, patience) {
         Ok(result) => Some(result),
         Err(RecvTimeoutError::Timeout) => None,
         Err(RecvTimeoutError::Disconnected) => Some(Err(HopError::Broken("its thread panicked".to_owned()))),
@@ -267,7 +267,7 @@ pub(super) fn settled(thread: i32, wanted: Sched) -> Result<Sched, HopError> {
     loop {
         let found = realtime::of_thread(thread)
             .map_err(|error| format!("looking at the serving thread: {}", sys::errno::describe(&error)))?;
-        if found == wanted || start.elapsed() >= SETTLING {
+        if found == wanted || sys::patience::is_over(start, SETTLING) {
             return Ok(found);
         }
         std::thread::sleep(Duration::from_millis(1));

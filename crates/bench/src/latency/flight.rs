@@ -79,7 +79,7 @@ impl RecordingKeeper {
     pub(super) fn paused(&mut self, block: &mut SharedBlock, clients: &[u32], step: u32) {
         let since = *self.paused.get_or_insert_with(Instant::now);
         let rests = |client: &u32| block.rests(*client) || block.done(*client) >= step;
-        if !clients.iter().all(rests) && since.elapsed() < PATIENCE {
+        if !clients.iter().all(rests) && !sys::patience::is_over(since, PATIENCE) {
             return;
         }
         self.paused = None;

@@ -13,7 +13,7 @@ pub(crate) mod role;
 pub mod spec;
 mod work;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub use spec::{LoadClass, LoadKind, LoadSpec, MOST_PROCESSES};
 
@@ -56,9 +56,8 @@ impl Loads {
                 workers.push((worker, load.clone()));
             }
         }
-        let start = Instant::now();
         for (worker, load) in &workers {
-            let ready = worker.ready(PATIENCE.saturating_sub(start.elapsed()));
+            let ready = worker.ready(PATIENCE);
             ready.map_err(|why| format!("the load {load} did not start: {why}"))?;
         }
         Ok(Self { workers })

@@ -128,7 +128,7 @@ impl Member {
     fn in_time(&self, done: impl Fn() -> bool) -> bool {
         let start = Instant::now();
         while !done() {
-            if start.elapsed() > self.reporter.patience() {
+            if sys::patience::is_over(start, self.reporter.patience()) {
                 return false;
             }
             std::thread::sleep(std::time::Duration::from_millis(5));

@@ -75,11 +75,11 @@ impl Reporter {
             Self::say(&Report::Count(self.counters.tally()));
             let oldest = self.waits().values().min_by_key(|(_, since)| *since).cloned();
             if let Some((what, since)) = oldest
-                && since.elapsed() > self.patience
+                && sys::patience::is_over(since, self.patience)
                 && !self.hung.swap(true, Ordering::Relaxed)
             {
-                let limit = self.patience.as_secs_f32();
-                Self::say(&Report::Hang(format!("no end within {limit} s: {what}")));
+                let waited = since.elapsed().as_secs_f32();
+                Self::say(&Report::Hang(format!("no end within {waited:.1} s: {what}")));
             }
         }
     }

@@ -110,7 +110,7 @@ fn take_part<X: Context>(context: &X, start: MemberOptions) -> Result<(), String
     );
     let process = process.map_err(text)?;
     process.start_thread_pool().map_err(text)?;
-    let services = Services::wait(&process, START).map_err(text)?;
+    let services = Services::wait(&process, sys::patience::stretched(START)).map_err(text)?;
     let seed = start.seed;
     let member = Arc::new(new_member(services, &start)?);
     let mut published = Vec::new();

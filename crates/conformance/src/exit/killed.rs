@@ -131,7 +131,9 @@ fn killed_sender(
             // Refused while what is unread fills the space of oneway calls.
             marked = process.read()?.returns.contains(&Return::TransactionComplete);
         }
-        ensure(last.elapsed() < PATIENCE, || "a flooding process, or its end, was not heard of".into())?;
+        ensure(!sys::patience::is_over(last, PATIENCE), || {
+            "a flooding process, or its end, was not heard of".into()
+        })?;
     }
 }
 

@@ -22,7 +22,7 @@ use driver::error::OpenError;
 pub(crate) use super::framing::Hello;
 
 /// Time that a broker may take to answer a hello before the client gives up.
-const PATIENCE_MS: i32 = 10_000;
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Number of attempts of a client that meets a broker just ending, or loses a race to start one. Each such attempt
 /// takes milliseconds.
@@ -117,9 +117,9 @@ impl BrokerConnection {
     }
 
     fn join(folder: &Folder, directory: &Path, hello: &Hello) -> Result<(Self, Welcome), Failed> {
-        let patience = Duration::from_millis(PATIENCE_MS.unsigned_abs().into());
+        let patience = sys::patience::stretched(PATIENCE);
         let unanswered = || {
-            Failed::For(format!("its broker has not answered for {} s; is it stopped?", PATIENCE_MS / 1000))
+            Failed::For(format!("its broker has not answered for {} s; is it stopped?", patience.as_secs()))
         };
         let socket =
             seqpacket::connect(&directory::socket_in(folder), patience).map_err(|error| {
@@ -138,7 +138,7 @@ impl BrokerConnection {
             return Err(Failed::For(format!("what listens there is user {}'s, not of user {me}", peer.euid)));
         }
         seqpacket::send(socket.as_fd(), &hello.encode(), &[], Wait::Forever).map_err(ended_or)?;
-        let seen = seqpacket::poll(socket.as_fd(), PATIENCE_MS).map_err(ended_or)?;
+        let seen = seqpacket::poll(socket.as_fd(), patience.as_millis() as i32).map_err(ended_or)?;
         if !seen.readable && !seen.hung_up {
             return Err(unanswered());
         }
