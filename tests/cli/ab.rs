@@ -5,9 +5,8 @@
 //! `make trials` runs the ignored ones: how often `ab` is right on this machine.
 
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
-use crate::support::{BINARY, Called, Folder, binderperf, call, command, contents, read, signal};
+use crate::support::{BINARY, Called, Folder, binderperf, call, command, contents, read, signal, wait_until};
 
 /// A test of a few milliseconds, without inheritance to be judged.
 const TEST: [&str; 8] =
@@ -144,11 +143,8 @@ fn an_interruption_keeps_what_was_measured() {
     let own = ["ab", "--a", "", "--b", "", "--records", &records, "--until-width=0%", "--budget=1h"];
     let mut command = command(BINARY, &[&own[..], &TEST].concat());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    let start = Instant::now();
-    while !std::path::Path::new(&folder.path("records/b-003.json")).exists() {
-        assert!(start.elapsed() < Duration::from_secs(120), "no runs were made");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let last = folder.path("records/b-003.json");
+    wait_until("runs are made", || std::path::Path::new(&last).exists());
     signal(child.id(), "INT");
     let output = child.wait_with_output().expect("it ends");
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -13,8 +13,6 @@ fn without_its_broker(words: &[&str]) -> (Called, record::Run) {
     let words = [words, &["--driver=embedded", "--record", &path]].concat();
     let (child, _servers) = with_servers(&words);
     let broker = broker_of(child.id());
-    // The servers serve by now, or are about to.
-    std::thread::sleep(std::time::Duration::from_secs(1));
     signal(broker, "KILL");
     let called = end(child).ended(1);
     (called, read(&path))

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::support::ktap::{Line, print_counts, results};
-use crate::support::{binderperf, stopped_when_servers_run, with_stdout_unread};
+use crate::support::{binderperf, stopped_once_begun, with_stdout_unread};
 use conformance::catalogue;
 
 /// Items that the embedded driver cannot be asked about (docs/differences.md): other drivers' promises.
@@ -93,7 +93,7 @@ fn a_broken_embedded_driver_is_told_from_a_good_one() {
 #[test]
 fn a_stopped_suite_tells_what_it_has_and_a_reader_may_leave() {
     let words = ["conformance", "--driver", "embedded"];
-    stopped_when_servers_run(&words, "TERM")
+    stopped_once_begun(&words, "TERM")
         .ended(1)
         .complained("stopped by SIGTERM")
         .printed("# Totals: pass:")

@@ -5,9 +5,9 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::support::{BINARY, Called, Folder, call, command, contents, end, read, signal, words};
+use crate::support::{BINARY, Called, Folder, call, command, contents, end, read, signal, wait_until, words};
 
 /// A quick test with few words.
 const QUICK: &str =
@@ -54,7 +54,7 @@ impl Server {
         let sshd = Command::new("/usr/sbin/sshd").args(["-D", "-e", "-f", &config]).stderr(log).spawn();
         let server = Self { sshd: sshd.expect("tools/install-deps test"), port, folder };
         let there = || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
-        until("sshd listens", there);
+        wait_until("sshd listens", there);
         server
     }
 
@@ -117,15 +117,6 @@ fn script(folder: &Folder, name: &str, text: &str) -> String {
     path
 }
 
-#[track_caller]
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "not so within a minute: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 /// The processes whose parent this is, and those below them.
 fn below(parent: u32) -> Vec<u32> {
     let mut found = Vec::new();
@@ -160,7 +151,7 @@ fn a_stopped_command_ends_in_order_and_leaves_nothing() {
     let server = Server::start("on-stop");
     let desk = server.start_call("chaos --driver embedded --seconds 300");
     let workers = || server.job().map_or(0, |job| below(job).len());
-    until("its workers run there", || workers() > 3);
+    wait_until("its workers run there", || workers() > 3);
     let job = server.job().expect("it runs");
     signal(desk.id(), "INT");
     end(desk).ended(1).printed("chaos: stopped by SIGINT");
@@ -168,14 +159,16 @@ fn a_stopped_command_ends_in_order_and_leaves_nothing() {
     // Whoever inherited it may take its time to notice.
     let is_gone =
         |stat: String| stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'));
-    until("it is gone", || is_gone(std::fs::read_to_string(format!("/proc/{job}/stat")).unwrap_or_default()));
+    wait_until("it is gone", || {
+        is_gone(std::fs::read_to_string(format!("/proc/{job}/stat")).unwrap_or_default())
+    });
 }
 
 #[test]
 fn a_lost_connection_costs_nothing() {
     let server = Server::start("on-lost");
     let desk = server.start_call("chaos --driver embedded --seconds 6 --no-kill");
-    until("it runs there", || server.job().is_some());
+    wait_until("it runs there", || server.job().is_some());
     // Of each connection there are two processes; the command is nobody's.
     let is_sshd =
         |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sshd\n");
@@ -186,9 +179,9 @@ fn a_lost_connection_costs_nothing() {
         !connections.is_empty()
     };
     // The first may be the one that started the command, and end by itself.
-    until("a connection is cut", cut);
+    wait_until("a connection is cut", cut);
     std::thread::sleep(Duration::from_millis(100));
-    until("the next one is cut", cut);
+    wait_until("the next one is cut", cut);
     let called = end(desk).ended(0);
     called.printed("chaos: passed").complained("was lost");
     assert_eq!(server.left(), Vec::<PathBuf>::new());

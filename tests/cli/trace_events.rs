@@ -55,7 +55,7 @@ impl Drop for Instance {
     fn drop(&mut self) {
         // It is in use until the last process with an open marker is gone.
         let start = Instant::now();
-        while fs::remove_dir(&self.0).is_err() && start.elapsed() < Duration::from_secs(10) {
+        while fs::remove_dir(&self.0).is_err() && !sys::patience::is_over(start, Duration::from_secs(10)) {
             std::thread::sleep(Duration::from_millis(20));
         }
     }

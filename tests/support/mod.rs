@@ -9,7 +9,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The built program.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_binderperf");
@@ -214,14 +214,10 @@ pub(crate) fn broker(fits: impl Fn(&str) -> bool) -> Option<u32> {
     pids.find(serves)
 }
 
-/// Waits until something is so.
+/// Waits until something is so. What never comes is a failure after minutes, and later on a busy machine.
 #[track_caller]
-pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(300), "in vain: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+pub(crate) fn wait_until(what: &str, is_so: impl FnMut() -> bool) {
+    assert!(sys::patience::until(Duration::from_secs(120), is_so), "in vain: {what}");
 }
 
 /// The path of a trace among the fixtures of the crate `trace`.
@@ -259,17 +255,38 @@ pub(crate) fn without_checksum(path: impl AsRef<Path>) -> serde_json::Value {
     record
 }
 
-/// Starts `binderperf` and returns once it has a server at work.
+/// Starts `binderperf` and returns once one of its processes serves calls, or it has ended.
 pub(crate) fn with_servers(words: &[&str]) -> (Child, Vec<u32>) {
-    let child = start(words);
-    let pid = child.id();
-    let path = format!("/proc/{pid}/task/{pid}/children");
-    let list = || std::fs::read_to_string(&path).unwrap_or_default();
-    wait_until("a server is started", || !list().is_empty());
-    // Time for some round trips; how many does not matter.
-    std::thread::sleep(Duration::from_millis(200));
-    let servers = list().split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    (child, servers)
+    started_until(words, is_at_work)
+}
+
+/// Starts `binderperf` and returns, with all processes that it has started, once one of them is so, or it has ended.
+fn started_until(words: &[&str], is_so: impl Fn(u32) -> bool) -> (Child, Vec<u32>) {
+    let mut child = start(words);
+    let path = format!("/proc/{0}/task/{0}/children", child.id());
+    let processes = || -> Vec<u32> {
+        let list = std::fs::read_to_string(&path).unwrap_or_default();
+        list.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+    };
+    wait_until("a process is started and at work", || {
+        child.try_wait().expect("a child").is_some() || processes().into_iter().any(&is_so)
+    });
+    (child, processes())
+}
+
+/// Whether a process has done more than to start: it has waited for many calls, or answered many without a wait.
+fn is_at_work(pid: u32) -> bool {
+    let of_threads = |file: &str| -> Vec<String> {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        threads.filter_map(|thread| std::fs::read_to_string(thread.path().join(file)).ok()).collect()
+    };
+    let number = |text: &str| text.trim().parse::<u64>().unwrap_or(0);
+    let waits = |text: &String| {
+        text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).map(number)
+    };
+    let cpu_ns = |text: &String| text.split(' ').next().map(number);
+    of_threads("status").iter().filter_map(waits).sum::<u64>() > 100
+        || of_threads("schedstat").iter().filter_map(cpu_ns).sum::<u64>() > 500_000_000
 }
 
 /// Sends a signal to a process.
@@ -279,7 +296,15 @@ pub(crate) fn signal(pid: u32, signal: &str) {
 
 /// Sends a signal once servers run, twice as `timeout(1)` does, and waits for the end.
 pub(crate) fn stopped_when_servers_run(words: &[&str], name: &str) -> Called {
-    let (child, _) = with_servers(words);
+    stopped(with_servers(words).0, name)
+}
+
+/// The same once a process is started, where each of them ends soon.
+pub(crate) fn stopped_once_begun(words: &[&str], name: &str) -> Called {
+    stopped(started_until(words, |_| true).0, name)
+}
+
+fn stopped(child: Child, name: &str) -> Called {
     signal(child.id(), name);
     signal(child.id(), name);
     end(child)

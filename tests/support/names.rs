@@ -79,7 +79,7 @@ pub(crate) fn all_named(mut child: Child, wanted: &[&str]) {
         faults.extend(missing.map(|name| format!("nobody is called {name:?}")));
         // A process has its parent's name until it runs its program.
         let ended = child.try_wait().expect("a child").is_some();
-        if faults.is_empty() || ended || start.elapsed() > Duration::from_secs(60) {
+        if faults.is_empty() || ended || sys::patience::is_over(start, Duration::from_secs(60)) {
             break (faults, ended);
         }
         std::thread::sleep(Duration::from_millis(10));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use abi::{BufferAddress, Commands, Cookie, Handle, NodePtr, Payload, Return, Returns, TransactionFlags};
 use driver::{Connection, Context, Exchange, OpenOptions};
@@ -20,7 +20,7 @@ use crate::reference::{Command, Outcome, Returned};
 use crate::steps::{Op, PROCS, Step, THREADS};
 
 /// Time limit of a turn; a longer one is a hang.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 const MAP_SIZE: usize = 64 << 10;
 
 /// A permanent broker, and a connection that reads its state.
@@ -49,14 +49,15 @@ impl Broker {
 
     /// Connections of other contexts that the broker still has.
     fn wait_for(&self, open: usize) {
-        for _ in 0..20_000 {
+        let processes = || {
             let state = self.watch.state(StateFile::State).expect("a state");
-            if state.lines().filter(|line| line.starts_with("proc ")).count() == open + 1 {
-                return;
-            }
+            state.lines().filter(|line| line.starts_with("proc ")).count()
+        };
+        let since = Instant::now();
+        while processes() != open + 1 {
+            assert!(!sys::patience::is_over(since, PATIENCE), "the broker does not notice a close");
             thread::sleep(Duration::from_micros(200));
         }
-        panic!("the broker does not notice a close");
     }
 }
 

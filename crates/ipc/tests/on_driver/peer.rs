@@ -5,7 +5,7 @@ use std::any::Any;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use backend::locate::{self, Located, Wanted};
 use backend::{AnyConnection, AnyContext};
@@ -25,7 +25,7 @@ const RELEASE: &str = "BINDERPERF_TEST_RELEASE";
 const THREADS: &str = "BINDERPERF_TEST_THREADS";
 
 /// Generous: an emulated guest on a busy machine is slow.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 static TURN: Mutex<()> = Mutex::new(());
 
@@ -159,11 +159,7 @@ pub(crate) fn served_with(
 
 /// Waits for something that another process or thread is about to do.
 pub(crate) fn eventually(what: &str, mut done: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !done() {
-        assert!(Instant::now() < end, "still not: {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    assert!(sys::patience::until(PATIENCE, &mut done), "still not: {what}");
 }
 
 /// Makes a process its context's manager. The last test's is released a little after it was reaped

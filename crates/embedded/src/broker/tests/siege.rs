@@ -91,34 +91,43 @@ fn hoard(at: &Path) {
 
 /// Calls per second through the broker, over this time.
 fn rate(pair: &Pair, time: Duration) -> f64 {
-    let Pair { victim, other, to_other, .. } = pair;
     let (began, mut calls) = (Instant::now(), 0);
     while began.elapsed() < time {
-        write(victim, |c| c.transaction(*to_other, 1, TransactionFlags::CALL, Payload::default()));
-        let call = wait_for(other, |item| match item {
-            Return::Transaction(call) => Some(call),
-            _ => None,
-        });
-        write(other, |c| {
-            c.reply(TransactionFlags::default(), Payload::default());
-            c.free_buffer(call.buffer);
-        });
-        let over = wait_for(victim, |item| match item {
-            Return::Reply(reply) => Some(reply),
-            Return::DeadReply | Return::FailedReply => panic!("a neighbour's call fails: {item:?}"),
-            _ => None,
-        });
-        write(victim, |c| c.free_buffer(over.buffer));
+        call(pair);
         calls += 1;
     }
     f64::from(calls) / began.elapsed().as_secs_f64()
 }
 
+/// One call and its reply, through the broker.
+fn call(pair: &Pair) {
+    let Pair { victim, other, to_other, .. } = pair;
+    write(victim, |c| c.transaction(*to_other, 1, TransactionFlags::CALL, Payload::default()));
+    let call = wait_for(other, |item| match item {
+        Return::Transaction(call) => Some(call),
+        _ => None,
+    });
+    write(other, |c| {
+        c.reply(TransactionFlags::default(), Payload::default());
+        c.free_buffer(call.buffer);
+    });
+    let over = wait_for(victim, |item| match item {
+        Return::Reply(reply) => Some(reply),
+        Return::DeadReply | Return::FailedReply => panic!("a neighbour's call fails: {item:?}"),
+        _ => None,
+    });
+    write(victim, |c| c.free_buffer(over.buffer));
+}
+
+/// A pair of neighbours, whose calls need the broker.
+fn neighbours(directory: &Path, number: usize) -> Pair {
+    let settings = Settings { call_slots: false, ..Settings::default() };
+    Pair::of(&EmbeddedContext::at(directory, &format!("neighbour{number}"), settings))
+}
+
 /// Rates before, during and after a siege.
 fn besieged(directory: &Path, number: usize, kinds: &[&str]) -> [f64; 3] {
-    let settings = Settings { call_slots: false, ..Settings::default() };
-    let context = EmbeddedContext::at(directory, &format!("neighbour{number}"), settings);
-    let pair = Pair::of(&context);
+    let pair = neighbours(directory, number);
     let second = Duration::from_secs(1);
     let before = rate(&pair, second);
     let siege = Siege::begin(directory, kinds);
@@ -135,11 +144,35 @@ fn besieged(directory: &Path, number: usize, kinds: &[&str]) -> [f64; 3] {
 #[test]
 fn a_neighbour_keeps_its_calls_under_siege() {
     let broker = Broker::start(Folder::new());
+    let pair = neighbours(&broker.folder.0, 0);
+    call(&pair);
+    let began = Instant::now();
+    let siege = Siege::begin(&broker.folder.0, &KINDS);
+    let mut notices = 0;
+    // Until the siege shows, and then some.
+    for calls in 0.. {
+        call(&pair);
+        notices += broker.told.try_iter().count();
+        if calls >= 500 && notices > 0 {
+            break;
+        }
+    }
+    BrokerConnection::open(&broker.folder.0, hello()).expect("a newcomer is let in");
+    drop(siege);
+    call(&pair);
+    notices += broker.told.try_iter().count();
+    // Each kind of harm is told of once a second at most.
+    let most = 25 * (began.elapsed().as_secs() as usize + 1);
+    assert!(notices <= most, "{notices} notices, more than {most}");
+}
+
+#[test]
+#[ignore = "a rate: make siege"]
+fn a_neighbour_keeps_its_rate_under_siege() {
+    let broker = Broker::start(Folder::new());
     let [before, during, after] = besieged(&broker.folder.0, 0, &KINDS);
     // The goal is a half; a machine that does other work moves the ratio.
     assert!(during > before.min(after) / 8.0, "{before:.0}/s, {during:.0}/s under siege, then {after:.0}/s");
-    let told = broker.told.try_iter().count();
-    assert!(told <= 100, "{told} notices");
 }
 
 #[test]
