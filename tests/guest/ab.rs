@@ -14,6 +14,7 @@ const TEST: [&str; 6] = [
 ];
 
 #[test]
+#[ignore = "an accuracy: make alone"]
 fn one_boot_of_each_side_tells_that_a_kernel_is_itself() {
     let _guest = crate::one_guest();
     let folder = Folder::new("ab-kernels");

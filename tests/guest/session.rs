@@ -10,7 +10,7 @@ fn tests_on_a_kernels_driver() {
     let this = this.to_str().expect("UTF-8");
     let tests = ["inside::", "--ignored", "--test-threads=1"];
     let called =
-        binderperf(&[&["vm", "--smp", "2", "--timeout", "900", "--exec", this], &tests[..]].concat());
+        binderperf(&[&["vm", "--smp", "2", "--timeout", "3600", "--exec", this], &tests[..]].concat());
     assert_eq!(called.code, Some(0), "{}\n{}", called.stdout, called.stderr);
     let passed = called.stdout.lines().filter(|line| line.ends_with(" ... ok")).count();
     assert!(passed >= 14, "{passed} tests passed in the guest: {}", called.stdout);

@@ -33,6 +33,7 @@ fn send(pid: u32, signal: &str) {
 }
 
 #[test]
+#[ignore = "an accuracy: make alone"]
 fn calls_that_lost_their_cpu_to_the_host_say_so() {
     let _guest = one_guest();
     let folder = Folder::new("stolen");

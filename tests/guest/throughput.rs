@@ -46,6 +46,7 @@ fn costlier(run: &Run, thousandths: u64) -> Run {
 /// Medians, not means: up to a third of a pipe's round trips take a shorter way through the kernel, more
 /// in one repetition and fewer in the next, which moves their mean by up to 6 %.
 #[test]
+#[ignore = "an accuracy: make alone"]
 fn counted_instructions_are_the_same_from_boot_to_boot() {
     let folder = Folder::new("guest-counted");
     let words = words(
