@@ -19,8 +19,9 @@ build:
 	BINDERPERF_GIT="$$(git describe --always --dirty 2>/dev/null)" cargo build --release
 	tools/preload preload $(HOST) $(dir $(RELEASE))
 
-# Goes on behind a failure, and ends with a list of what failed and a line of counts.
-TEST_STAGES := check doc unit embedded loom guest phone counts
+# Goes on behind a failure, and ends with a list of what failed and a line of counts. Stages joined by + run side by side: while tests
+# wait for guests and deadlines, others are compiled.
+TEST_STAGES := check doc unit+loom+counts embedded+guest+phone
 test:
 	@tools/install-deps test
 	@tools/stages $(TEST_STAGES)
@@ -64,7 +65,7 @@ clients:
 
 # Every order of events that the memory model allows, for the code on shared memory.
 loom:
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom CARGO_PROFILE_RELEASE_LTO=off \
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
 		cargo test -p binderperf-sys -p binderperf-embedded --release --lib loom_
 
 # The runtime's tests, the hot path's counters and the examples on the embedded driver, on this machine.
