@@ -278,6 +278,12 @@ impl ProcessGroup {
         }
         let mut progress = Progress::Done;
         let mut stuck = Vec::new();
+        // One limit for all: how busy the machine is changes from look to look.
+        let (moment, mut limit) = (Instant::now(), None);
+        let mut is_over = |since: Instant| {
+            let silent = moment.saturating_duration_since(since);
+            silent >= self.patience && silent >= *limit.get_or_insert_with(|| stretched(self.patience))
+        };
         for number in self.numbers_of(unit) {
             // Read once: a worker that fails in the meantime has not finished the step.
             let done = self.block.done(number);
@@ -292,7 +298,7 @@ impl ProcessGroup {
             let now = self.block.calls(number);
             if now != *calls {
                 (*calls, *since) = (now, Instant::now());
-            } else if closely && is_over(*since, self.patience) {
+            } else if closely && is_over(*since) {
                 stuck.push(number);
             }
         }
