@@ -56,6 +56,27 @@ fn a_service_of_another_program_is_pinged_and_a_missing_one_named() {
 }
 
 #[test]
+fn another_programs_service_is_looked_for_at_another_programs_manager() {
+    let folder = Folder::new("ping-unmanaged");
+    for test in ["throughput", "latency"] {
+        let context = folder.path(test);
+        let words = [
+            test,
+            "ping",
+            "--driver",
+            "embedded",
+            "--context-dir",
+            &context,
+            "--device",
+            "binder",
+            "--service",
+            "x",
+        ];
+        binderperf(&words).ended(3).complained("no service manager");
+    }
+}
+
+#[test]
 fn single_pings_have_the_figures_of_a_latency_test_but_those_that_only_a_server_knows() {
     for flavour in ["binder", "hwbinder"] {
         let folder = Folder::new("latency-ping");

@@ -71,7 +71,9 @@ pub fn execute(options: &LatencyOptions, observer: &mut dyn Observer) -> Result<
     // Each process has two pipes and its shared memory; embedded channels take more.
     let _ = sys::limits::raise_open_files(u64::from(options.pairs) * 16 + 64);
     observer.begins(&run);
-    let _manager = prologue.manage(options.patience_s)?;
+    // A manager of ours would not know another program's service, and would be in the way of that program's manager.
+    let others = options.pinged.as_ref().is_some_and(|service| !service.is_empty());
+    let _manager = if others { None } else { prologue.manage(options.patience_s)? };
     let mut setup = setup(options, prologue.context.as_ref(), tracing, realtime.is_ok())?;
     let mut recorder = start_recorder(options, &setup, &prologue.brokers);
     if let Some(Ok((keeper, _))) = &recorder {
