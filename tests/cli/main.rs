@@ -32,6 +32,7 @@ mod old_results;
 mod on;
 mod on_hostile;
 mod orphans;
+mod others;
 mod overload;
 mod perfetto;
 mod ping;
