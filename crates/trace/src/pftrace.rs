@@ -6,6 +6,7 @@
 //! what later packets may be needed for: clocks, names, processes, symbols. The second one merges them. So memory grows
 //! with the number of bundles, 24 bytes for each, and not with the events.
 
+mod blocks;
 mod bundle;
 mod clocks;
 mod decode;

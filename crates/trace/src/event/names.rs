@@ -4,6 +4,7 @@
 
 use crate::hash::FastHash;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Interned name in a reader's [`Names`]. Not comparable between readers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,18 +33,22 @@ const LONGEST: usize = 256;
 /// Maximum number of names; only a forged trace has more. Further names become [`Name::NONE`].
 const MOST: usize = 1 << 20;
 
-/// Table of all names that a reader met.
+/// Maximum bytes of all names together.
+const MOST_BYTES: usize = 64 << 20;
+
+/// Table of all names that a reader met. A name's text and its key share their bytes.
 #[derive(Clone, Debug)]
 pub struct Names {
-    texts: Vec<Box<str>>,
-    by_bytes: HashMap<Box<[u8]>, Name, FastHash>,
+    texts: Vec<Arc<str>>,
+    by_bytes: HashMap<Arc<[u8]>, Name, FastHash>,
+    bytes: usize,
     /// Processes and threads of the trace's tables.
     pub(crate) known: KnownTasks,
 }
 
 impl Default for Names {
     fn default() -> Self {
-        Self { texts: vec!["".into()], by_bytes: HashMap::default(), known: KnownTasks::default() }
+        Self { texts: vec!["".into()], by_bytes: HashMap::default(), bytes: 0, known: KnownTasks::default() }
     }
 }
 
@@ -62,11 +67,15 @@ impl Names {
         if let Some(found) = self.by_bytes.get(name) {
             return *found;
         }
-        let Some(next) = u32::try_from(self.texts.len()).ok().filter(|_| self.texts.len() < MOST) else {
+        let room = self.texts.len() < MOST && self.bytes + name.len() <= MOST_BYTES;
+        let Some(next) = u32::try_from(self.texts.len()).ok().filter(|_| room) else {
             return Name::NONE;
         };
-        self.texts.push(String::from_utf8_lossy(name).into());
-        self.by_bytes.insert(name.into(), Name(next));
+        let text: Arc<str> = String::from_utf8_lossy(name).into();
+        let key = if text.as_bytes() == name { text.clone().into() } else { name.into() };
+        self.bytes += name.len();
+        self.texts.push(text);
+        self.by_bytes.insert(key, Name(next));
         Name(next)
     }
 

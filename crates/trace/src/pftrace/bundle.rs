@@ -11,7 +11,7 @@ use super::clocks::{BOOT, Clocks, FTRACE, MONOTONIC_RAW};
 use super::decode::{Decoder, Origin, time};
 use super::generic::state_letter;
 use super::index::{Bundle, CpuBundles};
-use super::source::Source;
+use super::source::{Source, unread};
 use super::wire::{Fields, Value, offset_in, varint};
 use crate::event::{Context, Event, Kind, Name, Prio, State, Task, Wake};
 use crate::report::{ProblemKind, Report};
@@ -149,8 +149,7 @@ impl CpuLane {
                 return self.gap.then_some(self.last);
             };
             if let Err(error) = source.refill(bundle.place, &mut self.bytes) {
-                report
-                    .note(ProblemKind::Truncated, || format!("reading events of cpu {}: {error}", self.cpu));
+                report.note(unread(&error), || format!("reading events of cpu {}: {error}", self.cpu));
                 self.bytes.clear();
                 self.gap = true;
             }

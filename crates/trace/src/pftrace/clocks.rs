@@ -2,7 +2,7 @@
 //! Facts: `clock_snapshot.proto`: each snapshot has the times of several clocks at one moment. Numbers up to 63 are the
 //! system's clocks, 64 to 127 are those of one packet sequence.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::wire::{Fields, first};
 
@@ -48,7 +48,7 @@ pub(super) fn readings(snapshot: &[u8]) -> Vec<Reading> {
 /// Known pairs of each clock's time and boot time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clocks {
-    pairs: HashMap<u32, Vec<(u64, u64)>>,
+    pairs: HashMap<u32, BTreeMap<u64, u64>>,
 }
 
 impl Clocks {
@@ -72,8 +72,7 @@ impl Clocks {
         let pairs = self.pairs.entry(clock).or_default();
         if pairs.len() < MOST {
             // Snapshots come in order, but for joined traces.
-            let at = pairs.partition_point(|(known, _)| *known <= ts);
-            pairs.insert(at, (ts, boot));
+            pairs.insert(ts, boot);
         }
     }
 
@@ -83,8 +82,8 @@ impl Clocks {
             return Some(ts);
         }
         let pairs = self.pairs.get(&clock)?;
-        let after = pairs.partition_point(|(known, _)| *known <= ts);
-        let (known, boot) = pairs.get(after.saturating_sub(1))?;
+        let before = pairs.range(..=ts).next_back();
+        let (known, boot) = before.or_else(|| pairs.first_key_value())?;
         Some(boot.wrapping_add(ts.wrapping_sub(*known)))
     }
 }

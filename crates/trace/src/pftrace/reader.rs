@@ -34,6 +34,8 @@ pub struct PerfettoReader<R> {
     gaps: HashMap<u32, u64>,
     /// Events that each CPU lost, by the kernel's counters.
     lost: Vec<(u32, u64)>,
+    /// Last time of each CPU, once the trace has ended.
+    ends: Option<HashMap<u32, u64>>,
     last: u64,
 }
 
@@ -90,6 +92,7 @@ impl<R: Read + Seek> PerfettoReader<R> {
             ran_on,
             gaps: HashMap::new(),
             lost,
+            ends: None,
             last: 0,
         };
         for lane in 0..reader.lanes.len() {
@@ -130,26 +133,36 @@ impl<R: Read + Seek> PerfettoReader<R> {
     }
 
     fn slice(&mut self, slice: Slice) -> Event {
-        let Slice { ts, tid, mark } = slice;
+        let Slice { ts, tid, .. } = slice;
         let (comm, tgid) = self.decoder.threads.of(tid, ts);
         let cpu = self.ran_on.as_ref().and_then(|ran_on| ran_on.get(&tid)).copied().unwrap_or(0);
-        let kind = fields::mark(&mark, &mut self.decoder.names);
+        let kind = fields::mark(&slice.mark(), &mut self.decoder.names);
         Event { ts, cpu, tid, tgid, comm, context: Context::default(), kind }
     }
 
     /// What the kernel's counters say was lost and no gap shows yet.
     fn uncounted(&mut self) -> Option<Event> {
+        if self.lost.is_empty() {
+            return None;
+        }
+        let lanes = &self.lanes;
+        let ends = self.ends.get_or_insert_with(|| {
+            let mut ends = HashMap::new();
+            for lane in lanes {
+                if let Lane::Cpu(lane) = lane {
+                    let end: &mut u64 = ends.entry(lane.cpu()).or_default();
+                    *end = lane.last().max(*end);
+                }
+            }
+            ends
+        });
         while let Some((cpu, count)) = self.lost.pop() {
             let gaps = self.gaps.get(&cpu).copied().unwrap_or(0);
             if gaps > 0 {
                 self.report.count_gaps(gaps, count);
                 continue;
             }
-            let of_cpu = |lane: &Lane| match lane {
-                Lane::Cpu(lane) if lane.cpu() == cpu => Some(lane.last()),
-                _ => None,
-            };
-            let last = self.lanes.iter().filter_map(of_cpu).max().unwrap_or(self.last);
+            let last = ends.get(&cpu).copied().unwrap_or(self.last);
             self.report.lose(Some(count));
             return Some(Event::lost(last, cpu, Some(count)));
         }

@@ -33,6 +33,9 @@ const MOST_LISTS: usize = 64;
 const MOST_CPUS: u32 = 8192;
 /// Longest run of slices that is read at once, in bytes.
 const LONGEST_RUN: u32 = 64 << 10;
+/// Maximum bytes of all compressed packets' content: this, and so many times the file's length. Traces shrink to a tenth or so.
+const MOST_CONTENT: u64 = 64 << 20;
+const MOST_TIMES: u64 = 64;
 /// Maximum number of packet sequences.
 const MOST_SEQUENCES: usize = 1 << 16;
 
@@ -73,6 +76,8 @@ pub(super) struct Scan {
     damages: u64,
     /// Packets of other machines.
     foreign: u64,
+    /// Bytes of all compressed packets' content.
+    content: u64,
 }
 
 /// Bytes of a packet: where they are, and with their key and length.
@@ -197,6 +202,7 @@ impl Scan {
             places: 0,
             damages: 0,
             foreign: 0,
+            content: 0,
         }
     }
 
@@ -220,6 +226,7 @@ impl Scan {
         length: u64,
     ) -> io::Result<()> {
         let len = u32::try_from(length).unwrap_or(u32::MAX);
+        let most = MOST_CONTENT + MOST_TIMES * source.end;
         let bytes = source.window(at, len as usize)?;
         let place = Place { at, len, block: PLAIN };
         let packed = Fields::of(bytes).find_map(|(number, value)| match number {
@@ -231,11 +238,19 @@ impl Scan {
             self.packet(&Packet { bytes, place, key_at });
             return Ok(());
         };
+        if self.content > most {
+            self.report.note(ProblemKind::Unsupported, || {
+                format!("the compressed packet at byte {at} and later ones hold far more than their bytes; they are left out")
+            });
+            self.damages += 1;
+            return Ok(());
+        }
         let block_at = at + offset_in(bytes, packed) as u64;
         let block = Block { at: block_at, len: packed.len() as u32, form };
         match inflate(packed, form) {
             Ok(content) => {
-                if let Some(number) = source.note_block(block) {
+                self.content += content.len() as u64;
+                if let Some(number) = source.note_block(block, content.len()) {
                     self.block(&content, number);
                 }
             }

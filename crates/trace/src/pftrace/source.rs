@@ -1,16 +1,15 @@
 //! Bytes of a trace by their place, from the file or out of a compressed block.
 
-use std::collections::VecDeque;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
+use super::blocks::Blocks;
 use super::index::{Block, PLAIN, Place};
 use super::inflate::inflate;
+use crate::report::ProblemKind;
 
 /// Bytes read at once in the first pass.
 const WINDOW: usize = 1 << 20;
-/// Total of unpacked blocks kept, in bytes.
-const MOST_UNPACKED: usize = 48 << 20;
 /// Total of the buffers of [`Source::refill`], in bytes: far above what recorders need, whose bundles have less than 1 MB.
 const MOST_HELD: usize = 192 << 20;
 
@@ -22,24 +21,23 @@ pub(super) struct Source<R> {
     pub(super) end: u64,
     window: Vec<u8>,
     window_at: u64,
-    blocks: Vec<Block>,
-    unpacked: VecDeque<(u32, Arc<[u8]>)>,
+    blocks: Blocks,
     /// Capacity of all buffers of [`Source::refill`].
     held: usize,
+}
+
+/// Kind of problem that an error of [`Source`] is.
+pub(super) fn unread(error: &io::Error) -> ProblemKind {
+    match error.kind() {
+        io::ErrorKind::OutOfMemory => ProblemKind::Unsupported,
+        _ => ProblemKind::Truncated,
+    }
 }
 
 impl<R: Read + Seek> Source<R> {
     pub(super) fn new(mut input: R) -> io::Result<Self> {
         let end = input.seek(SeekFrom::End(0))?;
-        Ok(Self {
-            input,
-            end,
-            window: Vec::new(),
-            window_at: 0,
-            blocks: Vec::new(),
-            unpacked: VecDeque::new(),
-            held: 0,
-        })
+        Ok(Self { input, end, window: Vec::new(), window_at: 0, blocks: Blocks::default(), held: 0 })
     }
 
     /// Bytes of the file from `at` on: `len` of them, or less at its end.
@@ -63,11 +61,9 @@ impl<R: Read + Seek> Source<R> {
         self.window = Vec::new();
     }
 
-    /// Notes a compressed block; returns its number.
-    pub(super) fn note_block(&mut self, block: Block) -> Option<u32> {
-        let number = u32::try_from(self.blocks.len()).ok().filter(|number| *number < PLAIN)?;
-        self.blocks.push(block);
-        Some(number)
+    /// Notes a compressed block that has this many bytes of content; returns its number.
+    pub(super) fn note_block(&mut self, block: Block, content: usize) -> Option<u32> {
+        self.blocks.note(block, content)
     }
 
     /// Replaces `into` with the bytes of a place.
@@ -91,7 +87,8 @@ impl<R: Read + Seek> Source<R> {
     /// [`Source::read`] into a buffer that its stream keeps until the next place.
     ///
     /// # Errors
-    /// Also `OutOfMemory`: the buffers of all streams would be larger than any recorder makes them.
+    /// Also `OutOfMemory`: the buffers of all streams would be larger than any recorder makes them, or compressed blocks were
+    /// needed in too bad an order.
     pub(super) fn refill(&mut self, place: Place, into: &mut Vec<u8>) -> io::Result<()> {
         self.held = self.held.saturating_sub(into.capacity());
         if into.capacity() > WINDOW.max(place.len as usize) {
@@ -114,24 +111,12 @@ impl<R: Read + Seek> Source<R> {
     }
 
     fn unpacked(&mut self, number: u32) -> io::Result<Arc<[u8]>> {
-        if let Some(at) = self.unpacked.iter().position(|(known, _)| *known == number) {
-            // The latest stands first.
-            let found = self.unpacked.remove(at).ok_or(io::ErrorKind::NotFound)?;
-            let content = Arc::clone(&found.1);
-            self.unpacked.push_front(found);
-            return Ok(content);
-        }
-        let block = *self.blocks.get(number as usize).ok_or(io::ErrorKind::NotFound)?;
-        let mut packed = vec![0; block.len as usize];
-        self.input.seek(SeekFrom::Start(block.at))?;
-        self.input.read_exact(&mut packed)?;
-        let content: Arc<[u8]> = inflate(&packed, block.form)?.into();
-        let mut total = content.len();
-        self.unpacked.retain(|(_, kept)| {
-            total += kept.len();
-            total <= MOST_UNPACKED
-        });
-        self.unpacked.push_front((number, Arc::clone(&content)));
-        Ok(content)
+        let input = &mut self.input;
+        self.blocks.content(number, |block| {
+            let mut packed = vec![0; block.len as usize];
+            input.seek(SeekFrom::Start(block.at))?;
+            input.read_exact(&mut packed)?;
+            inflate(&packed, block.form)
+        })
     }
 }

@@ -5,13 +5,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{Read, Seek};
+use std::sync::Arc;
 
 use super::clocks::{BOOT, Clocks, OF_SEQUENCE, Reading, readings};
 use super::index::Place;
 use super::packet::Tracks;
-use super::source::Source;
+use super::source::{Source, unread};
 use super::wire::{Fields, Value, first};
-use crate::report::{ProblemKind, Report};
+use crate::report::Report;
 
 /// Fields of `TracePacket`.
 const CLOCK_SNAPSHOT: u32 = 6;
@@ -36,8 +37,19 @@ const OWN: &[u8] = b"binderperf";
 pub(super) struct Slice {
     pub(super) ts: u64,
     pub(super) tid: i32,
-    /// Mark in atrace's convention.
-    pub(super) mark: Box<str>,
+    pub(super) tgid: i32,
+    /// Name of the slice that begins; `None` if one ends.
+    pub(super) begins: Option<Arc<str>>,
+}
+
+impl Slice {
+    /// The mark that atrace writes for it. A short trace may have many slices of one long name, so it is made late.
+    pub(super) fn mark(&self) -> String {
+        match &self.begins {
+            Some(name) => format!("B|{}|{name}", self.tgid),
+            None => format!("E|{}", self.tgid),
+        }
+    }
 }
 
 /// Stream of one packet sequence.
@@ -47,7 +59,7 @@ pub(super) struct TrackLane {
     runs: std::vec::IntoIter<Place>,
     bytes: Vec<u8>,
     slices: VecDeque<Slice>,
-    names: HashMap<u64, Box<str>>,
+    names: HashMap<u64, Arc<str>>,
     default_track: Option<u64>,
     default_clock: u32,
     /// Clocks of this sequence: at a snapshot, what boot time it was; the sum of an incremental clock.
@@ -96,7 +108,7 @@ impl TrackLane {
                         self.packet(packet.bytes(), known);
                     }
                 }
-                Err(error) => report.note(ProblemKind::Truncated, || format!("reading slices: {error}")),
+                Err(error) => report.note(unread(&error), || format!("reading slices: {error}")),
             }
             self.bytes = bytes;
         }
@@ -204,17 +216,14 @@ impl TrackLane {
             }
         }
         let Some(thread) = tracks.thread(self.sequence, track.or(self.default_track)) else { return };
-        let mark = if kind == 1 {
-            let interned = || self.names.get(&number?).map(|name| name.to_string());
+        let begins = (kind == 1).then(|| {
+            let interned = || self.names.get(&number?).cloned();
             // One without a name is a slice all the same: its end must not end another.
-            let name = name.or_else(interned).unwrap_or_else(|| {
+            name.map(Into::into).or_else(interned).unwrap_or_else(|| {
                 self.nameless += 1;
-                String::new()
-            });
-            format!("B|{}|{name}", thread.tgid)
-        } else {
-            format!("E|{}", thread.tgid)
-        };
-        self.slices.push_back(Slice { ts, tid: thread.tid, mark: mark.into() });
+                "".into()
+            })
+        });
+        self.slices.push_back(Slice { ts, tid: thread.tid, tgid: thread.tgid, begins });
     }
 }

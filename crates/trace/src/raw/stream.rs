@@ -12,7 +12,7 @@ use crate::file::{Container, Head, TracefsText};
 use crate::number;
 use crate::report::{ProblemKind, Report};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 use std::io::{Read, Seek};
 
 /// Maximum window of each CPU, and of all of them together, in bytes.
@@ -123,6 +123,7 @@ impl<R: Read + Seek> RawReader<R> {
     fn ticks(&self) -> Vec<Event> {
         let Head { tick_ns: Some(period), tickless, .. } = self.head() else { return Vec::new() };
         let ts = self.order.peek().map_or(0, |Reverse((ts, _))| *ts);
+        let tickless: HashSet<&u32> = tickless.iter().collect();
         let ticking = self.lanes.iter().map(|lane| lane.cpu).filter(|cpu| !tickless.contains(cpu));
         ticking
             .map(|cpu| Event { kind: Kind::Tick { period: *period }, ..Event::lost(ts, cpu, None) })

@@ -4,6 +4,10 @@ use crate::event::{CodeLocation, Name, Names};
 use crate::number;
 use std::collections::HashMap;
 
+/// Longest text that is kept, in bytes: each event that refers to it prints it anew.
+/// Fact: the kernel's buffer for a printed text has 1024.
+const LONGEST: usize = 1024;
+
 /// Functions and texts of the recording.
 #[derive(Debug, Default)]
 pub(super) struct Symbols {
@@ -27,6 +31,7 @@ impl Symbols {
             let (address, text) = line.split_once(" : ")?;
             let address = number::hex(address.strip_prefix("0x")?.as_bytes())?;
             let text = text.strip_prefix('"')?.strip_suffix('"')?;
+            let text = &text[..text.floor_char_boundary(LONGEST)];
             Some((address, text.replace("\\n", "\n").replace("\\t", "\t").replace("\\\"", "\"").into()))
         });
         Self { functions, texts: texts.collect() }

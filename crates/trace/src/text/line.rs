@@ -3,6 +3,9 @@
 use crate::event::Context;
 use crate::number;
 
+/// Bytes in which the bracket of the CPU is looked for; a thread's name and number have some 50.
+const LONGEST_HEAD: usize = 256;
+
 /// Parsed line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Line<'l> {
@@ -100,9 +103,10 @@ fn comment(line: &[u8]) -> Line<'_> {
 
 fn event(line: &[u8]) -> Option<EventLine<'_>> {
     // Thread names may contain brackets, so every bracket that could hold the CPU is tried.
+    let head = line.get(..LONGEST_HEAD).unwrap_or(line);
     let mut from = 0;
     loop {
-        let bracket = from + line.get(from..)?.iter().position(|byte| *byte == b'[')?;
+        let bracket = from + head.get(from..)?.iter().position(|byte| *byte == b'[')?;
         from = bracket + 1;
         if bracket > 0
             && line.get(bracket - 1) == Some(&b' ')
