@@ -6,6 +6,7 @@
 
 mod calls;
 mod divide;
+mod effort;
 mod failure;
 mod follow;
 mod free;
@@ -13,6 +14,7 @@ pub(crate) mod history;
 mod method;
 mod sleep;
 mod slices;
+pub(crate) mod thread;
 mod timeline;
 mod transaction;
 mod watch;
@@ -26,15 +28,18 @@ use crate::event::{
 };
 use calls::{Calls, Nested, OpenCall};
 use divide::divide;
+pub use effort::LeftOut;
+use effort::{Effort, MOST_NESTED};
 use failure::{Data, Failed};
 pub use failure::{Failure, Why, Word};
 use follow::follow;
-use history::{History, Interrupt, MadeCall, OpenSlice, SleepReason};
+use history::{History, Interrupt};
 pub use method::Method;
 pub(crate) use method::method_of;
 use method::{Methods, NamedSlice, Side};
 pub(crate) use slices::Owner;
 use slices::SliceNames;
+use thread::{MadeCall, OpenSlice, SleepReason};
 pub use transaction::{Gap, Outcome, Peer, SlowClock, Transaction};
 
 /// Rebuilds transactions from events.
@@ -44,12 +49,16 @@ pub struct Model {
     calls: Calls,
     methods: Methods,
     slices: SliceNames,
+    effort: Effort,
+    left_out: LeftOut,
     now: u64,
     first: Option<u64>,
     gap: Option<Gap>,
     /// Threads whose mark announces a call, and since when, until that call has ended.
     announced: HashMap<i32, u64>,
     held: Option<u64>,
+    /// Slots of the calls that are open at the end of the trace, the one that began last behind.
+    last: Option<Vec<usize>>,
 }
 
 /// Maximum number of threads whose history is kept before an announced call.
@@ -64,6 +73,7 @@ impl Model {
 
     /// Takes the next event; passes each transaction that ends with it to `ended`. `names` are the reader's.
     pub fn take(&mut self, event: &Event, names: &Names, ended: &mut impl FnMut(Transaction)) {
+        self.effort.event();
         self.now = self.now.max(event.ts);
         self.first.get_or_insert(event.ts);
         if let Kind::Lost { .. } = event.kind {
@@ -87,17 +97,29 @@ impl Model {
 
     /// Ends the trace and all open transactions.
     pub fn finish(&mut self, ended: &mut impl FnMut(Transaction)) {
-        self.calls.note_busy();
-        for slot in self.calls.slots() {
-            let end = self.calls.get(slot).and_then(|open| open.reply_received);
-            let outcome = if end.is_some() { Outcome::Replied } else { Outcome::Cut };
-            self.calls.ended.push((slot, end.unwrap_or(self.now), outcome));
+        while let Some(call) = self.end_next() {
+            ended(call);
         }
+    }
+
+    /// Ends the trace, and of the open transactions the one that began last; `None` if none is left. A trace may have many of
+    /// them, so they are made one at a time.
+    pub fn end_next(&mut self) -> Option<Transaction> {
         // Nested calls end before the calls that they were made for.
-        let mut last = std::mem::take(&mut self.calls.ended);
-        last.sort_by_key(|(slot, ..)| std::cmp::Reverse(self.calls.get(*slot).map(|open| open.serial)));
-        self.calls.ended = last;
-        self.settle(ended);
+        let calls = &mut self.calls;
+        self.last.get_or_insert_with(|| {
+            calls.note_busy();
+            calls.slots()
+        });
+        let open = loop {
+            let slot = self.last.as_mut()?.pop()?;
+            if let Some(open) = self.calls.take(slot) {
+                break open;
+            }
+        };
+        let (end, outcome) =
+            open.reply_received.map_or((self.now, Outcome::Cut), |end| (end, Outcome::Replied));
+        Some(self.conclude(open, end, outcome))
     }
 
     /// Last interval with missing events. Transactions that ended in it, as seen on other CPUs, may lack events.
@@ -127,6 +149,12 @@ impl Model {
     #[must_use]
     pub fn last_oneway(&self, tid: i32) -> Option<Sent> {
         self.history.thread(tid).and_then(|thread| thread.last_oneway)
+    }
+
+    /// What was not followed to its end because a trace may cost only in proportion to its length.
+    #[must_use]
+    pub fn left_out(&self) -> LeftOut {
+        self.left_out
     }
 
     /// Last known name of a thread.
@@ -183,8 +211,13 @@ impl Model {
     fn conclude(&mut self, open: OpenCall, end: u64, outcome: Outcome) -> Transaction {
         let end = end.max(open.begin);
         let begin = open.announced.map_or(open.begin, |said| said.min(open.begin));
-        let parts = divide(&self.history, &open, begin, end);
-        let links = follow((&self.history, &self.calls, &self.slices), &open, &parts);
+        let history = (&self.history, &self.effort);
+        let parts = divide(history, &open, begin, end);
+        let links = follow(history, (&self.calls, &self.slices), &open, &parts);
+        let (slow_clock, doubtful) = (self.slow_clock(&parts), self.calls.is_doubtful(&open));
+        self.left_out.calls += u64::from(self.effort.was_refused());
+        let deep = |part: &Segment| part.depth >= MOST_NESTED && part.cause == Cause::Nested;
+        self.left_out.deep += u64::from(parts.iter().any(deep));
         if !open.sent.is_oneway() {
             let made = MadeCall { begin, end, debug_id: open.sent.debug_id, server: open.server };
             self.history.made(open.client, made);
@@ -227,11 +260,11 @@ impl Model {
             outcome,
             failure,
             behind: open.behind,
-            doubtful: open.doubtful,
+            doubtful,
             label: open.label,
             scene: open.scene,
             nested: open.parent.is_some(),
-            slow_clock: self.slow_clock(&parts),
+            slow_clock,
             parts,
             links,
         }
@@ -246,6 +279,9 @@ impl Model {
         for part in parts.iter().filter(runs) {
             let Some(cpu) = part.cpu.and_then(|cpu| self.history.cpu(cpu)) else { continue };
             for (begin, end, khz) in cpu.khz.slices(part.begin, part.end) {
+                if !self.effort.step() {
+                    return slow;
+                }
                 let Some(khz) = khz.filter(|khz| *khz < cpu.highest_khz) else { continue };
                 let found = slow.get_or_insert(SlowClock { ns: 0, khz });
                 found.ns += end - begin;
@@ -263,8 +299,9 @@ impl Model {
         self.history.miss(begin, event.ts);
         self.history.blind(event.cpu, begin);
         self.history.forget_open(event.ts);
-        for open in self.calls.all_mut() {
-            open.doubtful = true;
+        self.calls.lose();
+        if let Some(cpu) = self.history.cpu_mut(event.cpu) {
+            cpu.last_event = Some(event.ts);
         }
     }
 
@@ -421,6 +458,7 @@ impl Model {
         }
         let (depth, serving) = (thread.slices.len(), thread.serving.len());
         thread.methods.push(NamedSlice { method, side, depth, serving });
+        self.history.note_open(tid);
     }
 
     /// A thread begins or ends to wait for a kernel lock. Waits in interrupt context are not the thread's.
@@ -428,9 +466,13 @@ impl Model {
         if event.context.in_interrupt() {
             return;
         }
+        if lock.is_some() {
+            self.history.note_open(event.tid);
+        }
         self.history.of_thread(event.tid, |thread| {
             thread.lock = lock;
-            thread.over.push(event.ts, thread.declared_wait())
+            let over = thread.declared_wait();
+            thread.over.push(event.ts, over)
         });
     }
 }

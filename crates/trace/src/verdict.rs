@@ -18,8 +18,8 @@ pub(crate) mod text;
 mod unfinished;
 mod who;
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,7 @@ pub(crate) use who::People;
 pub use who::ThreadInfo;
 
 use crate::event::{Event, Kind, Name, Names};
-use crate::model::{Model, Outcome, Transaction};
+use crate::model::{Gap, Model, Outcome, Transaction};
 use crate::report::Report;
 use busiest::BurstFinder;
 use groups::Groups;
@@ -298,7 +298,7 @@ impl Analyzer {
         {
             met(TransactionEvent::Missed(call, *reported));
         }
-        if let (Kind::Lost { .. }, Some(gap)) = (&event.kind, self.model.last_gap()) {
+        if let (Kind::Lost { .. }, Some(gap)) = (&event.kind, self.model.last_gap().filter(Gap::has_time)) {
             let reported = self.tally.reported.misses.iter_mut().map(|(call, _)| call);
             for call in self.tally.kept.iter_mut().chain(&mut self.tally.missed).chain(reported) {
                 call.doubtful |= call.begin < gap.end && call.end > gap.begin;
@@ -308,14 +308,22 @@ impl Analyzer {
 
     /// Ends the trace and passes the selected open transactions to `met`. [`Analyzer::finish`] includes this.
     pub fn end_with(&mut self, names: &Names, met: &mut impl FnMut(TransactionEvent<'_>)) {
+        while let Some(call) = self.end_next(names) {
+            met(TransactionEvent::Ended(&call));
+        }
+    }
+
+    /// Ends the trace, and of its selected open transactions the one that began last; `None` if none is left.
+    pub fn end_next(&mut self, names: &Names) -> Option<Transaction> {
         let (tally, options) = (&mut self.tally, &self.options);
-        self.model.finish(&mut |call| {
+        while let Some(call) = self.model.end_next() {
             tally.counts.scenes += u64::from(call.scene);
             if options.filter.takes(&call, names) {
-                met(TransactionEvent::Ended(&call));
-                tally.take(call, options, names);
+                tally.take(call.clone(), options, names);
+                return Some(call);
             }
-        });
+        }
+        None
     }
 
     /// Describes a transaction that missed the deadline of the options, or its caller's own (`reported`). `None` if it
@@ -346,10 +354,10 @@ impl Analyzer {
         tally.unfinished.sort();
         let mut slow: Vec<(Transaction, Option<ReportedMiss>)> =
             tally.reported.misses.into_iter().map(|(call, reported)| (call, Some(reported))).collect();
+        let key = |call: &Transaction| (call.debug_id, call.begin);
+        let mut known: HashSet<(i32, u64)> = slow.iter().map(|(call, _)| key(call)).collect();
         for call in keep_slowest(tally.kept, self.options.worst).into_iter().chain(tally.missed) {
-            let known =
-                |(known, _): &(Transaction, _)| known.debug_id == call.debug_id && known.begin == call.begin;
-            if !slow.iter().any(known) {
+            if known.insert(key(&call)) {
                 slow.push((call, None));
             }
         }
@@ -361,7 +369,8 @@ impl Analyzer {
         let strays =
             strays.map(|words| format!("the trace does not hold the call that this miss was: {words}"));
         let missing = hints::missing(self.model.shown());
-        let problems = report.problems.iter().map(ToString::to_string).chain(strays).chain(missing).collect();
+        let problems = report.problems.iter().map(ToString::to_string).chain(strays).chain(missing);
+        let problems = problems.chain(self.model.left_out().words()).collect();
         let mut behind: Vec<BlockingTask> = tally.behind.into_values().collect();
         behind.sort_by_key(|task| (std::cmp::Reverse(task.ns), task.tid));
         behind.truncate(10);

@@ -55,9 +55,10 @@ impl Export {
 
     /// Writes the rest; returns a message about the file.
     pub(super) fn finish(mut self, analyzer: &mut Analyzer, names: &Names) -> Result<(), Failure> {
-        let all = &mut self.met;
-        analyzer.end_with(names, &mut |met| all.push(kept(met)));
-        self.write_calls(analyzer, names);
+        while let Some(call) = analyzer.end_next(names) {
+            self.met.push((call, None));
+            self.write_calls(analyzer, names);
+        }
         let Some((exporter, draft)) = self.exporter.take() else { return Ok(()) };
         let written = exporter.finish().and_then(|written| draft.commit().map(|()| written));
         let written = written.map_err(|error| self.trouble(&error))?;

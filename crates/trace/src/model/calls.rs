@@ -9,8 +9,9 @@ use std::sync::Arc;
 use super::Outcome;
 use super::failure::{Data, Fate, Word};
 use super::free::Free;
-use super::history::{History, Served};
+use super::history::History;
 use super::method::Method;
+use super::thread::{Served, Thread};
 use crate::cause::Segment;
 use crate::event::{Event, Flavour, Transaction as Sent};
 use crate::hash::FastHash;
@@ -21,6 +22,8 @@ const MOST_OPEN: usize = 1 << 16;
 const MOST_BEHIND: usize = 16;
 /// Maximum number of nested calls kept with their segments, per call.
 const MOST_NESTED: usize = 4096;
+/// Maximum number of calls that a thread waits for, or serves, at one time. Beyond it, it no longer knows the outer half.
+const MOST_STACKED: usize = 1024;
 
 const BR_TRANSACTION_PENDING_FROZEN: u32 = 0x7214;
 
@@ -72,6 +75,8 @@ pub(crate) struct OpenCall {
     pub(crate) returned: Option<u64>,
     /// The called method, if a slice of either side names it.
     pub(crate) method: Option<Arc<Method>>,
+    /// Number of gaps before it, of [`Calls::gaps`].
+    pub(crate) gaps: u64,
     pub(crate) parent: Option<(usize, u64)>,
     pub(crate) nested: Vec<Nested>,
 }
@@ -95,6 +100,8 @@ pub(crate) struct Calls {
     /// Calls in order of their begin; ended ones leave when they reach the front.
     begun: VecDeque<(u64, usize, u64)>,
     serial: u64,
+    /// Number of gaps so far.
+    gaps: u64,
     /// Calls ended by the current event; the model drains this.
     pub(crate) ended: Vec<EndedCall>,
 }
@@ -123,12 +130,27 @@ impl Calls {
         Some(open)
     }
 
-    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut OpenCall> {
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut OpenCall> {
         self.open.iter_mut().flatten()
     }
 
+    /// Events are missing: of all open calls little can be told.
+    pub(crate) fn lose(&mut self) {
+        self.gaps += 1;
+    }
+
+    /// Whether events that may belong to a call are missing.
+    pub(crate) fn is_doubtful(&self, open: &OpenCall) -> bool {
+        open.doubtful || open.gaps != self.gaps
+    }
+
+    /// Slots of all open calls, in the order in which they began.
     pub(crate) fn slots(&self) -> Vec<usize> {
-        (0..self.open.len()).filter(|slot| self.open[*slot].is_some()).collect()
+        let open =
+            self.open.iter().enumerate().filter_map(|(slot, open)| Some((open.as_ref()?.serial, slot)));
+        let mut open: Vec<(u64, usize)> = open.collect();
+        open.sort_unstable();
+        open.into_iter().map(|(_, slot)| slot).collect()
     }
 
     /// Begin of the oldest open call.
@@ -184,6 +206,7 @@ impl Calls {
         thread.last_oneway = sent.is_oneway().then_some(sent);
         if !sent.is_oneway() {
             thread.calling.push(slot);
+            self.forget_outer(thread);
         }
     }
 
@@ -201,7 +224,7 @@ impl Calls {
             self.open.push(None);
         }
         self.begun.push_back((open.begin, slot, self.serial));
-        self.open[slot] = Some(OpenCall { serial: self.serial, ..open });
+        self.open[slot] = Some(OpenCall { serial: self.serial, gaps: self.gaps, ..open });
         slot
     }
 
@@ -219,7 +242,7 @@ impl Calls {
         let mut served: HashMap<i32, Vec<i32>> = HashMap::new();
         for open in self.open.iter().flatten() {
             let busy = open.received.is_some() && open.replied.is_none() && !open.sent.is_oneway();
-            if busy && !open.doubtful {
+            if busy && !self.is_doubtful(open) {
                 let of_process = served.entry(open.sent.to_proc).or_default();
                 if of_process.len() < MOST_BEHIND {
                     of_process.push(open.sent.debug_id);
@@ -228,6 +251,25 @@ impl Calls {
         }
         for open in self.all_mut().filter(|open| open.received.is_none()) {
             open.behind = served.get(&open.sent.to_proc).cloned().unwrap_or_default();
+        }
+    }
+
+    /// Forgets the outer half of a thread's calls, if they are more than a thread of a real system has.
+    fn forget_outer(&mut self, thread: &mut Thread) {
+        let doubt = |open: Option<&mut OpenCall>| {
+            if let Some(open) = open {
+                open.doubtful = true;
+            }
+        };
+        if thread.calling.len() > MOST_STACKED {
+            let half = thread.calling.len() / 2;
+            thread.calling.drain(..half).for_each(|slot| doubt(self.get_mut(slot)));
+            thread.serving.iter_mut().for_each(|served| served.base = served.base.saturating_sub(half));
+        }
+        if thread.serving.len() > MOST_STACKED {
+            let half = thread.serving.len() / 2;
+            let slots = thread.serving.drain(..half).filter_map(|served| served.slot);
+            slots.for_each(|slot| doubt(self.get_mut(slot)));
         }
     }
 
@@ -277,7 +319,8 @@ impl Calls {
         };
         let Served { slot, base } = thread.serving[at];
         thread.serving.truncate(at);
-        let stale = thread.calling.split_off(base.min(thread.calling.len()));
+        let base = base.min(thread.calling.len());
+        let stale = thread.calling.split_off(base);
         if thread.serving.is_empty() && thread.calling.is_empty() {
             thread.free = Free::Replied(event.ts);
         }
@@ -288,7 +331,8 @@ impl Calls {
             thread.sent = Some((slot, open.serial, true));
             self.pending.insert(key(flavour, sent.debug_id), Pending::Reply(slot));
         }
-        for slot in stale {
+        // The innermost first: each is a part of the one before.
+        for slot in stale.into_iter().rev() {
             self.give_up(slot, event.ts);
         }
     }
@@ -333,6 +377,7 @@ impl Calls {
         } else {
             let base = thread.calling.len();
             thread.serving.push(Served { slot: Some(slot), base });
+            self.forget_outer(thread);
         }
     }
 
@@ -347,7 +392,7 @@ impl Calls {
             thread.ending = Some(slot);
             return;
         }
-        thread.calling.retain(|calling| *calling != slot);
+        thread.no_longer_calls(slot);
         self.over(history, client, slot, event.ts);
     }
 
@@ -365,7 +410,7 @@ impl Calls {
 
     /// A thread marks the end of its call; without a time, the mark is no longer awaited.
     pub(crate) fn said_over(&mut self, history: &mut History, tid: i32, ts: Option<u64>) {
-        let Some((slot, serial)) = history.thread_mut(tid).and_then(|thread| thread.returning.take()) else {
+        let Some((slot, serial)) = history.thread_mut(tid).and_then(Thread::no_longer_returns) else {
             return;
         };
         if let Some(returned) = self.same(slot, serial).and_then(|open| open.returned) {
@@ -418,7 +463,7 @@ impl Calls {
     pub(crate) fn ioctl_done(&mut self, history: &mut History, tid: i32, ts: u64) {
         let Some(thread) = history.thread_mut(tid) else { return };
         let Some(slot) = thread.ending.take() else { return };
-        thread.calling.retain(|calling| *calling != slot);
+        thread.no_longer_calls(slot);
         self.over(history, tid, slot, ts);
     }
 
@@ -476,13 +521,16 @@ impl Calls {
     pub(crate) fn died(&mut self, history: &mut History, tid: i32, ts: u64) {
         self.said_over(history, tid, None);
         let Some(thread) = history.thread_mut(tid) else { return };
+        // Another thread may get its number.
+        (thread.exited, thread.tgid) = (true, None);
+        if !thread.acts() {
+            return;
+        }
         thread.serving.clear();
         thread.forget_slices();
         (thread.ending, thread.sent, thread.free) = (None, None, Free::Always);
         (thread.commanded, thread.last_oneway, thread.scene) = (None, None, false);
-        // Another thread may get its number.
-        (thread.exited, thread.tgid) = (true, None);
-        for slot in std::mem::take(&mut thread.calling) {
+        for slot in std::mem::take(&mut thread.calling).into_iter().rev() {
             self.ended.push((slot, ts, Outcome::Dead));
         }
     }

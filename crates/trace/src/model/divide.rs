@@ -6,14 +6,19 @@
 //! history of one thread, so the segments cover the whole transaction even if events are missing.
 
 use super::calls::{Nested, OpenCall};
+use super::effort::{Effort, MOST_NESTED};
 use super::free::Free;
-use super::history::{Declared, History, Interrupt, Occupant, SchedState, SleepReason, Thread};
+use super::history::{History, Interrupt, Occupant};
+use super::thread::{Declared, SchedState, SleepReason, Thread};
+use super::timeline::Timeline;
 use super::watch::Silence;
 use crate::cause::{Cause, CpuHolder, Segment, SliceName, Waker};
 use crate::event::{CodeLocation, State};
 
 /// Maximum number of slices that are compared for the one that a thread was in longest.
 const MOST_COMPARED: usize = 64;
+/// Maximum number of a thread's steps that are looked at for one that answers a question.
+const MOST_LOOKED: usize = 1024;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Phase {
@@ -25,8 +30,13 @@ enum Phase {
 
 /// Divides a call into segments that cover `from..to` without gap or overlap. `from` is when the caller began it, which
 /// may be before it was sent, and `to` when the caller had finished with it.
-pub(super) fn divide(history: &History, call: &OpenCall, from: u64, to: u64) -> Vec<Segment> {
-    let mut cut = Divider { history, call, parts: Vec::new(), most: usize::MAX };
+pub(super) fn divide(
+    (history, effort): (&History, &Effort),
+    call: &OpenCall,
+    from: u64,
+    to: u64,
+) -> Vec<Segment> {
+    let mut cut = Divider { history, effort, call, parts: Vec::new(), most: usize::MAX };
     let end = call.returned.map_or(to, |returned| returned.clamp(call.begin, to));
     // Outside the driver, the caller is treated like a serving thread.
     cut.walk(call.client, from, call.begin, Phase::Serving);
@@ -37,13 +47,13 @@ pub(super) fn divide(history: &History, call: &OpenCall, from: u64, to: u64) -> 
 
 /// What one thread did in `from..to`, in segments without gap or overlap: about `most`, and one for the rest.
 pub(super) fn divide_thread(
-    history: &History,
+    (history, effort): (&History, &Effort),
     call: &OpenCall,
     tid: i32,
     (from, to): (u64, u64),
     most: usize,
 ) -> Vec<Segment> {
-    let mut cut = Divider { history, call, parts: Vec::new(), most };
+    let mut cut = Divider { history, effort, call, parts: Vec::new(), most };
     cut.walk(tid, from, to, Phase::Serving);
     cut.parts
 }
@@ -63,6 +73,7 @@ fn nobody() -> Segment {
 
 struct Divider<'w> {
     history: &'w History,
+    effort: &'w Effort,
     call: &'w OpenCall,
     parts: Vec<Segment>,
     /// Number of segments at which a walk ends.
@@ -171,7 +182,7 @@ impl Divider<'_> {
         if !matches!(thread.run.at(from), Some(SchedState::Sleeping { .. })) {
             return to;
         }
-        thread.run.after(from).map(|(ts, _)| ts).find(|ts| *ts < to).unwrap_or(to)
+        thread.run.after(from).map(|(ts, _)| ts).next().filter(|ts| *ts < to).unwrap_or(to)
     }
 
     /// Divides a handover: `from` works until it wakes `to`, which then gets ready. What a `to` did that needed no wake-up is
@@ -202,6 +213,7 @@ impl Divider<'_> {
     fn wake_of(&self, tid: i32, begin: u64, end: u64, by: Option<i32>) -> Option<u64> {
         self.history
             .wakes(tid, begin, end)
+            .take(MOST_LOOKED)
             .find(|(waker, _)| by.is_none_or(|by| *waker == by))
             .map(|wake| wake.1)
     }
@@ -214,7 +226,7 @@ impl Divider<'_> {
     /// When a thread handed its work over, if the trace shows it.
     fn left(&self, tid: i32, from: u64, done: Option<u64>) -> Option<u64> {
         let asleep = self.history.thread(tid).and_then(|thread| {
-            let mut steps = thread.run.after(from);
+            let mut steps = thread.run.after(from).take(MOST_LOOKED);
             steps.find(|(_, run)| matches!(run, SchedState::Sleeping { .. })).map(|(ts, _)| ts)
         });
         done.into_iter().chain(asleep).min()
@@ -230,11 +242,11 @@ impl Divider<'_> {
             self.put(from, to, Segment { tid, ..nobody() });
             return;
         };
-        for (begin, end, run) in thread.run.slices(from, to) {
+        for (begin, end, run) in along(self.effort, &thread.run, from, to) {
             if self.parts.len() >= self.most {
                 return self.put(begin, to, Segment { tid, ..nobody() });
             }
-            for (begin, end, over) in thread.over.slices(begin, end) {
+            for (begin, end, over) in along(self.effort, &thread.over, begin, end) {
                 let slice = longest_slice(thread, begin, end);
                 match (run, over.flatten().filter(|over| explains(over.cause, run))) {
                     (Some(SchedState::Runnable { cpu, prio, waker, queued, .. }), _) => {
@@ -272,7 +284,7 @@ impl Divider<'_> {
         let Some(cpu) = part.cpu else { return };
         let own = if part.tid == self.call.client { Cause::ClientRunning } else { Cause::ServerRunning };
         self.heard(cpu, from, to, part, |cut, begin, end| {
-            for (begin, end, inside) in thread.in_driver.slices(begin, end) {
+            for (begin, end, inside) in along(cut.effort, &thread.in_driver, begin, end) {
                 let cause = match (inside, phase) {
                     (Some(true), _) | (None, Phase::Handover) => Cause::Driver,
                     (Some(false), _) | (None, Phase::Serving) => own,
@@ -307,16 +319,17 @@ impl Divider<'_> {
             self.put(from, to, part);
             return;
         };
-        let ran_on = thread.run.after(to.saturating_sub(1)).find_map(|(_, run)| match run {
-            SchedState::Running { cpu } => Some(cpu),
-            _ => None,
-        });
+        let ran_on =
+            thread.run.after(to.saturating_sub(1)).take(MOST_COMPARED).find_map(|(_, run)| match run {
+                SchedState::Running { cpu } => Some(cpu),
+                _ => None,
+            });
         let elsewhere = ran_on.filter(|ran_on| *ran_on != cpu);
         self.uninterrupted(cpu, from, to, part, |cut, from, to| {
-            for (begin, end, who) in there.occupant.slices(from, to) {
+            for (begin, end, who) in along(cut.effort, &there.occupant, from, to) {
                 match who {
                     Some(who) if who.tid == 0 || who.tid == part.tid => {
-                        for (begin, end, state) in there.idle.slices(begin, end) {
+                        for (begin, end, state) in along(cut.effort, &there.idle, begin, end) {
                             let state = state.flatten().filter(|_| who.tid == 0);
                             let cause = state.map_or(Cause::WakeLatency, |state| Cause::IdleExit { state });
                             cut.put(begin, end, Segment { cause, ..part });
@@ -335,8 +348,8 @@ impl Divider<'_> {
     fn on_the_way(&mut self, waker: i32, cpu: u32, (from, to): (u64, u64), part: Segment) {
         let Some(there) = self.history.cpu(cpu) else { return self.put(from, to, part) };
         let part = Segment { cpu: Some(cpu), ..part };
-        for (begin, end, who) in there.occupant.slices(from, to) {
-            for (begin, end, state) in there.idle.slices(begin, end) {
+        for (begin, end, who) in along(self.effort, &there.occupant, from, to) {
+            for (begin, end, state) in along(self.effort, &there.idle, begin, end) {
                 let cause = match (who, state.flatten()) {
                     (Some(who), Some(state)) if who.tid == 0 => Cause::IdleExit { state },
                     (Some(who), None) if who.tid == 0 => Cause::WakeLatency,
@@ -355,7 +368,7 @@ impl Divider<'_> {
             self.put(from, to, waits);
             return;
         };
-        for (begin, end, who) in there.occupant.slices(from, to) {
+        for (begin, end, who) in along(self.effort, &there.occupant, from, to) {
             let idle = who.is_some_and(|who| who.tid == 0);
             let part =
                 if idle { Segment { cause: Cause::WrongCpu { behind, idle_cpu }, ..part } } else { waits };
@@ -373,7 +386,7 @@ impl Divider<'_> {
         mut rest: impl FnMut(&mut Self, u64, u64),
     ) {
         let Some(there) = self.history.cpu(cpu) else { return rest(self, from, to) };
-        for (begin, end, interrupt) in there.interrupt.slices(from, to) {
+        for (begin, end, interrupt) in along(self.effort, &there.interrupt, from, to) {
             let cause = match interrupt.flatten() {
                 Some(Interrupt::Hard(irq, name)) => Cause::Interrupt { irq, name },
                 Some(Interrupt::Soft(softirq)) => Cause::SoftInterrupt(softirq),
@@ -399,7 +412,7 @@ impl Divider<'_> {
         let silences = self.history.cpu(cpu).map(|there| &there.silence);
         self.uninterrupted(cpu, from, to, part, |cut, from, to| {
             let Some(silences) = silences else { return rest(cut, from, to) };
-            for (begin, end, silence) in silences.slices(from, to) {
+            for (begin, end, silence) in along(cut.effort, silences, from, to) {
                 let cause = match silence.flatten() {
                     Some(Silence::Stolen) => Cause::Stolen,
                     Some(Silence::Unclear) => Cause::Silent,
@@ -417,29 +430,63 @@ impl Divider<'_> {
     fn adopt(&mut self, nested: &Nested, from: u64, to: u64) {
         let mut at = from;
         for part in &nested.parts {
+            if self.effort.is_spent() {
+                break;
+            }
             let (begin, end) = (part.begin.clamp(at, to), part.end.clamp(at, to));
             self.put(at, begin, Segment { cause: Cause::Nested, ..nobody() });
-            self.put(begin, end, Segment { depth: part.depth.saturating_add(1), ..*part });
+            let part = if part.depth < MOST_NESTED {
+                Segment { depth: part.depth + 1, ..*part }
+            } else {
+                Segment { cause: Cause::Nested, depth: MOST_NESTED, ..nobody() }
+            };
+            self.put(begin, end, part);
             at = end;
         }
         self.put(at, to, Segment { cause: Cause::Nested, ..nobody() });
     }
 
+    /// Adds a segment; a part of unknown cause, if there is no effort left for more.
     fn put(&mut self, begin: u64, end: u64, part: Segment) {
         if begin >= end {
             return;
         }
         let proven = part.cause.label().is_proven_by(self.history.shown);
         let cause = if proven { part.cause } else { Cause::Unknown };
-        let part = Segment { begin, end, cause, ..part };
-        if let Some(last) = self.parts.last_mut()
-            && (Segment { begin: 0, end: 0, ..*last }) == (Segment { begin: 0, end: 0, ..part })
-        {
-            last.end = end;
+        let part = if self.effort.is_spent() { nobody() } else { Segment { cause, ..part } };
+        if self.extend(end, &part) || (!self.effort.segment() && self.extend(end, &nobody())) {
             return;
         }
-        self.parts.push(part);
+        self.parts.push(Segment { begin, end, ..part });
     }
+
+    /// Makes the last segment longer, if it is one of these.
+    fn extend(&mut self, end: u64, part: &Segment) -> bool {
+        let alike = |last: &Segment| {
+            (Segment { begin: 0, end: 0, ..*last }) == (Segment { begin: 0, end: 0, ..*part })
+        };
+        let Some(last) = self.parts.last_mut().filter(|last| alike(last)) else { return false };
+        last.end = end;
+        true
+    }
+}
+
+/// Cuts `from..to` where the value changes, as [`Timeline::slices`]; when no effort is left, the rest is one slice.
+fn along<'t, T: Copy + PartialEq>(
+    effort: &'t Effort,
+    line: &'t Timeline<T>,
+    from: u64,
+    to: u64,
+) -> impl Iterator<Item = (u64, u64, Option<T>)> + 't {
+    let mut slices = line.slices(from, to).fuse();
+    std::iter::from_fn(move || {
+        let (begin, end, value) = slices.next()?;
+        if effort.step() {
+            return Some((begin, end, value));
+        }
+        slices = line.slices(to, to).fuse();
+        Some((begin, to, None))
+    })
 }
 
 /// The innermost slice that a thread was in for longest.

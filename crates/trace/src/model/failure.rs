@@ -4,7 +4,8 @@
 //! allocates the receiver's buffer (`binder_transaction_alloc_buf`), then translates objects, and releases the buffer
 //! (`binder_transaction_failed_buffer_release`) if it may not pass one on.
 
-use super::history::{History, SchedState};
+use super::history::History;
+use super::thread::SchedState;
 use crate::cause::Evidence;
 use crate::event::{Flavour, State};
 

@@ -6,8 +6,10 @@
 
 use super::calls::{Calls, OpenCall};
 use super::divide::divide_thread;
-use super::history::{History, SchedState, Thread};
+use super::effort::Effort;
+use super::history::History;
 use super::slices::{Owner, SliceNames};
+use super::thread::{SchedState, Thread};
 use crate::cause::{Cause, Segment};
 use crate::chain::{Link, Next, Stop, Tie};
 use crate::event::{CodeLocation, Name, State};
@@ -19,17 +21,18 @@ pub(super) const MOST_LINKS: usize = 1024;
 
 /// Chains of the waits in an ended call, in order of time.
 pub(super) fn follow(
-    (history, calls, slices): (&History, &Calls, &SliceNames),
+    (history, effort): (&History, &Effort),
+    (calls, slices): (&Calls, &SliceNames),
     call: &OpenCall,
     parts: &[Segment],
 ) -> Vec<Link> {
     let mut waits: Vec<&Segment> = parts.iter().filter(|part| part.cause.label().is_followed()).collect();
     waits.sort_by_key(|part| std::cmp::Reverse(part.ns()));
     let mut chains = Vec::new();
-    let mut follower = Follower { history, calls, slices, call, links: Vec::new(), path: Vec::new() };
+    let mut follower = Follower { history, effort, calls, slices, call, links: Vec::new(), path: Vec::new() };
     for part in waits {
         let begin = follower.links.len();
-        if begin >= MOST_LINKS {
+        if begin >= MOST_LINKS || effort.is_spent() {
             break;
         }
         follower.path.clear();
@@ -47,6 +50,7 @@ pub(super) fn follow(
 
 struct Follower<'w> {
     history: &'w History,
+    effort: &'w Effort,
     calls: &'w Calls,
     slices: &'w SliceNames,
     call: &'w OpenCall,
@@ -61,7 +65,9 @@ impl Follower<'_> {
         let next = match self.next(part) {
             Next::Thread(_, tid) if self.path.contains(&tid) => Next::Stopped(Stop::Circle),
             Next::Thread(..) if depth >= MOST_DEEP => Next::Stopped(Stop::Depth),
-            Next::Thread(..) if self.links.len() >= MOST_LINKS => Next::Stopped(Stop::Room),
+            Next::Thread(..) if self.links.len() >= MOST_LINKS || !self.effort.step() => {
+                Next::Stopped(Stop::Room)
+            }
             next => next,
         };
         let in_call = matches!(next, Next::Thread(Tie::Call(_), _));
@@ -89,10 +95,10 @@ impl Follower<'_> {
     /// Adds what a thread did in this time. It is the thread that had this ID at `at`.
     fn did(&mut self, tid: i32, at: u64, (begin, end): (u64, u64), depth: u8) {
         let (born, dead) =
-            self.history.thread(tid).map_or((begin, end), |thread| life(thread, at, begin, end));
+            self.history.thread(tid).map_or((begin, end), |thread| self.life(thread, at, begin, end));
         self.stop(tid, (begin, born), depth, Stop::Gone);
         let room = MOST_LINKS.saturating_sub(self.links.len());
-        let parts = divide_thread(self.history, self.call, tid, (born, dead), room);
+        let parts = divide_thread((self.history, self.effort), self.call, tid, (born, dead), room);
         for part in parts {
             if self.links.len() >= MOST_LINKS {
                 self.stop(tid, (part.begin, dead), depth, Stop::Room);
@@ -176,32 +182,42 @@ impl Follower<'_> {
 
     /// The call that a thread waited for at this time, and who served it.
     fn call_of(&self, tid: i32, thread: &Thread, ts: u64) -> Option<(i32, Option<i32>)> {
-        let open = thread.calling.iter().rev().filter_map(|slot| self.calls.get(*slot)).find(|open| {
-            open.client == tid && open.begin <= ts && open.reply_received.is_none_or(|end| end > ts)
-        });
+        let open_of = |slot: &usize| self.calls.get(*slot);
+        // They began in this order.
+        let began = thread.calling.partition_point(|slot| open_of(slot).is_none_or(|open| open.begin <= ts));
+        let open = thread.calling[..began]
+            .iter()
+            .rev()
+            .filter_map(open_of)
+            .find(|open| open.client == tid && open.reply_received.is_none_or(|end| end > ts));
         let ended =
             || thread.made.iter().rev().take_while(|made| made.end > ts).find(|made| made.begin <= ts);
         open.map(|open| (open.sent.debug_id, open.server))
             .or_else(|| ended().map(|made| (made.debug_id, made.server)))
     }
-}
 
-/// The part of `begin..end` in which the thread lived that has its ID at `at`.
-fn life(thread: &Thread, at: u64, begin: u64, end: u64) -> (u64, u64) {
-    if !thread.exited {
-        return (begin, end);
-    }
-    let dead = |run: Option<SchedState>| matches!(run, Some(SchedState::Sleeping { state: State::Dead, .. }));
-    let (mut from, mut to) = (begin, end);
-    for (since, until, run) in thread.run.slices(begin, end) {
-        if dead(run) {
-            if until <= at {
-                from = until;
-            } else if since > at {
-                to = since;
+    /// The part of `begin..end` in which the thread lived that has its ID at `at`.
+    fn life(&self, thread: &Thread, at: u64, begin: u64, end: u64) -> (u64, u64) {
+        if !thread.exited {
+            return (begin, end);
+        }
+        let dead =
+            |run: Option<SchedState>| matches!(run, Some(SchedState::Sleeping { state: State::Dead, .. }));
+        let (mut from, mut to) = (begin, end);
+        for (since, until, run) in thread.run.slices(begin, end) {
+            if dead(run) {
+                if until <= at {
+                    from = until;
+                } else if since > at {
+                    to = since;
+                    break;
+                }
+            }
+            if !self.effort.step() {
+                to = until;
                 break;
             }
         }
+        (from, to.max(from))
     }
-    (from, to.max(from))
 }

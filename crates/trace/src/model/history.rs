@@ -3,17 +3,13 @@
 //! Facts: `kernel/sched/core.c` `try_to_wake_up`, Linux 7.2: `sched_waking` comes while the task may still be leaving
 //! its CPU; `sched_wakeup` comes once it is enqueued.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::free::Free;
-use super::method::{NamedSlice, Side};
-pub(crate) use super::sleep::SleepReason;
+use super::thread::{MadeCall, SchedState, SleepReason, Thread};
 use super::timeline::Timeline;
 use super::watch::{Silence, Silent, Watch};
-use crate::cause::{Cause, Shown, SliceName, Waker};
-use crate::event::{
-    CodeLocation, Event, Irq, Kind, LockKind, Name, Names, Prio, Softirq, State, Task, Transaction as Sent,
-};
+use crate::cause::{Shown, Waker};
+use crate::event::{CodeLocation, Event, Irq, Kind, Name, Names, Prio, Softirq, State, Task};
 use crate::hash::FastHash;
 
 /// Maximum number of threads; only a forged trace has more.
@@ -26,20 +22,6 @@ const MOST_MADE: usize = 1024;
 const MOST_CPUS: u32 = 8192;
 /// Maximum steps of all timelines together, about 200 MB. Beyond it, old history is dropped.
 const MOST_STEPS: usize = 1 << 22;
-
-/// Scheduler state of a thread.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum SchedState {
-    /// Events are missing.
-    Unknown,
-    /// It has a CPU.
-    Running { cpu: u32 },
-    /// It waits in a CPU's run queue, woken by a thread (-1: from an interrupt) on CPU `on`, or preempted (0). Until
-    /// `queued`, the wake-up is under way.
-    Runnable { cpu: u32, prio: Option<Prio>, waker: i32, on: u32, queued: bool },
-    /// It waits for something else.
-    Sleeping { state: State, place: CodeLocation, slept: SleepReason },
-}
 
 /// Interrupt that occupies a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,160 +41,6 @@ pub(crate) struct Occupant {
 
 impl Occupant {
     pub(crate) const UNKNOWN: Self = Self { tid: -1, comm: Name::NONE, prio: None };
-}
-
-/// Call that a thread serves.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Served {
-    /// Its slot; `None` if it was sent before the trace began.
-    pub(crate) slot: Option<usize>,
-    /// Number of calls that the thread itself waited for when it took this one.
-    pub(crate) base: usize,
-}
-
-/// Maximum number of open slices of a thread that are kept; deeper ones are only counted.
-const MOST_SLICES: usize = 256;
-
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Thread {
-    pub(crate) comm: Name,
-    pub(crate) tgid: Option<i32>,
-    pub(crate) prio: Option<Prio>,
-    pub(crate) run: Timeline<SchedState>,
-    /// Wait that it declares by a slice or event, independent of its scheduler state.
-    pub(crate) over: Timeline<Option<Declared>>,
-    /// Innermost slice that it is in.
-    pub(crate) doing: Timeline<SliceName>,
-    /// Work item that it executes, if it is a kernel worker.
-    pub(crate) work: Timeline<CodeLocation>,
-    /// Whether it is in a driver ioctl, if the trace shows that.
-    pub(crate) in_driver: Timeline<bool>,
-    /// Open slices.
-    pub(crate) slices: Vec<OpenSlice>,
-    /// Open slices beyond those.
-    deeper: usize,
-    /// Those of them that name a method.
-    pub(crate) methods: Vec<NamedSlice>,
-    /// Kernel lock that it waits for.
-    pub(crate) lock: Option<LockKind>,
-    /// Waker, and its CPU, of a wake-up that came before the task had left its CPU.
-    pub(crate) early_waker: Option<(i32, u32)>,
-    /// Calls that it waits for, innermost last.
-    pub(crate) calling: Vec<usize>,
-    /// Calls that it serves, innermost last.
-    pub(crate) serving: Vec<Served>,
-    /// Since when it has had nothing to serve.
-    pub(crate) free: Free,
-    /// Time and text of a binderperf mark about its next call.
-    pub(crate) label: Option<(u64, Box<str>)>,
-    /// Whether its mark says that it plays an inheritance scene.
-    pub(crate) scene: bool,
-    /// Marked call whose reply it has: slot and serial number.
-    pub(crate) returning: Option<(usize, u64)>,
-    /// `debug_id` of the call that it took last.
-    pub(crate) last_taken: Option<i32>,
-    /// Last transaction that it sent: slot and serial number of the call, and whether it was the reply.
-    pub(crate) sent: Option<(usize, u64, bool)>,
-    /// When it gave the driver a call that the driver has not sent yet.
-    pub(crate) commanded: Option<u64>,
-    /// Its last transaction, if that was a oneway call.
-    pub(crate) last_oneway: Option<Sent>,
-    /// Call whose reply it has, while it is still in the ioctl that brought it.
-    pub(crate) ending: Option<usize>,
-    /// Calls that it made and that have ended, as far back as the history goes.
-    pub(crate) made: VecDeque<MadeCall>,
-    /// Whether a thread of this ID has exited: later ones are others.
-    pub(crate) exited: bool,
-}
-
-/// Wait that a thread declares, and the slice by which it does; [`SliceName::NONE`] for an event.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Declared {
-    pub(crate) cause: Cause,
-    pub(crate) slice: SliceName,
-}
-
-/// Slice that has not ended: the wait that it declares, if any, and its name.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct OpenSlice {
-    pub(crate) cause: Option<Cause>,
-    pub(crate) name: SliceName,
-}
-
-/// Call that a thread made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MadeCall {
-    pub(crate) begin: u64,
-    pub(crate) end: u64,
-    pub(crate) debug_id: i32,
-    pub(crate) server: Option<i32>,
-}
-
-impl Thread {
-    /// Innermost wait that it declares now.
-    pub(crate) fn declared_wait(&self) -> Option<Declared> {
-        let lock = self.lock.map(|lock| Declared { cause: Cause::Contention(lock), slice: SliceName::NONE });
-        let slice = |open: &OpenSlice| open.cause.map(|cause| Declared { cause, slice: open.name });
-        lock.or_else(|| self.slices.iter().rev().find_map(slice))
-    }
-
-    /// Notes what it declares and does after a change of its slices. Returns the number of steps added.
-    pub(crate) fn note_slices(&mut self, ts: u64) -> usize {
-        let innermost = self.slices.iter().rev().map(|open| open.name).find(|name| name.is_some());
-        self.over.push(ts, self.declared_wait()) + self.doing.push(ts, innermost.unwrap_or_default())
-    }
-
-    pub(crate) fn open_slice(&mut self, open: OpenSlice) {
-        if self.slices.len() < MOST_SLICES {
-            self.slices.push(open);
-        } else {
-            self.deeper = self.deeper.saturating_add(1);
-        }
-    }
-
-    pub(crate) fn close_slice(&mut self) {
-        if self.deeper > 0 {
-            self.deeper -= 1;
-            return;
-        }
-        self.slices.pop();
-        let open = self.slices.len();
-        self.methods.pop_if(|named| named.depth > open);
-    }
-
-    /// Whether its innermost open slice is only counted.
-    pub(crate) fn is_deep(&self) -> bool {
-        self.deeper > 0
-    }
-
-    /// Forgets its open slices.
-    pub(crate) fn forget_slices(&mut self) {
-        self.slices.clear();
-        self.methods.clear();
-        self.deeper = 0;
-    }
-
-    /// Method of a call that the thread makes now: that of its own innermost proxy since it serves what it serves.
-    pub(crate) fn calling_method(&self) -> Option<&NamedSlice> {
-        let proxy = |named: &&NamedSlice| named.side == Side::Client && named.serving == self.serving.len();
-        self.methods.last().filter(proxy)
-    }
-
-    /// Takes over the name and priority that an event shows.
-    fn meet(&mut self, task: Task) {
-        (self.comm, self.prio) = (task.comm, Some(task.prio));
-    }
-
-    fn forget(&mut self, before: u64) -> usize {
-        while self.made.front().is_some_and(|made| made.end < before) {
-            self.made.pop_front();
-        }
-        self.run.forget(before)
-            + self.over.forget(before)
-            + self.doing.forget(before)
-            + self.work.forget(before)
-            + self.in_driver.forget(before)
-    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -236,15 +64,17 @@ pub(crate) struct Cpu {
 /// All threads and CPUs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
-    threads: HashMap<i32, Thread, FastHash>,
+    threads: HashMap<i32, Box<Thread>, FastHash>,
     cpus: Vec<Cpu>,
     steps: usize,
     /// History before this time was dropped.
     horizon: u64,
-    /// Intervals without the events of a CPU, latest last.
+    /// Intervals without the events of some CPU, apart from each other, latest last.
     gaps: VecDeque<(u64, u64)>,
     /// Kinds of events that the trace has shown so far.
     pub(crate) shown: Shown,
+    /// Threads that may wait for a kernel lock or be in a method's slice.
+    unsettled: HashSet<i32, FastHash>,
 }
 
 impl History {
@@ -256,7 +86,7 @@ impl History {
 
     /// A known thread.
     pub(crate) fn thread(&self, tid: i32) -> Option<&Thread> {
-        self.threads.get(&tid)
+        self.threads.get(&tid).map(AsRef::as_ref)
     }
 
     /// A thread, created if unknown; `None` for an invalid ID, and beyond the maximum.
@@ -473,6 +303,10 @@ impl History {
 
     /// Events of a CPU are missing in this interval.
     pub(crate) fn miss(&mut self, begin: u64, end: u64) {
+        if let Some(last) = self.gaps.back_mut().filter(|last| begin <= last.1) {
+            (last.0, last.1) = (last.0.min(begin), last.1.max(end));
+            return;
+        }
         if self.gaps.len() >= MOST_GAPS {
             self.gaps.pop_front();
         }
@@ -481,7 +315,8 @@ impl History {
 
     /// Whether events are missing anywhere between these times.
     pub(crate) fn has_gap(&self, begin: u64, end: u64) -> bool {
-        self.gaps.iter().rev().take_while(|gap| gap.1 > begin).any(|gap| gap.0 < end)
+        let after = self.gaps.partition_point(|gap| gap.1 <= begin);
+        self.gaps.get(after).is_some_and(|gap| gap.0 < end)
     }
 
     /// Notes a call that has ended.
@@ -516,9 +351,15 @@ impl History {
         then.or_else(|| self.thread(tid).map(|thread| thread.comm)).unwrap_or_default()
     }
 
+    /// A thread begins to wait for a kernel lock, or a slice that names a method.
+    pub(crate) fn note_open(&mut self, tid: i32) {
+        self.unsettled.insert(tid);
+    }
+
     /// Events are missing, perhaps ends of lock waits and of methods: forget all of them.
     pub(crate) fn forget_open(&mut self, ts: u64) {
-        for thread in self.threads.values_mut() {
+        for tid in self.unsettled.drain() {
+            let Some(thread) = self.threads.get_mut(&tid) else { continue };
             thread.methods.clear();
             if thread.lock.take().is_some() {
                 let over = thread.declared_wait();

@@ -3,6 +3,9 @@
 
 use std::collections::VecDeque;
 
+/// Maximum number of steps at one time. A clock that stands still, or went back, has more; the last of them counts.
+const MOST_AT_ONCE: usize = 32;
+
 /// Step function of time. The last step holds until the next one.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline<T> {
@@ -24,6 +27,17 @@ impl<T: Copy + PartialEq> Timeline<T> {
             Some((at, _)) => ts.max(*at),
             None => ts,
         };
+        let earlier = self.steps.len().checked_sub(MOST_AT_ONCE).and_then(|at| self.steps.get(at));
+        if earlier.is_some_and(|(at, _)| *at == ts)
+            && let Some((_, last)) = self.steps.back_mut()
+        {
+            *last = value;
+            return 0;
+        }
+        if self.steps.is_empty() {
+            // Most threads of a trace have a step or two.
+            self.steps.reserve_exact(2);
+        }
         self.steps.push_back((ts, value));
         1
     }
@@ -111,6 +125,15 @@ mod tests {
         assert_eq!(line.forget(50), 50);
         assert_eq!((line.at(50), line.at(49)), (Some(50), None));
         assert_eq!(line.slices(50, 52).count(), 2);
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_costs_no_memory() {
+        let mut line = Timeline::default();
+        line.push(5, 0);
+        let steps: usize = (1..10_000).map(|value| line.push(10, value)).sum();
+        assert_eq!(steps, MOST_AT_ONCE);
+        assert_eq!((line.at(9), line.at(10)), (Some(0), Some(9999)));
     }
 
     #[test]

@@ -151,3 +151,10 @@ pub struct Gap {
     /// The CPU's first event after the gap.
     pub end: u64,
 }
+
+impl Gap {
+    /// Whether any time passed in it.
+    pub(crate) fn has_time(&self) -> bool {
+        self.begin < self.end
+    }
+}

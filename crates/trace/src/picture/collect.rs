@@ -8,7 +8,8 @@ use super::data::{
 };
 use super::slices::{SliceLimiter, number_pairs};
 use crate::event::{Event, Name, Names, State};
-use crate::model::history::{History, Interrupt, Occupant, SchedState, SleepReason};
+use crate::model::history::{History, Interrupt, Occupant};
+use crate::model::thread::{SchedState, SleepReason};
 use crate::model::{Model, Peer, Transaction};
 use crate::verdict::{Analysis, PathStep, People, SlowCall, ThreadInfo};
 

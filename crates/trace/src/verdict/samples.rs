@@ -10,7 +10,7 @@ use super::slow::label;
 use super::who::People;
 use super::{Analysis, AnalysisOptions, Analyzer, By, Filter, TransactionEvent};
 use crate::event::{Event, Kind, Names};
-use crate::model::Transaction;
+use crate::model::{Gap, Transaction};
 use crate::report::Report;
 
 /// Maximum number of calls that are kept, the first ones; a call takes about 64 bytes.
@@ -181,7 +181,9 @@ impl Sampler {
     pub fn take(&mut self, event: &Event, names: &Names) {
         let kept = &mut self.kept;
         self.analyzer.take_with(event, names, &mut |met| kept.met(met, names));
-        if let (Kind::Lost { .. }, Some(gap)) = (&event.kind, self.analyzer.model.last_gap()) {
+        if let (Kind::Lost { .. }, Some(gap)) =
+            (&event.kind, self.analyzer.model.last_gap().filter(Gap::has_time))
+        {
             // Calls are in order of their ends.
             let late = kept.calls.iter_mut().rev();
             for call in late.take_while(|call| call.end > gap.begin) {
