@@ -12,6 +12,7 @@ mod overhead;
 mod perfetto;
 mod record;
 mod restore;
+mod source;
 
 pub(super) use ask::answer;
 pub(super) use draw::scenes;

@@ -7,6 +7,7 @@ use crate::event::{
 };
 use crate::number;
 use crate::schema::{self, EventSpec, FieldType, Values};
+use crate::symbol;
 
 /// Turns printed text into an event: a binder event if it is one of the embedded driver's (`binder_transaction:
 /// transaction=...`), otherwise [`Kind::Print`].
@@ -31,17 +32,73 @@ pub(crate) fn parse(name: &[u8], text: &[u8], names: &mut Names) -> Option<Kind>
     if let Some(spec) = EventSpec::named(name) {
         // The Rust driver's events have the C driver's form; it only lacks some.
         let event = values(spec, text, names).map(|values| spec.event(&values, Flavour::C));
-        return event.or_else(|| short_form(name, text, names));
+        return event.or_else(|| short_form(name, text, names)).or_else(|| raw_form(spec, text, names));
     }
     Some(match name {
         b"tracing_mark_write" => mark(&String::from_utf8_lossy(text), names),
         b"print" => {
             // trace-cmd's name for it, with the printing function before the text.
             let text = String::from_utf8_lossy(text);
-            mark(text.strip_prefix("tracing_mark_write: ").unwrap_or(&text), names)
+            mark(text_of_print(&text), names)
         }
         _ => vector(name, text, names).unwrap_or_else(|| Kind::Other { name: names.intern_bytes(name) }),
     })
+}
+
+/// Text of trace-cmd's `print`: behind the printing function, or with `report -r` behind `buf=`.
+fn text_of_print(text: &str) -> &str {
+    let of_function = text
+        .split_once(": ")
+        .filter(|(function, _)| symbol::bare(function.as_bytes()) == b"tracing_mark_write");
+    let raw = || text.strip_prefix("ip=0x").and_then(|rest| rest.split_once(" buf="));
+    of_function.or_else(raw).map_or(text, |(_, text)| text)
+}
+
+/// The fields by their names in the kernel's format, as `trace-cmd report -r` prints them: `debug_id=1 target_node=5`.
+fn raw_form(spec: &EventSpec, text: &[u8], names: &mut Names) -> Option<Kind> {
+    let mut values = Values::default();
+    for (index, field) in spec.fields.iter().enumerate().filter(|(_, field)| !field.name.is_empty()) {
+        let Some(content) = raw_field(text, field.name.as_bytes()) else {
+            if field.form == FieldType::OptionalNumber {
+                continue;
+            }
+            return None;
+        };
+        let number = || number::any(content).map(i64::cast_unsigned);
+        values[index] = match field.form {
+            FieldType::Text => names.intern_bytes(content).into(),
+            FieldType::State => u64::from(schema::state_letter(number()?)).into(),
+            FieldType::Place => CodeLocation { address: number()?, symbol: Name::NONE }.into(),
+            // The address of a text that is not in the report.
+            FieldType::Reason => Name::NONE.into(),
+            FieldType::Number | FieldType::OptionalNumber | FieldType::Address | FieldType::LockFlags => {
+                number()?.into()
+            }
+        };
+    }
+    (!spec.fields.is_empty()).then(|| spec.event(&values, Flavour::C))
+}
+
+/// Content of `NAME=CONTENT`, up to the next name.
+fn raw_field<'t>(text: &'t [u8], name: &[u8]) -> Option<&'t [u8]> {
+    let is_it = |at: &usize| {
+        let begins = *at == 0 || text[at - 1] == b' ';
+        begins && text[*at..].strip_prefix(name).is_some_and(|rest| rest.starts_with(b"="))
+    };
+    let begin = (0..text.len()).find(is_it)? + name.len() + 1;
+    let rest = text.get(begin..)?;
+    // The next name is a word with `=` behind a space.
+    let is_name = |word: &[u8]| {
+        let name = word.split(|byte| *byte == b'=').next().unwrap_or_default();
+        name.len() < word.len()
+            && !name.is_empty()
+            && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+    };
+    let spaces = rest.iter().enumerate().filter(|(_, byte)| **byte == b' ').map(|(at, _)| at);
+    let end = spaces
+        .map(|at| (at, &rest[at + 1..]))
+        .find(|(_, behind)| is_name(behind.split(|byte| *byte == b' ').next().unwrap_or_default()));
+    Some(rest.get(..end.map_or(rest.len(), |(at, _)| at))?.trim_ascii_end())
 }
 
 /// Processor-local interrupts, which share one form: `NAME_entry: vector=N`.
@@ -121,7 +178,7 @@ fn state_letter(text: &[u8]) -> Option<u8> {
 /// Symbol with its offset removed (`f+0x4/0x10`), or an address.
 fn place(text: &[u8], names: &mut Names) -> CodeLocation {
     let word = text.split(|byte| byte.is_ascii_whitespace()).next().unwrap_or_default();
-    let symbol = word.split(|byte| *byte == b'+').next().unwrap_or_default();
+    let symbol = symbol::bare(word.split(|byte| *byte == b'+').next().unwrap_or_default());
     if let Some(address) = symbol.strip_prefix(b"0x").and_then(number::hex) {
         return CodeLocation { address, symbol: Name::NONE };
     }

@@ -19,8 +19,11 @@ pub mod picture;
 pub mod raw;
 pub mod report;
 mod schema;
+mod symbol;
 pub mod text;
+mod unpack;
 pub mod verdict;
 
 pub use file::OpenError;
-pub use open::{Reader, open};
+pub use open::{Reader, open, open_with};
+pub use unpack::Scratch;

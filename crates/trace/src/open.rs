@@ -7,16 +7,23 @@ use crate::file::{Container, DAT_MAGIC, Head, MAGIC, OpenError};
 use crate::pftrace::{self, PerfettoReader};
 use crate::raw::RawReader;
 use crate::report::Report;
+use crate::text::quoted::{Quoted, find_from};
 use crate::text::{TextReader, looks_like_trace};
+use crate::unpack::{self, Scratch, Unpacked};
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use std::io::{self, Read, Seek, SeekFrom};
+
+/// Class of the scripts of a page that hold a trace.
+const TRACE_DATA: &[u8] = b"class=\"trace-data\"";
+/// Maximum number of packings around one another.
+const MOST_PACKINGS: usize = 3;
 
 /// Bytes read to detect the format.
 const PREFIX: u64 = 64 << 10;
 
 /// Beginnings of other files that are taken for traces.
 /// Facts: the formats' own descriptions; a Fuchsia trace begins with the record of its magic number.
-const FOREIGN: [(&[u8], &str); 8] = [
+const FOREIGN: [(&[u8], &str); 7] = [
     (b"\x10\x00\x04\x46\x78\x54\x16\x00", "it is a trace of Fuchsia (.fxt), which has no binder events"),
     (
         b"PERFILE2",
@@ -25,7 +32,6 @@ const FOREIGN: [(&[u8], &str); 8] = [
     (b"\x28\xb5\x2f\xfd", "it is packed by zstd; unpack it first: zstd -d"),
     (b"\xfd7zXZ\x00", "it is packed by xz; unpack it first: xz -d"),
     (b"BZh", "it is packed by bzip2; unpack it first: bzip2 -d"),
-    (b"PK\x03\x04", "it is a zip archive, perhaps a bug report; unpack it and take the trace out of it"),
     (b"\xc1\x1f\xfc\xc1", "it is a stream of CTF, of LTTng or babeltrace, which has no binder events"),
     (b"\x7fELF", "it is a program"),
 ];
@@ -38,17 +44,18 @@ pub struct Reader<R>(Form<R>);
 
 #[derive(Debug)]
 enum Form<R> {
-    Raw(Box<RawReader<R>>),
-    Perfetto(Box<PerfettoReader<R>>),
-    Text(Box<TextReader<Input<R>>>),
+    Raw(Box<RawReader<Unpacked<R>>>),
+    Perfetto(Box<PerfettoReader<Unpacked<R>>>),
+    Text(Box<TextReader<Input<Unpacked<R>>>>),
 }
 
-/// Text source: plain, zlib (from `atrace -z`), or gzip.
+/// Text source: plain, zlib (from `atrace -z`), gzip, or a string of a script or of JSON.
 #[derive(Debug)]
 enum Input<R> {
     Plain(R),
     Zlib(Box<ZlibDecoder<R>>),
     Gzip(Box<MultiGzDecoder<R>>),
+    Quoted(Box<Quoted<R>>),
 }
 
 impl<R: Read> Read for Input<R> {
@@ -57,19 +64,74 @@ impl<R: Read> Read for Input<R> {
             Self::Plain(input) => input.read(space),
             Self::Zlib(input) => input.read(space),
             Self::Gzip(input) => input.read(space),
+            Self::Quoted(input) => input.read(space),
         }
     }
 }
 
-/// Opens a trace: a binderperf file, a `trace.dat` of trace-cmd, a Perfetto trace, or ftrace's text, plain, in HTML or compressed.
+/// Opens a trace: a binderperf file, a `trace.dat` of trace-cmd, a Perfetto trace, or ftrace's text, plain, in HTML, in JSON or
+/// compressed.
 ///
 /// # Errors
-/// If the format is unknown or reading fails. Problems behind a valid start are in the [`Report`].
-pub fn open<R: Read + Seek>(mut input: R) -> Result<Reader<R>, OpenError> {
-    input.rewind()?;
+/// If the format is unknown or reading fails. A binary trace that is packed is refused: [`open_with`] reads it. Problems
+/// behind a valid start are in the [`Report`].
+pub fn open<R: Read + Seek>(input: R) -> Result<Reader<R>, OpenError> {
+    open_with(input, &mut || Err(io::ErrorKind::Unsupported.into()))
+}
+
+/// [`open`], also of a trace packed by gzip or in a zip archive, which is unpacked into the file that `scratch` makes.
+///
+/// # Errors
+/// As [`open`], and those of `scratch`.
+pub fn open_with<R: Read + Seek>(input: R, scratch: Scratch<'_>) -> Result<Reader<R>, OpenError> {
+    let mut input = Unpacked::Direct(input);
+    for _ in 0..=MOST_PACKINGS {
+        let start = prefix(&mut input)?;
+        input = if start.starts_with(&[0x1f, 0x8b]) {
+            if let Some(html) = gzipped_text(&start)? {
+                return Ok(text(Input::Gzip(Box::new(MultiGzDecoder::new(input))), html));
+            }
+            Unpacked::File(unpack::gzip(input, scratch)?)
+        } else if start.starts_with(b"PK\x03\x04") {
+            Unpacked::File(unpack::zip(input, scratch)?)
+        } else {
+            return open_plain(input, &start);
+        };
+    }
+    Err(foreign("it is packed again and again"))
+}
+
+/// Beginning of a source, which is then at its begin.
+fn prefix(input: &mut (impl Read + Seek)) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
-    (&mut input).take(PREFIX).read_to_end(&mut start)?;
     input.rewind()?;
+    input.by_ref().take(PREFIX).read_to_end(&mut start)?;
+    input.rewind()?;
+    Ok(start)
+}
+
+/// Whether what gzip packed is text that can be read as it comes, and then whether it is HTML. `None` if it must be unpacked
+/// first.
+fn gzipped_text(start: &[u8]) -> Result<Option<bool>, OpenError> {
+    let mut inside = Vec::new();
+    // A prefix of a compressed file ends in an error; the bytes before it are used.
+    let _ = MultiGzDecoder::new(start).take(PREFIX).read_to_end(&mut inside);
+    let packed = inside.starts_with(&[0x1f, 0x8b]) || inside.starts_with(b"PK\x03\x04");
+    let binary =
+        inside.starts_with(&MAGIC) || inside.starts_with(&DAT_MAGIC) || pftrace::looks_like_trace(&inside);
+    // Of these the place of the trace is looked for first.
+    let page = begins(&inside, b"{")
+        || begins(&inside, b"[{")
+        || begins(&inside, b"<!doctype html")
+        || begins(&inside, b"<html");
+    let text = inside.windows(TRACE_DATA.len()).any(|bytes| bytes == TRACE_DATA);
+    if packed || binary || (page && !text) {
+        return Ok(None);
+    }
+    form_of_text(&inside).map(Some)
+}
+
+fn open_plain<R: Read + Seek>(mut input: Unpacked<R>, start: &[u8]) -> Result<Reader<R>, OpenError> {
     if start.is_empty() {
         return Err(OpenError::Empty);
     }
@@ -79,52 +141,70 @@ pub fn open<R: Read + Seek>(mut input: R) -> Result<Reader<R>, OpenError> {
     if start.starts_with(&DAT_MAGIC) {
         return Ok(Reader(Form::Raw(Box::new(RawReader::new(Container::open_trace_dat(input)?)))));
     }
-    if start.starts_with(&[0x1f, 0x8b]) {
-        let mut inside = Vec::new();
-        // A prefix of a compressed file ends in an error; the bytes before it are used.
-        let _ = MultiGzDecoder::new(start.as_slice()).take(PREFIX).read_to_end(&mut inside);
-        if inside.starts_with(&MAGIC) || inside.starts_with(&DAT_MAGIC) || pftrace::looks_like_trace(&inside)
-        {
-            let found = "it is a binary trace packed by gzip; unpack it first: gzip -d".to_owned();
-            return Err(OpenError::Foreign { found });
-        }
-        let html = form_of_text(&inside)?;
-        return Ok(text(Input::Gzip(Box::new(MultiGzDecoder::new(input))), html));
-    }
-    if let Some(offset) = behind_trace_word(&start) {
+    if let Some(offset) = behind_trace_word(start) {
         let behind = start.get(offset..).unwrap_or_default();
         if is_zlib(behind) {
             input.seek(SeekFrom::Start(offset as u64))?;
             return Ok(text(Input::Zlib(Box::new(ZlibDecoder::new(input))), false));
         }
     }
-    if pftrace::looks_like_trace(&start) {
+    if pftrace::looks_like_trace(start) {
         return Ok(Reader(Form::Perfetto(Box::new(PerfettoReader::open(input)?))));
     }
-    let html = form_of_text(&start)?;
+    if begins(start, b"{") || begins(start, b"[{") {
+        return match Quoted::find(input, b"\"systemTraceEvents\"", b':')? {
+            Ok(quoted) => Ok(text(Input::Quoted(Box::new(quoted)), false)),
+            Err(_) => Err(foreign(JSON)),
+        };
+    }
+    let html = form_of_text(start)?;
+    if html && find_from(&mut input, 0, TRACE_DATA)?.is_none() {
+        return Ok(match Quoted::find(input, b"linuxPerfData", b'=')? {
+            Ok(quoted) => text(Input::Quoted(Box::new(quoted)), false),
+            Err(mut input) => {
+                input.rewind()?;
+                text(Input::Plain(input), true)
+            }
+        });
+    }
+    input.rewind()?;
     Ok(text(Input::Plain(input), html))
 }
 
-fn text<R: Read>(input: Input<R>, html: bool) -> Reader<R> {
+const JSON: &str =
+    "it is JSON without systemTraceEvents, perhaps a trace of Chrome, which has no events of the kernel";
+
+fn foreign(found: &str) -> OpenError {
+    OpenError::Foreign { found: found.to_owned() }
+}
+
+/// Text without the mark of its encoding and without spaces before it.
+fn bare(start: &[u8]) -> &[u8] {
+    start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start()
+}
+
+fn begins(start: &[u8], word: &[u8]) -> bool {
+    bare(start).get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+}
+
+fn text<R: Read>(input: Input<Unpacked<R>>, html: bool) -> Reader<R> {
     Reader(Form::Text(Box::new(TextReader::new(input, html))))
 }
 
 /// Whether a text is HTML.
 fn form_of_text(start: &[u8]) -> Result<bool, OpenError> {
-    let found = |found: &str| Err(OpenError::Foreign { found: found.to_owned() });
-    let bare = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
-    let begins = |word: &[u8]| bare.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
-    if begins(b"<!doctype html") || begins(b"<html") {
+    let found = |found: &str| Err(foreign(found));
+    if begins(start, b"<!doctype html") || begins(start, b"<html") {
         return Ok(true);
     }
-    if begins(b"{") || begins(b"[{") {
-        return found("it is JSON, perhaps a trace of Chrome, which has no events of the kernel");
+    if begins(start, b"{") || begins(start, b"[{") {
+        return found(JSON);
     }
     if let Some((_, what)) = FOREIGN.iter().find(|(magic, _)| start.starts_with(magic)) {
         return found(what);
     }
     // Check for trace text before binary data: one damaged byte must not reject the whole trace.
-    if looks_like_trace(bare) || behind_trace_word(start).is_some() {
+    if looks_like_trace(bare(start)) || behind_trace_word(start).is_some() {
         return Ok(false);
     }
     if start.contains(&0) {

@@ -39,6 +39,8 @@ pub enum ProblemKind {
     Corrupt,
     /// A CPU's clock went backwards; the events keep their times.
     ClockBackwards,
+    /// The times are counts of a clock whose unit is not known, such as the CPU's; they are taken for nanoseconds.
+    OtherClock,
     /// The format of a decoded event lacks a field; such events come as `Kind::Other`.
     MissingField,
     /// Event without a format in the trace.
@@ -120,6 +122,9 @@ impl fmt::Display for Problem {
             ProblemKind::Truncated => "the trace breaks off",
             ProblemKind::Corrupt => "the trace is damaged",
             ProblemKind::ClockBackwards => "the trace's clock goes backwards",
+            ProblemKind::OtherClock => {
+                "the times are of a clock whose unit is not known (record with trace_clock mono or boot)"
+            }
             ProblemKind::MissingField => "an event's format lacks a field",
             ProblemKind::UnknownEvent => "an event's format is not in the trace",
             ProblemKind::StrangeLine => "a line is no event",

@@ -4,6 +4,7 @@
 //! `systrace_line_tokenizer` for phone lines; `tep_print_event` of libtraceevent.
 
 mod line;
+pub(crate) mod quoted;
 mod reader;
 
 pub(crate) use line::looks_like_trace;

@@ -12,7 +12,8 @@ use crate::cli::{CommandResult, Failure, OrExit, exit, say};
 /// Show what slow Binder transactions waited for
 ///
 /// FILE is a recording of `trace record`, a trace of Perfetto, a trace.dat of trace-cmd, or ftrace's text from any
-/// machine: a `trace` file, atrace, systrace's HTML, the output of `trace-cmd report`. It needs binder_transaction and binder_transaction_received; with sched_switch and
+/// machine: a `trace` file, atrace, systrace's HTML, the output of `trace-cmd report` and `perf script`, also packed by gzip or
+/// in a zip archive such as a bug report. It needs binder_transaction and binder_transaction_received; with sched_switch and
 /// sched_waking it can name causes. Deadline misses that a latency test of binderperf marked are always shown.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AnalyzeArgs {

@@ -7,6 +7,7 @@ use clap::Args;
 use trace::verdict::{Analysis, AnalysisOptions, Analyzer, By, Filter};
 
 use super::perfetto::Export;
+use super::source;
 use crate::cli::{Failure, choice, exit, input};
 
 /// Which calls.
@@ -105,7 +106,7 @@ pub(in crate::cli) fn answer(
         |why: &dyn std::fmt::Display| Failure::new(exit::USAGE, format_args!("{}: {why}", trace.display()));
     let file = input::seekable(trace).map_err(|error| unreadable(&sys::errno::describe(&error)))?;
     let mut export = perfetto.map(|path| Export::check(path, trace)).transpose()?;
-    let mut reader = trace::open(file).map_err(|error| unreadable(&error))?;
+    let mut reader = source::open(file).map_err(|error| unreadable(&error))?;
     if let Some(export) = &mut export {
         export.begin(reader.head())?;
     }

@@ -8,6 +8,7 @@ use trace::verdict::{By, Sampled, Sampler};
 use trace_compare::{Options, Side, compare};
 
 use super::ask::FilterArgs;
+use super::source;
 use crate::cli::output::Sink;
 use crate::cli::records::Percent;
 use crate::cli::{CommandResult, Failure, OrExit, choice, exit, input};
@@ -78,7 +79,7 @@ impl CompareArgs {
 
     fn sampled(&self, path: &Path) -> Result<Sampled, String> {
         let file = input::seekable(path).map_err(|error| sys::errno::describe(&error))?;
-        let mut reader = trace::open(file).map_err(|error| error.to_string())?;
+        let mut reader = source::open(file).map_err(|error| error.to_string())?;
         let mut sampler = Sampler::new(self.filter.filter(), self.by);
         while let Some(event) = reader.next() {
             sampler.take(&event, reader.names());

@@ -8,6 +8,7 @@ use trace::file::OpenError;
 use trace::picture::{PictureCollector, PictureData, page};
 use trace::verdict::Analysis;
 
+use super::source;
 use crate::cli::output::is_same_file;
 use crate::cli::{Failure, OrExit, exit, input};
 
@@ -60,7 +61,7 @@ pub(in crate::cli) fn scenes(
     analysis: &Analysis,
     most: usize,
 ) -> Result<(Option<PictureData>, Vec<PictureData>), OpenError> {
-    let mut reader = trace::open(input::seekable(trace)?)?;
+    let mut reader = source::open(input::seekable(trace)?)?;
     let mut watch = PictureCollector::new(analysis, most);
     while let Some(event) = reader.next() {
         watch.take(&event, reader.names());

@@ -9,12 +9,12 @@ use std::ops::Range;
 
 use super::clocks::{BOOT, Clocks, FTRACE, MONOTONIC_RAW};
 use super::decode::{Decoder, Origin, time};
-use super::generic::state_letter;
 use super::index::{Bundle, CpuBundles};
 use super::source::{Source, unread};
 use super::wire::{Fields, Value, offset_in, varint};
 use crate::event::{Context, Event, Kind, Name, Prio, State, Task, Wake};
 use crate::report::{ProblemKind, Report};
+use crate::schema;
 
 /// `FtraceEventBundle`.
 const EVENT: u32 = 2;
@@ -267,7 +267,7 @@ impl CpuLane {
         let [_, state, tid, prio, comm] = row;
         let next = Task { tid: int(tid), comm: self.comm(comm), prio: Prio(int(prio)) };
         let prev = self.running.unwrap_or(Task { tid: -1, comm: Name::NONE, prio: USUAL });
-        let kind = Kind::Switch { prev, state: State::of_letter(state_letter(state)), next };
+        let kind = Kind::Switch { prev, state: State::of_letter(schema::state_letter(state)), next };
         decoder.meet(&kind);
         self.event(ts, prev.tid, Context::default(), kind, decoder)
     }

@@ -151,7 +151,7 @@ impl Decoder {
             values[index] = match field.form {
                 FieldType::Text | FieldType::Reason => self.names.intern_bytes(value.bytes()).into(),
                 FieldType::Place => self.place(value.number(), origin).into(),
-                FieldType::State => u64::from(generic::state_letter(value.number())).into(),
+                FieldType::State => u64::from(crate::schema::state_letter(value.number())).into(),
                 _ => value.number().into(),
             };
         }

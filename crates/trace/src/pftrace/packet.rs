@@ -8,6 +8,7 @@ use super::threads::Threads;
 use super::wire::{Fields, Value, first};
 use crate::event::{Name, Names};
 use crate::hash::FastHash;
+use crate::symbol;
 
 /// Maximum number of kernel symbols, and of tracks.
 const MOST: usize = 1 << 20;
@@ -119,7 +120,10 @@ impl KernelSymbols {
         for (_, symbol) in Fields::of(interned).filter(|(number, _)| *number == 26) {
             let part = |field| first(symbol.bytes(), field).unwrap_or(Value::Number(0));
             if self.known.len() < MOST {
-                self.known.insert((generation, part(1).number()), names.intern_bytes(part(2).bytes()));
+                self.known.insert(
+                    (generation, part(1).number()),
+                    names.intern_bytes(symbol::bare(part(2).bytes())),
+                );
             }
         }
     }

@@ -99,6 +99,10 @@ pub(crate) fn looks_like_trace(start: &[u8]) -> bool {
         known && fields.all(|_| true) && !fields.is_broken()
     };
     let mut rest = start;
+    // Empty packets, as some writers begin with.
+    while let Some(behind) = rest.strip_prefix(&[0x0a, 0]) {
+        rest = behind;
+    }
     let first = (varint(&mut rest) == Some(0x0a)).then(|| varint(&mut rest)).flatten();
     let begins = match first.and_then(|length| usize::try_from(length).ok()) {
         Some(length) if length > 0 && length <= rest.len() => known(&rest[..length]),

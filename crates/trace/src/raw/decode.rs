@@ -115,9 +115,8 @@ impl<'e> Event<'e> {
                     text.map_or(Name::NONE, |text| self.names.intern(text)).into()
                 }
                 FieldType::State => u64::from(self.state_letter(self.number(index)?)).into(),
-                FieldType::Number | FieldType::OptionalNumber | FieldType::Address | FieldType::LockFlags => {
-                    self.number(index)?.into()
-                }
+                FieldType::OptionalNumber => self.number(index).unwrap_or(0).into(),
+                FieldType::Number | FieldType::Address | FieldType::LockFlags => self.number(index)?.into(),
             };
         }
         Some(values)

@@ -4,7 +4,7 @@
 use super::format::{Field, FieldLocation, Format};
 use crate::event::{Flavour, Name, Names};
 use crate::report::{ProblemKind, Report};
-use crate::schema::{EventSpec, MOST_FIELDS};
+use crate::schema::{EventSpec, FieldType, MOST_FIELDS};
 
 /// How an event is decoded.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +57,12 @@ impl Layout {
     /// decoded as `Kind::Other`.
     pub(super) fn of(format: &Format, names: &mut Names, report: &mut Report) -> Self {
         let mut decoding = decoding(format);
+        let optional = |at: usize| match decoding {
+            Decoding::Table(spec, _) => {
+                spec.fields.get(at).is_some_and(|field| field.form == FieldType::OptionalNumber)
+            }
+            _ => false,
+        };
         let wanted: Vec<&str> = match decoding {
             Decoding::Table(spec, _) => spec.fields.iter().map(|field| field.name).collect(),
             Decoding::Vector { .. } => vec!["vector"],
@@ -66,15 +72,21 @@ impl Layout {
             Decoding::Other => Vec::new(),
         };
         let mut spots = [FieldSpot::NOWHERE; MOST_FIELDS];
-        for (spot, name) in spots.iter_mut().zip(wanted).filter(|(_, name)| !name.is_empty()) {
+        let mut whole = true;
+        for (at, name) in wanted.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
             match format.field(name).filter(|field| fits(field)) {
-                Some(field) => *spot = FieldSpot::of(field),
+                Some(field) => spots[at] = FieldSpot::of(field),
+                // Old kernels lack it.
+                None if optional(at) => {}
                 None => {
-                    decoding = Decoding::Other;
+                    whole = false;
                     let detail = format!("{}/{} has no readable field {name}", format.group, format.name);
                     report.note_apart(ProblemKind::MissingField, detail);
                 }
             }
+        }
+        if !whole {
+            decoding = Decoding::Other;
         }
         let name = match decoding {
             Decoding::Vector { .. } => format.name.rsplit_once('_').map_or("", |(name, _)| name),

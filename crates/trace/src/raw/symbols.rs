@@ -2,6 +2,7 @@
 
 use crate::event::{CodeLocation, Name, Names};
 use crate::number;
+use crate::symbol;
 use std::collections::HashMap;
 
 /// Longest text that is kept, in bytes: each event that refers to it prints it anew.
@@ -22,8 +23,8 @@ impl Symbols {
             .filter_map(|line| {
                 let mut words = line.split_ascii_whitespace();
                 let address = number::hex(words.next()?.as_bytes()).filter(|address| *address != 0)?;
-                let name = words.nth(1)?;
-                Some((address, name.into()))
+                let name = symbol::bare(words.nth(1)?.as_bytes());
+                Some((address, std::str::from_utf8(name).ok()?.into()))
             })
             .collect();
         functions.sort_by_key(|(address, _)| *address);

@@ -2,6 +2,7 @@
 
 use crate::event::Context;
 use crate::number;
+use crate::symbol;
 
 /// Bytes in which the bracket of the CPU is looked for; a thread's name and number have some 50.
 const LONGEST_HEAD: usize = 256;
@@ -32,6 +33,8 @@ pub(super) struct EventLine<'l> {
     pub(super) cpu: u32,
     pub(super) context: Context,
     pub(super) ts: u64,
+    /// Whether the stamp is a count: of a clock whose unit the text does not tell.
+    pub(super) counts: bool,
     pub(super) name: &'l [u8],
     pub(super) text: &'l [u8],
 }
@@ -120,11 +123,18 @@ fn event(line: &[u8]) -> Option<EventLine<'_>> {
 }
 
 fn around<'l>(before: &'l [u8], cpu: u32, behind: &'l [u8]) -> Option<EventLine<'l>> {
-    let (comm, tid, tgid) = task(before.trim_ascii())?;
+    let before = before.trim_ascii();
+    let (of_perf, (comm, tid, tgid)) = match task(before) {
+        Some(task) => (false, task),
+        None => (true, task_of_perf(before)?),
+    };
     let (word, rest) = word(behind)?;
-    // The flags column is optional (`nolatency` of old kernels, trace-cmd).
+    // The flags column is optional (`nolatency` of old kernels, trace-cmd, perf).
     let (flags, stamp, rest) = match word.strip_suffix(b":") {
-        Some(stamp) => (b"".as_slice(), stamp, rest),
+        Some(stamp) => {
+            let (flags, stamp) = stamp.split_at(flags_before(stamp));
+            (flags, stamp, rest)
+        }
         None => {
             let (stamp, rest) = self::word(rest)?;
             (word, stamp.strip_suffix(b":")?, rest)
@@ -132,16 +142,43 @@ fn around<'l>(before: &'l [u8], cpu: u32, behind: &'l [u8]) -> Option<EventLine<
     };
     let ts = number::seconds(stamp)?;
     let rest = rest.trim_ascii_start();
+    // perf writes the group before the name: `sched:sched_switch: ...`.
+    let rest = match rest.iter().position(|byte| *byte == b':') {
+        Some(colon) if of_perf => rest.get(colon + 1..)?,
+        _ => rest,
+    };
     let colon = rest.iter().position(|byte| *byte == b':')?;
     let (name, text) = rest.split_at(colon);
     if name.is_empty() || name.contains(&b' ') {
         return None;
     }
+    let name = symbol::bare(name);
     let text = text.get(1..)?;
     let text = text.strip_prefix(b" ").unwrap_or(text);
     // trace-cmd pads with spaces behind the name.
     let text = if name == b"tracing_mark_write" || name == b"print" { text } else { text.trim_ascii_start() };
-    Some(EventLine { comm, tid, tgid, cpu, context: Context::of_text(flags), ts, name, text })
+    let counts = !stamp.contains(&b'.');
+    Some(EventLine { comm, tid, tgid, cpu, context: Context::of_text(flags), ts, counts, name, text })
+}
+
+/// Number of flag columns directly before a stamp, as old kernels print a time of three digits: four of them, or five of which
+/// the last is no digit.
+fn flags_before(stamp: &[u8]) -> usize {
+    match stamp {
+        [first, ..] if first.is_ascii_digit() => 0,
+        [_, _, _, _, fifth, ..] if fifth.is_ascii_digit() => 4,
+        _ => 5.min(stamp.len()),
+    }
+}
+
+/// Whether a line that is no event looks like one: it has a CPU in brackets, and a colon behind it.
+pub(super) fn looks_like_event(line: &[u8]) -> bool {
+    let head = line.get(..LONGEST_HEAD).unwrap_or(line);
+    let brackets = head.iter().enumerate().filter(|(_, byte)| **byte == b'[');
+    let brackets = brackets.filter(|(at, _)| *at > 0 && head[at - 1] == b' ');
+    let cpus = brackets.filter_map(|(at, _)| number::decimal(head.get(at + 1..)?.trim_ascii_start()));
+    let mut behind = cpus.filter_map(|(_, rest)| rest.strip_prefix(b"]"));
+    behind.any(|rest| rest.contains(&b':') && rest.iter().any(u8::is_ascii_digit))
 }
 
 fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -163,6 +200,30 @@ fn task(text: &[u8]) -> Option<(&[u8], i32, Option<i32>)> {
     };
     let dash = text.iter().rposition(|byte| *byte == b'-')?;
     let tid = number::any(text.get(dash + 1..)?).and_then(|tid| i32::try_from(tid).ok())?;
-    let comm = text.get(..dash)?;
+    let comm = without_buffer(text.get(..dash)?);
     (tid >= 0).then_some((comm, tid, tgid.filter(|_| tid != 0)))
+}
+
+/// Longest name of a thread, in bytes.
+const LONGEST_COMM: usize = 15;
+
+/// A thread's name without the name of a trace-cmd buffer before it: `binder:          client`.
+fn without_buffer(comm: &[u8]) -> &[u8] {
+    let colon = comm.iter().position(|byte| *byte == b':' || *byte == b' ');
+    match colon.map(|colon| comm.split_at(colon)) {
+        Some((_, [b':', b' ', rest @ ..])) if comm.len() > LONGEST_COMM => rest.trim_ascii_start(),
+        _ => comm,
+    }
+}
+
+/// `Binder:200_1    201` of `perf script`: name, thread, with `-F pid,tid` the process before it: `200/201`.
+fn task_of_perf(text: &[u8]) -> Option<(&[u8], i32, Option<i32>)> {
+    let space = text.iter().rposition(|byte| *byte == b' ')?;
+    let (comm, ids) = (text.get(..space)?.trim_ascii_end(), text.get(space + 1..)?);
+    let id = |digits: &[u8]| number::any(digits).and_then(|id| i32::try_from(id).ok());
+    let (tgid, tid) = match ids.iter().position(|byte| *byte == b'/') {
+        Some(slash) => (Some(id(&ids[..slash])?), id(&ids[slash + 1..])?),
+        None => (None, id(ids)?),
+    };
+    (tid >= 0 && !comm.is_empty()).then_some((comm, tid, tgid.filter(|_| tid != 0)))
 }

@@ -40,7 +40,12 @@ pub struct TextReader<R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Html {
     Before,
+    /// In a script of the class trace-data, of which no line was seen yet.
+    Begun,
+    /// In one of ftrace's text.
     Inside,
+    /// In one of something else: what another tracer recorded beside it, as JSON.
+    Foreign,
     After,
 }
 
@@ -108,18 +113,26 @@ impl<R: Read> TextReader<R> {
     fn enter(&mut self) -> bool {
         match self.html {
             None => true,
-            Some(Html::Inside) => {
-                if let Some(end) = find(&self.line, b"</script>") {
+            Some(Html::Begun) => match self.line.trim_ascii_start().first() {
+                None => false,
+                Some(first) => {
+                    let foreign = matches!(first, b'{' | b'[');
+                    self.html = Some(if foreign { Html::Foreign } else { Html::Inside });
+                    self.enter()
+                }
+            },
+            Some(inside @ (Html::Inside | Html::Foreign)) => {
+                if let Some(end) = find(&self.line, b"</script") {
                     self.line.truncate(end);
                     self.html = Some(Html::After);
                 }
-                true
+                inside == Html::Inside
             }
             Some(Html::Before | Html::After) => {
                 let Some(tag) = find(&self.line, b"class=\"trace-data\"") else { return false };
                 let behind = self.line[tag..].iter().position(|byte| *byte == b'>').map(|end| tag + end + 1);
                 self.line.drain(..behind.unwrap_or(self.line.len()));
-                self.html = Some(Html::Inside);
+                self.html = Some(Html::Begun);
                 self.enter()
             }
         }
@@ -141,7 +154,8 @@ impl<R: Read> TextReader<R> {
                 Some(Event::lost(self.ts, cpu, None))
             }
             Line::Written { kept, written } => {
-                if written > kept {
+                // Some recorders write the heading before the buffer is read, with 0 kept.
+                if kept > 0 && written > kept {
                     self.overwritten = true;
                     self.report.lose(Some(written - kept));
                 }
@@ -150,7 +164,7 @@ impl<R: Read> TextReader<R> {
             Line::Quiet => None,
             Line::Strange => {
                 // Before the first event any text may stand, such as shell or adb output.
-                if self.report.events > 0 {
+                if self.report.events > 0 || line::looks_like_event(&line) {
                     let (number, end) = (self.number, line.len().min(60));
                     let text = || format!("line {number}: {}", String::from_utf8_lossy(&line[..end]));
                     self.report.note(ProblemKind::StrangeLine, text);
@@ -166,6 +180,15 @@ impl<R: Read> TextReader<R> {
         let EventLine { tid, tgid, cpu, context, ts, .. } = *line;
         self.report.events += 1;
         self.ts = ts;
+        if line.counts {
+            let (number, name) = (self.number, String::from_utf8_lossy(line.name));
+            let text = || {
+                format!(
+                    "{ts} in line {number}, {name}, is no time in seconds; 1 ns is assumed to be one of its units"
+                )
+            };
+            self.report.note(ProblemKind::OtherClock, text);
+        }
         if self.last.len() < MOST_CPUS || self.last.contains_key(&cpu) {
             let last = self.last.insert(cpu, ts).unwrap_or(0);
             if ts < last {
@@ -201,7 +224,7 @@ impl<R: Read> Iterator for TextReader<R> {
                     Some(Html::Before) => self.report.note(ProblemKind::Unsupported, || {
                         "this page has no script of the class trace-data".into()
                     }),
-                    Some(Html::Inside) => {
+                    Some(Html::Begun | Html::Inside | Html::Foreign) => {
                         self.report.note(ProblemKind::Truncated, || "the page ends within its trace".into());
                     }
                     _ => {}
