@@ -29,7 +29,7 @@ test:
 # That, and what takes long, needs much of the network, or measures.
 test-all:
 	@tools/install-deps test
-	@tools/stages $(TEST_STAGES) arm64 packages shim clients alone siege
+	@tools/stages $(TEST_STAGES) arm64 packages shim clients alone siege fuzz
 
 check:
 	cargo fmt --all --check
@@ -183,14 +183,10 @@ deb: build
 	@tools/install-deps release
 	tools/package $(RELEASE) $(HOST) $(DIST)
 
-# Needs a nightly compiler and `cargo install cargo-fuzz`. Seeds are in fuzz/seeds.
+# Each fuzz target for so many seconds: tools/fuzz says what it needs. Seeds are in fuzz/seeds.
 FUZZ_SECONDS ?= 60
 fuzz:
-	for target in $$(cargo +nightly fuzz list); do \
-		mkdir -p fuzz/corpus/$$target fuzz/seeds/$$target; \
-		cargo +nightly fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
-			-max_total_time=$(FUZZ_SECONDS) || exit 1; \
-	done
+	tools/fuzz $(FUZZ_SECONDS)
 
 clean:
 	cargo clean

@@ -6,7 +6,7 @@
 //!   [`scattered`]: payloads with scattered buffers.
 //! - `source`, `requests`: bytes as choices, and as requests. - `stage`: a broker, and two connections that hold each other's handles.
 //!
-//! Not here: the targets (`fuzz/`), which need a nightly compiler. Not compiled into a shipped binary.
+//! Not here: the targets (`fuzz/`). Not compiled into a shipped binary.
 
 pub mod channel;
 pub mod commands;
@@ -30,6 +30,15 @@ mod tests {
     fn any_stream_of_commands_leaves_the_connection_usable() {
         let mut fuzz = super::commands::Commands::default();
         inputs(600, 600).for_each(|input| fuzz.run(&input));
+    }
+
+    #[test]
+    fn an_empty_input_is_one_of_any() {
+        super::commands::Commands::default().run(&[]);
+        super::protocol::rules(&[]);
+        super::protocol::Datagrams::default().run(&[]);
+        super::channel::Scribbles::default().run(&[]);
+        super::records::run(&[]);
     }
 
     #[test]

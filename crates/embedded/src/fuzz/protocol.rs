@@ -24,6 +24,8 @@ pub fn rules(input: &[u8]) {
     let (mut broker, server, client) = TestBroker::pair(0x1ff);
     let mut others = [broker.open(), broker.open(), broker.open_as(|other| other.call_slots = true)];
     let mut source = Source::new(input);
+    // Also without requests.
+    talk(&mut broker, server, client);
     while !source.is_empty() {
         let from = &mut others[source.choose(3)];
         broker.host.now_ms += u64::from(source.byte());

@@ -38,6 +38,7 @@ mod reply;
 mod request;
 mod scatter;
 #[cfg(any(test, feature = "fuzz"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "fuzz targets use a part"))]
 pub(crate) mod test_broker;
 #[cfg(test)]
 mod tests;
