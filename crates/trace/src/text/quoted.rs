@@ -123,10 +123,15 @@ mod tests {
 
     #[test]
     fn a_string_that_breaks_off_is_an_error_behind_its_text() {
-        let quoted = Quoted::find(Cursor::new("k=\"abc"), b"k", b'=').expect("memory").expect("there");
-        let mut text = Vec::new();
-        let mut one = quoted.bytes();
-        let error = one.by_ref().find_map(|byte| byte.map(|byte| text.push(byte)).err());
+        let mut quoted = Quoted::find(Cursor::new("k=\"abc"), b"k", b'=').expect("memory").expect("there");
+        let (mut text, mut byte) = (Vec::new(), [0]);
+        let error = loop {
+            match quoted.read(&mut byte) {
+                Ok(0) => break None,
+                Ok(_) => text.extend(byte),
+                Err(error) => break Some(error),
+            }
+        };
         assert_eq!(
             (text.as_slice(), error.map(|error| error.kind())),
             (b"abc".as_slice(), Some(io::ErrorKind::UnexpectedEof))
