@@ -10,7 +10,8 @@ fuzz_target!(|bytes: &[u8]| {
     let Some(format) = Format::parse("sched", bytes) else { return };
     assert!(!format.name.is_empty());
     // An event of that number, whose bytes are the format's own.
-    let head = Head { clock: "mono".into(), page_size: 4096, cpus: 1, kernel: "fuzz".into(), ..Head::default() };
+    let head =
+        Head { clock: "mono".into(), page_size: 4096, cpus: 1, kernel: "fuzz".into(), ..Head::default() };
     let mut writer = Writer::create(Vec::new(), &head).expect("memory");
     writer.format("sched", bytes).expect("memory");
     writer.text(TracefsText::HeaderPage, 0, bytes).expect("memory");

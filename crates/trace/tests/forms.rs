@@ -53,7 +53,11 @@ fn each_form_gives_its_one_call() {
         let server = call.server.as_ref().expect("it was taken");
         assert_eq!((call.caller.tid, server.tid), (100, 201), "{name}");
         if !name.ends_with(".pftrace") {
-            assert_eq!((call.caller.comm.as_str(), server.comm.as_str()), ("client", "Binder:200_1"), "{name}");
+            assert_eq!(
+                (call.caller.comm.as_str(), server.comm.as_str()),
+                ("client", "Binder:200_1"),
+                "{name}"
+            );
         }
     }
 }
@@ -83,7 +87,10 @@ fn stamps_of_another_clock_are_said() {
 #[test]
 fn a_line_that_looks_like_an_event_and_is_none_is_an_example() {
     for (text, example) in [
-        (" a-1 [000] .... 1.000000 x: a\n a-1 [000] .... 1.000000: x: a\n", Some("line 1:  a-1 [000] .... 1.000000 x: a")),
+        (
+            " a-1 [000] .... 1.000000 x: a\n a-1 [000] .... 1.000000: x: a\n",
+            Some("line 1:  a-1 [000] .... 1.000000 x: a"),
+        ),
         ("$ adb shell cat trace\n# tracer: nop\n a-1 [000] .... 1.000000: x: a\n", None),
     ] {
         let (_, report) = analysed(text.as_bytes().to_vec());

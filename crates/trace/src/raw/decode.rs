@@ -1,6 +1,8 @@
 //! Decodes one raw event into a neutral one.
 //! Not here: field offsets (`layout`); records and pages (`page`).
 
+use std::sync::Arc;
+
 use super::format::FieldLocation;
 use super::layout::{Decoding, FieldSpot, Layout};
 use super::printk;
@@ -12,13 +14,13 @@ use crate::report::{ProblemKind, Report};
 use crate::schema::{self, EventSpec, FieldType, Values};
 
 /// Tables for decoding events.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Decoder {
     /// Layout by event number; `None` for numbers without a format.
-    pub(super) layouts: Vec<Option<Layout>>,
+    pub(super) layouts: Arc<[Option<Layout>]>,
     pub(super) names: Names,
     pub(super) threads: Threads,
-    pub(super) symbols: Symbols,
+    pub(super) symbols: Arc<Symbols>,
 }
 
 /// Common fields of every event.

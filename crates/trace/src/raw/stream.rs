@@ -14,6 +14,7 @@ use crate::report::{ProblemKind, Report};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 use std::io::{Read, Seek};
+use std::sync::Arc;
 
 /// Maximum window of each CPU, and of all of them together, in bytes.
 const WINDOW: usize = 256 << 10;
@@ -65,6 +66,13 @@ struct Lane {
 }
 
 impl<R: Read + Seek> RawReader<R> {
+    /// Creates a reader of an opened file without formats; those of another one count. For many short inputs, as a fuzz target
+    /// has, most of whose time would go into formats.
+    pub fn with_formats_of<S>(file: Container<R>, other: &RawReader<S>) -> Self {
+        let report = Report { stolen_ns: file.head().stolen_ns, ..file.report().clone() };
+        Self::of(file, other.header, other.decoder.clone(), report)
+    }
+
     /// Creates a reader of an opened file.
     pub fn new(file: Container<R>) -> Self {
         let mut report = Report { stolen_ns: file.head().stolen_ns, ..file.report().clone() };
@@ -82,12 +90,16 @@ impl<R: Read + Seek> RawReader<R> {
         let threads =
             Threads::new(text(TracefsText::SavedCmdlines), text(TracefsText::SavedTgids), &mut names);
         let symbols = Symbols::new(text(TracefsText::Symbols), text(TracefsText::PrintkFormats));
+        let decoder = Decoder { layouts: layouts.into(), names, threads, symbols: Arc::new(symbols) };
+        Self::of(file, header, decoder, report)
+    }
+
+    fn of(file: Container<R>, header: Header, decoder: Decoder, report: Report) -> Self {
         let mut cpus: Vec<u32> = file.cpus().chain(file.cpus_with(TracefsText::Stats)).collect();
         cpus.sort_unstable();
         cpus.dedup();
         let window = (ALL_WINDOWS / cpus.len().max(1)).min(WINDOW);
         let lanes = cpus.into_iter().map(|cpu| Lane::new(cpu, file.text(TracefsText::Stats, cpu))).collect();
-        let decoder = Decoder { layouts, names, threads, symbols };
         let mut reader = Self {
             file,
             header,

@@ -16,7 +16,7 @@ struct Thread {
 }
 
 /// Known threads.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Threads {
     known: HashMap<i32, Thread>,
     idle: Name,
