@@ -52,9 +52,17 @@ impl EmbeddedConnection {
 
     fn open_as(context: &EmbeddedContext, options: OpenOptions, opener: Opener) -> Result<Self, OpenError> {
         let marks = match context.marks() {
-            Some((folder, amount)) => Some(TraceWriter::open(folder, amount).map_err(|source| {
-                OpenError::Os { path: folder.to_owned(), call: "opening the marker of a trace", source }
-            })?),
+            Some((folder, amount)) => {
+                let marks = TraceWriter::open(folder, amount).map_err(|source| OpenError::Os {
+                    path: folder.to_owned(),
+                    call: "opening the marker of a trace",
+                    source,
+                })?;
+                Some(match context.records() {
+                    Some(path) => marks.with_records(path),
+                    None => marks,
+                })
+            }
             None => TraceWriter::as_requested(),
         };
         let process =

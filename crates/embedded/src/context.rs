@@ -34,6 +34,8 @@ pub struct EmbeddedContext {
     name: String,
     settings: Settings,
     traced: Option<(PathBuf, Amount)>,
+    /// Path of the records that take the events of calls.
+    records: Option<PathBuf>,
 }
 
 /// Directory of a broker. A private one is removed when the last value that refers to it is dropped.
@@ -55,7 +57,7 @@ impl EmbeddedContext {
     #[must_use]
     pub fn at(directory: &Path, name: &str, settings: Settings) -> Self {
         let broker = BrokerDirectory { directory: directory.to_owned(), private: None };
-        Self { broker: Arc::new(broker), name: name.to_owned(), settings, traced: None }
+        Self { broker: Arc::new(broker), name: name.to_owned(), settings, traced: None, records: None }
     }
 
     /// A context with its own directory and broker, removed with its last clone.
@@ -70,7 +72,7 @@ impl EmbeddedContext {
             io::Error::other(format!("{} cannot be used: {why}", sys::private_folder::shown(&directory)))
         })?;
         let broker = Arc::new(BrokerDirectory { directory, private: Some(folder) });
-        Ok(Self { broker, name: name.to_owned(), settings, traced: None })
+        Ok(Self { broker, name: name.to_owned(), settings, traced: None, records: None })
     }
 
     /// This context with another priority inheritance.
@@ -84,6 +86,19 @@ impl EmbeddedContext {
     #[must_use]
     pub fn with_marks(&self, folder: &Path, amount: Amount) -> Self {
         Self { traced: Some((folder.to_owned(), amount)), ..self.clone() }
+    }
+
+    /// This context for connections that write the events of calls into these records
+    /// ([`crate::trace_events::records::CallRecords`]) rather than into the tracefs directory of [`Self::with_marks`],
+    /// without which it has no effect. Connections that cannot open the records write marks.
+    #[must_use]
+    pub fn with_records(&self, path: &Path) -> Self {
+        Self { records: Some(path.to_owned()), ..self.clone() }
+    }
+
+    /// The path set with [`Self::with_records`].
+    pub(super) fn records(&self) -> Option<&Path> {
+        self.records.as_deref()
     }
 
     /// The tracefs directory and the events set with [`Self::with_marks`].

@@ -7,7 +7,12 @@
 //! A process writes marks if that was requested when it opened its context: by [`TRACING`] in its environment, or by
 //! [`announce`] for all processes of this user. The state of `tracing_on` is no request, since it is on in every
 //! kernel. Each mark is one write of one line. A failed write, because tracing is off, is ignored.
+//!
+//! A write takes longer than a call. A recorder that reads the marks itself therefore takes the events of calls as
+//! [`records`] in memory, with time stamps of their own.
 
+mod record;
+pub mod records;
 mod request;
 
 use std::collections::HashMap;
@@ -23,6 +28,7 @@ use abi::{CommandWord, ReturnWord};
 
 pub use request::{MARKS, TRACING, announce, marks, requested, withdraw};
 
+use self::records::RecordWriter;
 use super::priority::kernel_priority;
 use super::rpc::protocol::Sched;
 
@@ -40,7 +46,7 @@ pub(super) struct TaskId {
 }
 
 /// A transaction at its sender.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) number: u32,
     /// Number of the called node; 0 for a reply.
@@ -67,6 +73,33 @@ pub(super) struct BufferSizes {
     pub(super) extra: u64,
 }
 
+/// An event without which no call can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallEvent {
+    /// A call or reply at its sender.
+    Transaction(Sent),
+    /// The call or reply with this number at its receiver.
+    Received(u32),
+}
+
+impl fmt::Display for CallEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Transaction(Sent { number, node, to, reply, what }) => write!(
+                f,
+                "binder_transaction: transaction={number} dest_node={node} dest_proc={} dest_thread={} reply={} \
+                 flags={:#x} code={:#x}",
+                to.pid,
+                to.tid,
+                u32::from(*reply),
+                what.flags,
+                what.code
+            ),
+            Self::Received(number) => write!(f, "binder_transaction_received: transaction={number}"),
+        }
+    }
+}
+
 /// Event in the life of a buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fate {
@@ -90,6 +123,8 @@ pub enum Amount {
 pub(super) struct TraceWriter {
     file: File,
     amount: Amount,
+    /// Takes the events of calls in place of `file`.
+    records: Option<RecordWriter>,
     /// Delivered buffers by address, for the event that frees them.
     buffers: Mutex<HashMap<u64, BufferSizes>>,
     /// Reserved numbers: the next one, and the end in the upper half.
@@ -107,10 +142,17 @@ impl TraceWriter {
         Ok(Self::writing_to(file, amount))
     }
 
+    /// This writer with the events of calls in the [`records`] at this path. If they cannot be opened, or have no room for
+    /// one more process, those events stay marks.
+    pub(super) fn with_records(self, path: &Path) -> Self {
+        Self { records: RecordWriter::open(path).ok().flatten(), ..self }
+    }
+
     fn writing_to(file: File, amount: Amount) -> Self {
         Self {
             file,
             amount,
+            records: None,
             buffers: Mutex::default(),
             numbers: AtomicU64::new(0),
             spare: AtomicU64::new(0),
@@ -128,6 +170,13 @@ impl TraceWriter {
     fn detail(&self, text: fmt::Arguments<'_>) {
         if self.amount == Amount::All {
             self.write(text);
+        }
+    }
+
+    fn call(&self, event: CallEvent) {
+        match &self.records {
+            Some(records) => records.write(&event),
+            None => self.write(format_args!("{event}")),
         }
     }
 
@@ -228,21 +277,12 @@ impl TraceWriter {
 
     #[cold]
     pub(super) fn transaction(&self, sent: &Sent) {
-        let Sent { number, node, to, reply, what } = sent;
-        self.write(format_args!(
-            "binder_transaction: transaction={number} dest_node={node} dest_proc={} dest_thread={} reply={} \
-             flags={:#x} code={:#x}",
-            to.pid,
-            to.tid,
-            u32::from(*reply),
-            what.flags,
-            what.code
-        ));
+        self.call(CallEvent::Transaction(*sent));
     }
 
     #[cold]
     pub(super) fn received(&self, number: u32) {
-        self.write(format_args!("binder_transaction_received: transaction={number}"));
+        self.call(CallEvent::Received(number));
     }
 
     /// The labels of the last two fields are swapped, as in the kernel (contract TP-09), so that one rule reads

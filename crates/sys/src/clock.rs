@@ -17,6 +17,13 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// Reads `CLOCK_BOOTTIME`, which also counts while the machine is suspended.
+#[inline]
+#[must_use]
+pub fn boottime_ns() -> u64 {
+    read(libc::CLOCK_BOOTTIME)
+}
+
 /// Reads `CLOCK_MONOTONIC_COARSE`: a few milliseconds behind, and cheaper than the exact clock.
 #[inline]
 #[must_use]
