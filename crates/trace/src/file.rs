@@ -66,10 +66,13 @@ pub enum TracefsText {
     Symbols = 21,
     /// `per_cpu/cpuN/stats` at the end, for the chunk's CPU.
     Stats = 22,
+    /// Marks that processes wrote into memory of their own, with their own stamps of the trace's clock. Lines `TS CPU TID
+    /// TGID TEXT`, oldest first, and `TS CPU lost COUNT` where some are missing. Not of tracefs, in spite of the name.
+    ProcessMarks = 23,
 }
 
 impl TracefsText {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::HeaderPage,
         Self::HeaderEvent,
         Self::SavedCmdlines,
@@ -77,6 +80,7 @@ impl TracefsText {
         Self::PrintkFormats,
         Self::Symbols,
         Self::Stats,
+        Self::ProcessMarks,
     ];
 
     /// Kind of the chunk that holds it.

@@ -5,6 +5,7 @@
 mod decode;
 mod format;
 mod layout;
+mod marks;
 mod page;
 mod printk;
 mod stream;

@@ -1,9 +1,10 @@
-//! Reader of raw traces: one page of each CPU at a time, merged by time.
+//! Reader of raw traces: one page of each CPU at a time, and the marks of processes, merged by time.
 //! Not here: records (`page`), events (`decode`).
 
 use super::decode::{CommonFields, Decoder};
 use super::format::Format;
 use super::layout::Layout;
+use super::marks::Marks;
 use super::page::{Cursor, Header, Missed, Record};
 use super::symbols::Symbols;
 use super::threads::Threads;
@@ -30,6 +31,8 @@ pub struct RawReader<R> {
     decoder: Decoder,
     report: Report,
     lanes: Vec<Lane>,
+    /// The lane behind all others.
+    marks: Marks,
     /// Window size per CPU in bytes.
     window: usize,
     /// Time of each lane's next event, and the lane.
@@ -94,23 +97,26 @@ impl<R: Read + Seek> RawReader<R> {
         Self::of(file, header, decoder, report)
     }
 
-    fn of(file: Container<R>, header: Header, decoder: Decoder, report: Report) -> Self {
+    fn of(file: Container<R>, header: Header, decoder: Decoder, mut report: Report) -> Self {
         let mut cpus: Vec<u32> = file.cpus().chain(file.cpus_with(TracefsText::Stats)).collect();
         cpus.sort_unstable();
         cpus.dedup();
         let window = (ALL_WINDOWS / cpus.len().max(1)).min(WINDOW);
         let lanes = cpus.into_iter().map(|cpu| Lane::new(cpu, file.text(TracefsText::Stats, cpu))).collect();
+        let text = file.text(TracefsText::ProcessMarks, 0).unwrap_or_default();
+        let marks = Marks::new(text, &mut report);
         let mut reader = Self {
             file,
             header,
             decoder,
             report,
             lanes,
+            marks,
             window,
             order: BinaryHeap::new(),
             ticks: Vec::new(),
         };
-        for lane in 0..reader.lanes.len() {
+        for lane in 0..=reader.lanes.len() {
             reader.advance(lane);
         }
         reader.ticks = reader.ticks();
@@ -144,13 +150,16 @@ impl<R: Read + Seek> RawReader<R> {
 
     /// Reads a lane's next event and re-inserts the lane into the order.
     fn advance(&mut self, index: usize) {
-        let Self { file, header, decoder, report, lanes, window, order, .. } = self;
-        let source = Source { file, header: *header, window: *window };
-        let Some(lane) = lanes.get_mut(index) else { return };
-        lane.next = lane.event(source, decoder, report);
-        if let Some(event) = &lane.next {
-            order.push(Reverse((event.ts, index)));
-        }
+        let Self { file, header, decoder, report, lanes, marks, window, order, .. } = self;
+        let next = match lanes.get_mut(index) {
+            Some(lane) => {
+                let source = Source { file, header: *header, window: *window };
+                lane.next = lane.event(source, decoder, report);
+                lane.next.as_ref().map(|event| event.ts)
+            }
+            None => marks.ts(),
+        };
+        order.extend(next.map(|ts| Reverse((ts, index))));
     }
 }
 
@@ -162,7 +171,10 @@ impl<R: Read + Seek> Iterator for RawReader<R> {
             return Some(tick);
         }
         let Reverse((_, index)) = self.order.pop()?;
-        let event = self.lanes.get_mut(index)?.next.take()?;
+        let event = match self.lanes.get_mut(index) {
+            Some(lane) => lane.next.take()?,
+            None => self.marks.next(&self.decoder.threads, &mut self.decoder.names)?,
+        };
         match event.kind {
             Kind::Lost { count } => self.report.lose(count),
             _ => self.report.events += 1,

@@ -110,6 +110,24 @@ fn cpus_are_merged_by_time() {
 }
 
 #[test]
+fn marks_of_processes_are_merged_with_the_cpus_events() {
+    let page = |at| Page::at(at).with(&event(1, 42)).done();
+    let mut bytes = file(&[(0, vec![page(100), page(200)])]);
+    // Before the chunk that ends the file, which is a head without content.
+    let end = bytes.split_off(bytes.len() - 16);
+    let marks = b"150 1 42 40 binder_transaction_received: transaction=5\n150 1 lost 3\n";
+    bytes.extend((TracefsText::ProcessMarks as u32).to_le_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend((marks.len() as u64).to_le_bytes());
+    bytes.extend(marks);
+    bytes.extend(end);
+    let (events, report) = read(bytes);
+    assert_eq!(times(&events), [(101, 0), (150, 1), (150, 1), (201, 0)]);
+    assert_eq!((events[1].tgid, report.lost, report.events), (Some(40), 3, 3), "{report}");
+    assert_eq!(events[2].kind, Kind::Lost { count: Some(3) });
+}
+
+#[test]
 fn lost_events_are_events_and_are_counted() {
     for (page, count) in [
         (Page::at(500).with(&event(1, 42)).missed(Some(1234)), Some(1234)),
