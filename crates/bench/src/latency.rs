@@ -78,6 +78,7 @@ pub fn execute(options: &LatencyOptions, observer: &mut dyn Observer) -> Result<
     let mut recorder = start_recorder(options, &setup, &prologue.brokers);
     if let Some(Ok((keeper, _))) = &recorder {
         setup.flight = Some(keeper.folder());
+        setup.records = keeper.records();
     }
     let keeper = recorder.as_mut().and_then(|started| started.as_mut().ok()).map(|(keeper, _)| keeper);
     let measured = measure(options, &setup, &mut run, &prologue.brokers, keeper, observer);
@@ -205,7 +206,7 @@ fn setup(
         }
         _ => client.clone(),
     };
-    Ok(Setup { client, server, tracing, realtime, flight: None })
+    Ok(Setup { client, server, tracing, realtime, flight: None, records: None })
 }
 
 /// Runs everything between the first process of a pair and its last result.

@@ -3,10 +3,12 @@
 //! Not here: the file format (crate `trace`), the shared buffer (`atrace`).
 //!
 //! - [`work`]: the command or time to record; [`pages`]: from the kernel into the file.
-//! - [`flight`]: the newest events only, saved whenever asked; [`perfetto`]: by Perfetto's recorder instead.
+//! - [`flight`]: the newest events only, saved whenever asked; [`calls`]: its events of the embedded driver.
+//! - [`perfetto`]: by Perfetto's recorder instead.
 //!
 //! A killed recorder leaves its instance; the program's next command removes it (`instances`).
 
+mod calls;
 pub mod flight;
 mod pages;
 pub mod perfetto;

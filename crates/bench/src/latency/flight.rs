@@ -75,6 +75,11 @@ impl RecordingKeeper {
         self.recorder.folder()
     }
 
+    /// The recorder's memory for the events of calls, if it has one.
+    pub(super) fn records(&self) -> Option<PathBuf> {
+        self.recorder.records()
+    }
+
     /// During a pause: saves the recording once all callers rest or have finished `step`, and ends the pause.
     pub(super) fn paused(&mut self, block: &mut SharedBlock, clients: &[u32], step: u32) {
         let since = *self.paused.get_or_insert_with(Instant::now);

@@ -26,6 +26,8 @@ pub(super) struct Setup {
     pub(super) tracing: Option<PathBuf>,
     /// Folder of the flight recorder.
     pub(super) flight: Option<PathBuf>,
+    /// Memory of the flight recorder for the embedded driver's events of calls.
+    pub(super) records: Option<PathBuf>,
     /// Whether clients have a real-time caller.
     pub(super) realtime: bool,
 }
@@ -97,6 +99,7 @@ impl Pairs {
                 realtime: setup.realtime.then_some(options.priority),
                 tracing: setup.tracing.clone(),
                 flight: setup.flight.clone(),
+                records: setup.records.clone(),
                 faults: options.faults_of(pair),
                 cpus: cpus_of(options, side),
                 seed: 1 + u64::from(pair),

@@ -72,6 +72,8 @@ pub(crate) struct LatencyRole {
     pub(super) tracing: Option<PathBuf>,
     /// Folder of the flight recorder.
     pub(super) flight: Option<PathBuf>,
+    /// Memory of the flight recorder for the embedded driver's events of calls.
+    pub(super) records: Option<PathBuf>,
     pub(super) faults: Vec<Injected>,
     /// CPUs that it may run on; `None`: all.
     pub(super) cpus: Option<Vec<u32>>,
@@ -152,7 +154,11 @@ fn act(role: &LatencyRole, slot: &mut WorkerSlot) -> Result<(), String> {
     };
     let context = match (AnyContext::parse(&role.address), &role.flight) {
         (AnyContext::Embedded(context), Some(folder)) => {
-            AnyContext::Embedded(context.with_marks(folder, Amount::CallsOnly))
+            let marked = context.with_marks(folder, Amount::CallsOnly);
+            AnyContext::Embedded(match &role.records {
+                Some(path) => marked.with_records(path),
+                None => marked,
+            })
         }
         (context, _) => context,
     };

@@ -3,9 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
+use embedded::trace_events::records::Taken;
 use sys::draft::Draft;
 use trace::file::{Head, Writer};
 
+use super::calls::{self, Calls};
 use super::pages::{Pipe, Shared};
 use super::{enable, let_go, prepare, write_end, write_formats};
 use crate::categories::{self, Category};
@@ -27,6 +29,7 @@ pub struct FlightRecorder {
     events: Vec<String>,
     cpus: Vec<u32>,
     head: Head,
+    calls: Calls,
 }
 
 impl FlightRecorder {
@@ -52,7 +55,8 @@ impl FlightRecorder {
         let buffer = instance.buffer();
         prepare(buffer, kb, &[])?;
         let head = super::head(buffer, &cpus)?;
-        Ok(Self { tracefs, instance: Some(instance), events, cpus, head })
+        let calls = Calls::create(&head.clock);
+        Ok(Self { tracefs, instance: Some(instance), events, cpus, head, calls })
     }
 
     /// Starts recording.
@@ -62,7 +66,13 @@ impl FlightRecorder {
     pub fn start(&self) -> Result<(), TraceError> {
         let buffer = self.buffer()?;
         enable(buffer, &self.events)?;
-        buffer.write("tracing_on", "1")
+        self.go_on(buffer)
+    }
+
+    fn go_on(&self, buffer: &Buffer) -> Result<(), TraceError> {
+        buffer.write("tracing_on", "1")?;
+        self.calls.start();
+        Ok(())
     }
 
     fn buffer(&self) -> Result<&Buffer, TraceError> {
@@ -76,20 +86,30 @@ impl FlightRecorder {
         self.buffer().map(|buffer| buffer.folder().to_owned()).unwrap_or_default()
     }
 
+    /// Path of the memory that takes the embedded driver's events of calls, for `EmbeddedContext::with_records`; `None` where
+    /// they must be marks in [`Self::folder`].
+    #[must_use]
+    pub fn records(&self) -> Option<PathBuf> {
+        self.calls.path()
+    }
+
     /// Stops, writes all events that are held into a new file, whole or not at all, and starts again without them.
     ///
     /// # Errors
     /// [`TraceError::Output`]: the file could not be written. [`TraceError::Denied`], [`TraceError::Refused`].
-    pub fn save(&self, output: &Path) -> Result<(), TraceError> {
+    pub fn save(&mut self, output: &Path) -> Result<(), TraceError> {
+        self.calls.stop();
+        self.buffer()?.write("tracing_on", "0")?;
+        // Taken in any case: what is there belongs to no later recording.
+        let taken = self.calls.take();
         let buffer = self.buffer()?;
-        buffer.write("tracing_on", "0")?;
-        let saved = self.write(buffer, output);
+        let saved = self.write(buffer, &taken, output);
         let cleared = buffer.clear();
-        buffer.write("tracing_on", "1")?;
+        self.go_on(buffer)?;
         saved.and(cleared)
     }
 
-    fn write(&self, buffer: &Buffer, output: &Path) -> Result<(), TraceError> {
+    fn write(&self, buffer: &Buffer, taken: &Taken, output: &Path) -> Result<(), TraceError> {
         let failed = TraceError::output(output);
         let draft = Draft::new(output).map_err(&failed)?;
         let file = draft.file().try_clone().map_err(&failed)?;
@@ -100,6 +120,7 @@ impl FlightRecorder {
             let mut pipe = Pipe::open(buffer, *cpu, self.head.page_size as usize)?;
             pipe.drain(&shared).map_err(TraceError::refused("reading the trace buffer"))?;
         }
+        calls::write(taken, &shared);
         write_end(&self.tracefs, buffer, &self.cpus, &shared);
         shared.finish()?;
         // The callers rest only until this is done.
