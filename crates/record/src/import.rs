@@ -2,7 +2,7 @@
 //! Not here: our own records (`crate::read`), writing these formats (`crate::render`).
 //!
 //! Nothing is made up: what an output does not tell is unknown in the run, and the figures it states stand in
-//! [`Stated`](crate::schema::Stated), because single times are not known.
+//! [`Stated`], because single times are not known.
 
 mod gbench;
 mod latency;
