@@ -5,9 +5,8 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use intake::Name;
 use sys::private_folder::PrivateFolder;
 
 /// Size of a block in bytes.
@@ -72,15 +71,17 @@ fn name_of(head: &[u8]) -> String {
     format!("{prefix}{}{}", if prefix.is_empty() { "" } else { "/" }, text(&head[..100]))
 }
 
-/// A path that stays in the folder, as the gate for other machines' names wants it.
+/// A path that stays in the folder.
 fn inside(name: &str) -> io::Result<PathBuf> {
-    // `tar .` begins each name so, and has the folder itself.
-    let name = name.trim_start_matches("./");
-    if name.is_empty() || name == "." {
-        return Ok(PathBuf::new());
+    let mut path = PathBuf::new();
+    for part in Path::new(name).components() {
+        match part {
+            Component::Normal(part) => path.push(part),
+            Component::CurDir => {}
+            _ => return Err(bad("a path leads out of it")),
+        }
     }
-    let shown = units::visible::printable(name);
-    Name::parse(name).map(|name| name.as_path().to_path_buf()).map_err(|why| bad(&format!("{shown}: {why}")))
+    Ok(path)
 }
 
 fn put(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {

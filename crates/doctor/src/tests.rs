@@ -358,9 +358,6 @@ fn an_archive_that_is_none_or_leads_out_is_refused() {
     };
     assert!(refused(&entry("../out", "0")).contains("leads out"));
     assert!(refused(&entry("/etc/x", "0")).contains("leads out"));
-    assert!(refused(&entry("././/etc/x", "0")).contains("leads out"));
-    assert!(refused(&entry("root/.bashrc", "0")).contains("hidden"));
-    assert!(refused(&entry("a\u{1b}[2J", "0")).contains("a\\u001b[2J: it has control"));
     assert!(refused(&entry("proc/version", "777")).contains("middle"));
     assert!(refused(&entry("proc/version", "x")).contains("no size"));
 }
