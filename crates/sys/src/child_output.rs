@@ -106,14 +106,14 @@ mod tests {
 
     #[test]
     fn one_who_goes_on_writing_is_not_heard_for_ever() {
-        let (mut child, mut output, ended) = started("yes & echo $!; exit 0");
+        // The shell writes nothing: it would wait for room in the pipe, which nobody reads before it has ended.
+        let (mut child, mut output, ended) = started("yes & exit 0");
         child.wait().expect("it ends");
+        assert!(output.is_ready(-1).expect("a pipe"), "the other program writes");
         ended.set();
         let mut text = Vec::new();
         output.read_to_end(&mut text).expect("it ends");
-        assert!(text.len() <= MOST_LEFT);
-        let pid = String::from_utf8_lossy(&text);
-        // The reader's end closes with `output`, and `yes` ends by that; it may have begun with its own words.
-        assert!(pid.contains('y') || pid.trim().parse::<u32>().is_ok());
+        // The reader's end closes with `output`, and `yes` ends by that.
+        assert!(!text.is_empty() && text.len() <= MOST_LEFT, "{}", text.len());
     }
 }
