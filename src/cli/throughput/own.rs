@@ -194,6 +194,12 @@ impl Own {
             ),
             ("--flavour", self.flavour.is_some(), &[Test::Ping], "the test's name says it"),
             (
+                "--android",
+                self.android.is_some_and(|release| release != Release::Android8),
+                &[Test::Binder, Test::All, Test::Ping],
+                "no release but 8 has other names than today's, and none changed hwbinder's format",
+            ),
+            (
                 "--device",
                 !matches!(device, Device::Auto | Device::Private),
                 &[Test::Binder, Test::Hwbinder, Test::Ping],
