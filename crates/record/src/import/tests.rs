@@ -262,3 +262,15 @@ fn damage_anywhere_is_survived() {
         }
     }
 }
+
+#[test]
+fn figures_are_the_same_after_writing_and_reading() {
+    // 0.054219 ms is stated to 0.05 ns, which a reader that rounds twice takes for 0.049999999999999996.
+    let text = b"iterations per sec: 31917.7\ncollecting results\naverage:2.83375ms worst:572.205ms best:0.054219ms\n\
+        50%: 2.14844 90%: 5.27344 95%: 6.83594 99%: 12.3047\n";
+    let runs = any(text, "2026-01-31T12:00:00Z").expect("an output");
+    assert!(!runs.is_empty());
+    for run in runs {
+        assert_eq!(crate::Run::from_json(run.to_json().as_bytes()).expect("a record"), run);
+    }
+}
