@@ -1,24 +1,15 @@
 //! Small inputs from the field, each of a form that some program or kernel writes, with the right answer.
 //! Not here: recordings (`recordings`, `trace_cmd`), what calls waited for (`verdict`).
 
-use std::fs::File;
-use std::io::{Cursor, Read};
-use std::path::Path;
+mod support;
 
-use flate2::read::GzDecoder;
+use std::io::Cursor;
+
 use trace::report::{ProblemKind, Report};
 use trace::verdict::{Analysis, AnalysisOptions, Analyzer};
 
 fn fixture(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/cases").join(name);
-    let mut file = File::open(&path).expect("a fixture");
-    let mut bytes = Vec::new();
-    if name.ends_with(".gz") {
-        GzDecoder::new(file).read_to_end(&mut bytes).expect("gzip");
-    } else {
-        file.read_to_end(&mut bytes).expect("a file");
-    }
-    bytes
+    support::fixture("cases", name)
 }
 
 fn analysed(bytes: Vec<u8>) -> (Analysis, Report) {

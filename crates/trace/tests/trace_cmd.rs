@@ -2,23 +2,16 @@
 //! Facts: a latency test on Linux 7.2.13 in a guest, recorded by `trace-cmd record --file-version 6`, and `--file-version
 //! 7 --compression zstd`.
 
+mod support;
+
 use std::fs::File;
-use std::io::{Cursor, Read};
+use std::io::Cursor;
 use std::path::Path;
 
-use flate2::read::GzDecoder;
 use trace::event::Kind;
 
 fn fixture(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/trace-cmd").join(name);
-    let mut file = File::open(&path).expect("a fixture");
-    let mut bytes = Vec::new();
-    if name.ends_with(".gz") {
-        GzDecoder::new(file).read_to_end(&mut bytes).expect("gzip");
-    } else {
-        file.read_to_end(&mut bytes).expect("a file");
-    }
-    bytes
+    support::fixture("trace-cmd", name)
 }
 
 /// Each event's time in microseconds, CPU, thread, and kind, with what a switch says.
