@@ -231,6 +231,6 @@ fn without_descriptors_or_with_a_path_that_is_no_text_nothing_is_left() {
     fs::create_dir(&odd).expect("made");
     let called = run().ended(3);
     assert_eq!(called.stderr.matches("x\\xFF").count(), 1, "{called}");
-    called.complained("no text in UTF-8").complained("TMPDIR");
+    called.complained("must be valid UTF-8").complained("TMPDIR");
     assert_eq!(fs::read_dir(&odd).expect("there").count(), 0);
 }

@@ -60,7 +60,7 @@ fn unserved(name: &str, dialect: Dialect) -> impl FnOnce(Refused) -> CallError {
     }
 }
 
-/// What else may be wrong where a service manager refuses or does not understand; empty where all releases speak alike.
+/// Hint at another release's dialect, for errors of a service manager; empty for flavours that all releases speak alike.
 fn dialect_hint(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Binder(_) => "; or this system's manager speaks another release's dialect: --android",

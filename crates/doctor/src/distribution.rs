@@ -43,7 +43,7 @@ const WAYS: [(&[&str], &str); 9] = [
     (&["android"], "Android cannot run without it: look whether this is a container that does not see it"),
 ];
 
-/// What is known of a system besides its kernel.
+/// Facts about a system besides its kernel.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct System<'s> {
     /// Content of `os-release`.

@@ -48,7 +48,7 @@ pub(super) enum Unavailable {
     Malformed(String, String),
     /// The value was not measured.
     NotMeasured(&'static str),
-    /// What was read does not show it; holds the whole sentence.
+    /// Not shown by the files that were read; holds the whole sentence.
     NotShown(String),
 }
 

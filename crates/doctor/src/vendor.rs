@@ -11,7 +11,7 @@ pub(super) struct Vendor {
     marks: &'static [&'static str],
     /// Whose kernel it is.
     pub(super) whose: &'static str,
-    /// What to do; `OPTIONS` stands for the kernel's options.
+    /// Advice; `OPTIONS` stands for the kernel's options.
     pub(super) way: &'static str,
     /// Whether distributions package these kernels with their modules.
     pub(super) is_packaged: bool,

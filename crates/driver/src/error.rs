@@ -8,7 +8,7 @@ use sys::private_folder::shown;
 
 use crate::absence::Absence;
 
-/// What opening a device node says that no driver stands behind.
+/// Errors of opening a device node without a driver.
 pub const NO_DRIVER: [&str; 3] = ["ENODEV", "ENXIO", "ESRCH"];
 
 /// Whether this error of opening a device node says that no driver stands behind it.

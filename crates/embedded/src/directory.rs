@@ -54,7 +54,7 @@ pub(super) fn fits(directory: &Path) -> Result<(), String> {
     if absolute.to_str().is_none() {
         let what = if is_private(directory) { "set TMPDIR to one" } else { "name one" };
         return Err(format!(
-            "its path is no text in UTF-8, as which other processes are told it: {what} that is"
+            "its path must be valid UTF-8, because other processes get it as text: {what} that is"
         ));
     }
     let len = socket(absolute).as_os_str().len();
@@ -335,7 +335,7 @@ pub(super) mod tests {
         use std::os::unix::ffi::OsStrExt;
         let folder = Folder::new();
         let text = ensure(&folder.0.join(OsStr::from_bytes(b"x\xff"))).expect_err("no text").to_string();
-        assert!(text.contains("x\\xFF\" cannot be used") && text.contains("no text in UTF-8"), "{text}");
+        assert!(text.contains("x\\xFF\" cannot be used") && text.contains("must be valid UTF-8"), "{text}");
         assert_eq!(text.matches(&*folder.0.to_string_lossy()).count(), 1, "{text}");
         assert_eq!(fs::read_dir(&folder.0).expect("there").count(), 0);
     }

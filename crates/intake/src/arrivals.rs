@@ -10,7 +10,7 @@ use sys::folder::Folder;
 
 use super::{Limits, Name};
 
-/// Most refused names that are told.
+/// Limit of refused names in a message.
 const MOST_REFUSED: usize = 20;
 
 /// The place of a file or folder on this machine.

@@ -115,7 +115,7 @@ fn account(snapshot: &Snapshot) -> Result<Option<Vec<User>>, Unavailable> {
     }
 }
 
-/// What the stats are called in texts.
+/// Name of the stats in texts.
 const STATS_NAME: &str = "the driver's stats";
 
 /// The result for those processes for which `objects` holds. Where it is `None`, the stats lack the line that `lacking` names.

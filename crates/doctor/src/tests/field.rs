@@ -1,4 +1,4 @@
-//! What the doctor says of systems from the field (`field/`).
+//! Tests of the doctor's findings on systems from the field (`field/`).
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@
 //! that each waiting thread makes once a second ([`crate::shm::wait::LOOK_AGAIN`]), however often signals take it out of
 //! its waits and however soon its calls are answered.
 //!
-//! What arrived before may still be read; everything else is [`BrokerConnection::gone`].
+//! Items that arrived before may still be read; everything else is [`BrokerConnection::gone`].
 //!
 //! [`BrokerConnection::gone`]: crate::rpc::connection::BrokerConnection::gone
 

@@ -113,7 +113,7 @@ fn a_reply_counts_although_its_server_is_gone() {
     let (before, began) = (opens(), Instant::now());
     drop(other);
     while opens() == before {
-        assert!(!sys::patience::is_over(began, PATIENCE), "nobody hears of it");
+        assert!(!sys::patience::is_over(began, PATIENCE), "no notification arrived");
         thread::yield_now();
     }
     reply_of(&victim);

@@ -21,7 +21,7 @@ const ONLY_AGGREGATES: &str = "only aggregates are in the output: each case is o
 /// Whether a text may be its JSON.
 pub(super) fn is_one(text: &str) -> bool {
     let has = |key: &str| text.contains(&format!("\"{key}\""));
-    // A damaged record of ours is told as one.
+    // A damaged record of ours gets the error of a record.
     text.trim_start().starts_with('{') && has("context") && has("benchmarks") && !has(crate::schema::SCHEMA)
 }
 

@@ -242,7 +242,7 @@ fn what_is_damaged_is_refused_with_its_line() {
         let said = refused(&text);
         assert!(said.contains(want), "{want}: {said}");
     }
-    // What is of no known program is told as before.
+    // Text of no known program gets the same error as before.
     assert!(matches!(any(b"nothing of the kind", CHANGED), Err(ReadError::NotJson { .. })));
 }
 

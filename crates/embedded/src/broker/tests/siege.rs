@@ -161,7 +161,7 @@ fn a_neighbour_keeps_its_calls_under_siege() {
     drop(siege);
     call(&pair);
     notices += broker.told.try_iter().count();
-    // Each kind of harm is told of once a second at most.
+    // The broker reports each kind of refusal once per second at most.
     let most = 25 * (began.elapsed().as_secs() as usize + 1);
     assert!(notices <= most, "{notices} notices, more than {most}");
 }
