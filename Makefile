@@ -70,7 +70,7 @@ loom:
 
 # The runtime's tests, the hot path's counters and the examples on the embedded driver, on this machine.
 embedded: $(DEBUG)
-	BINDERPERF_TEST_DRIVER=embedded BINDERPERF_REQUIRE_DRIVER=1 cargo test --workspace --test on_driver
+	BINDERPERF_TEST_DRIVER=embedded BINDERPERF_REQUIRE=driver cargo test --workspace --test on_driver
 	for example in $(EXAMPLES); do \
 		BINDERPERF_BROKER=$(CURDIR)/$(DEBUG) $(dir $(DEBUG))examples/$$example embedded:private || exit 1; done
 
@@ -84,7 +84,7 @@ shim:
 # The same on a real driver, in a guest, where a missing driver is a failure. Examples exit with 1 when
 # they do not see what they show.
 guest: $(DEBUG)
-	BINDERPERF_REQUIRE_DRIVER=1 $(GUEST_RUNNER) cargo test --workspace --test on_driver
+	BINDERPERF_REQUIRE=driver $(GUEST_RUNNER) cargo test --workspace --test on_driver
 	for example in $(EXAMPLES); do $(DEBUG) vm --exec $(dir $(DEBUG))examples/$$example || exit 1; done
 
 # The program and the examples as `unit` builds them: with one set of packages everything is compiled once.

@@ -7,6 +7,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use needs::need;
+
 use crate::support::{Called, binderperf, end, signal, start, tracing_switch};
 
 /// The row of a cause, and whether it is right.
@@ -25,9 +27,7 @@ fn alone() -> MutexGuard<'static, ()> {
 #[test]
 fn every_cause_that_is_put_in_is_named_and_no_other_call_is_accused() {
     let _alone = alone();
-    if tracing_switch().is_none() {
-        return;
-    }
+    need!(tracing_switch());
     let look = |causes: &str, iterations: &str| {
         binderperf(&["trace", "accuracy", "--driver=embedded", "--causes", causes, "-i", iterations])
     };
@@ -53,7 +53,7 @@ fn every_cause_that_is_put_in_is_named_and_no_other_call_is_accused() {
 #[test]
 fn too_few_calls_and_nonsense_are_no_success() {
     let _alone = alone();
-    let may = tracing_switch().is_some();
+    let may = tracing_switch().is_ok();
     let called = binderperf(&["trace", "accuracy", "--driver=embedded", "--causes", "lock", "-i", "1"]);
     assert!(!may || !row(&called, "lock").1, "one call tells nothing: {called}");
     called.ended(if may { 1 } else { 3 });
@@ -75,9 +75,7 @@ fn interrupted(words: &[&str], is_under_way: impl Fn(&mut dyn BufRead) -> String
 #[test]
 fn an_interruption_keeps_what_was_found_and_says_so() {
     let _alone = alone();
-    if tracing_switch().is_none() {
-        return;
-    }
+    need!(tracing_switch());
     // Until the first row is there; the second cause is then under way.
     let words = ["trace", "accuracy", "--driver=embedded", "--causes=lock,busy", "-i", "40"];
     let first_row = |out: &mut dyn BufRead| {
@@ -113,9 +111,7 @@ fn causes_on_the_kernels_driver_are_named_too() {
 #[test]
 fn what_recording_costs_is_said() {
     let _alone = alone();
-    if tracing_switch().is_none() {
-        return;
-    }
+    need!(tracing_switch());
     let called =
         binderperf(&["trace", "overhead", "--driver=embedded", "-i", "200", "--rounds", "1"]).ended(0);
     let ratio = |way: &str| {

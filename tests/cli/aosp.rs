@@ -6,7 +6,9 @@
 
 use std::process::Command;
 
-use crate::support::{Called, Folder, android, binderperf, contents, may_be_realtime, read};
+use needs::{Need, need};
+
+use crate::support::{Called, Folder, android, binderperf, contents, read, realtime};
 use record::{Class, Latency, Run};
 use serde_json::Value;
 
@@ -113,9 +115,7 @@ fn is_of_record(shown: &Value, run: &Run, pair: u32) {
 
 #[test]
 fn latency_tests_print_what_their_sources_print_and_the_numbers_of_the_record() {
-    if !may_be_realtime() {
-        return;
-    }
+    need!(realtime());
     // The newer tool keeps its status for failures of inheritance; children's statuses become multiples of 256.
     for (tool, golden, more, inheritance, status) in [
         ("libhwbinder_latency", "libhwbinder_latency", &[][..], "PASS", 0),
@@ -144,9 +144,7 @@ fn latency_tests_print_what_their_sources_print_and_the_numbers_of_the_record() 
 
 #[test]
 fn verbose_prints_each_thread_where_the_call_found_it() {
-    if !may_be_realtime() {
-        return;
-    }
+    need!(realtime());
     let nicer = sys::sched::nice_of(0).expect("one's own") > 0;
     // Name, policy and priority of each thread, in order.
     let hwbinder = ["service", "main", "client", "fifo-caller", "hwbinder", "other-caller", "hwbinder"];
@@ -183,9 +181,8 @@ fn verbose_prints_each_thread_where_the_call_found_it() {
 
 #[test]
 fn schd_dbg_looks_at_cpus_only_where_its_server_is_raised() {
-    if !may_be_realtime() || sys::sched::usable_cpus() < 2 {
-        return;
-    }
+    need!(realtime());
+    need!(Need::Cpus.met_if(sys::sched::usable_cpus() >= 2, "the wrong CPU needs two"));
     let synced = |tool, words: &[&str]| {
         let called = android(tool, &[&["-i", "20", "--inject=wrong-cpu"], words].concat());
         called.json()["P0"]["S"].as_u64().expect("a number")
@@ -269,7 +266,7 @@ fn what_is_ours_is_a_flag_away_and_androids_output_is_one_for_the_commands() {
 fn a_pair_that_breaks_and_a_caller_without_the_right_are_no_success() {
     let called = android("schd-dbg", &["-i", "60", "--inject=kill-server"]).ended(1);
     called.complained("the server died");
-    if may_be_realtime() {
+    if realtime().is_ok() {
         let called =
             android("libhwbinder_latency", &["-i", "3", "-v", "--inject=wrong-cpu", "--priority=50"]);
         called.printed("SCHED_FIFO  50\n").printed("???         50\n");

@@ -7,6 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::process::Stdio;
 use std::time::Duration;
 
+use needs::{Lack, Need, need};
+
 use crate::support::{
     BINARY, Called, Folder, call, command, contents, end, ends_with_the_miss, signal, stopped_at,
     tracing_switch, wait_until, words,
@@ -41,15 +43,13 @@ struct Turn {
 }
 
 impl Turn {
-    fn take(name: &str) -> Option<Self> {
+    fn take(name: &str) -> Result<Self, Lack> {
         let switch = tracing_switch()?;
-        switch.lock().ok()?;
-        if knob("current_tracer") != "nop" || !knob("set_event").is_empty() {
-            eprintln!("SKIPPED: another tool is tracing");
-            return None;
-        }
+        switch.lock().expect("a lock");
+        let free = knob("current_tracer") == "nop" && knob("set_event").is_empty();
+        Need::Tracefs.met_if(free, "another tool is tracing")?;
         let before = KNOBS.map(knob).to_vec();
-        Some(Self { folder: Folder::new(&format!("atrace-{name}")), before, _switch: switch })
+        Ok(Self { folder: Folder::new(&format!("atrace-{name}")), before, _switch: switch })
     }
 
     fn call(&self, words: &[&str]) -> Called {
@@ -91,7 +91,7 @@ impl Drop for Turn {
 
 #[test]
 fn the_documented_session() {
-    let Some(turn) = Turn::take("session") else { return };
+    let turn = need!(Turn::take("session"));
     let run = |line: &str| turn.call(&words(line));
     let called = run("atrace --async_start -b 8000 -c sched idle workq binder_driver sync freq");
     assert_eq!((called.code, called.stdout.as_str()), (Some(0), "capturing trace..."), "{}", called.stderr);
@@ -134,7 +134,7 @@ fn the_documented_session() {
 
 #[test]
 fn the_embedded_drivers_processes_are_told_of_a_recording_of_binder_until_it_is_over() {
-    let Some(turn) = Turn::take("told") else { return };
+    let turn = need!(Turn::take("told"));
     let start = |categories: &[&str]| {
         let called = turn.call(&[&["atrace", "--async_start"], categories].concat()).ended(0);
         called.stderr
@@ -165,7 +165,7 @@ fn the_embedded_drivers_processes_are_told_of_a_recording_of_binder_until_it_is_
 
 #[test]
 fn a_recording_in_the_foreground_goes_to_a_file_also_compressed() {
-    let Some(turn) = Turn::take("file") else { return };
+    let turn = need!(Turn::take("file"));
     let file = turn.folder.path("t.atrace");
     let names = turn.folder.path("names");
     std::fs::write(&names, "sched, irq\n").expect("a file");
@@ -188,7 +188,7 @@ fn a_recording_in_the_foreground_goes_to_a_file_also_compressed() {
 
 #[test]
 fn a_signal_puts_everything_back_and_after_a_crash_restore_does() {
-    let Some(turn) = Turn::take("crash") else { return };
+    let turn = need!(Turn::take("crash"));
     let child = turn.started(&["atrace", "-t", "1000", "-b", "8000", "sched"]);
     assert!(turn.call(&["atrace", "-t", "0", "irq"]).stderr.contains(&format!("process {}", child.id())));
     signal(child.id(), "TERM");
@@ -212,7 +212,7 @@ fn a_signal_puts_everything_back_and_after_a_crash_restore_does() {
 
 #[test]
 fn somebody_elses_recording_is_left_alone() {
-    let Some(turn) = Turn::take("others") else { return };
+    let turn = need!(Turn::take("others"));
     let theirs = "events/sched/sched_process_exec/enable";
     set(theirs, "1");
     let outcome = std::panic::catch_unwind(|| {
@@ -239,7 +239,7 @@ fn somebody_elses_recording_is_left_alone() {
 
 #[test]
 fn what_makes_no_sense_changes_nothing() {
-    let Some(turn) = Turn::take("bad") else { return };
+    let turn = need!(Turn::take("bad"));
     let cases: [(&[&str], i32, &str); 7] = [
         (&["-t", "0", "skhed"], 2, "unknown tracing category \"skhed\"; there are: sched "),
         (&["-b", "0", "-t", "0", "sched"], 2, "records nothing"),

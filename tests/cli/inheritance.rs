@@ -2,6 +2,8 @@
 //! fault, and for callers without rights.
 //! Not here: the kernel's driver (`guest::inheritance`), the scenes (`bench::inheritance`).
 
+use needs::{Lack, Need, need};
+
 use crate::support::{BINARY, Called, binderperf, call, contents};
 use record::{Hop, Inheritance, Level, Sched};
 
@@ -13,13 +15,9 @@ fn read(called: &Called) -> Inheritance {
     serde_json::from_value(called.json()["inheritance"].take()).expect("an inheritance")
 }
 
-/// Whether this process may make threads real-time, and more urgent. Otherwise says so.
-fn privileged() -> bool {
-    let may = sys_may();
-    if !may {
-        println!("SKIP: this needs CAP_SYS_NICE");
-    }
-    may
+/// The right to make threads real-time, and more urgent.
+fn privileged() -> Result<(), Lack> {
+    Need::Realtime.met_if(sys_may(), "no CAP_SYS_NICE")
 }
 
 fn sys_may() -> bool {
@@ -44,9 +42,7 @@ const SCENES: [&str; 10] = [
 /// Then nothing but the policy changes on a hop, and what is remembered of that must not be older than a boost.
 #[test]
 fn a_caller_as_nice_as_the_servers_passes_its_policy_on_all_the_same() {
-    if !privileged() {
-        return;
-    }
+    need!(privileged());
     for lanes in ["on", "off"].repeat(4) {
         let words = ["-n", "4", BINARY, "inheritance", "--driver=embedded"];
         let called = call("nice", &[&words[..], &["--inherit=rt", "--lanes", lanes]].concat(), &[]);
@@ -56,9 +52,7 @@ fn a_caller_as_nice_as_the_servers_passes_its_policy_on_all_the_same() {
 
 #[test]
 fn the_level_is_what_the_driver_was_set_to() {
-    if !privileged() {
-        return;
-    }
+    need!(privileged());
     for lanes in ["on", "off"] {
         for (flavour, inherit, want) in [
             ("hwbinder", "none", Level::None),
@@ -86,9 +80,7 @@ fn the_level_is_what_the_driver_was_set_to() {
 /// Not by the oracle but by what a reader expects of the three words.
 #[test]
 fn real_time_passes_through_queues_and_other_servers_but_not_oneway() {
-    if !privileged() {
-        return;
-    }
+    need!(privileged());
     let found = read(&called(&["--inherit=rt"]));
     for scene in ["call", "queued", "nested-1", "nested-2", "callback"] {
         let fifo = served(&found, scene);
@@ -120,9 +112,7 @@ fn served_nice(hop: &Hop) -> i32 {
 
 #[test]
 fn a_node_decides_about_real_time() {
-    if !privileged() {
-        return;
-    }
+    need!(privileged());
     for (flavour, asks, want) in [("binder", "on", Level::Rt), ("hwbinder", "off", Level::Nice)] {
         let called = called(&["--inherit=rt", "--flavour", flavour, "--inherit-rt", asks]);
         let found = read(&called);
@@ -133,9 +123,7 @@ fn a_node_decides_about_real_time() {
 
 #[test]
 fn dropped_inheritance_is_found() {
-    if !privileged() {
-        return;
-    }
+    need!(privileged());
     for (inherit, want) in [("rt", Level::Rt), ("nice", Level::Nice)] {
         let called = called(&["--inherit", inherit, "--driver-fault=drop-inheritance"]);
         let found = read(&called);

@@ -8,8 +8,10 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use needs::{Need, need};
+
 use crate::support::{
-    BINARY, Called, Folder, binderperf, end, may_be_realtime, read, signal, start, wait_until, words,
+    BINARY, Called, Folder, binderperf, end, read, realtime, signal, start, wait_until, words,
 };
 use record::{Run, Sched, Setting};
 use sys::sched;
@@ -32,9 +34,7 @@ fn inverted(run: &Run, setting: Setting) -> Option<bool> {
 
 #[test]
 fn without_inheritance_there_is_inversion_and_with_it_there_is_none() {
-    if !may_be_realtime() {
-        return;
-    }
+    need!(realtime());
     let _cpu = alone();
     let own_nice = sched::nice_of(0).expect("one's own");
     for flavour in ["hwbinder", "binder"] {
@@ -70,9 +70,7 @@ fn without_inheritance_there_is_inversion_and_with_it_there_is_none() {
 /// moment of that between two calls would show.
 #[test]
 fn inheritance_leaves_no_gap_for_real_time_hogs() {
-    if !may_be_realtime() {
-        return;
-    }
+    need!(realtime());
     let _cpu = alone();
     for words in [&["--work=1000"][..], &["--work=0"]] {
         inversion(&[&["--hogs=1", "--hog-class=fifo10"], words].concat()).ended(0);
@@ -82,9 +80,7 @@ fn inheritance_leaves_no_gap_for_real_time_hogs() {
 /// Nice is inherited and does not help: the verdict can be the other one.
 #[test]
 fn inheriting_nice_only_leaves_the_inversion() {
-    if !may_be_realtime() {
-        return;
-    }
+    need!(realtime());
     let _cpu = alone();
     inversion(&["--inherit=nice", "--hogs=1", "--hog-class=fifo10"]).ended(1).printed("\nINVERSION although");
     inversion(&["--inherit=nice", "--hogs=1", "--hog-class=fifo10", "--expect=inversion"]).ended(0);
@@ -93,9 +89,7 @@ fn inheriting_nice_only_leaves_the_inversion() {
 /// Such hogs do not keep a server waiting. Others on this machine may, as during this test.
 #[test]
 fn hogs_that_are_in_nobodys_way_show_nothing_and_it_says_so() {
-    if !may_be_realtime() {
-        return;
-    }
+    need!(realtime());
     let _cpu = alone();
     let folder = Folder::new("inversion-idle");
     let record = folder.path("r.json");
@@ -128,17 +122,10 @@ fn a_caller_that_may_not_be_real_time_is_no_experiment() {
     command.args(["inversion", "--driver=embedded"]).stdin(Stdio::null()).env_remove("XDG_RUNTIME_DIR");
     if sys::identity::effective_uid() == 0 {
         command.uid(NOBODY);
-    } else if may_be_realtime() {
-        println!("SKIP: this process is allowed to be real-time and cannot become another user");
-        return;
+    } else {
+        need!(Need::OtherUser.met_if(realtime().is_err(), "this process is allowed to be real-time"));
     }
-    let output = match command.output() {
-        Ok(output) => output,
-        Err(error) => {
-            println!("SKIP: another user cannot run this program: {error}");
-            return;
-        }
-    };
+    let output = need!(command.output().map_err(|error| Need::OtherUser.lacks(error)));
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("SCHED_FIFO 99") && said.contains("RLIMIT_RTPRIO"), "{said}");
@@ -177,9 +164,7 @@ fn interrupted(record: &str, name: &str, word: Option<&str>) -> (Called, Vec<u32
 
 #[test]
 fn what_breaks_is_said_and_what_was_measured_is_kept() {
-    if !may_be_realtime() {
-        return;
-    }
+    need!(realtime());
     let _cpu = alone();
     let folder = Folder::new("inversion-broken");
     for (name, signal, word, says) in [
@@ -202,9 +187,7 @@ fn what_breaks_is_said_and_what_was_measured_is_kept() {
 
 #[test]
 fn it_ends_when_its_time_is_over() {
-    if !may_be_realtime() {
-        return;
-    }
+    need!(realtime());
     let _cpu = alone();
     binderperf(&["inversion", "--driver=embedded", "-i", "1000000", "--time-limit=1"])
         .ended(1)

@@ -4,9 +4,11 @@
 
 use std::os::unix::fs::FileExt;
 
+use needs::{Lack, Need, need};
+
 use crate::support::{
-    self, BINARY, Called, Folder, binderperf, call, contents, may_be_realtime, read,
-    stopped_when_servers_run, tracing_switch,
+    self, BINARY, Called, Folder, binderperf, call, contents, read, realtime, stopped_when_servers_run,
+    tracing_switch,
 };
 use record::verdict::Served;
 use record::{Class, Outcome, Run};
@@ -50,9 +52,7 @@ fn reason(run: &Run, pair: u32, class: Class) -> &str {
 
 #[test]
 fn the_pages_command_prints_the_pages_json_and_passes() {
-    if !may_be_realtime() {
-        return;
-    }
+    need!(realtime());
     let called = android("libhwbinder_latency", &["-i", "50", "-pair", "3"]).ended(0);
     let json = called.json();
     assert_eq!(json["cfg"], serde_json::json!({"pair": 3, "iterations": 50, "deadline_us": 2500}));
@@ -78,9 +78,7 @@ fn the_pages_command_prints_the_pages_json_and_passes() {
 
 #[test]
 fn verbose_and_raw_data_leave_the_json_valid() {
-    if !may_be_realtime() {
-        return;
-    }
+    need!(realtime());
     let called = android("libhwbinder_latency", &["-i", "1", "-v", "-raw_data"]).ended(0);
     let json = called.json();
     assert_eq!(json["P0"]["fiforaw_ms"].as_array().map(Vec::len), Some(1), "{}", called.stdout);
@@ -103,9 +101,7 @@ fn verbose_and_raw_data_leave_the_json_valid() {
 
 #[test]
 fn binder_passes_real_time_on_only_where_a_node_asks_for_it() {
-    if !may_be_realtime() {
-        return;
-    }
+    need!(realtime());
     let called = android("schd-dbg", &["-i", "30", "-pair", "1"]).ended(1);
     let detail = &called.json()["inheritance_detail"];
     assert_eq!((&detail["not_inherited"], &detail["expected"]), (&30.into(), &"nice".into()));
@@ -119,9 +115,7 @@ fn binder_passes_real_time_on_only_where_a_node_asks_for_it() {
 
 #[test]
 fn inheritance_fails_without_it_and_passes_with_it() {
-    if !may_be_realtime() {
-        return;
-    }
+    need!(realtime());
     let (called, run) = recorded(&["-i", "40"]);
     let test = run.latency.as_ref().expect("a latency test");
     assert_eq!((called.code, test.inheritance.calls, test.inheritance.not_inherited), (Some(0), 80, 0));
@@ -151,10 +145,7 @@ fn sync_is_good_on_one_cpu_and_poor_on_the_wrong_one() {
         "{}",
         called.stderr
     );
-    if sys::sched::usable_cpus() < 2 {
-        eprintln!("SKIPPED: the wrong CPU needs two");
-        return;
-    }
+    need!(Need::Cpus.met_if(sys::sched::usable_cpus() >= 2, "the wrong CPU needs two"));
     let (_, run) = recorded(&["-i", "40", "--inject=wrong-cpu"]);
     for class in Class::BOTH {
         let served = served(&run, class);
@@ -180,9 +171,7 @@ fn a_deadline_is_missed_by_every_delayed_call_and_by_no_other() {
 
 #[test]
 fn a_miss_in_which_nobody_ran_is_a_bubble_and_one_in_which_the_server_computed_is_none() {
-    if !may_be_realtime() {
-        return;
-    }
+    need!(realtime());
     // Real-time calls: load beside this test does not keep their server from running.
     let words = ["-i", "15", "-deadline_us", "9000"];
     let (_, run) = recorded(&[&words[..], &["--inject=stall-server=10000"]].concat());
@@ -217,9 +206,7 @@ fn a_pair_that_breaks_leaves_the_others_alone_and_its_own_calls_in_the_record() 
 
 #[test]
 fn a_real_time_thread_that_spins_is_ended_and_does_not_take_the_machine() {
-    if !may_be_realtime() {
-        return;
-    }
+    need!(realtime());
     let (called, run) = recorded(&["-i", "30", "-pair", "2", "--inject=spin-caller"]);
     assert_eq!(called.code, Some(1), "{}", called.stderr);
     assert!(reason(&run, 0, Class::Fifo).contains("without sleeping"), "{}", reason(&run, 0, Class::Fifo));
@@ -249,9 +236,7 @@ fn with_a_rate_a_stall_counts_for_the_calls_that_it_delays() {
 
 #[test]
 fn what_computes_all_the_time_is_no_bubble_however_late_it_is() {
-    if !may_be_realtime() {
-        return;
-    }
+    need!(realtime());
     let (_, run) = recorded(&["-i", "20", "--rate=400", "--inject=delay=5000:1"]);
     let (missed, bubbles) = misses(&run, Class::Fifo);
     assert!(missed == 20 && bubbles <= 4, "{bubbles} bubbles of {missed} misses");
@@ -265,9 +250,7 @@ fn a_rate_slower_than_the_patience_loses_no_reply() {
 
 #[test]
 fn what_was_expected_and_not_found_is_status_1() {
-    if !may_be_realtime() {
-        return;
-    }
+    need!(realtime());
     for words in [["--inject=drop-inheritance", "--expect=driver"], ["--inherit=rt", "--expect=nice"]] {
         let called = android("libhwbinder_latency", &[&["-i", "5"], &words[..]].concat()).ended(1);
         assert!(called.stderr.contains("binderperf: "), "{words:?} says why");
@@ -281,13 +264,11 @@ fn what_was_expected_and_not_found_is_status_1() {
 fn without_the_right_to_be_real_time_the_test_says_so_and_measures_the_rest() {
     let words = ["latency", "hwbinder", "--driver=embedded", "-i", "20"];
     let dropped = ["--bounding-set=-sys_nice", "--inh-caps=-sys_nice", BINARY];
-    let may = may_be_realtime();
+    let may = realtime().is_ok();
     let called =
         if may { call("setpriv", &[&dropped[..], &words].concat(), &[]) } else { binderperf(&words) };
-    if may && called.code == Some(0) {
-        eprintln!("SKIPPED: RLIMIT_RTPRIO allows it without the capability");
-        return;
-    }
+    let allowed = may && called.code == Some(0);
+    need!(Need::Realtime.met_if(!allowed, "RLIMIT_RTPRIO allows it without the capability"));
     assert_eq!(called.code, Some(3), "{}", called.stderr);
     let json = called.json();
     assert_eq!((&json["inheritance"], &json["P0"]["fifo_ms"]), (&"UNKNOWN".into(), &Value::Null));
@@ -300,7 +281,7 @@ fn passthrough_is_the_interface_without_ipc() {
     let called = android("libhwbinder_latency", &["-m", "PASSTHROUGH", "-i", "25"]);
     let json = called.json();
     assert_eq!((&json["binderized"], &json["P0"]["R"]), (&false.into(), &1.into()), "{}", called.stderr);
-    if may_be_realtime() {
+    if realtime().is_ok() {
         assert_eq!((called.code, &json["inheritance"]), (Some(0), &"PASS".into()));
     }
 }
@@ -309,13 +290,13 @@ fn passthrough_is_the_interface_without_ipc() {
 struct Tracing(std::fs::File, u8);
 
 impl Tracing {
-    fn found() -> Option<Self> {
+    fn found() -> Result<Self, Lack> {
         let file = tracing_switch()?;
         // All that switch the shared buffer take turns, whichever test program they are in.
-        file.lock().ok()?;
+        file.lock().expect("a lock");
         let mut state = [0];
-        file.read_at(&mut state, 0).ok()?;
-        Some(Self(file, state[0]))
+        file.read_at(&mut state, 0).expect("the switch");
+        Ok(Self(file, state[0]))
     }
 
     fn set(&self, state: u8) {
@@ -337,7 +318,7 @@ impl Drop for Tracing {
 
 #[test]
 fn a_miss_stops_tracing_and_the_test_unless_there_is_nothing_to_stop() {
-    let Some(tracing) = Tracing::found() else { return };
+    let tracing = need!(Tracing::found());
     tracing.set(b'1');
     let words = ["latency", "hwbinder", "--driver=embedded", "-i", "2000", "-trace", "-deadline_us", "1"];
     let called = binderperf(&words);

@@ -5,6 +5,8 @@
 use std::fs;
 use std::process::Command;
 
+use needs::need;
+
 use crate::support::{Folder, binderperf, contents, read, refused, tool_lava, words};
 
 /// The matches of LAVA's monitor in a text, by Python's engine: id, result, units and measurement.
@@ -118,7 +120,7 @@ fn lava_takes_the_jobs() {
     assert!(definition.contains("'run' '--quick' '--on' 'adb'"), "{definition}");
     for place in [&board, &phone] {
         let files = [format!("{place}/job.yaml"), format!("{place}/tests/binderperf.yaml")];
-        let Some(checked) = tool_lava(&["check", &files[0], &files[1]]) else { return };
+        let checked = need!(tool_lava(&["check", &files[0], &files[1]]));
         checked.ended(0);
         // It can say no.
         let wrong = folder.write("wrong.yaml", contents(&files[0]).replace("compression: gz\n", "\n"));

@@ -2,11 +2,13 @@
 //! scheduled as asked, leaves the machine alive, and goes with whoever started it.
 //! Not here: words and portions of work (`bench::load`).
 
-use crate::support::{BINARY, contents};
+use crate::support::{BINARY, contents, realtime};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
+
+use needs::{Need, need};
 
 use bench::load::{LoadSpec, Loads};
 use sys::sched::{self, Policy};
@@ -52,15 +54,6 @@ fn grows(by: u64, figure: impl Fn() -> u64) {
     }
 }
 
-/// Whether this process may be real-time; says so if not.
-fn may_be_realtime() -> bool {
-    let may = std::thread::spawn(|| sched::set_policy(0, Policy::Fifo(1)).is_ok()).join().expect("no panic");
-    if !may {
-        println!("SKIP: this needs the right to be real-time (CAP_SYS_NICE or RLIMIT_RTPRIO)");
-    }
-    may
-}
-
 #[test]
 fn each_kind_does_what_it_says() {
     let loads = start(&["cpu:1", "memory:1", "irq:1", "io:1"], None).expect("all of them");
@@ -93,9 +86,7 @@ fn they_are_scheduled_as_asked_and_where() {
 /// A parent that is real-time has no real-time load by accident.
 #[test]
 fn load_is_not_more_urgent_than_asked_whoever_starts_it() {
-    if !may_be_realtime() {
-        return;
-    }
+    need!(realtime());
     let found = std::thread::spawn(|| {
         sched::set_policy(0, Policy::Fifo(2)).expect("allowed");
         let loads = start(&["cpu:1", "cpu:1:fifo1"], None).expect("allowed");
@@ -107,9 +98,7 @@ fn load_is_not_more_urgent_than_asked_whoever_starts_it() {
 /// All real-time load on one CPU together leaves some of it, and the kernel would end one that did not.
 #[test]
 fn real_time_load_leaves_every_cpu_some_time() {
-    if !may_be_realtime() {
-        return;
-    }
+    need!(realtime());
     let cpu = *sched::affinity().expect("own CPUs").last().expect("one");
     let words = ["cpu:3:fifo50", "memory:1:rr50", "io:1:fifo20", "irq:2:fifo98"];
     let loads = start(&words, Some(&[cpu])).expect("allowed");
@@ -193,13 +182,7 @@ fn a_class_that_cannot_be_had_is_an_error_that_says_why() {
     if sys::identity::effective_uid() == 0 {
         command.uid(NOBODY);
     }
-    let output = match command.output() {
-        Ok(output) => output,
-        Err(error) => {
-            println!("SKIP: another user cannot run this program: {error}");
-            return;
-        }
-    };
+    let output = need!(command.output().map_err(|error| Need::OtherUser.lacks(error)));
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }

@@ -5,8 +5,11 @@
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Stdio};
 
+use needs::need;
+
 use super::support::{
-    BINARY, Folder, binderperf, command, contents, end, read, signal, start, wait_until, with_servers,
+    BINARY, Folder, SmallDisk, binderperf, command, contents, end, read, signal, start, wait_until,
+    with_servers,
 };
 
 /// A test that lasts until it is stopped.
@@ -165,13 +168,7 @@ fn the_standard_output_and_devices_take_a_record() {
 #[test]
 fn on_a_full_disk_the_old_result_stays() {
     let folder = Folder::new("full");
-    let place = folder.path("disk");
-    std::fs::create_dir_all(&place).expect("a folder");
-    let words = ["-t", "tmpfs", "-o", "size=16k", "tmpfs", &place];
-    if !std::process::Command::new("mount").args(words).status().is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: no small file system can be mounted");
-        return;
-    }
+    let disk = need!(SmallDisk::new(folder.path("disk"), "size=16k"));
     let old = folder.write("disk/r.json", "an old result");
     folder.write("disk/filling", vec![b'x'; 11_000]);
     let called = binderperf(&[
@@ -182,8 +179,7 @@ fn on_a_full_disk_the_old_result_stays() {
         "--record",
         &old,
     ]);
-    let (left, there) = (contents(&old), std::fs::read_dir(&place).expect("there").count());
-    let _ = std::process::Command::new("umount").args(["-l", &place]).status();
+    let (left, there) = (contents(&old), std::fs::read_dir(&disk.0).expect("there").count());
     called
         .ended(4)
         .complained("could not write all of the result to")
@@ -195,20 +191,13 @@ fn on_a_full_disk_the_old_result_stays() {
 #[test]
 fn a_history_on_a_full_disk_is_as_it_was() {
     let folder = Folder::new("history-full");
-    let place = folder.path("disk");
-    std::fs::create_dir_all(&place).expect("a folder");
-    let words = ["-t", "tmpfs", "-o", "size=8k", "tmpfs", &place];
-    if !std::process::Command::new("mount").args(words).status().is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: no small file system can be mounted");
-        return;
-    }
+    let _disk = need!(SmallDisk::new(folder.path("disk"), "size=8k"));
     let old = folder.write("disk/history.jsonl", "");
     folder.write("disk/filling", vec![b'x'; 4096]);
     let golden = |name: &str| format!("{}/tests/golden/{name}.json", env!("CARGO_MANIFEST_DIR"));
     let records = format!("{},{}", golden("throughput"), golden("latency"));
     let called = binderperf(&["history", "--file", &old, "--add", &records]);
     let left = contents(&old);
-    let _ = std::process::Command::new("umount").args(["-l", &place]).status();
     assert!(called.code == Some(4) && called.stderr.contains("ENOSPC"), "{called}");
     assert_eq!(left, "", "no part of a run");
 }

@@ -7,6 +7,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdout};
 use std::time::{Duration, Instant};
 
+use needs::{Lack, Need, need};
+
 use crate::shim::{compiled, library};
 use crate::support::{Folder, broker, signal, start};
 
@@ -42,18 +44,17 @@ impl Program {
         Self { shim, output, role }
     }
 
-    /// Waits until its calls are answered; false if this machine cannot supervise.
-    fn is_running(&mut self) -> bool {
+    /// Waits until its calls are answered.
+    fn is_running(&mut self) -> Result<(), Lack> {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("text");
         if line == "running\n" {
-            return true;
+            return Ok(());
         }
         let mut why = String::new();
         self.shim.stderr.take().expect("piped").read_to_string(&mut why).expect("text");
         assert!(why.contains("cannot supervise"), "{}: {line}{why}", self.role);
-        println!("skipped: {why}");
-        false
+        Err(Need::Supervision.lacks(why))
     }
 
     /// Waits until it has ended by itself.
@@ -88,22 +89,20 @@ impl Drop for Program {
 }
 
 /// Kills the broker of programs in these roles, the first of which manages the context. Returns the time until the last
-/// of them had ended; `None` if this machine cannot supervise.
+/// of them had ended.
 fn orphaned(
     way: Way,
     program: &str,
     directory: &str,
     roles: &[&'static str],
     round: u32,
-) -> Option<Duration> {
+) -> Result<Duration, Lack> {
     // Without signals every second time.
     let interrupted = round.is_multiple_of(2);
     let mut programs = Vec::new();
     for role in roles {
         let mut started = Program::start(way, directory, program, role, interrupted);
-        if !started.is_running() {
-            return None;
-        }
+        started.is_running()?;
         programs.push(started);
     }
     // At another point of the calls each time.
@@ -111,7 +110,7 @@ fn orphaned(
     signal(broker(|of| of == directory).expect("a broker"), "KILL");
     let killed = Instant::now();
     programs.iter_mut().for_each(|program| program.ends(killed));
-    Some(killed.elapsed())
+    Ok(killed.elapsed())
 }
 
 /// Kills this many brokers, one after another.
@@ -121,7 +120,7 @@ fn kills(way: Way, roles: &[&'static str], times: u32) {
     let mut took = Vec::new();
     for round in 0..times {
         let directory = folder.path(&format!("context-{round}"));
-        let Some(one) = orphaned(way, &program, &directory, roles, round) else { return };
+        let one = need!(orphaned(way, &program, &directory, roles, round));
         took.push(one);
     }
     took.sort_unstable();

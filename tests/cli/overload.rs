@@ -1,16 +1,16 @@
 //! The overload experiment as a user calls it, on the embedded driver.
 //! Not here: the verdict's rules (`record::verdict`).
 
-use crate::support::{Folder, binderperf, call, may_be_realtime, read, words};
+use needs::{Need, need};
+
+use crate::support::{Folder, binderperf, call, read, realtime, words};
 use record::Class;
 
 const SHORT: &str = "overload --driver=embedded --cpus=1 --pairs=1,2 -i 25 --rounds=1";
 
 #[test]
 fn a_second_real_time_pair_on_one_cpu_misses_its_deadline() {
-    if !may_be_realtime() {
-        return;
-    }
+    need!(realtime());
     let folder = Folder::new("overload");
     let (record, page) = (folder.path("r.json"), folder.path("r.html"));
     let called = binderperf(&[&words(SHORT)[..], &["--record", &record]].concat());
@@ -37,8 +37,10 @@ fn a_second_real_time_pair_on_one_cpu_misses_its_deadline() {
 fn without_rights_it_cannot_be_told() {
     let dropped: &[&str] = match sys::identity::effective_uid() {
         0 => &["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice", "--"],
-        _ if may_be_realtime() => return,
-        _ => &["env"],
+        _ => {
+            need!(Need::OtherUser.met_if(realtime().is_err(), "this process is allowed to be real-time"));
+            &["env"]
+        }
     };
     let called =
         call(dropped[0], &[&dropped[1..], &[crate::support::BINARY], &words(SHORT)[..]].concat(), &[]);

@@ -3,16 +3,16 @@
 
 use std::process::Command;
 
+use needs::{Lack, Need, need};
+
 use crate::support::{BINARY, Called, Folder, call};
 
-/// Runs the command as root of a new user namespace; `None`, with the reason printed, where there can be none.
-fn as_root_of_a_namespace(words: &[&str]) -> Option<Called> {
+/// Runs the command as root of a new user namespace.
+fn as_root_of_a_namespace(words: &[&str]) -> Result<Called, Lack> {
     let tried = Command::new("unshare").args(["-Ur", "true"]).output();
-    if !tried.as_ref().is_ok_and(|tried| tried.status.success()) {
-        println!("SKIP: no user namespace here: unshare -Ur true: {tried:?}");
-        return None;
-    }
-    Some(call("unshare", &[&["-Ur", BINARY], words].concat(), &[]))
+    let fine = tried.as_ref().is_ok_and(|tried| tried.status.success());
+    Need::Namespaces.met_if(fine, format_args!("unshare -Ur true: {tried:?}"))?;
+    Ok(call("unshare", &[&["-Ur", BINARY], words].concat(), &[]))
 }
 
 /// The reason that the command gives.
@@ -22,7 +22,7 @@ const UNABLE: &str = "CAP_SYS_NICE does not count here";
 fn inheritance_cannot_be_told_where_the_capability_does_not_count() {
     let words = ["inheritance", "--driver", "embedded"];
     for more in [&[][..], &["--inherit", "rt"]] {
-        let Some(called) = as_root_of_a_namespace(&[&words[..], more].concat()) else { return };
+        let called = need!(as_root_of_a_namespace(&[&words[..], more].concat()));
         called.printed(", expected none");
         called.printed(UNABLE);
         assert_eq!(called.code, Some(3), "{}{}", called.stdout, called.stderr);
@@ -32,14 +32,14 @@ fn inheritance_cannot_be_told_where_the_capability_does_not_count() {
 #[test]
 fn latency_does_not_blame_the_driver_for_a_missing_right() {
     let words = ["latency", "hwbinder", "--driver", "embedded", "-i", "20"];
-    let Some(called) = as_root_of_a_namespace(&words) else { return };
+    let called = need!(as_root_of_a_namespace(&words));
     assert!(!called.stdout.contains("inheritance FAIL"), "{}", called.stdout);
 }
 
 #[test]
 fn an_item_that_needs_another_uid_is_skipped_with_the_reason() {
     let words = ["conformance", "--driver", "embedded", "--filter", "CTX-"];
-    let Some(called) = as_root_of_a_namespace(&words) else { return };
+    let called = need!(as_root_of_a_namespace(&words));
     let called = called.ended(0);
     called.printed("# SKIP needs to act as another user, and cannot take uid 65534 here");
 }
@@ -59,10 +59,7 @@ fn a_bare_root_is_told_what_it_lacks() {
         call("unshare", &["-Urmpf", "sh", "-c", &script], &[])
     };
     let version = inside(false, "--version");
-    if version.stderr.contains("unshare") {
-        println!("SKIP: no user namespace here: {}", version.stderr);
-        return;
-    }
+    need!(Need::Namespaces.met_if(!version.stderr.contains("unshare"), &version.stderr));
     version.ended(0).printed("commit");
     let tests = [
         "run --quick --driver embedded",

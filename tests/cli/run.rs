@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 
 use crate::support::{
-    Folder, binderperf, contents, end, may_be_realtime, read, signal, start, tracing_switch, wait_until,
+    Folder, binderperf, contents, end, read, realtime, signal, start, tracing_switch, wait_until,
 };
 use record::{DriverKind, Run};
 
@@ -28,7 +28,7 @@ fn one_command_leaves_records_a_report_and_one_screen() {
     let called = end(start(&[&QUICK[..], &["--inject=delay=20000:0.03", "--out", &out]].concat())).ended(0);
     assert!(called.stdout.lines().count() <= 36, "one screen: {}", called.stdout);
     assert!(!called.stdout.contains("inheritance FAIL"), "binder's nodes ask for no more: {}", called.stdout);
-    if may_be_realtime() {
+    if realtime().is_ok() {
         called.printed("inheritance nice, as expected").printed("--inherit-rt on");
     }
     for line in [&PARTS[..], &["report.html"]].concat() {
@@ -104,7 +104,7 @@ fn the_reported_miss_is_the_shown_one(run: &Run, page: &str) {
     let test = run.latency.as_ref().expect("a latency test");
     let recorder = test.recorder.as_ref().expect("it was asked for");
     if let Some(why) = &recorder.missing {
-        assert!(tracing_switch().is_none() && page.contains("no slow call has a picture"), "{why}");
+        assert!(tracing_switch().is_err() && page.contains("no slow call has a picture"), "{why}");
         return;
     }
     assert_eq!(recorder.trouble, None);

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use needs::{Lack, Need, need};
+
 use super::support::{BINARY, Called, Folder, command, end, signal, wait_until};
 
 /// The other user.
@@ -16,15 +18,12 @@ const OTHER: u32 = 65534;
 /// Generous limit of a command: what was planted makes it wait for ever, or not at all.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// A folder as `/tmp` is, and whether this user can act as another one; says so when not.
-fn shared() -> Option<Folder> {
+/// A folder as `/tmp` is, where this user can act as another one.
+fn shared() -> Result<Folder, Lack> {
+    Need::OtherUser.met_if(sys::identity::effective_uid() == 0, "only root can act as another user")?;
     let folder = Folder::new("shared");
     fs::set_permissions(folder.path(""), Permissions::from_mode(0o1777)).expect("one's own");
-    if sys::identity::effective_uid() != 0 {
-        eprintln!("SKIPPED: only root can act as another user");
-        return None;
-    }
-    Some(folder)
+    Ok(folder)
 }
 
 /// Does it as the other user, in a thread with that identity.
@@ -78,7 +77,7 @@ fn old(path: &Path, fill: impl FnOnce(&Path)) {
 
 #[test]
 fn nothing_that_another_user_left_as_a_private_directory_is_followed_or_waited_for() {
-    let Some(folder) = shared() else { return };
+    let folder = need!(shared());
     let roots_own = Folder::new("roots-own");
     let target = roots_own.path("created");
     let at = PathBuf::from(folder.path(""));
@@ -121,7 +120,7 @@ fn nothing_that_another_user_left_as_a_private_directory_is_followed_or_waited_f
 
 #[test]
 fn a_directory_that_another_user_put_where_brokers_meet_is_refused_at_once() {
-    let Some(folder) = shared() else { return };
+    let folder = need!(shared());
     sh_as_other(
         "mkdir -m 700 $TMP/binderperf-0; mkfifo $TMP/binderperf-0/broker.lock $TMP/binderperf-0/tracing",
         &[("TMP", &folder.path(""))],
@@ -136,7 +135,7 @@ fn a_directory_that_another_user_put_where_brokers_meet_is_refused_at_once() {
 
 #[test]
 fn nothing_of_another_user_comes_into_the_users_folder_from_a_guests() {
-    let Some(folder) = shared() else { return };
+    let folder = need!(shared());
     let (work, secret) = (Folder::new("work"), Folder::new("secret"));
     let secret = secret.write("secret", "kept");
     fs::set_permissions(&secret, Permissions::from_mode(0o600)).expect("one's own");
@@ -159,7 +158,7 @@ fn nothing_of_another_user_comes_into_the_users_folder_from_a_guests() {
 
 #[test]
 fn a_state_of_tracing_that_another_user_planted_is_not_opened() {
-    let Some(folder) = shared() else { return };
+    let folder = need!(shared());
     // Root's with the runtime folder of another user, as `su` leaves it.
     let secret = Folder::new("secret");
     let secret = secret.write("secret", "{}");

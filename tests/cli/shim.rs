@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use needs::{Need, need};
+
 use crate::support::{BINARY, Called, Folder, binderperf, call};
 
 pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -96,10 +98,7 @@ fn a_defect_would_be_seen() {
         .ended(3)
         .complained("ENOENT");
     let alone = call(&program, &["numbers"], &[]);
-    if Path::new("/dev/binder").exists() {
-        println!("skipped: this machine has a device of its own");
-        return;
-    }
+    need!(Need::Driver.met_if(!Path::new("/dev/binder").exists(), "this machine has a device"));
     alone.ended(1).printed("fd >= 0");
 }
 
@@ -111,10 +110,7 @@ fn a_static_program_is_supervised() {
     let directory = folder.path("context");
     for scene in ["calls", "signals", "sends"] {
         let called = binderperf(&["shim", "--context-dir", &directory, "--", &program, scene]);
-        if called.stderr.contains("cannot supervise") {
-            println!("skipped: {}", called.stderr);
-            return;
-        }
+        need!(Need::Supervision.met_if(!called.stderr.contains("cannot supervise"), &called.stderr));
         called.ended(0).printed_nothing().complained("no time measured here");
     }
 }

@@ -1,6 +1,8 @@
 //! Programs on the embedded driver through the supervisor: this program itself, as an ordinary client of `/dev/binder`.
 //! Not here: programs that behave badly (`supervise`'s own tests).
 
+use needs::{Lack, Need, need};
+
 use crate::support::ktap::{Line, print_counts, results};
 use crate::support::{Called, binderperf};
 
@@ -16,25 +18,22 @@ fn folder(name: &str) -> String {
     std::env::temp_dir().join(format!("supervised-{name}-{}", std::process::id())).display().to_string()
 }
 
-/// Runs this program's `words` under supervision; `None` where that is impossible.
-fn supervised(name: &str, words: &[&str]) -> Option<Called> {
+/// Runs this program's `words` under supervision.
+fn supervised(name: &str, words: &[&str]) -> Result<Called, Lack> {
     let (folder, program) = (folder(name), env!("CARGO_BIN_EXE_binderperf"));
     let mut all = vec!["shim", "--supervise", "--context-dir", &folder, "--", program];
     all.extend(words);
     let called = binderperf(&all);
     // An empty directory may be there already.
     let _ = std::fs::remove_dir_all(&folder);
-    if called.stderr.contains("cannot supervise") {
-        eprintln!("skipped: {}", called.stderr);
-        return None;
-    }
-    Some(called)
+    Need::Supervision.met_if(!called.stderr.contains("cannot supervise"), &called.stderr)?;
+    Ok(called)
 }
 
 #[test]
 fn a_supervised_program_finds_the_driver_that_it_expects() {
     let words = ["conformance", "--driver", "kernel", "--device", "/dev/binder", "--filter", ITEMS];
-    let Some(called) = supervised("conformance", &words) else { return };
+    let called = need!(supervised("conformance", &words));
     let called = called.ended(1);
     print_counts(&called.stdout);
     let (plan, found) = results(&called.stdout);
@@ -48,7 +47,7 @@ fn a_supervised_program_finds_the_driver_that_it_expects() {
 
 #[test]
 fn a_supervised_program_cannot_supervise_another() {
-    let Some(called) = supervised("usable", &["--version"]) else { return };
+    let called = need!(supervised("usable", &["--version"]));
     called.ended(0);
     let program = env!("CARGO_BIN_EXE_binderperf");
     let folder = folder("nested");

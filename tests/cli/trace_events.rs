@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::support::{BINARY, Called, Folder, call, contents, may_be_realtime, words};
+use needs::{Lack, Need, need};
+
+use crate::support::{BINARY, Called, Folder, call, contents, realtime, words};
 
 const ASKED: &str = "BINDERPERF_TRACING";
 
@@ -22,19 +24,18 @@ static ONE: Mutex<()> = Mutex::new(());
 struct Instance(PathBuf);
 
 impl Instance {
-    fn new(name: &str) -> Option<Self> {
+    fn new(name: &str) -> Result<Self, Lack> {
         let place = Path::new("/sys/kernel/tracing/instances");
         let folder = place.join(format!("binderperf-test-{}-{name}", std::process::id()));
-        if let Err(error) = fs::create_dir(&folder) {
-            println!("SKIP: no instance of tracefs can be made in {}: {error}", place.display());
-            return None;
-        }
+        fs::create_dir(&folder).map_err(|error| {
+            Need::Tracefs.lacks(format_args!("no instance in {}: {error}", place.display()))
+        })?;
         let instance = Self(folder);
         // A count, not a time: events of several CPUs are in order.
         for (file, value) in [("trace_clock", "counter"), ("buffer_size_kb", "65536"), ("tracing_on", "1")] {
             fs::write(instance.0.join(file), value).expect("an instance takes its settings");
         }
-        Some(instance)
+        Ok(instance)
     }
 
     fn folder(&self) -> &str {
@@ -188,7 +189,7 @@ const LATENCY: &str = "latency hwbinder --driver embedded --no-scenes -i 50 -pai
 #[test]
 fn every_call_of_a_latency_test_can_be_followed() {
     for lanes in ["on", "off"] {
-        let Some(instance) = Instance::new(&format!("latency-{lanes}")) else { return };
+        let instance = need!(Instance::new(&format!("latency-{lanes}")));
         traced(&instance, &words(&format!("{LATENCY} --lanes {lanes}")));
         let marks = instance.marks();
         let found = follow(&marks);
@@ -212,7 +213,7 @@ fn every_call_of_a_latency_test_can_be_followed() {
 #[test]
 fn calls_among_processes_that_are_killed_can_be_followed() {
     for lanes in ["on", "off"] {
-        let Some(instance) = Instance::new(&format!("chaos-{lanes}")) else { return };
+        let instance = need!(Instance::new(&format!("chaos-{lanes}")));
         let words = ["chaos", "--driver", "embedded", "--lanes", lanes, "--seconds", "1", "--processes", "3"];
         traced(&instance, &words);
         let found = follow(&instance.marks());
@@ -225,10 +226,8 @@ fn calls_among_processes_that_are_killed_can_be_followed() {
 
 #[test]
 fn a_priority_that_is_passed_on_is_traced() {
-    let Some(instance) = Instance::new("priority") else { return };
-    if !may_be_realtime() {
-        return;
-    }
+    let instance = need!(Instance::new("priority"));
+    need!(realtime());
     traced(&instance, &words(&format!("{LATENCY} --inherit rt")));
     let marks = instance.marks();
     let changes: Vec<_> = marks.iter().filter(|mark| mark.name == "binder_set_priority").collect();
@@ -245,7 +244,7 @@ fn a_priority_that_is_passed_on_is_traced() {
 
 #[test]
 fn nothing_is_written_unless_it_was_asked_for() {
-    let Some(instance) = Instance::new("asked") else { return };
+    let instance = need!(Instance::new("asked"));
     let folder = Folder::new("marks-asked");
     let run = |variables: &[(&str, &str)]| {
         let _guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);

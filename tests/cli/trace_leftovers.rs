@@ -6,8 +6,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Child;
 
-use crate::support::{Folder, binderperf, end, signal};
-use crate::trace_record::{TRACEFS, may_trace, opened, sleeping};
+use needs::need;
+
+use crate::support::{Folder, binderperf, end, signal, tracing_switch};
+use crate::trace_record::{TRACEFS, opened, sleeping};
 
 /// A recorder that is under way, killed with its test.
 struct Recorder {
@@ -66,9 +68,7 @@ impl Drop for Foreign {
 
 #[test]
 fn any_command_removes_what_a_killed_recorder_left_and_nothing_that_is_in_use() {
-    if !may_trace() {
-        return;
-    }
+    need!(tracing_switch());
     let folder = Folder::new("trace-killed");
     let (dead, alive) = (folder.path("dead.trace"), folder.path("alive.trace"));
     for command in [&["--version"][..], &["trace", "restore"], &["help", "trace"], &["applet", "--list"]] {
@@ -89,9 +89,7 @@ fn any_command_removes_what_a_killed_recorder_left_and_nothing_that_is_in_use() 
 
 #[test]
 fn restore_and_the_doctor_name_what_they_leave_alone() {
-    if !may_trace() {
-        return;
-    }
+    need!(tracing_switch());
     let folder = Folder::new("trace-named");
     let mut running = Recorder::new(&folder.path("t.trace"));
     let (idle, recording) = (Foreign::new("vendor-idle"), Foreign::new("vendor-recording"));

@@ -7,18 +7,16 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
+use needs::need;
+
 use crate::support::{
-    BINARY, Called, Folder, binderperf, call, command, contents, end, read, signal, start, tracing_switch,
-    wait_until, words,
+    BINARY, Called, Folder, SmallDisk, binderperf, call, command, contents, end, read, signal, start,
+    tracing_switch, wait_until, words,
 };
 use trace::file::{Container, TracefsText};
 use trace::verdict::{Analysis, AnalysisOptions, Analyzer, Filter};
 
 pub(crate) const TRACEFS: &str = "/sys/kernel/tracing";
-
-pub(crate) fn may_trace() -> bool {
-    tracing_switch().is_some()
-}
 
 /// Instances of recorders with a number that begins so.
 fn instances(number: &str) -> Vec<PathBuf> {
@@ -62,9 +60,7 @@ fn record(output: &str, words: &[&str]) -> Called {
 
 #[test]
 fn a_recording_has_all_that_its_reader_needs_and_leaves_nothing_behind() {
-    if !may_trace() {
-        return;
-    }
+    need!(tracing_switch());
     let folder = Folder::new("trace-time");
     let file = folder.path("t.trace");
     let switch = || contents(format!("{TRACEFS}/events/sched/sched_switch/enable"));
@@ -121,9 +117,7 @@ fn analysed(path: &str, question: AnalysisOptions) -> Analysis {
 
 #[test]
 fn a_recording_holds_the_embedded_drivers_calls_by_pair_class_and_number() {
-    if !may_trace() {
-        return;
-    }
+    need!(tracing_switch());
     let folder = Folder::new("trace-marks");
     let file = folder.path("t.trace");
     let test = words("-- binderperf latency hwbinder -i 25 -w 2 --driver=embedded --no-scenes");
@@ -166,9 +160,7 @@ fn a_recording_is_drawn_by_the_command_that_makes_it() {
     ] {
         record(&file, &[words, &["--", "true"]].concat()).ended(2).complained(why);
     }
-    if !may_trace() {
-        return;
-    }
+    need!(tracing_switch());
     let drawn = ["--html", &page, "--mark", "class=fifo", "--worst", "2"];
     let test = words("-- libhwbinder_latency -i 25 --driver=embedded --no-scenes -deadline_us 1000000");
     let called = record(&file, &[&drawn[..], &test[..]].concat()).ended(0);
@@ -181,9 +173,7 @@ fn a_recording_is_drawn_by_the_command_that_makes_it() {
 
 #[test]
 fn nothing_is_marked_where_nobody_records() {
-    if !may_trace() {
-        return;
-    }
+    need!(tracing_switch());
     let folder = Folder::new("trace-unmarked");
     let file = folder.path("t.trace");
     // Not told of the recording, though it is under way.
@@ -198,9 +188,7 @@ fn nothing_is_marked_where_nobody_records() {
 
 #[test]
 fn a_miss_stops_the_recording_and_not_the_shared_buffer() {
-    if !may_trace() {
-        return;
-    }
+    need!(tracing_switch());
     let folder = Folder::new("trace-miss");
     let file = folder.path("t.trace");
     for form in [&[][..], &["-c", "-b", "128"]] {
@@ -223,9 +211,7 @@ fn a_miss_stops_the_recording_and_not_the_shared_buffer() {
 
 #[test]
 fn a_circular_recording_keeps_what_its_buffers_hold() {
-    if !may_trace() {
-        return;
-    }
+    need!(tracing_switch());
     let folder = Folder::new("trace-circular");
     let file = folder.path("t.trace");
     let many = ["binderperf", "latency", "hwbinder", "-i", "3000", "--driver=embedded", "--no-scenes"];
@@ -248,9 +234,7 @@ pub(crate) fn sleeping(file: &str) -> (Child, PathBuf) {
 
 #[test]
 fn a_signal_ends_a_recording_with_what_there_is() {
-    if !may_trace() {
-        return;
-    }
+    need!(tracing_switch());
     let folder = Folder::new("trace-signal");
     let file = folder.path("t.trace");
     for name in ["INT", "TERM"] {
@@ -276,7 +260,7 @@ fn what_cannot_be_recorded_is_said() {
         (&["-o", "/no/such/folder/t.trace", "-t", "1"], 4, "/no/such/folder/t.trace: ENOENT"),
         (&["-o", "/dev/full", "-t", "1", "sched"], 4, "ENOSPC"),
     ];
-    let may = may_trace();
+    let may = tracing_switch().is_ok();
     for (words, status, want) in &cases[..if may { cases.len() } else { 1 }] {
         binderperf(&[&["trace", "record"], *words].concat()).ended(*status).complained(want);
     }
@@ -285,35 +269,11 @@ fn what_cannot_be_recorded_is_said() {
     }
 }
 
-/// A small file system, unmounted at the end; `None`, said so, where this user may not mount one.
-struct SmallDisk(String);
-
-impl SmallDisk {
-    fn new(place: String) -> Option<Self> {
-        std::fs::create_dir_all(&place).expect("a folder");
-        let words = ["-t", "tmpfs", "-o", "size=1m", "tmpfs", &place];
-        let mounted = std::process::Command::new("mount").args(words).status();
-        if !mounted.is_ok_and(|status| status.success()) {
-            eprintln!("SKIPPED: no small file system can be mounted");
-            return None;
-        }
-        Some(Self(place))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount").args(["-l", &self.0]).status();
-    }
-}
-
 #[test]
 fn on_a_full_disk_the_commands_record_comes_before_the_recording() {
-    if !may_trace() {
-        return;
-    }
+    need!(tracing_switch());
     let folder = Folder::new("trace-full");
-    let Some(disk) = SmallDisk::new(folder.path("disk")) else { return };
+    let disk = need!(SmallDisk::new(folder.path("disk"), "size=1m"));
     let (file, results) = (format!("{}/t.trace", disk.0), format!("{}/r.json", disk.0));
     let test = words("-- binderperf latency hwbinder -i 1000000 --driver=embedded --no-scenes --record");
     let child = start(&[&["trace", "record", "-o", &file], &test[..], &[&results]].concat());
@@ -329,9 +289,7 @@ fn on_a_full_disk_the_commands_record_comes_before_the_recording() {
 
 #[test]
 fn a_user_without_the_right_is_told() {
-    if !may_trace() {
-        return;
-    }
+    need!(tracing_switch());
     let folder = Folder::new("trace-nobody");
     let program = folder.path("binderperf");
     std::fs::copy(BINARY, &program).expect("room for a copy");
@@ -350,9 +308,7 @@ fn a_user_without_the_right_is_told() {
 
 #[test]
 fn the_status_is_the_commands() {
-    if !may_trace() {
-        return;
-    }
+    need!(tracing_switch());
     let folder = Folder::new("trace-status");
     let file = folder.path("t.trace");
     for (script, want) in [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137)] {
@@ -369,9 +325,7 @@ fn marks_go_to_the_shared_buffer_where_the_kernel_copies_them() {
     binderperf(&["trace", "record", "--shared-marks", "--via=perfetto", "--", "true"])
         .ended(2)
         .complained("--shared-marks is of --via tracefs");
-    if !may_trace() {
-        return;
-    }
+    need!(tracing_switch());
     let folder = Folder::new("trace-shared-marks");
     let file = folder.path("t.trace");
     let script =
@@ -388,9 +342,7 @@ fn marks_go_to_the_shared_buffer_where_the_kernel_copies_them() {
 
 #[test]
 fn inheritance_scenes_are_left_out_of_an_analysis_unless_asked_for() {
-    if !may_trace() {
-        return;
-    }
+    need!(tracing_switch());
     let folder = Folder::new("scenes");
     let trace = folder.path("t.trace");
     let test = words("binderperf latency hwbinder --driver embedded -i 20 --deadline-us 60000000");

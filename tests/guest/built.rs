@@ -2,6 +2,8 @@
 //! takes many minutes.
 //! Not here: the build (`tests/cli/kernels`).
 
+use needs::{Need, need};
+
 use crate::one_guest;
 use crate::support::binderperf;
 
@@ -14,10 +16,10 @@ fn a_built_kernel_boots_and_carries_a_call() {
         let name = words.next()?.strip_prefix("built:")?;
         (words.next() == Some(own.as_str())).then(|| name.to_owned())
     });
-    let Some(name) = built.into_iter().next() else {
-        eprintln!("SKIPPED: no kernel for {own} was built; binderperf vm build-kernel builds one");
-        return;
+    let missing = || {
+        Need::Kernel.lacks(format_args!("none for {own} was built; binderperf vm build-kernel builds one"))
     };
+    let name = need!(built.into_iter().next().ok_or_else(missing));
     let _guest = one_guest();
     let kernel = format!("built:{name}");
     let measure = [

@@ -1,6 +1,8 @@
 //! A job of `fleet lava` from end to end: LAVA's dispatcher boots the guest and takes down its results.
 //! Not here: the jobs' definitions and logs (`tests/cli/lava.rs`).
 
+use needs::{Need, need};
+
 use crate::support::{Folder, binderperf, contents, read, tool_lava};
 
 #[test]
@@ -12,13 +14,9 @@ fn lava_runs_a_job_and_takes_down_its_results() {
     binderperf(&[&["fleet", "lava", "--out", &out], &test[..]].concat()).ended(0);
     let device =
         folder.write("device", "{% extends 'qemu.jinja2' %}{% set mac_addr = '52:54:00:12:34:59' %}");
-    let Some(ran) = tool_lava(&["run", &device, &format!("{out}/job.yaml"), &folder.path("job")]) else {
-        return;
-    };
+    let ran = need!(tool_lava(&["run", &device, &format!("{out}/job.yaml"), &folder.path("job")]));
     let log = folder.write("job.log", &ran.stdout);
-    if ran.stdout.contains("should be executed as root") {
-        return eprintln!("SKIPPED: lava-run wants root");
-    }
+    need!(Need::Mount.met_if(!ran.stdout.contains("should be executed as root"), "lava-run wants root"));
     // What LAVA itself took down, with its unit.
     let taken: Vec<&str> = ran.stdout.lines().filter(|line| line.contains("\"lvl\": \"results\"")).collect();
     let p50 = taken.iter().find(|line| line.contains("\"case\": \"bm_sendvec_binder_4096_p50\""));

@@ -3,6 +3,8 @@
 //! a kernel the test says so: building one takes many minutes.
 //! Not here: the build (`tests/cli/kernels`), what the patches do (`contrib/kernel/README.md`).
 
+use needs::{Need, need};
+
 use vm::build::Explained;
 
 use crate::one_guest;
@@ -57,7 +59,6 @@ fn inheritance_passes_with_the_patch_and_fails_with_a_broken_one() {
         }
         looked_at += 1;
     }
-    if looked_at == 0 {
-        eprintln!("SKIPPED: no kernel for {own} was built; contrib/kernel/README.md has the commands");
-    }
+    let why = format_args!("none for {own} was built; contrib/kernel/README.md has the commands");
+    need!(Need::Kernel.met_if(looked_at > 0, why));
 }

@@ -11,6 +11,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use needs::{Lack, Need};
+
 /// The built program.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_binderperf");
 
@@ -185,20 +187,39 @@ pub(crate) fn with_stdout_unread(words: &[&str]) -> Called {
     end(child.expect("the program starts"))
 }
 
-/// Whether threads of this process may be real-time; says so when not.
-pub(crate) fn may_be_realtime() -> bool {
+/// Threads of this process that may be real-time.
+pub(crate) fn realtime() -> Result<(), Lack> {
     let tried = std::thread::spawn(|| host::realtime::become_fifo(99)).join().expect("no panic");
-    tried.map_err(|problem| eprintln!("SKIPPED: {problem}")).is_ok()
+    tried.map(drop).map_err(|problem| Need::Realtime.lacks(problem))
 }
 
-/// The switch of the shared trace buffer; says so where this user may not write it. Tracefs is mounted where it can
-/// be, as the commands under test do.
-pub(crate) fn tracing_switch() -> Option<File> {
+/// The switch of the shared trace buffer. Tracefs is mounted where it can be, as the commands under test do.
+pub(crate) fn tracing_switch() -> Result<File, Lack> {
     let open = |path: &Path| File::options().read(true).write(true).open(path);
     let tracefs = ftrace::tracefs::Tracefs::find().map_err(|error| error.to_string());
     let switch = tracefs
         .and_then(|tracefs| open(&tracefs.root().join("tracing_on")).map_err(|error| error.to_string()));
-    switch.map_err(|why| eprintln!("SKIPPED: no tracefs that this user may write: {why}")).ok()
+    switch.map_err(|why| Need::Tracefs.lacks(format_args!("none that this user may write: {why}")))
+}
+
+/// A file system in memory with little room, unmounted on drop.
+pub(crate) struct SmallDisk(pub(crate) String);
+
+impl SmallDisk {
+    /// Mounts it at a path that is made, with this option of tmpfs, such as `size=16k`.
+    pub(crate) fn new(place: String, room: &str) -> Result<Self, Lack> {
+        std::fs::create_dir_all(&place).expect("a folder");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", room, "tmpfs", &place]).status();
+        let fine = mounted.is_ok_and(|status| status.success());
+        Need::Mount.met_if(fine, "no small file system can be mounted")?;
+        Ok(Self(place))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").args(["-l", &self.0]).status();
+    }
 }
 
 /// The broker of a directory that fits.
@@ -225,14 +246,11 @@ pub(crate) fn fixture(name: &str) -> String {
     format!("{}/crates/trace/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Calls `tools/lava`; says so and gives none where LAVA's packages cannot be fetched.
-pub(crate) fn tool_lava(words: &[&str]) -> Option<Called> {
+/// Calls `tools/lava`, which fetches LAVA's packages.
+pub(crate) fn tool_lava(words: &[&str]) -> Result<Called, Lack> {
     let called = call(&format!("{}/tools/lava", env!("CARGO_MANIFEST_DIR")), words, &[]);
-    if called.code == Some(3) {
-        eprintln!("SKIPPED: {}", called.stderr);
-        return None;
-    }
-    Some(called)
+    Need::Programs.met_if(called.code != Some(3), &called.stderr)?;
+    Ok(called)
 }
 
 /// The text of a file.

@@ -13,6 +13,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
+use needs::{Need, need};
+
 use bench::serialisation::{self, Flavour};
 
 /// Permitted difference from the record, in both directions: an improvement must be recorded, or it could be
@@ -120,9 +122,7 @@ fn record_file() -> PathBuf {
 
 #[test]
 fn a_call_costs_as_many_instructions_as_recorded() {
-    if cfg!(debug_assertions) {
-        return println!("SKIP: the record is for the release profile");
-    }
+    need!(Need::Build.met_if(!cfg!(debug_assertions), "the record is for the release profile"));
     let counts: BTreeMap<String, f64> =
         Flavour::ALL.into_iter().map(|flavour| (flavour.to_string(), per_call(flavour))).collect();
     let compiler = compiler();
@@ -134,9 +134,7 @@ fn a_call_costs_as_many_instructions_as_recorded() {
     }
     let record = std::fs::read_to_string(record_file()).expect("there is a record");
     let record = Record::parse(&record).expect("a record as it was written");
-    if !cfg!(target_arch = "x86_64") {
-        return println!("SKIP: the record is for x86_64");
-    }
+    need!(Need::Build.met_if(cfg!(target_arch = "x86_64"), "the record is for x86_64"));
     if record.compiler != compiler {
         println!("the record is for {}, so more may differ", record.compiler);
     }
@@ -148,9 +146,7 @@ fn a_call_costs_as_many_instructions_as_recorded() {
 /// A build that is slower on purpose: the test build, with little optimisation.
 #[test]
 fn a_slower_build_is_refused_even_where_much_is_tolerated() {
-    if !cfg!(debug_assertions) {
-        return println!("SKIP: this is the fast build");
-    }
+    need!(Need::Build.met_if(cfg!(debug_assertions), "this is the fast build"));
     let record = std::fs::read_to_string(record_file()).expect("there is a record");
     let record = Record::parse(&record).expect("a record as it was written");
     for flavour in Flavour::ALL {

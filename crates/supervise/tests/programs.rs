@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 
+use needs::{Lack, Need, need};
+
 use abi::codes::ioctl;
 use abi::layout::WriteRead;
 use driver::connection::{Connection, Context, Exchange, OpenOptions};
@@ -38,24 +40,22 @@ impl Drop for Folder {
 /// Supervisors of one process share the handler that interrupts, and the time of this machine.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-fn supervise(command: Command, folder: &Path) -> Option<Result<ExitStatus, SuperviseError>> {
+fn supervise(command: Command, folder: &Path) -> Result<Result<ExitStatus, SuperviseError>, Lack> {
     if let Some(why) = sys::seccomp::obstacle() {
-        eprintln!("skipped: {why}");
-        return None;
+        return Err(Need::Supervision.lacks(why));
     }
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let options = Options::new(Some(folder.to_owned()), |line| panic!("{line}"));
     match supervise::run(command, options) {
         Err(SuperviseError::Unable(why)) if why.contains("supervised by seccomp") => {
-            eprintln!("skipped: {why}");
-            None
+            Err(Need::Supervision.lacks(why))
         }
-        other => Some(other),
+        other => Ok(other),
     }
 }
 
-/// Runs a role of this program under supervision; `None` where that is impossible.
-fn run(role: &str, folder: &Path) -> Option<ExitStatus> {
+/// Runs a role of this program under supervision.
+fn run(role: &str, folder: &Path) -> Result<ExitStatus, Lack> {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command.args(["--exact", "the_supervised_program", "--nocapture"]).env(ROLE, role).stdout(Stdio::null());
     supervise(command, folder).map(|status| status.expect("it runs"))
@@ -166,7 +166,7 @@ fn garbage() {
 #[test]
 fn a_program_killed_in_the_middle_of_a_call_leaves_its_context_free() {
     let folder = Folder::new("die");
-    let Some(status) = run("die", &folder.0) else { return };
+    let status = need!(run("die", &folder.0));
     assert_eq!(status.signal(), Some(9));
     assert!(run("manage", &folder.0).expect("as before").success());
 }
@@ -174,28 +174,28 @@ fn a_program_killed_in_the_middle_of_a_call_leaves_its_context_free() {
 #[test]
 fn closing_a_copy_wakes_a_thread_that_waits() {
     let folder = Folder::new("close");
-    let Some(status) = run("close", &folder.0) else { return };
+    let status = need!(run("close", &folder.0));
     assert!(status.success());
 }
 
 #[test]
 fn a_storm_of_children_is_survived() {
     let folder = Folder::new("storm");
-    let Some(status) = run("storm", &folder.0) else { return };
+    let status = need!(run("storm", &folder.0));
     assert!(status.success());
 }
 
 #[test]
 fn garbage_is_refused() {
     let folder = Folder::new("garbage");
-    let Some(status) = run("garbage", &folder.0) else { return };
+    let status = need!(run("garbage", &folder.0));
     assert!(status.success());
 }
 
 #[test]
 fn a_supervised_program_cannot_supervise() {
     let folder = Folder::new("nested");
-    let Some(status) = run("nested", &folder.0) else { return };
+    let status = need!(run("nested", &folder.0));
     assert!(status.success());
 }
 
@@ -204,15 +204,13 @@ fn a_program_that_raises_its_rights_is_refused_and_a_missing_one_named() {
     let folder = Folder::new("rights");
     let program = folder.0.join("raises");
     std::fs::copy("/bin/true", &program).expect("a copy");
-    if std::os::unix::fs::chown(&program, Some(1), None).is_err() {
-        eprintln!("skipped: only root gives a file away");
-        return;
-    }
+    let given = std::os::unix::fs::chown(&program, Some(1), None);
+    need!(given.map_err(|error| Need::OtherUser.lacks(format_args!("no file can be given away: {error}"))));
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).expect("a mode");
-    let Some(result) = supervise(Command::new(&program), &folder.0) else { return };
+    let result = need!(supervise(Command::new(&program), &folder.0));
     let error = result.expect_err("it would run with the wrong rights").to_string();
     assert!(error.contains("set-user-ID"), "{error}");
-    let Some(result) = supervise(Command::new("/nonexistent/program"), &folder.0) else { return };
+    let result = need!(supervise(Command::new("/nonexistent/program"), &folder.0));
     let error = result.expect_err("there is none");
     assert!(matches!(error, SuperviseError::Program { .. }), "{error}");
 }
@@ -225,7 +223,7 @@ fn the_status_is_the_programs() {
         command.args(["-c", text]);
         command
     };
-    let Some(result) = supervise(shell("exit 7"), &folder.0) else { return };
+    let result = need!(supervise(shell("exit 7"), &folder.0));
     assert_eq!(result.expect("it runs").code(), Some(7));
     // What it leaves behind is served until it ends.
     let left = folder.0.join("left");

@@ -304,10 +304,8 @@ mod tests {
     /// waiter.
     #[test]
     fn whoever_has_it_runs_at_the_priority_of_a_real_time_thread_that_waits() {
-        let may = thread::spawn(|| set_policy(0, Policy::Fifo(3)).is_ok()).join().expect("no panic");
-        if !may {
-            return println!("SKIP: this needs CAP_SYS_NICE or RLIMIT_RTPRIO");
-        }
+        let may = thread::spawn(|| set_policy(0, Policy::Fifo(3))).join().expect("no panic");
+        needs::need!(may.map_err(|error| needs::Need::Realtime.lacks(error)));
         let cpu = affinity().expect("affinity")[0];
         let become_one = |policy| {
             set_policy(0, policy).expect("it may");

@@ -278,6 +278,8 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
+    use needs::{Need, need};
+
     use super::*;
     use crate::latency::sample::{SPARED, ServerFacts};
     use crate::measure::CallError;
@@ -366,10 +368,8 @@ mod tests {
     fn a_series_goes_on_while_an_ordinary_call_waits() {
         let urgent_calls = Arc::new(AtomicU64::new(4));
         let callee = OnlyAfterUrgent(Arc::clone(&urgent_calls), 4);
-        let Ok((caller, _)) = Caller::start(callee, terms(), Some(realtime::HIGHEST), false) else {
-            eprintln!("SKIPPED: no right to be real-time");
-            return;
-        };
+        let started = Caller::start(callee, terms(), Some(realtime::HIGHEST), false);
+        let (caller, _) = need!(started.map_err(|error| Need::Realtime.lacks(error)));
         urgent_calls.store(0, Ordering::Relaxed);
         let pace = Pace::new(monotonic_ns(), 1000.0, 0, 2);
         let mut series = caller.series(5, pace).expect("the thread lives").expect("there is one");

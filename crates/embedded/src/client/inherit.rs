@@ -213,7 +213,7 @@ mod tests {
             let home = Home::of(Identity::Caller);
             match sched::set_policy(0, Policy::Fifo(5)) {
                 Ok(()) => job(home),
-                Err(error) => println!("SKIP: this needs a real-time policy: {error}"),
+                Err(error) => needs::Need::Realtime.lacks(error).skip(),
             }
         });
         aside.join().expect("no panic");

@@ -328,10 +328,8 @@ fn a_boost_that_comes_late_does_not_stay() {
     use std::sync::mpsc;
     use sys::sched::{Policy, policy_of, set_policy};
 
-    let may = thread::spawn(|| set_policy(0, Policy::Fifo(1)).is_ok()).join().expect("no panic");
-    if !may {
-        return println!("SKIP: this needs CAP_SYS_NICE or RLIMIT_RTPRIO");
-    }
+    let may = thread::spawn(|| set_policy(0, Policy::Fifo(1))).join().expect("no panic");
+    needs::need!(may.map_err(|error| needs::Need::Realtime.lacks(error)));
     let stage = Stage::new();
     let settings = Settings { inherit: Inherit::Rt, call_slots: false, ..Settings::default() };
     let Pair { victim, other, to_other, .. } = stage.pair_with(1, settings);

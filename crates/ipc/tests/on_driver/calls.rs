@@ -2,6 +2,8 @@
 
 use std::io::Read;
 
+use needs::{Need, need};
+
 use abi::layout::FreezeInfo;
 use driver::Connection;
 use ipc::binder::ExceptionKind;
@@ -18,7 +20,7 @@ use crate::toolbox::{
 /// of 1 MiB.
 #[test]
 fn tx_01_echo() {
-    let Some((_bench, _peer, _process, toolbox)) = served(4) else { return };
+    let (_bench, _peer, _process, toolbox) = need!(served(4));
     for size in [0, 1, 4, 5, 4096, 65536] {
         let bytes: Vec<u8> = (0..size).map(|i| (i % 251) as u8).collect();
         for round in 0..100 {
@@ -33,7 +35,7 @@ fn tx_01_echo() {
 /// TX-06: calls that come back, both ways, to any depth, on the threads that wait.
 #[test]
 fn tx_06_nested_calls_both_ways() {
-    let Some((_bench, _peer, process, toolbox)) = served(0) else { return };
+    let (_bench, _peer, process, toolbox) = need!(served(0));
     let own = process.publish(Toolbox::new(process.clone()));
     for times in [1, 2, 7, 20] {
         assert_eq!(bounce(&toolbox, &own, times).expect("bounce"), 0, "{times} times");
@@ -43,7 +45,7 @@ fn tx_06_nested_calls_both_ways() {
 /// OW-02: oneway calls to one object are served in the order sent.
 #[test]
 fn ow_02_oneway_calls_keep_their_order() {
-    let Some((_bench, _peer, _process, toolbox)) = served(4) else { return };
+    let (_bench, _peer, _process, toolbox) = need!(served(4));
     let sent: Vec<i32> = (0..200).collect();
     for number in &sent {
         let mut request = toolbox.request(DESCRIPTOR);
@@ -59,7 +61,7 @@ fn ow_02_oneway_calls_keep_their_order() {
 /// OBJ-09, OBJ-11, OBJ-13: descriptors travel both ways, and every one that arrives is closed.
 #[test]
 fn obj_11_descriptors_travel_and_are_closed() {
-    let Some((_bench, _peer, _process, toolbox)) = served(0) else { return };
+    let (_bench, _peer, _process, toolbox) = need!(served(0));
     let theirs = || plain(&toolbox, DESCRIPTORS).expect("count").reader().read_i32().expect("a number");
     let (before_here, before_there) = (open_descriptors(), theirs());
     // More than the brokers of earlier tests, in this process, may still have to close.
@@ -90,7 +92,7 @@ fn obj_11_descriptors_travel_and_are_closed() {
 /// TX-10: a service that dies while it serves is a refusal, and the next call is refused at once.
 #[test]
 fn tx_10_a_service_dies_in_the_middle_of_a_call() {
-    let Some((_bench, _peer, _process, toolbox)) = served(4) else { return };
+    let (_bench, _peer, _process, toolbox) = need!(served(4));
     for _ in 0..2 {
         let error = plain(&toolbox, EXIT).expect_err("nobody answers");
         let CallError::Transact(error) = &error else { panic!("{error}") };
@@ -101,14 +103,14 @@ fn tx_10_a_service_dies_in_the_middle_of_a_call() {
 /// FRZ-01: calls to a frozen process are refused, oneway ones are kept; both end with the freeze.
 #[test]
 fn frz_01_a_frozen_service_refuses_and_keeps() {
-    let Some((_bench, peer, process, toolbox)) = served(4) else { return };
+    let (_bench, peer, process, toolbox) = need!(served(4));
     let freeze = |enable| {
         let info = FreezeInfo { pid: peer.pid().unsigned_abs(), enable, timeout_ms: 1000 };
         process.connection().freeze(info)
     };
     match freeze(1) {
         Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
-            return println!("SKIP: this driver cannot freeze (Linux 5.12): {error}");
+            return Need::Driver.lacks(format_args!("it cannot freeze (Linux 5.12): {error}")).skip();
         }
         result => result.expect("freeze"),
     }
@@ -127,7 +129,7 @@ fn frz_01_a_frozen_service_refuses_and_keeps() {
 /// What an object does not know it says, in AIDL's words.
 #[test]
 fn unknown_methods_and_interfaces_are_said_to_be_so() {
-    let Some((_bench, _peer, _process, toolbox)) = served(4) else { return };
+    let (_bench, _peer, _process, toolbox) = need!(served(4));
     let status = |error: CallError| match error {
         CallError::Status(status) => status,
         error => panic!("{error}"),
@@ -147,7 +149,7 @@ fn unknown_methods_and_interfaces_are_said_to_be_so() {
 /// AIDL's exceptions come back with kind and message; special codes are answered by every object.
 #[test]
 fn exceptions_and_special_codes_are_answered() {
-    let Some((_bench, peer, process, toolbox)) = served(4) else { return };
+    let (_bench, peer, process, toolbox) = need!(served(4));
     let services = ipc::binder::manager::Services::of(&process).expect("a manager");
     let error = services.add("no name!", &toolbox).expect_err("refused");
     let CallError::Status(Status::Exception(exception)) = error else { panic!("{error}") };

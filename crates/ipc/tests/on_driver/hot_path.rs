@@ -13,6 +13,8 @@
 
 use std::any::Any;
 
+use needs::need;
+
 use backend::AnyContext;
 use ipc::binder::manager::{ServiceManager, Services};
 use ipc::binder::{self, Parcel, Status};
@@ -130,7 +132,7 @@ fn check(size: usize, echo: impl Fn(&[u8]), counts_there: impl Fn() -> Counts) {
 
 #[test]
 fn a_call_allocates_nothing_and_takes_one_exchange_per_hop() {
-    let Some(bench) = bench_of("binder") else { return };
+    let bench = need!(bench_of("binder"));
     let _peer = bench.peer("counted", ipc::Release::default(), 0);
     let services = Services::wait(&open(bench.context()), PATIENCE).expect("a manager");
     let service = services.get(NAME).expect("the service");
@@ -151,7 +153,7 @@ fn a_call_allocates_nothing_and_takes_one_exchange_per_hop() {
 
 #[test]
 fn a_hidl_call_allocates_nothing_and_takes_one_exchange_per_hop() {
-    let Some(bench) = bench_of("hwbinder") else { return };
+    let bench = need!(bench_of("hwbinder"));
     let _peer = bench.peer("hwcounted", ipc::Release::default(), 0);
     let process = open(bench.context());
     let service = HwBinder::from(Binder::from(process.context_manager().expect("not ours")));

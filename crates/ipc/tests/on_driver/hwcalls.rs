@@ -4,6 +4,8 @@
 use std::fs::File;
 use std::io::Read;
 
+use needs::need;
+
 use ipc::hwbinder::{CallError, HwBinder, HwParcel, NativeHandle, Status};
 use ipc::{Binder, Refusal, StatusCode};
 
@@ -28,7 +30,7 @@ fn echo(at: &HwBinder, bytes: &[u8]) {
 /// OBJ-15, OBJ-16: what is sent is what arrives, at every size, in place, and buffers go back.
 #[test]
 fn obj_15_scattered_echo() {
-    let Some((_bench, _peer, _process, toolbox)) = hw_served(1) else { return };
+    let (_bench, _peer, _process, toolbox) = need!(hw_served(1));
     for size in [0, 1, 4, 5, 4096, 65536, 300_000] {
         let bytes: Vec<u8> = (0..size).map(|i| (i % 251) as u8).collect();
         for _ in 0..20 {
@@ -47,7 +49,7 @@ fn obj_15_scattered_echo() {
 /// Each method under the name of the interface that declares it; vectors of strings, three deep.
 #[test]
 fn strings_and_interfaces() {
-    let Some((_bench, _peer, _process, toolbox)) = hw_served(1) else { return };
+    let (_bench, _peer, _process, toolbox) = need!(hw_served(1));
     for (texts, want) in
         [(&["a", "", "long enough for two words"][..], "a++long enough for two words"), (&[], "")]
     {
@@ -78,7 +80,7 @@ fn status(error: CallError) -> Status {
 /// TX-06: calls that come back, both ways, on the threads that wait.
 #[test]
 fn tx_06_nested_hidl_calls() {
-    let Some((_bench, _peer, process, toolbox)) = hw_served(1) else { return };
+    let (_bench, _peer, process, toolbox) = need!(hw_served(1));
     let own = HwToolbox::publish(&process);
     for times in [1, 2, 7, 20] {
         assert_eq!(bounce(&toolbox, &own, times).expect("bounce"), 0, "{times} times");
@@ -88,7 +90,7 @@ fn tx_06_nested_hidl_calls() {
 /// OW-02 with scattered buffers.
 #[test]
 fn ow_02_oneway_hidl_calls_keep_their_order() {
-    let Some((_bench, _peer, _process, toolbox)) = hw_served(1) else { return };
+    let (_bench, _peer, _process, toolbox) = need!(hw_served(1));
     let sent: Vec<i32> = (0..200).collect();
     for number in &sent {
         let numbers = [*number];
@@ -104,7 +106,7 @@ fn ow_02_oneway_hidl_calls_keep_their_order() {
 /// OBJ-13, OBJ-19: handles travel both ways, and every descriptor that arrives is closed.
 #[test]
 fn obj_19_handles_travel_and_are_closed() {
-    let Some((_bench, _peer, _process, toolbox)) = hw_served(1) else { return };
+    let (_bench, _peer, _process, toolbox) = need!(hw_served(1));
     let theirs = || plain(&toolbox, DESCRIPTORS).expect("count").reader().read_i32().expect("a number");
     let (before_here, before_there) = (open_descriptors(), theirs());
     // More than the brokers of earlier tests, in this process, may still have to close.
@@ -137,7 +139,7 @@ fn obj_19_handles_travel_and_are_closed() {
 /// What makes no sense is answered, or refused by the driver, and the server goes on.
 #[test]
 fn malformed_objects_are_answered() {
-    let Some((_bench, _peer, _process, toolbox)) = hw_served(1) else { return };
+    let (_bench, _peer, _process, toolbox) = need!(hw_served(1));
     let bytes = [1u8; 8];
     let vec = |count: u8| [0, 0, 0, 0, 0, 0, 0, 0, count, 0, 0, 0, 1, 0, 0, 0];
     type Write<'a> = &'a dyn for<'p> Fn(&mut HwParcel<'p>, &'p [u8]);
@@ -187,7 +189,7 @@ fn malformed_objects_are_answered() {
 /// What every object answers by itself: IBase.
 #[test]
 fn every_hidl_object_is_an_ibase() {
-    let Some((_bench, peer, process, toolbox)) = hw_served(1) else { return };
+    let (_bench, peer, process, toolbox) = need!(hw_served(1));
     let ours = HwToolbox::publish(&process);
     let own_pid = i32::try_from(std::process::id()).expect("a pid");
     for (object, pid) in [(&toolbox, peer.pid()), (&ours, own_pid)] {
@@ -216,7 +218,7 @@ fn every_hidl_object_is_an_ibase() {
 /// Objects of this process are called without the driver, with the same results.
 #[test]
 fn own_objects_are_called_in_place() {
-    let Some(bench) = bench_of(FLAVOUR) else { return };
+    let bench = need!(bench_of(FLAVOUR));
     let process = bench.hw_process();
     let own = HwToolbox::publish(&process);
     echo(&own, &[7; 100]);
@@ -231,7 +233,7 @@ fn own_objects_are_called_in_place() {
 /// The pool's threads carry the flavour's name, their number in hexadecimal.
 #[test]
 fn threads_are_named_after_the_flavour() {
-    let Some((_bench, peer, _process, toolbox)) = hw_served(1) else { return };
+    let (_bench, peer, _process, toolbox) = need!(hw_served(1));
     let reply = plain(&toolbox, THREADS).expect("threads");
     let names = reply.reader().read_str_vec().expect("names").join(" ");
     // The kernel keeps 15 characters.
@@ -242,7 +244,7 @@ fn threads_are_named_after_the_flavour() {
 /// An object of the other flavour answers in its own way, and nobody is the worse for it.
 #[test]
 fn the_other_flavour_s_calls_are_refused() {
-    let Some((_bench, _peer, process, toolbox)) = hw_served(1) else { return };
+    let (_bench, _peer, process, toolbox) = need!(hw_served(1));
     let as_aidl = Binder::from(process.context_manager().expect("not ours"));
     as_aidl.ping().expect_err("a HIDL object");
     echo(&toolbox, b"still there");

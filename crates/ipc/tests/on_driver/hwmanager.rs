@@ -3,6 +3,8 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use needs::need;
+
 use ipc::hwbinder::manager::{INTERFACES, Method, Services, Transport};
 use ipc::hwbinder::{CallError, HwParcel, Incoming, Object, Status, base};
 use ipc::{Process, ProcessOptions};
@@ -13,7 +15,7 @@ use crate::peer::{PATIENCE, eventually};
 /// An object is found under every interface of its chain, whichever way it was added.
 #[test]
 fn an_object_is_registered_under_its_whole_chain() {
-    let Some((_bench, _peer, process, services)) = hw_managed() else { return };
+    let (_bench, _peer, process, services) = need!(hw_managed());
     let object = HwToolbox::publish(&process);
     services.add("plain", &object).expect("add");
     services.add_with_chain("chain", &object).expect("addWithChain");
@@ -46,7 +48,7 @@ fn an_object_is_registered_under_its_whole_chain() {
 /// no other that serves.
 #[test]
 fn add_is_asked_back_on_the_thread_that_waits() {
-    let Some((bench, _peer, _process, _services)) = hw_managed() else { return };
+    let (bench, _peer, _process, _services) = need!(hw_managed());
     let process = Process::open(bench.context(), ProcessOptions::hwbinder()).expect("open");
     let services = Services::of(&process).expect("a manager");
     let object = HwToolbox::publish(&process);
@@ -58,7 +60,7 @@ fn add_is_asked_back_on_the_thread_that_waits() {
 /// What is there is told first, as preexisting; what comes later as it comes; then nothing.
 #[test]
 fn registrations_are_told() {
-    let Some((_bench, _peer, process, services)) = hw_managed() else { return };
+    let (_bench, _peer, process, services) = need!(hw_managed());
     let watch = |instance: &str| {
         let (tell, told) = channel();
         let callback = services.on_registration(V1_0, instance, move |interface, instance, preexisting| {
@@ -87,7 +89,7 @@ fn registrations_are_told() {
 /// The smaller calls of each version of the interface, and the casts to them.
 #[test]
 fn every_version_of_the_manager_answers() {
-    let Some((_bench, peer, process, services)) = hw_managed() else { return };
+    let (_bench, peer, process, services) = need!(hw_managed());
     for interface in INTERFACES.into_iter().chain([base::DESCRIPTOR]) {
         assert!(services.manager().is_a(interface).expect("chain"), "{interface}");
     }
@@ -126,7 +128,7 @@ fn every_version_of_the_manager_answers() {
 /// or all; null is no callback.
 #[test]
 fn client_callbacks_are_taken_back() {
-    let Some((_bench, _peer, process, services)) = hw_managed() else { return };
+    let (_bench, _peer, process, services) = need!(hw_managed());
     let object = || HwToolbox::publish(&process);
     let (first, second, callback) = (object(), object(), object());
     for (instance, service) in [("first", &first), ("second", &second), ("first", &first)] {
@@ -149,7 +151,7 @@ fn client_callbacks_are_taken_back() {
 /// An object of the parent's interface replaces what was there under the child's interface, too.
 #[test]
 fn a_new_object_replaces_all_of_the_old_one() {
-    let Some((_bench, _peer, process, services)) = hw_managed() else { return };
+    let (_bench, _peer, process, services) = need!(hw_managed());
     let newer = HwToolbox::publish(&process);
     let older = process.publish_hidl(Older);
     services.add("slot", &newer).expect("add");
@@ -176,7 +178,7 @@ impl Object for Older {
 /// A service whose process dies is forgotten under every name; what took its place is not.
 #[test]
 fn death_removes_instances() {
-    let Some((bench, _peer, process, services)) = hw_managed() else { return };
+    let (bench, _peer, process, services) = need!(hw_managed());
     let object = HwToolbox::publish(&process);
     let mut service = bench.peer("hwservice", ipc::Release::default(), 1);
     services.wait_for(V1_1, "second", PATIENCE).expect("registered").ping().expect("ping");
@@ -196,7 +198,7 @@ fn death_removes_instances() {
 /// Waiting ends, and says what for.
 #[test]
 fn a_service_that_nobody_serves_is_named() {
-    let Some((_bench, mut peer, _process, services)) = hw_managed() else { return };
+    let (_bench, mut peer, _process, services) = need!(hw_managed());
     let patience = Duration::from_millis(30);
     let error = services.wait_for(V1_0, "absent", patience).expect_err("nobody serves it");
     assert!(matches!(error, CallError::NoService { waited, .. } if waited == patience));

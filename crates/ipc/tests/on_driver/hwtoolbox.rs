@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::{Arc, Mutex};
 
+use needs::Lack;
+
 use backend::AnyContext;
 use driver::Connection;
 use ipc::hwbinder::manager::{ServiceManager, Services};
@@ -159,20 +161,20 @@ impl Bench {
 }
 
 /// A test's context, a peer with a service manager and a toolbox, and this process as its client; `None` without a driver.
-pub(crate) fn hw_managed() -> Option<(Bench, Peer, Opened, Services)> {
+pub(crate) fn hw_managed() -> Result<(Bench, Peer, Opened, Services), Lack> {
     let bench = bench_of(FLAVOUR)?;
     let peer = bench.peer("hwmanager", ipc::Release::default(), 2);
     let process = bench.hw_process();
     let services = Services::wait(&process, PATIENCE).expect("a manager");
-    Some((bench, peer, process, services))
+    Ok((bench, peer, process, services))
 }
 
 /// [`hw_managed`] with a toolbox at handle 0 instead of a manager.
-pub(crate) fn hw_served(threads: u32) -> Option<(Bench, Peer, Opened, HwBinder)> {
+pub(crate) fn hw_served(threads: u32) -> Result<(Bench, Peer, Opened, HwBinder), Lack> {
     let bench = bench_of(FLAVOUR)?;
     let peer = bench.peer("hwtoolbox", ipc::Release::default(), threads);
     let process = bench.hw_process();
     let toolbox = HwBinder::from(ipc::Binder::from(process.context_manager().expect("not ours")));
     eventually("a toolbox", || toolbox.ping().is_ok());
-    Some((bench, peer, process, toolbox))
+    Ok((bench, peer, process, toolbox))
 }

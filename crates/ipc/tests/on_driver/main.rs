@@ -2,7 +2,7 @@
 //! Not here: what needs no driver (beside the code).
 //!
 //! BINDERPERF_TEST_DRIVER says which driver: kernel (the default) or embedded. Without a usable one each
-//! test prints SKIP and the reason; with BINDERPERF_REQUIRE_DRIVER=1 in the environment that is a
+//! test is skipped with the reason; with BINDERPERF_REQUIRE=driver in the environment that is a
 //! failure. Tests take turns: a machine may have only one device, and it
 //! has one context manager.
 #![forbid(unsafe_code)]

@@ -2,6 +2,8 @@
 
 use std::sync::mpsc::channel;
 
+use needs::need;
+
 use ipc::Release;
 use ipc::binder::manager::{DESCRIPTOR, Method, Services};
 use ipc::binder::{CallError, Status};
@@ -12,7 +14,7 @@ use crate::toolbox::{self, Toolbox};
 /// add, get, check, list and the absence of a name.
 #[test]
 fn every_release_registers_and_finds() {
-    let Some(bench) = bench() else { return };
+    let bench = need!(bench());
     for release in Release::ALL {
         let mut peer = bench.peer("manager", release, 2);
         let process = bench.process(release, 2);
@@ -40,7 +42,7 @@ fn every_release_registers_and_finds() {
 /// Notifications: the present service at once, each later one, none after taking it back.
 #[test]
 fn every_release_since_11_notifies() {
-    let Some(bench) = bench() else { return };
+    let bench = need!(bench());
     for release in Release::ALL.into_iter().filter(|release| *release >= Release::Android11) {
         let mut peer = bench.peer("manager", release, 2);
         let process = bench.process(release, 2);
@@ -68,7 +70,7 @@ fn every_release_since_11_notifies() {
 /// What the newer releases added.
 #[test]
 fn the_smaller_calls() {
-    let Some((_bench, _peer, process, _toolbox)) = served(2) else { return };
+    let (_bench, _peer, process, _toolbox) = need!(served(2));
     let services = Services::of(&process).expect("a manager");
     assert!(services.is_declared("example.IDeclared/default").expect("declared"));
     assert!(!services.is_declared("example.IDeclared/other").expect("declared"));
@@ -102,7 +104,7 @@ fn the_smaller_calls() {
 /// A service whose process dies is forgotten; what replaced it before is not.
 #[test]
 fn death_removes_a_service() {
-    let Some((bench, _peer, process, toolbox)) = served(2) else { return };
+    let (bench, _peer, process, toolbox) = need!(served(2));
     let services = Services::of(&process).expect("a manager");
     for replaced in [false, true] {
         let mut service = bench.peer("service", Release::default(), 2);

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::channel;
 
+use needs::need;
+
 use ipc::binder::manager::Services;
 use ipc::{Refusal, Release};
 
@@ -13,7 +15,7 @@ use crate::toolbox::{Counted, DESCRIPTOR, DROP_ALL, KEEP, LIVING, MAKE, PING_KEP
 /// REF-08, REF-12: our object lives exactly as long as the other process holds it.
 #[test]
 fn ref_08_our_node_lives_while_they_hold_it() {
-    let Some((_bench, _peer, process, toolbox)) = served(4) else { return };
+    let (_bench, _peer, process, toolbox) = need!(served(4));
     let living = Arc::new(AtomicI32::new(0));
     for _ in 0..3 {
         let object = process.publish(Counted::new(&living));
@@ -35,7 +37,7 @@ fn ref_08_our_node_lives_while_they_hold_it() {
 /// BUF-06: what they make lives exactly as long as we hold it, through many rounds of one handle.
 #[test]
 fn buf_06_their_node_lives_while_we_hold_it() {
-    let Some((_bench, _peer, _process, toolbox)) = served(4) else { return };
+    let (_bench, _peer, _process, toolbox) = need!(served(4));
     let living = || plain(&toolbox, LIVING).expect("living").reader().read_i32().expect("a number");
     for _ in 0..5 {
         let made = plain(&toolbox, MAKE).expect("make").reader().read_binder().expect("an object");
@@ -55,7 +57,7 @@ fn buf_06_their_node_lives_while_we_hold_it() {
 /// REF-02: threads that receive and drop one handle at the same time do not disturb each other.
 #[test]
 fn ref_02_last_drop_and_new_receipt_race() {
-    let Some((_bench, _peer, process, toolbox)) = served(4) else { return };
+    let (_bench, _peer, process, toolbox) = need!(served(4));
     let living = Arc::new(AtomicI32::new(0));
     let object = process.publish(Counted::new(&living));
     std::thread::scope(|scope| {
@@ -82,7 +84,7 @@ fn ref_02_last_drop_and_new_receipt_race() {
 /// another thread, it does not take the buffer's own hold with it.
 #[test]
 fn buf_06_a_new_proxy_dropped_elsewhere_leaves_the_buffer_its_hold() {
-    let Some((_bench, _peer, _process, toolbox)) = served(4) else { return };
+    let (_bench, _peer, _process, toolbox) = need!(served(4));
     let living = || plain(&toolbox, LIVING).expect("living").reader().read_i32().expect("a number");
     let reply = plain(&toolbox, MAKE).expect("make");
     for _ in 0..3 {
@@ -99,7 +101,7 @@ fn buf_06_a_new_proxy_dropped_elsewhere_leaves_the_buffer_its_hold() {
 /// An object that comes home is the object itself, not a proxy.
 #[test]
 fn obj_06_an_object_comes_home_as_itself() {
-    let Some((_bench, _peer, process, toolbox)) = served(4) else { return };
+    let (_bench, _peer, process, toolbox) = need!(served(4));
     let services = Services::of(&process).expect("a manager");
     let living = Arc::new(AtomicI32::new(0));
     let object = process.publish(Counted::new(&living));
@@ -112,7 +114,7 @@ fn obj_06_an_object_comes_home_as_itself() {
 /// DTH-01..DTH-05: each link hears once; a link taken back does not.
 #[test]
 fn dth_03_death_is_told_once_to_each_link() {
-    let Some(bench) = bench() else { return };
+    let bench = need!(bench());
     let mut manager = bench.peer("manager", Release::default(), 4);
     let mut service = bench.peer("service", Release::default(), 4);
     let process = bench.process(Release::default(), 4);
@@ -151,7 +153,7 @@ fn dth_03_death_is_told_once_to_each_link() {
 /// A registration that is taken back before the death is not told of it.
 #[test]
 fn dth_06_links_taken_back_hear_nothing() {
-    let Some((_bench, mut peer, _process, toolbox)) = served(4) else { return };
+    let (_bench, mut peer, _process, toolbox) = need!(served(4));
     let proxy = toolbox.proxy().expect("theirs");
     let (tell, told) = channel();
     for _ in 0..3 {

@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use needs::{Lack, Need};
+
 use backend::locate::{self, Located, Wanted};
 use backend::{AnyConnection, AnyContext};
 use driver::{Context, OpenOptions};
@@ -38,13 +40,13 @@ pub(crate) struct Bench {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// The context to test on; `None`, with the reason printed, where there is none.
-pub(crate) fn bench() -> Option<Bench> {
+/// The context to test on.
+pub(crate) fn bench() -> Result<Bench, Lack> {
     bench_of("binder")
 }
 
 /// The context of a flavour to test on.
-pub(crate) fn bench_of(flavour: &str) -> Option<Bench> {
+pub(crate) fn bench_of(flavour: &str) -> Result<Bench, Lack> {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let driver = std::env::var(DRIVER).unwrap_or_else(|_| "kernel".to_owned());
     let driver = driver.parse().expect("a driver");
@@ -52,13 +54,9 @@ pub(crate) fn bench_of(flavour: &str) -> Option<Bench> {
         Ok(Located { context, .. }) => {
             let options = OpenOptions { map_size: 0, ..OpenOptions::default() };
             let first = context.open(options).expect("open");
-            Some(Bench { context, _first: first, _turn: turn })
+            Ok(Bench { context, _first: first, _turn: turn })
         }
-        Err(error) => {
-            assert!(std::env::var_os("BINDERPERF_REQUIRE_DRIVER").is_none(), "no driver: {error}");
-            println!("SKIP: {error}");
-            None
-        }
+        Err(error) => Err(Need::Driver.lacks(error)),
     }
 }
 
@@ -140,8 +138,8 @@ impl Bench {
 }
 
 /// A test's context, a peer with a manager and a toolbox, and this process as its client; `None` without a driver.
-pub(crate) fn served(threads: u32) -> Option<(Bench, Peer, Opened, Binder)> {
-    Some(served_with(bench()?, threads, &[]))
+pub(crate) fn served(threads: u32) -> Result<(Bench, Peer, Opened, Binder), Lack> {
+    Ok(served_with(bench()?, threads, &[]))
 }
 
 /// [`served`] with more variables for the peer.

@@ -7,6 +7,8 @@
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
+use needs::{Lack, Need, need};
+
 use ipc::binder::{Incoming, Parcel, Status};
 use ipc::{BackgroundGroup, BackgroundScheduling, Binder, NodeOptions};
 use sys::sched::{self, Policy};
@@ -109,21 +111,16 @@ fn at_nice<T: Send>(nice: i32, job: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Without this right nobody could come back from an inherited priority.
-fn may_inherit() -> bool {
+/// The right without which nobody could come back from an inherited priority.
+fn may_inherit() -> Result<(), Lack> {
     let may = sys::urgency::most_urgent_nice() <= -20 && sched::nice_of(0).expect("own nice") == 0;
-    if !may {
-        println!("SKIP: this needs nice 0 and the right to become more urgent (CAP_SYS_NICE)");
-    }
-    may
+    Need::Realtime.met_if(may, "nice is not 0, or no right to become more urgent (CAP_SYS_NICE)")
 }
 
 /// A manager with a toolbox whose process treats background callers so.
-fn served(how: &BackgroundScheduling) -> Option<(Bench, Peer, Opened, Binder)> {
+fn served(how: &BackgroundScheduling) -> Result<(Bench, Peer, Opened, Binder), Lack> {
     let bench = bench()?;
-    if !may_inherit() {
-        return None;
-    }
+    may_inherit()?;
     let word = match how {
         BackgroundScheduling::ByDriver => String::new(),
         BackgroundScheduling::ByThread(BackgroundGroup::Batch) => "batch".to_owned(),
@@ -131,7 +128,7 @@ fn served(how: &BackgroundScheduling) -> Option<(Bench, Peer, Opened, Binder)> {
             format!("{}:{}", foreground.display(), background.display())
         }
     };
-    Some(served_with(bench, 0, &[(BACKGROUND, &word)]))
+    Ok(served_with(bench, 0, &[(BACKGROUND, &word)]))
 }
 
 /// Names what [`served`] wants to the peer.
@@ -168,7 +165,7 @@ fn asked(peer: &Peer, object: &Binder, caller: i32) -> How {
 /// SCH-01, SCH-03: binder's nodes are served at a background caller's nice, hwbinder's at nice 0.
 #[test]
 fn background_callers_make_binders_server_background_but_not_hwbinders() {
-    let Some((_bench, peer, _process, toolbox)) = served(&BackgroundScheduling::ByDriver) else { return };
+    let (_bench, peer, _process, toolbox) = need!(served(&BackgroundScheduling::ByDriver));
     for (flavour, caller, want) in [
         (BINDER, 10, 10),
         (BINDER, 19, 19),
@@ -195,7 +192,7 @@ fn background_callers_make_binders_server_background_but_not_hwbinders() {
 /// Only objects that are published later, and without options of their own, are concerned.
 #[test]
 fn disabled_background_scheduling_changes_what_later_objects_ask_for() {
-    let Some((_bench, _peer, _process, toolbox)) = served(&BackgroundScheduling::ByDriver) else { return };
+    let (_bench, _peer, _process, toolbox) = need!(served(&BackgroundScheduling::ByDriver));
     const WITHOUT_OPTIONS: i32 = -1;
     let nice = |object: &Binder| at_nice(12, || How::ask(object, HOW, None).nice);
     let before = node(&toolbox, WITHOUT_OPTIONS);
@@ -210,7 +207,7 @@ fn disabled_background_scheduling_changes_what_later_objects_ask_for() {
 #[test]
 fn a_thread_that_cares_for_itself_serves_background_callers_as_batch() {
     let by_thread = BackgroundScheduling::ByThread(BackgroundGroup::Batch);
-    let Some((_bench, peer, _process, toolbox)) = served(&by_thread) else { return };
+    let (_bench, peer, _process, toolbox) = need!(served(&by_thread));
     let hwbinder = node(&toolbox, HWBINDER);
     for (object, caller, nice, batch) in [
         (&toolbox, 10, 10, true),
@@ -231,7 +228,7 @@ fn a_thread_that_cares_for_itself_serves_background_callers_as_batch() {
 #[test]
 fn a_nested_call_leaves_its_thread_in_the_background() {
     let by_thread = BackgroundScheduling::ByThread(BackgroundGroup::Batch);
-    let Some((_bench, peer, _process, toolbox)) = served(&by_thread) else { return };
+    let (_bench, peer, _process, toolbox) = need!(served(&by_thread));
     // Its own process serves it, by the thread that waits for this call (contract TX-06).
     let partner = node(&toolbox, BINDER);
     let inside = at_nice(14, || How::ask(&toolbox, NESTED, Some(&partner)));
@@ -307,15 +304,12 @@ impl Drop for Groups {
 /// As up to Android 7.0, with its two groups.
 #[test]
 fn a_thread_that_cares_for_itself_serves_background_callers_in_their_group() {
-    let groups = match Groups::find() {
-        Ok(groups) => groups,
-        Err(why) => return println!("SKIP: no control group can be made: {why}"),
-    };
+    let groups = need!(Groups::find().map_err(|why| Need::Cgroups.lacks(why)));
     let by_thread = BackgroundScheduling::ByThread(BackgroundGroup::Cgroups {
         foreground: groups.file(0),
         background: groups.file(1),
     });
-    let Some((_bench, peer, _process, toolbox)) = served(&by_thread) else { return };
+    let (_bench, peer, _process, toolbox) = need!(served(&by_thread));
     let hwbinder = node(&toolbox, HWBINDER);
     let is_in = |how: &How| {
         Groups::NAMES.map(|name| how.groups.contains(&format!("binderperf-{}-{name}", std::process::id())))

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use needs::need;
+
 use ipc::Binder;
 use ipc::binder::CallError;
 
@@ -23,7 +25,7 @@ fn pool_names(names: Vec<String>) -> BTreeSet<String> {
 #[test]
 fn lp_04_the_pool_grows_to_its_limit_and_no_further() {
     const LIMIT: u32 = 3;
-    let Some((_bench, peer, _process, toolbox)) = served(LIMIT) else { return };
+    let (_bench, peer, _process, toolbox) = need!(served(LIMIT));
     let all = i32::try_from(LIMIT + 1).expect("few");
     let names = || plain(&toolbox, THREADS).expect("threads").reader().read_str_vec().expect("names");
     for _round in 0..3 {
@@ -47,7 +49,7 @@ fn lp_04_the_pool_grows_to_its_limit_and_no_further() {
 /// EXT-01, EXT-02: a pool ends in order, its threads leave the driver, the process can go on calling.
 #[test]
 fn ext_01_shutdown_ends_every_pool_thread() {
-    let Some((_bench, _peer, process, toolbox)) = served(4) else { return };
+    let (_bench, _peer, process, toolbox) = need!(served(4));
     let joined = {
         let process = process.clone();
         std::thread::spawn(move || process.join_thread_pool().map_err(|error| error.to_string()))
@@ -66,7 +68,7 @@ fn ext_01_shutdown_ends_every_pool_thread() {
 /// EXT-02: a client thread that ends takes its leave; one that waits when its server dies hears it.
 #[test]
 fn ext_02_client_threads_come_and_go() {
-    let Some((_bench, mut peer, _process, toolbox)) = served(4) else { return };
+    let (_bench, mut peer, _process, toolbox) = need!(served(4));
     for _ in 0..50 {
         std::thread::scope(|scope| {
             scope.spawn(|| toolbox.ping().expect("ping"));

@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use needs::{Lack, Need, need};
+
 use super::*;
 
 /// Each shell that phones and boards have.
@@ -232,19 +234,17 @@ fn a_program_that_does_not_run_there_is_told_and_removed() {
     assert_eq!((why.exit_code(), desk.left().len()), (3, 0));
 }
 
-/// A file system with this room below a name, unmounted on drop; none where this user may not mount.
+/// A file system with this room below a name, unmounted on drop.
 struct Mounted(PathBuf);
 
 impl Mounted {
-    fn new(desk: &Desk, options: &str) -> Option<Self> {
+    fn new(desk: &Desk, options: &str) -> Result<Self, Lack> {
         let place = desk.folder.join("there");
         let words = ["-t", "tmpfs", "-o", options, "tmpfs"];
         let mounted = std::process::Command::new("mount").args(words).arg(&place).output().expect("mount");
-        if !mounted.status.success() {
-            eprintln!("SKIPPED: no file system: {}", String::from_utf8_lossy(&mounted.stderr));
-            return None;
-        }
-        Some(Self(place))
+        let why = String::from_utf8_lossy(&mounted.stderr);
+        Need::Mount.met_if(mounted.status.success(), why)?;
+        Ok(Self(place))
     }
 }
 
@@ -258,7 +258,7 @@ impl Drop for Mounted {
 fn a_full_disk_is_told_wherever_it_fills() {
     for shell in SHELLS {
         let mut desk = Desk::new();
-        let Some(_disk) = Mounted::new(&desk, "size=64k") else { return };
+        let _disk = need!(Mounted::new(&desk, "size=64k"));
         let program = desk.program(&format!("exit 0\n#{}", "x".repeat(200_000)));
         let mut device = desk.device(shell);
         device.probe().expect("there");
@@ -276,7 +276,7 @@ fn a_full_disk_is_told_wherever_it_fills() {
 fn a_folder_without_permission_to_execute_is_told() {
     for shell in SHELLS {
         let desk = Desk::new();
-        let Some(_disk) = Mounted::new(&desk, "noexec") else { return };
+        let _disk = need!(Mounted::new(&desk, "noexec"));
         let why = desk.device(shell).probe().expect_err("noexec").to_string();
         assert!(why.contains("is mounted noexec") && why.contains("TMPDIR"), "{shell:?} {why}");
     }

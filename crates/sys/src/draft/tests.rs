@@ -4,6 +4,8 @@ use std::io::Read;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
+use needs::{Lack, Need, need};
+
 use super::*;
 
 /// A folder of its own, removed on drop; a file system of its own where it was mounted.
@@ -16,16 +18,11 @@ impl Folder {
         Self(folder)
     }
 
-    /// A file system with this much room; `None`, said so, where this user may not mount one.
-    fn small(name: &str, options: &str) -> Option<Self> {
+    /// A file system with this much room.
+    fn small(name: &str, options: &str) -> Result<Self, Lack> {
         let place = Self::new(name);
-        match crate::kernel::mount("tmpfs", &place.0, options) {
-            Ok(()) => Some(place),
-            Err(why) => {
-                eprintln!("SKIPPED: no small file system: {why}");
-                None
-            }
-        }
+        crate::kernel::mount("tmpfs", &place.0, options).map_err(|why| Need::Mount.lacks(why))?;
+        Ok(place)
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -202,7 +199,7 @@ fn a_part_stands_beside_the_older_file() {
 
 #[test]
 fn a_full_disk_leaves_the_older_file() {
-    let Some(place) = Folder::small("full", "size=64k") else { return };
+    let place = need!(Folder::small("full", "size=64k"));
     let path = place.old("r.json");
     let error = write(&path, vec![b'x'; 200_000]).expect_err("it does not fit");
     assert_eq!(error.raw_os_error(), Some(crate::errno::ENOSPC));
@@ -213,7 +210,7 @@ fn a_full_disk_leaves_the_older_file() {
 
 #[test]
 fn a_folder_that_takes_no_files_has_its_file_written() {
-    let Some(place) = Folder::small("inodes", "size=1m") else { return };
+    let place = need!(Folder::small("inodes", "size=1m"));
     let path = place.old("r.json");
     let file = place.path("mounted");
     fs::write(&file, "old and long").expect("written");

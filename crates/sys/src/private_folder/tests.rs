@@ -5,6 +5,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
+use needs::{Lack, Need, need};
+
 use super::*;
 use crate::identity::set_effective_uid;
 
@@ -35,17 +37,14 @@ fn shared() -> Shared {
     Shared(shared)
 }
 
-/// Does it as the other user; none, with a note, without the right to.
-fn as_other<T: Send>(what: impl FnOnce() -> T + Send) -> Option<T> {
-    if effective_uid() != 0 {
-        println!("skipped: only root can act as another user");
-        return None;
-    }
+/// Does it as the other user.
+fn as_other<T: Send>(what: impl FnOnce() -> T + Send) -> Result<T, Lack> {
+    Need::OtherUser.met_if(effective_uid() == 0, "only root can act as another user")?;
     let acting = move || {
         set_effective_uid(OTHER).expect("root may");
         what()
     };
-    std::thread::scope(|scope| Some(scope.spawn(acting).join().expect("no panic")))
+    std::thread::scope(|scope| Ok(scope.spawn(acting).join().expect("no panic")))
 }
 
 fn name(kind: &str, number: u64) -> String {
@@ -134,7 +133,7 @@ fn nothing_of_another_user_is_opened_removed_or_waited_for() {
         crate::kernel::make_fifo(&at.join(name("left", 5))).expect("made");
         ([folder, held, free], [lock, shared_lock])
     });
-    let Some((folders, _locks)) = planted else { return };
+    let (folders, _locks) = need!(planted);
     let before = folders.each_ref().map(|path| path.metadata().expect("there").atime_nsec());
     drop(PrivateFolder::below(at, "test").expect("made beside them"));
     assert!(folders.iter().all(|path| path.join("deep/file").exists()), "each is as it was");
@@ -148,9 +147,7 @@ fn what_another_user_owns_in_ones_own_folder_stays() {
     let shared = shared();
     let mine = left(shared.path(), 1);
     let foreign = mine.join("deep/theirs");
-    if effective_uid() != 0 {
-        return println!("skipped: only root can give files to another user");
-    }
+    need!(Need::OtherUser.met_if(effective_uid() == 0, "only root can give files to another user"));
     fs::create_dir(&foreign).expect("made");
     fs::write(foreign.join("file"), "").expect("written");
     std::os::unix::fs::chown(&foreign, Some(OTHER), None).expect("root may");
@@ -176,9 +173,7 @@ fn a_folder_that_another_user_put_in_its_place_is_neither_used_nor_removed() {
         fs::create_dir(&named).expect("made");
         fs::set_permissions(&named, Permissions::from_mode(0o777)).expect("one's own");
     });
-    if swapped.is_none() {
-        return;
-    }
+    need!(swapped);
     fs::write(folder.path().join("secret"), "").expect("written");
     assert!(shared.path().join("away/secret").exists() && !named.join("secret").exists());
     drop(folder);
