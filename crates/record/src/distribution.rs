@@ -1,7 +1,11 @@
 //! The distribution of a set of samples, as a sparse histogram that a record stores.
-//! Not here: recording samples (`crate::sampler`).
+//! Not here: recording samples (`sampler`).
 //! Facts: HdrHistogram's layout: with d significant digits, values below 2·10^d (rounded up to a
 //! power of two) have a bucket each; above, buckets double in width each time values double.
+
+mod sampler;
+
+pub use sampler::Sampler;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -29,7 +33,7 @@ pub struct Distribution {
     #[serde(default)]
     pub overflow: u64,
     /// `[value, count]`, ascending: the bucket's lowest value and its number of samples. Only buckets with samples.
-    #[serde(serialize_with = "crate::render::json::on_one_line")]
+    #[serde(serialize_with = "crate::one_line::on_one_line")]
     pub buckets: Vec<(u64, u64)>,
 }
 
@@ -50,7 +54,7 @@ impl Default for Distribution {
 impl Distribution {
     /// The distribution of these samples.
     pub fn of(samples: impl IntoIterator<Item = u64>) -> Distribution {
-        let mut sampler = crate::Sampler::new();
+        let mut sampler = Sampler::new();
         samples.into_iter().for_each(|sample| sampler.record(sample));
         sampler.distribution()
     }

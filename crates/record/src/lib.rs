@@ -18,18 +18,17 @@ pub mod import;
 pub mod inversion;
 pub mod lava;
 pub mod matrix;
+mod one_line;
 pub mod permissions;
 pub mod read;
 pub mod render;
-pub mod sampler;
 pub mod schema;
 pub mod stats;
 pub mod sweep;
 pub mod verdict;
 
-pub use distribution::Distribution;
+pub use distribution::{Distribution, Sampler};
 pub use read::ReadError;
-pub use sampler::Sampler;
 pub use schema::{
     AndroidCounts, Background, BackgroundRow, Case, CaseKind, Cell, Class, ClassTotals, Clock, ClockUnit,
     Counter, CounterKind, Counters, Cpu, CpuCache, CpuLooks, Crowd, CrowdShape, Driver, DriverKind,

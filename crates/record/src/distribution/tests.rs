@@ -1,7 +1,6 @@
 //! Distributions, compared with exact answers from sorted samples.
 
 use super::*;
-use crate::sampler::Sampler;
 use fastrand::Rng;
 use hdrhistogram::Histogram;
 

@@ -105,7 +105,7 @@ pub struct Latency {
     #[serde(default)]
     pub percentiles: Option<Percentiles>,
     /// Every single time in clock units in the order of the calls, if requested.
-    #[serde(default, serialize_with = "crate::render::json::on_one_line")]
+    #[serde(default, serialize_with = "crate::one_line::on_one_line")]
     pub raw: Vec<u64>,
     /// Indices into `raw` of the calls that a fault was to delay and did not: a timer that, by the caller's clock, did not
     /// expire in the call, or a disk that, by the server's clocks, kept it working longer than waiting.
@@ -116,7 +116,7 @@ pub struct Latency {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        serialize_with = "crate::render::json::on_one_line"
+        serialize_with = "crate::one_line::on_one_line"
     )]
     pub idle: Vec<Option<u64>>,
     /// The background load, as typed, e.g. `cpu:4`; empty for none.

@@ -1,7 +1,7 @@
 //! Records samples without allocating: all memory is allocated before the first sample.
-//! Not here: the form that a record stores (`crate::distribution`).
+//! Not here: the form that a record stores (`super`).
 
-use crate::distribution::{Distribution, HIGHEST_BUCKET, SIGNIFICANT_DIGITS};
+use super::{Distribution, HIGHEST_BUCKET, SIGNIFICANT_DIGITS};
 use hdrhistogram::Histogram;
 
 /// Recorder of samples in clock units, of fixed size (about 270 KiB), for one thread.
