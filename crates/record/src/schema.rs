@@ -3,6 +3,7 @@
 //! Units: a field without a unit in its name is in the run's clock unit (`Run::clock`), or has none.
 
 mod background;
+mod calls;
 mod case;
 mod device;
 mod host;
@@ -15,6 +16,7 @@ mod stated;
 mod sweep;
 
 pub use background::{Background, BackgroundRow, Ground};
+pub use calls::{Class, ClassTotals, Miss, Percentiles};
 pub use case::{
     Case, CaseKind, Counter, CounterKind, Counters, CpuLooks, Crowd, CrowdShape, Measurement, Outcome,
     Repetition,
@@ -23,8 +25,8 @@ pub use device::{Battery, Cluster, ClusterKind, Conditions, Cooling, Device, Fre
 pub use host::{Cpu, CpuCache, Driver, DriverKind, EmbeddedSettings, Host, HostClass, Kernel};
 pub use inversion::{Inversion, InversionRow, ServedAs, Setting};
 pub use latency::{
-    AndroidCounts, Class, ClassTotals, Hop, Inheritance, LONGEST_LOAD, Latency, LatencyTest, Level, Limit,
-    MOST_RAW, Miss, Percentiles, Role, Sched, same_urgency,
+    AndroidCounts, Hop, Inheritance, LONGEST_LOAD, Latency, LatencyTest, Level, Limit, MOST_RAW, Role, Sched,
+    same_urgency,
 };
 pub use overload::{Overload, OverloadRow};
 pub use placed::{PlacedMedians, Side};

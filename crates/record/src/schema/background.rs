@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::latency::Percentiles;
+use super::calls::Percentiles;
 
 /// The experiment: a caller, its servers and CPU hogs on one CPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::latency::{Percentiles, Sched};
+use super::calls::Percentiles;
+use super::latency::Sched;
 
 /// The experiment: a real-time caller, its server and processes that hog the CPU, all on one CPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,8 +1,8 @@
 //! Results of a latency test besides times: missed deadlines, CPUs, inherited priorities.
-//! Not here: the times (`super::case`), verdicts (`crate::verdict`).
+//! Not here: the times (`super::case`), the classes of calls (`super::calls`), verdicts (`crate::verdict`).
 //! Facts: *SYNC*, *deadline* and *miss* are the words of Android's page; levels of inheritance: contract section 14.
 
-use super::placed::PlacedMedians;
+use super::calls::{Class, ClassTotals, Miss, Percentiles};
 use super::recorder::Recorder;
 use super::sweep::Sweep;
 use serde::{Deserialize, Serialize};
@@ -53,29 +53,6 @@ impl Sched {
     }
 }
 
-/// The class of a caller; an iteration has a call of each class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Class {
-    /// The thread of normal priority, `SCHED_OTHER`.
-    Other,
-    /// The real-time thread, `SCHED_FIFO` at the highest priority.
-    Fifo,
-}
-
-impl Class {
-    /// Both classes, in the order of an iteration.
-    pub const BOTH: [Class; 2] = [Class::Fifo, Class::Other];
-
-    /// The word used in documents, names of cases and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Class::Other => "other",
-            Class::Fifo => "fifo",
-        }
-    }
-}
-
 /// Results for the calls of one class in one pair, besides their times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
@@ -113,11 +90,7 @@ pub struct Latency {
     pub spared: Vec<u64>,
     /// Time of each call of `raw` in which neither side ran on a CPU, in clock units, by the clocks of their threads. A CPU
     /// that the host took is idle by these clocks and busy in a trace. `None` for a thread's first call.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        serialize_with = "crate::one_line::on_one_line"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "crate::one_line::on_one_line")]
     pub idle: Vec<Option<u64>>,
     /// The background load, as typed, e.g. `cpu:4`; empty for none.
     #[serde(default)]
@@ -164,40 +137,6 @@ impl Latency {
             android: None,
         }
     }
-}
-
-/// Exact nearest-rank percentiles of all samples, in clock units.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Percentiles {
-    /// 50th percentile.
-    pub p50: u64,
-    /// 90th percentile.
-    pub p90: u64,
-    /// 95th percentile.
-    pub p95: u64,
-    /// 99th percentile.
-    pub p99: u64,
-}
-
-impl Percentiles {
-    /// The percentiles of these samples, which it sorts; `None` without samples.
-    pub fn of(samples: &mut [u64]) -> Option<Percentiles> {
-        samples.sort_unstable();
-        let at = |percent| units::percentile(samples, percent);
-        Some(Percentiles { p50: at(50.0)?, p90: at(90.0)?, p95: at(95.0)?, p99: at(99.0)? })
-    }
-}
-
-/// Percentiles over all pairs, which cannot be computed from those of each pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClassTotals {
-    /// The class of the callers.
-    pub class: Class,
-    /// Exact percentiles of the times of all pairs, including calls of failed pairs before the failure.
-    pub percentiles: Percentiles,
-    /// Medians by placement; `None` in older records.
-    #[serde(default)]
-    pub placed: Option<PlacedMedians>,
 }
 
 /// A latency test as a whole: the part that all its cases share.
@@ -256,19 +195,6 @@ impl LatencyTest {
     pub fn word(&self) -> &str {
         if self.pinged.is_some() { "ping" } else { &self.flavour }
     }
-}
-
-/// A missed deadline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Miss {
-    /// Index of the pair.
-    pub pair: u32,
-    /// The class of the caller.
-    pub class: Class,
-    /// The iteration, from 0.
-    pub iteration: u64,
-    /// The time that the call took, in clock units.
-    pub took: u64,
 }
 
 /// A thread or process that took part in the test.
@@ -391,22 +317,4 @@ pub fn same_urgency(one: Sched, other: Sched) -> bool {
     one.policy == other.policy
         && one.priority == other.priority
         && (one.is_realtime() || one.nice == other.nice)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentiles_are_by_nearest_rank_and_exact() {
-        let mut samples: Vec<u64> = (1..=5000).rev().map(|n| n * 1001).collect();
-        let wanted = [2500, 4500, 4750, 4950].map(|n| n * 1001);
-        let found = Percentiles::of(&mut samples).expect("there are samples");
-        assert_eq!([found.p50, found.p90, found.p95, found.p99], wanted);
-        let one = Percentiles::of(&mut [7]).expect("there is one");
-        assert_eq!([one.p50, one.p90, one.p95, one.p99], [7; 4]);
-        let three = Percentiles::of(&mut [30, 10, 20]).expect("there are three");
-        assert_eq!([three.p50, three.p90, three.p95, three.p99], [20, 30, 30, 30]);
-        assert_eq!(Percentiles::of(&mut []), None);
-    }
 }

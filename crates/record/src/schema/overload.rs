@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::latency::{Class, Percentiles, Sched};
+use super::calls::{Class, Percentiles};
+use super::latency::Sched;
 
 /// The experiment: pairs of client and server on a fixed set of CPUs, all of which call at the same moments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::latency::{Class, ClassTotals, Miss};
+use super::calls::{Class, ClassTotals, Miss};
 
 /// The flight recorder of a latency test.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
