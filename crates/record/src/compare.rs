@@ -12,6 +12,7 @@ mod group;
 mod judge;
 mod metric;
 mod refusal;
+mod repetition;
 mod tail;
 
 pub use environment::Difference;

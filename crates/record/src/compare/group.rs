@@ -1,9 +1,11 @@
 //! A group of runs, and its cases as series over these runs.
 //! Not here: comparing two groups.
 
-use super::{CannotCompare, Metric};
+use super::metric::Metric;
+use super::refusal::CannotCompare;
+use super::repetition::MergedRepetition;
 use crate::Distribution;
-use crate::schema::{Case, CaseKind, CrowdShape, Figure, Measurement, Outcome, Run, Stated};
+use crate::schema::{Case, CaseKind, CrowdShape, Figure, Measurement, Outcome, Run};
 use std::collections::BTreeMap;
 
 /// Key in [`Run::context`] of runs that were measured in turns: runs with the same value are a pair.
@@ -42,16 +44,6 @@ pub(crate) struct Series {
 pub(crate) struct RunRepetitions {
     pub(super) pair: Option<String>,
     pub(super) parts: Vec<MergedRepetition>,
-}
-
-/// One repetition of a case; in a latency test, that of all pairs together.
-pub(crate) struct MergedRepetition {
-    pub(crate) samples: Distribution,
-    pub(crate) calls: u64,
-    pub(crate) real: u64,
-    pub(crate) cpu: u64,
-    /// Of another program, in place of samples.
-    pub(crate) stated: Option<Stated>,
 }
 
 /// The properties of a case that must be equal for its times to be comparable.
@@ -219,24 +211,6 @@ impl Series {
             let pair = context.into_iter().find(|(key, _)| key == PAIR_KEY).map(|(_, value)| value.clone());
             self.runs.push(RunRepetitions { pair, parts });
         }
-    }
-}
-
-impl MergedRepetition {
-    /// `None` without samples and stated figures, or if the precisions of samples differ.
-    fn of(numbers: &[&Measurement]) -> Option<MergedRepetition> {
-        let stated = numbers.iter().find_map(|one| one.stated.as_deref().copied());
-        let samples = match stated {
-            Some(_) => Distribution::default(),
-            None => Distribution::merged(numbers.iter().map(|one| &one.samples))?,
-        };
-        Some(MergedRepetition {
-            samples,
-            stated,
-            calls: numbers.iter().map(|one| one.iterations).sum(),
-            real: numbers.iter().map(|one| one.real_total).fold(0, u64::saturating_add),
-            cpu: numbers.iter().map(|one| one.cpu_total).fold(0, u64::saturating_add),
-        })
     }
 }
 

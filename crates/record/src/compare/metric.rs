@@ -1,7 +1,7 @@
 //! The metrics of a run: which of its figures is compared.
 //! Not here: comparing.
 
-use super::group::MergedRepetition;
+use super::repetition::MergedRepetition;
 use crate::Distribution;
 use crate::schema::{Figure, Run, Stated};
 use serde::{Deserialize, Serialize};
