@@ -22,6 +22,7 @@ mod overload;
 pub mod permissions;
 mod ratio;
 mod recorder;
+mod remarks;
 pub mod report;
 pub mod summary;
 pub mod targets;

@@ -2,7 +2,7 @@
 //! Not here: the verdicts (`crate::verdict`), the picture (`super::report`).
 
 use super::grid::{Row, grid};
-use super::summary::trouble;
+use super::remarks::without_numbers;
 use super::verdicts;
 use crate::schema::{Background, BackgroundRow, Run};
 use crate::verdict::{Verdict, of_background, runnable};
@@ -15,10 +15,7 @@ pub(super) fn report(run: &Run) -> String {
     let Some(experiment) = &run.background else { return String::new() };
     let row = |row: &BackgroundRow| match cells(run, row) {
         Some(cells) => Row::Numbers(cells),
-        None => {
-            let broken = run.case(&row.case).and_then(|case| case.outcomes().find_map(trouble));
-            Row::Words(row.case.clone(), broken.unwrap_or_else(|| "not run".to_owned()))
-        }
+        None => Row::Words(row.case.clone(), without_numbers(run.case(&row.case))),
     };
     let rows: Vec<Row> = experiment.rows.iter().map(row).collect();
     let told = of_background(experiment, run.clock.unit).into_iter();

@@ -8,7 +8,7 @@ mod aosp;
 pub use aosp::{PERCENTILES, exact_rate_line, exact_time_lines, training_line};
 
 use super::grid::{Row, grid};
-use super::summary::trouble;
+use super::remarks::{trouble, without_numbers};
 use crate::Distribution;
 use crate::schema::{Case, ClockUnit, Measurement, Outcome, Run};
 use crate::stats;
@@ -51,7 +51,7 @@ fn row(run: &Run, case: &Case) -> Row {
     let broken = case.outcomes().find_map(trouble);
     let samples = Distribution::merged(measured.iter().map(|numbers| &numbers.samples));
     let Some(samples) = samples else {
-        return Row::Words(case.name.clone(), broken.unwrap_or_else(|| "not run".to_owned()));
+        return Row::Words(case.name.clone(), without_numbers(Some(case)));
     };
     let of_unit = |value: f64| format!("{value:.0} {}", run.clock.unit.name());
     let percentile =

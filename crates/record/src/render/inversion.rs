@@ -2,7 +2,7 @@
 //! Not here: computing the verdict (`crate::inversion`).
 
 use super::grid::{Row, grid};
-use super::summary::trouble;
+use super::remarks::without_numbers;
 use crate::Distribution;
 use crate::inversion::{INVERTED_SHARE, LATE_BY, LATE_FACTOR, LEAST_CALLS};
 use crate::schema::{DriverKind, Inversion, InversionRow, Outcome, Run, Sched, Setting};
@@ -43,9 +43,7 @@ fn samples(run: &Run, row: &InversionRow) -> Option<Distribution> {
 
 fn line(run: &Run, row: &InversionRow) -> Row {
     let (Some(percentiles), Some(samples)) = (row.percentiles, samples(run, row)) else {
-        let case = run.case(&row.case);
-        let broken = case.and_then(|case| case.outcomes().find_map(trouble));
-        return Row::Words(row.case.clone(), broken.unwrap_or_else(|| "not run".to_owned()));
+        return Row::Words(row.case.clone(), without_numbers(run.case(&row.case)));
     };
     let of_unit = |value: u64| run.clock.unit.show(value as f64);
     let served = row.served.first().map(|most| match row.served.len() {

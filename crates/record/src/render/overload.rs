@@ -2,7 +2,7 @@
 //! Not here: the verdict (`crate::verdict`), the picture (`super::report`).
 
 use super::grid::{Row, grid};
-use super::summary::trouble;
+use super::remarks::without_numbers;
 use super::verdicts;
 use crate::schema::{Class, Overload, OverloadRow, Run};
 use crate::verdict::{of_overload, runnable};
@@ -15,10 +15,7 @@ pub(super) fn report(run: &Run) -> String {
     let Some(experiment) = &run.overload else { return String::new() };
     let row = |row: &OverloadRow| match cells(run, experiment, row) {
         Some(cells) => Row::Numbers(cells),
-        None => {
-            let broken = run.case(&row.case).and_then(|case| case.outcomes().find_map(trouble));
-            Row::Words(row.case.clone(), broken.unwrap_or_else(|| "not run".to_owned()))
-        }
+        None => Row::Words(row.case.clone(), without_numbers(run.case(&row.case))),
     };
     let rows: Vec<Row> = experiment.rows.iter().map(row).collect();
     format!(

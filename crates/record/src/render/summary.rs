@@ -12,7 +12,8 @@ use super::latency;
 use super::overload;
 use super::printable;
 use super::ratio::Controls;
-use crate::schema::{Case, CaseKind, ClockUnit, HostClass, Outcome, Repetition, Run, Severity};
+use super::remarks::{findings, incomplete, trouble, warnings, without_numbers};
+use crate::schema::{Case, CaseKind, ClockUnit, Repetition, Run};
 use std::collections::BTreeMap;
 
 const HEADS: [&str; 13] = [
@@ -64,16 +65,13 @@ pub fn summary(run: &Run, what_next: &str) -> String {
     if flavours::compares_flavours(run) {
         // The table of many clients has no row for a case without numbers.
         let without = shown.iter().filter(|case| case.mean_real().is_none());
-        notes.extend(without.map(|case| format!("{}: {}", case.name, words(case))));
+        notes.extend(without.map(|case| format!("{}: {}", case.name, without_numbers(Some(case)))));
     }
     if !controls_only {
         notes.extend(troubled_controls(run));
     }
     notes.extend(findings(run));
-    if !run.complete {
-        let reason = run.incomplete_reason.as_deref().unwrap_or("the run did not end");
-        notes.push(format!("INCOMPLETE: {reason}"));
-    }
+    notes.extend(incomplete(run).map(|reason| format!("INCOMPLETE: {reason}")));
     for part in [notes.join("\n").as_str(), what_next.trim_end()] {
         if !part.is_empty() {
             text.push('\n');
@@ -119,21 +117,6 @@ fn head(run: &Run) -> String {
     lines.iter().map(|line| printable(line).into_owned() + "\n").collect()
 }
 
-/// Reasons why the times are not reliable.
-pub(super) fn warnings(run: &Run) -> Vec<String> {
-    let mut lines = Vec::new();
-    if run.host.class == HostClass::Tcg {
-        lines.push("WARNING emulated machine: timings are not real; ratios within this run are".into());
-    }
-    if run.overloaded {
-        lines.push("WARNING more ran at once than there are CPUs: times include waiting for a CPU".into());
-    }
-    if run.tool.debug_assertions {
-        lines.push("WARNING built with debug assertions: not for comparing".into());
-    }
-    lines
-}
-
 fn placed(placement: &str) -> String {
     let (sides, chosen) = placement.split_once("; ").unwrap_or((placement, ""));
     let sides = match sides {
@@ -147,7 +130,7 @@ fn placed(placement: &str) -> String {
 
 fn row(run: &Run, case: &Case, controls: &Controls) -> Row {
     let Some(mean) = case.mean_real() else {
-        return Row::Words(case.name.clone(), words(case));
+        return Row::Words(case.name.clone(), without_numbers(Some(case)));
     };
     let of_unit = |value: f64| format!("{value:.0} {}", run.clock.unit.name());
     let samples = case.samples();
@@ -183,22 +166,6 @@ fn four_digits(value: f64) -> String {
     human(rounded, 1000.0)
 }
 
-/// The text for a case without numbers.
-fn words(case: &Case) -> String {
-    case.outcomes().next().and_then(trouble).unwrap_or_else(|| "not run".to_owned())
-}
-
-pub(super) fn trouble(outcome: &Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Measured(_) => None,
-        Outcome::Skipped { reason } => Some(format!("SKIPPED: {reason}")),
-        Outcome::Failed { reason, partial: Some(numbers) } => {
-            Some(format!("FAILED after {} iterations: {reason}", numbers.iterations))
-        }
-        Outcome::Failed { reason, partial: None } => Some(format!("FAILED: {reason}")),
-    }
-}
-
 fn table(run: &Run, rows: &[Row]) -> String {
     let mut heads = HEADS;
     if run.clock.unit == ClockUnit::Instructions {
@@ -232,16 +199,6 @@ fn troubled_controls(run: &Run) -> Vec<String> {
         count => format!("{family} ({count} times): {trouble}"),
     };
     counts.into_iter().map(note).collect()
-}
-
-pub(super) fn findings(run: &Run) -> Vec<String> {
-    let grave = run.findings.iter().filter(|finding| finding.severity >= Severity::Warning);
-    grave
-        .map(|finding| match &finding.fix {
-            Some(fix) => format!("WARNING {} ({fix})", finding.text),
-            None => format!("WARNING {}", finding.text),
-        })
-        .collect()
 }
 
 #[cfg(test)]

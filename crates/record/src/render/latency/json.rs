@@ -4,9 +4,9 @@
 //! the nanosecond; undefined values are `null`, never 0.
 
 use super::object::Object;
-use super::{Group, unit_name};
+use super::{Group, millis, spread, unit_name};
 use crate::figures::{Calls, FIGURES};
-use crate::schema::{Class, Hop, LatencyTest, Miss, Outcome, Percentiles, Role, Run, Sched};
+use crate::schema::{Class, Hop, LatencyTest, Miss, Outcome, Role, Run, Sched};
 use crate::verdict::{self, Grade, InheritanceVerdict, Served, SyncVerdict, as_expected, met, of_latency};
 
 /// Optional parts of the JSON of a latency test.
@@ -92,10 +92,6 @@ fn raw(group: &Group, class: Class) -> Vec<f64> {
     times.map(|time| millis(*time)).collect()
 }
 
-fn millis(time: u64) -> f64 {
-    time as f64 / 1e6
-}
-
 /// A share with enough digits to show one call out of the most that a test can have.
 fn plain(share: f64) -> f64 {
     (share * 1e9).round() / 1e9
@@ -119,13 +115,6 @@ fn times(calls: &Calls<'_>) -> Object {
         .beside("bst", &millis(calls.samples.min))
         .beside("miss", &misses)
         .beside("meetR", &met(misses, calls.served().calls).map(plain))
-}
-
-/// Exact percentiles.
-pub(super) fn spread(percentiles: Percentiles) -> Object {
-    let Percentiles { p50, p90, p95, p99 } = percentiles;
-    let all = [("p50", p50), ("p90", p90), ("p95", p95), ("p99", p99)];
-    all.into_iter().fold(Object::inner(), |object, (key, time)| object.beside(key, &millis(time)))
 }
 
 /// Our verdict on inheritance: `AS_EXPECTED` is less than Android requires, and as much as is promised here.

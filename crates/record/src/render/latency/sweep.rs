@@ -180,8 +180,8 @@ fn cell_object(sweep: &Sweep, cell: &Cell) -> Object {
     let curve = sweep.deadlines.iter().zip(&cell.misses).enumerate().map(on_curve);
     point_object(&cell.point, cell.class)
         .beside("calls", &cell.calls)
-        .beside("wst_ms", &(cell.worst as f64 / 1e6))
-        .beside("dis_ms", &cell.percentiles.map(super::json::spread))
+        .beside("wst_ms", &super::millis(cell.worst))
+        .beside("dis_ms", &cell.percentiles.map(super::spread))
         .beside("curve", &curve.collect::<Vec<Object>>())
         .beside("failed", &cell.failed)
 }

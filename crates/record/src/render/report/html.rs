@@ -17,7 +17,8 @@ use super::{
 };
 use crate::render::latency::{HOPS, hop_cells};
 use crate::render::recorder;
-use crate::render::summary::{summary, warnings};
+use crate::render::remarks::warnings;
+use crate::render::summary::summary;
 use crate::schema::{Finding, LatencyTest, Run};
 use crate::verdict::TestVerdicts;
 

@@ -7,7 +7,7 @@
 use super::headline::headline;
 use super::{Bundle, driver, placement, throughput, title};
 use crate::render::printable;
-use crate::render::summary::warnings;
+use crate::render::remarks::{incomplete, warnings};
 use crate::render::verdicts::table;
 use crate::schema::{Case, CaseKind, DriverKind, Finding, Outcome, Run, Setting, Severity};
 use crate::verdict::{
@@ -57,8 +57,7 @@ pub(super) fn of(run: &Run) -> Vec<TestVerdicts> {
     };
     if let Some(lost) = of_lost_broker(run) {
         tests.iter_mut().for_each(|test| put_first(&lost, test));
-    } else if !run.complete {
-        let why = run.incomplete_reason.as_deref().unwrap_or("the run did not end");
+    } else if let Some(why) = incomplete(run) {
         for test in &mut tests {
             let verdict =
                 Verdict::good("completeness", "INCOMPLETE").held_against("the whole test", "a part of it");

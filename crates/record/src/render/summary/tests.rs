@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixtures::{self, case, measured};
-use crate::schema::{Finding, Measurement};
+use crate::schema::{Finding, HostClass, Measurement, Outcome, Severity};
 
 #[test]
 fn a_whole_run() {
