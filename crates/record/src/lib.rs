@@ -10,6 +10,7 @@ pub mod checkup;
 pub mod compare;
 pub mod date;
 pub mod distribution;
+mod families;
 mod figures;
 #[cfg(test)]
 mod fixtures;

@@ -5,9 +5,8 @@
 use serde::Serialize;
 
 use crate::compare::{CannotCompare, CaseComparison, Group, Metric, Options, RatioEstimate, compare};
-use crate::render::report::{Bundle, Entry, verdicts};
 use crate::schema::{CaseKind, ClockUnit, Severity};
-use crate::verdict::Verdict;
+use crate::verdict::{Verdict, of_run};
 
 /// A kernel, and what it did in each test.
 #[derive(Clone, Debug)]
@@ -183,11 +182,8 @@ fn measured(kernel: &Kernel, group: &Group) -> Row {
         let kernel = &member.run.host.kernel;
         format!("{} {}", kernel.release, kernel.version)
     });
-    let verdicts = last.map(|member| {
-        let entry = Entry { name: member.file.clone(), run: member.run.clone() };
-        let bundle = Bundle { runs: vec![entry], ..Bundle::default() };
-        verdicts(&bundle).into_iter().flat_map(|test| test.verdicts).collect()
-    });
+    let verdicts =
+        last.map(|member| of_run(&member.run).into_iter().flat_map(|test| test.verdicts).collect());
     Row {
         kernel: kernel.name.clone(),
         release: release.unwrap_or_default(),

@@ -276,6 +276,25 @@ pub enum Severity {
 }
 
 impl Run {
+    /// The name of its test for people.
+    pub fn title(&self) -> String {
+        match &self.latency {
+            Some(test) if test.sweep.is_some() => format!("{} latency over a grid", test.flavour),
+            Some(test) => format!("{} latency", test.flavour),
+            None if self.inversion.is_some() => "priority inversion".to_owned(),
+            None if self.overload.is_some() => "real-time overload".to_owned(),
+            None if self.background.is_some() => "foreground and background".to_owned(),
+            None if self.plan.test == "throughput all" => "throughput".to_owned(),
+            None if !self.plan.test.is_empty() => self.plan.test.clone(),
+            None => "throughput".to_owned(),
+        }
+    }
+
+    /// Why it did not come to its end; `None` if it did.
+    pub fn ended_early(&self) -> Option<&str> {
+        (!self.complete).then(|| self.incomplete_reason.as_deref().unwrap_or("the run did not end"))
+    }
+
     /// A run of the current schema without cases, not yet complete.
     pub fn new(tool: Tool, started: String, plan: Plan, host: Host, clock: Clock) -> Run {
         Run {

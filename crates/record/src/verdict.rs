@@ -1,7 +1,8 @@
 //! Verdicts. Those of Android's tools on a latency test stand here: SYNC, the share of calls that met the deadline,
 //! priority inheritance. Ours hold what was measured against what was promised: [`Verdict`].
 //!
-//! - [`judged`]: the type; [`promise`]: what a driver promises of priorities; [`latency`]: a latency test; [`overload`],
+//! - [`judged`]: the type; [`of_run`]: all tests of a run, with the [`headline`] of a throughput test and what the
+//!   [`placement`] of its sides makes of it; [`promise`]: what a driver promises of priorities; [`latency`]: a latency test; [`overload`],
 //!   [`background`]: those experiments; [`lost`]: a run that lost its broker; [`from_host`]: next steps after a guest.
 //!
 //! Not here: the numbers (`crate::schema`), rendering (`crate::render`).
@@ -9,10 +10,13 @@
 
 mod background;
 mod from_host;
+mod headline;
 mod judged;
 mod latency;
 mod lost;
+mod of_run;
 mod overload;
+mod placement;
 mod promise;
 
 pub use background::of_background;
@@ -20,7 +24,8 @@ pub use from_host::ON_COMMANDS;
 pub(crate) use from_host::runnable;
 pub use judged::{Grade, TestVerdicts, Verdict};
 pub use latency::{inheritance, of_latency};
-pub(crate) use lost::of_lost_broker;
+use lost::of_lost_broker;
+pub(crate) use of_run::of_run;
 pub use overload::of_overload;
 pub use promise::{as_expected, broken};
 

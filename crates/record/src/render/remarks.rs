@@ -35,11 +35,6 @@ pub(super) fn warnings(run: &Run) -> Vec<String> {
     lines
 }
 
-/// Why the run did not come to its end; `None` if it did.
-pub(super) fn incomplete(run: &Run) -> Option<&str> {
-    (!run.complete).then(|| run.incomplete_reason.as_deref().unwrap_or("the run did not end"))
-}
-
 /// Findings that spoil numbers, each with its remedy.
 pub(super) fn findings(run: &Run) -> Vec<String> {
     let grave = run.findings.iter().filter(|finding| finding.severity >= Severity::Warning);

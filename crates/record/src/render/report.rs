@@ -7,13 +7,11 @@ mod background;
 mod chart;
 mod clusters;
 mod environment;
-mod headline;
 mod html;
 mod inversion;
 mod latency;
 mod markdown;
 mod overload;
-mod placement;
 mod reference;
 mod settings;
 mod sweep;
@@ -179,20 +177,6 @@ fn numbers(run: &Run) -> Option<(Vec<String>, Vec<Vec<String>>)> {
         Some(test) if test.sweep.is_some() => None,
         Some(test) => Some((heads().into_iter().map(str::to_owned).collect(), pair_cells(run, test))),
         None => Some(throughput::table(run)).filter(|(_, rows)| !rows.is_empty()),
-    }
-}
-
-/// The title of a run.
-fn title(run: &Run) -> String {
-    match &run.latency {
-        Some(test) if test.sweep.is_some() => format!("{} latency over a grid", test.flavour),
-        Some(test) => format!("{} latency", test.flavour),
-        None if run.inversion.is_some() => "priority inversion".to_owned(),
-        None if run.overload.is_some() => "real-time overload".to_owned(),
-        None if run.background.is_some() => "foreground and background".to_owned(),
-        None if run.plan.test == "throughput all" => "throughput".to_owned(),
-        None if !run.plan.test.is_empty() => run.plan.test.clone(),
-        None => "throughput".to_owned(),
     }
 }
 

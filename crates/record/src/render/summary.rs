@@ -12,7 +12,7 @@ use super::latency;
 use super::overload;
 use super::printable;
 use super::ratio::Controls;
-use super::remarks::{findings, incomplete, trouble, warnings, without_numbers};
+use super::remarks::{findings, trouble, warnings, without_numbers};
 use crate::schema::{Case, CaseKind, ClockUnit, Repetition, Run};
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ pub fn summary(run: &Run, what_next: &str) -> String {
         notes.extend(troubled_controls(run));
     }
     notes.extend(findings(run));
-    notes.extend(incomplete(run).map(|reason| format!("INCOMPLETE: {reason}")));
+    notes.extend(run.ended_early().map(|reason| format!("INCOMPLETE: {reason}")));
     for part in [notes.join("\n").as_str(), what_next.trim_end()] {
         if !part.is_empty() {
             text.push('\n');

@@ -52,13 +52,7 @@ pub(super) fn checks(run: &Run) -> Vec<Check> {
     if let Some(experiment) = &run.background {
         checks.extend(verdict::of_background(experiment, run.clock.unit).into_iter().map(judged));
     }
-    let outcome = if run.complete {
-        CheckOutcome::Passed
-    } else {
-        CheckOutcome::Failed(
-            run.incomplete_reason.clone().unwrap_or_else(|| "the run did not end".to_owned()),
-        )
-    };
+    let outcome = run.ended_early().map_or(CheckOutcome::Passed, |why| CheckOutcome::Failed(why.to_owned()));
     checks.push(Check { name: "complete".to_owned(), outcome, measures: Vec::new(), took_ns: 0 });
     for check in &mut checks {
         if let CheckOutcome::Failed(why) | CheckOutcome::Skipped(why) = &mut check.outcome {

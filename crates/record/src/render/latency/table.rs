@@ -6,7 +6,7 @@ use crate::figures::FIGURES;
 use crate::render::grid::{Row, grid};
 use crate::render::printable;
 use crate::render::recorder;
-use crate::render::remarks::{findings, incomplete, warnings};
+use crate::render::remarks::{findings, warnings};
 use crate::render::verdicts::lines;
 use crate::schema::{Class, Hop, LatencyTest, Miss, Run};
 use crate::verdict::{calls, of_latency};
@@ -18,7 +18,7 @@ pub(in crate::render) const HOPS: [&str; 7] = ["Hop", "caller", "idle", "served"
 pub fn table(run: &Run) -> String {
     let mut notes = warnings(run);
     notes.extend(findings(run));
-    notes.extend(incomplete(run).map(|reason| format!("INCOMPLETE: {reason}")));
+    notes.extend(run.ended_early().map(|reason| format!("INCOMPLETE: {reason}")));
     let mut text = body(run);
     if !notes.is_empty() {
         text.push('\n');

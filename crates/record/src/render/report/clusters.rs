@@ -1,7 +1,6 @@
 //! Results of a machine's clusters beside one another: the same test on its big and on its little CPUs.
 //! Not here: choosing the CPUs (`bench::placing`), records of several machines (`crate::across`).
 
-use super::title;
 use crate::schema::{Case, CaseKind, Run};
 
 /// The same test on several clusters.
@@ -69,7 +68,7 @@ fn table(group: &[&Run]) -> Beside {
         std::iter::once(case.name.clone()).chain(cells).collect()
     };
     Beside {
-        title: format!("{} on {}", title(group[0]), names.join(" beside ")),
+        title: format!("{} on {}", group[0].title(), names.join(" beside ")),
         heads,
         rows: tests.map(row).collect(),
     }

@@ -13,14 +13,14 @@ use super::reference::{self, Beside};
 use super::verdicts::{self, look_first};
 use super::{
     Bundle, Entry, Fragment, background, clusters, driver, environment, inversion, latency, numbers,
-    overload, sweep, throughput, title,
+    overload, sweep, throughput,
 };
 use crate::render::latency::{HOPS, hop_cells};
 use crate::render::recorder;
 use crate::render::remarks::warnings;
 use crate::render::summary::summary;
 use crate::schema::{Finding, LatencyTest, Run};
-use crate::verdict::TestVerdicts;
+use crate::verdict::{TestVerdicts, of_run};
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
@@ -138,9 +138,7 @@ struct Line {
 fn lines(bundle: &Bundle) -> Vec<Line> {
     let of_runs = bundle.runs.iter().enumerate();
     let anchors: Vec<(String, String)> = of_runs
-        .flat_map(|(index, entry)| {
-            verdicts::of(&entry.run).into_iter().map(move |of| (of.test, anchor(index)))
-        })
+        .flat_map(|(index, entry)| of_run(&entry.run).into_iter().map(move |of| (of.test, anchor(index))))
         .collect();
     let line = |of_test: TestVerdicts| {
         let first = anchors.iter().find(|(test, _)| *test == of_test.test);
@@ -211,14 +209,14 @@ fn part(bundle: &Bundle, index: usize, entry: &Entry) -> Part {
     let run = &entry.run;
     let mut part = Part {
         anchor: anchor(index),
-        title: title(run),
+        title: run.title(),
         file: entry.name.clone(),
         warnings: warnings(run),
         environment: environment::rows(run),
         command: run.plan.command_line.join(" "),
         ..Part::default()
     };
-    if let Some(reason) = run.incomplete_reason.as_ref().filter(|_| !run.complete) {
+    if let Some(reason) = run.ended_early() {
         part.warnings.push(format!("INCOMPLETE: {reason}"));
     }
     let table = numbers(run);

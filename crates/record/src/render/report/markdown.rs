@@ -1,7 +1,7 @@
 //! The report as Markdown, for a pull request or a mail: verdicts, numbers, findings.
 //! Not here: charts and pictures, which only the page has.
 
-use super::{Bundle, clusters, driver, look_first, numbers, title, verdicts};
+use super::{Bundle, clusters, driver, look_first, numbers, verdicts};
 use crate::render::in_markdown;
 use crate::schema::{Run, Severity};
 use crate::verdict::{TestVerdicts, Verdict};
@@ -41,7 +41,7 @@ pub fn markdown(bundle: &Bundle) -> String {
     }
     for entry in &bundle.runs {
         if let Some((heads, rows)) = numbers(&entry.run).filter(|(_, rows)| !rows.is_empty()) {
-            text += &format!("\n## {}\n", in_markdown(&title(&entry.run)));
+            text += &format!("\n## {}\n", in_markdown(&entry.run.title()));
             text += &table(&heads, &rows);
         }
     }

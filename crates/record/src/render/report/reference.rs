@@ -3,12 +3,11 @@
 //! Facts: "Performance testing" for Android 8.0: hwbinder on the kernel's driver of a phone of 2016; the latency test
 //! with 3 pairs of 5000 iterations, of which the page prints the first pair.
 
+use crate::families::{Family, families};
 use crate::figures::Calls;
 use crate::schema::{CaseKind, Class, ClockUnit, LatencyTest, Run};
 use serde::Serialize;
 use units::{byte_rate, bytes, duration};
-
-use super::throughput::{Family, families};
 
 /// Name of the page's columns and rows.
 const PHONE: &str = "phone of 2016";

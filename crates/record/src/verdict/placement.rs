@@ -1,10 +1,10 @@
 //! Where both sides of a throughput test ran, and what that says about its numbers: steadiness, jumps between payloads.
-//! Not here: the numbers (`super::throughput`).
+//! Not here: the numbers (`crate::render::report`).
 
-use super::throughput::{Family, name_of};
+use super::{Grade, Verdict};
+use crate::families::{Family, name_of};
 use crate::schema::{Case, CpuLooks, HostClass, Run};
 use crate::stats::percentile;
-use crate::verdict::{Grade, Verdict};
 
 /// Ratio of the second fastest repetition's median to the fastest's from which the fastest is not confirmed.
 const UNCONFIRMED: f64 = 1.15;
@@ -143,8 +143,8 @@ fn size(case: &Case) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::families::families;
     use crate::fixtures::{self, case, measured};
-    use crate::render::report::throughput::families;
     use crate::schema::Outcome;
 
     /// A binder case of each payload, whose repetitions take these times in ns.

@@ -1,5 +1,5 @@
 //! Headline of a throughput test: the cost of its smallest and largest payload, beside the nearest control.
-//! Not here: all payloads (`super::throughput`), whether the numbers are firm (`super::placement`).
+//! Not here: all payloads (`crate::render::report`), whether the numbers are firm (`super::placement`).
 //!
 //! Where both sides have a fixed place, the headline is the median of the fastest repetition. Other work on the machine
 //! or on its host only adds time, so the fastest repetition tells most about the driver and is nearly the same in every
@@ -7,7 +7,7 @@
 //! a ratio, because the control has luck of its own.
 
 use super::placement::{PIPE, SPIN, by_scheduler, control, sides};
-use super::throughput::Family;
+use crate::families::Family;
 use crate::schema::{Case, Run};
 use units::bytes;
 
@@ -60,8 +60,8 @@ fn beside(run: &Run, case: &Case, cost: f64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::families::families;
     use crate::fixtures::{self, case, measured};
-    use crate::render::report::throughput::families;
 
     /// A binder case of 4 B and its controls; each repetition takes as long, in ns.
     fn run(placement: &str, cases: [(&str, &[u64]); 3]) -> Run {
