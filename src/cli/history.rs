@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use record::compare::Metric;
-use record::history::{Entry, Series, csv, entries, fresh, parse, series};
+use record::history::{Entry, Series, entries, fresh, parse, series};
 use record::read::MAX_BYTES;
-use record::render::history::text;
+use record::render::history::{csv, text};
 
 use super::output::Sink;
 use super::records::{group, metrics};

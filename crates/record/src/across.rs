@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::compare::{Group, Metric};
-use crate::render::printable;
 use crate::schema::{CaseKind, ClockUnit, HostClass, Run};
 use crate::stats::median;
+use units::visible::printable;
 
 /// Fewest values among which one can stand out.
 pub const FEWEST: usize = 5;

@@ -126,10 +126,10 @@ impl Checkup {
     /// A message if the bytes are not a checkup document, or are one of an unknown version.
     pub fn from_json(bytes: &[u8]) -> Result<Checkup, String> {
         let checkup: Checkup = serde_json::from_slice(bytes).map_err(|error| {
-            format!("the checkup is damaged: {}", crate::render::printable(&error.to_string()))
+            format!("the checkup is damaged: {}", units::visible::printable(&error.to_string()))
         })?;
         if checkup.schema != SCHEMA || checkup.version != VERSION {
-            let (found, version) = (crate::render::printable(&checkup.schema), checkup.version);
+            let (found, version) = (units::visible::printable(&checkup.schema), checkup.version);
             return Err(format!(
                 "expected {SCHEMA} of version {VERSION}, found {found:?} of version {version}"
             ));

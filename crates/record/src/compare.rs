@@ -17,10 +17,10 @@ mod tail;
 
 pub use environment::Difference;
 pub use group::{Group, Member, PAIR_KEY};
-pub use judge::{Basis, RatioEstimate, Undecided, Verdict, pairs_needed};
+pub use judge::{Basis, Bounds, RatioEstimate, Undecided, Verdict, pairs_needed};
 pub use metric::Metric;
 pub use refusal::{CannotCompare, NoMatch, Unmatched};
-pub use tail::{Bounds, Tail};
+pub use tail::Tail;
 
 use crate::schema::{CaseKind, ClockUnit};
 use crate::stats::rank::holm;

@@ -5,14 +5,12 @@
 
 use crate::compare::{Group, Metric};
 use crate::date::milliseconds;
-use crate::render::csv_cell;
 use crate::schema::{ClockUnit, Run};
 use crate::stats::change::changes;
 use crate::stats::median;
 use crate::stats::rank::ranks;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// The metrics that are kept for each case.
 pub const METRICS: [Metric; 3] = [Metric::Median, Metric::P99, Metric::Mean];
@@ -90,7 +88,7 @@ pub fn environment(run: &Run) -> String {
         run.latency.as_ref().map_or(String::new(), |test| test.injected.join(" ")),
     ];
     let parts = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty());
-    crate::render::printable(&parts.collect::<Vec<_>>().join("; ")).into_owned()
+    units::visible::printable(&parts.collect::<Vec<_>>().join("; ")).into_owned()
 }
 
 impl Entry {
@@ -196,37 +194,6 @@ fn turns(entries: &[&Entry]) -> Vec<LevelChange> {
         p: change.p,
     };
     found.iter().enumerate().map(turn).collect()
-}
-
-/// The series of one environment as a table for Apache Otava: a row for each run, a column for each case and metric.
-/// Missing values are empty cells.
-#[must_use]
-pub fn csv(all: &[Series]) -> String {
-    type Row<'e> = (Option<i64>, &'e str, &'e str, &'e str);
-    let mut rows: BTreeMap<Row<'_>, BTreeMap<usize, f64>> = BTreeMap::new();
-    for (column, series) in all.iter().enumerate() {
-        for entry in &series.entries {
-            let row = (milliseconds(&entry.date), &*entry.date, &*entry.kernel, &*entry.tool);
-            let row = rows.entry(row).or_default();
-            row.insert(column, entry.value);
-        }
-    }
-    let names: Vec<String> = all.iter().map(|series| csv_cell(&column(series))).collect();
-    let mut text = format!("time,kernel,tool,{}\n", names.join(","));
-    for ((_, date, kernel, tool), values) in &rows {
-        let cells = (0..all.len()).map(|at| values.get(&at).map_or(String::new(), ToString::to_string));
-        let cells = cells.collect::<Vec<_>>().join(",");
-        let _ = writeln!(text, "{},{},{},{cells}", csv_cell(date), csv_cell(kernel), csv_cell(tool));
-    }
-    text
-}
-
-/// The column name of a series, e.g. `BM_sendVec_binder_4.median`, without characters at which Otava splits.
-#[must_use]
-pub fn column(series: &Series) -> String {
-    let plain =
-        |letter: char| if letter.is_ascii_alphanumeric() || "_.-".contains(letter) { letter } else { '_' };
-    format!("{}.{}", series.case.chars().map(plain).collect::<String>(), series.metric.name())
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub struct ImportError {
 
 impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let problem = crate::render::printable(&self.problem);
+        let problem = units::visible::printable(&self.problem);
         match self.line {
             0 => write!(f, "this output of {} makes no sense: {problem}", self.program),
             line => write!(f, "this output of {} makes no sense in line {line}: {problem}", self.program),
@@ -235,7 +235,7 @@ fn excerpt(value: &Option<Value>) -> String {
 }
 
 fn describe(bytes: &[u8], error: serde_json::Error) -> ReadError {
-    let detail = crate::render::printable(&error.to_string()).into_owned();
+    let detail = units::visible::printable(&error.to_string()).into_owned();
     match error.classify() {
         Category::Eof => ReadError::Truncated { line: error.line() },
         Category::Syntax if at_end(bytes, &error) => ReadError::Truncated { line: error.line() },

@@ -1,10 +1,10 @@
 //! Differences between the environments of two groups, and checks that their numbers are comparable.
 
 use super::{CannotCompare, Group};
-use crate::render::printable;
 use crate::schema::{ClockUnit, HostClass, Run, Severity};
 use serde::Serialize;
 use std::collections::BTreeSet;
+use units::visible::printable;
 
 /// A difference between the environments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -2,7 +2,6 @@
 //! Not here: the tests and intervals (`crate::stats`).
 
 use super::group::Series;
-use super::tail::Bounds;
 use super::{CONFIDENCE, FALSE_ALARM, Metric, Options, SEED};
 use crate::Distribution;
 use crate::stats::shift::{self, Estimate, between_groups, between_pairs, student_below, student_quantile};
@@ -17,6 +16,15 @@ const LEAST_REPETITIONS: usize = 4;
 const FINEST: f64 = 5e-4;
 /// Rounding above which values that were printed alike are not told to be equal.
 const ROUNDED: f64 = 0.01;
+
+/// An interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Bounds {
+    /// Lower bound.
+    pub low: f64,
+    /// Upper bound.
+    pub high: f64,
+}
 
 /// The data behind an interval and a probability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -5,7 +5,7 @@
 //! are single samples, taken as independent although samples of one run are not.
 
 use super::group::Series;
-use super::judge::{Basis, RatioEstimate, Verdict, decide, values};
+use super::judge::{Basis, Bounds, RatioEstimate, Verdict, decide, values};
 use super::{CONFIDENCE, Metric, Options};
 use crate::stats::median;
 use crate::stats::order::quantile_ranks;
@@ -15,15 +15,6 @@ use serde::ser::{SerializeMap, Serializer};
 const METRICS: [Metric; 3] = [Metric::P99, Metric::P999, Metric::Max];
 /// The verdict on a tail uses this multiple of the resolution: rare times vary more.
 const TAIL_FACTOR: f64 = 2.0;
-
-/// An interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Bounds {
-    /// Lower bound.
-    pub low: f64,
-    /// Upper bound.
-    pub high: f64,
-}
 
 /// The comparison of one tail figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

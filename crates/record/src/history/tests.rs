@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::fixtures;
+use crate::render::history::csv;
 use fastrand::Rng;
 
 /// One entry for each value, a day apart.

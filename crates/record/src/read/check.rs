@@ -18,7 +18,7 @@ type Problem = String;
 
 pub(super) fn run(run: &Run) -> Result<(), ReadError> {
     let inconsistent = |place: &str, problem| ReadError::Inconsistent {
-        place: crate::render::printable(place).into_owned(),
+        place: units::visible::printable(place).into_owned(),
         problem,
     };
     if run.cases.len() > MAX_CASES {

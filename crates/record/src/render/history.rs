@@ -1,10 +1,13 @@
-//! The history as text and JSON.
+//! The history as text, JSON and CSV.
 //! Not here: finding changes (`crate::history`).
 
 use super::compare::percent;
 use super::grid::{Row, grid};
-use super::printable;
+use super::{csv_cell, printable};
+use crate::date::milliseconds;
 use crate::history::Series;
+use std::collections::BTreeMap;
+use std::fmt::Write;
 
 const HEADS: [&str; 6] = ["Case", "metric", "runs", "first", "last", "now"];
 
@@ -31,6 +34,37 @@ pub fn text(all: &[Series]) -> String {
 #[must_use]
 pub fn json(all: &[Series]) -> String {
     format!("{:#}\n", serde_json::json!({ "schema": "binderperf.history", "version": 1, "series": all }))
+}
+
+/// The series of one environment as a table for Apache Otava: a row for each run, a column for each case and metric.
+/// Missing values are empty cells.
+#[must_use]
+pub fn csv(all: &[Series]) -> String {
+    type Row<'e> = (Option<i64>, &'e str, &'e str, &'e str);
+    let mut rows: BTreeMap<Row<'_>, BTreeMap<usize, f64>> = BTreeMap::new();
+    for (column, series) in all.iter().enumerate() {
+        for entry in &series.entries {
+            let row = (milliseconds(&entry.date), &*entry.date, &*entry.kernel, &*entry.tool);
+            let row = rows.entry(row).or_default();
+            row.insert(column, entry.value);
+        }
+    }
+    let names: Vec<String> = all.iter().map(|series| csv_cell(&column(series))).collect();
+    let mut text = format!("time,kernel,tool,{}\n", names.join(","));
+    for ((_, date, kernel, tool), values) in &rows {
+        let cells = (0..all.len()).map(|at| values.get(&at).map_or(String::new(), ToString::to_string));
+        let cells = cells.collect::<Vec<_>>().join(",");
+        let _ = writeln!(text, "{},{},{},{cells}", csv_cell(date), csv_cell(kernel), csv_cell(tool));
+    }
+    text
+}
+
+/// The column name of a series, e.g. `BM_sendVec_binder_4.median`, without characters at which Otava splits.
+#[must_use]
+pub fn column(series: &Series) -> String {
+    let plain =
+        |letter: char| if letter.is_ascii_alphanumeric() || "_.-".contains(letter) { letter } else { '_' };
+    format!("{}.{}", series.case.chars().map(plain).collect::<String>(), series.metric.name())
 }
 
 fn day(date: &str) -> String {
