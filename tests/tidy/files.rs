@@ -11,6 +11,9 @@ fn faults(path: &str, source: &str) -> Vec<String> {
     if !source.starts_with("//! ") && !source.starts_with("#!") {
         faults.push(format!("{path} does not begin with a header (//! ...)"));
     }
+    if path.contains("src/") && path.ends_with("/mod.rs") {
+        faults.push(format!("{path} is named mod.rs; a module's file has the module's name"));
+    }
     let lines = source.lines().count();
     if lines > MAX_LINES {
         faults.push(format!("{path} has {lines} lines, {MAX_LINES} is the limit"));
@@ -62,6 +65,7 @@ fn a_careless_file_is_noticed() {
     for (path, source, want) in [
         ("src/x.rs", "use std::io;\n", "does not begin with a header"),
         ("src/x.rs", long.as_str(), "601 lines"),
+        ("crates/vm/src/x/mod.rs", "//! X.\n", "is named mod.rs"),
         ("src/x.rs", "//! X.\nlet thread = std::thread::spawn(work);\n", "without a name"),
         ("src/x.rs", "//! X.\nstd::fs::write(path, text)?;\n", "use sys::draft"),
         ("crates/preload/src/calls.rs", "//! X.\nunsafe { call() };\n", "has unsafe code"),
