@@ -9,6 +9,8 @@
 
 mod budget;
 pub mod core;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod inline;
 mod memory;
 mod notices;
 mod serve;

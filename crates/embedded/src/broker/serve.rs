@@ -62,6 +62,10 @@ pub(super) struct Server<'t> {
     listener: OwnedFd,
     epoll: Epoll,
     turns: Turns,
+    /// Time in ms that the streams rest, if only they have messages.
+    rest_ms: i32,
+    /// Buffer for the connections with messages.
+    ready: Vec<u64>,
     listener_parked: bool,
     /// Clients that have not sent their hello yet, or are gone, with the time when their patience ends.
     silent: VecDeque<(Instant, u64)>,
@@ -98,6 +102,8 @@ impl<'t> Server<'t> {
             listener,
             epoll,
             turns: Turns::default(),
+            rest_ms: 0,
+            ready: Vec::new(),
             listener_parked: false,
             silent: VecDeque::new(),
             hello_patience,
@@ -116,14 +122,12 @@ impl<'t> Server<'t> {
 
     /// Serves until the lifetime ends.
     pub(super) fn serve(&mut self, lifetime: Lifetime) -> io::Result<()> {
-        let mut ready = Vec::new();
         let mut linger = FIRST_LINGER;
         let mut alone_since = Instant::now();
-        let mut rest_ms = 0;
         loop {
             let timeout = match lifetime {
                 Lifetime::UntilStopped if sys::stop_signal::received().is_some() => return Ok(()),
-                _ if !self.turns.is_empty() => rest_ms,
+                _ if !self.turns.is_empty() => self.rest_ms,
                 Lifetime::UntilStopped => self.before_deadline(LOOK_MS),
                 Lifetime::LastClient if !self.clients.is_empty() => self.before_deadline(-1),
                 Lifetime::LastClient => match linger.checked_sub(alone_since.elapsed()) {
@@ -131,33 +135,54 @@ impl<'t> Server<'t> {
                     None => return Ok(()),
                 },
             };
-            match self.epoll.wait(&mut ready, timeout) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                other => other?,
+            if let Some(served) = self.serve_one(timeout)? {
+                (linger, alone_since) = (LINGER, served);
             }
-            self.turns.look();
-            for token in &ready {
-                self.turns.ready(self.pid_of(*token), *token);
-            }
-            let next = self.turns.next(self.now_ns());
-            rest_ms = if let Next::Rest(ns) = next { (ns / 1_000_000) as i32 + 1 } else { 0 };
-            self.park(&ready, next);
-            let Next::Serve(pid, token) = next else {
-                self.dismiss_silent(Instant::now());
-                continue;
-            };
-            let began = Instant::now();
-            match token {
-                LISTENER => self.accept(),
-                token => self.receive(token),
-            }
-            self.unpark(token);
-            let now = Instant::now();
-            let spent = now.saturating_duration_since(began).as_nanos();
-            self.turns.spent(pid, u64::try_from(spent).unwrap_or(u64::MAX), self.now_ns());
-            self.dismiss_silent(now);
-            (linger, alone_since) = (LINGER, now);
         }
+    }
+
+    /// Serves every message that is there, and waits for none.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(super) fn serve_pending(&mut self) -> io::Result<()> {
+        loop {
+            let timeout = if self.turns.is_empty() { 0 } else { self.rest_ms };
+            if self.serve_one(timeout)?.is_none() && self.turns.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Serves the next message, for which it waits `timeout` ms at most; returns when that was done, or `None` if no
+    /// message was served.
+    fn serve_one(&mut self, timeout: i32) -> io::Result<Option<Instant>> {
+        let mut ready = std::mem::take(&mut self.ready);
+        match self.epoll.wait(&mut ready, timeout) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
+            other => other?,
+        }
+        self.turns.look();
+        for token in &ready {
+            self.turns.ready(self.pid_of(*token), *token);
+        }
+        let next = self.turns.next(self.now_ns());
+        self.rest_ms = if let Next::Rest(ns) = next { (ns / 1_000_000) as i32 + 1 } else { 0 };
+        self.park(&ready, next);
+        self.ready = ready;
+        let Next::Serve(pid, token) = next else {
+            self.dismiss_silent(Instant::now());
+            return Ok(None);
+        };
+        let began = Instant::now();
+        match token {
+            LISTENER => self.accept(),
+            token => self.receive(token),
+        }
+        self.unpark(token);
+        let now = Instant::now();
+        let spent = now.saturating_duration_since(began).as_nanos();
+        self.turns.spent(pid, u64::try_from(spent).unwrap_or(u64::MAX), self.now_ns());
+        self.dismiss_silent(now);
+        Ok(Some(now))
     }
 
     /// A timeout in ms that does not exceed the patience with the next silent client.

@@ -12,7 +12,7 @@ use driver::connection::{Connection, Exchange};
 /// Number of inputs after which both connections are reopened.
 const RENEW: u32 = 64;
 
-/// A broker and two connections that serve one input after another.
+/// A broker and two connections that serve one input after another, on the thread that made this value.
 #[derive(Debug)]
 pub struct Commands {
     stage: Stage,
@@ -23,7 +23,7 @@ pub struct Commands {
 /// Starts the broker.
 impl Default for Commands {
     fn default() -> Self {
-        Self { stage: Stage::new(), pair: None, inputs: 0 }
+        Self { stage: Stage::inline(), pair: None, inputs: 0 }
     }
 }
 

@@ -2,6 +2,7 @@
 //! other clients must not be affected.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use sys::sealed_memory::SealedMemory;
@@ -11,6 +12,7 @@ use super::requests;
 use super::source::Source;
 use super::stage::{Pair, Stage};
 use crate::broker::core::test_broker::{T1, TestBroker};
+use crate::broker::inline;
 use crate::directory;
 use crate::rpc::framing::{self, Hello, Reception};
 use crate::rpc::protocol::{Item, ProcId, Request, StateFile, ThreadKey};
@@ -99,7 +101,7 @@ fn talk(broker: &mut TestBroker, server: ProcId, client: ProcId) {
     broker.free(client, replies.expect("the honest reply arrives"));
 }
 
-/// A broker with two honest clients, while others send it any datagrams.
+/// A broker with two honest clients, while others send it any datagrams; all on the thread that made this value.
 #[derive(Debug)]
 pub struct Datagrams {
     stage: Stage,
@@ -109,7 +111,7 @@ pub struct Datagrams {
 /// Starts the broker.
 impl Default for Datagrams {
     fn default() -> Self {
-        let stage = Stage::new();
+        let stage = Stage::inline();
         let pair = stage.pair(0);
         Self { stage, pair }
     }
@@ -142,8 +144,14 @@ impl Datagrams {
                 (kind, _) => source.bytes(usize::from(kind)).to_vec(),
             };
             // The client may be disconnected at any time, and notices it late if it does not read.
-            if seqpacket::send(socket.as_fd(), &message, &fds, Wait::No).is_err() {
-                break;
+            let is_full = match seqpacket::send(socket.as_fd(), &message, &fds, Wait::No) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
+                Err(_) => break,
+                Ok(()) => false,
+            };
+            // One by one, or several at once.
+            if is_full || source.flip() {
+                inline::serve();
             }
         }
         drop(socket);
@@ -156,6 +164,7 @@ fn join(socket: &OwnedFd) -> Vec<SealedMemory> {
     let hello = Hello { context: "fuzz0".to_owned(), call_slots: true, pid: 0 };
     let (mut bytes, mut fds) = ([0; framing::RECEPTION_MAX], Vec::new());
     let welcomed = seqpacket::send(socket.as_fd(), &hello.encode(), &[], Wait::Forever)
+        .inspect(|()| inline::serve())
         .and_then(|()| seqpacket::recv(socket.as_fd(), &mut bytes, &mut fds, Wait::Forever))
         .expect("the broker answers a hello");
     let Some(Reception::Welcome { sizes, .. }) = Reception::decode(&bytes[..welcomed.bytes]) else {

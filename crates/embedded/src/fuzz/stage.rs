@@ -1,4 +1,4 @@
-//! A broker on a thread, and two connections that hold each other's handles.
+//! A broker, on a thread or without one, and two connections that hold each other's handles.
 //! Not here: the inputs.
 
 use std::sync::mpsc;
@@ -10,6 +10,7 @@ use abi::layout::{FlatBinderObject, FreezeInfo};
 use abi::{Commands, Cookie, Delivery, Handle, NodePtr, Payload, Return, Returns, TransactionFlags};
 use zerocopy::{FromBytes, IntoBytes};
 
+use crate::broker::inline::InlineBroker;
 use crate::broker::{self, Event, Lifetime};
 use crate::{EmbeddedConnection, EmbeddedContext, Settings};
 use driver::connection::{Connection, Context, Exchange, OpenOptions};
@@ -23,11 +24,14 @@ const PING: u32 = 0x676e_6970;
 pub(crate) struct Stage {
     pub(crate) context: EmbeddedContext,
     _anchor: EmbeddedConnection,
+    _inline: Option<InlineBroker>,
 }
 
 impl Stage {
+    /// A broker on a thread.
+    #[cfg_attr(not(test), expect(dead_code, reason = "fuzz targets serve their broker themselves"))]
     pub(crate) fn new() -> Self {
-        let context = EmbeddedContext::private("anchor", Settings::default()).expect("a directory");
+        let context = private();
         let directory = context.directory().to_owned();
         let (ready, listening) = mpsc::channel();
         let serve = move || {
@@ -41,8 +45,19 @@ impl Stage {
         };
         thread::spawn(serve);
         sys::patience::receive(&listening, PATIENCE).expect("a broker listens");
+        Self::with(context, None)
+    }
+
+    /// A broker that the calling thread serves, whenever it has sent something.
+    pub(crate) fn inline() -> Self {
+        let context = private();
+        let broker = InlineBroker::new(context.directory()).expect("a broker listens");
+        Self::with(context, Some(broker))
+    }
+
+    fn with(context: EmbeddedContext, inline: Option<InlineBroker>) -> Self {
         let anchor = context.open(OpenOptions::default()).expect("its first client");
-        Self { context, _anchor: anchor }
+        Self { context, _anchor: anchor, _inline: inline }
     }
 
     /// A new context with two connections that hold each other's handles.
@@ -55,6 +70,10 @@ impl Stage {
         let name = format!("fuzz{number}");
         Pair::of(&EmbeddedContext::at(self.context.directory(), &name, settings))
     }
+}
+
+fn private() -> EmbeddedContext {
+    EmbeddedContext::private("anchor", Settings::default()).expect("a directory")
 }
 
 /// Two connections with strong counts on each other's nodes.

@@ -132,12 +132,14 @@ impl BrokerConnection {
                     )),
                 }
             })?;
+        serve_inline();
         // The directory is this user's alone, and so is its broker.
         let (peer, me) = (seqpacket::peer(socket.as_fd()).map_err(ended_or)?, effective_uid());
         if peer.euid != me {
             return Err(Failed::For(format!("what listens there is user {}'s, not of user {me}", peer.euid)));
         }
         seqpacket::send(socket.as_fd(), &hello.encode(), &[], Wait::Forever).map_err(ended_or)?;
+        serve_inline();
         let seen = seqpacket::poll(socket.as_fd(), patience.as_millis() as i32).map_err(ended_or)?;
         if !seen.readable && !seen.hung_up {
             return Err(unanswered());
@@ -175,7 +177,9 @@ impl BrokerConnection {
     ) -> io::Result<()> {
         let bytes = framing::frame(thread, seq, request);
         seqpacket::send(self.socket.as_fd(), &bytes, descriptors, Wait::Forever)
-            .map_err(|error| self.or_gone(error))
+            .map_err(|error| self.or_gone(error))?;
+        serve_inline();
+        Ok(())
     }
 
     /// Sends a request that is answered on the socket ([`Request::TakeFds`], [`Request::State`],
@@ -236,6 +240,13 @@ impl BrokerConnection {
     fn or_gone(&self, error: io::Error) -> io::Error {
         if is_end(&error) { self.gone() } else { error }
     }
+}
+
+/// Lets the broker of a fuzz target, which has no thread, take what was sent to it.
+#[inline]
+fn serve_inline() {
+    #[cfg(any(test, feature = "fuzz"))]
+    crate::broker::inline::serve();
 }
 
 fn is_end(error: &io::Error) -> bool {
