@@ -4,7 +4,8 @@
 //! - [`commands`]: streams of commands. - [`protocol`]: requests to the rules, datagrams to a broker.
 //! - [`channel`]: a peer that overwrites shared memory. - [`records`]: items, rings, and payloads of call slots. -
 //!   [`scattered`]: payloads with scattered buffers.
-//! - `source`, `requests`: bytes as choices, and as requests. - `stage`: a broker, and two connections that hold each other's handles.
+//! - `source`, `requests`: bytes as choices, and as requests. - `stage`: a broker, and two connections that hold each other's handles;
+//!   `visits`: one connection and a new peer for each input.
 //!
 //! Not here: the targets (`fuzz/`). Not compiled into a shipped binary.
 
@@ -16,6 +17,7 @@ mod requests;
 mod scattered;
 mod source;
 pub(crate) mod stage;
+mod visits;
 
 #[cfg(test)]
 mod tests {

@@ -8,17 +8,18 @@ use sys::sealed_memory::SealedMemory;
 
 use super::scattered::Scattered;
 use super::source::Source;
-use super::stage::{Pair, Stage, drain, read, wait_for, write, write_with};
+use super::stage::{Pair, drain, read, wait_for, write, write_with};
+use super::visits::Visits;
 use crate::EmbeddedConnection;
 use crate::shm::{call_slot, doorbell};
 use driver::connection::{Connection, Exchange};
 
-/// A broker that serves one input after another.
+/// Inputs whose first byte is below this also overwrite the memory while the other connection sleeps.
+const ASLEEP: u8 = 16;
+
+/// A connection that serves one input after another.
 #[derive(Debug)]
-pub struct Scribbles {
-    stage: Stage,
-    inputs: u32,
-}
+pub struct Scribbles(Visits);
 
 /// Shared call slots and doorbells of each channel.
 type Shared = Vec<[SealedMemory; 2]>;
@@ -26,18 +27,18 @@ type Shared = Vec<[SealedMemory; 2]>;
 /// Starts the broker.
 impl Default for Scribbles {
     fn default() -> Self {
-        Self { stage: Stage::new(), inputs: 0 }
+        Self(Visits::new())
     }
 }
 
 impl Scribbles {
-    /// Two connections call each other through call slots while one overwrites them.
+    /// Two connections call each other through call slots while one overwrites them. Must be called on the thread that
+    /// made this value, which serves the broker too.
     ///
     /// # Panics
     /// If the other connection cannot use the broker any more, or hangs.
     pub fn run(&mut self, input: &[u8]) {
-        self.inputs += 1;
-        let pair = self.stage.pair(self.inputs);
+        let pair = self.0.next();
         for _ in 0..2 {
             round(&pair.victim, pair.to_other, &pair.other);
             round(&pair.other, pair.to_victim, &pair.victim);
@@ -45,11 +46,15 @@ impl Scribbles {
         let shared = pair.other.take_channels();
         assert!(!shared.is_empty(), "plain calls make a channel");
         let mut source = Source::new(input);
+        // Threads cost more than everything else.
+        let asleep_too = source.byte() < ASLEEP;
         while !source.is_empty() {
-            step(&pair, &shared, &mut source);
+            step(pair, &shared, &mut source);
         }
-        asleep(&pair, &shared, input);
-        settle(&pair);
+        if asleep_too {
+            asleep(pair, &shared, input);
+        }
+        settle(pair);
     }
 }
 
@@ -123,14 +128,14 @@ fn asleep(pair: &Pair, shared: &Shared, input: &[u8]) {
     pair.victim.set_nonblocking(false).expect("blocking");
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        scope.spawn(|| {
+        let scribbler = scope.spawn(|| {
             let mut source = Source::new(input);
             while !source.is_empty() && !over.load(Ordering::Relaxed) {
                 scribble(shared, &mut source);
             }
             while !over.load(Ordering::Relaxed) {
                 pair.victim.wake_readers().expect("woken");
-                thread::sleep(std::time::Duration::from_millis(1));
+                thread::park_timeout(std::time::Duration::from_millis(1));
             }
         });
         let mut commands = Commands::default();
@@ -140,6 +145,7 @@ fn asleep(pair: &Pair, shared: &Shared, input: &[u8]) {
         let mut exchange = Exchange::new(commands.as_bytes(), &mut room);
         let _ = pair.victim.write_read_uninterrupted(&mut exchange);
         over.store(true, Ordering::Relaxed);
+        scribbler.thread().unpark();
     });
     pair.victim.set_nonblocking(true).expect("non-blocking");
     pair.victim.thread_exit().expect("exits");
