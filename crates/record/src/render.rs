@@ -25,6 +25,7 @@ mod recorder;
 mod remarks;
 pub mod report;
 pub mod summary;
+mod table;
 pub mod targets;
 mod verdicts;
 

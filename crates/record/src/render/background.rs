@@ -1,47 +1,42 @@
 //! The background experiment as text: a row for each setting, and the verdicts.
 //! Not here: the verdicts (`crate::verdict`), the picture (`super::report`).
 
-use super::grid::{Row, grid};
 use super::remarks::without_numbers;
+use super::table::{Row, Table, cells};
 use super::verdicts;
 use crate::schema::{Background, BackgroundRow, Run};
 use crate::verdict::{Verdict, of_background, runnable};
 
-/// Heads of [`cells`].
-pub(super) const HEADS: [&str; 7] = ["Setting", "calls", "p50", "p99", "late", "both moves", "waits"];
-
 /// Table and verdicts; empty for other tests.
 pub(super) fn report(run: &Run) -> String {
     let Some(experiment) = &run.background else { return String::new() };
-    let row = |row: &BackgroundRow| match cells(run, row) {
-        Some(cells) => Row::Numbers(cells),
-        None => Row::Words(row.case.clone(), without_numbers(run.case(&row.case))),
-    };
-    let rows: Vec<Row> = experiment.rows.iter().map(row).collect();
     let told = of_background(experiment, run.clock.unit).into_iter();
     let told: Vec<Verdict> = told.map(|verdict| runnable(verdict, &run.host)).collect();
     let verdicts = verdicts::lines(&told);
-    format!("{}\n{}\n{verdicts}", grid(&HEADS, &rows), scene(run, experiment))
+    format!("{}\n{}\n{verdicts}", table(run, experiment).text(), scene(run, experiment))
 }
 
-/// The cells of a row; `None` without calls.
-pub(super) fn cells(run: &Run, row: &BackgroundRow) -> Option<Vec<String>> {
-    let percentiles = row.percentiles?;
+/// A row for each setting.
+pub(super) fn table(run: &Run, experiment: &Background) -> Table {
+    let heads = ["Setting", "calls", "p50", "p99", "late", "both moves", "waits"];
+    Table::new(heads).rows(experiment.rows.iter().map(|row| line(run, row)))
+}
+
+fn line(run: &Run, row: &BackgroundRow) -> Row {
+    let Some(percentiles) = row.percentiles else {
+        return Row::words(&row.case, &without_numbers(run.case(&row.case)));
+    };
     let time = |value: u64| run.clock.unit.show(value as f64);
     let beside = if row.hogs { "beside hogs" } else { "alone" };
-    Some(vec![
+    cells![
         format!("{}, {beside}", row.ground.words()),
-        row.calls.to_string(),
+        row.calls,
         time(percentiles.p50),
         time(percentiles.p99),
-        if row.hogs {
-            format!("{:.1} %", row.late as f64 * 100.0 / row.calls.max(1) as f64)
-        } else {
-            String::new()
-        },
-        row.moves.map(|moves| time(moves.p50)).unwrap_or_default(),
-        row.waits.map_or("", |waits| if waits { "YES" } else { "no" }).to_owned(),
-    ])
+        row.hogs.then(|| format!("{:.1} %", row.late as f64 * 100.0 / row.calls.max(1) as f64)),
+        row.moves.map(|moves| time(moves.p50)),
+        row.waits.map(|waits| if waits { "YES" } else { "no" }),
+    ]
 }
 
 /// The experiment in a few sentences.

@@ -7,13 +7,11 @@ mod aosp;
 
 pub use aosp::{PERCENTILES, exact_rate_line, exact_time_lines, training_line};
 
-use super::grid::{Row, grid};
 use super::remarks::{trouble, without_numbers};
+use super::table::{Row, Table, cells};
 use crate::Distribution;
 use crate::schema::{Case, ClockUnit, Measurement, Outcome, Run};
 use crate::stats;
-
-const HEADS: [&str; 8] = ["Benchmark", "calls/s", "average", "p50", "p90", "p99", "max", ""];
 
 /// Whether a run has cases with many clients.
 pub(super) fn has_crowds(run: &Run) -> bool {
@@ -37,7 +35,7 @@ pub(super) fn table(run: &Run) -> String {
         rows.push(row(run, case));
         before = Some(case);
     }
-    grid(&HEADS, &rows)
+    Table::new(["Benchmark", "calls/s", "average", "p50", "p90", "p99", "max", ""]).rows(rows).text()
 }
 
 /// The key of cases that differ only in the number of clients.
@@ -51,23 +49,22 @@ fn row(run: &Run, case: &Case) -> Row {
     let broken = case.outcomes().find_map(trouble);
     let samples = Distribution::merged(measured.iter().map(|numbers| &numbers.samples));
     let Some(samples) = samples else {
-        return Row::Words(case.name.clone(), without_numbers(Some(case)));
+        return Row::words(&case.name, &without_numbers(Some(case)));
     };
     let of_unit = |value: f64| format!("{value:.0} {}", run.clock.unit.name());
-    let percentile =
-        |percent| samples.percentile(percent).map(|value| of_unit(value as f64)).unwrap_or_default();
+    let percentile = |percent| samples.percentile(percent).map(|value| of_unit(value as f64));
     let rates: Vec<f64> = measured.iter().filter_map(|numbers| rate(numbers)).collect();
     let means: Vec<f64> = measured.iter().filter_map(|numbers| numbers.mean_real()).collect();
-    Row::Numbers(vec![
-        case.name.clone(),
-        stats::median(&rates).map(|rate| format!("{rate:.0}")).unwrap_or_default(),
-        stats::mean(&means).map(of_unit).unwrap_or_default(),
+    cells![
+        &case.name,
+        stats::median(&rates).map(|rate| format!("{rate:.0}")),
+        stats::mean(&means).map(of_unit),
         percentile(50.0),
         percentile(90.0),
         percentile(99.0),
         percentile(100.0),
-        broken.map(|_| "INCOMPLETE".to_owned()).unwrap_or_default(),
-    ])
+        broken.map(|_| "INCOMPLETE"),
+    ]
 }
 
 fn rate(numbers: &Measurement) -> Option<f64> {

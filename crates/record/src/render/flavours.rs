@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use super::grid::{Row, grid};
+use super::table::{Table, cells};
 use crate::schema::{Case, DriverKind, Measurement, Run};
 use crate::stats;
 
@@ -115,13 +115,11 @@ fn ways(figures: &Figures<'_>) -> String {
     heads.extend(["hwbinder/binder", "binder/raw", "hwbinder/raw"]);
     let row = |payload: u64| {
         let median = |word: &str| figures.median(word, payload);
-        let mut cells = vec![payload.to_string()];
-        cells.extend(WAYS.iter().map(|(word, _)| whole(median(word))));
         let [binder, hwbinder, raw] = ["binder", "binderize", "raw"].map(median);
-        cells.extend([ratio(hwbinder, binder), ratio(binder, raw), ratio(hwbinder, raw)]);
-        Row::Numbers(cells)
+        let ratios = [ratio(hwbinder, binder), ratio(binder, raw), ratio(hwbinder, raw)];
+        cells![payload].and(WAYS.iter().map(|(word, _)| whole(median(word)))).and(ratios)
     };
-    grid(&heads, &figures.payloads().into_iter().map(row).collect::<Vec<_>>())
+    Table::new(heads).rows(figures.payloads().into_iter().map(row)).text()
 }
 
 const PARTS: [&str; 10] =
@@ -137,9 +135,9 @@ fn parts(figures: &Figures<'_>) -> String {
         let memcpy = median("memcpy");
         // A copy of one or two nanoseconds is too short to serve as a unit.
         let a_copy = memcpy.filter(|memcpy| *memcpy >= LEAST_COPY);
-        Row::Numbers(vec![
-            payload.to_string(),
-            name.to_owned(),
+        cells![
+            payload,
+            name,
             whole(total),
             whole(control),
             whole(less(raw, control)),
@@ -148,10 +146,10 @@ fn parts(figures: &Figures<'_>) -> String {
             whole(growth),
             whole(memcpy),
             ratio(growth, a_copy),
-        ])
+        ]
     };
     let rows = payloads.iter().flat_map(|payload| FLAVOURS.map(|flavour| row(*payload, flavour)));
-    grid(&PARTS, &rows.collect::<Vec<_>>())
+    Table::new(PARTS).rows(rows).text()
 }
 
 fn legend(figures: &Figures<'_>) -> String {

@@ -2,14 +2,12 @@
 //! Not here: finding changes (`crate::history`).
 
 use super::compare::percent;
-use super::grid::{Row, grid};
+use super::table::{Row, Table, cells};
 use super::{csv_cell, printable};
 use crate::date::milliseconds;
 use crate::history::Series;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-
-const HEADS: [&str; 6] = ["Case", "metric", "runs", "first", "last", "now"];
 
 /// The history as text: series by environment, each followed by its changes.
 #[must_use]
@@ -21,7 +19,8 @@ pub fn text(all: &[Series]) -> String {
     for environment in environments {
         let own: Vec<&Series> = all.iter().filter(|series| series.environment == environment).collect();
         text += &format!("{}\n\n", printable(environment));
-        text += &grid(&HEADS, &own.iter().map(|series| line(series)).collect::<Vec<Row>>());
+        let heads = ["Case", "metric", "runs", "first", "last", "now"];
+        text += &Table::new(heads).rows(own.iter().map(|series| line(series))).text();
         let changes: String = own.iter().map(|series| changes(series)).collect();
         text += if changes.is_empty() { "\nNo change of any series was found.\n" } else { "\nChanges\n" };
         text += &changes;
@@ -67,22 +66,22 @@ pub fn column(series: &Series) -> String {
     format!("{}.{}", series.case.chars().map(plain).collect::<String>(), series.metric.name())
 }
 
-fn day(date: &str) -> String {
-    printable(date.get(..10).unwrap_or(date)).into_owned()
+fn day(date: &str) -> &str {
+    date.get(..10).unwrap_or(date)
 }
 
 fn line(series: &Series) -> Row {
     let (Some(first), Some(last)) = (series.entries.first(), series.entries.last()) else {
-        return Row::Words(printable(&series.case).into_owned(), "nothing".to_owned());
+        return Row::words(&series.case, "nothing");
     };
-    Row::Numbers(vec![
-        printable(&series.case).into_owned(),
-        series.metric.name().to_owned(),
-        series.entries.len().to_string(),
+    cells![
+        &series.case,
+        series.metric.name(),
+        series.entries.len(),
         day(&first.date),
         day(&last.date),
         series.unit.show(last.value),
-    ])
+    ]
 }
 
 fn changes(series: &Series) -> String {

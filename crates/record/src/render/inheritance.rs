@@ -3,8 +3,8 @@
 
 use serde_json::json;
 
-use super::grid::{Row, grid};
 use super::printable;
+use super::table::{Row, Table, cells};
 use crate::schema::{Driver, Hop, Inheritance, Level, Sched};
 
 /// The result and its driver as JSON, on one line.
@@ -22,8 +22,8 @@ pub fn table(flavour: &str, found: &Inheritance) -> String {
         level(found.expected),
         printable(&found.expected_reason)
     );
-    let rows: Vec<Row> = found.hops.iter().map(row).collect();
-    text += &grid(&["hop", "caller", "idle", "served", "expected", "as expected"], &rows);
+    let heads = ["hop", "caller", "idle", "served", "expected", "as expected"];
+    text += &Table::new(heads).rows(found.hops.iter().map(row)).text();
     for hop in found.hops.iter().filter(|hop| !hop.note.is_empty()) {
         text += &format!("{}: {}\n", printable(&hop.scene), printable(&hop.note));
     }
@@ -38,9 +38,7 @@ fn row(hop: &Hop) -> Row {
         None if hop.is_broken() => "NO",
         None => "unknown",
     };
-    let words = [short(hop.caller), short(hop.idle), known(hop.served), known(hop.expected)];
-    let name = [printable(&hop.scene).into_owned()];
-    Row::Numbers(name.into_iter().chain(words).chain([verdict.to_owned()]).collect())
+    cells![&hop.scene, short(hop.caller), short(hop.idle), known(hop.served), known(hop.expected), verdict]
 }
 
 /// The effective parameters of a policy: `fifo 99`, `nice -5`.

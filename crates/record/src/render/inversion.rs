@@ -1,20 +1,17 @@
 //! The priority-inversion experiment as text: a row for each setting, distributions, and the verdict.
 //! Not here: computing the verdict (`crate::inversion`).
 
-use super::grid::{Row, grid};
 use super::remarks::without_numbers;
+use super::table::{Row, Table, cells};
 use crate::Distribution;
 use crate::inversion::{INVERTED_SHARE, LATE_BY, LATE_FACTOR, LEAST_CALLS};
 use crate::schema::{DriverKind, Inversion, InversionRow, Outcome, Run, Sched, Setting};
 
-const HEADS: [&str; 10] =
-    ["Setting", "calls", "p50", "p90", "p95", "p99", "max", "late", "served as", "inversion"];
-
 /// Table, distributions and verdict; empty for other tests.
 pub fn report(run: &Run) -> String {
     let Some(experiment) = &run.inversion else { return String::new() };
-    let rows: Vec<Row> = experiment.rows.iter().map(|row| line(run, row)).collect();
-    let mut text = grid(&HEADS, &rows);
+    let heads = ["Setting", "calls", "p50", "p90", "p95", "p99", "max", "late", "served as", "inversion"];
+    let mut text = Table::new(heads).rows(experiment.rows.iter().map(|row| line(run, row))).text();
     text += &distributions(run, experiment);
     text.push('\n');
     text += &words(run, experiment);
@@ -43,7 +40,7 @@ fn samples(run: &Run, row: &InversionRow) -> Option<Distribution> {
 
 fn line(run: &Run, row: &InversionRow) -> Row {
     let (Some(percentiles), Some(samples)) = (row.percentiles, samples(run, row)) else {
-        return Row::Words(row.case.clone(), without_numbers(run.case(&row.case)));
+        return Row::words(&row.case, &without_numbers(run.case(&row.case)));
     };
     let of_unit = |value: u64| run.clock.unit.show(value as f64);
     let served = row.served.first().map(|most| match row.served.len() {
@@ -57,18 +54,18 @@ fn line(run: &Run, row: &InversionRow) -> Row {
         (_, Some(false)) => "no",
         (_, None) => "?",
     };
-    Row::Numbers(vec![
-        row.case.clone(),
-        row.calls.to_string(),
+    cells![
+        &row.case,
+        row.calls,
         of_unit(percentiles.p50),
         of_unit(percentiles.p90),
         of_unit(percentiles.p95),
         of_unit(percentiles.p99),
         of_unit(samples.max),
         format!("{:.1} %", percent(row.late, row.calls)),
-        served.unwrap_or_default(),
-        verdict.to_owned(),
-    ])
+        served,
+        verdict,
+    ]
 }
 
 fn percent(part: u64, whole: u64) -> f64 {

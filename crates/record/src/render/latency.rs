@@ -12,7 +12,7 @@ pub use json::{Options, json};
 pub use table::table;
 
 use object::Object;
-pub(super) use table::{HOPS, body, heads, hop_cells, pair_cells};
+pub(super) use table::{body, hops, pairs};
 
 use crate::figures::Calls;
 use crate::schema::{Case, Class, ClockUnit, LatencyTest, Outcome, Percentiles, Role, Run, Sched};

@@ -1,47 +1,47 @@
 //! The overload experiment as text: a row for each class and number of pairs, and the verdict.
 //! Not here: the verdict (`crate::verdict`), the picture (`super::report`).
 
-use super::grid::{Row, grid};
 use super::remarks::without_numbers;
+use super::table::{Row, Table, cells};
 use super::verdicts;
 use crate::schema::{Class, Overload, OverloadRow, Run};
 use crate::verdict::{of_overload, runnable};
 
-/// Heads of [`cells`].
-pub(super) const HEADS: [&str; 7] = ["Pairs", "calls", "p50", "p99", "max", "missed", "must miss"];
-
 /// Table and verdict; empty for other tests.
 pub(super) fn report(run: &Run) -> String {
     let Some(experiment) = &run.overload else { return String::new() };
-    let row = |row: &OverloadRow| match cells(run, experiment, row) {
-        Some(cells) => Row::Numbers(cells),
-        None => Row::Words(row.case.clone(), without_numbers(run.case(&row.case))),
-    };
-    let rows: Vec<Row> = experiment.rows.iter().map(row).collect();
     format!(
         "{}\n{}\n{}",
-        grid(&HEADS, &rows),
+        table(run, experiment).text(),
         scene(run, experiment),
         verdicts::lines(&[runnable(of_overload(experiment), &run.host)])
     )
 }
 
-/// The cells of a row; `None` without calls.
-pub(super) fn cells(run: &Run, experiment: &Overload, row: &OverloadRow) -> Option<Vec<String>> {
-    let percentiles = row.percentiles?;
-    let most = run.case(&row.case).and_then(|case| case.samples()).map_or(0, |samples| samples.max);
+/// A row for each class and number of pairs.
+pub(super) fn table(run: &Run, experiment: &Overload) -> Table {
+    let heads = ["Pairs", "calls", "p50", "p99", "max", "missed", "must miss"];
+    Table::new(heads).rows(experiment.rows.iter().map(|row| line(run, experiment, row)))
+}
+
+fn line(run: &Run, experiment: &Overload, row: &OverloadRow) -> Row {
+    let case = run.case(&row.case);
+    let Some((percentiles, missed)) = row.percentiles.zip(row.missed()) else {
+        return Row::words(&row.case, &without_numbers(case));
+    };
+    let most = case.and_then(|case| case.samples()).map_or(0, |samples| samples.max);
     let time = |value: u64| run.clock.unit.show(value as f64);
     let kind = if row.class == Class::Fifo { "real-time" } else { "ordinary" };
-    let must = (row.class == Class::Fifo).then(|| format!("{:.1} %", experiment.expected(row.pairs) * 100.0));
-    Some(vec![
+    let share = |share: f64| format!("{:.1} %", share * 100.0);
+    cells![
         units::counted(row.pairs.into(), &format!("{kind} pair")),
-        row.calls.to_string(),
+        row.calls,
         time(percentiles.p50),
         time(percentiles.p99),
         time(most),
-        format!("{:.1} %", row.missed()? * 100.0),
-        must.unwrap_or_default(),
-    ])
+        share(missed),
+        (row.class == Class::Fifo).then(|| share(experiment.expected(row.pairs))),
+    ]
 }
 
 /// The experiment in two sentences.

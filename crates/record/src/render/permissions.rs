@@ -1,49 +1,45 @@
 //! Permissions of a machine, as a table.
 //! Not here: the document (`crate::permissions`).
 
-use super::printable;
-use crate::permissions::{Permission, Permissions};
+use super::table::{Row, Table, cells};
+use crate::permissions::{Permission, Permissions, TestPermission};
 
 /// The whole text: the machine, what was tried, what each test can do.
 pub fn text(permissions: &Permissions) -> String {
     let Permissions { machine, tried, tests, denials } = permissions;
-    let mut text = String::from("This machine\n");
-    text += &table(machine.iter().map(of_permission));
-    text += "\nIs it allowed?\n";
-    text += &table(tried.iter().map(of_permission));
-    text += "\nWhat can run\n";
-    text += &table(tests.iter().map(|test| {
+    let test = |test: &TestPermission| {
         let instead = test.instead.as_ref().map_or(String::new(), |instead| format!("; instead: {instead}"));
-        [test.test.clone(), test.answer.name().to_owned(), format!("needs {}{instead}", test.needs)]
-    }));
+        cells![&test.test, test.answer.name(), format!("needs {}{instead}", test.needs)]
+    };
+    let mut parts = vec![
+        table("This machine", machine.iter().map(of_permission)),
+        table("Is it allowed?", tried.iter().map(of_permission)),
+        table("What can run", tests.iter().map(test)),
+    ];
     match denials.as_deref() {
-        None => text += "\nDenials of SELinux meanwhile cannot be told: the kernel's log cannot be read.\n",
+        None => parts.push(
+            "Denials of SELinux meanwhile cannot be told: the kernel's log cannot be read.\n".to_owned(),
+        ),
         Some([]) => {}
         Some(denials) => {
-            text += "\nDenied by SELinux meanwhile\n";
-            text.extend(denials.iter().map(|line| format!("  {}\n", printable(line))));
+            parts.push(table("Denied by SELinux meanwhile", denials.iter().map(|line| cells![line])))
         }
     }
-    text
+    parts.join("\n")
 }
 
-fn of_permission(permission: &Permission) -> [String; 3] {
-    [permission.what.clone(), permission.answer.name().to_owned(), permission.why.clone()]
+fn of_permission(permission: &Permission) -> Row {
+    cells![&permission.what, permission.answer.name(), &permission.why]
 }
 
-/// Lines with two aligned columns and free text behind them.
-fn table(rows: impl Iterator<Item = [String; 3]>) -> String {
-    let rows: Vec<[String; 3]> = rows.map(|row| row.map(|cell| printable(&cell).into_owned())).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let (first, second) = (width(0), width(1));
-    let line = |[what, answer, why]: &[String; 3]| format!("  {what:<first$}  {answer:<second$}  {why}");
-    rows.iter().map(|row| line(row).trim_end().to_owned() + "\n").collect()
+fn table(title: &str, rows: impl Iterator<Item = Row>) -> String {
+    Table::of_words(["", "", ""]).titled(title).indented(2).rows(rows).text()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::permissions::{Answer, TestPermission};
+    use crate::permissions::Answer;
 
     #[test]
     fn each_row_has_its_answer_and_reason() {

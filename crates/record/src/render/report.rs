@@ -26,8 +26,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::imported;
-use super::latency::{heads, pair_cells};
+use super::table::Table;
+use super::{imported, latency::pairs};
 use crate::checkup::{self, Check, Checkup};
 use crate::schema::{Finding, Run, Severity};
 use crate::verdict::Grade;
@@ -162,22 +162,19 @@ impl Bundle {
     }
 }
 
-/// Heads and rows of the numbers of a run; `None` if it has no such table.
-fn numbers(run: &Run) -> Option<(Vec<String>, Vec<Vec<String>>)> {
-    if let Some(experiment) = &run.overload {
-        return Some(overload::table(run, experiment));
-    }
-    if let Some(experiment) = &run.background {
-        return Some(background::table(run, experiment));
-    }
-    if run.imported.is_some() {
-        return Some(imported::table(run));
-    }
-    match &run.latency {
-        Some(test) if test.sweep.is_some() => None,
-        Some(test) => Some((heads().into_iter().map(str::to_owned).collect(), pair_cells(run, test))),
-        None => Some(throughput::table(run)).filter(|(_, rows)| !rows.is_empty()),
-    }
+/// The numbers of a run; `None` if it has no such table.
+fn numbers(run: &Run) -> Option<Table> {
+    let table = match &run.latency {
+        _ if run.imported.is_some() => imported::table(run),
+        Some(test) if test.sweep.is_some() => return None,
+        Some(test) => pairs(run, test),
+        None => match (&run.overload, &run.background) {
+            (Some(experiment), _) => super::overload::table(run, experiment),
+            (None, Some(experiment)) => super::background::table(run, experiment),
+            (None, None) => throughput::table(run),
+        },
+    };
+    Some(table).filter(|table| !table.is_empty())
 }
 
 /// The driver of a run in words.

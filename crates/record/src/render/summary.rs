@@ -5,7 +5,6 @@ use super::background;
 use super::crowd;
 use super::flavours;
 use super::gbench::human;
-use super::grid::{Row, grid};
 use super::imported;
 use super::inversion;
 use super::latency;
@@ -13,6 +12,7 @@ use super::overload;
 use super::printable;
 use super::ratio::Controls;
 use super::remarks::{findings, trouble, warnings, without_numbers};
+use super::table::{Row, Table, cells};
 use crate::schema::{Case, CaseKind, ClockUnit, Repetition, Run};
 use std::collections::BTreeMap;
 
@@ -58,8 +58,7 @@ pub fn summary(run: &Run, what_next: &str) -> String {
     } else if flavours::compares_flavours(run) {
         text += &flavours::tables(run);
     } else {
-        let rows: Vec<Row> = shown.iter().map(|case| row(run, case, &controls)).collect();
-        text += &table(run, &rows);
+        text += &table(run, shown.iter().map(|case| row(run, case, &controls))).text();
     }
     let mut notes: Vec<String> = shown.iter().flat_map(|case| partly_failed(case)).collect();
     if flavours::compares_flavours(run) {
@@ -130,34 +129,31 @@ fn placed(placement: &str) -> String {
 
 fn row(run: &Run, case: &Case, controls: &Controls) -> Row {
     let Some(mean) = case.mean_real() else {
-        return Row::Words(case.name.clone(), without_numbers(Some(case)));
+        return Row::words(&case.name, &without_numbers(Some(case)));
     };
     let of_unit = |value: f64| format!("{value:.0} {}", run.clock.unit.name());
     let samples = case.samples();
     let percentile = |percent| {
         let value = samples.as_ref().and_then(|samples| samples.percentile(percent));
-        value.map(|value| of_unit(value as f64)).unwrap_or_default()
+        value.map(|value| of_unit(value as f64))
     };
     let iterations = case.measurements().map(|numbers| numbers.iterations);
     let rate = (run.clock.unit == ClockUnit::Ns && case.payload_bytes > 0 && mean > 0.0)
         .then(|| four_digits(case.payload_bytes as f64 * 1e9 / mean));
-    let mut cells = vec![
-        case.name.clone(),
+    let median = case.median_real().unwrap_or(mean);
+    let ratios: BTreeMap<String, f64> = controls.ratios(case, median).collect();
+    let ratio = |head: &&str| ratios.get(&head.replace(' ', "_")).map(|ratio| format!("{ratio:.2}"));
+    cells![
+        &case.name,
         of_unit(mean),
-        case.mean_cpu().map(of_unit).unwrap_or_default(),
-        iterations.fold(0, u64::saturating_add).to_string(),
-        rate.unwrap_or_default(),
+        case.mean_cpu().map(of_unit),
+        iterations.fold(0, u64::saturating_add),
+        rate,
         percentile(50.0),
         percentile(99.0),
         percentile(100.0),
-    ];
-    let median = case.median_real().unwrap_or(mean);
-    let ratios: BTreeMap<String, f64> = controls.ratios(case, median).collect();
-    cells.extend(HEADS[FIRST_RATIO..].iter().map(|head| {
-        let ratio = ratios.get(&head.replace(' ', "_"));
-        ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default()
-    }));
-    Row::Numbers(cells)
+    ]
+    .and(HEADS[FIRST_RATIO..].iter().map(ratio))
 }
 
 /// A number with four significant digits, e.g. `1.164M`.
@@ -166,12 +162,12 @@ fn four_digits(value: f64) -> String {
     human(rounded, 1000.0)
 }
 
-fn table(run: &Run, rows: &[Row]) -> String {
+fn table(run: &Run, rows: impl Iterator<Item = Row>) -> Table {
     let mut heads = HEADS;
     if run.clock.unit == ClockUnit::Instructions {
         (heads[1], heads[2]) = ("Instructions", "CPU");
     }
-    grid(&heads, rows)
+    Table::new(heads).rows(rows)
 }
 
 /// Failed repetitions of cases that have numbers from others.

@@ -1,8 +1,8 @@
 //! One command on several machines, side by side: how it ended, and the medians of what it measured.
 //! Not here: comparing two groups of runs (`super::compare`).
 
-use super::grid::{Row, grid};
 use super::printable;
+use super::table::{Cell, Table, cells};
 use crate::compare::{Group, Metric};
 use crate::schema::{CaseKind, Run};
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub fn targets(columns: &[Column]) -> String {
     let mut fact = |name: &str, of: fn(&Run) -> Option<String>| {
         for (at, column) in columns.iter().enumerate() {
             if let Some(text) = column.runs.iter().find_map(|(_, run)| of(run)) {
-                figures.put(name.to_owned(), at, printable(&text).into_owned());
+                figures.put(name.to_owned(), at, text);
             }
         }
     };
@@ -75,20 +75,16 @@ pub fn targets(columns: &[Column]) -> String {
     };
     let left = all.len() - shown.len();
     let row = |name: &String| {
-        let cell = |at| figures.cells.get(&(name.clone(), at)).cloned().unwrap_or_else(|| "-".to_owned());
-        Row::Numbers(std::iter::once(name.clone()).chain((0..columns.len()).map(cell)).collect())
+        let cell = |at| figures.cells.get(&(name.clone(), at)).map_or(Cell::from("-"), Cell::from);
+        cells![name].and((0..columns.len()).map(cell))
     };
-    let ended = columns.iter().map(|column| printable(&column.ended).into_owned());
-    let mut rows = vec![Row::Numbers(std::iter::once("ended".to_owned()).chain(ended).collect())];
-    rows.extend(facts.iter().chain(shown).map(row));
-    let targets = columns.iter().map(|column| printable(&column.target).into_owned());
-    let heads: Vec<String> = std::iter::once("Target".to_owned()).chain(targets).collect();
-    let mut text = grid(&heads, &rows);
-    if left > 0 {
-        text +=
-            &format!("{} more: binderperf compare A B, of two records\n", units::counted(left as u64, "row"));
-    }
-    text
+    let more =
+        || format!("{} more: binderperf compare A B, of two records", units::counted(left as u64, "row"));
+    Table::new(["Target"].into_iter().chain(columns.iter().map(|column| column.target.as_str())))
+        .rows([cells!["ended"].and(columns.iter().map(|column| &column.ended))])
+        .rows(facts.iter().chain(shown).map(row))
+        .notes((left > 0).then(more))
+        .text()
 }
 
 fn is_number(word: &str) -> bool {

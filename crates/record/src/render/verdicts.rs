@@ -2,27 +2,18 @@
 //! Not here: judging (`crate::verdict`, `super::report`), HTML.
 
 use super::printable;
+use super::table::{Table, cells};
 use crate::verdict::{TestVerdicts, Verdict};
 
 /// A row for each verdict, with all columns to the left, as they hold text.
 pub(super) fn table(tests: &[TestVerdicts]) -> String {
-    let heads = ["Test", "", "Verdict", "Measured (expected)"].map(str::to_owned);
     let rows = tests.iter().flat_map(|test| {
         test.verdicts.iter().enumerate().map(|(at, verdict)| {
             let name = if at == 0 { test.test.as_str() } else { "" };
-            let numbers = numbers(verdict);
-            [name, verdict.grade.name(), &verdict.words, &numbers].map(|cell| printable(cell).into_owned())
+            cells![name, verdict.grade.name(), &verdict.words, numbers(verdict)]
         })
     });
-    let rows: Vec<[String; 4]> = [heads].into_iter().chain(rows).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let (first, second, third) = (width(0), width(1), width(2));
-    let row = |[test, grade, words, measured]: &[String; 4]| {
-        let line = format!("{test:<first$}  {grade:<second$}  {words:<third$}  {measured}");
-        line.trim_end().to_owned() + "\n"
-    };
-    let rule = "-".repeat(first + second + third + width(3) + 6) + "\n";
-    row(&rows[0]) + &rule + &rows[1..].iter().map(row).collect::<String>()
+    Table::of_words(["Test", "", "Verdict", "Measured (expected)"]).rows(rows).text()
 }
 
 /// The measured value, and the expected one.

@@ -2,7 +2,7 @@
 //! Not here: a latency test of one point (`super::table`, `super::json`).
 
 use super::object::Object;
-use crate::render::grid::{Row, grid};
+use crate::render::table::{Row, Table, cells};
 use crate::schema::{Cell, Class, LatencyTest, Point, Run, Sweep};
 use crate::sweep::{Sustained, met_at_least, sustained};
 use crate::verdict::met;
@@ -47,25 +47,24 @@ pub(super) fn table(run: &Run, sweep: &Sweep) -> String {
         rows.push(row(run, cell));
         before = Some(point);
     }
-    let text = grid(&heads, &rows);
+    let text = Table::new(heads).rows(rows).text();
     let found = sustained(sweep);
     if found.is_empty() { text } else { text + "\n" + &sustained_table(run, sweep, &found) }
 }
 
 fn row(run: &Run, cell: &Cell) -> Row {
     let percentile = |pick: fn(crate::Percentiles) -> u64| {
-        cell.percentiles.map(|percentiles| run.clock.unit.show(pick(percentiles) as f64)).unwrap_or_default()
+        cell.percentiles.map(|percentiles| run.clock.unit.show(pick(percentiles) as f64))
     };
-    let mut cells = vec![
+    cells![
         format!("{} {}", cell.point.name(), cell.class.name()),
-        cell.calls.to_string(),
+        cell.calls,
         percentile(|percentiles| percentiles.p50),
         percentile(|percentiles| percentiles.p99),
         run.clock.unit.show(cell.worst as f64),
-    ];
-    cells.extend(cell.misses.iter().map(|misses| share(*misses, cell.calls)));
-    cells.push(cell.failed.as_ref().map(|_| "INCOMPLETE".to_owned()).unwrap_or_default());
-    Row::Numbers(cells)
+    ]
+    .and(cell.misses.iter().map(|misses| share(*misses, cell.calls)))
+    .and([cell.failed.as_ref().map(|_| "INCOMPLETE")])
 }
 
 /// The share that met the deadline, rounded down to four digits: never 1 after a miss.
@@ -84,11 +83,10 @@ fn sustained_table(run: &Run, sweep: &Sweep, found: &[Sustained]) -> String {
     heads.extend(sweep.deadlines.iter().map(|deadline| run.clock.unit.show_round(*deadline as f64)));
     let row = |of_one: &[Sustained]| {
         let name = of_one.first().map(|at| format!("{} {}", at.point.name(), at.class.name()));
-        Row::Numbers(name.into_iter().chain(of_one.iter().map(rate)).collect())
+        cells![name].and(of_one.iter().map(rate))
     };
-    let rows: Vec<Row> =
-        found.chunk_by(|one, next| one.point == next.point && one.class == next.class).map(row).collect();
-    grid(&heads, &rows)
+    let rows = found.chunk_by(|one, next| one.point == next.point && one.class == next.class).map(row);
+    Table::new(heads).rows(rows).text()
         + &format!(
             "Of all pairs and both classes together; a rate is sustained if at least {} % of the calls of this class meet\n\
              the deadline, with a confidence of {} % (Wilson, one-sided). Times count from the intended start.\n",

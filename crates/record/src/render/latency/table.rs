@@ -3,16 +3,13 @@
 
 use super::{Group, short};
 use crate::figures::FIGURES;
-use crate::render::grid::{Row, grid};
 use crate::render::printable;
 use crate::render::recorder;
 use crate::render::remarks::{findings, warnings};
+use crate::render::table::{Cell, Look, Row, Table, cells};
 use crate::render::verdicts::lines;
 use crate::schema::{Class, Hop, LatencyTest, Miss, Run};
 use crate::verdict::{calls, of_latency};
-
-/// Column heads of the hops of inheritance.
-pub(in crate::render) const HOPS: [&str; 7] = ["Hop", "caller", "idle", "served", "expected", "", ""];
 
 /// The whole text: a row for each pair and class and for all pairs, then verdicts and failures.
 pub fn table(run: &Run) -> String {
@@ -27,18 +24,12 @@ pub fn table(run: &Run) -> String {
     text + &notes.collect::<String>()
 }
 
-/// Column heads of the rows of pairs and classes.
-pub(in crate::render) fn heads() -> Vec<&'static str> {
-    let figures = FIGURES.iter().filter_map(|figure| figure.head);
-    ["Calls"].into_iter().chain(figures).chain([""]).collect()
-}
-
 /// The text without the parts that `summary` prints for every run.
 pub(in crate::render) fn body(run: &Run) -> String {
     let Some(test) = &run.latency else { return "the run is not a latency test\n".to_owned() };
     let mut text = match &test.sweep {
         Some(sweep) => super::sweep::table(run, sweep),
-        None => pairs(run, test),
+        None => pairs(run, test).text(),
     };
     text.push('\n');
     text += &settings(run, test);
@@ -46,8 +37,7 @@ pub(in crate::render) fn body(run: &Run) -> String {
     text += &lines(&of_latency(run, test));
     if !test.inheritance.hops.is_empty() {
         text.push('\n');
-        let hops = test.inheritance.hops.iter().map(|hop| Row::Numbers(hop_cells(test, hop)));
-        text += &grid(&HOPS, &hops.collect::<Vec<_>>());
+        text += &hops(test).text();
     }
     let troubles = troubles(run, test);
     if !troubles.is_empty() {
@@ -58,18 +48,9 @@ pub(in crate::render) fn body(run: &Run) -> String {
 }
 
 /// A row for each pair and class, and for all pairs if there are several.
-fn pairs(run: &Run, test: &LatencyTest) -> String {
-    grid(&heads(), &rows(run, test))
-}
-
-/// The rows of pairs and classes as bare cells, for [`heads`]; text in place of numbers is one cell.
-pub(in crate::render) fn pair_cells(run: &Run, test: &LatencyTest) -> Vec<Vec<String>> {
-    let cells = |row| match row {
-        Row::Numbers(cells) => Some(cells),
-        Row::Words(name, words) => Some(vec![name, words]),
-        Row::Rule(_) => None,
-    };
-    rows(run, test).into_iter().filter_map(cells).collect()
+pub(in crate::render) fn pairs(run: &Run, test: &LatencyTest) -> Table {
+    let figures = FIGURES.iter().filter_map(|figure| figure.head);
+    Table::new(["Calls"].into_iter().chain(figures).chain([""])).rows(rows(run, test))
 }
 
 fn rows(run: &Run, test: &LatencyTest) -> Vec<Row> {
@@ -95,12 +76,12 @@ fn row(run: &Run, test: &LatencyTest, group: &Group, class: Class) -> Option<Row
     let Some(calls) = group.calls(class, test) else {
         group.of_class(class).next()?;
         let reason = if trouble.is_empty() { "no calls".to_owned() } else { trouble.join("; ") };
-        return Some(Row::Words(name, reason));
+        return Some(Row::words(name, &reason));
     };
     let figures = FIGURES.iter().filter(|figure| figure.head.is_some());
     let figures = figures.map(|figure| figure.cell(&calls, run.clock.unit));
     let incomplete = if trouble.is_empty() { "" } else { "INCOMPLETE" };
-    Some(Row::Numbers([name].into_iter().chain(figures).chain([incomplete.to_owned()]).collect()))
+    Some(cells![name].and(figures).and([incomplete]))
 }
 
 /// The settings of the rows.
@@ -141,23 +122,28 @@ fn brief<'r>(test: &LatencyTest, reason: &'r str) -> &'r str {
     if known { "no real-time caller" } else { reason }
 }
 
-/// The cells of a hop, for [`HOPS`].
-pub(in crate::render) fn hop_cells(test: &LatencyTest, hop: &Hop) -> Vec<String> {
+/// A row for each hop of inheritance.
+pub(in crate::render) fn hops(test: &LatencyTest) -> Table {
+    let hops = test.inheritance.hops.iter().map(|hop| of_hop(test, hop));
+    Table::new(["Hop", "caller", "idle", "served", "expected", "", ""]).rows(hops)
+}
+
+fn of_hop(test: &LatencyTest, hop: &Hop) -> Row {
     let known = |sched: Option<crate::Sched>| sched.map_or("-".to_owned(), short);
-    let words = match hop.as_expected() {
-        Some(true) => "as expected",
-        Some(false) => "UNEXPECTED",
-        None if hop.is_broken() => "BROKEN",
-        None => "",
+    let word = match hop.as_expected() {
+        Some(true) => Cell::from("as expected"),
+        Some(false) => Cell::from("UNEXPECTED").look(Look::Bad),
+        None if hop.is_broken() => Cell::from("BROKEN").look(Look::Bad),
+        None => Cell::default(),
     };
-    vec![
-        printable(&hop.scene).into_owned(),
+    cells![
+        &hop.scene,
         short(hop.caller),
         short(hop.idle),
         known(hop.served),
         known(hop.expected),
-        words.to_owned(),
-        printable(brief(test, &hop.note)).into_owned(),
+        word,
+        brief(test, &hop.note),
     ]
 }
 

@@ -3,7 +3,7 @@
 
 use super::chart::Chart;
 use super::settings::{Line, by_setting};
-use crate::render::background::{HEADS, cells, scene};
+use crate::render::background::scene;
 use crate::schema::{Background, Ground, Percentiles, Run};
 
 /// A chart of the median and the 99th percentile of a call in each setting; `None` without calls.
@@ -25,11 +25,6 @@ pub(super) fn chart(run: &Run, experiment: &Background) -> Option<Chart> {
         scene(run, experiment).trim_end()
     );
     by_setting(run, &["nobody", "server", "moves", "caller"], &lines, caption)
-}
-
-/// Heads and rows of the table: those with calls.
-pub(super) fn table(run: &Run, experiment: &Background) -> (Vec<String>, Vec<Vec<String>>) {
-    (HEADS.map(str::to_owned).into(), experiment.rows.iter().filter_map(|row| cells(run, row)).collect())
 }
 
 #[cfg(test)]

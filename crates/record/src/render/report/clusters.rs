@@ -1,15 +1,8 @@
 //! Results of a machine's clusters beside one another: the same test on its big and on its little CPUs.
 //! Not here: choosing the CPUs (`bench::placing`), records of several machines (`crate::across`).
 
+use crate::render::table::{Table, cells};
 use crate::schema::{Case, CaseKind, Run};
-
-/// The same test on several clusters.
-#[derive(Debug)]
-pub(super) struct Beside {
-    pub(super) title: String,
-    pub(super) heads: Vec<String>,
-    pub(super) rows: Vec<Vec<String>>,
-}
 
 /// The clusters of a run, and the cpuset if one was chosen; `None` where none was.
 fn clusters(run: &Run) -> Option<&str> {
@@ -31,7 +24,7 @@ fn are_alike(one: &Run, other: &Run) -> bool {
 }
 
 /// Every test that ran on several clusters. Of two runs on the same one the first is shown.
-pub(super) fn beside(runs: &[&Run]) -> Vec<Beside> {
+pub(super) fn beside(runs: &[&Run]) -> Vec<Table> {
     let mut groups: Vec<Vec<&Run>> = Vec::new();
     for run in runs.iter().copied().filter(|run| clusters(run).is_some()) {
         match groups.iter_mut().find(|group| are_alike(group[0], run)) {
@@ -43,7 +36,7 @@ pub(super) fn beside(runs: &[&Run]) -> Vec<Beside> {
     groups.iter().filter(|group| group.len() > 1).map(|group| table(group)).collect()
 }
 
-fn table(group: &[&Run]) -> Beside {
+fn table(group: &[&Run]) -> Table {
     let names: Vec<&str> = group.iter().filter_map(|run| clusters(run)).collect();
     let mut heads = vec!["case".to_owned()];
     heads.extend(names.iter().map(|name| (*name).to_owned()));
@@ -64,14 +57,10 @@ fn table(group: &[&Run]) -> Beside {
             (Some(first), Some(median)) if first > 0.0 => format!("{:.2}x", median / first),
             _ => "-".to_owned(),
         };
-        let cells = found.iter().map(cell).chain(found.iter().skip(1).map(ratio));
-        std::iter::once(case.name.clone()).chain(cells).collect()
+        cells![&case.name].and(found.iter().map(cell)).and(found.iter().skip(1).map(ratio))
     };
-    Beside {
-        title: format!("{} on {}", group[0].title(), names.join(" beside ")),
-        heads,
-        rows: tests.map(row).collect(),
-    }
+    let title = format!("{} on {}", group[0].title(), names.join(" beside "));
+    Table::new(heads).titled(title).rows(tests.map(row))
 }
 
 /// The case of a run that has this one's name.
@@ -99,12 +88,14 @@ mod tests {
         let (big, little) = (run("same; big", &[(4, 2000), (8, 3000)]), run("same; little", &[(4, 5000)]));
         let shown = beside(&[&big, &run("same", &[(4, 1000)]), &little, &big]);
         let [beside] = shown.as_slice() else { panic!("one table: {shown:?}") };
-        assert!(beside.title.ends_with(" on big beside little"), "{}", beside.title);
-        assert_eq!(beside.heads, ["case", "big", "little", "little / big"]);
-        assert_eq!(beside.rows.len(), 2);
-        assert!(beside.rows[0][1].starts_with("2.00 us") && beside.rows[0][2].starts_with("5.00 us"));
-        assert_eq!(beside.rows[0][3], "2.50x");
-        assert_eq!(beside.rows[1][2..], ["-", "-"], "what the other did not measure");
+        assert!(beside.title().ends_with(" on big beside little"), "{}", beside.title());
+        let text = beside.markdown();
+        assert!(text.contains("\n| case | big | little | little / big |\n"), "{text}");
+        assert!(text.contains("/4 | 2.00 us, p99 2.00 us | 5.00 us, p99 5.00 us | 2.50x |\n"), "{text}");
+        assert!(
+            text.contains("/8 | 3.00 us, p99 3.00 us | - | - |\n"),
+            "what the other did not measure: {text}"
+        );
     }
 
     #[test]

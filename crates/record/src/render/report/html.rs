@@ -9,16 +9,17 @@ use page::TemplateError;
 use serde::Serialize;
 
 use super::chart::Chart;
-use super::reference::{self, Beside};
+use super::reference;
 use super::verdicts::{self, look_first};
 use super::{
     Bundle, Entry, Fragment, background, clusters, driver, environment, inversion, latency, numbers,
     overload, sweep, throughput,
 };
-use crate::render::latency::{HOPS, hop_cells};
+use crate::render::latency::hops;
 use crate::render::recorder;
 use crate::render::remarks::warnings;
 use crate::render::summary::summary;
+use crate::render::table::Table;
 use crate::schema::{Finding, LatencyTest, Run};
 use crate::verdict::{TestVerdicts, of_run};
 
@@ -34,19 +35,18 @@ struct Part {
     file: String,
     warnings: Vec<String>,
     chart: Option<Chart>,
-    heads: Vec<String>,
-    rows: Vec<Vec<String>>,
-    /// Titles over the columns, each with its number of columns.
-    groups: Vec<(&'static str, usize)>,
+    /// The numbers as HTML.
+    numbers: Option<String>,
     /// Terms of the table, with their meanings.
     terms: Vec<(&'static str, &'static str)>,
-    beside: Option<Beside>,
+    /// Title and HTML of the numbers beside others.
+    beside: Option<(String, String)>,
     inheritance: Option<String>,
     /// Cost of the flight recorder, or why there was none.
     recorder: Option<String>,
     slow: Vec<SlowCall>,
-    hop_heads: Vec<&'static str>,
-    hops: Vec<Vec<String>>,
+    /// The hops of inheritance as HTML.
+    hops: Option<String>,
     /// The run as text, if it has no better representation.
     text: Option<String>,
     environment: Vec<(&'static str, String)>,
@@ -68,8 +68,8 @@ struct SlowCall {
 pub fn html(bundle: &Bundle) -> Result<String, TemplateError> {
     let first = bundle.runs.first().map(|entry| &entry.run);
     let checks = |verdict| bundle.checkup.as_ref().map(|checkup| checkup.of(verdict).count());
-    let mut parts: Vec<Part> =
-        bundle.runs.iter().enumerate().map(|(index, entry)| part(bundle, index, entry)).collect();
+    let parts = bundle.runs.iter().enumerate().map(|(index, entry)| part(bundle, index, entry));
+    let mut parts: Vec<Part> = parts.collect::<Result<_, _>>()?;
     let warnings = common_warnings(&mut parts);
     let findings = bundle.findings();
     let doctor = !findings.is_empty() || bundle.checkup.is_some();
@@ -78,7 +78,9 @@ pub fn html(bundle: &Bundle) -> Result<String, TemplateError> {
     });
     let pictures = pictures.collect();
     let runs: Vec<&Run> = bundle.runs.iter().map(|entry| &entry.run).collect();
-    parts.splice(0..0, clusters::beside(&runs).into_iter().enumerate().map(of_clusters));
+    let of_clusters: Vec<Part> =
+        clusters::beside(&runs).iter().enumerate().map(of_clusters).collect::<Result<_, _>>()?;
+    parts.splice(0..0, of_clusters);
     let values = Values {
         head: first.map(head),
         warnings,
@@ -186,9 +188,14 @@ fn head(run: &Run) -> String {
 }
 
 /// The part with the same test on several clusters.
-fn of_clusters((index, beside): (usize, clusters::Beside)) -> Part {
-    let clusters::Beside { title, heads, rows } = beside;
-    Part { anchor: format!("clusters-{}", index + 1), title, heads, rows, ..Part::default() }
+fn of_clusters((index, table): (usize, &Table)) -> Result<Part, TemplateError> {
+    let title = table.title().to_owned();
+    let numbers = Some(labelled(table, &title)?);
+    Ok(Part { anchor: format!("clusters-{}", index + 1), title, numbers, ..Part::default() })
+}
+
+fn labelled(numbers: &Table, title: &str) -> Result<String, TemplateError> {
+    numbers.html(&format!("{title}, numbers"))
 }
 
 fn slow_calls(bundle: &Bundle, run: &Run, test: &LatencyTest) -> Vec<SlowCall> {
@@ -205,7 +212,7 @@ fn slow_calls(bundle: &Bundle, run: &Run, test: &LatencyTest) -> Vec<SlowCall> {
     slow.collect()
 }
 
-fn part(bundle: &Bundle, index: usize, entry: &Entry) -> Part {
+fn part(bundle: &Bundle, index: usize, entry: &Entry) -> Result<Part, TemplateError> {
     let run = &entry.run;
     let mut part = Part {
         anchor: anchor(index),
@@ -220,16 +227,17 @@ fn part(bundle: &Bundle, index: usize, entry: &Entry) -> Part {
         part.warnings.push(format!("INCOMPLETE: {reason}"));
     }
     let table = numbers(run);
+    let mut beside = None;
     match &run.latency {
         Some(test) if test.sweep.is_none() => {
             part.chart = latency::chart(run, test);
             part.terms = latency::terms();
-            part.beside = reference::latencies(run, test);
+            beside = reference::latencies(run, test);
             part.inheritance = Some(inheritance(test));
             part.recorder = recorder::cost(run, test);
             part.slow = slow_calls(bundle, run, test);
-            part.hop_heads = HOPS.to_vec();
-            part.hops = test.inheritance.hops.iter().map(|hop| hop_cells(test, hop)).collect();
+            let hops = Some(hops(test)).filter(|hops| !hops.is_empty());
+            part.hops = hops.map(|hops| hops.html("hops")).transpose()?;
         }
         None if run.overload.is_some() => {
             part.chart = run.overload.as_ref().and_then(|experiment| overload::chart(run, experiment));
@@ -239,8 +247,7 @@ fn part(bundle: &Bundle, index: usize, entry: &Entry) -> Part {
         }
         None if table.is_some() => {
             part.chart = throughput::chart(run);
-            part.groups = throughput::groups(run);
-            part.beside = reference::rates(run);
+            beside = reference::rates(run);
         }
         Some(test) => {
             part.chart = test.sweep.as_ref().and_then(|of_test| sweep::chart(run, of_test));
@@ -251,8 +258,13 @@ fn part(bundle: &Bundle, index: usize, entry: &Entry) -> Part {
             part.text = Some(summary(run, ""));
         }
     }
-    (part.heads, part.rows) = table.unwrap_or_default();
-    part
+    part.numbers = table.map(|table| labelled(&table, &part.title)).transpose()?;
+    if let Some(table) = beside {
+        let title = table.title().to_owned();
+        let html = table.html(&format!("{}, {title}", part.title))?;
+        part.beside = Some((title, html));
+    }
+    Ok(part)
 }
 
 /// The measured and the promised level, with the evidence.

@@ -3,6 +3,7 @@
 
 use super::{Bundle, clusters, driver, look_first, numbers, verdicts};
 use crate::render::in_markdown;
+use crate::render::table::{Table, cells};
 use crate::schema::{Run, Severity};
 use crate::verdict::{TestVerdicts, Verdict};
 
@@ -26,25 +27,19 @@ pub fn markdown(bundle: &Bundle) -> String {
     let row = |test: &TestVerdicts, verdict: &Verdict| {
         let Verdict { words, measured, expected, .. } = verdict;
         let why = verdict.explanation().unwrap_or_default();
-        [&test.test, words, measured, expected, &why].map(String::clone).to_vec()
+        cells![&test.test, words, measured, expected, why]
     };
     let rows = tests.iter().flat_map(|test| test.verdicts.iter().map(|verdict| row(test, verdict)));
-    let heads = ["test", "verdict", "measured", "expected", "why, and what next"].map(str::to_owned);
-    text += &table(&heads, &rows.collect::<Vec<_>>());
+    let heads = ["test", "verdict", "measured", "expected", "why, and what next"];
+    let table = Table::of_words(heads).rows(rows);
+    text += &Some(table).filter(|table| !table.is_empty()).map_or(String::new(), |table| table.markdown());
     if let Some(look) = look_first(bundle) {
         text += &format!("\n**Look first at** {}\n", in_markdown(&look));
     }
     let runs: Vec<&Run> = bundle.runs.iter().map(|entry| &entry.run).collect();
-    for beside in clusters::beside(&runs) {
-        text += &format!("\n## {}\n", in_markdown(&beside.title));
-        text += &table(&beside.heads, &beside.rows);
-    }
-    for entry in &bundle.runs {
-        if let Some((heads, rows)) = numbers(&entry.run).filter(|(_, rows)| !rows.is_empty()) {
-            text += &format!("\n## {}\n", in_markdown(&entry.run.title()));
-            text += &table(&heads, &rows);
-        }
-    }
+    let of_runs = runs.iter().filter_map(|run| Some(numbers(run)?.titled(run.title())));
+    let tables: Vec<Table> = clusters::beside(&runs).into_iter().chain(of_runs).collect();
+    text += &tables.iter().map(Table::markdown).collect::<String>();
     let findings = bundle.findings();
     if !findings.is_empty() {
         text += "\n## What affects these numbers\n\n";
@@ -59,12 +54,4 @@ pub fn markdown(bundle: &Bundle) -> String {
         text += &format!("- {severity}: {}{fix}\n", in_markdown(&finding.text));
     }
     text
-}
-
-fn table(heads: &[String], rows: &[Vec<String>]) -> String {
-    let line = |cells: &[String]| {
-        format!("| {} |\n", cells.iter().map(|cell| in_markdown(cell)).collect::<Vec<_>>().join(" | "))
-    };
-    let rule = format!("|{}\n", "---|".repeat(heads.len()));
-    format!("\n{}{rule}{}", line(heads), rows.iter().map(|row| line(row)).collect::<String>())
 }

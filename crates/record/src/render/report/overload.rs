@@ -2,7 +2,7 @@
 //! Not here: its table as text (`crate::render::overload`).
 
 use super::chart::{Chart, Dot, Series, Tick, label, percent};
-use crate::render::overload::{HEADS, cells, scene};
+use crate::render::overload::scene;
 use crate::schema::{Class, Overload, Run};
 use page::Axis;
 
@@ -53,12 +53,6 @@ pub(super) fn chart(run: &Run, experiment: &Overload) -> Option<Chart> {
         series,
         limits: Vec::new(),
     })
-}
-
-/// Heads and rows of the table: those with calls.
-pub(super) fn table(run: &Run, experiment: &Overload) -> (Vec<String>, Vec<Vec<String>>) {
-    let rows = experiment.rows.iter().filter_map(|row| cells(run, experiment, row));
-    (HEADS.map(str::to_owned).into(), rows.collect())
 }
 
 fn line(name: &str, meaning: &'static str, look: &str, dots: Vec<Dot>) -> Series {

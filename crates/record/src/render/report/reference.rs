@@ -5,8 +5,8 @@
 
 use crate::families::{Family, families};
 use crate::figures::Calls;
+use crate::render::table::{Row, Table, cells};
 use crate::schema::{CaseKind, Class, ClockUnit, LatencyTest, Run};
-use serde::Serialize;
 use units::{byte_rate, bytes, duration};
 
 /// Name of the page's columns and rows.
@@ -22,19 +22,8 @@ const LATENCY: [(Class, [f64; 3], u64); 2] =
 /// Calls of each class in the page's latency sample.
 const CALLS: u64 = 5000;
 
-/// Our figures beside the page's.
-#[derive(Default, Serialize)]
-pub(super) struct Beside {
-    title: &'static str,
-    heads: Vec<String>,
-    /// Whether a cell needs the whole width of a phone.
-    long_cells: bool,
-    rows: Vec<Vec<String>>,
-    notes: Vec<String>,
-}
-
 /// Calls and bytes per second; `None` without binder times in nanoseconds.
-pub(super) fn rates(run: &Run) -> Option<Beside> {
+pub(super) fn rates(run: &Run) -> Option<Table> {
     let families = families(run);
     let with_ipc = |family: &&Family<'_>| {
         family.kind == CaseKind::Test && !family.cases[0].family.ends_with("_passthrough")
@@ -53,29 +42,24 @@ pub(super) fn rates(run: &Run) -> Option<Beside> {
         let theirs = TIMES.iter().find(|(payload, _)| *payload == size).map(|(_, time)| *time);
         let rates = |time: f64| format!("{}, {}", per_second(time), byte_rate(size as f64 * 1e9 / time));
         let theirs = theirs.map(|time| format!("{}: {}", duration(time), rates(time)));
-        let cells = ours.map(|time| time.map(rates).unwrap_or_default()).chain([theirs.unwrap_or_default()]);
-        [bytes(size)].into_iter().chain(cells).collect()
+        cells![bytes(size)].and(ours.map(|time| time.map(rates))).and([theirs])
     };
     let ours = tests.iter().filter_map(|family| {
         let times = sizes.iter().filter_map(|size| Some((*size, time(family, *size)?)));
         most(&family.name, &times.collect::<Vec<_>>())
     });
-    Some(Beside {
-        title: "Calls and bytes per second",
-        heads: heads.map(str::to_owned).collect(),
-        long_cells: true,
-        rows: sizes.iter().copied().map(row).collect(),
-        notes: vec![
-            format!("Maximum throughput: {}.", ours.chain(most(PHONE, &TIMES)).collect::<Vec<_>>().join("; ")),
-            "1 second divided by the mean time of a call, one caller at a time. Bytes count once; they cross \
-             twice, in the request and in the reply."
-                .to_owned(),
-            format!(
-                "{ABOUT} Its own \"maximum throughput\" of 2.268 Gb/s for 8 bytes counts the time of one call for all \
-                 iterations; by the rule above it is 114 kB/s."
-            ),
-        ],
-    })
+    let notes = [
+        format!("Maximum throughput: {}.", ours.chain(most(PHONE, &TIMES)).collect::<Vec<_>>().join("; ")),
+        "1 second divided by the mean time of a call, one caller at a time. Bytes count once; they cross twice, in the \
+         request and in the reply."
+            .to_owned(),
+        format!(
+            "{ABOUT} Its own \"maximum throughput\" of 2.268 Gb/s for 8 bytes counts the time of one call for all \
+             iterations; by the rule above it is 114 kB/s."
+        ),
+    ];
+    let table = Table::new(heads).titled("Calls and bytes per second").with_long_cells();
+    Some(table.rows(sizes.iter().copied().map(row)).notes(notes))
 }
 
 /// What the page's figures are.
@@ -110,7 +94,7 @@ fn most(name: &str, times: &[(u64, f64)]) -> Option<String> {
 }
 
 /// Our latencies in the terms of the page; `None` for a flavour that it does not show, and without calls.
-pub(super) fn latencies(run: &Run, test: &LatencyTest) -> Option<Beside> {
+pub(super) fn latencies(run: &Run, test: &LatencyTest) -> Option<Table> {
     if run.clock.unit != ClockUnit::Ns || test.flavour != "hwbinder" {
         return None;
     }
@@ -120,28 +104,27 @@ pub(super) fn latencies(run: &Run, test: &LatencyTest) -> Option<Beside> {
         let (_, times, misses) = LATENCY.iter().find(|(of, ..)| of == class)?;
         rows.push(ours(run, *class, calls));
         let met = (CALLS - misses) as f64 / CALLS as f64;
-        let mut row = vec![format!("{PHONE} {}", class.name()), CALLS.to_string()];
-        row.extend(times.map(duration));
-        row.extend([misses.to_string(), units::without_zeros(&format!("{met:.6}")).to_owned()]);
-        rows.push(row);
+        rows.push(
+            cells![format!("{PHONE} {}", class.name()), CALLS]
+                .and(times.map(duration))
+                .and([misses.to_string(), six_digits(met)]),
+        );
     }
     let heads = ["calls of", "number", "average", "best", "worst", "misses", "meetR"];
-    (!rows.is_empty()).then(|| Beside {
-        title: "Beside Android's page",
-        heads: heads.map(str::to_owned).to_vec(),
-        long_cells: false,
-        rows,
-        notes: vec![format!("{ABOUT} R, the share of calls on one CPU, was 0.9352 there.")],
-    })
+    let note = format!("{ABOUT} R, the share of calls on one CPU, was 0.9352 there.");
+    (!rows.is_empty()).then(|| Table::new(heads).titled("Beside Android's page").rows(rows).notes([note]))
 }
 
-fn ours(run: &Run, class: Class, calls: &Calls<'_>) -> Vec<String> {
+fn six_digits(share: f64) -> String {
+    units::without_zeros(&format!("{share:.6}")).to_owned()
+}
+
+fn ours(run: &Run, class: Class, calls: &Calls<'_>) -> Row {
     let samples = &calls.samples;
     let misses = calls.total(|latency| latency.misses);
     let met = crate::verdict::met(misses, calls.served().calls).unwrap_or(0.0);
-    let mut row = vec![format!("this machine {}", class.name()), samples.count.to_string()];
-    let mean = samples.mean().unwrap_or(0.0).round();
-    row.extend([mean, samples.min as f64, samples.max as f64].map(|time| run.clock.unit.show(time)));
-    row.extend([misses.to_string(), units::without_zeros(&format!("{met:.6}")).to_owned()]);
-    row
+    let times = [samples.mean().unwrap_or(0.0).round(), samples.min as f64, samples.max as f64];
+    cells![format!("this machine {}", class.name()), samples.count]
+        .and(times.map(|time| run.clock.unit.show(time)))
+        .and([misses.to_string(), six_digits(met)])
 }

@@ -3,6 +3,7 @@
 
 use super::chart::{Chart, Dot, Series, Tick, label, percent};
 use crate::families::{Family, families, meaning_of};
+use crate::render::table::{Table, cells};
 use crate::schema::{CaseKind, Run};
 use page::Axis;
 use units::bytes;
@@ -94,30 +95,23 @@ pub(super) fn rows(run: &Run, up: Axis) -> Vec<Tick> {
     up.ticks().into_iter().map(tick).collect()
 }
 
-/// Titles over the columns of [`table`], with the number of columns that each spans.
-pub(super) fn groups(run: &Run) -> Vec<(&'static str, usize)> {
-    let families = families(run);
-    let tests = families.iter().filter(|family| family.kind == CaseKind::Test).count();
-    let groups = [("", 1), ("tests", tests), ("controls", families.len() - tests)];
-    groups.into_iter().filter(|(_, columns)| *columns > 0).collect()
-}
-
-/// Heads and cells of a table with a row for each payload and a column for each mechanism.
-pub(super) fn table(run: &Run) -> (Vec<String>, Vec<Vec<String>>) {
+/// A row for each payload and a column for each mechanism, with its median.
+pub(super) fn table(run: &Run) -> Table {
     let families = families(run);
     let mut sizes: Vec<u64> =
         families.iter().flat_map(|family| family.cases.iter()).map(|case| case.payload_bytes).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let heads = ["payload".to_owned()].into_iter().chain(families.iter().map(|family| family.name.clone()));
     let cell = |family: &Family<'_>, size: u64| {
-        let case = family.cases.iter().find(|case| case.payload_bytes == size);
-        case.map_or(String::new(), |case| {
-            case.median_real().map_or("-".to_owned(), |median| run.clock.unit.show(median))
-        })
+        let case = family.cases.iter().find(|case| case.payload_bytes == size)?;
+        Some(case.median_real().map_or("-".to_owned(), |median| run.clock.unit.show(median)))
     };
-    let row = |size: u64| {
-        [bytes(size)].into_iter().chain(families.iter().map(|family| cell(family, size))).collect()
-    };
-    (heads.collect(), sizes.into_iter().map(row).collect())
+    let row = |size: u64| cells![bytes(size)].and(families.iter().map(|family| cell(family, size)));
+    let kinds = families.iter().map(|family| match family.kind {
+        CaseKind::Test => "tests",
+        CaseKind::Control => "controls",
+    });
+    Table::new(["payload"].into_iter().chain(families.iter().map(|family| family.name.as_str())))
+        .groups([""].into_iter().chain(kinds))
+        .rows(sizes.into_iter().map(row))
 }
