@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use page::{Axis, TemplateError};
 use serde::Serialize;
 
-use super::grid::{Row, grid};
+use super::table::{Table, cells};
 use crate::across::{Across, CaseAcross, Deviation, FEWEST, GroupFigure, Key, NEGLIGIBLE, Outlier, Stray};
 use crate::schema::ClockUnit;
 
@@ -67,8 +67,8 @@ pub fn json(found: &Across) -> String {
 pub fn html(found: &Across) -> Result<String, TemplateError> {
     let parts = subjects(found).into_iter().enumerate().map(|(index, subject)| {
         let cases = found.cases.iter().filter(|case| case.key.subject == subject);
-        let cases = cases.map(drawn).collect();
-        Part { anchor: format!("part-{}", index + 1), subject, cases }
+        let cases = cases.map(|case| drawn(found, case)).collect::<Result<_, _>>()?;
+        Ok(Part { anchor: format!("part-{}", index + 1), subject, cases })
     });
     let values = Values {
         head: head(found),
@@ -79,7 +79,7 @@ pub fn html(found: &Across) -> Result<String, TemplateError> {
         more_outliers: more(found.outliers.len()).trim().to_owned(),
         strays: found.strays.iter().take(LISTED).map(|one| stray(found, one)).collect(),
         more_strays: more(found.strays.len()).trim().to_owned(),
-        parts: parts.collect(),
+        parts: parts.collect::<Result<_, _>>()?,
     };
     Ok(page::document("binderperf across", STYLE, &page::render(PAGE, &values)?))
 }
@@ -115,8 +115,8 @@ struct Drawn {
     dots: Vec<Mark>,
     /// Place of the middle: percent from the left.
     middle_at: f64,
-    rows: Vec<[String; 5]>,
-    omitted: usize,
+    /// The groups as HTML.
+    table: String,
     stands_out: usize,
 }
 
@@ -129,7 +129,7 @@ struct Mark {
     title: String,
 }
 
-fn drawn(case: &CaseAcross) -> Drawn {
+fn drawn(found: &Across, case: &CaseAcross) -> Result<Drawn, TemplateError> {
     let show = |value| case.unit.show(value);
     let axis = Axis::around(case.groups.iter().map(|figure| figure.value));
     let at = |value| (axis.map_or(0.5, |axis| axis.at(value)) * 10_000.0).round() / 100.0;
@@ -147,16 +147,20 @@ fn drawn(case: &CaseAcross) -> Drawn {
     let omitted = shown.len().saturating_sub(SHOWN);
     shown.truncate(SHOWN);
     let row = |figure: &GroupFigure| {
-        [
-            figure.group.clone(),
-            figure.records.to_string(),
+        cells![
+            &figure.group,
+            figure.records,
             show(figure.value),
             format!("{} to {}", show(figure.least), show(figure.greatest)),
             times(figure.value, case.middle) + if figure.stands_out { ", stands out" } else { "" },
         ]
     };
+    let to_middle = format!("to the middle, {}", show(case.middle));
+    let heads = [found.by.word(), "records", found.metric.name(), "of its records", &to_middle];
+    let more = (omitted > 0).then(|| format!("and {omitted} more, nearer to the middle"));
+    let table = Table::new(heads).rows(shown.into_iter().map(row)).notes(more);
     let ends = (case.groups.last(), case.groups.first());
-    Drawn {
+    Ok(Drawn {
         case: case.key.case.clone(),
         groups: case.groups.len(),
         least: ends.0.map(|figure| show(figure.value)).unwrap_or_default(),
@@ -164,10 +168,9 @@ fn drawn(case: &CaseAcross) -> Drawn {
         greatest: ends.1.map(|figure| show(figure.value)).unwrap_or_default(),
         dots: case.groups.iter().map(mark).collect(),
         middle_at: at(case.middle),
-        rows: shown.into_iter().map(row).collect(),
-        omitted,
+        table: table.html(&case.key.case)?,
         stands_out: standing(case),
-    }
+    })
 }
 
 fn standing(case: &CaseAcross) -> usize {
@@ -242,12 +245,11 @@ fn more(all: usize) -> String {
 }
 
 fn counted(number: usize, word: &str) -> String {
-    if number == 1 { format!("1 {word}") } else { format!("{number} {word}s") }
+    units::counted(number as u64, word)
 }
 
 /// A column for each group.
 fn each_group(cases: &[&CaseAcross], names: &BTreeSet<&str>) -> String {
-    let heads: Vec<&str> = ["Case"].into_iter().chain(names.iter().copied()).collect();
     let row = |case: &&CaseAcross| {
         let cell = |name: &&str| {
             let figure = case.groups.iter().find(|figure| figure.group == *name);
@@ -256,9 +258,9 @@ fn each_group(cases: &[&CaseAcross], names: &BTreeSet<&str>) -> String {
                 case.unit.show(figure.value) + mark
             })
         };
-        Row::Numbers([case.key.case.clone()].into_iter().chain(names.iter().map(cell)).collect())
+        cells![&case.key.case].and(names.iter().map(cell))
     };
-    grid(&heads, &cases.iter().map(row).collect::<Vec<Row>>())
+    Table::new(["Case"].iter().chain(names)).rows(cases.iter().map(row)).text()
 }
 
 /// Ends and middle of many groups.
@@ -269,17 +271,17 @@ fn spread(found: &Across, cases: &[&CaseAcross]) -> String {
         let (least, greatest) = (case.groups.last(), case.groups.first());
         let ends = least.zip(greatest).map(|(least, greatest)| (least.value, greatest.value));
         let (least, greatest) = ends.unwrap_or_default();
-        Row::Numbers(vec![
-            case.key.case.clone(),
-            case.groups.len().to_string(),
+        cells![
+            &case.key.case,
+            case.groups.len(),
             case.unit.show(least),
             case.unit.show(case.middle),
             case.unit.show(greatest),
             times(greatest, least),
-            standing(case).to_string(),
-        ])
+            standing(case),
+        ]
     };
-    grid(&heads, &cases.iter().map(row).collect::<Vec<Row>>())
+    Table::new(heads).rows(cases.iter().map(row)).text()
 }
 
 #[cfg(test)]
