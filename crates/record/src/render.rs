@@ -10,7 +10,6 @@ pub mod crowd;
 mod device;
 pub mod flavours;
 pub mod gbench;
-mod grid;
 pub mod history;
 mod imported;
 pub mod inheritance;

@@ -1,17 +1,16 @@
 //! A comparison as text, Markdown and JSON.
 //! Not here: comparing (`crate::compare`).
 
-use super::grid::{Row, grid};
+use super::table::{Cell, Look, Row, Table, cells};
 use super::{in_markdown as escaped, printable};
 use crate::compare::gate::{GateOutcome, GateResult};
-use crate::compare::{Basis, Bounds, CaseComparison, Comparison, Metric, Side, Tail, Verdict};
+use crate::compare::{Basis, Bounds, CaseComparison, Comparison, Metric, Side, Verdict};
 use crate::schema::{CaseKind, ClockUnit, Severity};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-const HEADS: [&str; 7] = ["Case", "A", "B", "B to A", "95 % interval", "p", "verdict"];
-const TAIL_HEADS: [&str; 9] =
-    ["Tails", "p99 A", "p99 B", "B to A", "verdict", "p99.9 A", "p99.9 B", "max A", "max B"];
+/// Most characters of a differing fact up to which the sides are aligned.
+const WIDEST_FACT: usize = 48;
 
 /// The last line of a comparison with one run of a side.
 const REPEAT: &str = "One run of a side: \"within run\" is the noise inside a run. Runs of one machine differ by more, \
@@ -31,24 +30,25 @@ pub const GATE_SCHEMA: &str = "binderperf.gate";
 #[must_use]
 pub fn text(found: &Comparison) -> String {
     let mut text = side("A", &found.a) + &side("B", &found.b);
-    text += &environment(found);
-    let rows: Vec<Row> = sorted(found).map(|case| Row::Numbers(cells(case, found.unit).to_vec())).collect();
+    text += &match differences(found) {
+        Some(differences) => format!("\n{}", differences.text()),
+        None => "\nNo other known difference between the two sides.\n".to_owned(),
+    };
+    let heads = ["Case", "A", "B", "B to A", "95 % interval", "p", "verdict"];
+    let rows = sorted(found).map(|case| row(case, found.unit));
     text += &format!("\nThe {} of each run. B to A: + is slower.\n\n", metric(found.metric));
-    text += &grid(&HEADS, &rows);
-    let mut tail_heads = TAIL_HEADS;
-    if is_within_run(found) {
-        tail_heads[0] = "Tails within run";
-    }
-    let tails: Vec<Row> = found
-        .cases
-        .iter()
-        .filter(|case| !case.tails.is_empty())
-        .map(|case| Row::Numbers(tail_cells(case, found.unit).to_vec()))
-        .collect();
+    text += &Table::new(heads).rows(rows).text();
+    let name = if is_within_run(found) { "Tails within run" } else { "Tails" };
+    let heads = [name, "p99 A", "p99 B", "B to A", "verdict", "p99.9 A", "p99.9 B", "max A", "max B"];
+    let tails = found.cases.iter().filter(|case| !case.tails.is_empty());
+    let tails = Table::new(heads).rows(tails.map(|case| tail_row(case, found.unit)));
     if !tails.is_empty() {
-        text += &format!("\n{}", grid(&tail_heads, &tails));
+        text += &format!("\n{}", tails.text());
     }
-    text += &notes(found).iter().map(|note| format!("{note}\n")).collect::<String>();
+    let notes = notes(found);
+    if !notes.is_empty() {
+        text += &format!("\n{}\n", notes.join("\n"));
+    }
     text += &format!("\n{}\n", verdict(found));
     text + &advice(found).map_or(String::new(), |advice| format!("{advice}\n"))
 }
@@ -60,29 +60,12 @@ pub fn markdown(found: &Comparison) -> String {
     for (name, side) in [("A", &found.a), ("B", &found.b)] {
         text += &format!("{name}: {} ({})\n\n", escaped(&side.name), counted(side.files.len(), "run"));
     }
-    if !found.environment.is_empty() {
-        text += "| differs | A | B |\n|---|---|---|\n";
-        for one in &found.environment {
-            let mark = if one.severity > Severity::Info { " :warning:" } else { "" };
-            text +=
-                &format!("| {}{mark} | {} | {} |\n", escaped(&one.what), escaped(&one.a), escaped(&one.b));
-        }
-        text.push('\n');
-    }
+    text = text.trim_end_matches('\n').to_owned() + "\n";
+    text += &differences(found).map(|differences| differences.markdown()).unwrap_or_default();
     let heads = ["case", "A", "B", "B to A", "interval", "p", "verdict", "p99 A", "p99 B", "p99 verdict"];
-    text += &format!("| {} |\n|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
-    for case in sorted(found) {
-        let [name, a, b, ratio, interval, p, word] = cells(case, found.unit);
-        let tail = tail_cells(case, found.unit);
-        let plain = [name, a, b, ratio, interval, p].map(|cell| escaped(&cell)).join(" | ");
-        let word = if word == "no difference" { word } else { format!("**{}**", escaped(&word)) };
-        let tail = [&tail[1], &tail[2], &tail[4]].map(|cell| escaped(cell)).join(" | ");
-        text += &format!("| {plain} | {word} | {tail} |\n");
-    }
-    text.push('\n');
-    let advice = advice(found).map(str::to_owned);
-    let notes = notes(found).into_iter().filter(|note| !note.is_empty()).chain(advice);
-    text + &notes.map(|note| format!("- {}\n", escaped(&note))).collect::<String>()
+    let rows = sorted(found).map(|case| row(case, found.unit).and(p99(case, found.unit)));
+    let notes = notes(found).into_iter().chain(advice(found).map(str::to_owned));
+    text + &Table::new(heads).rows(rows).notes(notes).markdown()
 }
 
 /// The comparison as JSON, with [`SCHEMA`].
@@ -180,32 +163,21 @@ fn side(name: &str, side: &Side) -> String {
 }
 
 fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+    units::counted(count as u64, what)
 }
 
-fn environment(found: &Comparison) -> String {
-    if found.environment.is_empty() {
-        return "\nNo other known difference between the two sides.\n".to_owned();
-    }
-    let rows: Vec<[String; 4]> = found
-        .environment
-        .iter()
-        .map(|one| {
-            let word = match one.severity {
-                Severity::Info => "",
-                Severity::Warning => "WARNING",
-                Severity::Error => "ERROR",
-            };
-            [&one.what, &one.a, &one.b, word].map(|cell| printable(cell).into_owned())
-        })
-        .collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).min(48);
-    let (what, a) = (width(0), width(1));
-    let lines = rows.iter().map(|[name, of_a, of_b, word]| {
-        let mark = if word.is_empty() { String::new() } else { format!("  {word}") };
-        format!("  {name:<what$}  {of_a:<a$}  |  {of_b}{mark}\n")
+/// The facts that differ; `None` without any.
+fn differences(found: &Comparison) -> Option<Table> {
+    let rows = found.environment.iter().map(|one| {
+        let word = match one.severity {
+            Severity::Info => "",
+            Severity::Warning => "WARNING",
+            Severity::Error => "ERROR",
+        };
+        cells![&one.what, &one.a, &one.b, word]
     });
-    format!("\nWhat differed (A | B)\n{}", lines.collect::<String>())
+    let table = Table::of_words(["What differed", "A", "B", ""]).widest(WIDEST_FACT).rows(rows);
+    Some(table).filter(|table| !table.is_empty())
 }
 
 fn metric(metric: Metric) -> &'static str {
@@ -215,45 +187,55 @@ fn metric(metric: Metric) -> &'static str {
     }
 }
 
-fn cells(case: &CaseComparison, unit: ClockUnit) -> [String; 7] {
+fn row(case: &CaseComparison, unit: ClockUnit) -> Row {
     let word = match case.verdict {
         Verdict::CannotTell(why) => format!("cannot tell: {}", why.text()),
         other => other.name().to_owned(),
     };
-    [
-        printable(&case.name).into_owned(),
+    let look = if case.verdict == Verdict::Same { Look::Plain } else { Look::Strong };
+    cells![
+        &case.name,
         unit.show(case.a),
         unit.show(case.b),
         percent(case.estimate.ratio),
         interval(case),
-        case.p_adjusted.map(chance).unwrap_or_default(),
-        word,
+        case.p_adjusted.map(chance),
+        Cell::from(word).look(look),
     ]
 }
 
-fn tail_cells(case: &CaseComparison, unit: ClockUnit) -> [String; 9] {
-    let find = |metric: Metric| case.tails.iter().find(|tail| tail.metric == metric);
-    let both = |metric: Metric| -> [String; 2] {
-        let side = |value: f64, bounds: Option<Bounds>| match bounds {
-            Some(bounds) => {
-                format!("{} [{}..{}]", unit.show(value), unit.show(bounds.low), unit.show(bounds.high))
-            }
-            None => unit.show(value),
-        };
-        find(metric).map_or_else(Default::default, |tail: &Tail| {
-            [side(tail.a, tail.within_a), side(tail.b, tail.within_b)]
-        })
+/// The figure of a tail: both sides, and their ratio.
+fn tail(case: &CaseComparison, metric: Metric, unit: ClockUnit) -> [Option<String>; 3] {
+    let Some(tail) = case.tails.iter().find(|tail| tail.metric == metric) else { return [None, None, None] };
+    let side = |value: f64, bounds: Option<Bounds>| {
+        let within = bounds.map(|at| format!(" [{}..{}]", unit.show(at.low), unit.show(at.high)));
+        Some(unit.show(value) + &within.unwrap_or_default())
     };
-    let word = case.tail_verdict().map(|verdict| match verdict {
+    [side(tail.a, tail.within_a), side(tail.b, tail.within_b), Some(percent(tail.estimate.ratio))]
+}
+
+fn tail_word(case: &CaseComparison) -> Option<String> {
+    let word = |verdict| match verdict {
         Verdict::Slower => "worse",
         Verdict::Faster => "better",
-        other => other.name(),
+        Verdict::Same | Verdict::CannotTell(_) => Verdict::name(verdict),
+    };
+    case.tail_verdict().map(|verdict| word(verdict).to_owned())
+}
+
+/// Both sides of the p99, and its verdict.
+fn p99(case: &CaseComparison, unit: ClockUnit) -> [Option<String>; 3] {
+    let [a, b, _] = tail(case, Metric::P99, unit);
+    [a, b, tail_word(case)]
+}
+
+fn tail_row(case: &CaseComparison, unit: ClockUnit) -> Row {
+    let [rare, most] = [Metric::P999, Metric::Max].map(|metric| {
+        let [a, b, _] = tail(case, metric, unit);
+        [a, b]
     });
-    let ratio = find(Metric::P99).map(|tail| percent(tail.estimate.ratio)).unwrap_or_default();
-    let ([p99_a, p99_b], [p999_a, p999_b], [max_a, max_b]) =
-        (both(Metric::P99), both(Metric::P999), both(Metric::Max));
-    let name = printable(&case.name).into_owned();
-    [name, p99_a, p99_b, ratio, word.unwrap_or_default().to_owned(), p999_a, p999_b, max_a, max_b]
+    let p99 = tail(case, Metric::P99, unit);
+    cells![&case.name].and(p99).and([tail_word(case)]).and(rare).and(most)
 }
 
 /// Remarks that a reader needs to interpret the figures.
@@ -283,9 +265,6 @@ fn notes(found: &Comparison) -> Vec<String> {
     }
     for one in &found.unmatched {
         notes.push(format!("Not compared: {}: {}", printable(&one.name), printable(&one.why.to_string())));
-    }
-    if !notes.is_empty() {
-        notes.insert(0, String::new());
     }
     notes
 }
