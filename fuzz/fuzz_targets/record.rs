@@ -3,7 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use record::Run;
-use record::render::{gbench, latency, summary};
+use record::formats::gbench;
+use record::render::{latency, summary};
 
 fuzz_target!(|bytes: &[u8]| {
     for run in record::import::any(bytes, "2026-01-31T12:00:00Z").into_iter().flatten() {

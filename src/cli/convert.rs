@@ -1,5 +1,5 @@
 //! The command `convert`: writes stored records in the formats of other programs, and takes records out of a LAVA job's log.
-//! Not here: the formats (`record::render::convert`), the log (`record::lava`).
+//! Not here: the formats (`record::formats::convert`), the log (`record::lava`).
 
 mod lava_log;
 
@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use record::Run;
+use record::formats::convert::{Target, convert};
 use record::lava::attachment;
 use record::read::MAX_BYTES;
-use record::render::convert::{Target, convert};
 
 use super::input;
 use super::output::{Sink, is_same_file};

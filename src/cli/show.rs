@@ -6,8 +6,8 @@ use bench::plan::gbench::Color;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use record::Run;
+use record::formats::gbench::{Format, Options, context, replay};
 use record::render::crowd::lines;
-use record::render::gbench::{Format, Options, context, replay};
 use record::render::summary::summary;
 use record::render::{latency, printable};
 

@@ -14,7 +14,7 @@ use bench::plan::gbench::{Flags, InfoRequest};
 use bench::run::RunError;
 use clap::{Args, Command, Subcommand};
 use record::Run;
-use record::render::gbench::{FOLLOWED_VERSION, Format};
+use record::formats::gbench::{FOLLOWED_VERSION, Format};
 
 use super::output::Sink;
 use super::{CommandResult, command_line, complain, exit, help_text, note, say, status_of};

@@ -1,6 +1,6 @@
 //! `binderperf convert` as the programs see it that these formats are of, and files of every format as they are to
 //! stay: `BINDERPERF_GOLDEN=write` writes them anew where a change is meant.
-//! Not here: what stands where in each format (`record::render::convert`'s tests).
+//! Not here: what stands where in each format (`record::formats::convert`'s tests).
 //! Facts: kcidb-io 141 has KCIDB's schema; the XML schema is Jenkins' junit-10.xsd, as pytest's source carries it; `prove`
 //! reads TAP and passes over the line by which KTAP differs; Otava 0.8 reads CSV by a configuration.
 

@@ -14,13 +14,16 @@ mod families;
 mod figures;
 #[cfg(test)]
 mod fixtures;
+pub mod formats;
 pub mod history;
 pub mod import;
 pub mod inversion;
 pub mod lava;
 pub mod matrix;
+mod number;
 mod one_line;
 pub mod permissions;
+mod ratio;
 pub mod read;
 pub mod render;
 pub mod schema;

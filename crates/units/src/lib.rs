@@ -1,5 +1,5 @@
 //! Nearest-rank percentiles, the text form of durations, rates, sizes and instruction counts, and of text of unknown origin.
-//! Not here: the number formats of Google Benchmark's and Android's JSON (`record::render`).
+//! Not here: the number formats of Google Benchmark's and Android's JSON (`record`).
 
 #![forbid(unsafe_code)]
 

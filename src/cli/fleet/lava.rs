@@ -1,5 +1,5 @@
 //! Jobs for LAVA: a guest under LAVA's QEMU, whose console a monitor reads, and a test definition for boards and phones.
-//! Not here: what runs in the job (`super::lava_case`), its signals (`record::render::convert`), its log
+//! Not here: what runs in the job (`super::lava_case`), its signals (`record::formats::convert`), its log
 //! (`record::lava`).
 //! Facts: LAVA 2023.01, `lava_common/schemas` (what a job and a definition may have), `lava_dispatcher/actions/test`
 //! (`monitor.py`, `shell.py`), `UrlRepoAction` (a definition from a tarball), device type `qemu.jinja2`. A JSON string is

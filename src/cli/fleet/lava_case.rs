@@ -1,5 +1,5 @@
 //! A command in a LAVA job: it runs, then its results are printed as LAVA's signals and its records as lines of the log.
-//! Not here: the job (`super::lava`), the signals (`record::render::convert`), the lines (`record::lava`).
+//! Not here: the job (`super::lava`), the signals (`record::formats::convert`), the lines (`record::lava`).
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;

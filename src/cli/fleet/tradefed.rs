@@ -1,5 +1,5 @@
 //! Modules for Android's Trade Federation: one for its Google Benchmark runner, one for its runner of executables.
-//! Not here: the output that these parse (`record::render::gbench`).
+//! Not here: the output that these parse (`record::formats::gbench`).
 //! Facts: `GoogleBenchmarkTest` runs every file below its folder with Google Benchmark's flags, so the program goes there
 //! under a name by which it knows them; `ExecutableTargetTest` runs command lines and takes a status other than 0 as a
 //! failure; `PushFilePreparer` takes files from the module's folder for the device's architecture;

@@ -6,7 +6,7 @@
 
 use bench::run::Observer;
 use record::Run;
-use record::render::gbench::{Format, GbenchReporter, Options, context};
+use record::formats::gbench::{Format, GbenchReporter, Options, context};
 
 use super::super::driver::chosen;
 use super::super::note;

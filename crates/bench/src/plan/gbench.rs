@@ -8,7 +8,7 @@ mod value;
 
 use std::path::PathBuf;
 
-use record::render::gbench::{Format, TimeUnit};
+use record::formats::gbench::{Format, TimeUnit};
 
 use super::{Filter, MinTime};
 

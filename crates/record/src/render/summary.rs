@@ -4,15 +4,15 @@
 use super::background;
 use super::crowd;
 use super::flavours;
-use super::gbench::human;
 use super::imported;
 use super::inversion;
 use super::latency;
 use super::overload;
 use super::printable;
-use super::ratio::Controls;
 use super::remarks::{findings, trouble, warnings, without_numbers};
 use super::table::{Row, Table, cells};
+use crate::number::human;
+use crate::ratio::Controls;
 use crate::schema::{Case, CaseKind, ClockUnit, Repetition, Run};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Parsers for the value after a flag's `=`.
 //! Not here: which flag has which (`super`).
 
-use record::render::gbench::{Format, TimeUnit};
+use record::formats::gbench::{Format, TimeUnit};
 
 use super::Color;
 

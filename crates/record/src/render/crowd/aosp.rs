@@ -4,7 +4,7 @@
 //! `tests/golden/aosp` holds their formats. `docs/android-tools.md` says why the figures differ from ours.
 
 use super::{in_unit, rate};
-use crate::render::gbench::number::general;
+use crate::number::general;
 use crate::render::latency::aosp::{HISTOGRAM_NS, bucket_ms};
 use crate::schema::{Case, CrowdShape, Measurement, Run};
 

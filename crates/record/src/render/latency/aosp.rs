@@ -8,7 +8,7 @@
 
 use super::Group;
 use crate::figures::Calls;
-use crate::render::gbench::number::general_to;
+use crate::number::general_to;
 use crate::schema::{AndroidCounts, Case, Class, LatencyTest, Outcome, Percentiles, Role, Run, Sched};
 use crate::verdict::{GOOD_ABOVE, calls};
 

@@ -2,7 +2,8 @@
 //! Not here: the context block above it (`context`).
 
 use super::line::{Line, Status, Value};
-use super::{Options, Printer, Scale, number};
+use super::{Options, Printer, Scale};
+use crate::number;
 use crate::render::printable;
 use crate::schema::Run;
 

@@ -12,7 +12,7 @@ mod lava;
 
 use std::fmt;
 
-use crate::render::gbench;
+use super::gbench;
 use crate::schema::Run;
 
 /// The format of another program.

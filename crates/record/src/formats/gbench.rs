@@ -8,12 +8,10 @@ mod context;
 mod csv;
 mod json;
 mod line;
-pub(crate) mod number;
 
 pub use context::context;
-pub(crate) use number::human;
 
-use crate::render::ratio::Controls;
+use crate::ratio::Controls;
 use crate::schema::{Case, ClockUnit, Outcome, Repetition, Run};
 use line::{Line, Statistic};
 

@@ -2,8 +2,9 @@
 //! Not here: the context block above it (`context`).
 
 use super::line::{Line, Status, is_shown};
-use super::{Printer, Scale, number};
-use crate::render::ratio;
+use super::{Printer, Scale};
+use crate::number;
+use crate::ratio;
 use crate::schema::{Case, CaseKind, Run};
 use std::collections::BTreeSet;
 

@@ -5,7 +5,7 @@
 //! mean of that control for the same payload in this run.
 
 use super::Scale;
-use crate::render::ratio::Controls;
+use crate::ratio::Controls;
 use crate::schema::{Case, CounterKind, Measurement, Outcome, Repetition};
 use crate::stats;
 use std::collections::BTreeMap;

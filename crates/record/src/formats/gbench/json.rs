@@ -4,7 +4,8 @@
 //! iterations. Rules of JSON: no NaN, no infinity.
 
 use super::line::{Line, Place, Statistic, Status};
-use super::{FOLLOWED_VERSION, Printer, context, number};
+use super::{FOLLOWED_VERSION, Printer, context};
+use crate::number;
 use crate::schema::Run;
 
 #[derive(Default)]

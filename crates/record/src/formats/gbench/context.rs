@@ -1,7 +1,7 @@
 //! Google Benchmark's context block: machine, load, warnings.
 //! Not here: the context as JSON (`json`).
 
-use super::number;
+use crate::number;
 use crate::render::printable;
 use crate::schema::{CpuCache, HostClass, Run, Severity};
 use std::collections::BTreeMap;

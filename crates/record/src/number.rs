@@ -21,12 +21,12 @@ pub(crate) fn general_to(value: f64, significant: u8) -> String {
 }
 
 /// C's `%.16e`: enough digits to read the same number back.
-pub(super) fn exact(value: f64) -> String {
+pub(crate) fn exact(value: f64) -> String {
     exponential(value, 16)
 }
 
 /// C's `%.{decimals}e`.
-pub(super) fn exponential(value: f64, decimals: usize) -> String {
+pub(crate) fn exponential(value: f64, decimals: usize) -> String {
     let scientific = format!("{value:.decimals$e}");
     match split_exponent(&scientific) {
         Some((digits, exponent)) => format!("{digits}{}", c_exponent(exponent)),
