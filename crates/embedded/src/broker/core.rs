@@ -22,6 +22,7 @@ mod close;
 mod context;
 mod count;
 mod death;
+mod deliver_oneway;
 mod dump;
 mod freeze;
 pub mod host;
@@ -58,6 +59,10 @@ use context::{Context, ContextKey};
 use node::{Node, NodeKey};
 use proc::Proc;
 use transact::Call;
+
+/// Most nodes, unanswered calls each way, and registrations of one process. The limit is far above any real use; it
+/// keeps a faulty process from exhausting the broker's memory.
+const LIMIT: usize = 1 << 18;
 
 /// Numbers of transactions, nodes and refs in state files and traces (contract TP-13). A trace prints them as signed
 /// numbers.

@@ -43,10 +43,10 @@ use sys::sync::{AtomicU32, Ordering};
 use super::{Corrupt, Memory, holds};
 pub use crate::payload::shape::{LARGEST, Shape, Source};
 pub use callee::Called;
-pub use chunked_copy::{Ahead, CUT_FROM, Piece};
+pub use chunked_copy::Ahead;
 pub use header::{ReplyHeader, RequestHeader};
 use payload_range::PayloadRange;
-pub use payload_range::SIZE;
+pub use payload_range::{CUT_FROM, Piece, SIZE};
 
 /// Most calls under way in a channel.
 pub const CALL_SLOTS: u32 = 16;

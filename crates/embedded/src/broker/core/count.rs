@@ -5,9 +5,9 @@
 use abi::codes::bc;
 
 use super::Core;
+use super::LIMIT;
 use super::host::Host;
 use super::node::{After, Hold, Node, NodeKey};
-use super::proc::LIMIT;
 use super::work::{Queue, Subject};
 use crate::rpc::protocol::{ProcId, Returns, ThreadKey};
 use sys::errno::{EINVAL, ENOMEM};

@@ -1,13 +1,10 @@
 //! Queue of oneway calls to one node: one is delivered at a time.
-//! Not here: the budget (`arena`), sending (`transact`).
+//! Not here: whose queue, and the delivery (`deliver_oneway`), the budget (`arena`).
 //! Facts: contract OW-02, OW-05, OW-12.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::Core;
-use super::host::Host;
-use super::node::NodeKey;
-use crate::rpc::protocol::{Delivery, Item, ProcId};
+use crate::rpc::protocol::Delivery;
 
 /// Key of `TF_UPDATE_TXN`: a later call replaces a queued call to the same node with equal code, flags and sender
 /// pid.
@@ -37,7 +34,8 @@ impl Oneways {
         !std::mem::replace(&mut self.busy, true)
     }
 
-    fn push(&mut self, delivery: Delivery, began_ms: u64, replaceable: Option<ReplaceKey>) {
+    /// Queues a call that arrived then; one with the same key may replace it.
+    pub(super) fn push(&mut self, delivery: Delivery, began_ms: u64, replaceable: Option<ReplaceKey>) {
         self.last += 1;
         if let Some(key) = replaceable {
             self.alike.entry(key).or_default().push_back(self.last);
@@ -46,7 +44,7 @@ impl Oneways {
     }
 
     /// Takes the next queued call; the node is idle if there is none.
-    fn next(&mut self) -> Option<Box<Delivery>> {
+    pub(super) fn next(&mut self) -> Option<Box<Delivery>> {
         let next = self.line.pop_first();
         self.busy = next.is_some();
         let (_, waiting) = next?;
@@ -57,7 +55,7 @@ impl Oneways {
     }
 
     /// Removes the first queued call that a call with this key replaces.
-    fn replaced_by(&mut self, key: ReplaceKey) -> Option<Box<Delivery>> {
+    pub(super) fn replaced_by(&mut self, key: ReplaceKey) -> Option<Box<Delivery>> {
         let number = self.pop_alike(key)?;
         self.line.remove(&number).map(|waiting| waiting.delivery)
     }
@@ -74,46 +72,5 @@ impl Oneways {
     /// Queued calls in order, with their arrival times.
     pub(super) fn waiting(&self) -> impl Iterator<Item = (&Delivery, u64)> {
         self.line.values().map(|waiting| (&*waiting.delivery, waiting.began_ms))
-    }
-}
-
-impl Core {
-    /// Queues a oneway call behind the delivered one. `update`: it replaces an earlier call with the same key.
-    pub(super) fn wait_in_line(
-        &mut self,
-        to: ProcId,
-        node: NodeKey,
-        delivery: Delivery,
-        replaceable: Option<ReplaceKey>,
-        update: bool,
-        host: &mut impl Host,
-    ) {
-        let Some(oneways) = self.nodes.get_mut(&node).map(|node| &mut node.oneways) else { return };
-        let outdated = replaceable.filter(|_| update).and_then(|key| oneways.replaced_by(key));
-        oneways.push(delivery, host.now_ms(), replaceable);
-        if let Some(receiver) = self.procs.get_mut(&to) {
-            receiver.waiting_oneways += 1;
-            receiver.waiting_oneways -= usize::from(outdated.is_some());
-            if let Some(buffer) = receiver.buffers.get_mut(&delivery.buffer) {
-                buffer.waiting = true;
-            }
-        }
-        if let Some(outdated) = outdated {
-            self.drop_buffer(to, outdated.buffer, host);
-        }
-    }
-
-    /// Delivers a node's next oneway call to its process, for any thread.
-    pub(super) fn next_oneway(&mut self, node: NodeKey, host: &mut impl Host) {
-        let Some(node) = self.nodes.get_mut(&node) else { return };
-        let Some(delivery) = node.oneways.next() else { return };
-        let Some(owner) = node.owner else { return };
-        if let Some(receiver) = self.procs.get_mut(&owner) {
-            receiver.waiting_oneways -= 1;
-            if let Some(buffer) = receiver.buffers.get_mut(&delivery.buffer) {
-                buffer.waiting = false;
-            }
-        }
-        host.item(owner, Item::Deliver { delivery: *delivery });
     }
 }

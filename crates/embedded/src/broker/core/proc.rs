@@ -15,10 +15,6 @@ use super::refs::Refs;
 use super::registrations::Registrations;
 use super::work::Subject;
 
-/// Most nodes, unanswered calls each way, and registrations of one process. The limit is far above any real use; it
-/// keeps a faulty process from exhausting the broker's memory.
-pub(super) const LIMIT: usize = 1 << 18;
-
 /// Most unfetched descriptors of one receiver.
 pub(super) const PINNED_FDS_MAX: usize = 4096;
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::proc::LIMIT;
+use super::LIMIT;
 
 /// A registration, with its state.
 #[derive(Debug)]

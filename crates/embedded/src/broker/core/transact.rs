@@ -5,10 +5,10 @@
 use abi::codes::{br, tf};
 
 use super::Core;
+use super::LIMIT;
 use super::host::Host;
 use super::node::{Hold, NodeKey};
 use super::payload_copy::{PayloadCopy, Route, Sending};
-use super::proc::LIMIT;
 use super::refusal::Refusal;
 use super::request::Verdict;
 use super::transaction_log::{Kind, LogEntry};

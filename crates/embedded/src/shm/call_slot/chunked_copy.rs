@@ -15,10 +15,8 @@ use std::time::Duration;
 
 use sys::sync::{Ordering, spin_loop};
 
-use super::{CLOSED, CallSlots, Corrupt, Memory, PayloadRange, Source};
-
-/// Smallest payload in bytes that is copied in chunks.
-pub const CUT_FROM: usize = 16 << 10;
+use super::payload_range::{PayloadRange, Piece};
+use super::{CLOSED, CallSlots, Corrupt, Memory, Source};
 
 /// Bytes between two updates of the count.
 pub(super) const STEP: usize = 16 << 10;
@@ -31,17 +29,6 @@ const YIELDS: u32 = 100;
 const NAP: Duration = Duration::from_micros(50);
 /// Naps before giving up, about 5 s: a live sender has run by then.
 const NAPS: u32 = 50_000;
-
-/// A readable piece of a payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// Offset in the payload.
-    pub at: usize,
-    /// Offset in the channel's memory.
-    pub from: usize,
-    /// Length in bytes.
-    pub len: usize,
-}
 
 impl<M: Memory> CallSlots<M> {
     /// Step before publishing: copies a small payload; sets the count of a large one to 0.

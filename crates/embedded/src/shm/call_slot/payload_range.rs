@@ -2,7 +2,7 @@
 //! Not here: copying (`chunked_copy`), the rest of a call slot (`super`).
 
 use super::header::REPLY_FIXED;
-use super::{CALL_SLOTS, CUT_FROM, LARGEST, Piece, REPLY, STATE, base};
+use super::{CALL_SLOTS, LARGEST, REPLY, STATE, base};
 
 /// Offsets of the `written` counts in a call slot, one count per turn.
 pub(super) const REQUEST_WRITTEN: usize = 1024;
@@ -20,6 +20,20 @@ const TURNS: u32 = 2;
 pub const SIZE: usize = LARGE + (CALL_SLOTS * 2 * TURNS) as usize * LARGEST;
 
 const _: () = assert!(AREA < CUT_FROM, "what lies in it is not copied in chunks");
+
+/// Smallest payload in bytes that is copied in chunks.
+pub const CUT_FROM: usize = 16 << 10;
+
+/// A readable piece of a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Offset in the payload.
+    pub at: usize,
+    /// Offset in the channel's memory.
+    pub from: usize,
+    /// Length in bytes.
+    pub len: usize,
+}
 
 /// The range of a payload.
 pub(super) struct PayloadRange {
