@@ -20,6 +20,7 @@ use record::inversion::{Lateness, limit};
 use record::{Background, BackgroundRow, Ground as Who, Outcome, Percentiles, Run};
 
 use crate::brokers::Brokers;
+use crate::case;
 use crate::load::{LoadClass, LoadKind, LoadSpec, Loads};
 use crate::measure;
 use crate::run::{self, Observer, RunError};
@@ -47,7 +48,7 @@ pub fn execute(options: &BackgroundOptions, observer: &mut dyn Observer) -> Resu
     let (prologue, mut run) = run::begin(&options.wanted, Some(dialect), options.for_record())?;
     run.cases = (0..)
         .zip(settings())
-        .map(|(index, setting)| run::new_case(case_name(setting), "background".to_owned(), index))
+        .map(|(index, setting)| case::new_case(case_name(setting), "background".to_owned(), index))
         .collect();
     observer.begins(&run);
     let _manager = prologue.manage(options.patience_s)?;
@@ -134,7 +135,7 @@ fn measure_all(
             (None, None) => Outcome::Failed { reason: "no call was made".to_owned(), partial: None },
         };
         samples[case].extend(words);
-        run::add_repetition(&mut run.cases[case], outcome);
+        case::add_repetition(&mut run.cases[case], outcome);
         Ok(broken)
     })?;
     Ok(samples)

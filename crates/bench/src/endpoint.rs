@@ -17,7 +17,7 @@ use ipc::hwbinder::{HwBinder, manager as hidl};
 use ipc::{Binder, NodeOptions, Outcome, Process, ProcessOptions, Proxy, Serve, Transaction};
 use sys::patience::{is_over, stretched};
 
-use crate::measure::CallError;
+use crate::call_error::{CallError, refused};
 use crate::plan::Dialect;
 
 /// Time limit for a newly started service manager to answer a service.
@@ -26,11 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const ABSENCE: Duration = Duration::from_secs(5);
 /// Time limit for a driver to release a process that has ended.
 const RELEASE_TIME: Duration = Duration::from_secs(2);
-
-/// Creates the error of a refused call.
-pub(crate) fn refused(why: impl fmt::Display) -> CallError {
-    CallError::Refused(why.to_string())
-}
 
 fn refused_while(doing: impl fmt::Display) -> impl FnOnce(Refused) -> CallError {
     move |error| refused(format_args!("{doing}: {error}"))

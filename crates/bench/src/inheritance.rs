@@ -14,6 +14,7 @@
 
 mod controller;
 mod expected;
+mod parameters;
 pub(crate) mod role;
 mod scenes;
 mod server;
@@ -29,8 +30,8 @@ use record::Inheritance;
 
 use crate::plan::Dialect;
 use expected::Expectation;
+pub(crate) use parameters::InheritanceRole;
 use procgroup::{Streams, WorkerProcess};
-use role::InheritanceRole;
 
 /// Time limit for all scenes. Each scene has its own limit, so this one is never reached.
 const PATIENCE: Duration = Duration::from_secs(90);

@@ -27,6 +27,7 @@ use procgroup::{BlockLayout, Member, ProcessGroup, READY, WorkerError};
 use record::{Inversion, Outcome, Run, Sched, Setting};
 
 use crate::brokers::Brokers;
+use crate::case;
 use crate::load::{LoadKind, LoadSpec, Loads};
 use crate::plan::Dialect;
 use crate::run::{self, Observer, RunError};
@@ -53,7 +54,7 @@ pub fn execute(options: &InversionOptions, observer: &mut dyn Observer) -> Resul
     let context = prologue.context.as_ref().ok_or_else(without_ipc)?;
     run.cases = (0..)
         .zip(Setting::ALL)
-        .map(|(index, setting)| run::new_case(options.case_name(setting), "inversion".to_owned(), index))
+        .map(|(index, setting)| case::new_case(options.case_name(setting), "inversion".to_owned(), index))
         .collect();
     observer.begins(&run);
     let _manager = prologue.manage(options.patience_s)?;
@@ -195,7 +196,7 @@ impl Experiment<'_> {
             (partial, Some(why)) => Outcome::Failed { reason: why.clone(), partial },
             (None, None) => Outcome::Failed { reason: "no call was made".to_owned(), partial: None },
         };
-        run::add_repetition(&mut run.cases[case], outcome);
+        case::add_repetition(&mut run.cases[case], outcome);
         broken
     }
 }

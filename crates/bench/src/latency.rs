@@ -42,6 +42,7 @@ use record::{
 };
 
 use crate::brokers::Brokers;
+use crate::case;
 use crate::inheritance::{self, InheritanceError, InheritanceOptions};
 use crate::load::Loads;
 use crate::plan::{Dialect, Flavour, Inherit};
@@ -124,7 +125,7 @@ pub fn tracing_is_on() -> Result<(), PathBuf> {
 pub(crate) fn offer_idle<C: driver::Connection>(
     endpoint: &crate::endpoint::Endpoint<C>,
     name: &str,
-) -> Result<ipc::Binder, crate::measure::CallError> {
+) -> Result<ipc::Binder, crate::call_error::CallError> {
     endpoint::offer(endpoint, name, service::Service::default(), false)
 }
 
@@ -183,7 +184,7 @@ fn cases(options: &LatencyOptions) -> Vec<Case> {
     both.zip(0..)
         .map(|((pair, class), index)| Case {
             payload_bytes: options.payload.into(),
-            ..run::new_case(options.case_name(pair, class), options.family(), index)
+            ..case::new_case(options.case_name(pair, class), options.family(), index)
         })
         .collect()
 }
@@ -305,7 +306,7 @@ fn keep(options: &LatencyOptions, setup: &Setup, results: &[PairResult], run: &m
             let Some(case) = run.cases.iter_mut().find(|case| case.name == name) else { continue };
             let (measurement, latency) = found;
             case.latency = Some(latency);
-            run::add_repetition(case, outcome(result, measurement, skipped));
+            case::add_repetition(case, outcome(result, measurement, skipped));
         }
     }
     let Some(test) = &mut run.latency else { return };

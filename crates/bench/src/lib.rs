@@ -5,6 +5,8 @@
 pub mod ab;
 pub mod background;
 mod brokers;
+mod call_error;
+mod case;
 mod endpoint;
 pub mod inheritance;
 pub mod inversion;
@@ -22,6 +24,7 @@ mod scheduling;
 pub mod serialisation;
 mod servers;
 pub mod speed;
+pub mod spread;
 pub mod suite;
 pub mod tracing;
 pub mod workers;
@@ -38,7 +41,7 @@ const ROLES: [RoleEntry; 8] = [
     RoleEntry::of::<inversion::role::InversionRole>(),
     RoleEntry::of::<background::role::BackgroundRole>(),
     RoleEntry::of::<overload::role::OverloadRole>(),
-    RoleEntry::of::<inheritance::role::InheritanceRole>(),
+    RoleEntry::of::<inheritance::InheritanceRole>(),
     RoleEntry::of::<load::role::LoadRole>(),
 ];
 

@@ -20,6 +20,7 @@ use procgroup::{BlockLayout, Member, ProcessGroup, READY, WorkerError};
 use record::{Class, Outcome, Overload, OverloadRow, Percentiles, Run};
 
 use crate::brokers::Brokers;
+use crate::case;
 use crate::measure;
 use crate::plan::Dialect;
 use crate::run::{self, Observer, RunError};
@@ -48,7 +49,9 @@ pub fn execute(options: &OverloadOptions, observer: &mut dyn Observer) -> Result
         .collect();
     run.cases = (0..)
         .zip(&points)
-        .map(|(index, (class, pairs))| run::new_case(case_name(*class, *pairs), "overload".to_owned(), index))
+        .map(|(index, (class, pairs))| {
+            case::new_case(case_name(*class, *pairs), "overload".to_owned(), index)
+        })
         .collect();
     observer.begins(&run);
     let _manager = prologue.manage(options.patience_s)?;
@@ -98,7 +101,7 @@ fn measure_all(
             (None, None) => Outcome::Failed { reason: "no call was made".to_owned(), partial: None },
         };
         times[case].extend(samples);
-        run::add_repetition(&mut run.cases[case], outcome);
+        case::add_repetition(&mut run.cases[case], outcome);
         Ok(broken)
     })
 }

@@ -13,10 +13,11 @@ use std::time::Instant;
 use backend::AnyContext;
 use backend::locate;
 use driver::{Connection, Context, OpenError, OpenOptions};
-use record::{Case, CaseKind, Clock, ClockUnit, HostClass, Measurement, Outcome, Repetition, Run, Sampler};
+use record::{Case, Clock, ClockUnit, HostClass, Measurement, Outcome, Run, Sampler};
 use sys::local_time::LocalTime;
 
 use crate::brokers::Brokers;
+use crate::case;
 use crate::measure::Sequence;
 use crate::plan::{Dialect, Plan, Planned, Wanted};
 use crate::servers::{CaseError, ContextState, Contexts, OwnManager, Servers};
@@ -203,28 +204,6 @@ impl Prologue {
     }
 }
 
-/// Creates a case of a test without results, the `index`th of the first family.
-pub(crate) fn new_case(name: String, family: String, index: u32) -> Case {
-    Case {
-        name,
-        family,
-        family_index: 0,
-        per_family_instance_index: index,
-        kind: CaseKind::Test,
-        payload_bytes: 0,
-        threads: 1,
-        crowd: None,
-        latency: None,
-        label: None,
-        repetitions: Vec::new(),
-    }
-}
-
-/// Adds the next repetition of a case.
-pub(crate) fn add_repetition(case: &mut Case, outcome: Outcome) {
-    case.repetitions.push(Repetition { index: case.repetitions.len() as u32, outcome });
-}
-
 /// Visits cases in this order, until a signal requests a stop, nobody reads the results any longer, a broker ends, or a
 /// visit returns the reason for an early end.
 ///
@@ -343,7 +322,7 @@ fn run_all(
         let on_driver = plan.dialect(planned[case].family).is_some();
         let outcome = if on_driver { brokers.judged(outcome) } else { outcome };
         servers.close_case();
-        add_repetition(&mut run.cases[case], outcome);
+        case::add_repetition(&mut run.cases[case], outcome);
         Ok(None)
     })?;
     if let Some(signal) = sys::stop_signal::received().filter(|_| run.complete && last_was_cut_short(run)) {

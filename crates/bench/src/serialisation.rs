@@ -14,7 +14,8 @@ use std::hint::black_box;
 use record::stats;
 use sys::clock::monotonic_ns;
 
-use crate::speed::Spread;
+use crate::measure::echo::inside::Steps;
+use crate::spread::Spread;
 
 /// Limit for both directions of a 4 B call, in ns.
 pub const LIMIT_NS: f64 = 150.0;
@@ -44,14 +45,6 @@ impl fmt::Display for Flavour {
             Self::Hwbinder => "hwbinder",
         })
     }
-}
-
-/// The four steps of a call, repeatable.
-pub(crate) trait Steps {
-    /// Executes the steps once.
-    fn call(&mut self);
-    /// Returns true if the vector came back, byte for byte.
-    fn came_back(&self) -> bool;
 }
 
 /// Returns test data.

@@ -19,8 +19,8 @@ use procgroup::{OnEnd, Streams, Watchdog, WorkerProcess};
 use record::HostClass;
 use sys::shared_memory::SharedMemory;
 
+use crate::call_error::CallError;
 use crate::endpoint::Rendezvous;
-use crate::measure::CallError;
 use crate::measure::echo::inside::{Copying, Serialising};
 use crate::measure::echo::ping::Question;
 use crate::measure::echo::{binder, event, hwbinder, ping, pipe, raw, shared, unix};

@@ -12,7 +12,7 @@ mod trip;
 
 use procgroup::RoleEntry;
 
-pub use row::{Limit, Row, Spread, Unit};
+pub use row::{Limit, Row, Unit};
 
 /// Duration of one batch of round trips, in seconds.
 const LAP_S: f64 = 0.06;

@@ -22,6 +22,7 @@ use record::{Case, Crowd, Measurement, Outcome, Run};
 use sys::clock::monotonic_ns;
 
 use crate::brokers::Brokers;
+use crate::case;
 use crate::plan::{Flavour, MinTime};
 use crate::run::{self, Observer, RunError};
 use role::WorkerRole;
@@ -70,7 +71,7 @@ fn case(options: &WorkersOptions, group: &Group, index: u32) -> Case {
             overloaded: group.clients() > sys::sched::usable_cpus(),
         }),
         label: group.shape.label(),
-        ..run::new_case(group.case_name(options.flavour), options::family(options.flavour), index)
+        ..case::new_case(group.case_name(options.flavour), options::family(options.flavour), index)
     }
 }
 
@@ -118,7 +119,7 @@ impl Test<'_> {
         for _ in 0..rounds {
             step += 1;
             match self.round(&mut workers, step, self.longest) {
-                (Some(measured), None) => run::add_repetition(case, Outcome::Measured(measured)),
+                (Some(measured), None) => case::add_repetition(case, Outcome::Measured(measured)),
                 (measured, error) => {
                     let nothing = || WorkerError::Start(case.name.clone(), "no call was made".to_owned());
                     let error = error.unwrap_or_else(nothing);
@@ -154,7 +155,7 @@ impl Test<'_> {
 /// Records a failure with what was measured before; returns its reason.
 fn keep(case: &mut Case, partial: Option<Measurement>, error: &WorkerError) -> String {
     let reason = error.to_string();
-    run::add_repetition(case, Outcome::Failed { reason: reason.clone(), partial });
+    case::add_repetition(case, Outcome::Failed { reason: reason.clone(), partial });
     reason
 }
 

@@ -10,12 +10,10 @@ use std::time::{Duration, Instant};
 use backend::{AnyConnection, AnyContext};
 use embedded::Inherit;
 use ipc::NodeOptions;
-use procgroup::role::tell_ready;
 use procgroup::{Streams, WorkerProcess};
 use record::Sched;
 
-use super::role::{InheritanceRole, Least, ServerParameters, node};
-use super::scenes;
+use super::parameters::{InheritanceRole, Least, ServerParameters, node};
 use super::service::Callee;
 use crate::endpoint::Endpoint;
 use crate::plan::Dialect;
@@ -29,34 +27,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const MOST_HUNG: u32 = 2;
 /// Time limit for a thread to return to its waiting state.
 const SETTLING: Duration = Duration::from_secs(1);
-
-/// Plays all scenes, and reports the hops as JSON.
-pub(super) fn play_scenes(
-    address: &str,
-    servers: &str,
-    dialect: Dialect,
-    inherit_rt: bool,
-    rule: Option<Inherit>,
-) -> Result<(), String> {
-    mark_scene();
-    let context = AnyContext::parse(address);
-    let manager = OwnManager::start(dialect, context.clone(), PATIENCE.as_secs());
-    let manager = manager.map_err(|error| error.to_string())?;
-    let endpoint = Endpoint::open(&context, dialect, 0).map_err(|error| error.to_string())?;
-    let controller = Controller {
-        endpoint: Arc::new(endpoint),
-        _manager: manager,
-        servers: servers.to_owned(),
-        inherit_rt,
-        rule,
-        running: RefCell::default(),
-        started: Cell::new(0),
-        hung: Cell::new(0),
-    };
-    let hops = scenes::play(&controller);
-    let text = serde_json::to_string(&hops).map_err(|error| error.to_string())?;
-    tell_ready(&text).map_err(|error| sys::errno::describe(&error))
-}
 
 /// Kind of a server, which determines its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -143,6 +113,30 @@ pub(super) struct Controller {
 }
 
 impl Controller {
+    /// Opens the context, whose manager is started if it has none.
+    pub(super) fn start(
+        address: &str,
+        servers: &str,
+        dialect: Dialect,
+        inherit_rt: bool,
+        rule: Option<Inherit>,
+    ) -> Result<Self, String> {
+        let context = AnyContext::parse(address);
+        let manager = OwnManager::start(dialect, context.clone(), PATIENCE.as_secs());
+        let manager = manager.map_err(|error| error.to_string())?;
+        let endpoint = Endpoint::open(&context, dialect, 0).map_err(|error| error.to_string())?;
+        Ok(Self {
+            endpoint: Arc::new(endpoint),
+            _manager: manager,
+            servers: servers.to_owned(),
+            inherit_rt,
+            rule,
+            running: RefCell::default(),
+            started: Cell::new(0),
+            hung: Cell::new(0),
+        })
+    }
+
     /// Returns the options of a server's node; those of `First` also apply to nodes of this process.
     pub(super) fn node(&self, kind: ServerKind) -> Result<NodeOptions, HopError> {
         Ok(node(self.endpoint.dialect, self.inherit_rt, kind.least())?)

@@ -12,8 +12,10 @@ use embedded::Inherit;
 use ipc::{Minimum, NodeOptions};
 use record::{Hop, Level, Limit, Sched, same_urgency};
 
-use super::scenes::CALL;
 use host::evidence::{self, Evidence, Kind};
+
+/// Name of the scene with a direct call to a waiting thread.
+pub(super) const CALL: &str = "call";
 
 /// Inheritance expected of a driver, and the evidence for it.
 #[derive(Clone, Debug, PartialEq, Eq)]

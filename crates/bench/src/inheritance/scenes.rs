@@ -8,12 +8,9 @@ use ipc::{Minimum, Nice, NodeOptions};
 use record::{Hop, Sched};
 
 use super::controller::{Caller, Controller, HopError, ServerKind, least_nice, mark_scene, settled};
-use super::expected;
+use super::expected::{self, CALL};
 use super::service::{Callee, ServedCall};
 use host::realtime;
-
-/// Name of the scene with a direct call to a waiting thread.
-pub(super) const CALL: &str = "call";
 
 /// Nice of an urgent caller that is not real-time, and its substitute without the right to it.
 const URGENT: i32 = -5;

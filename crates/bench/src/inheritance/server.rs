@@ -5,7 +5,7 @@ use backend::AnyContext;
 use procgroup::role::tell_ready;
 
 use super::InheritanceOptions;
-use super::role::{ServerParameters, node};
+use super::parameters::{ServerParameters, node};
 use super::service::Callee;
 use crate::endpoint::Endpoint;
 

@@ -8,8 +8,8 @@ use ipc::{Binder, Proxy};
 use sys::clock::{monotonic_ns, thread_cpu_ns};
 use zerocopy::{FromBytes, transmute};
 
-use crate::endpoint::{BareService, Endpoint, call_bare, refused};
-use crate::measure::CallError;
+use crate::call_error::{CallError, refused};
+use crate::endpoint::{BareService, Endpoint, call_bare};
 use crate::plan::Dialect;
 use crate::scheduling::pack;
 use host::realtime;

@@ -123,7 +123,8 @@ mod tests {
     use record::Inversion;
 
     use super::*;
-    use crate::run::{new_case, new_run};
+    use crate::case::new_case;
+    use crate::run::new_run;
     use crate::scheduling::pack;
     use host;
 

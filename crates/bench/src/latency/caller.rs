@@ -22,7 +22,7 @@ use super::disturbance::Timers;
 use super::endpoint::Callee;
 use super::notes::{NotedThread, ThreadFacts};
 use super::pace::Pace;
-use super::sample::Sample;
+use super::sample::{Sample, Timed};
 use ftrace::marker::Marker;
 use ftrace::switch::Switch;
 use host::realtime;
@@ -48,19 +48,6 @@ pub(super) struct CallOrder {
     pub(super) number: u64,
     /// Intended start; `None`: now.
     pub(super) intended: Option<u64>,
-}
-
-/// A completed call with its times.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Timed {
-    pub(super) start: u64,
-    pub(super) end: u64,
-    pub(super) sample: Sample,
-    /// Whether tracing was stopped because of this call.
-    pub(super) stopped_tracing: bool,
-    /// Whether the trace contains the mark of the miss: not if another pair's miss stopped tracing just
-    /// before.
-    pub(super) marked: bool,
 }
 
 impl CallSettings {
@@ -281,8 +268,8 @@ mod tests {
     use needs::{Need, need};
 
     use super::*;
+    use crate::call_error::CallError;
     use crate::latency::sample::{SPARED, ServerFacts};
-    use crate::measure::CallError;
 
     /// Sleeps for this many us in each call; fails if it is 0.
     #[derive(Clone)]

@@ -17,8 +17,8 @@ use zerocopy::{FromBytes, transmute};
 
 use super::sample::ServerFacts;
 use super::service::Service;
-use crate::endpoint::{BareService, Endpoint, call_bare, refused};
-use crate::measure::CallError;
+use crate::call_error::{CallError, refused};
+use crate::endpoint::{BareService, Endpoint, call_bare};
 use crate::plan::Dialect;
 
 /// The only method of a bare service.

@@ -4,7 +4,7 @@
 
 use record::{Class, Miss, Sched};
 
-use super::caller::Timed;
+use super::sample::Timed;
 use crate::scheduling::{pack, unpack};
 use host::realtime;
 use procgroup::WorkerSlot;

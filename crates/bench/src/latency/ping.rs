@@ -11,8 +11,8 @@ use ipc::hwbinder::HwBinder;
 
 use super::endpoint::Callee;
 use super::sample::ServerFacts;
-use crate::endpoint::{Endpoint, refused};
-use crate::measure::CallError;
+use crate::call_error::{CallError, refused};
+use crate::endpoint::Endpoint;
 use crate::plan::Dialect;
 
 /// An object of another program.

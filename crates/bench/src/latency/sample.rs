@@ -55,6 +55,19 @@ pub(super) struct Sample {
 const CPU_BITS: u32 = 16;
 const CPU_MASK: u64 = (1 << CPU_BITS) - 1;
 
+/// A completed call with its times.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timed {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) sample: Sample,
+    /// Whether tracing was stopped because of this call.
+    pub(super) stopped_tracing: bool,
+    /// Whether the trace contains the mark of the miss: not if another pair's miss stopped tracing just
+    /// before.
+    pub(super) marked: bool,
+}
+
 impl Sample {
     /// Encodes the sample.
     pub(super) fn words(&self) -> [u64; WORDS] {

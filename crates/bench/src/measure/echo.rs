@@ -13,7 +13,7 @@ pub(crate) mod raw;
 pub(crate) mod shared;
 pub(crate) mod unix;
 
-use crate::measure::CallError;
+use crate::call_error::CallError;
 use crate::plan::FaultKind;
 
 /// A request and the buffer for its reply.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use record::{Case, CaseKind};
 
-use crate::run::new_case;
+use crate::case::new_case;
 
 /// A way to send a byte vector to another process and back, or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,8 +6,8 @@ use std::hint::black_box;
 use ipc::Release;
 use ipc::binder::{Parcel, Status};
 
-use super::Steps;
 use crate::measure::echo::binder::DESCRIPTOR;
+use crate::measure::echo::inside::Steps;
 
 pub(crate) struct Call {
     sent: Vec<u8>,

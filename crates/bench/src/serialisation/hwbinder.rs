@@ -12,7 +12,7 @@ use ipc::StatusCode;
 use ipc::hwbinder::{HwParcel, Image, Reader, Status};
 use zerocopy::IntoBytes;
 
-use super::Steps;
+use crate::measure::echo::inside::Steps;
 
 /// Has the length of a typical interface name.
 const DESCRIPTOR: &str = "android.hardware.tests.libhwbinder@1.0::IBenchmark";

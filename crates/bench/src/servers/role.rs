@@ -13,8 +13,8 @@ use procgroup::role::tell_ready;
 use serde::{Deserialize, Serialize};
 use sys::shared_memory::SharedMemory;
 
+use crate::call_error::CallError;
 use crate::endpoint::{self, Rendezvous};
-use crate::measure::CallError;
 use crate::measure::echo::{Sabotage, binder, event, hwbinder, pipe, raw, shared, unix};
 use crate::plan::{Dialect, FaultKind};
 

@@ -8,10 +8,11 @@
 use record::stats::median;
 
 use super::role::{SLICE_NS, SpeedRole, go_on, hear};
-use super::row::{Limit, Row, Spread, Unit};
+use super::row::{Limit, Row, Unit};
 use super::trip::{self, ASLEEP};
 use crate::plan::{Dialect, Family, Placement, Waiting};
 use crate::servers::OwnManager;
+use crate::spread::Spread;
 
 /// Minimum share of the floor's throughput.
 const LEAST: f64 = 0.65;

@@ -11,11 +11,12 @@ use record::stats::median;
 
 use super::memory;
 use super::role::{SpeedRole, go_on, hear};
-use super::row::{Limit, Row, Spread, Unit};
+use super::row::{Limit, Row, Unit};
 use super::trip::{self, BatchRunner};
 use crate::measure::echo::raw;
 use crate::plan::{Family, Placement, Plan, Waiting};
 use crate::servers::{AnyClient, Servers};
+use crate::spread::Spread;
 
 /// Maximum ratio of a transaction's cost in a grown context.
 const MOST: f64 = 1.3;

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use crate::spread::Spread;
+
 /// Limit on a ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limit {
@@ -34,32 +36,6 @@ impl fmt::Display for Limit {
             true => write!(f, "{sign}{value:.0}"),
             false => write!(f, "{sign}{value:.2}"),
         }
-    }
-}
-
-/// Distribution of a value over rounds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
-    /// Median.
-    pub median: f64,
-    /// Minimum.
-    pub least: f64,
-    /// Maximum.
-    pub most: f64,
-    /// Number of rounds.
-    pub rounds: usize,
-}
-
-impl Spread {
-    /// Computes the distribution of these values; `None` without values.
-    #[must_use]
-    pub fn of(values: &[f64]) -> Option<Self> {
-        Some(Self {
-            median: record::stats::median(values)?,
-            least: values.iter().copied().min_by(f64::total_cmp)?,
-            most: values.iter().copied().max_by(f64::total_cmp)?,
-            rounds: values.len(),
-        })
     }
 }
 
@@ -188,10 +164,5 @@ mod tests {
             assert_eq!(row(&[ratio], limit).is_met(), is_met, "{ratio} {limit}");
         }
         assert!(row(&[2.0], Limit::AtMost(1.6)).to_string().ends_with("MISSED"));
-    }
-
-    #[test]
-    fn no_rounds_are_no_result() {
-        assert_eq!(Spread::of(&[]), None);
     }
 }

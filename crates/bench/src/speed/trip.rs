@@ -17,14 +17,14 @@
 use std::fmt;
 
 use backend::AnyContext;
-use backend::locate::{Driver, Wanted};
+use backend::locate::{self, Driver, Wanted};
 use record::Sampler;
 
-use super::row::{Limit, Row, Spread, Unit};
+use super::row::{Limit, Row, Unit};
 use crate::measure::{Halt, RoundTrip, Sequence, batch};
 use crate::plan::{Dialect, Family, Filter, Placement, Plan, Planned, Settings, Waiting};
-use crate::run::find_driver;
 use crate::servers::{Contexts, Servers, on_client};
+use crate::spread::Spread;
 use procgroup::Watchdog;
 
 /// Families that are the floors of sleeping.
@@ -107,7 +107,7 @@ pub(super) fn plan(
 
 /// Returns the private context that a plan requests.
 pub(super) fn context(plan: &Plan) -> Result<AnyContext, String> {
-    find_driver(&plan.wanted, "binder").map(|(context, _)| context).map_err(|error| error.to_string())
+    locate::find(&plan.wanted, "binder").map(|found| found.context).map_err(|error| error.to_string())
 }
 
 /// Returns the server processes of a plan in this context.

@@ -13,8 +13,8 @@ use ipc::binder::special;
 use ipc::hwbinder::HwBinder;
 use ipc::{Binder, NodeOptions, Proxy};
 
-use crate::endpoint::{BareService, Endpoint, call_bare, refused};
-use crate::measure::CallError;
+use crate::call_error::{CallError, refused};
+use crate::endpoint::{BareService, Endpoint, call_bare};
 use crate::measure::echo::Sabotage;
 use crate::measure::echo::benchmark::{Benchmark, Echo, INTERFACE, Offered, SEND_VEC, returned};
 use crate::plan::Dialect;

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use sys::clock::{monotonic_ns, thread_cpu_ns};
 
 use super::endpoint::{BareCallee, Callee, HidlCallee, InProcess, offer};
+use crate::call_error::CallError;
 use crate::endpoint::Endpoint;
-use crate::measure::CallError;
 use crate::measure::echo::Sabotage;
 use crate::plan::{Dialect, FaultKind, Flavour};
 

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use ipc::hwbinder::{HwParcel, Incoming, Object, Status};
 
 use super::Sabotage;
-use crate::measure::CallError;
+use crate::call_error::CallError;
 
 /// Name of the interface.
 pub(crate) const INTERFACE: &str = "android.hardware.tests.libhwbinder@1.0::IBenchmark";

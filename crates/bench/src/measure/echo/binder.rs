@@ -11,8 +11,9 @@ use ipc::Binder;
 use ipc::binder::{Incoming, Object, Parcel, Status};
 
 use super::{Payload, Sabotage};
-use crate::endpoint::{Rendezvous, refused};
-use crate::measure::{CallError, RoundTrip};
+use crate::call_error::{CallError, refused};
+use crate::endpoint::Rendezvous;
+use crate::measure::RoundTrip;
 
 /// Name of the interface.
 pub(crate) const DESCRIPTOR: &str = "binderperf.ISendVec";

@@ -11,7 +11,8 @@ use std::io::{Read, Write};
 use sys::shared_memory::SharedMemory;
 
 use super::{Payload, Sabotage};
-use crate::measure::{CallError, RoundTrip};
+use crate::call_error::CallError;
+use crate::measure::RoundTrip;
 
 /// Value of the reply counter that means that the server has ended; larger ones, too.
 const CLOSED: u64 = 1 << 32;

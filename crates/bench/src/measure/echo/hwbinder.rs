@@ -14,8 +14,9 @@ use ipc::hwbinder::{HwBinder, HwParcel, Incoming, Object, Reply, Status};
 
 use super::benchmark::{Benchmark, Echo, INTERFACE, Offered, SEND_VEC, returned};
 use super::{Payload, Sabotage};
-use crate::endpoint::{Rendezvous, refused};
-use crate::measure::{CallError, RoundTrip};
+use crate::call_error::{CallError, refused};
+use crate::endpoint::Rendezvous;
+use crate::measure::RoundTrip;
 
 /// The measuring end.
 #[derive(Debug)]

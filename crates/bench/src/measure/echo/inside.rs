@@ -5,8 +5,16 @@
 use std::hint::black_box;
 
 use super::Payload;
-use crate::measure::{CallError, RoundTrip};
-use crate::serialisation::Steps;
+use crate::call_error::CallError;
+use crate::measure::RoundTrip;
+
+/// The four steps of a call, repeatable.
+pub(crate) trait Steps {
+    /// Executes the steps once.
+    fn call(&mut self);
+    /// Returns true if the vector came back, byte for byte.
+    fn came_back(&self) -> bool;
+}
 
 /// Calls per sample within one process: the clock then adds less than a nanosecond to each.
 pub(super) const CALLS_PER_SAMPLE: u64 = 64;

@@ -9,8 +9,9 @@ use ipc::binder::Parcel;
 use ipc::binder::special;
 use ipc::hwbinder::HwBinder;
 
-use crate::endpoint::{Rendezvous, refused};
-use crate::measure::{CallError, RoundTrip};
+use crate::call_error::{CallError, refused};
+use crate::endpoint::Rendezvous;
+use crate::measure::RoundTrip;
 
 /// A call without arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,8 @@
 use std::io::{PipeReader, PipeWriter, Read, Write};
 
 use super::{Payload, Sabotage};
-use crate::measure::{CallError, RoundTrip};
+use crate::call_error::CallError;
+use crate::measure::RoundTrip;
 
 /// The measuring end.
 #[derive(Debug)]

@@ -14,8 +14,9 @@ use ipc::hwbinder::{self, HwParcel};
 use ipc::{Binder, Process, Proxy};
 
 use super::{Payload, Sabotage};
-use crate::endpoint::{Rendezvous, refused};
-use crate::measure::{CallError, RoundTrip};
+use crate::call_error::{CallError, refused};
+use crate::endpoint::Rendezvous;
+use crate::measure::RoundTrip;
 use crate::plan::Dialect;
 
 /// Buffer size of one read, in bytes: more than any answer to one command needs.

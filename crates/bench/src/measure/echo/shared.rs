@@ -15,7 +15,8 @@ use sys::futex;
 use sys::shared_memory::SharedMemory;
 
 use super::{Payload, Sabotage};
-use crate::measure::{CallError, RoundTrip};
+use crate::call_error::CallError;
+use crate::measure::RoundTrip;
 
 const REQUEST_NUMBER: usize = 0;
 const REPLY_NUMBER: usize = 128;

@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 
 use super::{Payload, Sabotage};
-use crate::measure::{CallError, RoundTrip};
+use crate::call_error::CallError;
+use crate::measure::RoundTrip;
 
 /// The measuring end.
 #[derive(Debug)]
