@@ -28,7 +28,7 @@ fn instance(kit: &Kit, options: &[(&str, &str)]) -> Result<PrivateBinderfs, Stop
     PrivateBinderfs::with_options(options).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => Stop::Skip("mounting binderfs needs CAP_SYS_ADMIN".into()),
         // ENODEV has no stable `ErrorKind`.
-        _ if super::item::errno::<()>(&Err(error)) == "ENODEV" => {
+        _ if super::check::errno::<()>(&Err(error)) == "ENODEV" => {
             Stop::Skip("this kernel has no binderfs".into())
         }
         _ => Stop::Fail(format!("an instance with the options {options:?} could not be made")),

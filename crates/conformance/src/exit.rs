@@ -2,7 +2,7 @@
 //! Facts: `ns_last_pid` in `Documentation/admin-guide/sysctl/kernel.rst`: the next ID is the first free one above it.
 //! Not here: the returns that peers of a pending call read (`sync::death`).
 
-pub(super) mod killed;
+mod killed;
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};

@@ -13,7 +13,7 @@ use driver::{Connection, Exchange};
 use sys::binder_fd::BinderFd;
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::subject::Probe;
+use super::probe::Probe;
 
 /// An injected violation of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

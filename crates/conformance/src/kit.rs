@@ -19,9 +19,9 @@ use host::evidence::{Evidence, Kind};
 use procgroup::{Streams, WorkerProcess};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::item::{Stop, Verdict, done, ensure, expect, expect_errno, skip_unless};
+use super::check::{PATIENCE, Stop, Verdict, done, ensure, expect, expect_errno, patiently, skip_unless};
 use super::payload::Draft;
-use super::raw_process::{Got, Node, PATIENCE, RawProcess, expect_work, plain};
+use super::raw_process::{Got, Node, RawProcess, expect_work, plain};
 use super::subject::{Subject, examine};
 use super::test_manager;
 
@@ -391,22 +391,6 @@ impl Kit {
     pub(super) fn lists_node(&self, process: &RawProcess, node: Node) -> Result<bool, Stop> {
         let info = done("BINDER_GET_NODE_DEBUG_INFO", process.conn.node_debug_info(node.ptr - 1))?;
         Ok(NodePtr(info.ptr) == NodePtr(node.ptr))
-    }
-}
-
-/// Repeats a system call while the former context manager is being released (contract EXT-04).
-pub(super) fn patiently<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    let start = Instant::now();
-    loop {
-        match call() {
-            Err(error)
-                if error.kind() == io::ErrorKind::ResourceBusy
-                    && !sys::patience::is_over(start, PATIENCE) =>
-            {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            result => return result,
-        }
     }
 }
 

@@ -13,6 +13,7 @@
 
 mod binderfs;
 mod buffers;
+mod check;
 mod death;
 mod exit;
 mod fault_injection;
@@ -26,13 +27,16 @@ mod ktap;
 mod libraries;
 mod looper;
 mod manager;
+mod numbered_calls;
 mod objects;
 mod oneway;
 mod open;
 mod other_user;
 mod payload;
+mod payload_calls;
 mod poll;
 mod prelude;
+mod probe;
 mod raw_process;
 mod recorder;
 mod refs;
@@ -54,8 +58,9 @@ pub use fault_injection::Fault;
 pub use helper::main as helper_main;
 pub use item::{Drivers, Item, ManagerSlot, Outcome};
 pub use ktap::{Ktap, Totals};
+pub use probe::Probe;
 pub use runner::{Options, check_unmanaged, run};
-pub use subject::{Evidence, Kind, Probe, Subject, examine};
+pub use subject::{Evidence, Kind, Subject, examine};
 
 /// Hidden command that runs the suite's helper processes.
 pub const HELPER_COMMAND: &str = "__conformance-peer";

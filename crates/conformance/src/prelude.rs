@@ -16,13 +16,14 @@ pub(crate) use host::Release;
 pub(crate) use host::evidence::Kind;
 pub(crate) use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-pub(crate) use crate::item::{
-    Stop, Verdict, done, ensure, errno, expect, expect_errno, items, required, skip_unless,
+pub(crate) use crate::check::{
+    PATIENCE, Stop, Verdict, done, ensure, errno, expect, expect_errno, patiently, required, skip_unless,
 };
-pub(crate) use crate::kit::{Kit, Pair, expect_refused, finish, patiently};
+pub(crate) use crate::item::items;
+pub(crate) use crate::kit::{Kit, Pair, expect_refused, finish};
 pub(crate) use crate::payload::{Draft, child, fd, fda, flat_object, handle_object, ptr};
 pub(crate) use crate::raw_process::{
-    Got, Node, PATIENCE, PLAIN_CALL, ROOM, RawProcess, SILENCE, expect_work, plain, zeroes,
+    Got, Node, PLAIN_CALL, ROOM, RawProcess, SILENCE, expect_work, plain, zeroes,
 };
 pub(crate) use crate::remote_process::RemoteProcess;
 pub(crate) use crate::state_text::{Block, Fields, block_with};

@@ -13,13 +13,9 @@ use driver::connection::default_map_size;
 use sys::errno::EINVAL;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use super::item::{Stop, Verdict, done, ensure, expect, expect_errno, required};
-use super::subject::Probe;
+use super::check::{PATIENCE, Stop, Verdict, done, ensure, expect, expect_errno, required};
+use super::probe::Probe;
 use super::worker::{Task, Worker};
-
-/// Time limit for something that must happen. Generous, because emulated guests are slow; the wait ends as soon as it
-/// happens.
-pub(super) const PATIENCE: Duration = Duration::from_secs(8);
 
 /// How long to wait before concluding that nothing happens.
 pub(super) const SILENCE: Duration = Duration::from_millis(30);

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::item::{Stop, Verdict, done, required};
+use super::check::{Stop, Verdict, done, required};
 use super::kit::Kit;
 use super::state_text::Fields;
 use super::subject::Kind;

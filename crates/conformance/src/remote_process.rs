@@ -8,10 +8,10 @@ use std::io;
 use abi::{Delivery, Handle};
 use procgroup::WorkerProcess;
 
-use super::exit::killed;
-use super::item::{Stop, Verdict, done, expect, required};
+use super::check::{PATIENCE, Stop, Verdict, done, expect, required};
 use super::kit::Kit;
-use super::raw_process::{Node, PATIENCE, RawProcess};
+use super::numbered_calls;
+use super::raw_process::{Node, RawProcess};
 use super::subject::Subject;
 
 /// The controlling end of a remote process, which is killed on drop.
@@ -130,8 +130,8 @@ impl Inside {
             "free" => self.free()?,
             "call" => self.process.start_call(self.handle(number)?, 1, b"")?,
             "oneway" => self.process.send_oneway(self.handle(number)?, 1, b"")?,
-            "flood" => killed::flood(&self.process, self.handle(number)?)?,
-            "answer-all" => killed::answer_all(&self.process)?,
+            "flood" => numbered_calls::flood(&self.process, self.handle(number)?)?,
+            "answer-all" => numbered_calls::answer_all(&self.process)?,
             other => return Err(Stop::Fail(format!("no remote knows how to {other:?}"))),
         }
         Ok("done".into())

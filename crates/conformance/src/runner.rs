@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use procgroup::{Streams, WorkerProcess};
 
+use super::check::Stop;
 use super::fault_injection::Fault;
-use super::item::{Item, ManagerSlot, Outcome, Stop};
+use super::item::{Item, ManagerSlot, Outcome};
 use super::kit::Kit;
 use super::subject::Subject;
 use super::test_manager;

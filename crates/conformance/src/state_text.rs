@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use super::item::{Stop, required};
+use super::check::{Stop, required};
 
 /// The values of a template's names in one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use backend::AnyContext;
 use driver::kernel_state::{self, StateError, StateFile};
-use driver::{Connection, Context, KernelConnection, OpenError, OpenOptions};
+use driver::{Context, OpenError, OpenOptions};
 use embedded::trace_events::Amount;
-use embedded::{EmbeddedConnection, EmbeddedContext, Inherit, Settings};
+use embedded::{EmbeddedContext, Inherit, Settings};
 pub use host::evidence::{Evidence, Kind};
-use sys::binder_fd::BinderFd;
 
 use super::fault_injection::{Fault, FaultyConnection};
+use super::probe::Probe;
 
 /// Identifies the driver behind a context.
 ///
@@ -21,48 +21,6 @@ use super::fault_injection::{Fault, FaultyConnection};
 pub fn examine(subject: &Subject) -> Result<Evidence, OpenError> {
     let connection = subject.open(OpenOptions { map_size: 0, nonblocking: true })?;
     Ok(host::evidence::identify(connection.device(), &subject.address(), subject.inherit()))
-}
-
-/// A connection that also gives access to the kernel's device, if there is one.
-pub trait Probe: Connection {
-    /// The device, for invalid arguments and raw system calls; `None`: items that need it are skipped.
-    fn device(&self) -> Option<&BinderFd>;
-
-    /// Start address of the receive mapping as it appears in deliveries, if that is promised.
-    fn map_base(&self) -> Option<u64>;
-
-    /// Unmaps the receive mapping; false if impossible.
-    fn unmap(&mut self) -> bool;
-}
-
-impl Probe for KernelConnection {
-    fn device(&self) -> Option<&BinderFd> {
-        Some(Self::device(self))
-    }
-
-    fn map_base(&self) -> Option<u64> {
-        Self::map_base(self)
-    }
-
-    fn unmap(&mut self) -> bool {
-        Self::unmap(self);
-        true
-    }
-}
-
-impl Probe for EmbeddedConnection {
-    fn device(&self) -> Option<&BinderFd> {
-        None
-    }
-
-    fn map_base(&self) -> Option<u64> {
-        Self::map_base(self)
-    }
-
-    fn unmap(&mut self) -> bool {
-        Self::unmap(self);
-        true
-    }
 }
 
 /// A context of the driver under test, with the faults to inject.

@@ -13,10 +13,10 @@ use abi::{Commands, Delivery, Handle, Payload, Return, TransactionFlags};
 use driver::OpenOptions;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use super::item::{Stop, Verdict, done};
-use super::kit::patiently;
+use super::check::{Stop, Verdict, done, patiently};
+use super::probe::Probe;
 use super::raw_process::RawProcess;
-use super::subject::{Probe, Subject};
+use super::subject::Subject;
 
 /// Oneway call: a [`FlatBinderObject`], then the number under which to keep it.
 pub(super) const LEAVE: u32 = 1;

@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 use sys::interrupt::ThreadId;
 use sys::sched;
 
-use super::item::{Stop, Verdict, done, ensure};
-use super::raw_process::PATIENCE;
+use super::check::{PATIENCE, Stop, Verdict, done, ensure};
 
 type Job = Box<dyn FnOnce() + Send>;
 

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use sys::limits;
 
-use crate::payload::start;
+use crate::payload_calls::start;
 use crate::prelude::*;
 
 /// An open file that is identified by its file position.

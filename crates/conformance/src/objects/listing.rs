@@ -1,6 +1,6 @@
 //! Contract section 8: accepted object lists, and bytes that the driver must not change.
 
-use crate::payload::{expect_refusal, refused};
+use crate::payload_calls::{expect_refusal, refused};
 use crate::prelude::*;
 
 const SIZE: u64 = size_of::<FlatBinderObject>() as u64;

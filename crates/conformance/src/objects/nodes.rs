@@ -1,7 +1,7 @@
 //! Contract section 8: nodes and handles in payloads.
 
 use crate::objects::fds::taken;
-use crate::payload::refused;
+use crate::payload_calls::refused;
 use crate::prelude::*;
 
 /// Whether a handle can be called.
