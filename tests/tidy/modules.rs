@@ -7,18 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::sources;
 
 /// Modules whose children still import each other in a circle. The list may only shrink.
-const CIRCULAR: [&str; 10] = [
-    "bench",
-    "bench::inheritance",
-    "bench::latency",
-    "binderperf::cli",
-    "conformance",
-    "embedded",
-    "embedded::broker::core",
-    "embedded::client",
-    "embedded::shm",
-    "embedded::shm::call_slot",
-];
+const CIRCULAR: [&str; 2] = ["binderperf::cli", "embedded"];
 
 /// A module's path within its crate; the crate's root is empty.
 type Module = Vec<String>;
@@ -40,7 +29,7 @@ fn module_of(file: &str) -> Option<(String, Module)> {
         None => ("binderperf", file.strip_prefix("src/")?),
     };
     let mut module: Module = path.strip_suffix(".rs")?.split('/').map(str::to_owned).collect();
-    if module.iter().any(|part| part == "tests") {
+    if module.iter().any(|part| part == "tests" || part == "models") {
         return None;
     }
     if ["lib", "main", "mod"].contains(&module.last()?.as_str()) {
@@ -225,7 +214,12 @@ fn circles(sources: &BTreeMap<String, String>) -> BTreeMap<String, String> {
 fn modules_do_not_import_each_other_in_circles() {
     let mut circles = circles(&sources());
     if std::env::var_os("BINDERPERF_ALL_CIRCLES").is_none() {
-        circles.retain(|parent, _| !CIRCULAR.contains(&parent.as_str()));
+        for parent in CIRCULAR {
+            assert!(
+                circles.remove(parent).is_some(),
+                "{parent} has no circle any more: take it from the list"
+            );
+        }
     }
     let told: Vec<String> =
         circles.iter().map(|(parent, circle)| format!("in {parent}:\n{circle}")).collect();
