@@ -56,11 +56,10 @@ pub fn text(found: &Comparison) -> String {
 /// The comparison as Markdown.
 #[must_use]
 pub fn markdown(found: &Comparison) -> String {
-    let mut text = format!("**{}**\n\n", escaped(&verdict(found)));
+    let mut text = format!("**{}**\n", escaped(&verdict(found)));
     for (name, side) in [("A", &found.a), ("B", &found.b)] {
-        text += &format!("{name}: {} ({})\n\n", escaped(&side.name), counted(side.files.len(), "run"));
+        text += &format!("\n{name}: {} ({})\n", escaped(&side.name), counted(side.files.len(), "run"));
     }
-    text = text.trim_end_matches('\n').to_owned() + "\n";
     text += &differences(found).map(|differences| differences.markdown()).unwrap_or_default();
     let heads = ["case", "A", "B", "B to A", "interval", "p", "verdict", "p99 A", "p99 B", "p99 verdict"];
     let rows = sorted(found).map(|case| row(case, found.unit).and(p99(case, found.unit)));

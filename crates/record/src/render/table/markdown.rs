@@ -14,9 +14,15 @@ impl Table {
         } else {
             format!("\n## {}\n", in_markdown(&self.title))
         };
-        let heads: Vec<String> = columns.iter().map(|(_, column)| in_markdown(&column.head)).collect();
-        let rule = columns.iter().map(|(_, column)| if column.is_words { "---|" } else { "--:|" });
-        text += &format!("\n{}|{}\n", line(&heads), rule.collect::<String>());
+        let mut heads: Vec<String> = columns.iter().map(|(_, column)| in_markdown(&column.head)).collect();
+        let mut rule: String =
+            columns.iter().map(|(_, column)| if column.is_words { "---|" } else { "--:|" }).collect();
+        // A cell without a head is not shown.
+        if heads.len() == 1 && self.rows.iter().any(|row| matches!(row, Row::Words(..))) {
+            heads.push(String::new());
+            rule += "---|";
+        }
+        text += &format!("\n{}|{rule}\n", line(&heads));
         for row in &self.rows {
             text += &match row {
                 Row::Cells(cells) => {

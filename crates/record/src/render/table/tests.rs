@@ -72,3 +72,12 @@ fn a_page_has_the_head_of_each_number_and_escapes_all() {
     let hostile = Table::new(["<b>"]).rows([cells!["<i>"]]).html("").expect("sound");
     assert!(!hostile.contains("<b>") && !hostile.contains("<i>"), "{hostile}");
 }
+
+#[test]
+fn words_are_shown_where_no_row_has_numbers() {
+    let table = Table::new(["Case", "p99"]).rows([Row::words("a", "not run")]);
+    assert_eq!(table.text(), "Case\n----\na     not run\n");
+    assert_eq!(table.markdown(), "\n| Case |  |\n|---|---|\n| a | not run |\n");
+    let page = table.html("").expect("a sound template");
+    assert!(page.contains("<td class=\"words\" colspan=\"1\">not run</td>"), "{page}");
+}
