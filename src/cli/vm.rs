@@ -10,7 +10,10 @@ use std::time::Duration;
 use clap::Args;
 use ftrace::switch::{FOLDER_VARIABLE, LOG_VARIABLE, MARKS_VARIABLE};
 use intake::{Name, Place};
-use vm::{Accel, Added, Arch, CLASS_VARIABLE, Forward, KERNEL_VARIABLE, Options, Sinks, kernel::Choice};
+use vm::{
+    Accel, Added, Arch, CLASS_VARIABLE, Forward, KERNEL_VARIABLE, Options, Sinks, TimeLimit, USUAL_LIMIT,
+    kernel::Choice,
+};
 
 use super::applet;
 use super::choice;
@@ -89,9 +92,9 @@ pub(crate) struct VmArgs {
     #[arg(help_heading = "Guest", long, value_name = "WORDS", allow_hyphen_values = true)]
     append: Vec<String>,
 
-    /// Time limit of the command or the script in seconds, and of the boot before it
-    #[arg(long, value_name = "S", default_value_t = 600, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
-    timeout: u64,
+    /// Time limit of the command or the script in seconds, and of the boot before it [default: 600, and more on a busy machine]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
+    timeout: Option<u64>,
 
     /// Count guest instructions instead of time: one CPU; 1 ns of the guest's clock is one instruction
     #[arg(help_heading = "Guest", long)]
@@ -255,7 +258,7 @@ fn options(args: VmArgs) -> Result<Options, String> {
         root: args.root,
         added: args.add,
         forward: args.forward,
-        timeout: Duration::from_secs(args.timeout),
+        limit: args.timeout.map_or(USUAL_LIMIT, |seconds| TimeLimit::Exact(Duration::from_secs(seconds))),
         icount: args.icount,
         profile: args.profile.is_some(),
         accel: args.accel,

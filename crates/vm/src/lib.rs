@@ -26,6 +26,7 @@ mod program;
 mod qemu;
 pub mod script;
 mod session;
+mod time_limit;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -42,6 +43,7 @@ pub use forward::Forward;
 pub use frame::Status;
 pub use host::{CLASS_VARIABLE, KERNEL_VARIABLE};
 pub use session::Sinks;
+pub use time_limit::{TimeLimit, USUAL_LIMIT};
 
 use initramfs::Contents;
 use job::{Job, ModuleLoad};
@@ -91,7 +93,7 @@ pub struct Options {
     /// Additions to the kernel command line.
     pub append: Vec<String>,
     /// Time limit of the command, and of the boot before it.
-    pub timeout: Duration,
+    pub limit: TimeLimit,
     /// Count instructions instead of measuring time.
     pub icount: bool,
     /// Count the instructions of each case by function; requires `icount`.
@@ -103,7 +105,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Defaults: the newest available kernel, this machine's CPUs, 1 GiB, 600 s.
+    /// Defaults: the newest available kernel, this machine's CPUs, 1 GiB, [`USUAL_LIMIT`].
     #[must_use]
     pub fn new(binary: PathBuf, args: Vec<String>) -> Self {
         Self {
@@ -121,7 +123,7 @@ impl Options {
             smp: None,
             memory_mib: 1024,
             append: Vec::new(),
-            timeout: Duration::from_secs(600),
+            limit: USUAL_LIMIT,
             icount: false,
             profile: false,
             accel: Accel::Auto,
@@ -164,7 +166,7 @@ pub fn run(options: &Options, sinks: &mut Sinks<'_>) -> Result<Outcome, VmError>
         program: &program,
         initramfs: &initramfs,
         klog: options.klog.as_deref(),
-        timeout: options.timeout,
+        limit: options.limit,
         profile: options.profile,
     };
     sys::stop_signal::catch().map_err(VmError::host("preparing for signals"))?;

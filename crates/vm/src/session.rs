@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use intake::{Arrivals, Limits, Placing};
 use profile::Profile;
 use record::HostClass;
-use sys::patience::stretched;
+use sys::patience::is_over;
 
 use super::accel::blames_kvm;
 use super::console::{Console, Log};
@@ -18,6 +18,7 @@ use super::error::VmError;
 use super::frame::{self, Frame, Status};
 use super::profiler::{self, Profiler};
 use super::qemu::{Machine, Qemu, pieces};
+use super::time_limit::TimeLimit;
 
 /// Longest time between QEMU's start and the guest's first frame. An emulated boot on a busy machine took 30 s.
 const BOOT_LIMIT: Duration = Duration::from_secs(180);
@@ -50,7 +51,7 @@ pub(super) struct Boot<'a> {
     pub(super) program: &'a PathBuf,
     pub(super) initramfs: &'a std::fs::File,
     pub(super) klog: Option<&'a Path>,
-    pub(super) timeout: Duration,
+    pub(super) limit: TimeLimit,
     /// Whether to log the instructions of announced cases.
     pub(super) profile: bool,
 }
@@ -103,8 +104,8 @@ pub(super) fn run(machine: &Machine, boot: &Boot<'_>, sinks: &mut Sinks<'_>) -> 
         machine,
         console: &console,
         start,
-        deadline: start + stretched(boot_limit(machine.class)).min(boot.timeout),
-        limit: boot.timeout,
+        since: start,
+        limit: boot.limit,
         started: None,
         orders: qemu.orders.take(),
         stopping: None,
@@ -171,12 +172,13 @@ struct Session<'a> {
     machine: &'a Machine,
     console: &'a Console,
     start: Instant,
-    deadline: Instant,
-    limit: Duration,
+    /// The moment from which the limit counts: the start of QEMU, then that of the command.
+    since: Instant,
+    limit: TimeLimit,
     started: Option<(String, Duration)>,
     orders: Option<ChildStdin>,
-    /// The signal that asked this process to stop.
-    stopping: Option<&'static str>,
+    /// The signal that asked this process to stop, and when.
+    stopping: Option<(&'static str, Instant)>,
     complaints: String,
     returned: Arrivals,
     /// Bytes of output so far.
@@ -189,11 +191,10 @@ impl Session<'_> {
         loop {
             self.pass_on_a_stop()?;
             // However much the guest has to say.
-            if Instant::now() >= self.deadline {
+            if self.is_out_of_time() {
                 return Ok(End::OutOfTime);
             }
-            let left = self.deadline.saturating_duration_since(Instant::now());
-            match events.recv_timeout(left.min(GLANCE)) {
+            match events.recv_timeout(GLANCE) {
                 Ok(Event::Frame(frame)) => {
                     if let Some(end) = self.take(frame, sinks)? {
                         return Ok(end);
@@ -215,12 +216,18 @@ impl Session<'_> {
         }
     }
 
+    /// Whether the boot, the command or its orderly end takes too long.
+    fn is_out_of_time(&self) -> bool {
+        // Who asked for the end counts seconds of wall time, however busy the machine is.
+        self.stopping.is_some_and(|(_, asked)| asked.elapsed() >= GRACE)
+            || self.limit.is_over(self.since)
+            || self.started.is_none() && is_over(self.since, boot_limit(self.machine.class))
+    }
+
     /// Forwards a stop signal to the command, so that its results come back.
     fn pass_on_a_stop(&mut self) -> Result<(), VmError> {
         let (None, Some(signal)) = (self.stopping, sys::stop_signal::received()) else { return Ok(()) };
-        self.stopping = Some(signal);
-        // Who asked counts seconds of wall time, however busy the machine is.
-        self.deadline = self.deadline.min(Instant::now() + GRACE);
+        self.stopping = Some((signal, Instant::now()));
         let told = match &mut self.orders {
             Some(orders) if self.started.is_some() => orders.write_all(b"stop").is_ok(),
             _ => false,
@@ -261,7 +268,7 @@ impl Session<'_> {
         match event {
             frame::Event::Hello { release } => {
                 self.started = Some((release, self.start.elapsed()));
-                self.deadline = Instant::now() + self.limit;
+                self.since = Instant::now();
                 (sinks.progress)("");
             }
             frame::Event::File { path, mode } => {
@@ -298,8 +305,8 @@ impl Session<'_> {
             (End::Done(_), None) => Err(VmError::Guest { said: "it ended before it began".into(), console }),
             (End::KvmBroke | End::Closed, None) if kvm => Ok(Attempt::KvmBroke(complaints)),
             (End::KvmBroke | End::Closed, Some(_)) if kvm => Err(VmError::Kvm(complaints)),
-            (End::OutOfTime, _) if let Some(signal) = self.stopping => Err(VmError::Stopped(signal)),
-            (End::OutOfTime, Some(_)) => Err(VmError::Timeout { after: self.limit, console }),
+            (End::OutOfTime, _) if let Some((signal, _)) = self.stopping => Err(VmError::Stopped(signal)),
+            (End::OutOfTime, Some(_)) => Err(VmError::Timeout { after: self.since.elapsed(), console }),
             (End::OutOfTime, None) if self.machine.class == HostClass::Kvm && console.is_empty() => {
                 Ok(Attempt::KvmBroke("the guest never said a word".into()))
             }

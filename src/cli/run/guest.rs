@@ -7,7 +7,7 @@ use bench::suite::Depth;
 use intake::{Name, Place};
 use record::render::report::RunProblem;
 use sys::private_folder::PrivateFolder;
-use vm::{Options, Sinks, kernel::Choice};
+use vm::{Options, Sinks, TimeLimit, kernel::Choice};
 
 use super::RunArgs;
 use super::keep::Folder;
@@ -59,7 +59,7 @@ fn boot(args: &RunArgs, kernels: &[String], own: &Path, line: &mut StatusLine) -
     let given = kernels.iter().filter(|kernel| !kernel.is_empty()).cloned().collect();
     let options = Options {
         kernel: Choice { given, ..Choice::default() },
-        timeout: args.depth().usual_whole() * PATIENCE,
+        limit: TimeLimit::Usual(args.depth().usual_whole() * PATIENCE),
         ..Options::new(binary, words)
     };
     let mut booting = StatusLine::new();
