@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use sys::file_key::FileKey;
 use sys::folder::Folder;
+use sys::patience::stretched;
 use sys::private_folder::Held;
 use sys::seqpacket;
 
@@ -181,16 +182,17 @@ fn begin(folder: &Folder, directory: &Path) -> Result<(OwnedFd, FileKey), RunErr
     };
     let there = directory::socket_in(folder);
     let running = || Err(RunError::Running { directory: directory.to_owned() });
+    let patience = stretched(START_PATIENCE);
     // Without the lock, which many may want at once.
-    match seqpacket::connect(&there, START_PATIENCE) {
+    match seqpacket::connect(&there, patience) {
         Ok(_) => return running(),
         Err(error) if error.kind() == io::ErrorKind::TimedOut => {
             return Err(failed("looking for a broker at")(error));
         }
         Err(_) => {}
     }
-    let held = directory::lock(folder, START_PATIENCE).map_err(failed("taking the lock beside"))?;
-    match seqpacket::connect(&there, START_PATIENCE) {
+    let held = directory::lock(folder, patience).map_err(failed("taking the lock beside"))?;
+    match seqpacket::connect(&there, patience) {
         Ok(_) => return running(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         // Left over from a killed broker.

@@ -13,6 +13,7 @@ use sys::errno::{EINVAL, EMFILE, EPERM, EPROTO};
 
 use sys::epoll::Epoll;
 use sys::errno::EBUSY;
+use sys::patience::stretched;
 use sys::sealed_memory::SealedMemory;
 use sys::seqpacket::{self, Peer, Wait};
 
@@ -277,7 +278,7 @@ impl<'t> Server<'t> {
         }
         added?;
         self.clients.insert(token, ClientSocket { socket, peer, pid: peer.pid, proc: None, parked: false });
-        self.silent.push_back((Instant::now() + self.hello_patience, token));
+        self.silent.push_back((Instant::now() + stretched(self.hello_patience), token));
         Ok(())
     }
 
