@@ -60,7 +60,7 @@ impl Frozen {
     /// FREEZE on another thread; returns once it waits for what is pending. On the embedded driver the thread also
     /// sleeps while its broker has not read the request yet; it waits once it sleeps again and again, as it asks anew.
     fn waiting(&self, kit: &Kit, worker: &Worker) -> Result<Task<io::Result<()>>, Stop> {
-        let (process, info) = (kit.open()?, self.info(true, PATIENCE));
+        let (process, info) = (kit.open()?, self.info(true, sys::patience::stretched(PATIENCE)));
         let mut task = worker.start(move || process.conn.freeze(info))?;
         let what = "FREEZE of a process with something pending";
         if kit.is_embedded() {
@@ -156,8 +156,9 @@ fn frz_02_a_busy_process_stays_thawed(kit: &Kit) -> Verdict {
         Ok(start.elapsed())
     };
     if kit.is_rust() {
-        let waited = timed(&frozen, PATIENCE)?;
-        ensure(waited < PATIENCE, || "FREEZE waited for a call that is served".into())?;
+        let patience = sys::patience::stretched(PATIENCE);
+        let waited = timed(&frozen, patience)?;
+        ensure(waited < patience, || "FREEZE waited for a call that is served".into())?;
         frozen.idle()?;
         frozen.occupy(kit)?;
     }

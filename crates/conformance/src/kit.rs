@@ -365,7 +365,8 @@ impl Kit {
     /// Freezes or thaws this OS process; skips the rest of a test where that is impossible.
     pub(super) fn freeze_self(&self, process: &RawProcess, enable: bool) -> Verdict {
         self.can_freeze()?;
-        let info = FreezeInfo { pid: std::process::id(), enable: u32::from(enable), timeout_ms: 2000 };
+        let timeout_ms = sys::patience::stretched(PATIENCE).as_millis() as u32;
+        let info = FreezeInfo { pid: std::process::id(), enable: u32::from(enable), timeout_ms };
         done("BINDER_FREEZE", process.conn.freeze(info))
     }
 

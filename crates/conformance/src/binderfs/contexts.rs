@@ -80,7 +80,9 @@ pub(super) fn contexts_go_with_their_users(kit: &Kit) -> Verdict {
     drop(two);
     let start = std::time::Instant::now();
     while is_listed(kit, NAME)? {
-        ensure(start.elapsed() < 100 * SILENCE, || "it is listed after its last user closed it".into())?;
+        ensure(!sys::patience::is_over(start, PATIENCE), || {
+            "it is listed after its last user closed it".into()
+        })?;
     }
     kit.differs("a context ends with its last user and cannot be removed before")
 }

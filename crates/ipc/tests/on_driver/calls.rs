@@ -105,7 +105,8 @@ fn tx_10_a_service_dies_in_the_middle_of_a_call() {
 fn frz_01_a_frozen_service_refuses_and_keeps() {
     let (_bench, peer, process, toolbox) = need!(served(4));
     let freeze = |enable| {
-        let info = FreezeInfo { pid: peer.pid().unsigned_abs(), enable, timeout_ms: 1000 };
+        // Ends once what is pending has ended.
+        let info = FreezeInfo { pid: peer.pid().unsigned_abs(), enable, timeout_ms: 60_000 };
         process.connection().freeze(info)
     };
     match freeze(1) {
