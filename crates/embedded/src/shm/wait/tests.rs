@@ -73,8 +73,8 @@ fn a_waiter_that_is_woken_soon_after_a_spin_in_vain_spins_longer() {
     };
     for waiting in [Waiting::Spin, Waiting::Adaptive] {
         // With busy CPUs one wait may take too long, so several are tried.
-        let mut longer = std::iter::repeat_with(|| longest(waiting, BUDGET * 3)).take(20);
-        assert!(longer.any(|longest| longest > BUDGET), "it never spins longer");
+        let longer = || longest(waiting, BUDGET * 3) > BUDGET;
+        assert!(sys::patience::until(Duration::from_secs(5), longer), "it never spins longer");
         assert_eq!(longest(waiting, BUDGET * 20), BUDGET, "that was no wake-up");
     }
 }
@@ -266,6 +266,7 @@ fn two_on_one_cpu_hand_over_in_place_of_sleeping_unless_asked_to_sleep() {
 
 /// Without the rule for slow hand-overs the rate is a thousandth of that asleep.
 #[test]
+#[ignore = "a ratio of rates: make alone"]
 fn two_on_one_cpu_with_somebody_busy_are_hardly_slower_than_asleep() {
     fn be_busy(stop: &AtomicBool) {
         while !stop.load(Ordering::SeqCst) {
