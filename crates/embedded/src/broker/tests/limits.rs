@@ -46,10 +46,12 @@ fn a_hoarder_is_refused_while_others_are_served() {
     assert!(error.contains("its share of the broker's descriptors"), "{error}");
     assert!(broker.hears().contains("its share"));
     assert!(hoard.len() >= 16, "{}", hoard.len());
+    let began = Instant::now();
     for _ in 0..1000 {
         BrokerConnection::open(&broker.folder.0, hello()).expect_err("still full");
     }
-    assert!(broker.told.try_iter().count() <= 5, "one notice per second");
+    let most = 5 + began.elapsed().as_secs() as usize;
+    assert!(broker.told.try_iter().count() <= most, "one notice per second");
     assert_eq!(client.ask(Request::FreeBuffer { offset: 0 }).0, 0);
     hoard.pop();
     // Noticed by the broker soon.

@@ -55,16 +55,16 @@ fn a_read_that_signals_interrupt_all_the_time_ends_with_the_broker() {
         let reader = told.recv().expect("its number");
         break_off(connection);
         let began = Instant::now();
-        while !reads.is_finished() && began.elapsed() < PATIENCE {
+        while !reads.is_finished() && !sys::patience::is_over(began, PATIENCE) {
             // One that has ended meanwhile is not interrupted.
             let _ = interrupter.interrupt(reader);
             thread::sleep(Duration::from_millis(1));
         }
-        let took = began.elapsed();
+        let in_time = reads.is_finished();
         // An undisturbed wait finds it in any case.
         let error = reads.join().expect("no panic");
         assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
-        assert!(took < PATIENCE, "each signal began a new wait");
+        assert!(in_time, "each signal began a new wait");
     });
 }
 
@@ -86,7 +86,7 @@ fn the_first_thread_that_notices_wakes_all_others() {
                 (0..THREADS).map(|_| scope.spawn(|| reads_to_the_end(&connection))).collect();
             let began = Instant::now();
             while asleep() < THREADS {
-                assert!(began.elapsed() < PATIENCE, "they do not fall asleep");
+                assert!(!sys::patience::is_over(began, PATIENCE), "they do not fall asleep");
                 thread::yield_now();
             }
             break_off(&connection);
@@ -100,7 +100,8 @@ fn the_first_thread_that_notices_wakes_all_others() {
             took += began.elapsed();
         });
     }
-    assert!(took < LOOK_AGAIN * rounds / 4, "each looks for itself: {took:?}");
+    let most = sys::patience::stretched(LOOK_AGAIN * rounds / 4);
+    assert!(took < most, "each looks for itself: {took:?}");
 }
 
 #[test]
