@@ -4,11 +4,11 @@
 //! Without tracefs, or the right to use it, the first says so and looks at nothing.
 
 use std::io::{BufRead, BufReader, Read};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use needs::need;
 
+use crate::alone;
 use crate::support::{Called, binderperf, end, signal, start, tracing_switch};
 
 /// The row of a cause, and whether it is right.
@@ -16,12 +16,6 @@ fn row<'o>(called: &'o Called, cause: &str) -> (&'o str, bool) {
     let row = called.stdout.lines().find(|line| line.starts_with(cause));
     let row = row.unwrap_or_else(|| panic!("no row {cause}: {}{}", called.stdout, called.stderr));
     (row, row.ends_with("  right"))
-}
-
-/// One measurement at a time: a guest or a recording beside another one would disturb it.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[test]

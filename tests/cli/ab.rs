@@ -177,19 +177,47 @@ fn step(baseline: &str, words: &[&str]) -> Called {
     binderperf(&[&own[..], words].concat())
 }
 
+/// A side whose runs, 24 at most, leave this record with calls that took such times, in ns, each of another moment.
+fn made_up(folder: &Folder, name: &str, mut run: record::Run, times: &[u64]) -> String {
+    for repetition in run.cases.iter_mut().flat_map(|case| &mut case.repetitions) {
+        let samples = record::Distribution::of(times.iter().copied());
+        let (iterations, real_total) = (samples.count, samples.sum);
+        let numbers = record::Measurement { iterations, real_total, samples, ..Default::default() };
+        repetition.outcome = record::Outcome::Measured(numbers);
+    }
+    for number in 1..=24 {
+        run.started = format!("2026-01-31T00:00:{number:02}+00:00");
+        folder.write(&format!("{name}-{number}.json"), run.to_json());
+    }
+    // The last word says where the record goes: `--record=FILE`.
+    let text =
+        "#!/bin/sh\nfor word; do :; done\necho >>$0.runs\nexec cp $0-$(wc -l <$0.runs).json \"${word#*=}\"\n";
+    let script = folder.write(name, text);
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
+    format!("binary={script}")
+}
+
+/// The runs are made up: what this machine measures is left to `make alone`.
 #[test]
 fn a_bisection_is_told_good_bad_skip_and_stop() {
     let folder = Folder::new("bisect");
-    ab(&folder, ["inject=delay=300", "inject=delay=300"], &["--pairs=8", "--until-width=0%"]).ended(0);
+    let path = folder.path("measured.json");
+    let few = ["--controls=none", "--benchmark_filter=binder/4$", "--benchmark_min_time=20x"];
+    let words = [&["throughput", "binder", "--driver=embedded"], &few[..], &["--record", &path]].concat();
+    binderperf(&words).ended(0);
+    let side = |name, times: [u64; 3]| made_up(&folder, name, read(&path), &times);
+    let [fast, slow] = [("fast", [50_000, 51_000, 52_000]), ("slow", [150_000, 151_000, 152_000])]
+        .map(|(name, times)| side(name, times));
+    ab(&folder, [&fast, &fast], &["--pairs=8", "--until-width=0%"]).ended(0);
     let files = |side: char| {
         let each = (1..=8).map(|pair| folder.path(&format!("records/{side}-{pair:03}.json")));
         each.collect::<Vec<String>>().join(",")
     };
     let good = files('a');
-    let measure = |side: &'static str| step(&good, &[&["--side", side, "--runs=8"][..], &TEST].concat());
-    let called = measure("inject=delay=300");
+    let measure = |side: &str| step(&good, &[&["--side", side, "--runs=8"][..], &TEST].concat());
+    let called = measure(&fast);
     assert_eq!(called.code, Some(0), "good: {}{}", called.stdout, called.stderr);
-    assert_eq!(measure("inject=delay=900").code, Some(1), "bad");
+    assert_eq!(measure(&slow).code, Some(1), "bad");
     assert_eq!(step(&good, &[&files('b')]).code, Some(0), "good, by records");
     assert_eq!(measure("binary=/bin/false").code, Some(125), "cannot be measured");
     step(&good, &[&["--broken-is-bad", "--side", "binary=/bin/false"][..], &TEST].concat()).ended(1);
