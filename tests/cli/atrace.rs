@@ -3,9 +3,9 @@
 //! Without tracefs, or the right to use it, or while somebody else traces, these tests say so and look at nothing.
 
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::process::Stdio;
-use std::time::Duration;
 
 use needs::{Lack, Need, need};
 
@@ -203,10 +203,12 @@ fn a_signal_puts_everything_back_and_after_a_crash_restore_does() {
         turn.is_as_before();
     }
 
-    let child = turn.started(&["atrace", "--stream", "sched"]);
-    std::thread::sleep(Duration::from_millis(300));
+    let mut child = turn.started(&["atrace", "--stream", "sched"]);
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains(": sched_switch: ")), "it ended before");
     signal(child.id(), "INT");
-    end(child).printed(": sched_switch: ");
+    lines.for_each(drop);
+    end(child);
     turn.is_as_before();
 }
 

@@ -32,7 +32,7 @@ fn a_manager_is_pinged_without_a_service() {
 fn other_program(folder: &Folder) -> (Child, String, [String; 6]) {
     let context = folder.path("context");
     let place = ["--driver", "embedded", "--context-dir", &context, "--device", "binder"];
-    let words = ["throughput", "binder", "--benchmark_filter=binder/4$", "--benchmark_min_time=60s"];
+    let words = ["throughput", "binder", "--benchmark_filter=binder/4$", "--benchmark_min_time=3600s"];
     let (other, _) = with_servers(&[&words[..], &place].concat());
     let name = format!("binderperf.sendvec.{}", other.id());
     (other, name, place.map(str::to_owned))

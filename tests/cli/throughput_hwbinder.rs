@@ -204,7 +204,8 @@ fn flavours_are_compared_in_one_run() {
 fn others_services_are_waited_for_by_name() {
     let folder = Folder::new("hw-others");
     let context = format!("--context-dir={}", folder.path("context"));
-    let long = ["throughput", "hwbinder", "--driver=embedded", "--benchmark_min_time=60s", "--controls=none"];
+    let long =
+        ["throughput", "hwbinder", "--driver=embedded", "--benchmark_min_time=3600s", "--controls=none"];
     let mut other = Command::new(BINARY)
         .args(long)
         .arg(&context)

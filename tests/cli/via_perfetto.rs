@@ -3,9 +3,10 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
-use std::time::Duration;
 
-use crate::support::{BINARY, Called, Folder, binderperf, call, command, contents, end, fixture, refused};
+use crate::support::{
+    BINARY, Called, Folder, binderperf, call, command, contents, end, fixture, refused, wait_until,
+};
 
 /// A recorder that keeps its configuration and, asked to end, writes a recording that was made before.
 const PERFETTO: &str = r#"#!/bin/sh
@@ -133,15 +134,15 @@ fn each_failure_of_the_recorder_is_exit_status_3_with_its_reason() {
 #[test]
 fn what_is_interrupted_is_kept() {
     let fake = Fake::new("via-perfetto-interrupted", false);
-    let words = ["trace", "record", "--via", "perfetto", "-o", &fake.out(), "--", "sleep", "30"];
+    let begun = fake.0.path("begun");
+    let command_line = format!("touch {begun}; exec sleep 600");
+    let out = fake.out();
+    let words = ["trace", "record", "--via", "perfetto", "-o", &out, "--", "sh", "-c", &command_line];
     let mut recorder = command(BINARY, &words);
     recorder.envs(fake.variables("")).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = recorder.spawn().expect("the program starts");
-    while !std::path::Path::new(&fake.0.path("pid")).exists() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
     // The command is started behind the recorder.
-    std::thread::sleep(Duration::from_millis(300));
+    wait_until("the command runs", || std::path::Path::new(&begun).exists());
     // A terminal's Ctrl-C reaches both.
     let (own, other) = (child.id().to_string(), contents(fake.0.path("pid")));
     call("kill", &["-INT", &own, other.trim()], &[]).ended(0);
