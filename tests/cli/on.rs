@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{BINARY, Called, Folder, call, command, contents, end, read, signal, wait_until, words};
+use crate::support::{
+    BINARY, Called, Folder, call, command, contents, end, read, signal, start, wait_until, words,
+};
 
 /// A quick test with few words.
 const QUICK: &str =
@@ -206,6 +208,19 @@ fn several_machines_end_in_a_table() {
     assert!(row("Target").contains("local") && row("Target").contains(&target["--on=".len()..]));
     assert!(row("ended").matches("status 0").count() == 2, "{called}");
     assert!(row("BM_sendVec_binder/4 median").matches("us").count() == 2, "{called}");
+}
+
+#[test]
+fn a_copy_on_this_machine_goes_with_its_parent_however_that_ends() {
+    let long = "throughput binder --driver embedded --benchmark_min_time=1s --benchmark_repetitions=500";
+    let child = start(&words(&format!("{long} --on=local --on=adb:nobody")));
+    // Of two targets this one comes first, in a copy, which has a server.
+    wait_until("it measures", || below(child.id()).len() >= 2);
+    let family = below(child.id());
+    signal(child.id(), "KILL");
+    assert_eq!(end(child).code, None, "killed");
+    let runs = |pid: &u32| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok();
+    wait_until("none of them is left", || !family.iter().any(runs));
 }
 
 #[test]
