@@ -12,7 +12,7 @@ mod follow;
 mod free;
 pub(crate) mod history;
 mod method;
-mod sleep;
+mod rules;
 mod slices;
 pub(crate) mod thread;
 mod timeline;
@@ -37,9 +37,10 @@ use history::{History, Interrupt};
 pub use method::Method;
 pub(crate) use method::method_of;
 use method::{Methods, NamedSlice, Side};
+use rules::Declares;
 pub(crate) use slices::Owner;
 use slices::SliceNames;
-use thread::{MadeCall, OpenSlice, SleepReason};
+use thread::{MadeCall, OpenSlice};
 pub use transaction::{Gap, Outcome, Peer, SlowClock, Transaction};
 
 /// Rebuilds transactions from events.
@@ -88,23 +89,26 @@ impl Model {
             self.history.introduce(event);
             self.history.seen(event.ts, event.cpu, event.tid);
             self.schedule(event, names);
+            if let Some(declares) = rules::declared(&event.kind) {
+                self.declare(event, declares);
+            }
             if let Some(cpu) = self.history.cpu_mut(event.cpu) {
                 cpu.last_event = Some(event.ts);
             }
         }
-        self.settle(ended);
+        self.settle(names, ended);
     }
 
     /// Ends the trace and all open transactions.
-    pub fn finish(&mut self, ended: &mut impl FnMut(Transaction)) {
-        while let Some(call) = self.end_next() {
+    pub fn finish(&mut self, names: &Names, ended: &mut impl FnMut(Transaction)) {
+        while let Some(call) = self.end_next(names) {
             ended(call);
         }
     }
 
     /// Ends the trace, and of the open transactions the one that began last; `None` if none is left. A trace may have many of
     /// them, so they are made one at a time.
-    pub fn end_next(&mut self) -> Option<Transaction> {
+    pub fn end_next(&mut self, names: &Names) -> Option<Transaction> {
         // Nested calls end before the calls that they were made for.
         let calls = &mut self.calls;
         self.last.get_or_insert_with(|| {
@@ -119,7 +123,7 @@ impl Model {
         };
         let (end, outcome) =
             open.reply_received.map_or((self.now, Outcome::Cut), |end| (end, Outcome::Replied));
-        Some(self.conclude(open, end, outcome))
+        Some(self.conclude(open, (end, outcome), names))
     }
 
     /// Last interval with missing events. Transactions that ended in it, as seen on other CPUs, may lack events.
@@ -180,7 +184,7 @@ impl Model {
         self.first.map(|first| (first, self.now.max(first)))
     }
 
-    fn settle(&mut self, ended: &mut impl FnMut(Transaction)) {
+    fn settle(&mut self, names: &Names, ended: &mut impl FnMut(Transaction)) {
         if self.calls.ended.is_empty() {
             // Walking the queue for each event would cost more than it saves.
             if self.now.is_multiple_of(64) {
@@ -194,7 +198,7 @@ impl Model {
                 if open.announced.is_some() && self.announced.get(&open.client).copied() == open.announced {
                     self.announced.remove(&open.client);
                 }
-                ended(self.conclude(open, end, outcome));
+                ended(self.conclude(open, (end, outcome), names));
             }
         }
         self.forget();
@@ -208,11 +212,11 @@ impl Model {
         self.history.settle(oldest, self.now);
     }
 
-    fn conclude(&mut self, open: OpenCall, end: u64, outcome: Outcome) -> Transaction {
+    fn conclude(&mut self, open: OpenCall, (end, outcome): (u64, Outcome), names: &Names) -> Transaction {
         let end = end.max(open.begin);
         let begin = open.announced.map_or(open.begin, |said| said.min(open.begin));
         let history = (&self.history, &self.effort);
-        let parts = divide(history, &open, begin, end);
+        let mut parts = divide(history, &open, begin, end);
         let links = follow(history, (&self.calls, &self.slices), &open, &parts);
         let (slow_clock, doubtful) = (self.slow_clock(&parts), self.calls.is_doubtful(&open));
         self.left_out.calls += u64::from(self.effort.was_refused());
@@ -225,6 +229,7 @@ impl Model {
         if open.parent.is_some() {
             self.calls.nest(open.parent, Nested { begin, end, parts: parts.clone() });
         }
+        parts.iter_mut().for_each(|part| part.cause = rules::in_call(part, &open, names));
         let failed = matches!(outcome, Outcome::Failed | Outcome::Dead | Outcome::Frozen);
         let failure = failed.then(|| {
             let OpenCall { flavour, client, server, fate, sent, replied, .. } = open;
@@ -273,9 +278,7 @@ impl Model {
     /// Time of these segments that ran below the CPU's highest frequency.
     fn slow_clock(&self, parts: &[Segment]) -> Option<SlowClock> {
         let mut slow: Option<SlowClock> = None;
-        let runs = |part: &&Segment| {
-            matches!(part.cause, Cause::ClientRunning | Cause::ServerRunning | Cause::Driver)
-        };
+        let runs = |part: &&Segment| matches!(part.cause, Cause::Running | Cause::Driver);
         for part in parts.iter().filter(runs) {
             let Some(cpu) = part.cpu.and_then(|cpu| self.history.cpu(cpu)) else { continue };
             for (begin, end, khz) in cpu.khz.slices(part.begin, part.end) {
@@ -325,7 +328,7 @@ impl Model {
                 history.wakeup(ts, by, *task, *target_cpu);
             }
             Kind::BlockedReason { tid, io_wait, caller } => {
-                history.blocked(*tid, SleepReason::in_function(names.text(caller.symbol), *io_wait), *caller);
+                history.blocked(*tid, rules::slept_in(names.text(caller.symbol), *io_wait), *caller);
             }
             Kind::PiSetprio { task, new_prio } => {
                 history.mention(*task);
@@ -336,13 +339,11 @@ impl Model {
                 history.migrate(ts, task.tid, *to_cpu);
             }
             Kind::Binder(flavour, binder) => self.binder(event, *flavour, binder),
-            Kind::ReclaimBegin { .. } => self.slice(event, Some((Some(Cause::KernelReclaim), ""))),
-            Kind::ReclaimEnd { .. } => self.slice(event, None),
             Kind::WorkStart { function, .. } => history.works(ts, event.tid, *function),
             Kind::WorkEnd { .. } => history.works(ts, event.tid, CodeLocation::default()),
             Kind::ContentionBegin(kind) => self.contention(event, Some(*kind)),
             Kind::ContentionEnd => self.contention(event, None),
-            Kind::Print(text) => self.mark(event, text),
+            Kind::Print(text) => self.own_mark(event, text),
             _ => self.interrupt(event),
         }
     }
@@ -408,13 +409,9 @@ impl Model {
         }
     }
 
-    fn mark(&mut self, event: &Event, text: &str) {
+    /// A mark of binderperf itself.
+    fn own_mark(&mut self, event: &Event, text: &str) {
         match Mark::parse(text) {
-            Some(Mark::Begin { name, .. }) => {
-                self.slice(event, Some((meaning(name), name)));
-                self.name_calls(event.tid, name);
-            }
-            Some(Mark::End) => self.slice(event, None),
             Some(Mark::Own { verb: "call", rest }) => {
                 self.calls.said_over(&mut self.history, event.tid, None);
                 if let Some(thread) = self.history.thread_mut(event.tid) {
@@ -436,16 +433,21 @@ impl Model {
         }
     }
 
-    /// A slice of a thread begins, with the wait that it declares and its name; with `None` its innermost slice ends.
-    fn slice(&mut self, event: &Event, begins: Option<(Option<Cause>, &str)>) {
+    /// A thread declares that it waits, begins a slice, or ends either.
+    fn declare(&mut self, event: &Event, declares: Declares<'_>) {
         let slices = &mut self.slices;
         self.history.of_thread(event.tid, |thread| {
-            match begins {
-                Some((cause, name)) => thread.open_slice(OpenSlice { cause, name: slices.intern(name) }),
-                None => thread.close_slice(),
+            match declares {
+                Declares::Begin(cause, name) => {
+                    thread.open_slice(OpenSlice { cause, name: slices.intern(name) });
+                }
+                Declares::End => thread.close_slice(),
             }
             thread.note_slices(event.ts)
         });
+        if let Declares::Begin(_, name) = declares {
+            self.name_calls(event.tid, name);
+        }
     }
 
     /// A slice that names a method began: the thread's next calls are of it, or the one that it serves is.
@@ -477,23 +479,5 @@ impl Model {
     }
 }
 
-/// Meaning of the slices that ART and bionic put around their waits.
-/// Fact: the names in `_binder_reason` of Perfetto's `android/binder_breakdown.sql`, in its order;
-/// `WaitForGcToComplete` is the older runtimes' name of the same wait.
-fn meaning(name: &str) -> Option<Cause> {
-    let begins = |with: &str| name.starts_with(with);
-    if begins("GC: Wait For") || begins("WaitForGcToComplete") {
-        Some(Cause::UserReclaim)
-    } else if begins("monitor contention") || begins("Lock contention on a monitor lock") {
-        Some(Cause::Monitor)
-    } else if begins("Lock contention") {
-        Some(Cause::ArtLock)
-    } else if name == "Contending for pthread mutex" {
-        Some(Cause::Mutex)
-    } else {
-        None
-    }
-}
-
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -31,13 +31,14 @@ pub use misses::ReportedMiss;
 pub use of_call::of_call;
 pub use path::{ChainLink, PathStep};
 pub use samples::{MOST_CALLS, Sampled, SampledGroup, Sampler, UnfinishedCount};
+pub(crate) use slow::outcome;
 pub use slow::{BlockingTask, CallSegment, InversionDetail, Reason, SlowCall};
-pub(crate) use slow::{label, outcome};
 pub use sums::{Share, Sum};
 pub use unfinished::{FailureInfo, OnewaySpam};
 pub(crate) use who::People;
 pub use who::ThreadInfo;
 
+use crate::cause::Label;
 use crate::event::{Event, Kind, Name, Names};
 use crate::model::{Gap, Model, Outcome, Transaction};
 use crate::report::Report;
@@ -316,7 +317,7 @@ impl Analyzer {
     /// Ends the trace, and of its selected open transactions the one that began last; `None` if none is left.
     pub fn end_next(&mut self, names: &Names) -> Option<Transaction> {
         let (tally, options) = (&mut self.tally, &self.options);
-        while let Some(call) = self.model.end_next() {
+        while let Some(call) = self.model.end_next(names) {
             tally.counts.scenes += u64::from(call.scene);
             if options.filter.takes(&call, names) {
                 tally.take(call.clone(), options, names);
@@ -423,14 +424,14 @@ impl Tally {
             return;
         }
         if !call.oneway {
-            self.groups.add(&call, names);
+            self.groups.add(&call);
         }
         // A nested call's time is part of its outer call, unless that one is not selected.
         let outermost = !call.nested || !options.filter.is_empty();
         let missed = !call.oneway && options.deadline_ns.is_some_and(|deadline| call.ns() > deadline);
         if outermost {
             let sums = if call.oneway { &mut self.oneway } else { &mut self.calls };
-            sums.add(&call, names);
+            sums.add(&call);
             self.wait_behind(&call, names);
             if !call.oneway {
                 self.inversion(&call);
@@ -499,7 +500,7 @@ impl Tally {
     fn wait_behind(&mut self, call: &Transaction, names: &Names) {
         for part in &call.parts {
             // The other side of the call, about to leave the CPU, delays nobody.
-            let Some(behind) = part.cause.behind().filter(|_| !slow::is_handover(part, call)) else {
+            let Some(behind) = part.cause.behind().filter(|_| part.cause.label() != Label::Handover) else {
                 continue;
             };
             let room = self.behind.len() < MOST_TASKS;

@@ -11,6 +11,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
+use trace::cause::Label;
 use trace::event::{Binder, Flavour, Kind, State};
 use trace::verdict::{Analysis, AnalysisOptions, Analyzer, TransactionEvent};
 
@@ -269,8 +270,8 @@ fn the_embedded_drivers_calls_are_read_from_its_marks() {
     assert!(analysis.problems.is_empty() && analysis.lost == 0 && analysis.marks.is_some(), "{analysis}");
 }
 
-/// Shares of a call: kind of cause, by the model's name, to nanoseconds.
-type Shares = BTreeMap<String, u64>;
+/// Nanoseconds of a call by cause.
+type Shares = BTreeMap<Label, u64>;
 
 /// Calls of a recording that ended in it: by debug id their threads, duration, shares, and threads that the caller's chain names.
 fn shares(
@@ -284,9 +285,7 @@ fn shares(
         let Some(server) = call.server.as_ref().filter(|_| !call.oneway && !call.doubtful) else { return };
         let mut shares = Shares::new();
         for part in &call.parts {
-            let cause = format!("{:?}", part.cause);
-            let kind = cause.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-            *shares.entry(kind.to_owned()).or_default() += part.ns();
+            *shares.entry(part.cause.label()).or_default() += part.ns();
         }
         let chain = call.links.iter().filter(|link| link.ns() > 1_000_000).map(|link| link.tid).collect();
         calls.insert(call.debug_id, (call.client.tid, server.tid, call.ns(), shares, chain));
@@ -321,7 +320,7 @@ fn known_causes_are_the_same_in_a_recording_of_ours_made_at_the_same_time() {
                 for kind in shares.keys().chain(their_shares.keys()) {
                     let [one, other] =
                         [shares, their_shares].map(|shares| shares.get(kind).copied().unwrap_or(0));
-                    assert!(one.abs_diff(other) < 4 * APART_NS, "{words}, {kind}: {one} ns, {other} ns");
+                    assert!(one.abs_diff(other) < 4 * APART_NS, "{words}, {kind:?}: {one} ns, {other} ns");
                 }
                 assert_eq!(chain, their_chain, "{words}: whom it waited for");
                 long += u64::from(*ns > 1_000_000);

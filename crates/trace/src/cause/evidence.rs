@@ -4,7 +4,7 @@
 use crate::event::{Binder, Event, Kind, Mark};
 
 /// Kind of event, as far as causes rest on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Evidence {
     /// `binder_transaction` and `binder_transaction_received`.
     Calls,
@@ -61,7 +61,7 @@ impl Evidence {
 
 /// Set of kinds of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shown(u16);
+pub struct Shown(u32);
 
 impl Shown {
     /// Set of these.

@@ -1,5 +1,5 @@
 //! Divides a transaction's time into segments: which thread had to act in each phase, and what it did.
-//! Not here: the causes themselves (`cause`).
+//! Not here: which cause a stretch of a thread has (`rules`).
 //!
 //! Phases: the sender until it wakes the receiver; the receiver until it has the call; serving, with nested calls in
 //! place; the server until it wakes the caller; the caller until it has the reply. Each phase is cut along the
@@ -8,12 +8,11 @@
 use super::calls::{Nested, OpenCall};
 use super::effort::{Effort, MOST_NESTED};
 use super::free::Free;
-use super::history::{History, Interrupt, Occupant};
-use super::thread::{Declared, SchedState, SleepReason, Thread};
+use super::history::History;
+use super::rules;
+use super::thread::{Declared, SchedState, Thread};
 use super::timeline::Timeline;
-use super::watch::Silence;
-use crate::cause::{Cause, CpuHolder, Segment, SliceName, Waker};
-use crate::event::{CodeLocation, State};
+use crate::cause::{Cause, Segment, SliceName};
 
 /// Maximum number of slices that are compared for the one that a thread was in longest.
 const MOST_COMPARED: usize = 64;
@@ -62,7 +61,7 @@ fn nobody() -> Segment {
     Segment {
         begin: 0,
         end: 0,
-        cause: Cause::Unknown,
+        cause: Cause::NotShown,
         tid: 0,
         prio: None,
         cpu: None,
@@ -88,7 +87,7 @@ impl Divider<'_> {
             let handed = self.leaves(client, begin, self.call.sending_done, end);
             self.walk(client, begin, handed, Phase::Handover);
             // Nobody took it, and nothing shows which thread should have.
-            let cause = if self.call.frozen { Cause::Frozen } else { Cause::Unknown };
+            let cause = if self.call.frozen { Cause::Frozen } else { Cause::NotShown };
             self.put(handed, end, Segment { cause, ..nobody() });
             return;
         };
@@ -109,7 +108,7 @@ impl Divider<'_> {
     /// Divides the time from sending to receiving.
     fn request(&mut self, server: i32, received: u64) {
         let OpenCall { begin, client, sending_done, .. } = *self.call;
-        let waits = Segment { cause: self.waiting(), tid: server, ..nobody() };
+        let waits = Segment { cause: rules::untaken(self.call), tid: server, ..nobody() };
         let woken = self.wake_of(server, begin, received, Some(client));
         let free = self.free(server, woken, received);
         if free > begin {
@@ -153,17 +152,6 @@ impl Divider<'_> {
             Free::Unseen => begin,
         };
         free.clamp(begin, received)
-    }
-
-    /// Cause of the wait for a server thread.
-    fn waiting(&self) -> Cause {
-        if self.call.frozen {
-            Cause::Frozen
-        } else if self.call.sent.is_oneway() {
-            Cause::OnewayQueue
-        } else {
-            Cause::NoFreeThread { busy_with: self.call.busy_with }
-        }
     }
 
     /// Whether the call waited in its node's queue: a oneway call that was not handed to a sleeping thread.
@@ -248,7 +236,7 @@ impl Divider<'_> {
             }
             for (begin, end, over) in along(self.effort, &thread.over, begin, end) {
                 let slice = longest_slice(thread, begin, end);
-                match (run, over.flatten().filter(|over| explains(over.cause, run))) {
+                match (run, over.flatten().filter(|over| rules::explains(over.cause, run))) {
                     (Some(SchedState::Runnable { cpu, prio, waker, queued, .. }), _) => {
                         let part = Segment { tid, prio, cpu: Some(cpu), slice, ..nobody() };
                         let queue = if queued { None } else { queue_after(thread, begin) };
@@ -266,10 +254,8 @@ impl Divider<'_> {
                         self.running(thread, (begin, end), part, phase);
                     }
                     (Some(SchedState::Sleeping { state, place, slept }), None) => {
-                        let cause = match asleep(state, place, slept, phase) {
-                            Cause::Sleeping { .. } => self.slept(thread, begin, place),
-                            cause => cause,
-                        };
+                        let slept = (state, place, slept);
+                        let cause = rules::asleep(history, (thread, begin), slept, phase == Phase::Handover);
                         self.put(begin, end, Segment { cause, tid, slice, ..nobody() });
                     }
                     (Some(SchedState::Unknown) | None, None) => {
@@ -282,35 +268,12 @@ impl Divider<'_> {
 
     fn running(&mut self, thread: &Thread, (from, to): (u64, u64), part: Segment, phase: Phase) {
         let Some(cpu) = part.cpu else { return };
-        let own = if part.tid == self.call.client { Cause::ClientRunning } else { Cause::ServerRunning };
         self.heard(cpu, from, to, part, |cut, begin, end| {
             for (begin, end, inside) in along(cut.effort, &thread.in_driver, begin, end) {
-                let cause = match (inside, phase) {
-                    (Some(true), _) | (None, Phase::Handover) => Cause::Driver,
-                    (Some(false), _) | (None, Phase::Serving) => own,
-                };
+                let cause = rules::running(inside, phase == Phase::Handover);
                 cut.put(begin, end, Segment { cause, ..part });
             }
         });
-    }
-
-    /// Cause of a sleep that only its end explains: the thread that woke the sleeper.
-    fn slept(&self, sleeper: &Thread, ts: u64, place: CodeLocation) -> Cause {
-        let woken = sleeper.run.after(ts).next();
-        let Some((woken, SchedState::Runnable { waker, on, .. })) = woken else {
-            return Cause::Sleeping { place, waker: None };
-        };
-        if waker < 0 {
-            return Cause::Sleeping { place, waker: Some(self.history.interrupt_on(on, woken)) };
-        }
-        let other = self.history.thread(waker);
-        let comm = self.history.name_on(waker, Some(on), woken);
-        let same = sleeper.tgid.is_some() && other.is_some_and(|other| sleeper.tgid == other.tgid);
-        if same {
-            Cause::Thread { waker, comm }
-        } else {
-            Cause::Sleeping { place, waker: Some(Waker::Thread(waker, comm)) }
-        }
     }
 
     /// Divides a wait for a CPU by the tasks that had the CPU.
@@ -324,55 +287,34 @@ impl Divider<'_> {
                 SchedState::Running { cpu } => Some(cpu),
                 _ => None,
             });
-        let elsewhere = ran_on.filter(|ran_on| *ran_on != cpu);
+        let later = ran_on.filter(|ran_on| *ran_on != cpu);
+        let later = later.and_then(|cpu| Some((cpu, &self.history.cpu(cpu)?.occupant)));
         self.uninterrupted(cpu, from, to, part, |cut, from, to| {
             for (begin, end, who) in along(cut.effort, &there.occupant, from, to) {
-                match who {
-                    Some(who) if who.tid == 0 || who.tid == part.tid => {
-                        for (begin, end, state) in along(cut.effort, &there.idle, begin, end) {
-                            let state = state.flatten().filter(|_| who.tid == 0);
-                            let cause = state.map_or(Cause::WakeLatency, |state| Cause::IdleExit { state });
-                            cut.put(begin, end, Segment { cause, ..part });
-                        }
+                for (begin, end, idle) in along(cut.effort, &there.idle, begin, end) {
+                    let cause = |elsewhere| rules::queued(part.tid, who, idle.flatten(), elsewhere);
+                    let Some((later, occupant)) = later else {
+                        cut.put(begin, end, Segment { cause: cause(None), ..part });
+                        continue;
+                    };
+                    for (begin, end, who) in along(cut.effort, occupant, begin, end) {
+                        let elsewhere = who.filter(|who| who.tid == 0).map(|_| later);
+                        cut.put(begin, end, Segment { cause: cause(elsewhere), ..part });
                     }
-                    Some(who) if who.tid > 0 => cut.behind(who.into(), elsewhere, (begin, end), part),
-                    // Nobody is shown to have had the CPU, not even that the thread itself had not.
-                    _ => cut.put(begin, end, part),
                 }
             }
         });
     }
 
-    /// Divides the time between wake-up and enqueueing. The task on the target CPU is not in the way, unless it is
-    /// the waker.
+    /// Divides the time between wake-up and enqueueing.
     fn on_the_way(&mut self, waker: i32, cpu: u32, (from, to): (u64, u64), part: Segment) {
         let Some(there) = self.history.cpu(cpu) else { return self.put(from, to, part) };
         let part = Segment { cpu: Some(cpu), ..part };
         for (begin, end, who) in along(self.effort, &there.occupant, from, to) {
             for (begin, end, state) in along(self.effort, &there.idle, begin, end) {
-                let cause = match (who, state.flatten()) {
-                    (Some(who), Some(state)) if who.tid == 0 => Cause::IdleExit { state },
-                    (Some(who), None) if who.tid == 0 => Cause::WakeLatency,
-                    (Some(who), _) if who.tid == waker => Cause::Runnable(who.into()),
-                    _ => Cause::WakeInterrupt,
-                };
+                let cause = rules::on_the_way(waker, who, state.flatten());
                 self.put(begin, end, Segment { cause, ..part });
             }
-        }
-    }
-
-    /// Adds a wait behind a task, and marks the time in which the later CPU was idle.
-    fn behind(&mut self, behind: CpuHolder, elsewhere: Option<u32>, (from, to): (u64, u64), part: Segment) {
-        let waits = Segment { cause: Cause::Runnable(behind), ..part };
-        let Some((idle_cpu, there)) = elsewhere.and_then(|cpu| Some((cpu, self.history.cpu(cpu)?))) else {
-            self.put(from, to, waits);
-            return;
-        };
-        for (begin, end, who) in along(self.effort, &there.occupant, from, to) {
-            let idle = who.is_some_and(|who| who.tid == 0);
-            let part =
-                if idle { Segment { cause: Cause::WrongCpu { behind, idle_cpu }, ..part } } else { waits };
-            self.put(begin, end, part);
         }
     }
 
@@ -387,15 +329,10 @@ impl Divider<'_> {
     ) {
         let Some(there) = self.history.cpu(cpu) else { return rest(self, from, to) };
         for (begin, end, interrupt) in along(self.effort, &there.interrupt, from, to) {
-            let cause = match interrupt.flatten() {
-                Some(Interrupt::Hard(irq, name)) => Cause::Interrupt { irq, name },
-                Some(Interrupt::Soft(softirq)) => Cause::SoftInterrupt(softirq),
-                None => {
-                    rest(self, begin, end);
-                    continue;
-                }
-            };
-            self.put(begin, end, Segment { cause, ..part });
+            match interrupt.flatten() {
+                Some(by) => self.put(begin, end, Segment { cause: rules::interrupted(by), ..part }),
+                None => rest(self, begin, end),
+            }
         }
     }
 
@@ -413,15 +350,10 @@ impl Divider<'_> {
         self.uninterrupted(cpu, from, to, part, |cut, from, to| {
             let Some(silences) = silences else { return rest(cut, from, to) };
             for (begin, end, silence) in along(cut.effort, silences, from, to) {
-                let cause = match silence.flatten() {
-                    Some(Silence::Stolen) => Cause::Stolen,
-                    Some(Silence::Unclear) => Cause::Silent,
-                    None => {
-                        rest(cut, begin, end);
-                        continue;
-                    }
-                };
-                cut.put(begin, end, Segment { cause, ..part });
+                match silence.flatten() {
+                    Some(silence) => cut.put(begin, end, Segment { cause: rules::silent(silence), ..part }),
+                    None => rest(cut, begin, end),
+                }
             }
         });
     }
@@ -452,7 +384,7 @@ impl Divider<'_> {
             return;
         }
         let proven = part.cause.label().is_proven_by(self.history.shown);
-        let cause = if proven { part.cause } else { Cause::Unknown };
+        let cause = if proven { part.cause } else { Cause::NotShown };
         let part = if self.effort.is_spent() { nobody() } else { Segment { cause, ..part } };
         if self.extend(end, &part) || (!self.effort.segment() && self.extend(end, &nobody())) {
             return;
@@ -505,40 +437,5 @@ fn queue_after(thread: &Thread, ts: u64) -> Option<u32> {
     match thread.run.after(ts).next() {
         Some((_, SchedState::Runnable { cpu, queued: true, .. })) => Some(cpu),
         _ => None,
-    }
-}
-
-fn asleep(state: State, place: CodeLocation, slept: SleepReason, phase: Phase) -> Cause {
-    match (slept, state) {
-        (SleepReason::Io, _) => Cause::Io(place),
-        (SleepReason::Futex, _) => Cause::Mutex,
-        (SleepReason::KernelLock, _) => Cause::KernelLock(place),
-        (SleepReason::Reclaim, _) => Cause::KernelReclaim,
-        (SleepReason::Frozen, _) => Cause::Frozen,
-        (SleepReason::Unsaid, State::Stopped) => Cause::Stopped,
-        (SleepReason::Unsaid, State::Uninterruptible) => Cause::Uninterruptible(place),
-        // A thread that was handed the work and still sleeps waits for a wake-up that the trace lacks.
-        (SleepReason::Unsaid, State::Sleeping) if phase == Phase::Handover => Cause::Unknown,
-        // An idle kernel thread waits for work.
-        (SleepReason::Unsaid, State::Sleeping | State::Idle) => Cause::Sleeping { place, waker: None },
-        (SleepReason::Unsaid, _) => Cause::Unknown,
-    }
-}
-
-impl From<Occupant> for CpuHolder {
-    fn from(Occupant { tid, comm, prio }: Occupant) -> Self {
-        Self { tid, comm, prio }
-    }
-}
-
-/// Whether a declared wait explains this scheduler state. Reclaim also runs; a wait for a userspace lock is an
-/// interruptible or unknown sleep; kernel locks may spin.
-/// Fact: as in Perfetto's `_binder_reason`, which counts locks only in state `S`.
-fn explains(declared: Cause, run: Option<SchedState>) -> bool {
-    let always = matches!(declared, Cause::KernelReclaim | Cause::UserReclaim | Cause::Contention(_));
-    match run {
-        Some(SchedState::Running { .. }) => always,
-        Some(SchedState::Sleeping { state, .. }) => always || state == State::Sleeping,
-        _ => true,
     }
 }

@@ -8,6 +8,7 @@ use super::calls::{Calls, OpenCall};
 use super::divide::divide_thread;
 use super::effort::Effort;
 use super::history::History;
+use super::rules::is_user_lock;
 use super::slices::{Owner, SliceNames};
 use super::thread::{SchedState, Thread};
 use crate::cause::{Cause, Segment};
@@ -120,7 +121,7 @@ impl Follower<'_> {
             depth,
             tid,
             comm: self.history.name_on(tid, None, begin),
-            cause: Cause::Unknown,
+            cause: Cause::NotShown,
             cpu: None,
             slice: Default::default(),
             work: CodeLocation::default(),
@@ -152,7 +153,7 @@ impl Follower<'_> {
             Cause::NoFreeThread { busy_with } if part.tid > 0 => {
                 return Next::Thread(Tie::Busy(busy_with), part.tid);
             }
-            Cause::Unknown => return Next::Stopped(if lost() { Stop::Lost } else { Stop::NotShown }),
+            Cause::NotShown => return Next::Stopped(if lost() { Stop::Lost } else { Stop::NotShown }),
             cause if !cause.label().is_followed() => return Next::Nothing,
             _ => {}
         }
@@ -165,8 +166,8 @@ impl Follower<'_> {
             return server
                 .map_or(Next::Stopped(Stop::NotShown), |tid| Next::Thread(Tie::Call(debug_id), tid));
         }
-        let declared = matches!(part.cause, Cause::Monitor | Cause::ArtLock | Cause::Mutex);
-        if let Some(owner) = Owner::parse(self.slices.text(part.slice)).filter(|_| declared) {
+        let owner = Owner::parse(self.slices.text(part.slice));
+        if let Some(owner) = owner.filter(|_| is_user_lock(part.cause)) {
             return Next::Thread(Tie::Owner, owner.tid);
         }
         match thread.run.after(part.begin).next() {

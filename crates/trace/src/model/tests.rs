@@ -11,30 +11,45 @@ use crate::event::{
     Buffer, CodeLocation, Context, Irq, Prio, Softirq, State, Task, Transaction as Sent, Wake,
 };
 
-/// Parser of event scripts: one event per line, with time, CPU, running thread, action. Priorities default to 120.
-pub(super) struct Script {
-    pub(super) names: Names,
+/// Parser of event scripts: one event per line, with time, CPU, running thread (and its process: `9/20`), action. Priorities
+/// default to 120. Thread 77 is a tracer.
+pub(crate) struct Script {
+    pub(crate) names: Names,
     prios: Vec<(i32, i32)>,
 }
 
 impl Script {
-    pub(super) fn new(prios: &[(i32, i32)]) -> Self {
+    pub(crate) fn new(prios: &[(i32, i32)]) -> Self {
         Self { names: Names::default(), prios: prios.to_vec() }
     }
 
     fn task(&mut self, tid: i32) -> Task {
         let prio = self.prios.iter().find(|(of, _)| *of == tid).map_or(120, |(_, prio)| *prio);
-        let comm = if tid == 0 { "swapper".to_owned() } else { format!("t{tid}") };
+        let comm = match tid {
+            0 => "swapper".to_owned(),
+            77 => "trace-cmd".to_owned(),
+            _ => format!("t{tid}"),
+        };
         Task { tid, comm: self.names.intern(&comm), prio: Prio(prio) }
     }
 
-    pub(super) fn event(&mut self, line: &str) -> Event {
+    pub(crate) fn event(&mut self, line: &str) -> Event {
         let mut words = line.split_whitespace();
-        let mut number = || words.next().expect("a number").parse::<i64>().expect("a number");
-        let (ts, cpu, tid) = (number() as u64, number() as u32, number() as i32);
+        let number = |word: Option<&str>| word.expect("a number").parse::<i64>().expect("a number");
+        let (ts, cpu) = (number(words.next()) as u64, number(words.next()) as u32);
+        let mut who = words.next().expect("a thread").split('/');
+        let tid = number(who.next()) as i32;
+        let tgid = who.next().map(|tgid| number(Some(tgid)) as i32);
         let rest: Vec<&str> = words.collect();
         let kind = self.kind(tid, &rest);
-        Event { ts, cpu, tid, tgid: None, comm: Name::NONE, context: Context::default(), kind }
+        Event { ts, cpu, tid, tgid, comm: Name::NONE, context: Context::default(), kind }
+    }
+
+    /// Events of a script, in which a word in capitals stands for a stretch of events.
+    pub(crate) fn events(&mut self, lines: &str) -> Vec<Event> {
+        let lines = lines.replace("START", START).replace("REST", "140 1 20 recv 1\nBACK");
+        let lines = lines.replace("REACHED", REACHED).replace("BACK", BACK);
+        lines.lines().map(str::trim).filter(|line| !line.is_empty()).map(|line| self.event(line)).collect()
     }
 
     fn kind(&mut self, tid: i32, words: &[&str]) -> Kind {
@@ -121,7 +136,12 @@ impl Script {
             "resched+" => Kind::IrqEntry { irq: Irq::Vector(253), name: self.names.intern("reschedule") },
             "resched-" => Kind::IrqExit { irq: Irq::Vector(253), name: Name::NONE },
             "lost" => Kind::Lost { count: Some(1) },
-            other => panic!("no event {other}"),
+            // Any other event, as the kernel prints it.
+            other => {
+                let text = words[1..].join(" ");
+                let kind = crate::fields::parse(other.as_bytes(), text.as_bytes(), &mut self.names);
+                kind.filter(|kind| !matches!(kind, Kind::Other { .. })).expect(other)
+            }
         }
     }
 }
@@ -131,7 +151,7 @@ pub(super) fn rebuilt(prios: &[(i32, i32)], lines: &str) -> (Vec<Transaction>, N
     rebuilt_with(prios, lines, |_| {})
 }
 
-/// Transactions of a stream whose events are changed first. A word in capitals stands for a stretch of events.
+/// Transactions of a stream whose events are changed first.
 pub(super) fn rebuilt_with(
     prios: &[(i32, i32)],
     lines: &str,
@@ -140,14 +160,11 @@ pub(super) fn rebuilt_with(
     let mut script = Script::new(prios);
     let mut model = Model::new();
     let mut found = Vec::new();
-    let lines =
-        lines.replace("REST", "140 1 20 recv 1\nBACK").replace("REACHED", REACHED).replace("BACK", BACK);
-    for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let mut event = script.event(line);
+    for mut event in script.events(lines) {
         change(&mut event);
         model.take(&event, &script.names, &mut |call| found.push(call));
     }
-    model.finish(&mut |call| found.push(call));
+    model.finish(&script.names, &mut |call| found.push(call));
     found.iter().for_each(whole);
     (found, script.names)
 }

@@ -7,9 +7,8 @@ use std::sync::LazyLock;
 
 use super::free::Free;
 use super::method::{NamedSlice, Side};
-pub(crate) use super::sleep::SleepReason;
 use super::timeline::Timeline;
-use crate::cause::{Cause, SliceName};
+use crate::cause::{Cause, KernelLock, SliceName};
 use crate::event::{CodeLocation, LockKind, Name, Prio, State, Task, Transaction as Sent};
 
 /// Scheduler state of a thread.
@@ -24,6 +23,17 @@ pub(crate) enum SchedState {
     Runnable { cpu: u32, prio: Option<Prio>, waker: i32, on: u32, queued: bool },
     /// It waits for something else.
     Sleeping { state: State, place: CodeLocation, slept: SleepReason },
+}
+
+/// Reason of a sleep, from the kernel function that it was in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SleepReason {
+    Unsaid,
+    Io,
+    Futex,
+    KernelLock,
+    Reclaim,
+    Frozen,
 }
 
 /// Call that a thread serves.
@@ -141,7 +151,10 @@ pub(crate) struct MadeCall {
 impl Thread {
     /// Innermost wait that it declares now.
     pub(crate) fn declared_wait(&self) -> Option<Declared> {
-        let lock = self.lock.map(|lock| Declared { cause: Cause::Contention(lock), slice: SliceName::NONE });
+        let lock = self.lock.map(|lock| Declared {
+            cause: Cause::KernelLock(KernelLock::Kind(lock)),
+            slice: SliceName::NONE,
+        });
         let slice = |open: &OpenSlice| open.cause.map(|cause| Declared { cause, slice: open.name });
         lock.or_else(|| self.slices.iter().rev().find_map(slice))
     }

@@ -16,7 +16,7 @@ use super::{NEEDS_STATE, SEQUENCE_TRACKS, packet};
 use crate::cause::{Inversion, Segment};
 use crate::event::{Event, Names};
 use crate::model::Transaction;
-use crate::verdict::{SlowCall, label, outcome};
+use crate::verdict::{SlowCall, outcome};
 
 /// `TracePacket.track_event`, `.track_descriptor`, `.sequence_flags`.
 const TRACK_EVENT: u32 = 11;
@@ -137,7 +137,7 @@ impl Tracks {
         let answered = call.replied.and_then(|at| call.parts.iter().position(|part| part.begin >= at));
         for (index, part) in call.parts.iter().enumerate() {
             let ends = (answered == Some(index)).then_some(reply_flow);
-            let cause = label(part, call, names).name();
+            let cause = part.cause.name();
             event(out, Slice { track, ts: part.begin, name: cause, flows: &[], ends }, BEGIN, |notes| {
                 annotate(notes, part, call, names);
             });

@@ -114,7 +114,7 @@ impl PictureCollector {
     #[must_use]
     pub fn finish(mut self, names: &Names) -> (Option<PictureData>, Vec<PictureData>) {
         let requests = &mut self.requests;
-        self.model.finish(&mut |call| add_call(requests, &call));
+        self.model.finish(names, &mut |call| add_call(requests, &call));
         self.build_finished(u64::MAX, names);
         let (mut busiest, mut slow) = (None, Vec::new());
         for request in self.requests {

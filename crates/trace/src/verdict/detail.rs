@@ -2,7 +2,7 @@
 //! Not here: sentences (`text`).
 
 use super::who::People;
-use crate::cause::{Cause, SliceName, Waker};
+use crate::cause::{Cause, KernelLock, SliceName, Waker};
 use crate::event::{CodeLocation, Irq, Name, Names};
 use crate::model::{Model, Owner, method_of};
 
@@ -29,10 +29,12 @@ impl<'a> Details<'a> {
             Cause::SoftInterrupt(softirq) => Some(softirq.name().to_owned()),
             Cause::IdleExit { state } => Some(state.to_string()),
             Cause::NoFreeThread { busy_with } => busy_with.map(|call| call.to_string()),
-            Cause::Thread { waker, comm } => Some(self.thread(*waker, *comm)),
+            Cause::ThreadWait { waker, comm } => Some(self.thread(*waker, *comm)),
             Cause::WrongCpu { idle_cpu, .. } => Some(format!("cpu{idle_cpu}")),
-            Cause::Contention(kind) => Some(kind.name().to_owned()),
-            Cause::Io(at) | Cause::KernelLock(at) | Cause::Uninterruptible(at) => self.place(at),
+            Cause::KernelLock(KernelLock::Kind(kind)) => Some(kind.name().to_owned()),
+            Cause::Io(at) | Cause::KernelLock(KernelLock::Function(at)) | Cause::Uninterruptible(at) => {
+                self.place(at)
+            }
             // A text of its own, behind "slept TIME".
             Cause::Sleeping { place, waker } => {
                 let place = self.place(place).map(|place| format!("in {place}"));

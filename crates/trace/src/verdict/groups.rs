@@ -12,7 +12,6 @@ use super::codes::code_words;
 use super::sums::{Sum, Sums};
 use super::who::People;
 use crate::cause::Cause;
-use crate::event::Names;
 use crate::model::{Method, Transaction};
 
 /// What the calls of one row have in common.
@@ -138,12 +137,12 @@ impl Groups {
     }
 
     /// Counts a call that can be judged.
-    pub(super) fn add(&mut self, call: &Transaction, names: &Names) {
+    pub(super) fn add(&mut self, call: &Transaction) {
         self.named |= call.method.is_some();
         let key = Key::of(self.by, call);
         let key = if self.rows.len() < MOST || self.rows.contains_key(&key) { key } else { Key::Rest };
         let row = self.rows.entry(key).or_default();
-        row.sums.add(call, names);
+        row.sums.add(call);
         row.calls += 1;
         row.waits += u64::from(waits(call));
     }
@@ -180,7 +179,7 @@ pub(super) fn is_by_design(waits: u64, calls: u64) -> bool {
 /// Whether the server slept for nearly all of a call, and nobody worked meanwhile on what it waited for.
 pub(super) fn waits(call: &Transaction) -> bool {
     let server = call.server.map(|server| server.tid);
-    let sleeps = |cause| matches!(cause, Cause::Sleeping { .. } | Cause::Thread { .. });
+    let sleeps = |cause| matches!(cause, Cause::Sleeping { .. } | Cause::ThreadWait { .. });
     let asleep = call.parts.iter().filter(|part| Some(part.tid) == server && sleeps(part.cause));
     let asleep: u64 = asleep.map(crate::cause::Segment::ns).sum();
     let nearly_all = |ns: u64| ns >= call.ns() / 100 * ASLEEP_PERCENT;
@@ -191,7 +190,7 @@ pub(super) fn waits(call: &Transaction) -> bool {
 
 /// Nanoseconds of the server's sleeps in which those whom it waited for did something else than sleep.
 fn worked_for(call: &Transaction, server: Option<i32>) -> u64 {
-    let sleeps = |cause| matches!(cause, Cause::Sleeping { .. } | Cause::Thread { .. });
+    let sleeps = |cause| matches!(cause, Cause::Sleeping { .. } | Cause::ThreadWait { .. });
     let (mut ns, mut of_server) = (0, false);
     for link in &call.links {
         if link.depth == 0 {
@@ -199,7 +198,7 @@ fn worked_for(call: &Transaction, server: Option<i32>) -> u64 {
         } else if of_server
             && link.waits_for().is_none()
             && !sleeps(link.cause)
-            && link.cause != Cause::Unknown
+            && link.cause != Cause::NotShown
         {
             ns += link.ns();
         }

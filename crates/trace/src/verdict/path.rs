@@ -76,14 +76,6 @@ pub struct ChainLink {
     pub end: Option<String>,
 }
 
-/// Name of a link's cause in results.
-fn cause(link: &Link) -> &'static str {
-    match link.cause {
-        Cause::ClientRunning | Cause::ServerRunning => "running",
-        cause => cause.name(),
-    }
-}
-
 fn how(next: Next) -> Option<&'static str> {
     match next {
         Next::Nothing => None,
@@ -99,11 +91,9 @@ fn how(next: Next) -> Option<&'static str> {
 fn detail(details: &Details<'_>, link: &Link) -> Option<String> {
     match link.cause {
         // The next link says it.
-        Cause::Thread { .. } | Cause::Sleeping { .. } if link.waits_for().is_some() => None,
+        Cause::ThreadWait { .. } | Cause::Sleeping { .. } if link.waits_for().is_some() => None,
         Cause::Sleeping { place, .. } => details.place(&place),
-        Cause::ClientRunning | Cause::ServerRunning => {
-            details.place(&link.work).map(|function| format!("work item {function}"))
-        }
+        Cause::Running => details.place(&link.work).map(|function| format!("work item {function}")),
         cause => match cause.behind().filter(|behind| behind.tid > 0) {
             Some(behind) => Some(details.thread(behind.tid, behind.comm)),
             None => details.of(&cause),
@@ -125,7 +115,7 @@ pub(super) fn steps(details: &Details<'_>, call: &Transaction) -> Vec<PathStep> 
         depth: link.depth,
         tid: link.tid,
         comm: details.people().comm(link.tid, link.comm),
-        cause: cause(link).to_owned(),
+        cause: link.cause.name().to_owned(),
         detail: detail(details, link),
         doing: doing(details, link),
         waits_for: link.waits_for(),
@@ -163,7 +153,7 @@ pub(super) fn heaviest(details: &Details<'_>, links: &[Link], begins: &[u64]) ->
         };
         let did = waiting.iter().flat_map(|wait| behind(links, *wait));
         let what = |index: usize| {
-            links.get(index).map(|link| (cause(link), detail(details, link), link.waits_for()))
+            links.get(index).map(|link| (link.cause.name(), detail(details, link), link.waits_for()))
         };
         let Some((_, most)) = heaviest_group(links, did, what) else { return chain };
         let longest = |indices: &[usize]| {
@@ -183,7 +173,7 @@ pub(super) fn heaviest(details: &Details<'_>, links: &[Link], begins: &[u64]) ->
             lock: owner.map(|owner| owner.lock.to_owned()),
             place: owner.and_then(|owner| owner.place).map(str::to_owned),
             ns: sum(links, &waiting),
-            cause: cause(link).to_owned(),
+            cause: link.cause.name().to_owned(),
             cause_ns: sum(links, &most),
             detail: detail(details, link),
             doing: doing(details, link),

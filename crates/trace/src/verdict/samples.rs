@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::codes::code_words;
 use super::groups::{is_by_design, waits};
-use super::slow::label;
 use super::who::People;
 use super::{Analysis, AnalysisOptions, Analyzer, By, Filter, TransactionEvent};
 use crate::event::{Event, Kind, Names};
@@ -180,7 +179,7 @@ impl Sampler {
     /// Takes the next event, in time order. `names` are the reader's.
     pub fn take(&mut self, event: &Event, names: &Names) {
         let kept = &mut self.kept;
-        self.analyzer.take_with(event, names, &mut |met| kept.met(met, names));
+        self.analyzer.take_with(event, names, &mut |met| kept.met(met));
         if let (Kind::Lost { .. }, Some(gap)) =
             (&event.kind, self.analyzer.model.last_gap().filter(Gap::has_time))
         {
@@ -196,7 +195,7 @@ impl Sampler {
     #[must_use]
     pub fn finish(mut self, names: &Names, report: &Report) -> Sampled {
         let kept = &mut self.kept;
-        self.analyzer.end_with(names, &mut |met| kept.met(met, names));
+        self.analyzer.end_with(names, &mut |met| kept.met(met));
         let people = People { model: &self.analyzer.model, names };
         let process = |pid: i32| people.process(pid).unwrap_or_else(|| "a process without a name".to_owned());
         let (causes, beyond) = (std::mem::take(&mut self.kept.causes), self.kept.beyond);
@@ -212,7 +211,7 @@ impl Sampler {
 }
 
 impl Calls {
-    fn met(&mut self, met: TransactionEvent<'_>, names: &Names) {
+    fn met(&mut self, met: TransactionEvent<'_>) {
         let TransactionEvent::Ended(call) = met else { return };
         if call.failure.is_some() || call.is_unanswered() {
             self.count_unfinished(call);
@@ -230,7 +229,7 @@ impl Calls {
         let key = *self.keys.entry(if known { key } else { Key::Rest }).or_insert(next);
         let first = self.times.len();
         for part in &call.parts {
-            let cause = self.cause(label(part, call, names).name());
+            let cause = self.cause(part.cause.name());
             match self.times[first..].iter_mut().find(|time| time.parts().0 == cause) {
                 Some(time) => *time = CauseTime::new(cause, time.parts().1.saturating_add(part.ns())),
                 None => self.times.push(CauseTime::new(cause, part.ns())),

@@ -9,14 +9,12 @@ use super::misses::ReportedMiss;
 use super::path::{ChainLink, PathStep, ended_by, heaviest, steps};
 use super::unfinished::FailureInfo;
 use super::who::ThreadInfo;
-use crate::cause::{Cause, CpuHolder, Inversion, Label, Segment, SliceName};
+use crate::cause::{CpuHolder, Inversion, Segment, SliceName};
 use crate::event::{Name, Names};
 use crate::model::{Model, Outcome, Peer, Transaction};
 
 /// Maximum number of slices that are compared for the one that a reason's time was spent in.
 const MOST_SLICES: usize = 32;
-/// Programs and threads whose own running disturbs what they record. A number may follow.
-const TRACERS: [&str; 6] = ["trace-cmd", "atrace", "traced", "traced_probes", "perfetto", "trace reader"];
 
 /// Task that threads waited behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,33 +184,6 @@ pub struct SlowCall {
     pub verdict: String,
 }
 
-/// Label of a segment's cause. Some depend on the whole transaction.
-pub(crate) fn label(part: &Segment, call: &Transaction, names: &Names) -> Label {
-    let plain =
-        |comm: Name| names.text(comm).trim_end_matches(|last: char| last == ' ' || last.is_ascii_digit());
-    let tracer = |behind: CpuHolder| TRACERS.contains(&plain(behind.comm));
-    if part.cause.behind().is_some_and(tracer) {
-        Label::Tracing
-    } else if is_handover(part, call) {
-        Label::Handover
-    } else {
-        match part.cause {
-            // Within a nested call, the roles are those of the outer call.
-            Cause::ClientRunning | Cause::ServerRunning if part.tid == call.client.tid => {
-                Label::ClientRunning
-            }
-            Cause::ClientRunning => Label::ServerRunning,
-            cause => cause.label(),
-        }
-    }
-}
-
-/// Whether a wait is a handover: both sides share a CPU, and the finished one has not left it yet.
-pub(super) fn is_handover(part: &Segment, call: &Transaction) -> bool {
-    let peers = [Some(call.client.tid), call.server.map(|server| server.tid)];
-    part.depth == 0 && part.cause.behind().is_some_and(|behind| peers.contains(&Some(behind.tid)))
-}
-
 /// Nanoseconds of priority inversion in a transaction.
 pub(super) fn inverted_ns(call: &Transaction) -> u64 {
     suffered(call, Inversion::NotBoosted).map(Segment::ns).sum()
@@ -224,9 +195,7 @@ pub(super) fn matters(ns: u64, call: &Transaction) -> bool {
 }
 
 fn suffered(call: &Transaction, what: Inversion) -> impl Iterator<Item = &Segment> {
-    call.parts.iter().filter(move |part| {
-        !is_handover(part, call) && part.inversion(call.client.tid, call.client.prio) == Some(what)
-    })
+    call.parts.iter().filter(move |part| part.inversion(call.client.tid, call.client.prio) == Some(what))
 }
 
 impl SlowCall {
@@ -315,7 +284,7 @@ impl SlowCallBuilder<'_> {
         CallSegment {
             at_ns: part.begin - self.call.begin,
             ns: part.ns(),
-            cause: label(part, self.call, self.names).name().to_owned(),
+            cause: part.cause.name().to_owned(),
             tid: part.tid,
             cpu: part.cpu,
             behind: part.cause.behind().map(|behind| behind.tid),
@@ -327,7 +296,7 @@ impl SlowCallBuilder<'_> {
         let mut reasons: Vec<Reason> = Vec::new();
         let mut made: Vec<Made> = Vec::new();
         for part in &self.call.parts {
-            let cause = label(part, self.call, self.names).name();
+            let cause = part.cause.name();
             let detail = self.details.of(&part.cause);
             let same = |reason: &Reason| {
                 let tid = reason.who.as_ref().map_or(0, |who| who.tid);

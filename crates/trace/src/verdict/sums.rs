@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::slow::{label, ratio};
+use super::slow::ratio;
 use crate::cause::Label;
-use crate::event::Names;
 use crate::model::Transaction;
 
 /// Share of one cause in a sum.
@@ -68,7 +67,7 @@ fn bucket_of(ns: u64) -> u32 {
 }
 
 impl Sums {
-    pub(super) fn add(&mut self, call: &Transaction, names: &Names) {
+    pub(super) fn add(&mut self, call: &Transaction) {
         let ns = call.ns();
         let bucket = self.buckets.entry(bucket_of(ns)).or_default();
         bucket.min = if bucket.calls == 0 { ns } else { bucket.min.min(ns) };
@@ -76,7 +75,7 @@ impl Sums {
         bucket.calls += 1;
         bucket.ns = bucket.ns.saturating_add(ns);
         for part in &call.parts {
-            *bucket.causes.entry(label(part, call, names)).or_default() += part.ns();
+            *bucket.causes.entry(part.cause.label()).or_default() += part.ns();
         }
     }
 

@@ -447,7 +447,7 @@ fn a_server_that_its_own_process_wakes_waited_for_that_thread() {
         let slept: Vec<_> = found[0].parts.iter().filter(|part| part.cause.name() == want).collect();
         assert_eq!(slept.iter().map(|part| part.ns()).sum::<u64>(), 30, "{:?}", found[0].parts);
         let (waker, own) = match slept[0].cause {
-            Cause::Thread { waker, .. } => (waker, true),
+            Cause::ThreadWait { waker, .. } => (waker, true),
             Cause::Sleeping { waker: Some(Waker::Thread(waker, _)), .. } => (waker, false),
             _ => (0, false),
         };
@@ -525,7 +525,7 @@ fn what_no_event_shows_has_no_cause() {
     ] {
         let (found, _) = rebuilt(&[], lines);
         let call = found.iter().find(|call| call.debug_id == 1).expect("the call");
-        assert!(call.parts.iter().all(|part| part.cause == Cause::Unknown), "{what}: {:#?}", call.parts);
+        assert!(call.parts.iter().all(|part| part.cause == Cause::NotShown), "{what}: {:#?}", call.parts);
     }
     // 20 has no scheduler's events: only what 10 did is shown.
     let (found, _) = rebuilt(

@@ -84,9 +84,9 @@ fn a_monitors_owner_is_the_one_whom_the_slice_names_whoever_woke_the_waiter() {
             chain(&found),
             [
                 (0, 20, "monitor_contention", 40),
-                (1, 30, "server_running", 10),
+                (1, 30, "running", 10),
                 (1, 30, "io", 15),
-                (1, 30, "server_running", 15),
+                (1, 30, "running", 15),
             ]
         );
         assert_eq!(nexts(&found)[0], Next::Thread(Tie::Owner, 30));
@@ -145,9 +145,9 @@ fn a_chain_of_three_futexes_is_followed_to_its_end() {
             (0, 20, "mutex_contention", 40),
             (1, 30, "mutex_contention", 35),
             (2, 31, "mutex_contention", 30),
-            (3, 32, "server_running", 30),
-            (2, 31, "server_running", 5),
-            (1, 30, "server_running", 5),
+            (3, 32, "running", 30),
+            (2, 31, "running", 5),
+            (1, 30, "running", 5),
         ]
     );
     let who: Vec<_> = found[0].links.iter().map(|link| names.text(link.comm)).collect();
@@ -223,10 +223,10 @@ fn a_nested_call_is_followed_across_three_processes() {
         (0, 20, "sleep", 40),
         (1, 30, "binder", 31),
         (2, 40, "wakeup_latency", 2),
-        (2, 40, "server_running", 8),
+        (2, 40, "running", 8),
         (2, 40, "io", 15),
-        (2, 40, "server_running", 6),
-        (1, 30, "server_running", 9),
+        (2, 40, "running", 6),
+        (1, 30, "running", 9),
     ];
     let found = after_start(lines);
     assert_eq!(chain(&found), want);
@@ -262,7 +262,7 @@ fn the_waits_of_a_nested_calls_server_belong_to_the_outer_call_too() {
     let links = |call: &Transaction| {
         call.links.iter().map(|link| (link.depth, link.tid, link.cause.name(), link.ns())).collect::<Vec<_>>()
     };
-    assert_eq!(links(nested), [(0, 40, "sleep", 20), (1, 30, "server_running", 20)]);
+    assert_eq!(links(nested), [(0, 40, "sleep", 20), (1, 30, "running", 20)]);
     assert_eq!(chain(&found), links(nested));
 }
 
@@ -288,10 +288,10 @@ fn a_busy_server_is_shown_at_the_work_that_kept_it() {
         chain(&found),
         [
             (0, 20, "no_free_thread", 30),
-            (1, 20, "server_running", 10),
+            (1, 20, "running", 10),
             (1, 20, "sleep", 15),
-            (2, 30, "server_running", 15),
-            (1, 20, "server_running", 5),
+            (2, 30, "running", 15),
+            (1, 20, "running", 5),
         ]
     );
     assert_eq!(nexts(&found)[0], Next::Thread(Tie::Busy(Some(7)), 20));
@@ -353,7 +353,7 @@ fn a_chain_stops_where_events_are_missing() {
     assert!(call.doubtful);
     assert_eq!(
         chain(&found)[..2],
-        [(0, 20, "monitor_contention", 40), (1, 30, "server_running", 2)],
+        [(0, 20, "monitor_contention", 40), (1, 30, "running", 2)],
         "{:#?}",
         call.links
     );
@@ -372,11 +372,11 @@ fn another_thread_of_the_same_number_is_not_taken_for_the_owner() {
     ";
     let found = sleeps(slice, again, "30");
     // The owner exited at 160; the one that ran from 170 on is another.
-    assert_eq!(chain(&found)[1..], [(1, 30, "server_running", 10), (1, 30, "not_shown", 30)]);
+    assert_eq!(chain(&found)[1..], [(1, 30, "running", 10), (1, 30, "not_shown", 30)]);
     assert_eq!(nexts(&found)[2], Next::Stopped(Stop::Gone));
     // Whoever woke the waiter is the later one, and had not begun before 170.
     let found = sleeps("", again, "30");
-    assert_eq!(chain(&found)[1..], [(1, 30, "not_shown", 20), (1, 30, "server_running", 20)]);
+    assert_eq!(chain(&found)[1..], [(1, 30, "not_shown", 20), (1, 30, "running", 20)]);
     assert_eq!(nexts(&found)[1], Next::Stopped(Stop::Gone));
 }
 

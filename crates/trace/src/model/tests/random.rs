@@ -47,7 +47,7 @@ fn the_parts_are_the_whole_whatever_the_stream() {
             let event = script.event(&random_line(&mut rng, ts));
             model.take(&event, &script.names, &mut check);
         }
-        model.finish(&mut check);
+        model.finish(&script.names, &mut check);
     }
     assert!(calls > 10_000, "only {calls} transactions came of it");
 }
@@ -68,7 +68,7 @@ fn a_call_that_stays_open_does_not_keep_everything() {
         }
     }
     assert!(model.history.steps() <= (1 << 22) + 1000, "{} steps are kept", model.history.steps());
-    model.finish(&mut |call| found.push(call));
+    model.finish(&script.names, &mut |call| found.push(call));
     assert_eq!((found.len(), found[0].begin), (1, 1));
     whole(&found[0]);
 }
