@@ -2,11 +2,13 @@
 //! Not here: blocks (`blocks`), which rows there are (the crate's root).
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use record::stats::rank::{holm, mann_whitney};
 use record::stats::shift::{between_groups, interval};
 use record::stats::{mean, median};
 use serde::Serialize;
+use trace::cause::Label;
 use trace::verdict::SampledGroup;
 
 use crate::blocks::{Blocks, cut};
@@ -64,7 +66,7 @@ pub struct Change {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CauseChange {
     /// The cause.
-    pub cause: String,
+    pub cause: Label,
     /// Mean nanoseconds per call in A.
     pub a_ns: f64,
     /// Mean nanoseconds per call in B.
@@ -269,9 +271,9 @@ impl Tail {
 }
 
 /// Each call's nanoseconds by this cause.
-fn times_by(group: &SampledGroup, cause: usize) -> Vec<f64> {
+fn times_by(group: &SampledGroup, cause: Label) -> Vec<f64> {
     let of_call = |call| {
-        let parts = group.by_cause(call).filter(|(number, _)| usize::from(*number) == cause);
+        let parts = group.by_cause(call).filter(|(of, _)| *of == cause);
         // An empty sum of floating-point numbers is -0.
         parts.map(|(_, ns)| ns).sum::<u64>() as f64
     };
@@ -279,31 +281,28 @@ fn times_by(group: &SampledGroup, cause: usize) -> Vec<f64> {
 }
 
 impl Row {
-    /// Compares two groups, each with the names of its trace's causes.
-    pub(crate) fn of(
-        (one, causes_a): (&SampledGroup, &[&'static str]),
-        (other, causes_b): (&SampledGroup, &[&'static str]),
-    ) -> Self {
+    /// Compares two groups.
+    pub(crate) fn of(one: &SampledGroup, other: &SampledGroup) -> Self {
         let (a, b): (Vec<f64>, Vec<f64>) =
             (one.ns.iter().map(|ns| *ns as f64).collect(), other.ns.iter().map(|ns| *ns as f64).collect());
         let blocks = Blocks::of(a.len(), b.len());
         let blocks = blocks.as_ref();
         let figures = [Figures::of(&one.ns), Figures::of(&other.ns)];
-        let mut names: Vec<&'static str> = causes_a.iter().chain(causes_b).copied().collect();
-        names.sort_unstable();
-        names.dedup();
-        let by = |group: &SampledGroup, causes: &[&str], name: &str| {
-            let at = causes.iter().position(|known| *known == name);
-            at.map_or_else(|| vec![0.0; group.ns.len()], |at| times_by(group, at))
-        };
-        let causes = names.into_iter().filter_map(|name| {
-            let (a, b) = (by(one, causes_a, name), by(other, causes_b, name));
+        let calls =
+            [one, other].into_iter().flat_map(|group| (0..group.ns.len()).map(move |call| (group, call)));
+        let labels: BTreeSet<Label> =
+            calls.flat_map(|(group, call)| group.by_cause(call)).map(|(cause, _)| cause).collect();
+        let causes = labels.into_iter().filter_map(|cause| {
+            let (a, b) = (times_by(one, cause), times_by(other, cause));
             let (a_ns, b_ns) = (mean(&a).unwrap_or(0.0), mean(&b).unwrap_or(0.0));
             let change = || Change::of_means(&a, &b, blocks);
-            (a_ns + b_ns > 0.0).then(|| CauseChange { cause: name.to_owned(), a_ns, b_ns, change: change() })
+            (a_ns + b_ns > 0.0).then(|| CauseChange { cause, a_ns, b_ns, change: change() })
         });
         let mut causes: Vec<CauseChange> = causes.collect();
-        causes.sort_by(|one, other| other.change.difference_ns.total_cmp(&one.change.difference_ns));
+        causes.sort_by(|one, other| {
+            let growth = other.change.difference_ns.total_cmp(&one.change.difference_ns);
+            growth.then_with(|| one.cause.name().cmp(other.cause.name()))
+        });
         let mean = Change::of_means(&a, &b, blocks);
         Self {
             name: one.name.clone(),

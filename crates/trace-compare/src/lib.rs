@@ -160,7 +160,7 @@ pub fn compare(a: &Side, b: &Side, options: Options) -> Result<Comparison, Canno
     let (mut rows, mut only_a) = (Vec::new(), Vec::new());
     for one in &a.sampled.groups {
         match of_b.remove(one.name.as_str()) {
-            Some(other) => rows.push(Row::of((one, &a.sampled.causes), (other, &b.sampled.causes))),
+            Some(other) => rows.push(Row::of(one, other)),
             None => only_a.push(Lone::of(one)),
         }
     }

@@ -2,12 +2,13 @@
 
 use fastrand::Rng;
 use record::stats::normal;
+use trace::cause::Label;
 use trace::verdict::{By, Sampled, SampledGroup, UnfinishedCount};
 
 use super::*;
 
 const OPTIONS: Options = Options { by: By::Method, resolution: 0.05 };
-const CAUSES: [&str; 3] = ["server_running", "mutex_contention", "runnable_wait"];
+const CAUSES: [Label; 3] = [Label::ServerRunning, Label::Mutex, Label::Runnable];
 
 /// A method, its number of calls, and nanoseconds of each by cause.
 type Calls<'m> = (&'m str, usize, &'m mut dyn FnMut(usize) -> [u64; 3]);
@@ -17,11 +18,11 @@ fn side(name: &str, methods: &mut [Calls<'_>]) -> Side {
     let groups = methods.iter_mut().map(|(name, calls, times)| {
         let mut group = SampledGroup::new(name);
         for call in 0..*calls {
-            group.add((0..).zip(times(call)).filter(|(_, ns)| *ns > 0));
+            group.add(CAUSES.into_iter().zip(times(call)).filter(|(_, ns)| *ns > 0));
         }
         group
     });
-    let sampled = Sampled { causes: CAUSES.to_vec(), groups: groups.collect(), ..Sampled::default() };
+    let sampled = Sampled { groups: groups.collect(), ..Sampled::default() };
     Side { name: name.to_owned(), sampled }
 }
 
@@ -70,7 +71,7 @@ fn a_lock_in_one_method_is_named_with_its_interval() {
     let certain: Vec<&CauseChange> =
         slow.causes.iter().filter(|cause| cause.change.direction.is_some()).collect();
     let [lock] = &certain[..] else { panic!("{found}") };
-    assert_eq!((lock.cause.as_str(), lock.a_ns), ("mutex_contention", 0.0));
+    assert_eq!((lock.cause, lock.a_ns), (Label::Mutex, 0.0));
     let (low, high) = (lock.change.low_ns.expect("a limit"), lock.change.high_ns.expect("a limit"));
     assert!(low < 200_000.0 && 200_000.0 < high && low > 150_000.0 && high < 250_000.0, "{low}..{high}");
     // The causes share the row's difference.
@@ -182,7 +183,7 @@ fn one_call_in_fifty_shows_in_the_99th_percentile() {
     assert_eq!((row.p99.direction, row.median.direction), (Some(Direction::Slower), None), "{found}");
     let (low, high) = (row.p99.low_ns.expect("a limit"), row.p99.high_ns.expect("a limit"));
     assert!(low > 0.0 && row.p99.difference_ns <= high && high < 25e6, "{found}");
-    assert_eq!(row.causes[0].cause, "mutex_contention");
+    assert_eq!(row.causes[0].cause, Label::Mutex);
 }
 
 #[test]
@@ -197,10 +198,10 @@ fn few_calls_cannot_be_told_however_different() {
     let many = |name: &str, ns: u64| {
         let groups = names.iter().map(|name| {
             let mut group = SampledGroup::new(name);
-            (0..30).for_each(|call| group.add([(0, ns + call * 1000)]));
+            (0..30).for_each(|call| group.add([(Label::ServerRunning, ns + call * 1000)]));
             group
         });
-        let sampled = Sampled { causes: CAUSES.to_vec(), groups: groups.collect(), ..Sampled::default() };
+        let sampled = Sampled { groups: groups.collect(), ..Sampled::default() };
         Side { name: name.to_owned(), sampled }
     };
     let found = compared(&many("a", 1_000_000), &many("b", 1_000_100));

@@ -107,7 +107,8 @@ impl Row {
             let (of_a, of_b) = (whole(*a_ns), whole(*b_ns));
             writeln!(
                 f,
-                "      {cause}: {of_a} -> {of_b} per call, {} ({})",
+                "      {}: {of_a} -> {of_b} per call, {} ({})",
+                cause.name(),
                 signed(change.difference_ns),
                 bounds(change)
             )?;

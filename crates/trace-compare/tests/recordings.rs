@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::path::Path;
 
+use trace::cause::Label;
 use trace::verdict::{By, Filter, Sampler};
 use trace_compare::{Comparison, Direction, Options, Side, Verdict, compare};
 
@@ -31,11 +32,7 @@ fn hogs_of_the_cpu_are_named_as_what_made_the_calls_slower() {
         "{found}"
     );
     let worst = &row.causes[0];
-    assert_eq!(
-        (worst.cause.as_str(), worst.change.direction),
-        ("runnable_wait", Some(Direction::Slower)),
-        "{found}"
-    );
+    assert_eq!((worst.cause, worst.change.direction), (Label::Runnable, Some(Direction::Slower)), "{found}");
     assert!(worst.change.difference_ns > 0.8 * row.mean.difference_ns, "{found}");
     assert!(worst.change.low_ns.is_some_and(|low| low > 0.0), "{found}");
     let back = compared("c-loaded.pftrace", "c-quiet.pftrace", By::Pair);

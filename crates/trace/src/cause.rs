@@ -1,13 +1,16 @@
 //! Causes of a transaction's duration, and the test for priority inversion.
 //! Not here: finding them (`model`); sums over many transactions and sentences about them (`verdict`).
 //!
-//! `label` is the table of causes, with the events that prove each; `evidence` are the kinds of events.
+//! `table` has all that is known of a cause before a trace is read, with the events that prove it, its phrase and its fill;
+//! `evidence` are the kinds of events.
 
 mod evidence;
-mod label;
+pub(crate) mod paint;
+pub(crate) mod phrase;
+mod table;
 
 pub use evidence::{Evidence, Shown};
-pub use label::{Cause, Label};
+pub use table::{Cause, Chain, Label};
 
 use crate::event::{CodeLocation, Irq, LockKind, Name, Prio, Softirq};
 

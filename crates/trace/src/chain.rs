@@ -1,6 +1,8 @@
 //! Chain of waits: whom a thread of a transaction waited for, whom that one waited for, until the time is explained.
 //! Not here: following it (`model`), sentences about it (`verdict`).
 
+use serde::{Deserialize, Serialize};
+
 use crate::cause::{Cause, SliceName, Waker};
 use crate::event::{CodeLocation, Name};
 
@@ -76,33 +78,59 @@ pub enum Tie {
 }
 
 /// Why a chain stops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stop {
     /// Events are missing.
+    #[serde(rename = "lost_events")]
     Lost,
     /// The trace does not show what the thread did or who woke it.
+    #[serde(rename = "not_shown")]
     NotShown,
     /// It leads back to a thread that is in it: a deadlock, or a wake-up that changed hands.
+    #[serde(rename = "circle")]
     Circle,
     /// The limit of links one behind the other.
+    #[serde(rename = "depth")]
     Depth,
     /// The limit of links of one call.
+    #[serde(rename = "room")]
     Room,
     /// A thread of this ID had not begun yet, or had exited.
+    #[serde(rename = "gone")]
     Gone,
 }
 
-impl Stop {
-    /// Name in results.
+/// How it is known what a link waited for: [`Next`] without its data. Results have its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// The waiter's slice names the thread.
+    Owner,
+    /// The thread woke it.
+    Waker,
+    /// The thread served its call.
+    Call,
+    /// The thread had other work first.
+    Busy,
+    /// An interrupt ended the wait.
+    Interrupt,
+    /// It is not known: the chain stops here.
+    #[serde(untagged)]
+    Stopped(Stop),
+}
+
+impl Next {
+    /// How it is known; `None` for nothing.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub fn how(self) -> Option<How> {
         match self {
-            Self::Lost => "lost_events",
-            Self::NotShown => "not_shown",
-            Self::Circle => "circle",
-            Self::Depth => "depth",
-            Self::Room => "room",
-            Self::Gone => "gone",
+            Self::Nothing => None,
+            Self::Thread(Tie::Owner, _) => Some(How::Owner),
+            Self::Thread(Tie::Waker, _) => Some(How::Waker),
+            Self::Thread(Tie::Call(_), _) => Some(How::Call),
+            Self::Thread(Tie::Busy(_), _) => Some(How::Busy),
+            Self::Interrupt(_) => Some(How::Interrupt),
+            Self::Stopped(stop) => Some(How::Stopped(stop)),
         }
     }
 }

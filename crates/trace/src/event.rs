@@ -222,6 +222,9 @@ const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
 impl Softirq {
+    /// Softirq of block devices.
+    pub const BLOCK: Self = Self(4);
+
     /// Name as in `/proc/softirqs`; `?` if unknown.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -244,5 +247,6 @@ mod tests {
         assert_eq!(Softirq(1).name(), "TIMER");
         assert_eq!(Softirq(9).name(), "RCU");
         assert_eq!(Softirq(10).name(), "?");
+        assert_eq!(Softirq::BLOCK.name(), "BLOCK");
     }
 }

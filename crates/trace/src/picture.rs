@@ -12,7 +12,6 @@ mod data;
 mod lane;
 mod layout;
 mod page;
-mod paint;
 mod rows;
 mod slices;
 

@@ -25,11 +25,12 @@ use serde::{Deserialize, Serialize};
 
 pub use busiest::CallBurst;
 pub use codes::code_name;
+pub use detail::InterruptName;
 pub use groups::{By, Group};
 pub use marks::MarkCost;
 pub use misses::ReportedMiss;
 pub use of_call::of_call;
-pub use path::{ChainLink, PathStep};
+pub use path::{ChainLink, End, PathStep};
 pub use samples::{MOST_CALLS, Sampled, SampledGroup, Sampler, UnfinishedCount};
 pub(crate) use slow::outcome;
 pub use slow::{BlockingTask, CallSegment, InversionDetail, Reason, SlowCall};

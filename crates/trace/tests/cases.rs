@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::path::Path;
 
+use trace::cause::Label;
 use trace::verdict::{Analysis, AnalysisOptions, Analyzer, By, Filter, Sampler, Sum, UnfinishedCount};
 
 fn analysed(name: &str, deadline_ns: Option<u64>) -> Analysis {
@@ -22,7 +23,7 @@ fn with(name: &str, options: AnalysisOptions) -> Analysis {
 
 /// Causes of a sum with their nanoseconds.
 fn shares(sum: &Sum) -> Vec<(&str, u64)> {
-    sum.shares.iter().map(|share| (share.cause.as_str(), share.ns)).collect()
+    sum.shares.iter().map(|share| (share.cause.name(), share.ns)).collect()
 }
 
 #[test]
@@ -48,7 +49,7 @@ fn a_call_that_never_came_back_has_an_age_and_says_what_its_server_is_in() {
     assert_eq!((found.counts.missed, found.counts.unanswered, found.unanswered.len()), (1, 1, 1));
     let call = &found.unanswered[0];
     assert_eq!((call.debug_id, call.method.as_deref(), call.ns), (1, Some("IFoo.bar"), 7_999_900_000));
-    assert!(call.missed && call.reasons[0].cause == "monitor_contention", "{call:#?}");
+    assert!(call.missed && call.reasons[0].cause == Label::Monitor, "{call:#?}");
     for words in [
         "IFoo.bar, call 1 of main 100",
         "is unanswered after 8.00 s, at the trace's end, over the deadline of 2.50 ms",
@@ -144,7 +145,7 @@ fn a_oneway_call_without_a_receivers_events_shows_no_cause() {
 fn the_second_caller_of_a_busy_server_waits_for_its_thread() {
     let found = analysed("starved.txt", None);
     let call = found.slow.iter().find(|call| call.debug_id == 3).expect("the second call");
-    assert_eq!((call.reasons[0].cause.as_str(), call.reasons[0].ns / 1_000_000), ("no_free_thread", 800));
+    assert_eq!((call.reasons[0].cause, call.reasons[0].ns / 1_000_000), (Label::NoFreeThread, 800));
     assert!(call.verdict.contains("was busy with call 1"), "{}", call.verdict);
 }
 

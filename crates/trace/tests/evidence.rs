@@ -1,5 +1,5 @@
 //! No cause without evidence: events of one kind are taken away from good traces, and no cause may grow but "not shown".
-//! Not here: the events that prove a cause (`trace::cause::Label`).
+//! Not here: the events that prove a cause (`trace::cause::Label`), a stream for each cause (`cause::tests::scenes`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -105,33 +105,30 @@ impl Recording {
 }
 
 /// Nanoseconds by cause of each call.
-fn calls(analysis: &Analysis) -> BTreeMap<(i32, u64), BTreeMap<String, u64>> {
-    let mut all: BTreeMap<(i32, u64), BTreeMap<String, u64>> = BTreeMap::new();
+fn calls(analysis: &Analysis) -> BTreeMap<(i32, u64), BTreeMap<Label, u64>> {
+    let mut all: BTreeMap<(i32, u64), BTreeMap<Label, u64>> = BTreeMap::new();
     for slow in &analysis.slow {
         let sums = all.entry((slow.debug_id, slow.begin_ns)).or_default();
         for part in &slow.parts {
-            *sums.entry(part.cause.clone()).or_default() += part.ns;
+            *sums.entry(part.cause).or_default() += part.ns;
         }
     }
     all
 }
 
 /// Causes that grew by more than those lost of which they are the less exact name: cause and nanoseconds too many.
-fn grown(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
-    let change = |name: &str| {
+fn grown(before: &BTreeMap<Label, u64>, after: &BTreeMap<Label, u64>) -> Vec<(Label, u64)> {
+    let change = |cause: &Label| {
         let of =
-            |sums: &BTreeMap<String, u64>| sums.get(name).map_or(0, |ns| i64::try_from(*ns).expect("small"));
+            |sums: &BTreeMap<Label, u64>| sums.get(cause).map_or(0, |ns| i64::try_from(*ns).expect("small"));
         of(after) - of(before)
     };
-    let coarser = |from: &str, to: &str| {
-        Label::of_name(from).is_some_and(|from| from.coarser().iter().any(|label| label.name() == to))
-    };
-    let grew = after.keys().filter(|name| *name != "not_shown");
-    grew.filter_map(|name| {
-        let lent: i64 =
-            before.keys().filter(|from| coarser(from, name)).map(|from| (-change(from)).max(0)).sum();
-        let too_much = change(name) - lent;
-        (too_much > 0).then(|| (name.clone(), too_much.unsigned_abs()))
+    let grew = after.keys().filter(|cause| **cause != Label::NotShown);
+    grew.filter_map(|cause| {
+        let lenders = before.keys().filter(|from| from.coarser().contains(cause));
+        let lent: i64 = lenders.map(|from| (-change(from)).max(0)).sum();
+        let too_much = change(cause) - lent;
+        (too_much > 0).then(|| (*cause, too_much.unsigned_abs()))
     })
     .collect()
 }
@@ -162,33 +159,43 @@ fn without_its_events_no_cause_grows() {
     let text: Vec<String> = faults
         .iter()
         .map(|((name, kind, cause), (calls, ns))| {
-            format!("{name} without {kind}: {cause} +{ns} ns in {calls} calls")
+            format!("{name} without {kind}: {} +{ns} ns in {calls} calls", cause.name())
         })
         .collect();
     assert!(faults.is_empty(), "{}", text.join("\n"));
     assert!(tried.len() >= 6, "{tried:?}");
 }
 
-/// The table of causes for `docs/traces.md`.
+/// First line of the table of causes in `docs/traces.md`.
+const HEAD: &str = "| cause | what it means | events that prove it | what to do next |\n";
+
+/// The table of causes.
 fn table() -> String {
-    let mut text = String::from("| cause | what it means | events that prove it |\n|---|---|---|\n");
+    let mut text = format!("{HEAD}|---|---|---|---|\n");
     for label in Label::ALL {
         let all = |set: &&[Evidence]| {
             let names: Vec<String> = set.iter().map(|one| format!("`{}`", one.event())).collect();
             names.join(" and ")
         };
         let proof: Vec<String> = label.proof().iter().map(all).filter(|set| !set.is_empty()).collect();
-        text += &format!("| `{}` | {} | {} |\n", label.name(), label.doc(), proof.join("; or "));
+        let (name, proof) = (label.name(), proof.join("; or "));
+        text += &format!("| `{name}` | {} | {proof} | {} |\n", label.doc(), label.advice());
     }
     text
 }
 
+/// `BINDERPERF_GOLDEN=write` writes the table anew where a change is meant.
 #[test]
 fn the_docs_have_the_table_of_causes() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/traces.md");
-    let docs = std::fs::read_to_string(docs).expect("the docs");
-    let table = table();
-    assert!(docs.contains(&table), "docs/traces.md needs this table:\n{table}");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/traces.md");
+    let docs = std::fs::read_to_string(&path).expect("the docs");
+    let begin = docs.find(HEAD).expect("the table's head");
+    let end = begin + docs[begin..].find("\n\n").expect("the table's end") + 1;
+    if std::env::var_os("BINDERPERF_GOLDEN").is_some_and(|wanted| wanted == "write") {
+        let new = format!("{}{}{}", &docs[..begin], table(), &docs[end..]);
+        return std::fs::write(path, new).expect("written");
+    }
+    assert_eq!(&docs[begin..end], table(), "docs/traces.md: write the table with BINDERPERF_GOLDEN=write");
 }
 
 #[test]

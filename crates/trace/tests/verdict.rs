@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::path::Path;
 
+use trace::cause::Label;
 use trace::verdict::{Analysis, AnalysisOptions, Analyzer, SlowCall};
 
 fn analysed(name: &str, options: AnalysisOptions) -> Analysis {
@@ -41,7 +42,7 @@ fn all(name: &str) -> Analysis {
 fn of_the_experiment(analysis: &Analysis) -> Vec<&SlowCall> {
     let computes = |slow: &&SlowCall| {
         slow.caller.prio == Some(0)
-            && slow.reasons.iter().any(|reason| reason.cause == "server_running" && reason.ns > 900_000)
+            && slow.reasons.iter().any(|reason| reason.cause == Label::ServerRunning && reason.ns > 900_000)
     };
     analysis.slow.iter().filter(computes).collect()
 }
@@ -60,7 +61,7 @@ fn hogs_in_the_way_of_a_server_that_does_not_inherit_are_named() {
         let hogs: u64 =
             inversion.behind.iter().filter(|task| (43..=45).contains(&task.tid)).map(|task| task.ns).sum();
         assert!(hogs * 10 >= inversion.ns * 9, "{}", call.verdict);
-        assert_eq!(call.reasons[0].cause, "runnable_wait", "{}", call.verdict);
+        assert_eq!(call.reasons[0].cause, Label::Runnable, "{}", call.verdict);
         for words in ["deadline 2.00 ms", "priority inversion", "caller rt 99", "not boosted (nice 0)"] {
             assert!(call.verdict.contains(words), "{words}: {}", call.verdict);
         }
@@ -81,7 +82,7 @@ fn a_server_that_is_raised_is_not_accused() {
     let calls = of_the_experiment(&analysis);
     assert!(calls.len() >= 9, "{analysis}");
     for call in calls {
-        assert_eq!(call.reasons[0].cause, "server_running", "{}", call.verdict);
+        assert_eq!(call.reasons[0].cause, Label::ServerRunning, "{}", call.verdict);
         assert!(call.inversion.is_none() && !call.missed, "{}", call.verdict);
     }
     assert_eq!((analysis.inversions.calls, analysis.counts.missed), (0, 0));
@@ -92,9 +93,9 @@ fn a_server_that_is_raised_is_not_accused() {
 fn a_call_that_waits_for_the_only_looper_is_told_what_that_was_busy_with() {
     let analysis = all("queued.txt");
     let slept = analysis.slow.iter().find(|call| call.debug_id == 852).expect("the call that blocks");
-    assert_eq!(slept.reasons[0].cause, "sleep", "{}", slept.verdict);
+    assert_eq!(slept.reasons[0].cause, Label::Sleeping, "{}", slept.verdict);
     let queued = analysis.slow.iter().find(|call| call.debug_id == 853).expect("the call that waits");
-    assert_eq!(queued.reasons[0].cause, "no_free_thread", "{}", queued.verdict);
+    assert_eq!(queued.reasons[0].cause, Label::NoFreeThread, "{}", queued.verdict);
     assert!(queued.reasons[0].share > 0.95, "{}", queued.verdict);
     assert!(queued.verdict.contains("was busy with call 852"), "{}", queued.verdict);
 }

@@ -16,6 +16,7 @@ pub mod cause;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use ::trace::cause::Label;
 use ::trace::verdict::{Analysis, AnalysisOptions, Analyzer, CallSegment, Filter, SlowCall};
 use backend::AnyContext;
 pub use cause::Cause;
@@ -179,7 +180,7 @@ impl Recorded {
     /// Returns true if the call of this number lost its CPU to the host.
     fn is_stolen(&self, number: usize, call: &SlowCall) -> bool {
         let seen =
-            call.reasons.iter().any(|reason| reason.cause == "cpu_stolen" && reason.share >= LEAST_STOLEN);
+            call.reasons.iter().any(|reason| reason.cause == Label::Stolen && reason.share >= LEAST_STOLEN);
         let idle_ns = self.idle.get(number).copied().flatten().unwrap_or(0);
         let taken = taken_ns(idle_ns, &call.parts) as f64 > call.ns as f64 * LEAST_STOLEN;
         let steal = self.analysis.stolen_ns.is_some_and(|stolen| stolen > 0);
@@ -196,7 +197,7 @@ impl Recorded {
 
 /// Returns true if the trace saw a thread on a CPU in this part of a call.
 fn is_running(part: &CallSegment) -> bool {
-    ["server_running", "client_running", "cpu_silent"].contains(&part.cause.as_str())
+    matches!(part.cause, Label::ServerRunning | Label::ClientRunning | Label::Silent)
 }
 
 /// Returns the time in ns for which the threads of a call were idle by their own clocks and ran by the trace.
@@ -353,16 +354,10 @@ mod tests {
 
     #[test]
     fn a_cpu_is_taken_where_a_thread_ran_by_the_trace_and_not_by_its_clock() {
-        let part = |cause: &str, ns| CallSegment {
-            at_ns: 0,
-            ns,
-            cause: cause.to_owned(),
-            tid: 1,
-            cpu: Some(0),
-            behind: None,
-            depth: 0,
-        };
-        let parts = [part("client_running", 100), part("server_running", 2000), part("io", 1500)];
+        let part =
+            |cause, ns| CallSegment { at_ns: 0, ns, cause, tid: 1, cpu: Some(0), behind: None, depth: 0 };
+        let parts =
+            [part(Label::ClientRunning, 100), part(Label::ServerRunning, 2000), part(Label::Io, 1500)];
         assert_eq!(taken_ns(1500, &parts), 0, "it waited for the disk and for nothing else");
         assert_eq!(taken_ns(2400, &parts), 900);
         assert_eq!(taken_ns(0, &parts), 0, "unknown");

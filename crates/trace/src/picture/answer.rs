@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::verdict::overview::{cause_words, kinds_of_failures, under_way_words};
+use crate::verdict::overview::{kinds_of_failures, under_way_words};
 use crate::verdict::text::{headline, time};
 use crate::verdict::{Analysis, SlowCall};
 
@@ -98,9 +98,8 @@ fn methods(analysis: &Analysis) -> Vec<Method> {
     let rows = analysis.groups.iter().filter(|group| !group.waits_by_design).take(MOST_METHODS);
     rows.map(|group| {
         let sum = &group.sum;
-        let cause = sum.shares.first().map(|share| {
-            format!("{} {:.0} %", cause_words(&share.cause).replace('_', " "), share.share * 100.0)
-        });
+        let cause =
+            sum.shares.first().map(|share| format!("{} {:.0} %", share.cause.words(), share.share * 100.0));
         Method {
             name: group.name.clone(),
             calls: sum.calls,

@@ -7,6 +7,7 @@ use super::data::{
     CpuLane, CpuOccupant, Hop, LeftOut, PictureData, Role, Slice, ThreadActivity, ThreadLane, WakeUp,
 };
 use super::slices::{SliceLimiter, number_pairs};
+use crate::chain::How;
 use crate::event::{Event, Name, Names, State};
 use crate::model::history::{History, Interrupt, Occupant};
 use crate::model::thread::{SchedState, SleepReason};
@@ -287,11 +288,8 @@ impl PictureBuilder<'_> {
 
     /// Wake-ups of waiting threads of the path by threads that are drawn.
     fn wakes(&self, slow: &SlowCall, threads: &[(ThreadInfo, Role)]) -> Vec<WakeUp> {
-        let mut waits: Vec<_> = slow
-            .path
-            .iter()
-            .filter(|step| step.waits_for.is_some() && step.how.as_deref() != Some("call"))
-            .collect();
+        let mut waits: Vec<_> =
+            slow.path.iter().filter(|step| step.waits_for.is_some() && step.how != Some(How::Call)).collect();
         waits.sort_by_key(|step| std::cmp::Reverse(step.ns));
         let wake = |step: &PathStep| {
             let end = slow.begin_ns.saturating_add(step.at_ns).saturating_add(step.ns);

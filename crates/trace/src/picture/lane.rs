@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::axis::Axis;
-use super::paint::Paint;
+use crate::cause::paint::Paint;
 use crate::verdict::text::time;
 
 /// Page width class: each has its own texts in the bars.

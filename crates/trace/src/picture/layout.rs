@@ -11,8 +11,8 @@ use serde::Serialize;
 use super::axis::{Axis, Tick};
 use super::data::{Hop, PictureData, WakeUp};
 use super::lane::{Lane, signed};
-use super::paint::Paint;
 use super::rows;
+use crate::cause::paint::Paint;
 use crate::verdict::SlowCall;
 use crate::verdict::text::time;
 

@@ -9,7 +9,8 @@ use serde::Serialize;
 use super::answer::Answer;
 use super::data::PictureData;
 use super::layout::{ArrowKind, Layout};
-use super::paint::Paint;
+use crate::cause::Label;
+use crate::cause::paint::Paint;
 use crate::verdict::text::{prio, time};
 use crate::verdict::{Analysis, MarkCost, Reason, SlowCall, Sum};
 
@@ -234,7 +235,7 @@ fn sums(analysis: &Analysis) -> Vec<SumTable> {
         let [least, median, p99, most] = [min_ns, p50_ns, p99_ns, max_ns].map(|ns| time(*ns));
         SumTable {
             caption: format!("{what}: {calls}, together {}", time(*ns)),
-            rows: shares.map(|share| row(share.cause.replace('_', " "), share.ns, share.share)).collect(),
+            rows: shares.map(|share| row(share.cause.words(), share.ns, share.share)).collect(),
             spread: format!("least {least}, median {median}, 99 % {p99}, most {most}"),
         }
     };
@@ -285,11 +286,11 @@ fn call<'a>(slow: &'a SlowCall, data: &PictureData) -> Call<'a> {
 /// Short form of a reason, for a table.
 fn words(reason: &Reason) -> String {
     // The name of a running cause includes the thread, except for threads behind the server.
-    let (mut text, role) = match (reason.cause.as_str(), reason.role.as_str()) {
-        ("client_running", _) => ("caller running".to_owned(), None),
-        ("server_running", "server") => ("server running".to_owned(), None),
-        ("server_running", _) => ("another thread running for this call".to_owned(), None),
-        (cause, role) => (cause.replace('_', " "), Some(role)),
+    let (mut text, role) = match (reason.cause, reason.role.as_str()) {
+        (Label::ClientRunning, _) => (Paint::Caller.legend().to_owned(), None),
+        (Label::ServerRunning, "server") => (Paint::Server.legend().to_owned(), None),
+        (Label::ServerRunning, _) => (Paint::Further.legend().to_owned(), None),
+        (cause, role) => (cause.words(), Some(role)),
     };
     if let Some(who) = &reason.who {
         let _ = write!(text, ", {}{who}", role.map(|role| format!("{role} ")).unwrap_or_default());

@@ -4,7 +4,8 @@
 use super::axis::Axis;
 use super::data::{CpuLane, CpuOccupant, PictureData, Role, Slice, ThreadActivity, ThreadLane};
 use super::lane::{Bar, Lane, signed};
-use super::paint::Paint;
+use crate::cause::Label;
+use crate::cause::paint::Paint;
 use crate::verdict::text::{prio, time};
 use crate::verdict::{CallSegment, PathStep, SlowCall, ThreadInfo};
 
@@ -117,7 +118,7 @@ fn group_bar(axis: &Axis, slow: &SlowCall, group: &[CallSegment]) -> Option<Bar>
 
 fn cause(axis: &Axis, slow: &SlowCall, part: &CallSegment) -> Bar {
     let begin = slow.begin_ns.saturating_add(part.at_ns);
-    let words = part.cause.replace('_', " ");
+    let words = part.cause.words();
     let behind = part.behind.filter(|tid| *tid >= 0);
     let name = behind.and_then(|tid| {
         let mut tasks = slow.reasons.iter().flat_map(|reason| &reason.behind);
@@ -130,7 +131,10 @@ fn cause(axis: &Axis, slow: &SlowCall, part: &CallSegment) -> Bar {
     let from = signed(i64::try_from(part.at_ns).unwrap_or(i64::MAX));
     let title = format!("{words}{behind}: {} from {from}{thread}{cpu}", time(part.ns));
     let further = slow.server.as_ref().is_some_and(|server| server.tid != part.tid);
-    let paint = Paint::of_cause(&part.cause, further);
+    let paint = match part.cause.paint() {
+        Paint::Server if further => Paint::Further,
+        paint => paint,
+    };
     let long = format!("{words}{behind}");
     Bar::new(axis, (begin, begin.saturating_add(part.ns)), paint, title, &[long, words])
 }
@@ -165,7 +169,7 @@ pub(super) fn path(axis: &Axis, slow: &SlowCall) -> Option<(Lane, usize)> {
 
 fn leaf(axis: &Axis, slow: &SlowCall, step: &PathStep) -> Bar {
     let begin = slow.begin_ns.saturating_add(step.at_ns);
-    let (name, words) = (cut(&step.comm, NAME), step.cause.replace('_', " "));
+    let (name, words) = (cut(&step.comm, NAME), step.cause.words());
     let detail = step.detail.as_deref().map(|detail| format!(", {}", cut(detail, TITLE))).unwrap_or_default();
     let doing = step.doing.as_deref().map(|doing| format!(", in {}", cut(doing, TITLE))).unwrap_or_default();
     let from = signed(i64::try_from(step.at_ns).unwrap_or(i64::MAX));
@@ -175,10 +179,9 @@ fn leaf(axis: &Axis, slow: &SlowCall, step: &PathStep) -> Bar {
         step.tid,
         time(step.ns)
     );
-    let paint = match step.cause.as_str() {
-        "running" => Paint::Further,
-        "sleep" | "thread_wait" => Paint::Sleeps,
-        cause => Paint::of_cause(cause, true),
+    let paint = match step.cause {
+        Label::Sleeping | Label::ThreadWait => Paint::Sleeps,
+        cause => cause.paint(),
     };
     let texts = [format!("{name}: {words}"), name, words];
     Bar::new(axis, (begin, begin.saturating_add(step.ns)), paint, title, &texts)

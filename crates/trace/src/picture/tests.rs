@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::data::{Role, Slice};
 use super::layout::{ArrowKind, Layout};
-use super::paint::Paint;
 use super::*;
+use crate::cause::paint::Paint;
 use crate::event::fixtures::{event, received, reply, sent, switch, task};
 use crate::event::{Event, Kind, Names, State, Task, Wake};
 use crate::report::Report;

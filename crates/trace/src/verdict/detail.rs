@@ -1,9 +1,13 @@
 //! Names for the details of causes: interrupts, kernel functions, wakers, slices.
 //! Not here: sentences (`text`).
 
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
 use super::who::People;
 use crate::cause::{Cause, KernelLock, SliceName, Waker};
-use crate::event::{CodeLocation, Irq, Name, Names};
+use crate::event::{CodeLocation, Irq, Name, Names, Softirq};
 use crate::model::{Model, Owner, method_of};
 
 /// Maximum characters of a slice's name in a report.
@@ -65,9 +69,19 @@ impl<'a> Details<'a> {
     pub(super) fn waker(&self, waker: Waker) -> String {
         match waker {
             Waker::Thread(tid, comm) => self.thread(tid, comm),
-            Waker::Interrupt(irq, name) => format!("interrupt {}", self.interrupt(irq, name)),
-            Waker::SoftInterrupt(softirq) => format!("softirq {}", softirq.name()),
-            Waker::Unnamed => "an interrupt".to_owned(),
+            interrupt => self.interrupt_name(interrupt).to_string(),
+        }
+    }
+
+    /// The interrupt that ended a wait.
+    pub(super) fn interrupt_name(&self, waker: Waker) -> InterruptName {
+        match waker {
+            Waker::Interrupt(irq, name) => {
+                InterruptName::Named(format!("interrupt {}", self.interrupt(irq, name)))
+            }
+            Waker::SoftInterrupt(Softirq::BLOCK) => InterruptName::Disk,
+            Waker::SoftInterrupt(softirq) => InterruptName::Named(format!("softirq {}", softirq.name())),
+            Waker::Thread(..) | Waker::Unnamed => InterruptName::Unnamed,
         }
     }
 
@@ -99,6 +113,49 @@ impl<'a> Details<'a> {
         }
         let cut = text.char_indices().nth(LONGEST_SLICE).map(|(at, _)| &text[..at]);
         Some(Doing::Slice(cut.map_or_else(|| text.to_owned(), |cut| format!("{cut}…"))))
+    }
+}
+
+/// Interrupt that ended a wait. In JSON its text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", from = "String")]
+pub enum InterruptName {
+    /// The softirq of block devices: whoever it wakes waited for a disk.
+    Disk,
+    /// Another one, by its name.
+    Named(String),
+    /// The trace does not name it.
+    Unnamed,
+}
+
+/// Text of [`InterruptName::Disk`].
+const DISK: &str = "softirq BLOCK";
+/// Text of [`InterruptName::Unnamed`].
+const UNNAMED: &str = "an interrupt";
+
+impl fmt::Display for InterruptName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Disk => DISK,
+            Self::Named(name) => name,
+            Self::Unnamed => UNNAMED,
+        })
+    }
+}
+
+impl From<InterruptName> for String {
+    fn from(interrupt: InterruptName) -> Self {
+        interrupt.to_string()
+    }
+}
+
+impl From<String> for InterruptName {
+    fn from(text: String) -> Self {
+        match text.as_str() {
+            DISK => Self::Disk,
+            UNNAMED => Self::Unnamed,
+            _ => Self::Named(text),
+        }
     }
 }
 

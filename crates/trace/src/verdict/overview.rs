@@ -69,8 +69,8 @@ impl fmt::Display for Analysis {
 }
 
 /// A cause in a table: its name, but what is not shown is no cause.
-pub(crate) fn cause_words(name: &str) -> &str {
-    if name == Label::NotShown.name() { "not shown" } else { name }
+pub(crate) fn cause_words(cause: Label) -> &'static str {
+    if cause == Label::NotShown { "not shown" } else { cause.name() }
 }
 
 /// The calls that were under way as any trace has some when it ends.
@@ -147,7 +147,7 @@ fn rows(f: &mut fmt::Formatter<'_>, title: &str, groups: &[&Group]) -> fmt::Resu
         let [total, median, p99, most] = [sum.ns, sum.p50_ns, sum.p99_ns, sum.max_ns].map(time);
         let causes = sum.shares.iter().take(MOST_CAUSES).filter(|share| share.share >= WORTH_TELLING);
         let causes: Vec<_> = causes
-            .map(|share| format!("{} {:.0} %", cause_words(&share.cause), share.share * 100.0))
+            .map(|share| format!("{} {:.0} %", cause_words(share.cause), share.share * 100.0))
             .collect();
         let causes = causes.join(", ");
         writeln!(f, "  {:>7} {total:>9} {median:>9} {p99:>9} {most:>9}  {name}: {causes}", sum.calls)?;
@@ -204,7 +204,7 @@ impl Analysis {
                     f,
                     "  {:>5.1} %  {:<25} {}",
                     share.share * 100.0,
-                    cause_words(&share.cause),
+                    cause_words(share.cause),
                     time(share.ns)
                 )?;
             }

@@ -3,10 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::detail::{Details, Doing};
+use super::detail::{Details, Doing, InterruptName};
 use super::who::ThreadInfo;
-use crate::cause::Cause;
-use crate::chain::{Link, Next, Tie};
+use crate::cause::{Cause, Label};
+use crate::chain::{How, Link, Next, Stop, Tie};
 use crate::model::{Owner, Transaction};
 
 /// Stretch of a thread on the path of a call.
@@ -25,8 +25,8 @@ pub struct PathStep {
     pub tid: i32,
     /// Name of the thread at that time.
     pub comm: String,
-    /// Name of the cause, as in `reasons`; `running` for a thread that ran.
-    pub cause: String,
+    /// The cause.
+    pub cause: Label,
     /// Further detail, as in `reasons`; the work item of a kernel worker, the task that a runnable thread waited behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
@@ -36,11 +36,9 @@ pub struct PathStep {
     /// Thread that it waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<i32>,
-    /// How that is known: `owner` (the waiter's slice names it), `waker`, `call` (it served the waiter's call), `busy` (it had
-    /// other work first); `interrupt` if an interrupt ended the wait. Where the path stops: `lost_events`, `not_shown`,
-    /// `circle`, `depth`, `room`, `gone`.
+    /// How that is known, or why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub how: Option<String>,
+    pub how: Option<How>,
 }
 
 /// Link of the heaviest chain of a reason: a thread that was waited for, and what it did most of that time.
@@ -49,7 +47,7 @@ pub struct ChainLink {
     /// The thread.
     pub who: ThreadInfo,
     /// How it is known that it was waited for, as in [`PathStep::how`].
-    pub how: String,
+    pub how: How,
     /// The waiter's call that it served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<i32>,
@@ -61,8 +59,8 @@ pub struct ChainLink {
     pub place: Option<String>,
     /// Nanoseconds for which it was waited for.
     pub ns: u64,
-    /// What it did for most of them: the name of a cause, `running` for a thread that ran.
-    pub cause: String,
+    /// What it did for most of them.
+    pub cause: Label,
     /// Nanoseconds of that.
     pub cause_ns: u64,
     /// Further detail of that.
@@ -71,21 +69,19 @@ pub struct ChainLink {
     /// Slice that it was in, or the method that it called or served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doing: Option<String>,
-    /// What ended its wait or where the chain stops, if no further link follows: an interrupt's name, or the name of a stop.
+    /// What ended its wait or why the chain stops, if no further link follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub end: Option<String>,
+    pub end: Option<End>,
 }
 
-fn how(next: Next) -> Option<&'static str> {
-    match next {
-        Next::Nothing => None,
-        Next::Thread(Tie::Owner, _) => Some("owner"),
-        Next::Thread(Tie::Waker, _) => Some("waker"),
-        Next::Thread(Tie::Call(_), _) => Some("call"),
-        Next::Thread(Tie::Busy(_), _) => Some("busy"),
-        Next::Interrupt(_) => Some("interrupt"),
-        Next::Stopped(stop) => Some(stop.name()),
-    }
+/// End of a chain. In JSON a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum End {
+    /// It stops there.
+    Stopped(Stop),
+    /// This interrupt ended the last wait.
+    Woken(InterruptName),
 }
 
 fn detail(details: &Details<'_>, link: &Link) -> Option<String> {
@@ -115,20 +111,20 @@ pub(super) fn steps(details: &Details<'_>, call: &Transaction) -> Vec<PathStep> 
         depth: link.depth,
         tid: link.tid,
         comm: details.people().comm(link.tid, link.comm),
-        cause: link.cause.name().to_owned(),
+        cause: link.cause.label(),
         detail: detail(details, link),
         doing: doing(details, link),
         waits_for: link.waits_for(),
-        how: how(link.next).map(str::to_owned),
+        how: link.next.how(),
     };
     call.links.iter().map(step).collect()
 }
 
 /// The interrupt that ended the longest of some waits of a call, which begin at these times.
-pub(super) fn ended_by(details: &Details<'_>, links: &[Link], begins: &[u64]) -> Option<String> {
+pub(super) fn ended_by(details: &Details<'_>, links: &[Link], begins: &[u64]) -> Option<InterruptName> {
     let heads = links.iter().filter(|link| link.depth == 0 && begins.binary_search(&link.begin).is_ok());
     match heads.max_by_key(|link| link.ns())?.next {
-        Next::Interrupt(waker) => Some(details.waker(waker)),
+        Next::Interrupt(waker) => Some(details.interrupt_name(waker)),
         _ => None,
     }
 }
@@ -153,13 +149,14 @@ pub(super) fn heaviest(details: &Details<'_>, links: &[Link], begins: &[u64]) ->
         };
         let did = waiting.iter().flat_map(|wait| behind(links, *wait));
         let what = |index: usize| {
-            links.get(index).map(|link| (link.cause.name(), detail(details, link), link.waits_for()))
+            links.get(index).map(|link| (link.cause.label(), detail(details, link), link.waits_for()))
         };
         let Some((_, most)) = heaviest_group(links, did, what) else { return chain };
         let longest = |indices: &[usize]| {
             indices.iter().filter_map(|index| links.get(*index)).max_by_key(|link| link.ns())
         };
         let (Some(waiter), Some(link)) = (longest(&waiting), longest(&most)) else { return chain };
+        let Some(how) = waiter.next.how() else { return chain };
         let owner = Owner::parse(details.model.slice_text(waiter.slice)).filter(|_| tie == Tie::Owner);
         let call = match waiter.next {
             Next::Thread(Tie::Call(id), _) => Some(id),
@@ -168,18 +165,18 @@ pub(super) fn heaviest(details: &Details<'_>, links: &[Link], begins: &[u64]) ->
         };
         chain.push(ChainLink {
             who: details.people().thread(tid, link.comm, None),
-            how: how(waiter.next).unwrap_or_default().to_owned(),
+            how,
             call,
             lock: owner.map(|owner| owner.lock.to_owned()),
             place: owner.and_then(|owner| owner.place).map(str::to_owned),
             ns: sum(links, &waiting),
-            cause: link.cause.name().to_owned(),
+            cause: link.cause.label(),
             cause_ns: sum(links, &most),
             detail: detail(details, link),
             doing: doing(details, link),
             end: match link.next {
-                Next::Interrupt(waker) => Some(details.waker(waker)),
-                Next::Stopped(stop) => Some(stop.name().to_owned()),
+                Next::Interrupt(waker) => Some(End::Woken(details.interrupt_name(waker))),
+                Next::Stopped(stop) => Some(End::Stopped(stop)),
                 Next::Nothing | Next::Thread(..) => None,
             },
         });

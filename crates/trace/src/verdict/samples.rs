@@ -8,6 +8,7 @@ use super::codes::code_words;
 use super::groups::{is_by_design, waits};
 use super::who::People;
 use super::{Analysis, AnalysisOptions, Analyzer, By, Filter, TransactionEvent};
+use crate::cause::Label;
 use crate::event::{Event, Kind, Names};
 use crate::model::{Gap, Transaction};
 use crate::report::Report;
@@ -38,8 +39,8 @@ impl SampledGroup {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    /// Adds a call: nanoseconds by cause, each with its place in [`Sampled::causes`].
-    pub fn add(&mut self, by_cause: impl IntoIterator<Item = (u8, u64)>) {
+    /// Adds a call: nanoseconds by cause.
+    pub fn add(&mut self, by_cause: impl IntoIterator<Item = (Label, u64)>) {
         let first = self.times.len();
         self.times.extend(by_cause.into_iter().map(|(cause, ns)| CauseTime::new(cause, ns)));
         self.ns.push(self.times[first..].iter().map(|time| time.parts().1).sum());
@@ -47,7 +48,7 @@ impl SampledGroup {
     }
 
     /// A call's nanoseconds by cause, which sum to its duration; nothing for a call that is not there.
-    pub fn by_cause(&self, call: usize) -> impl Iterator<Item = (u8, u64)> {
+    pub fn by_cause(&self, call: usize) -> impl Iterator<Item = (Label, u64)> {
         let first = call.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         let end = self.ends.get(call).copied().unwrap_or(first);
         self.times[first..end].iter().map(|time| time.parts())
@@ -57,8 +58,6 @@ impl SampledGroup {
 /// Calls of a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sampled {
-    /// Names of the causes.
-    pub causes: Vec<&'static str>,
     /// The calls whose time is known, in groups, without oneway calls. A nested call stands in its own group, and its time is part of
     /// the call that it was made for, too.
     pub groups: Vec<SampledGroup>,
@@ -121,12 +120,13 @@ struct CauseTime(u64);
 const CAUSE_BITS: u32 = 56;
 
 impl CauseTime {
-    fn new(cause: u8, ns: u64) -> Self {
-        Self(u64::from(cause) << CAUSE_BITS | ns.min((1 << CAUSE_BITS) - 1))
+    fn new(cause: Label, ns: u64) -> Self {
+        Self((cause as u64) << CAUSE_BITS | ns.min((1 << CAUSE_BITS) - 1))
     }
 
-    fn parts(self) -> (u8, u64) {
-        ((self.0 >> CAUSE_BITS).to_le_bytes()[0], self.0 & ((1 << CAUSE_BITS) - 1))
+    fn parts(self) -> (Label, u64) {
+        let cause = Label::ALL.get(usize::from((self.0 >> CAUSE_BITS).to_le_bytes()[0]));
+        (cause.copied().unwrap_or(Label::NotShown), self.0 & ((1 << CAUSE_BITS) - 1))
     }
 }
 
@@ -152,7 +152,6 @@ pub struct Sampler {
 struct Calls {
     by: By,
     keys: HashMap<Key, u32>,
-    causes: Vec<&'static str>,
     calls: Vec<Kept>,
     times: Vec<CauseTime>,
     beyond: u64,
@@ -167,7 +166,6 @@ impl Sampler {
         let kept = Calls {
             by,
             keys: HashMap::new(),
-            causes: Vec::new(),
             calls: Vec::new(),
             times: Vec::new(),
             beyond: 0,
@@ -198,7 +196,7 @@ impl Sampler {
         self.analyzer.end_with(names, &mut |met| kept.met(met));
         let people = People { model: &self.analyzer.model, names };
         let process = |pid: i32| people.process(pid).unwrap_or_else(|| "a process without a name".to_owned());
-        let (causes, beyond) = (std::mem::take(&mut self.kept.causes), self.kept.beyond);
+        let beyond = self.kept.beyond;
         let mut unfinished: BTreeMap<String, UnfinishedCount> = BTreeMap::new();
         for (key, count) in std::mem::take(&mut self.kept.unfinished) {
             let sum = unfinished.entry(key.text(&process)).or_default();
@@ -206,7 +204,7 @@ impl Sampler {
             sum.unanswered += count.unanswered;
         }
         let groups = self.kept.groups(&process);
-        Sampled { causes, groups, beyond, unfinished, analysis: self.analyzer.finish(names, report) }
+        Sampled { groups, beyond, unfinished, analysis: self.analyzer.finish(names, report) }
     }
 }
 
@@ -229,7 +227,7 @@ impl Calls {
         let key = *self.keys.entry(if known { key } else { Key::Rest }).or_insert(next);
         let first = self.times.len();
         for part in &call.parts {
-            let cause = self.cause(part.cause.name());
+            let cause = part.cause.label();
             match self.times[first..].iter_mut().find(|time| time.parts().0 == cause) {
                 Some(time) => *time = CauseTime::new(cause, time.parts().1.saturating_add(part.ns())),
                 None => self.times.push(CauseTime::new(cause, part.ns())),
@@ -251,14 +249,6 @@ impl Calls {
         let count = self.unfinished.entry(if known { key } else { Key::Rest }).or_default();
         count.failed += u64::from(call.failure.is_some());
         count.unanswered += u64::from(call.is_unanswered());
-    }
-
-    fn cause(&mut self, name: &'static str) -> u8 {
-        let at = self.causes.iter().position(|known| *known == name).unwrap_or_else(|| {
-            self.causes.push(name);
-            self.causes.len() - 1
-        });
-        u8::try_from(at).unwrap_or(u8::MAX)
     }
 
     /// Groups of one name are one group: processes of one name.

@@ -4,12 +4,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::codes::code_name;
-use super::detail::{Details, Doing};
+use super::detail::{Details, Doing, InterruptName};
 use super::misses::ReportedMiss;
 use super::path::{ChainLink, PathStep, ended_by, heaviest, steps};
 use super::unfinished::FailureInfo;
 use super::who::ThreadInfo;
-use crate::cause::{CpuHolder, Inversion, Segment, SliceName};
+use crate::cause::{CpuHolder, Inversion, Label, Segment, SliceName};
 use crate::event::{Name, Names};
 use crate::model::{Model, Outcome, Peer, Transaction};
 
@@ -46,8 +46,8 @@ impl BlockingTask {
 /// Reason of a transaction's duration: all its segments with one cause and thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reason {
-    /// Name of the cause.
-    pub cause: String,
+    /// The cause.
+    pub cause: Label,
     /// Duration in nanoseconds.
     pub ns: u64,
     /// Share of the transaction, 0 to 1.
@@ -70,7 +70,7 @@ pub struct Reason {
     pub chain: Vec<ChainLink>,
     /// The interrupt that ended the longest of its waits, if nobody was waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended_by: Option<String>,
+    pub ended_by: Option<InterruptName>,
 }
 
 /// Priority inversion in one transaction.
@@ -91,8 +91,8 @@ pub struct CallSegment {
     pub at_ns: u64,
     /// Duration in nanoseconds.
     pub ns: u64,
-    /// Name of the cause.
-    pub cause: String,
+    /// The cause.
+    pub cause: Label,
     /// Thread ID.
     pub tid: i32,
     /// CPU number.
@@ -284,7 +284,7 @@ impl SlowCallBuilder<'_> {
         CallSegment {
             at_ns: part.begin - self.call.begin,
             ns: part.ns(),
-            cause: part.cause.name().to_owned(),
+            cause: part.cause.label(),
             tid: part.tid,
             cpu: part.cpu,
             behind: part.cause.behind().map(|behind| behind.tid),
@@ -296,7 +296,7 @@ impl SlowCallBuilder<'_> {
         let mut reasons: Vec<Reason> = Vec::new();
         let mut made: Vec<Made> = Vec::new();
         for part in &self.call.parts {
-            let cause = part.cause.name();
+            let cause = part.cause.label();
             let detail = self.details.of(&part.cause);
             let same = |reason: &Reason| {
                 let tid = reason.who.as_ref().map_or(0, |who| who.tid);
@@ -332,7 +332,7 @@ impl SlowCallBuilder<'_> {
         reasons
     }
 
-    fn reason(&self, part: &Segment, cause: &str, detail: Option<String>) -> Reason {
+    fn reason(&self, part: &Segment, cause: Label, detail: Option<String>) -> Reason {
         let server = self.call.server.map(|server| server.tid);
         let role = match part.tid {
             tid if tid == self.call.client.tid => "caller",
@@ -341,7 +341,7 @@ impl SlowCallBuilder<'_> {
         };
         let who = (part.tid > 0).then(|| self.worker(part));
         Reason {
-            cause: cause.to_owned(),
+            cause,
             ns: 0,
             share: 0.0,
             who,

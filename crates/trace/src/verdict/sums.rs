@@ -15,8 +15,8 @@ use crate::model::Transaction;
 /// Share of one cause in a sum.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Share {
-    /// Name of the cause.
-    pub cause: String,
+    /// The cause.
+    pub cause: Label,
     /// Nanoseconds.
     pub ns: u64,
     /// Share of the whole, 0 to 1.
@@ -101,10 +101,8 @@ impl Sums {
         }
         sum.p50_ns = percentile(&taken, sum.calls, 50.0);
         sum.p99_ns = percentile(&taken, sum.calls, 99.0);
-        sum.shares = causes
-            .into_iter()
-            .map(|(cause, ns)| Share { cause: cause.name().to_owned(), ns, share: ratio(ns, sum.ns) })
-            .collect();
+        sum.shares =
+            causes.into_iter().map(|(cause, ns)| Share { cause, ns, share: ratio(ns, sum.ns) }).collect();
         sum.shares.sort_by_key(|share| std::cmp::Reverse(share.ns));
         sum
     }

@@ -131,7 +131,7 @@ fn a_tracer_in_the_way_is_called_tracing() {
     feed.take(120, 0, 10, received(2));
     let analysis = feed.finish();
     let reason = &analysis.slow[0].reasons[0];
-    assert_eq!((reason.cause.as_str(), reason.ns), ("tracing", 80));
+    assert_eq!((reason.cause, reason.ns), (Label::Tracing, 80));
 }
 
 #[test]
@@ -155,9 +155,10 @@ fn a_call_back_into_the_caller_uses_the_roles_of_the_outer_call() {
     }
     let analysis = feed.finish();
     let call = &analysis.slow[0];
-    let computed: Vec<_> = call.reasons.iter().filter(|reason| reason.cause.ends_with("_running")).collect();
     let computed: Vec<_> =
-        computed.iter().map(|reason| (reason.cause.as_str(), reason.role.as_str(), reason.ns)).collect();
+        call.reasons.iter().filter(|reason| reason.cause.name().ends_with("_running")).collect();
+    let computed: Vec<_> =
+        computed.iter().map(|reason| (reason.cause.name(), reason.role.as_str(), reason.ns)).collect();
     assert_eq!(computed, [("client_running", "caller", 300), ("server_running", "server", 200)]);
 }
 

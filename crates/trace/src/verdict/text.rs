@@ -5,21 +5,14 @@ use std::fmt::{self, Write};
 
 use super::codes::code_words;
 use super::{
-    BlockingTask, CallSegment, ChainLink, FailureInfo, Inversions, OnewaySpam, Reason, SlowCall, ThreadInfo,
+    BlockingTask, CallSegment, ChainLink, End, FailureInfo, InterruptName, Inversions, OnewaySpam, Reason,
+    SlowCall, ThreadInfo,
 };
+use crate::cause::phrase::filled;
+use crate::cause::{Chain, Label};
+use crate::chain::{How, Stop};
 use crate::event::Prio;
 
-/// Causes whose clause says whom the thread waited for; those of the others say it themselves.
-const CHAINED: [&str; 6] = [
-    "monitor_contention",
-    "art_lock_contention",
-    "mutex_contention",
-    "io",
-    "lock_wait",
-    "uninterruptible_sleep",
-];
-/// Whoever this wakes waited for a disk.
-const DISK: &str = "softirq BLOCK";
 /// Reasons below this share of a transaction are omitted.
 pub(super) const WORTH_TELLING: f64 = 0.03;
 
@@ -72,22 +65,18 @@ impl fmt::Display for Inversions {
 }
 
 /// What a waiter waited for, behind "waited TIME": a lock that the next link of the chain owns, or until that one woke it.
-fn waited_for(cause: &str, next: &ChainLink) -> String {
+fn waited_for(cause: Label, next: &ChainLink) -> String {
     let who = &next.who;
-    match (next.how.as_str(), next.lock.as_deref(), next.call) {
-        ("owner", lock, _) => {
+    match (next.how, next.lock.as_deref(), next.call) {
+        (How::Owner, lock, _) => {
             let place = next.place.as_deref().map(|place| format!(" in {place}")).unwrap_or_default();
             let lock = lock.unwrap_or("lock");
             let article = if lock == "monitor" { "a " } else { "" };
             format!("for {article}{lock} held by {who}{place}")
         }
-        ("call", _, Some(call)) => format!("for {who} to serve its call {call}"),
-        _ => match cause {
-            "monitor_contention" => format!("for a monitor until {who} woke it"),
-            "art_lock_contention" => format!("for a lock of the runtime until {who} woke it"),
-            "mutex_contention" => format!("in a futex until {who} woke it"),
-            "io" => format!("for I/O until {who} woke it"),
-            "lock_wait" => format!("for a lock of the kernel until {who} woke it"),
+        (How::Call, _, Some(call)) => format!("for {who} to serve its call {call}"),
+        _ => match cause.chain() {
+            Chain::For(what) if !what.is_empty() => format!("{what} until {who} woke it"),
             _ => format!("until {who} woke it"),
         },
     }
@@ -98,49 +87,40 @@ impl ChainLink {
     fn clause(&self, next: Option<&Self>) -> String {
         let time = time(self.cause_ns);
         let doing = self.doing.as_deref().map(|doing| format!(" (in {doing})")).unwrap_or_default();
-        let detail =
-            |with: &str| self.detail.as_deref().map(|detail| format!("{with}{detail}")).unwrap_or_default();
         if let Some(next) = next {
-            return format!("waited {time} {}{doing}", waited_for(&self.cause, next));
+            return format!("waited {time} {}{doing}", waited_for(self.cause, next));
         }
-        match self.end.as_deref() {
-            Some("lost_events") => {
-                return format!("cannot be followed further: events of these {time} are missing");
-            }
-            Some("circle") => return format!("waited {time} for one who is already named{doing}"),
-            Some("depth" | "room") if self.cause == "not_shown" => {
-                return format!("did for {time} what is not followed further{doing}");
-            }
-            Some("depth" | "room") => return format!("waited {time}, which is not followed further{doing}"),
-            Some("gone") => return format!("had not begun, or had exited, for {time}"),
-            Some("not_shown") if self.cause == "not_shown" => {
-                return format!("did for {time} what the trace does not show{doing}");
-            }
-            _ => {}
-        }
-        let until = match self.end.as_deref() {
-            None => String::new(),
-            Some("not_shown") => "; the trace does not show who woke it".to_owned(),
-            Some("an interrupt") if self.cause == "io" => String::new(),
-            Some(interrupt) => format!(" until {interrupt} woke it"),
+        let until = match (&self.end, self.cause) {
+            (Some(End::Stopped(stop)), cause) => match (stop, cause) {
+                (Stop::Lost, _) => {
+                    return format!("cannot be followed further: events of these {time} are missing");
+                }
+                (Stop::Circle, _) => return format!("waited {time} for one who is already named{doing}"),
+                (Stop::Depth | Stop::Room, Label::NotShown) => {
+                    return format!("did for {time} what is not followed further{doing}");
+                }
+                (Stop::Depth | Stop::Room, _) => {
+                    return format!("waited {time}, which is not followed further{doing}");
+                }
+                (Stop::Gone, _) => return format!("had not begun, or had exited, for {time}"),
+                (Stop::NotShown, Label::NotShown) => {
+                    return format!("did for {time} what the trace does not show{doing}");
+                }
+                (Stop::NotShown, _) => "; the trace does not show who woke it".to_owned(),
+            },
+            (Some(End::Woken(InterruptName::Unnamed)), Label::Io) | (None, _) => String::new(),
+            (Some(End::Woken(interrupt)), _) => format!(" until {interrupt} woke it"),
         };
-        match self.cause.as_str() {
-            "running" => format!("ran {time}{}{doing}", detail(": ")),
-            "driver" => format!("worked {time} in the driver{doing}"),
-            "runnable_wait" | "wrong_cpu" => format!("was runnable {time}{}{doing}", detail(" behind ")),
-            "io" => format!("waited {time} for I/O{}{until}{doing}", detail(" in ")),
-            "uninterruptible_sleep" if self.end.as_deref() == Some(DISK) => {
-                format!("waited {time} for I/O{}, until {DISK} woke it{doing}", detail(" in "))
-            }
-            "sleep" => format!("slept {time}{}{until}{doing}", detail(" in ")),
-            "uninterruptible_sleep" => {
-                format!("slept uninterruptibly {time}{}{until}{doing}", detail(" in "))
-            }
-            "lock_wait" => format!("waited {time} for a lock of the kernel{}{until}{doing}", detail(": ")),
-            "mutex_contention" => format!("waited {time} in a futex{until}{doing}"),
-            "irq" | "softirq" => format!("lost its CPU for {time} to interrupt{}", detail(" ")),
-            cause => format!("waited {time}: {}{}{until}{doing}", cause.replace('_', " "), detail(", ")),
-        }
+        let disk = self.end == Some(End::Woken(InterruptName::Disk));
+        let clause = filled(self.cause.phrase(), &|value| match value {
+            "time" => Some(time.clone()),
+            "name" => Some(self.cause.words()),
+            "detail" => self.detail.clone(),
+            "until" => Some(until.clone()),
+            "disk" => disk.then(|| InterruptName::Disk.to_string()),
+            _ => None,
+        });
+        clause + &doing
     }
 }
 
@@ -156,7 +136,7 @@ impl Reason {
     fn clause(&self) -> String {
         let mut text = self.head();
         for (index, link) in self.chain.iter().enumerate() {
-            let link_to = if link.how == "busy" { " and" } else { ", which" };
+            let link_to = if link.how == How::Busy { " and" } else { ", which" };
             let _ = write!(text, "{link_to} {}", link.clause(self.chain.get(index + 1)));
         }
         text
@@ -179,12 +159,12 @@ impl Reason {
     fn head(&self) -> String {
         let who = || self.who.as_ref().map_or_else(String::new, |who| format!("{} {who}", self.role));
         let mut text = match self.chain.first() {
-            Some(next) if next.how == "owner" => {
-                format!("{} waited {} {}", who(), time(self.ns), waited_for(&self.cause, next))
+            Some(next) if next.how == How::Owner => {
+                format!("{} waited {} {}", who(), time(self.ns), waited_for(self.cause, next))
             }
-            Some(next) if CHAINED.contains(&self.cause.as_str()) => {
+            Some(next) if matches!(self.cause.chain(), Chain::For(_)) => {
                 let place = self.detail.as_deref().map(|place| format!(" ({place})")).unwrap_or_default();
-                format!("{} waited {} {}{place}", who(), time(self.ns), waited_for(&self.cause, next))
+                format!("{} waited {} {}{place}", who(), time(self.ns), waited_for(self.cause, next))
             }
             _ => self.plain_clause(),
         };
@@ -195,70 +175,19 @@ impl Reason {
     }
 
     fn plain_clause(&self) -> String {
-        let time = time(self.ns);
-        let who = self.who.as_ref().map_or_else(|| "nobody".to_owned(), |who| format!("{} {who}", self.role));
-        let detail = self.detail.as_deref().unwrap_or("?");
-        let cpus: Vec<String> = self.cpus.iter().map(|cpu| format!("cpu{cpu}")).collect();
-        let cpus = cpus.join(", ");
-        let behind = tasks(&self.behind);
-        match self.cause.as_str() {
-            "client_running" | "server_running" => format!("{who} ran for {time}"),
-            "driver" => format!("the driver took {time} in {who}"),
-            "runnable_wait" => format!("{who} was runnable {time} on {cpus} behind {behind}"),
-            "wrong_cpu" => {
-                format!("{who} was runnable {time} on {cpus} behind {behind} while {detail} was idle")
-            }
-            "tracing" => format!("{who} waited {time} on {cpus} for the recording itself: {behind}"),
-            "handover" => format!("{who} waited {time} until the other side left {cpus}"),
-            "wakeup_latency" => format!("{who} was woken {time} before it ran"),
-            "wakeup_interrupt" => format!("{who} was woken, and the interrupt took {time} to reach {cpus}"),
-            "idle_exit" => format!("{who} waited {time} for {cpus} to leave idle state {detail}"),
-            "irq" => format!("interrupt {detail} took {time} of {cpus} from {who}"),
-            "softirq" => format!("softirq {detail} took {time} of {cpus} from {who}"),
-            "no_free_thread" => match &self.detail {
-                Some(call) => format!("no thread was free for {time}; {who} was busy with call {call}"),
-                None => format!("no thread was free for {time}"),
-            },
-            "cpu_stolen" => format!(
-                "{who} had no CPU for {time}: no event on {cpus} past a due interrupt, so the host or the firmware had taken \
-                 it (or the kernel kept interrupts off)"
-            ),
-            "cpu_silent" => format!(
-                "no event on {cpus} for {time}: {who} computed, or the CPU was taken from it; the trace cannot tell"
-            ),
-            "thread_wait" => format!(
-                "{who} slept {time} until {detail} of its own process woke it, as for a lock or a condition"
-            ),
-            "oneway_queue" => format!("it was queued for {time}"),
-            "frozen" => format!("the receiver was frozen for {time}"),
-            "not_shown" => format!("the trace does not show what {who} did for {time}"),
-            "lock_wait" => match &self.detail {
-                Some(lock) => format!("{who} waited {time} for a lock of the kernel: {lock}"),
-                None => format!("{who} waited {time} for a lock of the kernel"),
-            },
-            "sleep" => match &self.detail {
-                Some(detail) => format!("{who} slept {time} {detail}"),
-                None => format!("{who} slept {time}, the trace does not say why"),
-            },
-            "uninterruptible_sleep" if self.ended_by.as_deref() == Some(DISK) => {
-                let place = self.detail.as_deref().map(|place| format!(" in {place}")).unwrap_or_default();
-                format!("{who} waited {time} for I/O{place}, until {DISK} woke it")
-            }
-            "uninterruptible_sleep" if self.ended_by.is_some() => {
-                let place = self.detail.as_deref().map(|place| format!(" in {place}")).unwrap_or_default();
-                let waker = self.ended_by.as_deref().unwrap_or_default();
-                format!("{who} slept uninterruptibly {time}{place} until {waker} woke it")
-            }
-            "uninterruptible_sleep" => match &self.detail {
-                Some(place) => format!("{who} slept uninterruptibly {time} in {place}"),
-                None => format!("{who} slept uninterruptibly {time}, the trace does not say why"),
-            },
-            "io" => match &self.detail {
-                Some(place) => format!("{who} waited {time} for I/O in {place}"),
-                None => format!("{who} waited {time} for I/O"),
-            },
-            cause => format!("{who} waited {time}: {}", cause.replace('_', " ")),
-        }
+        let ended = |by: &InterruptName| Some(by.to_string());
+        filled(self.cause.phrase(), &|value| match value {
+            "time" => Some(time(self.ns)),
+            "name" => Some(self.cause.words()),
+            "who" => Some(self.who.as_ref().map_or("nobody".into(), |who| format!("{} {who}", self.role))),
+            "cpus" => Some(self.cpus.iter().map(|cpu| format!("cpu{cpu}")).collect::<Vec<_>>().join(", ")),
+            "behind" => Some(tasks(&self.behind)),
+            "detail" => self.detail.clone(),
+            "until" => Some(String::new()),
+            "disk" => self.ended_by.as_ref().filter(|by| **by == InterruptName::Disk).and_then(ended),
+            "ended" => self.ended_by.as_ref().and_then(ended),
+            _ => None,
+        })
     }
 }
 

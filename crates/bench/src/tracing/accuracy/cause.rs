@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use trace::cause::Label;
 use trace::verdict::{Reason, SlowCall};
 
 use crate::latency::blockers::has_slow_disk;
@@ -188,32 +189,33 @@ impl Cause {
             |is_it: &dyn Fn(i32) -> bool| first.behind.first().and_then(|task| task.prio).is_some_and(is_it);
         match self {
             Self::RtHog => {
-                is_of(first, &["runnable_wait", "wrong_cpu"])
+                is_of(first, &[Label::Runnable, Label::WrongCpu])
                     && behind(&|prio| if strictly { prio == HOG_PRIO } else { (0..100).contains(&prio) })
             }
             // Any task that delays a server that is not boosted: on a busy machine that need not be the hogs.
             Self::Inversion => call.inversion.is_some(),
             Self::Lock => {
                 let holder = first.detail.as_deref().is_some_and(|detail| detail.starts_with("lock-holder"));
-                is_of(first, &["mutex_contention", "lock_wait"])
-                    || is_of(first, &["thread_wait"]) && (!strictly || holder)
+                is_of(first, &[Label::Mutex, Label::KernelLock])
+                    || is_of(first, &[Label::ThreadWait]) && (!strictly || holder)
             }
             Self::Monitor => is_behind(first, &["monitor-owner"]) || !strictly && is_behind(first, &[""]),
             Self::Chain => {
                 is_behind(first, &["chain-middle", "chain-end"]) || !strictly && is_behind(first, &["", ""])
             }
-            Self::Io => is_of(first, &["io", "uninterruptible_sleep"]),
+            Self::Io => is_of(first, &[Label::Io, Label::Uninterruptible]),
             // Nobody is blamed.
             Self::Poll => {
-                is_of(first, &["sleep"])
+                is_of(first, &[Label::Sleeping])
                     && first.chain.is_empty()
                     && first.detail.as_deref().is_some_and(|detail| detail.contains("until "))
             }
-            Self::Busy => is_of(first, &["no_free_thread"]),
+            Self::Busy => is_of(first, &[Label::NoFreeThread]),
             Self::Apart => call.crossed.is_some(),
             Self::Timers => {
                 let detail = first.detail.as_deref().unwrap_or_default().to_lowercase();
-                is_of(first, &["irq", "softirq"]) && (!strictly || detail.contains("timer"))
+                is_of(first, &[Label::Interrupt, Label::SoftInterrupt])
+                    && (!strictly || detail.contains("timer"))
             }
         }
     }
@@ -225,8 +227,8 @@ fn is_behind(reason: &Reason, names: &[&str]) -> bool {
         && reason.chain.iter().zip(names).all(|(link, name)| link.who.comm.starts_with(name))
 }
 
-fn is_of(reason: &Reason, causes: &[&str]) -> bool {
-    causes.contains(&reason.cause.as_str())
+fn is_of(reason: &Reason, causes: &[Label]) -> bool {
+    causes.contains(&reason.cause)
 }
 
 impl fmt::Display for Cause {

@@ -90,9 +90,9 @@ fn a_sentence_follows_a_monitor_to_its_owner_and_the_owners_disk() {
     let chain = "server Binder:20_1 20 waited 44.0 ms for a monitor held by Binder:1210_3 1533 in \
                  WindowManagerGlobalLock.run, which waited 41.0 ms for I/O in ext4_file_read_iter. Also";
     assert!(call.verdict.contains(chain), "{}", call.verdict);
-    assert_eq!(call.reasons[0].cause, "monitor_contention");
+    assert_eq!(call.reasons[0].cause, Label::Monitor);
     // What it computed was for the slice around it.
-    let ran = call.reasons.iter().find(|reason| reason.cause == "server_running").expect("it ran");
+    let ran = call.reasons.iter().find(|reason| reason.cause == Label::ServerRunning).expect("it ran");
     assert_eq!(ran.doing.as_deref(), Some("collect"), "{ran:?}");
     assert!(call.verdict.contains("(in collect)"), "{}", call.verdict);
     // The path adds up to the wait, and JSON keeps it.

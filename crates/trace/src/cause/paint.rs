@@ -1,11 +1,11 @@
 //! Fills of a picture and their meaning, in legend order.
-//! Not here: colours (`style.css`).
+//! Not here: which cause has which (`table`), colours (`style.css` of `picture`).
 
 use serde::{Serialize, Serializer};
 
 /// Fill with the same meaning in every lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Paint {
+pub(crate) enum Paint {
     Caller,
     Server,
     Further,
@@ -23,29 +23,13 @@ pub(super) enum Paint {
 }
 
 impl Paint {
-    /// Fill of a call's segment, by the name of its cause.
-    pub(super) fn of_cause(cause: &str, further: bool) -> Self {
-        match cause {
-            "client_running" => Self::Caller,
-            "server_running" if further => Self::Further,
-            "server_running" => Self::Server,
-            "driver" => Self::Driver,
-            "runnable_wait" | "wrong_cpu" | "handover" | "tracing" => Self::Waits,
-            "wakeup_latency" | "wakeup_interrupt" | "idle_exit" => Self::Wakes,
-            "irq" | "softirq" => Self::Interrupt,
-            "no_free_thread" | "oneway_queue" => Self::Queued,
-            "not_shown" | "binder" | "cpu_silent" => Self::Unknown,
-            _ => Self::Blocked,
-        }
-    }
-
     /// CSS class.
-    pub(super) fn class(self) -> &'static str {
+    pub(crate) fn class(self) -> &'static str {
         self.look().0
     }
 
     /// Legend text.
-    pub(super) fn legend(self) -> &'static str {
+    pub(crate) fn legend(self) -> &'static str {
         self.look().1
     }
 
@@ -87,7 +71,7 @@ mod tests {
             Caller, Server, Further, Driver, Waits, Wakes, Queued, Blocked, Sleeps, Interrupt, InTheWay,
             Other, Idle, Unknown,
         ];
-        let style = include_str!("style.css");
+        let style = include_str!("../picture/style.css");
         for (index, paint) in all.iter().enumerate() {
             assert!(style.contains(&format!(".{} ", paint.class())), "{paint:?} has no colour");
             for other in &all[..index] {
