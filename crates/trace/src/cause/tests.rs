@@ -1,4 +1,6 @@
-//! Tests of the test for priority inversion.
+//! Tests of the test for priority inversion, and of each cause on a stream that has it.
+
+mod scenes;
 
 use super::*;
 
