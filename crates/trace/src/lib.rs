@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod cause;
-pub mod chain;
 pub mod event;
 mod fields;
 pub mod file;

@@ -5,6 +5,7 @@
 //! it, and within a fixed limit.
 
 mod calls;
+pub mod chain;
 mod divide;
 mod effort;
 mod failure;

@@ -2,6 +2,7 @@
 //! Not here: rebuilding transactions (`model`), pictures (`picture`).
 
 mod busiest;
+mod chain;
 mod codes;
 mod detail;
 mod groups;
@@ -10,7 +11,6 @@ mod marks;
 mod misses;
 mod of_call;
 pub(crate) mod overview;
-mod path;
 mod samples;
 mod slow;
 mod sums;
@@ -24,13 +24,13 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 pub use busiest::CallBurst;
+pub use chain::{ChainLink, End, PathStep};
 pub use codes::code_name;
 pub use detail::InterruptName;
 pub use groups::{By, Group};
 pub use marks::MarkCost;
 pub use misses::ReportedMiss;
 pub use of_call::of_call;
-pub use path::{ChainLink, End, PathStep};
 pub use samples::{MOST_CALLS, Sampled, SampledGroup, Sampler, UnfinishedCount};
 pub(crate) use slow::outcome;
 pub use slow::{BlockingTask, CallSegment, InversionDetail, Reason, SlowCall};

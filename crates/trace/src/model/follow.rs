@@ -5,6 +5,7 @@
 //! the time of the one above. Work and memory of a call have limits; the longest waits are followed first.
 
 use super::calls::{Calls, OpenCall};
+use super::chain::{Link, Next, Stop, Tie};
 use super::divide::divide_thread;
 use super::effort::Effort;
 use super::history::History;
@@ -12,7 +13,6 @@ use super::rules::is_user_lock;
 use super::slices::{Owner, SliceNames};
 use super::thread::{SchedState, Thread};
 use crate::cause::{Cause, Segment};
-use crate::chain::{Link, Next, Stop, Tie};
 use crate::event::{CodeLocation, Name, State};
 
 /// Maximum number of threads behind one another.

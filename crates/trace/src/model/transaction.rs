@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use super::chain::Link;
 use super::failure::Failure;
 use super::method::Method;
 use crate::cause::Segment;
-use crate::chain::Link;
 use crate::event::{Flavour, Name, Prio};
 
 /// One thread of a transaction.

@@ -7,8 +7,8 @@ use super::data::{
     CpuLane, CpuOccupant, Hop, LeftOut, PictureData, Role, Slice, ThreadActivity, ThreadLane, WakeUp,
 };
 use super::slices::{SliceLimiter, number_pairs};
-use crate::chain::How;
 use crate::event::{Event, Name, Names, State};
+use crate::model::chain::How;
 use crate::model::history::{History, Interrupt, Occupant};
 use crate::model::thread::{SchedState, SleepReason};
 use crate::model::{Model, Peer, Transaction};

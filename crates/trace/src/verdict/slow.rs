@@ -3,10 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::chain::{ChainLink, PathStep, ended_by, heaviest, steps};
 use super::codes::code_name;
 use super::detail::{Details, Doing, InterruptName};
 use super::misses::ReportedMiss;
-use super::path::{ChainLink, PathStep, ended_by, heaviest, steps};
 use super::unfinished::FailureInfo;
 use super::who::ThreadInfo;
 use crate::cause::{CpuHolder, Inversion, Label, Segment, SliceName};

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::cause::phrase::filled;
 use crate::cause::{Chain, Label};
-use crate::chain::{How, Stop};
 use crate::event::Prio;
+use crate::model::chain::{How, Stop};
 
 /// Reasons below this share of a transaction are omitted.
 pub(super) const WORTH_TELLING: f64 = 0.03;

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cause::phrase::filled;
 use crate::cause::{Evidence, Label, Shown};
-use crate::chain::Next;
 use crate::event::{Event, Names};
 use crate::model::Transaction;
+use crate::model::chain::Next;
 use crate::model::tests::Script;
 use crate::verdict::{AnalysisOptions, Analyzer, ReportedMiss, TransactionEvent};
 
@@ -234,7 +234,8 @@ fn each_cause_is_found_said_and_followed() {
 fn each_phrase_says_how_long() {
     for label in Label::ALL {
         // As a reason with all its details, as one without any, and behind "which" in a chain.
-        for known in [&["who", "time", "cpus", "behind", "detail", "until"][..], &["who", "time"], &["time"]] {
+        for known in [&["who", "time", "cpus", "behind", "detail", "until"][..], &["who", "time"], &["time"]]
+        {
             let value = |name: &str| known.contains(&name).then(|| format!("<{name}>"));
             let text = filled(label.phrase(), &value);
             assert!(text.contains("<time>") && text.len() > "<time>".len(), "{label:?}: {text}");

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::cause::{Cause, Waker};
-use crate::chain::{Link, Next, Stop, Tie};
+use crate::model::chain::{Link, Next, Stop, Tie};
 use crate::model::follow::{MOST_DEEP, MOST_LINKS};
 
 /// Asserts that the chains of a call divide its waits, each nanosecond once.

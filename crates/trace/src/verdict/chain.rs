@@ -1,12 +1,12 @@
 //! Critical path of a slow transaction: whom its threads waited for, link by link, and the heaviest chain of each reason.
-//! Not here: following the waits (`model`), sentences (`text`).
+//! Not here: following the waits (`follow` of `model`), sentences (`text`).
 
 use serde::{Deserialize, Serialize};
 
 use super::detail::{Details, Doing, InterruptName};
 use super::who::ThreadInfo;
 use crate::cause::{Cause, Label};
-use crate::chain::{How, Link, Next, Stop, Tie};
+use crate::model::chain::{How, Link, Next, Stop, Tie};
 use crate::model::{Owner, Transaction};
 
 /// Stretch of a thread on the path of a call.

@@ -1,5 +1,5 @@
 //! Chain of waits: whom a thread of a transaction waited for, whom that one waited for, until the time is explained.
-//! Not here: following it (`model`), sentences about it (`verdict`).
+//! Not here: following it (`follow`), its report (`chain` of `verdict`).
 
 use serde::{Deserialize, Serialize};
 
