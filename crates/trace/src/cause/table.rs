@@ -157,7 +157,7 @@ macro_rules! causes {
     };
 }
 
-/// Phrase of causes that are said by their names.
+/// Phrase of causes that their names describe.
 const WAITED: &str = "[{who} ]waited {time}: {name}[, {detail}]{until}";
 
 causes! {
@@ -181,7 +181,7 @@ causes! {
     Runnable(CpuHolder) "runnable_wait" "Runnable, while another task had the CPU."
         proof &[&[Switches]], else DECLARED, chain Ends, paint Waits,
         phrase "{who} was runnable {time} on {cpus} behind {behind}|was runnable {time}[ behind {detail}]",
-        advice "Look who had the CPU: raise the thread's priority, or keep that task off its CPU.";
+        advice "See who had the CPU: raise the thread's priority, or keep that task off its CPU.";
     WrongCpu {
         /// Task that had the CPU whose queue the thread was in.
         behind: CpuHolder,
@@ -236,7 +236,7 @@ causes! {
     } "no_free_thread" "Sent, but no server thread was free."
         proof &[&[Calls]], else &[], chain Leads, paint Queued,
         phrase "no thread was free for {time}; {who} was busy with call {detail}|no thread was free for {time}",
-        advice "Look what its threads were busy with: shorten those calls, or give the server more threads.";
+        advice "See what its threads were busy with: shorten those calls, or give the server more threads.";
     OnewayQueue "oneway_queue" "Oneway call queued behind others, or without a free thread."
         proof &[&[Calls]], else &[], chain Ends, paint Queued,
         phrase "it was queued for {time}",
@@ -256,15 +256,15 @@ causes! {
     Monitor "monitor_contention" "Waited for a Java monitor."
         proof &[&[Slices]], else SLEEPS, chain For("for a monitor"), paint Blocked,
         phrase WAITED,
-        advice "Look what its owner did meanwhile: the chain of waits shows it. Hold the monitor for less.";
+        advice "See what its owner did meanwhile: the chain of waits shows it. Hold the monitor for less.";
     ArtLock "art_lock_contention" "Waited for a lock of ART."
         proof &[&[Slices]], else SLEEPS, chain For("for a lock of the runtime"), paint Blocked,
         phrase WAITED,
-        advice "Look what its owner did meanwhile, such as loading classes or collecting garbage.";
+        advice "See what its owner did meanwhile, such as loading classes or collecting garbage.";
     Mutex "mutex_contention" "Slept in a futex."
         proof &[&[Slices], SLEEP_OF_REASON], else SLEEPS, chain For("in a futex"), paint Blocked,
         phrase "{who} waited {time}: {name}|waited {time} in a futex{until}",
-        advice "Look what the thread that woke it did meanwhile: it had the lock, or the message.";
+        advice "See what the thread that woke it did meanwhile: it had the lock, or the message.";
     Io(CodeLocation) "io" "Slept for I/O."
         proof &[SLEEP_OF_REASON], else SLEEPS, chain For("for I/O"), paint Blocked,
         phrase "[{who} ]waited {time} for I/O[ in {detail}]{until}",
@@ -272,7 +272,7 @@ causes! {
     KernelLock(KernelLock) "lock_wait" "Waited for a lock of the kernel, spinning or asleep."
         proof &[&[LockWaits], SLEEP_OF_REASON], else SLEEPS_OR_RUNS, chain For("for a lock of the kernel"), paint Blocked,
         phrase "[{who} ]waited {time} for a lock of the kernel[: {detail}]{until}",
-        advice "Look who woke it, which had the lock; `mmap` and faults of one process share `mmap_lock`.";
+        advice "See who woke it, which had the lock; `mmap` and faults of one process share `mmap_lock`.";
     Nested "binder" "Nested call whose parts are not shown."
         proof &[&[Calls]], else &[], chain Ends, paint Unknown,
         phrase WAITED,
@@ -284,7 +284,7 @@ causes! {
                 |{who} slept uninterruptibly {time} in {detail}\
                 |{who} slept uninterruptibly {time}, the trace does not say why\
                 |slept uninterruptibly {time}[ in {detail}]{until}",
-        advice "Look who woke it; Android's kernels name the function (`sched_blocked_reason`).";
+        advice "See who woke it; Android's kernels name the function (`sched_blocked_reason`).";
     ThreadWait {
         /// Thread that woke it.
         waker: i32,
@@ -294,7 +294,7 @@ causes! {
         proof &[SLEEP], else &[Self::Sleeping], chain Leads, paint Blocked,
         phrase "{who} slept {time} until {detail} of its own process woke it, as for a lock or a condition\
                 |waited {time}: {name}[, {detail}]{until}",
-        advice "Look what that thread did meanwhile: the chain of waits shows it.";
+        advice "See what that thread did meanwhile: the chain of waits shows it.";
     Sleeping {
         /// Kernel function that it slept in, if known.
         place: CodeLocation,
@@ -304,7 +304,7 @@ causes! {
         proof &[SLEEP], else &[], chain Leads, paint Blocked,
         phrase "{who} slept {time} {detail}|{who} slept {time}, the trace does not say why\
                 |slept {time}[ in {detail}]{until}",
-        advice "Look who woke it. A call that always sleeps waits by design.";
+        advice "See who woke it. A call that always sleeps waits by design.";
     Stopped "stopped" "Stopped or traced."
         proof &[SLEEP], else &[], chain Ends, paint Blocked,
         phrase WAITED,

@@ -1,5 +1,5 @@
-//! A stream for each cause: it is found, to the nanosecond; its phrase is said; it is followed if it says so; and without the
-//! events that prove it, it is gone.
+//! A stream for each cause: it is found, to the nanosecond; the sentence about the call has its phrase; it is followed if the
+//! table has it as followed; and without the events that prove it, it is gone.
 //! Not here: further streams of the model (`model::tests`).
 
 use std::collections::{BTreeMap, BTreeSet};
