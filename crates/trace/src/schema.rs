@@ -5,6 +5,7 @@
 //! contract TP-02 to TP-10; Android kernels for `sched_blocked_reason` and `binder_set_priority`, old kernels for the
 //! lock events of binder.
 
+use std::mem::{Discriminant, discriminant};
 use std::sync::LazyLock;
 
 use crate::event::{
@@ -73,7 +74,10 @@ impl FieldSpec {
 #[derive(Debug)]
 pub(crate) struct EventSpec {
     group: &'static str,
-    name: &'static str,
+    pub(crate) name: &'static str,
+    /// Perfetto's message: its number in `FtraceEvent`, and the field number of each value; `None` for an event that it has as a
+    /// generic one.
+    pub(crate) message: Option<(u32, &'static [u8])>,
     /// Fields in the order in which they are printed.
     pub(crate) fields: Vec<FieldSpec>,
     decode: Decode,
@@ -162,11 +166,23 @@ fn kernel(
     printed: &'static str,
     decode: fn(&Values) -> Kind,
 ) -> EventSpec {
-    EventSpec { group, name, fields: FieldSpec::parse(printed), decode: Decode::Kernel(decode) }
+    EventSpec {
+        group,
+        name,
+        message: None,
+        fields: FieldSpec::parse(printed),
+        decode: Decode::Kernel(decode),
+    }
 }
 
 fn binder(name: &'static str, printed: &'static str, decode: fn(&Values) -> Binder) -> EventSpec {
-    EventSpec { group: BINDER, name, fields: FieldSpec::parse(printed), decode: Decode::Binder(decode) }
+    EventSpec {
+        group: BINDER,
+        name,
+        message: None,
+        fields: FieldSpec::parse(printed),
+        decode: Decode::Binder(decode),
+    }
 }
 
 /// Group of the C driver's events. Those of the Rust driver have the same names and fields (contract TP-01).
@@ -193,39 +209,39 @@ static EVENTS: LazyLock<Vec<EventSpec>> = LazyLock::new(|| {
                 state: state(v[3]),
                 next: task([v[4], v[5], v[6]]),
             },
-        ),
-        kernel("sched", "sched_waking", WAKE, |v| Kind::Waking(wake(v))),
-        kernel("sched", "sched_wakeup", WAKE, |v| Kind::Wakeup(wake(v))),
-        kernel("sched", "sched_wakeup_new", WAKE, |v| Kind::WakeupNew(wake(v))),
+        ).message(4, &[1, 2, 3, 4, 5, 6, 7]),
+        kernel("sched", "sched_waking", WAKE, |v| Kind::Waking(wake(v))).message(20, &[1, 2, 3, 5]),
+        kernel("sched", "sched_wakeup", WAKE, |v| Kind::Wakeup(wake(v))).message(17, &[1, 2, 3, 5]),
+        kernel("sched", "sched_wakeup_new", WAKE, |v| Kind::WakeupNew(wake(v))).message(114, &[1, 2, 3, 5]),
         kernel("sched", "sched_blocked_reason", "pid={pid} iowait={io_wait} caller={caller:place}", |v| {
             Kind::BlockedReason { tid: int(v[0]), io_wait: flag(v[1]), caller: place(v[2]) }
-        }),
+        }).message(18, &[1, 3, 2]),
         kernel(
             "sched",
             "sched_pi_setprio",
             "comm={comm:text} pid={pid} oldprio={oldprio} newprio={newprio}",
             |v| Kind::PiSetprio { task: task([v[0], v[1], v[2]]), new_prio: prio(v[3]) },
-        ),
+        ).message(353, &[1, 4, 3, 2]),
         kernel(
             "sched",
             "sched_migrate_task",
             "comm={comm:text} pid={pid} prio={prio} orig_cpu={orig_cpu} dest_cpu={dest_cpu}",
             |v| Kind::Migrate { task: task([v[0], v[1], v[2]]), from_cpu: word(v[3]), to_cpu: word(v[4]) },
-        ),
+        ).message(491, &[1, 2, 3, 4, 5]),
         kernel("irq", "irq_handler_entry", "irq={irq} name={name:text}", |v| Kind::IrqEntry {
             irq: Irq::Line(int(v[0])),
             name: v[1].name,
-        }),
+        }).message(36, &[1, 2]),
         kernel("irq", "irq_handler_exit", "irq={irq}", |v| Kind::IrqExit {
             irq: Irq::Line(int(v[0])),
             name: Name::NONE,
-        }),
-        kernel("irq", "softirq_raise", "vec={vec}", |v| Kind::SoftirqRaise(softirq(v))),
-        kernel("irq", "softirq_entry", "vec={vec}", |v| Kind::SoftirqEntry(softirq(v))),
-        kernel("irq", "softirq_exit", "vec={vec}", |v| Kind::SoftirqExit(softirq(v))),
-        kernel("ipi", "ipi_entry", REASON, |v| Kind::IrqEntry { irq: Irq::Ipi, name: v[0].name }),
-        kernel("ipi", "ipi_exit", REASON, |v| Kind::IrqExit { irq: Irq::Ipi, name: v[0].name }),
-        kernel("ipi", "ipi_raise", REASON, |v| Kind::IpiSend { to_cpu: None, reason: v[0].name }),
+        }).message(37, &[1]),
+        kernel("irq", "softirq_raise", "vec={vec}", |v| Kind::SoftirqRaise(softirq(v))).message(26, &[1]),
+        kernel("irq", "softirq_entry", "vec={vec}", |v| Kind::SoftirqEntry(softirq(v))).message(24, &[1]),
+        kernel("irq", "softirq_exit", "vec={vec}", |v| Kind::SoftirqExit(softirq(v))).message(25, &[1]),
+        kernel("ipi", "ipi_entry", REASON, |v| Kind::IrqEntry { irq: Irq::Ipi, name: v[0].name }).message(21, &[1]),
+        kernel("ipi", "ipi_exit", REASON, |v| Kind::IrqExit { irq: Irq::Ipi, name: v[0].name }).message(22, &[1]),
+        kernel("ipi", "ipi_raise", REASON, |v| Kind::IpiSend { to_cpu: None, reason: v[0].name }).message(23, &[2]),
         kernel("ipi", "ipi_send_cpu", "cpu={cpu} callback={callback:place}", |v| Kind::IpiSend {
             to_cpu: Some(word(v[0])),
             reason: v[1].name,
@@ -237,26 +253,26 @@ static EVENTS: LazyLock<Vec<EventSpec>> = LazyLock::new(|| {
         kernel("power", "cpu_idle", "state={state} cpu_id={cpu_id}", |v| {
             // The kernel's -1 for leaving a state.
             Kind::CpuIdle { cpu: word(v[1]), state: Some(word(v[0])).filter(|state| *state != u32::MAX) }
-        }),
+        }).message(13, &[1, 2]),
         kernel("power", "cpu_frequency", "state={state} cpu_id={cpu_id}", |v| Kind::CpuFrequency {
             cpu: word(v[1]),
             khz: word(v[0]),
-        }),
+        }).message(11, &[1, 2]),
         kernel(
             "workqueue",
             "workqueue_execute_start",
             "work struct {work:address} function {function:place}",
             |v| Kind::WorkStart { work: v[0].number, function: place(v[1]) },
-        ),
+        ).message(58, &[1, 2]),
         kernel("workqueue", "workqueue_execute_end", "work struct {work:address}", |v| Kind::WorkEnd {
             work: v[0].number,
-        }),
+        }).message(57, &[1]),
         kernel("vmscan", "mm_vmscan_direct_reclaim_begin", "order={order}", |v| Kind::ReclaimBegin {
             order: int(v[0]),
-        }),
+        }).message(46, &[1]),
         kernel("vmscan", "mm_vmscan_direct_reclaim_end", "nr_reclaimed={nr_reclaimed}", |v| {
             Kind::ReclaimEnd { reclaimed: v[0].number }
-        }),
+        }).message(47, &[1]),
         kernel("lock", "contention_begin", "(flags={flags:lock})", |v| {
             Kind::ContentionBegin(LockKind::of_flags(word(v[0])))
         }),
@@ -276,11 +292,11 @@ static EVENTS: LazyLock<Vec<EventSpec>> = LazyLock::new(|| {
                     code: word(v[6]),
                 })
             },
-        ),
+        ).message(50, &[1, 2, 3, 4, 5, 7, 6]),
         binder("binder_transaction_received", "transaction={debug_id}", |v| Binder::Received {
             debug_id: int(v[0]),
-        }),
-        binder("binder_transaction_alloc_buf", BUFFER, |v| Binder::AllocBuf(buffer(v))),
+        }).message(51, &[1]),
+        binder("binder_transaction_alloc_buf", BUFFER, |v| Binder::AllocBuf(buffer(v))).message(323, &[2, 1, 3, 4]),
         binder("binder_transaction_buffer_release", BUFFER, |v| Binder::BufferRelease(buffer(v))),
         binder("binder_transaction_failed_buffer_release", BUFFER, |v| {
             Binder::FailedBufferRelease(buffer(v))
@@ -298,10 +314,10 @@ static EVENTS: LazyLock<Vec<EventSpec>> = LazyLock::new(|| {
                 new: prio(v[3]),
                 desired: prio(v[4]),
             },
-        ),
-        binder("binder_lock", TAG, |v| Binder::Lock { tag: v[0].name }),
-        binder("binder_locked", TAG, |v| Binder::Locked { tag: v[0].name }),
-        binder("binder_unlock", TAG, |v| Binder::Unlock { tag: v[0].name }),
+        ).message(52, &[1, 2, 3, 4, 5]),
+        binder("binder_lock", TAG, |v| Binder::Lock { tag: v[0].name }).message(53, &[1]),
+        binder("binder_locked", TAG, |v| Binder::Locked { tag: v[0].name }).message(54, &[1]),
+        binder("binder_unlock", TAG, |v| Binder::Unlock { tag: v[0].name }).message(55, &[1]),
         binder(
             "binder_wait_for_work",
             "proc_work={proc_work} transaction_stack={transaction_stack} thread_todo={thread_todo}",
@@ -318,8 +334,8 @@ static EVENTS: LazyLock<Vec<EventSpec>> = LazyLock::new(|| {
         binder("binder_ioctl_done", "ret={ret}", |v| Binder::IoctlDone { ret: int(v[0]) }),
         binder("binder_write_done", "ret={ret}", |v| Binder::WriteDone { ret: int(v[0]) }),
         binder("binder_read_done", "ret={ret}", |v| Binder::ReadDone { ret: int(v[0]) }),
-        binder("binder_command", "cmd={cmd}", |v| Binder::Command { cmd: word(v[0]) }),
-        binder("binder_return", "cmd={cmd}", |v| Binder::Return { cmd: word(v[0]) }),
+        binder("binder_command", "cmd={cmd}", |v| Binder::Command { cmd: word(v[0]) }).message(485, &[1]),
+        binder("binder_return", "cmd={cmd}", |v| Binder::Return { cmd: word(v[0]) }).message(486, &[1]),
         // The kernel prints the code behind `flags=` and the flags behind `code=` (contract TP-09).
         binder(
             "binder_txn_latency_free",
@@ -346,7 +362,38 @@ static EVENTS: LazyLock<Vec<EventSpec>> = LazyLock::new(|| {
     ]
 });
 
+/// What an event means, without its values.
+type Meaning = (Discriminant<Kind>, Option<Discriminant<Binder>>);
+
+fn meaning(kind: &Kind) -> Meaning {
+    let binder = if let Kind::Binder(_, binder) = kind { Some(discriminant(binder)) } else { None };
+    (discriminant(kind), binder)
+}
+
+impl Kind {
+    /// The kernel's name of the event, the first one of those that mean the same; `None` if it is not in the table.
+    #[must_use]
+    pub fn name(&self) -> Option<&'static str> {
+        static NAMES: LazyLock<Vec<(Meaning, &str)>> = LazyLock::new(|| {
+            let meaning = |spec: &EventSpec| meaning(&spec.event(&Values::default(), Flavour::C));
+            EVENTS.iter().map(|spec| (meaning(spec), spec.name)).collect()
+        });
+        let own = meaning(self);
+        NAMES.iter().find(|(meaning, _)| *meaning == own).map(|(_, name)| *name)
+    }
+}
+
 impl EventSpec {
+    /// All events.
+    pub(crate) fn all() -> impl Iterator<Item = &'static Self> {
+        EVENTS.iter()
+    }
+
+    /// Adds Perfetto's message of the event.
+    fn message(self, number: u32, fields: &'static [u8]) -> Self {
+        Self { message: Some((number, fields)), ..self }
+    }
+
     /// Event of this group and name, and the driver if it is a binder driver's.
     pub(crate) fn in_group(group: &str, name: &str) -> Option<(&'static Self, Flavour)> {
         let (group, flavour) =
@@ -401,6 +448,16 @@ mod tests {
             assert!(spec.fields.len() <= MOST_FIELDS, "{}", spec.name);
             assert!(EVENTS[..index].iter().all(|other| other.name != spec.name), "{}", spec.name);
         }
+    }
+
+    #[test]
+    fn an_event_has_the_name_by_which_it_comes() {
+        let alike = ["ipi_entry", "ipi_exit", "ipi_send_cpu", "ipi_send_cpumask"];
+        for spec in EventSpec::all() {
+            let name = spec.event(&Values::default(), Flavour::Rust).name().expect("it is in the table");
+            assert!(name == spec.name || alike.contains(&spec.name), "{} is {name}", spec.name);
+        }
+        assert_eq!(Kind::Lost { count: None }.name(), None);
     }
 
     #[test]

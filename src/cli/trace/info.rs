@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use trace::Reader;
-use trace::event::{Binder, Kind, Name};
+use trace::event::{Kind, Name};
 
 use super::source;
 use crate::cli::{CommandResult, OrExit, exit, input, say};
@@ -55,57 +55,14 @@ fn count(reader: &mut Reader<BufReader<File>>) -> Counted {
     counted
 }
 
-/// An event's name, as the kernel has it.
+/// An event's name, as the kernel has it, but for those that come by several names.
 fn name_of(kind: &Kind) -> &'static str {
     match kind {
-        Kind::Switch { .. } => "sched_switch",
-        Kind::Waking(_) => "sched_waking",
-        Kind::Wakeup(_) => "sched_wakeup",
-        Kind::WakeupNew(_) => "sched_wakeup_new",
-        Kind::BlockedReason { .. } => "sched_blocked_reason",
-        Kind::PiSetprio { .. } => "sched_pi_setprio",
-        Kind::Migrate { .. } => "sched_migrate_task",
         Kind::IrqEntry { .. } => "interrupt entries",
         Kind::IrqExit { .. } => "interrupt exits",
-        Kind::SoftirqRaise(_) => "softirq_raise",
-        Kind::SoftirqEntry(_) => "softirq_entry",
-        Kind::SoftirqExit(_) => "softirq_exit",
         Kind::IpiSend { .. } => "ipi_send",
-        Kind::CpuIdle { .. } => "cpu_idle",
-        Kind::CpuFrequency { .. } => "cpu_frequency",
-        Kind::WorkStart { .. } => "workqueue_execute_start",
-        Kind::WorkEnd { .. } => "workqueue_execute_end",
-        Kind::ReclaimBegin { .. } => "mm_vmscan_direct_reclaim_begin",
-        Kind::ReclaimEnd { .. } => "mm_vmscan_direct_reclaim_end",
-        Kind::Binder(_, binder) => name_of_binders(binder),
         Kind::Print(_) => "print",
-        _ => "others",
-    }
-}
-
-fn name_of_binders(event: &Binder) -> &'static str {
-    match event {
-        Binder::Transaction(_) => "binder_transaction",
-        Binder::Received { .. } => "binder_transaction_received",
-        Binder::AllocBuf(_) => "binder_transaction_alloc_buf",
-        Binder::BufferRelease(_) => "binder_transaction_buffer_release",
-        Binder::FailedBufferRelease(_) => "binder_transaction_failed_buffer_release",
-        Binder::UpdateBufferRelease(_) => "binder_transaction_update_buffer_release",
-        Binder::SetPriority { .. } => "binder_set_priority",
-        Binder::Lock { .. } => "binder_lock",
-        Binder::Locked { .. } => "binder_locked",
-        Binder::Unlock { .. } => "binder_unlock",
-        Binder::WaitForWork { .. } => "binder_wait_for_work",
-        Binder::Ioctl { .. } => "binder_ioctl",
-        Binder::IoctlDone { .. } => "binder_ioctl_done",
-        Binder::WriteDone { .. } => "binder_write_done",
-        Binder::ReadDone { .. } => "binder_read_done",
-        Binder::Command { .. } => "binder_command",
-        Binder::Return { .. } => "binder_return",
-        Binder::LatencyFree(_) => "binder_txn_latency_free",
-        Binder::FdSend { .. } => "binder_transaction_fd_send",
-        Binder::FdReceived { .. } => "binder_transaction_fd_recv",
-        _ => "others of binder",
+        known => known.name().unwrap_or("others"),
     }
 }
 
