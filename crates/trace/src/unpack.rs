@@ -66,9 +66,13 @@ pub(crate) fn gzip(mut input: impl Read + Seek, scratch: Scratch<'_>) -> Result<
     spill(MultiGzDecoder::new(input), packed, file)
 }
 
+fn most_content(packed: u64) -> u64 {
+    MOST_CONTENT.saturating_add(MOST_TIMES.saturating_mul(packed))
+}
+
 /// Copies content into a file.
 fn spill(mut content: impl Read, packed: u64, mut file: File) -> Result<File, OpenError> {
-    let most = MOST_CONTENT + MOST_TIMES * packed;
+    let most = most_content(packed);
     let (mut space, mut total) = (vec![0; 256 << 10], 0_u64);
     loop {
         let taken = match content.read(&mut space) {
@@ -99,37 +103,103 @@ struct Entry {
     header: u64,
 }
 
+/// Table of a zip archive.
+#[derive(Debug)]
+pub struct Archive {
+    entries: Vec<Entry>,
+}
+
+impl Archive {
+    /// Reads an archive's table.
+    ///
+    /// # Errors
+    /// It breaks off, or is none.
+    pub fn open(input: &mut (impl Read + Seek)) -> Result<Self, OpenError> {
+        table(input).map(|entries| Self { entries })
+    }
+
+    /// Names of its files, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|entry| entry.name.as_str())
+    }
+
+    /// Whether a file's name is one that recorders give to traces.
+    #[must_use]
+    pub fn is_trace(name: &str) -> bool {
+        is_trace(name)
+    }
+
+    /// The most bytes that are unpacked of a file; more is an attack or an accident.
+    #[must_use]
+    pub fn most(&self, index: usize) -> u64 {
+        most_content(self.entries.get(index).map_or(0, |entry| entry.packed))
+    }
+
+    /// The content of a file, unpacked as it is read.
+    ///
+    /// # Errors
+    /// It is not where it should be, or packed in another way.
+    pub fn content<'i, R: Read + Seek>(
+        &self,
+        index: usize,
+        input: &'i mut R,
+    ) -> Result<Box<dyn Read + 'i>, OpenError> {
+        let entry =
+            self.entries.get(index).ok_or_else(|| foreign("it is a zip archive without that file"))?;
+        let broken =
+            || foreign(format!("it is a zip archive in which {} is not where it should be", entry.name));
+        let mut header = [0; 30];
+        input.seek(SeekFrom::Start(entry.header))?;
+        input.read_exact(&mut header).map_err(|_| broken())?;
+        if !header.starts_with(b"PK\x03\x04") {
+            return Err(broken());
+        }
+        let behind = u64::from(u16_at(&header, 26)) + u64::from(u16_at(&header, 28));
+        input.seek(SeekFrom::Start(entry.header + 30 + behind))?;
+        let content = input.take(entry.packed);
+        match entry.method {
+            0 => Ok(Box::new(content)),
+            8 => Ok(Box::new(DeflateDecoder::new(content))),
+            other => Err(foreign(format!(
+                "it is a zip archive in which {} is packed by method {other}; take it out: unzip",
+                entry.name
+            ))),
+        }
+    }
+
+    /// Unpacks a file into one that `scratch` makes.
+    ///
+    /// # Errors
+    /// As [`Archive::content`], and those of `scratch`.
+    pub fn unpack(
+        &self,
+        index: usize,
+        input: &mut (impl Read + Seek),
+        scratch: Scratch<'_>,
+    ) -> Result<File, OpenError> {
+        let file = scratch().map_err(|error| match error.kind() {
+            io::ErrorKind::Unsupported => foreign("it is a zip archive; take the trace out of it"),
+            _ => error.into(),
+        })?;
+        let packed = self.entries.get(index).map_or(0, |entry| entry.packed);
+        spill(self.content(index, input)?, packed, file)
+    }
+}
+
 /// Unpacks the trace in a zip archive.
 pub(crate) fn zip(mut input: impl Read + Seek, scratch: Scratch<'_>) -> Result<File, OpenError> {
-    let entries = table(&mut input)?;
-    let traces: Vec<&Entry> = entries.iter().filter(|entry| is_trace(&entry.name)).collect();
-    let entry = match (traces.as_slice(), entries.as_slice()) {
+    let archive = Archive::open(&mut input)?;
+    let is_one = |index: &usize| is_trace(&archive.entries[*index].name);
+    let traces: Vec<usize> = (0..archive.entries.len()).filter(is_one).collect();
+    let index = match (traces.as_slice(), archive.entries.len()) {
         ([one], _) => *one,
-        ([], [one]) => one,
-        _ => return Err(unclear(&entries, &traces)),
+        ([], 1) => 0,
+        _ => {
+            let traces: Vec<&Entry> = traces.iter().map(|index| &archive.entries[*index]).collect();
+            return Err(unclear(&archive.entries, &traces));
+        }
     };
-    let file = scratch().map_err(|error| match error.kind() {
-        io::ErrorKind::Unsupported => foreign("it is a zip archive; take the trace out of it"),
-        _ => error.into(),
-    })?;
-    let broken = || foreign(format!("it is a zip archive in which {} is not where it should be", entry.name));
-    let mut header = [0; 30];
-    input.seek(SeekFrom::Start(entry.header))?;
-    input.read_exact(&mut header).map_err(|_| broken())?;
-    if !header.starts_with(b"PK\x03\x04") {
-        return Err(broken());
-    }
-    let behind = u64::from(u16_at(&header, 26)) + u64::from(u16_at(&header, 28));
-    input.seek(SeekFrom::Start(entry.header + 30 + behind))?;
-    let content = input.take(entry.packed);
-    match entry.method {
-        0 => spill(content, entry.packed, file),
-        8 => spill(DeflateDecoder::new(content), entry.packed, file),
-        other => Err(foreign(format!(
-            "it is a zip archive in which {} is packed by method {other}; take it out: unzip",
-            entry.name
-        ))),
-    }
+    archive.unpack(index, &mut input, scratch)
 }
 
 /// Why it is not clear which file of an archive is meant.
