@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use backend::state::{self, StateFile};
+use backend::state::{self, StateError, StateFile};
 use bench::plan::Driver;
 use clap::Args;
 use conformance::Device;
@@ -23,6 +23,17 @@ const FILES: [StateFile; 5] = [
 /// Show the driver's own state: processes, threads, nodes, references, buffers, calls in progress, counters
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StateArgs {
+    #[command(flatten)]
+    whose: Whose,
+
+    /// What to show: everything, counters, calls in progress, the last calls, the last failed calls
+    #[arg(default_value_t, value_name = "WHICH", value_parser = choice::of(FILES))]
+    which: StateFile,
+}
+
+/// The driver whose state it is.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Whose {
     /// Device of the driver: auto, a name (binder, hwbinder, ...) or a path
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     device: Device,
@@ -34,28 +45,30 @@ pub(crate) struct StateArgs {
     /// Embedded driver: the directory that its processes share [default: the user's]
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     context_dir: Option<PathBuf>,
+}
 
-    /// What to show: everything, counters, calls in progress, the last calls, the last failed calls
-    #[arg(default_value_t, value_name = "WHICH", value_parser = choice::of(FILES))]
-    which: StateFile,
+impl Whose {
+    /// Reads one of the driver's files; the errors say why not, of each driver that was tried.
+    pub(super) fn read(&self, which: StateFile) -> Result<Result<String, Vec<StateError>>, Failure> {
+        let embedded = || state::of_embedded(self.context_dir.as_deref(), which);
+        let kernel = || state::of_device(&self.device, which);
+        let alone = |trouble| vec![trouble];
+        Ok(match asked_for(self.driver).or_exit(exit::USAGE)? {
+            Driver::Kernel if self.context_dir.is_some() => {
+                let why = "--context-dir is a setting of the embedded driver, and --driver is kernel";
+                return Err(Failure::new(exit::USAGE, why));
+            }
+            Driver::Embedded => embedded().map_err(alone),
+            Driver::Kernel => kernel().map_err(alone),
+            Driver::Auto if self.context_dir.is_some() => embedded().map_err(alone),
+            Driver::Auto => kernel().or_else(|none| embedded().map_err(|other| vec![none, other])),
+        })
+    }
 }
 
 /// Shows the state.
 pub(crate) fn run(args: &StateArgs) -> CommandResult {
-    let embedded = || state::of_embedded(args.context_dir.as_deref(), args.which);
-    let kernel = || state::of_device(&args.device, args.which);
-    let alone = |trouble| vec![trouble];
-    let account = match asked_for(args.driver).or_exit(exit::USAGE)? {
-        Driver::Kernel if args.context_dir.is_some() => {
-            let why = "--context-dir is a setting of the embedded driver, and --driver is kernel";
-            return Err(Failure::new(exit::USAGE, why));
-        }
-        Driver::Embedded => embedded().map_err(alone),
-        Driver::Kernel => kernel().map_err(alone),
-        Driver::Auto if args.context_dir.is_some() => embedded().map_err(alone),
-        Driver::Auto => kernel().or_else(|none| embedded().map_err(|other| vec![none, other])),
-    };
-    match account {
+    match args.whose.read(args.which)? {
         Ok(text) => say(&text),
         Err(troubles) => {
             troubles.iter().for_each(complain);
