@@ -133,10 +133,19 @@ impl Watch {
         log.seek(SeekFrom::End(0)).map_err(KernelLogError)?;
         Ok(Self { log })
     }
+
+    /// Starts at the oldest message that the kernel has kept.
+    ///
+    /// # Errors
+    /// As [`Watch::begin`].
+    pub fn whole() -> Result<Self, KernelLogError> {
+        let log = sys::descriptor::open_nonblocking(Path::new("/dev/kmsg")).map_err(KernelLogError)?;
+        Ok(Self { log })
+    }
 }
 
 impl<R: Read> Watch<R> {
-    /// The messages since [`Watch::begin`].
+    /// The messages since its start.
     ///
     /// # Errors
     /// [`KernelLogError`].
@@ -147,7 +156,7 @@ impl<R: Read> Watch<R> {
         Ok(account)
     }
 
-    /// The texts of all messages since [`Watch::begin`].
+    /// The texts of all messages since its start.
     ///
     /// # Errors
     /// [`KernelLogError`].
