@@ -1,0 +1,6 @@
+//! Explains why Binder calls failed or never came back: from kernel logs, the driver's state files, logcat, Android bug reports
+//! and traces, in any mix.
+//! Not here: any OS access but reading what it is given; finding the driver's files (`driver::kernel_state`), rebuilding calls
+//! from traces (`trace`).
+
+#![forbid(unsafe_code)]
