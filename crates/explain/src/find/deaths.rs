@@ -1,0 +1,114 @@
+//! Targets that are gone: handles to dead nodes, undelivered work, storms of death notices.
+//! Facts: contract DTH-08, OW-13, TX-10, TX-18, EXT-05.
+
+use crate::finding::{Finding, Grade, Kind};
+use crate::system::{File, Notice, Proc, Seen, System};
+
+/// Number of handles to dead nodes, and of waiting death notices, from which it is worth a word.
+const MANY: usize = 64;
+
+pub(super) fn find(system: &System) -> Vec<Finding> {
+    let procs = system.last(File::State).map_or(&[][..], |dump| &dump.procs);
+    let mut found: Vec<Finding> = procs.iter().filter_map(|proc| handles(system, proc)).collect();
+    found.extend(procs.iter().filter_map(|proc| storm(system, proc)));
+    found.extend(system.notices.all.iter().filter_map(|(notice, seen)| logged(system, notice, seen)));
+    found
+}
+
+fn handles(system: &System, proc: &Proc) -> Option<Finding> {
+    let dead = proc.refs.iter().filter(|held| held.dead).count();
+    if dead < MANY {
+        return None;
+    }
+    let who = system.process(proc.pid);
+    let what = format!("{who} holds {dead} handles of objects whose processes are dead");
+    Some(
+        Finding::new(
+            Grade::Warning,
+            Kind::DeadTarget,
+            format!("handles {} {}", proc.pid, proc.context),
+            what,
+        )
+        .pids([proc.pid])
+        .why("a handle stays until its holder gives it back; each call of it is BR_DEAD_REPLY")
+        .next(format!("let {who} ask for death notices and drop what is dead"))
+        .contract(&["DTH-08", "TX-09"])
+        .evidence([system.evidence(proc.at)]),
+    )
+}
+
+fn storm(system: &System, proc: &Proc) -> Option<Finding> {
+    let waiting = proc.deaths_waiting;
+    if waiting < MANY as u64 {
+        return None;
+    }
+    let what = format!(
+        "{} has {waiting} death notices that it has not read or acknowledged",
+        system.process(proc.pid)
+    );
+    Some(
+        Finding::new(Grade::Warning, Kind::DeadTarget, format!("storm {} {}", proc.pid, proc.context), what)
+            .pids([proc.pid])
+            .why("a process with many objects died; each notice takes a thread of the pool in turn")
+            .next("ask for one notice for each process, not for each object")
+            .contract(&["DTH-04", "DTH-05"])
+            .evidence([system.evidence(proc.at)]),
+    )
+}
+
+fn logged(system: &System, notice: &Notice, seen: &Seen) -> Option<Finding> {
+    let (grade, key, what, pid, why, next, item) = match notice {
+        Notice::Undelivered { boot, what } => (
+            Grade::Warning,
+            format!("{boot} {what}"),
+            format!("a {what} was dropped undelivered: its process died before it read it"),
+            0,
+            "the receiver ended with work in its queue; a caller that waits gets BR_DEAD_REPLY, a oneway call is lost without a word",
+            "look in the log which process ended at that moment, and why",
+            "OW-13",
+        ),
+        Notice::ReplyDropped { boot } => (
+            Grade::Note,
+            format!("{boot} reply"),
+            "a failed reply could not be delivered, or was sent on behalf of a server that ended".to_owned(),
+            0,
+            "a thread of the chain ended while others waited for it",
+            "look in the log which process ended at that moment, and why",
+            "TX-18",
+        ),
+        Notice::EndedInCall { boot, who, incoming } => (
+            Grade::Warning,
+            format!("{boot} ended {} {incoming}", who.pid),
+            format!(
+                "{} ended while it {}",
+                system.thread(*who),
+                if *incoming { "served a call" } else { "waited for an answer" }
+            ),
+            who.pid,
+            if *incoming { "its caller gets BR_DEAD_REPLY" } else { "the answer will be dropped" },
+            "look in the log why it ended: a crash, a kill for memory, or an update",
+            "EXT-05",
+        ),
+        Notice::NoMapping { boot, pid } => (
+            Grade::Warning,
+            format!("{boot} vma {pid}"),
+            format!("{} has no mapping of its area, so nothing can be sent to it", system.process(*pid)),
+            *pid,
+            "it is dying, has unmapped its area, or never mapped one; its callers get BR_DEAD_REPLY",
+            "if it lives, look whether it maps the device before its objects are passed on",
+            "OPN-09",
+        ),
+        Notice::DeadObject { pid } => (
+            Grade::Warning,
+            format!("java {pid}"),
+            format!("{} called an object whose process is dead (DeadObjectException)", system.process(*pid)),
+            *pid,
+            "the service's process ended, or its area was full: libbinder makes this of any refused small call",
+            "look why the service ended; the kernel's log has the driver's own word (29189 or 29201)",
+            "TX-09",
+        ),
+        _ => return None,
+    };
+    let finding = Finding::new(grade, Kind::DeadTarget, key, what).when(seen.when()).pids([pid]);
+    Some(finding.why(why).next(next).contract(&[item]).evidence(seen.evidence.clone()))
+}
