@@ -4,3 +4,14 @@
 //! from traces (`trace`).
 
 #![forbid(unsafe_code)]
+
+mod decode;
+mod find;
+mod finding;
+mod read;
+mod source;
+mod system;
+
+pub use finding::{Evidence, Finding, Grade, Kind, Report};
+pub use read::{Explainer, OpenError};
+pub use source::DriverSource;
