@@ -24,6 +24,7 @@ mod convert;
 mod doctor;
 mod driver;
 mod exact;
+mod explain;
 mod fleet;
 mod folder;
 mod gate;

@@ -7,9 +7,9 @@
 use clap::{Command as Definition, CommandFactory, Parser, Subcommand};
 
 use super::{
-    ab, applet, background, bisect, broker, chaos, compare, completions, conformance, convert, doctor, fleet,
-    gate, help, help_text, history, inheritance, inversion, latency, man, matrix, on, overload, report, run,
-    servicemanager, shim, show, state, throughput, trace, vm,
+    ab, applet, background, bisect, broker, chaos, compare, completions, conformance, convert, doctor,
+    explain, fleet, gate, help, help_text, history, inheritance, inversion, latency, man, matrix, on,
+    overload, report, run, servicemanager, shim, show, state, throughput, trace, vm,
 };
 
 /// Performance tests for Linux Binder IPC, on any kernel
@@ -29,6 +29,7 @@ enum Command {
     Throughput(throughput::ThroughputArgs),
     Latency(latency::LatencyArgs),
     Doctor(doctor::DoctorArgs),
+    Explain(explain::ExplainArgs),
     Show(show::ShowArgs),
     Compare(compare::CompareArgs),
     Gate(gate::GateArgs),
@@ -118,6 +119,7 @@ impl Command {
             Self::Throughput(args) => throughput::run(args),
             Self::Latency(args) => latency::run(args),
             Self::Doctor(args) => doctor::run(&args),
+            Self::Explain(args) => explain::run(&args),
             Self::Show(args) => show::run(&args),
             Self::Compare(args) => compare::run(&args),
             Self::Gate(args) => gate::run(&args),

@@ -13,6 +13,7 @@ mod compare_py;
 mod conformance;
 mod convert;
 mod doctor;
+mod explain;
 mod fleet;
 mod folder;
 mod history;

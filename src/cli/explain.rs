@@ -1,0 +1,276 @@
+//! The command `explain`: why calls failed or never came back, from files or of this machine.
+//! Not here: the answer (crate `explain`), where the driver's files are (`backend::state`).
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use backend::state::{StateError, StateFile};
+use clap::{Args, ValueEnum};
+use driver::{Root, kernel_state};
+use explain::{DriverSource, Explainer, Finding, Grade, Report};
+use sys::folder::Folder;
+
+use super::state::Whose;
+use super::{CommandResult, Failure, OrExit, exit, input, note, say};
+
+/// Explain why calls failed or never came back: who holds the buffers, who waits for whom
+///
+/// FILE is, by its content: a kernel log (dmesg, the journal, logcat's kernel buffer); the driver's state, stats, transactions or
+/// failed_transaction_log; an Android bug report, as text or zip; logcat; a trace; or a folder with copies of a machine's files.
+/// Several files of one system are put together. Two states or stats of one system show what grew.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// Logs, state files, bug reports, traces, folders; `-` is standard input
+    #[arg(value_name = "FILE", required_unless_present = "live", value_hint = clap::ValueHint::AnyPath)]
+    files: Vec<PathBuf>,
+
+    /// This machine as it is now: the driver's state, and the kernel's log if it may be read
+    #[arg(long, conflicts_with = "files")]
+    live: bool,
+
+    /// Look again every so many seconds and print each new finding once, until Ctrl-C
+    #[arg(long, value_name = "SECONDS", requires = "live", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    watch: Option<u32>,
+
+    #[command(flatten, next_help_heading = "With --live")]
+    whose: Whose,
+
+    /// Source of the kernel that wrote the log: its folder, or its drivers/android/binder.c; turns the line of a failure into the check
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
+    source: Option<PathBuf>,
+
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Form::Text)]
+    format: Form,
+
+    /// Exit with 1 from this grade on
+    #[arg(long, value_enum, value_name = "GRADE", default_value_t = FailOn::Bad)]
+    fail_on: FailOn,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// Text
+    Text,
+    /// JSON; with --watch a line for each finding
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// Calls fail or do not come back
+    Bad,
+    /// Also what is about to go wrong, or went wrong once
+    Warning,
+    /// Anything
+    Note,
+    /// Never
+    Never,
+}
+
+impl FailOn {
+    fn is_met(self, grade: Grade) -> bool {
+        match self {
+            Self::Bad => grade >= Grade::Bad,
+            Self::Warning => grade >= Grade::Warning,
+            Self::Note => true,
+            Self::Never => false,
+        }
+    }
+}
+
+/// Largest source that is read, in bytes.
+const MOST_SOURCE: u64 = 16 << 20;
+/// Maximum number of findings that --watch remembers.
+const MOST_KNOWN: usize = 100_000;
+
+/// Explains.
+pub(crate) fn run(args: &ExplainArgs) -> CommandResult {
+    let source = args.source.as_deref().map(opened_source).transpose()?;
+    if let Some(seconds) = args.watch {
+        return watch(args, Duration::from_secs(seconds.into()), source.as_ref());
+    }
+    let explainer = if args.live { here(&args.whose)? } else { from_files(&args.files)? };
+    let report = explainer.explain(source.as_ref());
+    say(&match args.format {
+        Form::Text => report.to_string(),
+        Form::Json => json(&report)?,
+    })?;
+    Ok(status(args, report.worst()))
+}
+
+fn status(args: &ExplainArgs, worst: Option<Grade>) -> u8 {
+    if worst.is_some_and(|worst| args.fail_on.is_met(worst)) { exit::FAILED } else { exit::FINE }
+}
+
+fn json(report: &Report) -> Result<String, Failure> {
+    report.to_json().map_err(|error| {
+        Failure::new(exit::INTERNAL, format_args!("could not write the answer as JSON: {error}"))
+    })
+}
+
+fn opened_source(path: &Path) -> Result<DriverSource, Failure> {
+    let file = if path.is_dir() { path.join("drivers/android/binder.c") } else { path.to_owned() };
+    let text = input::bytes(&file, MOST_SOURCE)
+        .map_err(|error| Failure::of_file(exit::USAGE, "read", &file, &error))?;
+    Ok(DriverSource::new(file.display().to_string(), &String::from_utf8_lossy(&text)))
+}
+
+/// Reads files and folders. Of several, those that say nothing are noted; all of them are an error.
+fn from_files(paths: &[PathBuf]) -> Result<Explainer, Failure> {
+    let mut explainer = Explainer::new();
+    let (mut read, mut refused) = (0, Vec::new());
+    for path in paths {
+        let name = path.display();
+        match one(&mut explainer, path) {
+            Ok(()) => read += 1,
+            Err(why) => refused.push(format!("{name}: {why}")),
+        }
+    }
+    if read == 0 {
+        return Err(Failure::new(exit::USAGE, refused.join("\n")));
+    }
+    refused.into_iter().for_each(|why| explainer.note(format!("not used: {why}")));
+    Ok(explainer)
+}
+
+fn one(explainer: &mut Explainer, path: &Path) -> Result<(), String> {
+    let name = path.display().to_string();
+    if path.is_dir() {
+        return of_folder(explainer, path, &name);
+    }
+    let is_stdin = path.as_os_str() == "-";
+    let described = |error: io::Error| sys::errno::describe(&error);
+    let name = if is_stdin { "standard input".to_owned() } else { name };
+    let file = match is_stdin {
+        true => spilled(io::stdin().lock()).map_err(described)?,
+        false => match input::seekable(path) {
+            Ok(file) => file,
+            // A pipe is read once.
+            Err(_) => spilled(input::stream(path).map_err(described)?).map_err(described)?,
+        },
+    };
+    explainer.read(&name, file, &mut scratch).map_err(|error| error.to_string())
+}
+
+/// A nameless file in the folder for temporary ones.
+fn scratch() -> io::Result<File> {
+    Folder::open(&std::env::temp_dir())?.nameless_file()
+}
+
+/// Copies what can be read only once.
+fn spilled(mut input: impl Read) -> io::Result<File> {
+    let mut file = scratch()?;
+    io::copy(&mut input, &mut file)?;
+    Ok(file)
+}
+
+const FILES: [StateFile; 4] =
+    [StateFile::State, StateFile::Transactions, StateFile::Stats, StateFile::FailedTransactionLog];
+
+/// Reads the driver's files among copies of a machine's files.
+fn of_folder(explainer: &mut Explainer, folder: &Path, name: &str) -> Result<(), String> {
+    let root = Root::at(folder);
+    let (mut read, mut why) = (0, String::new());
+    for which in FILES {
+        match kernel_state::read(&root, None, which) {
+            Ok(Some(text)) => read += lines(explainer, &format!("{name}/{}", which.file_name()), &text),
+            Ok(None) => {}
+            Err(error) => why = error.to_string(),
+        }
+    }
+    name_processes(explainer, &root);
+    if read == 0 { Err(format!("no file of the driver says anything there; {why}")) } else { Ok(()) }
+}
+
+fn lines(explainer: &mut Explainer, name: &str, text: &str) -> u64 {
+    // Memory can be read.
+    explainer.read_lines(name, text.as_bytes()).unwrap_or(0)
+}
+
+/// Names processes by their command lines, or as the kernel does.
+fn name_processes(explainer: &mut Explainer, root: &Root) {
+    for pid in root.names("proc") {
+        let Ok(number) = pid.parse::<i32>() else { continue };
+        let command = root.text(format!("proc/{pid}/cmdline")).unwrap_or_default();
+        let command = command.split(['\0', ' ']).next().unwrap_or_default();
+        let file = command.rsplit('/').next().unwrap_or_default();
+        match file.is_empty() {
+            false => explainer.name_process(number, file),
+            true => {
+                explainer.name_process(number, &root.text(format!("proc/{pid}/comm")).unwrap_or_default())
+            }
+        }
+    }
+}
+
+/// What this machine tells now.
+fn here(whose: &Whose) -> Result<Explainer, Failure> {
+    let mut explainer = Explainer::new();
+    for which in [StateFile::State, StateFile::Stats, StateFile::FailedTransactionLog] {
+        match whose.read(which)? {
+            Ok(text) => {
+                lines(&mut explainer, which.file_name(), &text);
+            }
+            Err(troubles) if matches!(troubles.as_slice(), [StateError::NotKept(_)]) => {
+                explainer.note(troubles[0].to_string());
+            }
+            Err(troubles) => {
+                let all: Vec<String> = troubles.iter().map(ToString::to_string).collect();
+                return Err(Failure::new(exit::UNABLE, all.join("\nbinderperf: ")));
+            }
+        }
+    }
+    match doctor::klog::Watch::whole().and_then(doctor::klog::Watch::end) {
+        Ok(log) => {
+            let text: String = log.complaints.iter().map(|message| format!("{message}\n")).collect();
+            lines(&mut explainer, "/dev/kmsg", &text);
+        }
+        Err(why) => explainer.note(why.to_string()),
+    }
+    name_processes(&mut explainer, &Root::of_this_machine());
+    Ok(explainer)
+}
+
+/// Looks again and again, and prints each finding when it is new.
+fn watch(args: &ExplainArgs, pause: Duration, source: Option<&DriverSource>) -> CommandResult {
+    sys::stop_signal::catch().or_exit(exit::INTERNAL)?;
+    let (mut known, mut worst) = (HashSet::new(), None);
+    let mut first = true;
+    loop {
+        let report = here(&args.whose)?.explain(source);
+        if first {
+            report.notes.iter().for_each(|why| note(format_args!("note: {why}\n")));
+        }
+        for finding in report.findings {
+            if known.len() < MOST_KNOWN && known.insert(finding.key.clone()) {
+                worst = worst.max(Some(finding.grade));
+                say(&shown(args, &finding)?)?;
+            }
+        }
+        first = false;
+        let stopped = || sys::stop_signal::received().is_some();
+        let begun = std::time::Instant::now();
+        while !stopped() && begun.elapsed() < pause {
+            std::thread::sleep(Duration::from_millis(50).min(pause));
+        }
+        if stopped() {
+            return Ok(status(args, worst));
+        }
+    }
+}
+
+fn shown(args: &ExplainArgs, finding: &Finding) -> Result<String, Failure> {
+    match args.format {
+        Form::Text => Ok(format!("{finding}\n")),
+        Form::Json => {
+            let line = finding.to_json_line();
+            line.map_err(|error| {
+                Failure::new(exit::INTERNAL, format_args!("could not write the finding as JSON: {error}"))
+            })
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! `binderperf explain` as its users meet it. Not here: what is found in which input (crate `explain`).
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use crate::support::{BINARY, Folder, binderperf};
+
+const LOG: &str = "[1.0] binder: 5:6 transaction call to 7:0 failed 9/29201/-28, code 3 size 88-0 line 4\n\
+                   [2.0] binder: 5:6 transaction call to 8:0 failed 10/29202/0, code 3 size 88-0 line 9\n";
+
+#[test]
+fn files_are_explained_and_the_grade_decides_the_status() {
+    let folder = Folder::new("explain");
+    let log = folder.path("dmesg.txt");
+    fs::write(&log, LOG).expect("written");
+    binderperf(&["explain", &log]).ended(1).printed("ENOSPC; 29201/-28").printed("dmesg.txt:1");
+    binderperf(&["explain", &log, "--fail-on", "never"]).ended(0).printed("BUF-04");
+    let frozen = folder.path("frozen.txt");
+    fs::write(&frozen, LOG.lines().last().expect("a line")).expect("written");
+    binderperf(&["explain", &frozen]).ended(0).printed("is frozen");
+    binderperf(&["explain", &frozen, "--fail-on", "warning"]).ended(1);
+    let called = binderperf(&["explain", &log, "--format", "json"]).ended(1);
+    let answer: serde_json::Value = serde_json::from_str(&called.stdout).expect("JSON");
+    assert_eq!(answer["findings"][0]["grade"], "bad");
+    assert_eq!(answer["findings"][0]["pids"], serde_json::json!([7, 5]));
+}
+
+#[test]
+fn an_input_that_says_nothing_is_refused_and_another_beside_it_is_used() {
+    let folder = Folder::new("explain-bad");
+    let (text, junk, empty) = (folder.path("text"), folder.path("junk"), folder.path("empty"));
+    fs::write(&text, "hello\n").expect("written");
+    fs::write(&junk, [0_u8, 1, 2, 255].repeat(1000)).expect("written");
+    fs::write(&empty, "").expect("written");
+    for (path, why) in
+        [(&text, "none of its lines is about Binder"), (&junk, "it is binary"), (&empty, "it is empty")]
+    {
+        binderperf(&["explain", path]).ended(2).complained(why).printed_nothing();
+    }
+    binderperf(&["explain", &folder.path("none")]).ended(2).complained("ENOENT");
+    let log = folder.path("dmesg.txt");
+    fs::write(&log, LOG).expect("written");
+    binderperf(&["explain", &junk, &log]).ended(1).printed("not used: ").printed("29201/-28");
+}
+
+#[test]
+fn standard_input_and_a_folder_of_a_machines_files_are_read() {
+    let mut child = Command::new(BINARY)
+        .args(["explain", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    child.stdin.take().expect("a pipe").write_all(LOG.as_bytes()).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.code() == Some(1) && text.contains("standard input:1: "), "{text}");
+    let snapshot = concat!(env!("CARGO_MANIFEST_DIR"), "/crates/doctor/src/tests/field/snap2");
+    binderperf(&["explain", snapshot]).ended(0).printed("process 4271 has no free binder thread");
+}
+
+#[test]
+fn without_a_driver_to_look_at_live_says_so() {
+    let folder = Folder::new("explain-live");
+    binderperf(&["explain", "--live", "--context-dir", &folder.path("none")])
+        .ended(3)
+        .complained("nobody uses the embedded driver in ");
+    binderperf(&["explain"]).ended(2);
+    binderperf(&["explain", "--watch", "1", "x"]).ended(2);
+}
