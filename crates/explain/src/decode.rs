@@ -181,8 +181,11 @@ pub(crate) struct Candidate {
     pub(crate) item: &'static str,
 }
 
+/// Word, errno, and checks with the contract's items.
+type Row = (u32, i32, &'static [(&'static str, &'static str)]);
+
 /// Checks by the driver's word and errno (positive, 0 for none), the likeliest first.
-const CHECKS: &[(u32, i32, &[(&str, &str)])] = &[
+const CHECKS: &[Row] = &[
     (
         DEAD_REPLY,
         22,

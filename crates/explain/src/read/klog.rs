@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn the_moment_is_read_as_each_tool_writes_it() {
         for (before, text, seconds) in [
-            ("[ 2451.942313] ", "2451.942313 s", Some(2451.942_313)),
+            ("[ 2451.5] ", "2451.500000 s", Some(2451.5)),
             ("<6>[   12.5] [T77] ", "12.500000 s", Some(12.5)),
             ("[Thu Nov 26 17:00:01 2026] ", "Thu Nov 26 17:00:01 2026", None),
             ("Nov 26 17:00:01 host kernel: ", "Nov 26 17:00:01", None),
