@@ -1,10 +1,10 @@
 //! `binderperf explain` as its users meet it. Not here: what is found in which input (crate `explain`).
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
-use crate::support::{BINARY, Folder, binderperf};
+use crate::support::{BINARY, Folder, binderperf, end, signal, start, wait_until};
 
 const LOG: &str = "[1.0] binder: 5:6 transaction call to 7:0 failed 9/29201/-28, code 3 size 88-0 line 4\n\
                    [2.0] binder: 5:6 transaction call to 8:0 failed 10/29202/0, code 3 size 88-0 line 9\n";
@@ -68,4 +68,32 @@ fn without_a_driver_to_look_at_live_says_so() {
         .complained("nobody uses the embedded driver in ");
     binderperf(&["explain"]).ended(2);
     binderperf(&["explain", "--watch", "1", "x"]).ended(2);
+}
+
+#[test]
+fn a_busy_system_without_faults_gives_no_bad_finding() {
+    let folder = Folder::new("explain-busy");
+    let context = folder.path("context");
+    // Processes are killed and paused, and every call is in the driver's state.
+    let words = ["chaos", "--driver=embedded", "--lanes=off", "--seconds=10", "--context-dir", &context];
+    let chaos = start(&words);
+    let mut looks = 0;
+    wait_until("three looks at a busy system", || {
+        let called = binderperf(&["explain", "--live", "--context-dir", &context]);
+        // Before it has begun there is no broker.
+        if called.stderr.is_empty() {
+            looks += u32::from(called.ended(0).stdout.contains("lines of the driver's state"));
+        }
+        looks == 3
+    });
+    let mut watch = start(&["explain", "--live", "--watch=1", "--format=json", "--context-dir", &context]);
+    // Calls of processes that were killed have failed.
+    let mut line = String::new();
+    let output = watch.stdout.as_mut().expect("a pipe");
+    BufReader::new(output).read_line(&mut line).expect("a finding");
+    let finding: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+    assert_eq!(finding["grade"], "warning", "{line}");
+    signal(watch.id(), "INT");
+    end(watch).ended(0);
+    end(chaos).ended(0);
 }

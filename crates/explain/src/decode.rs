@@ -208,6 +208,7 @@ const CHECKS: &[Row] = &[
         &[
             ("the called process or thread ended while it was called, or before it replied", "TX-10"),
             ("it ended with the call still in its queue", "TX-11"),
+            ("the thread that waited for this reply ended", "TX-18"),
         ],
     ),
     (FROZEN_REPLY, 0, &[("the called process is frozen: calls are refused until it is thawed", "FRZ-01")]),
@@ -312,6 +313,8 @@ fn fits(item: &str, refusal: &Refusal) -> bool {
     match item {
         "TX-07" => to_manager != Some(false) && refusal.sort != Sort::Reply,
         "TX-09" => to_manager != Some(true) && refusal.sort != Sort::Reply,
+        "TX-10" | "TX-11" => refusal.sort != Sort::Reply,
+        "TX-18" => refusal.sort == Sort::Reply || refusal.sort == Sort::Unknown,
         "CTX-05" => to_manager != Some(false) && refusal.sort != Sort::Reply,
         "TX-08" => refusal.handle != Some(0) && refusal.sort != Sort::Reply,
         "TX-16" => refusal.sort != Sort::Call && refusal.sort != Sort::Oneway,

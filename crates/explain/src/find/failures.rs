@@ -13,9 +13,6 @@ pub(super) fn find(system: &System, source: Option<&DriverSource>) -> Vec<Findin
 
 fn finding(system: &System, refusal: &Refusal, seen: &Seen, source: Option<&DriverSource>) -> Finding {
     let (grade, kind) = match refusal.word {
-        decode::FAILED_REPLY if refusal.sort == Sort::Unknown || refusal.sort != Sort::Reply => {
-            (Grade::Bad, Kind::Failure)
-        }
         decode::FAILED_REPLY => (Grade::Bad, Kind::Failure),
         decode::DEAD_REPLY => (Grade::Warning, Kind::Failure),
         decode::FROZEN_REPLY => (Grade::Warning, Kind::Frozen),
@@ -62,7 +59,9 @@ fn headline(system: &System, refusal: &Refusal) -> String {
         Some(errno) => format!("{name}, {}; {word}/{errno}", decode::errno_name(*errno)),
         None => format!("{name}, {word}"),
     };
-    let whom = match (to, refusal.handle, refusal.node) {
+    // Of a reply it means nothing.
+    let handle = refusal.handle.filter(|_| *sort != Sort::Reply);
+    let whom = match (to, handle, refusal.node) {
         (0, Some(0), _) => " to handle 0".to_owned(),
         (0, Some(handle), _) => format!(" to handle {handle}"),
         (0, None, _) => String::new(),
