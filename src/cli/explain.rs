@@ -32,7 +32,7 @@ pub(crate) struct ExplainArgs {
     live: bool,
 
     /// Look again every so many seconds and print each new finding once, until Ctrl-C
-    #[arg(long, value_name = "SECONDS", requires = "live", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", requires = "live", conflicts_with = "files", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     watch: Option<u32>,
 
     #[command(flatten, next_help_heading = "With --live")]
