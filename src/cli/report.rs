@@ -11,6 +11,7 @@ use intake::Name;
 use record::checkup::Checkup;
 use record::compare::Metric;
 use record::render::across as beside;
+use record::render::picture_title;
 use record::render::report::{
     Bundle, Entry, Fragment, RunProblem, RunProblems, html, json, markdown, summary,
 };
@@ -168,9 +169,7 @@ pub(super) fn draw_saved(bundle: &mut Bundle, first: usize, folder: &Path) {
             match recordings(&entry.run).any(|file| file == saved.file).then(|| picture_of(&recording, saved))
             {
                 Some(Ok(Embedded { style, definitions, html })) => {
-                    let took = entry.run.clock.unit.show(saved.call.took as f64);
-                    let title =
-                        format!("{} latency: the {} call of {took}", test.flavour, saved.call.class.name());
+                    let title = picture_title(&entry.run, test, saved);
                     causes.push(Fragment { anchor: saved.anchor(), title, style, definitions, html });
                 }
                 Some(Err(why)) => troubles.push(unreadable(&recording, &why)),

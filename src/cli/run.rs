@@ -49,7 +49,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     klog_check: bool,
 
-    /// Measure latency without the flight recorder: no picture of the slowest calls, and no cost of recording in the times
+    /// Measure latency without the flight recorder: no picture of the slowest calls, and no second pass where recording costs much
     #[arg(long)]
     no_trace: bool,
 

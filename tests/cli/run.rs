@@ -99,7 +99,8 @@ fn a_disturbed_part_is_measured_once_more_and_no_more_after_a_signal() {
     assert_eq!(verdicts.iter().filter(on_one).count(), 1, "{tests}");
 }
 
-/// The worst call of each class has its own picture, linked from the figure, and the injected cause is named.
+/// The worst call of each class with the recorder has its own picture, linked from the figure, and the injected cause is
+/// named. Where the recorder changes calls by more than a tenth, the figures are of others.
 fn the_reported_miss_is_the_shown_one(run: &Run, page: &str) {
     let test = run.latency.as_ref().expect("a latency test");
     let recorder = test.recorder.as_ref().expect("it was asked for");
@@ -108,14 +109,23 @@ fn the_reported_miss_is_the_shown_one(run: &Run, page: &str) {
         return;
     }
     assert_eq!(recorder.trouble, None);
-    assert!(page.contains("Flight recorder on: all times here include its cost"));
+    let too_dear = recorder.is_too_dear(&test.all);
+    if recorder.is_in_figures() {
+        assert!(!too_dear && page.contains("Flight recorder on: all times here include its cost"));
+    } else {
+        assert!(page.contains("Flight recorder off: all times here are of calls without it"));
+        assert!(
+            page.contains("all without the flight recorder") && page.contains(" with the recorder, missed")
+        );
+    }
     for totals in &test.all {
         let class = totals.class;
         let of_class =
             run.cases.iter().filter(|case| case.latency.as_ref().is_some_and(|l| l.class == class));
         let worst = of_class.filter_map(|case| case.samples()).map(|samples| samples.max).max();
         let saved = recorder.worst(class).expect("the worst call is saved");
-        assert_eq!(Some(saved.call.took), worst, "the figure's own call: {saved:?}");
+        let own = Some(saved.call.took) == worst;
+        assert!(own || recorder.is_apart(), "the figure's own call: {saved:?}");
         assert!(saved.missed, "20 ms of 2.5 ms: {saved:?}");
         assert!(recorder.both(class, &test.all).is_some(), "the recorder's cost is known");
         let anchor = saved.anchor();

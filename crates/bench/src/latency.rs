@@ -7,7 +7,8 @@
 //! - [`pairs`]: their processes, from outside; [`role`]: one of them from inside; [`caller`]: a client's two
 //!   threads; `pace`: their schedule; [`service`]: the called service; [`endpoint`]: the flavours; `ping`: other programs' objects;
 //!   `disturbance`: deliberate interference by other threads.
-//! - [`sample`], [`notes`]: stored data; [`tally`]: its figures; [`flight`]: recordings of slow calls.
+//! - [`sample`], [`notes`]: stored data; [`tally`]: its figures; [`flight`]: recordings of slow calls; [`passes`]: which
+//!   calls are made with the flight recorder.
 //! - [`sweep`]: all of it at every point of a grid.
 //!
 //! Facts: libhwbinder's `Latency.cpp` and `PerfTest.cpp`, frameworks/native's `schd-dbg.cpp` (Android 14).
@@ -24,6 +25,7 @@ mod notes;
 pub mod options;
 mod pace;
 mod pairs;
+mod passes;
 mod ping;
 pub(crate) mod role;
 mod sample;
@@ -38,7 +40,7 @@ pub use fault::Injected;
 pub use options::LatencyOptions;
 use record::{
     Case, Class, ClassTotals, Finding, Inheritance, LatencyTest, Level, Measurement, Outcome, Percentiles,
-    Recorder, Role, Run, Sched, Severity,
+    Role, Run, Sched, Severity,
 };
 
 use crate::brokers::Brokers;
@@ -52,6 +54,7 @@ use flight::RecordingKeeper;
 use ftrace::switch;
 use notes::ThreadFacts;
 use pairs::{PairResult, Pairs, Setup};
+use passes::Passes;
 use sample::Sample;
 use tally::{Callers, CaseFacts};
 
@@ -75,23 +78,14 @@ pub fn execute(options: &LatencyOptions, observer: &mut dyn Observer) -> Result<
     // A manager of ours would not know another program's service, and would be in the way of that program's manager.
     let others = options.pinged.as_ref().is_some_and(|service| !service.is_empty());
     let _manager = if others { None } else { prologue.manage(options.patience_s)? };
-    let mut setup = setup(options, prologue.context.as_ref(), tracing, realtime.is_ok())?;
-    let mut recorder = start_recorder(options, &setup, &prologue.brokers);
-    if let Some(Ok((keeper, _))) = &recorder {
-        setup.flight = Some(keeper.folder());
-        setup.records = keeper.records();
-    }
-    let keeper = recorder.as_mut().and_then(|started| started.as_mut().ok()).map(|(keeper, _)| keeper);
-    let measured = measure(options, &setup, &mut run, &prologue.brokers, keeper, observer);
-    let recorded = recorder.map(|started| match started {
-        Ok((keeper, without)) => {
-            let Recorder { saved, trouble, .. } = keeper.finish();
-            Recorder { saved, trouble, ..without }
+    let setup = setup(options, prologue.context.as_ref(), tracing, realtime.is_ok())?;
+    match &options.flight {
+        None => measure(options, &setup, &mut run, &prologue.brokers, None, observer)?,
+        Some(prefix) => {
+            let test = Passes { options, setup: &setup, brokers: &prologue.brokers };
+            test.measure(prefix.clone(), &mut run, observer)?;
         }
-        Err(missing) => Recorder { missing: Some(missing), ..Recorder::default() },
-    });
-    run.latency.iter_mut().for_each(|test| test.recorder.clone_from(&recorded));
-    measured?;
+    }
     match (&prologue.context, dialect) {
         // Nothing is known of the threads of another program.
         _ if options.pinged.is_some() => {}
@@ -248,40 +242,6 @@ fn measure(
     }
 }
 
-/// Iterations of the pass without the flight recorder.
-const ITERATIONS_WITHOUT: std::ops::RangeInclusive<u64> = 100..=2000;
-
-/// Starts the flight recorder, if one is wanted, after a short pass without it; or says why there is none.
-fn start_recorder(
-    options: &LatencyOptions,
-    setup: &Setup,
-    brokers: &Brokers,
-) -> Option<Result<(RecordingKeeper, Recorder), String>> {
-    let prefix = options.flight.clone()?;
-    let keeper = RecordingKeeper::prepare(prefix, options.deadline());
-    Some(keeper.and_then(|keeper| {
-        let without = pass_without(options, setup, brokers);
-        keeper.start().map(|()| (keeper, without))
-    }))
-}
-
-/// Measures a fifth of the test without the recorder, for the recorder's cost.
-fn pass_without(options: &LatencyOptions, setup: &Setup, brokers: &Brokers) -> Recorder {
-    let iterations = (options.iterations / 5).clamp(*ITERATIONS_WITHOUT.start(), *ITERATIONS_WITHOUT.end());
-    let short = LatencyOptions { iterations: iterations.min(options.iterations), ..options.clone() };
-    let mut recorder = Recorder::default();
-    // Whatever fails here fails again in the test itself, which says why.
-    if let Ok(mut pairs) = Pairs::start(&short, setup) {
-        let ended = pairs.run(None, brokers, &mut |_| {});
-        let results = pairs.results();
-        if ended.is_ok() {
-            recorder.without = Class::BOTH.into_iter().filter_map(|class| totals(class, &results)).collect();
-            recorder.calls_without = results.iter().map(|result| result.samples.len() as u64).sum();
-        }
-    }
-    recorder
-}
-
 /// Writes the results into the record.
 fn keep(options: &LatencyOptions, setup: &Setup, results: &[PairResult], run: &mut Run) {
     let frame = CaseFacts {
@@ -310,7 +270,7 @@ fn keep(options: &LatencyOptions, setup: &Setup, results: &[PairResult], run: &m
         }
     }
     let Some(test) = &mut run.latency else { return };
-    test.all = Class::BOTH.into_iter().filter_map(|class| totals(class, results)).collect();
+    test.all = passes::of_classes(results);
     let faceted = run.cases.iter().filter_map(|case| case.latency.as_ref());
     test.inheritance.not_inherited = faceted.map(|latency| latency.not_inherited).sum();
     if options.pinged.is_none() {

@@ -38,7 +38,8 @@ pub use schema::{
     Counter, CounterKind, Counters, Cpu, CpuCache, CpuLooks, Crowd, CrowdShape, Driver, DriverKind,
     EmbeddedSettings, Evidence, Figure, Finding, Ground, Hop, Host, HostClass, Imported, Inheritance,
     Inversion, InversionRow, Kernel, LONGEST_LOAD, Latency, LatencyTest, Level, Limit, MOST_RAW, Measurement,
-    Miss, Outcome, Overload, OverloadRow, Percentiles, PlacedMedians, Plan, Point, Recorder, Repetition,
-    Role, Run, SavedCall, Sched, ServedAs, Setting, Severity, Side, Stated, Sweep, Tool, same_urgency,
+    Miss, Outcome, Overload, OverloadRow, Pass, Percentiles, PlacedMedians, Plan, Point, Recorder,
+    RecorderCost, Repetition, Role, Run, SavedCall, Sched, ServedAs, Setting, Severity, Side, Stated, Sweep,
+    Tool, same_urgency,
 };
 pub use schema::{Battery, Cluster, ClusterKind, Conditions, Cooling, Device, Frequency, State, Temperature};

@@ -25,6 +25,7 @@ mod table;
 pub mod targets;
 mod verdicts;
 
+pub use recorder::picture_title;
 pub use units::visible::printable;
 
 /// A CSV cell: control characters escaped, in quotes if it contains a comma or a quote.

@@ -30,7 +30,7 @@ pub use latency::{
 };
 pub use overload::{Overload, OverloadRow};
 pub use placed::{PlacedMedians, Side};
-pub use recorder::{Recorder, SavedCall};
+pub use recorder::{Pass, Recorder, RecorderCost, SavedCall};
 pub use stated::{Figure, Imported, Stated};
 pub use sweep::{Cell, Point, Sweep};
 

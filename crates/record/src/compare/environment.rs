@@ -73,7 +73,7 @@ const FACTS: [Fact; 28] = [
     ("iterations", Severity::Info, |run| number(run.latency.as_ref().map(|test| test.iterations))),
     ("flight recorder", Severity::Warning, |run| {
         let recorded = |test: &crate::LatencyTest| {
-            yes(test.recorder.as_ref().is_some_and(|recorder| recorder.missing.is_none()))
+            yes(test.recorder.as_ref().is_some_and(crate::Recorder::is_in_figures))
         };
         run.latency.as_ref().map_or_else(unknown, recorded)
     }),

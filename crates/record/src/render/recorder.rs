@@ -1,83 +1,99 @@
 //! Flight recorder of a latency test in words: what it cost, and the slowest calls with their causes.
 //! Not here: pictures (crate `trace`).
 
-use crate::schema::{Class, ClassTotals, LatencyTest, Run, SavedCall, Side};
+use crate::schema::{Class, LatencyTest, Pass, Recorder, RecorderCost, Run, SavedCall, Side};
 
-/// The cost of the recorder, or why there was none; `None` if none was asked for.
+/// What the figures include of the recorder, and its cost; or why there was none; `None` if none was asked for.
 pub(super) fn cost(run: &Run, test: &LatencyTest) -> Option<String> {
     let recorder = test.recorder.as_ref()?;
     if let Some(why) = &recorder.missing {
         return Some(format!("none, so no slow call has a picture: {why}"));
     }
-    let of = |class: Class| {
-        let (with, without) = recorder.both(class, &test.all)?;
-        Some(format!("{}: {}", class.name(), cost_of_class(run, with, without)))
-    };
+    let of = |class: Class| Some(format!("{}: {}", class.name(), in_words(run, test, class)?));
     let classes: Vec<String> = Class::BOTH.into_iter().filter_map(of).collect();
-    let mut text = "on: all times here include its cost".to_owned();
-    if !classes.is_empty() {
-        text += &format!(
-            "; compared with {} just before without it: {}",
-            units::counted(recorder.calls_without, "call"),
-            classes.join("; ")
-        );
-    }
+    let classes = classes.join("; ");
+    let mut text = match recorder.figures {
+        Pass::With if classes.is_empty() => "on: all times here include its cost".to_owned(),
+        Pass::With => format!(
+            "on: all times here include its cost; compared with {} just before without it: {classes}",
+            units::counted(recorder.calls_without, "call")
+        ),
+        Pass::Without => format!(
+            "off: all times here are of calls without it; pictures and slow calls are of {} just before with it, as it \
+             changes a call by more than {:.0} %, or may: {classes}",
+            units::counted(recorder.calls_with, "other call"),
+            (Recorder::MOST - 1.0) * 100.0
+        ),
+    };
     if let Some(trouble) = &recorder.trouble {
         text += &format!(". Later slow calls were not saved: {trouble}");
     }
     Some(text)
 }
 
-/// The cost for one class. Two passes are compared by their calls of one placement: a call between two CPUs may take
-/// several times as long as one on a single CPU, recorded or not.
-fn cost_of_class(run: &Run, with: &ClassTotals, without: &ClassTotals) -> String {
+/// The cost for one class.
+fn in_words(run: &Run, test: &LatencyTest, class: Class) -> Option<String> {
     let show = |value: u64| run.clock.unit.show(value as f64);
-    let (Some(one), Some(other)) = (with.placed, without.placed) else {
-        return "cannot be told: this record does not say how the calls were placed".to_owned();
-    };
-    match (one.usual(), other.usual()) {
-        (Some((side, with)), Some((same_side, without))) if side == same_side => {
+    let recorder = test.recorder.as_ref()?;
+    let cost = recorder.cost(class, &test.all)?;
+    Some(match cost {
+        RecorderCost::Medians { side, with, without } => {
             let place = match side {
                 Side::Same => "on one CPU",
                 Side::Apart => "between two CPUs",
             };
-            let ratio = with as f64 / without.max(1) as f64;
+            let ratio = cost.ratio().map_or(String::new(), |ratio| format!(" ({ratio:.2} x)"));
+            format!("median {} with it, {} without{ratio}, of calls {place}", show(with), show(without))
+        }
+        RecorderCost::Placement => {
+            let (with, without) = recorder.both(class, &test.all)?;
+            let (with, without) = (with.placed?, without.placed?);
             format!(
-                "median {} with it, {} without ({ratio:.2} x), of calls {place}",
-                show(with),
-                show(without)
+                "placed {}, so it cannot be told: {:.0} % of the calls on one CPU with it, {:.0} % without",
+                match with.usual().is_some() && without.usual().is_some() {
+                    true => "differently",
+                    false => "now one way, now the other",
+                },
+                with.same_percent(),
+                without.same_percent()
             )
         }
-        (side, other_side) => format!(
-            "placed {}, so it cannot be told: {:.0} % of the calls on one CPU with it, {:.0} % without",
-            match side.is_some() && other_side.is_some() {
-                true => "differently",
-                false => "now one way, now the other",
-            },
-            one.same_percent(),
-            other.same_percent()
-        ),
-    }
+        RecorderCost::Unknown => {
+            "cannot be told: this record does not say how the calls were placed".to_owned()
+        }
+    })
 }
 
-/// A slow call in short, e.g. `fifo 4.60 ms, missed`.
-pub(super) fn name(run: &Run, saved: &SavedCall) -> String {
+/// A slow call in short, e.g. `fifo 4.60 ms, missed`; with the recorder, where the test's figures are of other calls.
+pub(super) fn name(run: &Run, test: &LatencyTest, saved: &SavedCall) -> String {
     let took = run.clock.unit.show(saved.call.took as f64);
-    format!("{} {took}{}", saved.call.class.name(), if saved.missed { ", missed" } else { "" })
+    let missed = if saved.missed { ", missed" } else { "" };
+    format!("{} {took}{}{missed}", saved.call.class.name(), where_from(test))
+}
+
+/// Title of the picture of a slow call.
+pub fn picture_title(run: &Run, test: &LatencyTest, saved: &SavedCall) -> String {
+    let (class, took) = (saved.call.class.name(), run.clock.unit.show(saved.call.took as f64));
+    format!("{} latency: the {class} call of {took}{}", test.flavour, where_from(test))
+}
+
+/// The words that keep a time of the recorded pass apart from the test's figures; empty if it is one of them.
+fn where_from(test: &LatencyTest) -> &'static str {
+    if test.recorder.as_ref().is_some_and(Recorder::is_apart) { " with the recorder" } else { "" }
 }
 
 /// Lines for a terminal.
 pub(super) fn lines(run: &Run, test: &LatencyTest) -> Vec<String> {
     let saved = test.recorder.iter().flat_map(|recorder| &recorder.saved);
-    let saved =
-        saved.map(|saved| format!("Slow call    {}: {} ({})", name(run, saved), saved.cause, saved.file));
+    let saved = saved
+        .map(|saved| format!("Slow call    {}: {} ({})", name(run, test, saved), saved.cause, saved.file));
     cost(run, test).map(|cost| format!("Recorder     {cost}")).into_iter().chain(saved).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Miss, PlacedMedians, Recorder};
+    use crate::schema::{ClassTotals, Miss, PlacedMedians};
 
     #[test]
     fn the_recorders_cost_and_its_calls_stand_beside_the_times() {
@@ -103,6 +119,12 @@ mod tests {
             told[1]
         );
         assert!(!told[2].contains("missed"), "{}", told[2]);
+        let recorder = test.recorder.as_mut().expect("there is one");
+        (recorder.figures, recorder.calls_with) = (Pass::Without, 400);
+        let told = lines(&run, &test);
+        assert!(told[0].contains("off: all times here are of calls without it"), "{}", told[0]);
+        assert!(told[0].contains("of 400 other calls just before with it"), "{}", told[0]);
+        assert!(told[1].contains("fifo 4.60 ms with the recorder, missed: it slept"), "{}", told[1]);
     }
 
     /// The words about a class whose passes with and without the recorder were placed so.

@@ -6,7 +6,9 @@ use super::judged::{Grade, Verdict, by_severity};
 use super::lost::of_lost_broker;
 use super::promise::broken;
 use super::{GOOD_ABOVE, InheritanceVerdict, Served, SyncVerdict, calls, numbers};
-use crate::schema::{Case, Class, DriverKind, HostClass, LatencyTest, Level, Limit, Run, SavedCall};
+use crate::schema::{
+    Case, Class, DriverKind, HostClass, LatencyTest, Level, Limit, Recorder, Run, SavedCall,
+};
 
 /// All verdicts on a latency test, the most severe first. The points of a sweep have deadlines and placements of their
 /// own, which its tables show.
@@ -69,7 +71,9 @@ fn deadline(run: &Run, test: &LatencyTest) -> Verdict {
     }
     if let Some(worst) = worst_miss(test) {
         let (class, took) = (worst.call.class.name(), run.clock.unit.show(worst.call.took as f64));
-        let why = format!("{class} {took}: {}", worst.cause);
+        let apart = test.recorder.as_ref().is_some_and(Recorder::is_apart);
+        let other = if apart { ", of the calls with the recorder" } else { "" };
+        let why = format!("{class} {took}{other}: {}", worst.cause);
         return verdict
             .because(Grade::Note, why)
             .then(format!("binderperf trace analyze {} --html miss.html", worst.file));
@@ -106,6 +110,11 @@ fn times(run: &Run, test: &LatencyTest, misses: u64) -> String {
     }
     let made = run.cases.iter().map(calls).fold(0, u64::saturating_add);
     words.push(format!("{misses} of {made} over {}", run.clock.unit.show_round(test.deadline as f64)));
+    match &test.recorder {
+        Some(recorder) if recorder.is_in_figures() => words.push("all with the flight recorder".to_owned()),
+        Some(recorder) if recorder.is_apart() => words.push("all without the flight recorder".to_owned()),
+        _ => {}
+    }
     words.join(", ")
 }
 

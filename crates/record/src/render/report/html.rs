@@ -204,7 +204,7 @@ fn slow_calls(bundle: &Bundle, run: &Run, test: &LatencyTest) -> Vec<SlowCall> {
         let anchor = saved.anchor();
         let drawn = bundle.causes.iter().any(|fragment| fragment.anchor == anchor);
         SlowCall {
-            name: recorder::name(run, saved),
+            name: recorder::name(run, test, saved),
             anchor: drawn.then_some(anchor),
             cause: saved.cause.clone(),
         }
