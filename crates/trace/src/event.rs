@@ -93,6 +93,10 @@ pub enum Kind {
         /// New CPU.
         to_cpu: u32,
     },
+    /// `task_rename`: a thread has this name from now on. Its priority is not known, and 0.
+    Rename(Task),
+    /// `sched_process_exit`: this thread ends.
+    Exit(Task),
     /// Start of an interrupt handler: `irq_handler_entry`, an `irq_vectors` event, or `ipi_entry`.
     IrqEntry {
         /// The interrupt.

@@ -339,6 +339,12 @@ impl Model {
                 history.mention(*task);
                 history.migrate(ts, task.tid, *to_cpu);
             }
+            Kind::Rename(task) | Kind::Exit(task) if task.comm.is_some() => {
+                history.of_thread(task.tid, |thread| {
+                    thread.comm = task.comm;
+                    0
+                })
+            }
             Kind::Binder(flavour, binder) => self.binder(event, *flavour, binder),
             Kind::WorkStart { function, .. } => history.works(ts, event.tid, *function),
             Kind::WorkEnd { .. } => history.works(ts, event.tid, CodeLocation::default()),

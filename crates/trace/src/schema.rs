@@ -228,6 +228,15 @@ static EVENTS: LazyLock<Vec<EventSpec>> = LazyLock::new(|| {
             "comm={comm:text} pid={pid} prio={prio} orig_cpu={orig_cpu} dest_cpu={dest_cpu}",
             |v| Kind::Migrate { task: task([v[0], v[1], v[2]]), from_cpu: word(v[3]), to_cpu: word(v[4]) },
         ).message(491, &[1, 2, 3, 4, 5]),
+        kernel(
+            "task",
+            "task_rename",
+            "pid={pid:optional} oldcomm={oldcomm:text} newcomm={newcomm:text} oom_score_adj={oom_score_adj:optional}",
+            |v| Kind::Rename(task([v[2], v[0], Value::default()])),
+        ).message(236, &[1, 2, 3, 4]),
+        kernel("sched", "sched_process_exit", "comm={comm:text} pid={pid} prio={prio}", |v| {
+            Kind::Exit(task([v[0], v[1], v[2]]))
+        }).message(238, &[1, 2, 4]),
         kernel("irq", "irq_handler_entry", "irq={irq} name={name:text}", |v| Kind::IrqEntry {
             irq: Irq::Line(int(v[0])),
             name: v[1].name,

@@ -50,6 +50,18 @@ fn a_switch_reads_alike_from_the_kernel_and_from_trace_cmd() {
 }
 
 #[test]
+fn a_thread_that_is_renamed_or_ends_has_a_name() {
+    let (kind, names) = read("task_rename", "pid=7 oldcomm=main newcomm=a b oom_score_adj=-900");
+    let Some(Kind::Rename(task)) = kind else { panic!("{kind:?}") };
+    assert_eq!((task.tid, names.text(task.comm)), (7, "a b"));
+    for text in ["comm=a b pid=7 prio=120", "comm=a b pid=7 prio=120 group_dead=true"] {
+        let (kind, names) = read("sched_process_exit", text);
+        let Some(Kind::Exit(task)) = kind else { panic!("{text}: {kind:?}") };
+        assert_eq!((task.tid, names.text(task.comm), task.prio.0), (7, "a b", 120), "{text}");
+    }
+}
+
+#[test]
 fn wake_ups_come_in_three_forms() {
     for text in [
         "comm=a b pid=7 prio=98 target_cpu=003",

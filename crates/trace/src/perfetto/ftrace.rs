@@ -119,6 +119,15 @@ pub(super) fn write(
             let (comm, prio) = (text(task.comm), task.prio.0.into());
             out.message(491, &[comm, task.tid.into(), prio, (*from_cpu).into(), (*to_cpu).into()]);
         }
+        Kind::Rename(task) => out.nested(236, |out| {
+            out.field(1, task.tid);
+            out.field(3, text(task.comm));
+        }),
+        Kind::Exit(task) => out.nested(238, |out| {
+            out.field(1, text(task.comm));
+            out.field(2, task.tid);
+            out.field(4, task.prio.0);
+        }),
         Kind::IrqEntry { irq: Irq::Line(line), name } => out.message(36, &[(*line).into(), text(*name)]),
         // Readers drop the handler's return value; it is nearly always 1, "handled".
         Kind::IrqExit { irq: Irq::Line(line), .. } => out.message(37, &[(*line).into(), 1.into()]),

@@ -18,7 +18,6 @@ use crate::schema::{FieldType, Values};
 const PRINT: u32 = 3;
 const IPI_RAISE: u32 = 23;
 const TASK_NEWTASK: u32 = 235;
-const TASK_RENAME: u32 = 236;
 const LOCAL_TIMER_ENTRY: u32 = 559;
 const LOCAL_TIMER_EXIT: u32 = 560;
 /// `CLONE_THREAD` of `include/uapi/linux/sched.h`.
@@ -117,11 +116,6 @@ impl Decoder {
                 return if entry { Kind::IrqEntry { irq, name } } else { Kind::IrqExit { irq, name } };
             }
             TASK_NEWTASK => self.created(message, tid, ts),
-            TASK_RENAME => {
-                let part = |field| first(message, field).unwrap_or(Value::Number(0));
-                let comm = self.names.intern_bytes(part(3).bytes());
-                self.threads.rename(part(1).int(), comm);
-            }
             _ => {
                 if let Some(kind) = self.descriptors.event(number, message, &mut self.names) {
                     self.meet(&kind);
@@ -183,7 +177,9 @@ impl Decoder {
             | Kind::Wakeup(Wake { task, .. })
             | Kind::WakeupNew(Wake { task, .. })
             | Kind::PiSetprio { task, .. }
-            | Kind::Migrate { task, .. } => meet(task),
+            | Kind::Migrate { task, .. }
+            | Kind::Exit(task) => meet(task),
+            Kind::Rename(task) => self.threads.rename(task.tid, task.comm),
             _ => {}
         }
     }

@@ -97,6 +97,8 @@ impl<'e> Event<'e> {
             | Kind::Wakeup(Wake { task, .. })
             | Kind::WakeupNew(Wake { task, .. })
             | Kind::PiSetprio { task, .. }
+            | Kind::Rename(task)
+            | Kind::Exit(task)
             | Kind::Migrate { task, .. } => self.threads.meet(task),
             _ => {}
         }
