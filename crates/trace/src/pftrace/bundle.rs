@@ -21,11 +21,15 @@ const EVENT: u32 = 2;
 const COMPACT_SCHED: u32 = 4;
 const FTRACE_CLOCK: u32 = 5;
 
+/// `FTRACE_CLOCK_UNKNOWN`.
+pub(super) const UNKNOWN_CLOCK: u64 = 1;
+
 /// Priority of a task whose own is not known: nice 0.
 const USUAL: Prio = Prio(120);
 
 /// Clock of a bundle's events.
-/// Fact: `FtraceClock`: 0 is the boot clock, 4 the raw monotonic one; others are only in the bundles themselves.
+/// Fact: `FtraceClock`: 0 is the boot clock, 1 one that the recorder does not know ([`UNKNOWN_CLOCK`]), 4 the raw monotonic
+/// one; others are only in the bundles themselves.
 pub(super) fn clock(ftrace_clock: u64) -> u32 {
     match ftrace_clock {
         0 => BOOT,

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read, Seek};
 
-use super::bundle::clock;
+use super::bundle::{UNKNOWN_CLOCK, clock};
 use super::clocks::{BOOT, Clocks, readings};
 use super::decode::time;
 use super::generic::Descriptors;
@@ -363,7 +363,13 @@ impl Scan {
                 }
                 3 => lost = value.number() != 0,
                 4 => since = since.min(first_of_compact(value.bytes())),
-                5 => its_clock = clock(value.number()),
+                5 => {
+                    its_clock = clock(value.number());
+                    if value.number() == UNKNOWN_CLOCK {
+                        let text = || format!("events of cpu {cpu}; 1 ns is assumed to be one of its units");
+                        self.report.note(ProblemKind::OtherClock, text);
+                    }
+                }
                 6 => here = Some(value.number()),
                 7 => boot = Some(value.number()),
                 11 => self.descriptors.take(value.bytes()),

@@ -129,8 +129,9 @@ impl<'e> Event<'e> {
     /// Letter of a task state; `+` for a preempted task.
     fn state_letter(&self, bits: u64) -> u8 {
         let states = &self.layout.states;
-        let highest = states.last().map_or(0, |(bit, _)| *bit);
-        if highest != 0 && bits & highest << 1 != 0 {
+        if let Some((bit, b'+')) = states.last()
+            && bits & bit != 0
+        {
             return b'+';
         }
         states.iter().find(|(bit, _)| bits & bit != 0).map_or(b'R', |(_, letter)| *letter)

@@ -48,7 +48,7 @@ pub(super) struct Layout {
     /// Event name; for a vector the interrupt's.
     pub(super) name: Name,
     pub(super) spots: [FieldSpot; MOST_FIELDS],
-    /// For `sched_switch`: state bits and their letters.
+    /// For `sched_switch`: state bits and their letters, with `+` for the bit of a preempted task.
     pub(super) states: Vec<(u64, u8)>,
 }
 
@@ -121,8 +121,8 @@ fn fits(field: &Field) -> bool {
     field.offset < 1 << 16 && field.size < 1 << 16 && (!dynamic || field.size == 4)
 }
 
-/// State letters in `sched_switch`'s print format: `{ 0x00000001, "S" }`, in older kernels `{ 1, "S" }`. The bit
-/// above the highest marks a preempted task.
+/// State letters in `sched_switch`'s print format: `{ 0x00000001, "S" }`, in older kernels `{ 1, "S" }`; and the bit of a
+/// preempted task: `REC->prev_state & 512 ? "+"`, or the bit above the highest, which newer kernels compute there.
 fn states(print: &str) -> Vec<(u64, u8)> {
     let mut found: Vec<(u64, u8)> = Vec::new();
     for entry in print.split('{').skip(1) {
@@ -138,6 +138,11 @@ fn states(print: &str) -> Vec<(u64, u8)> {
     }
     found.sort_unstable();
     found.truncate(32);
+    let Some((highest, _)) = found.last().copied() else { return found };
+    let of_plus = print.split("? \"+\"").next().filter(|before| before.len() < print.len());
+    let said = of_plus.and_then(|before| before.trim_end().rsplit(' ').next()?.parse().ok());
+    let preempted = said.filter(|bit| *bit > highest).or_else(|| highest.checked_mul(2));
+    found.extend(preempted.map(|bit| (bit, b'+')));
     found
 }
 
@@ -148,8 +153,11 @@ mod tests {
     #[test]
     fn state_letters_come_from_the_print_format() {
         let new = "x & y ? __print_flags(REC->prev_state & 255, \"|\", { 0x00000001, \"S\" }, { 0x00000080, \"I\" }) : \"R\"";
-        assert_eq!(states(new), [(1, b'S'), (0x80, b'I')]);
-        assert_eq!(states("{ 1, \"S\"} , { 2, \"D\" }"), [(1, b'S'), (2, b'D')]);
+        assert_eq!(states(new), [(1, b'S'), (0x80, b'I'), (0x100, b'+')]);
+        assert_eq!(states("{ 1, \"S\"} , { 2, \"D\" }"), [(1, b'S'), (2, b'D'), (4, b'+')]);
+        let old =
+            "{ 1, \"S\"} , { 128, \"W\" }) : \"R\", REC->prev_state & 512 ? \"+\" : \"\", REC->next_comm";
+        assert_eq!(states(old), [(1, b'S'), (128, b'W'), (512, b'+')]);
         assert_eq!(states("{{{, \"\"}"), []);
     }
 

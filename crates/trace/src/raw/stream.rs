@@ -68,6 +68,13 @@ struct Lane {
     uncounted: u64,
 }
 
+/// Whether a clock of this name in `trace_clock` counts something else than nanoseconds.
+/// Fact: `trace_clocks` of `kernel/trace/trace.c`: all but these have `in_ns` 0: `uptime` is of clock ticks, `counter` of
+/// events, `x86-tsc`, `ppc-tb` and the like of the CPU's own units.
+fn counts(clock: &str) -> bool {
+    !matches!(clock, "local" | "global" | "perf" | "mono" | "mono_raw" | "boot" | "tai" | "")
+}
+
 impl<R: Read + Seek> RawReader<R> {
     /// Creates a reader of an opened file without formats; those of another one count. For many short inputs, as a fuzz target
     /// has, most of whose time would go into formats.
@@ -98,6 +105,12 @@ impl<R: Read + Seek> RawReader<R> {
     }
 
     fn of(file: Container<R>, header: Header, decoder: Decoder, mut report: Report) -> Self {
+        let clock = &file.head().clock;
+        if counts(clock) {
+            let clock: String = clock.chars().take(32).collect();
+            let text = || format!("the trace's clock is {clock}; 1 ns is assumed to be one of its units");
+            report.note(ProblemKind::OtherClock, text);
+        }
         let mut cpus: Vec<u32> = file.cpus().chain(file.cpus_with(TracefsText::Stats)).collect();
         cpus.sort_unstable();
         cpus.dedup();

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use super::{Bytes, bundle, new, read, times, trace, waking};
 use crate::event::{Binder, Flavour, Kind, Mark, State};
+use crate::report::ProblemKind;
 
 fn kinds(file: &[u8]) -> Vec<Kind> {
     read(file).0.into_iter().map(|event| event.kind).collect()
@@ -150,6 +151,18 @@ fn ftraces_clock_is_turned_into_boot_time() {
     let of_clock = new().number(1, 0).bytes(2, waking(10, 1)).number(5, 2).number(6, 5).number(7, 1005);
     let (events, _) = read(&trace(&[new().bytes(1, of_clock).number(10, 1)]));
     assert_eq!(times(&events), [(1010, 0)]);
+}
+
+#[test]
+fn a_clock_that_perfetto_does_not_know_is_said() {
+    let of = |clock| {
+        let bundle = new().number(1, 0).bytes(2, waking(10, 1)).bytes(2, waking(20, 1)).number(5, clock);
+        read(&trace(&[new().bytes(1, bundle).number(10, 1)])).1
+    };
+    let report = of(1);
+    let [problem] = report.problems.as_slice() else { panic!("{report}") };
+    assert_eq!(problem.kind, ProblemKind::OtherClock, "{report}");
+    assert!([0, 2, 3, 4].into_iter().all(|clock| of(clock).is_whole()));
 }
 
 #[test]
