@@ -25,4 +25,4 @@ pub mod verdict;
 
 pub use file::OpenError;
 pub use open::{Reader, open, open_with};
-pub use unpack::{Archive, Scratch};
+pub use unpack::{Archive, Content, Scratch};

@@ -6,7 +6,7 @@ use crate::event::{Event, Names};
 use crate::file::{Container, DAT_MAGIC, Head, MAGIC, OpenError};
 use crate::pftrace::{self, PerfettoReader};
 use crate::raw::RawReader;
-use crate::report::Report;
+use crate::report::{ProblemKind, Report};
 use crate::text::quoted::{Quoted, find_from};
 use crate::text::{TextReader, looks_like_trace};
 use crate::unpack::{self, Scratch, Unpacked};
@@ -84,19 +84,24 @@ pub fn open<R: Read + Seek>(input: R) -> Result<Reader<R>, OpenError> {
 /// # Errors
 /// As [`open`], and those of `scratch`.
 pub fn open_with<R: Read + Seek>(input: R, scratch: Scratch<'_>) -> Result<Reader<R>, OpenError> {
-    let mut input = Unpacked::Direct(input);
+    let (mut input, mut damages) = (Unpacked::Direct(input), Vec::new());
     for _ in 0..=MOST_PACKINGS {
         let start = prefix(&mut input)?;
-        input = if start.starts_with(&[0x1f, 0x8b]) {
-            if let Some(html) = gzipped_text(&start)? {
-                return Ok(text(Input::Gzip(Box::new(MultiGzDecoder::new(input))), html));
+        let content = if start.starts_with(&[0x1f, 0x8b]) {
+            match gzipped_text(&start)? {
+                Some(html) => {
+                    let reader = text(Input::Gzip(Box::new(MultiGzDecoder::new(input))), html);
+                    return Ok(reader.behind(damages));
+                }
+                None => unpack::gzip(input, scratch)?,
             }
-            Unpacked::File(unpack::gzip(input, scratch)?)
         } else if start.starts_with(b"PK\x03\x04") {
-            Unpacked::File(unpack::zip(input, scratch)?)
+            unpack::zip(input, scratch)?
         } else {
-            return open_plain(input, &start);
+            return Ok(open_plain(input, &start)?.behind(damages));
         };
+        damages.extend(content.damage);
+        input = Unpacked::File(content.file);
     }
     Err(foreign("it is packed again and again"))
 }
@@ -229,6 +234,17 @@ fn is_zlib(bytes: &[u8]) -> bool {
 }
 
 impl<R: Read + Seek> Reader<R> {
+    /// This reader, whose input came out of packings with these damages.
+    fn behind(mut self, damages: Vec<String>) -> Self {
+        let report = match &mut self.0 {
+            Form::Raw(reader) => reader.report_mut(),
+            Form::Perfetto(reader) => reader.report_mut(),
+            Form::Text(reader) => reader.report_mut(),
+        };
+        damages.into_iter().for_each(|damage| report.note_apart(ProblemKind::Corrupt, damage));
+        self
+    }
+
     /// Names that the events refer to.
     pub fn names(&self) -> &Names {
         match &self.0 {

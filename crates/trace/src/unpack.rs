@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
+use flate2::CrcReader;
 use flate2::read::{DeflateDecoder, MultiGzDecoder};
 
 use crate::file::OpenError;
@@ -53,8 +54,17 @@ fn foreign(found: impl Into<String>) -> OpenError {
     OpenError::Foreign { found: found.into() }
 }
 
+/// What was unpacked, and what is wrong with it if it is not the whole that was packed.
+#[derive(Debug)]
+pub struct Content {
+    /// The content, from its beginning.
+    pub file: File,
+    /// Why it is not the whole that was packed.
+    pub damage: Option<String>,
+}
+
 /// Unpacks a file packed by gzip. One that breaks off is unpacked as far as it goes.
-pub(crate) fn gzip(mut input: impl Read + Seek, scratch: Scratch<'_>) -> Result<File, OpenError> {
+pub(crate) fn gzip(mut input: impl Read + Seek, scratch: Scratch<'_>) -> Result<Content, OpenError> {
     let packed = input.seek(SeekFrom::End(0))?;
     input.rewind()?;
     let file = scratch().map_err(|error| match error.kind() {
@@ -71,7 +81,8 @@ fn most_content(packed: u64) -> u64 {
 }
 
 /// Copies content into a file.
-fn spill(mut content: impl Read, packed: u64, mut file: File) -> Result<File, OpenError> {
+fn spill(mut content: impl Read, packed: u64, mut file: File) -> Result<Content, OpenError> {
+    let mut damage = None;
     let most = most_content(packed);
     let (mut space, mut total) = (vec![0; 256 << 10], 0_u64);
     loop {
@@ -79,8 +90,11 @@ fn spill(mut content: impl Read, packed: u64, mut file: File) -> Result<File, Op
             Ok(0) => break,
             Ok(taken) => taken,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            // What came before is read; that it breaks off shows there.
-            Err(_) if total > 0 => break,
+            // What came before is read.
+            Err(error) if total > 0 => {
+                damage = Some(format!("what was packed cannot be unpacked behind {total} bytes: {error}"));
+                break;
+            }
             Err(error) => return Err(error.into()),
         };
         total += taken as u64;
@@ -91,7 +105,7 @@ fn spill(mut content: impl Read, packed: u64, mut file: File) -> Result<File, Op
         file.write_all(&space[..taken])?;
     }
     file.rewind()?;
-    Ok(file)
+    Ok(Content { file, damage })
 }
 
 /// File in an archive.
@@ -99,6 +113,7 @@ fn spill(mut content: impl Read, packed: u64, mut file: File) -> Result<File, Op
 struct Entry {
     name: String,
     method: u16,
+    checksum: u32,
     packed: u64,
     header: u64,
 }
@@ -176,18 +191,24 @@ impl Archive {
         index: usize,
         input: &mut (impl Read + Seek),
         scratch: Scratch<'_>,
-    ) -> Result<File, OpenError> {
+    ) -> Result<Content, OpenError> {
         let file = scratch().map_err(|error| match error.kind() {
             io::ErrorKind::Unsupported => foreign("it is a zip archive; take the trace out of it"),
             _ => error.into(),
         })?;
-        let packed = self.entries.get(index).map_or(0, |entry| entry.packed);
-        spill(self.content(index, input)?, packed, file)
+        let mut content = CrcReader::new(self.content(index, input)?);
+        let Some(entry) = self.entries.get(index) else { return spill(content, 0, file) };
+        let mut unpacked = spill(&mut content, entry.packed, file)?;
+        if content.crc().sum() != entry.checksum {
+            let damage = || format!("{} in the archive does not have its checksum", entry.name);
+            unpacked.damage.get_or_insert_with(damage);
+        }
+        Ok(unpacked)
     }
 }
 
 /// Unpacks the trace in a zip archive.
-pub(crate) fn zip(mut input: impl Read + Seek, scratch: Scratch<'_>) -> Result<File, OpenError> {
+pub(crate) fn zip(mut input: impl Read + Seek, scratch: Scratch<'_>) -> Result<Content, OpenError> {
     let archive = Archive::open(&mut input)?;
     let is_one = |index: &usize| is_trace(&archive.entries[*index].name);
     let traces: Vec<usize> = (0..archive.entries.len()).filter(is_one).collect();
@@ -266,9 +287,9 @@ fn table(input: &mut (impl Read + Seek)) -> Result<Vec<Entry>, OpenError> {
         let name = rest.get(46..46 + lengths[0]).ok_or_else(broken)?;
         let name = String::from_utf8_lossy(name).into_owned();
         if !name.ends_with('/') {
-            let (method, packed, header) =
-                (u16_at(rest, 10), u32_at(rest, 20).into(), u32_at(rest, 42).into());
-            entries.push(Entry { name, method, packed, header });
+            let (method, checksum) = (u16_at(rest, 10), u32_at(rest, 16));
+            let (packed, header) = (u32_at(rest, 20).into(), u32_at(rest, 42).into());
+            entries.push(Entry { name, method, checksum, packed, header });
         }
         rest = rest.get(46 + lengths.iter().sum::<usize>()..).ok_or_else(broken)?;
     }
@@ -289,10 +310,13 @@ mod tests {
             let mut packer = DeflateEncoder::new(Vec::new(), Compression::default());
             packer.write_all(content).expect("memory");
             let packed = packer.finish().expect("memory");
+            let mut sum = flate2::Crc::new();
+            sum.update(content);
+            let sum = sum.sum().to_le_bytes();
             let size = |content: &[u8]| u32::try_from(content.len()).expect("small").to_le_bytes();
             let length = u16::try_from(name.len()).expect("short").to_le_bytes();
             let common =
-                [b"\0\0\x08\0\0\0\0\0\0\0\0\0".as_slice(), &size(&packed), &size(content), &length, b"\0\0"]
+                [b"\0\0\x08\0\0\0\0\0".as_slice(), &sum, &size(&packed), &size(content), &length, b"\0\0"]
                     .concat();
             let header = size(&out);
             table.extend(
@@ -388,6 +412,31 @@ mod tests {
         }
         let without = crate::open(Cursor::new(gzipped(SCHED))).expect_err("nowhere to unpack").to_string();
         assert!(without.contains("unpack it first"), "{without}");
+    }
+
+    #[test]
+    fn what_is_not_what_was_packed_is_said() {
+        let text: Vec<u8> =
+            (0..9).flat_map(|at| format!(" a-1 [000] .... 1.00000{at}: x: a\n").into_bytes()).collect();
+        let report = |bytes: Vec<u8>| {
+            let mut reader = crate::open_with(Cursor::new(bytes), &mut scratch).expect("a trace");
+            reader.by_ref().for_each(drop);
+            reader.report().to_string()
+        };
+        assert!(!report(gzipped(SCHED)).contains("damaged"), "whole");
+        let mut sum = gzipped(SCHED);
+        let at = sum.len() - 8;
+        sum[at] ^= 1;
+        assert!(report(sum).contains("cannot be unpacked behind"), "the checksum of gzip");
+        for (name, content) in [("a.bptrace", SCHED), ("a.systrace", text.as_slice())] {
+            let mut archive = archive(&[(name, content)]);
+            assert!(!report(archive.clone()).contains("damaged"), "{name}");
+            // The checksum in the table, behind the packed file.
+            let at = archive.windows(4).rposition(|bytes| bytes == b"PK\x01\x02").expect("a table") + 16;
+            archive[at] ^= 1;
+            let told = report(archive);
+            assert!(told.contains(&format!("{name} in the archive does not have its checksum")), "{told}");
+        }
     }
 
     #[test]

@@ -157,10 +157,11 @@ impl Explainer {
         for (index, member) in archive.names().enumerate() {
             let inner = format!("{name}!{member}");
             if Archive::is_trace(member) {
-                let file = archive.unpack(index, &mut input, scratch);
-                let read = file
-                    .map_err(OpenError::Foreign)
-                    .and_then(|file| self.read_at(&inner, file, scratch, depth + 1));
+                let unpacked = archive.unpack(index, &mut input, scratch).map_err(OpenError::Foreign);
+                let read = unpacked.and_then(|content| {
+                    content.damage.into_iter().for_each(|damage| self.note(format!("{inner}: {damage}")));
+                    self.read_at(&inner, content.file, scratch, depth + 1)
+                });
                 match read {
                     Ok(()) => known += 1,
                     Err(error) => self.note(format!("{inner}: {error}")),

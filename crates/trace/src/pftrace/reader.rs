@@ -111,6 +111,11 @@ impl<R: Read + Seek> PerfettoReader<R> {
         &self.report
     }
 
+    /// Report, for what was found before the trace itself.
+    pub(crate) fn report_mut(&mut self) -> &mut Report {
+        &mut self.report
+    }
+
     /// Finds a lane's next event and puts the lane into the order.
     fn advance(&mut self, index: usize) {
         let Some(lane) = self.lanes.get_mut(index) else { return };

@@ -151,6 +151,11 @@ impl<R: Read + Seek> RawReader<R> {
         &self.report
     }
 
+    /// Report, for what was found before the trace itself.
+    pub(crate) fn report_mut(&mut self) -> &mut Report {
+        &mut self.report
+    }
+
     fn ticks(&self) -> Vec<Event> {
         let Head { tick_ns: Some(period), tickless, .. } = self.head() else { return Vec::new() };
         let ts = self.order.peek().map_or(0, |Reverse((ts, _))| *ts);

@@ -79,6 +79,11 @@ impl<R: Read> TextReader<R> {
         &self.report
     }
 
+    /// Report, for what was found before the trace itself.
+    pub(crate) fn report_mut(&mut self) -> &mut Report {
+        &mut self.report
+    }
+
     /// Reads a line into `self.line`, without its end; `false` at the end of the input.
     fn read_line(&mut self) -> bool {
         self.line.clear();
