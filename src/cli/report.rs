@@ -186,7 +186,7 @@ fn picture_of(recording: &Path, saved: &SavedCall) -> Result<Embedded, String> {
     let file = input::seekable(recording).map_err(|error| sys::errno::describe(&error))?;
     let analysis = trace::verdict::of_call(file, &saved.label()).map_err(|error| error.to_string())?;
     let (_, slow) = scenes(recording, &analysis, 1).map_err(|error| error.to_string())?;
-    fragment(&analysis, (None, &slow)).map_err(|error| error.to_string())
+    fragment(&saved.anchor(), &analysis, (None, &slow)).map_err(|error| error.to_string())
 }
 
 /// Pictures of the slowest calls of a recording; none if it has no marked call.
@@ -201,10 +201,11 @@ fn causes(recording: &Path) -> Result<Option<Fragment>, String> {
     }
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", recording.display());
     let (busiest, slow) = scenes(recording, &analysis, TOLD).map_err(|error| failed(&error))?;
+    let anchor = anchor_of(recording);
     let Embedded { style, definitions, html } =
-        fragment(&analysis, (busiest.as_ref(), &slow)).map_err(|error| failed(&error))?;
+        fragment(&anchor, &analysis, (busiest.as_ref(), &slow)).map_err(|error| failed(&error))?;
     let title = format!("The {TOLD} slowest calls of {}, and what they waited for", name_of(recording));
-    Ok(Some(Fragment { anchor: name_of(recording), title, style, definitions, html }))
+    Ok(Some(Fragment { anchor, title, style, definitions, html }))
 }
 
 /// One file of a folder: a record, a checkup, or something else, which is ignored.
@@ -230,6 +231,12 @@ fn unreadable(file: &Path, why: &str) -> RunProblem {
         expected: "a record".to_owned(),
         ..RunProblem::not_run(name_of(file), why)
     }
+}
+
+/// Anchor of a recording's part of a page.
+fn anchor_of(recording: &Path) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+    format!("recording-{}", name_of(recording).chars().map(plain).collect::<String>())
 }
 
 fn name_of(path: &Path) -> String {

@@ -35,7 +35,7 @@ pub fn page(
     analysis: &Analysis,
     (busiest, slow): (Option<&PictureData>, &[PictureData]),
 ) -> Result<String, TemplateError> {
-    let body = render(TEMPLATE, &Values::of(Some(title), analysis, busiest, slow))?;
+    let body = render(TEMPLATE, &Values::of(Some(title), "", analysis, (busiest, slow)))?;
     Ok(document(&format!("{title}: Binder transactions"), STYLE, &body))
 }
 
@@ -46,19 +46,20 @@ pub struct Embedded {
     pub style: String,
     /// HTML with the SVG definitions that pictures refer to, once for all pictures of a page.
     pub definitions: String,
-    /// The HTML, without ids of its own.
+    /// The HTML, whose ids begin with the given words.
     pub html: String,
 }
 
-/// Renders the page's body for embedding.
+/// Renders the page's body for embedding. Its ids begin with `ids`, which no other part of the page has, and a hyphen.
 ///
 /// # Errors
 /// [`TemplateError`], only if the template is faulty.
 pub fn fragment(
+    ids: &str,
     analysis: &Analysis,
     (busiest, slow): (Option<&PictureData>, &[PictureData]),
 ) -> Result<Embedded, TemplateError> {
-    let body = render(TEMPLATE, &Values::of(None, analysis, busiest, slow))?;
+    let body = render(TEMPLATE, &Values::of(None, &format!("{ids}-"), analysis, (busiest, slow)))?;
     let scope = |inside: &str| format!("<div class=\"{FRAGMENT_CLASS}\">\n{inside}\n</div>\n");
     Ok(Embedded { style: scoped(STYLE), definitions: scope(DEFINITIONS), html: scope(&body) })
 }
@@ -74,6 +75,8 @@ fn scoped(style: &str) -> String {
 struct Values<'a> {
     /// `None` for a fragment.
     title: Option<&'a str>,
+    /// Beginning of all ids.
+    ids: String,
     definitions: &'static str,
     warnings: Vec<String>,
     facts: Vec<Fact>,
@@ -159,9 +162,9 @@ struct Fill {
 impl<'a> Values<'a> {
     fn of(
         title: Option<&'a str>,
+        ids: &str,
         analysis: &'a Analysis,
-        busiest: Option<&PictureData>,
-        pictures: &[PictureData],
+        (busiest, pictures): (Option<&PictureData>, &[PictureData]),
     ) -> Self {
         let mut warnings = Vec::new();
         if analysis.lost > 0 || analysis.gaps > 0 {
@@ -177,6 +180,7 @@ impl<'a> Values<'a> {
         let picture = |slow: &SlowCall| drawn.iter().position(|(_, data)| data.shows(slow)).map(|at| at + 1);
         Self {
             title,
+            ids: ids.to_owned(),
             definitions: DEFINITIONS,
             warnings,
             facts: facts(analysis),

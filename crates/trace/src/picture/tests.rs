@@ -305,6 +305,11 @@ fn the_page_begins_with_its_answer() {
     );
     assert!(at("<h3>No answer</h3>") < line && line < at("<h2>Call by call</h2>"));
     assert!(page[line..].contains("<a href=\"#call-1\">picture 1</a>") && page.contains("id=\"call-1\""));
+    // In a page of others its lines lead to its own pictures.
+    let part = fragment("call-7", &drawn.analysis, (None, &drawn.slow)).expect("into memory").html;
+    assert!(
+        part.contains("id=\"call-7-call-1\"") && !part.contains("\"call-1\"") && !part.contains("#call-1\"")
+    );
     // The lane of each thread names it and its process.
     let names = recorded("cases/names.pftrace", options, 20);
     let layout = Layout::new(&names.slow[0], Some(&names.analysis.slow[0]));
