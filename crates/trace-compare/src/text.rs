@@ -4,6 +4,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use record::render::printable;
+use trace::verdict::cause_words;
 use units::duration;
 
 use crate::{CauseChange, Change, Comparison, Direction, Lone, Row, Trace, Undecided, Unfinished, Verdict};
@@ -108,7 +109,7 @@ impl Row {
             writeln!(
                 f,
                 "      {}: {of_a} -> {of_b} per call, {} ({})",
-                cause.name(),
+                cause_words(*cause),
                 signed(change.difference_ns),
                 bounds(change)
             )?;

@@ -31,6 +31,7 @@ pub use groups::{By, Group};
 pub use marks::MarkCost;
 pub use misses::ReportedMiss;
 pub use of_call::of_call;
+pub use overview::cause_words;
 pub use samples::{MOST_CALLS, Sampled, SampledGroup, Sampler, UnfinishedCount};
 pub(crate) use slow::outcome;
 pub use slow::{BlockingTask, CallSegment, InversionDetail, Reason, SlowCall};

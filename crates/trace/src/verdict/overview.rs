@@ -69,7 +69,8 @@ impl fmt::Display for Analysis {
 }
 
 /// A cause in a table: its name, but what is not shown is no cause.
-pub(crate) fn cause_words(cause: Label) -> &'static str {
+#[must_use]
+pub fn cause_words(cause: Label) -> &'static str {
     if cause == Label::NotShown { "not shown" } else { cause.name() }
 }
 
