@@ -23,7 +23,7 @@ pub(super) const PROBES: &[Probe] = &[
         proof: "binderperf show --format json RECORD | grep build_profile",
         grounds: Grounds::Cited {
             source: "The Cargo Book, Profiles",
-            says: "the dev profile optimises nothing and checks overflow and debug assertions, unless told otherwise",
+            says: "the dev profile optimises nothing and checks overflow and debug assertions, unless configured otherwise",
         },
         look: debug_build,
     },
