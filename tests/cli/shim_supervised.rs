@@ -4,7 +4,7 @@
 use needs::{Lack, Need, need};
 
 use crate::support::ktap::{Line, print_counts, results};
-use crate::support::{Called, binderperf};
+use crate::support::{Called, Folder, binderperf};
 
 /// Sections that take little time.
 const ITEMS: &str = "OPN-0,IOC-0,WR-0,OBJ-,POL-03,EXT-07";
@@ -13,19 +13,13 @@ const ITEMS: &str = "OPN-0,IOC-0,WR-0,OBJ-,POL-03,EXT-07";
 /// anyway.
 const DIFFER: [&str; 5] = ["OPN-03", "OPN-05", "OPN-07", "OPN-08", "OBJ-13"];
 
-/// A directory for the broker that nobody else uses; the last broker leaves it empty.
-fn folder(name: &str) -> String {
-    std::env::temp_dir().join(format!("supervised-{name}-{}", std::process::id())).display().to_string()
-}
-
 /// Runs this program's `words` under supervision.
 fn supervised(name: &str, words: &[&str]) -> Result<Called, Lack> {
-    let (folder, program) = (folder(name), env!("CARGO_BIN_EXE_binderperf"));
-    let mut all = vec!["shim", "--supervise", "--context-dir", &folder, "--", program];
+    let (folder, program) = (Folder::new(name), env!("CARGO_BIN_EXE_binderperf"));
+    let directory = folder.path("broker");
+    let mut all = vec!["shim", "--supervise", "--context-dir", &directory, "--", program];
     all.extend(words);
     let called = binderperf(&all);
-    // An empty directory may be there already.
-    let _ = std::fs::remove_dir_all(&folder);
     Need::Supervision.met_if(!called.stderr.contains("cannot supervise"), &called.stderr)?;
     Ok(called)
 }
@@ -50,9 +44,20 @@ fn a_supervised_program_cannot_supervise_another() {
     let called = need!(supervised("usable", &["--version"]));
     called.ended(0);
     let program = env!("CARGO_BIN_EXE_binderperf");
-    let folder = folder("nested");
-    let words =
-        ["shim", "--supervise", "--context-dir", &folder, "--", program, "shim", "--supervise", "--", "true"];
+    let folder = Folder::new("nested");
+    let directory = folder.path("broker");
+    let words = [
+        "shim",
+        "--supervise",
+        "--context-dir",
+        &directory,
+        "--",
+        program,
+        "shim",
+        "--supervise",
+        "--",
+        "true",
+    ];
     let called = binderperf(&words).ended(3);
     assert!(called.stderr.contains("itself"), "{}", called.stderr);
 }

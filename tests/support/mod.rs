@@ -6,12 +6,12 @@ pub(crate) mod ktap;
 pub(crate) mod names;
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use needs::{Lack, Need};
+use sys::private_folder::PrivateFolder;
 
 /// The built program.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_binderperf");
@@ -341,36 +341,25 @@ pub(crate) fn servers_end_with(words: &[&str], name: &str) {
 }
 
 /// A folder that goes away with the value.
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct Folder(PrivateFolder);
 
 impl Folder {
     /// A new one, whose name no other has.
     pub(crate) fn new(name: &str) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("binderperf-test-{name}-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).expect("a folder");
-        Self(path)
+        Self(PrivateFolder::new(name).expect("a folder"))
     }
 
     /// A path in it.
     pub(crate) fn path(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
+        self.0.path().join(name).display().to_string()
     }
 
     /// Writes a file; returns its path.
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> String {
-        let path = self.0.join(name);
+        let path = self.0.path().join(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         std::fs::write(&path, text).expect("written");
         path.display().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

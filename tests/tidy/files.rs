@@ -34,6 +34,11 @@ fn faults(path: &str, source: &str) -> Vec<String> {
     if let Some(word) = creates.filter(|_| path.starts_with("src/")) {
         faults.push(format!("{path} writes a file with {word}...), use sys::draft, which replaces an older one when it is whole"));
     }
+    // Another user can make it first, and a killed test leaves it for ever.
+    let is_foreseen = |line: &str| line.contains("temp_dir()") && line.contains("process::id()");
+    if source.lines().any(is_foreseen) && !["/examples/", "/tidy/"].iter().any(|word| path.contains(word)) {
+        faults.push(format!("{path} names a temporary file by its process, use sys::private_folder"));
+    }
     let is_root = path.ends_with("src/lib.rs") || path == "src/main.rs";
     let forbids = source.lines().any(|line| line == "#![forbid(unsafe_code)]");
     let may_be_unsafe = ["crates/sys/src/lib.rs", "crates/preload/src/lib.rs"].contains(&path);
@@ -68,6 +73,11 @@ fn a_careless_file_is_noticed() {
         ("crates/vm/src/x/mod.rs", "//! X.\n", "is named mod.rs"),
         ("src/x.rs", "//! X.\nlet thread = std::thread::spawn(work);\n", "without a name"),
         ("src/x.rs", "//! X.\nstd::fs::write(path, text)?;\n", "use sys::draft"),
+        (
+            "crates/x/tests/y.rs",
+            "//! X.\nlet path = std::env::temp_dir().join(format!(\"y-{}\", std::process::id()));\n",
+            "by its process",
+        ),
         ("crates/preload/src/calls.rs", "//! X.\nunsafe { call() };\n", "has unsafe code"),
         ("crates/bench/src/lib.rs", "//! X.\n// #![forbid(unsafe_code)]\n", "does not forbid"),
     ] {

@@ -78,7 +78,7 @@ fn service(process: &Process) -> Outcome {
     let services = Services::wait(process, PATIENCE)?;
     if role.as_deref() == Some("store") {
         let path = std::env::temp_dir().join(format!("binder-example-{}", std::process::id()));
-        let file = File::create(&path)?;
+        let file = File::create_new(&path)?;
         std::fs::remove_file(path)?;
         return Ok(services.add(STORE, &process.publish(store::Served(Store(file))))?);
     }

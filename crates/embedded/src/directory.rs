@@ -216,50 +216,55 @@ pub(super) mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use sys::private_folder::PrivateFolder;
 
     /// Generous: no test waits so long.
     pub(in super::super) const PATIENCE: Duration = Duration::from_secs(600);
 
     /// A directory for one test, removed on drop.
-    pub(in super::super) struct Folder(pub(in super::super) PathBuf);
+    pub(in super::super) struct Folder {
+        pub(in super::super) path: PathBuf,
+        _private: Option<PrivateFolder>,
+    }
 
     impl Folder {
         pub(in super::super) fn new() -> Self {
-            static MADE: AtomicU32 = AtomicU32::new(0);
-            let number = MADE.fetch_add(1, Ordering::Relaxed);
-            let name = format!("binderperf-test-{}-{number}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            ensure(&path).expect("a directory of our own");
-            Self(path)
+            let private = PrivateFolder::new("test").expect("a directory of our own");
+            Self { path: private.named().to_owned(), _private: Some(private) }
+        }
+
+        /// A directory that somebody else makes.
+        pub(in super::super) fn at(path: PathBuf) -> Self {
+            Self { path, _private: None }
         }
     }
 
     impl Drop for Folder {
         fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
+            let _ = fs::remove_dir_all(&self.path);
         }
     }
 
     #[test]
     fn a_missing_directory_is_made_for_its_user_alone() {
         let folder = Folder::new();
-        let inner = folder.0.join("inner");
+        let inner = folder.path.join("inner");
         ensure(&inner).expect("made");
         ensure(&inner).expect("there");
         assert_eq!(fs::metadata(&inner).expect("there").mode() & 0o7777, 0o700);
-        let text = ensure(&folder.0.join("a/b")).expect_err("no parent").to_string();
+        let text = ensure(&folder.path.join("a/b")).expect_err("no parent").to_string();
         assert!(text.contains("ENOENT") && text.contains("XDG_RUNTIME_DIR"), "{text}");
     }
 
     #[test]
     fn a_directory_too_deep_for_a_socket_is_refused_before_it_is_made() {
         let folder = Folder::new();
-        let rest = |len: usize| len - folder.0.as_os_str().len() - "//broker.sock".len();
-        let longest = folder.0.join("x".repeat(rest(LONGEST)));
+        let rest = |len: usize| len - folder.path.as_os_str().len() - "//broker.sock".len();
+        let longest = folder.path.join("x".repeat(rest(LONGEST)));
         ensure(&longest).expect("just short enough");
         drop(std::os::unix::net::UnixListener::bind(socket(&longest)).expect("the system takes it"));
-        let beyond = folder.0.join("x".repeat(rest(LONGEST + 1)));
+        let beyond = folder.path.join("x".repeat(rest(LONGEST + 1)));
         let text = ensure(&beyond).expect_err("one byte too many").to_string();
         assert!(text.contains("108 bytes") && text.contains("--context-dir"), "{text}");
         assert!(!beyond.exists());
@@ -270,20 +275,20 @@ pub(super) mod tests {
     #[test]
     fn what_others_can_reach_into_is_refused_with_what_to_do() {
         let folder = Folder::new();
-        let inner = folder.0.join("open");
+        let inner = folder.path.join("open");
         fs::create_dir(&inner).expect("made");
         for mode in [0o755, 0o701, 0o770] {
             fs::set_permissions(&inner, fs::Permissions::from_mode(mode)).expect("chmod");
             let text = ensure(&inner).expect_err("open to others").to_string();
             assert!(text.contains(&format!("{mode:04o}")) && text.contains("chmod it to 0700"), "{text}");
         }
-        let file = folder.0.join("file");
+        let file = folder.path.join("file");
         fs::write(&file, "").expect("written");
         assert!(ensure(&file).expect_err("no directory").to_string().contains("something else"));
-        let link = folder.0.join("link");
-        std::os::unix::fs::symlink(&folder.0, &link).expect("linked");
+        let link = folder.path.join("link");
+        std::os::unix::fs::symlink(&folder.path, &link).expect("linked");
         assert!(ensure(&link).is_err(), "a link may point anywhere tomorrow");
-        let found = Found::from(&fs::metadata(&folder.0).expect("there"));
+        let found = Found::from(&fs::metadata(&folder.path).expect("there"));
         let text = judge(found, found.uid + 1).expect_err("somebody else's");
         assert!(text.contains("belongs to user"), "{text}");
     }
@@ -291,7 +296,7 @@ pub(super) mod tests {
     #[test]
     fn one_holds_the_lock_at_a_time_also_when_its_file_was_replaced() {
         let folder = Folder::new();
-        let private = folder.0.join(format!("{PRIVATE}1"));
+        let private = folder.path.join(format!("{PRIVATE}1"));
         let open = ensure(&private).expect("made");
         let held = lock(&open, PATIENCE).expect("free");
         let waiter = {
@@ -307,26 +312,26 @@ pub(super) mod tests {
         drop(held);
         let error = waiter.join().expect("ended").expect_err("nothing left to lock");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
-        let open = ensure(&folder.0).expect("there");
-        fs::write(socket(&folder.0), "").expect("stands for a socket");
+        let open = ensure(&folder.path).expect("there");
+        fs::write(socket(&folder.path), "").expect("stands for a socket");
         let held = lock(&open, PATIENCE).expect("free");
-        leave(&open, &folder.0, own, &held);
-        assert!(socket(&folder.0).exists(), "another broker's");
-        leave(&open, &folder.0, socket_file(&open).expect("there"), &held);
-        assert!(!socket(&folder.0).exists() && folder.0.exists(), "not private");
+        leave(&open, &folder.path, own, &held);
+        assert!(socket(&folder.path).exists(), "another broker's");
+        leave(&open, &folder.path, socket_file(&open).expect("there"), &held);
+        assert!(!socket(&folder.path).exists() && folder.path.exists(), "not private");
     }
 
     #[test]
     fn a_lock_that_is_kept_or_a_link_is_told() {
         let folder = Folder::new();
-        let open = ensure(&folder.0).expect("there");
+        let open = ensure(&folder.path).expect("there");
         let held = lock(&open, PATIENCE).expect("free");
         let text = lock(&open, Duration::ZERO).expect_err("held").to_string();
         assert!(text.contains("another process has held broker.lock"), "{text}");
         drop(held);
-        let target = folder.0.join("target");
-        fs::remove_file(folder.0.join(LOCK)).expect("there");
-        std::os::unix::fs::symlink(&target, folder.0.join(LOCK)).expect("linked");
+        let target = folder.path.join("target");
+        fs::remove_file(folder.path.join(LOCK)).expect("there");
+        std::os::unix::fs::symlink(&target, folder.path.join(LOCK)).expect("linked");
         assert!(lock(&open, PATIENCE).is_err() && !target.exists(), "what it leads to is not made");
     }
 
@@ -334,9 +339,9 @@ pub(super) mod tests {
     fn a_path_that_is_no_text_is_refused_before_anything_is_made() {
         use std::os::unix::ffi::OsStrExt;
         let folder = Folder::new();
-        let text = ensure(&folder.0.join(OsStr::from_bytes(b"x\xff"))).expect_err("no text").to_string();
+        let text = ensure(&folder.path.join(OsStr::from_bytes(b"x\xff"))).expect_err("no text").to_string();
         assert!(text.contains("x\\xFF\" cannot be used") && text.contains("must be valid UTF-8"), "{text}");
-        assert_eq!(text.matches(&*folder.0.to_string_lossy()).count(), 1, "{text}");
-        assert_eq!(fs::read_dir(&folder.0).expect("there").count(), 0);
+        assert_eq!(text.matches(&*folder.path.to_string_lossy()).count(), 1, "{text}");
+        assert_eq!(fs::read_dir(&folder.path).expect("there").count(), 0);
     }
 }

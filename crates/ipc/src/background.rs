@@ -291,8 +291,8 @@ mod tests {
 
     #[test]
     fn the_threads_are_written_to_the_groups_and_a_group_that_is_none_is_told() {
-        let folder = std::env::temp_dir().join(format!("ipc-groups-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
+        let private = sys::private_folder::PrivateFolder::new("groups").expect("a folder");
+        let folder = private.path();
         let [foreground, background] = ["foreground", "background"].map(|name| folder.join(name));
         for file in [&foreground, &background] {
             std::fs::write(file, "").expect("a file");
@@ -310,6 +310,5 @@ mod tests {
         assert_eq!((read(&background), read(&foreground)), ("0".to_owned(), "0".to_owned()));
         let error = cgroups(&folder.join("none")).err().expect("not there").to_string();
         assert!(error.contains("none") && error.contains("ENOENT"), "{error}");
-        std::fs::remove_dir_all(&folder).expect("removed");
     }
 }

@@ -186,15 +186,15 @@ pub(crate) fn hashed(path: &Path) -> std::io::Result<(String, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use sys::private_folder::PrivateFolder;
+
     use super::*;
 
-    struct Folder(PathBuf);
+    struct Folder(PrivateFolder);
 
     impl Folder {
         fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("binderperf-{name}-{}", std::process::id()));
-            std::fs::create_dir_all(&path).expect("a folder");
-            Self(path)
+            Self(PrivateFolder::new(name).expect("a folder"))
         }
 
         fn program(&self, name: &str, arch: Arch) -> PathBuf {
@@ -202,16 +202,10 @@ mod tests {
             let mut head = [0; 64];
             head[..5].copy_from_slice(&[0x7f, b'E', b'L', b'F', class]);
             head[18..20].copy_from_slice(&machine.to_le_bytes());
-            let path = self.0.join(name);
+            let path = self.0.path().join(name);
             std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
             std::fs::write(&path, head).expect("written");
             path
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
         }
     }
 
@@ -240,7 +234,7 @@ mod tests {
     fn builds_of_other_architectures_are_found_where_they_are_put() {
         let folder = Folder::new("on-programs");
         let own = folder.program("target/host/release/binderperf", Arch::own().expect("one of them"));
-        let data = Some(folder.0.join("data"));
+        let data = Some(folder.0.path().join("data"));
         let programs = Programs { own: own.clone(), named: None, data };
         let find = |kernel: &str, elf| programs.for_machine(&machine(kernel, None, elf));
         if Arch::own() == Some(Arch::X86) {
@@ -284,7 +278,7 @@ mod tests {
     #[test]
     fn a_hash_is_of_the_content() {
         let folder = Folder::new("on-hash");
-        let path = folder.0.join("a");
+        let path = folder.0.path().join("a");
         std::fs::write(&path, "a").expect("written");
         assert_eq!(hashed(&path).expect("read"), ("af63dc4c8601ec8c".to_owned(), 1));
     }

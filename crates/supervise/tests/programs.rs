@@ -4,7 +4,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -16,26 +16,9 @@ use driver::connection::{Connection, Context, Exchange, OpenOptions};
 use driver::kernel::{KernelConnection, KernelContext};
 use supervise::{Options, SuperviseError};
 use sys::binder_fd::BinderFd;
+use sys::private_folder::PrivateFolder;
 
 const ROLE: &str = "SUPERVISED_ROLE";
-
-/// A directory for a broker, removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("supervised-{name}-{}", std::process::id()));
-        std::fs::create_dir(&path).expect("a folder");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).expect("its owner's");
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Supervisors of one process share the handler that interrupts, and the time of this machine.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -165,69 +148,69 @@ fn garbage() {
 
 #[test]
 fn a_program_killed_in_the_middle_of_a_call_leaves_its_context_free() {
-    let folder = Folder::new("die");
-    let status = need!(run("die", &folder.0));
+    let folder = PrivateFolder::new("die").expect("a folder");
+    let status = need!(run("die", folder.path()));
     assert_eq!(status.signal(), Some(9));
-    assert!(run("manage", &folder.0).expect("as before").success());
+    assert!(run("manage", folder.path()).expect("as before").success());
 }
 
 #[test]
 fn closing_a_copy_wakes_a_thread_that_waits() {
-    let folder = Folder::new("close");
-    let status = need!(run("close", &folder.0));
+    let folder = PrivateFolder::new("close").expect("a folder");
+    let status = need!(run("close", folder.path()));
     assert!(status.success());
 }
 
 #[test]
 fn a_storm_of_children_is_survived() {
-    let folder = Folder::new("storm");
-    let status = need!(run("storm", &folder.0));
+    let folder = PrivateFolder::new("storm").expect("a folder");
+    let status = need!(run("storm", folder.path()));
     assert!(status.success());
 }
 
 #[test]
 fn garbage_is_refused() {
-    let folder = Folder::new("garbage");
-    let status = need!(run("garbage", &folder.0));
+    let folder = PrivateFolder::new("garbage").expect("a folder");
+    let status = need!(run("garbage", folder.path()));
     assert!(status.success());
 }
 
 #[test]
 fn a_supervised_program_cannot_supervise() {
-    let folder = Folder::new("nested");
-    let status = need!(run("nested", &folder.0));
+    let folder = PrivateFolder::new("nested").expect("a folder");
+    let status = need!(run("nested", folder.path()));
     assert!(status.success());
 }
 
 #[test]
 fn a_program_that_raises_its_rights_is_refused_and_a_missing_one_named() {
-    let folder = Folder::new("rights");
-    let program = folder.0.join("raises");
+    let folder = PrivateFolder::new("rights").expect("a folder");
+    let program = folder.path().join("raises");
     std::fs::copy("/bin/true", &program).expect("a copy");
     let given = std::os::unix::fs::chown(&program, Some(1), None);
     need!(given.map_err(|error| Need::OtherUser.lacks(format_args!("no file can be given away: {error}"))));
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).expect("a mode");
-    let result = need!(supervise(Command::new(&program), &folder.0));
+    let result = need!(supervise(Command::new(&program), folder.path()));
     let error = result.expect_err("it would run with the wrong rights").to_string();
     assert!(error.contains("set-user-ID"), "{error}");
-    let result = need!(supervise(Command::new("/nonexistent/program"), &folder.0));
+    let result = need!(supervise(Command::new("/nonexistent/program"), folder.path()));
     let error = result.expect_err("there is none");
     assert!(matches!(error, SuperviseError::Program { .. }), "{error}");
 }
 
 #[test]
 fn the_status_is_the_programs() {
-    let folder = Folder::new("status");
+    let folder = PrivateFolder::new("status").expect("a folder");
     let shell = |text: &str| {
         let mut command = Command::new("sh");
         command.args(["-c", text]);
         command
     };
-    let result = need!(supervise(shell("exit 7"), &folder.0));
+    let result = need!(supervise(shell("exit 7"), folder.path()));
     assert_eq!(result.expect("it runs").code(), Some(7));
     // What it leaves behind is served until it ends.
-    let left = folder.0.join("left");
+    let left = folder.path().join("left");
     let text = format!("(sleep 0.3; echo > {}) & exit 0", left.display());
-    let status = supervise(shell(&text), &folder.0).expect("as before").expect("it runs");
+    let status = supervise(shell(&text), folder.path()).expect("as before").expect("it runs");
     assert!(status.success() && left.exists());
 }

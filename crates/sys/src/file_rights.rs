@@ -46,7 +46,8 @@ mod tests {
 
     #[test]
     fn rights_of_a_file_are_seen() {
-        let path = std::env::temp_dir().join(format!("binderperf-rights-{}", std::process::id()));
+        let folder = crate::private_folder::PrivateFolder::new("rights").expect("a folder");
+        let path = folder.path().join("file");
         fs::write(&path, "x").expect("written");
         let with = |mode| {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("own file");

@@ -31,15 +31,15 @@ mod tests {
     #[test]
     fn what_is_missing_is_named_with_its_remedy() {
         assert_eq!(missing(), None);
-        let root = std::env::temp_dir().join(format!("binderperf-needs-{}", std::process::id()));
+        let private = crate::private_folder::PrivateFolder::new("needs").expect("a folder");
+        let root = private.path();
         for (path, _, remedy) in NEEDED {
-            let said = missing_in(&root).expect("missing");
+            let said = missing_in(root).expect("missing");
             assert!(said.contains(path) && said.ends_with(remedy), "{said}");
             let there = root.join(&path[1..]);
             std::fs::create_dir_all(there.parent().expect("a folder")).expect("made");
             std::fs::write(there, "").expect("made");
         }
-        assert_eq!(missing_in(&root), None);
-        std::fs::remove_dir_all(root).expect("removed");
+        assert_eq!(missing_in(root), None);
     }
 }

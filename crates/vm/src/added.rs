@@ -91,6 +91,8 @@ pub(super) fn entry(
 
 #[cfg(test)]
 mod tests {
+    use sys::private_folder::PrivateFolder;
+
     use super::*;
 
     #[test]
@@ -110,7 +112,8 @@ mod tests {
 
     #[test]
     fn folders_come_before_what_is_in_them_and_links_stay_links() {
-        let folder = std::env::temp_dir().join(format!("binderperf-added-{}", std::process::id()));
+        let private = PrivateFolder::new("added").expect("a folder");
+        let folder = private.path().join("tree");
         fs::create_dir_all(folder.join("in")).expect("made");
         fs::write(folder.join("in/file"), "content").expect("written");
         let _ = std::os::unix::fs::symlink("in/file", folder.join("link"));

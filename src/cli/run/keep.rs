@@ -304,17 +304,17 @@ mod tests {
     use std::process::Command;
 
     use record::{Class, Miss, Recorder, SavedCall};
+    use sys::private_folder::PrivateFolder;
 
     use super::*;
 
     /// A file system with this room, unmounted at the end; `None`, said so, where this user may not mount one.
-    struct Small(PathBuf);
+    struct Small(PrivateFolder);
 
     impl Small {
         fn new(name: &str, options: &str) -> Option<Self> {
-            let place = std::env::temp_dir().join(format!("binderperf-{name}-{}", std::process::id()));
-            std::fs::create_dir_all(&place).expect("a folder");
-            let mounted = sys::kernel::mount("tmpfs", &place, options);
+            let place = PrivateFolder::new(name).expect("a folder");
+            let mounted = sys::kernel::mount("tmpfs", place.named(), options);
             if let Err(why) = mounted {
                 crate::cli::note(format_args!("SKIPPED: no small file system: {why}\n"));
                 return None;
@@ -325,8 +325,7 @@ mod tests {
 
     impl Drop for Small {
         fn drop(&mut self) {
-            let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-            let _ = std::fs::remove_dir(&self.0);
+            let _ = Command::new("umount").arg("-l").arg(self.0.named()).status();
         }
     }
 
@@ -346,7 +345,7 @@ mod tests {
         let run = with_recording("slow.bptrace");
         let bytes = run.to_json().len();
         let Some(disk) = Small::new("room", &format!("size={}k", bytes / 1024 + 24)) else { return };
-        let out = disk.0.join("out");
+        let out = disk.0.path().join("out");
         let Ok(mut folder) = Folder::make(Some(out.clone())) else { panic!("no folder") };
         std::fs::write(out.join("slow.bptrace"), vec![0; 60_000]).expect("it fits");
         folder.keep("latency-binder", run);
@@ -377,7 +376,7 @@ mod tests {
         let room = second.to_json().len() / 1024;
         // Of two records and two recordings of 60 KB, one record and one recording fit, and a page.
         let Some(disk) = Small::new("worth", &format!("size={}k", room + 60 + 36)) else { return };
-        let out = disk.0.join("out");
+        let out = disk.0.path().join("out");
         let Ok(mut folder) = Folder::make(Some(out.clone())) else { panic!("no folder") };
         std::fs::write(out.join("first.bptrace"), vec![0; 60_000]).expect("it fits");
         folder.keep_first("latency-binder", &first);
@@ -386,8 +385,8 @@ mod tests {
         folder.keep("latency-binder", second.clone());
         assert_eq!(names(&out), ["latency-binder.first.json", "latency-binder.json"].map(str::to_owned)[1..]);
         let elsewhere = Small::new("elsewhere", "size=1m").expect("there was one");
-        std::fs::write(elsewhere.0.join("second.bptrace"), vec![0; 60_000]).expect("it fits");
-        folder.copy(&elsewhere.0, "second.bptrace", Worth::Recording);
+        std::fs::write(elsewhere.0.path().join("second.bptrace"), vec![0; 60_000]).expect("it fits");
+        folder.copy(elsewhere.0.path(), "second.bptrace", Worth::Recording);
         // What was rejected does not push out what counts; the report does push out a recording.
         folder.keep_first("latency-binder", &first);
         assert_eq!(names(&out), ["latency-binder.json", "second.bptrace"]);

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command as Process;
-use std::sync::atomic::{AtomicU32, Ordering};
+
+use sys::private_folder::PrivateFolder;
 
 use super::*;
 
@@ -75,21 +76,14 @@ fn calls(line: &str) -> Vec<Vec<String>> {
         ln() { :; }
         man() { cat > /dev/null; }
         mkdir -p \"$HOME/.config/fish/completions\"\n";
-    static AT: AtomicU32 = AtomicU32::new(0);
-    let place = format!("binderperf-examples-{}-{}", std::process::id(), AT.fetch_add(1, Ordering::Relaxed));
-    let folder = std::env::temp_dir().join(place);
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let private = PrivateFolder::new("examples").expect("a folder");
+    let folder = private.path();
     let log = folder.join("calls");
     let mut shell = Process::new("bash");
-    shell
-        .args(["-c", &format!("{STUBS}{line}")])
-        .current_dir(&folder)
-        .env("HOME", &folder)
-        .env("CALLS", &log);
+    shell.args(["-c", &format!("{STUBS}{line}")]).current_dir(folder).env("HOME", folder).env("CALLS", &log);
     let output = shell.output().expect("bash");
     assert!(output.status.success() && output.stderr.is_empty(), "{line}: {output:?}");
     let text = std::fs::read_to_string(&log).unwrap_or_default();
-    std::fs::remove_dir_all(&folder).expect("removed");
     let words = |call: &str| call.split_terminator('\u{1f}').map(str::to_owned).collect();
     text.split_terminator('\u{1e}').map(words).collect()
 }

@@ -48,7 +48,7 @@ impl Broker {
 
     fn start_with(folder: Folder, hello_patience: Duration) -> Self {
         let (tell, told) = mpsc::channel();
-        let path = folder.0.clone();
+        let path = folder.path.clone();
         let on_thread = move || {
             serve(&path, Lifetime::LastClient, hello_patience, |event| {
                 // A test that has ended does not listen any more.
@@ -82,7 +82,7 @@ struct Tester {
 
 impl Tester {
     fn open(folder: &Folder) -> Self {
-        let (line, mut welcome) = BrokerConnection::open(&folder.0, hello()).expect("joined");
+        let (line, mut welcome) = BrokerConnection::open(&folder.path, hello()).expect("joined");
         let fd = welcome.inbox.descriptor().try_clone_to_owned().expect("dup");
         let again = SealedMemory::map(fd, welcome.inbox.len()).expect("mapped");
         let inbox = Consumer::new(std::mem::replace(&mut welcome.inbox, again)).expect("large enough");
@@ -202,7 +202,7 @@ fn a_transaction_arrives_with_its_descriptors() {
     }
     drop((client, server));
     let folder = broker.ends();
-    assert!(!directory::socket(&folder.0).exists());
+    assert!(!directory::socket(&folder.path).exists());
 }
 
 #[test]
@@ -273,10 +273,10 @@ fn one_who_never_reads_is_dropped_and_nobody_else() {
 fn garbage_ends_its_sender_and_nothing_else() {
     let broker = Broker::start(Folder::new());
     let (bad, mut good) = (Tester::open(&broker.folder), Tester::open(&broker.folder));
-    let raw = seqpacket::connect(&directory::socket(&broker.folder.0), PATIENCE).expect("connected");
+    let raw = seqpacket::connect(&directory::socket(&broker.folder.path), PATIENCE).expect("connected");
     seqpacket::send(raw.as_fd(), b"GET / HTTP/1.1", &[], Wait::No).expect("sent");
     assert!(broker.hears().contains("no hello"));
-    let raw = seqpacket::connect(&directory::socket(&broker.folder.0), PATIENCE).expect("connected");
+    let raw = seqpacket::connect(&directory::socket(&broker.folder.path), PATIENCE).expect("connected");
     seqpacket::send(raw.as_fd(), &[0; 4096], &[], Wait::No).expect("sent");
     assert!(broker.hears().contains("too long"));
     bad.line.send_raw(&[0xff; framing::FRAME]);
@@ -294,7 +294,7 @@ fn garbage_ends_its_sender_and_nothing_else() {
 #[test]
 fn another_version_hears_which() {
     let broker = Broker::start(Folder::new());
-    let raw = seqpacket::connect(&directory::socket(&broker.folder.0), PATIENCE).expect("connected");
+    let raw = seqpacket::connect(&directory::socket(&broker.folder.path), PATIENCE).expect("connected");
     let mut bytes = hello().encode();
     bytes[8] = 99;
     seqpacket::send(raw.as_fd(), &bytes, &[], Wait::No).expect("sent");
@@ -310,10 +310,10 @@ fn another_version_hears_which() {
 fn a_directory_has_one_broker_and_a_dead_ones_socket_is_replaced() {
     let folder = Folder::new();
     // Closing a listener leaves its file behind, as a killed broker does.
-    drop(seqpacket::listen(&directory::socket(&folder.0)).expect("listens"));
+    drop(seqpacket::listen(&directory::socket(&folder.path)).expect("listens"));
     let broker = Broker::start(folder);
     let client = Tester::open(&broker.folder);
-    let error = run(&broker.folder.0, Lifetime::LastClient, |_| {}).expect_err("one is there");
+    let error = run(&broker.folder.path, Lifetime::LastClient, |_| {}).expect_err("one is there");
     assert!(error.to_string().contains("has a broker already"), "{error}");
     drop(client);
     broker.ends();
@@ -323,13 +323,13 @@ fn a_directory_has_one_broker_and_a_dead_ones_socket_is_replaced() {
 fn the_directory_of_an_ended_broker_may_be_gone_or_anothers() {
     let broker = Broker::start(Folder::new());
     let client = Tester::open(&broker.folder);
-    std::fs::remove_dir_all(&broker.folder.0).expect("removed");
-    directory::ensure(&broker.folder.0).expect("another one");
-    let theirs = seqpacket::listen(&directory::socket(&broker.folder.0)).expect("another broker");
+    std::fs::remove_dir_all(&broker.folder.path).expect("removed");
+    directory::ensure(&broker.folder.path).expect("another one");
+    let theirs = seqpacket::listen(&directory::socket(&broker.folder.path)).expect("another broker");
     drop(client);
     let folder = broker.ends();
     assert!(
-        seqpacket::connect(&directory::socket(&folder.0), PATIENCE).is_ok(),
+        seqpacket::connect(&directory::socket(&folder.path), PATIENCE).is_ok(),
         "the other one's socket is left alone"
     );
     drop(theirs);
@@ -343,7 +343,8 @@ fn opening_always_finds_a_broker_while_others_end() {
             let folder = &folder;
             scope.spawn(move || {
                 for round in 0..12 {
-                    let (line, _) = BrokerConnection::open(&folder.0, hello()).expect("a broker, old or new");
+                    let (line, _) =
+                        BrokerConnection::open(&folder.path, hello()).expect("a broker, old or new");
                     assert!(line.is_alive());
                     drop(line);
                     // Around the broker's linger time, so that some attempts meet its end.
@@ -357,11 +358,11 @@ fn opening_always_finds_a_broker_while_others_end() {
 #[test]
 fn a_private_directory_comes_back_for_a_new_client() {
     let folder = Folder::new();
-    let private = Folder(folder.0.join(format!("{}x", directory::PRIVATE)));
+    let private = Folder::at(folder.path.join(format!("{}x", directory::PRIVATE)));
     let broker = Broker::start(private);
     drop(Tester::open(&broker.folder));
     let private = broker.ends();
-    assert!(!private.0.exists(), "nobody misses it");
-    let (line, _) = BrokerConnection::open(&private.0, hello()).expect("another broker");
-    assert!(line.is_alive() && private.0.exists());
+    assert!(!private.path.exists(), "nobody misses it");
+    let (line, _) = BrokerConnection::open(&private.path, hello()).expect("another broker");
+    assert!(line.is_alive() && private.path.exists());
 }

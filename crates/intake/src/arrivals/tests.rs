@@ -3,23 +3,25 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use sys::private_folder::PrivateFolder;
+
 use super::*;
 
 /// A folder with the user's `here` and with `else`, which nothing may change.
-struct Desk(PathBuf);
+struct Desk(PrivateFolder);
 
 impl Desk {
     fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("binderperf-intake-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
+        let private = PrivateFolder::new(name).expect("made");
+        let folder = private.path();
         fs::create_dir_all(folder.join("else")).expect("made");
         fs::write(folder.join("else/kept"), "kept").expect("written");
         fs::create_dir(folder.join("here")).expect("made");
-        Self(folder)
+        Self(private)
     }
 
     fn here(&self, path: &str) -> PathBuf {
-        self.0.join("here").join(path)
+        self.0.path().join("here").join(path)
     }
 
     /// Takes a file into `here`.
@@ -40,14 +42,8 @@ impl Desk {
 
     /// Nothing happened outside.
     fn is_intact(&self) -> bool {
-        fs::read_to_string(self.0.join("else/kept")).is_ok_and(|text| text == "kept")
-            && fs::read_dir(self.0.join("else")).is_ok_and(|entries| entries.count() == 1)
-    }
-}
-
-impl Drop for Desk {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        fs::read_to_string(self.0.path().join("else/kept")).is_ok_and(|text| text == "kept")
+            && fs::read_dir(self.0.path().join("else")).is_ok_and(|entries| entries.count() == 1)
     }
 }
 
@@ -97,8 +93,8 @@ fn names_that_lead_out_or_hide_are_passed_over() {
 #[test]
 fn links_on_the_way_are_not_followed() {
     let desk = Desk::new("links");
-    symlink(desk.0.join("else"), desk.here("way")).expect("a link");
-    symlink(desk.0.join("else/kept"), desk.here("end")).expect("a link");
+    symlink(desk.0.path().join("else"), desk.here("way")).expect("a link");
+    symlink(desk.0.path().join("else/kept"), desk.here("end")).expect("a link");
     let mut arrivals = Arrivals::new(Limits::USUAL);
     let why = desk.take(&mut arrivals, "way/kept", "planted").expect_err("a link");
     assert!(matches!(&why, IntakeError::Here { .. }), "{why}");

@@ -225,9 +225,9 @@ mod tests {
 
     /// What a caller of this uid gets to read.
     fn debug_as(uid: u32) -> Result<String, Status> {
-        let path = std::env::temp_dir().join(format!("ipc-debug-{}-{uid}", std::process::id()));
-        let mut file = File::options().create_new(true).read(true).write(true).open(&path).expect("a file");
-        std::fs::remove_file(&path).expect("removed");
+        let folder = sys::private_folder::PrivateFolder::new("debug").expect("a folder");
+        let path = folder.path().join("file");
+        let mut file = File::options().create_new(true).read(true).write(true).open(path).expect("a file");
         let mut request = HwParcel::new();
         request.write_header(base::DESCRIPTOR);
         let fds = vec![file.try_clone().expect("a copy").into()];

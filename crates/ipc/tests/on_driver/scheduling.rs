@@ -280,7 +280,7 @@ impl Groups {
                 Err(error) => tried.push(format!("{}: {error}", folder.display())),
             }
         }
-        let folder = std::env::temp_dir().join(format!("binderperf-groups-{}", std::process::id()));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("groups");
         let mounted = std::fs::create_dir_all(&folder)
             .and_then(|()| sys::kernel::mount("cgroup2", &folder, ""))
             .and_then(|()| Self::below(&folder, "cgroup.threads"));

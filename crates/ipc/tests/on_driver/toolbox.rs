@@ -103,12 +103,9 @@ pub(crate) fn open_descriptors() -> usize {
 
 /// A file without a name, positioned at its beginning.
 pub(crate) fn nameless_file(content: &str) -> File {
-    static LAST: AtomicI32 = AtomicI32::new(0);
-    let number = LAST.fetch_add(1, Ordering::Relaxed);
-    let path = std::env::temp_dir().join(format!("toolbox-{}-{number}", std::process::id()));
-    let options = File::options().read(true).write(true).create(true).truncate(true).open(&path);
+    let folder = sys::private_folder::PrivateFolder::new("toolbox").expect("a folder");
+    let options = File::options().read(true).write(true).create_new(true).open(folder.path().join("file"));
     let mut file = options.expect("create");
-    std::fs::remove_file(&path).expect("remove");
     file.write_all(content.as_bytes()).expect("write");
     file.rewind().expect("rewind");
     file

@@ -3,7 +3,8 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::sync::atomic::{AtomicU32, Ordering};
+
+use sys::private_folder::PrivateFolder;
 
 use needs::{Lack, Need, need};
 
@@ -14,7 +15,7 @@ const SHELLS: [&[&str]; 3] = [&["sh"], &["mksh"], &["busybox", "sh"]];
 
 /// The other machine's folder, and this one's.
 struct Desk {
-    folder: PathBuf,
+    folder: PrivateFolder,
     out: Vec<u8>,
     err: Vec<u8>,
     notes: Vec<String>,
@@ -23,22 +24,20 @@ struct Desk {
 
 impl Desk {
     fn new() -> Self {
-        static AT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("binderperf-on-{}-{}", std::process::id(), AT.fetch_add(1, Ordering::Relaxed));
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir_all(folder.join("there")).expect("a folder");
+        let folder = PrivateFolder::new("on").expect("a folder");
+        fs::create_dir_all(folder.path().join("there")).expect("a folder");
         Self { folder, out: Vec::new(), err: Vec::new(), notes: Vec::new(), is_read: true }
     }
 
     fn program(&self, text: &str) -> PathBuf {
-        let path = self.folder.join("program");
+        let path = self.folder.path().join("program");
         let text = format!("#!/bin/sh\n[ \"$1\" = --version ] && exit 0\n{text}\n");
         fs::write(&path, text).expect("written");
         path
     }
 
     fn device(&self, shell: &'static [&'static str]) -> Device {
-        let there = self.folder.join("there").display().to_string();
+        let there = self.folder.path().join("there").display().to_string();
         let patience = Duration::from_secs(20);
         Device { bases: vec![there], ..Device::new(Link::shell(shell), "a shell".to_owned(), patience) }
     }
@@ -52,8 +51,11 @@ impl Desk {
 
     /// Content of the user's folder on the other machine.
     fn left(&self) -> Vec<String> {
-        let home =
-            fs::read_dir(self.folder.join("there")).expect("there").flatten().next().expect("the home");
+        let home = fs::read_dir(self.folder.path().join("there"))
+            .expect("there")
+            .flatten()
+            .next()
+            .expect("the home");
         let mut names: Vec<String> = fs::read_dir(home.path())
             .expect("listed")
             .flatten()
@@ -61,12 +63,6 @@ impl Desk {
             .collect();
         names.sort();
         names
-    }
-}
-
-impl Drop for Desk {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -83,7 +79,7 @@ impl Sinks for Desk {
         self.notes.push(text.to_owned());
     }
     fn place(&mut self, name: &Name) -> io::Result<Place> {
-        Ok(Place::below(&self.folder.join("here"), name))
+        Ok(Place::below(&self.folder.path().join("here"), name))
     }
 }
 
@@ -104,9 +100,9 @@ fn a_command_runs_with_its_words_and_leaves_its_files() {
         let outcome = desk.run(shell, text, &job).expect("it runs");
         assert_eq!(String::from_utf8_lossy(&desk.out), "<a b><it's><$HOME><*><><x 'y'>", "{shell:?}");
         assert_eq!((outcome.status, &desk.err[..], outcome.full), (7, &b"said\n"[..], None));
-        assert_eq!(fs::read(desk.folder.join("here/deep/er/f i")).expect("fetched"), b"a\0b");
+        assert_eq!(fs::read(desk.folder.path().join("here/deep/er/f i")).expect("fetched"), b"a\0b");
         assert_eq!(outcome.files.len(), 2);
-        assert!(desk.folder.join("here/empty").is_dir());
+        assert!(desk.folder.path().join("here/empty").is_dir());
         let left = desk.left();
         assert!(left.len() == 1 && left[0].starts_with("bin-"), "{left:?}");
         // The program is there, and is not pushed again.
@@ -201,8 +197,8 @@ fn nobody_who_reads_stops_the_command() {
 #[test]
 fn folders_that_do_not_do_are_named() {
     let mut desk = Desk::new();
-    let missing = desk.folder.join("missing").display().to_string();
-    let there = desk.folder.join("there").display().to_string();
+    let missing = desk.folder.path().join("missing").display().to_string();
+    let there = desk.folder.path().join("there").display().to_string();
     let mut device = Device { bases: vec![missing.clone()], ..desk.device(&["sh"]) };
     let why = device.probe().expect_err("none").to_string();
     assert!(why.contains(&missing), "{why}");
@@ -227,7 +223,7 @@ fn a_program_that_does_not_run_there_is_told_and_removed() {
     let mut desk = Desk::new();
     let mut device = desk.device(&["sh"]);
     device.probe().expect("there");
-    let program = desk.folder.join("program");
+    let program = desk.folder.path().join("program");
     fs::write(&program, "#!/nonexistent/interpreter\n").expect("written");
     let why = device.work(&words(&[]), &program, &mut desk).expect_err("no such interpreter");
     assert!(matches!(&why, RemoteError::Refused { code, .. } if code == "exec"), "{why}");
@@ -239,7 +235,7 @@ struct Mounted(PathBuf);
 
 impl Mounted {
     fn new(desk: &Desk, options: &str) -> Result<Self, Lack> {
-        let place = desk.folder.join("there");
+        let place = desk.folder.path().join("there");
         let words = ["-t", "tmpfs", "-o", options, "tmpfs"];
         let mounted = std::process::Command::new("mount").args(words).arg(&place).output().expect("mount");
         let why = String::from_utf8_lossy(&mounted.stderr);
@@ -285,7 +281,7 @@ fn a_folder_without_permission_to_execute_is_told() {
 #[test]
 fn two_desks_at_once_do_not_meet() {
     let shared = Desk::new();
-    let there = shared.folder.join("there").display().to_string();
+    let there = shared.folder.path().join("there").display().to_string();
     let threads: Vec<_> = (0..2)
         .map(|number| {
             let there = there.clone();
@@ -371,7 +367,8 @@ fn a_program_that_leaves_a_server_with_our_pipes_costs_nothing() {
     // As adb does, whose server has the outputs of the call that started it; this one ends when the test's folder has gone.
     const SERVER: &str = "while [ -e there ]; do sleep 0.2; done & exec sh \"$@\"";
     let mut desk = Desk::new();
-    let folder: &'static str = Box::leak(format!("cd {}; {SERVER}", desk.folder.display()).into_boxed_str());
+    let folder: &'static str =
+        Box::leak(format!("cd {}; {SERVER}", desk.folder.path().display()).into_boxed_str());
     let shell: &'static [&'static str] = Box::leak(Box::new(["sh", "-c", folder, "sh"]));
     let begun = Instant::now();
     let outcome = desk.run(shell, "echo out; echo x > f; exit 3", &words(&[])).expect("it runs");
@@ -393,10 +390,10 @@ fn names_that_lead_out_or_hide_are_left_there() {
     let mut desk = Desk::new();
     let text = "echo x > .bashrc; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit; echo x > \"$(printf 'a\\033')\"; echo x > r";
     let outcome = desk.run(&["sh"], text, &words(&[])).expect("it runs");
-    assert_eq!(outcome.files, [desk.folder.join("here/r")]);
+    assert_eq!(outcome.files, [desk.folder.path().join("here/r")]);
     // Two folders, and a file in each of three places.
     assert_eq!(outcome.refused.len(), 5, "{:?}", outcome.refused);
-    assert_eq!(fs::read_dir(desk.folder.join("here")).expect("there").count(), 1);
+    assert_eq!(fs::read_dir(desk.folder.path().join("here")).expect("there").count(), 1);
     assert!(
         desk.notes.iter().any(|note| note.contains(".bashrc") && note.contains("left on")),
         "{:?}",

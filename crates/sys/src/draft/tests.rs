@@ -7,26 +7,25 @@ use std::process::Command;
 use needs::{Lack, Need, need};
 
 use super::*;
+use crate::private_folder::PrivateFolder;
 
 /// A folder of its own, removed on drop; a file system of its own where it was mounted.
-struct Folder(PathBuf);
+struct Folder(PrivateFolder);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("binderperf-draft-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder");
-        Self(folder)
+        Self(PrivateFolder::new(name).expect("a folder"))
     }
 
     /// A file system with this much room.
     fn small(name: &str, options: &str) -> Result<Self, Lack> {
         let place = Self::new(name);
-        crate::kernel::mount("tmpfs", &place.0, options).map_err(|why| Need::Mount.lacks(why))?;
+        crate::kernel::mount("tmpfs", place.0.path(), options).map_err(|why| Need::Mount.lacks(why))?;
         Ok(place)
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.0.path().join(name)
     }
 
     fn old(&self, name: &str) -> PathBuf {
@@ -37,7 +36,7 @@ impl Folder {
 
     /// The names in it, sorted.
     fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).expect("there");
+        let entries = fs::read_dir(self.0.path()).expect("there");
         let mut names: Vec<String> =
             entries.map(|entry| entry.expect("read").file_name().to_string_lossy().into_owned()).collect();
         names.sort();
@@ -47,8 +46,8 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).stderr(std::process::Stdio::null()).status();
-        let _ = fs::remove_dir_all(&self.0);
+        let place = self.0.path();
+        let _ = Command::new("umount").arg("-l").arg(place).stderr(std::process::Stdio::null()).status();
     }
 }
 
@@ -100,7 +99,7 @@ fn mode_links_and_refusals_are_those_of_a_file_that_is_written() {
     assert!(fs::symlink_metadata(&dangling).expect("there").is_symlink(), "it is a link still");
     assert_eq!(fs::metadata(&path).expect("there").mode() & 0o7777, 0o640);
     let errno = |path: &Path| Draft::new(path).expect_err("refused").raw_os_error();
-    assert_eq!(errno(&place.0), Some(EISDIR));
+    assert_eq!(errno(place.0.path()), Some(EISDIR));
     assert_eq!(errno(&place.path("none/r.json")), Some(crate::errno::ENOENT));
     assert_eq!(errno(&place.path("new/")), Some(EISDIR));
     symlink("loop", place.path("loop")).expect("made");
@@ -137,8 +136,8 @@ fn what_a_killed_writer_left_goes_with_the_next_draft() {
     let place = Folder::new("left");
     let path = place.old("r.json");
     // A writer that is alive, and one whose lock went with it.
-    let (alive, hers) = named(&place.0, 0o600).expect("a name");
-    let (dead, left) = named(&place.0, 0o600).expect("a name");
+    let (alive, hers) = named(place.0.path(), 0o600).expect("a name");
+    let (dead, left) = named(place.0.path(), 0o600).expect("a name");
     drop(dead);
     assert_ne!(hers, left);
     write(&path, "new").expect("written");
@@ -219,7 +218,7 @@ fn a_folder_that_takes_no_files_has_its_file_written() {
     assert!(mounted.is_ok_and(|status| status.success()), "mount --bind");
     write(&file, "new").expect("written");
     assert_eq!(text(&path), "new");
-    let readonly = Command::new("mount").args(["-o", "remount,ro"]).arg(&place.0).status();
+    let readonly = Command::new("mount").args(["-o", "remount,ro"]).arg(place.0.path()).status();
     assert!(readonly.is_ok_and(|status| status.success()), "remount,ro");
     let written = write(&file, "newer");
     assert!(written.is_err() || text(&path) == "newer", "{written:?}");

@@ -245,7 +245,7 @@ fn of_many_threads() {
 
 #[test]
 fn three_hundred_thousand_threads_have_room_in_150_mb() {
-    let path = std::env::temp_dir().join(format!("trace-growth-{}", std::process::id()));
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("trace-growth");
     std::fs::write(&path, inputs::threads(300_000)).expect("room");
     let out = std::process::Command::new(std::env::current_exe().expect("this one"))
         .args(["--exact", "of_many_threads", "--ignored", "--nocapture"])

@@ -138,6 +138,8 @@ fn fields(lines: &[&str]) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use sys::private_folder::PrivateFolder;
+
     use super::*;
 
     #[test]
@@ -218,8 +220,8 @@ Components: main
 
     #[test]
     fn a_machine_without_debian_is_told_what_to_do() {
-        let none = std::env::temp_dir().join(format!("binderperf-no-sources-{}", std::process::id()));
-        let error = machine_archive(&none).expect_err("there is not even a folder");
+        let folder = PrivateFolder::new("no-sources").expect("a folder");
+        let error = machine_archive(&folder.path().join("none")).expect_err("there is not even a folder");
         assert!(error.contains("--kernel"), "{error}");
     }
 }

@@ -60,7 +60,7 @@ fn in_a_process_of_its_own() {
     let (mut server, _, mut client) = acquainted(&broker.folder);
     client.transact(&Transaction::call(1), &[]);
     let channel = server.channel();
-    let socket = directory::socket(&broker.folder.0);
+    let socket = directory::socket(&broker.folder.path);
 
     // One descriptor for the socket, none for the broker's end of it.
     let full = leave_free(1);
@@ -95,7 +95,7 @@ fn in_a_process_of_its_own() {
 
     // Opening says what is missing, and works again once there is room.
     let full = leave_free(0);
-    let text = BrokerConnection::open(&broker.folder.0, hello()).expect_err("no descriptor").to_string();
+    let text = BrokerConnection::open(&broker.folder.path, hello()).expect_err("no descriptor").to_string();
     assert!(text.contains("EMFILE"), "{text}");
     drop(full);
     drop(Tester::open(&broker.folder));

@@ -12,7 +12,7 @@ fn one_who_says_nothing_is_dropped_after_its_patience_and_clients_stay() {
     let mut client = Tester::open(&broker.folder);
     let began = Instant::now();
     let raw: Vec<_> = (0..3)
-        .map(|_| seqpacket::connect(&directory::socket(&broker.folder.0), PATIENCE).expect("connected"))
+        .map(|_| seqpacket::connect(&directory::socket(&broker.folder.path), PATIENCE).expect("connected"))
         .collect();
     assert!(broker.hears().contains("said nothing"));
     assert!(began.elapsed() >= patience);
@@ -22,10 +22,10 @@ fn one_who_says_nothing_is_dropped_after_its_patience_and_clients_stay() {
     }
     assert_eq!(client.ask(Request::FreeBuffer { offset: 0 }).0, 0);
     // The others of the same moment are counted, not reported.
-    let raw = seqpacket::connect(&directory::socket(&broker.folder.0), PATIENCE).expect("connected");
+    let raw = seqpacket::connect(&directory::socket(&broker.folder.path), PATIENCE).expect("connected");
     std::thread::sleep(super::super::notices::PAUSE);
     drop(raw);
-    let _again = seqpacket::connect(&directory::socket(&broker.folder.0), PATIENCE).expect("connected");
+    let _again = seqpacket::connect(&directory::socket(&broker.folder.path), PATIENCE).expect("connected");
     assert!(broker.hears().contains("such events before it"));
 }
 
@@ -38,7 +38,7 @@ fn a_hoarder_is_refused_while_others_are_served() {
     let mut client = Tester::open(&broker.folder);
     let mut hoard = Vec::new();
     let error = loop {
-        match BrokerConnection::open(&broker.folder.0, hello()) {
+        match BrokerConnection::open(&broker.folder.path, hello()) {
             Ok(opened) => hoard.push(opened),
             Err(error) => break error.to_string(),
         }
@@ -48,14 +48,14 @@ fn a_hoarder_is_refused_while_others_are_served() {
     assert!(hoard.len() >= 16, "{}", hoard.len());
     let began = Instant::now();
     for _ in 0..1000 {
-        BrokerConnection::open(&broker.folder.0, hello()).expect_err("still full");
+        BrokerConnection::open(&broker.folder.path, hello()).expect_err("still full");
     }
     let most = 5 + began.elapsed().as_secs() as usize;
     assert!(broker.told.try_iter().count() <= most, "one notice per second");
     assert_eq!(client.ask(Request::FreeBuffer { offset: 0 }).0, 0);
     hoard.pop();
     // Noticed by the broker soon.
-    while BrokerConnection::open(&broker.folder.0, hello()).is_err() {
+    while BrokerConnection::open(&broker.folder.path, hello()).is_err() {
         std::thread::yield_now();
     }
 }

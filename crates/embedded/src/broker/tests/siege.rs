@@ -144,10 +144,10 @@ fn besieged(directory: &Path, number: usize, kinds: &[&str]) -> [f64; 3] {
 #[test]
 fn a_neighbour_keeps_its_calls_under_siege() {
     let broker = Broker::start(Folder::new());
-    let pair = neighbours(&broker.folder.0, 0);
+    let pair = neighbours(&broker.folder.path, 0);
     call(&pair);
     let began = Instant::now();
-    let siege = Siege::begin(&broker.folder.0, &KINDS);
+    let siege = Siege::begin(&broker.folder.path, &KINDS);
     let mut notices = 0;
     // Until the siege shows, and then some.
     for calls in 0.. {
@@ -157,7 +157,7 @@ fn a_neighbour_keeps_its_calls_under_siege() {
             break;
         }
     }
-    BrokerConnection::open(&broker.folder.0, hello()).expect("a newcomer is let in");
+    BrokerConnection::open(&broker.folder.path, hello()).expect("a newcomer is let in");
     drop(siege);
     call(&pair);
     notices += broker.told.try_iter().count();
@@ -170,7 +170,7 @@ fn a_neighbour_keeps_its_calls_under_siege() {
 #[ignore = "a rate: make siege"]
 fn a_neighbour_keeps_its_rate_under_siege() {
     let broker = Broker::start(Folder::new());
-    let [before, during, after] = besieged(&broker.folder.0, 0, &KINDS);
+    let [before, during, after] = besieged(&broker.folder.path, 0, &KINDS);
     // The goal is a half; a machine that does other work moves the ratio.
     assert!(during > before.min(after) / 8.0, "{before:.0}/s, {during:.0}/s under siege, then {after:.0}/s");
 }
@@ -179,9 +179,9 @@ fn a_neighbour_keeps_its_rate_under_siege() {
 #[ignore = "a measurement"]
 fn table() {
     let folder = Folder::new();
-    let _anchor = BrokerConnection::open(&folder.0, hello()).expect("a broker");
+    let _anchor = BrokerConnection::open(&folder.path, hello()).expect("a broker");
     for (number, kind) in KINDS.iter().enumerate() {
-        let [before, during, after] = besieged(&folder.0, number, &[kind]);
+        let [before, during, after] = besieged(&folder.path, number, &[kind]);
         println!("| {kind} | {before:.0} | {during:.0} | {after:.0} | {:.2} |", during / before.min(after));
     }
 }

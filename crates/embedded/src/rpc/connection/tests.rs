@@ -12,7 +12,7 @@ fn a_name_no_context_can_have_is_refused() {
     let folder = Folder::new();
     for context in [String::new(), "x".repeat(256)] {
         let error =
-            BrokerConnection::open(&folder.0, Hello { context, ..hello() }).expect_err("no such name");
+            BrokerConnection::open(&folder.path, Hello { context, ..hello() }).expect_err("no such name");
         assert!(error.to_string().contains("1 to 255 bytes"), "{error}");
     }
 }
@@ -20,7 +20,7 @@ fn a_name_no_context_can_have_is_refused() {
 #[test]
 fn whoever_listens_there_and_is_no_broker_is_named_so() {
     let folder = Folder::new();
-    let listener = seqpacket::listen(&directory::socket(&folder.0)).expect("listens");
+    let listener = seqpacket::listen(&directory::socket(&folder.path)).expect("listens");
     let stranger = std::thread::spawn(move || {
         seqpacket::poll(listener.as_fd(), 10_000).expect("poll");
         let client = seqpacket::accept(listener.as_fd()).expect("a client");
@@ -28,7 +28,7 @@ fn whoever_listens_there_and_is_no_broker_is_named_so() {
         seqpacket::recv(client.as_fd(), &mut bytes, &mut Vec::new(), Wait::Forever).expect("hello");
         seqpacket::send(client.as_fd(), b"220 mail", &[], Wait::Forever).expect("sent");
     });
-    let error = BrokerConnection::open(&folder.0, hello()).expect_err("no broker");
+    let error = BrokerConnection::open(&folder.path, hello()).expect_err("no broker");
     assert!(error.to_string().contains("no broker of this program"), "{error}");
     stranger.join().expect("ended");
 }
