@@ -91,7 +91,7 @@ impl BrokerConnection {
         }
         for attempt in 0..TRIES {
             let folder = directory::ensure(directory)?;
-            match Self::join(&folder, directory, &hello) {
+            match Self::join(&folder, directory, &hello, PATIENCE) {
                 Ok(joined) => return Ok(joined),
                 Err(Failed::NoBroker) => start::start(directory).map_err(refused)?,
                 Err(Failed::Ending) => sleep(Duration::from_millis(u64::from(attempt.min(20)))),
@@ -109,15 +109,20 @@ impl BrokerConnection {
         let refused = |why| OpenError::Embedded { directory: directory.to_owned(), why };
         directory::fits(directory).map_err(refused)?;
         let Some(folder) = directory::opened(directory)? else { return Ok(None) };
-        match Self::join(&folder, directory, hello) {
+        match Self::join(&folder, directory, hello, PATIENCE) {
             Ok((line, _)) => Ok(Some(line)),
             Err(Failed::NoBroker | Failed::Ending) => Ok(None),
             Err(Failed::For(why)) => Err(refused(why)),
         }
     }
 
-    fn join(folder: &Folder, directory: &Path, hello: &Hello) -> Result<(Self, Welcome), Failed> {
-        let patience = sys::patience::stretched(PATIENCE);
+    fn join(
+        folder: &Folder,
+        directory: &Path,
+        hello: &Hello,
+        patience: Duration,
+    ) -> Result<(Self, Welcome), Failed> {
+        let patience = sys::patience::stretched(patience);
         let unanswered = || {
             Failed::For(format!("its broker has not answered for {} s; is it stopped?", patience.as_secs()))
         };

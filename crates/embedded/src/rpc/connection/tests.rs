@@ -34,6 +34,16 @@ fn whoever_listens_there_and_is_no_broker_is_named_so() {
 }
 
 #[test]
+fn a_stopped_broker_is_named_so() {
+    let folder = Folder::new();
+    let _listener = seqpacket::listen(&directory::socket(&folder.path)).expect("listens");
+    let open = directory::ensure(&folder.path).expect("there");
+    let joined = BrokerConnection::join(&open, &folder.path, &hello(), Duration::from_millis(10));
+    let Err(Failed::For(why)) = joined else { panic!("nobody answers") };
+    assert!(why.contains("has not answered") && why.contains("is it stopped?"), "{why}");
+}
+
+#[test]
 fn a_broker_of_another_version_is_understood() {
     let refused = Reception::Refused { errno: 71, why: "it speaks version 9, this program 1".into() };
     let text = admitted(&refused.encode(), Vec::new()).expect_err("refused");
