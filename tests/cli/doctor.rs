@@ -7,7 +7,8 @@ use std::path::Path;
 use needs::{Need, need};
 
 use crate::support::{
-    BINARY, Called, Folder, binderperf, call, contents, read, with_full_stdout, with_stdout_unread, words,
+    BINARY, Called, Folder, binderperf, call, contents, read, signal, start, wait_until, with_full_stdout,
+    with_stdout_unread, words,
 };
 use serde_json::Value;
 
@@ -144,6 +145,26 @@ fn a_saved_machine_is_told_of_as_the_machine() {
     }
     assert_eq!(doctor(&["--no-measure", "--save", &to]).code, Some(2), "it is not empty any more");
     assert_eq!(doctor(&["--no-measure", "--save", "/proc/nothing"]).code, Some(4), "it cannot be made");
+}
+
+#[test]
+fn a_killed_command_leaves_no_folder_that_looks_whole() {
+    let folder = Folder::new("doctor-killed");
+    for attempt in 0..5 {
+        let to = folder.path(&format!("{attempt}"));
+        let mut child = start(&["doctor", "--no-measure", "--save", &to]);
+        let begun = || std::fs::read_dir(&to).is_ok_and(|mut entries| entries.next().is_some());
+        wait_until("the first file is there", begun);
+        signal(child.id(), "KILL");
+        child.wait().expect("it ends");
+        let called = doctor(&["--from", &to]);
+        if !Path::new(&to).join("binderperf-snapshot.json").exists() {
+            called.ended(2).complained("a part of a snapshot only");
+        }
+        // The next command begins anew, unless the old one was all but done.
+        let again = doctor(&["--no-measure", "--save", &to]);
+        assert!(again.stderr.contains("files in") || again.stderr.contains("not empty"), "{again}");
+    }
 }
 
 /// With each shell that is here: phones have mksh, Debian dash, routers busybox.

@@ -1,5 +1,6 @@
 //! Copies the files that the probes read into a folder, so that the machine can be examined elsewhere.
 //! Not here: reading such a folder (`snapshot`).
+//! The copies are made in a folder inside it, whose name says until the end that they are a part only.
 //! Data that identifies the owner and is not needed is omitted: host name, other mounts, unrelated modules.
 
 use std::fmt;
@@ -8,9 +9,10 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use driver::Root;
+use sys::private_folder::PrivateFolder;
 
 use super::facts::{self, Facts};
-use super::snapshot::Snapshot;
+use super::snapshot::{PART, Snapshot};
 
 /// Why nothing was saved.
 #[derive(Debug)]
@@ -42,11 +44,24 @@ impl std::error::Error for SaveError {}
 /// # Errors
 /// [`SaveError`].
 pub fn save(snapshot: &Snapshot, folder: &Path) -> Result<usize, SaveError> {
-    fs::create_dir_all(folder).map_err(|error| SaveError::Io(folder.to_owned(), error))?;
-    let mut entries = fs::read_dir(folder).map_err(|error| SaveError::Io(folder.to_owned(), error))?;
-    if entries.next().is_some() {
+    let failed = |error| SaveError::Io(folder.to_owned(), error);
+    fs::create_dir_all(folder).map_err(failed)?;
+    // Removes the part that a killed command left.
+    let part = PrivateFolder::below(folder, PART).map_err(failed)?;
+    if fs::read_dir(folder).map_err(failed)?.count() > 1 {
         return Err(SaveError::NotEmpty(folder.to_owned()));
     }
+    let count = copy(snapshot, part.path())?;
+    for entry in fs::read_dir(part.path()).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        fs::rename(entry.path(), folder.join(entry.file_name())).map_err(failed)?;
+    }
+    part.remove().map_err(failed)?;
+    Ok(count)
+}
+
+/// Copies the files and facts into a folder; returns their number.
+fn copy(snapshot: &Snapshot, folder: &Path) -> Result<usize, SaveError> {
     // Whatever a probe asked for, it will ask for again.
     let _ = super::examine(snapshot);
     let mut facts = Facts { ..snapshot.facts().clone() };

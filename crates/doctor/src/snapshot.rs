@@ -12,7 +12,7 @@ use std::str::FromStr;
 use driver::Root;
 use driver::kernel_config::KernelConfig;
 use driver::root::LONGEST;
-use sys::private_folder::PrivateFolder;
+use sys::private_folder::{self, PrivateFolder};
 
 use super::archive;
 use super::facts::{self, Facts};
@@ -21,6 +21,9 @@ use super::facts::{self, Facts};
 /// says something only if others of it are there.
 const FILE_SYSTEMS: [&str; 6] =
     ["sys/kernel/debug", "sys/kernel/tracing", "sys/fs/cgroup", "sys/devices/system/cpu", "sys", "proc"];
+
+/// Part of the name of the folder in which a snapshot is made, until it is whole.
+pub(super) const PART: &str = "snapshot";
 
 /// A machine's files and facts.
 #[derive(Debug)]
@@ -81,6 +84,8 @@ pub enum SnapshotError {
     Unreadable(PathBuf, io::Error),
     /// It contains neither facts nor a kernel's files.
     NotOne(PathBuf),
+    /// It contains a part of a snapshot.
+    Unfinished(PathBuf),
     /// The facts are malformed.
     BadFacts(PathBuf, String),
 }
@@ -97,6 +102,12 @@ impl fmt::Display for SnapshotError {
                  doctor --save DIR`, or without binderperf: `binderperf doctor --collect | ssh HOST sh > host.tar`",
                 path.display(),
                 facts::FILE
+            ),
+            Self::Unfinished(path) => write!(
+                f,
+                "{} is a part of a snapshot only: `binderperf doctor --save` was killed there, or is at work; remove it, and \
+                 save the machine again",
+                path.display()
             ),
             Self::BadFacts(path, why) => write!(f, "{}: {why}", path.display()),
         }
@@ -123,7 +134,11 @@ impl Snapshot {
             false => Some(archive::unpack(place).map_err(unreadable)?),
         };
         let folder = unpacked.as_ref().map_or(place, PrivateFolder::path);
-        fs::read_dir(folder).map_err(unreadable)?;
+        for entry in fs::read_dir(folder).map_err(unreadable)? {
+            if private_folder::is_named(&entry.map_err(unreadable)?.file_name(), PART) {
+                return Err(SnapshotError::Unfinished(place.to_owned()));
+            }
+        }
         let root = Root::at(folder);
         let bad = |why| SnapshotError::BadFacts(folder.join(facts::FILE), why);
         let facts = match root.bytes(facts::FILE) {

@@ -383,6 +383,8 @@ fn what_is_no_snapshot_is_refused() {
     assert_eq!(snapshot(&machine).release(), "5.10.1", "copied by hand");
     let full = save(&snapshot(&machine), machine.path()).expect_err("not empty").to_string();
     assert!(full.contains("not empty"), "{full}");
+    machine.put("binderperf-snapshot-0123456789abcdef.tmp/proc/version", "Linux version 5.10.1 (x) #1\n");
+    assert!(refused(machine.path()).contains("a part of a snapshot only"), "its writer was killed");
 }
 
 #[test]

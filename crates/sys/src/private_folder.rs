@@ -159,6 +159,12 @@ pub fn sweep(parent: &Path) {
     let _ = Folder::open(parent).map(|parent| remove_left(&parent, LOOKING));
 }
 
+/// Whether a folder of this name was made as one of this kind.
+#[must_use]
+pub fn is_named(name: &OsStr, kind: &str) -> bool {
+    name.to_str().and_then(kind_in) == Some(kind)
+}
+
 /// A path as it can be told: bytes that are no text are escaped.
 #[must_use]
 pub fn shown(path: &Path) -> String {
@@ -205,11 +211,15 @@ fn is_ours_alone(path: &Path) -> bool {
 
 /// Whether an entry has the name of a private folder.
 fn is_meant(entry: &Entry) -> bool {
-    let digits = |name: &str| {
-        let (_, digits) = name.strip_prefix(BEGIN)?.strip_suffix(END)?.rsplit_once('-')?;
-        Some(digits.len() == DIGITS && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')))
-    };
-    entry.may_be_folder && entry.name.to_str().and_then(digits) == Some(true)
+    entry.may_be_folder && entry.name.to_str().and_then(kind_in).is_some()
+}
+
+/// The kind in the name of a private folder.
+fn kind_in(name: &str) -> Option<&str> {
+    let (kind, digits) = name.strip_prefix(BEGIN)?.strip_suffix(END)?.rsplit_once('-')?;
+    let is_ours =
+        digits.len() == DIGITS && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    is_ours.then_some(kind)
 }
 
 fn remove_left(parent: &Folder, limit: Duration) {
