@@ -34,6 +34,28 @@ fn names_of_threads_do_not_steer() {
     is_tame(&binderperf(&["trace", "analyze", &trace]), "\\u001b[2Jow");
 }
 
+/// A name in a binary trace may have any byte but 0.
+#[test]
+fn names_of_threads_begin_no_line() {
+    let folder = Folder::new("forged-line");
+    let mut bytes = std::fs::read(fixture("binder-c.bptrace")).expect("a fixture");
+    let (name, forged) = (b"fifo-caller\0", b"fi\nFORGERY!\0");
+    for at in 0..bytes.len() - name.len() {
+        if bytes[at..].starts_with(name) {
+            bytes[at..at + name.len()].copy_from_slice(forged);
+        }
+    }
+    let trace = folder.write("t.bptrace", bytes);
+    for words in
+        [&["trace", "analyze", &trace][..], &["trace", "info", &trace], &["trace", "compare", &trace, &trace]]
+    {
+        let called = binderperf(words);
+        let begins = |text: &str| text.lines().any(|line| line.starts_with("FORGERY!"));
+        assert!(!begins(&called.stdout) && !begins(&called.stderr), "{called}");
+    }
+    binderperf(&["trace", "analyze", &trace]).printed("fi FORGERY!");
+}
+
 #[test]
 fn a_lava_log_does_not_steer() {
     let folder = Folder::new("hostile-log");

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use units::visible::printable;
+
 /// Reader statistics and problems; complete after the last event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -130,7 +132,7 @@ impl fmt::Display for Problem {
             ProblemKind::StrangeLine => "a line is no event",
             ProblemKind::Unsupported => "not supported",
         };
-        write!(f, "{kind}: {}", self.detail)?;
+        write!(f, "{kind}: {}", printable(&self.detail))?;
         if self.times > 1 { write!(f, " (and {} more)", self.times - 1) } else { Ok(()) }
     }
 }
@@ -143,7 +145,7 @@ mod tests {
     fn problems_are_said_once_and_counted() {
         let mut report = Report { events: 3, ..Report::default() };
         assert!(report.is_whole());
-        report.note(ProblemKind::Corrupt, || "page 3".into());
+        report.note(ProblemKind::Corrupt, || "page\n3".into());
         report.note(ProblemKind::Corrupt, || unreachable!("only the first is described"));
         report.lose(Some(5));
         report.lose(None);

@@ -6,6 +6,8 @@ use crate::hash::FastHash;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use units::visible::printable;
+
 /// Interned name in a reader's [`Names`]. Not comparable between readers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(u32);
@@ -58,7 +60,8 @@ impl Names {
         self.intern_bytes(name.as_bytes())
     }
 
-    /// Interns bytes that may not be UTF-8: replaces invalid sequences and cuts long names.
+    /// Interns bytes that may not be UTF-8: replaces invalid sequences, makes what steers a terminal visible
+    /// ([`printable`]), and cuts long names.
     pub fn intern_bytes(&mut self, name: &[u8]) -> Name {
         let name = &name[..name.len().min(LONGEST)];
         if name.is_empty() {
@@ -71,9 +74,10 @@ impl Names {
         let Some(next) = u32::try_from(self.texts.len()).ok().filter(|_| room) else {
             return Name::NONE;
         };
-        let text: Arc<str> = String::from_utf8_lossy(name).into();
+        // A line feed in a name would begin a line of its own in every text about it.
+        let text: Arc<str> = printable(&String::from_utf8_lossy(name)).into();
         let key = if text.as_bytes() == name { text.clone().into() } else { name.into() };
-        self.bytes += name.len();
+        self.bytes += name.len().max(text.len());
         self.texts.push(text);
         self.by_bytes.insert(key, Name(next));
         Name(next)
@@ -157,6 +161,8 @@ mod tests {
         let two = names.intern_bytes(b"a\xfe");
         assert_ne!(one, two);
         assert_eq!(names.text(one), "a\u{fffd}");
+        let forged = names.intern_bytes(b"a\n0 calls late\x1b[2J");
+        assert_eq!(names.text(forged), "a 0 calls late\\u001b[2J", "a name begins no line");
         let long = names.intern_bytes(&[b'x'; 1000]);
         assert_eq!(names.text(long).len(), LONGEST);
     }

@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, Seek, SeekFrom};
 
+use units::visible::printable;
+
 use super::read::{Extent, Packing};
 use super::{Container, Head, LARGEST_PAGE, MOST_CPUS, OpenError, TracefsText};
 use crate::report::{ProblemKind, Report};
@@ -260,13 +262,13 @@ impl<R: Read + Seek> Dat<R> {
                 let text = String::from_utf8_lossy(data);
                 // `Linux NAME RELEASE ...`, or the release alone.
                 let release = text.trim_end_matches('\0').split(' ').nth(2).unwrap_or(&text).to_owned();
-                self.head.kernel = release.trim_end_matches('\0').to_owned();
+                self.head.kernel = printable(release.trim_end_matches('\0')).into_owned();
             }
             CLOCK => {
                 let text = String::from_utf8_lossy(data);
                 let clock = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
                 if let Some((clock, _)) = clock {
-                    self.head.clock = clock.to_owned();
+                    self.head.clock = printable(clock).into_owned();
                 }
             }
             BUFFER if in_sections => self.buffer(data).ok_or_else(broken)??,
@@ -320,7 +322,7 @@ impl<R: Read + Seek> Dat<R> {
             self.instance(name);
             return Some(Ok(()));
         }
-        self.head.clock = String::from_utf8_lossy(rest.text()?).into_owned();
+        self.head.clock = printable(&String::from_utf8_lossy(rest.text()?)).into_owned();
         self.head.page_size = rest.u32().filter(|size| (16..=LARGEST_PAGE).contains(size))?;
         self.head.cpus = rest.u32().filter(|cpus| *cpus <= MOST_CPUS)?.max(1);
         let flags = match self.bytes(section, 16) {

@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use units::visible::printable;
+
 use crate::cause::SliceName;
 use crate::hash::FastHash;
 
@@ -23,8 +25,9 @@ pub(crate) struct SliceNames {
 }
 
 impl SliceNames {
-    /// The name of this text, added if there is room.
+    /// The name of this text, which becomes one line ([`printable`]), added if there is room.
     pub(super) fn intern(&mut self, text: &str) -> SliceName {
+        let text = printable(&text[..text.floor_char_boundary(LONGEST)]);
         let text = &text[..text.floor_char_boundary(LONGEST)];
         if let Some(known) = self.known.get(text) {
             return *known;
@@ -136,8 +139,12 @@ mod tests {
         let one = names.intern("dequeueBuffer");
         assert_eq!(names.intern("dequeueBuffer"), one);
         assert_eq!((names.text(one), names.text(SliceName::NONE)), ("dequeueBuffer", ""));
-        let long = names.intern(&"ä".repeat(1000));
-        assert_eq!(names.text(long).len(), LONGEST);
+        for long in ["ä", "\u{1b}"] {
+            let long = names.intern(&long.repeat(1000));
+            assert_eq!(names.text(long).len(), LONGEST);
+        }
+        let forged = names.intern("a\n0 calls late");
+        assert_eq!(names.text(forged), "a 0 calls late", "a name begins no line");
         for number in 0..2 * MOST {
             names.intern(&number.to_string());
         }
