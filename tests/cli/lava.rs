@@ -7,7 +7,9 @@ use std::process::Command;
 
 use needs::need;
 
-use crate::support::{Folder, binderperf, contents, read, refused, tool_lava, words};
+use crate::support::{
+    BINARY, Folder, binderperf, command, contents, read, refused, signal, tool_lava, wait_until, words,
+};
 
 /// The matches of LAVA's monitor in a text, by Python's engine: id, result, units and measurement.
 const MONITOR: &str = "import sys, re
@@ -74,6 +76,36 @@ fn a_verdict_that_failed_is_a_failed_case_and_status() {
     called.printed("TEST_CASE_ID=throughput-ping/exit-status RESULT=fail");
     let log = folder.write("other.log", &called.stdout);
     binderperf(&["convert", "--from", "lava-log", &log]).ended(1).printed("FAIL throughput-ping/exit-status");
+}
+
+#[test]
+fn a_killed_case_leaves_nothing_for_long() {
+    let folder = Folder::new("lava-killed");
+    let there = folder.path("");
+    let names = || -> Vec<String> {
+        let entries = fs::read_dir(&there).expect("a folder").flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with("binderperf-lava-")).collect()
+    };
+    let case = |rest: &str| {
+        let line = format!("fleet lava-case -- {rest}");
+        let mut command = command(BINARY, &words(&line));
+        command.current_dir(&there).env("TMPDIR", &there);
+        command
+    };
+    let mut child =
+        case("throughput binder --driver embedded --benchmark_min_time=60s").spawn().expect("it starts");
+    wait_until("it has made its folder", || !names().is_empty());
+    signal(child.id(), "KILL");
+    child.wait().expect("it ends");
+    let left = names();
+    assert!(
+        case("throughput binder --driver embedded --benchmark_filter=/4$ --benchmark_min_time=20x")
+            .status()
+            .expect("it runs")
+            .success()
+    );
+    assert_eq!(names(), Vec::<String>::new(), "{left:?} is removed, and nothing more is left");
 }
 
 #[test]

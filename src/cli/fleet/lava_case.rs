@@ -1,12 +1,11 @@
 //! A command in a LAVA job: it runs, then its results are printed as LAVA's signals and its records as lines of the log.
 //! Not here: the job (`super::lava`), the signals (`record::formats::convert`), the lines (`record::lava`).
 
-use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 
 use clap::Args;
+use sys::private_folder::PrivateFolder;
 
 use crate::cli::convert::as_lava_signals;
 use crate::cli::records::{files_of, is_first, read};
@@ -32,24 +31,25 @@ pub(super) fn run(args: &CaseArgs) -> CommandResult {
     let words = &args.command;
     tree::understood(words).or_exit(exit::USAGE)?;
     let keeps = check(words)?;
-    let folder = PathBuf::from(format!("binderperf-lava-{}", std::process::id()));
-    let made = fs::create_dir_all(&folder);
-    made.map_err(|error| Failure::of_file(exit::UNABLE, "make", &folder, &error))?;
+    let private = PrivateFolder::new("lava").or_exit(exit::UNABLE)?;
+    let folder = private.path();
     let program = std::env::current_exe().or_exit(exit::INTERNAL)?;
     let name = path(words).join("-");
     let mut command = Command::new(program);
     command.args(words);
     match keeps {
-        Keeps::Folder => drop(command.arg("--out").arg(&folder)),
+        Keeps::Folder => drop(command.arg("--out").arg(folder)),
         Keeps::Record => drop(command.arg("--record").arg(folder.join(format!("{name}.json")))),
         Keeps::Nothing => {}
     }
+    // A result that nobody prints any more is of no use.
+    sys::child::die_with_parent(&mut command);
     let ended = command.status().map_err(|error| {
         Failure::new(exit::INTERNAL, format_args!("starting the command: {}", sys::errno::describe(&error)))
     });
-    let text = ended.and_then(|ended| Ok((code(ended), results(&folder)?)));
+    let text = ended.and_then(|ended| Ok((code(ended), results(folder)?)));
     // What is in it has been read or cannot be.
-    let _ = fs::remove_dir_all(&folder);
+    drop(private);
     let (code, text) = text?;
     let result = if code == exit::FINE { "pass" } else { "fail" };
     say(&format!(
