@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn every_command_that_takes_it_says_so() {
-        for path in ["run", "throughput binder", "trace record", "state", "latency sweep"] {
+        for path in ["run", "throughput binder", "trace record", "state", "explain", "latency sweep"] {
             assert!(
                 with_flags(Command::new("x"), path).get_arguments().any(|arg| arg.get_id() == "on"),
                 "{path}"

@@ -24,7 +24,7 @@ fn each(next: &str, rewrite: impl Fn(&str) -> String) -> String {
 }
 
 /// Commands that take `--on`, by their first words; those below them do, too. The longest stand first.
-pub const ON_COMMANDS: [&str; 9] = [
+pub const ON_COMMANDS: [&str; 10] = [
     "trace record",
     "run",
     "throughput",
@@ -34,6 +34,7 @@ pub const ON_COMMANDS: [&str; 9] = [
     "chaos",
     "doctor",
     "state",
+    "explain",
 ];
 
 /// Has a command run on the machine that was measured; others, and what every machine shows, stay as they are.
