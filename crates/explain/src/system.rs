@@ -452,6 +452,8 @@ pub(crate) struct Traced {
     pub(crate) unanswered: Vec<TracedCall>,
     pub(crate) failed: Vec<TracedCall>,
     pub(crate) spam: Vec<trace::verdict::OnewaySpam>,
+    /// Answered calls among the slowest that waited for a free thread, each with these ns of it.
+    pub(crate) starved: Vec<(TracedCall, u64)>,
 }
 
 /// All that the inputs tell.

@@ -132,10 +132,15 @@ fn a_trace_says_which_calls_failed_and_which_nobody_answered() {
 }
 
 #[test]
-fn a_server_that_is_only_slow_gives_no_bad_finding() {
+fn a_call_that_waited_for_a_busy_servers_only_thread_is_a_warning() {
     let report = explained(&["../trace/fixtures/cases/starved.txt"]);
-    assert!(report.findings.is_empty(), "{report}");
-    assert!(report.to_string().starts_with("nothing wrong was found"), "{report}");
+    let pool =
+        with(&report, &["all binder threads of", "200", "a call waited, up to 800 ms", "busy with call 1"]);
+    assert_eq!(
+        (pool.kind, pool.grade, pool.pids.as_slice()),
+        (Kind::StarvedPool, Grade::Warning, &[200][..])
+    );
+    assert_eq!(report.findings.len(), 1, "{report}");
 }
 
 #[test]

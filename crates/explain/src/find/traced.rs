@@ -1,12 +1,16 @@
-//! Calls of traces that failed, or that nobody answered.
+//! Calls of traces that failed, that nobody answered, or that waited for a free thread.
 //! Not here: rebuilding calls, and the sentences about each (`trace::verdict`).
 
-use super::{OLD_MS, VERY_OLD_MS};
+use std::collections::BTreeMap;
+
+use super::{OLD_MS, VERY_OLD_MS, age};
 use crate::finding::{Evidence, Finding, Grade, Kind};
 use crate::system::{System, Traced, TracedCall};
 
 /// Maximum number of calls of one sort that are shown.
 const MOST: usize = 16;
+/// Shortest wait for a free thread that is worth a word, in ns: from here on `libbinder` calls its pool starved.
+const STARVED_NS: u64 = 100_000_000;
 
 pub(super) fn find(system: &System) -> Vec<Finding> {
     system.traces.iter().flat_map(|traced| of_trace(system, traced)).collect()
@@ -53,7 +57,37 @@ fn of_trace(system: &System, traced: &Traced) -> Vec<Finding> {
                 .evidence([Evidence { file: file.clone(), line: 0, text: Some(format!("transaction={}", spam.debug_id)) }]),
         );
     }
+    found.extend(starved(system, &file, traced));
     found
+}
+
+/// Processes whose threads were all busy while answered calls waited.
+fn starved(system: &System, file: &str, traced: &Traced) -> Vec<Finding> {
+    let mut pools: BTreeMap<i32, Vec<&(TracedCall, u64)>> = BTreeMap::new();
+    for waited in traced.starved.iter().filter(|(_, ns)| *ns >= STARVED_NS) {
+        pools.entry(waited.0.server_process).or_default().push(waited);
+    }
+    let finding = |(pid, waits): (i32, Vec<&(TracedCall, u64)>)| {
+        let (call, ns) = waits.iter().max_by_key(|(_, ns)| *ns)?;
+        let calls = if waits.len() == 1 { "a call".to_owned() } else { format!("{} calls", waits.len()) };
+        let what = format!(
+            "all binder threads of {} were busy while {calls} waited, up to {}",
+            system.process(pid),
+            age(ns / 1_000_000)
+        );
+        let evidence =
+            Evidence { file: file.to_owned(), line: 0, text: Some(format!("transaction={}", call.debug_id)) };
+        Some(
+            Finding::new(Grade::Warning, Kind::StarvedPool, format!("{file} pool {pid}"), what)
+                .when(format!("at {:.6} s of the trace", call.begin_ns as f64 / 1e9))
+                .pids([pid])
+                .why(call.verdict.trim().trim_end_matches('.').to_owned())
+                .next("let it have more binder threads, or keep the method shorter that holds them: `binderperf trace analyze` has both calls")
+                .contract(&["LP-04"])
+                .evidence([evidence]),
+        )
+    };
+    pools.into_iter().filter_map(finding).take(MOST).collect()
 }
 
 /// Of a failed call's word: grade and kind, why, what next, item of the contract.

@@ -5,11 +5,12 @@ use std::fmt;
 use std::io::{self, Read, Seek};
 
 use flate2::read::MultiGzDecoder;
+use trace::cause::Label;
 use trace::verdict::{AnalysisOptions, Analyzer};
 use trace::{Archive, Scratch};
 
 use super::Explainer;
-use crate::system::Traced;
+use crate::system::{Traced, TracedCall};
 
 /// Bytes that are looked at to tell what an input is.
 const PREFIX: u64 = 64 << 10;
@@ -17,6 +18,8 @@ const PREFIX: u64 = 64 << 10;
 const TEXT: usize = 4 << 10;
 /// Maximum bytes of packed text that are read.
 const MOST_TEXT: u64 = 8 << 30;
+/// Number of a trace's slowest calls that are looked at.
+const WORST: usize = 256;
 /// Maximum number of archives and packings around one another.
 const DEEPEST: u32 = 3;
 
@@ -128,7 +131,7 @@ impl Explainer {
     }
 
     fn read_trace(&mut self, name: &str, mut reader: trace::Reader<impl Read + Seek>) {
-        let mut analyzer = Analyzer::new(AnalysisOptions::default());
+        let mut analyzer = Analyzer::new(AnalysisOptions { worst: WORST, ..AnalysisOptions::default() });
         while let Some(event) = reader.next() {
             analyzer.take(&event, reader.names());
         }
@@ -141,6 +144,7 @@ impl Explainer {
             unanswered: found.unanswered,
             failed: found.failed,
             spam: found.oneway_spam,
+            starved: found.slow.into_iter().filter_map(waited_for_a_thread).collect(),
         });
     }
 
@@ -181,6 +185,13 @@ impl Explainer {
         }
         if known == 0 { Err(OpenError::Nothing) } else { Ok(()) }
     }
+}
+
+/// A call that waited for a free thread of its server, with the ns of that.
+fn waited_for_a_thread(call: TracedCall) -> Option<(TracedCall, u64)> {
+    let waits = call.reasons.iter().filter(|reason| reason.cause == Label::NoFreeThread);
+    let ns = waits.map(|reason| reason.ns).sum();
+    (ns > 0 && call.outcome == "replied").then_some((call, ns))
 }
 
 /// Whether a file of a bug report can be about Binder: its texts, and those of virtual machines and of the kernel's log.
