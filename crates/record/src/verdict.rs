@@ -1,7 +1,7 @@
 //! Verdicts. Those of Android's tools on a latency test stand here: SYNC, the share of calls that met the deadline,
 //! priority inheritance. Ours hold what was measured against what was promised: [`Verdict`].
 //!
-//! - [`judged`]: the type; [`of_run`]: all tests of a run, with the [`headline`] of a throughput test and what the
+//! - [`judged`]: the type; [`mod@of_run`]: all tests of a run, with the [`headline`] of a throughput test and what the
 //!   [`placement`] of its sides makes of it; [`promise`]: what a driver promises of priorities; [`latency`]: a latency test; [`overload`],
 //!   [`background`]: those experiments; [`lost`]: a run that lost its broker; [`from_host`]: next steps after a guest.
 //!
