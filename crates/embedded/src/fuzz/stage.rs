@@ -119,22 +119,7 @@ impl Pair {
         let node = FlatBinderObject { kind: object::BINDER, binder: 1, cookie: 1, ..Default::default() };
         let payload = Payload { data: node.as_bytes(), offsets: &[0], ..Payload::default() };
         write(&other, |c| c.transaction(to_victim, 1, TransactionFlags::ONEWAY, payload));
-        let call = wait_for(&victim, |item| match item {
-            Return::Transaction(call) => Some(call),
-            _ => None,
-        });
-        let data = victim.lent(call.buffer.0, call.data_size).expect("delivered");
-        let (arrived, _) = FlatBinderObject::read_from_prefix(data).expect("one object");
-        let to_other = Handle(arrived.binder as u32);
-        write(&victim, |c| {
-            c.acquire(to_other);
-            c.free_buffer(call.buffer);
-        });
-        drain(&other);
-        write(&other, |c| {
-            c.increfs_done(NodePtr(1), Cookie(1));
-            c.acquire_done(NodePtr(1), Cookie(1));
-        });
+        let to_other = kept_node(&victim, &other);
         Self { victim, other, to_other, to_victim }
     }
 
@@ -217,6 +202,27 @@ fn take_call(connection: &EmbeddedConnection) -> Option<Delivery> {
         take_fds(connection, call);
     }
     got
+}
+
+/// Takes the oneway call that `other` sent to `victim` with its node 1, and keeps the node; returns its handle.
+pub(super) fn kept_node(victim: &EmbeddedConnection, other: &EmbeddedConnection) -> Handle {
+    let call = wait_for(victim, |item| match item {
+        Return::Transaction(call) => Some(call),
+        _ => None,
+    });
+    let data = victim.lent(call.buffer.0, call.data_size).expect("delivered");
+    let (arrived, _) = FlatBinderObject::read_from_prefix(data).expect("one object");
+    let to_other = Handle(arrived.binder as u32);
+    write(victim, |c| {
+        c.acquire(to_other);
+        c.free_buffer(call.buffer);
+    });
+    drain(other);
+    write(other, |c| {
+        c.increfs_done(NodePtr(1), Cookie(1));
+        c.acquire_done(NodePtr(1), Cookie(1));
+    });
+    to_other
 }
 
 /// Reads until an accepted return arrives.

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use abi::codes::object;
 use abi::layout::FlatBinderObject;
-use abi::{Cookie, Handle, NodePtr, Payload, Return, TransactionFlags};
+use abi::{Handle, Payload, TransactionFlags};
 use sys::errno::EMFILE;
 use sys::interrupt::ThreadId;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::IntoBytes;
 
-use super::stage::{Pair, Stage, drain, wait_for, write};
+use super::stage::{Pair, Stage, drain, kept_node, write};
 use crate::program::Program;
 use crate::{EmbeddedConnection, EmbeddedContext, Settings};
 use driver::connection::{Connection, Context, OpenOptions};
@@ -70,22 +70,7 @@ fn visit(context: &EmbeddedContext, victim: EmbeddedConnection) -> Pair {
         c.acquire(to_victim);
         c.transaction(to_victim, 1, TransactionFlags::ONEWAY, payload);
     });
-    let call = wait_for(&victim, |item| match item {
-        Return::Transaction(call) => Some(call),
-        _ => None,
-    });
-    let data = victim.lent(call.buffer.0, call.data_size).expect("delivered");
-    let (arrived, _) = FlatBinderObject::read_from_prefix(data).expect("one object");
-    let to_other = Handle(arrived.binder as u32);
-    write(&victim, |c| {
-        c.acquire(to_other);
-        c.free_buffer(call.buffer);
-    });
-    drain(&other);
-    write(&other, |c| {
-        c.increfs_done(NodePtr(1), Cookie(1));
-        c.acquire_done(NodePtr(1), Cookie(1));
-    });
+    let to_other = kept_node(&victim, &other);
     Pair { victim, other, to_other, to_victim }
 }
 
