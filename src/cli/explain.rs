@@ -207,6 +207,11 @@ fn name_processes(explainer: &mut Explainer, root: &Root) {
     }
 }
 
+/// Why a driver that is there lacks a file, whatever another driver answered.
+fn not_kept(troubles: &[StateError]) -> Option<&StateError> {
+    troubles.iter().find(|trouble| matches!(trouble, StateError::NotKept(_)))
+}
+
 /// What this machine tells now.
 fn here(whose: &Whose) -> Result<Explainer, Failure> {
     let mut explainer = Explainer::new();
@@ -215,13 +220,13 @@ fn here(whose: &Whose) -> Result<Explainer, Failure> {
             Ok(text) => {
                 lines(&mut explainer, which.file_name(), &text);
             }
-            Err(troubles) if matches!(troubles.as_slice(), [StateError::NotKept(_)]) => {
-                explainer.note(troubles[0].to_string());
-            }
-            Err(troubles) => {
-                let all: Vec<String> = troubles.iter().map(ToString::to_string).collect();
-                return Err(Failure::new(exit::UNABLE, all.join("\nbinderperf: ")));
-            }
+            Err(troubles) => match not_kept(&troubles) {
+                Some(why) => explainer.note(why.to_string()),
+                None => {
+                    let all: Vec<String> = troubles.iter().map(ToString::to_string).collect();
+                    return Err(Failure::new(exit::UNABLE, all.join("\nbinderperf: ")));
+                }
+            },
         }
     }
     match doctor::klog::Watch::whole().and_then(doctor::klog::Watch::end) {
@@ -272,5 +277,19 @@ fn shown(args: &ExplainArgs, finding: &Finding) -> Result<String, Failure> {
                 Failure::new(exit::INTERNAL, format_args!("could not write the finding as JSON: {error}"))
             })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_without_the_file_is_one_though_the_other_is_missing() {
+        let nobody = || StateError::NoBroker("/tmp/x".into());
+        let log = StateFile::FailedTransactionLog;
+        let why = [StateError::NotKept(log), nobody()];
+        assert!(not_kept(&why).is_some_and(|why| why.to_string().contains("failed_transaction_log")));
+        assert!(not_kept(&[nobody()]).is_none(), "no driver at all");
     }
 }

@@ -338,6 +338,9 @@ pub(crate) fn next_step(item: &str) -> &'static str {
         "TX-09" | "TX-10" | "TX-11" | "OPN-10" => {
             "look in the log why the called process ended; look the service up again: one that came back is a new object"
         }
+        "TX-18" => {
+            "look in the log why the caller ended; the driver drops the reply, and the service need do nothing"
+        }
         "OPN-09" => "let the receiver map its area before it registers or passes on an object",
         "FRZ-01" | "TX-22" => "find who freezes it (on Android the cached-apps freezer), or call it oneway",
         "BUF-04" => {
