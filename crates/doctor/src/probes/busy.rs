@@ -17,7 +17,7 @@ pub(super) const PROBES: &[Probe] = &[
         looks_at: "load average of the last minute",
         proof: "cat /proc/loadavg; top",
         grounds: Grounds::Measured {
-            effect: "with four busy threads beside it, p99 of ordinary calls on one CPU rose from 0.03 ms to 6.1 ms",
+            effect: "with four busy threads running as well, p99 of ordinary calls on one CPU rose from 0.03 ms to 6.1 ms",
             command: "binderperf latency hwbinder --driver embedded -i 2000 --cpus 0,0 --load cpu:4",
         },
         look: load,

@@ -43,7 +43,7 @@ pub(super) const PROBES: &[Probe] = &[
         proof: "ls -l /proc/self/ns",
         grounds: Grounds::Cited {
             source: "user_namespaces(7); Documentation/admin-guide/binderfs.rst",
-            says: "capabilities hold inside the namespace only; a binderfs has devices of its own",
+            says: "capabilities hold inside the namespace only; a binderfs has its own devices",
         },
         look: namespace,
     },
