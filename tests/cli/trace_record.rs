@@ -293,6 +293,8 @@ fn a_user_without_the_right_is_told() {
     let folder = Folder::new("trace-nobody");
     let program = folder.path("binderperf");
     std::fs::copy(BINARY, &program).expect("room for a copy");
+    let others = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path(""), others).expect("one's own");
     for words in [
         &["trace", "record", "-t", "1", "-o", "/dev/null"][..],
         &["atrace", "-t", "1", "sched"],
