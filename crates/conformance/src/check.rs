@@ -1,4 +1,4 @@
-//! What a test checks step by step, and why it ended early.
+//! Checks that a test makes step by step, and the reason why it ended early.
 //! Not here: what comes of it for the item (`item`).
 
 use std::fmt::Debug;

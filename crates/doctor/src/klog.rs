@@ -137,7 +137,7 @@ impl Watch {
     /// Starts at the oldest message that the kernel has kept.
     ///
     /// # Errors
-    /// As [`Watch::begin`].
+    /// Fails as [`Watch::begin`] does.
     pub fn whole() -> Result<Self, KernelLogError> {
         let log = sys::descriptor::open_nonblocking(Path::new("/dev/kmsg")).map_err(KernelLogError)?;
         Ok(Self { log })

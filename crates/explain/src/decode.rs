@@ -1,4 +1,4 @@
-//! What the driver's words and errnos mean: which checks can have failed, and what to look at.
+//! Meaning of the driver's return words and errnos: the checks that can have failed, and the next step.
 //! Not here: which were seen (`read`), sentences about them (`find`).
 //! Facts: the contract's items that each row names; `binder.c` of Linux 3.18 to 7.2, `thread.rs` and `transaction.rs` of 7.2.
 
@@ -329,7 +329,7 @@ fn fits(item: &str, refusal: &Refusal) -> bool {
     }
 }
 
-/// What to do about a failure, by the item of its likeliest check.
+/// Returns the next step after a failure, by the item of its likeliest check.
 pub(crate) fn next_step(item: &str) -> &'static str {
     match item {
         "TX-07" => {

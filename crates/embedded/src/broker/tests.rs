@@ -321,7 +321,7 @@ fn a_directory_has_one_broker_and_a_dead_ones_socket_is_replaced() {
 
 #[test]
 fn the_directory_of_an_ended_broker_may_be_gone_or_anothers() {
-    // Inside: a private folder that is made anew without its lock is swept by whoever makes the next one.
+    // A subfolder, because a private folder without its lock is removed when another test makes one.
     let outer = Folder::new();
     let broker = Broker::start(Folder::at(outer.path.join("inner")));
     let client = Tester::open(&broker.folder);

@@ -81,7 +81,7 @@ fn headline(system: &System, refusal: &Refusal) -> String {
     format!("the driver refused a {sort} from {who}{whom}{code}{size}: {numbers}")
 }
 
-/// What is known of the receiver's area when there was no room.
+/// Facts about the receiver's area when there was no room.
 fn room(system: &System, refusal: &Refusal) -> Option<String> {
     let (asked, oneway) = match refusal.hint {
         Some(Hint::NoSpace(asked)) => (asked, false),

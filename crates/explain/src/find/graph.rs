@@ -10,7 +10,7 @@ use crate::system::{Call, Dump, Id, System, Thread, Way};
 /// Bits of threads that serve their process's calls: registered, entered.
 const POOL: u32 = 0x3;
 
-/// What a thread waits for.
+/// Target of a thread's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Door {
     /// A thread that serves the call.
@@ -171,7 +171,7 @@ impl<'s> Graph<'s> {
     }
 }
 
-/// Calls that one thread is said to wait for and that nobody has, although its receiver is in the dump.
+/// Calls that a thread waits for by the dump and that no thread or queue of their receiver has, although it is in the dump.
 pub(super) fn torn(dump: &Dump) -> u64 {
     let known: HashSet<i32> = dump.procs.iter().map(|proc| proc.pid).collect();
     let calls = || dump.procs.iter().flat_map(|proc| proc.calls()).filter(|call| !call.oneway && !call.reply);

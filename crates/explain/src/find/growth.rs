@@ -1,4 +1,4 @@
-//! What grew between two dumps of one system: buffers, nodes, references, death notices, with the process and the peer.
+//! Growth between two dumps of one system: buffers, nodes, references, death notices, with the process and the peer.
 //! Facts: contract DBG-02, DBG-05. A number that grows and never shrinks is a leak; two dumps show growth only.
 
 use std::collections::{BTreeMap, HashMap, HashSet};

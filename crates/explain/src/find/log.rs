@@ -1,4 +1,4 @@
-//! What else logs say: broken rules, too many proxies, large and slow calls, missing pages.
+//! Further findings in logs: broken rules, too many proxies, large and slow calls, missing pages.
 //! Not here: refusals (`failures`), deaths (`deaths`), frozen processes (`frozen`), pools (`pools`), spam (`oneway`).
 //! Facts: AOSP: `libbinder` warns of transactions over 200 kB; Android's limit of proxies from one uid is 6000.
 

@@ -308,7 +308,7 @@ causes! {
     Stopped "stopped" "Stopped or traced."
         proof &[SLEEP], else &[], chain Ends, paint Blocked,
         phrase WAITED,
-        advice "Look for a debugger, or whoever sends SIGSTOP.";
+        advice "Look for a debugger, or for the process that sends SIGSTOP.";
     Stolen "cpu_stolen"
         "The CPU executed nothing of its own past a due interrupt: a hypervisor or the firmware had it, or the kernel kept interrupts off."
         proof &[&[Switches, Interrupts]], else ACTS, chain Ends, paint Blocked,

@@ -120,7 +120,7 @@ impl<'a> Details<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", from = "String")]
 pub enum InterruptName {
-    /// The softirq of block devices: whoever it wakes waited for a disk.
+    /// The softirq of block devices: the thread that it wakes waited for a disk.
     Disk,
     /// Another one, by its name.
     Named(String),

@@ -126,7 +126,7 @@ fn in_slice(name: &str) -> String {
     asleep("S", &format!("150 1 20 print B|20|{name}"), "", "195 1 20 print E|20")
 }
 
-/// Calls within one another, each 2 ns after the last one, deeper than they are told apart.
+/// Nested calls, each 2 ns after its caller's, more than the model keeps as separate segments.
 fn deep() -> String {
     let down: Vec<String> = (0..20)
         .map(|call| {
