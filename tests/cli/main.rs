@@ -35,6 +35,7 @@ mod on_hostile;
 mod orphans;
 mod others;
 mod overload;
+mod packed;
 mod perfetto;
 mod ping;
 mod rights;

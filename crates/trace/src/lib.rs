@@ -8,6 +8,7 @@ pub mod cause;
 pub mod event;
 mod fields;
 pub mod file;
+mod gunzip;
 mod hash;
 pub mod model;
 mod number;
@@ -24,5 +25,6 @@ mod unpack;
 pub mod verdict;
 
 pub use file::OpenError;
+pub use gunzip::Gunzip;
 pub use open::{Reader, open, open_with};
 pub use unpack::{Archive, Content, Scratch};

@@ -4,13 +4,14 @@
 
 use crate::event::{Event, Names};
 use crate::file::{Container, DAT_MAGIC, Head, MAGIC, OpenError};
+use crate::gunzip::Gunzip;
 use crate::pftrace::{self, PerfettoReader};
 use crate::raw::RawReader;
 use crate::report::{ProblemKind, Report};
 use crate::text::quoted::{Quoted, find_from};
 use crate::text::{TextReader, looks_like_trace};
 use crate::unpack::{self, Scratch, Unpacked};
-use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use flate2::read::ZlibDecoder;
 use std::io::{self, Read, Seek, SeekFrom};
 
 /// Class of the scripts of a page that hold a trace.
@@ -54,7 +55,7 @@ enum Form<R> {
 enum Input<R> {
     Plain(R),
     Zlib(Box<ZlibDecoder<R>>),
-    Gzip(Box<MultiGzDecoder<R>>),
+    Gzip(Box<Gunzip<R>>),
     Quoted(Box<Quoted<R>>),
 }
 
@@ -90,7 +91,7 @@ pub fn open_with<R: Read + Seek>(input: R, scratch: Scratch<'_>) -> Result<Reade
         let content = if start.starts_with(&[0x1f, 0x8b]) {
             match gzipped_text(&start)? {
                 Some(html) => {
-                    let reader = text(Input::Gzip(Box::new(MultiGzDecoder::new(input))), html);
+                    let reader = text(Input::Gzip(Box::new(Gunzip::new(input))), html);
                     return Ok(reader.behind(damages));
                 }
                 None => unpack::gzip(input, scratch)?,
@@ -98,12 +99,23 @@ pub fn open_with<R: Read + Seek>(input: R, scratch: Scratch<'_>) -> Result<Reade
         } else if start.starts_with(b"PK\x03\x04") {
             unpack::zip(input, scratch)?
         } else {
-            return Ok(open_plain(input, &start)?.behind(damages));
+            return match open_plain(input, &start) {
+                Ok(reader) => Ok(reader.behind(damages)),
+                Err(error) => Err(of_part(error, damages)),
+            };
         };
         damages.extend(content.damage);
         input = Unpacked::File(content.file);
     }
     Err(foreign("it is packed again and again"))
+}
+
+/// Why what was unpacked is no trace, if it may be no trace because it is not the whole.
+fn of_part(error: OpenError, mut damages: Vec<String>) -> OpenError {
+    match damages.pop() {
+        Some(damage) => OpenError::Malformed { detail: format!("{damage}; {error}") },
+        None => error,
+    }
 }
 
 /// Beginning of a source, which is then at its begin.
@@ -120,7 +132,7 @@ fn prefix(input: &mut (impl Read + Seek)) -> io::Result<Vec<u8>> {
 fn gzipped_text(start: &[u8]) -> Result<Option<bool>, OpenError> {
     let mut inside = Vec::new();
     // A prefix of a compressed file ends in an error; the bytes before it are used.
-    let _ = MultiGzDecoder::new(start).take(PREFIX).read_to_end(&mut inside);
+    let read = Gunzip::new(start).take(PREFIX).read_to_end(&mut inside);
     let packed = inside.starts_with(&[0x1f, 0x8b]) || inside.starts_with(b"PK\x03\x04");
     let binary =
         inside.starts_with(&MAGIC) || inside.starts_with(&DAT_MAGIC) || pftrace::looks_like_trace(&inside);
@@ -133,7 +145,19 @@ fn gzipped_text(start: &[u8]) -> Result<Option<bool>, OpenError> {
     if packed || binary || (page && !text) {
         return Ok(None);
     }
-    form_of_text(&inside).map(Some)
+    match (form_of_text(&inside), read) {
+        (Ok(html), _) => Ok(Some(html)),
+        // This is all of the file.
+        (Err(_), Err(fault)) if (start.len() as u64) < PREFIX => {
+            let without = match inside.len() {
+                0 => "nothing of it can be unpacked".to_owned(),
+                bytes => format!("the {bytes} bytes that can be unpacked have no event"),
+            };
+            Err(OpenError::Malformed { detail: format!("{fault}, and {without}") })
+        }
+        (Err(_), Ok(0)) => Err(OpenError::Empty),
+        (Err(error), _) => Err(error),
+    }
 }
 
 fn open_plain<R: Read + Seek>(mut input: Unpacked<R>, start: &[u8]) -> Result<Reader<R>, OpenError> {

@@ -8,9 +8,10 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use flate2::CrcReader;
-use flate2::read::{DeflateDecoder, MultiGzDecoder};
+use flate2::read::DeflateDecoder;
 
 use crate::file::OpenError;
+use crate::gunzip::Gunzip;
 
 /// Maximum content: this, and so many times the packed bytes. Traces shrink to a tenth or so.
 const MOST_CONTENT: u64 = 64 << 20;
@@ -73,7 +74,7 @@ pub(crate) fn gzip(mut input: impl Read + Seek, scratch: Scratch<'_>) -> Result<
         }
         _ => error.into(),
     })?;
-    spill(MultiGzDecoder::new(input), packed, file)
+    spill(Gunzip::new(input), packed, file)
 }
 
 fn most_content(packed: u64) -> u64 {
@@ -92,7 +93,7 @@ fn spill(mut content: impl Read, packed: u64, mut file: File) -> Result<Content,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             // What came before is read.
             Err(error) if total > 0 => {
-                damage = Some(format!("what was packed cannot be unpacked behind {total} bytes: {error}"));
+                damage = Some(format!("it was packed, and cannot be unpacked behind {total} bytes: {error}"));
                 break;
             }
             Err(error) => return Err(error.into()),

@@ -4,10 +4,9 @@
 use std::fmt;
 use std::io::{self, Read, Seek};
 
-use flate2::read::MultiGzDecoder;
 use trace::cause::Label;
 use trace::verdict::{AnalysisOptions, Analyzer};
-use trace::{Archive, Scratch};
+use trace::{Archive, Gunzip, Scratch};
 
 use super::Explainer;
 use crate::system::{Traced, TracedCall};
@@ -92,7 +91,7 @@ impl Explainer {
         }
         let packed = start.starts_with(&[0x1f, 0x8b]);
         let is_text =
-            if packed { begins_as_text(MultiGzDecoder::new(&start[..])) } else { begins_as_text(&start[..]) };
+            if packed { begins_as_text(Gunzip::new(&start[..])) } else { begins_as_text(&start[..]) };
         let foreign = match trace::open_with(&mut input, scratch) {
             Ok(reader) => {
                 self.read_trace(name, reader);
@@ -103,7 +102,7 @@ impl Explainer {
         };
         input.rewind()?;
         let known = match packed {
-            true => self.read_part(name, MultiGzDecoder::new(input), MOST_TEXT)?,
+            true => self.read_part(name, Gunzip::new(input), MOST_TEXT)?,
             false => self.read_lines(name, input)?,
         };
         match known {
