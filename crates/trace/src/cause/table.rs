@@ -322,7 +322,7 @@ causes! {
         advice "Record by `binderperf trace record`, whose ticks tell the one from the other.";
     NotShown "not_shown" "The trace does not show it."
         proof &[&[]], else &[], chain Ends, paint Unknown,
-        phrase "the trace does not show what {who} did for {time}|waited {time}: {name}{until}",
+        phrase "the trace does not show {acts} for {time}|waited {time}: {name}{until}",
         advice "Record the events that a warning names.";
 }
 

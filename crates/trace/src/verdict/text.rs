@@ -97,14 +97,14 @@ impl ChainLink {
                 }
                 (Stop::Circle, _) => return format!("waited {time} for one who is already named{doing}"),
                 (Stop::Depth | Stop::Room, Label::NotShown) => {
-                    return format!("did for {time} what is not followed further{doing}");
+                    return format!("is not followed further for {time}{doing}");
                 }
                 (Stop::Depth | Stop::Room, _) => {
                     return format!("waited {time}, which is not followed further{doing}");
                 }
                 (Stop::Gone, _) => return format!("had not begun, or had exited, for {time}"),
                 (Stop::NotShown, Label::NotShown) => {
-                    return format!("did for {time} what the trace does not show{doing}");
+                    return format!("is not shown by the trace for {time}{doing}");
                 }
                 (Stop::NotShown, _) => "; the trace does not show who woke it".to_owned(),
             },
@@ -176,10 +176,14 @@ impl Reason {
 
     fn plain_clause(&self) -> String {
         let ended = |by: &InterruptName| Some(by.to_string());
+        let who =
+            || self.who.as_ref().map_or_else(|| "the call".to_owned(), |who| format!("{} {who}", self.role));
         filled(self.cause.phrase(), &|value| match value {
             "time" => Some(time(self.ns)),
             "name" => Some(self.cause.words()),
-            "who" => Some(self.who.as_ref().map_or("nobody".into(), |who| format!("{} {who}", self.role))),
+            "who" => Some(who()),
+            "acts" if self.who.is_none() => Some("where the call was".to_owned()),
+            "acts" => Some(format!("what {} did", who())),
             "cpus" => Some(self.cpus.iter().map(|cpu| format!("cpu{cpu}")).collect::<Vec<_>>().join(", ")),
             "behind" => Some(tasks(&self.behind)),
             "detail" => self.detail.clone(),

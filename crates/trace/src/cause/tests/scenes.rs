@@ -94,7 +94,7 @@ fn scene(label: Label) -> (String, u64, &'static str) {
         Label::Mutex => (in_slice("Contending for pthread mutex"), 40, "server t20 20 waited 40 ns in a futex until 9 woke it"),
         Label::Io => (asleep("D", "", "190 2 9 blocked 20 io_schedule io", ""), 40, "server t20 20 waited 40 ns for I/O until 9 woke it (io_schedule)"),
         Label::KernelLock => (asleep("D", "150 1 20 lock+ MUTEX", "", "195 1 20 lock-"), 45, "server t20 20 waited 45 ns for a lock of the kernel until 9 woke it (mutex)"),
-        Label::Nested => (deep(), 73, "nobody waited 73 ns: binder"),
+        Label::Nested => (deep(), 73, "the call waited 73 ns: binder"),
         Label::Uninterruptible => (asleep("D", "", "", ""), 40, "server t20 20 waited 40 ns until 9 woke it"),
         Label::ThreadWait => (
             asleep("S", "145 1 20/20 print x", "", "").replace("2 9 waking", "2 9/20 waking"),
@@ -106,7 +106,7 @@ fn scene(label: Label) -> (String, u64, &'static str) {
         Label::Stolen => (silent(), 2_200_000, "server t20 20 had no CPU for 2.20 ms: no event on cpu1 past a due interrupt"),
         Label::Silent => (silent(), 3_000_000, "no event on cpu1 for 3.00 ms: server t20 20 computed, or the CPU was taken from it"),
         Label::NotShown => {
-            ("100 0 10 send 1 20; 150 1 20 recv 1; 190 1 20 reply 2 10 10; 200 0 10 recv 2".to_owned(), 100, "the trace does not show what nobody did for 60 ns")
+            ("100 0 10 send 1 20; 150 1 20 recv 1; 190 1 20 reply 2 10 10; 200 0 10 recv 2".to_owned(), 100, "the trace does not show where the call was for 60 ns")
         }
     };
     let lines = ["START", "REACHED", "REST", "BACK"]

@@ -112,7 +112,7 @@ fn without_an_owners_name_the_sentence_says_who_woke_the_waiter() {
     let chain = "server Binder:20_1 20 waited 44.0 ms for a monitor until Binder:1210_3 1533 woke it, which waited 41.0 ms";
     assert!(analysis.slow[0].verdict.contains(chain), "{}", analysis.slow[0].verdict);
     let stranger = monitor("monitor contention with owner other (77) at x");
-    let words = "held by other 77 in x, which did for 44.0 ms what the trace does not show";
+    let words = "held by other 77 in x, which is not shown by the trace for 44.0 ms";
     assert!(stranger.slow[0].verdict.contains(words), "{}", stranger.slow[0].verdict);
 }
 
