@@ -14,6 +14,7 @@ mod conformance;
 mod convert;
 mod doctor;
 mod explain;
+mod field_cases;
 mod fleet;
 mod folder;
 mod history;
