@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use doctor::{self, Facts, Snapshot, klog};
+use doctor::{self, Facts, Snapshot};
+use host::klog;
 use record::checkup::{Checkup, Verdict};
 use record::render::{self, checkup::text};
 

@@ -229,7 +229,7 @@ fn here(whose: &Whose) -> Result<Explainer, Failure> {
             },
         }
     }
-    match doctor::klog::Watch::whole().and_then(doctor::klog::Watch::end) {
+    match host::klog::Watch::whole().and_then(host::klog::Watch::end) {
         Ok(log) => {
             let text: String = log.complaints.iter().map(|message| format!("{message}\n")).collect();
             lines(&mut explainer, "/dev/kmsg", &text);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bench::latency::Injected;
 use bench::suite::{self, Depth, Experiment, SuiteEnd, SuiteObserver, SuiteOptions, SuitePart};
 use clap::Args;
-use doctor::{self, klog};
+use host::klog;
 use record::checkup::Checkup;
 use record::render::report::{RunProblem, verdicts};
 use record::verdict::Grade;

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use backend::locate::{self, Device, Driver, Wanted};
 use backend::{AnyContext, on_context};
-use doctor::klog;
 use doctor::{Attempt, ContextTried, Tried};
 use driver::{Context, OpenOptions};
 use ftrace::instances::Instance;
 use ftrace::record::perfetto;
 use ftrace::tracefs::Tracefs;
+use host::klog;
 use ipc::Release;
 
 use crate::endpoint::{Endpoint, is_managed};

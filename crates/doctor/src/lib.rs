@@ -13,7 +13,6 @@ mod distribution;
 mod disturbance;
 mod facts;
 mod gather;
-pub mod klog;
 mod measure;
 mod probe;
 mod probes;

@@ -11,6 +11,7 @@ mod device;
 mod driver;
 pub mod evidence;
 mod kernel;
+pub mod klog;
 mod load;
 pub mod parse;
 pub mod realtime;

@@ -4,8 +4,8 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use doctor::klog::{KernelLogError, LogReport};
 use doctor::spoiled;
+use host::klog::{KernelLogError, LogReport};
 use record::Run;
 use record::checkup::Checkup;
 use record::render::report::{Bundle, Entry, RunProblem, RunProblems, html, summary};
