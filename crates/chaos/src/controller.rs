@@ -10,12 +10,14 @@ use backend::AnyContext;
 
 use super::child::{ChildProcess, Heard};
 use super::driver_state::DriverView;
+use super::fault::Fault;
 use super::instance::Instance;
 use super::member::{ChaosRole, MemberOptions};
 use super::messages::{Order, Phase, Report, Target};
 use super::tally::Tally;
 use super::{ChaosError, Options};
 use fastrand::Rng;
+use host::klog::Watch;
 
 /// Failures to keep; the first ones say most.
 const COMPLAINTS: usize = 12;
@@ -29,6 +31,12 @@ const PAUSE: (u64, usize) = (20, 200);
 const VACANCY: usize = 60;
 /// How long to keep receiving after a failure.
 const AFTERMATH: Duration = Duration::from_secs(1);
+
+/// The kernel's log from now on, if the driver is a kernel's and it can be read.
+fn kernel_log(context: &AnyContext, options: &Options) -> Option<Watch> {
+    let log = context.device().and_then(|_| Watch::begin().ok())?;
+    Some(if options.fault == Some(Fault::LogABug) { log.with_planted() } else { log })
+}
 
 /// One member position: a process, or none since the last one was killed.
 struct MemberSlot {
@@ -52,6 +60,8 @@ pub(super) struct Controller<'t> {
     hung: bool,
     leaving: bool,
     pub(super) tally: Tally,
+    /// The kernel's log; `None`: the driver is no kernel's, or the log cannot be read.
+    log: Option<Watch>,
     rng: Rng,
     hear: Receiver<Heard>,
     heard: Sender<Heard>,
@@ -83,6 +93,7 @@ impl<'t> Controller<'t> {
             hung: false,
             leaving: false,
             tally: Tally::default(),
+            log: kernel_log(context, options),
             rng: Rng::with_seed(options.seed),
             hear,
             heard,
@@ -155,6 +166,7 @@ impl<'t> Controller<'t> {
         while Instant::now() < end && self.no_failure() {
             self.heed_signals()?;
             self.listen(Duration::from_millis(10));
+            self.heed_the_kernel();
             if self.options.kill && Instant::now() >= next_kill {
                 self.kill_one();
                 if self.rng.usize(..6) == 0 {
@@ -176,6 +188,14 @@ impl<'t> Controller<'t> {
             self.pause_or_go_on();
         }
         Ok(())
+    }
+
+    /// Counts each fault that the kernel reported of itself as a failure.
+    pub(super) fn heed_the_kernel(&mut self) {
+        let alarms = self.log.as_mut().and_then(|log| log.alarms().ok()).unwrap_or_default();
+        for alarm in alarms {
+            self.complain(format!("the kernel reported a fault of itself: {alarm}"));
+        }
     }
 
     /// Ends the test if a signal asked for it; the processes end with this value.

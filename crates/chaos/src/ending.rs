@@ -35,6 +35,7 @@ impl Controller<'_> {
         });
         let growth_kib = growth.max();
         let note = self.check_account();
+        self.heed_the_kernel();
         if !self.no_failure() {
             return Err(ChaosError::Failed(self.explain()));
         }
@@ -122,6 +123,7 @@ impl Controller<'_> {
             bad.push("the service manager does not end".to_owned());
         }
         bad.into_iter().for_each(|what| self.complain(what));
+        self.heed_the_kernel();
         if self.no_failure() { Ok(()) } else { Err(ChaosError::Failed(std::mem::take(&mut self.complaints))) }
     }
 

@@ -33,6 +33,8 @@ pub enum Fault {
     FalseDeath,
     /// Exits.
     Vanish,
+    /// Writes a line to the kernel's log that reads as a fault of the kernel.
+    LogABug,
 }
 
 impl FromStr for Fault {

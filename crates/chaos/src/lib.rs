@@ -11,7 +11,7 @@
 //! only if the callee was killed; oneway calls of each thread to each object arrive in order, exactly once; objects
 //! have the announced owner, descriptors the announced content; each registered death is reported exactly once if it
 //! happened; at the end no process has more descriptors than at the start, the driver holds no buffer, call,
-//! reference or object, and an embedded driver of the test's own is empty and its broker ends.
+//! reference or object, the kernel reports no fault of itself, and an embedded driver of the test's own is empty and its broker ends.
 //!
 //! Not here: tests of single promises (`conformance`), terminal output.
 #![forbid(unsafe_code)]

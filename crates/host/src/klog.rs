@@ -1,13 +1,15 @@
 //! Kernel log messages written during a run: warnings, and messages of the binder driver.
-//! Not here: the run itself; a guest's boot log (`vm`).
+//! Not here: the run itself; a guest's boot log (`vm`); which messages report a fault of the kernel ([`alarm`]).
 //! Facts: `Documentation/ABI/testing/dev-kmsg`: a record is `PRIORITY,SEQUENCE,USECONDS,FLAGS[,...];TEXT`, then lines
 //! that start with a blank; priority is 8 times the facility plus the level, 4 is a warning; a read returns one
 //! record, or `EPIPE` when records were overwritten. Messages of binder.c begin with `binder`, those of the Rust
 //! driver with `rust_binder`; most have level 6.
 
+mod alarm;
+
 use std::fmt;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 /// A kernel message.
@@ -32,13 +34,18 @@ impl Message {
     /// Parses a record of `/dev/kmsg`; `None` if it is malformed, or not from the kernel.
     #[must_use]
     pub fn parse(record: &str) -> Option<Self> {
+        Self::parse_of(record, false)
+    }
+
+    /// Parses a record, also one from user space if asked for.
+    fn parse_of(record: &str, from_users: bool) -> Option<Self> {
         let (head, rest) = record.split_once(';')?;
         let mut fields = head.split(',');
         let priority: u32 = fields.next()?.parse().ok()?;
         let _sequence: u64 = fields.next()?.parse().ok()?;
         let time_us = fields.next()?.parse().ok()?;
         // Messages from user space have another facility.
-        if priority >> 3 != 0 {
+        if priority >> 3 != 0 && !from_users {
             return None;
         }
         let text = rest.lines().next().unwrap_or_default().to_owned();
@@ -51,6 +58,12 @@ impl Message {
         let start = self.text.trim_start();
         self.level <= WARNING
             || ["binder:", "binder_", "rust_binder"].iter().any(|word| start.starts_with(word))
+    }
+
+    /// Whether the kernel reports a fault of itself: a BUG, a warning with a stack, a report of one of its checkers.
+    #[must_use]
+    pub fn is_alarm(&self) -> bool {
+        alarm::is_alarm(&self.text)
     }
 }
 
@@ -121,6 +134,8 @@ impl std::error::Error for KernelLogError {
 #[derive(Debug)]
 pub struct Watch<R = File> {
     log: R,
+    /// Whether messages from user space count.
+    from_users: bool,
 }
 
 impl Watch {
@@ -131,7 +146,7 @@ impl Watch {
     pub fn begin() -> Result<Self, KernelLogError> {
         let mut log = sys::descriptor::open_nonblocking(Path::new("/dev/kmsg")).map_err(KernelLogError)?;
         log.seek(SeekFrom::End(0)).map_err(KernelLogError)?;
-        Ok(Self { log })
+        Ok(Self { log, from_users: false })
     }
 
     /// Starts at the oldest message that the kernel has kept.
@@ -140,16 +155,32 @@ impl Watch {
     /// Fails as [`Watch::begin`] does.
     pub fn whole() -> Result<Self, KernelLogError> {
         let log = sys::descriptor::open_nonblocking(Path::new("/dev/kmsg")).map_err(KernelLogError)?;
-        Ok(Self { log })
+        Ok(Self { log, from_users: false })
     }
 }
 
 impl<R: Read> Watch<R> {
+    /// Also takes messages that user space wrote, such as [`plant_alarm`]'s.
+    #[must_use]
+    pub fn with_planted(self) -> Self {
+        Self { from_users: true, ..self }
+    }
+
+    /// The faults that the kernel reported of itself since its start, or since this was last asked.
+    ///
+    /// # Errors
+    /// [`KernelLogError`].
+    pub fn alarms(&mut self) -> Result<Vec<Message>, KernelLogError> {
+        let mut alarms = Vec::new();
+        self.each(|message| alarms.extend(Some(message).filter(Message::is_alarm)))?;
+        Ok(alarms)
+    }
+
     /// The messages since its start.
     ///
     /// # Errors
     /// [`KernelLogError`].
-    pub fn end(self) -> Result<LogReport, KernelLogError> {
+    pub fn end(mut self) -> Result<LogReport, KernelLogError> {
         let mut account = LogReport::default();
         account.lost =
             self.each(|message| account.complaints.extend(Some(message).filter(Message::is_complaint)))?;
@@ -160,21 +191,21 @@ impl<R: Read> Watch<R> {
     ///
     /// # Errors
     /// [`KernelLogError`].
-    pub fn texts(self) -> Result<Vec<String>, KernelLogError> {
+    pub fn texts(mut self) -> Result<Vec<String>, KernelLogError> {
         let mut texts = Vec::new();
         self.each(|message| texts.push(message.text))?;
         Ok(texts)
     }
 
     /// Passes each message on; returns whether some are missing.
-    fn each(mut self, mut take: impl FnMut(Message)) -> Result<bool, KernelLogError> {
+    fn each(&mut self, mut take: impl FnMut(Message)) -> Result<bool, KernelLogError> {
         let mut record = vec![0; LONGEST_RECORD];
         let mut lost = false;
         for _ in 0..MOST_RECORDS {
             match self.log.read(&mut record) {
                 Ok(0) => return Ok(lost),
                 Ok(length) => {
-                    Message::parse(&String::from_utf8_lossy(&record[..length]))
+                    Message::parse_of(&String::from_utf8_lossy(&record[..length]), self.from_users)
                         .into_iter()
                         .for_each(&mut take);
                 }
@@ -188,6 +219,17 @@ impl<R: Read> Watch<R> {
         }
         Ok(true)
     }
+}
+
+/// Writes a line to the kernel's log that reads as a fault of the kernel, for tests of those who read it.
+///
+/// # Errors
+/// No such device, or no permission.
+pub fn plant_alarm() -> io::Result<()> {
+    File::options()
+        .write(true)
+        .open("/dev/kmsg")?
+        .write_all(b"<3>BUG planted by a test: Poison overwritten\n")
 }
 
 #[cfg(test)]
@@ -209,7 +251,7 @@ mod tests {
     }
 
     fn account(records: &[&'static str]) -> LogReport {
-        Watch { log: Records(records.iter()) }.end().expect("it can be read")
+        Watch { log: Records(records.iter()), from_users: false }.end().expect("it can be read")
     }
 
     #[test]
@@ -255,6 +297,20 @@ mod tests {
         assert!(lost.lost && !lost.is_clean() && lost.to_string().contains("overwritten"));
         let flood = account(&["4,1,1,-;w"; 30]);
         assert!(flood.to_string().contains("and 10 more"), "{flood}");
+    }
+
+    #[test]
+    fn alarms_are_read_once_each() {
+        let records =
+            ["4,1,1,-;WARNING: at x", "6,2,2,-;fine", "12,3,3,-;BUG planted by a test: Poison overwritten"];
+        let texts = |from_users| {
+            let mut watch = Watch { log: Records(records.iter()), from_users };
+            let alarms = watch.alarms().expect("it can be read");
+            assert_eq!(watch.alarms().expect("it can be read"), [], "they were read");
+            alarms.into_iter().map(|message| message.text).collect::<Vec<_>>()
+        };
+        assert_eq!(texts(false), ["WARNING: at x"]);
+        assert_eq!(texts(true), ["WARNING: at x", "BUG planted by a test: Poison overwritten"]);
     }
 
     #[test]

@@ -33,6 +33,10 @@ impl MemberService {
         if self.member.commits(Fault::Hang) {
             std::thread::sleep(Duration::from_secs(3600));
         }
+        if self.member.commits(Fault::LogABug) {
+            // Where it cannot be written, the test of this fault finds no failure.
+            drop(host::klog::plant_alarm());
+        }
         if self.member.commits(Fault::Vanish) {
             std::process::exit(0);
         }
