@@ -6,7 +6,7 @@ use std::io;
 use std::time::Duration;
 
 use clap::Args;
-use conformance::{self, Drivers, Fault, Item, Ktap, Options, Outcome, Totals};
+use conformance::{self, Drivers, Ended, Fault, Item, Ktap, Options, Outcome, Totals};
 
 use super::driver::DriverArgs;
 use super::terminal;
@@ -30,6 +30,14 @@ pub(crate) struct ConformanceArgs {
     #[arg(long, value_name = "S", default_value_t = 60, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=A_YEAR_S))]
     limit: u64,
 
+    /// Test the items in a random order, the same for each SEED; each must end as it does alone
+    #[arg(long, value_name = "SEED")]
+    shuffle: Option<u64>,
+
+    /// Go on after results that were written before: how many passed, failed, were skipped, differed
+    #[arg(long, value_name = "COUNTS", hide = true)]
+    resume: Option<Totals>,
+
     /// Put faults in front of the driver, to see the tests fail
     #[arg(long, value_name = "FAULTS", value_delimiter = ',', hide = true)]
     inject: Vec<Fault>,
@@ -42,9 +50,25 @@ pub(crate) struct HelperArgs {
     words: Vec<String>,
 }
 
+impl ConformanceArgs {
+    /// The items in the order of the run.
+    pub(crate) fn items(&self) -> Vec<&'static Item> {
+        let mut items = conformance::select(&self.filter);
+        if let Some(seed) = self.shuffle {
+            conformance::shuffle(&mut items, seed);
+        }
+        items
+    }
+
+    /// Whether it only lists the items.
+    pub(crate) fn is_list(&self) -> bool {
+        self.list
+    }
+}
+
 /// Runs the suite.
 pub(crate) fn run(args: &ConformanceArgs) -> CommandResult {
-    let items = conformance::select(&args.filter);
+    let items = args.items();
     if items.is_empty() {
         let why = "in its number or title; see binderperf conformance --list";
         return Err(Failure::new(exit::USAGE, format_args!("no item has {:?} {why}", args.filter)));
@@ -95,7 +119,7 @@ fn listed(item: &Item) -> String {
     format!("{:7} {drivers:5} {}\n", item.id, item.title)
 }
 
-fn test(args: &ConformanceArgs, items: &[&Item]) -> Result<Totals, Stop> {
+fn test(args: &ConformanceArgs, items: &[&'static Item]) -> Result<Totals, Stop> {
     let wanted = args.driver.wanted().or_exit(exit::USAGE)?;
     // Before the first process is started. Without the handlers a signal kills this process, and nothing worse.
     let _ = sys::stop_signal::catch();
@@ -105,7 +129,12 @@ fn test(args: &ConformanceArgs, items: &[&Item]) -> Result<Totals, Stop> {
     evidence.findings.push(format!("why this driver: {}", located.reason));
     conformance::check_unmanaged(&context).or_exit(exit::UNABLE)?;
     let about = context.describe();
-    let mut ktap = Ktap::begin(terminal::own(), items.len(), &about, &evidence)?;
+    evidence.findings.extend(args.shuffle.map(|seed| format!("order of the items: --shuffle {seed}")));
+    let mut ktap = match args.resume {
+        Some(totals) => Ktap::resume(terminal::own(), &evidence, totals),
+        None => Ktap::begin(terminal::own(), items.len(), &about, &evidence)?,
+    };
+    let rest = &items[args.resume.map_or(0, Totals::all).min(items.len())..];
     let mut broken = None;
     let options = Options { faults: args.inject.clone(), limit: Duration::from_secs(args.limit) };
     let mut report = |item: &Item, outcome: &Outcome, notes: &[String]| {
@@ -114,18 +143,20 @@ fn test(args: &ConformanceArgs, items: &[&Item]) -> Result<Totals, Stop> {
         }
         broken.is_none()
     };
-    let stopped = conformance::run(&context, items, &options, &mut report);
+    let ended = conformance::run(&context, rest, &options, &mut report);
     if let Some(error) = broken {
         return Err(error.into());
     }
-    let totals = ktap.end()?;
-    match stopped {
-        Some(signal) => {
-            let why = format!("stopped by {signal}: not all of the {} items were tested", items.len());
-            Err(Failure::new(exit::FAILED, why).into())
-        }
-        None => Ok(totals),
+    if let Ended::Stuck(id) = ended {
+        let why = format!("{id} hangs in the kernel: not all of the {} items were tested", items.len());
+        return Err(Failure::new(exit::FAILED, why).into());
     }
+    let totals = ktap.end()?;
+    if let Ended::Stopped(signal) = ended {
+        let why = format!("stopped by {signal}: not all of the {} items were tested", items.len());
+        return Err(Failure::new(exit::FAILED, why).into());
+    }
+    Ok(totals)
 }
 
 /// Runs a helper.

@@ -2,8 +2,10 @@
 //! Not here: the virtual machine (crate `vm`).
 
 mod profile;
+mod suite;
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -188,15 +190,27 @@ pub(crate) fn run(args: VmArgs) -> CommandResult {
     let _lock = FolderLock::of(out.as_deref())?;
     let mut status_line = StatusLine::new();
     let mut place = out.map(|root| move |name: &Name| Ok(Place::below(&root, name)));
-    let outcome = vm::run(
-        &options,
-        &mut Sinks {
-            stdout: &mut terminal::passed_on(),
-            stderr: &mut terminal::passed_on_error(),
-            place: place.as_mut().map(|place| place as _),
-            progress: &mut |text| status_line.show(text),
+    let mut boot = |options: &Options, stdout: &mut dyn Write| {
+        vm::run(
+            options,
+            &mut Sinks {
+                stdout,
+                stderr: &mut terminal::passed_on_error(),
+                place: place.as_mut().map(|place| place as _),
+                progress: &mut |text| status_line.show(text),
+            },
+        )
+    };
+    let mut stdout = terminal::passed_on();
+    let outcome = match suite::items(&options) {
+        Some(items) => match suite::run(&options, items, &mut stdout, &mut boot) {
+            Ok(suite::End::InGuest(outcome)) => Ok(outcome),
+            Ok(suite::End::Here(status)) => return Ok(status),
+            Err(error) => Err(error),
         },
-    );
+        None => boot(&options, &mut stdout),
+    };
+    drop(stdout);
     status_line.show("");
     match outcome {
         Ok(outcome) => {

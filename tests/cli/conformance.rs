@@ -126,3 +126,17 @@ fn items_can_be_listed_anywhere() {
         called.stdout
     );
 }
+
+#[test]
+fn the_order_of_the_items_changes_no_result() {
+    let filter = "OBJ-0,ID-01,REF-,CTX-,DTH-";
+    let run = |more: &[&str]| {
+        let words = ["conformance", "--driver", "embedded", "--filter", filter];
+        binderperf(&[&words[..], more].concat()).ended(0).stdout
+    };
+    let (in_order, shuffled) = (run(&[]), run(&["--shuffle", "7"]));
+    assert_eq!(results(&shuffled).1, results(&in_order).1);
+    assert!(shuffled.contains("# evidence: order of the items: --shuffle 7\n"), "{shuffled}");
+    let first = |text: &str| text.lines().find(|line| line.starts_with("ok 1 ")).map(str::to_owned);
+    assert_ne!(first(&shuffled), first(&in_order));
+}

@@ -109,3 +109,43 @@ fn a_hanging_driver_does_not_hang_the_suite() {
     );
     called.printed("# WR-04: it did not end within 3s");
 }
+
+#[test]
+fn a_fault_that_the_kernel_reports_fails_the_item_that_ran() {
+    let words = ["--", "conformance", "--inject", "log-a-bug", "--filter", "OPN-01,WR-03"];
+    let called = in_guest(&words).ended(1);
+    let (_, found) = results(&called.stdout);
+    assert_eq!(["OPN-01", "WR-03"].map(|id| found[id].clone()), [Line::NotOk, Line::NotOk]);
+    called.printed("# WR-03: the kernel reported a fault of itself while it ran: ");
+    called.printed("BUG planted by a test: Poison overwritten");
+    let chaos = ["--", "chaos", "--processes", "2", "--seconds", "60", "--inject", "log-a-bug"];
+    let called = in_guest(&chaos).ended(1);
+    called.printed("the kernel reported a fault of itself: ");
+}
+
+#[test]
+fn a_run_goes_on_in_a_new_guest_behind_the_item_that_took_the_old_one_down() {
+    let called =
+        in_guest(&["--", "conformance", "--inject", "panic", "--filter", "OPN-01,DBG-06,WR-03"]).ended(1);
+    let (plan, found) = results(&called.stdout);
+    assert_eq!((plan, found.len()), (3, 3));
+    assert_eq!(["OPN-01", "WR-03"].map(|id| found[id].clone()), [Line::NotOk, Line::NotOk]);
+    assert!(matches!(found["DBG-06"], Line::Skip(_)), "the guest in between ran it: {found:?}");
+    called.printed("# WR-03: while it ran the guest's kernel panicked (sysrq triggered crash)");
+    called.printed("# Totals: pass:0 fail:2 xfail:0 skip:1");
+}
+
+#[test]
+fn the_order_of_the_items_changes_no_result() {
+    let filter = "OBJ-07,OBJ-0,ID-01,REF-,CTX-,DTH-";
+    let called = in_guest(&["--", "conformance", "--driver", "kernel", "--filter", "OBJ-07,ID-01"]).ended(0);
+    assert_eq!(results(&called.stdout).1.len(), 2);
+    let run = |more: &[&str]| {
+        let words = ["--", "conformance", "--driver", "kernel", "--filter", filter];
+        results(&in_guest(&[&words[..], more].concat()).ended(0).stdout).1
+    };
+    let in_order = run(&[]);
+    for seed in ["--shuffle=1", "--shuffle=2"] {
+        assert_eq!(run(&[seed]), in_order, "{seed}");
+    }
+}

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use abi::codes::{bc, br};
 use abi::layout::TransactionData;
@@ -54,6 +54,10 @@ pub enum Fault {
     AlwaysReadable,
     /// Blocks forever in a read without data.
     Hang,
+    /// Writes a line to the kernel's log that reads as a fault of the kernel, once in each process.
+    LogABug,
+    /// Makes the kernel of a guest panic.
+    Panic,
 }
 
 const FAULTS: &[(&str, Fault)] = &[
@@ -75,6 +79,8 @@ const FAULTS: &[(&str, Fault)] = &[
     ("forge-sender", Fault::ForgeSender),
     ("always-readable", Fault::AlwaysReadable),
     ("hang", Fault::Hang),
+    ("log-a-bug", Fault::LogABug),
+    ("panic", Fault::Panic),
 ];
 
 impl FromStr for Fault {
@@ -177,6 +183,11 @@ impl Fault {
     }
 }
 
+/// Whether this machine is a guest of `binderperf vm`.
+fn is_in_guest() -> bool {
+    std::fs::read_to_string("/proc/cmdline").is_ok_and(|line| line.contains("binderperf_guest=1"))
+}
+
 /// A connection with injected faults.
 pub(super) struct FaultyConnection {
     inner: Arc<dyn Probe>,
@@ -209,6 +220,14 @@ impl FaultyConnection {
 
 impl Connection for FaultyConnection {
     fn write_read(&self, exchange: &mut Exchange<'_>) -> io::Result<()> {
+        static LOGGED: Once = Once::new();
+        if self.has(Fault::LogABug) {
+            // Where it cannot be written, the test of this fault finds no failure.
+            LOGGED.call_once(|| drop(host::klog::plant_alarm()));
+        }
+        if self.has(Fault::Panic) && is_in_guest() {
+            std::fs::write("/proc/sysrq-trigger", "c")?;
+        }
         let before = exchange.read_consumed;
         let nice = self.has(Fault::KeepNice).then(|| sys::sched::nice_of(0)).transpose()?;
         let mut result = if self.has(Fault::DropOffsets) {

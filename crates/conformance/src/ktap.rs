@@ -2,7 +2,9 @@
 //! Not here: running the suite (`runner`).
 //! Facts: `Documentation/dev-tools/ktap.rst` of the Linux tree.
 
+use std::fmt;
 use std::io::{self, Write};
+use std::str::FromStr;
 
 use super::item::{Item, Outcome};
 use super::subject::Evidence;
@@ -21,8 +23,29 @@ pub struct Totals {
 }
 
 impl Totals {
-    fn all(self) -> usize {
+    /// Number of items.
+    #[must_use]
+    pub fn all(self) -> usize {
         self.passed + self.failed + self.skipped + self.differing
+    }
+}
+
+/// The counts as one word, which [`FromStr`] reads.
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{},{},{}", self.passed, self.failed, self.skipped, self.differing)
+    }
+}
+
+impl FromStr for Totals {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let counts: Result<Vec<usize>, _> = text.split(',').map(str::parse).collect();
+        match counts.as_deref() {
+            Ok(&[passed, failed, skipped, differing]) => Ok(Self { passed, failed, skipped, differing }),
+            _ => Err("it takes four counts: passed, failed, skipped, differing".to_owned()),
+        }
     }
 }
 
@@ -56,6 +79,54 @@ impl<W: Write> Ktap<W> {
         out.flush()?;
         let about = format!("the {kind}, Linux {release_name}");
         Ok(Self { out, about, totals: Totals::default(), remarks: Vec::new() })
+    }
+
+    /// Goes on after these results, whose lines were written before.
+    pub fn resume(out: W, evidence: &Evidence, totals: Totals) -> Self {
+        let about = format!("the {}, Linux {}", evidence.kind, evidence.release_name);
+        Self { out, about, totals, remarks: Vec::new() }
+    }
+
+    /// Follows results that another process writes, about this driver.
+    pub(super) fn follow(out: W) -> Self {
+        Self { out, about: "a driver".to_owned(), totals: Totals::default(), remarks: Vec::new() }
+    }
+
+    /// Passes a complete line of another process on, and counts it.
+    pub(super) fn pass_on(&mut self, line: &str, differs: bool) -> io::Result<()> {
+        self.out.write_all(line.as_bytes())?;
+        let Totals { passed, failed, skipped, differing } = &mut self.totals;
+        if line.starts_with("not ok ") {
+            *failed += 1;
+        } else if line.starts_with("ok ") {
+            *(match line.contains(" # SKIP ") {
+                true => skipped,
+                false if differs => differing,
+                false => passed,
+            }) += 1;
+        }
+        Ok(())
+    }
+
+    /// Writes a comment.
+    pub(super) fn remark(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.out, "# {}", one_line(text))?;
+        self.out.flush()
+    }
+
+    /// Names the driver that the results are about.
+    pub(super) fn is_about(&mut self, driver: &str) {
+        self.about = format!("the {driver}");
+    }
+
+    /// The counts so far.
+    pub(super) fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Flushes the writer.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 
     /// Writes one item's result, after its diagnostics.
@@ -123,6 +194,13 @@ mod tests {
     use super::super::subject::Kind;
     use super::*;
     use host::Release;
+
+    #[test]
+    fn counts_are_read_back() {
+        let totals = Totals { passed: 3, failed: 1, skipped: 0, differing: 2 };
+        assert_eq!(totals.to_string().parse(), Ok(totals));
+        assert!(["", "1,2,3", "1,2,3,x"].iter().all(|bad| bad.parse::<Totals>().is_err()));
+    }
 
     #[test]
     fn every_outcome_has_its_line() {

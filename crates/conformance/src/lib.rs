@@ -5,7 +5,8 @@
 //! - [`subject`]: the driver under test, and which one it is. - [`prelude`]: what every section uses.
 //! - [`state_text`]: the driver's state files. - [`recorder`]: its trace events.
 //! - [`kit`], [`raw_process`], [`worker`], [`test_manager`], [`helper`], [`remote_process`], [`payload`]: test support.
-//! - [`fault_injection`]: faults that prove the tests can fail. - [`ktap`]: output of results.
+//! - [`fault_injection`]: faults that prove the tests can fail. - [`kernel_log`]: faults that the kernel reports.
+//! - [`ktap`]: output of results; [`follower`] completes it where a guest went down.
 //! - One file per contract section, in the order of [`catalogue`].
 //!
 //! Not here: text and sources of the promises (`contract/*.md`, with the same numbers).
@@ -17,11 +18,13 @@ mod check;
 mod death;
 mod exit;
 mod fault_injection;
+mod follower;
 mod freeze;
 mod helper;
 mod identity;
 mod ioctls;
 mod item;
+mod kernel_log;
 mod kit;
 mod ktap;
 mod libraries;
@@ -55,11 +58,12 @@ mod write_read;
 pub use backend::locate::{Device, Located, Wanted};
 pub use driver::OpenError;
 pub use fault_injection::Fault;
+pub use follower::Follower;
 pub use helper::main as helper_main;
 pub use item::{Drivers, Item, ManagerSlot, Outcome};
 pub use ktap::{Ktap, Totals};
 pub use probe::Probe;
-pub use runner::{Options, check_unmanaged, run};
+pub use runner::{Ended, Options, check_unmanaged, run};
 pub use subject::{Evidence, Kind, Subject, examine};
 
 /// Hidden command that runs the suite's helper processes.
@@ -112,6 +116,11 @@ pub fn select(filter: &str) -> Vec<&'static Item> {
     if filter.is_empty() { catalogue().collect() } else { catalogue().filter(means).collect() }
 }
 
+/// Puts items in a random order, the same for each seed.
+pub fn shuffle(items: &mut [&'static Item], seed: u64) {
+    fastrand::Rng::with_seed(seed).shuffle(items);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,5 +148,17 @@ mod tests {
         assert_eq!(ids("WR-03, OPN-01"), ["OPN-01", "WR-03"]);
         assert!(ids("no such item").is_empty());
         assert_eq!(ids("").len(), catalogue().count());
+    }
+
+    #[test]
+    fn an_order_is_that_of_its_seed() {
+        let ids = |seed| {
+            let mut items = select("");
+            shuffle(&mut items, seed);
+            items.iter().map(|item| item.id).collect::<Vec<_>>()
+        };
+        let sorted = |seed| ids(seed).into_iter().collect::<std::collections::BTreeSet<_>>();
+        assert_eq!(ids(7), ids(7));
+        assert!(ids(7) != ids(8) && sorted(7) == sorted(8) && sorted(7).len() == catalogue().count());
     }
 }

@@ -11,6 +11,7 @@ use procgroup::{Streams, WorkerProcess};
 use super::check::Stop;
 use super::fault_injection::Fault;
 use super::item::{Item, ManagerSlot, Outcome};
+use super::kernel_log::KernelLog;
 use super::kit::Kit;
 use super::subject::Subject;
 use super::test_manager;
@@ -45,19 +46,31 @@ pub fn check_unmanaged(subject: &Subject) -> Result<(), String> {
     }
 }
 
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Every item ran, or `report` asked for the end.
+    Done,
+    /// This signal ended it, without a report of the current item.
+    Stopped(&'static str),
+    /// A process of this item, which was reported, hangs in the kernel and cannot be killed. Nothing that ran after it
+    /// would show the driver as it is.
+    Stuck(&'static str),
+}
+
 /// Runs items in order. `report` gets each outcome with diagnostics and returns whether to continue. A caught
-/// SIGINT or SIGTERM (`sys::stop_signal::catch`) also ends the run, without a report of the current item; returns that
-/// signal.
+/// SIGINT or SIGTERM (`sys::stop_signal::catch`) also ends the run.
 pub fn run(
     subject: &Subject,
-    items: &[&Item],
+    items: &[&'static Item],
     options: &Options,
     report: &mut dyn FnMut(&Item, &Outcome, &[String]) -> bool,
-) -> Option<&'static str> {
+) -> Ended {
     let mut open: Option<test_manager::ManagerThread> = None;
+    let mut log = KernelLog::of(subject, &options.faults);
     for item in items {
         if let Some(signal) = sys::stop_signal::received() {
-            return Some(signal);
+            return Ended::Stopped(signal);
         }
         let mut notes = Vec::new();
         if let Some(mut manager) =
@@ -66,6 +79,10 @@ pub fn run(
         {
             notes.push(format!("the suite's own context manager had ended: {why}"));
         }
+        if let Some(manager) = &open {
+            // What the item before left there, under numbers that this one uses too.
+            notes.extend(manager.forget_all().err().map(|stop| stop.why()));
+        }
         if item.slot == ManagerSlot::TestManager && open.is_none() {
             match test_manager::ManagerThread::new(subject) {
                 Ok(manager) => open = Some(manager),
@@ -73,24 +90,44 @@ pub fn run(
                     if report(item, &Outcome::Failed(stop.why()), &notes) {
                         continue;
                     }
-                    return None;
+                    return Ended::Done;
                 }
             }
         }
-        let (outcome, said) = run_one(subject, item, options);
+        let Run { outcome, notes: said, stuck } = run_one(subject, item, options);
         // A terminal's signal also reaches the item's process, which makes its result meaningless.
         if let Some(signal) = sys::stop_signal::received() {
-            return Some(signal);
+            return Ended::Stopped(signal);
         }
         notes.extend(said);
+        let outcome = log.judge(outcome, &mut notes);
         if !report(item, &outcome, &notes) {
-            return None;
+            return Ended::Done;
+        }
+        if stuck {
+            return Ended::Stuck(item.id);
         }
     }
-    None
+    Ended::Done
 }
 
-fn run_one(subject: &Subject, item: &Item, options: &Options) -> (Outcome, Vec<String>) {
+/// How one item went.
+struct Run {
+    outcome: Outcome,
+    notes: Vec<String>,
+    /// Whether its process hangs in the kernel.
+    stuck: bool,
+}
+
+impl From<Outcome> for Run {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, notes: Vec::new(), stuck: false }
+    }
+}
+
+fn run_one(subject: &Subject, item: &Item, options: &Options) -> Run {
+    /// Time for a killed process to end.
+    const DYING: Duration = Duration::from_secs(10);
     /// Poll interval for stop signals.
     const TICK: Duration = Duration::from_millis(100);
     let own = [HELPER_COMMAND.to_owned(), "item".to_owned(), subject.address(), item.id.to_owned()];
@@ -98,12 +135,20 @@ fn run_one(subject: &Subject, item: &Item, options: &Options) -> (Outcome, Vec<S
     let (title, streams) = (format!("test {}", item.id), Streams::all_heard());
     let process = match WorkerProcess::spawn(Path::new("/proc/self/exe"), &title, &words, streams, None) {
         Ok(process) => process,
-        Err(error) => return (Outcome::Failed(format!("its process did not start: {error}")), Vec::new()),
+        Err(error) => return Outcome::Failed(format!("its process did not start: {error}")).into(),
     };
     let start = Instant::now();
     while process.end_within(TICK).is_none() {
         if sys::patience::is_over(start, options.limit) || sys::stop_signal::received().is_some() {
-            return (Outcome::Failed(format!("it did not end within {:?}", options.limit)), Vec::new());
+            let late = format!("it did not end within {:?}", options.limit);
+            process.kill();
+            if process.end_within(sys::patience::stretched(DYING)).is_some() {
+                return Outcome::Failed(late).into();
+            }
+            // Its drop would wait for the end.
+            std::mem::forget(process);
+            let outcome = Outcome::Failed(format!("{late}, and cannot be killed: it hangs in the kernel"));
+            return Run { stuck: true, ..outcome.into() };
         }
     }
     let mut notes = Vec::new();
@@ -111,7 +156,7 @@ fn run_one(subject: &Subject, item: &Item, options: &Options) -> (Outcome, Vec<S
     // The first lines of a panic suffice; a backtrace would hide the results.
     let complaints = process.complaints();
     notes.extend(complaints.lines().filter(|line| !line.is_empty()).take(4).map(str::to_owned));
-    (outcome, notes)
+    Run { outcome, notes, stuck: false }
 }
 
 /// Derives the outcome from the process's output and exit status.

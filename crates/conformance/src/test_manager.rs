@@ -4,8 +4,8 @@
 //! Not here: a service manager for real clients (`ipc::manager`).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use abi::codes::object;
 use abi::layout::{FlatBinderObject, NodeInfoForRef};
@@ -37,7 +37,14 @@ pub(super) const AS_GIVEN: u64 = u64::MAX;
 struct TestManager {
     process: RawProcess,
     tag: u64,
-    left: BTreeMap<u64, FlatBinderObject>,
+    left: Left,
+}
+
+/// The objects left in the test manager, by their numbers.
+type Left = Arc<Mutex<BTreeMap<u64, FlatBinderObject>>>;
+
+fn locked(left: &Left) -> MutexGuard<'_, BTreeMap<u64, FlatBinderObject>> {
+    left.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Becomes the manager of a context; waits for a former one's release, which is asynchronous (contract EXT-04).
@@ -60,7 +67,11 @@ pub(super) fn become_manager(subject: &Subject) -> Result<Arc<dyn Probe>, Stop> 
 /// # Errors
 /// The driver broke a promise that the manager depends on.
 pub(super) fn serve(connection: Arc<dyn Probe>, tag: u64, stop: &AtomicBool) -> Verdict {
-    let mut manager = TestManager { process: RawProcess::new(connection), tag, left: BTreeMap::new() };
+    serve_with(connection, tag, stop, Left::default())
+}
+
+fn serve_with(connection: Arc<dyn Probe>, tag: u64, stop: &AtomicBool, left: Left) -> Verdict {
+    let mut manager = TestManager { process: RawProcess::new(connection), tag, left };
     manager.process.enter_looper()?;
     while !stop.load(Ordering::Relaxed) {
         // After a signal the read below finds out whether there is work.
@@ -89,12 +100,12 @@ impl TestManager {
         match call.code {
             LEAVE => self.leave(&mut commands, &data),
             FETCH => {
-                if let Some(object) = self.left.get(&number(&data)) {
+                if let Some(object) = locked(&self.left).get(&number(&data)) {
                     (reply, offsets) = (object.as_bytes().to_vec(), &[0]);
                 }
             }
             DROP => {
-                if let Some(object) = self.left.remove(&number(&data)) {
+                if let Some(object) = locked(&self.left).remove(&number(&data)) {
                     count_down(&mut commands, &object);
                 }
             }
@@ -113,7 +124,7 @@ impl TestManager {
     fn leave(&mut self, commands: &mut Commands, data: &[u8]) {
         let Ok((object, rest)) = FlatBinderObject::read_from_prefix(data) else { return };
         count_up(commands, &object);
-        if let Some(former) = self.left.insert(number(rest), object) {
+        if let Some(former) = locked(&self.left).insert(number(rest), object) {
             count_down(commands, &former);
         }
     }
@@ -121,7 +132,7 @@ impl TestManager {
     fn info(&self, data: &[u8]) -> Vec<u8> {
         let Ok((wanted, rest)) = u64::read_from_prefix(data) else { return Vec::new() };
         let Ok((mut info, _)) = NodeInfoForRef::read_from_prefix(rest) else { return Vec::new() };
-        if let Some(object) = self.left.get(&wanted) {
+        if let Some(object) = locked(&self.left).get(&wanted) {
             info.handle = object.binder as u32;
         }
         let (errno, info) = match self.process.conn.node_info_for_ref(info) {
@@ -152,6 +163,8 @@ fn count_down(commands: &mut Commands, object: &FlatBinderObject) {
 /// A test manager on a thread of this process; stopped on drop.
 pub(super) struct ManagerThread {
     stop: Arc<AtomicBool>,
+    connection: Arc<dyn Probe>,
+    left: Left,
     thread: Option<std::thread::JoinHandle<Verdict>>,
 }
 
@@ -163,10 +176,25 @@ impl ManagerThread {
     pub(super) fn new(subject: &Subject) -> Result<Self, Stop> {
         let connection = become_manager(subject)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&stop);
-        let thread = sys::title::thread("test manager", move || serve(connection, 0, &flag));
+        let left = Left::default();
+        let (own, flag, shared) = (Arc::clone(&connection), Arc::clone(&stop), Arc::clone(&left));
+        let thread = sys::title::thread("test manager", move || serve_with(own, 0, &flag, shared));
         let thread = done("starting a thread", thread)?;
-        Ok(Self { stop, thread: Some(thread) })
+        Ok(Self { stop, connection, left, thread: Some(thread) })
+    }
+
+    /// Drops every object left there.
+    ///
+    /// # Errors
+    /// The driver refuses to drop them.
+    pub(super) fn forget_all(&self) -> Verdict {
+        let left = std::mem::take(&mut *locked(&self.left));
+        if left.is_empty() {
+            return Ok(());
+        }
+        let mut commands = Commands::default();
+        left.values().for_each(|object| count_down(&mut commands, object));
+        RawProcess::new(Arc::clone(&self.connection)).write_some(&commands).map(drop)
     }
 
     /// Whether it ended by itself, which means that the driver broke a promise.

@@ -123,6 +123,9 @@ pub enum VmError {
     Lost(String),
 }
 
+/// In the reason of a panic that a fault of QEMU's caused.
+pub(super) const STRAY_BREAKPOINT: &str = "a stray breakpoint";
+
 impl VmError {
     /// Wraps an I/O error on the host.
     pub(super) fn host(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
@@ -134,6 +137,18 @@ impl VmError {
     #[must_use]
     pub fn is_reader_gone(&self) -> bool {
         matches!(self, Self::Output(source) if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// Whether the guest went down, or had to be ended, while its command ran.
+    #[must_use]
+    pub fn is_guest_down(&self) -> bool {
+        matches!(self, Self::Panic { .. } | Self::Timeout { .. } | Self::Lost(_))
+    }
+
+    /// Whether the emulator is to blame for a panic.
+    #[must_use]
+    pub fn is_emulators(&self) -> bool {
+        matches!(self, Self::Panic { what, .. } if what.contains(STRAY_BREAKPOINT))
     }
 
     /// Exit status: 2 bad input, 3 missing prerequisite, 4 guest or host failure, 1 stopped by a signal, as without a

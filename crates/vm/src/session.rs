@@ -14,7 +14,7 @@ use sys::patience::is_over;
 
 use super::accel::blames_kvm;
 use super::console::{Console, Log};
-use super::error::VmError;
+use super::error::{STRAY_BREAKPOINT, VmError};
 use super::frame::{self, Frame, Status};
 use super::profiler::{self, Profiler};
 use super::qemu::{Machine, Qemu, pieces};
@@ -327,9 +327,9 @@ fn down(started: bool, complaints: String, log: &Log) -> VmError {
     let console = log.excerpt();
     if let Some(mut what) = log.panic() {
         if log.stray_breakpoint() {
-            what.push_str(
-                "; a stray breakpoint: a fault of QEMU's emulation of several CPUs, so run it again",
-            );
+            what.push_str(&format!(
+                "; {STRAY_BREAKPOINT}: a fault of QEMU's emulation of several CPUs, so run it again"
+            ));
         }
         return VmError::Panic { what, console };
     }
