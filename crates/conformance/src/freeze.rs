@@ -22,6 +22,7 @@ items! {
     "FRZ-07" C [] frz_07_where_the_drivers_differ in notify "states are repeated, and a cookie may serve twice";
     "FRZ-08" Both [seen] frz_08_one_state_at_a_time in notify "the next state comes after the last was acknowledged";
     "FRZ-09" Both [] frz_09_clearing in notify "clearing a freeze notification is confirmed to the process";
+    "FRZ-10" Both [] frz_10_no_handle_no_notification in notify "dropping a handle's last count drops its freeze notification";
 }
 
 /// A remote process that owns node 1, and a local client that calls it.

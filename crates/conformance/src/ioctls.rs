@@ -16,6 +16,7 @@ items! {
     "IOC-07" Both [] ioc_07_freeze_takes_all_of_a_process "FREEZE reaches every open of a process, without privilege";
     "IOC-08" C [seen] ioc_08_freezing_a_stranger "FREEZE of a pid without binder gives EINVAL";
     "IOC-09" Both [] ioc_09_thread_exit_forgets_the_thread "THREAD_EXIT makes the thread a new one";
+    "IOC-10" Both [] ioc_10_an_argument_is_as_long_as_it_says "a request reads no more than its argument";
 }
 
 fn ioc_01_unknown_requests_are_refused(kit: &Kit) -> Verdict {
@@ -207,4 +208,19 @@ fn ioc_09_thread_exit_forgets_the_thread(kit: &Kit) -> Verdict {
     }
     server.write(Commands::enter_looper)?;
     expect("a read of the new looper", server.read()?.shape().as_str(), "SPAWN_LOOPER TRANSACTION")
+}
+
+fn ioc_10_an_argument_is_as_long_as_it_says(kit: &Kit) -> Verdict {
+    kit.device()?;
+    let process = kit.open()?;
+    let device = required(process.conn.device(), || "a process without a device".into())?;
+    let mut requests = vec![("SET_MAX_THREADS", ioctl::SET_MAX_THREADS)];
+    if kit.evidence.release >= Release(5, 14) {
+        requests.push(("ENABLE_ONEWAY_SPAM_DETECTION", ioctl::ENABLE_ONEWAY_SPAM_DETECTION));
+    }
+    for (name, request) in requests {
+        let what = format!("{name} with its word at the end of a page and nothing behind it");
+        expect_errno(&what, &device.raw_at_end(request, &0_u32.to_ne_bytes()), "OK")?;
+    }
+    Ok(())
 }

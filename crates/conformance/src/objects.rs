@@ -1,12 +1,13 @@
 //! Contract section 8: objects in payloads (OBJ): the table of items.
 //! Not here: the tests by kind: [`listing`] (accepted object lists), [`nodes`], [`fds`], [`buffers`], [`fd_arrays`],
-//! [`security`].
+//! [`security`], [`refused`] (what a refusal leaves as it was).
 
 mod buffers;
 mod fd_arrays;
 mod fds;
 mod listing;
 mod nodes;
+mod refused;
 mod security;
 
 use crate::prelude::*;
@@ -35,4 +36,7 @@ items! {
     "OBJ-21" Both [] obj_21_calls_carry_a_security_context in security "a node that requests it gets the caller's security context";
     "OBJ-22" Both [seen] obj_22_without_contexts_such_calls_fail in security "without a source of security contexts such calls fail";
     "OBJ-23" Both [] obj_23_a_security_module_may_refuse in security "a security module may refuse a call, a node or a file";
+    "OBJ-24" Both [] obj_24_a_refused_call_takes_no_counts in refused "a refused call changes no counts of what it lists";
+    "OBJ-25" Both [] obj_25_a_weak_node_may_go_on in refused "a weak node whose owner was not told of it may be passed on";
+    "OBJ-26" Both [] obj_26_a_refused_call_closes_nothing in refused "a refused call closes no descriptor";
 }

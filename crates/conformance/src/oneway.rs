@@ -21,6 +21,7 @@ items! {
     "OW-12" C [] ow_12_an_update_replaces_a_queued_call in interrupted "an update replaces an earlier one in a frozen process's queue";
     "OW-13" Both [] ow_13_queued_calls_die_silently in interrupted "oneway calls are dropped with their receiver, without report";
     "OW-14" C [differs] ow_14_an_exiting_thread_leaks_its_oneway_call in interrupted "an exiting thread loses the oneway call that it has not read";
+    "OW-15" Both [] ow_15_freed_calls_give_back_all "freed oneway calls give back all that they took";
 }
 
 /// Size of the receive mapping of servers whose budget is tested.
@@ -208,4 +209,21 @@ fn ow_08_a_flood_is_told_once(kit: &Kit) -> Verdict {
     let told = flood(&client, handle, 5, PIECE)?;
     expect("a flood after five were freed", told.as_str(), kit.by_driver("cccSc", "cccSS"))?;
     ensure(server.read()?.call().is_ok(), || "a suspected call was not delivered".into())
+}
+
+fn ow_15_freed_calls_give_back_all(kit: &Kit) -> Verdict {
+    kit.since(6, 8, "exact charges of oneway calls")?;
+    let Pair { server, client, handle, .. } = kit.pair_mapped(AREA)?;
+    // An empty call takes a buffer, too (TX-24).
+    for code in 1..=4 {
+        client.oneway(handle, code, b"")?;
+        consume(&server, code)?;
+    }
+    for size in [8, 4096, AREA / 2] {
+        client
+            .oneway(handle, 5, zeroes(size))
+            .map_err(|stop| stop.during(&format!("{size} bytes, nothing being held")))?;
+        consume(&server, 5)?;
+    }
+    Ok(())
 }

@@ -12,6 +12,7 @@ items! {
     "POL-03" Both [] pol_03_all_who_poll_are_told "every free thread that polls is told of a call, one gets it";
     "POL-04" Both [] pol_04_readiness_belongs_to_a_thread "work for one thread makes no other one readable";
     "POL-05" C [] pol_05_own_work_is_told "a thread that polls is told of its own acknowledgements and errors";
+    "POL-06" Both [] pol_06_a_watched_thread_may_exit "a thread may exit while an epoll watches it";
 }
 
 /// Fails unless the calling thread's readiness is as given.
@@ -123,6 +124,40 @@ fn pol_05_own_work_is_told(kit: &Kit) -> Verdict {
         expect_told(&format!("of its own {what}"), true)?;
         expect_readable(&format!("with its own {what}"), &client, true)?;
         expect_work("reading then", &client.read()?, gives)?;
+    }
+    Ok(())
+}
+
+fn pol_06_a_watched_thread_may_exit(kit: &Kit) -> Verdict {
+    kit.device()?;
+    let process = kit.open()?;
+    let (watcher, epoll) = (Worker::new()?, std::sync::Arc::new(done("epoll_create", Epoll::new())?));
+    let device = |process: &RawProcess,
+                  what: fn(&Epoll, std::os::fd::BorrowedFd<'_>) -> std::io::Result<()>,
+                  epoll: &Epoll| {
+        process.conn.device().map_or(Ok(()), |device| done("epoll_ctl", what(epoll, device.as_fd())))
+    };
+    let watching = std::sync::Arc::clone(&epoll);
+    process.on(&watcher, move |process| {
+        process.version()?;
+        device(process, |epoll, fd| epoll.add(fd, 1), &watching)?;
+        process.thread_exit()
+    })?;
+    // Threads that are new to the driver get what it freed of the old one.
+    let others: Vec<Worker> = (0..16).map(|_| Worker::new()).collect::<Result<_, _>>()?;
+    for other in &others {
+        process.on(other, RawProcess::version)?;
+    }
+    let ready = |epoll: &Epoll| {
+        let mut ready = Vec::new();
+        done("epoll_wait", epoll.wait(&mut ready, 0))
+    };
+    ready(&epoll)?;
+    device(&process, |epoll, fd| epoll.remove(fd), &epoll)?;
+    ready(&epoll)?;
+    drop(epoll);
+    for other in &others {
+        process.on(other, RawProcess::version)?;
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ items! {
     "DBG-04" C [seen differs] dbg_04_the_last_calls "one log holds the last 32 calls, another those that failed";
     "DBG-05" C [seen] dbg_05_counters "the stats count what each open holds and every word except NOOP";
     "DBG-06" Rust [] dbg_06_what_the_rust_driver_writes "the Rust driver's state and stats have fewer and other words";
+    "DBG-07" C [] dbg_07_completions_go_with_their_process "the stats count no completion of a process that is gone";
 }
 
 const THREAD: &str = "  thread {tid}: l {l} need_return {need_return} tr {tr}";
@@ -402,6 +403,46 @@ fn dbg_06_what_the_rust_driver_writes(kit: &Kit) -> Verdict {
     counted(&stats, "BR_NOOP")?;
     for word in ["pending transactions", "free async space", "ready threads", "pages"] {
         ensure(counted(&stats, word).is_err(), || format!("the stats have {word:?}, as the C driver's"))?;
+    }
+    Ok(())
+}
+
+fn dbg_07_completions_go_with_their_process(kit: &Kit) -> Verdict {
+    kit.not_in_rust()?;
+    kit.device()?;
+    kit.since(6, 10, "accounts of pending completions")?;
+    kit.can_freeze()?;
+    let count = || {
+        let text = kit.state_text(StateFile::Stats)?;
+        let line = text
+            .lines()
+            .find_map(|line| Fields::read("transaction_complete: active {active} total {total}", line));
+        required(line, || "no line of transaction_complete".into())?.number::<u64>("active")
+    };
+    let sender = kit.open()?;
+    let (remote, handle) = RemoteProcess::owning(kit, &sender, 1)?;
+    let before = count()?;
+    let freeze = |enable| {
+        let info = FreezeInfo { pid: remote.pid(), enable, timeout_ms: 0 };
+        done("FREEZE", sender.conn.freeze(info))
+    };
+    freeze(1)?;
+    for code in 1..=4 {
+        sender.send_oneway(handle, code, b"")?;
+    }
+    expect("completions that were not read", count()?, before + 4)?;
+    freeze(0)?;
+    drop(sender);
+    // The release comes later (EXT-04).
+    let start = std::time::Instant::now();
+    while count()? > before {
+        ensure(!sys::patience::is_over(start, PATIENCE), || {
+            format!(
+                "{} completions of a process that is gone are still counted",
+                count().map_or(0, |n| n - before)
+            )
+        })?;
+        std::thread::sleep(std::time::Duration::from_millis(5));
     }
     Ok(())
 }

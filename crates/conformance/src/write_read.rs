@@ -24,6 +24,7 @@ items! {
     "WR-13" Both [seen] wr_13_an_unread_error_blocks_writes "until that error is read nothing more is written";
     "WR-14" C [seen differs] wr_14_a_write_may_reach_beyond_its_size "only a command's start must lie inside the size";
     "WR-15" Both [seen] wr_15_completion_of_a_call_is_deferred "the completion of a call alone wakes nobody";
+    "WR-16" Both [] wr_16_a_call_that_cannot_be_stored_fails "a call that cannot be stored for its receiver fails the caller";
 }
 
 /// A read behind this many bytes must append the call that waits, without a NOOP.
@@ -380,4 +381,18 @@ fn wr_15_completion_of_a_call_is_deferred(kit: &Kit) -> Verdict {
     }
     expect_work("the answer, in one read or two", &all, "COMPLETE REPLY")?;
     ensure(bytes == 76 || bytes == 80, || format!("expected 76 bytes in one read or 80 in two, got {bytes}"))
+}
+
+fn wr_16_a_call_that_cannot_be_stored_fails(kit: &Kit) -> Verdict {
+    kit.device()?;
+    let Pair { server, client, handle, .. } = kit.pair()?;
+    let device = required(server.conn.device(), || "a process without a device".into())?;
+    // Room for the NOOP; then for the word of the call, but not for the rest.
+    for writable in [4, 8] {
+        client.start_call(handle, 1, b"")?;
+        let what = format!("reading a call into a buffer that ends after {writable} bytes");
+        expect_errno(&what, &device.read_at_end(writable), "EFAULT")?;
+        client.expect_ending("its caller", "COMPLETE FAILED_REPLY")?;
+    }
+    client.round_trip("a call after that", handle, &server)
 }

@@ -5,7 +5,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use abi::codes::ioctl;
@@ -13,6 +13,7 @@ use abi::layout::{Version, WriteRead};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::errno::check;
+use crate::mapping::{Mapping, memory_file};
 
 /// One open file description of a binder device: one *process* in the driver's sense.
 #[derive(Debug)]
@@ -135,6 +136,37 @@ impl BinderFd {
         check(unsafe { libc::ioctl(self.file.as_raw_fd(), request as _, pointer) })
     }
 
+    /// An ioctl whose argument ends where the memory that this process may touch ends, for tests of how much of it the
+    /// driver reads.
+    ///
+    /// # Errors
+    /// Whatever the driver answers. `InvalidInput` without a call: a request that is not binder's, or `WRITE_READ`.
+    pub fn raw_at_end(&self, request: u32, argument: &[u8]) -> io::Result<()> {
+        let is_binder_s = request >> 8 & 0xff == ioctl::WRITE_READ >> 8 & 0xff;
+        if !is_binder_s || request == ioctl::WRITE_READ {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let edge = Edge::of(argument)?;
+        // SAFETY: a driver touches what is at the pointer through the kernel's checked copies, which answer `EFAULT` for
+        // the page behind the argument; the argument's own bytes are this value's alone.
+        check(unsafe { libc::ioctl(self.file.as_raw_fd(), request as _, edge.start()) })
+    }
+
+    /// `BINDER_WRITE_READ` that reads into a buffer of which only the first `writable` bytes can be written, for tests of
+    /// what becomes of work that cannot be stored.
+    ///
+    /// # Errors
+    /// `EFAULT` if there was work; else as [`Self::write_read`].
+    pub fn read_at_end(&self, writable: usize) -> io::Result<()> {
+        /// More than any one return.
+        const CLAIMED: u64 = 512;
+        let edge = Edge::of(&vec![0; writable])?;
+        let mut argument =
+            WriteRead { read_size: CLAIMED, read_buffer: edge.start() as u64, ..WriteRead::default() };
+        // The driver stores into the edge's own bytes, and faults behind them.
+        self.call(&mut argument)
+    }
+
     /// Turns `O_NONBLOCK` of the open file on or off (the driver looks at it in each read).
     ///
     /// # Errors
@@ -170,6 +202,31 @@ impl BinderFd {
             _ if entry.revents & libc::POLLIN != 0 => Ok(true),
             _ => Err(io::Error::from_raw_os_error(libc::EIO)),
         }
+    }
+}
+
+/// Bytes that end at the end of a page, with nothing behind them: the file ends there, and touching more of its mapping is a
+/// fault.
+struct Edge {
+    mapping: Mapping,
+    /// Where the bytes begin.
+    at: usize,
+    len: usize,
+}
+
+impl Edge {
+    fn of(bytes: &[u8]) -> io::Result<Self> {
+        let page = crate::page::size();
+        let at = page.checked_sub(bytes.len()).ok_or(io::ErrorKind::InvalidInput)?;
+        let file = memory_file(page, 0)?;
+        file.write_all_at(bytes, at as u64)?;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let mapping = Mapping::new(file.as_fd(), 2 * page, protection, libc::MAP_SHARED)?;
+        Ok(Self { mapping, at, len: bytes.len() })
+    }
+
+    fn start(&self) -> *mut u8 {
+        self.mapping.place(self.at, self.len).as_ptr()
     }
 }
 

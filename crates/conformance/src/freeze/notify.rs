@@ -139,3 +139,22 @@ pub(super) fn frz_09_clearing(kit: &Kit) -> Verdict {
     client.write(|c| c.clear_freeze(handle, COOKIE))?;
     expect_work("cleared with nothing to acknowledge", &client.read()?, "CLEAR_FREEZE_NOTIFICATION_DONE")
 }
+
+pub(super) fn frz_10_no_handle_no_notification(kit: &Kit) -> Verdict {
+    let frozen = notifying(kit)?;
+    let client = &frozen.client;
+    // Before it was read, and while the next state waits for an acknowledgement.
+    client.write(|c| {
+        c.request_freeze(frozen.handle, COOKIE);
+        c.release(frozen.handle);
+    })?;
+    client.expect_silence("a handle dropped before its first state was read")?;
+    let again = frozen.remote.give(kit, client, 3)?;
+    client.write(|c| c.request_freeze(again, OTHER))?;
+    expect_state(client, "the first state of another handle", OTHER, false)?;
+    frozen.freeze()?;
+    client.write(|c| c.release(again))?;
+    client.expect_silence("a handle dropped before its state was acknowledged")?;
+    frozen.thaw()?;
+    client.expect_silence("thawed after that")
+}

@@ -5,7 +5,7 @@ use crate::payload_calls::refused;
 use crate::prelude::*;
 
 /// Whether a handle can be called.
-fn can_call(process: &RawProcess, handle: Handle) -> Result<bool, Stop> {
+pub(super) fn can_call(process: &RawProcess, handle: Handle) -> Result<bool, Stop> {
     process.send_oneway(handle, 5, b"")?;
     match process.read()?.work().as_str() {
         "COMPLETE" => Ok(true),
