@@ -1,4 +1,4 @@
-//! The commands `vm build-kernel` and `vm kernels`.
+//! The commands `vm build-kernel`, `vm build-driver` and `vm kernels`.
 //! Not here: building, the cache (`vm::build`), booting (`vm`).
 
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use vm::Arch;
 use vm::build::{
-    BuildError, Built, Check, Driver, Explained, Kept, News, Preempt, Setting, Tools, Wanted, build, clean,
-    kept, remove,
+    BuildError, Built, Check, Driver, Explained, Kept, News, Preempt, Setting, Tools, Wanted, WantedModule,
+    build, build_module, clean, kept, remove,
 };
 
 use super::progress::StatusLine;
@@ -21,6 +21,7 @@ const LONGEST: usize = 79;
 #[derive(Clone, Debug, Subcommand)]
 pub(super) enum KernelCommand {
     BuildKernel(Box<BuildArgs>),
+    BuildDriver(DriverModuleArgs),
     Kernels(KernelsArgs),
 }
 
@@ -44,6 +45,34 @@ pub(super) struct BuildArgs {
     out: Option<PathBuf>,
 
     /// Look for a newer version of Debian's source, and build even what is in the cache
+    #[arg(long)]
+    refresh: bool,
+}
+
+/// Build only the C driver, as a module for a kernel of Debian's, with binderfs: a minute for a patch
+///
+/// The kernel's headers and the source of its version are fetched once. The last line of the output is the module's file,
+/// which boots with `vm --kernel NAME --driver-module FILE`. The same source and patches are compiled once; after a build
+/// that was stopped the next one goes on.
+#[derive(Clone, Debug, Args)]
+pub(super) struct DriverModuleArgs {
+    /// The kernel: a name as for vm --kernel, of one for this machine's architecture [default: the newest]
+    #[arg(long, value_name = "NAME")]
+    kernel: Option<String>,
+
+    /// A kernel's tree, or the drivers/android in one [default: the source of the kernel's own version]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    source: Option<PathBuf>,
+
+    /// A patch, applied to a copy (as patch -p1 in a kernel's tree); may be repeated
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    patch: Vec<PathBuf>,
+
+    /// Also copy the module to FILE
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    out: Option<PathBuf>,
+
+    /// Compile even what was compiled before
     #[arg(long)]
     refresh: bool,
 }
@@ -100,6 +129,7 @@ impl KernelCommand {
     pub(super) fn run(self) -> CommandResult {
         match self {
             Self::BuildKernel(args) => args.run(),
+            Self::BuildDriver(args) => args.run(),
             Self::Kernels(args) => args.run(),
         }
     }
@@ -141,6 +171,11 @@ impl KindArgs {
 
 /// Builds a kernel; says on standard error what it does.
 pub(super) fn built(wanted: &Wanted) -> Result<Built, BuildError> {
+    telling(|tell| build(wanted, tell))
+}
+
+/// Does something that takes long, and says on standard error what it does.
+fn telling<T>(work: impl FnOnce(&mut dyn FnMut(News<'_>)) -> T) -> T {
     let on_terminal = terminal::error_is_terminal();
     let mut line = StatusLine::new();
     let mut tell = |news: News<'_>| match news {
@@ -153,9 +188,31 @@ pub(super) fn built(wanted: &Wanted) -> Result<Built, BuildError> {
             note(format_args!("{text}\n"));
         }
     };
-    let built = build(wanted, &mut tell);
+    let made = work(&mut tell);
     line.show("");
-    built
+    made
+}
+
+impl DriverModuleArgs {
+    fn run(self) -> CommandResult {
+        let wanted = WantedModule {
+            kernel: self.kernel,
+            source: self.source,
+            patches: self.patch,
+            refresh: self.refresh,
+        };
+        let built = telling(|tell| build_module(&wanted, tell));
+        let built = built.map_err(|error| Failure::new(error.exit_code(), error))?;
+        let release = &built.release;
+        match built.took {
+            Some(took) => note(format_args!("the driver for {release}: built in {} s\n", took.as_secs())),
+            None => note(format_args!("the driver for {release}: built before\n")),
+        }
+        if let Some(out) = &self.out {
+            copied(&built.file, out)?;
+        }
+        say(&format!("{}\n", built.file.display()))
+    }
 }
 
 impl BuildArgs {

@@ -55,7 +55,7 @@ enum Command {
     Broker(broker::BrokerArgs),
     #[command(name = "servicemanager")]
     ServiceManager(servicemanager::ServiceManagerArgs),
-    Vm(vm::VmArgs),
+    Vm(Box<vm::VmArgs>),
     #[command(hide = true)]
     GuestProbe(vm::ProbeArgs),
     Help(help::HelpArgs),
@@ -143,7 +143,7 @@ impl Command {
             Self::Shim(args) => shim::run(&args),
             Self::Broker(args) => broker::run(&args),
             Self::ServiceManager(args) => servicemanager::run(&args),
-            Self::Vm(args) => vm::run(args),
+            Self::Vm(args) => vm::run(*args),
             Self::GuestProbe(args) => vm::probe(&args),
             Self::Help(args) => help::run(&args),
             Self::Man(args) => man::run(&args),

@@ -66,6 +66,10 @@ pub(crate) struct VmArgs {
     #[arg(help_heading = "Kernel", long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     modules: Option<PathBuf>,
 
+    /// Module of the driver in place of the kernel's own, as vm build-driver makes it for that kernel
+    #[arg(help_heading = "Kernel", long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    driver_module: Option<PathBuf>,
+
     /// Check for a newer kernel of that name than the cached one
     #[arg(help_heading = "Kernel", long)]
     refresh: bool,
@@ -174,6 +178,7 @@ pub(crate) fn run(args: VmArgs) -> CommandResult {
     let kernels = args.kernel.iter().map(Path::new);
     kernels
         .chain(args.binary.as_deref())
+        .chain(args.driver_module.as_deref())
         .chain(args.exec.first().map(Path::new))
         .try_for_each(input::whole)?;
     let profile = args.profile.as_deref().map(profile::Output::open).transpose()?;
@@ -262,7 +267,13 @@ fn options(args: VmArgs) -> Result<Options, String> {
     }
     Ok(Options {
         init: args.binary,
-        kernel: Choice { given: args.kernel, arch: args.arch, modules: args.modules, refresh: args.refresh },
+        kernel: Choice {
+            given: args.kernel,
+            arch: args.arch,
+            modules: args.modules,
+            driver: args.driver_module,
+            refresh: args.refresh,
+        },
         exec,
         keep_going: args.keep_going,
         env: passed_on(),

@@ -1,6 +1,7 @@
 //! Kernels for guests, built from source: what is wanted in, a kernel in the cache out.
 //! Not here: booting it (`session`), kernels that are fetched (`kernel::fetch`).
 //!
+//! `module` builds the driver alone.
 //! The plan is pure: options (`options`, `config`), the name (`name`), command lines (`make`, `debian`). `source`, `copy`
 //! and `workshop` prepare folders, `step` runs programs, `dropped` says what Kconfig left out, `list` shows the cache.
 
@@ -16,6 +17,7 @@ mod kconfig;
 mod list;
 mod log;
 mod make;
+mod module;
 mod name;
 mod options;
 mod recipe;
@@ -30,6 +32,7 @@ use std::time::{Duration, Instant};
 
 pub use error::BuildError;
 pub use list::{Explained, Kept, clean, kept, remove};
+pub use module::{BuiltModule, WantedModule, build_module};
 pub use options::{Check, Driver, Preempt, Setting, Tools, Wanted};
 
 use crate::error::VmError;
@@ -83,7 +86,7 @@ pub fn build(wanted: &Wanted, tell: &mut dyn FnMut(News<'_>)) -> Result<Built, B
     sys::stop_signal::catch().map_err(BuildError::host("preparing for signals"))?;
     let cache = Cache::of_user()?;
     let shop = Workshop::beside(&cache);
-    let patches = patches(wanted)?;
+    let patches = read_patches(&wanted.patches)?;
     shop.folder("logs")?;
     let source = source::find(wanted, &cache, &shop, &mut |text| tell(News::Now(text)))?;
     let builder = tools::choose(wanted, &source.folder, &Here)?;
@@ -157,14 +160,14 @@ struct Made {
 }
 
 /// Contents of the patches.
-fn patches(wanted: &Wanted) -> Result<Vec<Vec<u8>>, BuildError> {
+fn read_patches(files: &[PathBuf]) -> Result<Vec<Vec<u8>>, BuildError> {
     let read = |file: &PathBuf| {
         std::fs::read(file).map_err(|error| BuildError::Patch {
             file: file.clone(),
             said: format!("reading it: {}", sys::errno::describe(&error)),
         })
     };
-    wanted.patches.iter().map(read).collect()
+    files.iter().map(read).collect()
 }
 
 /// A copy of the source, with the patches.

@@ -82,6 +82,14 @@ pub(super) fn check_program(path: &Path, arch: Arch) -> Result<(), VmError> {
     Ok(())
 }
 
+/// The kernel's release that a module was built for, from its `vermagic=` string.
+pub(super) fn module_release(module: &[u8]) -> Option<String> {
+    let key = b"vermagic=";
+    let start = module.windows(key.len()).position(|bytes| bytes == key)? + key.len();
+    let end = module[start..].iter().position(|byte| matches!(byte, b' ' | 0))?;
+    String::from_utf8(module[start..start + end].to_vec()).ok()
+}
+
 /// The modules that a module depends on, from its `depends=` string.
 pub(super) fn module_needs(module: &[u8]) -> Vec<String> {
     let key = b"depends=";
@@ -137,6 +145,9 @@ mod tests {
         let module = b"..\0license=GPL\0depends=virtio,virtio_ring\0intree=Y\0";
         assert_eq!(module_needs(module), ["virtio", "virtio_ring"]);
         assert!(module_needs(b"\0depends=\0x").is_empty());
+        let built = b"\0intree=Y\0vermagic=7.2.13+deb14-amd64 SMP preempt mod_unload \0";
+        assert_eq!(module_release(built).as_deref(), Some("7.2.13+deb14-amd64"));
+        assert_eq!(module_release(module), None);
         assert!(module_needs(b"depends").is_empty());
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod built;
 mod cache;
 mod deb;
 mod fetch;
+pub(crate) mod headers;
 mod image;
 mod linux_source;
 mod modules;
@@ -18,10 +19,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 pub(crate) use cache::Cache;
+pub(crate) use headers::Headers;
 pub(crate) use linux_source::{SourcePackage, download};
 pub(super) use modules::Module;
 
 use super::arch::Arch;
+use super::elf::module_release;
 use super::error::VmError;
 use name::Name;
 
@@ -34,6 +37,8 @@ pub struct Choice {
     pub arch: Option<Arch>,
     /// Folder with the image's modules (`.../lib/modules/RELEASE`).
     pub modules: Option<PathBuf>,
+    /// A driver's module that takes the place of the kernel's own.
+    pub driver: Option<PathBuf>,
     /// Look for a newer kernel of that name even if one is cached.
     pub refresh: bool,
 }
@@ -59,10 +64,10 @@ fn has_no_arch(word: &str, arch: &str) -> bool {
 
 /// A bootable kernel.
 #[derive(Clone, Debug)]
-pub(super) struct Kernel {
+pub(crate) struct Kernel {
     pub(super) image: PathBuf,
-    pub(super) release: String,
-    pub(super) arch: Arch,
+    pub(crate) release: String,
+    pub(crate) arch: Arch,
     /// In load order.
     pub(super) modules: Vec<Module>,
 }
@@ -95,7 +100,7 @@ fn files_below(root: &Path) -> Result<Vec<PathBuf>, VmError> {
 ///
 /// # Errors
 /// [`VmError::BadKernel`], [`VmError::NoKernel`], [`VmError::Tool`], [`VmError::Host`].
-pub(super) fn resolve(choice: &Choice, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
+pub(crate) fn resolve(choice: &Choice, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
     let arch = choice.arch.unwrap_or(Arch::own());
     let kernel = match choice.given.as_slice() {
         [] => newest(arch, choice.refresh, progress),
@@ -103,22 +108,46 @@ pub(super) fn resolve(choice: &Choice, progress: &mut dyn FnMut(&str)) -> Result
             from_files(files, choice.modules.as_deref(), progress)
         }
         [name] if built::name(name).is_some() => kept(name),
-        [name] => {
-            let bad = |why| VmError::BadKernel { given: name.clone(), why };
-            named(&Name::parse(name, arch).map_err(bad)?, choice.refresh, progress)
-        }
+        [name] => match fetched(name)? {
+            Some(kernel) => Ok(kernel),
+            None => {
+                let bad = |why| VmError::BadKernel { given: name.clone(), why };
+                named(&Name::parse(name, arch).map_err(bad)?, choice.refresh, progress)
+            }
+        },
         several => Err(VmError::BadKernel {
             given: several.join(" "),
             why: "--kernel may be repeated for the packages of one kernel, not for names".into(),
         }),
     }?;
-    match choice.arch {
-        Some(wanted) if wanted != kernel.arch => Err(VmError::BadKernel {
+    if let Some(wanted) = choice.arch.filter(|wanted| *wanted != kernel.arch) {
+        return Err(VmError::BadKernel {
             given: choice.given.join(" "),
             why: format!("it is a kernel for {}, and --arch is {wanted}", kernel.arch),
-        }),
-        _ => Ok(kernel),
+        });
     }
+    match &choice.driver {
+        Some(driver) => with_driver(kernel, driver),
+        None => Ok(kernel),
+    }
+}
+
+/// The kernel with another driver's module.
+fn with_driver(kernel: Kernel, driver: &Path) -> Result<Kernel, VmError> {
+    let bad = |why: String| VmError::BadKernel { given: driver.display().to_string(), why };
+    let content = unpack::module(driver)?;
+    let release = module_release(&content).ok_or_else(|| bad("it is no kernel module".into()))?;
+    if release != kernel.release {
+        return Err(bad(format!("it is a module for {release}, and the kernel is {}", kernel.release)));
+    }
+    let modules = modules::with_driver(kernel.modules, content);
+    Ok(Kernel { modules, ..kernel })
+}
+
+/// A kernel that was fetched, by its whole release, as `vm kernels` lists it.
+fn fetched(given: &str) -> Result<Option<Kernel>, VmError> {
+    let is_release = given.starts_with(|c: char| c.is_ascii_digit()) && !given.contains('/');
+    if is_release { Cache::of_user()?.entry(given) } else { Ok(None) }
 }
 
 /// A kernel that was built here, by `built:NAME`.

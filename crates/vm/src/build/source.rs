@@ -14,6 +14,9 @@ use super::workshop::{Workshop, room};
 /// Bytes of an unpacked source, with the package that it comes in.
 const UNPACKED: u64 = 2_500_000_000;
 
+/// Where a kernel's source has the driver.
+const ANDROID: &str = "drivers/android";
+
 /// A folder with a kernel's source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Source {
@@ -110,6 +113,49 @@ fn debian(
         unpack(&archive, &writing.scratch.join("source"), &place)?;
     }
     released(&place).map_err(|why| BuildError::Source { given: package.package, why })
+}
+
+/// The driver's folder of Debian's source of exactly this version, and a name for it: from a source that is unpacked, else
+/// unpacked without the rest.
+///
+/// # Errors
+/// [`BuildError::Source`]: Debian has no such source any more; [`BuildError::Vm`].
+pub(super) fn android_of(
+    version: &str,
+    cache: &Cache,
+    shop: &Workshop,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(PathBuf, String), BuildError> {
+    if let Some(found) = unpacked(&shop.folder("sources")?, Some(version)) {
+        return Ok((found.folder.join(ANDROID), found.id));
+    }
+    let id = format!("linux-{version}");
+    let all = shop.folder("driver-sources")?;
+    let place = all.join(&id);
+    let there = || place.join("binder.c").is_file().then(|| (place.clone(), id.clone()));
+    if let Some(found) = there() {
+        return Ok(found);
+    }
+    let writing = cache.write(progress)?;
+    if let Some(found) = there() {
+        return Ok(found);
+    }
+    let bad = |why: &str| BuildError::Source { given: format!("debian:{version}"), why: why.to_owned() };
+    let (_, file) = kernel::download(&writing.scratch, Some(version), &|_| false, progress)?;
+    let file = file.ok_or_else(|| bad("apt left no package"))?;
+    progress("unpacking the driver's source");
+    let draft = writing.scratch.join("driver");
+    std::fs::create_dir_all(&draft).map_err(BuildError::host(format!("making {}", draft.display())))?;
+    // One archive in the other: the package is 160 MB, and the source in it 1.7 GB.
+    let script = "dpkg-deb --fsys-tarfile \"$1\" | tar -xO --wildcards './usr/src/linux-source-*.tar.xz' | \
+                  tar -xJ -C \"$2\" --no-same-owner --strip-components=3 --wildcards 'linux-source-*/drivers/android/*'";
+    tool(Command::new("sh").args(["-c", script, "sh"]).arg(&file).arg(&draft), "dpkg, tar and xz-utils")?;
+    if !draft.join("binder.c").is_file() {
+        return Err(bad("there is no drivers/android/binder.c in the package"));
+    }
+    std::fs::rename(&draft, &place)
+        .map_err(BuildError::host(format!("keeping the source in {}", place.display())))?;
+    Ok((place, id))
 }
 
 /// The archive in the folder of Debian's package.

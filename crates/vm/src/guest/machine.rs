@@ -85,9 +85,11 @@ fn make_folder(place: &Path) -> std::io::Result<()> {
 
 /// Loads the modules in this order.
 pub(super) fn load_modules(modules: &[ModuleLoad]) -> Result<(), String> {
+    let cmdline = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
     modules.iter().try_for_each(|module| {
+        let parameters = with_given(&module.file, &module.parameters, &cmdline);
         let attempt = File::open(Path::new("/modules").join(&module.file))
-            .and_then(|file| sys::kernel::load_module(&file, &module.parameters));
+            .and_then(|file| sys::kernel::load_module(&file, &parameters));
         match attempt {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(format!(
                 "loading the module {}: {} (is it this very kernel's?)",
@@ -97,6 +99,13 @@ pub(super) fn load_modules(modules: &[ModuleLoad]) -> Result<(), String> {
             _ => Ok(()),
         }
     })
+}
+
+/// A module's parameters with those on the kernel's command line (`MODULE.NAME=VALUE`), which `modprobe` would add.
+fn with_given(file: &str, own: &str, cmdline: &str) -> String {
+    let name = file.strip_suffix(".ko").unwrap_or(file);
+    let given = cmdline.split_whitespace().filter_map(|word| word.strip_prefix(name)?.strip_prefix('.'));
+    std::iter::once(own).filter(|own| !own.is_empty()).chain(given).collect::<Vec<_>>().join(" ")
 }
 
 /// `uname -r`.
@@ -139,5 +148,17 @@ pub(super) fn settle(until: Duration) {
         if idle >= 0.85 * passed * cpus {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_modules_parameters_may_be_on_the_kernels_command_line() {
+        let given = with_given("binder_linux.ko", "devices=binder", "quiet binder_linux.debug_mask=7 x.y=1");
+        assert_eq!(given, "devices=binder debug_mask=7");
+        assert_eq!(with_given("virtio.ko", "", "quiet binder_linux.debug_mask=7"), "");
     }
 }

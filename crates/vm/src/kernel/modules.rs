@@ -98,6 +98,13 @@ fn add(
     Ok(())
 }
 
+/// The modules with another C driver.
+pub(super) fn with_driver(mut modules: Vec<Module>, content: Vec<u8>) -> Vec<Module> {
+    modules.retain(|module| !DRIVERS.contains(&module.name.as_str()));
+    modules.push(Module { name: DRIVERS[0].to_owned(), content });
+    modules
+}
+
 /// Whether the folder holds a Binder driver.
 pub(super) fn has_driver(folder: &Path) -> bool {
     index(folder).is_ok_and(|index| DRIVERS.iter().any(|name| index.contains_key(*name)))
@@ -126,6 +133,16 @@ mod tests {
             .map(|module| module.name)
             .collect();
         assert_eq!(names, ["virtio", "virtio_ring", "virtio_console", "binder_linux"]);
+    }
+
+    #[test]
+    fn another_driver_takes_the_place_of_the_kernels() {
+        let module = |name: &str, content: &str| Module { name: name.into(), content: content.into() };
+        let modules = vec![module("virtio", "v"), module("binder_linux", "old")];
+        assert_eq!(
+            with_driver(modules, "new".into()),
+            [module("virtio", "v"), module("binder_linux", "new")]
+        );
     }
 
     #[test]
