@@ -10,6 +10,7 @@ mod inside;
 mod killed;
 mod lava;
 mod matrix;
+mod module;
 mod patched;
 mod profile;
 mod root;
