@@ -24,8 +24,6 @@ pub const SHIM_VARIABLE: &str = "BINDERPERF_SHIM";
 
 /// Scheme word of every address of an embedded context.
 const SCHEME: &str = "embedded";
-/// Name of the directory below `$XDG_RUNTIME_DIR`.
-const FOLDER: &str = "binderperf";
 
 /// A context of an embedded driver.
 #[derive(Clone, Debug)]
@@ -50,7 +48,7 @@ impl EmbeddedContext {
     /// temporary files. Nothing is created or opened yet.
     #[must_use]
     pub fn named(name: &str, settings: Settings) -> Self {
-        Self::at(&user_directory(), name, settings)
+        Self::at(&directory::of_user(), name, settings)
     }
 
     /// The context of this name in a directory. Nothing is created or opened yet.
@@ -165,17 +163,6 @@ impl EmbeddedContext {
     }
 }
 
-/// `$XDG_RUNTIME_DIR/binderperf`, or a temporary directory with the user's number in its name.
-pub(super) fn user_directory() -> PathBuf {
-    match std::env::var_os("XDG_RUNTIME_DIR") {
-        Some(given) if Path::new(&given).is_absolute() => Path::new(&given).join(FOLDER),
-        _ => {
-            let user = sys::identity::effective_uid();
-            std::env::temp_dir().join(format!("{FOLDER}-{user}"))
-        }
-    }
-}
-
 impl Context for EmbeddedContext {
     type Connection = EmbeddedConnection;
 
@@ -194,7 +181,7 @@ impl Context for EmbeddedContext {
 
     fn options(&self) -> String {
         let directory = self.directory();
-        let usual = !self.is_private() && directory == user_directory();
+        let usual = !self.is_private() && directory == directory::of_user();
         let place = if usual { String::new() } else { format!(" --context-dir {}", directory.display()) };
         format!("--driver embedded --device {}{place}", self.name)
     }

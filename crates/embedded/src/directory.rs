@@ -1,6 +1,6 @@
 //! The directory that a broker and its clients share: permissions, content, and the lock under which brokers start
 //! and end.
-//! Not here: which directory (`context`), the broker itself (`broker`), starting one (`start`).
+//! Not here: which directory a context has (`context`), the broker itself (`broker`), starting one (`start`).
 //!
 //! Content: `broker.sock`, where the broker listens, and `broker.lock`. Only the holder of the lock may create or
 //! remove the socket. A socket without a listener is left over from a killed broker; the next broker replaces it.
@@ -30,11 +30,24 @@ pub(super) fn is_private(directory: &Path) -> bool {
     directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PRIVATE))
 }
 
+/// `$XDG_RUNTIME_DIR/binderperf`, or a temporary directory with the user's number in its name.
+pub(super) fn of_user() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR") {
+        Some(given) if Path::new(&given).is_absolute() => Path::new(&given).join(FOLDER),
+        _ => {
+            let user = effective_uid();
+            std::env::temp_dir().join(format!("{FOLDER}-{user}"))
+        }
+    }
+}
+
 /// Path of the broker's socket.
 pub(super) fn socket(directory: &Path) -> PathBuf {
     directory.join(SOCKET)
 }
 
+/// Name of a user's own directory below `$XDG_RUNTIME_DIR`.
+const FOLDER: &str = "binderperf";
 /// Name of the lock's file.
 const LOCK: &str = "broker.lock";
 /// Name of the socket's file.
@@ -61,7 +74,7 @@ pub(super) fn fits(directory: &Path) -> Result<(), String> {
     if len <= LONGEST {
         return Ok(());
     }
-    let users = super::context::user_directory() == directory;
+    let users = of_user() == directory;
     let shorter = match (is_private(directory), users) {
         (true, _) => "set TMPDIR to a directory with a shorter path",
         (false, true) => "set XDG_RUNTIME_DIR (else TMPDIR counts) to a directory with a shorter path",

@@ -9,7 +9,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::MARKER;
-use crate::context::user_directory;
 use crate::directory;
 use driver::error::OpenError;
 
@@ -32,7 +31,7 @@ const LONGEST: u64 = 4096;
 /// # Errors
 /// The directory accepts no marks, or the user's directory cannot be used.
 pub fn announce(folder: &Path) -> Result<(), OpenError> {
-    announce_in(&user_directory(), folder)
+    announce_in(&directory::of_user(), folder)
 }
 
 fn os(path: &Path, call: &'static str) -> impl FnOnce(io::Error) -> OpenError {
@@ -58,7 +57,7 @@ fn announce_in(place: &Path, folder: &Path) -> Result<(), OpenError> {
 /// # Errors
 /// The file cannot be removed; a missing file is no error, nor a directory that is not this user's alone.
 pub fn withdraw() -> io::Result<()> {
-    let Ok(Some(place)) = directory::opened(&user_directory()) else { return Ok(()) };
+    let Ok(Some(place)) = directory::opened(&directory::of_user()) else { return Ok(()) };
     match place.remove_file(OsStr::new(FILE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
@@ -73,7 +72,7 @@ pub fn requested() -> Option<PathBuf> {
     }
     match std::env::var_os(TRACING) {
         Some(folder) => (!folder.is_empty()).then(|| folder.into()),
-        None => announced_in(&user_directory()),
+        None => announced_in(&directory::of_user()),
     }
 }
 
