@@ -5,7 +5,7 @@
 //! - [`memory`]: the memory that it shares with them. - [`budget`], [`turns`], [`notices`]: limits that keep one
 //!   process from harming the others, without I/O or a clock.
 //!
-//! Not here: the client end (`rpc::connection`), starting it on demand (`start`).
+//! Not here: the client end (`broker_connection`), starting it on demand (`start`).
 
 mod budget;
 pub mod core;
@@ -222,7 +222,7 @@ fn end(folder: &Folder, directory: &Path, own: FileKey, lifetime: Lifetime, serv
         return false;
     }
     // A client that connects after the poll above is disconnected when the socket closes, and tries again:
-    // `rpc::connection::Failed::Ending`.
+    // `broker_connection::Failed::Ending`.
     directory::leave(folder, directory, own, &held);
     true
 }

@@ -69,12 +69,13 @@ use sys::sealed_memory::SealedMemory;
 
 use self::core::thread::Thread;
 use self::core::{Core, LooperPool};
+use super::broker_connection::BrokerConnection;
 use super::program::{Caller, OwnNumbers, Program};
-use super::rpc::connection::BrokerConnection;
-use super::rpc::framing::{self, Hello};
+use super::rpc::framing::Hello;
 use super::rpc::protocol::{Request, Sched, ThreadKey};
 use super::settings::{Inherit, Settings};
 use super::shm::doorbell::{self, BellMemory, Doorbells};
+use super::shm::lease;
 use super::shm::ring::{Consumer, RingMemory};
 use super::shm::wait::Waiter;
 use super::trace_events::TraceWriter;
@@ -384,7 +385,7 @@ impl Process {
             (errno, _) => return Err(io::Error::from_raw_os_error(errno)),
         };
         let used = size.min(MAP_MAX);
-        let memory = SealedMemory::map(descriptor, framing::arena_memory(used))?;
+        let memory = SealedMemory::map(descriptor, lease::arena_memory(used))?;
         Ok(Area { memory, size: used, size_asked_for: size })
     }
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use sys::private_folder::PrivateFolder;
 
+use super::broker_connection::BrokerConnection;
 use super::client::ioctls::state_text;
 use super::connection::EmbeddedConnection;
 use super::directory;
-use super::rpc::connection::BrokerConnection;
 use super::rpc::framing::Hello;
 use super::rpc::protocol::{StateFile, ThreadKey};
 use super::settings::{Inherit, Settings};

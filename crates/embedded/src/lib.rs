@@ -6,7 +6,7 @@
 //! - [`broker`]: the process that owns nodes, references and identities. `directory`, [`start`]: its directory, and how
 //!   it is started.
 //! - `watch`: whether a broker still runs.
-//! - [`rpc`]: requests and answers between a process and the broker.
+//! - [`rpc`]: requests and answers between a process and the broker. `broker_connection`: the process's end of the socket.
 //! - `payload`: payload rules that both sides keep: objects, scattered buffers, packing.
 //! - [`program`]: a program whose calls another process makes for it.
 //! - `priority`: priority inheritance from caller to callee. [`trace_events`]: Binder events written into a trace.
@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod broker;
+mod broker_connection;
 mod client;
 pub mod connection;
 pub mod context;

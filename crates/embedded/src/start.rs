@@ -1,5 +1,5 @@
 //! Starts a directory's broker when a client finds none.
-//! Not here: the broker (`broker`), the choice of the directory (`context`), when to start one (`rpc::connection`).
+//! Not here: the broker (`broker`), the choice of the directory (`context`), when to start one (`broker_connection`).
 //!
 //! A program that can become a broker calls [`register_broker`]; it is then started again with those words. For any
 //! other program, `$BINDERPERF_BROKER` and then `$PATH` are searched for `binderperf`. If there is none, the broker

@@ -1,10 +1,10 @@
 //! A watch on the broker of a context: whether the one that was there at the start still runs.
-//! Not here: errors of calls to a broker that is gone (`rpc::connection`).
+//! Not here: errors of calls to a broker that is gone (`broker_connection`).
 
 use std::time::Duration;
 
+use super::broker_connection::BrokerConnection;
 use super::context::EmbeddedContext;
-use super::rpc::connection::BrokerConnection;
 use super::rpc::framing::Hello;
 use driver::error::OpenError;
 

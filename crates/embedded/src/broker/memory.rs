@@ -15,7 +15,6 @@ use super::core::arena::{Arena, SIZE_MAX};
 use super::core::{Host, ProcSnapshot, ThreadSnapshot};
 use crate::priority;
 use crate::rpc::codec::Message;
-use crate::rpc::framing;
 use crate::rpc::protocol::{Item, OUTBOX_SIZE, ProcId, ThreadKey};
 use crate::shm::call_slot::{self, CallSlots};
 use crate::shm::doorbell::{self, Bell, Doorbells, NEED_RETURN};
@@ -43,11 +42,11 @@ impl ArenaMemory {
         if size == 0 {
             return Err(io::Error::from_raw_os_error(EINVAL));
         }
-        Ok(Self { memory: Arc::new(SealedMemory::create(framing::arena_memory(size))?), size })
+        Ok(Self { memory: Arc::new(SealedMemory::create(lease::arena_memory(size))?), size })
     }
 
     fn lease(&self) -> Lease<&SealedMemory> {
-        Lease::at(&self.memory, framing::lease_at(self.size))
+        Lease::at(&self.memory, lease::offset(self.size))
     }
 }
 

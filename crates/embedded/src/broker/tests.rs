@@ -19,11 +19,12 @@ use sys::seqpacket::Wait;
 
 use super::core::test_broker::Message as Transaction;
 use super::*;
+use crate::broker_connection::{BrokerConnection, Hello, Welcome};
 use crate::directory::tests::{Folder, PATIENCE};
 use crate::rpc::codec::Message;
-use crate::rpc::connection::{BrokerConnection, Hello, Welcome};
 use crate::rpc::framing;
 use crate::rpc::protocol::{Delivery, Item, RECORD_SIZE, Request, ThreadKey};
+use crate::shm::lease;
 use crate::shm::ring::Consumer;
 
 /// Bytes of the receiving area.
@@ -142,7 +143,7 @@ impl Tester {
         assert_eq!(self.line.fetch(THREAD, &map).expect("alive").0, EBUSY, "once (contract OPN-04)");
         self.send(Request::Mapped { base: 1 << 32 });
         let descriptor = descriptors.into_iter().next().expect("its receiving area");
-        SealedMemory::map(descriptor, framing::arena_memory(MAP_SIZE)).expect("with its lease")
+        SealedMemory::map(descriptor, lease::arena_memory(MAP_SIZE)).expect("with its lease")
     }
 
     /// Sends a transaction with open files.

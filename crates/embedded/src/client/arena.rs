@@ -13,10 +13,9 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::payload::packed::Vector;
 use crate::payload::scatter::{Layout, View, Walk};
 use crate::payload::shape::behind_head;
-use crate::rpc::framing;
 use crate::shm::Corrupt;
 use crate::shm::call_slot::{self, Shape};
-use crate::shm::lease::Lease;
+use crate::shm::lease::{self, Lease};
 
 /// A payload on its way from a call slot into the area.
 pub(super) struct Arriving {
@@ -69,8 +68,8 @@ impl Arena {
     /// `ENOMEM`; `EINVAL`: the memory has no room for its lease.
     pub(super) fn map(area: Area, base: Option<u64>) -> io::Result<Self> {
         let Area { memory, size, size_asked_for } = area;
-        let lease_at = framing::lease_at(size);
-        if memory.len() != framing::arena_memory(size) {
+        let lease_at = lease::offset(size);
+        if memory.len() != lease::arena_memory(size) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let lent = memory.lend(size)?;

@@ -33,7 +33,7 @@ impl ActiveThread<'_> {
     /// Sends a request and waits for its answer. Signals do not interrupt the wait, as in the kernel driver.
     ///
     /// # Errors
-    /// `ECONNRESET`: the broker is gone. Those of [`BrokerConnection::send`](crate::rpc::connection::BrokerConnection::send).
+    /// `ECONNRESET`: the broker is gone. Those of [`BrokerConnection::send`](crate::broker_connection::BrokerConnection::send).
     pub(super) fn ask(
         &mut self,
         pending: Pending,

@@ -8,7 +8,7 @@
 //!
 //! Items that arrived before may still be read; everything else is [`BrokerConnection::gone`].
 //!
-//! [`BrokerConnection::gone`]: crate::rpc::connection::BrokerConnection::gone
+//! [`BrokerConnection::gone`]: crate::broker_connection::BrokerConnection::gone
 
 use std::sync::atomic::Ordering;
 

@@ -23,7 +23,7 @@ use super::core::thread::{Awaited, Frame, NO_ERROR, Pending, Served};
 use super::core::{Todo, looper};
 use super::identity::Identity;
 use super::wait_for_work::Until;
-use crate::rpc::connection::BrokerConnection;
+use crate::broker_connection::BrokerConnection;
 use crate::rpc::protocol::{Request, StateFile, ThreadKey};
 
 /// Interval at which a freeze checks whether everything pending is over.

@@ -8,7 +8,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::codec::Message;
 use super::protocol::{ProcId, RECORD_SIZE, Request, ThreadKey, VERSION};
-use crate::shm::lease;
 
 /// First bytes of a client's first message. They tell a foreign program from an old version.
 const MAGIC: [u8; 8] = *b"bpembed\0";
@@ -87,16 +86,6 @@ impl Hello {
 
 /// Bytes of the memories that come with a welcome, in this order: inbox, outbox, doorbells.
 pub(crate) type Sizes = [u64; 3];
-
-/// Offset of the lease behind a receiving area of `arena` bytes.
-pub(crate) fn lease_at(arena: usize) -> usize {
-    arena.next_multiple_of(lease::SIZE)
-}
-
-/// Bytes of a receiving area and its lease.
-pub(crate) fn arena_memory(arena: usize) -> usize {
-    lease_at(arena) + lease::SIZE
-}
 
 /// Answer of the broker to a hello.
 #[derive(Clone, Debug, PartialEq, Eq)]

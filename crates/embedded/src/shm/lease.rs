@@ -38,6 +38,16 @@ pub const GAPS: usize = 48;
 /// Size of a lease in bytes: one page.
 pub const SIZE: usize = 4096;
 
+/// Offset of the lease behind a receiving area of `arena` bytes.
+pub(crate) fn offset(arena: usize) -> usize {
+    arena.next_multiple_of(SIZE)
+}
+
+/// Bytes of a receiving area and its lease.
+pub(crate) fn arena_memory(arena: usize) -> usize {
+    offset(arena) + SIZE
+}
+
 const TURN: usize = 0;
 const GAP_COUNT: usize = 4;
 const USED: usize = 8;

@@ -14,12 +14,12 @@ use sys::identity::effective_uid;
 use sys::sealed_memory::SealedMemory;
 use sys::seqpacket::{self, Wait};
 
-use super::framing::{self, Reception};
-use super::protocol::{MAX_FDS, ProcId, Request, ThreadKey};
+use crate::rpc::framing::{self, Reception};
+use crate::rpc::protocol::{MAX_FDS, ProcId, Request, ThreadKey};
 use crate::{directory, start};
 use driver::error::OpenError;
 
-pub(crate) use super::framing::Hello;
+pub(crate) use crate::rpc::framing::Hello;
 
 /// Time that a broker may take to answer a hello before the client gives up.
 const PATIENCE: Duration = Duration::from_secs(10);
