@@ -347,13 +347,13 @@ impl Process {
         self.arena()?.lent(address, len)
     }
 
-    /// See [`EmbeddedConnection::install_descriptors`](crate::connection::EmbeddedConnection::install_descriptors).
+    /// See [`EmbeddedConnection::install_descriptors`](crate::EmbeddedConnection::install_descriptors).
     pub(super) fn install_descriptors(&self, own: OwnNumbers) {
         // The first call counts.
         let _ = self.own_numbers.set(own);
     }
 
-    /// See [`EmbeddedConnection::leave_to_parent`](crate::connection::EmbeddedConnection::leave_to_parent).
+    /// See [`EmbeddedConnection::leave_to_parent`](crate::EmbeddedConnection::leave_to_parent).
     pub(super) fn leave_to_parent(&self) {
         self.line.leave_to_parent();
     }
@@ -371,7 +371,7 @@ impl Process {
     /// Maps a receiving area of `size` bytes, once (contract OPN-04).
     ///
     /// # Errors
-    /// See [`EmbeddedConnection::map`](crate::connection::EmbeddedConnection::map).
+    /// See [`EmbeddedConnection::map`](crate::EmbeddedConnection::map).
     pub(super) fn map(&self, size: usize) -> io::Result<()> {
         let area = self.area(size)?;
         self.adopt(area, None)

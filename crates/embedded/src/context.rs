@@ -1,5 +1,9 @@
-//! Identity of an embedded context: a name, and the directory of its broker.
-//! Not here: an open context (`connection`), the broker (`broker`).
+//! Identity of an embedded context: a name, and the directory of its broker. `connection`: an open one.
+//! Not here: the broker (`broker`).
+
+mod connection;
+
+pub use connection::EmbeddedConnection;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +13,6 @@ use sys::private_folder::PrivateFolder;
 
 use super::broker_connection::BrokerConnection;
 use super::client::ioctls::state_text;
-use super::connection::EmbeddedConnection;
 use super::directory;
 use super::rpc::framing::Hello;
 use super::rpc::protocol::{StateFile, ThreadKey};

@@ -1,6 +1,6 @@
 //! Embedded driver: the Binder driver in user space, behind the same seam as the kernel driver.
 //!
-//! - [`context`], [`settings`]: name of a context, and options of the driver there. [`connection`]: an open context.
+//! - [`context`], [`settings`]: a context by its name, also an open one, and options of the driver there.
 //! - [`device_path`]: which paths an unmodified program opens a context by.
 //! - `client`: one process's half of the driver. [`shm`]: layouts of shared memory: inboxes, doorbells, call slots.
 //! - [`broker`]: the process that owns nodes, references and identities. `directory`, [`start`]: its directory, and how
@@ -18,7 +18,6 @@
 pub mod broker;
 mod broker_connection;
 mod client;
-pub mod connection;
 pub mod context;
 pub mod device_path;
 mod directory;
@@ -35,8 +34,7 @@ pub mod trace_events;
 mod watch;
 
 pub use client::Area;
-pub use connection::EmbeddedConnection;
-pub use context::EmbeddedContext;
+pub use context::{EmbeddedConnection, EmbeddedContext};
 pub use program::{OwnNumbers, Program};
 pub use settings::{Inherit, Settings, Waiting};
 pub use watch::BrokerWatch;

@@ -1,5 +1,5 @@
 //! Open context of the embedded driver: one process's end.
-//! Not here: the context's identity (`context`), the driver behind it (`client`).
+//! Not here: the context's identity (`super`), the driver behind it (`client`).
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,12 +10,12 @@ use abi::layout::{
     ExtendedError, FlatBinderObject, FreezeInfo, FrozenStatusInfo, NodeDebugInfo, NodeInfoForRef,
 };
 
-use super::client::identity::Identity;
-use super::client::{Area, Opener, Process};
-use super::context::EmbeddedContext;
-use super::program::{OwnNumbers, Program};
-use super::rpc::protocol::StateFile;
-use super::trace_events::TraceWriter;
+use super::EmbeddedContext;
+use crate::client::identity::Identity;
+use crate::client::{Area, Opener, Process};
+use crate::program::{OwnNumbers, Program};
+use crate::rpc::protocol::StateFile;
+use crate::trace_events::TraceWriter;
 use driver::connection::{Connection, Exchange, OpenOptions};
 use driver::error::OpenError;
 
@@ -94,7 +94,7 @@ impl EmbeddedConnection {
     }
 
     #[cfg(test)]
-    pub(super) fn process_for_tests(&self) -> &Arc<Process> {
+    pub(crate) fn process_for_tests(&self) -> &Arc<Process> {
         &self.process
     }
 
@@ -160,7 +160,7 @@ impl EmbeddedConnection {
 
     /// Memory of every channel and of the peer's doorbells, for tests that overwrite it.
     #[cfg(any(test, feature = "fuzz"))]
-    pub(super) fn take_channels(&self) -> Vec<[sys::sealed_memory::SealedMemory; 2]> {
+    pub(crate) fn take_channels(&self) -> Vec<[sys::sealed_memory::SealedMemory; 2]> {
         self.process.take_channels()
     }
 }
