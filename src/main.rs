@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     if let Some(code) = bench::start_worker(&chaos::ROLES) {
         return code;
     }
-    if std::env::var_os(cli::on::VARIABLE).is_some() {
+    if std::env::var_os(host::ON_VARIABLE).is_some() {
         // A shell starts what is to outlive it with SIGINT ignored.
         sys::stop_signal::heed();
     }

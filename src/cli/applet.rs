@@ -8,6 +8,7 @@ use clap::{Args, Command, CommandFactory};
 
 use super::atrace;
 use super::latency;
+use super::program::Program;
 use super::throughput::{self, Test, hwbinder, workers};
 use super::{CommandResult, Failure, exit, help, parse};
 
@@ -126,12 +127,12 @@ pub(crate) fn meant<'w>(program: &str, words: &'w [String]) -> Option<(Applet, &
 }
 
 /// Runs the applet that the first word names.
-pub(super) fn run(args: AppletArgs) -> CommandResult {
+pub(super) fn run(args: AppletArgs, program: &Program) -> CommandResult {
     let names = Applet::ALL.map(Applet::name).join(", ");
     let mut words = args.words.into_iter();
     let first = words.next();
     match first.as_deref() {
-        Some(word @ ("--help" | "-h")) => help::print_help(&["applet"], word == "-h"),
+        Some(word @ ("--help" | "-h")) => help::print_help(&["applet"], word == "-h", program),
         Some(name) if let Some(applet) = Applet::named(name) => applet.start(words.collect()),
         other => {
             let found = other.map_or("no name".to_owned(), |name| format!("{name:?}"));

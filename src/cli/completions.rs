@@ -4,7 +4,8 @@ use clap::Args;
 use clap_complete::Shell;
 
 use super::applet::Applet;
-use super::{CommandResult, OrExit, exit, say, tree};
+use super::program::{NAME, Program};
+use super::{CommandResult, OrExit, exit, say};
 
 /// Write a shell's completion script for commands, options and their values
 #[derive(Debug, Args)]
@@ -14,24 +15,24 @@ pub(super) struct CompletionsArgs {
     shell: Shell,
 
     /// The program's name: binderperf, or an Android tool's name that is a link to it
-    #[arg(default_value = tree::NAME)]
+    #[arg(default_value = NAME)]
     program: String,
 }
 
 /// Writes the script.
-pub(super) fn run(args: &CompletionsArgs) -> CommandResult {
+pub(super) fn run(args: &CompletionsArgs, whole: &Program) -> CommandResult {
     let unknown = || {
         let names = Applet::ALL.map(Applet::name).join(", ");
-        format!("this program is never called {:?}: there are {}, {names}", args.program, tree::NAME)
+        format!("this program is never called {:?}: there are {}, {names}", args.program, NAME)
     };
-    say(&script(args.shell, &args.program).ok_or_else(unknown).or_exit(exit::USAGE)?)
+    say(&script(args.shell, &args.program, whole).ok_or_else(unknown).or_exit(exit::USAGE)?)
 }
 
 /// The script for one of the program's names.
-fn script(shell: Shell, program: &str) -> Option<String> {
+fn script(shell: Shell, program: &str, whole: &Program) -> Option<String> {
     let mut definition = match Applet::named(program) {
-        Some(_) => tree::find(&["applet", program])?,
-        None => Some(tree::shown()).filter(|_| program == tree::NAME)?,
+        Some(_) => whole.find(&["applet", program])?,
+        None => Some((whole.shown)()).filter(|_| program == NAME)?,
     };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut definition, program, &mut script);

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use clap::{Args, Subcommand};
 
+use super::program::Program;
 use super::{CommandResult, Failure, OrExit, exit, input};
 
 /// Write what a test harness needs to run the tests on many devices
@@ -27,10 +28,10 @@ enum Harness {
 }
 
 /// Writes the files.
-pub(crate) fn run(args: &FleetArgs) -> CommandResult {
+pub(crate) fn run(args: &FleetArgs, program: &Program) -> CommandResult {
     match &args.harness {
-        Harness::Lava(args) => lava::run(args),
-        Harness::LavaCase(args) => lava_case::run(args),
+        Harness::Lava(args) => lava::run(args, program),
+        Harness::LavaCase(args) => lava_case::run(args, program),
         Harness::Tradefed(args) => tradefed::run(args),
     }
 }

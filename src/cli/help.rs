@@ -3,7 +3,8 @@
 
 use clap::Args;
 
-use super::{CommandResult, OrExit, exit, say, tree};
+use super::program::Program;
+use super::{CommandResult, OrExit, exit, say};
 
 /// Show what a command is for, its options, examples and exit statuses
 #[derive(Debug, Args)]
@@ -14,15 +15,15 @@ pub(super) struct HelpArgs {
 }
 
 /// Prints the help.
-pub(super) fn run(args: &HelpArgs) -> CommandResult {
+pub(super) fn run(args: &HelpArgs, program: &Program) -> CommandResult {
     let words: Vec<&str> = args.words.iter().map(String::as_str).collect();
-    print_help(&words, words.is_empty())
+    print_help(&words, words.is_empty(), program)
 }
 
 /// Prints the help of a command, long or brief.
-pub(super) fn print_help(words: &[&str], brief: bool) -> CommandResult {
+pub(super) fn print_help(words: &[&str], brief: bool, program: &Program) -> CommandResult {
     let unknown = || format!("no command {:?}; `binderperf help` lists them", words.join(" "));
-    let mut definition = tree::find(words).ok_or_else(unknown).or_exit(exit::USAGE)?;
+    let mut definition = program.find(words).ok_or_else(unknown).or_exit(exit::USAGE)?;
     let help = if brief { definition.render_help() } else { definition.render_long_help() };
     say(&help.to_string())
 }

@@ -121,7 +121,7 @@ pub(super) fn add_to(command: Command, path: &str) -> Command {
         Some(text) => command.long_about(wrapped(&text)),
         None => command,
     };
-    let command = super::on::with_flags(command, path);
+    let command = super::on_words::with_flags(command, path);
     let Some(text) = find(path) else { return command };
     command.after_help("Examples, exit status and more: --help").after_long_help(text.after_help())
 }

@@ -1,8 +1,7 @@
 //! `--on TARGET`: the same command on other machines, one after another, and a table across them.
-//! Not here: reaching a machine (`remote`), the words (`words`), the table (`record::render::targets`).
+//! Not here: reaching a machine (`remote`), the words (`on_words`), the table (`record::render::targets`).
 
 mod desk;
-mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,31 +15,20 @@ use vm::{Options, kernel::Choice};
 use super::applet;
 use super::folder::FolderLock;
 use super::input;
+use super::on_words::{Naming, On, Placed, placed, taken};
+use super::program::{NAME, Program};
 use super::progress::StatusLine;
 use super::records::is_first;
 use super::terminal;
 use super::vm::{passed_on, refused};
-use super::{CommandResult, Failure, OrExit, complain, exit, note, say, status_of, tree};
+use super::{CommandResult, Failure, OrExit, complain, exit, note, say, status_of};
 use desk::{Desk, Places};
-pub(super) use words::with_flags;
-use words::{Naming, On, Placed, placed, taken};
-
-/// Variable that tells a copy of this program that it runs for another machine.
-pub(crate) const VARIABLE: &str = host::ON_VARIABLE;
 
 /// The record of a test that was not asked for one, for the table; the numbers of several machines do not meet.
 const FOR_THE_TABLE: &str = "binderperf-on.json";
 
-/// The words without those about other machines; none if there are none.
-///
-/// # Errors
-/// See [`taken`].
-pub(super) fn without(words: &[String]) -> Result<Option<Vec<String>>, String> {
-    Ok(taken(words)?.map(|on| on.words))
-}
-
 /// Runs a command whose words say `--on`; none if they do not.
-pub(super) fn meant(words: &[String]) -> Option<CommandResult> {
+pub(super) fn meant(words: &[String], program: &Program) -> Option<CommandResult> {
     let on = match taken(words) {
         Ok(on) => on?,
         Err(why) => return Some(Err(Failure::new(exit::USAGE, why))),
@@ -48,13 +36,13 @@ pub(super) fn meant(words: &[String]) -> Option<CommandResult> {
     let end = on.words.iter().position(|word| word == "--").unwrap_or(on.words.len());
     let asks = on.words[..end].iter().any(|word| word == "--help" || word == "-h");
     if asks || on.targets == [Target::Local] {
-        return Some(Ok(tree::run(&on.words)));
+        return Some(Ok((program.run)(&on.words)));
     }
-    Some(run(&on))
+    Some(run(&on, program))
 }
 
-fn run(on: &On) -> CommandResult {
-    tree::understood(&on.words).or_exit(exit::USAGE)?;
+fn run(on: &On, program: &Program) -> CommandResult {
+    (program.understood)(&on.words).or_exit(exit::USAGE)?;
     let [target] = on.targets.as_slice() else { return run_on_each(on) };
     Ok(measured(on, target, &Prepared::new(on, target, None)?)?.status)
 }
@@ -287,7 +275,7 @@ fn elsewhere(on: &On, target: &Target, placed: &Placed, is_run: bool) -> Result<
         words.push("--progress".to_owned());
     }
     let mut variables: Vec<(String, String)> = passed_on().into_iter().collect();
-    variables.push((VARIABLE.to_owned(), target.to_string()));
+    variables.push((host::ON_VARIABLE.to_owned(), target.to_string()));
     let job = Job { words, variables, folders: placed.folders.clone() };
     // Two commands would mix their files.
     let folder = placed.named().next().filter(|_| is_run);
@@ -335,7 +323,7 @@ fn tell(target: &Target, files: &[PathBuf]) {
 fn data_folder() -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let data = named("XDG_DATA_HOME").or_else(|| Some(named("HOME")?.join(".local/share")));
-    data.map(|folder| folder.join(tree::NAME))
+    data.map(|folder| folder.join(NAME))
 }
 
 /// The records among these files.

@@ -31,7 +31,7 @@ pub(super) struct StatusLine {
 
 impl StatusLine {
     pub(super) fn new() -> Self {
-        let for_another = std::env::var_os(super::on::VARIABLE).is_some();
+        let for_another = std::env::var_os(host::ON_VARIABLE).is_some();
         Self { on_terminal: terminal::error_is_terminal(), for_another, shown: false, start: None }
     }
 

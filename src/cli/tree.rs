@@ -6,10 +6,11 @@
 
 use clap::{Command as Definition, CommandFactory, Parser, Subcommand};
 
+use super::program::{NAME, Program};
 use super::{
     ab, applet, background, bisect, broker, chaos, compare, completions, conformance, convert, doctor,
     explain, fleet, gate, help, help_text, history, inheritance, inversion, latency, man, matrix, on,
-    overload, report, run, servicemanager, shim, show, state, throughput, trace, vm,
+    on_words, overload, report, run, servicemanager, shim, show, state, throughput, trace, vm,
 };
 
 /// Performance tests for Linux Binder IPC, on any kernel
@@ -20,8 +21,8 @@ struct Cli {
     command: Command,
 }
 
-/// The program's name, independent of the file name it is started by.
-pub(super) const NAME: &str = "binderperf";
+/// This tree, for the commands below it that need the whole.
+const PROGRAM: &Program = &Program { shown, understood, run };
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -65,7 +66,7 @@ enum Command {
 
 /// Runs the command of these arguments; returns the exit status.
 pub(crate) fn run(words: &[String]) -> u8 {
-    if let Some(ended) = on::meant(words) {
+    if let Some(ended) = on::meant(words, PROGRAM) {
         return super::status_of(ended);
     }
     match parse(words) {
@@ -93,8 +94,8 @@ fn parse(words: &[String]) -> Result<Command, clap::Error> {
 ///
 /// # Errors
 /// The parser's message.
-pub(super) fn understood(words: &[String]) -> Result<(), String> {
-    if let Some(rest) = on::without(words)? {
+fn understood(words: &[String]) -> Result<(), String> {
+    if let Some(rest) = on_words::without(words)? {
         return understood(&rest);
     }
     if let Some((tool, rest)) = applet::meant(NAME, words) {
@@ -125,13 +126,13 @@ impl Command {
             Self::Gate(args) => gate::run(&args),
             Self::Report(args) => report::run(&args),
             Self::Convert(args) => convert::run(&args),
-            Self::Fleet(args) => fleet::run(&args),
+            Self::Fleet(args) => fleet::run(&args, PROGRAM),
             Self::Ab(args) => ab::run(&args),
-            Self::Matrix(args) => matrix::run(&args),
+            Self::Matrix(args) => matrix::run(&args, PROGRAM),
             Self::BisectStep(args) => bisect::run(&args),
             Self::History(args) => history::run(&args),
             Self::Trace(args) => trace::run(args),
-            Self::Applet(args) => applet::run(args),
+            Self::Applet(args) => applet::run(args, PROGRAM),
             Self::State(args) => state::run(&args),
             Self::Conformance(args) => conformance::run(&args),
             Self::Chaos(args) => chaos::run(&args),
@@ -143,11 +144,11 @@ impl Command {
             Self::Shim(args) => shim::run(&args),
             Self::Broker(args) => broker::run(&args),
             Self::ServiceManager(args) => servicemanager::run(&args),
-            Self::Vm(args) => vm::run(*args),
+            Self::Vm(args) => vm::run(*args, PROGRAM),
             Self::GuestProbe(args) => vm::probe(&args),
-            Self::Help(args) => help::run(&args),
-            Self::Man(args) => man::run(&args),
-            Self::Completions(args) => completions::run(&args),
+            Self::Help(args) => help::run(&args, PROGRAM),
+            Self::Man(args) => man::run(&args, PROGRAM),
+            Self::Completions(args) => completions::run(&args, PROGRAM),
         }
     }
 }
@@ -178,18 +179,12 @@ fn groups(definition: &Definition) -> String {
 }
 
 /// The whole program as documented: without hidden parts, with every flag of every test and tool.
-pub(super) fn shown() -> Definition {
+fn shown() -> Definition {
     let whole = Cli::command();
     let version = whole.get_version().unwrap_or_default().to_owned();
     let mut definition = with_help_text(visible(&whole, "").version(version).disable_help_subcommand(true));
     definition.build();
     definition
-}
-
-/// Finds a documented command by its words.
-pub(super) fn find(path: &[&str]) -> Option<Definition> {
-    let whole = shown();
-    path.iter().try_fold(&whole, |command, word| command.find_subcommand(word)).cloned()
 }
 
 /// The definition that parses the arguments of a command, if the tree passes them on.

@@ -22,9 +22,9 @@ use super::choice;
 use super::folder::FolderLock;
 use super::input;
 use super::kernels::KernelCommand;
+use super::program::Program;
 use super::progress::StatusLine;
 use super::terminal;
-use super::tree;
 use super::{A_YEAR_S, CommandResult, Failure, OrExit, complain, exit, note, say};
 
 /// Longest script that is read, in bytes.
@@ -42,7 +42,7 @@ const NOT_OURS_THERE: [&str; 9] = [
     FOLDER_VARIABLE,
     LOG_VARIABLE,
     MARKS_VARIABLE,
-    super::on::VARIABLE,
+    host::ON_VARIABLE,
     remote::ADB_VARIABLE,
     remote::SSH_VARIABLE,
 ];
@@ -171,7 +171,7 @@ pub(crate) struct ProbeArgs {
 }
 
 /// Runs a command in a guest; returns its exit status, or 2, 3, 4 with the reason on standard error.
-pub(crate) fn run(args: VmArgs) -> CommandResult {
+pub(crate) fn run(args: VmArgs, program: &Program) -> CommandResult {
     if let Some(command) = args.about_kernels {
         return command.run();
     }
@@ -183,7 +183,7 @@ pub(crate) fn run(args: VmArgs) -> CommandResult {
         .try_for_each(input::whole)?;
     let profile = args.profile.as_deref().map(profile::Output::open).transpose()?;
     let commands = match &args.script {
-        Some(file) => Some(script(file)?),
+        Some(file) => Some(script(file, program)?),
         None => None,
     };
     let out = args.out.clone();
@@ -244,14 +244,14 @@ pub(super) fn refused(names: &[String]) -> u8 {
 }
 
 /// Reads a script and checks each command's words, before anything is booted.
-fn script(file: &Path) -> Result<Vec<Vec<String>>, Failure> {
+fn script(file: &Path, program: &Program) -> Result<Vec<Vec<String>>, Failure> {
     let path = if file == Path::new("-") { Path::new("/dev/stdin") } else { file };
     let text = input::text(path, LONGEST_SCRIPT)
         .map_err(|error| Failure::of_file(exit::USAGE, "read", file, &error))?;
     let bad = |why: String| Failure::new(exit::USAGE, format!("the script {}: {why}", file.display()));
     let commands = vm::script::parse(&text).map_err(bad)?;
     for words in &commands {
-        tree::understood(words).map_err(|why| bad(format!("{}: {why}", words.join(" "))))?;
+        (program.understood)(words).map_err(|why| bad(format!("{}: {why}", words.join(" "))))?;
     }
     Ok(commands)
 }

@@ -19,8 +19,9 @@ use vm::{Arch, Options};
 
 use super::{architecture, lava_case, write};
 use crate::cli::choice;
+use crate::cli::program::Program;
 use crate::cli::progress::StatusLine;
-use crate::cli::{CommandResult, Failure, OrExit, applet, exit, say, tree};
+use crate::cli::{CommandResult, Failure, OrExit, applet, exit, say};
 
 /// Write a job for LAVA, and the files that it needs
 ///
@@ -138,7 +139,7 @@ struct Guest {
 }
 
 /// Writes the job.
-pub(super) fn run(args: &LavaArgs) -> CommandResult {
+pub(super) fn run(args: &LavaArgs, program: &Program) -> CommandResult {
     let mut words = args.command.clone();
     if words.is_empty() {
         words.extend(["run", "--quick"].map(str::to_owned));
@@ -146,8 +147,8 @@ pub(super) fn run(args: &LavaArgs) -> CommandResult {
     if args.device == Device::Fastboot {
         words.extend(["--on", "adb"].map(str::to_owned));
     }
-    tree::understood(&words).or_exit(exit::USAGE)?;
-    lava_case::check(&words)?;
+    (program.understood)(&words).or_exit(exit::USAGE)?;
+    lava_case::check(&words, program)?;
     check(args)?;
     fs::create_dir_all(&args.out)
         .map_err(|error| Failure::of_file(exit::INTERNAL, "make", &args.out, &error))?;

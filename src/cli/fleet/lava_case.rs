@@ -8,8 +8,9 @@ use clap::Args;
 use sys::private_folder::PrivateFolder;
 
 use crate::cli::convert::as_lava_signals;
+use crate::cli::program::Program;
 use crate::cli::records::{files_of, is_first, read};
-use crate::cli::{CommandResult, Failure, OrExit, exit, note, say, tree};
+use crate::cli::{CommandResult, Failure, OrExit, exit, note, say};
 
 /// Run a command in a LAVA job, and print its results as LAVA's signals and its records as lines of the log
 ///
@@ -27,15 +28,15 @@ pub(super) const BEGINS: &str = "binderperf lava-case: results begin";
 pub(super) const ENDS: &str = "binderperf lava-case: results end";
 
 /// Runs the command and prints its results.
-pub(super) fn run(args: &CaseArgs) -> CommandResult {
+pub(super) fn run(args: &CaseArgs, program: &Program) -> CommandResult {
     let words = &args.command;
-    tree::understood(words).or_exit(exit::USAGE)?;
-    let keeps = check(words)?;
+    (program.understood)(words).or_exit(exit::USAGE)?;
+    let keeps = check(words, program)?;
     let private = PrivateFolder::new("lava").or_exit(exit::UNABLE)?;
     let folder = private.path();
-    let program = std::env::current_exe().or_exit(exit::INTERNAL)?;
-    let name = path(words).join("-");
-    let mut command = Command::new(program);
+    let itself = std::env::current_exe().or_exit(exit::INTERNAL)?;
+    let name = path(words, program).join("-");
+    let mut command = Command::new(itself);
     command.args(words);
     match keeps {
         Keeps::Folder => drop(command.arg("--out").arg(folder)),
@@ -93,9 +94,9 @@ pub(super) enum Keeps {
 ///
 /// # Errors
 /// It names a file for its record, which has its place in the log.
-pub(super) fn check(words: &[String]) -> Result<Keeps, Failure> {
-    let names = path(words);
-    let definition = tree::find(&names.iter().map(String::as_str).collect::<Vec<_>>());
+pub(super) fn check(words: &[String], program: &Program) -> Result<Keeps, Failure> {
+    let names = path(words, program);
+    let definition = program.find(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let has = |option: &str| {
         let mut arguments = definition.iter().flat_map(clap::Command::get_arguments);
         arguments.any(|argument| argument.get_long() == Some(option))
@@ -116,11 +117,11 @@ pub(super) fn check(words: &[String]) -> Result<Keeps, Failure> {
 }
 
 /// The command's name: the first words that are commands.
-fn path(words: &[String]) -> Vec<String> {
+fn path(words: &[String], program: &Program) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for word in words.iter().take_while(|word| !word.starts_with('-')) {
         let longer: Vec<&str> = names.iter().chain([word]).map(String::as_str).collect();
-        if tree::find(&longer).is_none() {
+        if program.find(&longer).is_none() {
             break;
         }
         names.push(word.clone());

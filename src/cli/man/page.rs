@@ -7,7 +7,7 @@ use clap_mangen::roff::{Inline, Roff, bold, roman};
 
 use super::super::applet::Applet;
 use super::super::help_text::{self, HelpText};
-use super::super::tree;
+use super::super::program::{NAME, Program};
 
 /// A page.
 pub(super) struct Page {
@@ -18,9 +18,9 @@ pub(super) struct Page {
 }
 
 /// The page of the program, then those of its commands.
-pub(super) fn all() -> Vec<Page> {
+pub(super) fn all(program: &Program) -> Vec<Page> {
     let mut pages = Vec::new();
-    gather(&tree::shown(), "", &mut pages);
+    gather(&(program.shown)(), "", &mut pages);
     pages
 }
 
@@ -34,7 +34,7 @@ fn gather(definition: &Definition, path: &str, pages: &mut Vec<Page>) {
 
 /// The name of a command's page.
 fn name_of(path: &str) -> String {
-    format!("{} {path}", tree::NAME).trim_end().replace(' ', "-")
+    format!("{} {path}", NAME).trim_end().replace(' ', "-")
 }
 
 /// Today's date, as manuals show it.
@@ -47,7 +47,7 @@ fn text(definition: &Definition, path: &str) -> String {
     let man = Man::new(definition.clone())
         .title(name.clone())
         .date(today())
-        .source(format!("{} {}", tree::NAME, env!("CARGO_PKG_VERSION")))
+        .source(format!("{} {}", NAME, env!("CARGO_PKG_VERSION")))
         .manual("Binder performance tests");
     let mut page = Vec::new();
     let mut text = String::new();

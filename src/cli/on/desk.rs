@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use intake::{Name, Place};
 use remote::Sinks;
 
-use super::words::Placed;
 use crate::cli::complain;
+use crate::cli::on_words::Placed;
 use crate::cli::progress::{Relay, StatusLine};
 use crate::cli::terminal::{self, note};
 

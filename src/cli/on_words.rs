@@ -1,5 +1,5 @@
 //! The words behind `--on`: which machines, and the rest of the command line with its files where they are written there.
-//! Not here: running the command (`super`).
+//! Not here: running the command (`on`).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use intake::{Name, Place};
 use record::verdict::ON_COMMANDS;
 use remote::Target;
 
-use crate::cli::A_YEAR_S;
+use super::A_YEAR_S;
 
 /// Options of these commands that name a file or folder to write.
 const WRITES: [&str; 7] = ["--record", "--out", "--benchmark_out", "--output", "-o", "--html", "--save"];
@@ -38,7 +38,7 @@ fn takes_on(path: &str) -> bool {
 }
 
 /// Adds the options to the definition of a command that takes them.
-pub(in crate::cli) fn with_flags(command: Command, path: &str) -> Command {
+pub(super) fn with_flags(command: Command, path: &str) -> Command {
     if !takes_on(path) || command.has_subcommands() {
         return command;
     }
@@ -61,7 +61,7 @@ pub(in crate::cli) fn with_flags(command: Command, path: &str) -> Command {
 ///
 /// # Errors
 /// A word that is no machine, an option without its value, or one that cannot go with them.
-pub(in crate::cli) fn taken(words: &[String]) -> Result<Option<On>, String> {
+pub(super) fn taken(words: &[String]) -> Result<Option<On>, String> {
     if !takes_on(&words.iter().take(2).cloned().collect::<Vec<_>>().join(" ")) {
         return Ok(None);
     }
@@ -99,6 +99,14 @@ pub(in crate::cli) fn taken(words: &[String]) -> Result<Option<On>, String> {
     rest.extend_from_slice(&words[end..]);
     let reconnect = Duration::from_secs(reconnect.unwrap_or(RECONNECT_S));
     Ok(Some(On { targets, binary, reconnect, words: rest }))
+}
+
+/// The words without those about other machines; none if there are none.
+///
+/// # Errors
+/// See [`taken`].
+pub(super) fn without(words: &[String]) -> Result<Option<Vec<String>>, String> {
+    Ok(taken(words)?.map(|on| on.words))
 }
 
 /// How files are called where the command runs.
