@@ -42,8 +42,8 @@ pub(crate) struct DriverArgs {
 
     /// Embedded driver: pass calls of up to 128 KiB without objects other than scattered buffers directly between processes,
     /// not through the broker [default: on]
-    #[arg(long, help_heading = "Driver", value_name = "on|off")]
-    lanes: Option<Switch>,
+    #[arg(long, alias = "lanes", help_heading = "Driver", value_name = "on|off")]
+    direct: Option<Switch>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -113,7 +113,7 @@ impl DriverArgs {
             ("--context-dir", self.context_dir.is_some()),
             ("--inherit", self.inherit.is_some()),
             ("--wait", self.wait.is_some()),
-            ("--lanes", self.lanes.is_some()),
+            ("--direct", self.direct.is_some()),
         ];
         if let Some((flag, _)) = settings.iter().find(|(_, given)| *given && driver == Driver::Kernel) {
             return Err(format!("{flag} is a setting of the embedded driver, and --driver is kernel"));
@@ -132,7 +132,7 @@ impl DriverArgs {
             inherit: self.inherit.unwrap_or(inherit),
             waiting: self.wait.map_or(usual.waiting, |wait| wait.waiting),
             spin_budget_ns: self.wait.and_then(|wait| wait.budget_ns).unwrap_or(usual.spin_budget_ns),
-            call_slots: self.lanes != Some(Switch::Off),
+            call_slots: self.direct != Some(Switch::Off),
         }
     }
 }
@@ -163,10 +163,11 @@ mod tests {
     fn settings_of_the_embedded_driver() {
         assert_eq!(wanted(&[]).expect("fine").settings, Settings::default());
         let words =
-            ["--inherit=rt", "--wait=spin:50", "--lanes=off", "--device=vndbinder", "--context-dir=/x"];
+            ["--inherit=rt", "--wait=spin:50", "--direct=off", "--device=vndbinder", "--context-dir=/x"];
         let all = wanted(&words).expect("fine");
         assert_eq!(all.settings.to_string(), "rt,spin:50000,broker");
         assert_eq!((all.device.to_string().as_str(), all.context_dir), ("vndbinder", Some("/x".into())));
+        assert!(!wanted(&["--lanes=off"]).expect("its old name").settings.call_slots);
         assert_eq!(wanted(&["--wait=sleep"]).expect("fine").settings.waiting, Waiting::Sleep);
     }
 
@@ -178,7 +179,7 @@ mod tests {
             "--wait=spin:x",
             "--wait=spin:99999999",
             "--inherit=all",
-            "--lanes=1",
+            "--direct=1",
         ] {
             assert!(wanted(&[bad]).is_err(), "{bad}");
         }

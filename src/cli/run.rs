@@ -70,7 +70,7 @@ pub(crate) struct RunArgs {
 }
 
 /// Flags about the driver of this machine.
-const HERE: [&str; 6] = ["driver", "device", "context_dir", "inherit", "wait", "lanes"];
+const HERE: [&str; 6] = ["driver", "device", "context_dir", "inherit", "wait", "direct"];
 
 /// Hint on how to measure a kernel's driver.
 const IN_A_VM: &str =

@@ -34,9 +34,9 @@ const WITHOUT_LANES: [&[&str]; 2] = [
         "--controls=none",
         "--benchmark_min_time=3s",
         "--benchmark_repetitions=90",
-        "--lanes=off",
+        "--direct=off",
     ],
-    &["latency", "binder", "--rate=200", "-i", "60000", "--format=table", "--lanes=off"],
+    &["latency", "binder", "--rate=200", "-i", "60000", "--format=table", "--direct=off"],
 ];
 
 #[test]
@@ -98,8 +98,8 @@ fn says_so(called: &Called, run: &record::Run, doing: &str) {
 #[test]
 fn a_throughput_run_ends_and_says_so() {
     // Without call slots each call needs the broker; with them the calls go on without it.
-    for lanes in ["on", "off"] {
-        let lanes = format!("--lanes={lanes}");
+    for direct in ["on", "off"] {
+        let direct = format!("--direct={direct}");
         let words = [
             "throughput",
             "binder",
@@ -107,7 +107,7 @@ fn a_throughput_run_ends_and_says_so() {
             "--controls=none",
             "--benchmark_min_time=3s",
             "--benchmark_repetitions=9",
-            &lanes,
+            &direct,
         ];
         let (called, run) = without_its_broker(&words);
         says_so(&called, &run, "BM_sendVec_binder/4");
@@ -120,9 +120,9 @@ fn a_throughput_run_ends_and_says_so() {
 
 #[test]
 fn a_latency_test_ends_and_says_so() {
-    for lanes in ["on", "off"] {
-        let lanes = format!("--lanes={lanes}");
-        let words = ["latency", "binder", "--rate=200", "-i", "6000", "--format=table", &lanes];
+    for direct in ["on", "off"] {
+        let direct = format!("--direct={direct}");
+        let words = ["latency", "binder", "--rate=200", "-i", "6000", "--format=table", &direct];
         let (called, run) = without_its_broker(&words);
         says_so(&called, &run, "the calls of 1 pair");
         called.printed("INCOMPLETE");

@@ -30,8 +30,8 @@ fn assert_passed(called: &Called) {
 
 #[test]
 fn nothing_is_lost_among_processes_that_are_killed() {
-    for lanes in ["on", "off"] {
-        let called = chaos(&["--lanes", lanes, "--seconds", "6"]);
+    for direct in ["on", "off"] {
+        let called = chaos(&["--direct", direct, "--seconds", "6"]);
         assert_passed(&called);
         for name in ["kills", "deaths", "pauses"] {
             assert!(count(&called, name) > 0, "{}", called.stdout);
@@ -68,7 +68,7 @@ fn every_fault_is_noticed() {
     for (fault, kills, complaint) in FAULTS {
         let run = |seconds| {
             // Leaks show at the end, and in the state only where every buffer is the broker's.
-            let words = ["--processes=3", seconds, "--patience=2", "--lanes=off", "--inject", fault];
+            let words = ["--processes=3", seconds, "--patience=2", "--direct=off", "--inject", fault];
             chaos(&[&words[..], if kills { &[] } else { &["--no-kill"] }].concat())
         };
         // On a loaded machine a short run may have no occasion for the fault.

@@ -26,8 +26,8 @@ fn differing(text: &str) -> BTreeSet<String> {
     ids.map(|(id, _)| id.to_owned()).collect()
 }
 
-fn embedded(lanes: &str) {
-    let called = binderperf(&["conformance", "--driver", "embedded", "--lanes", lanes]).ended(0);
+fn embedded(direct: &str) {
+    let called = binderperf(&["conformance", "--driver", "embedded", "--direct", direct]).ended(0);
     print_counts(&called.stdout);
     let (plan, found) = results(&called.stdout);
     assert_eq!((plan, found.len()), (catalogue().count(), catalogue().count()));
@@ -43,8 +43,8 @@ fn embedded(lanes: &str) {
             continue;
         }
         assert_eq!(*end, Line::Ok, "{id}");
-        // Buffers differ with lanes only; whether a signal and work meet is chance.
-        let may_hold = id == "WR-07" || lanes == "off" && id.starts_with("BUF-");
+        // Buffers differ with direct calls only; whether a signal and work meet is chance.
+        let may_hold = id == "WR-07" || direct == "off" && id.starts_with("BUF-");
         assert!(
             differing.contains(id) == item.differs || may_hold,
             "{id} differs: {}",
@@ -59,7 +59,7 @@ fn every_promise_is_kept_by_the_embedded_driver() {
 }
 
 #[test]
-fn every_promise_is_kept_by_the_embedded_driver_without_lanes() {
+fn every_promise_is_kept_by_the_embedded_driver_without_direct_calls() {
     embedded("off");
 }
 

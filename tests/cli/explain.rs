@@ -75,7 +75,7 @@ fn a_busy_system_without_faults_gives_no_bad_finding() {
     let folder = Folder::new("explain-busy");
     let context = folder.path("context");
     // Processes are killed and paused, and every call is in the driver's state.
-    let words = ["chaos", "--driver=embedded", "--lanes=off", "--seconds=10", "--context-dir", &context];
+    let words = ["chaos", "--driver=embedded", "--direct=off", "--seconds=10", "--context-dir", &context];
     let chaos = start(&words);
     let mut looks = 0;
     wait_until("three looks at a busy system", || {

@@ -43,17 +43,17 @@ const SCENES: [&str; 10] = [
 #[test]
 fn a_caller_as_nice_as_the_servers_passes_its_policy_on_all_the_same() {
     need!(privileged());
-    for lanes in ["on", "off"].repeat(4) {
+    for direct in ["on", "off"].repeat(4) {
         let words = ["-n", "4", BINARY, "inheritance", "--driver=embedded"];
-        let called = call("nice", &[&words[..], &["--inherit=rt", "--lanes", lanes]].concat(), &[]);
-        assert_eq!(called.code, Some(0), "lanes {lanes}: {}{}", called.stdout, called.stderr);
+        let called = call("nice", &[&words[..], &["--inherit=rt", "--direct", direct]].concat(), &[]);
+        assert_eq!(called.code, Some(0), "--direct={direct}: {}{}", called.stdout, called.stderr);
     }
 }
 
 #[test]
 fn the_level_is_what_the_driver_was_set_to() {
     need!(privileged());
-    for lanes in ["on", "off"] {
+    for direct in ["on", "off"] {
         for (flavour, inherit, want) in [
             ("hwbinder", "none", Level::None),
             ("hwbinder", "nice", Level::Nice),
@@ -63,9 +63,9 @@ fn the_level_is_what_the_driver_was_set_to() {
             // Its nodes do not ask for more.
             ("binder", "rt", Level::Nice),
         ] {
-            let called = called(&["--flavour", flavour, "--inherit", inherit, "--lanes", lanes]);
+            let called = called(&["--flavour", flavour, "--inherit", inherit, "--direct", direct]);
             let found = read(&called);
-            let what = format!("{flavour} {inherit} {lanes}: {}{}", called.stdout, called.stderr);
+            let what = format!("{flavour} {inherit} {direct}: {}{}", called.stdout, called.stderr);
             assert_eq!((found.measured, found.expected), (Some(want), Some(want)), "{what}");
             assert_eq!(called.code, Some(0), "{what}");
             for scene in SCENES {

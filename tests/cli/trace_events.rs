@@ -188,39 +188,43 @@ const LATENCY: &str = "latency hwbinder --driver embedded --no-scenes -i 50 -pai
 
 #[test]
 fn every_call_of_a_latency_test_can_be_followed() {
-    for lanes in ["on", "off"] {
-        let instance = need!(Instance::new(&format!("latency-{lanes}")));
-        traced(&instance, &words(&format!("{LATENCY} --lanes {lanes}")));
+    for direct in ["on", "off"] {
+        let instance = need!(Instance::new(&format!("latency-{direct}")));
+        traced(&instance, &words(&format!("{LATENCY} --direct {direct}")));
         let marks = instance.marks();
         let found = follow(&marks);
         // Two pairs, two threads each, 50 calls; what comes before and after is more.
-        assert!(found.calls >= 200 && found.replies >= 200, "lanes {lanes}: {found:?}");
-        assert!(found.lost.is_empty(), "lanes {lanes}: sent to a process that lives, and lost: {found:?}");
-        assert_eq!(found.astray, 0, "lanes {lanes}: nobody was killed: {found:?}");
+        assert!(found.calls >= 200 && found.replies >= 200, "--direct={direct}: {found:?}");
+        assert!(
+            found.lost.is_empty(),
+            "--direct={direct}: sent to a process that lives, and lost: {found:?}"
+        );
+        assert_eq!(found.astray, 0, "--direct={direct}: nobody was killed: {found:?}");
         // Each buffer that was taken is delivered and given back, or its receiver is gone by now.
         let of = |name: &str| -> BTreeMap<u32, &str> {
             let named = marks.iter().filter(|mark| mark.name == name);
             named.map(|mark| (mark.number("transaction"), mark.text.as_str())).collect()
         };
         let (taken, released) = (of("binder_transaction_alloc_buf"), of("binder_transaction_buffer_release"));
-        assert!(released.len() >= 400, "lanes {lanes}: {} buffers were given back", released.len());
+        assert!(released.len() >= 400, "--direct={direct}: {} buffers were given back", released.len());
         for (id, text) in released {
-            assert_eq!(taken.get(&id), Some(&text), "lanes {lanes}: its sizes are as when it was taken");
+            assert_eq!(taken.get(&id), Some(&text), "--direct={direct}: its sizes are as when it was taken");
         }
     }
 }
 
 #[test]
 fn calls_among_processes_that_are_killed_can_be_followed() {
-    for lanes in ["on", "off"] {
-        let instance = need!(Instance::new(&format!("chaos-{lanes}")));
-        let words = ["chaos", "--driver", "embedded", "--lanes", lanes, "--seconds", "1", "--processes", "3"];
+    for direct in ["on", "off"] {
+        let instance = need!(Instance::new(&format!("chaos-{direct}")));
+        let words =
+            ["chaos", "--driver", "embedded", "--direct", direct, "--seconds", "1", "--processes", "3"];
         traced(&instance, &words);
         let found = follow(&instance.marks());
-        assert!(found.nested > 0 && found.oneways > 0, "lanes {lanes}: {found:?}");
-        assert!(found.replies > 0 && found.replies <= found.calls, "lanes {lanes}: {found:?}");
+        assert!(found.nested > 0 && found.oneways > 0, "--direct={direct}: {found:?}");
+        assert!(found.replies > 0 && found.replies <= found.calls, "--direct={direct}: {found:?}");
         // Few are killed just then.
-        assert!(found.astray * 10 <= found.nested, "lanes {lanes}: {found:?}");
+        assert!(found.astray * 10 <= found.nested, "--direct={direct}: {found:?}");
     }
 }
 

@@ -206,7 +206,7 @@ mod tests {
         for bad in [
             "/dev/binder",
             "embedded:x:binder:/d",
-            "embedded:nice,spin:1,lanes:binder:",
+            "embedded:nice,spin:1,direct:binder:",
             "embedded:nice:binder:/d",
         ] {
             assert!(EmbeddedContext::parse(bad).is_none(), "{bad}");

@@ -109,7 +109,7 @@ impl Settings {
     /// Default budget: several wake-ups of a thread on another CPU, without a hypervisor. In virtual machines one
     /// wake-up may take longer; then spins last longer, too.
     pub const SPIN_BUDGET_NS: u64 = 50_000;
-    const CALL_SLOTS: [&'static str; 2] = ["broker", "lanes"];
+    const CALL_SLOTS: [&'static str; 2] = ["broker", "direct"];
 }
 
 impl fmt::Display for Settings {
@@ -145,13 +145,13 @@ mod tests {
     #[test]
     fn settings_survive_their_word() {
         let words =
-            ["nice,adaptive:50000,lanes", "none,sleep:0,broker", "rt,spin:18446744073709551615,lanes"];
+            ["nice,adaptive:50000,direct", "none,sleep:0,broker", "rt,spin:18446744073709551615,direct"];
         for word in words {
             assert_eq!(word.parse::<Settings>().expect(word).to_string(), word);
         }
         assert_eq!(Settings::default().to_string(), words[0]);
         for bad in
-            ["", "nice", "nice,adaptive,lanes", "nice,nap:1,lanes", "deep,spin:1,lanes", "nice,spin:1,x"]
+            ["", "nice", "nice,adaptive,direct", "nice,nap:1,direct", "deep,spin:1,direct", "nice,spin:1,x"]
         {
             assert!(bad.parse::<Settings>().is_err(), "{bad}");
         }

@@ -35,7 +35,7 @@ fn settings(settings: Settings) -> EmbeddedSettings {
         inherit: settings.inherit.to_string(),
         waiting: settings.waiting.to_string(),
         spin_budget_ns: settings.spin_budget_ns,
-        lanes: settings.call_slots,
+        direct: settings.call_slots,
     }
 }
 

@@ -164,7 +164,7 @@ pub fn verdict(run: &Run, experiment: &Inversion) -> String {
                 return format!(
                     "INVERSION although inheritance was asked for{as_served}; calls of a server that was raised by hand are \
                      late as well, so it is not the server that waits behind the hogs: a process of the driver's own may \
-                     (the embedded driver's broker, with --lanes=off)"
+                     (the embedded driver's broker, with --direct=off)"
                 );
             }
             let mainline = match run.driver.as_ref().map(|driver| driver.kind) {

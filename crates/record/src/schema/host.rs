@@ -171,7 +171,8 @@ pub struct EmbeddedSettings {
     pub spin_budget_ns: u64,
     /// Whether calls without objects, or with scatter-gather buffers only, use call slots between the processes;
     /// otherwise they go through the broker.
-    pub lanes: bool,
+    #[serde(alias = "lanes")]
+    pub direct: bool,
 }
 
 impl EmbeddedSettings {
@@ -181,7 +182,7 @@ impl EmbeddedSettings {
             "sleep" => "waiting asleep".to_owned(),
             other => format!("waiting {other} (spins {} us)", self.spin_budget_ns as f64 / 1000.0),
         };
-        let way = if self.lanes { "lanes" } else { "no lanes" };
+        let way = if self.direct { "direct calls" } else { "all calls through the broker" };
         format!("{waiting}, inherit {}, {way}", self.inherit)
     }
 }
@@ -215,4 +216,19 @@ impl DriverKind {
 /// JSON cannot express infinity or NaN, so such values are left out.
 fn finite_only<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(values.iter().filter(|value| value.is_finite()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_old_records_are_read() {
+        let read = |word: &str| {
+            let text = format!(r#"{{"inherit":"nice","waiting":"sleep","spin_budget_ns":0,"{word}":false}}"#);
+            serde_json::from_str::<EmbeddedSettings>(&text).expect(word)
+        };
+        assert_eq!(read("lanes"), read("direct"));
+        assert!(read("lanes").describe().ends_with("all calls through the broker"));
+    }
 }

@@ -69,7 +69,7 @@ fn the_control_waits_as_the_driver_does() {
         inherit: "nice".to_owned(),
         waiting: "adaptive".to_owned(),
         spin_budget_ns: 50_000,
-        lanes: true,
+        direct: true,
     };
     run.driver = run.driver.map(|driver| Driver { embedded: Some(settings), ..driver });
     assert_eq!(Figures(&run).control(), "spin");

@@ -30,7 +30,7 @@ fn embedded(run: &mut Run, inherit: &str) {
         inherit: inherit.to_owned(),
         waiting: "sleep".to_owned(),
         spin_budget_ns: 0,
-        lanes: true,
+        direct: true,
     });
 }
 
