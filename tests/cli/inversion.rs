@@ -189,7 +189,8 @@ fn what_breaks_is_said_and_what_was_measured_is_kept() {
 fn it_ends_when_its_time_is_over() {
     need!(realtime());
     let _cpu = alone();
-    binderperf(&["inversion", "--driver=embedded", "-i", "1000000", "--time-limit=1"])
-        .ended(1)
-        .complained("time limit");
+    let called = binderperf(&["inversion", "--driver=embedded", "-i", "1000000", "--time-limit=1"]);
+    // On a busy machine the time is over before all processes are ready.
+    assert!([Some(1), Some(3)].contains(&called.code), "{called}");
+    called.complained("time limit");
 }
