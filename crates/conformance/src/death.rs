@@ -12,6 +12,7 @@ items! {
     "DTH-06" Both [] dth_06_taking_it_back "CLEAR on a live target is answered to its thread if that is a looper, else to any";
     "DTH-07" Both [] dth_07_the_last_count_takes_it_back "dropping the last count cancels the registration";
     "DTH-08" Both [] dth_08_it_stays_until_cleared "the registration and the dead handle remain until they are released";
+    "DTH-09" Both [] dth_09_never_to_a_thread_that_serves "a registration on a dead node fires for the process, never within a call";
 }
 
 /// A cookie of no node.
@@ -216,4 +217,17 @@ fn dth_08_it_stays_until_cleared(kit: &Kit) -> Verdict {
     let live = kit.server()?;
     let next = kit.hand_over(&live, &client, Node::number(2))?;
     ensure(next != handle, || format!("the dead handle {handle} was given to another node"))
+}
+
+fn dth_09_never_to_a_thread_that_serves(kit: &Kit) -> Verdict {
+    let (served, handle) = dead(kit, mortal_pair(kit)?)?;
+    let Pair { server, client, handle: own, .. } = kit.pair_of(served, kit.open()?, Node::number(7))?;
+    client.start_call(own, 1, b"")?;
+    server.expect_read("a call", "TRANSACTION")?;
+    server.write(|c| c.request_death(handle, COOKIE))?;
+    server.expect_silence("a thread that serves, after its request for a dead node")?;
+    let got = server.on(&Worker::new()?, RawProcess::read_as_looper)?;
+    expect_death("another looper", &got, COOKIE)?;
+    server.finish_call()?;
+    client.expect_ending("the call", "COMPLETE REPLY").map(drop)
 }

@@ -3,6 +3,7 @@
 //! Not here: freeze notifications (`notify`).
 
 mod notify;
+mod storm;
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -23,6 +24,7 @@ items! {
     "FRZ-08" Both [seen] frz_08_one_state_at_a_time in notify "the next state comes after the last was acknowledged";
     "FRZ-09" Both [] frz_09_clearing in notify "clearing a freeze notification is confirmed to the process";
     "FRZ-10" Both [] frz_10_no_handle_no_notification in notify "dropping a handle's last count drops its freeze notification";
+    "FRZ-11" Both [] frz_11_freezing_what_goes_away in storm "freezing a process while its nodes go does no harm";
 }
 
 /// A remote process that owns node 1, and a local client that calls it.

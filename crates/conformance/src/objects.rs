@@ -39,4 +39,5 @@ items! {
     "OBJ-24" Both [] obj_24_a_refused_call_takes_no_counts in refused "a refused call changes no counts of what it lists";
     "OBJ-25" Both [] obj_25_a_weak_node_may_go_on in refused "a weak node whose owner was not told of it may be passed on";
     "OBJ-26" Both [] obj_26_a_refused_call_closes_nothing in refused "a refused call closes no descriptor";
+    "OBJ-27" Both [] obj_27_a_parent_is_listed_before in refused "a parent is one of the objects before, whatever the buffer held";
 }

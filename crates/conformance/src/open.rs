@@ -29,6 +29,7 @@ items! {
     "OPN-10" C [] opn_10_a_target_that_unmapped_is_dead "a target that unmapped gives DEAD_REPLY";
     "OPN-11" C [seen differs] opn_11_an_inherited_device_is_the_openers "an inherited device acts for the process that opened it" or embedded::a_child_is_a_process_of_its_own;
     "OPN-12" C [differs] opn_12_devices_without_binderfs "without binderfs the module parameter names the devices" or embedded::a_context_is_there_when_it_is_opened;
+    "OPN-13" Both [] opn_13_any_thread_may_map "any thread of a process may open and map";
 }
 
 fn opn_01_each_open_is_a_process_of_its_own(kit: &Kit) -> Verdict {
@@ -183,4 +184,16 @@ fn opn_12_devices_without_binderfs(kit: &Kit) -> Verdict {
     let listed = |name: &&&str| !misc.lines().any(|line| line.split_whitespace().nth(1) == Some(**name));
     let missing: Vec<_> = named.iter().filter(listed).collect();
     ensure(missing.is_empty(), || format!("{path} names {missing:?}, /proc/misc lacks them"))
+}
+
+fn opn_13_any_thread_may_map(kit: &Kit) -> Verdict {
+    let subject = kit.subject.clone();
+    let opened =
+        Worker::new()?.run(move || subject.open(OpenOptions { nonblocking: true, ..OpenOptions::default() }));
+    let server =
+        RawProcess::new(opened?.map_err(|error| Stop::from(error).during("mapping on another thread"))?);
+    server.version()?;
+    server.enter_looper()?;
+    let Pair { server, client, handle, .. } = kit.pair_of(server, kit.open()?, Node::number(1))?;
+    client.round_trip("a call to a process that another thread opened", handle, &server)
 }

@@ -3,6 +3,7 @@
 
 use crate::objects::fds::{Marked, OpenFile};
 use crate::objects::nodes::can_call;
+use crate::payload_calls::expect_refusal;
 use crate::prelude::*;
 
 pub(super) fn obj_24_a_refused_call_takes_no_counts(kit: &Kit) -> Verdict {
@@ -20,6 +21,16 @@ pub(super) fn obj_24_a_refused_call_takes_no_counts(kit: &Kit) -> Verdict {
     let cut = node.object(&flat_object(object::HANDLE, 4000, 0));
     pair.refused(kit, "a handle that does not exist", &cut, "EINVAL", None)?;
     expect("calling it after another", can_call(&pair.server, held)?, true)?;
+    // Taken for the list of offsets, the bytes on the way to an offset behind the data would name that handle.
+    let mut bytes = [0_u8; 256];
+    bytes[..24].copy_from_slice(flat_object(object::BINDER, 0x6000, 1).as_bytes());
+    bytes[24..48].copy_from_slice(handle_object(held).as_bytes());
+    bytes[96..104].copy_from_slice(&24_u64.to_ne_bytes());
+    let beyond =
+        Payload { data: &bytes[..96], offsets: &[0, 200], buffers_size: Some(128), ..Payload::default() };
+    pair.client.send(pair.handle, 1, TransactionFlags::CALL, beyond)?;
+    expect_refusal(kit, "an offset behind the data", &pair.client, ("EFAULT", None))?;
+    expect("calling it after one with an offset behind the data", can_call(&pair.server, held)?, true)?;
     pair.server.write(|c| c.release(held))?;
     expect("calling it without the count", can_call(&pair.server, held)?, false)
 }
@@ -64,6 +75,23 @@ pub(super) fn obj_26_a_refused_call_closes_nothing(kit: &Kit) -> Verdict {
         [("the number that the buffer began with", &stale), ("a descriptor of the array", &sent)]
     {
         ensure(OpenFile::of(file.number()).is_some(), || format!("the refused call closed {what}"))?;
+    }
+    Ok(())
+}
+
+pub(super) fn obj_27_a_parent_is_listed_before(kit: &Kit) -> Verdict {
+    let pair = kit.pair()?;
+    // Read as a list of offsets, each names the first object of the calls below.
+    let call = pair.deliver(&Draft::with(&8_u64.to_ne_bytes().repeat(64)))?;
+    pair.conclude(&call)?;
+    let (outer, inner) = ([0_u64; 4], [1_u64]);
+    let file = Marked::new(10)?;
+    let array = [file.number() as u32; 8];
+    for index in [1, 2, 5, 7] {
+        let patched = Draft::with(&[0; 8]).object(&ptr(&outer)).object(&child(&inner, index, 0)).room(64);
+        pair.refused(kit, &format!("a parent of index {index} of 2 objects"), &patched, "EINVAL", None)?;
+        let filled = Draft::with(&[0; 8]).object(&ptr(&array)).object(&fda(1, index, 0)).room(64);
+        pair.refused(kit, &format!("an array in the object of index {index} of 2"), &filled, "EINVAL", None)?;
     }
     Ok(())
 }

@@ -177,19 +177,23 @@ pub(super) fn apply(patches: &[PathBuf], copy: &Path) -> Result<(), BuildError> 
         if !output.status.success() {
             let said = [output.stdout, output.stderr].concat();
             let said = String::from_utf8_lossy(&said);
-            let complaint = |line: &&str| {
-                ["FAILED", "can't find file", "malformed", "garbage", "Reversed", "patch: "]
-                    .iter()
-                    .any(|word| line.contains(word))
-            };
-            // "patching file X" stands before what became of it.
-            let file_named = said.lines().rfind(|line| line.starts_with("patching file"));
-            let why = said.lines().find(complaint).or(said.lines().next()).unwrap_or("patch said nothing");
-            let said = [file_named.unwrap_or_default(), why].join(" ").trim().to_owned();
+            let said = complaint(&said);
             return Err(BuildError::Patch { file: file.clone(), said });
         }
     }
     Ok(())
+}
+
+/// The first complaint of `patch`, with the file that it is about.
+fn complaint(said: &str) -> String {
+    const WORDS: [&str; 6] = ["FAILED", "can't find file", "malformed", "garbage", "Reversed", "patch: "];
+    let lines: Vec<&str> = said.lines().collect();
+    let at = lines.iter().position(|line| WORDS.iter().any(|word| line.contains(word)));
+    let why = at.map(|at| lines[at]).or(lines.first().copied()).unwrap_or("patch said nothing");
+    // "patching file X" stands before what became of it.
+    let before = &lines[..at.unwrap_or(0)];
+    let file = before.iter().rfind(|line| line.starts_with("patching file")).copied();
+    [file.unwrap_or_default(), why].join(" ").trim().to_owned()
 }
 
 #[cfg(test)]
@@ -204,6 +208,14 @@ mod tests {
             Fixture::new(name, &[("src/kernel/a.c", "one\n"), ("src/kernel/b.c", "b\n"), ("p.diff", PATCH)]);
         let copy = root.path().join("copy");
         (root, copy)
+    }
+
+    #[test]
+    fn a_complaint_names_the_file_that_it_is_about() {
+        let said = "patching file a.c\nHunk #2 FAILED at 493.\n1 out of 34 hunks FAILED\npatching file b.c\n";
+        assert_eq!(complaint(said), "patching file a.c Hunk #2 FAILED at 493.");
+        assert_eq!(complaint("patch: **** malformed patch\n"), "patch: **** malformed patch");
+        assert_eq!(complaint(""), "patch said nothing");
     }
 
     #[test]
