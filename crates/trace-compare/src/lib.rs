@@ -111,7 +111,7 @@ pub struct Comparison {
 /// Reason why two traces cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CannotCompare {
-    /// A trace has no call whose time is known.
+    /// A trace has no call.
     Empty {
         /// Its name.
         name: String,
@@ -148,10 +148,10 @@ impl std::error::Error for CannotCompare {}
 /// Compares the second trace with the first.
 ///
 /// # Errors
-/// [`CannotCompare`] if a trace has no calls, or both have none in common.
+/// [`CannotCompare`] if a trace has no calls, or both have calls with a reply and none in common.
 pub fn compare(a: &Side, b: &Side, options: Options) -> Result<Comparison, CannotCompare> {
     for side in [a, b] {
-        if side.sampled.groups.is_empty() {
+        if side.sampled.groups.is_empty() && side.sampled.unfinished.is_empty() {
             return Err(CannotCompare::Empty { name: side.name.clone() });
         }
     }
@@ -226,6 +226,9 @@ impl Trace {
 
 fn notes(sides: [(&str, &Side); 2], rows: &[Row]) -> Vec<String> {
     let mut notes = Vec::new();
+    if rows.is_empty() {
+        notes.push("no calls of one name have a reply in both traces: no times are compared".to_owned());
+    }
     for (letter, side) in sides {
         let analysis = &side.sampled.analysis;
         if analysis.lost > 0 || analysis.gaps > 0 {

@@ -279,3 +279,20 @@ fn calls_without_a_reply_come_first() {
     assert!(first < text.find("no difference").expect("the other rows"), "{text}");
     assert!(compared(&of("a", 100, 1), &of("b", 100, 2)).unfinished.is_empty());
 }
+
+#[test]
+fn a_trace_in_which_no_call_came_back_is_compared_with_a_good_one() {
+    let mut hangs = Side { name: "hangs".to_owned(), sampled: Sampled::default() };
+    let unanswered = UnfinishedCount { failed: 0, unanswered: 7 };
+    hangs.sampled.unfinished.insert("IFoo.bar".into(), unanswered);
+    for (a, b, row) in
+        [(of("a", 100, 1), hangs.clone(), "0 and 7"), (hangs.clone(), of("b", 100, 2), "7 and 0")]
+    {
+        let found = compared(&a, &b);
+        assert!(found.rows.is_empty(), "no times of both");
+        let text = found.to_string();
+        assert!(text.contains(&format!("  IFoo.bar: {row} without an answer")), "{text}");
+        assert!(text.contains("Note: no calls of one name have a reply in both traces"), "{text}");
+    }
+    assert!(compared(&hangs, &hangs).rows.is_empty());
+}
