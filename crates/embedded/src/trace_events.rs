@@ -166,10 +166,15 @@ impl TraceWriter {
         Self::open(&requested()?, Amount::All).ok()
     }
 
+    /// This writer, if it writes more than the events of calls. For events whose fields cost system calls.
+    pub(super) fn of_details(&self) -> Option<&Self> {
+        (self.amount == Amount::All).then_some(self)
+    }
+
     /// Writes an event that only [`Amount::All`] has.
     fn detail(&self, text: fmt::Arguments<'_>) {
-        if self.amount == Amount::All {
-            self.write(text);
+        if let Some(writer) = self.of_details() {
+            writer.write(text);
         }
     }
 
@@ -309,7 +314,7 @@ impl TraceWriter {
         ));
     }
 
-    /// Writes the event of a priority change, unless nothing changed.
+    /// Writes the event of a priority change, unless nothing changed. Ask [`Self::of_details`] before looking up priorities.
     #[cold]
     pub(super) fn priority(&self, thread: TaskId, old: Sched, new: Sched, desired: Sched) {
         let [old, new, desired] = [old, new, desired].map(kernel_priority);
@@ -347,9 +352,18 @@ impl fmt::Write for LineBuffer {
 mod tests {
     use super::*;
 
-    fn marks() -> TraceWriter {
+    fn writer(amount: Amount) -> TraceWriter {
         let file = File::options().write(true).open("/dev/null").expect("it is everywhere");
-        TraceWriter::writing_to(file, Amount::All)
+        TraceWriter::writing_to(file, amount)
+    }
+
+    fn marks() -> TraceWriter {
+        writer(Amount::All)
+    }
+
+    #[test]
+    fn a_writer_of_calls_alone_wants_no_details() {
+        assert!(writer(Amount::CallsOnly).of_details().is_none() && marks().of_details().is_some());
     }
 
     #[test]

@@ -63,7 +63,7 @@ fn become_like(thread: Identity, wanted: Sched, trace: Option<&TraceWriter>) {
     if now.nice != wanted.nice {
         let _ = sched::set_nice(thread.number(), wanted.nice);
     }
-    if let Some(trace) = trace {
+    if let Some(trace) = trace.and_then(TraceWriter::of_details) {
         trace.priority(thread.named(), now, thread.asked(), wanted);
     }
 }

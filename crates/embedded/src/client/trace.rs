@@ -231,6 +231,7 @@ impl Process {
     /// Traces a boost by the broker, which raised this thread before waking it and writes no events.
     #[cold]
     pub(super) fn trace_raised(&self, marks: &TraceWriter, who: Identity, before: Option<Sched>) {
+        let Some(marks) = marks.of_details() else { return };
         let now = who.scheduling_now();
         if let Some(before) = before.filter(|_| is_realtime(now.policy)) {
             marks.priority(who.named(), before, now, now);

@@ -28,6 +28,7 @@ impl Wake {
             && priority::may_boost(mode, || bell.only_polls())
         {
             let thread = priority::Thread { pid: channel.peer_pid, tid: bell.tid() };
+            let trace = trace.and_then(TraceWriter::of_details);
             let before = trace.and_then(|_| inherit::of(thread.tid));
             let raised = priority::boost(thread, caller, node_flags, false);
             if let (Some(trace), Some(before), Some(raised)) = (trace, before, raised) {
