@@ -32,6 +32,7 @@ pub mod lock;
 mod mapping;
 pub mod mark;
 pub mod needs;
+pub mod netlink;
 pub mod notification;
 pub mod other_process;
 pub mod own_memory;
