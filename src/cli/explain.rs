@@ -38,9 +38,9 @@ pub(crate) struct ExplainArgs {
     #[command(flatten, next_help_heading = "With --live")]
     whose: Whose,
 
-    /// Source of the kernel that wrote the log: its folder, or its drivers/android/binder.c; turns the line of a failure into the check
-    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
-    source: Option<PathBuf>,
+    /// Source of the kernel that wrote the log: its folder, its drivers/android/binder.c, or debian:VERSION, which is fetched once; turns the line of a failure into the check
+    #[arg(long, value_name = "X", value_hint = clap::ValueHint::AnyPath)]
+    source: Option<String>,
 
     /// Output format
     #[arg(long, value_enum, default_value_t = Form::Text)]
@@ -112,8 +112,12 @@ fn json(report: &Report) -> Result<String, Failure> {
     })
 }
 
-fn opened_source(path: &Path) -> Result<DriverSource, Failure> {
-    let file = if path.is_dir() { path.join("drivers/android/binder.c") } else { path.to_owned() };
+fn opened_source(given: &str) -> Result<DriverSource, Failure> {
+    let path = match given.starts_with("debian:") {
+        true => super::kernels::source(given).map_err(|error| Failure::new(error.exit_code(), error))?,
+        false => PathBuf::from(given),
+    };
+    let file = if path.is_dir() { path.join("drivers/android/binder.c") } else { path };
     let text = input::bytes(&file, MOST_SOURCE)
         .map_err(|error| Failure::of_file(exit::USAGE, "read", &file, &error))?;
     Ok(DriverSource::new(file.display().to_string(), &String::from_utf8_lossy(&text)))

@@ -174,6 +174,11 @@ pub(super) fn built(wanted: &Wanted) -> Result<Built, BuildError> {
     telling(|tell| build(wanted, tell))
 }
 
+/// Finds or fetches Debian's source; says on standard error what it does.
+pub(super) fn source(given: &str) -> Result<PathBuf, BuildError> {
+    telling(|tell| vm::build::source(given, tell))
+}
+
 /// Does something that takes long, and says on standard error what it does.
 fn telling<T>(work: impl FnOnce(&mut dyn FnMut(News<'_>)) -> T) -> T {
     let on_terminal = terminal::error_is_terminal();

@@ -77,6 +77,17 @@ pub struct Built {
     pub took: Option<Duration>,
 }
 
+/// The folder of Debian's source of a version, as `debian:7.2`; it is fetched and unpacked into the cache of builds unless it is
+/// there.
+///
+/// # Errors
+/// [`BuildError`].
+pub fn source(given: &str, tell: &mut dyn FnMut(News<'_>)) -> Result<PathBuf, BuildError> {
+    let cache = Cache::of_user()?;
+    let shop = Workshop::beside(&cache);
+    Ok(source::find(given, false, &cache, &shop, &mut |text| tell(News::Now(text)))?.folder)
+}
+
 /// Builds a kernel, unless it is in the cache, and keeps it there.
 ///
 /// # Errors
@@ -88,7 +99,8 @@ pub fn build(wanted: &Wanted, tell: &mut dyn FnMut(News<'_>)) -> Result<Built, B
     let shop = Workshop::beside(&cache);
     let patches = read_patches(&wanted.patches)?;
     shop.folder("logs")?;
-    let source = source::find(wanted, &cache, &shop, &mut |text| tell(News::Now(text)))?;
+    let source =
+        source::find(&wanted.source, wanted.refresh, &cache, &shop, &mut |text| tell(News::Now(text)))?;
     let builder = tools::choose(wanted, &source.folder, &Here)?;
     let facts = Facts {
         version: &source.version,

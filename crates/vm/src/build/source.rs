@@ -8,7 +8,6 @@ use crate::kernel::{self, Cache, SourcePackage};
 
 use super::error::BuildError;
 use super::name::hash;
-use super::options::Wanted;
 use super::workshop::{Workshop, room};
 
 /// Bytes of an unpacked source, with the package that it comes in.
@@ -53,19 +52,20 @@ impl<'a> Given<'a> {
 /// # Errors
 /// [`BuildError::Source`]; [`BuildError::Space`]; [`BuildError::Vm`] for fetching and unpacking.
 pub(super) fn find(
-    wanted: &Wanted,
+    given: &str,
+    refresh: bool,
     cache: &Cache,
     shop: &Workshop,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Source, BuildError> {
-    let bad = |why: String| BuildError::Source { given: wanted.source.clone(), why };
-    match Given::of(&wanted.source) {
+    let bad = |why: String| BuildError::Source { given: given.to_owned(), why };
+    match Given::of(given) {
         Given::Debian(version) => {
             let strange =
                 |text: &str| !text.split('.').all(|part| part.parse::<u32>().is_ok()) || !text.contains('.');
             match version.filter(|text| strange(text)) {
                 Some(_) => Err(bad("a version is as in debian:7.2 or debian:7.2.13".to_owned())),
-                None => debian(version, wanted.refresh, cache, shop, progress),
+                None => debian(version, refresh, cache, shop, progress),
             }
         }
         Given::Path(path) if path.is_dir() => {
