@@ -10,8 +10,9 @@ use std::time::Duration;
 use backend::state::{StateError, StateFile};
 use clap::{Args, ValueEnum};
 use driver::{Root, kernel_state};
-use explain::{DriverSource, Explainer, Finding, Grade, Report};
+use explain::{DriverSource, Explainer, FailureReport, Finding, Grade, REPORT_FAMILY, REPORT_GROUP, Report};
 use sys::folder::Folder;
+use sys::netlink::{self, Listener};
 
 use super::state::Whose;
 use super::{CommandResult, Failure, OrExit, exit, input, note, say};
@@ -93,7 +94,7 @@ pub(crate) fn run(args: &ExplainArgs) -> CommandResult {
     if let Some(seconds) = args.watch {
         return watch(args, Duration::from_secs(seconds.into()), source.as_ref());
     }
-    let explainer = if args.live { here(&args.whose)? } else { from_files(&args.files)? };
+    let explainer = if args.live { here(&args.whose, "")? } else { from_files(&args.files)? };
     let report = explainer.explain(source.as_ref());
     say(&match args.format {
         Form::Text => report.to_string(),
@@ -217,7 +218,7 @@ fn not_kept(troubles: &[StateError]) -> Option<&StateError> {
 }
 
 /// What this machine tells now.
-fn here(whose: &Whose) -> Result<Explainer, Failure> {
+fn here(whose: &Whose, reports: &str) -> Result<Explainer, Failure> {
     let mut explainer = Explainer::new();
     for which in [StateFile::State, StateFile::Stats, StateFile::FailedTransactionLog] {
         match whose.read(which)? {
@@ -240,8 +241,55 @@ fn here(whose: &Whose) -> Result<Explainer, Failure> {
         }
         Err(why) => explainer.note(why.to_string()),
     }
+    if !reports.is_empty() {
+        lines(&mut explainer, "netlink", reports);
+    }
     name_processes(&mut explainer, &Root::of_this_machine());
     Ok(explainer)
+}
+
+/// The driver's reports over netlink, from when it was made on.
+struct Reports {
+    listener: Listener,
+    /// Lines of a record.
+    text: String,
+    lost: bool,
+}
+
+/// Maximum length of the record in bytes.
+const MOST_REPORTS: usize = 1 << 20;
+
+impl Reports {
+    /// Joins the group, or says why not.
+    fn join() -> Result<Self, String> {
+        let missing = |error: io::Error| {
+            let why = sys::errno::describe(&error);
+            format!(
+                "the driver's reports over netlink are not heard: {why}; the C driver sends them from Linux 6.18 on, to the first \
+                 network namespace"
+            )
+        };
+        let listener = Listener::join(REPORT_FAMILY, REPORT_GROUP).map_err(missing)?;
+        Ok(Self { listener, text: String::new(), lost: false })
+    }
+
+    fn hear(&mut self) {
+        loop {
+            match self.listener.next() {
+                Ok(Some((command, attributes))) => {
+                    let report = FailureReport::of(command, netlink::attributes(&attributes));
+                    let line = report.and_then(|report| report.to_json_line().ok()).unwrap_or_default();
+                    self.text.push_str(if self.text.len() < MOST_REPORTS { &line } else { "" });
+                }
+                Ok(None) => return,
+                // ENOBUFS: the next ones follow.
+                Err(_) => {
+                    self.lost = true;
+                    return;
+                }
+            }
+        }
+    }
 }
 
 /// Looks again and again, and prints each finding when it is new.
@@ -249,9 +297,23 @@ fn watch(args: &ExplainArgs, pause: Duration, source: Option<&DriverSource>) -> 
     sys::stop_signal::catch().or_exit(exit::INTERNAL)?;
     let (mut known, mut worst) = (HashSet::new(), None);
     let mut first = true;
+    let mut reports = Reports::join();
     loop {
-        let report = here(&args.whose)?.explain(source);
+        let text = match &mut reports {
+            Ok(reports) => {
+                reports.hear();
+                if std::mem::take(&mut reports.lost) {
+                    note(
+                        "note: the kernel dropped some of the driver's reports over netlink: there were too many at once\n",
+                    );
+                }
+                reports.text.as_str()
+            }
+            Err(_) => "",
+        };
+        let report = here(&args.whose, text)?.explain(source);
         if first {
+            reports.as_ref().err().into_iter().for_each(|why| note(format_args!("note: {why}\n")));
             report.notes.iter().for_each(|why| note(format_args!("note: {why}\n")));
         }
         for finding in report.findings {

@@ -100,6 +100,11 @@ pub(crate) const MISUSES: &[Misuse] = &[
         "OBJ-17",
     ),
     misuse_of(
+        "validate_parent_fixup",
+        "scattered buffers are patched in another order than that of their offsets, or past their parent's end",
+        "OBJ-17",
+    ),
+    misuse_of(
         "too large buffer",
         "scattered buffers are larger than the space that the command asks for",
         "OBJ-15",
@@ -127,6 +132,8 @@ pub(crate) const MISUSES: &[Misuse] = &[
         "it changed the count of a handle that it does not have",
         "REF-03",
     ),
+    misuse_of("no such ref", "it changed the count of a handle that it does not have", "REF-03"),
+    misuse_of("invalid decrement on ref", "it gave back more counts of a handle than it had", "REF-03"),
     misuse_of("tried to decrement", "it gave back more counts of a handle than it had", "REF-03"),
     misuse_of("BC_FREE_BUFFER", "it freed a buffer that it does not have, or freed one twice", "BUF-05"),
     misuse_of(
@@ -216,11 +223,18 @@ const CHECKS: &[Row] = &[
         FAILED_REPLY,
         1,
         &[
-            ("the security module (SELinux) forbids this call, object or file", "OBJ-23"),
             ("it sends a descriptor to an object, or in a reply to a caller, that takes none", "OBJ-09"),
+            ("the security module (SELinux) forbids this call, object or file", "OBJ-23"),
         ],
     ),
-    (FAILED_REPLY, 2, &[("it called or passed on a handle that it does not have (Rust driver)", "TX-08")]),
+    (
+        FAILED_REPLY,
+        2,
+        &[
+            ("it called a handle that it does not have (Rust driver)", "TX-08"),
+            ("it passed on a handle that it does not have (Rust driver)", "OBJ-07"),
+        ],
+    ),
     (FAILED_REPLY, 3, &[("the receiver's area is unmapped: it is dying, or unmapped it", "OPN-10")]),
     (FAILED_REPLY, 9, &[("it sent a number that is no open descriptor", "OBJ-10")]),
     (
@@ -241,8 +255,11 @@ const CHECKS: &[Row] = &[
             ("an object in the data is malformed: its offset, type or order", "OBJ-01"),
             ("it passed on a handle of which it has no count", "OBJ-07"),
             ("it sent an object's address with another cookie: freed and used again", "OBJ-05"),
-            ("scattered buffers do not fit, or name a wrong parent", "OBJ-17"),
+            ("scattered buffers name a wrong parent, or are patched out of order", "OBJ-17"),
+            ("scattered buffers are larger than the space that the command asks for", "OBJ-15"),
+            ("the size of the offsets or of the scattered buffers is no multiple of 8", "OBJ-02"),
             ("the context manager's process called handle 0", "CTX-05"),
+            ("it replied without a call to answer", "TX-16"),
         ],
     ),
     (FAILED_REPLY, 24, &[("the receiver can open no more descriptors", "OBJ-12")]),
@@ -296,9 +313,20 @@ pub(crate) fn candidates(refusal: &Refusal) -> Vec<Candidate> {
         Some(Hint::NoSpace(_)) => all.retain(|check| check.item == "BUF-04"),
         Some(Hint::NoOnewaySpace(_)) => all.retain(|check| check.item == "OW-06"),
         Some(Hint::NoMapping) => all.retain(|check| check.item.starts_with("OPN")),
+        // The half for them is full before the area is.
+        _ if refusal.sort == Sort::Oneway => all.sort_by_key(|check| check.item == "BUF-04"),
         _ => {}
     }
     all
+}
+
+/// Further items that describe a refusal.
+pub(crate) fn related(refusal: &Refusal) -> &'static [&'static str] {
+    match (refusal.sort, refusal.word) {
+        (Sort::Reply, FAILED_REPLY) => &["TX-17"],
+        (_, FROZEN_REPLY) => &["TX-22"],
+        _ => &[],
+    }
 }
 
 /// Code of the ping with which programs look for the context manager.
@@ -315,17 +343,28 @@ fn fits(item: &str, refusal: &Refusal) -> bool {
         "TX-09" => to_manager != Some(true) && refusal.sort != Sort::Reply,
         "TX-10" | "TX-11" => refusal.sort != Sort::Reply,
         "TX-18" => refusal.sort == Sort::Reply || refusal.sort == Sort::Unknown,
-        "CTX-05" => to_manager != Some(false) && refusal.sort != Sort::Reply,
-        "TX-08" => refusal.handle != Some(0) && refusal.sort != Sort::Reply,
+        "CTX-05" => {
+            to_manager != Some(false)
+                && refusal.sort != Sort::Reply
+                && (refusal.to == 0 || refusal.to == refusal.from.pid)
+        }
+        // With a receiver the handle was found.
+        "TX-08" => refusal.handle != Some(0) && refusal.sort != Sort::Reply && refusal.to == 0,
+        // The C driver gives EPROTO for it.
+        "TX-16" if refusal.errno == Some(-22) => refusal.driver == Driver::Rust && refusal.to == 0,
         "TX-16" => refusal.sort != Sort::Call && refusal.sort != Sort::Oneway,
         "TX-13" | "TX-15" => refusal.sort != Sort::Reply && refusal.sort != Sort::Oneway,
         "OW-06" => refusal.sort != Sort::Call && refusal.sort != Sort::Reply,
         // Without offsets there is no object.
-        "OBJ-05" | "OBJ-07" | "OBJ-09" | "OBJ-10" | "OBJ-12" | "OBJ-17" => {
-            refusal.size.is_none_or(|(_, offsets)| offsets > 0)
+        "OBJ-05" | "OBJ-07" | "OBJ-09" | "OBJ-10" | "OBJ-12" | "OBJ-15" | "OBJ-17" => {
+            refusal.size.is_none_or(|(_, offsets)| offsets > 0 && offsets % 8 == 0)
         }
-        "OBJ-01" => refusal.errno != Some(-22) || refusal.size.is_none_or(|(_, offsets)| offsets > 0),
-        _ => refusal.driver == Driver::C || !item.is_empty(),
+        "OBJ-02" => refusal.size.is_none_or(|(_, offsets)| offsets > 0),
+        "OBJ-01" => {
+            refusal.errno != Some(-22)
+                || refusal.size.is_none_or(|(_, offsets)| offsets > 0 && offsets % 8 == 0)
+        }
+        _ => true,
     }
 }
 
@@ -355,4 +394,32 @@ pub(crate) fn next_step(item: &str) -> &'static str {
             "look at what the caller sends: its code, or a parcel that was built from freed memory; BINDER_GET_EXTENDED_ERROR tells the errno in the caller"
         }
     }
+}
+
+/// A failure that is explained, for the table in the documentation.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Explanation {
+    /// Item of the contract.
+    pub item: &'static str,
+    /// The driver's word and errno, or words of its line in the kernel's log.
+    pub sign: String,
+    /// What it means.
+    pub why: &'static str,
+    /// The next step.
+    pub next: &'static str,
+}
+
+/// All failures that are explained, by item.
+#[must_use]
+pub fn explanations() -> Vec<Explanation> {
+    let row = |item, sign, why| Explanation { item, sign, why, next: next_step(item) };
+    let checks = CHECKS.iter().flat_map(|(word, errno, checks)| {
+        let name = name_of(*word).unwrap_or_default();
+        let sign = if *errno == 0 { name.to_owned() } else { format!("{name}, {}", errno_name(*errno)) };
+        checks.iter().map(move |(why, item)| row(*item, sign.clone(), *why))
+    });
+    let lines = MISUSES.iter().map(|misuse| row(misuse.item, format!("\"{}\"", misuse.words), misuse.why));
+    let mut all: Vec<Explanation> = checks.chain(lines).collect();
+    all.sort();
+    all
 }

@@ -40,7 +40,12 @@ pub(crate) fn report(system: &System, source: Option<&DriverSource>) -> Report {
     findings.extend(log::find(system));
     findings.extend(traced::find(system));
     findings.sort_by_key(|finding| Reverse(finding.grade));
-    Report { inputs: system.files.clone(), holds: holds(system), notes: notes(system), findings }
+    Report {
+        inputs: system.files.clone(),
+        holds: holds(system),
+        notes: notes(system),
+        findings,
+    }
 }
 
 /// The last dump that has calls: of `state` if there is one.
@@ -72,6 +77,12 @@ fn notes(system: &System) -> Vec<String> {
         notes.push(format!(
             "the kernel's log is of {} boots: its clock starts again; numbers of processes mean others in each",
             system.boots
+        ));
+    }
+    if system.suppressed > 0 {
+        notes.push(format!(
+            "the kernel left out {} of the driver, of which it writes at most 10 in 5 s: failures and their reasons may be missing",
+            units::counted(system.suppressed, "line")
         ));
     }
     let more = system.refusals.more + system.notices.more;

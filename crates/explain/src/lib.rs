@@ -12,6 +12,7 @@ mod read;
 mod source;
 mod system;
 
+pub use decode::{Explanation, explanations};
 pub use finding::{Evidence, Finding, Grade, Kind, Report};
-pub use read::{Explainer, OpenError};
+pub use read::{Explainer, FailureReport, OpenError, REPORT_FAMILY, REPORT_GROUP};
 pub use source::DriverSource;

@@ -8,6 +8,7 @@ mod logcat;
 mod names;
 mod open;
 mod refused;
+mod reports;
 mod stats;
 mod words;
 
@@ -23,6 +24,7 @@ use lines::Lines;
 use names::Processes;
 
 pub use open::OpenError;
+pub use reports::{FailureReport, REPORT_FAMILY, REPORT_GROUP};
 
 /// Maximum length of a line that is shown, in characters.
 const LONGEST_SHOWN: usize = 200;
@@ -114,12 +116,15 @@ impl Explainer {
         if self.processes.take(line, &mut self.system) {
             return self.know("lines with names");
         }
-        if let Some(refused::Entry { id, refusal }) = refused::entry(line) {
-            if let Some(refusal) = refusal.filter(|_| self.log.is_new(id)) {
-                let evidence = Evidence::of(&self.system.files, at, line);
-                self.system.refusals.add(refusal, &Stamp::default(), [evidence]);
-            }
+        if let Some(entry) = refused::entry(line) {
+            let evidence = Evidence::of(&self.system.files, at, line);
+            self.log.take_entry(entry, evidence, &mut self.system);
             return self.know("entries of transaction logs");
+        }
+        if let Some(report) = FailureReport::of_line(line) {
+            let evidence = Evidence::of(&self.system.files, at, line);
+            self.system.reports.add(report.refusal(), &Stamp::default(), [evidence]);
+            return self.know("reports of the driver over netlink");
         }
         if !logcat::may_know(line) {
             return;

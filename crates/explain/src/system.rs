@@ -101,12 +101,18 @@ impl<K: Alike> Default for Tally<K> {
 }
 
 impl<K: Alike> Tally<K> {
-    pub(crate) fn add(&mut self, thing: K, stamp: &Stamp, evidence: impl IntoIterator<Item = Evidence>) {
+    /// Adds a thing; returns its place among all, if there is room.
+    pub(crate) fn add(
+        &mut self,
+        thing: K,
+        stamp: &Stamp,
+        evidence: impl IntoIterator<Item = Evidence>,
+    ) -> Option<usize> {
         let at = match self.index.get(&thing.key()) {
             Some(at) => *at,
             None if self.all.len() >= MOST_DIFFERENT => {
                 self.more += 1;
-                return;
+                return None;
             }
             None => {
                 self.index.insert(thing.key(), self.all.len());
@@ -115,6 +121,23 @@ impl<K: Alike> Tally<K> {
             }
         };
         self.all[at].1.add(stamp, evidence);
+        Some(at)
+    }
+}
+
+impl Tally<Refusal> {
+    /// Adds what another log tells about a refusal that was counted before.
+    pub(crate) fn learn(&mut self, at: usize, hint: Option<Hint>, stamp: &Stamp, lines: &[Evidence]) {
+        let Some((refusal, seen)) = self.all.get_mut(at) else { return };
+        refusal.hint = refusal.hint.take().or(hint);
+        self.index.insert(refusal.key(), at);
+        seen.times -= 1;
+        if seen.first.text.is_empty() {
+            seen.first = stamp.clone();
+        }
+        let first = seen.first.clone();
+        seen.add(stamp, lines.iter().cloned());
+        seen.first = first;
     }
 }
 
@@ -228,8 +251,13 @@ pub(crate) enum Notice {
         boot: u16,
         what: &'static str,
     },
-    /// A reply whose receiver is gone.
-    ReplyDropped {
+    /// An error that the driver gave a caller instead of a reply; nobody (0) if the caller is gone.
+    NoReply {
+        boot: u16,
+        caller: Id,
+    },
+    /// A receiver could open no descriptor for what it was sent.
+    NoDescriptor {
         boot: u16,
     },
     /// A thread or process that ended with calls on its stack.
@@ -465,6 +493,8 @@ pub(crate) struct System {
     /// The first and the last dump of each file, in order.
     pub(crate) dumps: Vec<Dump>,
     pub(crate) refusals: Tally<Refusal>,
+    /// Refusals that the driver reported over netlink.
+    pub(crate) reports: Tally<Refusal>,
     pub(crate) notices: Tally<Notice>,
     /// Longest time in ms that a pool was starved, by pid.
     pub(crate) starved_ms: HashMap<i32, u64>,
@@ -482,6 +512,8 @@ pub(crate) struct System {
     /// What is partial.
     pub(crate) notes: Vec<String>,
     pub(crate) boots: u16,
+    /// Lines of the driver that the kernel did not write.
+    pub(crate) suppressed: u64,
 }
 
 /// An area when a buffer did not fit, in bytes.

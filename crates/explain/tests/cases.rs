@@ -49,10 +49,26 @@ fn each_line_of_a_kernels_log_is_said_in_words() {
     let oneway = with(&report, &["process 6019 has no space left for oneway calls", "1,368 B"]);
     assert_eq!((oneway.kind, oneway.contract.as_slice()), (Kind::BufferSpace, &["OW-06"][..]));
     let frozen = with(&report, &["from 3556:3556", "BR_FROZEN_REPLY, 29202/0", "is frozen"]);
-    assert_eq!((frozen.kind, frozen.contract.as_slice()), (Kind::Frozen, &["FRZ-01"][..]));
+    assert_eq!((frozen.kind, frozen.contract.as_slice()), (Kind::Frozen, &["FRZ-01", "TX-22"][..]));
     with(&report, &["transaction was dropped undelivered", "its process died", "74227"]);
     with(&report, &["process 64345 has no mapping"]);
     assert_eq!(report.findings.len(), 6, "{report}");
+}
+
+#[test]
+fn of_two_lines_before_a_refusal_the_one_that_says_why_counts() {
+    let log = "[1.0] binder: 71:71 got transaction to invalid handle, 4000\n\
+               [1.0] binder: 71:71 cannot find target node\n\
+               [1.0] binder: 71:71 transaction call to 0:0 failed 9/29201/-22, code 1 size 0-0 line 3253\n";
+    // The same refusal in the driver's own log, before and behind the kernel's.
+    let entry =
+        "9: call  from 71:71 to 0:0 context binder node 0 handle 4000 size 0:0 ret 29201/-22 l=3253\n";
+    for text in [log.to_owned(), format!("{entry}{log}"), format!("{log}{entry}")] {
+        let report = of_text(&text);
+        let [refused] = report.findings.as_slice() else { panic!("{report}") };
+        assert_eq!(refused.contract, ["TX-08"], "{report}");
+        assert!(!refused.when.contains("2 times"), "{report}");
+    }
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn storm(system: &System, proc: &Proc) -> Option<Finding> {
 }
 
 fn logged(system: &System, notice: &Notice, seen: &Seen) -> Option<Finding> {
-    let (grade, key, what, pid, why, next, item) = match notice {
+    let (grade, key, what, pid, why, next, items): (_, _, _, _, _, _, &[&'static str]) = match notice {
         Notice::Undelivered { boot, what } => (
             Grade::Warning,
             format!("{boot} {what}"),
@@ -65,16 +65,35 @@ fn logged(system: &System, notice: &Notice, seen: &Seen) -> Option<Finding> {
             0,
             "the receiver ended with work in its queue; a caller that waits gets BR_DEAD_REPLY, a oneway call is lost without a word",
             "look in the log which process ended at that moment, and why",
-            "OW-13",
+            &["OW-13"],
         ),
-        Notice::ReplyDropped { boot } => (
+        Notice::NoReply { boot, caller } if caller.pid != 0 => (
+            Grade::Warning,
+            format!("{boot} reply {}", caller.pid),
+            format!("a call of {} ended with an error instead of a reply", system.thread(*caller)),
+            caller.pid,
+            "its server ended with the call in its queue or while it served it, or could not take what was sent",
+            "look in the log which process ended at that moment, and why",
+            &["TX-11", "TX-10"],
+        ),
+        Notice::NoReply { boot, .. } => (
             Grade::Note,
             format!("{boot} reply"),
-            "a failed reply could not be delivered, or was sent on behalf of a server that ended".to_owned(),
+            "an error could not be delivered: the thread that waited for the reply is gone".to_owned(),
             0,
             "a thread of the chain ended while others waited for it",
             "look in the log which process ended at that moment, and why",
-            "TX-18",
+            &["TX-18"],
+        ),
+        Notice::NoDescriptor { boot } => (
+            Grade::Warning,
+            format!("{boot} descriptors"),
+            "a receiver could open no more descriptors, so the transaction that brought some was dropped"
+                .to_owned(),
+            0,
+            "its limit of open files (RLIMIT_NOFILE) is reached; a caller gets BR_FAILED_REPLY, a oneway call is lost without a word",
+            "look which process has as many open files as it may: ls /proc/PID/fd, /proc/PID/limits",
+            &["OBJ-12"],
         ),
         Notice::EndedInCall { boot, who, incoming } => (
             Grade::Warning,
@@ -87,7 +106,7 @@ fn logged(system: &System, notice: &Notice, seen: &Seen) -> Option<Finding> {
             who.pid,
             if *incoming { "its caller gets BR_DEAD_REPLY" } else { "the answer will be dropped" },
             "look in the log why it ended: a crash, a kill for memory, or an update",
-            "EXT-05",
+            if *incoming { &["TX-10", "EXT-05"] } else { &["EXT-05", "TX-18"] },
         ),
         Notice::NoMapping { boot, pid } => (
             Grade::Warning,
@@ -96,7 +115,7 @@ fn logged(system: &System, notice: &Notice, seen: &Seen) -> Option<Finding> {
             *pid,
             "it is dying, has unmapped its area, or never mapped one; its callers get BR_DEAD_REPLY",
             "if it lives, look whether it maps the device before its objects are passed on",
-            "OPN-09",
+            &["OPN-09"],
         ),
         Notice::DeadObject { pid } => (
             Grade::Warning,
@@ -105,10 +124,10 @@ fn logged(system: &System, notice: &Notice, seen: &Seen) -> Option<Finding> {
             *pid,
             "the service's process ended, or its area was full: libbinder makes this of any refused small call",
             "look why the service ended; the kernel's log has the driver's own word (29189 or 29201)",
-            "TX-09",
+            &["TX-09"],
         ),
         _ => return None,
     };
     let finding = Finding::new(grade, Kind::DeadTarget, key, what).when(seen.when()).pids([pid]);
-    Some(finding.why(why).next(next).contract(&[item]).evidence(seen.evidence.clone()))
+    Some(finding.why(why).next(next).contract(items).evidence(seen.evidence.clone()))
 }

@@ -8,7 +8,24 @@ use crate::source::DriverSource;
 use crate::system::{Hint, Refusal, Seen, Sort, System};
 
 pub(super) fn find(system: &System, source: Option<&DriverSource>) -> Vec<Finding> {
-    system.refusals.all.iter().map(|(refusal, seen)| finding(system, refusal, seen, source)).collect()
+    let logged = system.refusals.all.iter();
+    // The logs know more about the same refusal.
+    let is_logged = |report: &Refusal| {
+        logged.clone().any(|(refusal, _)| {
+            refusal.word == report.word
+                && refusal.from.pid == report.from.pid
+                && (refusal.to == report.to || refusal.to == 0 || report.to == 0)
+        })
+    };
+    let only_reported = system.reports.all.iter().filter(|(report, _)| !is_logged(report)).map(|(report, seen)| {
+        finding(system, report, seen, source)
+            .why("the driver's report over netlink has no errno: its logs, or BINDER_GET_EXTENDED_ERROR in the caller, do")
+    });
+    logged
+        .clone()
+        .map(|(refusal, seen)| finding(system, refusal, seen, source))
+        .chain(only_reported)
+        .collect()
 }
 
 fn finding(system: &System, refusal: &Refusal, seen: &Seen, source: Option<&DriverSource>) -> Finding {
@@ -47,7 +64,8 @@ fn finding(system: &System, refusal: &Refusal, seen: &Seen, source: Option<&Driv
     if let Some(first) = checks.first() {
         found = found.next(decode::next_step(first.item));
     }
-    let items: Vec<&'static str> = checks.iter().map(|check| check.item).collect();
+    let mut items: Vec<&'static str> = checks.iter().map(|check| check.item).collect();
+    items.extend(decode::related(refusal));
     found.contract(&items).evidence(seen.evidence.clone())
 }
 

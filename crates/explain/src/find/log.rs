@@ -29,7 +29,8 @@ fn of_driver(system: &System, notice: &Notice) -> Option<Finding> {
     Some(match notice {
         Notice::Misuse { boot, who, which } => {
             let misuse = MISUSES.get(*which)?;
-            let what = format!("{} breaks a rule: {}", system.thread(*who), misuse.why);
+            let program = if who.pid == 0 { "a program".to_owned() } else { system.thread(*who) };
+            let what = format!("{program} breaks a rule: {}", misuse.why);
             Finding::new(Grade::Warning, Kind::Misuse, format!("{boot} {} {which}", who.pid), what)
                 .pids([who.pid])
                 .why("the driver ignores such a command or refuses it; the program goes on with wrong counts")

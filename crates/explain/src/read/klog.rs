@@ -4,8 +4,9 @@
 //! `binder_dkms` where it is one), and the line of a refusal follows that of the check, which may name thread and process in
 //! either order. Rust driver: `thread.rs`, `transaction.rs`, `error.rs`; the tag is `rust_binder` or `binder`.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
+use super::refused::Entry;
 use super::words::{after, id, number, rounded, size, whole};
 use crate::decode;
 use crate::finding::Evidence;
@@ -54,18 +55,36 @@ pub(super) struct KernelLog {
     boot: u16,
     last_seconds: Option<f64>,
     waiting: VecDeque<Waiting>,
-    ids: HashSet<(u16, i64)>,
+    /// Transactions by number, with their places among the refusals.
+    ids: HashMap<(u16, i64), Option<usize>>,
     last_full: Option<i32>,
 }
 
 impl KernelLog {
-    /// Whether no line about this transaction came before.
-    pub(super) fn is_new(&mut self, id: i64) -> bool {
-        self.ids.len() >= MOST_IDS || self.ids.insert((self.boot, id))
+    /// Takes an entry of one of the driver's logs: the kernel's log may have the same transaction.
+    pub(super) fn take_entry(&mut self, entry: Entry, evidence: Evidence, system: &mut System) {
+        let Some(refusal) = entry.refusal else {
+            self.remember(entry.id, None);
+            return;
+        };
+        if !self.ids.contains_key(&(self.boot, entry.id)) {
+            let at = system.refusals.add(refusal, &Stamp::default(), [evidence]);
+            self.remember(entry.id, at);
+        }
+    }
+
+    fn remember(&mut self, id: i64, at: Option<usize>) {
+        if self.ids.len() < MOST_IDS {
+            self.ids.entry((self.boot, id)).or_insert(at);
+        }
     }
 
     /// Takes a line; returns whether it is a driver's.
     pub(super) fn take(&mut self, line: &str, at: Place, system: &mut System) -> bool {
+        if let Some(more) = suppressed(line) {
+            system.suppressed += more;
+            return true;
+        }
         let Some((before, driver, text)) = split(line) else { return false };
         let stamp = stamp(before);
         if let Some(seconds) = stamp.seconds {
@@ -75,11 +94,7 @@ impl KernelLog {
         }
         let evidence = Evidence::of(&system.files, at, line);
         match parse(text, driver, self.boot) {
-            Message::Refused { id, refusal } => {
-                if id.is_none_or(|id| self.is_new(id)) {
-                    self.refused(refusal, &stamp, evidence, system);
-                }
-            }
+            Message::Refused { id, refusal } => self.refused(id, refusal, &stamp, evidence, system),
             Message::Check { who, hint } => {
                 self.last_full = matches!(hint, Hint::NoSpace(_) | Hint::NoOnewaySpace(_)).then_some(who.pid);
                 if let Hint::NoSpace(bytes) | Hint::NoOnewaySpace(bytes) = hint {
@@ -96,7 +111,9 @@ impl KernelLog {
                     system.gaps.insert(pid, gaps);
                 }
             }
-            Message::Notice(notice) => system.notices.add(notice, &stamp, [evidence]),
+            Message::Notice(notice) => {
+                system.notices.add(notice, &stamp, [evidence]);
+            }
             Message::Other => {}
         }
         true
@@ -112,20 +129,45 @@ impl KernelLog {
     }
 
     /// Adds a refusal with the line of its check, if that came just before.
-    fn refused(&mut self, mut refusal: Refusal, stamp: &Stamp, evidence: Evidence, system: &mut System) {
+    fn refused(
+        &mut self,
+        id: Option<i64>,
+        mut refusal: Refusal,
+        stamp: &Stamp,
+        evidence: Evidence,
+        system: &mut System,
+    ) {
         refusal.boot = self.boot;
         let mut lines = Vec::new();
-        if let Some(at) = self.waiting.iter().rposition(|check| check.explains(&refusal, stamp))
-            && let Some(check) = self.waiting.remove(at)
-        {
+        let explains = |check: &Waiting| check.explains(&refusal, stamp);
+        let exact = self.waiting.iter().rposition(|check| explains(check) && !check.hint.is_vague());
+        let vague = self.waiting.iter().rposition(|check| explains(check) && check.hint.is_vague());
+        // The one that is behind goes first, so that the other keeps its place.
+        let mut found: Vec<Waiting> = [exact.max(vague), exact.min(vague)]
+            .into_iter()
+            .flatten()
+            .filter_map(|at| self.waiting.remove(at))
+            .collect();
+        found.sort_by_key(|check| check.hint.is_vague());
+        for check in found {
             if refusal.to == 0 && !matches!(check.hint, Hint::Misuse(_)) {
                 refusal.to = check.who.pid;
             }
-            refusal.hint = Some(check.hint);
+            refusal.hint = refusal.hint.take().or(Some(check.hint));
             lines.push(check.evidence);
         }
         lines.push(evidence);
-        system.refusals.add(refusal, stamp, lines);
+        match id.and_then(|id| self.ids.get(&(self.boot, id)).copied()) {
+            Some(known) => {
+                known
+                    .into_iter()
+                    .for_each(|at| system.refusals.learn(at, refusal.hint.take(), stamp, &lines));
+            }
+            None => {
+                let at = system.refusals.add(refusal, stamp, lines);
+                id.into_iter().for_each(|id| self.remember(id, at));
+            }
+        }
     }
 
     /// Makes the oldest check a notice: no refusal follows.
@@ -139,6 +181,13 @@ impl KernelLog {
             Hint::NoMapping => Notice::NoMapping { boot, pid },
         };
         system.notices.add(notice, &stamp, [evidence]);
+    }
+}
+
+impl Hint {
+    /// "Cannot find target node" is also written behind a line that says why.
+    fn is_vague(&self) -> bool {
+        matches!(self, Self::Misuse(which) if decode::MISUSES.get(*which).is_some_and(|misuse| misuse.item == "TX-07"))
     }
 }
 
@@ -169,6 +218,14 @@ impl Waiting {
             Hint::NoMapping => (refusal.errno == Some(-sys::errno::ESRCH) || unwritten) && is_receiver,
         }
     }
+}
+
+/// Number of the driver's lines that the kernel did not write.
+/// Facts: `lib/ratelimit.c`; the C driver passes its lines through functions of their own, each with at most 10 lines in 5 s.
+fn suppressed(line: &str) -> Option<u64> {
+    let (before, _) = line.split_once(" callbacks suppressed")?;
+    let (function, count) = before.rsplit_once(": ")?;
+    function.rsplit([' ', ']']).next()?.starts_with("binder_").then(|| count.parse().ok())?
 }
 
 /// What is before the driver's tag, which driver it is, and its text.
@@ -220,7 +277,7 @@ fn parse(text: &str, driver: Driver, boot: u16) -> Message {
 }
 
 fn refused(text: &str, words: &[&str], driver: Driver) -> Option<Message> {
-    if driver == Driver::Rust || text.contains("failed BR_") || text.contains("failed: BR_") {
+    if driver == Driver::Rust || text.contains("failed BR_") || text.contains(" failed: ") {
         return rust_refused(text, words);
     }
     let (from, sort, to, result) = match words {
@@ -266,13 +323,22 @@ fn common(from: &str, to: Option<&str>, words: &[&str]) -> Option<Refusal> {
     })
 }
 
+/// Facts: Linux 7.2 writes an errno's name for `BR_FAILED_REPLY`, `Error(NUMBER)` where the kernel has no names, else the word,
+/// and does not say whether a transaction is oneway; Android's kernels write the word with its source.
 fn rust_refused(text: &str, words: &[&str]) -> Option<Message> {
-    let name = words.iter().find(|word| word.starts_with("BR_"))?.trim_end_matches(',');
-    let word = decode::word_of(name)?;
-    let source = after(words, "source:").map(|source| source.trim_end_matches([',', '}']));
-    let errno = source
-        .and_then(|source| decode::errno_of(source).or_else(|| source.parse::<i32>().ok().map(i32::abs)));
+    let of = |name: &str| {
+        let name = name.trim_end_matches([',', '}']);
+        let number = name.strip_prefix("Error(").and_then(|number| number.trim_end_matches(')').parse().ok());
+        decode::errno_of(name).or(number).or_else(|| name.parse().ok().map(i32::abs))
+    };
+    let named = words.iter().find(|word| word.starts_with("BR_")).map(|name| name.trim_end_matches(','));
+    let (word, errno) = match (named, words) {
+        (Some(name), _) => (decode::word_of(name)?, after(words, "source:").and_then(of)),
+        (None, [.., "failed:", errno]) => (decode::FAILED_REPLY, Some(of(errno)?)),
+        (None, _) => return None,
+    };
     let (from, sort, to) = match words {
+        [from, "transaction", "to", to, "failed:", ..] => (*from, Sort::Unknown, Some(*to)),
         [from, "transaction", sort, "to", to, "failed", ..] => (*from, sort_of(sort), Some(*to)),
         [from, "reply", "to", to, "failed:", ..] => (*from, Sort::Reply, Some(*to)),
         _ if text.contains("ransaction failed: BR_") => {
@@ -317,12 +383,17 @@ fn alloc(text: &str, words: &[&str], boot: u16) -> Option<Message> {
 
 fn dead(text: &str, words: &[&str], boot: u16) -> Option<Message> {
     let notice = match words {
+        ["undelivered", "transaction", ..] if text.contains("fd fixups failed") => {
+            Notice::NoDescriptor { boot }
+        }
         ["undelivered", "transaction", id, ..] if whole::<i64>(id).is_some() => {
             Notice::Undelivered { boot, what: "transaction" }
         }
         ["undelivered", "death", ..] => Notice::Undelivered { boot, what: "death notice" },
         ["undelivered", ..] => Notice::Undelivered { boot, what: "completion or error" },
-        ["send", "failed", "reply", "for", "transaction", ..] => Notice::ReplyDropped { boot },
+        ["send", "failed", "reply", "for", "transaction", ..] => {
+            Notice::NoReply { boot, caller: after(words, "to").and_then(id).unwrap_or_default() }
+        }
         ["release", who, "transaction", ..] | [who, "release", "transaction", ..]
             if text.contains("still active") =>
         {
@@ -379,9 +450,25 @@ mod tests {
             (rust.sort, rust.errno, rust.from.tid, rust.to, rust.code),
             (Sort::Call, Some(-28), 78, 5, Some(3))
         );
+        for errno in ["ENOENT", "Error(2)"] {
+            let rust = refusal(&format!("[1.0] rust_binder: 77:78 transaction to 5 failed: {errno}"));
+            assert_eq!((rust.word, rust.errno, rust.from.tid, rust.to), (29201, Some(-2), 78, 5), "{errno}");
+        }
         let rust =
             refusal("11-26 17:00:01.123     0     0 W rust_binder: 7:8 reply to 9 failed: BR_DEAD_REPLY");
         assert_eq!((rust.sort, rust.word, rust.errno, rust.to), (Sort::Reply, 29189, Some(0), 9));
+    }
+
+    #[test]
+    fn lines_that_the_kernel_held_back_are_counted() {
+        for (line, count) in [
+            ("[   41.55] binder_user_error: 17 callbacks suppressed", Some(17)),
+            ("<4>[1.0]binder_debug: 3 callbacks suppressed", Some(3)),
+            ("[1.0] net_ratelimit: 3 callbacks suppressed", None),
+            ("[1.0] binder_debug: x callbacks suppressed", None),
+        ] {
+            assert_eq!(suppressed(line), count, "{line}");
+        }
     }
 
     #[test]
