@@ -47,6 +47,10 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
 
+    /// Also write the answer as a page, with a picture of who waits for whom
+    #[arg(long, value_name = "PAGE", conflicts_with = "watch", value_hint = clap::ValueHint::FilePath)]
+    html: Option<PathBuf>,
+
     /// Exit with 1 from this grade on
     #[arg(long, value_enum, value_name = "GRADE", default_value_t = FailOn::Bad)]
     fail_on: FailOn,
@@ -96,6 +100,11 @@ pub(crate) fn run(args: &ExplainArgs) -> CommandResult {
     }
     let explainer = if args.live { here(&args.whose, "")? } else { from_files(&args.files)? };
     let report = explainer.explain(source.as_ref());
+    if let Some(path) = &args.html {
+        let page = report.to_html().or_exit(exit::INTERNAL)?;
+        sys::draft::write(path, &page)
+            .map_err(|error| Failure::of_file(exit::USAGE, "write", path, &error))?;
+    }
     say(&match args.format {
         Form::Text => report.to_string(),
         Form::Json => json(&report)?,
@@ -162,7 +171,7 @@ fn one(explainer: &mut Explainer, path: &Path) -> Result<(), String> {
 }
 
 /// A nameless file in the folder for temporary ones.
-fn scratch() -> io::Result<File> {
+pub(super) fn scratch() -> io::Result<File> {
     Folder::open(&std::env::temp_dir())?.nameless_file()
 }
 

@@ -129,12 +129,21 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Bundle, String> {
         draw_saved(&mut bundle, before, path);
         // Sorted by start time: files are in the order of their names.
         bundle.runs.sort_by(|one, other| one.run.started.cmp(&other.run.started));
-        for file in files_of(path, "bptrace")?.iter().filter(|file| !named.contains(&name_of(file))) {
+        let recordings = files_of(path, "bptrace")?;
+        let mut unexplained = Vec::new();
+        for file in recordings.iter().filter(|file| !named.contains(&name_of(file))) {
             match causes(file) {
-                Ok(found) => bundle.causes.extend(found),
+                Ok(found) => {
+                    // Of a recording without marks this says nothing.
+                    if found.as_ref().is_none_or(|found| found.has_failures) {
+                        unexplained.push(file.clone());
+                    }
+                    bundle.causes.extend(found.map(|found| found.pictures));
+                }
                 Err(why) => bundle.troubles.push(unreadable(file, &why)),
             }
         }
+        bundle.causes.extend(failed_calls(&unexplained)?);
     }
     if bundle.runs.is_empty() && bundle.checkup.is_none() {
         let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
@@ -189,8 +198,16 @@ fn picture_of(recording: &Path, saved: &SavedCall) -> Result<Embedded, String> {
     fragment(&saved.anchor(), &analysis, (None, &slow)).map_err(|error| error.to_string())
 }
 
+/// What a report shows of a recording.
+struct Shown {
+    /// Pictures of the slowest calls.
+    pictures: Fragment,
+    /// Whether calls failed or nobody answered them.
+    has_failures: bool,
+}
+
 /// Pictures of the slowest calls of a recording; none if it has no marked call.
-fn causes(recording: &Path) -> Result<Option<Fragment>, String> {
+fn causes(recording: &Path) -> Result<Option<Shown>, String> {
     let filter = Filter { own: true, ..Filter::default() };
     let question = AnalysisOptions { worst: TOLD, filter, ..AnalysisOptions::default() };
     let unreadable = |failure: Failure| failure.message.unwrap_or_default();
@@ -205,7 +222,33 @@ fn causes(recording: &Path) -> Result<Option<Fragment>, String> {
     let Embedded { style, definitions, html } =
         fragment(&anchor, &analysis, (busiest.as_ref(), &slow)).map_err(|error| failed(&error))?;
     let title = format!("The {TOLD} slowest calls of {}, and what they waited for", name_of(recording));
-    Ok(Some(Fragment { anchor, title, style, definitions, html }))
+    let has_failures = counts.unanswered + counts.failed > 0;
+    Ok(Some(Shown { pictures: Fragment { anchor, title, style, definitions, html }, has_failures }))
+}
+
+/// What `explain` finds in recordings with calls that failed or that nobody answered.
+fn failed_calls(recordings: &[PathBuf]) -> Result<Option<Fragment>, String> {
+    let mut explainer = explain::Explainer::new();
+    for recording in recordings {
+        let Ok(file) = input::seekable(recording) else { continue };
+        // One that cannot be read is named with the pictures.
+        let _ = explainer.read(&name_of(recording), file, &mut super::explain::scratch);
+    }
+    let mut report = explainer.explain(None);
+    let kinds =
+        [explain::Kind::Failure, explain::Kind::Frozen, explain::Kind::Wait, explain::Kind::DeadTarget];
+    report.findings.retain(|finding| kinds.contains(&finding.kind));
+    if report.findings.is_empty() {
+        return Ok(None);
+    }
+    let explain::Part { style, html } = report.part().map_err(|error| error.to_string())?;
+    Ok(Some(Fragment {
+        anchor: "explained".to_owned(),
+        title: "Calls that failed or were not answered".to_owned(),
+        style: style.to_owned(),
+        definitions: String::new(),
+        html,
+    }))
 }
 
 /// One file of a folder: a record, a checkup, or something else, which is ignored.

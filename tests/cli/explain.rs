@@ -97,3 +97,44 @@ fn a_busy_system_without_faults_gives_no_bad_finding() {
     end(watch).ended(0);
     end(chaos).ended(0);
 }
+
+#[test]
+fn a_page_and_a_record_of_reports_over_netlink() {
+    let folder = Folder::new("explain-page");
+    let record = folder.path("reports.jsonl");
+    let line = r#"{"name":"report","msg":{"error":29201,"context":"binder","from-pid":41,"from-tid":42,"to-pid":7,"is-reply":false,"flags":17,"code":3,"data-size":100}}"#;
+    fs::write(&record, format!("{line}\n")).expect("written");
+    let page = folder.path("page.html");
+    binderperf(&["explain", &record, "--html", &page])
+        .ended(1)
+        .printed("refused a oneway call from 41:42 to process 7, code 3: BR_FAILED_REPLY")
+        .printed("has no errno");
+    let html = fs::read_to_string(&page).expect("a page");
+    assert!(html.contains("refused a oneway call from 41:42") && html.contains("</html>"), "{html}");
+    // The log of the same refusal says more.
+    let log = folder.path("dmesg.txt");
+    let text = "[1.0] binder: 41:42 transaction async to 7:0 failed 9/29201/-28, code 3 size 100-0 line 4\n";
+    fs::write(&log, text).expect("written");
+    let called = binderperf(&["explain", &record, &log]).ended(1);
+    called.printed("ENOSPC");
+    assert!(!called.stdout.contains("2. "), "{}", called.stdout);
+    let called = binderperf(&["explain", &log, "--source", "debian:new"]);
+    called.ended(2).complained("a version is as in debian:7.2");
+}
+
+#[test]
+fn a_report_has_the_calls_of_its_recordings_that_failed() {
+    let folder = Folder::new("explain-report");
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/");
+    let copy = |from: &str, to: &str| fs::copy(format!("{root}{from}"), folder.path(to)).expect(from);
+    copy("tests/golden/latency.json", "latency.json");
+    let page = folder.path("page.html");
+    let of = |words: &str| {
+        binderperf(&["report", &folder.path(""), "-o", &page]).ended(0);
+        fs::read_to_string(&page).expect("a page").contains(words)
+    };
+    let title = "Calls that failed or were not answered";
+    assert!(!of(title));
+    copy("crates/trace/fixtures/cases/failed.txt", "trace.bptrace");
+    assert!(of(title) && of("BR_FAILED_REPLY"));
+}

@@ -45,6 +45,7 @@ pub(crate) fn report(system: &System, source: Option<&DriverSource>) -> Report {
         holds: holds(system),
         notes: notes(system),
         findings,
+        waits: waits::all(system),
     }
 }
 

@@ -190,6 +190,23 @@ impl fmt::Display for Finding {
     }
 }
 
+/// A thread that waits for the answer to a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Wait {
+    /// It, with its names.
+    pub from: String,
+    /// The thread that serves the call, or the process of which any free thread may.
+    pub to: String,
+    /// The call's number.
+    pub call: i64,
+    /// Its code.
+    pub code: u32,
+    /// Its age in ms; `None` before Linux 6.4.
+    pub age_ms: Option<u64>,
+    /// Whether the wait is in a circle or behind one.
+    pub in_circle: bool,
+}
+
 /// All findings, and what they rest on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -201,6 +218,9 @@ pub struct Report {
     pub notes: Vec<String>,
     /// Findings, worst first.
     pub findings: Vec<Finding>,
+    /// Old waits of threads for threads, the oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<Wait>,
 }
 
 impl Report {

@@ -8,11 +8,13 @@
 mod decode;
 mod find;
 mod finding;
+mod page;
 mod read;
 mod source;
 mod system;
 
 pub use decode::{Explanation, explanations};
-pub use finding::{Evidence, Finding, Grade, Kind, Report};
+pub use finding::{Evidence, Finding, Grade, Kind, Report, Wait};
+pub use page::Part;
 pub use read::{Explainer, FailureReport, OpenError, REPORT_FAMILY, REPORT_GROUP};
 pub use source::DriverSource;

@@ -6,13 +6,15 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::graph::{Door, Graph};
 use super::{OLD_MS, VERY_OLD_MS, age_or_unknown, calls_of, code};
-use crate::finding::{Finding, Grade, Kind};
+use crate::finding::{Finding, Grade, Kind, Wait};
 use crate::system::{Call, Id, System, Way};
 
 /// Number of threads before a door from which it is worth a word, if each waits long.
 const CROWD: usize = 3;
 /// Maximum number of doors, and of circles, that are shown.
 const MOST: usize = 20;
+/// Maximum number of waits that are listed.
+const MOST_WAITS: usize = 100;
 
 pub(super) fn find(system: &System) -> Vec<Finding> {
     let Some(dump) = calls_of(system) else { return Vec::new() };
@@ -25,6 +27,35 @@ pub(super) fn find(system: &System) -> Vec<Finding> {
     found.extend(circles.values().map(|circles| came_back(system, &graph, circles)).take(MOST));
     found.extend(doors(system, &graph, &stuck, &named));
     found
+}
+
+/// All waits that are old, the oldest first.
+pub(super) fn all(system: &System) -> Vec<Wait> {
+    let Some(dump) = calls_of(system) else { return Vec::new() };
+    let graph = Graph::of(system, dump);
+    let stuck = graph.stuck();
+    let circles = circles(&graph);
+    let in_circles: HashSet<i64> =
+        circles.values().flatten().flat_map(|circle| &circle.calls).map(|call| call.id).collect();
+    let mut calls: Vec<(Id, &Call)> = graph
+        .threads()
+        .into_iter()
+        .flat_map(|id| graph.stack(id).iter().map(move |call| (id, *call)))
+        .collect();
+    calls.retain(|(_, call)| call.way == Way::Outgoing && call.age_ms.is_none_or(|age| age >= OLD_MS));
+    calls.sort_by_key(|(_, call)| (Reverse(call.age_ms), call.id));
+    let wait = |(id, call): (Id, &Call)| Wait {
+        from: system.thread(id),
+        to: match (graph.door(call), graph.next_stuck(id, &stuck).filter(|_| stuck.contains(&id))) {
+            (Door::Thread(server), _) | (Door::Pool(_), Some(server)) => system.thread(server),
+            (Door::Pool(pid), None) => format!("any thread of {}", system.process(pid)),
+        },
+        call: call.id,
+        code: call.code,
+        age_ms: call.age_ms,
+        in_circle: in_circles.contains(&call.id) || stuck.contains(&id),
+    };
+    calls.into_iter().take(MOST_WAITS).map(wait).collect()
 }
 
 /// Circles of threads that cannot go on.
@@ -71,10 +102,9 @@ fn deadlock(system: &System, graph: &Graph<'_>, circle: &[Id], stuck: usize) -> 
         .why(picture(system, graph, &calls))
         .evidence(calls.iter().map(|call| system.evidence(call.at)));
     if stuck > circle.len() {
-        finding = finding.why(format!(
-            "{} more wait behind them",
-            units::counted((stuck - circle.len()) as u64, "thread")
-        ));
+        let more = stuck - circle.len();
+        let threads = if more == 1 { "thread waits" } else { "threads wait" };
+        finding = finding.why(format!("{more} more {threads} behind them"));
     }
     if youngest.is_some_and(|age| age < OLD_MS) {
         finding = finding
