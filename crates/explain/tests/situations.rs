@@ -323,7 +323,7 @@ fn a_process_that_keeps_what_it_was_sent() {
     assert!(kept.pids == [leaker.pid()] && kept.what.contains(&format!("keeps {times} buffers")), "{report}");
     let grown = of(Kind::Growth);
     assert!(
-        grown.pids == [leaker.pid()] && grown.what.contains(&format!("{times} more buffers")),
+        grown.pids == [leaker.pid()] && grown.what.contains(&format!("more buffers: {times} of")),
         "{report}"
     );
     assert!(!report.findings.iter().any(|finding| finding.pids.contains(&giver.pid())), "{report}");
