@@ -87,16 +87,17 @@ fn deadlocks(system: &System, graph: &Graph<'_>, stuck: &HashSet<Id>) -> Vec<Fin
 fn deadlock(system: &System, graph: &Graph<'_>, circle: &[Id], stuck: usize) -> Finding {
     let calls: Vec<&Call> = circle.iter().filter_map(|id| graph.wait(*id)).collect();
     let youngest = calls.iter().map(|call| call.age_ms).min().flatten();
-    let grade = if youngest.is_some_and(|age| age < OLD_MS) { Grade::Warning } else { Grade::Bad };
+    let is_young = youngest.is_some_and(|age| age < OLD_MS);
+    let (grade, word) = if is_young { (Grade::Note, "perhaps a deadlock") } else { (Grade::Bad, "deadlock") };
     let names: Vec<String> = circle.iter().chain(circle.first()).map(|id| system.thread(*id)).collect();
     let what = format!(
-        "deadlock: {} wait for each other: {}",
+        "{word}: {} wait for each other: {}",
         units::counted(circle.len() as u64, "thread"),
         names.join(" -> ")
     );
     let mut sorted = circle.to_vec();
     sorted.sort_unstable();
-    let mut finding = Finding::new(grade, Kind::Deadlock, format!("{sorted:?}"), what)
+    let mut finding = Finding::new(grade, Kind::Deadlock, format!("{word} {sorted:?}"), what)
         .when(format!("the youngest call for {}", age_or_unknown(youngest)))
         .pids(circle.iter().map(|id| id.pid))
         .why(picture(system, graph, &calls))
@@ -106,7 +107,7 @@ fn deadlock(system: &System, graph: &Graph<'_>, circle: &[Id], stuck: usize) -> 
         let threads = if more == 1 { "thread waits" } else { "threads wait" };
         finding = finding.why(format!("{more} more {threads} behind them"));
     }
-    if youngest.is_some_and(|age| age < OLD_MS) {
+    if is_young {
         finding = finding
             .why("they are young: while calls go on a dump can show a circle that is none; look again");
     }
