@@ -55,11 +55,13 @@ fn unserved(name: &str, dialect: Dialect) -> impl FnOnce(Refused) -> CallError {
     }
 }
 
-/// Hint at another release's dialect, for errors of a service manager; empty for flavours that all releases speak alike.
+/// Hint at a manager of another dialect, for errors of a service manager: of another release, or of the other flavour.
 fn dialect_hint(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Binder(_) => "; or this system's manager speaks another release's dialect: --android",
-        Dialect::Hwbinder => "",
+        Dialect::Hwbinder => {
+            "; or this context's manager is one of binder, which speaks another dialect: --device hwbinder"
+        }
     }
 }
 
