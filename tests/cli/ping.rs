@@ -49,6 +49,10 @@ fn a_service_of_another_program_is_pinged_and_a_missing_one_named() {
     ping(&name).ended(0).printed("BM_interface/0");
     let nobody = ping("binderperf.nobody").ended(3);
     nobody.complained("nobody serves binderperf.nobody").complained("another release's dialect: --android");
+    let words =
+        ["throughput", "ping", "--flavour", "hwbinder", "--controls", "none", FEW, "--service", "a@1.0::I/x"];
+    let other_flavour = binderperf(&[&words[..], &place.each_ref().map(String::as_str)].concat()).ended(3);
+    other_flavour.complained("one of binder, which speaks another dialect: --device hwbinder");
     signal(other.id(), "KILL");
     other.wait().expect("it ends");
     let private = ["throughput", "ping", "--driver", "embedded", "--device", "private", "--service", "x"];

@@ -31,13 +31,13 @@ fn refused_while(doing: impl fmt::Display) -> impl FnOnce(Refused) -> CallError 
     move |error| refused(format_args!("{doing}: {error}"))
 }
 
-/// Error of a wait for the service manager.
-fn unmanaged(waited: Duration, dialect: Dialect) -> impl FnOnce(Refused) -> CallError {
+/// Error of a wait for the service manager that began at `since`.
+fn unmanaged(since: Instant, dialect: Dialect) -> impl FnOnce(Refused) -> CallError {
     move |error| match error.is_dead() {
         true => refused(format_args!(
             "no service manager (of hwbinder: hwservicemanager) came to this context within {} s: start it, or name \
              the --device where it is",
-            waited.as_secs()
+            since.elapsed().as_secs()
         )),
         false => refused(format_args!("calling the service manager: {error}{}", dialect_hint(dialect))),
     }
@@ -108,15 +108,16 @@ impl<C: Connection> Endpoint<C> {
 
     /// Registers a service under this name; for hwbinder, as this instance.
     pub(crate) fn register(&self, name: &str, service: &Binder) -> Result<(), CallError> {
+        let since = Instant::now();
         let added = match self.dialect {
             Dialect::Binder(_) => {
                 let services = Services::wait(&self.process, stretched(PATIENCE))
-                    .map_err(unmanaged(PATIENCE, self.dialect))?;
+                    .map_err(unmanaged(since, self.dialect))?;
                 services.add(name, service)
             }
             Dialect::Hwbinder => {
                 let services = hidl::Services::wait(&self.process, stretched(PATIENCE))
-                    .map_err(unmanaged(PATIENCE, self.dialect))?;
+                    .map_err(unmanaged(since, self.dialect))?;
                 services.add(name, &HwBinder::from(service.clone()))
             }
         };
@@ -129,25 +130,27 @@ impl<C: Connection> Endpoint<C> {
 
     /// The context's manager, after a wait for it.
     pub(crate) fn manager(&self) -> Result<Proxy, CallError> {
+        let since = Instant::now();
         let ready = match self.dialect {
             Dialect::Binder(_) => Services::wait(&self.process, stretched(ABSENCE)).map(drop),
             Dialect::Hwbinder => hidl::Services::wait(&self.process, stretched(ABSENCE)).map(drop),
         };
-        ready.map_err(unmanaged(ABSENCE, self.dialect))?;
+        ready.map_err(unmanaged(since, self.dialect))?;
         self.process.context_manager().map_err(refused)
     }
 
     /// Finds another process's service, after a wait for it; for hwbinder, by this interface.
     pub(crate) fn find(&self, interface: &str, name: &str) -> Result<Proxy, CallError> {
+        let since = Instant::now();
         let found = match self.dialect {
             Dialect::Binder(_) => {
                 let services = Services::wait(&self.process, stretched(ABSENCE))
-                    .map_err(unmanaged(ABSENCE, self.dialect))?;
+                    .map_err(unmanaged(since, self.dialect))?;
                 services.wait_for(name, stretched(ABSENCE)).map_err(unserved(name, self.dialect))?
             }
             Dialect::Hwbinder => {
                 let services = hidl::Services::wait(&self.process, stretched(ABSENCE))
-                    .map_err(unmanaged(ABSENCE, self.dialect))?;
+                    .map_err(unmanaged(since, self.dialect))?;
                 let found = services
                     .wait_for(interface, name, stretched(ABSENCE))
                     .map_err(unserved(name, self.dialect))?;
@@ -290,6 +293,6 @@ pub(crate) fn is_managed<X: Context>(context: &X, dialect: Dialect) -> Result<bo
     match answer {
         Ok(()) => Ok(true),
         Err(error) if error.is_dead() => Ok(false),
-        Err(error) => Err(unmanaged(Duration::ZERO, dialect)(error)),
+        Err(error) => Err(unmanaged(Instant::now(), dialect)(error)),
     }
 }
