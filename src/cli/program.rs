@@ -6,7 +6,7 @@ use clap::Command as Definition;
 /// This program's name, independent of the file name it is started by.
 pub(super) const NAME: &str = "binderperf";
 
-/// What the tree of all commands can do.
+/// Abilities of the tree of all commands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Program {
     /// The whole program as documented: without hidden parts, with every flag of every test and tool.

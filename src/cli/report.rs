@@ -198,7 +198,7 @@ fn picture_of(recording: &Path, saved: &SavedCall) -> Result<Embedded, String> {
     fragment(&saved.anchor(), &analysis, (None, &slow)).map_err(|error| error.to_string())
 }
 
-/// What a report shows of a recording.
+/// The parts of a report that come from one recording.
 struct Shown {
     /// Pictures of the slowest calls.
     pictures: Fragment,
@@ -226,7 +226,7 @@ fn causes(recording: &Path) -> Result<Option<Shown>, String> {
     Ok(Some(Shown { pictures: Fragment { anchor, title, style, definitions, html }, has_failures }))
 }
 
-/// What `explain` finds in recordings with calls that failed or that nobody answered.
+/// Findings of `explain` in recordings with calls that failed or that nobody answered.
 fn failed_calls(recordings: &[PathBuf]) -> Result<Option<Fragment>, String> {
     let mut explainer = explain::Explainer::new();
     for recording in recordings {

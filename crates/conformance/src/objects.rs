@@ -37,7 +37,7 @@ items! {
     "OBJ-22" Both [seen] obj_22_without_contexts_such_calls_fail in security "without a source of security contexts such calls fail";
     "OBJ-23" Both [] obj_23_a_security_module_may_refuse in security "a security module may refuse a call, a node or a file";
     "OBJ-24" Both [] obj_24_a_refused_call_takes_no_counts in refused "a refused call changes no counts of what it lists";
-    "OBJ-25" Both [] obj_25_a_weak_node_may_go_on in refused "a weak node whose owner was not told of it may be passed on";
+    "OBJ-25" Both [] obj_25_a_weak_node_may_go_on in refused "a weak node that its owner has not heard of yet may be passed on";
     "OBJ-26" Both [] obj_26_a_refused_call_closes_nothing in refused "a refused call closes no descriptor";
     "OBJ-27" Both [] obj_27_a_parent_is_listed_before in refused "a parent is one of the objects before, whatever the buffer held";
 }

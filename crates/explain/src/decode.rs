@@ -403,7 +403,7 @@ pub struct Explanation {
     pub item: &'static str,
     /// The driver's word and errno, or words of its line in the kernel's log.
     pub sign: String,
-    /// What it means.
+    /// Its cause.
     pub why: &'static str,
     /// The next step.
     pub next: &'static str,

@@ -11,7 +11,7 @@ use crate::finding::{Finding, Report, Wait};
 const PART: &str = include_str!("page.html");
 /// Rules of a part of a page.
 const STYLE: &str = include_str!("page.css");
-/// Rules of a page of its own.
+/// Rules of a whole page.
 const PAGE_STYLE: &str = ":root { color-scheme: light dark; }
 body { margin: 0 auto; padding: 20px 12px 40px; max-width: 1240px; font: 15px/1.5 system-ui, \"DejaVu Sans\", sans-serif;
   background: Canvas; color: CanvasText; overflow-wrap: anywhere; }
@@ -106,7 +106,7 @@ impl<'r> Shown<'r> {
 }
 
 impl Picture {
-    /// Each thread stands right of those that wait for it; in a circle one arrow goes back.
+    /// Each thread is drawn to the right of those that wait for it; in a circle one arrow goes back.
     fn of(waits: &[Wait]) -> Self {
         let names: BTreeSet<&str> =
             waits.iter().flat_map(|wait| [wait.from.as_str(), wait.to.as_str()]).collect();

@@ -83,7 +83,7 @@ const REPORTED: [&str; 10] =
 /// Longer than the time in which the C driver's function for such lines writes 10 at most.
 const LIMITED_FOR: Duration = Duration::from_secs(6);
 
-/// What of a driver's sources was read before.
+/// The parts of a driver's sources that were read before.
 struct Sources {
     context: AnyContext,
     log: Option<klog::Watch>,

@@ -190,7 +190,7 @@ fn complaint(said: &str) -> String {
     let lines: Vec<&str> = said.lines().collect();
     let at = lines.iter().position(|line| WORDS.iter().any(|word| line.contains(word)));
     let why = at.map(|at| lines[at]).or(lines.first().copied()).unwrap_or("patch said nothing");
-    // "patching file X" stands before what became of it.
+    // "patching file X" comes before the lines about it.
     let before = &lines[..at.unwrap_or(0)];
     let file = before.iter().rfind(|line| line.starts_with("patching file")).copied();
     [file.unwrap_or_default(), why].join(" ").trim().to_owned()

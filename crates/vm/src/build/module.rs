@@ -247,7 +247,7 @@ fn objects_in(folder: &Path) -> std::io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// What make is to build there: the driver with binderfs, which Debian leaves out.
+/// Variables for make: the driver with binderfs, which Debian leaves out.
 fn kbuild(objects: &[String]) -> String {
     format!(
         "ccflags-y += -I$(src) -DCONFIG_ANDROID_BINDERFS=1\nobj-m := binder_linux.o\nbinder_linux-y := {}\n",
