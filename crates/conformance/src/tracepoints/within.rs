@@ -174,9 +174,10 @@ pub(super) fn tp_13_one_counter(kit: &Kit) -> Verdict {
         let mut different = numbers.clone();
         different.sort_unstable();
         different.dedup();
-        ensure(different.len() == numbers.len() && different[0] > 0, || {
-            format!("the ids of transactions are not each its own: {numbers:?}")
-        })?;
+        ensure(
+            different.len() == numbers.len() && different.first().is_some_and(|least| *least > 0),
+            || format!("the ids of transactions are not each its own: {numbers:?}"),
+        )?;
         return kit.differs("a process takes numbers of the one counter in advance, and ids do not rise");
     }
     ensure(numbers.len() > 2 && numbers.windows(2).all(|two| two[0] < two[1]), || {
