@@ -31,7 +31,11 @@ fn assert_passed(called: &Called) {
 #[test]
 fn nothing_is_lost_among_processes_that_are_killed() {
     for direct in ["on", "off"] {
-        let called = chaos(&["--direct", direct, "--seconds", "6"]);
+        let mut called = chaos(&["--direct", direct, "--seconds", "6"]);
+        // On a loaded machine a short run may see no death.
+        if called.code == Some(0) && count(&called, "deaths") == 0 {
+            called = chaos(&["--direct", direct, "--seconds", "40"]);
+        }
         assert_passed(&called);
         for name in ["kills", "deaths", "pauses"] {
             assert!(count(&called, name) > 0, "{}", called.stdout);
@@ -47,25 +51,25 @@ fn nothing_is_refused_among_processes_that_live() {
     assert_eq!((count(&called, "kills"), count(&called, "refused")), (0, 0), "{}", called.stdout);
 }
 
-/// Each fault, whether it takes kills to show, and what it must be called.
-const FAULTS: [(&str, bool, &str); 12] = [
-    ("wrong-bytes", false, "answered"),
-    ("wrong-file", false, "with other content"),
-    ("drop-oneway", false, "and what was before it did not"),
-    ("repeat-oneway", false, "again, or too late"),
-    ("leak-buffer", false, "buffer "),
-    ("leak-fd", false, "leaks descriptors"),
-    ("leak-object", false, "are still held"),
-    ("hang", false, "hangs: "),
-    ("false-refusal", false, "was refused by a process that lives"),
-    ("lose-death", true, "was not notified of the death"),
-    ("false-death", false, "was notified of the death of"),
-    ("vanish", false, "0.0 ended unexpectedly"),
+/// Each fault, whether it takes kills to show, and how it must be named: in one of these ways.
+const FAULTS: [(&str, bool, &[&str]); 12] = [
+    ("wrong-bytes", false, &["answered"]),
+    ("wrong-file", false, &["with other content"]),
+    ("drop-oneway", false, &["and what was before it did not", "for the arrival of oneway call"]),
+    ("repeat-oneway", false, &["again, or too late"]),
+    ("leak-buffer", false, &["buffer "]),
+    ("leak-fd", false, &["leaks descriptors"]),
+    ("leak-object", false, &["are still held"]),
+    ("hang", false, &["hangs: "]),
+    ("false-refusal", false, &["was refused by a process that lives"]),
+    ("lose-death", true, &["was not notified of the death"]),
+    ("false-death", false, &["was notified of the death of"]),
+    ("vanish", false, &["0.0 ended unexpectedly"]),
 ];
 
 #[test]
 fn every_fault_is_noticed() {
-    for (fault, kills, complaint) in FAULTS {
+    for (fault, kills, complaints) in FAULTS {
         let run = |seconds| {
             // Leaks show at the end, and in the state only where every buffer is the broker's.
             let words = ["--processes=3", seconds, "--patience=2", "--direct=off", "--inject", fault];
@@ -78,7 +82,7 @@ fn every_fault_is_noticed() {
             });
         let called = called.ended(1);
         let told = called.stdout.split("the driver's state then").next().unwrap_or_default();
-        assert!(told.contains(complaint), "{fault}: {}", called.stdout);
+        assert!(complaints.iter().any(|complaint| told.contains(complaint)), "{fault}: {}", called.stdout);
     }
 }
 

@@ -145,7 +145,7 @@ fn what_is_not_there_is_named() {
     let folder = Folder::new("hw-nobody");
     let nobody =
         embedded(&["--service=nobody", &format!("--context-dir={}", folder.path("context"))]).ended(3);
-    let says = "no service manager (of hwbinder: hwservicemanager) came to this context within 5 s";
+    let says = "no service manager (of hwbinder: hwservicemanager) came to this context within ";
     assert!(nobody.stderr.contains(says), "nobody manages that context: {}", nobody.stderr);
 }
 

@@ -157,7 +157,6 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
             (&["trace", "compare", &a, "/no/such/file"], "/no/such/file: "),
             (&["trace", "compare", &empty, &a], "empty"),
             (&["trace", "compare", &a, &text], "none of its first lines is an event"),
-            (&["trace", "compare", &a, &fixture("sched.txt")], "sched.txt: no call"),
             (&["trace", "compare", &a, &fixture("binder-c.txt")], "no calls in common"),
             (&["trace", "compare", &a, &a, "--comm", "nobody"], "was asked for"),
             (&["trace", "compare", &a, &a, "--resolution", "0"], "above 0%"),
