@@ -10,7 +10,7 @@ use super::ktap::{Ktap, Totals};
 /// Results on their way to a writer.
 pub struct Follower<W: Write> {
     ktap: Ktap<W>,
-    /// In the order of the run.
+    /// Items in the order of the run.
     items: Vec<&'static Item>,
     /// The line that has not ended.
     begun: String,

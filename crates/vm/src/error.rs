@@ -123,7 +123,7 @@ pub enum VmError {
     Lost(String),
 }
 
-/// In the reason of a panic that a fault of QEMU's caused.
+/// Words in the reason of a panic that a fault of QEMU caused.
 pub(super) const STRAY_BREAKPOINT: &str = "a stray breakpoint";
 
 impl VmError {

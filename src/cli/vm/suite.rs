@@ -26,9 +26,9 @@ struct Words {
 
 /// How a run ended.
 pub(super) enum End {
-    /// In a guest.
+    /// End in a guest.
     InGuest(Outcome),
-    /// Here, after the last guest had gone down, with this exit status.
+    /// End here, after the last guest had gone down, with this exit status.
     Here(u8),
 }
 

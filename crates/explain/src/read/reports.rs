@@ -34,7 +34,7 @@ pub struct FailureReport {
     is_reply: bool,
     flags: u32,
     code: u32,
-    /// In bytes.
+    /// Size of the data in bytes.
     data_size: u32,
 }
 
