@@ -4,7 +4,7 @@
 //! `BINDERPERF_TEST_DRIVER` says which driver: embedded (the default) or kernel. A peer is this test binary with a role in its
 //! environment; it ends with its parent.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -98,7 +98,7 @@ fn role() {
     let process = Process::open(&AnyContext::parse(&address), options).expect("open");
     process.start_thread_pool().expect("a pool");
     if name == MANAGER {
-        process.become_context_manager(ServiceManager::new()).expect("the manager");
+        become_manager(&process, &ServiceManager::new());
         let _ = std::io::stdin().read(&mut [0]);
         std::process::exit(0);
     }
@@ -107,6 +107,18 @@ fn role() {
     // The parent holds the other end as long as it lives.
     let _ = std::io::stdin().read(&mut [0]);
     std::process::exit(0);
+}
+
+/// The last situation's manager on this device is released some time after its end.
+fn become_manager(process: &Process, names: &ServiceManager) {
+    let free = sys::patience::until(PATIENCE, || match process.become_context_manager(names.clone()) {
+        Err(error) if error.kind() == ErrorKind::ResourceBusy => false,
+        result => {
+            result.expect("the manager");
+            true
+        }
+    });
+    assert!(free, "another manager stays");
 }
 
 struct Peer(Child);
@@ -138,7 +150,7 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let stage = Self::without_manager();
-        stage.process.become_context_manager(stage.names.clone()).expect("the manager");
+        become_manager(&stage.process, &stage.names);
         stage.process.start_thread_pool().expect("a pool");
         stage
     }
@@ -211,6 +223,13 @@ impl Stage {
         let (finding, report) = last.expect("it looked");
         assert!(found, "no {kind:?} in:\n{report}");
         finding.expect("it was found")
+    }
+}
+
+impl Drop for Stage {
+    /// Ends the pool: its threads would keep the device's context, and this process its manager.
+    fn drop(&mut self) {
+        let _ = self.process.shutdown();
     }
 }
 
