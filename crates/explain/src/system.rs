@@ -367,18 +367,30 @@ pub(crate) struct Thread {
     pub(crate) calls: Vec<Call>,
 }
 
+/// Bit of a thread that waits for work; both drivers of the kernel and the embedded one.
+const WAITING: u32 = 0x10;
+
+impl Thread {
+    pub(crate) fn is_free(&self) -> bool {
+        self.looper & WAITING != 0 && self.calls.is_empty()
+    }
+}
+
 /// A node of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Node {
     pub(crate) id: i64,
     pub(crate) at: Place,
     pub(crate) holders: Vec<i32>,
+    /// Whether it is a context manager's: handle 0 of its context.
+    pub(crate) is_manager: bool,
 }
 
 /// A process's hold on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ref {
     pub(crate) node: i64,
+    pub(crate) handle: Option<u32>,
     pub(crate) dead: bool,
     pub(crate) death: bool,
 }
@@ -393,7 +405,7 @@ pub(crate) struct Buffer {
     pub(crate) bytes: u64,
     /// Whether the receiver has read it.
     pub(crate) delivered: bool,
-    /// Sender and whether it is oneway; Rust driver.
+    /// Sender and whether it is oneway; only the Rust driver names them, of every buffer.
     pub(crate) sender: Option<(i32, bool)>,
 }
 
@@ -563,8 +575,11 @@ impl System {
 
     /// The last counters of a process.
     pub(crate) fn stats(&self, pid: i32, context: &str) -> Option<&Stats> {
-        let procs = &self.last(File::Stats)?.procs;
-        let of = procs.iter().find(|proc| proc.pid == pid && proc.context == context);
-        of.and_then(|proc| proc.stats.as_ref())
+        self.proc(File::Stats, pid, context)?.stats.as_ref()
+    }
+
+    /// A process's block in the last dump of this file.
+    pub(crate) fn proc(&self, file: File, pid: i32, context: &str) -> Option<&Proc> {
+        self.last(file)?.procs.iter().find(|proc| proc.pid == pid && proc.context == context)
     }
 }

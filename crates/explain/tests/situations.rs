@@ -191,15 +191,23 @@ impl Stage {
         thread::spawn(move || call(&part));
     }
 
+    fn file(&self, which: StateFile) -> Option<String> {
+        match &self.context {
+            AnyContext::Embedded(context) => context.state(which).expect("a broker"),
+            AnyContext::Kernel(context) => {
+                kernel_state::read_here(Some(context.path()), which).expect("the driver's files")
+            }
+        }
+    }
+
+    /// Whether the driver keeps a log of refused calls; the Rust driver of 7.2 does not.
+    fn logs_failures(&self) -> bool {
+        self.file(StateFile::FailedTransactionLog).is_some()
+    }
+
     fn look(&self, explainer: &mut Explainer) {
         for which in [StateFile::State, StateFile::Stats, StateFile::FailedTransactionLog] {
-            let text = match &self.context {
-                AnyContext::Embedded(context) => context.state(which).expect("a broker"),
-                AnyContext::Kernel(context) => {
-                    kernel_state::read_here(Some(context.path()), which).expect("the driver's files")
-                }
-            };
-            let text = text.unwrap_or_default();
+            let text = self.file(which).unwrap_or_default();
             explainer.read_lines(which.file_name(), text.as_bytes()).expect("memory");
         }
     }
@@ -284,8 +292,17 @@ fn a_context_manager_that_died() {
     // It is released some time after its end.
     assert!(sys::patience::until(PATIENCE, || services.check("x").is_err()));
     let own = i32::try_from(std::process::id()).expect("a pid");
-    let refused = stage.found(Kind::Failure, |finding| finding.contract == ["TX-07"]);
-    assert!(refused.pids == [own] && refused.why[0].contains("no context manager"), "{refused}");
+    let orphaned = stage.found(Kind::DeadTarget, |finding| finding.contract == ["TX-07"]);
+    assert!(orphaned.pids == [own] && orphaned.what.contains("1 process still holds"), "{orphaned}");
+    if stage.logs_failures() {
+        let refused = stage.found(Kind::Failure, |finding| finding.contract == ["TX-07"]);
+        assert!(refused.pids == [own] && refused.why[0].contains("no context manager"), "{refused}");
+    }
+    // A new manager ends it, although the old handle is still dead.
+    let _new = stage.peer(MANAGER, 0);
+    assert!(sys::patience::until(PATIENCE, || {
+        !stage.explain().findings.iter().any(|finding| finding.kind == Kind::DeadTarget)
+    }));
 }
 
 /// Not a test: a deadlock and a leak that stay for a while, so that `explain --live` can be seen to find them.
@@ -339,13 +356,17 @@ fn a_process_that_keeps_what_it_was_sent() {
         found.unwrap_or_else(|| panic!("no {kind:?}: {report}"))
     };
     let kept = of(Kind::BufferSpace);
-    assert!(kept.pids == [leaker.pid()] && kept.what.contains(&format!("keeps {times} buffers")), "{report}");
+    assert!(
+        kept.pids[0] == leaker.pid() && kept.what.contains(&format!("keeps {times} buffers")),
+        "{report}"
+    );
     let grown = of(Kind::Growth);
     assert!(
         grown.pids == [leaker.pid()] && grown.what.contains(&format!("more buffers: {times} of")),
         "{report}"
     );
-    assert!(!report.findings.iter().any(|finding| finding.pids.contains(&giver.pid())), "{report}");
+    // Where a driver names senders, it is one.
+    assert!(!report.findings.iter().any(|finding| finding.pids.first() == Some(&giver.pid())), "{report}");
 }
 
 #[test]
@@ -361,8 +382,10 @@ fn a_flood_of_oneway_calls() {
     assert!(backlog.why[0].contains(&format!("from process {own}")), "{backlog}");
     let full = stage.found(Kind::BufferSpace, |finding| finding.what.contains("left for oneway calls"));
     assert_eq!((full.grade, full.pids.as_slice()), (Grade::Bad, &[slow.pid()][..]), "{full}");
-    let refused = stage.found(Kind::Failure, |finding| finding.what.contains("oneway call"));
-    assert!(refused.contract == ["OW-06", "BUF-04"] && refused.pids == [slow.pid(), own], "{refused}");
+    if stage.logs_failures() {
+        let refused = stage.found(Kind::Failure, |finding| finding.what.contains("oneway call"));
+        assert!(refused.contract == ["OW-06", "BUF-04"] && refused.pids == [slow.pid(), own], "{refused}");
+    }
 }
 
 #[test]
@@ -381,6 +404,8 @@ fn a_frozen_process_that_is_called() {
     let caller = stage
         .found(Kind::Frozen, |finding| finding.what.contains("1 call refused, 1 oneway call left waiting"));
     assert_eq!(caller.pids, [own], "{caller}");
-    let refused = stage.found(Kind::Frozen, |finding| finding.what.contains("29202"));
-    assert_eq!(refused.pids, [cold.pid(), own], "{refused}");
+    if stage.logs_failures() {
+        let refused = stage.found(Kind::Frozen, |finding| finding.what.contains("29202"));
+        assert_eq!(refused.pids, [cold.pid(), own], "{refused}");
+    }
 }

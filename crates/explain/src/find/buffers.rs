@@ -4,10 +4,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::pools::area;
 use super::{PAGE, bytes};
 use crate::finding::{Finding, Grade, Kind};
-use crate::system::{Buffer, File, Notice, Proc, Stats, System};
+use crate::system::{Buffer, File, Notice, Proc, System, Way};
 
 /// Number of buffers from which keeping them is worth a word, and from which it is in any case.
 const FEW: u64 = 32;
@@ -18,9 +17,8 @@ const USUAL: u64 = (1 << 20) - 2 * PAGE;
 pub(super) fn find(system: &System) -> Vec<Finding> {
     let mut found = Vec::new();
     for proc in system.last(File::State).map_or(&[][..], |dump| &dump.procs) {
-        let stats = system.stats(proc.pid, &proc.context);
-        found.extend(kept(system, proc, stats));
-        found.extend(pieces(system, proc, stats));
+        found.extend(kept(system, proc));
+        found.extend(pieces(system, proc));
     }
     let counted = system.last(File::Stats).map_or(&[][..], |dump| &dump.procs);
     let largest = counted.iter().filter_map(|proc| proc.stats.as_ref()?.free_oneway).max().unwrap_or(0);
@@ -50,17 +48,38 @@ pub(super) fn find(system: &System) -> Vec<Finding> {
     found
 }
 
+/// Bytes of a process's area, if its files tell: the C driver counts its pages; the Rust driver writes how much of the half
+/// for oneway calls is free, and each buffer that is in it.
+fn area(system: &System, of: &Proc) -> Option<u64> {
+    let stats = system.stats(of.pid, &of.context)?;
+    if let Some(pages) = stats.pages.filter(|pages| *pages > 0) {
+        return Some(pages.saturating_mul(PAGE));
+    }
+    let buffers = &system.proc(File::State, of.pid, &of.context)?.buffers;
+    let used =
+        buffers.iter().map(|buffer| buffer.sender.map(|(_, oneway)| if oneway { buffer.bytes } else { 0 }));
+    let used: u64 = used.sum::<Option<u64>>().filter(|_| !buffers.is_empty())?;
+    Some(stats.free_oneway?.saturating_add(used).saturating_mul(2))
+}
+
 /// Buffers that were delivered and are kept although no thread serves their calls.
-fn kept(system: &System, proc: &Proc, stats: Option<&Stats>) -> Option<Finding> {
-    let served: HashSet<i64> =
-        proc.threads.iter().flat_map(|thread| &thread.calls).map(|call| call.id).collect();
-    let kept: Vec<&Buffer> = proc
-        .buffers
-        .iter()
-        .filter(|buffer| buffer.delivered && (buffer.id == 0 || !served.contains(&buffer.id)))
-        .collect();
+fn kept(system: &System, proc: &Proc) -> Option<Finding> {
+    let calls = || proc.threads.iter().flat_map(|thread| &thread.calls);
+    let served: HashSet<i64> = calls().map(|call| call.id).collect();
+    // The Rust driver does not number buffers: one of a served call is known by its sender and size.
+    let mut unnumbered: Vec<(i32, u64)> =
+        calls().filter(|call| call.way == Way::Incoming).map(|call| (call.from.pid, call.bytes)).collect();
+    let mut is_served = |buffer: &Buffer| match buffer.sender {
+        Some((sender, _)) => {
+            let at = unnumbered.iter().position(|call| *call == (sender, buffer.bytes));
+            at.map(|at| unnumbered.swap_remove(at)).is_some()
+        }
+        None => served.contains(&buffer.id),
+    };
+    let kept: Vec<&Buffer> =
+        proc.buffers.iter().filter(|buffer| buffer.delivered && !is_served(buffer)).collect();
     let total: u64 = kept.iter().map(|buffer| buffer.bytes).sum();
-    let (size, known) = match stats.and_then(area) {
+    let (size, known) = match area(system, proc) {
         Some(size) => (size, true),
         None => (USUAL, false),
     };
@@ -87,7 +106,10 @@ fn kept(system: &System, proc: &Proc, stats: Option<&Stats>) -> Option<Finding> 
     let mut finding = Finding::new(grade, Kind::BufferSpace, format!("kept {} {}", proc.pid, proc.context), what)
         .pids([proc.pid].into_iter().chain(senders.iter().map(|((pid, _), _)| *pid)))
         .why("they were delivered and not given back (BC_FREE_BUFFER): replies or oneway calls whose parcels it holds, or a leak")
-        .why(format!("the oldest is buffer {} ({}), the biggest buffer {} ({})", oldest.id, bytes(oldest.bytes), biggest.id, bytes(biggest.bytes)));
+        .why(match oldest.sender {
+            Some(_) => format!("the biggest has {}; this driver does not say which is the oldest", bytes(biggest.bytes)),
+            None => format!("the oldest is buffer {} ({}), the biggest buffer {} ({})", oldest.id, bytes(oldest.bytes), biggest.id, bytes(biggest.bytes)),
+        });
     for ((pid, oneway), (count, total)) in senders.into_iter().take(5) {
         let how = if oneway { "oneway" } else { "calls and replies" };
         let buffers = units::counted(count, "buffer");
@@ -120,8 +142,8 @@ fn senders(buffers: &[&Buffer]) -> Vec<((i32, bool), (u64, u64))> {
 }
 
 /// An area with much free space in small pieces.
-fn pieces(system: &System, proc: &Proc, stats: Option<&Stats>) -> Option<Finding> {
-    let size = stats.and_then(area)?;
+fn pieces(system: &System, proc: &Proc) -> Option<Finding> {
+    let size = area(system, proc)?;
     let mut placed: Vec<(u64, u64)> =
         proc.buffers.iter().map(|buffer| Some((buffer.offset?, buffer.bytes))).collect::<Option<_>>()?;
     placed.sort_unstable();
@@ -155,7 +177,7 @@ fn pieces(system: &System, proc: &Proc, stats: Option<&Stats>) -> Option<Finding
 fn oneway_half(system: &System, proc: &Proc, largest: u64) -> Option<Finding> {
     let stats = proc.stats.as_ref()?;
     let free = stats.free_oneway?;
-    let half = area(stats).map(|size| size / 2);
+    let half = area(system, proc).map(|size| size / 2);
     let is_little = match half {
         Some(half) => free < half / 10,
         None => free < PAGE && largest > 10 * PAGE,

@@ -1,5 +1,7 @@
-//! Targets that are gone: handles to dead nodes, undelivered work, storms of death notices.
+//! Targets that are gone: handles to dead nodes, a context's dead manager, undelivered work, storms of death notices.
 //! Facts: contract DTH-08, OW-13, TX-10, TX-18, EXT-05.
+
+use std::collections::BTreeMap;
 
 use crate::finding::{Finding, Grade, Kind};
 use crate::system::{File, Notice, Proc, Seen, System};
@@ -11,6 +13,7 @@ pub(super) fn find(system: &System) -> Vec<Finding> {
     let procs = system.last(File::State).map_or(&[][..], |dump| &dump.procs);
     let mut found: Vec<Finding> = procs.iter().filter_map(|proc| handles(system, proc)).collect();
     found.extend(procs.iter().filter_map(|proc| storm(system, proc)));
+    found.extend(managers(system, procs));
     found.extend(system.notices.all.iter().filter_map(|(notice, seen)| logged(system, notice, seen)));
     found
 }
@@ -35,6 +38,45 @@ fn handles(system: &System, proc: &Proc) -> Option<Finding> {
         .contract(&["DTH-08", "TX-09"])
         .evidence([system.evidence(proc.at)]),
     )
+}
+
+/// Contexts whose manager is dead and has no successor.
+fn managers(system: &System, procs: &[Proc]) -> Vec<Finding> {
+    let mut contexts: BTreeMap<&str, Vec<&Proc>> = BTreeMap::new();
+    for proc in procs {
+        contexts.entry(&proc.context).or_default().push(proc);
+    }
+    // A part of a file need not have the manager's process.
+    contexts.retain(|_, procs| {
+        let lives =
+            || procs.iter().flat_map(|proc| &proc.refs).any(|held| held.handle == Some(0) && !held.dead);
+        let nodes = || procs.iter().flat_map(|proc| &proc.nodes);
+        system.last(File::State).is_some_and(|dump| dump.whole)
+            && !nodes().any(|node| node.is_manager)
+            && !lives()
+    });
+    let orphaned = |proc: &&&Proc| proc.refs.iter().any(|held| held.dead && held.handle == Some(0));
+    let found = contexts.into_iter().filter_map(|(context, procs)| {
+        let holders: Vec<&Proc> = procs.iter().filter(orphaned).copied().collect();
+        let first = holders.first()?;
+        let named = if context.is_empty() { String::new() } else { format!(" of context {context}") };
+        let count = match holders.len() {
+            1 => "1 process still holds".to_owned(),
+            more => format!("{more} processes still hold"),
+        };
+        let what =
+            format!("the context manager{named} is dead, and no other took its place; {count} its handle");
+        let names: Vec<String> = holders.iter().take(5).map(|proc| system.process(proc.pid)).collect();
+        Some(
+            Finding::new(Grade::Warning, Kind::DeadTarget, format!("manager {context}"), what)
+                .pids(holders.iter().map(|proc| proc.pid))
+                .why(format!("handle 0 is dead in {}; a call to it is BR_DEAD_REPLY", names.join(", ")))
+                .next("start the context's service manager again, and look in the log why it ended")
+                .contract(&["TX-07"])
+                .evidence([system.evidence(first.at)]),
+        )
+    });
+    found.collect()
 }
 
 fn storm(system: &System, proc: &Proc) -> Option<Finding> {

@@ -6,9 +6,6 @@ use super::{OLD_MS, age_or_unknown, calls_of};
 use crate::finding::{Finding, Grade, Kind};
 use crate::system::{Call, File, Notice, Proc, System, Way};
 
-/// Bit of a thread that waits for its process's work: of the C driver and the embedded one.
-const WAITING: u32 = 0x10;
-
 pub(super) fn find(system: &System) -> Vec<Finding> {
     let mut found: Vec<Finding> = calls_of(system)
         .map_or(&[][..], |dump| &dump.procs)
@@ -46,8 +43,7 @@ fn untaken(system: &System, proc: &Proc) -> Option<Finding> {
     let named = system.frozen.contains(&proc.pid);
     let pending: Vec<&Call> = proc.queue.iter().filter(|call| !call.reply).collect();
     let is_old = |call: &&Call| call.age_ms.is_none_or(|age| age >= OLD_MS);
-    let free =
-        proc.threads.iter().filter(|thread| thread.looper & WAITING != 0 && thread.calls.is_empty()).count();
+    let free = proc.threads.iter().filter(|thread| thread.is_free()).count();
     let untaken: Vec<&Call> =
         pending.iter().copied().filter(|call| call.way == Way::Pending).filter(is_old).collect();
     let shown = if named { &pending } else { &untaken };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::{OLD_MS, VERY_OLD_MS, age, age_or_unknown, calls_of, code};
 use crate::finding::{Finding, Grade, Kind};
-use crate::system::{Call, File, Notice, Proc, Stats, System, Way};
+use crate::system::{Call, File, Notice, Proc, System, Way};
 
 pub(super) fn find(system: &System) -> Vec<Finding> {
     let procs = system.last(File::Stats).map_or(&[][..], |dump| &dump.procs);
@@ -36,12 +36,17 @@ pub(super) fn find(system: &System) -> Vec<Finding> {
 fn pool(system: &System, counted: &Proc) -> Option<Finding> {
     let stats = counted.stats.as_ref()?;
     let (started, most) = (stats.started?, stats.most?);
-    if most == 0 || started < most || stats.ready != Some(0) {
-        return None;
-    }
     let state = calls_of(system).and_then(|dump| {
         dump.procs.iter().find(|proc| proc.pid == counted.pid && proc.context == counted.context)
     });
+    // The Rust driver does not count them, but its state has idle threads, too.
+    let whole = system.proc(File::State, counted.pid, &counted.context);
+    let ready = stats
+        .ready
+        .or_else(|| whole.map(|proc| proc.threads.iter().filter(|thread| thread.is_free()).count() as u64));
+    if most == 0 || started < most || ready != Some(0) {
+        return None;
+    }
     let queued: Vec<&Call> =
         state.map_or(Vec::new(), |proc| proc.queue.iter().filter(|call| call.way == Way::Pending).collect());
     let oldest = queued.iter().filter_map(|call| call.age_ms).max();
@@ -124,9 +129,4 @@ fn groups<'c>(system: &System, calls: impl Iterator<Item = &'c Call>) -> Vec<Str
         )
     };
     groups.into_iter().take(5).map(line).collect()
-}
-
-/// Bytes of a process's area, if its pages are counted.
-pub(super) fn area(stats: &Stats) -> Option<u64> {
-    stats.pages.filter(|pages| *pages > 0).map(|pages| pages.saturating_mul(super::PAGE))
 }

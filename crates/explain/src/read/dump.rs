@@ -22,7 +22,7 @@ const TOTALS: [&str; 7] =
     ["proc:", "thread:", "node:", "ref:", "death:", "transaction:", "transaction_complete:"];
 
 /// Beginnings of lines below a process, each of which may follow a line that was not ended.
-const BEGINNINGS: [&str; 5] = ["  ref ", "  buffer ", "  node ", "  thread ", "  pending "];
+const BEGINNINGS: [&str; 6] = ["  ref ", "  buffer ", "  buffer: ", "  node ", "  thread ", "  pending "];
 
 /// Reader of one dump.
 #[derive(Debug)]
@@ -160,10 +160,10 @@ impl DumpReader {
             ));
         }
         if self.odd == 1 && self.last == Last::Odd {
-            return Some(format!("{here} break off inside a line; what was behind it is unknown"));
+            return Some(format!("{here}: its last line breaks off; what was behind it is unknown"));
         }
         (self.odd > 0)
-            .then(|| format!("{here} have {} that it does not know", units::counted(self.odd, "line")))
+            .then(|| format!("{here}: {} of a form that is not known", units::counted(self.odd, "line")))
     }
 }
 
@@ -198,13 +198,24 @@ fn take_line(proc: &mut Proc, indent: usize, words: &[&str], at: Place) -> bool 
             let Some(id) = whole(id) else { return false };
             let holders = rest.iter().skip_while(|word| **word != "proc").skip(1);
             let holders = holders.filter_map(|word| word.parse().ok()).collect();
-            proc.nodes.push(Node { id, at, holders });
+            // A manager's object is the one without an address.
+            let is_manager = ["u", "c"].iter().all(|letter| {
+                let address = rest.iter().find_map(|word| word.strip_prefix(letter));
+                address.is_some_and(|digits| digits.len() == 16 && hex(digits) == Some(0))
+            });
+            proc.nodes.push(Node { id, at, holders, is_manager });
         }
         ["ref", _, rest @ ..] if indent == 2 => {
             let Some(node) = number(rest, "node") else { return false };
             let death = after(rest, "d").and_then(hex).is_some_and(|death| death != 0);
-            proc.refs.push(Ref { node, dead: rest.contains(&"dead"), death });
+            let handle = number(rest, "desc");
+            proc.refs.push(Ref { node, handle, dead: rest.contains(&"dead"), death });
         }
+        // The Rust driver's buffers have no numbers; many of them have not even a place for one.
+        ["buffer:", rest @ ..] if indent == 2 => match buffer(Some(0), rest, at) {
+            Some(buffer) => proc.buffers.push(buffer),
+            None => return false,
+        },
         ["buffer", id, rest @ ..] if indent == 2 => match buffer(whole(id), rest, at) {
             Some(buffer) => proc.buffers.push(buffer),
             None => return false,
@@ -227,7 +238,7 @@ fn buffer(id: Option<i64>, words: &[&str], at: Place) -> Option<Buffer> {
     let bytes = sizes.iter().map(|part| rounded(*part)).sum();
     let place = words.first()?;
     if let Some(pid) = number(words, "pid") {
-        let oneway = after(words, "oneway") == Some("true");
+        let oneway = after(words, "oneway").is_some_and(|word| word != "false");
         let delivered = words.last() == Some(&"allocated");
         return Some(Buffer {
             id,

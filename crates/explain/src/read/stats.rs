@@ -25,7 +25,7 @@ pub(super) fn take(stats: &mut Stats, words: &[&str]) -> bool {
             (stats.requested, stats.started, stats.most) = (whole(requested), whole(started), whole(most));
         }
         ["ready", "threads", count] => stats.ready = whole(count),
-        ["free", "async" | "oneway", "space", count] => stats.free_oneway = whole(count),
+        ["free", "async" | "oneway", "space" | "space:", count] => stats.free_oneway = whole(count),
         ["nodes:", count, ..] => stats.nodes = whole(count),
         ["refs:", count, ..] => stats.refs = whole(count),
         ["buffers:", count] => stats.buffers = whole(count),

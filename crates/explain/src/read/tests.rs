@@ -46,7 +46,7 @@ fn a_cut_dump_is_used_as_far_as_it_goes() {
         "binder state:\nproc 5\ncontext binder\n  thread 6: l 12 need_return 0 tr 0\n  ref 3: desc 1 no";
     let explainer = read(text);
     let report = explainer.explain(None);
-    assert!(report.to_string().contains("break off inside a line"), "{report}");
+    assert!(report.to_string().contains("its last line breaks off"), "{report}");
     assert_eq!(explainer.system.last(File::State).map(|dump| dump.procs[0].threads.len()), Some(1));
 }
 
@@ -54,7 +54,9 @@ fn a_cut_dump_is_used_as_far_as_it_goes() {
 fn the_rust_drivers_lines_without_ends_are_read() {
     let text = "binder state:\nproc 5\ncontext binder\n  thread 6: l 22 need_return false\n  \
                 node 9: u0000000000000001 c0000000000000002 hs true hw true cs 1 cw 1 proc 7 8\n  \
-                ref 3: desc 1 node 4 s 1 w 1  ref 4: desc 2 node 5 s 1 w 1  buffer 0: 96 size 40 pid 7 oneway true allocated\n";
+                ref 3: desc 1 node 4 s 1 w 1  ref 4: desc 2 node 5 s 1 w 1  buffer 0: 96 size 40 pid 7 oneway true allocated\n\
+                proc 6\ncontext binder\n  ref 3: desc 0 dead node 4 s 1 w 1  buffer: 0 size 40 pid 7 oneway reserved\n  \
+                buffer: 40 size 16 pid 8 allocated\n";
     let explainer = read(text);
     let proc = &explainer.system.last(File::State).expect("a dump").procs[0];
     assert_eq!((proc.refs.len(), proc.nodes[0].holders.as_slice()), (2, &[7, 8][..]));
@@ -63,6 +65,11 @@ fn the_rust_drivers_lines_without_ends_are_read() {
         (buffer.offset, buffer.bytes, buffer.delivered, buffer.sender),
         (Some(96), 40, true, Some((7, true)))
     );
+    let proc = &explainer.system.last(File::State).expect("a dump").procs[1];
+    let buffers: Vec<_> =
+        proc.buffers.iter().map(|buffer| (buffer.offset, buffer.delivered, buffer.sender)).collect();
+    assert_eq!(buffers, [(Some(0), false, Some((7, true))), (Some(40), true, Some((8, false)))]);
+    assert_eq!((proc.refs[0].handle, proc.refs[0].dead), (Some(0), true));
 }
 
 #[test]
