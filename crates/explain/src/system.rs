@@ -256,6 +256,10 @@ pub(crate) enum Notice {
         boot: u16,
         caller: Id,
     },
+    /// A receiver's read ended before the transaction could be written into its read buffer.
+    NotStored {
+        boot: u16,
+    },
     /// A receiver could open no descriptor for what it was sent.
     NoDescriptor {
         boot: u16,

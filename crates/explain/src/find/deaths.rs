@@ -114,9 +114,9 @@ fn logged(system: &System, notice: &Notice, seen: &Seen) -> Option<Finding> {
             format!("{boot} reply {}", caller.pid),
             format!("a call of {} ended with an error instead of a reply", system.thread(*caller)),
             caller.pid,
-            "its server ended with the call in its queue or while it served it, or could not take what was sent",
-            "look in the log which process ended at that moment, and why",
-            &["TX-11", "TX-10"],
+            "its server ended with the call in its queue or while it served it, or its read failed before it had the call (EFAULT, no free descriptor)",
+            "look in the log which process ended at that moment, and why; if none did, at what the server gives BINDER_WRITE_READ",
+            &["TX-11", "TX-10", "WR-16"],
         ),
         Notice::NoReply { boot, .. } => (
             Grade::Note,
@@ -126,6 +126,15 @@ fn logged(system: &System, notice: &Notice, seen: &Seen) -> Option<Finding> {
             "a thread of the chain ended while others waited for it",
             "look in the log which process ended at that moment, and why",
             &["TX-18"],
+        ),
+        Notice::NotStored { boot } => (
+            Grade::Warning,
+            format!("{boot} not stored"),
+            "a transaction could not be written where its receiver reads, so it was dropped".to_owned(),
+            0,
+            "the receiver's read buffer ended before the command did, or is not writable (EFAULT); a caller gets BR_FAILED_REPLY",
+            "look at what the receiver gives BINDER_WRITE_READ: read_buffer must be writable for read_size bytes",
+            &["WR-16"],
         ),
         Notice::NoDescriptor { boot } => (
             Grade::Warning,

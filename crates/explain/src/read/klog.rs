@@ -386,6 +386,11 @@ fn dead(text: &str, words: &[&str], boot: u16) -> Option<Message> {
         ["undelivered", "transaction", ..] if text.contains("fd fixups failed") => {
             Notice::NoDescriptor { boot }
         }
+        ["undelivered", "transaction", ..]
+            if text.contains("put_user failed") || text.contains("copy_to_user failed") =>
+        {
+            Notice::NotStored { boot }
+        }
         ["undelivered", "transaction", id, ..] if whole::<i64>(id).is_some() => {
             Notice::Undelivered { boot, what: "transaction" }
         }
