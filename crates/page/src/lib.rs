@@ -3,7 +3,7 @@
 //!
 //! Every value in a template is escaped unless the template says `| safe`. Filters in addition to minijinja's:
 //! `share` writes 0 to 1 as a percentage for an attribute; `lines` escapes each line of a text and keeps the line
-//! breaks.
+//! breaks; `prose` escapes a sentence and sets what it has between backticks as code.
 
 #![forbid(unsafe_code)]
 
@@ -47,6 +47,7 @@ pub fn render(template: &str, values: &impl Serialize) -> Result<String, Templat
         let lines: Vec<String> = text.lines().map(|line| Escaped(line).to_string()).collect();
         Value::from_safe_string(lines.join("\n"))
     });
+    engine.add_filter("prose", |text: String| Value::from_safe_string(Prose(&text).to_string()));
     engine.render_str(template, Value::from(Serde(values))).map_err(TemplateError)
 }
 
@@ -102,6 +103,36 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
+/// A sentence whose commands and options are between backticks. No line breaks behind an option's hyphens.
+struct Prose<'t>(&'t str);
+
+impl fmt::Display for Prose<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        while let Some((before, code, after)) = next_code(rest) {
+            write!(f, "{}<code>", Escaped(before))?;
+            for (at, word) in code.split(' ').enumerate() {
+                let gap = if at > 0 { " " } else { "" };
+                if word.starts_with('-') {
+                    write!(f, "{gap}<span class=\"option\">{}</span>", Escaped(word))?;
+                } else {
+                    write!(f, "{gap}{}", Escaped(word))?;
+                }
+            }
+            f.write_str("</code>")?;
+            rest = after;
+        }
+        write!(f, "{}", Escaped(rest))
+    }
+}
+
+/// The text before the first code, that code, and the text behind it.
+fn next_code(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = text.split_once('`')?;
+    let (code, after) = rest.split_once('`')?;
+    Some((before, code, after))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,5 +158,17 @@ mod tests {
         let of_macro = "{% macro bold(of) %}<b>{{ of }}</b>{% endmacro %}{{ bold(text) }}";
         assert_eq!(render(of_macro, &values).expect("sound"), "<b>a &amp; b/c &lt;d&gt;</b>");
         assert!(render("{% for %}", &values).is_err());
+    }
+
+    #[test]
+    fn backticks_make_code_and_nothing_else() {
+        let prose = |text| {
+            render("{{ text | prose }}", &Values { text, part: 0.0, number: 0 }).expect("a sound template")
+        };
+        assert_eq!(
+            prose("see `run --trace <b>`, it's `x`"),
+            "see <code>run <span class=\"option\">--trace</span> &lt;b&gt;</code>, it&#39;s <code>x</code>"
+        );
+        assert_eq!(prose("one ` alone <i>"), "one ` alone &lt;i&gt;");
     }
 }

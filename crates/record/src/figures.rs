@@ -138,9 +138,10 @@ impl Figure {
     }
 }
 
-/// Six digits; 1 only if it is exactly 1.
+/// Up to six digits; 1 only if it is exactly 1.
 fn share(share: f64) -> String {
-    if share < 1.0 { format!("{:.6}", share.min(0.999_999)) } else { "1".to_owned() }
+    let share = if share < 1.0 { share.min(0.999_999) } else { 1.0 };
+    units::without_zeros(&format!("{share:.6}")).to_owned()
 }
 
 fn sync(calls: &Calls<'_>) -> String {
