@@ -294,6 +294,22 @@ fn a_device_is_measured_through_adb() {
 }
 
 #[test]
+fn another_machines_calls_are_explained() {
+    let server = Server::start("on-explain");
+    let adb = adb(&server.folder);
+    let context = server.folder.path("context");
+    let manager = start(&["servicemanager", "--driver=embedded", "--context-dir", &context]);
+    let line = format!("explain --live --context-dir {context}");
+    wait_until("its state", || server.call(&line).stdout.contains("1 open device with"));
+    server.call(&line).ended(0).printed("nothing wrong was found");
+    let through_adb = [&words(&line)[..], &["--on=adb:one"]].concat();
+    call(BINARY, &through_adb, &[("BINDERPERF_ADB", &adb)]).ended(0).printed("1 open device with");
+    signal(manager.id(), "TERM");
+    end(manager);
+    server.call(&line).ended(3).complained("nobody uses the embedded driver");
+}
+
+#[test]
 fn a_machine_without_a_build_is_told_where_to_get_one() {
     let folder = Folder::new("on-arm");
     let bin = folder.path("there");
