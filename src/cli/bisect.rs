@@ -10,6 +10,7 @@ use clap::Args;
 use record::compare::gate::{GateOutcome, gate};
 use record::compare::{CannotCompare, Group, USUAL_RUNS};
 use sys::private_folder::PrivateFolder;
+use vm::build::{BuildError, WantedModule};
 
 use super::folder::FolderLock;
 use super::gate::shown;
@@ -32,7 +33,7 @@ pub(super) const NAME: &str = "bisect-step";
 /// Answer good, bad or skip to `git bisect run`: is this commit slower than a baseline?
 ///
 /// A gate with git's exit statuses. A commit that cannot be measured is skipped; with
-/// --build, so is a kernel that does not build or boot. Measure the baseline once, preferably
+/// --build or --build-driver, so is one that does not build or boot. Measure the baseline once, preferably
 /// in twelve runs, on the machine that the bisection runs on.
 #[derive(Debug, Args)]
 pub(super) struct BisectArgs {
@@ -58,7 +59,11 @@ pub(super) struct BisectArgs {
     #[arg(help_heading = "Build", long, conflicts_with = "given")]
     build: bool,
 
-    /// The kernel's source for --build: the tree that is bisected
+    /// Build only the driver that git has checked out, as vm build-driver does, and measure in a guest on this kernel of Debian's: newest, 7.2
+    #[arg(help_heading = "Build", long, value_name = "KERNEL", conflicts_with_all = ["given", "build"])]
+    build_driver: Option<String>,
+
+    /// The kernel's source for --build and --build-driver: the tree that is bisected
     #[arg(help_heading = "Build", long, value_name = "DIR", default_value = ".", value_hint = clap::ValueHint::DirPath)]
     source: String,
 
@@ -162,6 +167,15 @@ impl BisectArgs {
     /// The side to measure, on the kernel that is built for it.
     fn side(&self) -> Result<Side, Failure> {
         let mut side = self.side.clone();
+        if let Some(kernel) = &self.build_driver {
+            let unused: Vec<_> = self.kind.given().into_iter().filter(|flag| *flag != "--patch").collect();
+            if !unused.is_empty() {
+                let why =
+                    format!("{} is for --build: a module is built as its kernel was", unused.join(", "));
+                return Err(Failure::new(STOP, why));
+            }
+            return self.on_kernel(side, kernel.clone());
+        }
         if !self.build {
             let unused = self.kind.given();
             return if unused.is_empty() {
@@ -173,12 +187,31 @@ impl BisectArgs {
         if !side.kernels.is_empty() {
             return Err(Failure::new(STOP, "--build makes the kernel: leave kernel= out of --side"));
         }
-        let built = kernels::built(&self.kind.of(&self.source, false)).map_err(|error| {
-            // Another commit may build; what is missing here is missing at each step.
-            Failure::new(if error.is_of_the_source() { self.broken() } else { STOP }, error)
-        })?;
+        let built =
+            kernels::built(&self.kind.of(&self.source, false)).map_err(|error| self.unbuilt(error))?;
         side.kernels.push(format!("built:{}", built.name));
         Ok(side)
+    }
+
+    /// The side on this kernel, with the driver that is built of the source.
+    fn on_kernel(&self, mut side: Side, kernel: String) -> Result<Side, Failure> {
+        if !side.kernels.is_empty() {
+            return Err(Failure::new(STOP, "--build-driver names the kernel: leave kernel= out of --side"));
+        }
+        let wanted = WantedModule {
+            kernel: Some(kernel.clone()),
+            source: Some(PathBuf::from(&self.source)),
+            patches: self.kind.patch.clone(),
+            refresh: false,
+        };
+        side.driver = Some(kernels::built_module(&wanted).map_err(|error| self.unbuilt(error))?.file);
+        side.kernels.push(kernel);
+        Ok(side)
+    }
+
+    /// Another commit may build; what is missing here is missing at each step.
+    fn unbuilt(&self, error: BuildError) -> Failure {
+        Failure::new(if error.is_of_the_source() { self.broken() } else { STOP }, error)
     }
 
     fn broken(&self) -> u8 {

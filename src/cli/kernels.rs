@@ -1,14 +1,21 @@
-//! The commands `vm build-kernel`, `vm build-driver` and `vm kernels`.
-//! Not here: building, the cache (`vm::build`), booting (`vm`).
+//! The commands `vm build-kernel` and `vm kernels`, and what they share with `vm build-driver`.
+//! Not here: that one (`module`), building, the cache (`vm::build`), booting (`vm`).
+
+mod module;
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 use vm::Arch;
 use vm::build::{
-    BuildError, Built, Check, Driver, Explained, Kept, News, Preempt, Setting, Tools, Wanted, WantedModule,
-    build, build_module, clean, kept, remove,
+    BuildError, Built, Check, Driver, Explained, Kept, News, Preempt, Setting, Tools, Wanted, build, clean,
+    kept, remove,
 };
+
+pub(super) use module::{OnDriver, built_module};
+
+use module::DriverModuleArgs;
 
 use super::progress::StatusLine;
 use super::terminal;
@@ -49,34 +56,6 @@ pub(super) struct BuildArgs {
     refresh: bool,
 }
 
-/// Build only the C driver, as a module for a kernel of Debian's, with binderfs: a minute for a patch
-///
-/// The kernel's headers and the source of its version are fetched once. The last line of the output is the module's file,
-/// which boots with `vm --kernel NAME --driver-module FILE`. The same source and patches are compiled once; after a build
-/// that was stopped the next one goes on.
-#[derive(Clone, Debug, Args)]
-pub(super) struct DriverModuleArgs {
-    /// The kernel: a name as for vm --kernel, of one for this machine's architecture [default: the newest]
-    #[arg(long, value_name = "NAME")]
-    kernel: Option<String>,
-
-    /// A kernel's tree, or the drivers/android in one [default: the source of the kernel's own version]
-    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
-    source: Option<PathBuf>,
-
-    /// A patch, applied to a copy (as patch -p1 in a kernel's tree); may be repeated
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    patch: Vec<PathBuf>,
-
-    /// Also copy the module to FILE
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    out: Option<PathBuf>,
-
-    /// Compile even what was compiled before
-    #[arg(long)]
-    refresh: bool,
-}
-
 /// The kind of kernel that is built of a source.
 #[derive(Clone, Debug, Args)]
 pub(super) struct KindArgs {
@@ -98,7 +77,7 @@ pub(super) struct KindArgs {
 
     /// A patch, applied to a copy of the source (as patch -p1); may be repeated
     #[arg(help_heading = "Kernel", long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    patch: Vec<PathBuf>,
+    pub(super) patch: Vec<PathBuf>,
 
     /// Architecture [default: this machine's]
     #[arg(help_heading = "Kernel", long, value_name = "ARCH", value_parser = choice::of(Arch::ALL))]
@@ -179,13 +158,23 @@ pub(super) fn source(given: &str) -> Result<PathBuf, BuildError> {
     telling(|tell| vm::build::source(given, tell))
 }
 
+/// Shortest time between two lines of progress where there is no terminal.
+const PACE: Duration = Duration::from_secs(60);
+
 /// Does something that takes long, and says on standard error what it does.
 fn telling<T>(work: impl FnOnce(&mut dyn FnMut(News<'_>)) -> T) -> T {
     let on_terminal = terminal::error_is_terminal();
     let mut line = StatusLine::new();
+    let mut said = Instant::now();
     let mut tell = |news: News<'_>| match news {
         News::Begins(name) if !on_terminal => note(format_args!("building {name}\n")),
         News::Begins(name) => line.show(&format!("building {name}")),
+        News::Now(text) if !on_terminal => {
+            if said.elapsed() >= PACE {
+                note(format_args!("{text}\n"));
+                said = Instant::now();
+            }
+        }
         // A line that wraps could not be cleared.
         News::Now(text) => line.show(&text.chars().take(LONGEST).collect::<String>()),
         News::Note(text) => {
@@ -196,28 +185,6 @@ fn telling<T>(work: impl FnOnce(&mut dyn FnMut(News<'_>)) -> T) -> T {
     let made = work(&mut tell);
     line.show("");
     made
-}
-
-impl DriverModuleArgs {
-    fn run(self) -> CommandResult {
-        let wanted = WantedModule {
-            kernel: self.kernel,
-            source: self.source,
-            patches: self.patch,
-            refresh: self.refresh,
-        };
-        let built = telling(|tell| build_module(&wanted, tell));
-        let built = built.map_err(|error| Failure::new(error.exit_code(), error))?;
-        let release = &built.release;
-        match built.took {
-            Some(took) => note(format_args!("the driver for {release}: built in {} s\n", took.as_secs())),
-            None => note(format_args!("the driver for {release}: built before\n")),
-        }
-        if let Some(out) = &self.out {
-            copied(&built.file, out)?;
-        }
-        say(&format!("{}\n", built.file.display()))
-    }
 }
 
 impl BuildArgs {
@@ -305,7 +272,6 @@ fn lasted(build: &Explained) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn the_list_says_where_each_kernel_is_from_and_how_it_differs() {

@@ -12,11 +12,12 @@ use clap::{Args, ValueEnum};
 use record::compare::Options;
 use record::matrix::{Kernel, Matrix, matrix};
 use record::render::matrix as render;
+use vm::build::BuildError;
 
 use presets::{Preset, Source};
 
 use super::folder::FolderLock;
-use super::kernels;
+use super::kernels::{self, OnDriver};
 use super::output::Sink;
 use super::program::Program;
 use super::progress::StatusLine;
@@ -32,7 +33,7 @@ const ROUNDS: u32 = 7;
 /// missing.
 #[derive(Debug, Args)]
 pub(crate) struct MatrixArgs {
-    /// Kernels as vm --kernel takes them, separated by commas, each with an optional name before it: NAME=KERNEL
+    /// Kernels as vm --kernel takes them, separated by commas, each with an optional name before it: NAME=KERNEL. KERNEL+DRIVER has another driver: a module (.ko), a patch (.patch) or a source's folder, of which one is built, or the word driver, the kernel's own built alike
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', required_unless_present = "preset", value_parser = kernel)]
     kernels: Vec<(String, String)>,
 
@@ -91,6 +92,9 @@ enum Form {
 
 /// A kernel's name, and its words for `vm --kernel`.
 type Named = (String, String);
+
+/// A kernel's name, its words, and its driver's module if that is another one.
+type Ready = (String, String, Option<PathBuf>);
 
 /// Name and kernel; without a name the kernel's own words, of a path its last part.
 fn kernel(text: &str) -> Result<Named, String> {
@@ -179,33 +183,32 @@ impl Form {
 }
 
 impl MatrixArgs {
-    /// Names and words for `vm --kernel`; and the kernels that could not be built: place, name and reason.
-    fn kernels(&self) -> Result<(Vec<Named>, Vec<Unbuilt>), String> {
-        let Some(preset) = self.preset else { return Ok((self.kernels.clone(), Vec::new())) };
+    /// The kernels, built where they must be; and those that could not be built: place, name and reason.
+    fn kernels(&self) -> Result<(Vec<Ready>, Vec<Unbuilt>), String> {
+        let given = || self.kernels.iter().map(|(name, word)| (name.clone(), Source::Given(word.clone())));
+        let all = self.preset.map_or_else(|| Ok(given().collect::<Vec<_>>()), Preset::kernels)?;
+        for (at, (name, _)) in all.iter().enumerate() {
+            if all[..at].iter().any(|(known, _)| known == name) {
+                return Err(format!("two kernels are called {name}: give one another name, NAME=KERNEL"));
+            }
+        }
         let (mut kernels, mut broken) = (Vec::new(), Vec::new());
-        for (at, (name, source)) in preset.kernels()?.into_iter().enumerate() {
-            match source {
-                Source::Fetched(word) => kernels.push((name, word.to_owned())),
-                Source::Built(wanted) => match kernels::built(&wanted) {
-                    Ok(built) => kernels.push((name, format!("built:{}", built.name))),
-                    Err(error) => {
-                        complain(format_args!("{name}: {error}"));
-                        broken.push(Unbuilt { at, name, why: error.to_string() });
-                    }
-                },
+        for (at, (name, source)) in all.into_iter().enumerate() {
+            match ready(source) {
+                Ok((word, driver)) => kernels.push((name, word, driver)),
+                Err(error) => {
+                    complain(format_args!("{name}: {error}"));
+                    broken.push(Unbuilt { at, name, why: error.to_string() });
+                }
             }
         }
         Ok((kernels, broken))
     }
 
-    fn options(&self, named: Vec<Named>) -> Result<MatrixOptions, String> {
-        let mut kernels: Vec<(String, Side)> = Vec::new();
-        for (name, kernel) in &named {
-            if kernels.iter().any(|(known, _)| known == name) {
-                return Err(format!("two kernels are called {name}: give one another name, NAME=KERNEL"));
-            }
-            kernels.push((name.clone(), Side::of_kernel(kernel, &self.vm)));
-        }
+    fn options(&self, ready: Vec<Ready>) -> Result<MatrixOptions, String> {
+        let side =
+            |(name, kernel, driver): Ready| (name, Side::of_kernel(&kernel, driver.as_deref(), &self.vm));
+        let kernels = ready.into_iter().map(side).collect();
         let preset = self.preset.map(Preset::tests).unwrap_or_default();
         let tests = match (&self.tests[..], preset) {
             ([], []) => usual_tests(),
@@ -220,6 +223,17 @@ impl MatrixArgs {
             folder: self.records.clone(),
             patience: Duration::from_secs(self.patience),
         })
+    }
+}
+
+/// The words for `vm --kernel` and the driver's module of a kernel, which is built where it must be.
+fn ready(source: Source) -> Result<(String, Option<PathBuf>), BuildError> {
+    match source {
+        Source::Given(word) => match OnDriver::parse(&word) {
+            Some(on) => Ok((on.kernel.clone(), Some(on.module()?))),
+            None => Ok((word, None)),
+        },
+        Source::Built(wanted) => Ok((format!("built:{}", kernels::built(&wanted)?.name), None)),
     }
 }
 

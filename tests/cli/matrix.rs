@@ -14,6 +14,7 @@ fn bad_words_are_told_before_anything_boots() {
     matrix(&["--kernels", "6.1", "--tests", ""]).complained("no command");
     matrix(&["--kernels", "6.1", "--tests", "throughput 'binder"]).complained("not closed");
     matrix(&["--kernels", "6.1", "--icount", "--rounds", "2"]).complained("--rounds");
+    matrix(&["--kernels", "7.2+a/fix.patch,7.2+b/fix.patch"]).complained("two kernels are called fix.patch");
     matrix(&["--kernels", "6.1", "--tests", "throughput binder --nonsense"]).complained("--nonsense");
     assert!(!std::path::Path::new(&records).exists(), "nothing was begun");
 }

@@ -146,10 +146,10 @@ fn hash(text: &str) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Kernel, test and build of this program in words. An image counts with its size and age: another one of that name is another kernel.
+/// Kernel, test and build of this program in words. Files count with size and age: another image or module of that name is another kernel.
 fn identity(side: &Side, test: &str, icount: bool) -> String {
-    let files = side.kernels.iter().filter_map(|kernel| {
-        let about = std::fs::metadata(kernel).ok()?;
+    let files = side.kernels.iter().map(Path::new).chain(side.driver.as_deref()).filter_map(|file| {
+        let about = std::fs::metadata(file).ok()?;
         let age = about.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
         Some(format!("; {} bytes of {}", about.len(), age.as_secs()))
     });
@@ -181,6 +181,12 @@ mod tests {
         assert_ne!(first, identity(&side, "throughput binder", false));
         assert_ne!(first, identity(&side, "latency binder", true));
         std::fs::write(&image, "another").expect("written");
+        assert_ne!(first, identity(&side, "throughput binder", true));
+        let module = folder.path().join("binder.ko");
+        std::fs::write(&module, "one").expect("written");
+        let side = Side::of_kernel("7.2", Some(&module), &[]);
+        let first = identity(&side, "throughput binder", true);
+        std::fs::write(&module, "another").expect("written");
         assert_ne!(first, identity(&side, "throughput binder", true));
     }
 

@@ -25,8 +25,8 @@ pub(super) enum Preset {
 /// A kernel of a preset.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
-    /// One of Debian's, by name.
-    Fetched(&'static str),
+    /// A kernel as `--kernels` takes it.
+    Given(String),
     /// One that is built, unless it is in the cache.
     Built(Box<Wanted>),
 }
@@ -75,7 +75,7 @@ impl Preset {
             Self::Page => built(&PAGE),
             Self::Drivers => built(&DRIVERS),
             Self::Versions => {
-                ["6.1", "6.12", "7.2"].map(|name| (name.to_owned(), Source::Fetched(name))).to_vec()
+                ["6.1", "6.12", "7.2"].map(|name| (name.to_owned(), Source::Given(name.to_owned()))).to_vec()
             }
             Self::Inherit => {
                 let patched = Wanted { patches: vec![patch()?], ..wanted("--driver c --tools debian") };

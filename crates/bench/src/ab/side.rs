@@ -14,6 +14,8 @@ pub struct Side {
     pub binary: Option<PathBuf>,
     /// Kernels to boot, as `vm --kernel` takes them.
     pub kernels: Vec<String>,
+    /// The driver's module in place of the kernel's own.
+    pub driver: Option<PathBuf>,
     vm_flags: Vec<String>,
     /// Environment variables of the test.
     pub env: Vec<(String, String)>,
@@ -39,13 +41,15 @@ impl FromStr for Side {
 }
 
 impl Side {
-    /// A kernel, with further flags of `vm` without their dashes: `smp=2`.
+    /// A kernel, with a driver's module in place of its own, and further flags of `vm` without their dashes: `smp=2`.
     #[must_use]
-    pub fn of_kernel(kernel: &str, vm_flags: &[String]) -> Self {
-        let flags = vm_flags.iter().map(|flag| format!(",vm.{flag}"));
+    pub fn of_kernel(kernel: &str, driver: Option<&Path>, vm_flags: &[String]) -> Self {
+        let module = driver.map(|file| format!("driver-module={}", file.display()));
+        let flags = module.iter().chain(vm_flags).map(|flag| format!(",vm.{flag}"));
         Self {
             typed: format!("kernel={kernel}{}", flags.collect::<String>()),
             kernels: vec![kernel.to_owned()],
+            driver: driver.map(Path::to_path_buf),
             vm_flags: vm_flags.iter().map(|flag| format!("--{flag}")).collect(),
             ..Self::default()
         }
@@ -85,7 +89,7 @@ impl Side {
     /// Returns true if the files under test exist: the kernel image, the program.
     pub(super) fn can_start(&self) -> bool {
         self.kernels.iter().all(|kernel| vm::may_boot(kernel))
-            && self.binary.as_ref().is_none_or(|binary| binary.is_file())
+            && self.binary.iter().chain(&self.driver).all(|file| file.is_file())
     }
 
     /// Arguments for a test that writes its record to `record`; in a guest `record` is a name in `folder`.
@@ -94,6 +98,7 @@ impl Side {
         if self.is_guest() || icount {
             words.push("vm".to_owned());
             words.extend(self.kernels.iter().map(|kernel| format!("--kernel={kernel}")));
+            words.extend(self.driver.iter().map(|file| format!("--driver-module={}", file.display())));
             words.extend(self.vm_flags.iter().cloned());
             words.push(format!("--out={}", folder.display()));
             words.extend(icount.then(|| "--icount".to_owned()));
@@ -139,6 +144,13 @@ mod tests {
             "vm --kernel=/b/bzImage --smp=2 --out=/f -- latency binder --driver=kernel --record=r.json"
         );
         assert_eq!(words("", true), "vm --out=/f --icount -- latency binder --record=r.json");
+        let side = Side::of_kernel("7.2", Some(Path::new("/b.ko")), &["smp=2".to_owned()]);
+        assert_eq!(side.to_string(), "kernel=7.2,vm.driver-module=/b.ko,vm.smp=2");
+        assert_eq!(
+            side.words(&["x".to_owned()], Path::new("/f"), Path::new("r"), false).join(" "),
+            "vm --kernel=7.2 --driver-module=/b.ko --smp=2 --out=/f -- x --record=r"
+        );
+        assert!(!side.can_start());
     }
 
     #[test]
