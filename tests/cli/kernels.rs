@@ -315,6 +315,41 @@ fn a_failed_build_shows_its_first_error_and_keeps_nothing_but_the_log() {
     machine.build(&[]).ended(0).printed("built:7.2.13-tree-c-full");
 }
 
+/// An `mmdebstrap` whose tree is a folder: it carries out the hooks, and the scripts that they run in the tree.
+const MMDEBSTRAP: &str = r#"#!/bin/sh
+tree=$FAKE/tree
+rm -rf "$tree"
+for word; do
+    case $word in --customize-hook=*) hook=${word#*=} ;; *) continue ;; esac
+    case $hook in
+    sync-in*|upload*) eval "set -- $hook"; cp -aT "$2" "$tree$3" ;;
+    sync-out*|download*) eval "set -- $hook"; cp -aT "$tree$2" "$3" ;;
+    *)
+        for script in "$tree/configure" "$tree/build"; do
+            [ ! -e "$script" ] || sed -i "s:\([ =]\)\(/[a-z]\):\1$tree\2:g;s:$tree$tree:$tree:g" "$script"
+        done
+        chroot() { sh "$1$3"; }
+        (set -- "$tree"; eval "$hook") ;;
+    esac || exit 1
+done
+"#;
+
+#[test]
+fn a_build_with_debians_tools_that_fails_keeps_what_it_compiled() {
+    let machine = Machine::new("build-debian");
+    machine.program("mmdebstrap", MMDEBSTRAP);
+    machine.folder.write("linux/kernel.c", "broken x;\n");
+    let source = machine.folder.path("linux");
+    let words = ["build-kernel", "--source", &source, "--arch", "x86_64", "--tools", "debian"];
+    let failed = machine.vm(&words).ended(1);
+    failed.complained("is built with Debian's tools").complained("unknown type name 'broken'");
+    let objects = Path::new(&machine.folder.path("cache/binderperf/build/objects")).to_owned();
+    let kept = std::fs::read_dir(objects).expect("objects").flatten().map(|entry| entry.path());
+    assert!(kept.into_iter().any(|folder| folder.join(".config").exists()), "{}", failed.stderr);
+    machine.folder.write("linux/kernel.c", "int main;\n");
+    machine.vm(&words).ended(0).printed("built:7.2.13-tree-c-full-llvm");
+}
+
 #[test]
 fn a_build_that_is_stopped_or_killed_leaves_no_kernel() {
     let machine = Machine::new("build-stopped");
@@ -412,4 +447,8 @@ fn a_bisection_builds_the_commit_and_skips_what_does_not_build_or_boot() {
     step(&["--build", "--source", "/no/such/tree"]).ended(128).complained("no such folder");
     step(&[&build[..], &["--side", "kernel=bzImage"]].concat()).ended(128).complained("leave kernel= out");
     step(&["--preempt", "rt"]).ended(128).complained("--preempt is for --build");
+    let driver = ["--build-driver", "7.2", "--source", &source];
+    step(&driver).ended(128).complained("it has no drivers/android");
+    step(&[&driver[..], &["--preempt", "rt"]].concat()).ended(128).complained("--preempt is for --build");
+    step(&[&driver[..], &["--side", "kernel=6.1"]].concat()).ended(128).complained("leave kernel= out");
 }

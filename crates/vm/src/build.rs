@@ -147,6 +147,11 @@ pub fn build(wanted: &Wanted, tell: &mut dyn FnMut(News<'_>)) -> Result<Built, B
         shop.seed(&objects, &key_of(""))?;
     }
     let log = shop.folder("logs")?.join(format!("{name}.log"));
+    let who = match builder {
+        Builder::Machine(_) => "this machine's tools",
+        Builder::Debian => "Debian's tools, in a tree that is made for it",
+    };
+    tell(News::Note(&format!("{name} is built with {who}; log: {}", log.display())));
     let mut work = Work {
         wanted,
         name: &name,
@@ -281,10 +286,10 @@ impl Work<'_> {
             }
             checked?;
         }
-        if result.is_ok() {
+        // On a full disk they may have come as parts.
+        if !matches!(result, Err(BuildError::Full { .. })) {
             debian::take_objects(self.make, &files)?;
         }
-        // After a failure the objects are as they were.
         self.objects.finish()?;
         result?;
         Ok(Made { image: debian::product(&files), config })

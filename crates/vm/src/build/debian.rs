@@ -45,8 +45,8 @@ pub(super) struct Files<'a> {
     pub(super) required: &'a str,
 }
 
-/// Writes what the tree needs into the folder, and returns the program that builds there. It leaves `config`, and after
-/// success `image`.
+/// Writes what the tree needs into the folder, and returns the program that builds there. It leaves `config`, the objects
+/// with `status`, and after success `image`.
 ///
 /// # Errors
 /// [`BuildError::Vm`]: there is no Debian archive among apt's sources, or a file cannot be written.
@@ -61,6 +61,7 @@ pub(super) fn command(make: &Make, driver: Driver, files: &Files<'_>) -> Result<
     write("build", &build(&inside))?;
     write("config", "")?;
     write("image", "")?;
+    write("status", "")?;
     std::fs::create_dir_all(&make.objects).map_err(doing())?;
     for name in ["tmp", "objects"] {
         std::fs::create_dir_all(files.folder.join(name)).map_err(doing())?;
@@ -97,20 +98,26 @@ fn words(make: &Make, driver: Driver, files: &Files<'_>) -> Vec<String> {
         hook(format!("upload {} /build", own("build"))),
         hook("chroot \"$1\" sh /configure".to_owned()),
         hook(format!("download /objects/.config {}", own("config"))),
-        hook("chroot \"$1\" sh /build".to_owned()),
-        hook(format!("download /image {}", own("image"))),
+        hook("chroot \"$1\" sh /build; echo $? >\"$1/status\"".to_owned()),
         hook(format!("sync-out /objects {}", own("objects"))),
+        // Behind the objects: where it came, they are whole.
+        hook(format!("download /status {}", own("status"))),
+        hook("grep -qx 0 \"$1/status\"".to_owned()),
+        hook(format!("download /image {}", own("image"))),
         "sid".to_owned(),
         "-".to_owned(),
         files.folder.join("debian.sources").display().to_string(),
     ]
 }
 
-/// Puts the objects that came back into their place.
+/// Puts the objects into their place if they came back, as they do of a build that failed, too.
 ///
 /// # Errors
 /// [`BuildError::Vm`].
 pub(super) fn take_objects(make: &Make, files: &Files<'_>) -> Result<(), BuildError> {
+    if std::fs::read(files.folder.join("status")).is_ok_and(|status| status.is_empty()) {
+        return Ok(());
+    }
     removed(&make.objects)?;
     std::fs::rename(files.folder.join("objects"), &make.objects)
         .map_err(BuildError::host(format!("keeping the objects in {}", make.objects.display())))
@@ -174,8 +181,10 @@ mod tests {
             "sh /configure",
             "download /objects/.config '/d/config'",
             "sh /build",
-            "download /image '/d/image'",
             "sync-out /objects '/d/objects'",
+            "download /status '/d/status'",
+            "grep -qx 0",
+            "download /image '/d/image'",
         ];
         assert!(order.windows(2).all(|two| at(two[0]) < at(two[1])), "{words:?}");
         assert!(words[at("--include=")].contains("rustc") && words[at("--include=")].contains("clang"));

@@ -174,11 +174,25 @@ fn locked(path: &Path, progress: &mut dyn FnMut(&str)) -> Result<File, BuildErro
     Ok(lock)
 }
 
-/// Removes a folder that may not exist.
+/// Mount points below a folder, the innermost first, from the text of `/proc/self/mountinfo`.
+fn mounted_below(folder: &Path, mounts: &str) -> Vec<PathBuf> {
+    let places = mounts.lines().filter_map(|line| line.split(' ').nth(4));
+    let places = places.map(|place| PathBuf::from(place.replace("\\040", " ")));
+    let mut below: Vec<PathBuf> = places.filter(|place| place.starts_with(folder)).collect();
+    below.reverse();
+    below
+}
+
+/// Removes a folder that may not exist, with what is mounted in it: a killed mmdebstrap leaves `/proc` and `/sys` of its tree.
 ///
 /// # Errors
 /// [`BuildError::Vm`].
 pub(super) fn removed(folder: &Path) -> Result<(), BuildError> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    for place in mounted_below(folder, &mounts) {
+        // The removal says what stays.
+        let _ = Command::new("umount").arg("-l").arg(place).stdin(Stdio::null()).output();
+    }
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(BuildError::host(format!("removing {}", folder.display()))(error))
@@ -279,6 +293,14 @@ mod tests {
         });
         assert_eq!(said, ["waiting for another build to end"]);
         assert!(shop.clean().is_ok() && !root.path().exists());
+    }
+
+    #[test]
+    fn mounts_of_a_trees_remains_are_found_from_within() {
+        let text = "22 1 254:0 / / rw - ext4 /dev/vda rw\n30 22 0:5 / /b/d\\040x/tree/proc rw - proc proc rw\n\
+                    31 30 0:6 / /b/d\\040x/tree/proc/fs rw - x x rw\n32 22 0:7 / /b/d\\040xyz rw - x x rw\n";
+        let found = mounted_below(Path::new("/b/d x"), text);
+        assert_eq!(found, [Path::new("/b/d x/tree/proc/fs"), Path::new("/b/d x/tree/proc")]);
     }
 
     #[test]
