@@ -207,8 +207,8 @@ pub(crate) fn run(args: VmArgs, program: &Program) -> CommandResult {
         )
     };
     let mut stdout = terminal::passed_on();
-    let outcome = match suite::items(&options) {
-        Some(items) => match suite::run(&options, items, &mut stdout, &mut boot) {
+    let outcome = match suite::plan(&options) {
+        Some(plan) => match suite::run(&options, plan, &mut stdout, &mut boot) {
             Ok(suite::End::InGuest(outcome)) => Ok(outcome),
             Ok(suite::End::Here(status)) => return Ok(status),
             Err(error) => Err(error),

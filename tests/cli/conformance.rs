@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::support::ktap::{Line, print_counts, results};
-use crate::support::{binderperf, stopped_once_begun, with_stdout_unread};
+use crate::support::{Folder, binderperf, stopped_once_begun, with_stdout_unread};
 use conformance::catalogue;
 
 /// Items that the embedded driver cannot be asked about (docs/differences.md): other drivers' promises.
@@ -139,4 +139,34 @@ fn the_order_of_the_items_changes_no_result() {
     assert!(shuffled.contains("# evidence: order of the items: --shuffle 7\n"), "{shuffled}");
     let first = |text: &str| text.lines().find(|line| line.starts_with("ok 1 ")).map(str::to_owned);
     assert_ne!(first(&shuffled), first(&in_order));
+}
+
+#[test]
+fn in_ci_each_item_of_the_plan_has_a_line_and_status_4_is_a_skip() {
+    let words = ["conformance", "--driver", "embedded", "--filter", "DTH-,REF-02", "--inject", "lose-deaths"];
+    let run = |more: &[&str]| binderperf(&[&words[..], more].concat()).ended(1);
+    let first = run(&["--stop-at-failure"]);
+    first.complained("DTH-01 failed: not all of the");
+    let (plan, found) = results(&first.stdout);
+    assert!(plan > 2 && found.len() == 2 && found["DTH-01"] == Line::NotOk, "{}", first.stdout);
+    let (plan, found) = results(&run(&["--stop-at-failure", "--for-ci"]).stdout);
+    assert_eq!(found.len(), plan);
+    assert_eq!(found["DTH-02"], Line::Skip("DTH-01 failed".to_owned()));
+    binderperf(&["conformance", "--for-ci", "--device", "/dev/no-such-binder"])
+        .ended(4)
+        .complained("/dev/no-such-binder");
+}
+
+#[test]
+fn a_file_of_the_driver_is_cleared_before_an_item_and_read_after_it() {
+    let folder = Folder::new("read-after");
+    let file = folder.write("counters", "old");
+    let run = |file: &str| {
+        let words = ["conformance", "--driver", "embedded", "--filter", "WR-01", "--read-after", file];
+        binderperf(&words).ended(0).stdout
+    };
+    let text = run(&file);
+    assert!(text.contains("# WR-01: 0\n") && !text.contains("old"), "{text}");
+    let text = run(&folder.path("none/such"));
+    assert!(text.contains("none/such: ENOENT"), "{text}");
 }

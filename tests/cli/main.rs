@@ -23,6 +23,7 @@ mod inheritance;
 mod input;
 mod inversion;
 mod kernels;
+mod kselftest;
 mod latency;
 mod lava;
 mod linked;

@@ -167,6 +167,14 @@ impl<W: Write> Ktap<W> {
         self.out.flush()
     }
 
+    /// Skips these items, for this reason.
+    ///
+    /// # Errors
+    /// The writer's error.
+    pub fn skip(&mut self, items: &[&Item], why: &str) -> io::Result<()> {
+        items.iter().try_for_each(|item| self.item(item, &Outcome::Skipped(why.to_owned()), &[]))
+    }
+
     /// Writes and returns the totals, with every item that did not simply pass.
     ///
     /// # Errors

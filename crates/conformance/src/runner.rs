@@ -2,7 +2,7 @@
 //! Not here: the items (sections), output (`ktap`).
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
@@ -24,11 +24,15 @@ pub struct Options {
     pub faults: Vec<Fault>,
     /// Time limit per item.
     pub limit: Duration,
+    /// End behind the first item that fails.
+    pub stop_at_failure: bool,
+    /// A file of the driver's: it is written to before each item, and its text is a note of that item.
+    pub read_after: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { faults: Vec::new(), limit: Duration::from_secs(60) }
+        Self { faults: Vec::new(), limit: Duration::from_secs(60), stop_at_failure: false, read_after: None }
     }
 }
 
@@ -51,6 +55,8 @@ pub fn check_unmanaged(subject: &Subject) -> Result<(), String> {
 pub enum Ended {
     /// Every item ran, or `report` asked for the end.
     Done,
+    /// This item failed, and was to be the last.
+    Failed(&'static str),
     /// This signal ended it, without a report of the current item.
     Stopped(&'static str),
     /// A process of this item, which was reported, hangs in the kernel and cannot be killed. Nothing that ran after it
@@ -94,6 +100,9 @@ pub fn run(
                 }
             }
         }
+        if let Some(file) = &options.read_after {
+            notes.extend(std::fs::write(file, "0").err().map(|error| of_file(file, &error)));
+        }
         let Run { outcome, notes: said, stuck } = run_one(subject, item, options);
         // A terminal's signal also reaches the item's process, which makes its result meaningless.
         if let Some(signal) = sys::stop_signal::received() {
@@ -101,14 +110,24 @@ pub fn run(
         }
         notes.extend(said);
         let outcome = log.judge(outcome, &mut notes);
+        if let Some(file) = &options.read_after {
+            notes.push(std::fs::read_to_string(file).unwrap_or_else(|error| of_file(file, &error)));
+        }
         if !report(item, &outcome, &notes) {
             return Ended::Done;
         }
         if stuck {
             return Ended::Stuck(item.id);
         }
+        if options.stop_at_failure && matches!(outcome, Outcome::Failed(_)) {
+            return Ended::Failed(item.id);
+        }
     }
     Ended::Done
+}
+
+fn of_file(file: &Path, error: &std::io::Error) -> String {
+    format!("{}: {}", file.display(), sys::errno::describe(error))
 }
 
 /// How one item went.

@@ -32,14 +32,24 @@ pub(super) enum End {
     Here(u8),
 }
 
-/// The items that a guest's only command tests; `None`: it is another command.
-pub(super) fn items(options: &Options) -> Option<Vec<&'static Item>> {
+/// The word for a complete plan: here this side completes it, and has to see where a guest's results end.
+const COMPLETE: &str = "--for-ci";
+
+/// A run of the suite.
+pub(super) struct Plan {
+    items: Vec<&'static Item>,
+    stops_at_failure: bool,
+}
+
+/// The suite that a guest's only command runs; `None`: it is another command.
+pub(super) fn plan(options: &Options) -> Option<Plan> {
     let [words] = &options.commands[..] else { return None };
     if options.exec.is_some() || words.first().is_none_or(|word| word != NAME) {
         return None;
     }
     let args = Words::try_parse_from(words).ok()?.args;
-    Some(args.items()).filter(|_| !args.is_list())
+    let plan = Plan { items: args.items(), stops_at_failure: args.stops_at_failure() };
+    Some(plan).filter(|_| !args.is_list())
 }
 
 /// Runs the command in as many guests as it takes.
@@ -48,14 +58,18 @@ pub(super) fn items(options: &Options) -> Option<Vec<&'static Item>> {
 /// Those of [`vm::run`] that say nothing of an item.
 pub(super) fn run(
     options: &Options,
-    items: Vec<&'static Item>,
+    plan: Plan,
     out: impl Write,
     boot: &mut dyn FnMut(&Options, &mut dyn Write) -> Result<Outcome, VmError>,
 ) -> Result<End, VmError> {
-    let mut follower = Follower::new(out, items);
+    let mut options = options.clone();
+    if !plan.stops_at_failure {
+        options.commands.iter_mut().for_each(|words| words.retain(|word| word != COMPLETE));
+    }
+    let mut follower = Follower::new(out, plan.items);
     let (mut lost, mut slips) = (0, (None, 0));
     loop {
-        let next = resumed(options, follower.has_begun().then(|| follower.totals()));
+        let next = resumed(&options, follower.has_begun().then(|| follower.totals()));
         let before = follower.totals().all();
         let ended = boot(&next, &mut follower);
         let stopped = sys::stop_signal::received().is_some();
@@ -65,6 +79,9 @@ pub(super) fn run(
         match ended {
             // It stopped early, because the item before hangs in the guest's kernel.
             Ok(outcome) if follower.totals().all() == before => return Ok(End::InGuest(outcome)),
+            Ok(outcome) if plan.stops_at_failure && follower.totals().failed > 0 => {
+                return Ok(End::InGuest(outcome));
+            }
             Ok(_) => {}
             Err(error) if error.is_guest_down() => {
                 slips = if slips.0 == Some(item.id) { (slips.0, slips.1 + 1) } else { (Some(item.id), 1) };
@@ -83,6 +100,9 @@ pub(super) fn run(
         }
         lost += 1;
         let why = match follower.current() {
+            Some(_) if plan.stops_at_failure && follower.totals().failed > 0 => {
+                format!("{} failed", item.id)
+            }
             Some(_) if lost < MOST_LOST => {
                 complain(format_args!("the run goes on behind {} in a new guest", item.id));
                 continue;
@@ -122,8 +142,8 @@ mod tests {
         let (mut words, mut out) = (Vec::new(), Vec::new());
         let mut guests = guests.into_iter();
         let options = options(&["conformance", "--filter", "WR-01,WR-02,WR-03"]);
-        let items = items(&options).expect("it is the suite");
-        let end = run(&options, items, &mut out, &mut |options, out| {
+        let plan = plan(&options).expect("it is the suite");
+        let end = run(&options, plan, &mut out, &mut |options, out| {
             words.push(options.commands[0].join(" "));
             let (text, error) = guests.next().expect("a guest");
             out.write_all(text.as_bytes()).expect("memory");
@@ -154,11 +174,11 @@ mod tests {
     #[test]
     fn only_a_guest_that_began_says_something_of_an_item() {
         let options = options(&["conformance", "--filter", "WR-01"]);
-        let items = items(&options).expect("it is the suite");
-        let end = run(&options, items, Vec::new(), &mut |_, _| Err(panicked("at boot")));
+        let plan = plan(&options).expect("it is the suite");
+        let end = run(&options, plan, Vec::new(), &mut |_, _| Err(panicked("at boot")));
         assert!(matches!(end, Err(VmError::Panic { .. })));
         for words in [&["chaos"][..], &["conformance", "--list"], &["conformance", "--no-such"]] {
-            assert!(super::items(&self::options(words)).is_none(), "{words:?}");
+            assert!(super::plan(&self::options(words)).is_none(), "{words:?}");
         }
     }
 }
