@@ -37,7 +37,7 @@ fn nothing_is_lost_among_processes_that_are_killed() {
             called = chaos(&["--direct", direct, "--seconds", "40"]);
         }
         assert_passed(&called);
-        for name in ["kills", "deaths", "pauses"] {
+        for name in ["kills", "deaths", "pauses", "visits"] {
             assert!(count(&called, name) > 0, "{}", called.stdout);
         }
         called.printed("the broker was left empty, and ended");
@@ -52,7 +52,7 @@ fn nothing_is_refused_among_processes_that_live() {
 }
 
 /// Each fault, whether it takes kills to show, and how it must be named: in one of these ways.
-const FAULTS: [(&str, bool, &[&str]); 12] = [
+const FAULTS: [(&str, bool, &[&str]); 14] = [
     ("wrong-bytes", false, &["answered"]),
     ("wrong-file", false, &["with other content"]),
     ("drop-oneway", false, &["and what was before it did not", "for the arrival of oneway call"]),
@@ -64,6 +64,8 @@ const FAULTS: [(&str, bool, &[&str]); 12] = [
     ("false-refusal", false, &["was refused by a process that lives"]),
     ("lose-death", true, &["was not notified of the death"]),
     ("false-death", false, &["was notified of the death of"]),
+    ("mute-visit", false, &["the manager did not answer", "for the end of a visit"]),
+    ("false-freeze", false, &["as to frozen processes, and none was frozen"]),
     ("vanish", false, &["0.0 ended unexpectedly"]),
 ];
 

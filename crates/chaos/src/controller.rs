@@ -11,6 +11,7 @@ use backend::AnyContext;
 use super::child::{ChildProcess, Heard};
 use super::driver_state::DriverView;
 use super::fault::Fault;
+use super::freezes::Freezes;
 use super::instance::Instance;
 use super::member::{ChaosRole, MemberOptions};
 use super::messages::{Order, Phase, Report, Target};
@@ -27,6 +28,11 @@ const BETWEEN_KILLS: (u64, usize) = (20, 300);
 /// calls, replies and death notifications in any mixture.
 const BETWEEN_PAUSES: (u64, usize) = (1, 40);
 const PAUSE: (u64, usize) = (20, 200);
+/// Time between freezes, and length of one, in ms: minimum, and range above it.
+const BETWEEN_FREEZES: (u64, usize) = (50, 400);
+const FREEZE: (u64, usize) = (5, 150);
+/// Time for a process's calls to end before it is frozen.
+const REST: Duration = Duration::from_millis(20);
 /// Longest time until a killed process is replaced, in ms.
 const VACANCY: usize = 60;
 /// How long to keep receiving after a failure.
@@ -56,6 +62,8 @@ pub(super) struct Controller<'t> {
     /// The paused process, and the number of pauses.
     paused: Option<Instance>,
     pub(super) pauses: usize,
+    /// The freezes.
+    pub(super) freezes: Freezes,
     pub(super) complaints: Vec<String>,
     hung: bool,
     leaving: bool,
@@ -89,6 +97,7 @@ impl<'t> Controller<'t> {
             killed: BTreeSet::new(),
             paused: None,
             pauses: 0,
+            freezes: Freezes::default(),
             complaints: Vec::new(),
             hung: false,
             leaving: false,
@@ -163,6 +172,7 @@ impl<'t> Controller<'t> {
         let mut asked = false;
         let mut next_kill = start + self.within(BETWEEN_KILLS);
         let mut next_pause = start + self.within(BETWEEN_PAUSES);
+        let mut next_freeze = start + self.within(BETWEEN_FREEZES);
         while Instant::now() < end && self.no_failure() {
             self.heed_signals()?;
             self.listen(Duration::from_millis(10));
@@ -178,6 +188,10 @@ impl<'t> Controller<'t> {
                 let next = if self.pause_or_go_on() { PAUSE } else { BETWEEN_PAUSES };
                 next_pause = Instant::now() + self.within(next);
             }
+            if Instant::now() >= next_freeze {
+                let next = if self.freeze_or_thaw() { FREEZE } else { BETWEEN_FREEZES };
+                next_freeze = Instant::now() + self.within(next);
+            }
             if !asked && Instant::now() >= half {
                 asked = true;
                 self.children().for_each(|child| child.tell(&Order::Memory));
@@ -187,6 +201,7 @@ impl<'t> Controller<'t> {
         if self.paused.is_some() {
             self.pause_or_go_on();
         }
+        self.thaw();
         Ok(())
     }
 
@@ -226,6 +241,50 @@ impl<'t> Controller<'t> {
         self.paused = Some(child.instance);
         self.pauses += 1;
         true
+    }
+
+    /// Thaws the frozen process, or freezes one; true if one is now frozen.
+    fn freeze_or_thaw(&mut self) -> bool {
+        if !self.freezes.is_free() || self.options.fault == Some(Fault::FalseFreeze) {
+            self.thaw();
+            return false;
+        }
+        let Some((who, pid)) = self.any_child() else { return false };
+        self.tell(who, &Order::Rest(true));
+        std::thread::sleep(REST);
+        let made = self.view.freeze(pid, true);
+        match self.freezes.tried(who, pid, &made) {
+            Ok(true) => return true,
+            Ok(false) => {}
+            Err(why) => self.complain(why),
+        }
+        self.tell(who, &Order::Rest(false));
+        false
+    }
+
+    /// Thaws the frozen process, if it lives.
+    fn thaw(&mut self) {
+        let Some((who, pid)) = self.freezes.take().filter(|(who, _)| !self.killed.contains(who)) else {
+            return;
+        };
+        if let Err(error) = self.view.freeze(pid, false) {
+            self.complain(format!("thawing {who} failed: {}", sys::errno::describe(&error)));
+        }
+        self.tell(who, &Order::Rest(false));
+    }
+
+    /// A random member that has opened the context, and its pid.
+    fn any_child(&mut self) -> Option<(Instance, u32)> {
+        let number = self.rng.usize(..self.slots.len());
+        let child = self.slots[number].child.as_ref().filter(|child| child.phase >= Phase::Ready)?;
+        Some((child.instance, child.process.pid()))
+    }
+
+    /// Sends an order to a member, if it lives.
+    fn tell(&mut self, who: Instance, order: &Order) {
+        if let Some(child) = self.child(who) {
+            child.tell(order);
+        }
     }
 
     /// Kills a random member other than the first, which observes all others.

@@ -2,11 +2,13 @@
 //! Not here: what the text must say (`account`).
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
+use abi::layout::FreezeInfo;
 use backend::AnyContext;
 use driver::kernel_state;
-use driver::{Context, OpenError, OpenOptions};
+use driver::{Connection, Context, OpenError, OpenOptions};
 use embedded::EmbeddedConnection;
 use embedded::rpc::protocol::StateFile;
 
@@ -50,6 +52,21 @@ impl DriverView {
             Self::Kernel(context) => {
                 let read = kernel_state::read_here(Some(context.path()), kernel_state::StateFile::State);
                 read.map_err(|error| error.to_string())?.ok_or_else(|| "the driver keeps none".to_owned())
+            }
+        }
+    }
+
+    /// Freezes a process, once its calls have ended within a moment, or thaws it.
+    ///
+    /// # Errors
+    /// `EAGAIN`: it has calls under way. `EINVAL`: the driver is older than freezing. `EIO`: it cannot be opened.
+    pub(super) fn freeze(&self, pid: u32, on: bool) -> io::Result<()> {
+        let info = FreezeInfo { pid, enable: u32::from(on), timeout_ms: if on { 50 } else { 0 } };
+        match self {
+            Self::Embedded(connection, _) => connection.freeze(info),
+            Self::Kernel(context) => {
+                let options = OpenOptions { map_size: 0, ..OpenOptions::default() };
+                context.open(options).map_err(|_| io::Error::from_raw_os_error(sys::errno::EIO))?.freeze(info)
             }
         }
     }

@@ -10,6 +10,7 @@ use super::controller::Controller;
 use super::driver_state;
 use super::member::SERVICES;
 use super::messages::{Order, Phase};
+use super::tally::Count;
 use super::{ChaosError, Summary};
 
 /// Limit of a phase as a multiple of `patience`: each process may wait several times.
@@ -40,13 +41,20 @@ impl Controller<'_> {
             return Err(ChaosError::Failed(self.explain()));
         }
         self.end_processes(limit)?;
+        if let Some(complaint) = self.freezes.complaint(self.tally.of(Count::Frozen)) {
+            self.complain(complaint);
+        }
+        if !self.no_failure() {
+            return Err(ChaosError::Failed(self.explain()));
+        }
         let mut summary = Summary {
             tally: self.tally,
             started: self.started(),
             kills: self.killed.len(),
             pauses: self.pauses,
+            freezes: self.freezes.made,
             growth_kib,
-            notes: note.into_iter().collect(),
+            notes: note.into_iter().chain(self.freezes.note()).collect(),
         };
         self.check_empty(limit)?;
         if let Some(broker) = self.view.leave() {

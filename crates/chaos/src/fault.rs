@@ -31,6 +31,10 @@ pub enum Fault {
     LoseDeath,
     /// Reports the death of a living process.
     FalseDeath,
+    /// Makes visits that call nobody and wait for the answer.
+    MuteVisit,
+    /// Counts a call as refused for a freeze, while nobody is frozen.
+    FalseFreeze,
     /// Exits.
     Vanish,
     /// Writes a line to the kernel's log that reads as a fault of the kernel.

@@ -1,10 +1,10 @@
-//! The chaos test: processes that are clients and servers at once exchange random traffic while some are killed and
-//! paused at random. Nothing may be lost, duplicated, leaked or hung.
+//! The chaos test: processes that are clients and servers at once exchange random traffic while some are killed, paused
+//! and frozen at random, and others open the context once more for a moment. Nothing may be lost, duplicated, leaked or hung.
 //!
 //! - [`controller`], [`ending`]: the test from outside; [`child`]: the controller's handle of one process.
 //! - [`member`]: a process from inside. - [`messages`]: messages between controller and processes.
 //! - [`account`], [`driver_state`]: checks of the driver's state text.
-//! - [`monitored`]: checks of death notifications.
+//! - [`freezes`]: members frozen through the driver. - [`monitored`]: checks of death notifications.
 //! - [`fault`]: faults that prove the checks can fail. - [`instance`], [`tally`]: process identity, counters.
 //!
 //! Checks: every call of a survivor is answered in time, with the right bytes, by the right process; it is refused
@@ -23,6 +23,7 @@ mod controller;
 mod driver_state;
 mod ending;
 mod fault;
+mod freezes;
 mod instance;
 mod member;
 mod messages;
@@ -69,6 +70,8 @@ pub struct Summary {
     pub kills: usize,
     /// Number of pauses.
     pub pauses: usize,
+    /// Number of freezes.
+    pub freezes: usize,
     /// Largest growth of a member's resident memory between half-time and end, in KiB; `None` if no member lived that
     /// long.
     pub growth_kib: Option<u64>,
@@ -79,7 +82,7 @@ pub struct Summary {
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}; processes {}, kills {}, ", self.tally, self.started, self.kills)?;
-        write!(f, "pauses {}", self.pauses)?;
+        write!(f, "pauses {}, freezes {}", self.pauses, self.freezes)?;
         match self.growth_kib {
             Some(kib) => write!(f, "; memory grew by at most {kib} KiB from the middle to the end")?,
             None => write!(f, "; no process lived long enough to compare its memory")?,

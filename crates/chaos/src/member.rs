@@ -1,7 +1,7 @@
 //! A member process, client and server at once.
 //!
 //! - [`wire`]: interfaces. - [`service`], [`token`]: served objects. - [`calls`]: outgoing calls with their checks.
-//! - [`traffic`]: the random traffic of its threads. - [`streams`], [`links`], [`descriptors`]: bookkeeping for checks.
+//! - [`traffic`]: the random traffic of its threads. - [`visit`]: short lives beside the process's own connection. - [`streams`], [`links`], [`descriptors`]: bookkeeping for checks.
 //! - [`reporter`]: output to the controller. - [`worker`]: the process's main function.
 //!
 //! Not here: starting and killing processes (`crate::controller`).
@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use backend::AnyContext;
 use ipc::binder::manager::Services;
 use ipc::{Binder, Proxy};
 
@@ -25,6 +26,7 @@ mod service;
 mod streams;
 mod token;
 mod traffic;
+mod visit;
 mod wire;
 mod worker;
 
@@ -61,6 +63,9 @@ struct Member {
     tokens: Arc<AtomicU64>,
     last_number: AtomicU64,
     stopping: AtomicBool,
+    resting: AtomicBool,
+    /// Where visits go.
+    context: AnyContext,
     fault: Option<Fault>,
     committed: AtomicU64,
 }

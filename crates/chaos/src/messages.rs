@@ -15,6 +15,8 @@ pub(super) enum Order {
     Stop,
     /// Release everything; these processes are dead.
     Settle(BTreeSet<Instance>),
+    /// Begin no calls, until the other order: who has calls under way cannot be frozen.
+    Rest(bool),
     /// Report what you wait for.
     Waits,
     /// Report your memory.

@@ -15,10 +15,13 @@ pub(super) enum Count {
     Objects,
     Descriptors,
     Deaths,
+    Visits,
+    Frozen,
     Refused,
 }
 
-const NAMES: [&str; 7] = ["calls", "nested", "oneways", "objects", "descriptors", "deaths", "refused"];
+const NAMES: [&str; 9] =
+    ["calls", "nested", "oneways", "objects", "descriptors", "deaths", "visits", "frozen", "refused"];
 
 /// A process's counters. For a killed process the last reported values count.
 #[derive(Debug, Default)]
@@ -34,9 +37,17 @@ impl Counters {
     }
 }
 
-/// Counts at one moment. Each call of a nested chain also counts as a call.
+/// Counts at one moment. Each call of a nested chain also counts as a call, and each attempt to call a frozen process as
+/// frozen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally([u64; NAMES.len()]);
+
+impl Tally {
+    /// One count.
+    pub(super) fn of(self, what: Count) -> u64 {
+        self.0[what as usize]
+    }
+}
 
 impl AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {

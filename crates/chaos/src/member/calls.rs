@@ -20,16 +20,24 @@ use crate::monitored;
 use crate::tally::Count;
 
 impl Member {
-    /// Makes a call. A refusal is allowed only if `target` has died.
+    /// Makes a call, again and again while `target` is frozen. Another refusal is allowed only if it has died.
     fn attempt<T>(
         &self,
         what: &str,
         target: Target,
-        call: impl FnOnce() -> Result<T, CallError>,
+        mut call: impl FnMut() -> Result<T, CallError>,
     ) -> Option<T> {
         let _wait = self.reporter.wait(format!("{} for {what} of {target}", self.me));
         self.reporter.counters.add(Count::Calls);
-        match call() {
+        let mut answer = call();
+        while let Err(CallError::Transact(error)) = &answer
+            && error.refusal() == Some(Refusal::Frozen)
+        {
+            self.reporter.counters.add(Count::Frozen);
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            answer = call();
+        }
+        match answer {
             Ok(answer) => Some(answer),
             Err(CallError::Transact(error))
                 if matches!(error.refusal(), Some(Refusal::Dead | Refusal::Failed(_))) =>
@@ -48,7 +56,7 @@ impl Member {
     }
 
     /// Makes a call to a peer's service, which is forgotten if the call is refused.
-    fn at<T>(&self, peer: &Peer, what: &str, call: impl FnOnce() -> Result<T, CallError>) -> Option<T> {
+    fn at<T>(&self, peer: &Peer, what: &str, call: impl FnMut() -> Result<T, CallError>) -> Option<T> {
         let answer = self.attempt(what, Target::Member(peer.instance), call);
         if answer.is_none() {
             let stale = {
@@ -321,9 +329,22 @@ impl Member {
             let what = format!("{} echo: (a lie)", peer.instance);
             Reporter::say(&Report::Refused(Target::Member(peer.instance), what));
         }
+        if self.commits(Fault::FalseFreeze) {
+            self.reporter.counters.add(Count::Frozen);
+        }
         if self.commits(Fault::FalseDeath) {
             Reporter::say(&Report::Died(peer.instance));
         }
+    }
+
+    /// Begins no steps any more, or does again.
+    pub(super) fn rest(&self, on: bool) {
+        self.resting.store(on, Ordering::Relaxed);
+    }
+
+    /// Whether no step should begin.
+    pub(super) fn is_resting(&self) -> bool {
+        self.resting.load(Ordering::Relaxed)
     }
 
     /// Stops the traffic.

@@ -37,7 +37,11 @@ impl Traffic {
     /// Runs until the process is told to stop, then until everything sent has arrived.
     pub(super) fn run(mut self) {
         while !self.member.is_stopping() {
-            self.step();
+            if self.member.is_resting() {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            } else {
+                self.step();
+            }
         }
         for (index, service) in self.sent.keys().copied().collect::<Vec<_>>() {
             if let Some(peer) = self.member.peer(index, service) {
@@ -74,7 +78,8 @@ impl Traffic {
             85..90 => self.with_claim(|traffic, claim| traffic.member.ask(claim)),
             90..94 => member.file_at(&peer, key),
             94..96 => member.link(peer.instance, &peer.binder),
-            96..97 => self.with_claim(|traffic, claim| traffic.member.link(claim.owner, &claim.binder)),
+            96 => self.with_claim(|traffic, claim| traffic.member.link(claim.owner, &claim.binder)),
+            97 => member.visit(&mut self.rng),
             _ => self.let_go(),
         }
         member.links.limit(LINKS);

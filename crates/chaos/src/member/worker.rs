@@ -70,7 +70,10 @@ impl Role for ChaosRole {
         let context = AnyContext::parse(&self.address);
         match self.member {
             None => on_context!(&context, |context| manage(context)),
-            Some(member) => on_context!(&context, |context| take_part(context, member)),
+            Some(member) => {
+                let visited = context.clone();
+                on_context!(&context, |context| take_part(context, member, visited))
+            }
         }
     }
 }
@@ -97,7 +100,7 @@ fn manage<X: Context>(context: &X) -> Result<(), String> {
     process.shutdown().map_err(text)
 }
 
-fn take_part<X: Context>(context: &X, start: MemberOptions) -> Result<(), String> {
+fn take_part<X: Context>(context: &X, start: MemberOptions, visited: AnyContext) -> Result<(), String> {
     let options = OpenOptions { map_size: MAP_SIZE, ..OpenOptions::default() };
     let notices = Arc::new(DeathNotices::default());
     let inner = context.open(options).map_err(text)?;
@@ -112,7 +115,7 @@ fn take_part<X: Context>(context: &X, start: MemberOptions) -> Result<(), String
     process.start_thread_pool().map_err(text)?;
     let services = Services::wait(&process, sys::patience::stretched(START)).map_err(text)?;
     let seed = start.seed;
-    let member = Arc::new(new_member(services, &start)?);
+    let member = Arc::new(new_member(services, &start, visited)?);
     let mut published = Vec::new();
     for number in 0..SERVICES {
         let service = process.publish(MemberService::new(&member));
@@ -147,6 +150,7 @@ fn take_part<X: Context>(context: &X, start: MemberOptions) -> Result<(), String
                 Reporter::say(&Report::Count(member.reporter.counters.tally()));
                 Reporter::say(&Report::Reached(Phase::Settled));
             }
+            Order::Rest(on) => member.rest(on),
             Order::Waits => member.reporter.tell_waits(),
             Order::Memory => Reporter::say(&Report::Memory(resident_kib())),
             Order::Leave => break,
@@ -155,7 +159,7 @@ fn take_part<X: Context>(context: &X, start: MemberOptions) -> Result<(), String
     process.shutdown().map_err(text)
 }
 
-fn new_member(services: Services, start: &MemberOptions) -> Result<Member, String> {
+fn new_member(services: Services, start: &MemberOptions, context: AnyContext) -> Result<Member, String> {
     let Binder::Remote(manager) = services.manager().clone() else {
         return Err("this process is the service manager".to_owned());
     };
@@ -171,6 +175,8 @@ fn new_member(services: Services, start: &MemberOptions) -> Result<Member, Strin
         tokens: Arc::new(AtomicU64::new(0)),
         last_number: AtomicU64::new(0),
         stopping: AtomicBool::new(false),
+        resting: AtomicBool::new(false),
+        context,
         fault: start.fault,
         committed: AtomicU64::new(0),
     })
