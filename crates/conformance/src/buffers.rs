@@ -1,6 +1,8 @@
 //! Contract section 7: buffers in the receiving area (BUF).
 //! Not here: the half that oneway calls may use (`oneway`), objects in buffers.
 
+mod allocator;
+
 use abi::layout::TransactionDataSg;
 
 use crate::prelude::*;
@@ -13,6 +15,8 @@ items! {
     "BUF-05" Both [seen] buf_05_freeing_takes_the_exact_address "FREE_BUFFER takes a delivered buffer's address, from any thread";
     "BUF-06" Both [] buf_06_freeing_drops_references "FREE_BUFFER drops the references that the buffer holds";
     "BUF-07" Both [seen] buf_07_clearing_when_asked "a buffer is cleared when freed if its sender asked for that";
+    "BUF-08" Both [] buf_08_every_order_of_freeing in allocator "freed in any order, buffers leave one gap, and no page in use";
+    "BUF-09" C [differs] buf_09_pages_come_back_under_pressure in allocator "pages of freed buffers go when memory is short, and come back";
 }
 
 /// The receiving area of servers that are filled up.

@@ -278,14 +278,14 @@ fn dbg_04_the_last_calls(kit: &Kit) -> Verdict {
 }
 
 /// A counter line of a block, `label: value` or `label value`.
-fn counted<'b>(block: &'b Block, label: &str) -> Result<&'b str, Stop> {
+pub(super) fn counted<'b>(block: &'b Block, label: &str) -> Result<&'b str, Stop> {
     let found = block.lines.iter().find_map(|line| line.trim_start().strip_prefix(label));
     let value = found.map(|rest| rest.trim_start_matches(':').trim());
     required(value, || format!("no line {label:?} among: {}", block.lines.join(" / ")))
 }
 
 /// The stats of the open that requested this many threads.
-fn stats_of(kit: &Kit, max_threads: u32) -> Result<Block, Stop> {
+pub(super) fn stats_of(kit: &Kit, max_threads: u32) -> Result<Block, Stop> {
     let is_it = |fields: &Fields| fields.number("max") == Ok(max_threads);
     block_with(&kit.state_text(StateFile::Stats)?, "  requested threads: {asked}+{started}/{max}", is_it)
 }
