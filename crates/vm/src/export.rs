@@ -8,7 +8,7 @@ use record::HostClass;
 use sys::draft::{self, Draft};
 
 use super::job::{Job, cmdline};
-use super::{Arch, Options, Prepared, VmError, job_of};
+use super::{Arch, Options, Prepared, VmError, appended, job_of};
 
 /// Name of the kernel's file.
 const KERNEL: &str = "kernel";
@@ -61,7 +61,7 @@ pub fn export(
         kernel: KERNEL,
         initramfs: INITRAMFS,
         // All messages up to the first command: harnesses wait for the kernel's first line.
-        cmdline: cmdline(kernel.arch, class, true, &options.append),
+        cmdline: cmdline(kernel.arch, class, true, &appended(options, kernel)),
         arch: kernel.arch,
         debian_arch: facts.debian,
         release: kernel.release.clone(),

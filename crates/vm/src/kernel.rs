@@ -79,6 +79,24 @@ impl Kernel {
         let name = if is_kept { "config".to_owned() } else { format!("config-{}", self.release) };
         Some(self.image.with_file_name(name)).filter(|path| path.is_file())
     }
+
+    /// Words for the command line of a kernel that checks itself: it stops at its first report, so that the report belongs to
+    /// what ran, and nothing runs on behind it.
+    pub(super) fn stops(&self) -> Vec<String> {
+        let text = self.config().and_then(|path| std::fs::read_to_string(path).ok());
+        stops(&text.unwrap_or_default())
+    }
+}
+
+/// Those words for this configuration.
+fn stops(config: &str) -> Vec<String> {
+    let has = |option: &str| config.lines().any(|line| line.strip_suffix("=y") == Some(option));
+    let kasan = has("CONFIG_KASAN");
+    let words = [
+        (kasan, "kasan.fault=panic"),
+        (kasan || has("CONFIG_PROVE_LOCKING") || has("CONFIG_DEBUG_ATOMIC_SLEEP"), "panic_on_warn=1"),
+    ];
+    words.iter().filter(|(is_for, _)| *is_for).map(|(_, word)| (*word).to_owned()).collect()
 }
 
 /// All files below a folder.
@@ -321,6 +339,13 @@ fn from_packages(paths: &[PathBuf], progress: &mut dyn FnMut(&str)) -> Result<Ke
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernel_that_checks_itself_stops_at_a_report_and_another_goes_on() {
+        assert!(stops("CONFIG_KASAN_GENERIC=y\n# CONFIG_KASAN is not set\nCONFIG_SLUB_DEBUG=y\n").is_empty());
+        assert_eq!(stops("CONFIG_SMP=y\nCONFIG_KASAN=y\n"), ["kasan.fault=panic", "panic_on_warn=1"]);
+        assert_eq!(stops("CONFIG_PROVE_LOCKING=y\n"), ["panic_on_warn=1"]);
+    }
 
     #[test]
     fn a_kernel_of_another_architecture_is_named_with_it() {

@@ -238,6 +238,11 @@ impl Prepared {
     }
 }
 
+/// What a kernel that checks itself needs, and behind it the user's own words, which go before.
+fn appended(options: &Options, kernel: &Kernel) -> Vec<String> {
+    kernel.stops().into_iter().chain(options.append.iter().cloned()).collect()
+}
+
 /// The guest's hardware and command line.
 fn machine_of(options: &Options, kernel: &Kernel, class: HostClass) -> Machine {
     let here = std::thread::available_parallelism().map_or(1, |count| count.get().min(4) as u32);
@@ -248,7 +253,7 @@ fn machine_of(options: &Options, kernel: &Kernel, class: HostClass) -> Machine {
         memory_mib: options.memory_mib,
         kernel: kernel.image.clone(),
         forward: options.forward.clone(),
-        cmdline: job::cmdline(kernel.arch, class, options.klog.is_some(), &options.append),
+        cmdline: job::cmdline(kernel.arch, class, options.klog.is_some(), &appended(options, kernel)),
     }
 }
 
