@@ -17,6 +17,7 @@ items! {
     "IOC-08" C [seen] ioc_08_freezing_a_stranger "FREEZE of a pid without binder gives EINVAL";
     "IOC-09" Both [] ioc_09_thread_exit_forgets_the_thread "THREAD_EXIT makes the thread a new one";
     "IOC-10" Both [] ioc_10_an_argument_is_as_long_as_it_says "a request reads no more than its argument";
+    "IOC-11" Both [] ioc_11_an_answer_may_need_a_new_page "an answer is stored in memory that is not there yet";
 }
 
 fn ioc_01_unknown_requests_are_refused(kit: &Kit) -> Verdict {
@@ -221,6 +222,23 @@ fn ioc_10_an_argument_is_as_long_as_it_says(kit: &Kit) -> Verdict {
     for (name, request) in requests {
         let what = format!("{name} with its word at the end of a page and nothing behind it");
         expect_errno(&what, &device.raw_at_end(request, &0_u32.to_ne_bytes()), "OK")?;
+    }
+    Ok(())
+}
+
+fn ioc_11_an_answer_may_need_a_new_page(kit: &Kit) -> Verdict {
+    kit.device()?;
+    kit.since(6, 0, "BINDER_GET_EXTENDED_ERROR")?;
+    let process = kit.open()?;
+    let device = required(process.conn.device(), || "a process without a device".into())?;
+    let page = sys::page::size();
+    // Zeroes in such a number are pages that nobody has touched.
+    let mut fresh = vec![0; 64 * page];
+    let requests = [("GET_EXTENDED_ERROR", ioctl::GET_EXTENDED_ERROR, 12), ("VERSION", ioctl::VERSION, 4)];
+    for (at, (name, request, len)) in (8..).step_by(8).zip(requests) {
+        let answer = &mut fresh[at * page..][..len];
+        let what = format!("{name} into a page that was never touched");
+        expect_errno(&what, &device.raw(request, Some(answer)), "OK")?;
     }
     Ok(())
 }

@@ -40,4 +40,5 @@ items! {
     "OBJ-25" Both [] obj_25_a_weak_node_may_go_on in refused "a weak node that its owner has not heard of yet may be passed on";
     "OBJ-26" Both [] obj_26_a_refused_call_closes_nothing in refused "a refused call closes no descriptor";
     "OBJ-27" Both [] obj_27_a_parent_is_listed_before in refused "a parent is one of the objects before, whatever the buffer held";
+    "OBJ-28" Both [] obj_28_a_context_has_room_to_itself in security "scatter-gather buffers leave the security context's room alone";
 }

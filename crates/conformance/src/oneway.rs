@@ -22,6 +22,7 @@ items! {
     "OW-13" Both [] ow_13_queued_calls_die_silently in interrupted "oneway calls are dropped with their receiver, without report";
     "OW-14" C [differs] ow_14_an_exiting_thread_leaks_its_oneway_call in interrupted "an exiting thread loses the oneway call that it has not read";
     "OW-15" Both [] ow_15_freed_calls_give_back_all "freed oneway calls give back all that they took";
+    "OW-16" Both [] ow_16_an_empty_call_takes_space "an empty oneway call takes space, and fails where none is left";
 }
 
 /// Size of the receive mapping of servers whose budget is tested.
@@ -226,4 +227,18 @@ fn ow_15_freed_calls_give_back_all(kit: &Kit) -> Verdict {
         consume(&server, 5)?;
     }
     Ok(())
+}
+
+fn ow_16_an_empty_call_takes_space(kit: &Kit) -> Verdict {
+    kit.since(6, 8, "exact charges of oneway calls")?;
+    let Pair { server, client, handle, .. } = kit.pair_mapped(AREA)?;
+    client.oneway(handle, 1, zeroes(AREA / 2))?;
+    for what in ["an empty call with the half used up", "another one"] {
+        client.send_oneway(handle, 2, b"")?;
+        client.expect_read(what, "FAILED_REPLY")?;
+        kit.expect_failure(&client, "ENOSPC", "ENOSPC")?;
+    }
+    consume(&server, 1)?;
+    client.oneway(handle, 3, b"")?;
+    consume(&server, 3)
 }

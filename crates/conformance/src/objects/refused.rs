@@ -71,6 +71,8 @@ pub(super) fn obj_26_a_refused_call_closes_nothing(kit: &Kit) -> Verdict {
     let memory = [sent.number() as u32; 2];
     let array = Draft::with(&[0; 8]).object(&ptr(&memory)).object(&fda(2, 0, 0)).room(8);
     pair.refused(kit, "an array, then a closed descriptor", &array.object(&fd(9999)), "EBADF", None)?;
+    let two = Draft::of(&fd(sent.number())).object(&fd(9999));
+    pair.refused(kit, "a descriptor, then a closed one", &two, "EBADF", None)?;
     for (what, file) in
         [("the number that the buffer began with", &stale), ("a descriptor of the array", &sent)]
     {

@@ -94,3 +94,19 @@ pub(super) fn obj_23_a_security_module_may_refuse(kit: &Kit) -> Verdict {
     expect("the node", got.kind, object::HANDLE)?;
     pair.conclude(&call)
 }
+
+pub(super) fn obj_28_a_context_has_room_to_itself(kit: &Kit) -> Verdict {
+    let told = contexts_are_told(kit)?;
+    skip_unless(told, "nothing here labels processes (a kernel with SELinux would)")?;
+    let pair = asking(kit)?;
+    let memory = [7_u64; 2];
+    let draft = Draft::of(&ptr(&memory));
+    pair.refused(kit, "16 bytes where 8 were asked for", &draft.clone().room(8), "EINVAL", None)?;
+    let plain = Draft::with(&[1; 40]).room(u64::MAX - 7);
+    pair.refused(kit, "room that overflows with the context's", &plain, "EINVAL", None)?;
+    let call = pair.deliver(&draft.room(16))?;
+    ensure(call.security_context.is_some(), || {
+        "a call with room for both came without a context".to_owned()
+    })?;
+    pair.conclude(&call)
+}
