@@ -109,15 +109,15 @@ arm64: $(DEBUG)
 doc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# Instructions of what the release build does without a driver, against crates/bench/tests/instructions.txt; where a
+# Instructions of what the release build does without a driver, against crates/steps/tests/instructions.txt; where a
 # change of them is meant, `make record-counts` writes them down.
 counts:
 	@tools/install-deps test
-	cargo test -p bench --test instructions --release
+	cargo test -p steps --test instructions --release
 
 record-counts:
 	@tools/install-deps test
-	BINDERPERF_RECORD_COUNTS=1 cargo test -p bench --test instructions --release as_recorded
+	BINDERPERF_RECORD_COUNTS=1 cargo test -p steps --test instructions --release as_recorded
 
 # Cost of the runtime over raw ioctls and over a pipe, in guest instructions: the same every time. Then
 # the embedded driver beside this machine's floor, what serialisation costs alone, and whether known delays

@@ -1,5 +1,5 @@
 //! Measures the cost of writing and reading a call's arguments, in both directions, without a driver.
-//! Not here: the steps and their limit (`bench::serialisation`), instruction counts (`tests/instructions`).
+//! Not here: the steps and their limit (`bench::serialisation`), instruction counts (`steps`).
 
 use std::process::ExitCode;
 

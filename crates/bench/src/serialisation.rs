@@ -1,20 +1,15 @@
 //! Serialisation cost of a `sendVec` call alone: no driver, no other process.
-//! Not here: the whole round trip (`measure`), printing, counting instructions (a test, from outside);
-//! receiving a delivery and finding its buffers in the receiving area, which need a connection. One call is
-//! four steps: the client writes the request, the service reads it, the service writes the reply, the client
-//! reads that. This includes headers and status words, and the client's own copy of the vector, which its
-//! interface requires; parcels are recycled as in a steady stream of calls.
-
-pub(crate) mod binder;
-pub(crate) mod hwbinder;
+//! Not here: the whole round trip (`measure`), printing, the steps of a call and their instructions (the crate `steps`).
 
 use std::fmt;
 use std::hint::black_box;
 
 use record::stats;
+use steps::{Steps, binder, checked, hwbinder, lap};
 use sys::clock::monotonic_ns;
 
-use crate::measure::echo::inside::Steps;
+pub use steps::Flavour;
+
 use crate::spread::Spread;
 
 /// Limit for both directions of a 4 B call, in ns.
@@ -23,61 +18,6 @@ pub const LIMIT_NS: f64 = 150.0;
 pub const LIMIT_PAYLOAD: usize = 4;
 /// Largest payload in bytes: a driver's buffer takes no more.
 pub const LARGEST_PAYLOAD: usize = 1 << 20;
-
-/// Wire format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flavour {
-    /// AIDL's parcel.
-    Binder,
-    /// HIDL's scatter-gather parcel.
-    Hwbinder,
-}
-
-impl Flavour {
-    /// All flavours.
-    pub const ALL: [Self; 2] = [Self::Binder, Self::Hwbinder];
-}
-
-impl fmt::Display for Flavour {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Binder => "binder",
-            Self::Hwbinder => "hwbinder",
-        })
-    }
-}
-
-/// Returns test data.
-fn vector(len: usize) -> Vec<u8> {
-    (0..len).map(|index| index as u8 ^ 0x5a).collect()
-}
-
-/// Makes `calls` calls of a flavour and nothing else, for an instruction counter.
-///
-/// # Errors
-/// The returned vector differs from the sent one.
-pub fn repeat(flavour: Flavour, payload: usize, calls: u64) -> Result<(), String> {
-    match flavour {
-        Flavour::Binder => repeat_steps(binder::Call::new(payload), flavour, calls),
-        Flavour::Hwbinder => repeat_steps(hwbinder::Call::new(payload), flavour, calls),
-    }
-}
-
-fn repeat_steps(mut steps: impl Steps, flavour: Flavour, calls: u64) -> Result<(), String> {
-    lap(&mut steps, calls);
-    checked(&steps, flavour)
-}
-
-fn checked(steps: &impl Steps, flavour: Flavour) -> Result<(), String> {
-    let came_back = steps.came_back();
-    came_back.then_some(()).ok_or_else(|| format!("{flavour}'s vector did not come back as it was sent"))
-}
-
-fn lap(steps: &mut impl Steps, calls: u64) {
-    for _ in 0..calls {
-        black_box(&mut *steps).call();
-    }
-}
 
 /// Serialisation cost of a flavour at a payload.
 #[derive(Clone, Copy, Debug)]
@@ -180,16 +120,6 @@ fn calls_per_lap(steps: &mut impl Steps) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Every payload comes back, whatever its padding.
-    #[test]
-    fn vectors_come_back() {
-        for flavour in Flavour::ALL {
-            for payload in [0, 1, 3, 4, 5, 64, 65_536] {
-                assert_eq!(repeat(flavour, payload, 3), Ok(()), "{flavour}/{payload}");
-            }
-        }
-    }
 
     struct Forgetful;
 

@@ -25,15 +25,14 @@ use crate::measure::echo::inside::{Copying, Serialising};
 use crate::measure::echo::ping::Question;
 use crate::measure::echo::{binder, event, hwbinder, ping, pipe, raw, shared, unix};
 use crate::plan::{Dialect, Family, FaultKind, Placement, Plan, Planned};
-use crate::serialisation;
 pub(crate) use contexts::{ContextState, Contexts, OwnManager};
 use role::{Server, ServerRole, Service};
 
 /// The client of a case, ready to call.
 pub(crate) enum AnyClient {
     Memcpy(Copying),
-    Parcel(Serialising<serialisation::binder::Call>),
-    HwParcel(Serialising<serialisation::hwbinder::Call>),
+    Parcel(Serialising<steps::binder::Call>),
+    HwParcel(Serialising<steps::hwbinder::Call>),
     Pipe(pipe::Client),
     Unix(unix::Client),
     Futex(shared::Client<shared::Sleep>),
@@ -179,11 +178,9 @@ impl Servers {
                 )))
             }
             Family::Memcpy => Ok(AnyClient::Memcpy(Copying::new(len))),
-            Family::Parcel => {
-                Ok(AnyClient::Parcel(Serialising::new(serialisation::binder::Call::new(len), len)))
-            }
+            Family::Parcel => Ok(AnyClient::Parcel(Serialising::new(steps::binder::Call::new(len), len))),
             Family::HwParcel => {
-                Ok(AnyClient::HwParcel(Serialising::new(serialisation::hwbinder::Call::new(len), len)))
+                Ok(AnyClient::HwParcel(Serialising::new(steps::hwbinder::Call::new(len), len)))
             }
             Family::Pipe => self.pipe(len, fault),
             Family::Unix => self.unix(len, fault),

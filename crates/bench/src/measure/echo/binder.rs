@@ -9,15 +9,15 @@ use std::sync::{Mutex, PoisonError};
 use driver::Context;
 use ipc::Binder;
 use ipc::binder::{Incoming, Object, Parcel, Status};
+use steps::DESCRIPTOR;
 
 use super::{Payload, Sabotage};
 use crate::call_error::{CallError, refused};
 use crate::endpoint::Rendezvous;
 use crate::measure::RoundTrip;
 
-/// Name of the interface.
-pub(crate) const DESCRIPTOR: &str = "binderperf.ISendVec";
 const SEND_VEC: u32 = 1;
+
 /// The measuring end.
 #[derive(Debug)]
 pub(crate) struct Client {

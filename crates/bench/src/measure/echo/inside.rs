@@ -1,20 +1,14 @@
 //! Parts of a round trip, each alone within this process: one copy of the vector, and writing and reading
 //! either flavour's parcels.
-//! Not here: the parcels' steps (`crate::serialisation`).
+//! Not here: the parcels' steps (the crate `steps`).
 
 use std::hint::black_box;
+
+use steps::Steps;
 
 use super::Payload;
 use crate::call_error::CallError;
 use crate::measure::RoundTrip;
-
-/// The four steps of a call, repeatable.
-pub(crate) trait Steps {
-    /// Executes the steps once.
-    fn call(&mut self);
-    /// Returns true if the vector came back, byte for byte.
-    fn came_back(&self) -> bool;
-}
 
 /// Calls per sample within one process: the clock then adds less than a nanosecond to each.
 pub(super) const CALLS_PER_SAMPLE: u64 = 64;

@@ -12,7 +12,7 @@ use ipc::StatusCode;
 use ipc::hwbinder::{HwParcel, Image, Reader, Status};
 use zerocopy::IntoBytes;
 
-use crate::measure::echo::inside::Steps;
+use crate::Steps;
 
 /// Has the length of a typical interface name.
 const DESCRIPTOR: &str = "android.hardware.tests.libhwbinder@1.0::IBenchmark";
@@ -20,6 +20,7 @@ const DESCRIPTOR: &str = "android.hardware.tests.libhwbinder@1.0::IBenchmark";
 const BASE: u64 = 0x7000_0000_0000;
 
 /// A receiver's view of a parcel.
+#[derive(Debug)]
 struct Delivered {
     data: Vec<u8>,
     offsets: Vec<u64>,
@@ -65,7 +66,9 @@ impl Delivered {
     }
 }
 
-pub(crate) struct Call {
+/// A call of a vector that is made again and again.
+#[derive(Debug)]
+pub struct Call {
     sent: Vec<u8>,
     received: Vec<u8>,
     request: Delivered,
@@ -105,7 +108,9 @@ fn send(parcel: HwParcel<'_>) {
 }
 
 impl Call {
-    pub(crate) fn new(payload: usize) -> Self {
+    /// Creates one for vectors of `payload` bytes.
+    #[must_use]
+    pub fn new(payload: usize) -> Self {
         let sent = super::vector(payload);
         let delivered = Delivered::from(request(&sent));
         let reply = serve(&delivered).map(Delivered::from).expect("it was written just now");

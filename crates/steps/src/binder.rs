@@ -6,16 +6,19 @@ use std::hint::black_box;
 use ipc::Release;
 use ipc::binder::{Parcel, Status};
 
-use crate::measure::echo::binder::DESCRIPTOR;
-use crate::measure::echo::inside::Steps;
+use crate::{DESCRIPTOR, Steps};
 
-pub(crate) struct Call {
+/// A call of a vector that is made again and again.
+#[derive(Debug)]
+pub struct Call {
     sent: Vec<u8>,
     received: Vec<u8>,
 }
 
 impl Call {
-    pub(crate) fn new(payload: usize) -> Self {
+    /// Creates one for vectors of `payload` bytes.
+    #[must_use]
+    pub fn new(payload: usize) -> Self {
         Self { sent: super::vector(payload), received: Vec::with_capacity(payload) }
     }
 

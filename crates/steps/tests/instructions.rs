@@ -15,7 +15,7 @@ use std::process::Command;
 
 use needs::{Need, need};
 
-use bench::serialisation::{self, Flavour};
+use steps::Flavour;
 
 /// Permitted difference from the record, in both directions: an improvement must be recorded, or it could be
 /// lost unnoticed. The same code counts the same to within 0.1 %; the rest is for the compiler, which may
@@ -33,7 +33,7 @@ fn counted_calls() {
     let (flavour, calls) = wanted.split_once(' ').expect("a flavour and a number of calls");
     let named = |known: &Flavour| known.to_string() == flavour;
     let flavour = Flavour::ALL.into_iter().find(named).expect("a flavour");
-    serialisation::repeat(flavour, PAYLOAD, calls.parse().expect("a number")).expect("the vector came back");
+    steps::repeat(flavour, PAYLOAD, calls.parse().expect("a number")).expect("the vector came back");
 }
 
 fn collected(flavour: Flavour, calls: u64) -> u64 {
