@@ -1,7 +1,9 @@
 # The two commands: `make run` measures, `make test` proves. Both install what they need. `make check` is the short loop and installs
 # nothing; `make test-all` is everything.
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
+# The everyday build and what is shipped: `Cargo.toml` has both profiles.
 RELEASE := target/$(HOST)/release/binderperf
+SMALL := target/$(HOST)/small/binderperf
 DEBUG := target/$(HOST)/debug/binderperf
 # Test binaries that need a real driver are run by cargo inside a guest.
 GUEST_RUNNER := CARGO_TARGET_$(shell echo $(HOST) | tr 'a-z-' 'A-Z_')_RUNNER="$(CURDIR)/$(DEBUG) vm --exec"
@@ -9,7 +11,7 @@ EXAMPLES := $(basename $(notdir $(wildcard crates/binder/examples/*.rs)))
 LIBRARY := abi sys driver embedded backend ipc binder
 ARGS ?=
 
-.PHONY: run build check test test-all unit alone embedded shim clients loom guest phone arm64 doc counts record-counts bench trials siege fuzz install files release packages deb clean
+.PHONY: run build small check test test-all unit alone embedded shim clients loom guest phone arm64 doc counts record-counts bench trials siege fuzz install files release packages deb clean
 
 run: build
 	$(RELEASE) run $(ARGS)
@@ -17,7 +19,12 @@ run: build
 build:
 	@tools/install-deps run
 	BINDERPERF_GIT="$$(git describe --always --dirty 2>/dev/null)" cargo build --release
-	tools/preload preload $(HOST) $(dir $(RELEASE))
+
+# The program as it is shipped, with its library for unmodified programs.
+small:
+	@tools/install-deps run
+	BINDERPERF_GIT="$$(git describe --always --dirty 2>/dev/null)" cargo build --profile small
+	tools/preload preload $(HOST) $(dir $(SMALL))
 
 # Goes on behind a failure, and ends with a list of what failed and a line of counts. Stages joined by + run side by side: while tests
 # wait for guests and deadlines, others are compiled.
@@ -109,23 +116,23 @@ arm64: $(DEBUG)
 doc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-# Instructions of what the release build does without a driver, against crates/steps/tests/instructions.txt; where a
+# Instructions of what the shipped build does without a driver, against crates/steps/tests/instructions.txt; where a
 # change of them is meant, `make record-counts` writes them down.
 counts:
 	@tools/install-deps test
-	cargo test -p steps --test instructions --release
+	cargo test -p steps --test instructions --profile small
 
 record-counts:
 	@tools/install-deps test
-	BINDERPERF_RECORD_COUNTS=1 cargo test -p steps --test instructions --release as_recorded
+	BINDERPERF_RECORD_COUNTS=1 cargo test -p steps --test instructions --profile small as_recorded
 
 # Cost of the runtime over raw ioctls and over a pipe, in guest instructions: the same every time. Then
 # the embedded driver beside this machine's floor, what serialisation costs alone, and whether known delays
 # are found, with the targets; first whether known causes are named in recordings, and a broker under siege.
-bench: build alone siege
-	$(RELEASE) vm --icount -- throughput binder --driver kernel --controls pipe,raw --benchmark_filter='/4$$' --max x_raw=1.10
-	cargo bench -p bench
-	$(RELEASE) throughput compare-flavours --driver embedded
+bench: small alone siege
+	$(SMALL) vm --icount -- throughput binder --driver kernel --controls pipe,raw --benchmark_filter='/4$$' --max x_raw=1.10
+	cargo bench -p bench --profile small
+	$(SMALL) throughput compare-flavours --driver embedded
 
 # How often `ab` is right on this machine: 20 times the same twice, 10 times 5 % more. Minutes.
 trials:
@@ -134,14 +141,15 @@ trials:
 # The program with its library, its manual, its completions and the documents that they name.
 PREFIX ?= /usr/local
 SHARE := $(DESTDIR)$(PREFIX)/share
-install: build files
+install: small files
 
-# Those files, written by SELF, a build for this machine.
-SELF ?= $(RELEASE)
+# Those files, with PROGRAM for one, written by SELF, a build for this machine.
+PROGRAM ?= $(SMALL)
+SELF ?= $(SMALL)
 files:
-	install -D $(RELEASE) $(DESTDIR)$(PREFIX)/bin/binderperf
+	install -D $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/binderperf
 # For unmodified programs, and for those that are linked with it; only where a shared library was made for the same target.
-	if [ -e $(dir $(RELEASE))libbinderperf.so ]; then tools/preload-files $(dir $(RELEASE))libbinderperf.so $(DESTDIR)$(PREFIX); fi
+	if [ -e $(dir $(PROGRAM))libbinderperf.so ]; then tools/preload-files $(dir $(PROGRAM))libbinderperf.so $(DESTDIR)$(PREFIX); fi
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions \
 		$(SHARE)/fish/vendor_completions.d $(SHARE)/doc/binderperf/docs
 	$(SELF) man --out $(SHARE)/man/man1
@@ -156,14 +164,14 @@ RELEASE_TARGETS := $(sort $(HOST) aarch64-unknown-linux-musl armv7-unknown-linux
 
 # A static binary for each target, also as a tarball and as a Debian package, with manual and completions, and a bill of
 # materials; checksums of all.
-release: build
+release: small
 	@tools/install-deps release
 	rustup target add $(RELEASE_TARGETS)
 	rm -rf $(DIST)
 	for target in $(RELEASE_TARGETS); do \
-		BINDERPERF_GIT="$$(git describe --always --dirty)" cargo build --release --target $$target && \
-		install -D target/$$target/release/binderperf $(DIST)/binderperf-$$target && \
-		BINDERPERF=$(RELEASE) tools/package target/$$target/release/binderperf $$target $(DIST) && \
+		BINDERPERF_GIT="$$(git describe --always --dirty)" cargo build --profile small --target $$target && \
+		install -D target/$$target/small/binderperf $(DIST)/binderperf-$$target && \
+		BINDERPERF=$(SMALL) tools/package target/$$target/small/binderperf $$target $(DIST) && \
 		tools/sbom $$target >$(DIST)/binderperf-$$target.spdx || exit 1; done
 	cd $(DIST) && sha256sum * >SHA256SUMS
 
@@ -181,9 +189,9 @@ packages: $(DEBUG)
 	tools/try-package target/packages/*.deb
 
 # The Debian package and the tarball for this machine alone.
-deb: build
+deb: small
 	@tools/install-deps release
-	tools/package $(RELEASE) $(HOST) $(DIST)
+	tools/package $(SMALL) $(HOST) $(DIST)
 
 # Each fuzz target for so many seconds: tools/fuzz says what it needs. Seeds are in fuzz/seeds.
 FUZZ_SECONDS ?= 60
