@@ -44,8 +44,6 @@ check:
 # What cargo does not take for a test unless it is named.
 	cargo clippy --workspace --test alone --test on_driver -- -D warnings
 	cargo clippy -p preload --features exports -- -D warnings
-# The fuzz targets are outside the workspace. Nothing is linked here, so libFuzzer itself is not needed.
-	CUSTOM_LIBFUZZER_PATH=/dev/null cargo check --quiet --manifest-path fuzz/Cargo.toml --bins
 
 # Everything that cargo takes for a test.
 unit:
