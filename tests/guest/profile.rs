@@ -12,8 +12,10 @@ fn the_profile_of_a_round_trip_is_whole_and_names_the_driver() {
         "throughput",
         "binder",
         "--driver=kernel",
-        "--controls=raw",
+        "--controls=none",
         "--benchmark_filter=/4$",
+        // The profile is of the first 100; each is emulated one instruction at a time.
+        "--benchmark_min_time=200x",
         "--record=r.json",
     ];
     let words = [&["vm", "--icount", "--profile", &file, "--out", &out, "--"], &test[..]].concat();
