@@ -1,0 +1,196 @@
+//! A program: steps that several processes and threads take one after another.
+//! Not here: its text (`text`), who takes the steps (`stage`, `player`).
+
+/// Most processes of a program.
+pub const PROCS: usize = 4;
+/// Most threads of a process.
+pub const THREADS: usize = 3;
+/// Most steps of a program.
+pub const MOST_STEPS: usize = 400;
+
+/// Steps in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+/// One step of one thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The process, below [`PROCS`].
+    pub proc: usize,
+    /// The thread, below [`THREADS`].
+    pub thread: usize,
+    /// What it does.
+    pub action: Action,
+}
+
+/// What a thread does: one system call, or what somebody does to its process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Opens the context and maps this many bytes to receive into; 0 maps nothing.
+    Open(u32),
+    /// Closes it.
+    Close,
+    /// The process is killed.
+    Kill,
+    /// `BINDER_SET_CONTEXT_MGR`.
+    Manager,
+    /// `BINDER_SET_MAX_THREADS`.
+    MaxThreads(u32),
+    /// `BINDER_THREAD_EXIT`.
+    ThreadExit,
+    /// `BINDER_VERSION`.
+    Version,
+    /// `BINDER_FREEZE` of this process, without waiting: on or off.
+    Freeze(usize, bool),
+    /// `BINDER_GET_FROZEN_INFO` of this process.
+    FrozenInfo(usize),
+    /// `BINDER_GET_NODE_INFO_FOR_REF` of this handle.
+    NodeInfo(u32),
+    /// `BINDER_GET_NODE_DEBUG_INFO` above this ptr.
+    NodeDebug(u64),
+    /// `BINDER_GET_EXTENDED_ERROR`.
+    ExtendedError,
+    /// `BINDER_ENABLE_ONEWAY_SPAM_DETECTION`.
+    Spam(bool),
+    /// `poll` without waiting.
+    Poll,
+    /// A signal to this thread of the same process.
+    Signal(usize),
+    /// `BINDER_WRITE_READ`: commands, then a read.
+    Exchange(Vec<Command>, Option<Read>),
+}
+
+/// How a thread reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// Bytes of room.
+    pub room: u32,
+    /// Whether it waits for something to read.
+    pub waits: bool,
+}
+
+/// Usual room of a read in bytes: libbinder's.
+pub const ROOM: u32 = 256;
+
+/// A `BC_*` command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// `BC_TRANSACTION` to a handle or, without one, `BC_REPLY`.
+    Transaction(Option<u32>, Transaction),
+    /// `BC_FREE_BUFFER` of a buffer that the process holds, by age; the one that was freed last if it has no such.
+    Free(usize),
+    /// `BC_INCREFS`, `BC_ACQUIRE`, `BC_DECREFS`, `BC_RELEASE` of a handle.
+    Count {
+        /// Whether it counts up.
+        up: bool,
+        /// Whether it is the strong count.
+        strong: bool,
+        /// The handle.
+        handle: u32,
+    },
+    /// `BC_ACQUIRE_DONE` or `BC_INCREFS_DONE` of a node.
+    Done {
+        /// Whether it is the strong count.
+        strong: bool,
+        /// The node's ptr.
+        node: u64,
+    },
+    /// `BC_ENTER_LOOPER`, `BC_REGISTER_LOOPER`, `BC_EXIT_LOOPER`.
+    Looper(Looper),
+    /// `BC_REQUEST_DEATH_NOTIFICATION`, `BC_CLEAR_DEATH_NOTIFICATION` and those of freezing.
+    Watch {
+        /// Whether it requests or clears.
+        on: bool,
+        /// Whether freezing is watched, not death.
+        freeze: bool,
+        /// The handle.
+        handle: u32,
+        /// The registration's cookie.
+        cookie: u64,
+    },
+    /// `BC_DEAD_BINDER_DONE` or `BC_FREEZE_NOTIFICATION_DONE`.
+    Heard {
+        /// Whether it is of freezing.
+        freeze: bool,
+        /// The registration's cookie.
+        cookie: u64,
+    },
+    /// A word that is no command.
+    Word(u32),
+}
+
+/// How a thread joins or leaves the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looper {
+    /// By itself.
+    Enter,
+    /// On request.
+    Register,
+    /// It leaves.
+    Exit,
+}
+
+/// What a call or reply carries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Transaction {
+    /// The method number; also the seed of the plain bytes.
+    pub code: u32,
+    /// `TF_*` bits.
+    pub flags: u32,
+    /// Bytes before the first object.
+    pub plain: u32,
+    /// Objects, each 8-byte aligned.
+    pub objects: Vec<Object>,
+    /// Bytes by which the stated size of the data falls short.
+    pub cut: u32,
+    /// Bytes by which the last offset is too high.
+    pub skew: u32,
+    /// Bytes by which the stated size of the offsets falls short.
+    pub clip: u32,
+    /// Bytes that the stated size of the scattered buffers has less than they need.
+    pub short: u32,
+}
+
+/// An object of a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Object {
+    /// The sender's own node. All but number 3 take descriptors; the cookie is 100 more.
+    Node {
+        /// Its ptr.
+        ptr: u64,
+        /// Whether it is sent weakly.
+        weak: bool,
+    },
+    /// A handle of the sender's.
+    Handle {
+        /// The handle.
+        handle: u32,
+        /// Whether it is sent weakly.
+        weak: bool,
+    },
+    /// A descriptor: 0 of `/dev/null`, 1 of `/dev/zero`, any other is not open.
+    Fd(u8),
+    /// A scattered buffer.
+    Buffer {
+        /// Its length in bytes.
+        len: u32,
+        /// Its parent: the object of this index, at this offset.
+        parent: Option<(u32, u32)>,
+    },
+    /// An array of descriptors in a scattered buffer.
+    Fds {
+        /// Their number.
+        count: u32,
+        /// The buffer: the object of this index, at this offset.
+        parent: (u32, u32),
+    },
+}
+
+/// The cookie of a node.
+#[must_use]
+pub fn cookie_of(ptr: u64) -> u64 {
+    if ptr == 0 { 0 } else { ptr.wrapping_add(100) }
+}

@@ -1,0 +1,387 @@
+//! The text of a program, one step a line: written, and read back from anybody's file.
+//! Not here: what the steps mean (`program`).
+//!
+//! `p1.t0 call 0 code=7 flags=0x10 data=8 [node 1, handle 2 weak, buf 16 in 0 at 8]; acquire 1; read`. A `#` begins a comment.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::program::{
+    Action, Command, Looper, MOST_STEPS, Object, PROCS, Program, ROOM, Read, Step, THREADS, Transaction,
+};
+
+/// Longest text in bytes of a plain part or a scattered buffer that a program may ask for.
+const LONGEST_PART: u32 = 1 << 20;
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.steps.iter().try_for_each(|step| writeln!(f, "{step}"))
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "p{}.t{} {}", self.proc, self.thread, self.action)
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open(size) => write!(f, "open {size}"),
+            Self::Close => f.write_str("close"),
+            Self::Kill => f.write_str("kill"),
+            Self::Manager => f.write_str("manager"),
+            Self::MaxThreads(count) => write!(f, "max-threads {count}"),
+            Self::ThreadExit => f.write_str("thread-exit"),
+            Self::Version => f.write_str("version"),
+            Self::Freeze(proc, on) => write!(f, "{} p{proc}", if *on { "freeze" } else { "thaw" }),
+            Self::FrozenInfo(proc) => write!(f, "frozen-info p{proc}"),
+            Self::NodeInfo(handle) => write!(f, "node-info {handle}"),
+            Self::NodeDebug(above) => write!(f, "node-debug {above}"),
+            Self::ExtendedError => f.write_str("extended-error"),
+            Self::Spam(on) => write!(f, "spam-detection {}", u8::from(*on)),
+            Self::Poll => f.write_str("poll"),
+            Self::Signal(thread) => write!(f, "signal t{thread}"),
+            Self::Exchange(commands, read) => {
+                let commands = commands.iter().map(ToString::to_string);
+                let all: Vec<String> = commands.chain(read.map(|read| read.to_string())).collect();
+                f.write_str(&all.join("; "))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Read {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.waits { "wait" } else { "read" })?;
+        if self.room == ROOM { Ok(()) } else { write!(f, " {}", self.room) }
+    }
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Transaction(Some(handle), what) => write!(f, "call {handle}{what}"),
+            Self::Transaction(None, what) => write!(f, "reply{what}"),
+            Self::Free(at) => write!(f, "free {at}"),
+            Self::Count { up, strong, handle } => write!(f, "{} {handle}", count_word(*up, *strong)),
+            Self::Done { strong, node } => {
+                write!(f, "{} {node}", if *strong { "acquire-done" } else { "increfs-done" })
+            }
+            Self::Looper(how) => f.write_str(looper_word(*how)),
+            Self::Watch { on, freeze, handle, cookie } => {
+                write!(f, "{} {handle} {cookie}", watch_word(*on, *freeze))
+            }
+            Self::Heard { freeze, cookie } => {
+                write!(f, "{} {cookie}", if *freeze { "freeze-done" } else { "dead-done" })
+            }
+            Self::Word(word) => write!(f, "word {word:#x}"),
+        }
+    }
+}
+
+impl fmt::Display for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, " code={}", self.code)?;
+        if self.flags != 0 {
+            write!(f, " flags={:#x}", self.flags)?;
+        }
+        for (name, value) in [
+            ("data", self.plain),
+            ("cut", self.cut),
+            ("skew", self.skew),
+            ("clip", self.clip),
+            ("short", self.short),
+        ] {
+            if value != 0 {
+                write!(f, " {name}={value}")?;
+            }
+        }
+        if self.objects.is_empty() {
+            return Ok(());
+        }
+        let objects: Vec<String> = self.objects.iter().map(ToString::to_string).collect();
+        write!(f, " [{}]", objects.join(", "))
+    }
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let weakly = |weak: bool| if weak { " weak" } else { "" };
+        match *self {
+            Self::Node { ptr, weak } => write!(f, "node {ptr}{}", weakly(weak)),
+            Self::Handle { handle, weak } => write!(f, "handle {handle}{}", weakly(weak)),
+            Self::Fd(number) => write!(f, "fd {number}"),
+            Self::Buffer { len, parent: None } => write!(f, "buf {len}"),
+            Self::Buffer { len, parent: Some((parent, at)) } => write!(f, "buf {len} in {parent} at {at}"),
+            Self::Fds { count, parent: (parent, at) } => write!(f, "fds {count} in {parent} at {at}"),
+        }
+    }
+}
+
+fn count_word(up: bool, strong: bool) -> &'static str {
+    match (up, strong) {
+        (true, true) => "acquire",
+        (true, false) => "increfs",
+        (false, true) => "release",
+        (false, false) => "decrefs",
+    }
+}
+
+fn watch_word(on: bool, freeze: bool) -> &'static str {
+    match (on, freeze) {
+        (true, false) => "watch",
+        (false, false) => "unwatch",
+        (true, true) => "watch-freeze",
+        (false, true) => "unwatch-freeze",
+    }
+}
+
+fn looper_word(how: Looper) -> &'static str {
+    match how {
+        Looper::Enter => "enter",
+        Looper::Register => "register",
+        Looper::Exit => "exit",
+    }
+}
+
+impl FromStr for Program {
+    type Err = String;
+
+    /// Reads a program; the error names the line.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut steps = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if line.is_empty() {
+                continue;
+            }
+            steps.push(line.parse().map_err(|why| format!("line {}: {why}", number + 1))?);
+            if steps.len() > MOST_STEPS {
+                return Err(format!("a program has at most {MOST_STEPS} steps"));
+            }
+        }
+        Ok(Self { steps })
+    }
+}
+
+impl FromStr for Step {
+    type Err = String;
+
+    fn from_str(line: &str) -> Result<Self, String> {
+        let (who, what) = line.split_once(' ').ok_or("a step is a thread and what it does: p0.t0 read")?;
+        let (proc, thread) =
+            who.split_once('.').ok_or_else(|| format!("{who:?} is no thread such as p0.t0"))?;
+        Ok(Self {
+            proc: below('p', proc, PROCS)?,
+            thread: below('t', thread, THREADS)?,
+            action: what.trim().parse()?,
+        })
+    }
+}
+
+/// The number of `p1` or `t1`.
+fn below(letter: char, word: &str, most: usize) -> Result<usize, String> {
+    let number: Option<usize> = word.strip_prefix(letter).and_then(|number| number.parse().ok());
+    number
+        .filter(|number| *number < most)
+        .ok_or_else(|| format!("{word:?} is not one of {letter}0 to {letter}{}", most - 1))
+}
+
+impl FromStr for Action {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        Ok(match words[..] {
+            ["open", size] => Self::Open(at_most(size, 8 << 20)?),
+            ["close"] => Self::Close,
+            ["kill"] => Self::Kill,
+            ["manager"] => Self::Manager,
+            ["max-threads", count] => Self::MaxThreads(number(count)?),
+            ["thread-exit"] => Self::ThreadExit,
+            ["version"] => Self::Version,
+            ["freeze", proc] => Self::Freeze(below('p', proc, PROCS)?, true),
+            ["thaw", proc] => Self::Freeze(below('p', proc, PROCS)?, false),
+            ["frozen-info", proc] => Self::FrozenInfo(below('p', proc, PROCS)?),
+            ["node-info", handle] => Self::NodeInfo(number(handle)?),
+            ["node-debug", above] => Self::NodeDebug(number(above)?),
+            ["extended-error"] => Self::ExtendedError,
+            ["spam-detection", on] => Self::Spam(at_most(on, 1)? == 1),
+            ["poll"] => Self::Poll,
+            ["signal", thread] => Self::Signal(below('t', thread, THREADS)?),
+            _ => exchange(text)?,
+        })
+    }
+}
+
+fn exchange(text: &str) -> Result<Action, String> {
+    let mut commands = Vec::new();
+    let mut parts = text.split(';').map(str::trim).peekable();
+    while let Some(part) = parts.next() {
+        let words: Vec<&str> = part.split_whitespace().collect();
+        let waits = match words.first() {
+            Some(&"read") => false,
+            Some(&"wait") => true,
+            _ => {
+                commands.push(part.parse()?);
+                continue;
+            }
+        };
+        let room = match words[1..] {
+            [] => ROOM,
+            [room] => at_most(room, 1 << 16)?,
+            _ => return Err(format!("{part:?}: a read has one number, its room in bytes")),
+        };
+        if parts.peek().is_some() {
+            return Err("a read ends its step".to_owned());
+        }
+        return Ok(Action::Exchange(commands, Some(Read { room, waits })));
+    }
+    Ok(Action::Exchange(commands, None))
+}
+
+impl FromStr for Command {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (head, objects) = match text.split_once('[') {
+            None => (text, None),
+            Some((head, rest)) => {
+                let inside = rest.trim_end().strip_suffix(']');
+                (head, Some(inside.ok_or_else(|| format!("{text:?}: no ] ends the objects"))?))
+            }
+        };
+        let words: Vec<&str> = head.split_whitespace().collect();
+        let plain = match words[..] {
+            ["call", handle, ref rest @ ..] => {
+                return Ok(Self::Transaction(Some(number(handle)?), transaction(rest, objects)?));
+            }
+            ["reply", ref rest @ ..] => return Ok(Self::Transaction(None, transaction(rest, objects)?)),
+            ["free", at] => Self::Free(number(at)?),
+            ["acquire", handle] => Self::Count { up: true, strong: true, handle: number(handle)? },
+            ["increfs", handle] => Self::Count { up: true, strong: false, handle: number(handle)? },
+            ["release", handle] => Self::Count { up: false, strong: true, handle: number(handle)? },
+            ["decrefs", handle] => Self::Count { up: false, strong: false, handle: number(handle)? },
+            ["acquire-done", node] => Self::Done { strong: true, node: number(node)? },
+            ["increfs-done", node] => Self::Done { strong: false, node: number(node)? },
+            ["enter"] => Self::Looper(Looper::Enter),
+            ["register"] => Self::Looper(Looper::Register),
+            ["exit"] => Self::Looper(Looper::Exit),
+            [word @ ("watch" | "unwatch" | "watch-freeze" | "unwatch-freeze"), handle, cookie] => {
+                Self::Watch {
+                    on: word.starts_with('w'),
+                    freeze: word.ends_with("-freeze"),
+                    handle: number(handle)?,
+                    cookie: number(cookie)?,
+                }
+            }
+            ["dead-done", cookie] => Self::Heard { freeze: false, cookie: number(cookie)? },
+            ["freeze-done", cookie] => Self::Heard { freeze: true, cookie: number(cookie)? },
+            ["word", word] => Self::Word(number(word)?),
+            _ => return Err(format!("{text:?} is no command")),
+        };
+        if objects.is_some() { Err(format!("{text:?} has no objects")) } else { Ok(plain) }
+    }
+}
+
+fn transaction(words: &[&str], objects: Option<&str>) -> Result<Transaction, String> {
+    let mut made = Transaction::default();
+    for word in words {
+        let (name, value) = word.split_once('=').ok_or_else(|| format!("{word:?} is not NAME=NUMBER"))?;
+        match name {
+            "code" => made.code = number(value)?,
+            "flags" => made.flags = number(value)?,
+            "data" => made.plain = at_most(value, LONGEST_PART)?,
+            "cut" => made.cut = number(value)?,
+            "skew" => made.skew = number(value)?,
+            "clip" => made.clip = number(value)?,
+            "short" => made.short = number(value)?,
+            _ => {
+                return Err(format!("a call has code, flags, data, cut, skew, clip and short, not {name:?}"));
+            }
+        }
+    }
+    if let Some(objects) = objects {
+        made.objects = objects.split(',').map(str::parse).collect::<Result<_, _>>()?;
+    }
+    Ok(made)
+}
+
+impl FromStr for Object {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        Ok(match words[..] {
+            ["node", ptr] => Self::Node { ptr: number(ptr)?, weak: false },
+            ["node", ptr, "weak"] => Self::Node { ptr: number(ptr)?, weak: true },
+            ["handle", handle] => Self::Handle { handle: number(handle)?, weak: false },
+            ["handle", handle, "weak"] => Self::Handle { handle: number(handle)?, weak: true },
+            ["fd", number_] => Self::Fd(number(number_)?),
+            ["buf", len] => Self::Buffer { len: at_most(len, LONGEST_PART)?, parent: None },
+            ["buf", len, "in", parent, "at", at] => {
+                let parent = Some((number(parent)?, number(at)?));
+                Self::Buffer { len: at_most(len, LONGEST_PART)?, parent }
+            }
+            ["fds", count, "in", parent, "at", at] => {
+                Self::Fds { count: number(count)?, parent: (number(parent)?, number(at)?) }
+            }
+            _ => return Err(format!("{:?} is no object", text.trim())),
+        })
+    }
+}
+
+fn number<T: TryFrom<u64>>(word: &str) -> Result<T, String> {
+    let read = match word.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => word.parse(),
+    };
+    let fits = read.ok().and_then(|number| T::try_from(number).ok());
+    fits.ok_or_else(|| format!("{word:?} is no number that fits here"))
+}
+
+fn at_most(word: &str, most: u32) -> Result<u32, String> {
+    let number: u32 = number(word)?;
+    if number <= most { Ok(number) } else { Err(format!("{number} is more than {most}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_read_as_it_is_written() {
+        for seed in 0..300 {
+            let program = crate::generate::program(seed);
+            let text = program.to_string();
+            assert_eq!(text.parse::<Program>().as_ref(), Ok(&program), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_no_step_is_named_with_its_reason() {
+        for (bad, why) in [
+            ("p0", "a step is a thread"),
+            ("p9.t0 read", "is not one of p0 to p3"),
+            ("p0.t7 read", "is not one of t0 to t2"),
+            ("p0.t0 dance", "is no command"),
+            ("p0.t0 read; free 0", "a read ends its step"),
+            ("p0.t0 read 1 2", "a read has one number"),
+            ("p0.t0 call", "is no command"),
+            ("p0.t0 call x", "is no number"),
+            ("p0.t0 call 1 size=3", "not \"size\""),
+            ("p0.t0 call 1 [node 1", "no ] ends"),
+            ("p0.t0 call 1 [snail 1]", "is no object"),
+            ("p0.t0 free 1 [node 1]", "has no objects"),
+            ("p0.t0 call 1 data=99999999", "is more than"),
+            ("p0.t0 call 99999999999", "is no number that fits"),
+        ] {
+            let error = format!("# x\n{bad}\n").parse::<Program>().expect_err(bad);
+            assert!(error.starts_with("line 2: ") && error.contains(why), "{bad}: {error}");
+        }
+        let long = "p0.t0 read\n".repeat(MOST_STEPS + 1);
+        assert!(long.parse::<Program>().expect_err("long").contains("at most"));
+    }
+}
