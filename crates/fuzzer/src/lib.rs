@@ -1,10 +1,22 @@
 //! Random programs of Binder processes: the same program on several drivers must give the same.
 //!
 //! - [`program`]: steps. - [`text`]: their text. - [`generate`]: programs from seeds.
+//! - `player`: a process that takes steps; `payload`, the bytes that it sends; `outcome`, what came back as text.
+//! - [`stage`]: runs a program on one driver, step by step. - [`transcript`]: what it gave.
+//! - [`runner`]: drivers of this machine, and many programs.
 //!
 //! Not here: guests and the command line (`cli::fuzz`), single promises (`conformance`).
 #![forbid(unsafe_code)]
 
 pub mod generate;
+mod outcome;
+mod payload;
+mod player;
 pub mod program;
+pub mod runner;
+pub mod stage;
 pub mod text;
+pub mod transcript;
+
+/// The worker roles of this crate.
+pub const ROLES: [procgroup::RoleEntry; 1] = [procgroup::RoleEntry::of::<player::PlayerRole>()];

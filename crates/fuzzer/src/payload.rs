@@ -1,0 +1,213 @@
+//! Bytes of a step's commands, with the memory that they point to.
+//! Not here: what came back (`outcome`).
+
+use std::os::fd::RawFd;
+
+use abi::codes::{bc, flat, object};
+use abi::layout::{
+    BufferObject, FdArrayObject, FdObject, FlatBinderObject, TransactionData, TransactionDataSg,
+};
+use abi::{BufferAddress, Commands, Cookie, Handle, NodePtr};
+use zerocopy::IntoBytes;
+
+use crate::program::{Command, Looper, Object, Transaction, cookie_of};
+
+/// A number that is no open descriptor.
+const NOT_OPEN: RawFd = 9999;
+
+/// A stream of commands. It points into `parts`, which must live until the stream was written.
+#[derive(Debug, Default)]
+pub(crate) struct Encoded {
+    pub(crate) commands: Commands,
+    /// Where each command ends, and the buffer that it frees.
+    pub(crate) ends: Vec<(usize, Option<u64>)>,
+    parts: Vec<Vec<u8>>,
+}
+
+/// What a process's commands refer to.
+pub(crate) struct Holdings<'h> {
+    /// Addresses of the buffers that it holds, oldest first.
+    pub(crate) held: &'h [u64],
+    /// The buffer that it freed last.
+    pub(crate) freed: u64,
+    /// Descriptors of `/dev/null` and `/dev/zero`.
+    pub(crate) files: [RawFd; 2],
+}
+
+impl Encoded {
+    /// Encodes commands in order. A buffer that one of them frees is not there for the next.
+    pub(crate) fn of(commands: &[Command], holdings: &Holdings<'_>) -> Self {
+        let mut made = Self::default();
+        let mut held = holdings.held.to_vec();
+        let mut freed = holdings.freed;
+        for command in commands {
+            let mut frees = None;
+            match command {
+                Command::Transaction(target, what) => made.transaction(*target, what, holdings.files),
+                Command::Free(at) => {
+                    if *at < held.len() {
+                        freed = held.remove(*at);
+                        frees = Some(freed);
+                    }
+                    made.commands.free_buffer(BufferAddress(freed));
+                }
+                other => plain(&mut made.commands, other),
+            }
+            made.ends.push((made.commands.as_bytes().len(), frees));
+        }
+        made
+    }
+
+    fn keep(&mut self, part: Vec<u8>) -> u64 {
+        let address = part.as_ptr() as u64;
+        self.parts.push(part);
+        address
+    }
+
+    fn transaction(&mut self, target: Option<u32>, what: &Transaction, files: [RawFd; 2]) {
+        let mut data = pattern(what.code, what.plain as usize);
+        let mut offsets: Vec<u64> = Vec::new();
+        let buffers = buffers(what, files[0]);
+        let mut size = 0_u64;
+        for (index, object) in what.objects.iter().enumerate() {
+            data.resize(data.len().next_multiple_of(8), 0);
+            offsets.push(data.len() as u64);
+            if let Some(buffer) = &buffers[index] {
+                size += (buffer.len() as u64).next_multiple_of(8);
+            }
+            let bytes = match (object, &buffers[index]) {
+                (Object::Buffer { parent, .. }, Some(buffer)) => {
+                    let (length, buffer) = (buffer.len() as u64, self.keep(buffer.clone()));
+                    pointer(buffer, length, *parent)
+                }
+                (object, _) => bytes_of(object, files),
+            };
+            data.extend_from_slice(&bytes);
+        }
+        if let Some(last) = offsets.last_mut() {
+            *last += u64::from(what.skew);
+        }
+        let scattered =
+            what.objects.iter().any(|object| matches!(object, Object::Buffer { .. } | Object::Fds { .. }));
+        let command = TransactionData {
+            target: target.unwrap_or_default().into(),
+            code: what.code,
+            flags: what.flags,
+            data_size: (data.len() as u64).saturating_sub(what.cut.into()),
+            offsets_size: (8 * offsets.len() as u64).saturating_sub(what.clip.into()),
+            buffer: self.keep(data),
+            offsets: self.keep(offsets.as_bytes().to_vec()),
+            ..TransactionData::default()
+        };
+        let reply = target.is_none();
+        if scattered {
+            self.word(if reply { bc::REPLY_SG } else { bc::TRANSACTION_SG });
+            let buffers_size = size.saturating_sub(what.short.into());
+            let command = TransactionDataSg { transaction_data: command, buffers_size };
+            self.commands.append(command.as_bytes());
+        } else {
+            self.word(if reply { bc::REPLY } else { bc::TRANSACTION });
+            self.commands.append(command.as_bytes());
+        }
+    }
+
+    fn word(&mut self, word: u32) {
+        self.commands.append(&word.to_ne_bytes());
+    }
+}
+
+fn plain(made: &mut Commands, command: &Command) {
+    match *command {
+        Command::Transaction(..) | Command::Free(_) => {}
+        Command::Count { up: true, strong: true, handle } => made.acquire(Handle(handle)),
+        Command::Count { up: true, strong: false, handle } => made.increfs(Handle(handle)),
+        Command::Count { up: false, strong: true, handle } => made.release(Handle(handle)),
+        Command::Count { up: false, strong: false, handle } => made.decrefs(Handle(handle)),
+        Command::Done { strong: true, node } => made.acquire_done(NodePtr(node), Cookie(cookie_of(node))),
+        Command::Done { strong: false, node } => made.increfs_done(NodePtr(node), Cookie(cookie_of(node))),
+        Command::Looper(Looper::Enter) => made.enter_looper(),
+        Command::Looper(Looper::Register) => made.register_looper(),
+        Command::Looper(Looper::Exit) => made.exit_looper(),
+        Command::Watch { on, freeze, handle, cookie } => {
+            let (handle, cookie) = (Handle(handle), Cookie(cookie));
+            match (on, freeze) {
+                (true, false) => made.request_death(handle, cookie),
+                (false, false) => made.clear_death(handle, cookie),
+                (true, true) => made.request_freeze(handle, cookie),
+                (false, true) => made.clear_freeze(handle, cookie),
+            }
+        }
+        Command::Heard { freeze: true, cookie } => made.freeze_done(Cookie(cookie)),
+        Command::Heard { freeze: false, cookie } => made.dead_binder_done(Cookie(cookie)),
+        Command::Word(word) => {
+            made.append(&word.to_ne_bytes());
+            // Room for what the word says follows it, so that no driver reads beyond the stream.
+            made.append(&vec![0; abi::codes::CommandWord(word).payload_len()]);
+        }
+    }
+}
+
+/// Bytes that tell a wrong place and a wrong sender.
+pub(crate) fn pattern(code: u32, len: usize) -> Vec<u8> {
+    (0..len).map(|at| (code as usize * 31 + at) as u8).collect()
+}
+
+/// The scattered buffer of each object that has one, with the descriptors of arrays in it.
+fn buffers(what: &Transaction, file: RawFd) -> Vec<Option<Vec<u8>>> {
+    let mut buffers: Vec<Option<Vec<u8>>> = what
+        .objects
+        .iter()
+        .map(|object| match object {
+            Object::Buffer { len, .. } => Some(pattern(what.code.wrapping_add(1), *len as usize)),
+            _ => None,
+        })
+        .collect();
+    for object in &what.objects {
+        let Object::Fds { count, parent: (parent, at) } = *object else { continue };
+        let Some(Some(buffer)) = buffers.get_mut(parent as usize) else { continue };
+        let places = buffer.get_mut(at as usize..).unwrap_or_default().chunks_exact_mut(4);
+        places.take(count as usize).for_each(|place| place.copy_from_slice(&file.to_ne_bytes()));
+    }
+    buffers
+}
+
+fn pointer(buffer: u64, length: u64, parent: Option<(u32, u32)>) -> Vec<u8> {
+    let flags = if parent.is_some() { object::BUFFER_FLAG_HAS_PARENT } else { 0 };
+    let (parent, at) = parent.unwrap_or_default();
+    let made = BufferObject {
+        kind: object::PTR,
+        flags,
+        buffer,
+        length,
+        parent: parent.into(),
+        parent_offset: at.into(),
+    };
+    made.as_bytes().to_vec()
+}
+
+fn bytes_of(what: &Object, files: [RawFd; 2]) -> Vec<u8> {
+    match *what {
+        Object::Node { ptr, weak } => {
+            let kind = if weak { object::WEAK_BINDER } else { object::BINDER };
+            let flags = if ptr == 3 { 0 } else { flat::ACCEPTS_FDS };
+            FlatBinderObject { kind, flags, binder: ptr, cookie: cookie_of(ptr) }.as_bytes().to_vec()
+        }
+        Object::Handle { handle, weak } => {
+            let kind = if weak { object::WEAK_HANDLE } else { object::HANDLE };
+            FlatBinderObject { kind, binder: handle.into(), ..FlatBinderObject::default() }
+                .as_bytes()
+                .to_vec()
+        }
+        Object::Fd(number) => {
+            let fd = files.get(usize::from(number)).copied().unwrap_or(NOT_OPEN);
+            FdObject { kind: object::FD, fd: fd as u64, ..FdObject::default() }.as_bytes().to_vec()
+        }
+        Object::Fds { count, parent: (parent, at) } => {
+            let (parent, parent_offset) = (parent.into(), at.into());
+            let made =
+                FdArrayObject { kind: object::FDA, num_fds: count.into(), parent, parent_offset, pad: 0 };
+            made.as_bytes().to_vec()
+        }
+        Object::Buffer { len, parent } => pointer(0, len.into(), parent),
+    }
+}

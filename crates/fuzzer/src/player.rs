@@ -1,0 +1,382 @@
+//! A process of a program: takes steps from its standard input, each on one of its threads, and writes what came of it.
+//! Not here: whose turn it is (`stage`).
+//!
+//! Lines in: `begin PIDS`, `do STEP`, `look` (what became of waiting threads), `end`. Each is answered with one line.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use backend::AnyContext;
+use driver::{AnyConnection, Connection, Context, Exchange, OpenOptions};
+use procgroup::Role;
+use serde::{Deserialize, Serialize};
+use sys::interrupt::{Interrupter, ThreadId};
+
+use crate::outcome;
+use crate::payload::{Encoded, Holdings};
+use crate::program::{Action, Command, Read, Step, THREADS};
+
+/// Time after which a step that does not wait hangs.
+const HANG: Duration = Duration::from_secs(20);
+/// Time between looks at a thread that may sleep.
+const LOOK: Duration = Duration::from_micros(250);
+
+/// The role of a player.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct PlayerRole {
+    /// Address of the context.
+    pub(crate) address: String,
+    /// Looks in a row at which a thread must sleep. A kernel wakes a thread before the waking call returns; the embedded
+    /// driver's broker may wake it a little later.
+    pub(crate) looks: u32,
+}
+
+impl Role for PlayerRole {
+    const NAME: &'static str = "fuzz-player";
+
+    fn title(&self) -> String {
+        "fuzz-player".to_owned()
+    }
+
+    fn run(self) -> Result<(), String> {
+        serve(&self).map_err(|error| sys::errno::describe(&error))
+    }
+}
+
+/// What the threads of the process share.
+struct Shared {
+    address: String,
+    interrupter: Interrupter,
+    files: [File; 2],
+    state: Mutex<State>,
+    /// The outcome of each thread's step, once it is there.
+    slots: Mutex<[Option<String>; THREADS]>,
+    done: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    connection: Option<Arc<AnyConnection>>,
+    nonblocking: bool,
+    /// Threads that the driver knows.
+    met: [bool; THREADS],
+    held: Vec<u64>,
+    freed: u64,
+    pids: Vec<u32>,
+    threads: [Option<ThreadId>; THREADS],
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Player {
+    shared: Arc<Shared>,
+    threads: Vec<Sender<Action>>,
+    /// Threads whose step waits.
+    waiting: [bool; THREADS],
+    looks: u32,
+}
+
+fn serve(role: &PlayerRole) -> io::Result<()> {
+    let shared = Arc::new(Shared {
+        address: role.address.clone(),
+        interrupter: Interrupter::install_without_restart()?,
+        files: [File::open("/dev/null")?, File::open("/dev/zero")?],
+        state: Mutex::default(),
+        slots: Mutex::default(),
+        done: Condvar::new(),
+    });
+    let mut player = Player { shared, threads: Vec::new(), waiting: [false; THREADS], looks: role.looks };
+    player.start_threads();
+    procgroup::role::tell_ready("")?;
+    for line in io::stdin().lines() {
+        let line = line?;
+        let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        let answer = match word {
+            "begin" => player.begin(rest),
+            "do" => player.take(rest),
+            "look" => player.look(),
+            _ => player.end(),
+        };
+        procgroup::role::say(&answer);
+    }
+    Ok(())
+}
+
+impl Player {
+    fn start_threads(&mut self) {
+        for number in 0..THREADS {
+            let (sender, actions) = mpsc::channel::<Action>();
+            let shared = Arc::clone(&self.shared);
+            std::thread::spawn(move || {
+                locked(&shared.state).threads[number] = Some(ThreadId::current());
+                for action in actions {
+                    let outcome = shared.act(number, &action);
+                    locked(&shared.slots)[number] = Some(outcome);
+                    shared.done.notify_all();
+                }
+            });
+            self.threads.push(sender);
+        }
+        while locked(&self.shared.state).threads.contains(&None) {
+            std::thread::yield_now();
+        }
+    }
+
+    fn begin(&mut self, pids: &str) -> String {
+        let mut state = locked(&self.shared.state);
+        state.pids = pids.split(' ').filter_map(|pid| pid.parse().ok()).collect();
+        "ok".to_owned()
+    }
+
+    /// Takes a step; `waits` if its thread sleeps in the driver.
+    fn take(&mut self, text: &str) -> String {
+        let Step { thread, action, .. } = match text.parse() {
+            Ok(step) => step,
+            Err(why) => return why,
+        };
+        if self.waiting[thread] {
+            return "its thread waits".to_owned();
+        }
+        match action {
+            Action::Close if self.waiting.contains(&true) => return "a thread waits".to_owned(),
+            Action::Close => {
+                // By nobody's thread: the last use closes it.
+                return self.shared.close();
+            }
+            Action::Signal(target) => return self.signal(target),
+            _ => {}
+        }
+        let may_wait = matches!(&action, Action::Exchange(_, Some(Read { waits: true, .. })));
+        locked(&self.shared.slots)[thread] = None;
+        // Fails only after the thread has ended, which it does with this process.
+        let _ = self.threads[thread].send(action);
+        match self.settle(thread, may_wait) {
+            Some(outcome) => outcome,
+            None if may_wait => {
+                self.waiting[thread] = true;
+                "waits".to_owned()
+            }
+            None => "hangs".to_owned(),
+        }
+    }
+
+    fn signal(&self, target: usize) -> String {
+        if !self.waiting[target] {
+            return "nobody waits".to_owned();
+        }
+        let thread = locked(&self.shared.state).threads[target];
+        match thread.map(|thread| self.shared.interrupter.interrupt(thread)) {
+            Some(Ok(())) => "sent".to_owned(),
+            _ => "not sent".to_owned(),
+        }
+    }
+
+    /// The outcome of a thread's step; `None` if it sleeps or hangs.
+    fn settle(&self, thread: usize, may_wait: bool) -> Option<String> {
+        let (start, mut asleep) = (Instant::now(), 0);
+        let id = locked(&self.shared.state).threads[thread];
+        let mut slots = locked(&self.shared.slots);
+        loop {
+            if let Some(outcome) = slots[thread].take() {
+                return Some(outcome);
+            }
+            slots = self.shared.done.wait_timeout(slots, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            if may_wait && slots[thread].is_none() && id.is_some_and(is_asleep) {
+                asleep += 1;
+                if asleep > self.looks {
+                    return None;
+                }
+            } else {
+                asleep = 0;
+            }
+            if sys::patience::is_over(start, HANG) {
+                return None;
+            }
+        }
+    }
+
+    /// Outcomes of the threads that wait no more: `t1 OUTCOME|t2 OUTCOME`.
+    fn look(&mut self) -> String {
+        let mut ended = Vec::new();
+        for thread in 0..THREADS {
+            if self.waiting[thread]
+                && let Some(outcome) = self.settle(thread, true)
+            {
+                self.waiting[thread] = false;
+                ended.push(format!("t{thread} {outcome}"));
+            }
+        }
+        ended.join("|")
+    }
+
+    /// Ends what waits and closes everything, for the next program.
+    fn end(&mut self) -> String {
+        let start = Instant::now();
+        while self.waiting.contains(&true) {
+            if sys::patience::is_over(start, HANG) {
+                return "hangs".to_owned();
+            }
+            let connection = locked(&self.shared.state).connection.clone();
+            // An error means that there is nothing to wake.
+            let _ = connection.map(|connection| connection.wake_readers());
+            let ids = locked(&self.shared.state).threads;
+            for (thread, id) in ids.into_iter().enumerate() {
+                if self.waiting[thread] {
+                    let _ = id.map(|id| self.shared.interrupter.interrupt(id));
+                }
+            }
+            std::thread::sleep(LOOK);
+            let mut slots = locked(&self.shared.slots);
+            for (thread, slot) in slots.iter_mut().enumerate() {
+                self.waiting[thread] &= slot.take().is_none();
+            }
+        }
+        self.shared.close();
+        locked(&self.shared.state).freed = 0;
+        "ok".to_owned()
+    }
+}
+
+/// Whether a thread of this process sleeps.
+fn is_asleep(thread: ThreadId) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{}/stat", thread.number()));
+    stat.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('S')))
+}
+
+fn errno(result: io::Result<String>) -> String {
+    result.unwrap_or_else(|error| {
+        let number = sys::errno::number(&error).unwrap_or_default();
+        sys::errno::name(number).map_or_else(|| format!("errno {number} ({error})"), str::to_owned)
+    })
+}
+
+fn ok(result: io::Result<()>) -> String {
+    errno(result.map(|()| "ok".to_owned()))
+}
+
+impl Shared {
+    fn close(&self) -> String {
+        let mut state = locked(&self.state);
+        let was = state.connection.take();
+        state.held.clear();
+        state.nonblocking = false;
+        state.met = [false; THREADS];
+        if was.is_some() { "ok".to_owned() } else { "not open".to_owned() }
+    }
+
+    fn open(&self, map_size: u32) -> String {
+        let mut state = locked(&self.state);
+        if state.connection.is_some() {
+            return "open already".to_owned();
+        }
+        let options = OpenOptions { map_size: map_size as usize, nonblocking: false };
+        match AnyContext::parse(&self.address).open(options) {
+            Ok(connection) => {
+                state.connection = Some(Arc::new(connection));
+                "ok".to_owned()
+            }
+            Err(why) => why.to_string().lines().collect::<Vec<_>>().join(" "),
+        }
+    }
+
+    fn act(&self, thread: usize, action: &Action) -> String {
+        if let Action::Open(size) = action {
+            return self.open(*size);
+        }
+        let (connection, pids, met) = {
+            let mut state = locked(&self.state);
+            let Some(connection) = state.connection.clone() else { return "not open".to_owned() };
+            (connection, state.pids.clone(), std::mem::replace(&mut state.met[thread], true))
+        };
+        if !met && let Err(error) = connection.version() {
+            // Ends the state in which a first read never blocks (contract WR-05), which not all drivers have.
+            return errno(Err(error));
+        }
+        let pid = |proc: &usize| pids.get(*proc).copied().unwrap_or_default();
+        match action {
+            Action::Open(_) | Action::Close | Action::Kill | Action::Signal(_) => String::new(),
+            Action::Manager => ok(connection.become_context_manager(None)),
+            Action::MaxThreads(count) => ok(connection.set_max_threads(*count)),
+            Action::ThreadExit => ok(connection.thread_exit()),
+            Action::Version => errno(connection.version().map(|version| version.to_string())),
+            Action::Freeze(proc, on) => {
+                let info = abi::layout::FreezeInfo { pid: pid(proc), enable: u32::from(*on), timeout_ms: 0 };
+                ok(connection.freeze(info))
+            }
+            Action::FrozenInfo(proc) => errno(
+                connection
+                    .frozen_info(pid(proc))
+                    .map(|info| format!("sync={} async={}", info.sync_recv, info.async_recv)),
+            ),
+            Action::NodeInfo(handle) => {
+                let info = abi::layout::NodeInfoForRef { handle: *handle, ..Default::default() };
+                let told = connection.node_info_for_ref(info);
+                errno(told.map(|info| format!("strong={} weak={}", info.strong_count, info.weak_count)))
+            }
+            Action::NodeDebug(above) => errno(connection.node_debug_info(*above).map(|info| {
+                let (strong, weak) = (info.has_strong_ref != 0, info.has_weak_ref != 0);
+                format!(
+                    "node={},{} strong={} weak={}",
+                    info.ptr,
+                    info.cookie,
+                    u8::from(strong),
+                    u8::from(weak)
+                )
+            })),
+            Action::ExtendedError => errno(connection.extended_error().map(|error| {
+                let command = abi::codes::ReturnWord(error.command);
+                let name = sys::errno::name(-error.param).unwrap_or("0");
+                format!("{command} {}", if error.param == 0 { "0" } else { name })
+            })),
+            Action::Spam(on) => ok(connection.enable_oneway_spam_detection(*on)),
+            Action::Poll => {
+                errno(connection.poll_readable(0).map(|ready| format!("readable={}", u8::from(ready))))
+            }
+            Action::Exchange(commands, read) => self.exchange(&connection, commands, *read, &pids),
+        }
+    }
+
+    fn exchange(
+        &self,
+        connection: &AnyConnection,
+        commands: &[Command],
+        read: Option<Read>,
+        pids: &[u32],
+    ) -> String {
+        let encoded = {
+            let mut state = locked(&self.state);
+            let wanted = read.is_none_or(|read| !read.waits);
+            if state.nonblocking != wanted {
+                if let Err(error) = connection.set_nonblocking(wanted) {
+                    return errno(Err(error));
+                }
+                state.nonblocking = wanted;
+            }
+            let files = [self.files[0].as_raw_fd(), self.files[1].as_raw_fd()];
+            Encoded::of(commands, &Holdings { held: &state.held, freed: state.freed, files })
+        };
+        let mut room = vec![0; read.map_or(0, |read| read.room as usize)];
+        let write = encoded.commands.as_bytes();
+        let mut exchange = Exchange::new(write, &mut room);
+        let result = connection.write_read(&mut exchange);
+        let consumed = exchange.write_consumed;
+        let taken = encoded.ends.iter().take_while(|(end, _)| *end <= consumed).count();
+        let seen = outcome::decode(exchange.returned(), connection, pids);
+        let mut state = locked(&self.state);
+        for address in encoded.ends[..taken].iter().filter_map(|(_, freed)| *freed) {
+            state.held.retain(|held| *held != address);
+            state.freed = address;
+        }
+        state.held.extend(seen.buffers);
+        let whole = encoded.ends.last().map_or(0, |(end, _)| *end);
+        let taken = if consumed == whole { String::new() } else { format!(" taken={taken}") };
+        let text = format!("{}{taken} {}", ok(result), seen.text);
+        text.trim_end().to_owned()
+    }
+}
